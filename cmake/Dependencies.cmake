@@ -1,0 +1,16 @@
+# Finds the libraries. What the engine needs is required; what only one program needs is reported and that program skipped.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
+
+find_package(benchmark QUIET)
+find_package(Eigen3 QUIET NO_MODULE)
+pkg_check_modules(LIBINT2 QUIET IMPORTED_TARGET libint2)
+pkg_check_modules(UCX QUIET IMPORTED_TARGET ucx)
+if(FARSUM_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()
