@@ -31,8 +31,10 @@ function(farsum_add_test_folder folder)
     list(APPEND labels asan)
     add_dependencies(asan_tests test_${name})
   endif()
+  # One label such as core+tsan: gtest_discover_tests takes no lists as property values.
+  list(JOIN labels "+" label)
   gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}."
-                       PROPERTIES TIMEOUT 120 LABELS "${labels}")
+                       PROPERTIES TIMEOUT 120 LABELS ${label})
 endfunction()
 
 # farsum.h must compile in a C11 and in a C++ translation unit, each with nothing before it.
