@@ -1,0 +1,40 @@
+# The commands of daily work. Each target is one line; the work is in tools/.
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+
+.PHONY: all setup build demo test bench soak format lint clean
+
+all: build
+
+setup:
+	@tools/setup
+
+build/build.ninja:
+	@cmake --preset release
+
+build: build/build.ninja
+	@cmake --build build --parallel $(JOBS)
+
+# Restricted Hartree-Fock on benzene by two ranks that share one counter and sum into one matrix.
+demo: setup build
+	@build/bin/farsum run -n 2 build/bin/fock --molecule apps/fock/data/benzene.xyz --basis '6-31G*' --compare
+
+test:
+	@tools/run_tests
+
+bench: build
+	@tools/run_benches
+
+# Runs every test binary again and again in shuffled order; SOAK_SECONDS sets for how long (default 600).
+soak: build
+	@tools/soak
+
+format:
+	@tools/format
+
+lint: build/build.ninja
+	@tools/lint
+	@tools/check_includes
+
+clean:
+	@rm -rf build

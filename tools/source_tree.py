@@ -1,0 +1,83 @@
+"""Lists the project's C and C++ files, follows their project includes and remembers which content has passed a check.
+
+Shared by tools/format, tools/lint and tools/check_includes. It decides nothing about what is allowed.
+"""
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("src", "include", "apps", "bench", "examples", "fronts", "lab", "tests")
+HEADERS = (".h", ".hpp")
+SOURCES = (".c", ".cpp")
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
+
+
+def files(suffixes, folders=FOLDERS, root=ROOT):
+    """All files with one of the suffixes below the folders, sorted."""
+    found = []
+    for folder in folders:
+        found += [path for path in (root / folder).rglob("*") if path.suffix in suffixes and path.is_file()]
+    return sorted(found)
+
+
+def includes(text):
+    """The (delimiter, name) pairs of the include lines in a file's text."""
+    return INCLUDE.findall(text)
+
+
+def resolve(name, including_file, root=ROOT):
+    """The project file that an include names, or None for one of the system's."""
+    for folder in (including_file.parent, root / "src", root / "include", root / "tests", root / "bench"):
+        candidate = Path(os.path.normpath(folder / name))
+        if candidate.is_file() and candidate.is_relative_to(root):
+            return candidate
+    return None
+
+
+class ContentHash:
+    """Hashes a file together with every project file it includes, directly or not."""
+
+    def __init__(self, root=ROOT):
+        self.root = root
+        self.parsed = {}
+
+    def _parse(self, path):
+        if path not in self.parsed:
+            text = path.read_text(encoding="utf-8", errors="replace")
+            targets = [resolve(name, path, self.root) for _, name in includes(text)]
+            self.parsed[path] = (hashlib.sha256(text.encode()).hexdigest(), [t for t in targets if t])
+        return self.parsed[path]
+
+    def of(self, path, salt):
+        seen, todo = {path}, [path]
+        while todo:
+            for target in self._parse(todo.pop())[1]:
+                if target not in seen:
+                    seen.add(target)
+                    todo.append(target)
+        total = hashlib.sha256(salt.encode())
+        for member in sorted(seen):
+            total.update(f"{member.relative_to(self.root)} {self._parse(member)[0]}\n".encode())
+        return total.hexdigest()
+
+
+class PassedCache:
+    """Remembers contents that passed a check, as empty files named by their hash."""
+
+    def __init__(self, name):
+        self.folder = ROOT / "build" / name
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def has(self, digest):
+        return (self.folder / digest).exists()
+
+    def add(self, digest):
+        (self.folder / digest).touch()
+
+
+def job_count():
+    return len(os.sched_getaffinity(0))
