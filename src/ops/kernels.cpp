@@ -1,0 +1,41 @@
+// Chooses among the kernel sets by what the processor and the kernel allow.
+#include "ops/kernels.hpp"
+
+#include "ops/kernel_sets.hpp"
+
+namespace farsum::ops {
+
+namespace {
+
+constexpr std::array<Isa, 3> slowest_first = {Isa::baseline, Isa::avx2, Isa::avx512};
+
+// The levels of the x86-64 psABI name exactly the flags that the kernel files are compiled with.
+std::size_t count_runnable() {
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("x86-64-v4")) return 3;
+  if (__builtin_cpu_supports("x86-64-v3")) return 2;
+  return 1;
+}
+
+}  // namespace
+
+const KernelSet& kernels(Isa isa) {
+  switch (isa) {
+    case Isa::avx512: return kernels_avx512;
+    case Isa::avx2: return kernels_avx2;
+    case Isa::baseline: break;
+  }
+  return kernels_baseline;
+}
+
+std::span<const Isa> available_isas() {
+  static const std::size_t runnable = count_runnable();
+  return std::span(slowest_first).first(runnable);
+}
+
+const KernelSet& kernels_for_this_machine() {
+  static const KernelSet& best = kernels(available_isas().back());
+  return best;
+}
+
+}  // namespace farsum::ops
