@@ -1,0 +1,21 @@
+// Small types that keep look-alike integers apart.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace farsum {
+
+// A rank of the job (not of a group). Groups translate.
+using Rank = std::uint32_t;
+
+using WindowId = std::uint32_t;
+
+inline constexpr std::size_t cache_line_bytes = 64;
+inline constexpr std::size_t page_bytes = 4096;
+
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace farsum

@@ -1,0 +1,105 @@
+// The contract between core and whatever carries its messages: shared memory, the simulator, later a network.
+// One implementation a folder; core sees this header only.
+//
+// What every transport promises:
+//  - Requests from one sender to one receiver are served in the order they were posted, each exactly once. Nothing is
+//    promised between different pairs.
+//  - A request is accepted only when the room for its reply is reserved; replies are never refused for lack of room.
+//  - A handler that answers `again` sees the same request again later; other senders are served meanwhile.
+//  - A request whose peer is dead is answered with Code::peer_failed, never silently dropped.
+//
+// Threads: try_post, poll_replies and reply_ready for one peer are called by one thread at a time (core holds a lock per peer).
+// poll_requests and complete belong to the thread that drives the target half (the agent).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/status.hpp"
+#include "base/units.hpp"
+
+namespace farsum {
+
+// Names a request whose reply comes later than its handler's return.
+struct ReplyToken {
+  Rank peer = 0;
+  std::uint64_t ticket = 0;
+};
+
+struct Served {
+  enum class Kind : std::uint8_t {
+    done,   // the reply is in the room given; reply_bytes of it count
+    again,  // not finished: serve the same request again
+    later,  // complete(token) will be called; only where Capabilities::late_replies
+  };
+  Kind kind = Kind::done;
+  Code code = Code::ok;
+  std::uint32_t reply_bytes = 0;
+};
+
+class RequestHandler {
+ public:
+  virtual ~RequestHandler() = default;
+  // `message` and `reply_room` are valid until the call returns.
+  virtual Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
+                            ReplyToken token) = 0;
+};
+
+class ReplyHandler {
+ public:
+  virtual ~ReplyHandler() = default;
+  virtual void on_reply(Rank from, std::uint64_t ticket, Code code, std::span<const std::byte> reply) = 0;
+};
+
+// How a copy between this process's memory and a peer's went.
+enum class Transfer : std::uint8_t {
+  done,
+  started,      // on_transfer of the handler given at construction will tell; simulator and networks
+  refused,      // the peer's memory may not be touched this way
+  bad_address,  // the peer has no such memory (any more), or it is read-only
+  peer_dead,
+};
+
+// Told when a transfer that was `started` has ended.
+class TransferHandler {
+ public:
+  virtual ~TransferHandler() = default;
+  virtual void on_transfer(std::uint64_t cookie, Transfer how) = 0;
+};
+
+struct Capabilities {
+  bool transfers = false;     // read and write of peer memory work (attach, pull)
+  bool late_replies = false;  // Served::Kind::later works
+  std::size_t max_message_bytes = 0;  // head + body of one request
+  std::size_t max_reply_bytes = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual Capabilities capabilities(Rank peer) const = 0;
+
+  // Posts a request made of two parts; returns its ticket (0, 1, 2, ... per peer), or nothing when there is no room now.
+  // Both parts may be reused on return.
+  virtual std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
+                                                std::size_t reply_capacity) = 0;
+  // Hands over the replies of `peer` that have come, in ticket order unless late replies overtake; returns how many.
+  virtual std::size_t poll_replies(Rank peer, ReplyHandler& handler) = 0;
+  // Whether poll_replies would find one: cheap enough to spin on.
+  virtual bool reply_ready(Rank peer) const = 0;
+
+  // Serves at most `budget` requests; returns how many were finished.
+  virtual std::size_t poll_requests(RequestHandler& handler, std::size_t budget) = 0;
+  // Sends the reply of a request that was answered `later`.
+  virtual void complete(ReplyToken token, Code code, std::span<const std::byte> reply) = 0;
+
+  // Copies between local memory and [remote_address, +size) in the peer's address space. `cookie` comes back in on_transfer
+  // when the answer is `started`; the local memory must stay valid until then.
+  virtual Transfer read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) = 0;
+  virtual Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t cookie) = 0;
+};
+
+}  // namespace farsum
