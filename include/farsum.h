@@ -204,28 +204,28 @@ FARSUM_API farsum_status farsum_window_region(farsum_window window, int rank, in
 /* ---- operations -------------------------------------------------------------------------------------------- */
 
 typedef enum farsum_type {
-  FARSUM_BOOL = 0, /* one byte, 0 or 1 */
-  FARSUM_INT8 = 1,
-  FARSUM_UINT8 = 2,
-  FARSUM_INT16 = 3,
-  FARSUM_UINT16 = 4,
-  FARSUM_INT32 = 5,
-  FARSUM_UINT32 = 6,
-  FARSUM_INT64 = 7,
-  FARSUM_UINT64 = 8,
-  FARSUM_FLOAT = 9,
-  FARSUM_DOUBLE = 10,
-  FARSUM_LONG_DOUBLE = 11,
-  FARSUM_COMPLEX_FLOAT = 12,
-  FARSUM_COMPLEX_DOUBLE = 13,
-  FARSUM_COMPLEX_LONG_DOUBLE = 14,
-  FARSUM_FLOAT_INT = 15, /* pair types: struct { value; int index; } with C's layout */
-  FARSUM_DOUBLE_INT = 16,
-  FARSUM_LONG_INT = 17,
-  FARSUM_INT_INT = 18,
-  FARSUM_SHORT_INT = 19,
-  FARSUM_LONG_DOUBLE_INT = 20,
-  FARSUM_BYTE = 21 /* uninterpreted: replace, no_op and the bitwise operators */
+  FARSUM_BYTE = 0, /* uninterpreted: replace, no_op and the bitwise operators */
+  FARSUM_BOOL = 1, /* one byte, 0 or 1 */
+  FARSUM_INT8 = 2,
+  FARSUM_UINT8 = 3,
+  FARSUM_INT16 = 4,
+  FARSUM_UINT16 = 5,
+  FARSUM_INT32 = 6,
+  FARSUM_UINT32 = 7,
+  FARSUM_INT64 = 8,
+  FARSUM_UINT64 = 9,
+  FARSUM_FLOAT = 10,
+  FARSUM_DOUBLE = 11,
+  FARSUM_LONG_DOUBLE = 12,
+  FARSUM_COMPLEX_FLOAT = 13,
+  FARSUM_COMPLEX_DOUBLE = 14,
+  FARSUM_COMPLEX_LONG_DOUBLE = 15,
+  FARSUM_FLOAT_INT = 16, /* pair types: struct { value; int index; } with C's layout */
+  FARSUM_DOUBLE_INT = 17,
+  FARSUM_LONG_INT = 18,
+  FARSUM_INT_INT = 19,
+  FARSUM_SHORT_INT = 20,
+  FARSUM_LONG_DOUBLE_INT = 21
 } farsum_type;
 
 typedef enum farsum_op {
