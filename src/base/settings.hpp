@@ -1,0 +1,52 @@
+// The settings: environment variables FARSUM_*, read once when a context is made. One table holds name, type, unit, default
+// and meaning; parsing, `farsum info --settings` and errors all read it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+
+namespace farsum {
+
+enum class PathChoice : std::uint8_t { automatic, direct, attach, caller, owner, aggregated, offload };
+enum class AgentMode : std::uint8_t { sleep, dedicated };
+enum class CallerLock : std::uint8_t { region, stripe, element };
+enum class Permission : std::uint8_t { automatic, refuse };
+
+struct Settings {
+  PathChoice path = PathChoice::automatic;
+  AgentMode agent = AgentMode::sleep;
+  std::int64_t agent_nice = 0;
+  std::string agent_cpus;
+  CallerLock caller_lock = CallerLock::stripe;
+  Permission attach = Permission::automatic;
+  Permission promotion = Permission::automatic;
+  std::uint64_t inline_bytes = 8192;
+  std::uint64_t pull_bytes = 65536;
+  std::uint64_t aggregate = 1024;
+  std::uint64_t spin_ns = 20000;
+  std::uint64_t wait_gap_ns = 100'000'000;
+  std::uint64_t segment_bytes = 0;
+  std::uint64_t channel_bytes = 131072;
+  std::uint64_t promote_least_bytes = 262144;
+  std::string isa;
+};
+
+// Looks a variable up; null when it is not set. Tests pass their own.
+using Environment = std::function<const char*(const char* name)>;
+
+// Reads every setting; a value that cannot be read is an error that names the variable and what would be right.
+Result<Settings> read_settings(const Environment& environment);
+
+struct SettingRow {
+  std::string name, type, unit, default_value, value, meaning;
+};
+// One row a setting, with the values of `settings`.
+std::vector<SettingRow> describe_settings(const Settings& settings);
+
+const char* name_of(PathChoice choice);
+
+}  // namespace farsum
