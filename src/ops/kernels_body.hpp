@@ -57,6 +57,19 @@ template <class T>
   }
 }
 
+// A value that the compiler must take as it is: it can neither see where it came from nor fuse it into what follows.
+template <class V>
+[[gnu::always_inline]] inline V opaque(V value) {
+  if constexpr (std::is_integral_v<V>) {
+    asm("" : "+r"(value));
+  } else if constexpr (std::is_same_v<V, long double>) {
+    asm("" : "+t"(value));
+  } else {
+    asm("" : "+x"(value));
+  }
+  return value;
+}
+
 // ---- Operators. V is an element or a vector of elements; integers come as unsigned where they must wrap. ----
 
 template <class V>
@@ -143,20 +156,43 @@ struct LogicalXor {
   [[gnu::always_inline]] static V apply(V t, V x, V) { return static_cast<V>(truth(t) ^ truth(x)); }
 };
 
+// A register of complex numbers, real and imaginary parts in turn.
+template <class V, int... lane>
+[[gnu::always_inline]] inline V complex_product(V a, V b, std::integer_sequence<int, lane...>) {
+  const V reals = __builtin_shufflevector(a, a, (lane & ~1)...);
+  const V imaginaries = __builtin_shufflevector(a, a, (lane | 1)...);
+  const V swapped = __builtin_shufflevector(b, b, (lane ^ 1)...);
+  const V signs = {(lane % 2 == 0 ? -1 : 1)...};
+  return reals * b + signs * (imaginaries * swapped);
+}
+
+template <class V>
+[[gnu::always_inline]] inline V complex_product(V a, V b) {
+  return complex_product(a, b, std::make_integer_sequence<int, sizeof(V) / sizeof(a[0])>{});
+}
+
+// The scalar form of the same. Each product is made opaque because GCC 12 fuses what looks like this into vfmaddsub, whatever it is
+// told about contraction.
+template <class R>
+[[gnu::always_inline]] inline ComplexOf<R> complex_product(ComplexOf<R> a, ComplexOf<R> b) {
+  return {opaque(a.real * b.real) - opaque(a.imaginary * b.imaginary), opaque(a.real * b.imaginary) + opaque(a.imaginary * b.real)};
+}
+
 struct ComplexScaledSum {
   static constexpr bool uses_alpha = true;
+  template <class V>
+  [[gnu::always_inline]] static V apply(V t, V x, V alpha) { return t + complex_product(alpha, x); }
   template <class R>
-  [[gnu::always_inline]] static ComplexOf<R> apply(ComplexOf<R> t, ComplexOf<R> x, ComplexOf<R> a) {
-    return {t.real + (a.real * x.real - a.imaginary * x.imaginary), t.imaginary + (a.real * x.imaginary + a.imaginary * x.real)};
+  [[gnu::always_inline]] static ComplexOf<R> apply(ComplexOf<R> t, ComplexOf<R> x, ComplexOf<R> alpha) {
+    const ComplexOf<R> scaled = complex_product(alpha, x);
+    return {t.real + scaled.real, t.imaginary + scaled.imaginary};
   }
 };
 
 struct ComplexProd {
   static constexpr bool uses_alpha = false;
-  template <class R>
-  [[gnu::always_inline]] static ComplexOf<R> apply(ComplexOf<R> t, ComplexOf<R> x, ComplexOf<R>) {
-    return {t.real * x.real - t.imaginary * x.imaginary, t.real * x.imaginary + t.imaginary * x.real};
-  }
+  template <class V>
+  [[gnu::always_inline]] static V apply(V t, V x, V) { return complex_product(t, x); }
 };
 
 template <class Pair>
@@ -207,7 +243,29 @@ template <class T, class Op>
   return T{};
 }
 
-// Elements that a vector register holds: the operator is written once for an element and for a vector of them.
+// What a vector register holds: an element, or half of a complex one.
+template <class T>
+struct Lane {
+  using type = T;
+};
+template <class R>
+struct Lane<ComplexOf<R>> {
+  using type = R;
+};
+
+template <class V, class T>
+[[gnu::always_inline]] inline V fill(T value) {
+  return value - V{};  // Not value + V{}, which would lose the sign of a negative zero.
+}
+
+template <class V, class R>
+[[gnu::always_inline]] inline V fill(ComplexOf<R> value) {
+  V filled;
+  for (Size i = 0; i < sizeof(V) / sizeof(R); ++i) filled[i] = i % 2 == 0 ? value.real : value.imaginary;
+  return filled;
+}
+
+// Elements that fit a vector register: the operator is written once for an element and for a vector of them.
 template <class T, class Op>
 struct VectorLoop {
   template <bool fetching>
@@ -246,16 +304,16 @@ struct VectorLoop {
       const T old = load<T>(target + i * sizeof(T));
       const T x = load<T>(operand + i * sizeof(T));
       if constexpr (fetching) store<T>(result + i * sizeof(T), old);
-      store<T>(target + i * sizeof(T), Op::template apply<T>(old, x, alpha));
+      store<T>(target + i * sizeof(T), Op::apply(old, x, alpha));
     }
   }
 
   // Applies the operator to `unroll` vectors and moves the pointers past them.
   template <bool fetching, Size width, Size unroll>
   [[gnu::always_inline]] static void vectors(Bytes*& target, const Bytes*& operand, Bytes*& result, T alpha) {
-    using V = typename VectorOf<T, width>::type;
-    using LooseV = typename VectorOf<T, width>::loose;
-    const V alphas = alpha - V{};  // Not alpha + V{}, which would lose the sign of a negative zero.
+    using V = typename VectorOf<typename Lane<T>::type, width>::type;
+    using LooseV = typename VectorOf<typename Lane<T>::type, width>::loose;
+    const V alphas = fill<V>(alpha);
     V old[unroll], x[unroll];
     for (Size i = 0; i < unroll; ++i) {
       old[i] = *reinterpret_cast<const LooseV*>(target + i * width);
@@ -263,7 +321,7 @@ struct VectorLoop {
     }
     for (Size i = 0; i < unroll; ++i) {
       if constexpr (fetching) *reinterpret_cast<LooseV*>(result + i * width) = old[i];
-      *reinterpret_cast<LooseV*>(target + i * width) = Op::template apply<V>(old[i], x[i], alphas);
+      *reinterpret_cast<LooseV*>(target + i * width) = Op::apply(old[i], x[i], alphas);
     }
     target += unroll * width, operand += unroll * width;
     if constexpr (fetching) result += unroll * width;
@@ -284,7 +342,7 @@ struct VectorLoop {
   }
 };
 
-// Complex numbers, pairs and long doubles: what the compiler makes of the plain loop.
+// Pairs and long doubles: what the compiler makes of the plain loop.
 template <class T, class Op>
 struct ElementLoop {
   template <bool fetching>
@@ -309,18 +367,8 @@ struct TwiceAsMany {
   }
 };
 
-// ---- Moving. The empty asm hides from the compiler that a copy is being made: it would call memcpy, whose overlapping tails
-// write some bytes twice. ----
-
-template <class V>
-[[gnu::always_inline]] inline V opaque(V value) {
-  if constexpr (std::is_integral_v<V>) {
-    asm("" : "+r"(value));
-  } else {
-    asm("" : "+x"(value));
-  }
-  return value;
-}
+// ---- Moving. What is moved is made opaque, or the compiler would see a copy and call memcpy, whose overlapping tails write some
+// bytes twice. ----
 
 template <Size width>
 struct Chunk {
@@ -414,12 +462,15 @@ struct Choice {
 template <class T, class Op>
 using RealLoop = std::conditional_t<std::is_same_v<T, long double>, ElementLoop<T, Op>, VectorLoop<T, Op>>;
 
+template <class T, class Op>
+using ComplexLoop = std::conditional_t<std::is_same_v<typename Lane<T>::type, long double>, ElementLoop<T, Op>, VectorLoop<T, Op>>;
+
 template <Operator op, class Reals>
 constexpr auto choose_complex() {
   using Real = decltype(Reals::real);
   if constexpr (op == Operator::sum) return Choice<TwiceAsMany<RealLoop<Real, Sum>>>{};
-  else if constexpr (op == Operator::scaled_sum) return Choice<ElementLoop<Reals, ComplexScaledSum>>{};
-  else return Choice<ElementLoop<Reals, ComplexProd>>{};
+  else if constexpr (op == Operator::scaled_sum) return Choice<ComplexLoop<Reals, ComplexScaledSum>>{};
+  else return Choice<ComplexLoop<Reals, ComplexProd>>{};
 }
 
 // What the sign of an integer does not matter to.
