@@ -1,0 +1,107 @@
+// The lock of one stripe of a process's memory: taken by one locked instruction, released by a plain store, and it names its holder.
+// It is held for microseconds, never asleep and never across a network. It is not fair; lock_queue.hpp has the fair one.
+#pragma once
+
+#include <cstdint>
+
+#include "os/futex.hpp"
+
+namespace farsum {
+
+// Who may call: any thread of any process that maps it. A holder id is any number but 0 (rank + 1); threads may share one, and the
+// lock is not recursive. Zeroed memory is a free lock.
+//
+// Waiters never depend on being woken: after a short spin they sleep for bounded times, so release needs no barrier and no wake-up
+// can be lost.
+// A crash: a killed holder leaves its id in the word. acquire_slow then gives up; break_dead takes the lock over. What the lock
+// protects may be half written.
+template <class Policy>
+class alignas(64) BasicStripeLock {
+ public:
+  // Acquire pairs with the release store in release().
+  bool try_acquire(std::uint32_t me) {
+    std::uint32_t expected = 0;
+    return word_.compare_exchange_strong(expected, me, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+
+  // Takes the lock; false when its holder is dead, is_dead(holder id) says so, and the lock is left with it.
+  template <class DeadCheck>
+  bool acquire(std::uint32_t me, DeadCheck&& is_dead) {
+    if (try_acquire(me)) [[likely]] {
+      return true;
+    }
+    return acquire_slow(me, is_dead);
+  }
+
+  template <class DeadCheck>
+  [[gnu::noinline]] bool acquire_slow(std::uint32_t me, DeadCheck&& is_dead) {
+    for (int i = 0; i < Policy::spin_limit; ++i) {
+      if (looks_free() && try_acquire(me)) {
+        return true;
+      }
+      Policy::pause();
+    }
+    for (int i = 0; i < Policy::yield_limit; ++i) {
+      if (looks_free() && try_acquire(me)) {
+        return true;
+      }
+      Policy::yield();
+    }
+    return acquire_by_sleeping(me, is_dead);
+  }
+
+  // Release pairs with the acquire in try_acquire and break_dead.
+  void release() { word_.store(0, std::memory_order_release); }
+
+  // 0 when free. Acquire: whoever sees a holder sees what that holder wrote before it got here.
+  std::uint32_t holder() const { return word_.load(std::memory_order_acquire); }
+
+  // Takes the lock from `dead`, who will never release it; false when it is no longer with `dead`.
+  bool break_dead(std::uint32_t dead, std::uint32_t me) {
+    // Acquire: the kernel's notice of death comes after every store of the dead, and this after the notice.
+    return word_.compare_exchange_strong(dead, me, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::uint64_t shortest_sleep_ns = 20'000;
+  static constexpr std::uint64_t longest_sleep_ns = 1'000'000;
+  static constexpr std::uint64_t liveness_check_ns = 10'000'000;
+
+  // Relaxed: only decides whether to try.
+  bool looks_free() const { return word_.load(std::memory_order_relaxed) == 0; }
+
+  template <class DeadCheck>
+  bool acquire_by_sleeping(std::uint32_t me, DeadCheck& is_dead) {
+    std::uint64_t sleep_ns = shortest_sleep_ns;
+    std::uint64_t waited_ns = 0;
+    std::uint32_t last_holder = 0;
+    while (!try_acquire(me)) {
+      // Relaxed: a hint, and break_dead compares again.
+      const std::uint32_t holder = word_.load(std::memory_order_relaxed);
+      if (holder != last_holder) {
+        // The lock moves: start over with short sleeps.
+        last_holder = holder;
+        sleep_ns = shortest_sleep_ns;
+        waited_ns = 0;
+      }
+      if (waited_ns >= liveness_check_ns && holder != 0) {
+        waited_ns = 0;
+        if (is_dead(holder)) {
+          return false;
+        }
+      }
+      Policy::sleep(sleep_ns);
+      waited_ns += sleep_ns;
+      sleep_ns = sleep_ns * 2 < longest_sleep_ns ? sleep_ns * 2 : longest_sleep_ns;
+    }
+    return true;
+  }
+
+  // Written by holders and those who try.
+  typename Policy::template Atomic<std::uint32_t> word_;
+};
+
+using StripeLock = BasicStripeLock<SystemAtomics>;
+static_assert(sizeof(StripeLock) == 64);
+
+}  // namespace farsum
