@@ -48,21 +48,29 @@ class ContentHash:
     def _parse(self, path):
         if path not in self.parsed:
             text = path.read_text(encoding="utf-8", errors="replace")
-            targets = [resolve(name, path, self.root) for _, name in includes(text)]
-            self.parsed[path] = (hashlib.sha256(text.encode()).hexdigest(), [t for t in targets if t])
+            names = [name for _, name in includes(text)]
+            targets = [resolve(name, path, self.root) for name in names]
+            self.parsed[path] = (hashlib.sha256(text.encode()).hexdigest(), [t for t in targets if t], names)
         return self.parsed[path]
 
-    def of(self, path, salt):
+    def _closure(self, path):
         seen, todo = {path}, [path]
         while todo:
             for target in self._parse(todo.pop())[1]:
                 if target not in seen:
                     seen.add(target)
                     todo.append(target)
+        return sorted(seen)
+
+    def of(self, path, salt):
         total = hashlib.sha256(salt.encode())
-        for member in sorted(seen):
+        for member in self._closure(path):
             total.update(f"{member.relative_to(self.root)} {self._parse(member)[0]}\n".encode())
         return total.hexdigest()
+
+    def names_included(self, path):
+        """Every name in an include line of the file or of a project file that it includes."""
+        return {name for member in self._closure(path) for name in self._parse(member)[2]}
 
 
 class PassedCache:
