@@ -1,0 +1,85 @@
+// What kind of memory a stretch of this process's addresses is, read from /proc/self/maps. It only looks: it changes no
+// map, and what it says is true for as long as no other thread maps or unmaps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace farsum::os {
+
+enum class MemoryKind : std::uint8_t {
+  unmapped,           // no byte is mapped
+  partly_mapped,      // some bytes are mapped and some are not
+  mixed,              // maps of several kinds
+  heap,               // the break segment
+  anonymous_private,  // mmap'ed privately: large malloc blocks, arenas of further threads
+  anonymous_shared,   // MAP_SHARED | MAP_ANONYMOUS, System V segments
+  static_data,        // data or bss of the program or of a library
+  stack,              // of the program or of the calling thread
+  file_private,       // MAP_PRIVATE of a file
+  file_shared,        // MAP_SHARED of a file, of a memfd too
+  huge_pages,         // MAP_HUGETLB or hugetlbfs; transparent huge pages are anonymous_private
+  special,            // vdso, vsyscall, device memory
+  read_only,          // mapped, and some of it may not be written
+};
+
+[[nodiscard]] std::string_view name_of(MemoryKind kind);
+
+// One line of /proc/PID/maps.
+struct Map {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  bool readable = false;
+  bool writable = false;
+  bool executable = false;
+  bool shared = false;
+  std::uint64_t file_offset = 0;
+  std::uint64_t device = 0;  // as st_dev has it
+  std::uint64_t inode = 0;
+  std::string name;
+
+  [[nodiscard]] std::size_t bytes() const { return end - begin; }
+  [[nodiscard]] bool overlaps(std::uintptr_t from, std::uintptr_t to) const { return begin < to && from < end; }
+};
+
+// All maps of this process, in ascending order. Empty if /proc cannot be read.
+[[nodiscard]] std::vector<Map> read_maps();
+
+// The same from text, for tests.
+[[nodiscard]] std::vector<Map> parse_maps(std::string_view text);
+
+struct MappedRange {
+  MemoryKind kind = MemoryKind::unmapped;
+  bool readable = false;  // every byte
+  bool writable = false;  // every byte
+  std::vector<Map> maps;  // those that the range overlaps
+
+  // One sentence part for error messages, such as "anonymous private memory, read and write, in 1 map".
+  [[nodiscard]] std::string describe() const;
+};
+
+// The kind of [address, address + bytes). An empty range counts as the one byte at its address.
+[[nodiscard]] MappedRange classify(const void* address, std::size_t bytes);
+[[nodiscard]] MappedRange classify(const void* address, std::size_t bytes, const std::vector<Map>& maps);
+
+// The two-letter VmFlags (`lo`, `ht`, `um` ...) of every map that overlaps the range, from /proc/self/smaps. The kernel
+// walks the page tables of all maps up to the range, about 5 ms for each GB in use, so ask only before something that
+// costs more.
+struct SpecialFlags {
+  bool known = false;  // false if /proc/self/smaps cannot be read
+  bool locked = false;
+  bool huge_pages = false;
+  bool fault_handled_by_user = false;  // userfaultfd
+  bool left_out_of_fork = false;       // MADV_DONTFORK, MADV_WIPEONFORK
+  bool device = false;                 // VM_IO, VM_PFNMAP
+  bool grows_down = false;
+  bool mergeable = false;  // MADV_MERGEABLE
+  bool protection_key = false;
+};
+[[nodiscard]] SpecialFlags special_flags(const void* address, std::size_t bytes);
+[[nodiscard]] SpecialFlags parse_special_flags(std::string_view smaps, std::uintptr_t begin, std::uintptr_t end);
+
+}  // namespace farsum::os

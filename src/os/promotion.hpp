@@ -1,0 +1,150 @@
+// Turns the user's private memory into shared memory in place, and back: the whole pages of a window move into a shared
+// file (an extent of the node's segment) that is then mapped over them, so the user's pointer stays valid and peers map
+// the same file. The registry owns every promotion of a context. It decides nothing about windows and never talks to
+// peers.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace farsum::os {
+
+struct PromotionRules {
+  // A stretch is promoted if it has this many whole pages, or if it nearly fills its map. Each one may cost two more
+  // maps.
+  std::size_t least_pages = 64;
+  double least_share_of_map = 0.875;
+  // Threads that are parked while promote() runs: the agent. Any other thread but the caller is a reason to refuse.
+  std::vector<pid_t> parked_threads;
+  // Refuse when the process has used up this share of vm.max_map_count.
+  double most_share_of_maps = 0.5;
+};
+
+// What could be done with a range. With `ok()`, [address, address + bytes) are its whole pages; the edges before and
+// after stay as they are.
+struct Examination {
+  std::uintptr_t address = 0;
+  std::size_t bytes = 0;
+  std::string refusal;  // one sentence part saying why not, such as "the range is on the stack"
+
+  [[nodiscard]] bool ok() const { return refusal.empty(); }
+};
+
+// Whether the whole pages of [address, address + bytes) may be promoted now. Changes nothing.
+[[nodiscard]] Examination examine(const void* address, std::size_t bytes, const PromotionRules& rules = {});
+
+class PromotionRegistry;
+
+// One window's share of a promoted stretch. Movable. Destroying it does not turn the memory back: release it at its
+// registry.
+class Promotion {
+ public:
+  Promotion() = default;
+  Promotion(Promotion&& other) noexcept { swap(other); }
+  Promotion& operator=(Promotion&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  Promotion(const Promotion&) = delete;
+  Promotion& operator=(const Promotion&) = delete;
+  ~Promotion() = default;
+
+  [[nodiscard]] explicit operator bool() const { return bytes_ != 0; }
+  // The whole pages of this window; a window that shares another's promotion may hold fewer than that.
+  [[nodiscard]] std::uintptr_t address() const { return address_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  // Where `address()` lies in the shared file.
+  [[nodiscard]] std::uint64_t file_offset() const { return file_offset_; }
+
+ private:
+  friend class PromotionRegistry;
+  void swap(Promotion& other) noexcept {
+    std::swap(address_, other.address_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(file_offset_, other.file_offset_);
+    std::swap(entry_, other.entry_);
+  }
+
+  std::uintptr_t address_ = 0;
+  std::size_t bytes_ = 0;
+  std::uint64_t file_offset_ = 0;
+  std::uint64_t entry_ = 0;
+};
+
+struct PromotionOutcome {
+  Promotion promotion;
+  std::string refusal;
+
+  [[nodiscard]] bool ok() const { return refusal.empty(); }
+};
+
+enum class Demotion : std::uint8_t {
+  still_shared,  // another window uses the pages; nothing was done
+  restored,  // private anonymous memory again at the same address, same contents; what the user had unmapped stays so
+  detached,  // the owner is private again, but its map still reads the extent for pages nobody has: punch a hole, never
+             // reuse
+  kept,      // could not be turned back now; it stays promoted and the extent in use. release() may be called again
+};
+
+struct ReleaseOutcome {
+  Demotion demotion = Demotion::restored;
+  std::string reason;  // for detached and kept
+  // The extent of the whole stretch, as it was given to promote().
+  std::uint64_t file_offset = 0;
+  std::size_t bytes = 0;
+  // True if the extent may be handed out again.
+  [[nodiscard]] bool extent_is_free() const { return demotion == Demotion::restored; }
+};
+
+// All promotions of one context. Any thread may call; calls and fork() exclude each other.
+//
+// fork(): the child gets private copies of every promoted stretch at the same addresses before fork() returns in it,
+// and the parent waits for that inside fork(), so that the child sees the memory as it was (peers may still write
+// meanwhile). The child's registry is then empty. A child made by a bare clone() or _Fork() runs no handlers and would
+// share the memory with its parent: not supported. The list of registries that the handlers go through is the one
+// mutable global; pthread_atfork leaves no other way.
+class PromotionRegistry {
+ public:
+  PromotionRegistry();
+  ~PromotionRegistry();  // leaves what is promoted as it is
+  PromotionRegistry(const PromotionRegistry&) = delete;
+  PromotionRegistry& operator=(const PromotionRegistry&) = delete;
+
+  // A share in an existing promotion that covers the range's whole pages; an empty one if there is none. The range's
+  // edges do not count.
+  [[nodiscard]] Promotion share(const void* address, std::size_t bytes);
+
+  // Moves the stretch that examine() found into [file_offset, file_offset + bytes) of `fd` and maps that over it.
+  // `file_offset` is a multiple of the page size and the file is long enough; what the extent held before is
+  // overwritten. On refusal nothing has changed. The caller has parked its own threads. The kernel needs room for at
+  // most 64 MiB more than the stretch takes already.
+  [[nodiscard]] PromotionOutcome promote(const Examination& stretch, int fd, std::uint64_t file_offset,
+                                         const PromotionRules& rules = {});
+
+  // Gives a share back; the last one turns the memory back. Peers have stopped using the stretch, and the caller has
+  // parked its own threads. On `kept` the promotion stays valid.
+  [[nodiscard]] ReleaseOutcome release(Promotion& promotion, const PromotionRules& rules = {});
+
+  [[nodiscard]] std::size_t promoted_bytes() const;
+
+ private:
+  struct Entry;
+  friend struct ForkHandlers;
+
+  Entry* find(std::uint64_t id);
+  void copy_in_child() noexcept;
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Entry>> entries_;
+  std::uint64_t next_id_ = 1;
+  PromotionRegistry* next_registry_ = nullptr;  // guarded by the list's own mutex
+};
+
+}  // namespace farsum::os
