@@ -110,27 +110,93 @@ constexpr const char* name_of(ElementType type) { return traits_of(type).name; }
 // The C++ type behind an ElementType: typename Element<ElementType::int32>::type.
 template <ElementType>
 struct Element;
-template <> struct Element<ElementType::byte> { using type = unsigned char; };
-template <> struct Element<ElementType::boolean> { using type = unsigned char; };  // Any bits may arrive; a bool may not hold them.
-template <> struct Element<ElementType::int8> { using type = std::int8_t; };
-template <> struct Element<ElementType::uint8> { using type = std::uint8_t; };
-template <> struct Element<ElementType::int16> { using type = std::int16_t; };
-template <> struct Element<ElementType::uint16> { using type = std::uint16_t; };
-template <> struct Element<ElementType::int32> { using type = std::int32_t; };
-template <> struct Element<ElementType::uint32> { using type = std::uint32_t; };
-template <> struct Element<ElementType::int64> { using type = std::int64_t; };
-template <> struct Element<ElementType::uint64> { using type = std::uint64_t; };
-template <> struct Element<ElementType::float32> { using type = float; };
-template <> struct Element<ElementType::float64> { using type = double; };
-template <> struct Element<ElementType::long_double> { using type = long double; };
-template <> struct Element<ElementType::complex64> { using type = ComplexOf<float>; };
-template <> struct Element<ElementType::complex128> { using type = ComplexOf<double>; };
-template <> struct Element<ElementType::complex_long_double> { using type = ComplexOf<long double>; };
-template <> struct Element<ElementType::pair_float_int> { using type = ValueIndex<float>; };
-template <> struct Element<ElementType::pair_double_int> { using type = ValueIndex<double>; };
-template <> struct Element<ElementType::pair_long_int> { using type = ValueIndex<long>; };
-template <> struct Element<ElementType::pair_int_int> { using type = ValueIndex<int>; };
-template <> struct Element<ElementType::pair_short_int> { using type = ValueIndex<short>; };
-template <> struct Element<ElementType::pair_long_double_int> { using type = ValueIndex<long double>; };
+template <>
+struct Element<ElementType::byte> {
+  using type = unsigned char;
+};
+template <>
+struct Element<ElementType::boolean> {
+  using type = unsigned char;
+};  // Any bits may arrive; a bool may not hold them.
+template <>
+struct Element<ElementType::int8> {
+  using type = std::int8_t;
+};
+template <>
+struct Element<ElementType::uint8> {
+  using type = std::uint8_t;
+};
+template <>
+struct Element<ElementType::int16> {
+  using type = std::int16_t;
+};
+template <>
+struct Element<ElementType::uint16> {
+  using type = std::uint16_t;
+};
+template <>
+struct Element<ElementType::int32> {
+  using type = std::int32_t;
+};
+template <>
+struct Element<ElementType::uint32> {
+  using type = std::uint32_t;
+};
+template <>
+struct Element<ElementType::int64> {
+  using type = std::int64_t;
+};
+template <>
+struct Element<ElementType::uint64> {
+  using type = std::uint64_t;
+};
+template <>
+struct Element<ElementType::float32> {
+  using type = float;
+};
+template <>
+struct Element<ElementType::float64> {
+  using type = double;
+};
+template <>
+struct Element<ElementType::long_double> {
+  using type = long double;
+};
+template <>
+struct Element<ElementType::complex64> {
+  using type = ComplexOf<float>;
+};
+template <>
+struct Element<ElementType::complex128> {
+  using type = ComplexOf<double>;
+};
+template <>
+struct Element<ElementType::complex_long_double> {
+  using type = ComplexOf<long double>;
+};
+template <>
+struct Element<ElementType::pair_float_int> {
+  using type = ValueIndex<float>;
+};
+template <>
+struct Element<ElementType::pair_double_int> {
+  using type = ValueIndex<double>;
+};
+template <>
+struct Element<ElementType::pair_long_int> {
+  using type = ValueIndex<long>;
+};
+template <>
+struct Element<ElementType::pair_int_int> {
+  using type = ValueIndex<int>;
+};
+template <>
+struct Element<ElementType::pair_short_int> {
+  using type = ValueIndex<short>;
+};
+template <>
+struct Element<ElementType::pair_long_double_int> {
+  using type = ValueIndex<long double>;
+};
 
 }  // namespace farsum::ops

@@ -21,9 +21,12 @@ std::size_t count_runnable() {
 
 const KernelSet& kernels(Isa isa) {
   switch (isa) {
-    case Isa::avx512: return kernels_avx512;
-    case Isa::avx2: return kernels_avx2;
-    case Isa::baseline: break;
+    case Isa::avx512:
+      return kernels_avx512;
+    case Isa::avx2:
+      return kernels_avx2;
+    case Isa::baseline:
+      break;
   }
   return kernels_baseline;
 }

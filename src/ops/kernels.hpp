@@ -1,5 +1,5 @@
-// Kernels that apply an operator to many elements, compiled once per instruction set. They know nothing of locks: the caller
-// holds whatever makes the update atomic to others.
+// Kernels that apply an operator to many elements, compiled once per instruction set. They know nothing of locks: the
+// caller holds whatever makes the update atomic to others.
 #pragma once
 
 #include <array>
@@ -16,18 +16,23 @@ enum class Isa : std::uint8_t { baseline, avx2, avx512 };
 
 // One instruction set's kernels.
 //
-// `target`, `operand` and `result` hold `count` elements at any alignment; each two of them are the same buffer or do not overlap,
-// and `result` is never the target. `operand` may be null for no_op. `alpha` is one element and read by scaled_sum alone; it may
-// be null otherwise. A kernel reads and writes each target element once, with stores as wide as the element or wider (elements over
-// 8 bytes excepted, which need up to two); replace is held to that by construction, as some callers read while it runs.
+// `target`, `operand` and `result` hold `count` elements at any alignment; each two of them are the same buffer or do
+// not overlap, and `result` is never the target. `operand` may be null for no_op. `alpha` is one element and read by
+// scaled_sum alone; it may be null otherwise. A kernel reads and writes each target element once, with stores as wide
+// as the element or wider (elements over 8 bytes excepted, which need up to two); replace is held to that by
+// construction, as some callers read while it runs.
 struct KernelSet {
   using Bulk = void (*)(void* target, const void* operand, std::size_t count, const void* alpha);
   // Stores the target's old value to result, then applies the operator.
   using Fetch = void (*)(void* target, const void* operand, void* result, std::size_t count, const void* alpha);
 
   // Null where legal() says no.
-  [[nodiscard]] constexpr Bulk bulk(ElementType type, Operator op) const { return bulk_table[index_of(type)][index_of(op)]; }
-  [[nodiscard]] constexpr Fetch fetch(ElementType type, Operator op) const { return fetch_table[index_of(type)][index_of(op)]; }
+  [[nodiscard]] constexpr Bulk bulk(ElementType type, Operator op) const {
+    return bulk_table[index_of(type)][index_of(op)];
+  }
+  [[nodiscard]] constexpr Fetch fetch(ElementType type, Operator op) const {
+    return fetch_table[index_of(type)][index_of(op)];
+  }
 
   Isa isa;
   const char* name;

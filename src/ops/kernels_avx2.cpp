@@ -1,4 +1,5 @@
-// The kernel set for AVX2. Everything but the table has internal linkage, so no code compiled here can stand in for another set's.
+// The kernel set for AVX2. Everything but the table has internal linkage, so no code compiled here can stand in for
+// another set's.
 #ifndef __AVX2__
 #error "compile this file with -mavx2 or more, at most x86-64-v3"
 #endif

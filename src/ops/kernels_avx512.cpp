@@ -1,4 +1,5 @@
-// The kernel set for AVX-512. Everything but the table has internal linkage, so no code compiled here can stand in for another set's.
+// The kernel set for AVX-512. Everything but the table has internal linkage, so no code compiled here can stand in for
+// another set's.
 #if !defined(__AVX512F__) || !defined(__AVX512BW__) || !defined(__AVX512DQ__) || !defined(__AVX512VL__)
 #error "compile this file with -mavx512f, bw, dq and vl or more, at most x86-64-v4"
 #endif

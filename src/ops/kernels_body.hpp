@@ -1,7 +1,8 @@
-// The kernels of one instruction set. Included by kernels_*.cpp alone, each of which defines FARSUM_KERNEL_VECTOR_BYTES first.
+// The kernels of one instruction set. Included by kernels_*.cpp alone, each of which defines FARSUM_KERNEL_VECTOR_BYTES
+// first.
 //
-// Everything here has internal linkage and calls no inline function of the standard library: the linker merges such functions by
-// name, and would put AVX-512 code where a machine without it runs.
+// Everything here has internal linkage and calls no inline function of the standard library: the linker merges such
+// functions by name, and would put AVX-512 code where a machine without it runs.
 #pragma once
 
 #include <type_traits>
@@ -93,67 +94,89 @@ template <class V>
 struct Sum {
   static constexpr bool uses_alpha = false;
   template <class V>
-  [[gnu::always_inline]] static V apply(V t, V x, V) { return static_cast<V>(t + x); }
+  [[gnu::always_inline]] static V apply(V t, V x, V) {
+    return static_cast<V>(t + x);
+  }
 };
 
 struct ScaledSum {
   static constexpr bool uses_alpha = true;
   template <class V>
-  [[gnu::always_inline]] static V apply(V t, V x, V alpha) { return static_cast<V>(t + product(alpha, x)); }
+  [[gnu::always_inline]] static V apply(V t, V x, V alpha) {
+    return static_cast<V>(t + product(alpha, x));
+  }
 };
 
 struct Prod {
   static constexpr bool uses_alpha = false;
   template <class V>
-  [[gnu::always_inline]] static V apply(V t, V x, V) { return product(t, x); }
+  [[gnu::always_inline]] static V apply(V t, V x, V) {
+    return product(t, x);
+  }
 };
 
 struct Min {
   static constexpr bool uses_alpha = false;
   template <class V>
-  [[gnu::always_inline]] static V apply(V t, V x, V) { return ((x < t) | (t != t)) ? x : t; }
+  [[gnu::always_inline]] static V apply(V t, V x, V) {
+    return ((x < t) | (t != t)) ? x : t;
+  }
 };
 
 struct Max {
   static constexpr bool uses_alpha = false;
   template <class V>
-  [[gnu::always_inline]] static V apply(V t, V x, V) { return ((x > t) | (t != t)) ? x : t; }
+  [[gnu::always_inline]] static V apply(V t, V x, V) {
+    return ((x > t) | (t != t)) ? x : t;
+  }
 };
 
 struct BitAnd {
   static constexpr bool uses_alpha = false;
   template <class V>
-  [[gnu::always_inline]] static V apply(V t, V x, V) { return static_cast<V>(t & x); }
+  [[gnu::always_inline]] static V apply(V t, V x, V) {
+    return static_cast<V>(t & x);
+  }
 };
 
 struct BitOr {
   static constexpr bool uses_alpha = false;
   template <class V>
-  [[gnu::always_inline]] static V apply(V t, V x, V) { return static_cast<V>(t | x); }
+  [[gnu::always_inline]] static V apply(V t, V x, V) {
+    return static_cast<V>(t | x);
+  }
 };
 
 struct BitXor {
   static constexpr bool uses_alpha = false;
   template <class V>
-  [[gnu::always_inline]] static V apply(V t, V x, V) { return static_cast<V>(t ^ x); }
+  [[gnu::always_inline]] static V apply(V t, V x, V) {
+    return static_cast<V>(t ^ x);
+  }
 };
 
 struct LogicalAnd {
   static constexpr bool uses_alpha = false;
   template <class V>
-  [[gnu::always_inline]] static V apply(V t, V x, V) { return static_cast<V>(truth(t) & truth(x)); }
+  [[gnu::always_inline]] static V apply(V t, V x, V) {
+    return static_cast<V>(truth(t) & truth(x));
+  }
 };
 
 struct LogicalOr {
   static constexpr bool uses_alpha = false;
   template <class V>
-  [[gnu::always_inline]] static V apply(V t, V x, V) { return static_cast<V>(truth(t) | truth(x)); }
+  [[gnu::always_inline]] static V apply(V t, V x, V) {
+    return static_cast<V>(truth(t) | truth(x));
+  }
 };
 
 struct LogicalXor {
   static constexpr bool uses_alpha = false;
   template <class V>
-  [[gnu::always_inline]] static V apply(V t, V x, V) { return static_cast<V>(truth(t) ^ truth(x)); }
+  [[gnu::always_inline]] static V apply(V t, V x, V) {
+    return static_cast<V>(truth(t) ^ truth(x));
+  }
 };
 
 // A register of complex numbers, real and imaginary parts in turn.
@@ -171,17 +194,20 @@ template <class V>
   return complex_product(a, b, std::make_integer_sequence<int, sizeof(V) / sizeof(a[0])>{});
 }
 
-// The scalar form of the same. Each product is made opaque because GCC 12 fuses what looks like this into vfmaddsub, whatever it is
-// told about contraction.
+// The scalar form of the same. Each product is made opaque because GCC 12 fuses what looks like this into vfmaddsub,
+// whatever it is told about contraction.
 template <class R>
 [[gnu::always_inline]] inline ComplexOf<R> complex_product(ComplexOf<R> a, ComplexOf<R> b) {
-  return {opaque(a.real * b.real) - opaque(a.imaginary * b.imaginary), opaque(a.real * b.imaginary) + opaque(a.imaginary * b.real)};
+  return {opaque(a.real * b.real) - opaque(a.imaginary * b.imaginary),
+          opaque(a.real * b.imaginary) + opaque(a.imaginary * b.real)};
 }
 
 struct ComplexScaledSum {
   static constexpr bool uses_alpha = true;
   template <class V>
-  [[gnu::always_inline]] static V apply(V t, V x, V alpha) { return t + complex_product(alpha, x); }
+  [[gnu::always_inline]] static V apply(V t, V x, V alpha) {
+    return t + complex_product(alpha, x);
+  }
   template <class R>
   [[gnu::always_inline]] static ComplexOf<R> apply(ComplexOf<R> t, ComplexOf<R> x, ComplexOf<R> alpha) {
     const ComplexOf<R> scaled = complex_product(alpha, x);
@@ -192,7 +218,9 @@ struct ComplexScaledSum {
 struct ComplexProd {
   static constexpr bool uses_alpha = false;
   template <class V>
-  [[gnu::always_inline]] static V apply(V t, V x, V) { return complex_product(t, x); }
+  [[gnu::always_inline]] static V apply(V t, V x, V) {
+    return complex_product(t, x);
+  }
 };
 
 template <class Pair>
@@ -232,8 +260,8 @@ struct Entries {
     Loop::template run<false>(static_cast<Bytes*>(target), static_cast<const Bytes*>(operand), nullptr, count, alpha);
   }
   static void fetch(void* target, const void* operand, void* result, Size count, const void* alpha) {
-    Loop::template run<true>(static_cast<Bytes*>(target), static_cast<const Bytes*>(operand), static_cast<Bytes*>(result), count,
-                             alpha);
+    Loop::template run<true>(static_cast<Bytes*>(target), static_cast<const Bytes*>(operand),
+                             static_cast<Bytes*>(result), count, alpha);
   }
 };
 
@@ -269,7 +297,8 @@ template <class V, class R>
 template <class T, class Op>
 struct VectorLoop {
   template <bool fetching>
-  [[gnu::always_inline]] static void run(Bytes* target, const Bytes* operand, Bytes* result, Size count, const void* alpha) {
+  [[gnu::always_inline]] static void run(Bytes* target, const Bytes* operand, Bytes* result, Size count,
+                                         const void* alpha) {
     if (count <= short_count) [[likely]] {
       one_by_one<fetching>(target, operand, result, count, load_alpha<T, Op>(alpha));
       return;
@@ -278,7 +307,8 @@ struct VectorLoop {
   }
 
   template <bool fetching>
-  [[gnu::noinline]] static void many(Bytes* target, const Bytes* operand, Bytes* result, Size count, const void* alpha_at) {
+  [[gnu::noinline]] static void many(Bytes* target, const Bytes* operand, Bytes* result, Size count,
+                                     const void* alpha_at) {
     const T alpha = load_alpha<T, Op>(alpha_at);
     Size left = count * sizeof(T);
     if (left >= aligning_bytes) {
@@ -292,13 +322,15 @@ struct VectorLoop {
     for (; left >= 4 * vector_bytes; left -= 4 * vector_bytes) {
       vectors<fetching, vector_bytes, 4>(target, operand, result, alpha);
     }
-    for (; left >= vector_bytes; left -= vector_bytes) vectors<fetching, vector_bytes, 1>(target, operand, result, alpha);
+    for (; left >= vector_bytes; left -= vector_bytes)
+      vectors<fetching, vector_bytes, 1>(target, operand, result, alpha);
     left = narrower<fetching, vector_bytes / 2>(target, operand, result, left, alpha);
     one_by_one<fetching>(target, operand, result, left / sizeof(T), alpha);
   }
 
   template <bool fetching>
-  [[gnu::always_inline]] static void one_by_one(Bytes* target, const Bytes* operand, Bytes* result, Size count, T alpha) {
+  [[gnu::always_inline]] static void one_by_one(Bytes* target, const Bytes* operand, Bytes* result, Size count,
+                                                T alpha) {
     for (Size i = 0; i < count; ++i) {
       asm("" : "+r"(i));  // Keeps the compiler from vectorising what is here for few elements.
       const T old = load<T>(target + i * sizeof(T));
@@ -329,7 +361,8 @@ struct VectorLoop {
 
   // What a full vector is too wide for. Returns the bytes that are still left.
   template <bool fetching, Size width>
-  [[gnu::always_inline]] static Size narrower(Bytes*& target, const Bytes*& operand, Bytes*& result, Size left, T alpha) {
+  [[gnu::always_inline]] static Size narrower(Bytes*& target, const Bytes*& operand, Bytes*& result, Size left,
+                                              T alpha) {
     if constexpr (width >= smallest_vector_bytes) {
       if (left >= width) {
         vectors<fetching, width, 1>(target, operand, result, alpha);
@@ -346,7 +379,8 @@ struct VectorLoop {
 template <class T, class Op>
 struct ElementLoop {
   template <bool fetching>
-  [[gnu::always_inline]] static void run(Bytes* target, const Bytes* operand, Bytes* result, Size count, const void* alpha_at) {
+  [[gnu::always_inline]] static void run(Bytes* target, const Bytes* operand, Bytes* result, Size count,
+                                         const void* alpha_at) {
     const T alpha = load_alpha<T, Op>(alpha_at);
 #pragma GCC ivdep
     for (Size i = 0; i < count; ++i) {
@@ -362,23 +396,40 @@ struct ElementLoop {
 template <class Loop>
 struct TwiceAsMany {
   template <bool fetching>
-  [[gnu::always_inline]] static void run(Bytes* target, const Bytes* operand, Bytes* result, Size count, const void* alpha) {
+  [[gnu::always_inline]] static void run(Bytes* target, const Bytes* operand, Bytes* result, Size count,
+                                         const void* alpha) {
     Loop::template run<fetching>(target, operand, result, 2 * count, alpha);
   }
 };
 
-// ---- Moving. What is moved is made opaque, or the compiler would see a copy and call memcpy, whose overlapping tails write some
-// bytes twice. ----
+// ---- Moving. What is moved is made opaque, or the compiler would see a copy and call memcpy, whose overlapping tails
+// write some bytes twice. ----
 
 template <Size width>
 struct Chunk {
   using type = typename VectorOf<unsigned char, width>::type;
   using loose = typename VectorOf<unsigned char, width>::loose;
 };
-template <> struct Chunk<8> { using type = std::uint64_t; using loose = Loose<type>::type; };
-template <> struct Chunk<4> { using type = std::uint32_t; using loose = Loose<type>::type; };
-template <> struct Chunk<2> { using type = std::uint16_t; using loose = Loose<type>::type; };
-template <> struct Chunk<1> { using type = std::uint8_t; using loose = Loose<type>::type; };
+template <>
+struct Chunk<8> {
+  using type = std::uint64_t;
+  using loose = Loose<type>::type;
+};
+template <>
+struct Chunk<4> {
+  using type = std::uint32_t;
+  using loose = Loose<type>::type;
+};
+template <>
+struct Chunk<2> {
+  using type = std::uint16_t;
+  using loose = Loose<type>::type;
+};
+template <>
+struct Chunk<1> {
+  using type = std::uint8_t;
+  using loose = Loose<type>::type;
+};
 
 // Moves `unroll` chunks, each with one load and one store, and the pointers past them.
 template <bool fetching, Size width, Size unroll>
@@ -398,8 +449,8 @@ template <bool fetching, Size width, Size unroll>
   if constexpr (fetching) result += unroll * width;
 }
 
-// Moves fewer than 2 * width bytes in chunks of falling size. As the total is a multiple of the element's size, a power of two, no
-// chunk cuts an element that fits one.
+// Moves fewer than 2 * width bytes in chunks of falling size. As the total is a multiple of the element's size, a power
+// of two, no chunk cuts an element that fits one.
 template <bool fetching, Size width>
 [[gnu::always_inline]] inline void move_rest(Bytes*& target, const Bytes*& operand, Bytes*& result, Size left) {
   if (left & width) move_chunks<fetching, width, 1>(target, operand, result);
@@ -415,7 +466,8 @@ template <bool fetching>
       left -= head;
     }
   }
-  for (; left >= 4 * vector_bytes; left -= 4 * vector_bytes) move_chunks<fetching, vector_bytes, 4>(target, operand, result);
+  for (; left >= 4 * vector_bytes; left -= 4 * vector_bytes)
+    move_chunks<fetching, vector_bytes, 4>(target, operand, result);
   for (; left >= vector_bytes; left -= vector_bytes) move_chunks<fetching, vector_bytes, 1>(target, operand, result);
   move_rest<fetching, vector_bytes / 2>(target, operand, result, left);
 }
@@ -449,10 +501,22 @@ struct NoOp {
 
 template <Size bytes>
 struct UnsignedOf;
-template <> struct UnsignedOf<1> { using type = std::uint8_t; };
-template <> struct UnsignedOf<2> { using type = std::uint16_t; };
-template <> struct UnsignedOf<4> { using type = std::uint32_t; };
-template <> struct UnsignedOf<8> { using type = std::uint64_t; };
+template <>
+struct UnsignedOf<1> {
+  using type = std::uint8_t;
+};
+template <>
+struct UnsignedOf<2> {
+  using type = std::uint16_t;
+};
+template <>
+struct UnsignedOf<4> {
+  using type = std::uint32_t;
+};
+template <>
+struct UnsignedOf<8> {
+  using type = std::uint64_t;
+};
 
 template <class Loop>
 struct Choice {
@@ -463,45 +527,69 @@ template <class T, class Op>
 using RealLoop = std::conditional_t<std::is_same_v<T, long double>, ElementLoop<T, Op>, VectorLoop<T, Op>>;
 
 template <class T, class Op>
-using ComplexLoop = std::conditional_t<std::is_same_v<typename Lane<T>::type, long double>, ElementLoop<T, Op>, VectorLoop<T, Op>>;
+using ComplexLoop =
+    std::conditional_t<std::is_same_v<typename Lane<T>::type, long double>, ElementLoop<T, Op>, VectorLoop<T, Op>>;
 
 template <Operator op, class Reals>
 constexpr auto choose_complex() {
   using Real = decltype(Reals::real);
-  if constexpr (op == Operator::sum) return Choice<TwiceAsMany<RealLoop<Real, Sum>>>{};
-  else if constexpr (op == Operator::scaled_sum) return Choice<ComplexLoop<Reals, ComplexScaledSum>>{};
-  else return Choice<ComplexLoop<Reals, ComplexProd>>{};
+  if constexpr (op == Operator::sum)
+    return Choice<TwiceAsMany<RealLoop<Real, Sum>>>{};
+  else if constexpr (op == Operator::scaled_sum)
+    return Choice<ComplexLoop<Reals, ComplexScaledSum>>{};
+  else
+    return Choice<ComplexLoop<Reals, ComplexProd>>{};
 }
 
 // What the sign of an integer does not matter to.
 template <Operator op, Size bytes>
 constexpr auto choose_unsigned() {
   using T = typename UnsignedOf<bytes>::type;
-  if constexpr (op == Operator::sum) return Choice<VectorLoop<T, Sum>>{};
-  else if constexpr (op == Operator::scaled_sum) return Choice<VectorLoop<T, ScaledSum>>{};
-  else if constexpr (op == Operator::prod) return Choice<VectorLoop<T, Prod>>{};
-  else if constexpr (op == Operator::band) return Choice<VectorLoop<T, BitAnd>>{};
-  else if constexpr (op == Operator::bor) return Choice<VectorLoop<T, BitOr>>{};
-  else if constexpr (op == Operator::bxor) return Choice<VectorLoop<T, BitXor>>{};
-  else if constexpr (op == Operator::land) return Choice<VectorLoop<T, LogicalAnd>>{};
-  else if constexpr (op == Operator::lor) return Choice<VectorLoop<T, LogicalOr>>{};
-  else return Choice<VectorLoop<T, LogicalXor>>{};
+  if constexpr (op == Operator::sum)
+    return Choice<VectorLoop<T, Sum>>{};
+  else if constexpr (op == Operator::scaled_sum)
+    return Choice<VectorLoop<T, ScaledSum>>{};
+  else if constexpr (op == Operator::prod)
+    return Choice<VectorLoop<T, Prod>>{};
+  else if constexpr (op == Operator::band)
+    return Choice<VectorLoop<T, BitAnd>>{};
+  else if constexpr (op == Operator::bor)
+    return Choice<VectorLoop<T, BitOr>>{};
+  else if constexpr (op == Operator::bxor)
+    return Choice<VectorLoop<T, BitXor>>{};
+  else if constexpr (op == Operator::land)
+    return Choice<VectorLoop<T, LogicalAnd>>{};
+  else if constexpr (op == Operator::lor)
+    return Choice<VectorLoop<T, LogicalOr>>{};
+  else
+    return Choice<VectorLoop<T, LogicalXor>>{};
 }
 
 template <ElementType type, Operator op>
 constexpr auto choose() {
   using T = typename Element<type>::type;
-  if constexpr (op == Operator::replace) return Choice<Replace<sizeof(T)>>{};
-  else if constexpr (op == Operator::no_op) return Choice<NoOp<sizeof(T)>>{};
-  else if constexpr (op == Operator::minloc) return Choice<ElementLoop<T, MinLoc>>{};
-  else if constexpr (op == Operator::maxloc) return Choice<ElementLoop<T, MaxLoc>>{};
-  else if constexpr (op == Operator::min) return Choice<RealLoop<T, Min>>{};
-  else if constexpr (op == Operator::max) return Choice<RealLoop<T, Max>>{};
-  else if constexpr (kind_of(type) == ElementKind::complex) return choose_complex<op, T>();
-  else if constexpr (kind_of(type) != ElementKind::floating) return choose_unsigned<op, sizeof(T)>();
-  else if constexpr (op == Operator::sum) return Choice<RealLoop<T, Sum>>{};
-  else if constexpr (op == Operator::scaled_sum) return Choice<RealLoop<T, ScaledSum>>{};
-  else return Choice<RealLoop<T, Prod>>{};
+  if constexpr (op == Operator::replace)
+    return Choice<Replace<sizeof(T)>>{};
+  else if constexpr (op == Operator::no_op)
+    return Choice<NoOp<sizeof(T)>>{};
+  else if constexpr (op == Operator::minloc)
+    return Choice<ElementLoop<T, MinLoc>>{};
+  else if constexpr (op == Operator::maxloc)
+    return Choice<ElementLoop<T, MaxLoc>>{};
+  else if constexpr (op == Operator::min)
+    return Choice<RealLoop<T, Min>>{};
+  else if constexpr (op == Operator::max)
+    return Choice<RealLoop<T, Max>>{};
+  else if constexpr (kind_of(type) == ElementKind::complex)
+    return choose_complex<op, T>();
+  else if constexpr (kind_of(type) != ElementKind::floating)
+    return choose_unsigned<op, sizeof(T)>();
+  else if constexpr (op == Operator::sum)
+    return Choice<RealLoop<T, Sum>>{};
+  else if constexpr (op == Operator::scaled_sum)
+    return Choice<RealLoop<T, ScaledSum>>{};
+  else
+    return Choice<RealLoop<T, Prod>>{};
 }
 
 template <Size type_index, Size op_index>

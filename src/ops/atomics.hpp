@@ -1,0 +1,64 @@
+// Operators on one element by the CPU's own atomics, for windows whose keys promise single elements of lockable types,
+// and compare-and-swap both with and without them. An atomic here and a kernel under a lock are not atomic to each
+// other: the window's atomicity domain picks one.
+//
+// Memory orders. Every read-modify-write is acq_rel: its release half publishes what the origin wrote before it, its
+// acquire half shows the origin what earlier updates of the same element published, and each partner is another
+// operation of this file on that element. Nothing here needs the single total order of seq_cst: order between different
+// elements is what flush and the window's synchronisation calls give. On x86-64 the locked instructions are full
+// barriers whatever is written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "ops/element_type.hpp"
+#include "ops/op_kind.hpp"
+
+namespace farsum::ops {
+
+// Adds to an integer and returns what was there. T is unsigned, so that it wraps.
+template <class T>
+requires std::is_unsigned_v<T>
+inline T atomic_fetch_sum(void* target, T operand) {
+  return __atomic_fetch_add(static_cast<T*>(target), operand, __ATOMIC_ACQ_REL);
+}
+
+namespace detail {
+
+// The other types and operators.
+void atomic_apply_any(void* target, const void* operand, void* result, ElementType type, Operator op,
+                      const void* alpha);
+
+}  // namespace detail
+
+// Applies `op` to the element at `target`, which is aligned to its size. `type` is lockable and legal with `op`;
+// anything else stops the process, for it would have been refused at the boundary. `result`, where not null, receives
+// the old value. `operand` may be null for no_op, `alpha` for all but scaled_sum; neither they nor `result` need be
+// aligned.
+inline void atomic_apply(void* target, const void* operand, void* result_or_null, ElementType type, Operator op,
+                         const void* alpha) {
+  if (op == Operator::sum && (type == ElementType::int64 || type == ElementType::uint64)) [[likely]] {
+    std::uint64_t addend;
+    std::memcpy(&addend, operand, sizeof addend);
+    const std::uint64_t old = atomic_fetch_sum(target, addend);
+    if (result_or_null != nullptr) std::memcpy(result_or_null, &old, sizeof old);
+    return;
+  }
+  detail::atomic_apply_any(target, operand, result_or_null, type, op, alpha);
+}
+
+// Writes `desired` to the element at `target` if it holds the bits of `expected`; `result`, where not null, receives
+// the old value either way. Bits are compared, so a negative zero differs from a positive one. `type` is lockable and
+// `target` aligned to its size.
+void atomic_compare_and_swap(void* target, const void* expected, const void* desired, void* result_or_null,
+                             ElementType type);
+
+// The same for any element type at any alignment, when the caller holds the lock that makes it atomic. Padding counts
+// as part of the element.
+void plain_compare_and_swap(void* target, const void* expected, const void* desired, void* result_or_null,
+                            ElementType type);
+
+}  // namespace farsum::ops

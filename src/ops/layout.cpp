@@ -1,0 +1,294 @@
+// Measuring and walking layouts. All arithmetic on what a caller or a message gave is checked; offsets inside a layout
+// that passed the check cannot overflow, and the comments say why.
+#include "ops/layout.hpp"
+
+namespace farsum::ops {
+
+namespace {
+
+constexpr std::uint64_t most_bytes_of_a_layout = std::numeric_limits<std::int64_t>::max();
+
+struct Measure {
+  LayoutFault fault = LayoutFault::none;
+  std::uint64_t total_bytes = 0;
+  Extent extent;
+};
+
+constexpr Measure failed(LayoutFault fault) { return {fault, 0, {}}; }
+
+Measure measure_contiguous(std::uint64_t bytes) {
+  if (bytes > most_bytes_of_a_layout) return failed(LayoutFault::overflow);
+  return {LayoutFault::none, bytes, {0, static_cast<std::int64_t>(bytes)}};
+}
+
+// Adds what one level reaches to the extent. False on overflow.
+bool widen(Extent& extent, std::uint64_t count, std::int64_t stride) {
+  std::int64_t reach = 0;
+  if (count - 1 > most_bytes_of_a_layout) return false;
+  if (__builtin_mul_overflow(static_cast<std::int64_t>(count - 1), stride, &reach)) return false;
+  std::int64_t& end = reach < 0 ? extent.low : extent.high;
+  return !__builtin_add_overflow(end, reach, &end);
+}
+
+Measure measure_strided(const LayoutView& layout) {
+  const auto counts = layout.counts();
+  const auto strides = layout.strides();
+  if (counts.size() != strides.size()) return failed(LayoutFault::uneven_levels);
+  if (counts.size() > most_levels) return failed(LayoutFault::too_many_levels);
+  if (std::ranges::find(counts, 0u) != counts.end()) return {};
+  Measure measure = measure_contiguous(layout.block_bytes());
+  if (measure.fault != LayoutFault::none || measure.total_bytes == 0) return measure;
+  for (std::size_t level = 0; level < counts.size(); ++level) {
+    if (__builtin_mul_overflow(measure.total_bytes, counts[level], &measure.total_bytes) ||
+        measure.total_bytes > most_bytes_of_a_layout || !widen(measure.extent, counts[level], strides[level])) {
+      return failed(LayoutFault::overflow);
+    }
+  }
+  return measure;
+}
+
+Measure measure_indexed(std::span<const Piece> pieces) {
+  Measure measure;
+  for (const Piece& piece : pieces) {
+    if (piece.bytes == 0) continue;
+    std::int64_t end = 0;
+    if (piece.bytes > most_bytes_of_a_layout ||
+        __builtin_add_overflow(piece.offset, static_cast<std::int64_t>(piece.bytes), &end) ||
+        piece.bytes > most_bytes_of_a_layout - measure.total_bytes) {
+      return failed(LayoutFault::overflow);
+    }
+    const bool is_first = measure.total_bytes == 0;
+    measure.extent.low = is_first ? piece.offset : std::min(measure.extent.low, piece.offset);
+    measure.extent.high = is_first ? end : std::max(measure.extent.high, end);
+    measure.total_bytes += piece.bytes;
+  }
+  return measure;
+}
+
+Measure measure(const LayoutView& layout) {
+  switch (layout.kind()) {
+    case LayoutKind::contiguous:
+      return measure_contiguous(layout.block_bytes());
+    case LayoutKind::strided:
+      return measure_strided(layout);
+    case LayoutKind::indexed:
+      return measure_indexed(layout.pieces());
+  }
+  return failed(LayoutFault::overflow);
+}
+
+bool is_multiple(std::int64_t offset, std::uint64_t unit) {
+  const std::uint64_t magnitude =
+      offset < 0 ? 0 - static_cast<std::uint64_t>(offset) : static_cast<std::uint64_t>(offset);
+  return magnitude % unit == 0;
+}
+
+}  // namespace
+
+LayoutFault LayoutView::check(std::uint64_t element_bytes) const {
+  const LayoutFault fault = measure(*this).fault;
+  if (fault != LayoutFault::none) return fault;
+  const auto is_whole = [element_bytes](const Piece& piece) { return piece.bytes % element_bytes == 0; };
+  if (bytes_ % element_bytes != 0 || !std::ranges::all_of(pieces_, is_whole)) return LayoutFault::not_whole_elements;
+  return LayoutFault::none;
+}
+
+std::optional<std::uint64_t> LayoutView::total_bytes() const {
+  const Measure measured = measure(*this);
+  if (measured.fault != LayoutFault::none) return std::nullopt;
+  return measured.total_bytes;
+}
+
+std::optional<Extent> LayoutView::extent() const {
+  const Measure measured = measure(*this);
+  if (measured.fault != LayoutFault::none) return std::nullopt;
+  return measured.extent;
+}
+
+bool LayoutView::is_aligned_to(std::uint64_t alignment_bytes) const {
+  for (std::size_t level = 0; level < counts_.size(); ++level) {
+    if (counts_[level] > 1 && !is_multiple(strides_[level], alignment_bytes)) return false;
+  }
+  return std::ranges::all_of(pieces_, [alignment_bytes](const Piece& piece) {
+    return piece.bytes == 0 || is_multiple(piece.offset, alignment_bytes);
+  });
+}
+
+// An invalid layout has no total, and is walked as an empty one.
+PieceCursor::PieceCursor(const LayoutView& layout) : total_bytes_(layout.total_bytes().value_or(0)) {
+  if (total_bytes_ == 0) return;
+  if (layout.kind() == LayoutKind::indexed) {
+    pieces_ = layout.pieces();
+    here_ = pieces_.front();
+    if (here_.bytes == 0) enter_next_piece();
+    return;
+  }
+  block_bytes_ = layout.block_bytes();
+  if (layout.kind() == LayoutKind::strided) fold_levels(layout);
+  here_ = {0, block_bytes_};
+}
+
+// Leaves out levels of one block and joins a level to the one inside it where it only goes on with it. Products stay
+// below the total.
+void PieceCursor::fold_levels(const LayoutView& layout) {
+  for (std::size_t level = 0; level < layout.counts().size(); ++level) {
+    const std::uint64_t count = layout.counts()[level];
+    const std::int64_t stride = layout.strides()[level];
+    if (count == 1) continue;
+    if (levels_ == 0 && stride == static_cast<std::int64_t>(block_bytes_)) {
+      block_bytes_ *= count;
+      continue;
+    }
+    std::int64_t inner_reach = 0;
+    if (levels_ != 0 &&
+        !__builtin_mul_overflow(static_cast<std::int64_t>(counts_[levels_ - 1]), strides_[levels_ - 1], &inner_reach) &&
+        inner_reach == stride) {
+      counts_[levels_ - 1] *= count;
+      continue;
+    }
+    counts_[levels_] = count;
+    strides_[levels_] = stride;
+    index_[levels_] = 0;
+    ++levels_;
+  }
+}
+
+Piece PieceCursor::next(std::uint64_t most_bytes) {
+  Piece run{here_.offset, std::min(here_.bytes, most_bytes)};
+  take(run.bytes);
+  while (run.bytes < most_bytes && here_.bytes != 0 &&
+         here_.offset == run.offset + static_cast<std::int64_t>(run.bytes)) {
+    const std::uint64_t more = std::min(here_.bytes, most_bytes - run.bytes);
+    run.bytes += more;
+    take(more);
+  }
+  return run;
+}
+
+// `bytes` is no more than what is left here. The offset stays within the extent, which fits.
+void PieceCursor::take(std::uint64_t bytes) {
+  position_ += bytes;
+  here_.offset += static_cast<std::int64_t>(bytes);
+  here_.bytes -= bytes;
+  if (here_.bytes == 0) enter_next_piece();
+}
+
+// Adding a stride and taking back a level's whole reach both lead to blocks of the layout, so neither overflows.
+void PieceCursor::enter_next_piece() {
+  if (remaining() == 0) {
+    here_ = {};
+    return;
+  }
+  if (!pieces_.empty()) {
+    do here_ = pieces_[++piece_index_];
+    while (here_.bytes == 0);
+    return;
+  }
+  std::int64_t start = here_.offset - static_cast<std::int64_t>(block_bytes_);
+  for (std::size_t level = 0; level < levels_; ++level) {
+    if (index_[level] + 1 < counts_[level]) {
+      ++index_[level];
+      start += strides_[level];
+      break;
+    }
+    start -= static_cast<std::int64_t>(index_[level]) * strides_[level];
+    index_[level] = 0;
+  }
+  here_ = {start, block_bytes_};
+}
+
+void PieceCursor::skip(std::uint64_t bytes) {
+  bytes = std::min(bytes, remaining());
+  if (bytes < here_.bytes) {
+    take(bytes);
+  } else if (!pieces_.empty()) {
+    skip_pieces(bytes);
+  } else if (bytes != 0) {
+    position_ += bytes;
+    locate_block();
+  }
+}
+
+void PieceCursor::skip_pieces(std::uint64_t bytes) {
+  while (bytes != 0) {
+    const std::uint64_t step = std::min(bytes, here_.bytes);
+    take(step);
+    bytes -= step;
+  }
+}
+
+void PieceCursor::seek(std::uint64_t position) {
+  position = std::min(position, total_bytes_);
+  if (position >= position_) {
+    skip(position - position_);
+    return;
+  }
+  if (pieces_.empty()) {
+    position_ = position;
+    locate_block();
+    return;
+  }
+  position_ = 0;
+  piece_index_ = 0;
+  here_ = pieces_.front();
+  if (here_.bytes == 0) enter_next_piece();
+  skip_pieces(position);
+}
+
+// Finds the block that holds position_. Each sum of the inner levels' offsets lies within the extent.
+void PieceCursor::locate_block() {
+  if (remaining() == 0) {
+    here_ = {};
+    return;
+  }
+  std::uint64_t block = position_ / block_bytes_;
+  const std::uint64_t inside = position_ % block_bytes_;
+  std::int64_t start = 0;
+  for (std::size_t level = 0; level < levels_; ++level) {
+    index_[level] = block % counts_[level];
+    block /= counts_[level];
+    start += static_cast<std::int64_t>(index_[level]) * strides_[level];
+  }
+  here_ = {start + static_cast<std::int64_t>(inside), block_bytes_ - inside};
+}
+
+PiecePair PairCursor::next(std::uint64_t most_bytes) {
+  if (target_piece_.bytes == 0) target_piece_ = target_.next();
+  if (origin_piece_.bytes == 0) origin_piece_ = origin_.next();
+  const std::uint64_t limit = std::max(most_bytes - most_bytes % element_bytes_, element_bytes_);
+  const std::uint64_t bytes = std::min({target_piece_.bytes, origin_piece_.bytes, limit});
+  const PiecePair pair{target_piece_.offset, origin_piece_.offset, bytes};
+  target_piece_ = {target_piece_.offset + static_cast<std::int64_t>(bytes), target_piece_.bytes - bytes};
+  origin_piece_ = {origin_piece_.offset + static_cast<std::int64_t>(bytes), origin_piece_.bytes - bytes};
+  return pair;
+}
+
+void PairCursor::seek(std::uint64_t position) {
+  target_.seek(position);
+  origin_.seek(position);
+  target_piece_ = {};
+  origin_piece_ = {};
+}
+
+Layout::Layout(const LayoutView& view)
+    : kind_(view.kind()),
+      levels_(view.counts().size()),
+      bytes_(view.block_bytes()),
+      pieces_(view.pieces().begin(), view.pieces().end()) {
+  std::ranges::copy(view.counts(), counts_.begin());
+  std::ranges::copy(view.strides(), strides_.begin());
+}
+
+LayoutView Layout::view() const {
+  switch (kind_) {
+    case LayoutKind::contiguous:
+      break;
+    case LayoutKind::strided:
+      return LayoutView::strided(bytes_, std::span(counts_).first(levels_), std::span(strides_).first(levels_));
+    case LayoutKind::indexed:
+      return LayoutView::indexed(pieces_);
+  }
+  return LayoutView::contiguous(bytes_);
+}
+
+}  // namespace farsum::ops
