@@ -39,6 +39,7 @@ class GuardedField {
     value_.store(value, std::memory_order_release);
     return *this;
   }
+  GuardedField& operator=(const GuardedField& other) { return *this = static_cast<T>(other); }
 
  private:
   std::atomic<T> value_;

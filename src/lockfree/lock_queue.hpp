@@ -1,0 +1,343 @@
+// A fair shared/exclusive lock as a pure state machine: first come, first served, neighbouring readers together.
+// It neither waits nor wakes nor synchronises; shared_lock.hpp adds that, and over messages the target's agent does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "os/futex.hpp"
+
+namespace farsum {
+
+enum class LockMode : std::uint8_t { shared, exclusive };
+
+struct Acquired {
+  enum class Kind : std::uint8_t { granted, queued, full };
+  Kind kind = Kind::granted;
+  std::uint32_t slot = 0;  // of a queued request, for cancel and on_grant
+};
+
+// One request: waiting, or holding the lock.
+template <class Policy>
+struct BasicLockSlot {
+  // The word the waiter sleeps on, for BasicSharedLock; the state machine leaves it alone.
+  typename Policy::template Atomic<std::uint32_t> word;
+  // The commit word: written last when the slot is taken, first when it changes hands.
+  typename Policy::template Guarded<std::uint32_t> state;
+  typename Policy::template Guarded<std::uint32_t> id;
+  typename Policy::template Guarded<std::uint32_t> wants_exclusive;
+  // Order of arrival; what the queue is rebuilt from.
+  typename Policy::template Guarded<std::uint64_t> arrival;
+  // The next in the queue, plus one; 0 at its end.
+  typename Policy::template Guarded<std::uint32_t> next;
+};
+
+// Followed by `capacity` slots. Zeroed memory, at a multiple of 64, is a free lock.
+template <class Policy>
+struct alignas(64) BasicLockQueueState {
+  typename Policy::template Guarded<std::uint64_t> arrivals;
+  // The truth: 0, or the id that holds exclusively.
+  typename Policy::template Guarded<std::uint32_t> exclusive_holder;
+  // Derived from the slots.
+  typename Policy::template Guarded<std::uint32_t> exclusive_slot;  // plus one; 0 when it was granted at once, without a slot
+  typename Policy::template Guarded<std::uint32_t> shared_count;
+  typename Policy::template Guarded<std::uint32_t> first_waiting;  // plus one
+  typename Policy::template Guarded<std::uint32_t> last_waiting;   // plus one
+
+  static std::size_t footprint(std::uint32_t capacity) {
+    return sizeof(BasicLockQueueState) + std::size_t{capacity} * sizeof(BasicLockSlot<Policy>);
+  }
+  BasicLockSlot<Policy>* slots() {
+    return reinterpret_cast<BasicLockSlot<Policy>*>(reinterpret_cast<std::byte*>(this) + sizeof(BasicLockQueueState));
+  }
+};
+
+// A view of a state in memory. One caller at a time: in shared memory under a guard, in the simulator by construction.
+// Capacity: shared holders and waiters together; an id (not 0) is in the lock at most once.
+// A crash of the caller between any two writes leaves a state that repair() completes: the slots' commit words and exclusive_holder
+// are the truth, all else is derived from them.
+template <class Policy>
+class BasicLockQueue {
+ public:
+  BasicLockQueue(BasicLockQueueState<Policy>& state, std::uint32_t capacity)
+      : state_(&state), slots_(state.slots()), capacity_(capacity) {}
+
+  // Readers that arrive behind a waiting writer wait, too.
+  Acquired acquire(std::uint32_t id, LockMode mode) {
+    const bool free_now = state_->first_waiting == 0 && state_->exclusive_holder == 0;
+    if (mode == LockMode::exclusive && free_now && state_->shared_count == 0) [[likely]] {
+      state_->exclusive_holder = id;
+      return {};
+    }
+    const std::uint32_t slot = find_free(id);
+    if (slot == none) {
+      return {.kind = Acquired::Kind::full};
+    }
+    fill(slot, id, mode);
+    if (mode == LockMode::shared && free_now) {
+      slots_[slot].state = holding_shared;
+      state_->shared_count = state_->shared_count + 1;
+      return {.kind = Acquired::Kind::granted, .slot = slot};
+    }
+    slots_[slot].state = waiting;
+    append(slot);
+    return {.kind = Acquired::Kind::queued, .slot = slot};
+  }
+
+  // What acquire would answer, without doing it.
+  bool would_grant(LockMode mode) const {
+    const bool free_now = state_->first_waiting == 0 && state_->exclusive_holder == 0;
+    return free_now && (mode == LockMode::shared || state_->shared_count == 0);
+  }
+
+  // Ends id's hold and calls on_grant(id, slot) for each waiter that holds the lock now. False when id does not hold it so.
+  template <class OnGrant>
+  bool release(std::uint32_t id, LockMode mode, OnGrant&& on_grant) {
+    if (mode == LockMode::exclusive) {
+      if (state_->exclusive_holder != id) {
+        return false;
+      }
+      drop_exclusive();
+    } else {
+      const std::uint32_t slot = find(id, holding_shared);
+      if (slot == none) {
+        return false;
+      }
+      drop_shared(slot);
+    }
+    grant(on_grant);
+    return true;
+  }
+
+  // Takes a waiter out of the queue; those it held up are granted. False when it was granted before: it holds the lock.
+  template <class OnGrant>
+  bool cancel(std::uint32_t slot, OnGrant&& on_grant) {
+    if (slots_[slot].state != waiting) {
+      return false;
+    }
+    unlink(slot);
+    slots_[slot].state = unused;
+    grant(on_grant);
+    return true;
+  }
+
+  // Takes id out altogether, holding or waiting; returns whether it was in.
+  template <class OnGrant>
+  bool remove(std::uint32_t id, OnGrant&& on_grant) {
+    bool found = false;
+    if (state_->exclusive_holder == id) {
+      drop_exclusive();
+      found = true;
+    }
+    for (std::uint32_t slot = 0; slot < capacity_; ++slot) {
+      if (slots_[slot].state == unused || slots_[slot].id != id) {
+        continue;
+      }
+      if (slots_[slot].state == waiting) {
+        unlink(slot);
+        slots_[slot].state = unused;
+      } else {
+        drop_shared(slot);
+      }
+      found = true;
+    }
+    grant(on_grant);
+    return found;
+  }
+
+  // Completes what a caller that was killed midway had begun, and calls on_grant for every holder that has a slot, for the dead
+  // may have granted without telling. Idempotent, and may itself be killed and called again.
+  template <class OnGrant>
+  void repair(OnGrant&& on_grant) {
+    settle_exclusive();
+    rebuild_counts_and_queue();
+    for (std::uint32_t slot = 0; slot < capacity_; ++slot) {
+      if (slots_[slot].state == holding_shared || slots_[slot].state == holding_exclusive) {
+        on_grant(static_cast<std::uint32_t>(slots_[slot].id), slot);
+      }
+    }
+    grant(on_grant);
+  }
+
+  // Calls f(id, mode) for each holder. Without the guard the answer may be stale, or a mixture of two moments; never a wild read.
+  template <class F>
+  void for_each_holder(F&& f) const {
+    const std::uint32_t exclusive = state_->exclusive_holder;
+    if (exclusive != 0) {
+      f(exclusive, LockMode::exclusive);
+    }
+    for (std::uint32_t slot = 0; slot < capacity_; ++slot) {
+      if (slots_[slot].state == holding_shared) {
+        f(static_cast<std::uint32_t>(slots_[slot].id), LockMode::shared);
+      }
+    }
+  }
+
+  BasicLockSlot<Policy>& slot(std::uint32_t index) { return slots_[index]; }
+
+ private:
+  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+
+  // States of a slot.
+  static constexpr std::uint32_t unused = 0;
+  static constexpr std::uint32_t waiting = 1;
+  static constexpr std::uint32_t holding_shared = 2;
+  static constexpr std::uint32_t holding_exclusive = 3;
+
+  // Slots are looked for from id modulo capacity on: with ids that count ranks the first is the right one.
+  template <class Matches>
+  std::uint32_t probe(std::uint32_t id, Matches&& matches) const {
+    std::uint32_t slot = id % capacity_;
+    for (std::uint32_t tried = 0; tried < capacity_; ++tried) {
+      if (matches(slots_[slot])) {
+        return slot;
+      }
+      slot = slot + 1 == capacity_ ? 0 : slot + 1;
+    }
+    return none;
+  }
+
+  std::uint32_t find_free(std::uint32_t id) const {
+    return probe(id, [](const BasicLockSlot<Policy>& slot) { return slot.state == unused; });
+  }
+
+  std::uint32_t find(std::uint32_t id, std::uint32_t slot_state) const {
+    return probe(id, [=](const BasicLockSlot<Policy>& slot) { return slot.state == slot_state && slot.id == id; });
+  }
+
+  void fill(std::uint32_t slot, std::uint32_t id, LockMode mode) {
+    const std::uint64_t arrival = state_->arrivals + 1;
+    state_->arrivals = arrival;
+    slots_[slot].id = id;
+    slots_[slot].wants_exclusive = mode == LockMode::exclusive ? 1 : 0;
+    slots_[slot].arrival = arrival;
+    slots_[slot].next = 0;
+  }
+
+  void append(std::uint32_t slot) {
+    if (state_->last_waiting == 0) {
+      state_->first_waiting = slot + 1;
+    } else {
+      slots_[state_->last_waiting - 1].next = slot + 1;
+    }
+    state_->last_waiting = slot + 1;
+  }
+
+  void unlink(std::uint32_t slot) {
+    std::uint32_t before = 0;
+    for (std::uint32_t at = state_->first_waiting; at != slot + 1; at = slots_[at - 1].next) {
+      before = at;
+    }
+    const std::uint32_t next = slots_[slot].next;
+    if (before == 0) {
+      state_->first_waiting = next;
+    } else {
+      slots_[before - 1].next = next;
+    }
+    if (next == 0) {
+      state_->last_waiting = before;
+    }
+  }
+
+  void drop_exclusive() {
+    const std::uint32_t slot = state_->exclusive_slot;
+    state_->exclusive_holder = 0;
+    state_->exclusive_slot = 0;
+    if (slot != 0) {
+      slots_[slot - 1].state = unused;
+    }
+  }
+
+  void drop_shared(std::uint32_t slot) {
+    slots_[slot].state = unused;
+    state_->shared_count = state_->shared_count - 1;
+  }
+
+  // Hands the lock to the head of the queue as far as it is free.
+  template <class OnGrant>
+  void grant(OnGrant& on_grant) {
+    while (state_->first_waiting != 0 && state_->exclusive_holder == 0) {
+      const std::uint32_t slot = state_->first_waiting - 1;
+      const std::uint32_t id = slots_[slot].id;
+      if (slots_[slot].wants_exclusive != 0) {
+        if (state_->shared_count != 0) {
+          return;
+        }
+        state_->exclusive_holder = id;
+        slots_[slot].state = holding_exclusive;
+        state_->exclusive_slot = slot + 1;
+      } else {
+        slots_[slot].state = holding_shared;
+        state_->shared_count = state_->shared_count + 1;
+      }
+      state_->first_waiting = slots_[slot].next;
+      if (state_->first_waiting == 0) {
+        state_->last_waiting = 0;
+      }
+      on_grant(id, slot);
+    }
+  }
+
+  // The two commits of a hand-over to a writer are exclusive_holder and its slot's state, of a release the same in this order.
+  void settle_exclusive() {
+    const std::uint32_t holder = state_->exclusive_holder;
+    std::uint32_t exclusive_slot = 0;
+    for (std::uint32_t slot = 0; slot < capacity_; ++slot) {
+      const bool of_holder = holder != 0 && slots_[slot].id == holder;
+      if (of_holder && slots_[slot].state == waiting) {
+        slots_[slot].state = holding_exclusive;
+      }
+      if (slots_[slot].state == holding_exclusive) {
+        if (of_holder) {
+          exclusive_slot = slot + 1;
+        } else {
+          slots_[slot].state = unused;
+        }
+      }
+    }
+    state_->exclusive_slot = exclusive_slot;
+  }
+
+  void rebuild_counts_and_queue() {
+    std::uint32_t shared_count = 0;
+    state_->first_waiting = 0;
+    state_->last_waiting = 0;
+    for (std::uint32_t slot = 0; slot < capacity_; ++slot) {
+      shared_count += slots_[slot].state == holding_shared ? 1 : 0;
+    }
+    state_->shared_count = shared_count;
+    // Selection by arrival: quadratic, and only after a crash.
+    std::uint64_t after = 0;
+    for (std::uint32_t slot = next_arrival(after); slot != none; slot = next_arrival(after)) {
+      after = slots_[slot].arrival;
+      slots_[slot].next = 0;
+      append(slot);
+    }
+  }
+
+  std::uint32_t next_arrival(std::uint64_t after) const {
+    std::uint32_t best = none;
+    for (std::uint32_t slot = 0; slot < capacity_; ++slot) {
+      if (slots_[slot].state != waiting || slots_[slot].arrival <= after) {
+        continue;
+      }
+      if (best == none || slots_[slot].arrival < slots_[best].arrival) {
+        best = slot;
+      }
+    }
+    return best;
+  }
+
+  BasicLockQueueState<Policy>* state_;
+  BasicLockSlot<Policy>* slots_;
+  std::uint32_t capacity_;
+};
+
+using LockSlot = BasicLockSlot<SystemAtomics>;
+using LockQueueState = BasicLockQueueState<SystemAtomics>;
+using LockQueue = BasicLockQueue<SystemAtomics>;
+static_assert(sizeof(LockSlot) == 32);
+static_assert(sizeof(LockQueueState) == 64);
+
+}  // namespace farsum

@@ -1,0 +1,167 @@
+// A fair shared/exclusive lock between processes: a lock queue under a stripe lock, and a futex word per waiter.
+// Each waiter sleeps on its own word and is handed the lock; nobody competes for it again. Window locks and mutexes are made of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lockfree/lock_queue.hpp"
+#include "lockfree/stripe_lock.hpp"
+
+namespace farsum {
+
+enum class LockResult : std::uint8_t {
+  acquired,
+  gave_up,  // the wait policy did
+  full,     // no slot: capacity counts shared holders and waiters
+};
+
+// For jobs in which a death ends everything anyway.
+struct NobodyDies {
+  bool operator()(std::uint32_t) const { return false; }
+};
+
+template <class Policy>
+struct BasicSharedLockState {
+  BasicStripeLock<Policy> guard;
+  BasicLockQueueState<Policy> queue;  // and its slots behind it
+
+  static std::size_t footprint(std::uint32_t capacity) {
+    return sizeof(BasicStripeLock<Policy>) + BasicLockQueueState<Policy>::footprint(capacity);
+  }
+};
+
+// A view of a state in memory (zeroed, at a multiple of 64, footprint(capacity) bytes); as many views as there are threads.
+//
+// Who may call: any thread of any process that maps it. An id is any number but 0 that is in the lock at most once: a rank plus
+// something that tells its threads apart. is_dead(id) must become true some time after the death of who used that id.
+// A crash: the dead stays named, as holder, as waiter or in the guard. Killed inside the guard it is found by the next caller, who
+// breaks the guard, completes the half-done step and goes on. A dead holder or waiter stays until remove_dead: a dead waiter is
+// handed the lock in its turn.
+template <class Policy, class DeadCheck>
+class BasicSharedLock {
+ public:
+  using State = BasicSharedLockState<Policy>;
+
+  BasicSharedLock(State& state, std::uint32_t capacity, DeadCheck is_dead = {})
+      : guard_(&state.guard), queue_(state.queue, capacity), is_dead_(is_dead) {}
+
+  // Takes the lock if nobody is in the way and nobody waits; never waits itself, but for the guard.
+  bool try_lock(std::uint32_t id, LockMode mode) {
+    enter(id);
+    const bool granted = queue_.would_grant(mode) && queue_.acquire(id, mode).kind == Acquired::Kind::granted;
+    leave();
+    return granted;
+  }
+
+  // Takes the lock, in order of arrival. While it must wait it calls wait(word, while_value) -> keep_going, which should return
+  // when `word` no longer holds while_value, true to go on and false to give up. It may return true early, and should now and then, so
+  // that the death of the one who was about to hand over the lock is noticed.
+  template <class Wait>
+  LockResult lock(std::uint32_t id, LockMode mode, Wait&& wait) {
+    enter(id);
+    const Acquired acquired = queue_.acquire(id, mode);
+    if (acquired.kind == Acquired::Kind::queued) {
+      // Relaxed: read by this thread, and overwritten under the guard.
+      queue_.slot(acquired.slot).word.store(word_waiting, std::memory_order_relaxed);
+    }
+    leave();
+    if (acquired.kind == Acquired::Kind::queued) {
+      return wait_in_queue(id, acquired.slot, wait);
+    }
+    return acquired.kind == Acquired::Kind::granted ? LockResult::acquired : LockResult::full;
+  }
+
+  // Hands the lock on; false when id does not hold it in this mode.
+  bool unlock(std::uint32_t id, LockMode mode) {
+    enter(id);
+    const bool held = queue_.release(id, mode, on_grant());
+    leave();
+    return held;
+  }
+
+  // Takes a dead id out, holder or waiter, and grants to those it held up; returns whether it was in. `me` is the caller's own id.
+  // What the lock protects may be half written.
+  bool remove_dead(std::uint32_t dead, std::uint32_t me) {
+    enter(me);
+    const bool found = queue_.remove(dead, on_grant());
+    leave();
+    return found;
+  }
+
+  // Calls f(id, mode) for each holder, without the guard: the answer may be stale. remove_dead looks again under the guard.
+  template <class F>
+  void for_each_holder(F&& f) const {
+    queue_.for_each_holder(f);
+  }
+
+  // Who is inside the guard; 0 for nobody.
+  std::uint32_t guard_holder() const { return guard_->holder(); }
+
+  static constexpr std::uint32_t word_granted = 1;
+  static constexpr std::uint32_t word_waiting = 2;
+
+ private:
+  void enter(std::uint32_t me) {
+    if (guard_->try_acquire(me)) [[likely]] {
+      return;
+    }
+    while (!guard_->acquire_slow(me, is_dead_)) {
+      if (recover(guard_->holder(), me)) {
+        return;
+      }
+    }
+  }
+
+  void leave() { guard_->release(); }
+
+  // Takes the guard over from the dead and completes what it was doing; the guard stays with me.
+  [[gnu::noinline]] bool recover(std::uint32_t dead, std::uint32_t me) {
+    if (dead == 0 || !is_dead_(dead) || !guard_->break_dead(dead, me)) {
+      return false;
+    }
+    queue_.repair(on_grant());
+    return true;
+  }
+
+  // Runs under the guard, wake included: a releaser killed between them would leave a holder asleep and the guard free.
+  auto on_grant() {
+    return [this](std::uint32_t, std::uint32_t slot) {
+      // Pairs with the acquire load in wait_in_queue: the new holder sees what the old one wrote.
+      queue_.slot(slot).word.store(word_granted, std::memory_order_release);
+      Policy::wake(queue_.slot(slot).word, 1);
+    };
+  }
+
+  template <class Wait>
+  [[gnu::noinline]] LockResult wait_in_queue(std::uint32_t id, std::uint32_t slot, Wait& wait) {
+    auto& word = queue_.slot(slot).word;
+    // Acquire pairs with the release store in on_grant.
+    while (word.load(std::memory_order_acquire) == word_waiting) {
+      if (!wait(word, word_waiting)) {
+        return leave_queue(id, slot);
+      }
+      if (word.load(std::memory_order_acquire) == word_waiting && recover(guard_->holder(), id)) {
+        leave();
+      }
+    }
+    return LockResult::acquired;
+  }
+
+  LockResult leave_queue(std::uint32_t id, std::uint32_t slot) {
+    enter(id);
+    const bool was_waiting = queue_.cancel(slot, on_grant());
+    leave();
+    return was_waiting ? LockResult::gave_up : LockResult::acquired;
+  }
+
+  BasicStripeLock<Policy>* guard_;
+  BasicLockQueue<Policy> queue_;
+  DeadCheck is_dead_;
+};
+
+using SharedLockState = BasicSharedLockState<SystemAtomics>;
+template <class DeadCheck = NobodyDies>
+using SharedLock = BasicSharedLock<SystemAtomics, DeadCheck>;
+
+}  // namespace farsum
