@@ -1,5 +1,5 @@
-// The channel from one sender to one receiver: a byte ring of records of any length, in which the reply to a record is written over
-// the record itself. So room for every reply is there before its request is sent, and an acknowledgement needs no message.
+// The channel from one sender to one receiver: a byte ring of records of any length, in which the reply to a record is written into
+// the record itself, behind the message. So room for every reply is there before its request is sent, and an acknowledgement needs no message.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace farsum {
 
 // What a receiver says about a record it was shown.
-struct Served {
+struct RecordAnswer {
   enum class Kind : std::uint8_t { again, done };
   Kind kind = Kind::done;
   std::uint32_t status = 0;
@@ -27,12 +27,12 @@ struct Served {
 // zero before the first use; the records need not be.
 //
 // Who may call: one sender (its threads under the caller's mutex) and one receiver thread.
-// Capacity: a power of two from 1024 to 2^31 bytes; anything else is rounded down to one. A record takes 32 bytes of header and the
-// larger of message and reply room, rounded up to 64, and is contiguous: a pad record fills the end of the ring when one does not fit.
+// Capacity: a power of two from 1024 to 2^31 bytes; anything else is rounded down to one. A record takes 32 bytes of header, the
+// message and the reply room, rounded up to 64, and is contiguous: a pad record fills the end of the ring when one does not fit.
 //
 // What a crash leaves behind. The sender, before its store to published_: nothing; after it: a whole record, which the receiver may serve
 // though nobody reads the reply. The sender's tail and reclaim position are private and die with it. The receiver, before its store to a
-// record's state: a record that stays posted for good, its effects perhaps half done and its message perhaps overwritten by a reply
+// record's state: a record that stays posted for good, its effects perhaps half done
 // (so it must not be served again by a successor); after it: a complete reply, which the sender can still reap. No step of one
 // makes the other wait inside a call.
 // Neither trusts the other: every length read from shared memory is read once, checked, then used.
@@ -95,7 +95,7 @@ Lengths read_lengths(const RecordHeader<Policy>& header, std::size_t room) {
   lengths.reply = read_once(header.reply_capacity);
   lengths.pad = lengths.message == pad_mark;
   const bool record_fits = lengths.record != 0 && lengths.record % line_bytes == 0 && lengths.record <= room;
-  lengths.valid = record_fits && (lengths.pad || record_bytes_for(std::max(lengths.message, lengths.reply)) == lengths.record);
+  lengths.valid = record_fits && (lengths.pad || record_bytes_for(lengths.message + lengths.reply) == lengths.record);
   return lengths;
 }
 
@@ -108,15 +108,15 @@ class BasicRingSender {
   BasicRingSender(BasicRingShared<Policy>& shared, std::size_t capacity)
       : shared_(&shared), storage_(shared.storage()), capacity_(std::bit_floor(capacity)) {}
 
-  // The largest 32 + max(message, reply) that try_push takes. A quarter, so that pad and record always fit an empty ring.
+  // The largest 32 + message + reply that try_push takes. A quarter, so that pad and record always fit an empty ring.
   std::size_t max_record_bytes() const { return capacity_ / 4; }
 
-  // Appends a record whose message is head followed by body, with room for a reply of reply_capacity bytes that will overwrite it.
+  // Appends a record whose message is head followed by body, with room for a reply of reply_capacity bytes.
   // Returns its ticket, a running number from 0; nothing when there is no room now, or never will be (see max_record_bytes).
   // Copies both spans. The receiver sees the record at once; ringing its bell is the caller's business.
   std::optional<std::uint64_t> try_push(std::span<const std::byte> head, std::span<const std::byte> body, std::size_t reply_capacity) {
     const std::size_t message_bytes = head.size() + body.size();
-    const std::size_t record_bytes = ring_detail::record_bytes_for(std::max(message_bytes, reply_capacity));
+    const std::size_t record_bytes = ring_detail::record_bytes_for(message_bytes + reply_capacity);
     if (record_bytes > max_record_bytes()) [[unlikely]] {
       return std::nullopt;
     }
@@ -153,8 +153,8 @@ class BasicRingSender {
         corrupt_ = true;
         break;
       }
-      Policy::reads(header->payload(), reply_bytes);
-      visit(reaped_, status, std::span<const std::byte>(header->payload(), reply_bytes));
+      Policy::reads(header->payload() + lengths.message, reply_bytes);
+      visit(reaped_, status, std::span<const std::byte>(header->payload() + lengths.message, reply_bytes));
       reclaimed_ += lengths.record;
       ++reaped_;
       ++count;
@@ -234,10 +234,9 @@ class BasicRingReceiver {
   BasicRingReceiver(BasicRingShared<Policy>& shared, std::size_t capacity)
       : shared_(&shared), storage_(shared.storage()), capacity_(std::bit_floor(capacity)) {}
 
-  // Shows at most `budget` published records in order to f(message, reply_room) -> Served; returns how many were done.
-  // Message and reply_room begin at the same byte: read what is needed of the message before writing the reply. `again` leaves the
-  // record at the head, to be shown anew by the next call, and stops; the reply room must then be untouched. The message is aligned
-  // to 32 bytes and may still be changed by a corrupt sender: read each length in it once.
+  // Shows at most `budget` published records in order to f(message, reply_room) -> RecordAnswer; returns how many were done.
+  // `again` leaves the record at the head, to be shown anew by the next call with what was written to its reply room, and stops. The
+  // message is aligned to 32 bytes and may still be changed by a corrupt sender: read each length in it once.
   template <class Serve>
   std::size_t serve(Serve&& serve_one, std::size_t budget) {
     std::size_t count = 0;
@@ -254,12 +253,12 @@ class BasicRingReceiver {
         continue;
       }
       Policy::reads(header->payload(), lengths.message);
-      const Served served = serve_one(std::span<const std::byte>(header->payload(), lengths.message),
-                                      std::span<std::byte>(header->payload(), lengths.reply));
-      if (served.kind == Served::Kind::again) {
+      const RecordAnswer served = serve_one(std::span<const std::byte>(header->payload(), lengths.message),
+                                      std::span<std::byte>(header->payload() + lengths.message, lengths.reply));
+      if (served.kind == RecordAnswer::Kind::again) {
         break;
       }
-      Policy::writes(header->payload(), served.reply_bytes);
+      Policy::writes(header->payload() + lengths.message, served.reply_bytes);
       Policy::writes(&header->status, 2 * sizeof(std::uint32_t));
       header->status = served.status;
       header->reply_bytes = served.reply_bytes;

@@ -42,7 +42,8 @@ struct Served {
 class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
-  // `message` and `reply_room` are valid until the call returns.
+  // `message` and `reply_room` are valid until the call returns. After `again` the same message comes with the same room, and what was
+  // written to the room is still there.
   virtual Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
                             ReplyToken token) = 0;
 };

@@ -1,0 +1,88 @@
+#include "core/apply.hpp"
+
+#include "ops/atomics.hpp"
+
+namespace farsum {
+
+Reduction make_reduction(const ops::KernelSet& kernels, ops::ElementType type, ops::Operator op, const void* alpha) {
+  return {type, op, alpha, kernels.bulk(type, op), kernels.fetch(type, op)};
+}
+
+namespace {
+
+// A holder keeps a stripe for under a microsecond unless it was preempted, so a short look nearly always succeeds, also against a
+// caller that takes the lock again and again.
+bool try_for_a_while(StripeLock& lock, std::uint32_t me) {
+  constexpr int tries = 512;
+  for (int attempt = 0; attempt < tries; ++attempt) {
+    if (lock.holder() == 0 && lock.try_acquire(me)) return true;
+    SystemAtomics::pause();
+  }
+  return false;
+}
+
+}  // namespace
+
+Applied take_stripe(const AtomicDomain& domain, std::uint64_t offset, const LockAgent& agent) {
+  StripeLock& lock = domain.lock_of(offset);
+  if (lock.try_acquire(agent.id)) return Applied::done;
+  if (!agent.may_wait) return try_for_a_while(lock, agent.id) ? Applied::done : Applied::busy;
+  const bool taken = lock.acquire_slow(agent.id, [&](std::uint32_t holder) {
+    return agent.liveness != nullptr && holder != 0 && agent.liveness->is_dead(holder - 1);
+  });
+  return taken ? Applied::done : Applied::holder_dead;
+}
+
+namespace {
+
+void apply_bare(std::byte* memory, std::uint64_t offset, const std::byte* operand, std::byte* result, std::uint64_t bytes,
+                const Reduction& reduction) {
+  const std::uint64_t size = reduction.element_bytes();
+  for (std::uint64_t done = 0; done < bytes; done += size) {
+    ops::atomic_apply(memory + offset + done, operand == nullptr ? nullptr : operand + done,
+                      result == nullptr ? nullptr : result + done, reduction.type, reduction.op, reduction.alpha);
+  }
+}
+
+}  // namespace
+
+Applied apply_reduction(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory, std::uint64_t offset,
+                        const std::byte* operand, std::byte* result, std::uint64_t bytes, const Reduction& reduction,
+                        std::uint64_t& progress) {
+  if (domain.bare) {
+    apply_bare(memory, offset, operand, result, bytes, reduction);
+    progress = bytes;
+    return Applied::done;
+  }
+  const std::uint64_t size = reduction.element_bytes();
+  while (progress < bytes) {
+    const std::uint64_t at = offset + progress;
+    const std::uint64_t run = domain.run_bytes(at, bytes - progress, size);
+    const Applied taken = take_stripe(domain, at, agent);
+    if (taken != Applied::done) return taken;
+    const std::byte* from = operand == nullptr ? nullptr : operand + progress;
+    if (result == nullptr) {
+      reduction.bulk(memory + at, from, run / size, reduction.alpha);
+    } else {
+      reduction.fetch(memory + at, from, result + progress, run / size, reduction.alpha);
+    }
+    domain.lock_of(at).release();
+    progress += run;
+  }
+  return Applied::done;
+}
+
+Applied apply_compare_and_swap(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory, std::uint64_t offset,
+                               const std::byte* expected, const std::byte* desired, std::byte* result, ops::ElementType type) {
+  if (domain.bare) {
+    ops::atomic_compare_and_swap(memory + offset, expected, desired, result, type);
+    return Applied::done;
+  }
+  const Applied taken = take_stripe(domain, offset, agent);
+  if (taken != Applied::done) return taken;
+  ops::plain_compare_and_swap(memory + offset, expected, desired, result, type);
+  domain.lock_of(offset).release();
+  return Applied::done;
+}
+
+}  // namespace farsum

@@ -1,0 +1,53 @@
+// The atomicity domain: who may execute atomics on which memory, and under which lock.
+//
+// The domain belongs to memory, not to windows, so windows that overlap agree:
+//  - Memory in the node segment, wherever it is mapped, is guarded by the node's stripe table, keyed by offset in the segment.
+//  - Other (adopted) memory is guarded by its owner's stripe table, keyed by address in the owner.
+//  - Memory whose windows promise single lockable elements is `bare`: CPU atomics only, no locks. The promise is kept with the memory
+//    (its extent in the segment); adopted memory is never bare, because copies by the kernel are not CPU atomics.
+// Every executor on this node (caller, agent, owner) goes through apply.hpp with this domain, so no two that are not atomic to each
+// other touch the same element. A network card's atomics are a third executor: memory they may touch belongs to windows that are
+// declared for the card alone, local ranks included (tests/sim shows what happens otherwise).
+//
+// An element belongs to the stripe of its first byte. A thread holds one stripe at a time, except caller-computes with the
+// region's lock, which takes them in ascending table order.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "lockfree/stripe_lock.hpp"
+
+namespace farsum {
+
+// 16 KiB: the lock is then at most a tenth of the time of a bulk sum, and a holder keeps it for under a microsecond.
+inline constexpr unsigned stripe_shift = 14;
+inline constexpr std::uint64_t stripe_bytes = std::uint64_t{1} << stripe_shift;
+
+struct AtomicDomain {
+  StripeLock* locks = nullptr;
+  std::uint64_t key_base = 0;  // key of the region's first byte
+  std::uint32_t mask = 0;      // number of locks - 1; a power of two less one
+  bool bare = false;
+
+  StripeLock& lock_of(std::uint64_t offset) const { return locks[stripe_of(offset) & mask]; }
+  std::uint64_t stripe_of(std::uint64_t offset) const { return (key_base + offset) >> stripe_shift; }
+  // From `offset` to where the next stripe starts.
+  std::uint64_t bytes_left_in_stripe(std::uint64_t offset) const {
+    return stripe_bytes - ((key_base + offset) & (stripe_bytes - 1));
+  }
+  // Bytes of whole elements from `offset` that the stripe of `offset` guards: at least one element, at most `bytes`.
+  std::uint64_t run_bytes(std::uint64_t offset, std::uint64_t bytes, std::uint64_t element_bytes) const {
+    const std::uint64_t left = bytes_left_in_stripe(offset);
+    return std::min(bytes, (left + element_bytes - 1) / element_bytes * element_bytes);
+  }
+};
+
+// Tells whether the rank that holds a lock is dead. Ranks of the job; lock words hold rank + 1.
+class Liveness {
+ public:
+  virtual ~Liveness() = default;
+  virtual bool is_dead(std::uint32_t rank) const = 0;
+};
+
+}  // namespace farsum

@@ -1,0 +1,66 @@
+// What this process exposes to others: per window a sorted table of regions. The agent reads it while it serves; the application's
+// threads change it when windows are made and freed and memory is attached and detached.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <vector>
+
+#include "base/units.hpp"
+#include "core/atomicity.hpp"
+
+namespace farsum {
+
+struct ExposedRegion {
+  std::uint64_t offset = 0;  // within the window (an address in a dynamic one)
+  std::uint64_t bytes = 0;
+  std::byte* memory = nullptr;
+  AtomicDomain domain;
+  bool guarded = false;    // the user may free it at any time: touch it through the kernel, which answers instead of faulting
+  bool read_only = false;
+};
+
+struct Exposure {
+  std::vector<ExposedRegion> regions;  // sorted by offset, disjoint
+  std::atomic<std::uint64_t>* notifications = nullptr;
+  std::uint32_t notification_slots = 0;
+
+  // The region that holds [offset, offset + bytes) whole; null when none does.
+  const ExposedRegion* find(std::uint64_t offset, std::uint64_t bytes) const;
+  // The region that holds the byte at `offset`.
+  const ExposedRegion* find_first(std::uint64_t offset) const;
+  // Whether [offset, offset + bytes) is exposed, in one region or in several that touch.
+  bool covers(std::uint64_t offset, std::uint64_t bytes) const;
+};
+
+class ExposureTable {
+ public:
+  // Replaces what `window` exposes. Waits for the request being served.
+  void set(WindowId window, std::shared_ptr<const Exposure> exposure);
+  void erase(WindowId window);
+
+  // Held by the agent while it serves one request, so that memory is not withdrawn under it. Never waits: null when a change is
+  // under way.
+  class Reading {
+   public:
+    explicit Reading(const ExposureTable& table) : table_(table), lock_(table.mutex_, std::try_to_lock) {}
+    bool got() const { return lock_.owns_lock(); }
+    const Exposure* find(WindowId window) const;
+
+   private:
+    const ExposureTable& table_;
+    std::shared_lock<std::shared_mutex> lock_;
+  };
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<WindowId, std::shared_ptr<const Exposure>> windows_;
+};
+
+}  // namespace farsum

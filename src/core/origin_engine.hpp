@@ -1,0 +1,107 @@
+// The origin's half of the protocol: turns operations into requests, cuts what is too long, keeps what finds no room and goes on with it
+// later, and matches replies. It does no I/O of its own and reads no clock; whoever waits calls progress().
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "core/apply.hpp"
+#include "core/wire.hpp"
+#include "ops/layout.hpp"
+#include "transport/transport.hpp"
+
+namespace farsum {
+
+// What one window has under way towards one target, and how the last failure among it was answered.
+struct Outstanding {
+  std::atomic<std::uint64_t> count{0};
+  std::atomic<Code> failure{Code::ok};
+};
+
+// An operation that somebody waits for by name.
+struct RequestState {
+  std::atomic<bool> done{false};
+  std::atomic<Code> code{Code::ok};
+};
+
+// One operation towards one target, as core understands it. Everything it points to is borrowed: arrays and alpha until submit()
+// returns, operand and result until the operation completes.
+struct Operation {
+  OperationKind kind = OperationKind::put;
+  ops::ElementType type = ops::ElementType::byte;
+  ops::Operator op = ops::Operator::replace;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;  // payload; the same for all layouts
+  const std::byte* operand = nullptr;
+  const std::byte* compare = nullptr;
+  std::byte* result = nullptr;
+  const void* alpha = nullptr;
+  ops::LayoutView operand_layout;
+  ops::LayoutView target_layout;
+  ops::LayoutView result_layout;
+  bool notify = false;
+  std::uint32_t notify_slot = 0;
+};
+
+// Any thread may call; each peer has a lock of its own. Requests to one peer travel in the order of submit().
+class OriginEngine {
+ public:
+  struct Options {
+    std::size_t peers = 0;              // ranks of the job
+    std::uint64_t inline_bytes = 8192;  // operands up to this ride in the message
+    bool pull = true;                   // longer ones are pulled by the owner; false: they are cut into inline messages
+    std::size_t backlog = 1024;         // operations kept per peer when there is no room; then submit answers false
+  };
+
+  OriginEngine(Options options, Transport& transport);
+  ~OriginEngine();
+  OriginEngine(const OriginEngine&) = delete;
+  OriginEngine& operator=(const OriginEngine&) = delete;
+
+  // Starts an operation; `outstanding` counts it until it is complete at the target, `request` (may be null) is told. Answers false,
+  // and has done nothing, when there is no room now: call progress() and try again.
+  bool submit(Rank peer, WindowId window, const Operation& operation, Outstanding& outstanding, RequestState* request);
+  // Starts a batch of single elements: `offsets` and packed `elements`, copied before it returns.
+  bool submit_scatter(Rank peer, WindowId window, ops::ElementType type, ops::Operator op, const void* alpha,
+                      std::span<const std::uint64_t> offsets, std::span<const std::byte> elements, Outstanding& outstanding);
+  // Window locks as messages; `request` is done when the lock is granted.
+  bool submit_lock(Rank peer, WindowId window, wire::MessageKind kind, bool exclusive, Outstanding& outstanding,
+                   RequestState* request);
+
+  // Takes in replies and sends what was kept back. Returns how many replies came.
+  std::size_t progress(Rank peer);
+  // Cheap enough to spin on: whether progress(peer) has something to do.
+  bool something_to_do(Rank peer) const;
+  // Ends everything towards a dead peer with Code::peer_failed, now and later.
+  void fail_peer(Rank peer);
+
+  std::uint64_t messages_sent() const { return messages_sent_.load(std::memory_order_relaxed); }
+  // Largest operand that one message takes with `layout_bytes` of target layout.
+  std::uint64_t inline_limit(Rank peer) const;
+
+ private:
+  struct Job;
+  struct InFlight;
+  struct Peer;
+
+  std::unique_ptr<Job> make_job(WindowId window, const Operation& operation, Outstanding& outstanding, RequestState* request) const;
+  bool enqueue(Peer& peer, Rank rank, std::unique_ptr<Job> job);
+  bool post_pieces(Peer& peer, Rank rank, Job& job);
+  bool post_one(Peer& peer, Rank rank, Job& job);
+  void drain_backlog(Peer& peer, Rank rank);
+  static void finish_piece(Peer& peer, const InFlight& piece, Code code, std::span<const std::byte> reply);
+  static void finish_job(Job& job);
+
+  Options options_;
+  Transport& transport_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::atomic<std::uint64_t> messages_sent_{0};
+};
+
+}  // namespace farsum

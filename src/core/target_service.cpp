@@ -1,0 +1,399 @@
+#include "core/target_service.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/atomics.hpp"
+
+namespace farsum {
+namespace {
+
+// How a failed transfer is told to the origin.
+Code code_of(Transfer how) {
+  switch (how) {
+    case Transfer::done:
+    case Transfer::started:
+      return Code::ok;
+    case Transfer::refused:
+    case Transfer::bad_address:
+      return Code::unreachable;
+    case Transfer::peer_dead:
+      return Code::peer_failed;
+  }
+  return Code::system;
+}
+
+bool has(const wire::MessageHeader& header, wire::MessageFlag flag) { return (header.flags & flag) != 0; }
+
+bool writes(const wire::MessageHeader& header) {
+  if (header.operation == OperationKind::get) return false;
+  return !is_atomic(header.operation) || header.op != ops::Operator::no_op ||
+         header.operation == OperationKind::compare_and_swap;
+}
+
+// A get is a fetching no_op and a put a plain replace: one body serves all kinds.
+Reduction reduction_of(const ops::KernelSet& kernels, const wire::MessageHeader& header) {
+  const ops::Operator op = header.operation == OperationKind::get   ? ops::Operator::no_op
+                           : header.operation == OperationKind::put ? ops::Operator::replace
+                                                                    : header.op;
+  return make_reduction(kernels, header.type, op, header.alpha);
+}
+
+}  // namespace
+
+TargetService::TargetService(Options options, ExposureTable& exposures) : options_(options), exposures_(exposures) {
+  for (std::size_t i = 0; i < options_.pull_slots; ++i) {
+    slots_.push_back(std::make_unique<PullSlot>());
+  }
+}
+
+Served TargetService::on_request(Rank from, std::span<const std::byte> bytes, std::span<std::byte> reply_room, ReplyToken token) {
+  const std::optional<wire::Message> message = wire::decode(bytes);
+  if (!message) {
+    ++refused_;
+    return {Served::Kind::done, Code::argument, 0};
+  }
+  Progress& progress = progress_[from];
+  if (message->header.sequence != progress.next_sequence) {
+    // A double of one that was done is answered and dropped; a gap cannot come from a transport that keeps its contract.
+    ++refused_;
+    const bool is_double = message->header.sequence < progress.next_sequence;
+    return {Served::Kind::done, is_double ? Code::ok : Code::argument, 0};
+  }
+  const Served served = serve(from, *message, reply_room, token, progress);
+  if (served.kind != Served::Kind::again) {
+    release_slot(progress);
+    progress = Progress{.next_sequence = message->header.sequence + 1};
+    if (served.code != Code::ok) ++refused_;
+  }
+  return served;
+}
+
+Served TargetService::serve(Rank from, const wire::Message& message, std::span<std::byte> reply_room, ReplyToken token,
+                            Progress& progress) {
+  const wire::MessageHeader& header = message.header;
+  if (header.kind == wire::MessageKind::lock || header.kind == wire::MessageKind::unlock) return lock_message(header, token);
+  const ExposureTable::Reading reading(exposures_);
+  if (!reading.got()) return {Served::Kind::again};
+  const Exposure* exposure = reading.find(header.window);
+  if (exposure == nullptr) return {Served::Kind::done, Code::handle, 0};
+  if (progress.phase == Phase::start && progress.chunk_start == 0) {
+    const Code code = check_extent(message, *exposure);
+    if (code != Code::ok) return {Served::Kind::done, code, 0};
+  }
+
+  Outcome outcome;
+  if (header.kind == wire::MessageKind::scatter) {
+    outcome = scatter(message, *exposure, progress);
+  } else if (header.operation == OperationKind::compare_and_swap) {
+    outcome = compare_and_swap(message, *exposure, reply_room);
+  } else {
+    outcome = operate(from, message, *exposure, reply_room, progress);
+  }
+  if (outcome.step == Step::again) return {Served::Kind::again};
+  if (outcome.step == Step::failed) return {Served::Kind::done, outcome.code, 0};
+
+  if (has(header, wire::flag_notify)) {
+    // Release: the data above comes before the notification that tells of it; pairs with the acquire load of the waiter.
+    exposure->notifications[header.notify_slot].fetch_add(1, std::memory_order_release);
+    if (options_.listener != nullptr) options_.listener->on_notified();
+  }
+  const bool replies_inline = returns_data(header.operation) && !has(header, wire::flag_push);
+  return {Served::Kind::done, Code::ok, replies_inline ? static_cast<std::uint32_t>(header.bytes) : 0};
+}
+
+Code TargetService::check_extent(const wire::Message& message, const Exposure& exposure) const {
+  const wire::MessageHeader& header = message.header;
+  if (has(header, wire::flag_notify) && header.notify_slot >= exposure.notification_slots) return Code::range;
+  const std::uint64_t alignment = is_atomic(header.operation) ? ops::alignment_of(header.type) : 1;
+  const bool is_scatter = header.kind == wire::MessageKind::scatter;
+  const std::uint64_t size = ops::size_of(header.type);
+  const std::uint64_t scattered = is_scatter ? header.bytes / size : 0;
+  const ops::Layout contiguous_once;
+  ops::PieceCursor cursor(is_scatter ? contiguous_once.view() : message.layout.view());
+  for (std::uint64_t index = 0;; ++index) {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = size;
+    if (is_scatter) {
+      if (index == scattered) return Code::ok;
+      std::memcpy(&offset, message.offsets.data() + index * 8, 8);
+    } else {
+      const ops::Piece piece = cursor.next();
+      if (piece.bytes == 0) return Code::ok;
+      offset = header.offset + static_cast<std::uint64_t>(piece.offset);
+      bytes = piece.bytes;
+    }
+    if (!exposure.covers(offset, bytes)) return Code::range;
+    const ExposedRegion& region = *exposure.find_first(offset);
+    if (region.read_only && writes(header)) return Code::unreachable;
+    const auto address = reinterpret_cast<std::uintptr_t>(region.memory) + (offset - region.offset);
+    if (address % alignment != 0) return Code::alignment;
+    if (region.domain.bare && is_atomic(header.operation) && !ops::is_lockable(header.type)) return Code::type;
+  }
+}
+
+TargetService::Outcome TargetService::operate(Rank from, const wire::Message& message, const Exposure& exposure,
+                                              std::span<std::byte> reply_room, Progress& progress) {
+  const wire::MessageHeader& header = message.header;
+  while (progress.chunk_start < header.bytes) {
+    Outcome outcome;
+    if (progress.phase == Phase::start) {
+      outcome = prepare_chunk(from, message, progress);
+      if (outcome.step != Step::finished) return outcome;
+    }
+    if (progress.phase == Phase::pulling) {
+      outcome = wait_for_transfer(progress.transfer_result, progress);
+      if (outcome.step != Step::finished) return outcome;
+      progress.phase = Phase::applying;
+    }
+    if (progress.phase == Phase::applying) {
+      outcome = apply_chunk(message, exposure, reply_room, progress);
+      if (outcome.step != Step::finished) return outcome;
+      outcome = push_chunk(from, message, progress);
+      if (outcome.step != Step::finished) return outcome;
+    }
+    if (progress.phase == Phase::pushing) {
+      outcome = wait_for_transfer(progress.transfer_result, progress);
+      if (outcome.step != Step::finished) return outcome;
+    }
+    progress.chunk_start += progress.chunk_bytes;
+    progress.applied = 0;
+    progress.phase = Phase::start;
+  }
+  return {};
+}
+
+TargetService::Outcome TargetService::prepare_chunk(Rank from, const wire::Message& message, Progress& progress) {
+  const wire::MessageHeader& header = message.header;
+  const bool pulls = has(header, wire::flag_pull);
+  const bool pushes = has(header, wire::flag_push);
+  const std::uint64_t left = header.bytes - progress.chunk_start;
+  progress.chunk_bytes = pulls || pushes ? std::min<std::uint64_t>(left, options_.pull_bytes) : left;
+  progress.phase = Phase::applying;
+  if (!pulls && !pushes) return {};
+  if (progress.slot == nullptr) {
+    const auto free_slot = std::find_if(slots_.begin(), slots_.end(), [](const auto& slot) { return !slot->busy; });
+    if (free_slot == slots_.end()) {
+      progress.phase = Phase::start;
+      return {Step::again};
+    }
+    progress.slot = free_slot->get();
+    progress.slot->busy = true;
+    progress.slot->operand.resize(pulls ? options_.pull_bytes : 0);
+    progress.slot->result.resize(pushes ? options_.pull_bytes : 0);
+  }
+  if (!pulls) return {};
+  progress.phase = Phase::pulling;
+  const std::span<std::byte> into(progress.slot->operand.data(), progress.chunk_bytes);
+  progress.transfer_under_way = true;
+  const Transfer how = transport_->read(from, header.operand_address + progress.chunk_start, into, from);
+  if (how != Transfer::started) on_transfer(from, how);
+  return {};
+}
+
+TargetService::Outcome TargetService::push_chunk(Rank from, const wire::Message& message, Progress& progress) {
+  if (!has(message.header, wire::flag_push)) return {};
+  progress.phase = Phase::pushing;
+  const std::span<const std::byte> what(progress.slot->result.data(), progress.chunk_bytes);
+  progress.transfer_under_way = true;
+  const Transfer how = transport_->write(from, message.header.result_address + progress.chunk_start, what, from);
+  if (how != Transfer::started) on_transfer(from, how);
+  return {};
+}
+
+void TargetService::on_transfer(std::uint64_t cookie, Transfer how) {
+  Progress& progress = progress_[static_cast<Rank>(cookie)];
+  progress.transfer_under_way = false;
+  progress.transfer_result = how;
+}
+
+TargetService::Outcome TargetService::wait_for_transfer(Transfer how, Progress& progress) {
+  if (progress.transfer_under_way) return {Step::again};
+  if (how != Transfer::done) return {Step::failed, code_of(how)};
+  return {};
+}
+
+void TargetService::release_slot(Progress& progress) {
+  if (progress.slot != nullptr) progress.slot->busy = false;
+  progress.slot = nullptr;
+}
+
+TargetService::Outcome TargetService::apply_chunk(const wire::Message& message, const Exposure& exposure,
+                                                  std::span<std::byte> reply_room, Progress& progress) {
+  const wire::MessageHeader& header = message.header;
+  const std::uint64_t size = ops::size_of(header.type);
+  const std::byte* operand = has(header, wire::flag_pull)   ? progress.slot->operand.data()
+                             : message.operand.empty()      ? nullptr
+                                                            : message.operand.data();
+  std::byte* result = nullptr;
+  if (returns_data(header.operation)) {
+    if (!has(header, wire::flag_push) && reply_room.size() < header.bytes) return {Step::failed, Code::argument};
+    result = has(header, wire::flag_push) ? progress.slot->result.data() : reply_room.data();
+  }
+  ops::PieceCursor cursor(message.layout.view());
+  cursor.seek(progress.chunk_start + progress.applied);
+  while (progress.applied < progress.chunk_bytes) {
+    const ops::Piece piece = cursor.next(progress.chunk_bytes - progress.applied);
+    std::uint64_t inside = 0;
+    while (inside < piece.bytes) {
+      const std::uint64_t offset = header.offset + static_cast<std::uint64_t>(piece.offset) + inside;
+      const ExposedRegion* region = exposure.find_first(offset);
+      if (region == nullptr) return {Step::failed, Code::range};
+      const std::uint64_t here = region->bytes - (offset - region->offset);
+      const std::uint64_t run = std::min(piece.bytes - inside, std::max(here / size * size, size));
+      std::uint64_t done = 0;
+      const std::byte* from = operand == nullptr ? nullptr : operand + progress.applied;
+      std::byte* to = result == nullptr ? nullptr : result + progress.applied;
+      // An element that straddles two regions goes through the kernel, which takes any address.
+      const bool through_kernel = region->guarded || here < size;
+      const Outcome outcome = through_kernel ? apply_guarded(header, *region, offset, from, to, run, done)
+                                             : apply_run(header, *region, offset, from, to, run, done);
+      if (outcome.step != Step::finished) {
+        progress.applied += done;
+        return outcome;
+      }
+      progress.applied += run;
+      inside += run;
+    }
+  }
+  return {};
+}
+
+TargetService::Outcome TargetService::apply_run(const wire::MessageHeader& header, const ExposedRegion& region,
+                                                std::uint64_t offset, const std::byte* operand, std::byte* result,
+                                                std::uint64_t bytes, std::uint64_t& done) {
+  const std::uint64_t at = offset - region.offset;
+  if (header.operation == OperationKind::put) {
+    std::memcpy(region.memory + at, operand, bytes);
+    return {};
+  }
+  if (header.operation == OperationKind::get) {
+    std::memcpy(result, region.memory + at, bytes);
+    return {};
+  }
+  const Reduction reduction = reduction_of(*options_.kernels, header);
+  switch (apply_reduction(region.domain, lock_agent(), region.memory, at, operand, result, bytes, reduction, done)) {
+    case Applied::done:
+      return {};
+    case Applied::busy:
+      return {Step::again};
+    case Applied::holder_dead:
+      return {Step::failed, Code::peer_failed};
+  }
+  return {Step::failed, Code::system};
+}
+
+TargetService::Outcome TargetService::apply_guarded(const wire::MessageHeader& header, const ExposedRegion& region,
+                                                    std::uint64_t offset, const std::byte* operand, std::byte* result,
+                                                    std::uint64_t bytes, std::uint64_t& done) {
+  const std::uint64_t at = offset - region.offset;
+  const std::uint64_t size = ops::size_of(header.type);
+  const Reduction reduction = reduction_of(*options_.kernels, header);
+  const bool locked = is_atomic(header.operation);
+  while (done < bytes) {
+    const std::uint64_t run = region.domain.run_bytes(at + done, bytes - done, size);
+    const auto address = reinterpret_cast<std::uintptr_t>(region.memory) + at + done;
+    if (locked && take_stripe(region.domain, at + done, lock_agent()) != Applied::done) return {Step::again};
+    scratch_.resize(std::max<std::size_t>(scratch_.size(), run));
+    const std::span<std::byte> copy(scratch_.data(), run);
+    const bool reads = reduction.op != ops::Operator::replace || result != nullptr;
+    Transfer how = reads ? transport_->read(options_.rank, address, copy, options_.rank) : Transfer::done;
+    if (how == Transfer::done) {
+      const std::byte* from = operand == nullptr ? nullptr : operand + done;
+      if (result != nullptr) {
+        reduction.fetch(copy.data(), from, result + done, run / size, reduction.alpha);
+      } else {
+        reduction.bulk(copy.data(), from, run / size, reduction.alpha);
+      }
+      if (writes(header)) how = transport_->write(options_.rank, address, copy, options_.rank);
+    }
+    if (locked) region.domain.lock_of(at + done).release();
+    if (how != Transfer::done) return {Step::failed, code_of(how)};
+    done += run;
+  }
+  return {};
+}
+
+TargetService::Outcome TargetService::scatter(const wire::Message& message, const Exposure& exposure, Progress& progress) {
+  const std::uint64_t size = ops::size_of(message.header.type);
+  while (progress.applied < message.header.bytes) {
+    const std::uint64_t index = progress.applied / size;
+    std::uint64_t offset = 0;
+    std::memcpy(&offset, message.offsets.data() + index * 8, 8);
+    const ExposedRegion* region = exposure.find_first(offset);
+    if (region == nullptr) return {Step::failed, Code::range};
+    const std::byte* operand = message.operand.data() + progress.applied;
+    std::uint64_t done = 0;
+    const bool through_kernel = region->guarded || region->bytes - (offset - region->offset) < size;
+    const Outcome outcome = through_kernel ? apply_guarded(message.header, *region, offset, operand, nullptr, size, done)
+                                           : apply_run(message.header, *region, offset, operand, nullptr, size, done);
+    if (outcome.step != Step::finished) return outcome;
+    progress.applied += size;
+  }
+  return {};
+}
+
+TargetService::Outcome TargetService::compare_and_swap(const wire::Message& message, const Exposure& exposure,
+                                                       std::span<std::byte> reply_room) {
+  const wire::MessageHeader& header = message.header;
+  const std::uint64_t size = header.bytes;
+  if (reply_room.size() < size) return {Step::failed, Code::argument};
+  const ExposedRegion& region = *exposure.find_first(header.offset);
+  const std::uint64_t at = header.offset - region.offset;
+  const std::byte* expected = message.operand.data();
+  const std::byte* desired = expected + size;
+  if (!region.guarded && region.bytes - at >= size) {
+    const Applied applied = apply_compare_and_swap(region.domain, lock_agent(), region.memory, at, expected, desired,
+                                                   reply_room.data(), header.type);
+    if (applied == Applied::busy) return {Step::again};
+    return applied == Applied::done ? Outcome{} : Outcome{Step::failed, Code::peer_failed};
+  }
+  if (take_stripe(region.domain, at, lock_agent()) != Applied::done) return {Step::again};
+  const auto address = reinterpret_cast<std::uintptr_t>(region.memory) + at;
+  Transfer how = transport_->read(options_.rank, address, reply_room.first(size), options_.rank);
+  if (how == Transfer::done && std::memcmp(reply_room.data(), expected, size) == 0) {
+    how = transport_->write(options_.rank, address, {desired, size}, options_.rank);
+  }
+  region.domain.lock_of(at).release();
+  return how == Transfer::done ? Outcome{} : Outcome{Step::failed, code_of(how)};
+}
+
+// Window locks that arrive as messages queue here in order of arrival; a grant is the late reply of its request.
+Served TargetService::lock_message(const wire::MessageHeader& header, ReplyToken token) {
+  MessageLock& lock = locks_[header.window];
+  const bool exclusive = has(header, wire::flag_exclusive);
+  if (header.kind == wire::MessageKind::unlock) {
+    const bool held = exclusive ? lock.exclusive_held : lock.shared_holders != 0;
+    if (!held) return {Served::Kind::done, Code::sync, 0};
+    if (exclusive) {
+      lock.exclusive_held = false;
+    } else {
+      --lock.shared_holders;
+    }
+    grant_waiters(lock);
+    return {};
+  }
+  if (lock.waiters.empty() && take(lock, exclusive)) return {};
+  lock.waiters.push_back({token, exclusive});
+  return {Served::Kind::later};
+}
+
+bool TargetService::take(MessageLock& lock, bool exclusive) {
+  if (lock.exclusive_held || (exclusive && lock.shared_holders != 0)) return false;
+  if (exclusive) {
+    lock.exclusive_held = true;
+  } else {
+    ++lock.shared_holders;
+  }
+  return true;
+}
+
+void TargetService::grant_waiters(MessageLock& lock) {
+  while (!lock.waiters.empty() && take(lock, lock.waiters.front().exclusive)) {
+    const ReplyToken token = lock.waiters.front().token;
+    lock.waiters.pop_front();
+    transport_->complete(token, Code::ok, {});
+  }
+}
+
+}  // namespace farsum

@@ -1,0 +1,114 @@
+// The owner's half of the protocol: applies the requests that arrive, inside the atomicity domain of the memory they name.
+// Driven by the agent. It does no I/O of its own (operands are pulled and results pushed through the transport), reads no clock and
+// never waits: what it cannot do now it answers with `again`, and it continues where it stopped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "core/apply.hpp"
+#include "core/exposure.hpp"
+#include "core/wire.hpp"
+#include "transport/transport.hpp"
+
+namespace farsum {
+
+// Told when a notification has been bumped, so that sleepers can be woken.
+class NotificationListener {
+ public:
+  virtual ~NotificationListener() = default;
+  virtual void on_notified() = 0;
+};
+
+// One thread drives an object at a time.
+class TargetService : public RequestHandler, public TransferHandler {
+ public:
+  struct Options {
+    Rank rank = 0;
+    std::uint64_t pull_bytes = 65536;  // piece in which long operands are pulled
+    std::size_t pull_slots = 4;        // operands being pulled at once: bounds the memory used
+    const ops::KernelSet* kernels = nullptr;
+    const Liveness* liveness = nullptr;
+    NotificationListener* listener = nullptr;
+  };
+
+  TargetService(Options options, ExposureTable& exposures);
+  // The transport and this object know each other; set once before serving.
+  void attach(Transport& transport) { transport_ = &transport; }
+
+  Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room, ReplyToken token) override;
+  void on_transfer(std::uint64_t cookie, Transfer how) override;
+
+  std::uint64_t refused() const { return refused_; }
+
+ private:
+  // A buffer of pull_bytes for the operand and one for the result of the piece in work.
+  struct PullSlot {
+    std::vector<std::byte> operand;
+    std::vector<std::byte> result;
+    bool busy = false;
+  };
+  enum class Phase : std::uint8_t { start, pulling, applying, pushing };
+  // Where the request at the head of one sender's queue stands.
+  struct Progress {
+    Phase phase = Phase::start;
+    bool transfer_under_way = false;
+    Transfer transfer_result = Transfer::done;
+    PullSlot* slot = nullptr;
+    std::uint64_t chunk_start = 0;    // payload bytes before the chunk in work
+    std::uint64_t chunk_bytes = 0;
+    std::uint64_t applied = 0;        // of the chunk
+    std::uint64_t next_sequence = 1;  // exactly once: what comes with a smaller one has been done
+  };
+  // Window locks that arrive as messages. A grant that has to wait is the late reply of its request.
+  struct LockWaiter {
+    ReplyToken token;
+    bool exclusive = false;
+  };
+  struct MessageLock {
+    std::uint32_t shared_holders = 0;
+    bool exclusive_held = false;
+    std::deque<LockWaiter> waiters;
+  };
+
+  enum class Step : std::uint8_t { finished, again, failed };
+  struct Outcome {
+    Step step = Step::finished;
+    Code code = Code::ok;
+  };
+
+  Served serve(Rank from, const wire::Message& message, std::span<std::byte> reply_room, ReplyToken token, Progress& progress);
+  Outcome operate(Rank from, const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room,
+                  Progress& progress);
+  Outcome scatter(const wire::Message& message, const Exposure& exposure, Progress& progress);
+  Outcome compare_and_swap(const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room);
+  Outcome prepare_chunk(Rank from, const wire::Message& message, Progress& progress);
+  Outcome apply_chunk(const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room, Progress& progress);
+  Outcome push_chunk(Rank from, const wire::Message& message, Progress& progress);
+  Outcome apply_run(const wire::MessageHeader& header, const ExposedRegion& region, std::uint64_t offset, const std::byte* operand,
+                    std::byte* result, std::uint64_t bytes, std::uint64_t& done);
+  Outcome apply_guarded(const wire::MessageHeader& header, const ExposedRegion& region, std::uint64_t offset,
+                        const std::byte* operand, std::byte* result, std::uint64_t bytes, std::uint64_t& done);
+  Served lock_message(const wire::MessageHeader& header, ReplyToken token);
+  static bool take(MessageLock& lock, bool exclusive);
+  void grant_waiters(MessageLock& lock);
+  Outcome wait_for_transfer(Transfer how, Progress& progress);
+  void release_slot(Progress& progress);
+  Code check_extent(const wire::Message& message, const Exposure& exposure) const;
+  LockAgent lock_agent() const { return {options_.rank + 1, false, options_.liveness}; }
+
+  Options options_;
+  ExposureTable& exposures_;
+  Transport* transport_ = nullptr;
+  std::vector<std::unique_ptr<PullSlot>> slots_;
+  std::unordered_map<Rank, Progress> progress_;
+  std::unordered_map<WindowId, MessageLock> locks_;
+  std::vector<std::byte> scratch_;
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace farsum

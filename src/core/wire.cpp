@@ -1,0 +1,84 @@
+#include "core/wire.hpp"
+
+#include <cstring>
+
+namespace farsum::wire {
+namespace {
+
+bool header_is_sound(const MessageHeader& header) {
+  const auto kind = static_cast<std::uint8_t>(header.kind);
+  if (header.wire_version != version || kind < 1 || kind > 4) return false;
+  if (static_cast<std::uint8_t>(header.operation) > static_cast<std::uint8_t>(OperationKind::compare_and_swap)) return false;
+  if (!ops::is_element_type(ops::index_of(header.type)) || !ops::is_operator(ops::index_of(header.op))) return false;
+  if (is_atomic(header.operation) && header.operation != OperationKind::compare_and_swap && !ops::legal(header.type, header.op)) {
+    return false;
+  }
+  return header.bytes % ops::size_of(header.type) == 0;
+}
+
+// Bytes of operand that must follow the header and the layout.
+std::uint64_t inline_operand_bytes(const MessageHeader& header) {
+  if ((header.flags & flag_pull) != 0) return 0;
+  switch (header.operation) {
+    case OperationKind::put:
+    case OperationKind::accumulate:
+      return header.bytes;
+    case OperationKind::get:
+      return 0;
+    case OperationKind::get_accumulate:
+      return ops::reads_operand(header.op) ? header.bytes : 0;
+    case OperationKind::compare_and_swap:
+      return 2 * header.bytes;  // expected, then desired
+  }
+  return 0;
+}
+
+bool decode_scatter(Message& message, std::span<const std::byte> rest) {
+  const std::uint64_t size = ops::size_of(message.header.type);
+  const std::uint64_t count = message.header.bytes / size;
+  if (message.header.operation != OperationKind::accumulate || message.header.layout_bytes != 0) return false;
+  if (count > rest.size() / (8 + size) || rest.size() != count * (8 + size)) return false;
+  message.offsets = rest.first(count * 8);
+  message.operand = rest.subspan(count * 8);
+  return true;
+}
+
+bool decode_operate(Message& message, std::span<const std::byte> rest) {
+  const MessageHeader& header = message.header;
+  if (header.layout_bytes > rest.size()) return false;
+  if (header.layout_bytes == 0) {
+    message.layout = ops::Layout(ops::LayoutView::contiguous(header.bytes));
+  } else {
+    auto decoded = ops::decode(rest.first(header.layout_bytes));
+    if (!decoded || decoded->bytes_used != header.layout_bytes) return false;
+    message.layout = std::move(decoded->layout);
+    const ops::LayoutView view = message.layout.view();
+    if (view.total_bytes() != header.bytes) return false;
+    if (view.check(ops::size_of(header.type)) != ops::LayoutFault::none) return false;
+  }
+  message.operand = rest.subspan(header.layout_bytes);
+  if (header.operation == OperationKind::compare_and_swap && header.bytes != ops::size_of(header.type)) return false;
+  return message.operand.size() == inline_operand_bytes(header);
+}
+
+}  // namespace
+
+std::optional<Message> decode(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(MessageHeader)) return std::nullopt;
+  Message message;
+  std::memcpy(&message.header, bytes.data(), sizeof(MessageHeader));
+  if (!header_is_sound(message.header)) return std::nullopt;
+  const std::span<const std::byte> rest = bytes.subspan(sizeof(MessageHeader));
+  switch (message.header.kind) {
+    case MessageKind::operate:
+      return decode_operate(message, rest) ? std::optional<Message>(std::move(message)) : std::nullopt;
+    case MessageKind::scatter:
+      return decode_scatter(message, rest) ? std::optional<Message>(std::move(message)) : std::nullopt;
+    case MessageKind::lock:
+    case MessageKind::unlock:
+      return rest.empty() ? std::optional<Message>(std::move(message)) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace farsum::wire

@@ -1,0 +1,64 @@
+// Messages as they travel between an origin and an owner's agent. All fields are little-endian by the machines we run on; a
+// decoder trusts nothing: lengths, kinds, types and extents are checked before anything is touched.
+//
+// A message is a MessageHeader, then the target layout (layout_bytes, absent when contiguous), then the operand where it rides along.
+// A scatter message (aggregated path) has `count` target offsets of 8 bytes and then `count` packed elements.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/units.hpp"
+#include "core/apply.hpp"
+#include "ops/layout.hpp"
+
+namespace farsum::wire {
+
+inline constexpr std::uint8_t version = 1;
+
+enum class MessageKind : std::uint8_t { operate = 1, scatter = 2, lock = 3, unlock = 4 };
+
+enum MessageFlag : std::uint8_t {
+  flag_pull = 1u << 0,       // the operand stays at operand_address in the origin; the agent pulls it
+  flag_push = 1u << 1,       // the result goes to result_address in the origin instead of the reply
+  flag_notify = 1u << 2,     // bump notification notify_slot once the data is in place
+  flag_exclusive = 1u << 3,  // lock, unlock
+};
+
+inline constexpr std::uint32_t alpha_bytes = 32;
+
+struct MessageHeader {
+  MessageKind kind = MessageKind::operate;
+  std::uint8_t wire_version = version;
+  OperationKind operation = OperationKind::put;
+  ops::ElementType type = ops::ElementType::byte;
+  ops::Operator op = ops::Operator::replace;
+  std::uint8_t flags = 0;
+  std::uint16_t reserved = 0;
+  std::uint32_t window = 0;
+  std::uint32_t layout_bytes = 0;
+  std::uint64_t sequence = 0;  // per sender and receiver, from 1
+  std::uint64_t offset = 0;    // base of the target layout
+  std::uint64_t bytes = 0;     // payload: of the target layout, or of the scattered elements
+  std::uint64_t operand_address = 0;
+  std::uint64_t result_address = 0;
+  std::uint32_t notify_slot = 0;
+  std::uint32_t reserved_too = 0;
+  std::byte alpha[alpha_bytes] = {};
+};
+static_assert(sizeof(MessageHeader) == 96, "the header is part of the wire format");
+
+// A decoded message; views into the bytes it came from.
+struct Message {
+  MessageHeader header;
+  ops::Layout layout;                  // of the target; contiguous when none travelled
+  std::span<const std::byte> operand;  // inline operand, or the scattered elements
+  std::span<const std::byte> offsets;  // scatter: packed 8-byte offsets
+};
+
+// Null for whatever does not hold together by itself; windows and ranges are the receiver's to check.
+std::optional<Message> decode(std::span<const std::byte> bytes);
+
+}  // namespace farsum::wire
