@@ -5,7 +5,7 @@
 #endif
 
 #define FARSUM_KERNEL_VECTOR_BYTES 32
-#include "ops/kernels_body.hpp"
+#include "ops/kernels_body.inl"
 
 namespace farsum::ops {
 

@@ -3,7 +3,6 @@
 //
 // Everything here has internal linkage and calls no inline function of the standard library: the linker merges such
 // functions by name, and would put AVX-512 code where a machine without it runs.
-#pragma once
 
 #include <type_traits>
 #include <utility>
