@@ -76,13 +76,11 @@ class OriginEngine {
 
   // Takes in replies and sends what was kept back. Returns how many replies came.
   std::size_t progress(Rank peer);
-  // Cheap enough to spin on: whether progress(peer) has something to do.
-  bool something_to_do(Rank peer) const;
   // Ends everything towards a dead peer with Code::peer_failed, now and later.
   void fail_peer(Rank peer);
 
   std::uint64_t messages_sent() const { return messages_sent_.load(std::memory_order_relaxed); }
-  // Largest operand that one message takes with `layout_bytes` of target layout.
+  // Operands up to this ride in the message.
   std::uint64_t inline_limit(Rank peer) const;
 
  private:
@@ -90,13 +88,13 @@ class OriginEngine {
   struct InFlight;
   struct Peer;
 
-  std::unique_ptr<Job> make_job(WindowId window, const Operation& operation, Outstanding& outstanding, RequestState* request) const;
-  bool enqueue(Peer& peer, Rank rank, std::unique_ptr<Job> job);
+  bool enqueue(Peer& peer, Rank rank, Job* job, Outstanding& outstanding, RequestState* request);
   bool post_pieces(Peer& peer, Rank rank, Job& job);
   bool post_one(Peer& peer, Rank rank, Job& job);
+  std::uint64_t append_layout(Peer& peer, Rank rank, Job& job, std::uint64_t most, wire::MessageHeader& header);
   void drain_backlog(Peer& peer, Rank rank);
   static void finish_piece(Peer& peer, const InFlight& piece, Code code, std::span<const std::byte> reply);
-  static void finish_job(Job& job);
+  static void finish_job(Peer& peer, Job& job);
 
   Options options_;
   Transport& transport_;

@@ -8,7 +8,7 @@
 //  - A handler that answers `again` sees the same request again later; other senders are served meanwhile.
 //  - A request whose peer is dead is answered with Code::peer_failed, never silently dropped.
 //
-// Threads: try_post, poll_replies and reply_ready for one peer are called by one thread at a time (core holds a lock per peer).
+// Threads: try_post and poll_replies for one peer are called by one thread at a time (core holds a lock per peer).
 // poll_requests and complete belong to the thread that drives the target half (the agent).
 #pragma once
 
@@ -89,8 +89,6 @@ class Transport {
                                                 std::size_t reply_capacity) = 0;
   // Hands over the replies of `peer` that have come, in ticket order unless late replies overtake; returns how many.
   virtual std::size_t poll_replies(Rank peer, ReplyHandler& handler) = 0;
-  // Whether poll_replies would find one: cheap enough to spin on.
-  virtual bool reply_ready(Rank peer) const = 0;
 
   // Serves at most `budget` requests; returns how many were finished.
   virtual std::size_t poll_requests(RequestHandler& handler, std::size_t budget) = 0;
