@@ -58,6 +58,7 @@ class SimTransport final : public Transport, public SimEventSink {
   void reply_comes(Rank from, std::uint64_t ticket);
 
   Transfer start_copy(const Copy& copy);
+  Transfer copy_own_memory(const Copy& copy);
   void copy_part(std::uint64_t slot, std::size_t begin, std::size_t end);
   void end_copy(std::uint64_t slot);
 
