@@ -163,18 +163,15 @@ void SimTransport::reply_comes(Rank from, std::uint64_t ticket) {
   require(request.state == Request::State::replied, "a reply arrived twice");
   request.state = Request::State::ready;
   world_.events().note(request.reply_bytes);
+  if (channel.ready.empty()) replied_.push_back(from);
   channel.ready.push_back(ticket);
   world_.wake_origin(rank_);
 }
 
-bool SimTransport::reply_ready(Rank peer) const {
-  const Channel* const channel = find_channel_to(peer);
-  return channel != nullptr && !channel->ready.empty();
-}
-
 std::size_t SimTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   Channel* const channel = find_channel_to(peer);
-  if (channel == nullptr) return 0;
+  if (channel == nullptr || channel->ready.empty()) return 0;
+  replied_.erase(std::find(replied_.begin(), replied_.end(), peer));
   std::size_t count = 0;
   while (!channel->ready.empty()) {
     const std::uint64_t ticket = channel->ready.front();

@@ -27,12 +27,13 @@ class SimTransport final : public Transport, public SimEventSink {
   void set_transfer_handler(TransferHandler* handler) { transfer_handler_ = handler; }
   // Whether a request waits to be served, one that was answered `again` included.
   bool has_requests() const { return !waiting_.empty(); }
+  // Peers whose replies wait to be polled, each once, in the order they came.
+  const std::vector<Rank>& peers_with_replies() const { return replied_; }
 
   Capabilities capabilities(Rank peer) const override;
   std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
                                         std::size_t reply_capacity) override;
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
-  bool reply_ready(Rank peer) const override;
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
   void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;
   Transfer read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) override;
@@ -69,6 +70,7 @@ class SimTransport final : public Transport, public SimEventSink {
   // Channels this rank sends on, in the order of their first use, and where each peer's is.
   std::vector<std::unique_ptr<Channel>> out_;
   std::vector<std::uint32_t> out_index_;
+  std::vector<Rank> replied_;  // those whose channel has replies ready
   // Channels this rank receives on: all of them, and those with a request to serve. The senders own them.
   std::vector<Channel*> in_;
   std::vector<Channel*> waiting_;

@@ -1,0 +1,96 @@
+// Counts, and on request records, what passes through any transport. Stands between core and the transport it wraps and changes nothing.
+// Transfers are counted when they are asked for; how a started one ends is told to the inner transport's handler, past this one.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "transport/transport.hpp"
+
+namespace farsum {
+
+// Of one peer or one message kind. Plain numbers: a copy taken at one moment.
+struct TraceCounts {
+  std::uint64_t posted = 0;  // requests sent
+  std::uint64_t posted_bytes = 0;
+  std::uint64_t refused = 0;  // posts that found no room
+  std::uint64_t replies = 0;  // replies received
+  std::uint64_t reply_bytes = 0;
+  std::uint64_t failed_replies = 0;  // of those, with another code than ok
+  std::uint64_t served = 0;          // requests finished here
+  std::uint64_t served_bytes = 0;
+  std::uint64_t agains = 0;  // times a handler put one off
+  std::uint64_t laters = 0;  // requests answered late
+  std::uint64_t reads = 0;   // transfers asked for
+  std::uint64_t read_bytes = 0;
+  std::uint64_t writes = 0;
+  std::uint64_t write_bytes = 0;
+};
+
+enum class TraceWhat : std::uint8_t { posted, refused, reply, served, again, later, completed, read, write };
+
+const char* name_of(TraceWhat what);
+
+struct TraceEvent {
+  TraceWhat what = TraceWhat::posted;
+  Rank peer = 0;
+  std::uint8_t message_kind = 0;  // first byte of the message; 0 where there is none
+  Code code = Code::ok;
+  std::uint64_t ticket = 0;  // or the cookie of a transfer
+  std::uint64_t bytes = 0;
+
+  std::string text() const;
+};
+
+// Takes the events as they happen, from whichever thread makes them.
+class TraceRecorder {
+ public:
+  virtual ~TraceRecorder() = default;
+  virtual void on_trace(const TraceEvent& event) = 0;
+};
+
+// Any thread that may call the inner transport may call this one. Counts may be read at any time; those of one moment need not add up.
+class TraceTransport final : public Transport {
+ public:
+  // `recorder` may be null.
+  TraceTransport(Transport& inner, Rank ranks, TraceRecorder* recorder = nullptr);
+  ~TraceTransport() override;
+
+  TraceCounts counts_of_peer(Rank peer) const;
+  // Posting, refusal and serving only: a reply does not say what it answers.
+  TraceCounts counts_of_kind(std::uint8_t message_kind) const;
+  TraceCounts total() const;
+
+  Capabilities capabilities(Rank peer) const override { return inner_.capabilities(peer); }
+  std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
+                                        std::size_t reply_capacity) override;
+  std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
+  std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
+  void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;
+  Transfer read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) override;
+  Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t cookie) override;
+
+ private:
+  class CountingRequests;
+  class CountingReplies;
+  struct Counters;
+
+  void record(const TraceEvent& event) const {
+    if (recorder_ != nullptr) recorder_->on_trace(event);
+  }
+
+  Transport& inner_;
+  Rank ranks_;
+  TraceRecorder* recorder_;
+  std::unique_ptr<Counters[]> by_peer_;
+  std::unique_ptr<Counters[]> by_kind_;
+};
+
+}  // namespace farsum
