@@ -219,6 +219,8 @@ class FlagReader {
     flags_.device |= has_flag(flags, "io") || has_flag(flags, "pf");
     flags_.grows_down |= has_flag(flags, "gd");
     flags_.mergeable |= has_flag(flags, "mg");
+    flags_.wants_huge_pages |= has_flag(flags, "hg");
+    flags_.shuns_huge_pages |= has_flag(flags, "nh");
   }
 
   std::uintptr_t begin_;

@@ -78,6 +78,8 @@ struct SpecialFlags {
   bool grows_down = false;
   bool mergeable = false;  // MADV_MERGEABLE
   bool protection_key = false;
+  bool wants_huge_pages = false;  // MADV_HUGEPAGE
+  bool shuns_huge_pages = false;  // MADV_NOHUGEPAGE
 };
 [[nodiscard]] SpecialFlags special_flags(const void* address, std::size_t bytes);
 [[nodiscard]] SpecialFlags parse_special_flags(std::string_view smaps, std::uintptr_t begin, std::uintptr_t end);

@@ -57,7 +57,7 @@ class Promotion {
   ~Promotion() = default;
 
   [[nodiscard]] explicit operator bool() const { return bytes_ != 0; }
-  // The whole pages of this window; a window that shares another's promotion may hold fewer than that.
+  // What of the window is promoted: its whole pages, or all of it where it lies inside another window's promotion.
   [[nodiscard]] std::uintptr_t address() const { return address_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   // Where `address()` lies in the shared file.
@@ -88,18 +88,18 @@ struct PromotionOutcome {
 enum class Demotion : std::uint8_t {
   still_shared,  // another window uses the pages; nothing was done
   restored,  // private anonymous memory again at the same address, same contents; what the user had unmapped stays so
-  detached,  // the owner is private again, but its map still reads the extent for pages nobody has: punch a hole, never
-             // reuse
-  kept,      // could not be turned back now; it stays promoted and the extent in use. release() may be called again
+  kept,  // could not be turned back now: it stays promoted and its extent in use. A later window over it may share it
+  left_to_parent,  // this is a forked child, whose copy is private already; the extent is the parent's
 };
 
 struct ReleaseOutcome {
   Demotion demotion = Demotion::restored;
-  std::string reason;  // for detached and kept
+  std::string reason;  // for kept
   // The extent of the whole stretch, as it was given to promote().
   std::uint64_t file_offset = 0;
   std::size_t bytes = 0;
-  // True if the extent may be handed out again.
+
+  // True if the extent may be handed out again. Its contents are not cleared.
   [[nodiscard]] bool extent_is_free() const { return demotion == Demotion::restored; }
 };
 
@@ -117,8 +117,11 @@ class PromotionRegistry {
   PromotionRegistry(const PromotionRegistry&) = delete;
   PromotionRegistry& operator=(const PromotionRegistry&) = delete;
 
-  // A share in an existing promotion that covers the range's whole pages; an empty one if there is none. The range's
-  // edges do not count.
+  // As the free function, and says so when another window's promotion is in the way.
+  [[nodiscard]] Examination examine(const void* address, std::size_t bytes, const PromotionRules& rules = {}) const;
+
+  // A share in an existing promotion that covers the range's whole pages; an empty one if there is none. Ask before
+  // examine().
   [[nodiscard]] Promotion share(const void* address, std::size_t bytes);
 
   // Moves the stretch that examine() found into [file_offset, file_offset + bytes) of `fd` and maps that over it.
@@ -129,22 +132,25 @@ class PromotionRegistry {
                                          const PromotionRules& rules = {});
 
   // Gives a share back; the last one turns the memory back. Peers have stopped using the stretch, and the caller has
-  // parked its own threads. On `kept` the promotion stays valid.
+  // parked its own threads. Whatever comes out, `promotion` is empty afterwards.
   [[nodiscard]] ReleaseOutcome release(Promotion& promotion, const PromotionRules& rules = {});
+
+  // Turns back what an earlier release had to keep. One outcome for each stretch tried.
+  [[nodiscard]] std::vector<ReleaseOutcome> retry_kept(const PromotionRules& rules = {});
 
   [[nodiscard]] std::size_t promoted_bytes() const;
 
  private:
-  struct Entry;
   friend struct ForkHandlers;
+  struct Entry;
 
-  Entry* find(std::uint64_t id);
-  void copy_in_child() noexcept;
+  Entry* find(std::uint64_t id) const;
+  ReleaseOutcome demote(Entry& entry, const PromotionRules& rules);
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Entry>> entries_;
   std::uint64_t next_id_ = 1;
-  PromotionRegistry* next_registry_ = nullptr;  // guarded by the list's own mutex
+  PromotionRegistry* next_registry_ = nullptr;  // guarded by the mutex of the list
 };
 
 }  // namespace farsum::os
