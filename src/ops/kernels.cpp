@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::array<Isa, 3> slowest_first = {Isa::baseline, Isa::avx2, Isa::avx512};
 
-// The levels of the x86-64 psABI name exactly the flags that the kernel files are compiled with.
+// Each level of the x86-64 psABI holds every extension that its kernel file is compiled for, and __builtin_cpu_supports
+// also asks whether the operating system keeps the registers.
 std::size_t count_runnable() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("x86-64-v4")) return 3;
