@@ -1,0 +1,170 @@
+// Every interleaving of two senders and the receiver of a doorbell.
+#include "lockfree/doorbell.hpp"
+#include "model_atomics.hpp"
+#include "model_check.hpp"
+
+namespace farsum::model {
+namespace {
+
+// Doorbells with a mistake, of one group of senders, to show that the check would find it.
+enum class Mistake : std::uint8_t { none, skips_the_look_after_arming, skips_a_bit_that_is_set, clears_after_visiting };
+
+template <Mistake M>
+class WrongDoorbell {
+ public:
+  bool ring(std::uint32_t sender) {
+    const std::uint64_t bit = std::uint64_t{1} << sender;
+    if (M != Mistake::skips_a_bit_that_is_set || (bits_.load(std::memory_order_seq_cst) & bit) == 0) {
+      bits_.fetch_or(bit, std::memory_order_seq_cst);
+    }
+    if (armed_.exchange(0, std::memory_order_seq_cst) == 0) {
+      return false;
+    }
+    ModelAtomics<>::wake(armed_, 1);
+    return true;
+  }
+
+  template <class Visit>
+  void collect(Visit&& visit) {
+    const bool late = M == Mistake::clears_after_visiting;
+    const std::uint64_t bits = late ? bits_.load(std::memory_order_seq_cst) : bits_.exchange(0, std::memory_order_seq_cst);
+    for (std::uint32_t sender = 0; sender < 2; ++sender) {
+      if ((bits >> sender & 1) != 0) {
+        visit(sender);
+      }
+    }
+    if (late) {
+      bits_.exchange(0, std::memory_order_seq_cst);
+    }
+  }
+
+  bool sleep(std::uint64_t timeout_ns) {
+    armed_.exchange(1, std::memory_order_seq_cst);
+    if (M != Mistake::skips_the_look_after_arming && bits_.load(std::memory_order_seq_cst) != 0) {
+      armed_.exchange(0, std::memory_order_seq_cst);
+      return true;
+    }
+    ModelAtomics<>::wait(armed_, 1, timeout_ns);
+    return true;
+  }
+
+ private:
+  ModelAtomics<>::Atomic<std::uint32_t> armed_;
+  ModelAtomics<>::Atomic<std::uint64_t> bits_;
+};
+
+template <class Policy, class Bell>
+struct Shared {
+  Bell bell;
+  typename Policy::template Atomic<std::uint32_t> work[2];
+};
+
+struct Plan {
+  std::uint32_t senders[2] = {0, 1};  // their numbers
+  std::uint32_t posts[2] = {1, 1};    // how often each rings
+  std::uint32_t awaited[2] = {1, 1};  // what the receiver waits for
+  std::size_t killable = no_thread;
+};
+
+template <class State>
+void post(State& state, const Plan& plan, std::size_t which) {
+  for (std::uint32_t i = 1; i <= plan.posts[which]; ++i) {
+    state.work[which].store(i, std::memory_order_release);
+    state.bell.ring(plan.senders[which]);
+  }
+}
+
+template <class State>
+void receive(State& state, const Plan& plan) {
+  std::uint32_t seen[2] = {0, 0};
+  while (seen[0] < plan.awaited[0] || seen[1] < plan.awaited[1]) {
+    state.bell.collect([&](std::uint32_t sender) {
+      const std::size_t which = sender == plan.senders[0] ? 0 : 1;
+      require(sender == plan.senders[which], "a bit of nobody");
+      seen[which] = state.work[which].load(std::memory_order_acquire);
+    });
+    if (seen[0] < plan.awaited[0] || seen[1] < plan.awaited[1]) {
+      state.bell.sleep(0);
+    }
+  }
+}
+
+template <class Policy = ModelAtomics<>, class Bell = BasicDoorbell<Policy>>
+Outcome receive_all(const Plan& plan) {
+  using State = Shared<Policy, Bell>;
+  return explore<State>({.killable = plan.killable},
+                        {[&](State& s) { post(s, plan, 0); }, [&](State& s) { post(s, plan, 1); }, [&](State& s) { receive(s, plan); }},
+                        [](State&) {});
+}
+
+template <Mistake M>
+using WrongBell = WrongDoorbell<M>;
+
+TEST(DoorbellModel, loses_no_ring_of_two_senders_of_one_group) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(receive_all({.senders = {3, 60}}));
+}
+
+TEST(DoorbellModel, loses_no_ring_of_two_senders_of_two_groups) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(receive_all({.senders = {0, 1023}}));
+}
+
+TEST(DoorbellModel, loses_no_ring_of_a_sender_that_rings_twice) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(receive_all({.posts = {2, 1}, .awaited = {2, 1}}));
+}
+
+TEST(DoorbellModel, a_sender_killed_anywhere_in_ring_does_not_mute_the_other) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(receive_all({.posts = {2, 2}, .awaited = {0, 2}, .killable = 0}));
+}
+
+TEST(DoorbellModel, wake_ends_every_sleep) {
+  FARSUM_NEEDS_FIBERS();
+  using State = Shared<ModelAtomics<>, BasicDoorbell<ModelAtomics<>>>;
+  expect_holds(explore<State>({},
+                              {[](State& s) { s.bell.ring(0); }, [](State& s) { s.bell.wake(); },
+                               [](State& s) {
+                                 while (!s.bell.stopped()) {
+                                   s.bell.collect([](std::uint32_t) {});
+                                   s.bell.sleep(0);
+                                 }
+                                 require(s.bell.sleep(0), "a sleep after the end found nothing to do");
+                               }},
+                              [](State&) {}));
+}
+
+TEST(DoorbellModel, the_plain_doorbell_that_the_mistakes_are_made_in_is_right) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(receive_all<ModelAtomics<>, WrongBell<Mistake::none>>({.posts = {2, 1}, .awaited = {2, 1}}));
+}
+
+TEST(DoorbellModel, catches_a_receiver_that_does_not_look_after_arming) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(receive_all<ModelAtomics<>, WrongBell<Mistake::skips_the_look_after_arming>>({}), "deadlock");
+}
+
+// Why ring() has no short cut for a bit that is set already.
+TEST(DoorbellModel, catches_a_sender_that_skips_a_bit_that_is_set) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(receive_all<ModelAtomics<>, WrongBell<Mistake::skips_a_bit_that_is_set>>({.posts = {2, 1}, .awaited = {2, 1}}), "deadlock");
+}
+
+TEST(DoorbellModel, catches_a_receiver_that_clears_after_visiting) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(receive_all<ModelAtomics<>, WrongBell<Mistake::clears_after_visiting>>({.posts = {2, 1}, .awaited = {2, 1}}), "deadlock");
+}
+
+TEST(DoorbellModel, catches_arming_without_a_barrier) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(receive_all<ModelAtomics<Mutation::exchange_is_a_store>>({}), "deadlock");
+}
+
+TEST(DoorbellModel, catches_a_lost_wake) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(receive_all<ModelAtomics<Mutation::wake_is_lost>>({}), "deadlock");
+}
+
+}  // namespace
+}  // namespace farsum::model
