@@ -3,8 +3,12 @@ include(GoogleTest)
 
 # The folders of tests that also run under a sanitizer. This is the only such list: `make test` builds the targets
 # tsan_tests and asan_tests and runs the ctest labels tsan and asan.
-set(FARSUM_TSAN_TESTS lockfree core transport_shm transport_sim agent collectives runtime)
-set(FARSUM_ASAN_TESTS base os lockfree ops cost transport_shm transport_sim core agent collectives runtime capi)
+set(FARSUM_TSAN_TESTS lockfree core shm sim transport transport_shm transport_sim agent collectives runtime)
+set(FARSUM_ASAN_TESTS base os lockfree ops cost core shm sim transport transport_shm transport_sim agent collectives runtime
+                      capi)
+
+# The folders whose tests start programs, so that building the test builds those too.
+set(FARSUM_PROGRAM_TESTS apps cli examples)
 
 add_custom_target(tsan_tests)
 add_custom_target(asan_tests)
@@ -21,6 +25,13 @@ function(farsum_add_test_folder folder)
   target_compile_definitions(test_${name} PRIVATE FARSUM_BIN_DIR="${CMAKE_BINARY_DIR}/bin"
                                                   FARSUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(test_${name} PRIVATE farsum_engine nlohmann_json::nlohmann_json GTest::gmock GTest::gtest_main)
+
+  if(name IN_LIST FARSUM_PROGRAM_TESTS)
+    get_property(programs GLOBAL PROPERTY FARSUM_PROGRAMS)
+    if(programs)
+      add_dependencies(test_${name} ${programs})
+    endif()
+  endif()
 
   set(labels ${name})
   if(name IN_LIST FARSUM_TSAN_TESTS)

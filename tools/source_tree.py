@@ -31,7 +31,7 @@ def includes(text):
 
 def resolve(name, including_file, root=ROOT):
     """The project file that an include names, or None for one of the system's."""
-    for folder in (including_file.parent, root / "src", root / "include", root / "tests", root / "bench"):
+    for folder in (including_file.parent, root / "src", root / "include", root / "tests", root / "apps", root / "bench"):
         candidate = Path(os.path.normpath(folder / name))
         if candidate.is_file() and candidate.is_relative_to(root):
             return candidate
