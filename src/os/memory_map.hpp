@@ -65,9 +65,8 @@ struct MappedRange {
 [[nodiscard]] MappedRange classify(const void* address, std::size_t bytes);
 [[nodiscard]] MappedRange classify(const void* address, std::size_t bytes, const std::vector<Map>& maps);
 
-// The two-letter VmFlags (`lo`, `ht`, `um` ...) of every map that overlaps the range, from /proc/self/smaps. The kernel
-// walks the page tables of all maps up to the range, about 5 ms for each GB in use, so ask only before something that
-// costs more.
+// What the VmFlags of the maps that overlap the range say, from /proc/self/smaps. The kernel walks the page tables of
+// all maps up to the range, 20 to 40 ms for each GB in use, so ask only before something that costs more.
 struct SpecialFlags {
   bool known = false;  // false if /proc/self/smaps cannot be read
   bool locked = false;

@@ -183,37 +183,23 @@ std::string refuse_flags(const SpecialFlags& flags) {
   return {};
 }
 
-struct Finding {
-  Stretch pages;
-  SpecialFlags flags;
-  std::string refusal;
-};
-
-// The cheap questions first; smaps last.
-Finding look_at(const void* address, std::size_t bytes, const PromotionRules& rules) {
-  Finding finding{.pages = whole_pages(stretch_of(address, bytes)), .flags = {}, .refusal = {}};
-  const Stretch& pages = finding.pages;
-  if (pages.is_empty()) {
-    finding.refusal = "the range has no whole page";
-    return finding;
-  }
+// All reasons that are cheap to look for.
+std::string refuse_pages(const Stretch& pages, const PromotionRules& rules) {
+  if (pages.is_empty()) return "the range has no whole page";
   const std::vector<Map> maps = read_maps();
   const MappedRange range = classify(pointer(pages.begin), pages.bytes(), maps);
-  finding.refusal = refuse_kind(range);
-  if (finding.refusal.empty()) finding.refusal = refuse_size(range, pages, rules);
-  if (finding.refusal.empty()) finding.refusal = refuse_map_count(maps, rules);
-  if (finding.refusal.empty()) finding.refusal = refuse_threads(rules);
-  if (finding.refusal.empty()) finding.refusal = refuse_asynchronous_io(maps);
-  if (finding.refusal.empty()) finding.refusal = refuse_descriptors();
-  if (!finding.refusal.empty()) return finding;
-  finding.flags = special_flags(pointer(pages.begin), pages.bytes());
-  finding.refusal = refuse_flags(finding.flags);
-  return finding;
+  std::string refusal = refuse_kind(range);
+  if (refusal.empty()) refusal = refuse_size(range, pages, rules);
+  if (refusal.empty()) refusal = refuse_map_count(maps, rules);
+  if (refusal.empty()) refusal = refuse_threads(rules);
+  if (refusal.empty()) refusal = refuse_asynchronous_io(maps);
+  if (refusal.empty()) refusal = refuse_descriptors();
+  return refusal;
 }
 
-Examination examination_of(const Finding& finding) {
-  if (!finding.refusal.empty()) return {.address = 0, .bytes = 0, .refusal = finding.refusal};
-  return {.address = finding.pages.begin, .bytes = finding.pages.bytes(), .refusal = {}};
+int huge_page_advice(const SpecialFlags& flags) {
+  if (flags.wants_huge_pages) return MADV_HUGEPAGE;
+  return flags.shuns_huge_pages ? MADV_NOHUGEPAGE : 0;
 }
 
 std::string refuse_extent(const Examination& stretch, int fd, std::uint64_t file_offset, const struct stat& file) {
@@ -504,7 +490,17 @@ struct ForkHandlers {
 // ---- the registry ----
 
 Examination examine(const void* address, std::size_t bytes, const PromotionRules& rules) {
-  return examination_of(look_at(address, bytes, rules));
+  const Stretch pages = whole_pages(stretch_of(address, bytes));
+  Examination found;
+  found.refusal = refuse_pages(pages, rules);
+  if (!found.ok()) return found;
+  const SpecialFlags flags = special_flags(pointer(pages.begin), pages.bytes());
+  found.refusal = refuse_flags(flags);
+  if (!found.ok()) return found;
+  found.address = pages.begin;
+  found.bytes = pages.bytes();
+  found.huge_page_advice = huge_page_advice(flags);
+  return found;
 }
 
 PromotionRegistry::PromotionRegistry() { ForkHandlers::add(*this); }
@@ -520,7 +516,11 @@ Examination PromotionRegistry::examine(const void* address, std::size_t bytes, c
       const std::vector<Piece> pieces = entry->pieces(maps);
       return std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) { return piece.at.overlaps(range); });
     });
-    if (is_taken) return {.address = 0, .bytes = 0, .refusal = "part of the range is promoted for another window"};
+    if (is_taken) {
+      Examination taken;
+      taken.refusal = "part of the range is promoted for another window";
+      return taken;
+    }
   }
   return os::examine(address, bytes, rules);
 }
@@ -566,18 +566,17 @@ PromotionOutcome PromotionRegistry::promote(const Examination& stretch, int fd, 
 
   const std::lock_guard guard(mutex_);
   // Much may have changed since the caller asked.
-  const Finding finding = look_at(pointer(stretch.address), stretch.bytes, rules);
-  outcome.refusal = finding.refusal;
+  const Stretch pages = stretch_of(pointer(stretch.address), stretch.bytes);
+  outcome.refusal = refuse_pages(pages, rules);
   if (!outcome.refusal.empty()) return outcome;
 
   auto entry = std::make_unique<Entry>();
   entry->id = next_id_++;
-  entry->stretch = finding.pages;
+  entry->stretch = pages;
   entry->file_offset = file_offset;
   entry->device = file.st_dev;
   entry->inode = file.st_ino;
-  if (finding.flags.wants_huge_pages) entry->huge_page_advice = MADV_HUGEPAGE;
-  if (finding.flags.shuns_huge_pages) entry->huge_page_advice = MADV_NOHUGEPAGE;
+  entry->huge_page_advice = stretch.huge_page_advice;
   entries_.reserve(entries_.size() + 1);
 
   const SignalsBlocked blocked;

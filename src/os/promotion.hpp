@@ -32,12 +32,15 @@ struct PromotionRules {
 struct Examination {
   std::uintptr_t address = 0;
   std::size_t bytes = 0;
-  std::string refusal;  // one sentence part saying why not, such as "the range is on the stack"
+  int huge_page_advice =
+      0;                // MADV_HUGEPAGE or MADV_NOHUGEPAGE where the user has given it; given again when turned back
+  std::string refusal;  // a sentence saying why not, such as "the range has no whole page"
 
   [[nodiscard]] bool ok() const { return refusal.empty(); }
 };
 
-// Whether the whole pages of [address, address + bytes) may be promoted now. Changes nothing.
+// Whether the whole pages of [address, address + bytes) may be promoted now. Changes nothing. Reads /proc/self/smaps,
+// as special_flags() does.
 [[nodiscard]] Examination examine(const void* address, std::size_t bytes, const PromotionRules& rules = {});
 
 class PromotionRegistry;
