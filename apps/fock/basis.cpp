@@ -27,8 +27,8 @@ std::vector<int> momenta_of(const std::string& type, const std::string& where) {
   for (char letter : type) {
     const auto l = momentum_letters.find(static_cast<char>(std::toupper(static_cast<unsigned char>(letter))));
     if (l == std::string_view::npos) {
-      throw InputError(fmt::format("{}: shell type '{}' is not one of S P D F G H SP (core potentials are not supported)",
-                                   where, type));
+      throw InputError(fmt::format(
+          "{}: shell type '{}' is not one of S P D F G H SP (core potentials are not supported)", where, type));
     }
     momenta.push_back(static_cast<int>(l));
   }
@@ -36,7 +36,8 @@ std::vector<int> momenta_of(const std::string& type, const std::string& where) {
 }
 
 std::vector<double> numbers_of(std::string line, const std::string& where) {
-  std::replace_if(line.begin(), line.end(), [](char c) { return c == 'D' || c == 'd'; }, 'e');  // Fortran's exponent
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == 'D' || c == 'd'; }, 'e');  // Fortran's exponent
   std::istringstream fields(line);
   std::vector<double> numbers;
   std::string field;
@@ -164,7 +165,8 @@ Basis make_basis(const Molecule& molecule, const std::string& name, const std::s
   for (std::size_t atom = 0; atom < molecule.atoms.size(); ++atom) {
     const auto found = elements.find(molecule.atoms[atom].charge);
     if (found == elements.end()) {
-      throw InputError(fmt::format("basis set '{}' has no functions for {}", name, element_symbol(molecule.atoms[atom].charge)));
+      throw InputError(
+          fmt::format("basis set '{}' has no functions for {}", name, element_symbol(molecule.atoms[atom].charge)));
     }
     for (const ElementShell& shell : found->second) {
       const int count = function_count(shell.momentum, angular);

@@ -1,5 +1,5 @@
-// Named basis sets: text in NWChem's format, embedded or from a file, turned into contracted shells on the atoms of a molecule.
-// Refuses effective core potentials. Knows nothing of the integral library.
+// Named basis sets: text in NWChem's format, embedded or from a file, turned into contracted shells on the atoms of a
+// molecule. Refuses effective core potentials. Knows nothing of the integral library.
 #pragma once
 
 #include <map>

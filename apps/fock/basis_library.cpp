@@ -1,5 +1,5 @@
-// The embedded basis sets: H to Ar of four Pople sets, the numbers of the Basis Set Exchange as NWChem 7.0.2 carries them
-// (libraries/sto-3g, 6-31g, 6-31gs, 6-31gss), so that both programs use the same digits. Data only.
+// The embedded basis sets: H to Ar of four Pople sets, the numbers of the Basis Set Exchange as NWChem 7.0.2 carries
+// them (libraries/sto-3g, 6-31g, 6-31gs, 6-31gss), so that both programs use the same digits. Data only.
 #include "basis.hpp"
 
 namespace fock {

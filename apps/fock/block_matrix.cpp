@@ -2,7 +2,8 @@
 
 namespace fock {
 
-BlockMatrix::BlockMatrix(Job& job, const BlockLayout& layout, const char* name, int planes) : job_(job), layout_(layout) {
+BlockMatrix::BlockMatrix(Job& job, const BlockLayout& layout, const char* name, int planes)
+    : job_(job), layout_(layout) {
   bytes_ = layout.doubles_of(job.rank()) * sizeof(double) * static_cast<std::uint64_t>(planes);
   farsum_window_options options{};
   options.struct_bytes = sizeof options;
@@ -14,8 +15,8 @@ BlockMatrix::BlockMatrix(Job& job, const BlockLayout& layout, const char* name, 
   require(farsum_lock_all(window_));
 }
 
-// Statuses are dropped: after an error the job is torn down anyway.
 BlockMatrix::~BlockMatrix() {
+  if (is_unwinding()) return;
   static_cast<void>(farsum_unlock_all(window_));
   static_cast<void>(farsum_window_free(&window_));
 }
@@ -44,7 +45,8 @@ void BlockMatrix::start_accumulate(std::uint64_t pair, const double* block) {
   const BlockLayout::Place& place = layout_.place(pair);
   Activity& activity = job_.activity();
   const Timed timed(activity.accumulate_s);
-  require(farsum_accumulate(window_, place.owner, byte_offset(pair, 0), block, place.elements(), FARSUM_DOUBLE, FARSUM_SUM));
+  require(farsum_accumulate(window_, place.owner, byte_offset(pair, 0), block, place.elements(), FARSUM_DOUBLE,
+                            FARSUM_SUM));
   ++activity.accumulates;
   activity.bytes_accumulated += place.elements() * sizeof(double);
 }
@@ -74,7 +76,8 @@ void BlockMatrix::publish() { require(farsum_sync(window_)); }
 Matrix BlockMatrix::gather(Symmetry symmetry, int plane) {
   const Blocking& blocking = layout_.blocking();
   Matrix whole(blocking.functions, blocking.functions);
-  Matrix stage(blocking.functions, blocking.functions);  // blocks one after another, at most as many doubles as the whole
+  Matrix stage(blocking.functions,
+               blocking.functions);  // blocks one after another, at most as many doubles as the whole
   double* next = stage.data();
   for (std::uint64_t pair = 0; pair < layout_.pair_count(); ++pair) {
     const BlockLayout::Place& place = layout_.place(pair);

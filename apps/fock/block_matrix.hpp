@@ -1,5 +1,6 @@
 // Symmetric or antisymmetric matrices whose blocks (i >= j) live in a window, dealt out to the ranks.
-// Several matrices of one layout ("planes") share a window. No rank holds a whole matrix, save between gather and scatter.
+// Several matrices of one layout ("planes") share a window. No rank holds a whole matrix, save between gather and
+// scatter.
 #pragma once
 
 #include <Eigen/Core>
@@ -25,13 +26,14 @@ class BlockMatrix {
   // Starts fetching a block into `into` (place(pair).elements() doubles); complete after finish_gets.
   void start_get(std::uint64_t pair, double* into);
   void finish_gets();
-  // Starts adding a block. The buffer may be reused after release_accumulates; targets have it after finish_accumulates.
+  // Starts adding a block. The buffer may be reused after release_accumulates; targets have it after
+  // finish_accumulates.
   void start_accumulate(std::uint64_t pair, const double* block);
   void release_accumulates();
   void finish_accumulates();
 
-  // The blocks that this rank owns, by plain loads and stores. To others they are visible after publish and a barrier, and
-  // theirs are seen here after a barrier and publish.
+  // The blocks that this rank owns, by plain loads and stores. To others they are visible after publish and a barrier,
+  // and theirs are seen here after a barrier and publish.
   [[nodiscard]] std::span<double> local(int plane = 0);
   [[nodiscard]] std::span<double> local_block(std::uint64_t pair, int plane = 0);
   void publish();

@@ -51,8 +51,7 @@ QuartetBlocks blocks_of(const BlockQuartet& quartet) {
   result.roles = {{{i, j}, {k, l}, {i, k}, {i, l}, {j, k}, {j, l}}};
   for (auto& use : result.roles) {
     use.transposed = use.rows < use.columns;
-    const std::uint64_t pair =
-        use.transposed ? pair_number(use.columns, use.rows) : pair_number(use.rows, use.columns);
+    const std::uint64_t pair = use.transposed ? pair_number(use.columns, use.rows) : pair_number(use.rows, use.columns);
     use.slot = 0;
     while (use.slot < result.distinct && result.pairs[static_cast<std::size_t>(use.slot)] != pair) ++use.slot;
     if (use.slot == result.distinct) result.pairs[static_cast<std::size_t>(result.distinct++)] = pair;

@@ -29,8 +29,8 @@ struct Blocking {
   static std::uint64_t pairs_below(std::uint64_t n) { return n * (n + 1) / 2; }
 };
 
-// One block per atom when `most_functions` is 0; otherwise consecutive shells are packed into blocks of at most that many
-// functions (a shell that alone is larger gets a block of its own).
+// One block per atom when `most_functions` is 0; otherwise consecutive shells are packed into blocks of at most that
+// many functions (a shell that alone is larger gets a block of its own).
 Blocking make_blocking(const Basis& basis, int most_functions);
 
 // A block pair i >= j, in the order of its number: (0,0) (1,0) (1,1) (2,0) ...
@@ -74,13 +74,17 @@ class BlockLayout {
     std::uint64_t offset = 0;  // in doubles, within the owner's part
     int rows = 0;
     int columns = 0;
-    [[nodiscard]] std::size_t elements() const { return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns); }
+    [[nodiscard]] std::size_t elements() const {
+      return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+    }
   };
 
   [[nodiscard]] const Place& place(std::uint64_t pair) const { return places_[pair]; }
   [[nodiscard]] std::uint64_t pair_count() const { return places_.size(); }
   [[nodiscard]] std::uint64_t doubles_of(int rank) const { return doubles_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] const std::vector<std::uint64_t>& pairs_of(int rank) const { return owned_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] const std::vector<std::uint64_t>& pairs_of(int rank) const {
+    return owned_[static_cast<std::size_t>(rank)];
+  }
   [[nodiscard]] const Blocking& blocking() const { return blocking_; }
 
  private:

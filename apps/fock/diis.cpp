@@ -39,7 +39,8 @@ void Diis::extrapolate(BlockMatrix& fock) {
   }
 }
 
-// Minimises the norm of the mixed error with coefficients that sum to one. The root solves, so that all ranks use the same bits.
+// Minimises the norm of the mixed error with coefficients that sum to one. The root solves, so that all ranks use the
+// same bits.
 std::vector<double> Diis::coefficients() {
   std::vector<double> mix(static_cast<std::size_t>(kept_));
   if (job_.is_root()) {

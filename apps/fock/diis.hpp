@@ -1,5 +1,5 @@
-// Pulay's extrapolation (DIIS) over Fock and error matrices that stay distributed: each rank multiplies and mixes the blocks
-// it owns; only the small system of equations is solved in one place.
+// Pulay's extrapolation (DIIS) over Fock and error matrices that stay distributed: each rank multiplies and mixes the
+// blocks it owns; only the small system of equations is solved in one place.
 #pragma once
 
 #include <vector>
@@ -17,8 +17,8 @@ class Diis {
   [[nodiscard]] BlockMatrix& errors() { return errors_; }
   [[nodiscard]] int next_plane() const { return next_; }
 
-  // Takes over the local blocks of `fock` and the error scattered to next_plane(), and overwrites the local blocks of `fock`
-  // by the extrapolation. Collective; the errors must have arrived (a barrier before). Publishes nothing.
+  // Takes over the local blocks of `fock` and the error scattered to next_plane(), and overwrites the local blocks of
+  // `fock` by the extrapolation. Collective; the errors must have arrived (a barrier before). Publishes nothing.
   void extrapolate(BlockMatrix& fock);
 
  private:

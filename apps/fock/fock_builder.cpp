@@ -59,7 +59,8 @@ void FockBuilder::add_repulsion(BlockMatrix& density, BlockMatrix& repulsion,
   repulsion.publish();
 }
 
-double FockBuilder::finished(const double* values, const BlockLayout::Place& place, bool on_diagonal, int row, int column) {
+double FockBuilder::finished(const double* values, const BlockLayout::Place& place, bool on_diagonal, int row,
+                             int column) {
   const double value = values[row * place.columns + column];
   return on_diagonal ? (value + values[column * place.columns + row]) / 2 : value / 2;
 }
@@ -148,8 +149,8 @@ void FockBuilder::fetch(const QuartetBlocks& blocks, BlockMatrix& density) {
   }
 }
 
-// Visits each unique shell quartet of the block quartet once. Pairs within a block pair (i, i) keep a >= b; where bra and
-// ket are the same block pair, the ket's shell pair is not beyond the bra's.
+// Visits each unique shell quartet of the block quartet once. Pairs within a block pair (i, i) keep a >= b; where bra
+// and ket are the same block pair, the ket's shell pair is not beyond the bra's.
 void FockBuilder::contract(const BlockQuartet& quartet, const QuartetBlocks& blocks) {
   const std::array<const Block*, 4> home = {&block(layout_, quartet.bra.i), &block(layout_, quartet.bra.j),
                                             &block(layout_, quartet.ket.i), &block(layout_, quartet.ket.j)};
@@ -158,7 +159,8 @@ void FockBuilder::contract(const BlockQuartet& quartet, const QuartetBlocks& blo
   const bool same_pair = quartet.bra.i == quartet.ket.i && quartet.bra.j == quartet.ket.j;
   double density = 0;
   for (std::size_t r = 0; r < role_count; ++r) {
-    density = std::max(density, role_weight[r] * block_norms_[blocks.pairs[static_cast<std::size_t>(blocks.roles[r].slot)]]);
+    density =
+        std::max(density, role_weight[r] * block_norms_[blocks.pairs[static_cast<std::size_t>(blocks.roles[r].slot)]]);
   }
   Activity& activity = job_.activity();
   for (int a = home[0]->first_shell; a < home[0]->end_shell; ++a) {
@@ -184,7 +186,8 @@ void FockBuilder::contract(const BlockQuartet& quartet, const QuartetBlocks& blo
   }
 }
 
-void FockBuilder::contract_shells(int a, int b, int c, int d, double degeneracy, const std::array<const Block*, 4>& home) {
+void FockBuilder::contract_shells(int a, int b, int c, int d, double degeneracy,
+                                  const std::array<const Block*, 4>& home) {
   const double* values = integrals_.repulsion(a, b, c, d);
   if (values == nullptr) return;
   const int na = integrals_.functions_of(a), nb = integrals_.functions_of(b);

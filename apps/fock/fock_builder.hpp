@@ -16,7 +16,7 @@ enum class TaskSize { quartet, pair };
 struct BuildOptions {
   TaskSize task = TaskSize::quartet;
   farsum_counter_kind counter = FARSUM_COUNTER_STRICT;
-  double threshold = 1e-12;  // integrals times density below this are left out
+  double threshold = 1e-13;  // integrals times density below this are left out
 };
 
 class FockBuilder {
@@ -24,10 +24,10 @@ class FockBuilder {
   // Collective. The arguments must outlive the builder.
   FockBuilder(Job& job, Integrals& integrals, const BlockLayout& layout, const BuildOptions& options);
 
-  // Adds to `repulsion` the unfinished repulsion matrix of `density`, which is symmetric and published. Collective; returns
-  // once all ranks' blocks have arrived. The repulsion matrix of a density D is ((A + A^T) / 2)_ij where A is the sum over
-  // quartets; blocks of `repulsion` hold A + A^T off the diagonal and A on it: see finished().
-  // `progress` gets the share of tickets dealt out, now and then.
+  // Adds to `repulsion` the unfinished repulsion matrix of `density`, which is symmetric and published. Collective;
+  // returns once all ranks' blocks have arrived. The repulsion matrix of a density D is ((A + A^T) / 2)_ij where A is
+  // the sum over quartets; blocks of `repulsion` hold A + A^T off the diagonal and A on it: see finished(). `progress`
+  // gets the share of tickets dealt out, now and then.
   void add_repulsion(BlockMatrix& density, BlockMatrix& repulsion, const std::function<void(double)>& progress);
 
   // The finished value of an element of a block pair accumulated by add_repulsion.

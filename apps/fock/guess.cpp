@@ -11,7 +11,7 @@ namespace fock {
 namespace {
 
 constexpr double smallest_overlap_eigenvalue = 1e-7;
-constexpr int atomic_iterations = 25;     // a guess need not converge
+constexpr int atomic_iterations = 25;       // a guess need not converge
 constexpr double degenerate_within = 1e-4;  // Hartree
 
 // Coulomb minus half exchange of a whole density, by plain loops: an atom has few functions.
@@ -37,7 +37,8 @@ Matrix dense_repulsion(Integrals& integrals, const Matrix& density) {
   return result;
 }
 
-// Electron pairs per orbital, lowest first, spread evenly over orbitals of one energy, so that the density stays spherical.
+// Electron pairs per orbital, lowest first, spread evenly over orbitals of one energy, so that the density stays
+// spherical.
 Eigen::VectorXd occupations(const Eigen::VectorXd& energies, double pairs) {
   Eigen::VectorXd result = Eigen::VectorXd::Zero(energies.size());
   for (Eigen::Index first = 0; first < energies.size() && pairs > 0;) {

@@ -1,6 +1,7 @@
 #include "integrals.hpp"
 
-// GCC 12 takes the move of libint2's small vectors (boost) for a read past their end; the warning is raised in this file.
+// GCC 12 takes the move of libint2's small vectors (boost) for a read past their end; the warning is raised in this
+// file.
 #pragma GCC diagnostic ignored "-Wstringop-overread"
 
 #include <fmt/format.h>
@@ -55,12 +56,15 @@ struct Integrals::Parts {
   libint2::Engine kinetic;
   libint2::Engine attraction;
 
+  void set_bounds();
+
   [[nodiscard]] std::size_t pair_index(int a, int b) const {
     return static_cast<std::size_t>(a) * shells.size() + static_cast<std::size_t>(b);
   }
 };
 
-Integrals::Integrals(const Molecule& molecule, const Basis& basis) : parts_(new Parts{basis, {}, {}, {}, {}, {}, {}, {}}) {
+Integrals::Integrals(const Molecule& molecule, const Basis& basis)
+    : parts_(new Parts{basis, {}, {}, {}, {}, {}, {}, {}}) {
   int largest_momentum = 0;
   std::size_t longest = 0;
   for (const PlacedShell& shell : basis.shells) {
@@ -76,7 +80,7 @@ Integrals::Integrals(const Molecule& molecule, const Basis& basis) : parts_(new 
 
   using libint2::Operator;
   parts.repulsion = libint2::Engine(Operator::coulomb, longest, largest_momentum, 0);
-  parts.repulsion.set(screening).set_precision(primitive_precision);
+  parts.repulsion.set(screening);
   parts.overlap = libint2::Engine(Operator::overlap, longest, largest_momentum, 0);
   parts.kinetic = libint2::Engine(Operator::kinetic, longest, largest_momentum, 0);
   parts.attraction = libint2::Engine(Operator::nuclear, longest, largest_momentum, 0);
@@ -84,21 +88,31 @@ Integrals::Integrals(const Molecule& molecule, const Basis& basis) : parts_(new 
   for (const Atom& atom : molecule.atoms) charges.emplace_back(atom.charge, atom.at);
   parts.attraction.set_params(charges);
 
+  parts.set_bounds();
   for (const libint2::Shell& a : parts.shells) {
     for (const libint2::Shell& b : parts.shells) {
       parts.pairs.emplace_back(a, b, std::log(primitive_precision), screening);
     }
   }
-  parts.bounds.resize(parts.pairs.size());
-  for (int a = 0; a < shell_count(); ++a) {
-    for (int b = 0; b <= a; ++b) {
-      const double* values = repulsion(a, b, a, b);
-      const int n = functions_of(a) * functions_of(b);
+}
+
+// Without leaving out primitives: a bound is the root of an integral, so one of 1e-16 still stands for 1e-8.
+void Integrals::Parts::set_bounds() {
+  repulsion.set_precision(0.0);
+  bounds.resize(shells.size() * shells.size());
+  for (std::size_t a = 0; a < shells.size(); ++a) {
+    for (std::size_t b = 0; b <= a; ++b) {
+      using libint2::BraKet;
+      using libint2::Operator;
+      const double* values =
+          repulsion.compute2<Operator::coulomb, BraKet::xx_xx, 0>(shells[a], shells[b], shells[a], shells[b])[0];
+      const std::size_t n = shells[a].size() * shells[b].size();
       double largest = 0;
-      for (int i = 0; values != nullptr && i < n; ++i) largest = std::max(largest, std::abs(values[i * n + i]));
-      parts.bounds[parts.pair_index(a, b)] = parts.bounds[parts.pair_index(b, a)] = std::sqrt(largest);
+      for (std::size_t i = 0; values != nullptr && i < n; ++i) largest = std::max(largest, std::abs(values[i * n + i]));
+      bounds[a * shells.size() + b] = bounds[b * shells.size() + a] = std::sqrt(largest);
     }
   }
+  repulsion.set_precision(primitive_precision);
 }
 
 Integrals::~Integrals() = default;
@@ -125,7 +139,8 @@ void Integrals::core_hamiltonian(const Block& rows, const Block& columns, double
   for (libint2::Engine* engine : {&parts_->kinetic, &parts_->attraction}) {
     for_each_pair(*engine, parts_->shells, rows, columns, [&](int a, int b, const double* values) {
       result.block(first_function_of(a) - rows.first_function, first_function_of(b) - columns.first_function,
-                   functions_of(a), functions_of(b)) += Eigen::Map<const Matrix>(values, functions_of(a), functions_of(b));
+                   functions_of(a), functions_of(b)) +=
+          Eigen::Map<const Matrix>(values, functions_of(a), functions_of(b));
     });
   }
 }
@@ -136,7 +151,8 @@ const double* Integrals::repulsion(int a, int b, int c, int d) {
   Parts& parts = *parts_;
   const auto shell = [&](int s) -> const libint2::Shell& { return parts.shells[static_cast<std::size_t>(s)]; };
   const auto& values = parts.repulsion.compute2<libint2::Operator::coulomb, libint2::BraKet::xx_xx, 0>(
-      shell(a), shell(b), shell(c), shell(d), &parts.pairs[parts.pair_index(a, b)], &parts.pairs[parts.pair_index(c, d)]);
+      shell(a), shell(b), shell(c), shell(d), &parts.pairs[parts.pair_index(a, b)],
+      &parts.pairs[parts.pair_index(c, d)]);
   return values[0];
 }
 

@@ -1,5 +1,5 @@
-// Integrals over the basis from libint2: overlap, core Hamiltonian, Schwarz bounds, and one engine for repulsion integrals.
-// The only user of libint2. Nothing here communicates.
+// Integrals over the basis from libint2: overlap, core Hamiltonian, Schwarz bounds, and one engine for repulsion
+// integrals. The only user of libint2. Nothing here communicates.
 #pragma once
 
 #include <memory>

@@ -16,7 +16,9 @@ Job::Job() {
 }
 
 // A failure to leave cannot be helped any more, and the results have been printed.
-Job::~Job() { static_cast<void>(farsum_finalize()); }
+Job::~Job() {
+  if (!is_unwinding()) static_cast<void>(farsum_finalize());
+}
 
 void Job::barrier() {
   const Timed timed(activity_.wait_s);

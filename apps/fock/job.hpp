@@ -1,8 +1,10 @@
-// This process's place in the job, and what it did there. The only users of farsum.h are job, block_matrix and task_counter.
+// This process's place in the job, and what it did there. The only users of farsum.h are job, block_matrix and
+// task_counter.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -18,6 +20,10 @@ class CommunicationError : public std::runtime_error {
 };
 
 void require(farsum_status status);
+
+// Whether a destructor runs because an error is on its way out. Collective calls are then left out: the other ranks do
+// not make them, and learn of the failure when this process ends.
+inline bool is_unwinding() { return std::uncaught_exceptions() > 0; }
 
 // What one rank did. Every member is a plain number, so that records are gathered as bytes.
 struct Activity {

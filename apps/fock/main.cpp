@@ -1,5 +1,5 @@
 // fock: restricted Hartree-Fock with distributed density and Fock matrices. Reads the command line, runs, reports.
-// Exit status: 0 done and, with --compare, in agreement; 1 communication failed; 2 bad input; 3 not converged; 4 disagreement.
+// Exit status: 0 done and, with --compare, in agreement; 1 not converged, not in agreement, or a failure; 2 bad input.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace fock;
 
-enum ExitStatus { exit_done = 0, exit_communication = 1, exit_input = 2, exit_not_converged = 3, exit_disagreement = 4 };
+enum ExitStatus : int { exit_right = 0, exit_wrong = 1, exit_bad_input = 2 };
 
 struct Settings {
   std::string molecule_file;
@@ -38,44 +38,68 @@ constexpr const char* example_text =
     "prints an energy of -76.0105038209 Hartree and how far that is from NWChem's.";
 
 template <typename Value>
-CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value, const std::map<std::string, Value>& choices,
-                        const std::string& help) {
-  return app.add_option(name, value, help)->transform(CLI::CheckedTransformer(choices, CLI::ignore_case));
+void add_choice(CLI::App& app, const std::string& name, Value& value, const std::map<std::string, Value>& choices,
+                const std::string& help) {
+  std::string names, default_name;
+  for (const auto& [choice, meaning] : choices) {
+    names += (names.empty() ? "" : "|") + choice;
+    if (meaning == value) default_name = choice;
+  }
+  CLI::CheckedTransformer transformer(choices, CLI::ignore_case);
+  transformer.description("");
+  app.add_option(name, value, help)->transform(transformer)->type_name(names)->default_str(default_name);
 }
 
 void declare_options(CLI::App& app, Settings& s) {
   app.footer(example_text);
-  app.add_option("molecule", s.molecule_file, "the nuclei: an .xyz file, in angstrom unless its comment says units=bohr")->required();
-  app.add_option("--basis", s.basis_name, "basis set: sto-3g, 6-31g, 6-31g*, 6-31g** (H to Ar), or one of NWChem's library")
+  app.add_option("molecule", s.molecule_file,
+                 "the nuclei: an .xyz file, in angstrom unless its comment says units=bohr")
+      ->required();
+  app.add_option("--basis", s.basis_name,
+                 "basis set: sto-3g, 6-31g, 6-31g*, 6-31g** (H to Ar), or one of NWChem's library")
       ->capture_default_str();
   app.add_option("--basis-file", s.basis_file, "read the basis set from this file, in NWChem's format");
-  app.add_flag_callback("--spherical", [&s] { s.angular = Angular::spherical; }, "five d functions a shell instead of six");
-  auto* bohr = app.add_flag_callback("--bohr", [&s] { s.unit = LengthUnit::bohr; }, "the .xyz file is in bohr");
-  app.add_flag_callback("--angstrom", [&s] { s.unit = LengthUnit::angstrom; }, "the .xyz file is in angstrom")->excludes(bohr);
+  app.add_flag_callback(
+      "--spherical", [&s] { s.angular = Angular::spherical; }, "five d functions a shell instead of six");
+  auto* bohr = app.add_flag_callback(
+      "--bohr", [&s] { s.unit = LengthUnit::bohr; }, "the .xyz file is in bohr");
+  app.add_flag_callback(
+         "--angstrom", [&s] { s.unit = LengthUnit::angstrom; }, "the .xyz file is in angstrom")
+      ->excludes(bohr);
   app.add_option("--charge", s.charge, "total charge of the molecule")->capture_default_str();
 
   ScfOptions& scf = s.scf;
-  app.add_option("--iterations", scf.most_iterations, "give up after this many")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--iterations", scf.most_iterations, "give up after this many")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--energy-tolerance", scf.energy_tolerance, "largest change of the energy at the end, Hartree")
-      ->check(CLI::PositiveNumber)->capture_default_str();
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--error-tolerance", scf.error_tolerance, "largest element of FDS - SDF at the end")
-      ->check(CLI::PositiveNumber)->capture_default_str();
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--screen", scf.build.threshold, "leave out integrals whose bound times the density is below this")
-      ->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--diis", scf.diis_depth, "Fock matrices that are mixed; 1 mixes nothing")->check(CLI::Range(1, 30))->capture_default_str();
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--diis", scf.diis_depth, "Fock matrices that are mixed; 1 mixes nothing")
+      ->check(CLI::Range(1, 30))
+      ->capture_default_str();
   add_choice<Guess>(app, "--guess", scf.guess, {{"atoms", Guess::atoms}, {"core", Guess::core}},
                     "first density: that of free atoms (atoms), or none (core)");
   app.add_flag("--full-builds", s.full_builds, "build each Fock matrix from the whole density, not from its change");
 
   add_choice<TaskSize>(app, "--task", scf.build.task, {{"quartet", TaskSize::quartet}, {"pair", TaskSize::pair}},
-                       "a ticket is one quartet of blocks (ij|kl), or all kl of a pair ij; default quartet");
+                       "a ticket is one quartet of blocks (ij|kl), or all kl of a pair ij");
   app.add_option("--block", s.block_functions, "most functions in a block; 0: one block per atom")
-      ->check(CLI::NonNegativeNumber)->capture_default_str();
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   add_choice<farsum_counter_kind>(app, "--counter", scf.build.counter,
-                                  {{"strict", FARSUM_COUNTER_STRICT}, {"leased", FARSUM_COUNTER_LEASED},
-                                   {"per-rank", FARSUM_COUNTER_PER_RANK}, {"tree", FARSUM_COUNTER_TREE}},
-                                  "kind of shared counter; default strict");
-  app.add_flag("--compare", s.compare, "compare with the energy NWChem gave; exit with 4 beyond 1e-8 Hartree");
+                                  {{"strict", FARSUM_COUNTER_STRICT},
+                                   {"leased", FARSUM_COUNTER_LEASED},
+                                   {"per-rank", FARSUM_COUNTER_PER_RANK},
+                                   {"tree", FARSUM_COUNTER_TREE}},
+                                  "kind of shared counter");
+  app.add_flag("--compare", s.compare, "compare with the energy NWChem gave; fail beyond 1e-8 Hartree");
   app.add_option("--reference", s.reference_file, "recorded energies; default: reference.json beside the molecule");
   app.add_option("--json", s.json_file, "write the record of the run to this file ('-': standard output)");
 }
@@ -123,8 +147,8 @@ int run(Job& job, const Settings& settings) {
   std::optional<Reference> reference;
   if (settings.compare) {
     const std::filesystem::path beside = std::filesystem::path(settings.molecule_file).parent_path() / "reference.json";
-    reference = find_reference(settings.reference_file.empty() ? beside.string() : settings.reference_file, molecule, basis,
-                               settings.charge);
+    reference = find_reference(settings.reference_file.empty() ? beside.string() : settings.reference_file, molecule,
+                               basis, settings.charge);
   }
 
   Integrals integrals(molecule, basis);
@@ -158,10 +182,20 @@ int run(Job& job, const Settings& settings) {
   if (job.is_root()) {
     print_result(description, result, activities);
     if (reference) agree = print_comparison(result, *reference);
-    if (!settings.json_file.empty()) write_json(settings.json_file, to_json(description, result, activities, reference));
+    if (!settings.json_file.empty())
+      write_json(settings.json_file, to_json(description, result, activities, reference));
   }
-  if (!result.converged) return exit_not_converged;
-  return agree ? exit_done : exit_disagreement;
+  return result.converged && agree ? exit_right : exit_wrong;
+}
+
+// Joins the job only to learn which rank prints, so that one text comes out whatever the number of ranks.
+template <typename Print>
+void print_once(Print&& print) {
+  int rank = 0;
+  const bool joined = farsum_init(nullptr) == FARSUM_OK && farsum_rank(farsum_world(), &rank) == FARSUM_OK;
+  if (rank == 0) print();
+  std::fflush(nullptr);
+  if (joined) static_cast<void>(farsum_finalize());
 }
 
 // Every rank finds the same fault in the input; one of them says so.
@@ -171,25 +205,28 @@ int run_and_explain(const Settings& settings) {
     return run(job, settings);
   } catch (const InputError& error) {
     if (job.is_root()) fmt::print(stderr, "fock: {}\n", error.what());
-    return exit_input;
+    std::fflush(stderr);
+    return exit_bad_input;
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Restricted Hartree-Fock energy of a molecule, with the density and Fock matrices distributed over all ranks."};
+  CLI::App app{
+      "Restricted Hartree-Fock energy of a molecule, with the density and Fock matrices distributed over all ranks."};
   Settings settings;
   declare_options(app, settings);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? exit_done : exit_input;
+    print_once([&] { app.exit(error); });
+    return error.get_exit_code() == 0 ? exit_right : exit_bad_input;
   }
   try {
     return run_and_explain(settings);
   } catch (const std::exception& error) {
     fmt::print(stderr, "fock: {}\n", error.what());
-    return exit_communication;
+    return exit_wrong;
   }
 }

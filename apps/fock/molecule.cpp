@@ -24,9 +24,8 @@ constexpr std::array<std::string_view, 87> symbols = {
 constexpr double closest_nuclei_bohr = 0.1;
 
 bool same_letters(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 LengthUnit unit_of_comment(std::string_view comment) {
@@ -106,7 +105,8 @@ Molecule parse_xyz(std::string_view text, const std::string& name, LengthUnit un
 
 Molecule read_xyz(const std::string& path, LengthUnit unit) {
   std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path)) throw InputError(fmt::format("cannot read molecule file '{}'", path));
+  if (!file || std::filesystem::is_directory(path))
+    throw InputError(fmt::format("cannot read molecule file '{}'", path));
   std::ostringstream text;
   text << file.rdbuf();
   Molecule molecule = parse_xyz(text.str(), path, unit);

@@ -34,12 +34,13 @@ Reference find_in(const nlohmann::json& document, const std::string& file, const
       continue;
     }
     if (!same_nuclei(record.at("atoms_bohr"), molecule)) {
-      throw InputError(fmt::format("{}: the record of {} has its nuclei elsewhere than the molecule file", file, molecule.name));
+      throw InputError(
+          fmt::format("{}: the record of {} has its nuclei elsewhere than the molecule file", file, molecule.name));
     }
     return {record.at("energy_hartree").get<double>(), document.at("program").get<std::string>()};
   }
-  throw InputError(fmt::format("{} has no record of {} with charge {} in {} ({})", file, molecule.name, charge, basis.name,
-                               angular_name(basis.angular)));
+  throw InputError(fmt::format("{} has no record of {} with charge {} in {} ({})", file, molecule.name, charge,
+                               basis.name, angular_name(basis.angular)));
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ struct Reference {
   std::string program;
 };
 
-// Finds the record for this molecule and basis set in `file`. Throws InputError where there is none, or where its nuclei are
-// not where ours are.
+// Finds the record for this molecule and basis set in `file`. Throws InputError where there is none, or where its
+// nuclei are not where ours are.
 Reference find_reference(const std::string& file, const Molecule& molecule, const Basis& basis, int charge);
 
 }  // namespace fock

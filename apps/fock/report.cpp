@@ -13,9 +13,9 @@ namespace {
 double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
 
 void print_activity(const std::string& label, const Activity& a) {
-  fmt::print("{:>5} {:>8} {:>9} {:>11} {:>8.1f} {:>8.1f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f}\n", label,
-             a.tickets, a.gets, a.accumulates, mebibytes(a.bytes_got), mebibytes(a.bytes_accumulated), a.get_s, a.accumulate_s,
-             a.counter_s, a.compute_s, a.wait_s, a.algebra_s);
+  fmt::print("{:>5} {:>8} {:>9} {:>11} {:>8.1f} {:>8.1f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f} {:>8.3f}\n",
+             label, a.tickets, a.gets, a.accumulates, mebibytes(a.bytes_got), mebibytes(a.bytes_accumulated), a.get_s,
+             a.accumulate_s, a.counter_s, a.compute_s, a.wait_s, a.algebra_s);
 }
 
 nlohmann::json activity_json(const Activity& a) {
@@ -65,8 +65,8 @@ Activity total_of(const std::vector<Activity>& ranks) {
 }
 
 void print_header(const RunDescription& run) {
-  fmt::print("restricted Hartree-Fock: {}, {} electrons, {} ({}), {} functions in {} shells\n", run.molecule, run.electrons,
-             run.basis, run.angular, run.functions, run.shells);
+  fmt::print("restricted Hartree-Fock: {}, {} electrons, {} ({}), {} functions in {} shells\n", run.molecule,
+             run.electrons, run.basis, run.angular, run.functions, run.shells);
   fmt::print("{} ranks, {} blocks, {} tickets a build, {:.2f} MiB of windows in all, {}\n\n", run.ranks, run.blocks,
              run.tickets_per_build, mebibytes(run.window_bytes), run.path);
   fmt::print("{:>5} {:>20} {:>13} {:>11} {:>9}\n", "iter", "energy/Hartree", "change", "error", "seconds");
@@ -98,8 +98,8 @@ void print_result(const RunDescription& run, const ScfResult& result, const std:
     fmt::print("{} linearly dependent combinations of functions were dropped\n", result.dropped_functions);
   }
 
-  fmt::print("\n{:>5} {:>8} {:>9} {:>11} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "", "", "", "", "MiB", "MiB",
-             "seconds", "seconds", "seconds", "seconds", "seconds", "seconds");
+  fmt::print("\n{:>5} {:>8} {:>9} {:>11} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "", "", "", "", "MiB",
+             "MiB", "seconds", "seconds", "seconds", "seconds", "seconds", "seconds");
   fmt::print("{:>5} {:>8} {:>9} {:>11} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "rank", "tickets", "gets",
              "accumulates", "got", "accum.", "get", "accum.", "counter", "compute", "wait", "algebra");
   for (std::size_t r = 0; r < ranks.size(); ++r) print_activity(fmt::format("{}", r), ranks[r]);
@@ -115,7 +115,8 @@ bool print_comparison(const ScfResult& result, const Reference& reference) {
   const double difference = result.energy - reference.energy;
   const bool agree = result.converged && std::abs(difference) <= allowed_difference;
   fmt::print("\n{:<26}{:>20.12f}\n{:<26}{:>20.12f}\n{:<26}{:>20.3e}  {} {:.0e} Hartree\n", "ours", result.energy,
-             reference.program, reference.energy, "difference", difference, agree ? "within" : "NOT within", allowed_difference);
+             reference.program, reference.energy, "difference", difference, agree ? "within" : "NOT within",
+             allowed_difference);
   return agree;
 }
 
@@ -141,8 +142,11 @@ std::string to_json(const RunDescription& run, const ScfResult& result, const st
                              {"highest_occupied_hartree", result.highest_occupied},
                              {"total", activity_json(total_of(ranks))}};
   for (const Iteration& i : result.iterations) {
-    document["iterations"].push_back(
-        {{"number", i.number}, {"energy_hartree", i.energy}, {"change", i.change}, {"error", i.error}, {"seconds", i.seconds}});
+    document["iterations"].push_back({{"number", i.number},
+                                      {"energy_hartree", i.energy},
+                                      {"change", i.change},
+                                      {"error", i.error},
+                                      {"seconds", i.seconds}});
   }
   for (const Activity& a : ranks) document["per_rank"].push_back(activity_json(a));
   if (reference) {

@@ -49,9 +49,13 @@ ScfResult Scf::run(const ScfObserver& observer) {
     const double last_energy = result.energy;
     build_fock(n, observer);
     measure(result);
-    Iteration iteration{.number = n, .energy = result.energy, .change = result.energy - last_energy, .error = settle_error(), .seconds = 0};
-    result.converged = n > 1 && std::abs(iteration.change) < options_.energy_tolerance &&
-                       iteration.error < options_.error_tolerance;
+    Iteration iteration{.number = n,
+                        .energy = result.energy,
+                        .change = result.energy - last_energy,
+                        .error = settle_error(),
+                        .seconds = 0};
+    result.converged =
+        n > 1 && std::abs(iteration.change) < options_.energy_tolerance && iteration.error < options_.error_tolerance;
     if (!result.converged) {
       // The first density is a guess that no orbitals belong to: its error says nothing about the way to go.
       if (n > 1) diis_.extrapolate(fock_);
@@ -115,7 +119,8 @@ void Scf::measure(ScfResult& result) {
   result.energy = result.one_electron + result.two_electron + result.nuclear;
 }
 
-// How far the density is from belonging to its own Fock matrix: X^T (FDS - SDF) X, scattered for DIIS; its largest element.
+// How far the density is from belonging to its own Fock matrix: X^T (FDS - SDF) X, scattered for DIIS; its largest
+// element.
 double Scf::settle_error() {
   std::vector<double> largest(1);
   if (job_.is_root()) {
@@ -138,6 +143,7 @@ void Scf::renew_density(ScfResult& result) {
   if (job_.is_root()) {
     const Timed timed(job_.activity().algebra_s);
     const Orbitals orbitals = diagonalise(fock_.gather(Symmetry::symmetric), orthogonaliser_);
+    if (orbitals.energies.size() < occupied_) throw std::runtime_error("the basis set is too small for the electrons");
     const auto occupied = orbitals.coefficients.leftCols(occupied_);
     density_.scatter(occupied * occupied.transpose());
     result.highest_occupied = orbitals.energies[occupied_ - 1];

@@ -43,17 +43,18 @@ struct ScfResult {
 };
 
 struct ScfObserver {
-  std::function<void(const Iteration&)> iteration;       // after each, on every rank
+  std::function<void(const Iteration&)> iteration;         // after each, on every rank
   std::function<void(int iteration, double share)> build;  // share of the tickets dealt out
 };
 
 class Scf {
  public:
   // Collective. The arguments must outlive it.
-  Scf(Job& job, const Molecule& molecule, const Basis& basis, int electrons, Integrals& integrals, const BlockLayout& layout,
-      const ScfOptions& options);
+  Scf(Job& job, const Molecule& molecule, const Basis& basis, int electrons, Integrals& integrals,
+      const BlockLayout& layout, const ScfOptions& options);
 
-  // Collective; the result is the same on every rank, save the orbital energies, which the diagonalising rank alone has.
+  // Collective; the result is the same on every rank, save the orbital energies, which the diagonalising rank alone
+  // has.
   [[nodiscard]] ScfResult run(const ScfObserver& observer);
 
   // Bytes of window memory of this rank.
@@ -77,9 +78,9 @@ class Scf {
   ScfOptions options_;
 
   BlockMatrix core_;
-  BlockMatrix density_;     // of one electron of each pair
-  BlockMatrix change_;      // what the next build contracts: the density, or what changed in it
-  BlockMatrix repulsion_;   // sums of the builds, unfinished
+  BlockMatrix density_;    // of one electron of each pair
+  BlockMatrix change_;     // what the next build contracts: the density, or what changed in it
+  BlockMatrix repulsion_;  // sums of the builds, unfinished
   BlockMatrix fock_;
   Diis diis_;
   FockBuilder builder_;

@@ -11,7 +11,9 @@ TaskCounter::TaskCounter(Job& job, farsum_counter_kind kind, std::uint64_t limit
   require(farsum_counter_create(farsum_world(), &options, &counter_));
 }
 
-TaskCounter::~TaskCounter() { static_cast<void>(farsum_counter_free(&counter_)); }
+TaskCounter::~TaskCounter() {
+  if (!is_unwinding()) static_cast<void>(farsum_counter_free(&counter_));
+}
 
 std::uint64_t TaskCounter::next() {
   Activity& activity = job_.activity();
