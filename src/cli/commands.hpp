@@ -1,4 +1,5 @@
-// The subcommands of `farsum`. Each adds itself to the parser and, when it is the one asked for, does its work and leaves its exit code.
+// The subcommands of `farsum`. Each adds itself to the parser and, when it is the one asked for, does its work and
+// leaves its exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,8 +18,9 @@ void add_run_command(CLI::App& farsum, CommandLine& line);
 void add_info_command(CLI::App& farsum, CommandLine& line);
 void add_bench_command(CLI::App& farsum, CommandLine& line);
 
-// Splits the arguments of a subcommand where a program's name comes: at the first one that is neither an option of `command` nor an
-// option's value, or after "--". The parser cannot do it: it would take a program called `info` for the subcommand.
+// Splits the arguments of a subcommand where a program's name comes: at the first one that is neither an option of
+// `command` nor an option's value, or after "--". The parser cannot do it: it would take a program called `info` for
+// the subcommand.
 void split_at_program(const CLI::App& command, const std::vector<std::string>& arguments, CommandLine& line);
 
 }  // namespace farsum::cli

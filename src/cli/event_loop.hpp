@@ -1,4 +1,5 @@
-// Waits for descriptors with epoll and calls the handler of each that is ready. One thread; it never polls on a timer of its own.
+// Waits for descriptors with epoll and calls the handler of each that is ready. One thread; it never polls on a timer
+// of its own.
 #pragma once
 
 #include <chrono>
@@ -19,8 +20,8 @@ class EventLoop {
 
   EventLoop();
 
-  // Calls `handler` whenever `fd` has one of `events` (EPOLLIN, EPOLLOUT), hang-ups included. False when the descriptor cannot be
-  // waited for, as a regular file cannot.
+  // Calls `handler` whenever `fd` has one of `events` (EPOLLIN, EPOLLOUT), hang-ups included. False when the descriptor
+  // cannot be waited for, as a regular file cannot.
   [[nodiscard]] bool watch(int fd, std::uint32_t events, Handler handler);
   // Forgets `fd`; a handler may unwatch any descriptor, its own included. Unknown descriptors are passed over.
   void unwatch(int fd);

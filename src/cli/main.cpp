@@ -23,7 +23,8 @@ void take_arguments(CLI::App& farsum, const std::vector<std::string>& arguments,
     return;
   }
   line.own.push_back(arguments.front());
-  farsum::cli::split_at_program(*farsum.get_subcommand(arguments.front()), {arguments.begin() + 1, arguments.end()}, line);
+  farsum::cli::split_at_program(*farsum.get_subcommand(arguments.front()), {arguments.begin() + 1, arguments.end()},
+                                line);
 }
 
 }  // namespace

@@ -59,7 +59,8 @@ std::string not_allowed(const CpuList& cpus, const std::vector<CpuList>& cores) 
   for (const CpuList& core : cores) allowed.insert(core.begin(), core.end());
   for (const int cpu : cpus) {
     if (!allowed.contains(cpu)) {
-      return fmt::format("--bind: processing unit {} does not exist or is not allowed here (farsum info lists those that are)", cpu);
+      return fmt::format(
+          "--bind: processing unit {} does not exist or is not allowed here (farsum info lists those that are)", cpu);
     }
   }
   return {};

@@ -24,8 +24,8 @@ struct Bindings {
   std::string sentence;           // why the request cannot be met; empty otherwise
 };
 
-// `request` is none, core, or a list. With fewer cores than ranks, `core` binds nothing: two ranks nailed to one core while another
-// idles is worse than what the scheduler does.
+// `request` is none, core, or a list. With fewer cores than ranks, `core` binds nothing: two ranks nailed to one core
+// while another idles is worse than what the scheduler does.
 [[nodiscard]] Bindings choose_bindings(const std::string& request, int ranks, const std::vector<CpuList>& cores);
 
 }  // namespace farsum::cli

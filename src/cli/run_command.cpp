@@ -56,9 +56,11 @@ int run(const RunOptions& options, std::vector<std::string> command) {
   job.tag_output = options.tag;
   if (options.timeout_s > 0) job.timeout = std::chrono::milliseconds{std::llround(std::ceil(options.timeout_s * 1000))};
   for (const std::string& assignment : options.environment) {
-    if (!parse_assignment(assignment, job)) return refuse(fmt::format("--env takes NAME=VALUE, not '{}'", assignment), exit_usage);
+    if (!parse_assignment(assignment, job))
+      return refuse(fmt::format("--env takes NAME=VALUE, not '{}'", assignment), exit_usage);
   }
-  Bindings bindings = choose_bindings(options.bind, job.ranks, options.bind == "none" ? std::vector<CpuList>{} : allowed_cores());
+  Bindings bindings =
+      choose_bindings(options.bind, job.ranks, options.bind == "none" ? std::vector<CpuList>{} : allowed_cores());
   if (!bindings.sentence.empty()) return refuse(bindings.sentence, exit_usage);
   job.bindings = std::move(bindings.of_ranks);
 
@@ -73,13 +75,16 @@ int run(const RunOptions& options, std::vector<std::string> command) {
 }  // namespace
 
 void add_run_command(CLI::App& farsum, CommandLine& line) {
-  CLI::App* command = farsum.add_subcommand("run", "Start the ranks of a job on this machine: farsum run -n N [OPTIONS] PROGRAM [ARGS...]");
+  CLI::App* command = farsum.add_subcommand(
+      "run", "Start the ranks of a job on this machine: farsum run -n N [OPTIONS] PROGRAM [ARGS...]");
   auto options = std::make_shared<RunOptions>();
   command->footer(epilogue);
-  command->add_option("-n,--ranks", options->ranks, "Number of ranks, 1 to 1024 (default 1)")->check(CLI::Range(1, max_ranks));
-  command->add_option("--bind", options->bind,
-                      "none (default): the scheduler places ranks; core: one core each, in turn, nothing if there are more ranks than "
-                      "cores; LIST such as 0,1 or 0-3,6: one processing unit each, in turn");
+  command->add_option("-n,--ranks", options->ranks, "Number of ranks, 1 to 1024 (default 1)")
+      ->check(CLI::Range(1, max_ranks));
+  command->add_option(
+      "--bind", options->bind,
+      "none (default): the scheduler places ranks; core: one core each, in turn, nothing if there are more ranks than "
+      "cores; LIST such as 0,1 or 0-3,6: one processing unit each, in turn");
   command->add_flag("--tag", options->tag, "Put [rank] before each line of output");
   command->add_option("--timeout", options->timeout_s, "End the job after this many seconds, with exit code 124")
       ->check(CLI::PositiveNumber);

@@ -98,7 +98,8 @@ class Guardian {
   void obey() {
     Command command{};
     switch (receive_command(channel_.get(), command)) {
-      case Received::nothing_now: return;
+      case Received::nothing_now:
+        return;
       case Received::closed:
         loop_.unwatch(channel_.get());
         sweeping_ = true;

@@ -1,5 +1,5 @@
-// Gives rank 0 the launcher's stdin. A file or pipe is simply inherited; a terminal cannot be, as ranks are no foreground job of it, so
-// the launcher reads it for them, and only while it is in the foreground itself.
+// Gives rank 0 the launcher's stdin. A file or pipe is simply inherited; a terminal cannot be, as ranks are no
+// foreground job of it, so the launcher reads it for them, and only while it is in the foreground itself.
 #pragma once
 
 #include <cstddef>

@@ -140,11 +140,14 @@ std::string start_sentence(const JobSpec& job, int rank, int error) {
 
 int start_exit_code(int error) {
   switch (error) {
-    case ENOENT: return exit_not_found;
+    case ENOENT:
+      return exit_not_found;
     case EACCES:
     case EPERM:
-    case ENOEXEC: return exit_not_executable;
-    default: return exit_launcher_failed;
+    case ENOEXEC:
+      return exit_not_executable;
+    default:
+      return exit_launcher_failed;
   }
 }
 
@@ -160,11 +163,15 @@ struct LauncherParts {
 class Launcher {
  public:
   explicit Launcher(LauncherParts parts)
-      : job_(*parts.job), channel_(std::move(parts.channel)), guardian_(parts.guardian), spared_(std::move(parts.spared)),
+      : job_(*parts.job),
+        channel_(std::move(parts.channel)),
+        guardian_(parts.guardian),
+        spared_(std::move(parts.spared)),
         started_(std::chrono::steady_clock::now()),
         signals_(signalfd(-1, &parts.signals, SFD_CLOEXEC | SFD_NONBLOCK)),
         policy_({job_.ranks, host_name(), job_.timeout}),
-        output_(loop_, {STDOUT_FILENO, STDERR_FILENO, job_.tag_output}), input_(loop_, std::move(parts.to_first)) {}
+        output_(loop_, {STDOUT_FILENO, STDERR_FILENO, job_.tag_output}),
+        input_(loop_, std::move(parts.to_first)) {}
 
   [[nodiscard]] int run() {
     const bool watching = loop_.watch(channel_.get(), EPOLLIN, [this] { hear_guardian(); }) &&
@@ -199,9 +206,13 @@ class Launcher {
     for (;;) {
       ReceivedEvent received;
       switch (receive_event(channel_.get(), received)) {
-        case Received::nothing_now: return;
-        case Received::closed: return guardian_closed();
-        case Received::message: handle(std::move(received)); break;
+        case Received::nothing_now:
+          return;
+        case Received::closed:
+          return guardian_closed();
+        case Received::message:
+          handle(std::move(received));
+          break;
       }
     }
   }
@@ -238,7 +249,8 @@ class Launcher {
     carry_out(policy_.guardian_died(status, now()));
   }
 
-  // The ranks die with the guardian by the kernel's hand; what they forked becomes ours, as this process is a subreaper too.
+  // The ranks die with the guardian by the kernel's hand; what they forked becomes ours, as this process is a subreaper
+  // too.
   void abandon_guardian() {
     sweeping_ = true;
     reap_and_sweep();
@@ -338,7 +350,8 @@ int run_job(const JobSpec& job) {
   UniqueFd channel = std::move(opened->channel.first);
   UniqueFd to_first = std::move(opened->to_first);
   opened.reset();  // the node memory lives in the ranks alone
-  Launcher launcher({&job, std::move(channel), std::move(to_first), guardian, PidSet(children.begin(), children.end()), awaited});
+  Launcher launcher(
+      {&job, std::move(channel), std::move(to_first), guardian, PidSet(children.begin(), children.end()), awaited});
   return launcher.run();
 }
 

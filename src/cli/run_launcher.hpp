@@ -1,4 +1,5 @@
-// Runs a job to its end: starts the guardian, carries events to the policy and its decisions out, forwards signals and output.
+// Runs a job to its end: starts the guardian, carries events to the policy and its decisions out, forwards signals and
+// output.
 #pragma once
 
 #include "cli/run_spec.hpp"

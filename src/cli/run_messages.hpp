@@ -1,5 +1,5 @@
-// What launcher and guardian tell each other over a pair of sequenced-packet sockets. One packet is one message; the end of the
-// stream means that the other one is gone.
+// What launcher and guardian tell each other over a pair of sequenced-packet sockets. One packet is one message; the
+// end of the stream means that the other one is gone.
 #pragma once
 
 #include <sys/types.h>

@@ -102,7 +102,8 @@ void Sink::forget_written() {
   written_ = 0;
 }
 
-OutputForwarder::OutputForwarder(EventLoop& loop, Options options) : loop_(loop), tag_(options.tag), out_(loop, options.out_fd) {
+OutputForwarder::OutputForwarder(EventLoop& loop, Options options)
+    : loop_(loop), tag_(options.tag), out_(loop, options.out_fd) {
   if (!same_file(options.out_fd, options.err_fd)) err_ = std::make_unique<Sink>(loop, options.err_fd);
   out_.on_room([this] { resume(out_); });
   if (err_) err_->on_room([this] { resume(*err_); });

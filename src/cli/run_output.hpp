@@ -1,5 +1,5 @@
-// Carries the output of ranks to the launcher's own stdout and stderr: whole lines only, with the rank before them if asked, never
-// blocking the launcher, and holding ranks back when the reader is slow.
+// Carries the output of ranks to the launcher's own stdout and stderr: whole lines only, with the rank before them if
+// asked, never blocking the launcher, and holding ranks back when the reader is slow.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ namespace farsum::cli {
 // Cuts one stream into lines, each with `prefix` before it.
 class LineBuffer {
  public:
-  // A line longer than this is passed on in parts, so that memory stays bounded; lines of others may then come between the parts.
+  // A line longer than this is passed on in parts, so that memory stays bounded; lines of others may then come between
+  // the parts.
   static constexpr std::size_t longest_held_bytes = std::size_t{1} << 20;
 
   explicit LineBuffer(std::string prefix) : prefix_(std::move(prefix)) {}
@@ -78,7 +79,8 @@ class OutputForwarder {
   void add_rank(int rank, UniqueFd out, UniqueFd err);
   // One line of the launcher itself, on stderr.
   void say(std::string_view sentence);
-  // All writers are gone: reads what they left and closes every stream. What a slow reader leaves no room for is held in memory.
+  // All writers are gone: reads what they left and closes every stream. What a slow reader leaves no room for is held
+  // in memory.
   void finish();
   [[nodiscard]] bool all_written() const;
 

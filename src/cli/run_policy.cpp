@@ -21,8 +21,9 @@ std::string signal_name(int signal) {
 std::string what_happens_to_others(int others) {
   if (others == 0) return {};
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(JobPolicy::grace_to_report).count();
-  return fmt::format("; the other {} still running {} {} s to report, then {} ended", others == 1 ? "rank" : fmt::format("{} ranks", others),
-                     others == 1 ? "gets" : "get", seconds, others == 1 ? "is" : "are");
+  return fmt::format("; the other {} still running {} {} s to report, then {} ended",
+                     others == 1 ? "rank" : fmt::format("{} ranks", others), others == 1 ? "gets" : "get", seconds,
+                     others == 1 ? "is" : "are");
 }
 
 }  // namespace
@@ -42,7 +43,9 @@ int exit_code_of(int wait_status) {
 }
 
 JobPolicy::JobPolicy(Options options)
-    : options_(std::move(options)), pids_(static_cast<std::size_t>(options_.ranks), 0), deadline_(options_.timeout),
+    : options_(std::move(options)),
+      pids_(static_cast<std::size_t>(options_.ranks), 0),
+      deadline_(options_.timeout),
       running_(options_.ranks) {}
 
 void JobPolicy::rank_started(int rank, pid_t pid) { pids_[static_cast<std::size_t>(rank)] = pid; }
@@ -65,8 +68,9 @@ Decision JobPolicy::first_failure(int rank, int wait_status, Milliseconds now) {
   exit_code_ = exit_code_of(wait_status);
   enter(Stage::reporting, now + grace_to_report);
   Decision decision;
-  decision.sentences.push_back(fmt::format("rank {} (pid {} on host {}) {}{}", rank, pids_[static_cast<std::size_t>(rank)],
-                                           options_.host, describe_wait_status(wait_status), what_happens_to_others(running_)));
+  decision.sentences.push_back(fmt::format("rank {} (pid {} on host {}) {}{}", rank,
+                                           pids_[static_cast<std::size_t>(rank)], options_.host,
+                                           describe_wait_status(wait_status), what_happens_to_others(running_)));
   return decision;
 }
 
@@ -110,8 +114,8 @@ Decision JobPolicy::guardian_died(int wait_status, Milliseconds now) {
   if (!failed_) {
     failed_ = true;
     exit_code_ = WIFSIGNALED(wait_status) ? exit_code_of(wait_status) : exit_launcher_failed;
-    decision.sentences.push_back(fmt::format("the guardian process of this job {}; all ranks are killed",
-                                             describe_wait_status(wait_status)));
+    decision.sentences.push_back(
+        fmt::format("the guardian process of this job {}; all ranks are killed", describe_wait_status(wait_status)));
   }
   enter(Stage::abandoned, now + grace_after_kill);
   decision.abandon_guardian = true;
@@ -130,9 +134,11 @@ Decision JobPolicy::time_passed(Milliseconds now) {
                       std::chrono::duration<double>(*options_.timeout).count(), running_, options_.ranks));
       return decision;
     }
-    case Stage::reporting: return terminate(now);
+    case Stage::reporting:
+      return terminate(now);
     case Stage::leftovers:
-    case Stage::terminating: return kill(now);
+    case Stage::terminating:
+      return kill(now);
     case Stage::killing: {
       enter(Stage::abandoned, now + grace_after_kill);
       Decision decision;
@@ -143,7 +149,8 @@ Decision JobPolicy::time_passed(Milliseconds now) {
       deadline_.reset();
       Decision decision;
       decision.give_up = true;
-      decision.sentences.emplace_back("a process of the job does not die although it was killed; it is left to the kernel");
+      decision.sentences.emplace_back(
+          "a process of the job does not die although it was killed; it is left to the kernel");
       return decision;
     }
   }

@@ -1,5 +1,5 @@
-// Decides what happens to a job: whom to signal and when, what to say, which code to return. A state machine without I/O and
-// without a clock; the launcher feeds it events and carries its decisions out.
+// Decides what happens to a job: whom to signal and when, what to say, which code to return. A state machine without
+// I/O and without a clock; the launcher feeds it events and carries its decisions out.
 #pragma once
 
 #include <sys/types.h>

@@ -23,7 +23,8 @@ bool is_folder(const std::string& path) {
 FoundProgram check_path(const std::string& path) {
   if (access(path.c_str(), F_OK) != 0) {
     const bool missing = errno == ENOENT || errno == ENOTDIR;
-    return {{}, fmt::format("cannot run {}: {}", path, missing ? "there is no such file" : std::strerror(errno)),
+    return {{},
+            fmt::format("cannot run {}: {}", path, missing ? "there is no such file" : std::strerror(errno)),
             missing ? exit_not_found : exit_not_executable};
   }
   if (is_folder(path)) return {{}, fmt::format("cannot run {}: it is a folder", path), exit_not_executable};
@@ -38,7 +39,8 @@ FoundProgram check_path(const std::string& path) {
 FoundProgram find_program(const std::string& name, const std::string& search_path) {
   if (name.empty()) return {{}, "cannot run a program with an empty name", exit_not_found};
   if (name.find('/') != std::string::npos) return check_path(name);
-  FoundProgram refused{{}, fmt::format("cannot find {} in PATH (write ./{} for a program in this folder)", name, name), exit_not_found};
+  FoundProgram refused{
+      {}, fmt::format("cannot find {} in PATH (write ./{} for a program in this folder)", name, name), exit_not_found};
   std::istringstream folders(search_path);
   for (std::string folder; std::getline(folders, folder, ':');) {
     FoundProgram found = check_path((folder.empty() ? "." : folder) + "/" + name);

@@ -52,7 +52,8 @@ void give_back(const InheritedState& inherited) {
 // False with errno set when the kernel refuses the processing units.
 bool bind_to(const CpuList& cpus) {
   const int highest = *std::max_element(cpus.begin(), cpus.end());
-  const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(highest + 1), [](cpu_set_t* owned) { CPU_FREE(owned); });
+  const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(highest + 1),
+                                                             [](cpu_set_t* owned) { CPU_FREE(owned); });
   const std::size_t bytes = CPU_ALLOC_SIZE(highest + 1);
   CPU_ZERO_S(bytes, set.get());
   for (const int cpu : cpus) CPU_SET_S(cpu, bytes, set.get());

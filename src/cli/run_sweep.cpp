@@ -46,7 +46,8 @@ std::vector<pid_t> children_from_task_files(pid_t parent) {
   return children;
 }
 
-// The parent that /proc/PID/stat names; 0 when the process is gone. The command's name before it may hold any character.
+// The parent that /proc/PID/stat names; 0 when the process is gone. The command's name before it may hold any
+// character.
 pid_t parent_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
