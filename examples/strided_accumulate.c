@@ -28,19 +28,14 @@ int main(void) {
   for (int i = 0; i < block_rows * block_columns; ++i) ones[i] = 1;
   const size_t counts[1] = {block_rows};
   const int64_t strides[1] = {columns * sizeof(double)};
-  const farsum_layout block = {.kind = FARSUM_STRIDED,
-                               .bytes = block_columns * sizeof(double),
-                               .levels = 1,
-                               .counts = counts,
-                               .strides = strides};
-  const farsum_operation add = {.struct_bytes = sizeof add,
-                                .kind = FARSUM_ACCUMULATE,
-                                .type = FARSUM_DOUBLE,
-                                .op = FARSUM_SUM,
-                                .origin = ones,
-                                .target_layout = &block,
-                                .target = 0,
-                                .offset = (first_row * columns + first_column) * sizeof(double)};
+  farsum_layout block = {.kind = FARSUM_STRIDED, .bytes = block_columns * sizeof(double), .levels = 1};
+  block.counts = counts;
+  block.strides = strides;
+  farsum_operation add = {
+      .struct_bytes = sizeof add, .kind = FARSUM_ACCUMULATE, .type = FARSUM_DOUBLE, .op = FARSUM_SUM};
+  add.offset = (first_row * columns + first_column) * sizeof(double);
+  add.origin = ones;
+  add.target_layout = &block;
   require(farsum_lock(window, 0, FARSUM_LOCK_SHARED));
   require(farsum_operate(window, &add, NULL));
   require(farsum_unlock(window, 0));

@@ -77,6 +77,7 @@ void measure_baseline(const apps::Job& job, const Options& options, Table& table
 
 double Result::median_gups() const {
   std::vector<double> values;
+  values.reserve(runs.size());
   for (const Measurement& run : runs) values.push_back(run.gups);
   return median(values);
 }
@@ -84,6 +85,7 @@ double Result::median_gups() const {
 std::optional<double> Result::median_ratio() const {
   if (baselines.empty()) return std::nullopt;
   std::vector<double> ratios;
+  ratios.reserve(runs.size());
   for (std::size_t n = 0; n < runs.size(); ++n) ratios.push_back(runs[n].gups / baselines[n].gups);
   return median(ratios);
 }

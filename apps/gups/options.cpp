@@ -68,7 +68,7 @@ void declare(CLI::App& parser, Words& words, Options& options) {
       ->capture_default_str();
   parser
       .add_option("--log2-words", options.log2_words, "logarithm of the table's size in 8-byte words, over all ranks")
-      ->check(CLI::Range(4, 40))
+      ->check(CLI::Range(0, 40))
       ->capture_default_str();
   parser.add_option("--updates", options.updates, "updates over all ranks; 0: four per word, as HPCC")
       ->capture_default_str();

@@ -22,6 +22,7 @@ std::string rule(const Result& result, const Options& options) {
 
 std::vector<double> rates(const std::vector<Measurement>& runs) {
   std::vector<double> values;
+  values.reserve(runs.size());
   for (const Measurement& run : runs) values.push_back(run.gups);
   return values;
 }

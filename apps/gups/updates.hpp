@@ -27,10 +27,10 @@ class Progress {
  private:
   void show(std::uint64_t done);
 
-  static constexpr std::chrono::seconds gap_{1};
+  static constexpr std::chrono::seconds gap{1};
   const char* label_;
   std::uint64_t total_;
-  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + gap_;
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + gap;
   bool shown_ = false;
 };
 
