@@ -1,0 +1,120 @@
+#include "agent/agent.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace farsum {
+namespace {
+
+constexpr std::size_t budget_per_sender = 64;
+// While a request could not be finished (a stripe was busy), how long the agent lets others run before it tries again.
+constexpr std::uint64_t retry_ns = 50'000;
+
+// "0,2-3" as a set; nothing when it cannot be read.
+std::optional<cpu_set_t> parse_cpus(std::string_view text) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  while (!text.empty()) {
+    unsigned first = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), first);
+    if (error != std::errc{}) return std::nullopt;
+    unsigned last = first;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (text.starts_with('-')) {
+      auto [range_end, range_error] = std::from_chars(text.data() + 1, text.data() + text.size(), last);
+      if (range_error != std::errc{}) return std::nullopt;
+      text.remove_prefix(static_cast<std::size_t>(range_end - text.data()));
+    }
+    if (last < first || last >= CPU_SETSIZE) return std::nullopt;
+    for (unsigned cpu = first; cpu <= last; ++cpu) CPU_SET(cpu, &set);
+    if (text.starts_with(',')) text.remove_prefix(1);
+  }
+  return set;
+}
+
+// A thread inherits its maker's signal mask: with all blocked there is no instant in which the agent could take a signal of the program.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Agent>> Agent::start(const Options& options, ShmTransport& transport, RequestHandler& handler,
+                                            Doorbell& doorbell) {
+  if (!options.cpus.empty() && !parse_cpus(options.cpus)) {
+    return Status(Code::argument, fmt::format("setting FARSUM_AGENT_CPUS is '{}', but must be a list such as 0,2-3", options.cpus));
+  }
+  std::unique_ptr<Agent> agent(new Agent(transport, handler, doorbell));
+  const AllSignalsBlocked blocked;
+  try {
+    agent->thread_ = std::thread([raw = agent.get(), options] {
+      raw->take_place(options);
+      raw->serve(options.mode);
+    });
+  } catch (const std::system_error& error) {
+    return Status(Code::system, fmt::format("cannot start the agent thread: {}", error.what()));
+  }
+  return agent;
+}
+
+Agent::~Agent() {
+  if (!thread_.joinable()) return;
+  doorbell_.wake();
+  thread_.join();
+}
+
+void Agent::take_place(const Options& options) {
+  prctl(PR_SET_NAME, "farsum-agent");
+  const auto id = static_cast<pid_t>(syscall(SYS_gettid));
+  if (options.nice != 0) setpriority(PRIO_PROCESS, static_cast<id_t>(id), static_cast<int>(options.nice));
+  if (!options.cpus.empty()) {
+    const std::optional<cpu_set_t> cpus = parse_cpus(options.cpus);
+    sched_setaffinity(0, sizeof(*cpus), &*cpus);
+  }
+  // A wake-up late by the default 50 us of timer slack would be the whole retry time again.
+  prctl(PR_SET_TIMERSLACK, 1000UL);
+  // Release: the thread is in place; pairs with the acquire load in thread_id().
+  thread_id_.store(id, std::memory_order_release);
+}
+
+void Agent::serve(AgentMode mode) {
+  for (;;) {
+    const std::size_t served = transport_.poll_requests(handler_, budget_per_sender);
+    if (served != 0) continue;
+    if (doorbell_.stopped()) return;
+    if (mode == AgentMode::dedicated) {
+      SystemAtomics::pause();
+      continue;
+    }
+    if (transport_.unfinished()) {
+      doorbell_.sleep(retry_ns);
+    } else if (doorbell_.sleep(0)) {
+      wakeups_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+}
+
+}  // namespace farsum

@@ -1,0 +1,54 @@
+// The agent: the one thread of a process that serves what others ask of its memory. Asleep when there is nothing to do, woken only if
+// asleep; it blocks all signals, calls no MPI and never waits for a lock.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/settings.hpp"
+#include "base/status.hpp"
+#include "lockfree/doorbell.hpp"
+#include "transport/shm/shm_transport.hpp"
+#include "transport/transport.hpp"
+
+namespace farsum {
+
+class Agent {
+ public:
+  struct Options {
+    AgentMode mode = AgentMode::sleep;
+    std::int64_t nice = 0;
+    std::string cpus;  // empty: the mask that the process has
+  };
+
+  // Starts the thread. `transport`, `handler` and `doorbell` outlive it.
+  static Result<std::unique_ptr<Agent>> start(const Options& options, ShmTransport& transport, RequestHandler& handler, Doorbell& doorbell);
+  // Stops the thread after it has served what is there.
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // Relaxed loads: statistics.
+  std::uint64_t wakeups() const { return wakeups_.load(std::memory_order_relaxed); }
+  pid_t thread_id() const { return thread_id_.load(std::memory_order_acquire); }
+
+ private:
+  Agent(ShmTransport& transport, RequestHandler& handler, Doorbell& doorbell)
+      : transport_(transport), handler_(handler), doorbell_(doorbell) {}
+  void serve(AgentMode mode);
+  void take_place(const Options& options);
+
+  ShmTransport& transport_;
+  RequestHandler& handler_;
+  Doorbell& doorbell_;
+  std::atomic<std::uint64_t> wakeups_{0};
+  std::atomic<pid_t> thread_id_{0};
+  std::thread thread_;
+};
+
+}  // namespace farsum

@@ -1,0 +1,33 @@
+// Which path each kind of operation takes on a stretch of memory, and why. A pure function of what is known when the window is made;
+// nothing here is asked per operation.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/settings.hpp"
+
+namespace farsum {
+
+enum class Path : std::uint8_t { direct = 0, attach = 1, caller = 2, owner = 3, aggregated = 4, offload = 5 };
+inline constexpr std::size_t path_count = 6;
+
+const char* name_of(Path path);
+
+struct Reach {
+  bool mapped = false;         // addressable here
+  bool attach_allowed = false;
+  bool bare = false;           // CPU atomics only
+  std::string attach_refusal;  // where not allowed
+  std::string not_mapped_because;
+};
+
+struct PathChoiceResult {
+  Path bulk = Path::owner;    // put, get, accumulates of many elements
+  Path atomic = Path::owner;  // single elements
+  std::string reason;
+};
+
+PathChoiceResult choose_paths(PathChoice forced, const Reach& reach);
+
+}  // namespace farsum

@@ -1,0 +1,130 @@
+#include "core/window.hpp"
+
+#include <algorithm>
+
+namespace farsum {
+
+Window::Window(Parts parts)
+    : parts_(std::move(parts)),
+      size_(static_cast<std::uint32_t>(parts_.ranks.size())),
+      aggregates_(parts_.settings.path == PathChoice::aggregated),
+      views_(std::make_unique<TargetView[]>(size_)),
+      details_(std::make_unique<Detail[]>(size_)),
+      posts_seen_(size_, 0) {
+  refresh_views();
+}
+
+void Window::refresh_views() {
+  for (std::uint32_t target = 0; target < size_; ++target) {
+    const RegionTable table = read_regions(target);
+    TargetView& view = views_[target];
+    view.memory = nullptr;
+    view.direct_bytes = 0;
+    // The hot path serves parts that are mapped from their first to their last byte and have no path forced upon them.
+    if (parts_.dynamic || table->size() != 1) continue;
+    const Region& region = table->front();
+    if (region.mapped == nullptr || region.bulk != Path::direct || region.atomic != Path::direct || region.read_only) continue;
+    view.memory = region.mapped;
+    view.direct_bytes = region.bytes;
+    view.domain = region.domain;
+  }
+}
+
+bool Window::reduce_hot(std::uint32_t target, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes,
+                        ops::ElementType type, ops::Operator op) {
+  TargetView* view = hot_view(target, offset, bytes);
+  if (view == nullptr || (offset & (ops::alignment_of(type) - 1)) != 0) return false;
+  const std::uint64_t size = ops::size_of(type);
+  std::byte* address = view->memory + offset;
+  if (view->domain.bare) {
+    if (bytes != size || !ops::is_lockable(type)) return false;
+    count_hot(*view, bytes);
+    ops::atomic_apply(address, operand, result, type, op, nullptr);
+    return true;
+  }
+  // One stripe is the common case: take it, run the kernel, give it back.
+  if (bytes > view->domain.bytes_left_in_stripe(offset)) return false;
+  StripeLock& lock = view->domain.lock_of(offset);
+  if (!lock.try_acquire(parts_.lock_agent.id)) return false;
+  count_hot(*view, bytes);
+  if (result == nullptr) {
+    parts_.kernels->bulk(type, op)(address, operand, bytes / size, nullptr);
+  } else {
+    parts_.kernels->fetch(type, op)(address, operand, result, bytes / size, nullptr);
+  }
+  lock.release();
+  return true;
+}
+
+RegionTable Window::read_regions(std::uint32_t target) {
+  Detail& detail = details_[target];
+  const RankWindow& shared = parts_.shared[target];
+  const std::lock_guard lock(detail.regions_mutex);
+  // Acquire pairs with the release store of whoever changed the table.
+  const std::uint64_t version = shared.head().table_version.load(std::memory_order_acquire);
+  if (detail.regions != nullptr && version == detail.regions_version) return detail.regions;
+  std::vector<SharedRegion> copy;
+  StripeLock& table_lock = shared.head().table_lock;
+  const Liveness* liveness = parts_.lock_agent.liveness;
+  // A dead holder leaves the table as it is: the job ends anyway.
+  const bool taken = table_lock.acquire(parts_.lock_agent.id, [liveness](std::uint32_t holder) {
+    return liveness != nullptr && liveness->is_dead(holder - 1);
+  });
+  detail.regions_version = shared.head().table_version.load(std::memory_order_relaxed);
+  copy.assign(shared.regions(), shared.regions() + shared.head().region_count);
+  if (taken) table_lock.release();
+
+  auto table = std::make_shared<std::vector<Region>>();
+  for (const SharedRegion& region : copy) {
+    table->push_back(parts_.make_region(parts_.ranks[target], region));
+  }
+  std::sort(table->begin(), table->end(), [](const Region& a, const Region& b) { return a.offset < b.offset; });
+  detail.regions = std::move(table);
+  return detail.regions;
+}
+
+RegionRef Window::region_at(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) {
+  RegionRef ref;
+  const std::vector<Region>* table = details_[target].regions.get();
+  if (parts_.dynamic) {
+    ref.keep = read_regions(target);
+    table = ref.keep.get();
+  }
+  auto after = std::upper_bound(table->begin(), table->end(), offset,
+                                [](std::uint64_t value, const Region& region) { return value < region.offset; });
+  if (after == table->begin()) return {};
+  const Region* region = &*std::prev(after);
+  if (offset - region->offset >= region->bytes) return {};
+  ref.region = region;
+  ref.whole = bytes <= region->bytes - (offset - region->offset);
+  std::uint64_t end = region->offset + region->bytes;
+  while (end < offset + bytes) {
+    if (after == table->end() || after->offset != end) return {};
+    end += after->bytes;
+    ++after;
+  }
+  return ref;
+}
+
+std::vector<Region> Window::regions_of(std::uint32_t rank) { return *read_regions(rank); }
+
+void Window::count(Path path, std::uint64_t bytes) {
+  const auto index = static_cast<std::size_t>(path);
+  // Relaxed: statistics.
+  parts_.counters->operations[index].fetch_add(1, std::memory_order_relaxed);
+  parts_.counters->bytes[index].fetch_add(bytes, std::memory_order_relaxed);
+}
+
+std::uint64_t Window::hot_operations() const {
+  std::uint64_t sum = 0;
+  for (std::uint32_t target = 0; target < size_; ++target) sum += views_[target].hot_operations.load(std::memory_order_relaxed);
+  return sum;
+}
+
+std::uint64_t Window::hot_bytes() const {
+  std::uint64_t sum = 0;
+  for (std::uint32_t target = 0; target < size_; ++target) sum += views_[target].hot_bytes.load(std::memory_order_relaxed);
+  return sum;
+}
+
+}  // namespace farsum

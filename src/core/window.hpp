@@ -1,0 +1,276 @@
+// A window as an origin sees it: what it knows of every target's memory, its epochs, and the one decision per operation: finish in the
+// caller (hot view), or route to a path. Several threads may operate at once; epoch calls of one window are made one at a time.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/settings.hpp"
+#include "base/status.hpp"
+#include "base/units.hpp"
+#include "core/apply.hpp"
+#include "core/origin_engine.hpp"
+#include "core/paths.hpp"
+#include "core/team.hpp"
+#include "core/waiter.hpp"
+#include "core/window_shared.hpp"
+#include "ops/atomics.hpp"
+
+namespace farsum {
+
+enum WindowPromise : std::uint32_t {
+  promise_single_element = 1u << 0,
+  promise_no_ordering = 1u << 1,
+  promise_no_locks = 1u << 2,
+  promise_no_promotion = 1u << 3,
+};
+
+// Everything that the hot path reads of one target, in one line.
+struct alignas(cache_line_bytes) TargetView {
+  std::byte* memory = nullptr;     // the first direct_bytes of the part are here
+  std::uint64_t direct_bytes = 0;  // 0: nothing is finished in the caller without route()
+  AtomicDomain domain;
+  std::atomic<std::uint32_t> open{0};  // access epochs that include this target
+  Outstanding outstanding;
+  // Written by this process's threads; approximate when several write at once. See Window::count_hot.
+  alignas(cache_line_bytes) std::atomic<std::uint64_t> hot_operations{0};
+  std::atomic<std::uint64_t> hot_bytes{0};
+};
+
+// A stretch of a target's memory with one way to reach it.
+struct Region {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::byte* mapped = nullptr;
+  std::uint64_t owner_address = 0;
+  AtomicDomain domain;
+  Path bulk = Path::owner;
+  Path atomic = Path::owner;
+  bool promoted = false;
+  bool read_only = false;
+  std::string reason;
+};
+
+using RegionTable = std::shared_ptr<const std::vector<Region>>;  // sorted by offset, disjoint
+
+// A region, and what keeps it alive while it is used.
+struct RegionRef {
+  const Region* region = nullptr;
+  bool whole = false;  // it holds the whole range asked for; else the range goes on in regions that touch
+  RegionTable keep;    // in a dynamic window
+};
+
+// Operations carried out, per path, of one process.
+struct PathCounters {
+  std::atomic<std::uint64_t> operations[path_count] = {};
+  std::atomic<std::uint64_t> bytes[path_count] = {};
+};
+
+enum class Completion : std::uint8_t { implicit, blocking, by_request };
+
+class Window {
+ public:
+  // What a window is made of; runtime fills it in. Pointers outlive the window.
+  struct Parts {
+    WindowId id = 0;
+    std::string name;
+    std::vector<Rank> ranks;  // of the job, by rank of the group
+    std::uint32_t my_rank = 0;
+    std::uint32_t promises = 0;
+    bool dynamic = false;
+    std::uint64_t aggregate_limit = 1024;
+    WindowSharedShape shape;
+    std::vector<RankWindow> shared;     // by rank of the group
+    std::vector<std::uint64_t> sizes;   // of the parts; 0 in a dynamic window
+    Settings settings;
+    LockAgent lock_agent;               // of this process's threads
+    const ops::KernelSet* kernels = nullptr;
+    Team* team = nullptr;
+    Waiter* waiter = nullptr;
+    OriginEngine* engine = nullptr;
+    Transport* transport = nullptr;
+    PathCounters* counters = nullptr;
+    // Turns what a rank has published of its memory into what this process can do with it.
+    std::function<Region(Rank owner, const SharedRegion&)> make_region;
+    std::function<void(Rank)> wake_rank;  // wakes that rank's waiting threads
+  };
+
+  explicit Window(Parts parts);
+
+  // ---- the hot path: everything checked, finished in the caller; false when it takes the long way ----
+
+  bool put_hot(std::uint32_t target, std::uint64_t offset, const void* origin, std::size_t bytes) {
+    TargetView* view = hot_view(target, offset, bytes);
+    if (view == nullptr) return false;
+    count_hot(*view, bytes);
+    std::memcpy(view->memory + offset, origin, bytes);
+    return true;
+  }
+  bool get_hot(std::uint32_t target, std::uint64_t offset, void* result, std::size_t bytes) {
+    TargetView* view = hot_view(target, offset, bytes);
+    if (view == nullptr) return false;
+    count_hot(*view, bytes);
+    std::memcpy(result, view->memory + offset, bytes);
+    return true;
+  }
+  // Single 64-bit sums and whatever else the kernels and atomics do; type and operator have been found legal, alpha is not needed.
+  bool reduce_hot(std::uint32_t target, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes,
+                  ops::ElementType type, ops::Operator op);
+  // Nothing under way to `target`: then flush is a fence.
+  bool flush_hot(std::uint32_t target) {
+    if (target >= size_ || views_[target].open.load(std::memory_order_relaxed) == 0) return false;
+    TargetView& view = views_[target];
+    // Acquire pairs with the release in OriginEngine::finish_job.
+    if (view.outstanding.count.load(std::memory_order_acquire) != 0 || view.outstanding.failure.load(std::memory_order_relaxed) != Code::ok ||
+        aggregates_) {
+      return false;
+    }
+    full_fence();
+    return true;
+  }
+
+  // ---- operations: the long way ----
+
+  Status operate(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
+  Status flush(std::uint32_t target, const char* call = "farsum_flush");
+  Status flush_all(const char* call = "farsum_flush");
+  Status order();
+
+  // ---- epochs ----
+
+  Status fence(bool precede, bool succeed);
+  Status post(std::vector<std::uint32_t> origins);
+  Status start(std::vector<std::uint32_t> targets);
+  Status complete();
+  Status wait_exposure();
+  Status test_exposure(bool& done);
+  Status lock(std::uint32_t target, LockMode mode);
+  Status unlock(std::uint32_t target);
+  Status lock_all();
+  Status unlock_all();
+  Status sync();
+
+  Status notify_wait(std::uint32_t slot, std::uint64_t at_least);
+  Status notify_value(std::uint32_t slot, std::uint64_t& value) const;
+
+  // ---- what it is ----
+
+  std::uint32_t size() const { return size_; }
+  std::uint32_t my_rank() const { return parts_.my_rank; }
+  const Parts& parts() const { return parts_; }
+  std::uint64_t part_bytes(std::uint32_t rank) const { return parts_.sizes[rank]; }
+  // The regions of a rank's part as they are now.
+  std::vector<Region> regions_of(std::uint32_t rank);
+  // Why the window cannot be freed now; fine when it can.
+  Status check_idle(const char* call);
+  // Reads the regions that ranks have published and sets the hot views. Called when the window is made.
+  void refresh_views();
+  std::uint64_t hot_operations() const;
+  std::uint64_t hot_bytes() const;
+
+ private:
+  // Updates gathered for one target on the aggregated path.
+  struct Gathered {
+    std::mutex mutex;
+    ops::ElementType type = ops::ElementType::byte;
+    ops::Operator op = ops::Operator::replace;
+    std::byte alpha[wire::alpha_bytes] = {};
+    std::vector<std::uint64_t> offsets;
+    std::vector<std::byte> elements;
+  };
+  struct Detail {
+    std::mutex regions_mutex;  // of a dynamic window; elsewhere the table never changes
+    RegionTable regions;
+    std::uint64_t regions_version = ~std::uint64_t{0};
+    Gathered gathered;
+    bool locked = false;
+    LockMode lock_mode = LockMode::shared;
+    std::atomic<bool> ordered{false};  // farsum_order was called since the last flush
+  };
+
+  static void full_fence() {
+    // seq_cst: the stores of earlier operations are in memory before anything after the flush is read. A locked
+    // instruction, which costs a quarter of mfence here.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  TargetView* hot_view(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) {
+    if (target >= size_) [[unlikely]] return nullptr;
+    TargetView& view = views_[target];
+    // Relaxed: epoch calls of this thread come before in program order; other threads synchronise among themselves.
+    if (view.open.load(std::memory_order_relaxed) == 0) [[unlikely]] return nullptr;
+    if (offset > view.direct_bytes || bytes > view.direct_bytes - offset) [[unlikely]] return nullptr;
+    return &view;
+  }
+  static void count_hot(TargetView& view, std::uint64_t bytes) {
+    // Load and store instead of an addition: a locked instruction would cost as much as the operation. Relaxed: a statistic.
+    view.hot_operations.store(view.hot_operations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    view.hot_bytes.store(view.hot_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+
+  // Checks (window_checks.cpp). `text` below is "farsum_put: window 3 (name), rank 5".
+  std::string where(const char* call, std::uint32_t target) const;
+  Status check(const Operation& operation, std::uint32_t target);
+  Status check_range(const Operation& operation, std::uint32_t target, const ops::Extent& extent);
+  Status check_rank(const char* call, std::uint32_t target) const;
+
+  // Paths (window_paths.cpp).
+  struct Route {
+    RegionRef at;
+    Path path = Path::owner;
+  };
+  Result<Route> route(const Operation& operation, std::uint32_t target);
+  Status carry_out(const Operation& operation, std::uint32_t target, const Route& route, Completion completion, RequestState* request);
+  Status run_direct(const Operation& operation, std::uint32_t target, const Region& region);
+  Status run_attach(const Operation& operation, std::uint32_t target, const Region& region);
+  Status run_caller(const Operation& operation, std::uint32_t target, const Region& region);
+  Status run_owner(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
+  Status run_aggregated(const Operation& operation, std::uint32_t target);
+  Status send_gathered(std::uint32_t target);
+  Status wait_for_room(std::uint32_t target);
+  Status wait_outstanding(std::uint32_t target, const char* call);
+  Status take_failure(std::uint32_t target, const char* call);
+  Status settle_before(const Operation& operation, std::uint32_t target, Path path);
+  Status applied_status(Applied applied, const AtomicDomain& domain, std::uint64_t offset, const char* call, std::uint32_t target) const;
+  Status transfer_status(Transfer how, const char* call, std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) const;
+  // The region with the byte at `offset`, if all of [offset, offset + bytes) is exposed; else null.
+  RegionRef region_at(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes);
+  RegionTable read_regions(std::uint32_t target);
+  void count(Path path, std::uint64_t bytes);
+  // One contiguous run of an atomic operation with the data elsewhere: get, compute, put under the lock that the caller holds.
+  Transfer fetch_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<std::byte> into, bool through_kernel);
+  Transfer store_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<const std::byte> from, bool through_kernel);
+  Status reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region, CallerLock granularity, bool through_kernel);
+
+  // Epochs (window_epochs.cpp).
+  Status take_lock(std::uint32_t target, LockMode mode, const char* call);
+  Status drop_lock(std::uint32_t target, const char* call);
+
+  Parts parts_;
+  std::uint32_t size_;
+  bool aggregates_;
+  std::unique_ptr<TargetView[]> views_;
+  std::unique_ptr<Detail[]> details_;
+
+  std::mutex sync_mutex_;
+  bool fence_open_ = false;
+  bool all_locked_ = false;
+  std::uint32_t locks_held_ = 0;
+  bool started_ = false;
+  std::vector<std::uint32_t> started_targets_;
+  std::vector<std::uint32_t> posts_seen_;  // posts of each rank that a start has used up
+  bool exposed_ = false;
+  std::uint64_t completes_expected_ = 0;
+};
+
+const char* call_name(OperationKind kind);
+// What an owner's answer means, as part of a sentence.
+const char* explain_code(Code code);
+
+}  // namespace farsum

@@ -1,0 +1,211 @@
+// What an operation must satisfy before anything is touched, and the sentences that say so.
+#include <fmt/format.h>
+
+#include "core/window.hpp"
+
+namespace farsum {
+
+const char* call_name(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::put:
+      return "farsum_put";
+    case OperationKind::get:
+      return "farsum_get";
+    case OperationKind::accumulate:
+      return "farsum_accumulate";
+    case OperationKind::get_accumulate:
+      return "farsum_get_accumulate";
+    case OperationKind::compare_and_swap:
+      return "farsum_compare_and_swap";
+  }
+  return "farsum_operate";
+}
+
+const char* explain_code(Code code) {
+  switch (code) {
+    case Code::ok:
+      return "fine";
+    case Code::range:
+      return "the bytes are not exposed there";
+    case Code::alignment:
+      return "an element is not aligned to its type";
+    case Code::type:
+      return "type and operator do not go together in that window";
+    case Code::handle:
+      return "the window does not exist there";
+    case Code::unreachable:
+      return "the memory is exposed but no longer mapped there (was it freed while the window lives?), or read-only, or the kernel "
+             "refuses to copy";
+    case Code::peer_failed:
+      return "a rank has died";
+    case Code::argument:
+      return "the message was malformed";
+    case Code::unsupported:
+      return "that kind of message is not served there";
+    case Code::not_initialized:
+    case Code::rank:
+    case Code::layout:
+    case Code::sync:
+    case Code::pending:
+    case Code::no_memory:
+    case Code::system:
+      return "it could not be carried out";
+  }
+  return "it could not be carried out";
+}
+
+namespace {
+
+const char* fault_text(ops::LayoutFault fault) {
+  switch (fault) {
+    case ops::LayoutFault::none:
+      return "is sound";
+    case ops::LayoutFault::too_many_levels:
+      return "has more than 8 levels";
+    case ops::LayoutFault::uneven_levels:
+      return "has another number of counts than of strides";
+    case ops::LayoutFault::overflow:
+      return "overflows 63 bits";
+    case ops::LayoutFault::not_whole_elements:
+      return "has pieces that are no whole number of elements";
+  }
+  return "is malformed";
+}
+
+bool writes(const Operation& operation) {
+  if (operation.kind == OperationKind::get) return false;
+  return operation.kind != OperationKind::get_accumulate || operation.op != ops::Operator::no_op;
+}
+
+bool needs_operand(const Operation& operation) {
+  if (operation.kind == OperationKind::get) return false;
+  return operation.kind == OperationKind::put || operation.kind == OperationKind::compare_and_swap || ops::reads_operand(operation.op);
+}
+
+}  // namespace
+
+std::string Window::where(const char* call, std::uint32_t target) const {
+  if (parts_.name.empty()) return fmt::format("{}: window {}, rank {}", call, parts_.id, target);
+  return fmt::format("{}: window {} '{}', rank {}", call, parts_.id, parts_.name, target);
+}
+
+Status Window::check_rank(const char* call, std::uint32_t target) const {
+  if (target < size_) return {};
+  return {Code::rank, fmt::format("{}: the target must be a rank from 0 to {} of the window's group", where(call, target), size_ - 1)};
+}
+
+Status Window::check(const Operation& operation, std::uint32_t target) {
+  const char* call = call_name(operation.kind);
+  if (Status status = check_rank(call, target); !status.is_ok()) return status;
+  // Relaxed: see hot_view.
+  if (views_[target].open.load(std::memory_order_relaxed) == 0) {
+    return {Code::sync, fmt::format("{}: outside an access epoch; begin one with farsum_fence, farsum_start, farsum_lock or "
+                                    "farsum_lock_all", where(call, target))};
+  }
+  if (is_atomic(operation.kind) && operation.kind != OperationKind::compare_and_swap && !ops::legal(operation.type, operation.op)) {
+    return {Code::type, fmt::format("{}: operator {} is not defined for {}; docs/OPERATORS.md lists the legal pairs", where(call, target),
+                                    ops::name_of(operation.op), ops::name_of(operation.type))};
+  }
+  if (is_atomic(operation.kind) && (parts_.promises & promise_single_element) != 0 &&
+      (!ops::is_lockable(operation.type) ||
+       operation.bytes > ops::size_of(operation.type) * (operation.target_layout.kind() == ops::LayoutKind::contiguous ? 1 : ~0ULL >> 6))) {
+    return {Code::type, fmt::format("{}: the window promises atomic operations on single lockable elements (FARSUM_SINGLE_ELEMENT), but this "
+                                    "one has {} bytes of {}", where(call, target), operation.bytes, ops::name_of(operation.type))};
+  }
+  if (operation.op == ops::Operator::scaled_sum && operation.kind != OperationKind::put && operation.kind != OperationKind::get &&
+      operation.alpha == nullptr && is_atomic(operation.kind) && operation.kind != OperationKind::compare_and_swap) {
+    return {Code::argument, fmt::format("{}: scaled_sum needs alpha, one element of {}", where(call, target), ops::name_of(operation.type))};
+  }
+  const std::uint64_t element = is_atomic(operation.kind) ? ops::size_of(operation.type) : 1;
+  const ops::LayoutView* layouts[] = {&operation.target_layout, &operation.operand_layout, &operation.result_layout};
+  const char* sides[] = {"target", "origin", "result"};
+  for (int side = 0; side < 3; ++side) {
+    const bool used = side == 0 || (side == 1 ? needs_operand(operation) : returns_data(operation.kind));
+    if (!used) continue;
+    const ops::LayoutFault fault = layouts[side]->check(element);
+    if (fault != ops::LayoutFault::none) {
+      return {Code::layout, fmt::format("{}: the {} layout {}", where(call, target), sides[side], fault_text(fault))};
+    }
+    const std::uint64_t total = *layouts[side]->total_bytes();
+    if (total != operation.bytes) {
+      return {Code::layout, fmt::format("{}: the {} layout names {} bytes, but the operation has {}", where(call, target), sides[side],
+                                        total, operation.bytes)};
+    }
+  }
+  if (operation.bytes != 0 && needs_operand(operation) && operation.operand == nullptr) {
+    return {Code::argument, fmt::format("{}: the origin buffer is null", where(call, target))};
+  }
+  if (operation.bytes != 0 && returns_data(operation.kind) && operation.result == nullptr) {
+    return {Code::argument, fmt::format("{}: the result buffer is null", where(call, target))};
+  }
+  if (operation.kind == OperationKind::compare_and_swap && operation.compare == nullptr) {
+    return {Code::argument, fmt::format("{}: the expected value is null", where(call, target))};
+  }
+  const std::optional<ops::Extent> extent = operation.target_layout.extent();
+  if (!extent) return {Code::layout, fmt::format("{}: the target layout overflows 63 bits", where(call, target))};
+  return check_range(operation, target, *extent);
+}
+
+Status Window::check_range(const Operation& operation, std::uint32_t target, const ops::Extent& extent) {
+  const char* call = call_name(operation.kind);
+  // 128 bits: an offset near 2^64 must not wrap into the window.
+  const __int128 low = static_cast<__int128>(operation.offset) + extent.low;
+  const __int128 high = static_cast<__int128>(operation.offset) + extent.high;
+  if (!parts_.dynamic) {
+    const std::uint64_t size = parts_.sizes[target];
+    if (low < 0 || high > static_cast<__int128>(size)) {
+      return {Code::range, fmt::format("{}: bytes [{}, {}) were asked for, but the rank exposes [0, {})", where(call, target),
+                                       static_cast<std::int64_t>(low), static_cast<std::int64_t>(high), size)};
+    }
+  }
+  if (operation.bytes == 0) return {};
+  const auto first = static_cast<std::uint64_t>(low);
+  const RegionRef at = region_at(target, first, static_cast<std::uint64_t>(high - low));
+  if (at.region == nullptr) {
+    return {Code::range, fmt::format("{}: addresses [{:#x}, {:#x}) are not all attached at the rank", where(call, target), first,
+                                     static_cast<std::uint64_t>(high))};
+  }
+  const Region& region = *at.region;
+  if (region.read_only && writes(operation)) {
+    return {Code::unreachable, fmt::format("{}: bytes [{}, {}) are read-only at the rank; only get and no_op are possible",
+                                           where(call, target), first, static_cast<std::uint64_t>(high))};
+  }
+  if (!is_atomic(operation.kind)) return {};
+  const std::uint64_t alignment = ops::alignment_of(operation.type);
+  if ((region.owner_address + (operation.offset - region.offset)) % alignment != 0) {
+    return {Code::alignment, fmt::format("{}: offset {} is not aligned for {}, which needs a multiple of {} bytes", where(call, target),
+                                         operation.offset, ops::name_of(operation.type), alignment)};
+  }
+  if (operation.target_layout.kind() != ops::LayoutKind::contiguous) {
+    ops::PieceCursor cursor(operation.target_layout);
+    for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
+      if (static_cast<std::uint64_t>(piece.offset) % alignment != 0) {
+        return {Code::alignment, fmt::format("{}: a piece at {} of the target layout is not aligned for {}, which needs a multiple of {} "
+                                             "bytes", where(call, target), piece.offset, ops::name_of(operation.type), alignment)};
+      }
+    }
+  }
+  return {};
+}
+
+Status Window::check_idle(const char* call) {
+  const std::lock_guard lock(sync_mutex_);
+  const std::string what = parts_.name.empty() ? fmt::format("{}: window {}", call, parts_.id)
+                                               : fmt::format("{}: window {} '{}'", call, parts_.id, parts_.name);
+  if (all_locked_) return {Code::pending, fmt::format("{}: farsum_lock_all is not undone; call farsum_unlock_all first", what)};
+  if (locks_held_ != 0) return {Code::pending, fmt::format("{}: {} locks are held; call farsum_unlock first", what, locks_held_)};
+  if (started_) return {Code::pending, fmt::format("{}: an access epoch is open; call farsum_complete first", what)};
+  if (exposed_) return {Code::pending, fmt::format("{}: an exposure epoch is open; call farsum_wait_exposure first", what)};
+  for (std::uint32_t target = 0; target < size_; ++target) {
+    const std::lock_guard gathered_lock(details_[target].gathered.mutex);
+    const std::uint64_t pending =
+        views_[target].outstanding.count.load(std::memory_order_acquire) + details_[target].gathered.offsets.size();
+    if (pending != 0) {
+      return {Code::pending, fmt::format("{}: {} operations on rank {} are not flushed; call farsum_flush or farsum_fence first", what,
+                                         pending, target)};
+    }
+  }
+  return {};
+}
+
+}  // namespace farsum

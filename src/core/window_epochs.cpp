@@ -1,0 +1,246 @@
+// Epochs: fence, post-start-complete-wait, locks, and notifications. All of them meet in shared memory; nobody needs the target's
+// program. The order of memory: closing an access epoch flushes, and flush ends with a full fence, before anything here tells the target.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/window.hpp"
+
+namespace farsum {
+namespace {
+
+const char* mode_name(LockMode mode) { return mode == LockMode::exclusive ? "exclusive" : "shared"; }
+
+// A lock's holders are ranks plus one; a dead one is what everybody waits for in vain.
+struct HolderDead {
+  const Liveness* liveness = nullptr;
+  bool operator()(std::uint32_t id) const { return liveness != nullptr && liveness->is_dead(id - 1); }
+};
+
+}  // namespace
+
+// ---- fence ----
+
+Status Window::fence(bool precede, bool succeed) {
+  const std::string what = fmt::format("farsum_fence: window {}", parts_.id);
+  {
+    const std::lock_guard lock(sync_mutex_);
+    if (all_locked_ || locks_held_ != 0) return {Code::sync, what + ": a lock is held; unlock it first"};
+    if (started_ || exposed_) return {Code::sync, what + ": an epoch of start or post is open; complete it first"};
+  }
+  if (precede || fence_open_) {
+    if (Status status = flush_all("farsum_fence"); !status.is_ok()) return status;
+  }
+  if (Status status = parts_.team->barrier("farsum_fence"); !status.is_ok()) return status;
+  const std::lock_guard lock(sync_mutex_);
+  if (succeed != fence_open_) {
+    for (std::uint32_t target = 0; target < size_; ++target) {
+      // Relaxed: read by this process's threads, which the caller orders.
+      views_[target].open.fetch_add(succeed ? 1 : ~std::uint32_t{0}, std::memory_order_relaxed);
+    }
+  }
+  fence_open_ = succeed;
+  return {};
+}
+
+// ---- post, start, complete, wait ----
+
+Status Window::post(std::vector<std::uint32_t> origins) {
+  const std::lock_guard lock(sync_mutex_);
+  if (exposed_) return {Code::sync, fmt::format("farsum_post: window {}: already posted; call farsum_wait_exposure first", parts_.id)};
+  for (const std::uint32_t origin : origins) {
+    if (Status status = check_rank("farsum_post", origin); !status.is_ok()) return status;
+  }
+  exposed_ = true;
+  completes_expected_ += origins.size();
+  for (const std::uint32_t origin : origins) {
+    // Release: this rank's stores to its memory come before the post; pairs with the acquire load in start.
+    parts_.shared[origin].posts()[parts_.my_rank].fetch_add(1, std::memory_order_release);
+    parts_.wake_rank(parts_.ranks[origin]);
+  }
+  return {};
+}
+
+Status Window::start(std::vector<std::uint32_t> targets) {
+  const std::lock_guard lock(sync_mutex_);
+  if (started_) return {Code::sync, fmt::format("farsum_start: window {}: already started; call farsum_complete first", parts_.id)};
+  for (const std::uint32_t target : targets) {
+    if (Status status = check_rank("farsum_start", target); !status.is_ok()) return status;
+  }
+  std::atomic<std::uint32_t>* posts = parts_.shared[parts_.my_rank].posts();
+  for (const std::uint32_t target : targets) {
+    // Acquire pairs with the release in post. Counters wrap: only the difference counts.
+    const auto posted = [&] { return posts[target].load(std::memory_order_acquire) != posts_seen_[target]; };
+    if (posted()) continue;
+    if (Status status = parts_.waiter->wait(parts_.waiter->own_events(), posted, "farsum_start"); !status.is_ok()) return status;
+  }
+  for (const std::uint32_t target : targets) {
+    ++posts_seen_[target];
+    views_[target].open.fetch_add(1, std::memory_order_relaxed);
+  }
+  started_ = true;
+  started_targets_ = std::move(targets);
+  return {};
+}
+
+Status Window::complete() {
+  const std::lock_guard lock(sync_mutex_);
+  if (!started_) return {Code::sync, fmt::format("farsum_complete: window {}: no farsum_start precedes it", parts_.id)};
+  for (const std::uint32_t target : started_targets_) {
+    if (Status status = flush(target, "farsum_complete"); !status.is_ok()) return status;
+  }
+  for (const std::uint32_t target : started_targets_) {
+    views_[target].open.fetch_sub(1, std::memory_order_relaxed);
+    // Release: the operations come before; pairs with the acquire load in wait_exposure.
+    parts_.shared[target].head().completes.fetch_add(1, std::memory_order_release);
+    parts_.wake_rank(parts_.ranks[target]);
+  }
+  started_ = false;
+  started_targets_.clear();
+  return {};
+}
+
+Status Window::wait_exposure() {
+  const std::lock_guard lock(sync_mutex_);
+  if (!exposed_) return {Code::sync, fmt::format("farsum_wait_exposure: window {}: no farsum_post precedes it", parts_.id)};
+  std::atomic<std::uint64_t>& completes = parts_.shared[parts_.my_rank].head().completes;
+  // Acquire pairs with the release in complete.
+  const auto completed = [&] { return completes.load(std::memory_order_acquire) >= completes_expected_; };
+  if (!completed()) {
+    Status status = parts_.waiter->wait(parts_.waiter->own_events(), completed, "farsum_wait_exposure");
+    if (!status.is_ok()) return status;
+  }
+  exposed_ = false;
+  return {};
+}
+
+Status Window::test_exposure(bool& done) {
+  const std::lock_guard lock(sync_mutex_);
+  if (!exposed_) return {Code::sync, fmt::format("farsum_test_exposure: window {}: no farsum_post precedes it", parts_.id)};
+  done = parts_.shared[parts_.my_rank].head().completes.load(std::memory_order_acquire) >= completes_expected_;
+  if (done) exposed_ = false;
+  return {};
+}
+
+// ---- locks ----
+
+Status Window::take_lock(std::uint32_t target, LockMode mode, const char* call) {
+  const HolderDead is_dead{parts_.lock_agent.liveness};
+  SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
+  const std::uint32_t me = parts_.lock_agent.id;
+  Status failure;
+  const LockResult result = shared_lock.lock(me, mode, [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
+    failure = parts_.waiter->wait_word(word, while_value, call);
+    return failure.is_ok();
+  });
+  if (result == LockResult::acquired) return {};
+  if (result == LockResult::full) return {Code::system, where(call, target) + ": the lock's queue is full"};
+  std::string holders;
+  shared_lock.for_each_holder([&](std::uint32_t id, LockMode held) {
+    if (is_dead(id)) holders += fmt::format("; rank {} of the job died while it held it {}", id - 1, mode_name(held));
+  });
+  return {failure.code(), fmt::format("{}: {}{}", where(call, target), failure.text(), holders)};
+}
+
+Status Window::drop_lock(std::uint32_t target, const char* call) {
+  const HolderDead is_dead{parts_.lock_agent.liveness};
+  SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
+  if (shared_lock.unlock(parts_.lock_agent.id, details_[target].lock_mode)) return {};
+  return {Code::system, where(call, target) + ": the lock is not held in shared memory"};
+}
+
+Status Window::lock(std::uint32_t target, LockMode mode) {
+  const std::lock_guard lock(sync_mutex_);
+  if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
+  if ((parts_.promises & promise_no_locks) != 0) {
+    return {Code::sync, where("farsum_lock", target) + ": the window promises never to be locked (FARSUM_NO_LOCKS)"};
+  }
+  if (all_locked_ || details_[target].locked) {
+    return {Code::sync, where("farsum_lock", target) + ": this rank holds that lock already; call farsum_unlock first"};
+  }
+  if (started_) return {Code::sync, where("farsum_lock", target) + ": an epoch of farsum_start is open; complete it first"};
+  if (Status status = take_lock(target, mode, "farsum_lock"); !status.is_ok()) return status;
+  details_[target].locked = true;
+  details_[target].lock_mode = mode;
+  ++locks_held_;
+  views_[target].open.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+Status Window::unlock(std::uint32_t target) {
+  const std::lock_guard lock(sync_mutex_);
+  if (Status status = check_rank("farsum_unlock", target); !status.is_ok()) return status;
+  if (!details_[target].locked) {
+    return {Code::sync, where("farsum_unlock", target) + ": this rank does not hold that lock; farsum_lock takes it"};
+  }
+  Status flushed = flush(target, "farsum_unlock");
+  if (flushed.code() == Code::peer_failed) return flushed;
+  if (Status status = drop_lock(target, "farsum_unlock"); !status.is_ok()) return status;
+  details_[target].locked = false;
+  --locks_held_;
+  views_[target].open.fetch_sub(1, std::memory_order_relaxed);
+  return flushed;
+}
+
+Status Window::lock_all() {
+  const std::lock_guard lock(sync_mutex_);
+  const std::string what = fmt::format("farsum_lock_all: window {}", parts_.id);
+  if ((parts_.promises & promise_no_locks) != 0) return {Code::sync, what + ": the window promises never to be locked (FARSUM_NO_LOCKS)"};
+  if (all_locked_ || locks_held_ != 0) return {Code::sync, what + ": this rank holds locks already; unlock them first"};
+  if (started_) return {Code::sync, what + ": an epoch of farsum_start is open; complete it first"};
+  for (std::uint32_t target = 0; target < size_; ++target) {
+    if (Status status = take_lock(target, LockMode::shared, "farsum_lock_all"); !status.is_ok()) {
+      while (target-- != 0) (void)drop_lock(target, "farsum_lock_all");
+      return status;
+    }
+    details_[target].lock_mode = LockMode::shared;
+  }
+  for (std::uint32_t target = 0; target < size_; ++target) views_[target].open.fetch_add(1, std::memory_order_relaxed);
+  all_locked_ = true;
+  return {};
+}
+
+Status Window::unlock_all() {
+  const std::lock_guard lock(sync_mutex_);
+  if (!all_locked_) {
+    return {Code::sync, fmt::format("farsum_unlock_all: window {}: no farsum_lock_all precedes it", parts_.id)};
+  }
+  Status flushed = flush_all("farsum_unlock_all");
+  if (flushed.code() == Code::peer_failed) return flushed;
+  for (std::uint32_t target = 0; target < size_; ++target) {
+    views_[target].open.fetch_sub(1, std::memory_order_relaxed);
+    if (Status status = drop_lock(target, "farsum_unlock_all"); !status.is_ok()) return status;
+  }
+  all_locked_ = false;
+  return flushed;
+}
+
+Status Window::sync() {
+  full_fence();
+  return {};
+}
+
+// ---- notifications ----
+
+Status Window::notify_wait(std::uint32_t slot, std::uint64_t at_least) {
+  if (slot >= parts_.shape.notification_slots) {
+    return {Code::range, fmt::format("farsum_notify_wait: window {}: slot {} was asked for, but the window has {} (0 to {})", parts_.id, slot,
+                                     parts_.shape.notification_slots, parts_.shape.notification_slots - 1)};
+  }
+  const std::atomic<std::uint64_t>& value = parts_.shared[parts_.my_rank].notifications()[slot];
+  // Acquire pairs with the release of whoever bumped it: the data is here.
+  const auto arrived = [&] { return value.load(std::memory_order_acquire) >= at_least; };
+  if (arrived()) return {};
+  return parts_.waiter->wait(parts_.waiter->own_events(), arrived, "farsum_notify_wait");
+}
+
+Status Window::notify_value(std::uint32_t slot, std::uint64_t& value) const {
+  if (slot >= parts_.shape.notification_slots) {
+    return {Code::range, fmt::format("farsum_notify_value: window {}: slot {} was asked for, but the window has {}", parts_.id, slot,
+                                     parts_.shape.notification_slots)};
+  }
+  value = parts_.shared[parts_.my_rank].notifications()[slot].load(std::memory_order_acquire);
+  return {};
+}
+
+}  // namespace farsum

@@ -1,0 +1,78 @@
+// What the ranks of one node keep of a window in shared memory: per rank its lock, its notifications, its post and complete counters and its
+// table of regions. One block per window; pages that nobody touches cost nothing.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/units.hpp"
+#include "lockfree/shared_lock.hpp"
+#include "lockfree/stripe_lock.hpp"
+
+namespace farsum {
+
+// A stretch of a rank's exposed memory, as its owner describes it to the others.
+struct SharedRegion {
+  std::uint64_t offset;          // in the window; an address in a dynamic one
+  std::uint64_t bytes;
+  std::uint64_t owner_address;
+  std::uint64_t segment_offset;  // where it lies in the node segment; not_in_segment otherwise
+  std::uint32_t flags;
+  std::uint32_t reserved;
+  char note[112];                // why it is not mapped
+};
+
+inline constexpr std::uint64_t not_in_segment = ~std::uint64_t{0};
+inline constexpr std::uint32_t region_read_only = 1u << 0;
+inline constexpr std::uint32_t region_promoted = 1u << 1;
+inline constexpr std::uint32_t region_bare = 1u << 2;
+inline constexpr std::uint32_t region_segment_key = 1u << 3;  // its stripes are the node's, keyed by segment offset
+
+// Fixed head of a rank's part; lock, counters and regions follow it at offsets that WindowSharedShape computes.
+struct RankWindowHead {
+  // Written by the owner, under table_lock. Odd while it changes the table: readers take table_lock too and use this only to see
+  // that nothing has changed.
+  alignas(cache_line_bytes) std::atomic<std::uint64_t> table_version;
+  StripeLock table_lock;
+  std::uint32_t region_count;
+  // Written by origins that complete an access epoch here.
+  alignas(cache_line_bytes) std::atomic<std::uint64_t> completes;
+};
+
+// Where the pieces of a rank's part lie. The same on every rank of the window.
+struct WindowSharedShape {
+  std::uint32_t ranks = 0;
+  std::uint32_t notification_slots = 0;
+  std::uint32_t most_regions = 0;
+
+  std::uint64_t lock_at() const { return round_up(sizeof(RankWindowHead), cache_line_bytes); }
+  std::uint64_t notifications_at() const { return round_up(lock_at() + SharedLockState::footprint(ranks), cache_line_bytes); }
+  std::uint64_t posts_at() const {
+    return round_up(notifications_at() + notification_slots * sizeof(std::uint64_t), cache_line_bytes);
+  }
+  std::uint64_t regions_at() const { return round_up(posts_at() + ranks * sizeof(std::uint32_t), cache_line_bytes); }
+  std::uint64_t rank_bytes() const { return round_up(regions_at() + most_regions * sizeof(SharedRegion), cache_line_bytes); }
+};
+
+// A rank's part of the block at `base`.
+class RankWindow {
+ public:
+  RankWindow() = default;
+  RankWindow(std::byte* base, const WindowSharedShape& shape) : base_(base), shape_(shape) {}
+
+  RankWindowHead& head() const { return *reinterpret_cast<RankWindowHead*>(base_); }
+  SharedLockState& lock() const { return *reinterpret_cast<SharedLockState*>(base_ + shape_.lock_at()); }
+  std::atomic<std::uint64_t>* notifications() const {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + shape_.notifications_at());
+  }
+  // posts()[k]: how often rank k has posted to this rank.
+  std::atomic<std::uint32_t>* posts() const { return reinterpret_cast<std::atomic<std::uint32_t>*>(base_ + shape_.posts_at()); }
+  SharedRegion* regions() const { return reinterpret_cast<SharedRegion*>(base_ + shape_.regions_at()); }
+
+ private:
+  std::byte* base_ = nullptr;
+  WindowSharedShape shape_;
+};
+
+}  // namespace farsum

@@ -1,0 +1,294 @@
+#include "transport/shm/node_segment.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "os/memory_room.hpp"
+
+namespace farsum {
+namespace {
+
+constexpr std::uint64_t segment_magic = 0x4641'5253'554d'0001;  // "FARSUM", layout 1
+constexpr std::uint32_t most_free_extents = 16384;
+// Extents up to this keep their pages when they are given back: the next small window needs no page faults.
+constexpr std::uint64_t keep_pages_bytes = 262144;
+
+}  // namespace
+
+struct NodeHeader {
+  // Written once by whoever initialises.
+  std::uint64_t magic;
+  std::uint64_t segment_bytes;
+  std::uint32_t ranks;
+  std::uint64_t rank_blocks;
+  std::uint64_t channels;
+  std::uint64_t heap_begin;
+
+  std::atomic<std::uint32_t> failed_rank;
+  std::atomic<std::uint32_t> next_window_id;
+  std::atomic<std::uint64_t> world_team;
+
+  // Guards what follows. A rank that dies inside ends the job; nobody repairs the heap.
+  alignas(cache_line_bytes) StripeLock heap_lock;
+  std::uint64_t heap_end;  // never allocated beyond this
+  std::atomic<std::uint64_t> allocated_bytes;  // read without the lock, for room(): relaxed
+  std::uint32_t free_count;
+  HeapExtent free_extents[most_free_extents];  // sorted by offset, none touching another
+
+  alignas(cache_line_bytes) StripeLock stripes[node_stripes];
+};
+
+namespace {
+
+struct SegmentShape {
+  std::uint64_t rank_blocks = 0;
+  std::uint64_t channels = 0;
+  std::uint64_t heap_begin = 0;
+};
+
+SegmentShape shape_for(std::uint32_t ranks) {
+  SegmentShape shape;
+  shape.rank_blocks = round_up(sizeof(NodeHeader), page_bytes);
+  shape.channels = round_up(shape.rank_blocks + std::uint64_t{ranks} * sizeof(RankBlock), page_bytes);
+  shape.heap_begin = round_up(shape.channels + std::uint64_t{ranks} * ranks * sizeof(std::uint64_t), page_bytes);
+  return shape;
+}
+
+// The largest of the wished sizes that file size and address space limits let this process have.
+std::uint64_t affordable_bytes(std::uint64_t wished) {
+  std::uint64_t bytes = wished != 0 ? wished : std::uint64_t{1} << 40;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) bytes = std::min<std::uint64_t>(bytes, limit.rlim_cur);
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    bytes = std::min<std::uint64_t>(bytes, limit.rlim_cur / 2);
+  }
+  return bytes / page_bytes * page_bytes;
+}
+
+Status system_failure(const char* what) { return {Code::system, fmt::format("{} failed: {}", what, std::strerror(errno))}; }
+
+void* map(int fd, std::uint64_t bytes) {
+  return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+}
+
+std::uint64_t file_bytes(int fd) {
+  struct stat status {};
+  return fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+}  // namespace
+
+// Called under an exclusive flock of the descriptor, by the first that finds the file empty.
+Status NodeSegment::initialise(int fd, const Options& options) {
+  const SegmentShape shape = shape_for(options.ranks);
+  std::uint64_t bytes = affordable_bytes(options.segment_bytes);
+  const std::uint64_t least = shape.heap_begin + (std::uint64_t{1} << 24);
+  void* base = MAP_FAILED;
+  for (; bytes >= least; bytes = bytes / 2 / page_bytes * page_bytes) {
+    if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) continue;
+    base = map(fd, bytes);
+    if (base != MAP_FAILED) break;
+  }
+  if (base == MAP_FAILED) {
+    return {Code::no_memory, fmt::format("cannot map {} bytes for the node's shared memory: {} (see ulimit -v and ulimit -f)", least,
+                                         std::strerror(errno))};
+  }
+  auto* header = static_cast<NodeHeader*>(base);
+  header->segment_bytes = bytes;
+  header->ranks = options.ranks;
+  header->rank_blocks = shape.rank_blocks;
+  header->channels = shape.channels;
+  header->heap_begin = shape.heap_begin;
+  header->heap_end = bytes;
+  header->free_extents[0] = {shape.heap_begin, bytes - shape.heap_begin};
+  header->free_count = 1;
+  header->magic = segment_magic;
+  munmap(base, bytes);
+  return {};
+}
+
+Result<std::unique_ptr<NodeSegment>> NodeSegment::open(int fd, const Options& options) {
+  if (flock(fd, LOCK_EX) != 0) return system_failure("locking the node's shared memory");
+  Status status;
+  if (file_bytes(fd) == 0) status = initialise(fd, options);
+  flock(fd, LOCK_UN);
+  if (!status.is_ok()) return status;
+
+  const std::uint64_t bytes = file_bytes(fd);
+  void* base = map(fd, bytes);
+  if (base == MAP_FAILED) {
+    return Status(Code::no_memory, fmt::format("cannot map the node's {} bytes of shared memory: {} (see ulimit -v)", bytes,
+                                               std::strerror(errno)));
+  }
+  // A core file would otherwise fault in, and hold, the whole segment.
+  madvise(base, bytes, MADV_DONTDUMP);
+  const auto* header = static_cast<const NodeHeader*>(base);
+  if (header->magic != segment_magic || header->ranks != options.ranks || header->segment_bytes != bytes) {
+    munmap(base, bytes);
+    return Status(Code::system, "the node's shared memory was made by another version of Farsum or for another number of ranks");
+  }
+  return std::unique_ptr<NodeSegment>(new NodeSegment(fd, static_cast<std::byte*>(base), bytes, options.ranks));
+}
+
+Result<std::unique_ptr<NodeSegment>> NodeSegment::create(const Options& options) {
+  const int fd = memfd_create("farsum-node", MFD_CLOEXEC);
+  if (fd < 0) return system_failure("memfd_create");
+  Result<std::unique_ptr<NodeSegment>> segment = open(fd, options);
+  if (!segment.is_ok()) close(fd);
+  return segment;
+}
+
+NodeSegment::~NodeSegment() {
+  munmap(base_, bytes_);
+  close(fd_);
+}
+
+NodeHeader& NodeSegment::header() const { return *reinterpret_cast<NodeHeader*>(base_); }
+
+RankBlock& NodeSegment::rank(std::uint32_t local_rank) {
+  return reinterpret_cast<RankBlock*>(base_ + header().rank_blocks)[local_rank];
+}
+
+StripeLock* NodeSegment::stripes() { return header().stripes; }
+
+std::atomic<std::uint64_t>& NodeSegment::channel(std::uint32_t receiver, std::uint32_t sender) {
+  return reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + header().channels)[std::size_t{receiver} * ranks_ + sender];
+}
+
+std::atomic<std::uint32_t>& NodeSegment::failed_rank() { return header().failed_rank; }
+std::atomic<std::uint32_t>& NodeSegment::next_window_id() { return header().next_window_id; }
+std::atomic<std::uint64_t>& NodeSegment::world_team() { return header().world_team; }
+
+bool NodeSegment::contains(const void* address, std::uint64_t bytes) const {
+  const auto* first = static_cast<const std::byte*>(address);
+  return first >= base_ && first < base_ + bytes_ && bytes <= static_cast<std::uint64_t>(base_ + bytes_ - first);
+}
+
+namespace {
+
+bool process_is_gone(NodeSegment& segment, std::uint32_t holder) {
+  // Relaxed: written before the rank could take a lock.
+  const std::int32_t pid = segment.rank(holder - 1).pid.load(std::memory_order_relaxed);
+  return pid != 0 && kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+// Holds the heap's lock. A holder that died ends the job; the lock is taken over so that the others can end in order.
+class HeapGuard {
+ public:
+  HeapGuard(NodeSegment& segment, StripeLock& lock, std::uint32_t me) : lock_(lock) {
+    while (!lock_.acquire(me, [&segment](std::uint32_t holder) { return process_is_gone(segment, holder); })) {
+      if (lock_.break_dead(lock_.holder(), me)) return;
+    }
+  }
+  ~HeapGuard() { lock_.release(); }
+  HeapGuard(const HeapGuard&) = delete;
+  HeapGuard& operator=(const HeapGuard&) = delete;
+
+ private:
+  StripeLock& lock_;
+};
+
+}  // namespace
+
+NodeSegment::Room NodeSegment::room() {
+  const os::MemoryRoom room = os::available({.root = "/", .count_address_space = false});
+  struct stat status {};
+  const std::uint64_t touched = fstat(fd_, &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512 : 0;
+  // What was promised and not yet touched is still in the system's count of free memory.
+  const std::uint64_t promised = allocated_bytes();
+  const std::uint64_t owed = promised > touched ? promised - touched : 0;
+  return {room.bytes > owed ? room.bytes - owed : 0, fmt::format("{} ({})", os::name_of(room.bound), room.where)};
+}
+
+std::uint64_t NodeSegment::allocated_bytes() const { return header().allocated_bytes.load(std::memory_order_relaxed); }
+
+Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) {
+  if (bytes > bytes_) {
+    return Status(Code::no_memory, fmt::format("asked for {} bytes of shared memory, but the node's segment has {} bytes in all", bytes,
+                                               bytes_));
+  }
+  const std::uint64_t wanted = std::max(round_up(bytes, page_bytes), page_bytes);
+  // Small requests are not worth reading /proc for.
+  if (wanted > keep_pages_bytes) {
+    const Room available = room();
+    if (wanted > available.bytes) {
+      return Status(Code::no_memory, fmt::format("asked for {} bytes of shared memory, but {} bytes are available, bounded by {}", wanted,
+                                                 available.bytes, available.bound));
+    }
+  }
+  NodeHeader& shared = header();
+  const HeapGuard guard(*this, shared.heap_lock, me);
+  for (std::uint32_t i = 0; i < shared.free_count; ++i) {
+    HeapExtent& free_extent = shared.free_extents[i];
+    if (free_extent.bytes < wanted) continue;
+    const HeapExtent taken{free_extent.offset, wanted};
+    free_extent.offset += wanted;
+    free_extent.bytes -= wanted;
+    if (free_extent.bytes == 0) {
+      std::copy(&shared.free_extents[i + 1], &shared.free_extents[shared.free_count], &shared.free_extents[i]);
+      --shared.free_count;
+    }
+    shared.allocated_bytes.fetch_add(wanted, std::memory_order_relaxed);
+    return taken;
+  }
+  return Status(Code::no_memory, fmt::format("asked for {} bytes of shared memory, but the node's segment of {} bytes has no such "
+                                             "stretch left (FARSUM_SEGMENT_BYTES sets its size)", wanted, bytes_));
+}
+
+void NodeSegment::punch(HeapExtent extent) const {
+  // Free memory reads as zeros. If the system refuses the hole the zeros are written.
+  if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(extent.offset), static_cast<off_t>(extent.bytes)) != 0) {
+    std::memset(base_ + extent.offset, 0, extent.bytes);
+  }
+}
+
+void NodeSegment::release(HeapExtent extent, std::uint32_t me) {
+  if (extent.bytes == 0) return;
+  if (extent.bytes > keep_pages_bytes) {
+    punch(extent);
+  } else {
+    std::memset(base_ + extent.offset, 0, extent.bytes);
+  }
+  NodeHeader& shared = header();
+  const HeapGuard guard(*this, shared.heap_lock, me);
+  shared.allocated_bytes.fetch_sub(extent.bytes, std::memory_order_relaxed);
+  HeapExtent* const begin = shared.free_extents;
+  HeapExtent* const end = begin + shared.free_count;
+  HeapExtent* after = std::upper_bound(begin, end, extent.offset,
+                                       [](std::uint64_t offset, const HeapExtent& other) { return offset < other.offset; });
+  const bool joins_before = after != begin && (after - 1)->offset + (after - 1)->bytes == extent.offset;
+  const bool joins_after = after != end && extent.offset + extent.bytes == after->offset;
+  if (joins_before) {
+    (after - 1)->bytes += extent.bytes;
+    if (joins_after) {
+      (after - 1)->bytes += after->bytes;
+      std::copy(after + 1, end, after);
+      --shared.free_count;
+    }
+  } else if (joins_after) {
+    after->offset = extent.offset;
+    after->bytes += extent.bytes;
+  } else if (shared.free_count < most_free_extents) {
+    std::copy_backward(after, end, end + 1);
+    *after = extent;
+    ++shared.free_count;
+  }
+  // A full table loses the stretch of address space, not memory: its pages are zero or gone.
+}
+
+void NodeSegment::abandon(HeapExtent extent) {
+  if (extent.bytes != 0) punch(extent);
+}
+
+}  // namespace farsum

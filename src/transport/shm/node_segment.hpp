@@ -1,0 +1,107 @@
+// The memory that the ranks of one node share: one sparse memfd, mapped once by each of them. It holds what the ranks need to find each other,
+// the node's stripe locks, and a heap from which windows, channels and control blocks are cut. Everything in it is an offset, never a
+// pointer; pages exist only where somebody has written, and all of it is gone with the last process.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.hpp"
+#include "base/units.hpp"
+#include "lockfree/doorbell.hpp"
+#include "lockfree/stripe_lock.hpp"
+#include "os/event_count.hpp"
+
+namespace farsum {
+
+inline constexpr std::uint32_t node_stripes = 8192;  // for memory in the segment; 128 MiB before two stripes share a lock
+inline constexpr std::uint32_t rank_stripes = 1024;  // for a rank's adopted memory
+inline constexpr std::uint32_t most_node_ranks = 1024;
+
+// What the segment keeps of one rank.
+struct RankBlock {
+  // Written once by the rank when it joins; `joined` last.
+  std::atomic<std::uint32_t> joined;
+  std::atomic<std::int32_t> pid;
+  std::atomic<std::uint64_t> nonce_address;  // of a word in the rank's private memory that holds `nonce`, to tell it from a stranger
+  std::atomic<std::uint64_t> nonce;
+  // Rung by whoever has posted a request for this rank; its agent sleeps on it.
+  alignas(cache_line_bytes) Doorbell doorbell;
+  // Threads of this rank that wait for anything.
+  alignas(cache_line_bytes) EventCount waiters;
+  // Guard this rank's adopted memory.
+  alignas(cache_line_bytes) StripeLock stripes[rank_stripes];
+};
+
+// A stretch of the heap.
+struct HeapExtent {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct NodeHeader;
+
+// One mapping in this process. Ranks that are threads of one process (tests) share an object.
+class NodeSegment {
+ public:
+  struct Options {
+    std::uint32_t ranks = 1;
+    std::uint64_t segment_bytes = 0;  // 0: as much as the process's limits allow
+  };
+
+  // Maps the segment behind `fd` (an empty memfd is initialised; whoever comes first does it). Takes the descriptor.
+  static Result<std::unique_ptr<NodeSegment>> open(int fd, const Options& options);
+  // A segment of this process alone.
+  static Result<std::unique_ptr<NodeSegment>> create(const Options& options);
+  ~NodeSegment();
+  NodeSegment(const NodeSegment&) = delete;
+  NodeSegment& operator=(const NodeSegment&) = delete;
+
+  std::uint32_t ranks() const { return ranks_; }
+  int fd() const { return fd_; }
+  RankBlock& rank(std::uint32_t local_rank);
+  StripeLock* stripes();
+  // Where the channel from sender to receiver lies: 0 until it is made.
+  std::atomic<std::uint64_t>& channel(std::uint32_t receiver, std::uint32_t sender);
+  // rank + 1 of the first rank found dead; 0 while all live. Set once, by whoever notices.
+  std::atomic<std::uint32_t>& failed_rank();
+  // A counter that all ranks draw window identities from.
+  std::atomic<std::uint32_t>& next_window_id();
+  // The block of the team of all ranks.
+  std::atomic<std::uint64_t>& world_team();
+
+  std::byte* at(std::uint64_t offset) { return base_ + offset; }
+  std::uint64_t offset_of(const void* address) const { return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_); }
+  bool contains(const void* address, std::uint64_t bytes) const;
+
+  // Cuts `bytes` zeroed bytes off the heap, page-aligned; `me` is rank + 1. no_memory when the heap's address space is used up or
+  // the node cannot back it, with the bytes asked and available. Any thread may call.
+  Result<HeapExtent> allocate(std::uint64_t bytes, std::uint32_t me);
+  // Gives it back: its pages go to the system at once unless it is small.
+  void release(HeapExtent extent, std::uint32_t me);
+  // Gives back an extent that must never be used again, but whose pages may go.
+  void abandon(HeapExtent extent);
+  // Bytes that could be allocated now without promising memory that the node does not have, and what bounds them.
+  struct Room {
+    std::uint64_t bytes = 0;
+    std::string bound;
+  };
+  Room room();
+  std::uint64_t allocated_bytes() const;
+
+ private:
+  NodeSegment(int fd, std::byte* base, std::uint64_t bytes, std::uint32_t ranks) : fd_(fd), base_(base), bytes_(bytes), ranks_(ranks) {}
+  static Status initialise(int fd, const Options& options);
+  NodeHeader& header() const;
+  void punch(HeapExtent extent) const;
+
+  int fd_;
+  std::byte* base_;
+  std::uint64_t bytes_;
+  std::uint32_t ranks_;
+};
+
+}  // namespace farsum

@@ -1,0 +1,153 @@
+#include "transport/shm/shm_transport.hpp"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace farsum {
+namespace {
+
+Transfer transfer_of(os::AttachError error) {
+  switch (error) {
+    case os::AttachError::none:
+      return Transfer::done;
+    case os::AttachError::bad_remote_address:
+    case os::AttachError::bad_local_address:
+      return Transfer::bad_address;
+    case os::AttachError::refused:
+    case os::AttachError::unsupported:
+    case os::AttachError::failed:
+      return Transfer::refused;
+    case os::AttachError::gone:
+      return Transfer::peer_dead;
+  }
+  return Transfer::refused;
+}
+
+}  // namespace
+
+ShmTransport::ShmTransport(NodeSegment& segment, Options options) : segment_(segment), options_(options), peers_(segment.ranks()) {
+  // To its own memory a process needs nobody's leave.
+  peers_[options_.rank].attach_allowed = true;
+}
+
+void ShmTransport::probe_peers() {
+  for (Rank peer = 0; peer < peers_.size(); ++peer) {
+    if (peer == options_.rank) continue;
+    if (!options_.allow_attach) {
+      peers_[peer].attach_refusal = "copies between processes are switched off (FARSUM_ATTACH=refuse)";
+      continue;
+    }
+    RankBlock& block = segment_.rank(peer);
+    // Relaxed: the join that all ranks have gone through orders these.
+    const os::Attach::Probe probe = attach_.probe(pid_of(peer), block.nonce_address.load(std::memory_order_relaxed),
+                                                  block.nonce.load(std::memory_order_relaxed));
+    peers_[peer].attach_allowed = probe.allowed;
+    peers_[peer].attach_refusal = probe.reason;
+  }
+}
+
+pid_t ShmTransport::pid_of(Rank peer) const { return segment_.rank(peer).pid.load(std::memory_order_relaxed); }
+
+Capabilities ShmTransport::capabilities(Rank peer) const {
+  const std::size_t record_bytes = options_.channel_bytes / 4 - cache_line_bytes;
+  return {.transfers = peers_[peer].attach_allowed,
+          .late_replies = false,
+          .max_message_bytes = record_bytes,
+          .max_reply_bytes = record_bytes};
+}
+
+bool ShmTransport::open_sender(Rank peer) {
+  const Result<HeapExtent> extent = segment_.allocate(RingShared::footprint(options_.channel_bytes), options_.rank + 1);
+  if (!extent.is_ok()) return false;
+  auto* ring = reinterpret_cast<RingShared*>(segment_.at(extent.value().offset));
+  peers_[peer].sender = std::make_unique<RingSender>(*ring, options_.channel_bytes);
+  // Release: the ring is zero before it can be found; pairs with the acquire load in receiver_from.
+  segment_.channel(peer, options_.rank).store(extent.value().offset, std::memory_order_release);
+  return true;
+}
+
+std::optional<std::uint64_t> ShmTransport::try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
+                                                    std::size_t reply_capacity) {
+  if (peers_[peer].sender == nullptr && !open_sender(peer)) [[unlikely]] {
+    return std::nullopt;
+  }
+  const std::optional<std::uint64_t> ticket = peers_[peer].sender->try_push(head, body, reply_capacity);
+  if (!ticket) return std::nullopt;
+  // Relaxed: statistics.
+  counters_.bytes_sent.fetch_add(head.size() + body.size(), std::memory_order_relaxed);
+  if (segment_.rank(peer).doorbell.ring(options_.rank)) counters_.doorbells.fetch_add(1, std::memory_order_relaxed);
+  return ticket;
+}
+
+std::size_t ShmTransport::poll_replies(Rank peer, ReplyHandler& handler) {
+  RingSender* sender = peers_[peer].sender.get();
+  if (sender == nullptr) return 0;
+  return sender->reap([&](std::uint64_t ticket, std::uint32_t status, std::span<const std::byte> reply) {
+    handler.on_reply(peer, ticket, static_cast<Code>(status), reply);
+  });
+}
+
+RingReceiver* ShmTransport::receiver_from(Rank peer) {
+  Peer& from = peers_[peer];
+  if (from.receiver == nullptr) {
+    // Pairs with the release store in open_sender.
+    const std::uint64_t offset = segment_.channel(options_.rank, peer).load(std::memory_order_acquire);
+    if (offset == 0) return nullptr;
+    auto* ring = reinterpret_cast<RingShared*>(segment_.at(offset));
+    from.receiver = std::make_unique<RingReceiver>(*ring, options_.channel_bytes);
+  }
+  return from.receiver.get();
+}
+
+std::size_t ShmTransport::serve_sender(Rank sender, RequestHandler& handler, std::size_t budget, bool& unfinished) {
+  RingReceiver* receiver = receiver_from(sender);
+  if (receiver == nullptr) return 0;
+  const std::size_t served = receiver->serve(
+      [&](std::span<const std::byte> message, std::span<std::byte> reply_room) -> RecordAnswer {
+        const Served answer = handler.on_request(sender, message, reply_room, {sender, 0});
+        if (answer.kind == Served::Kind::again) return {.kind = RecordAnswer::Kind::again};
+        // A reply that would come later has no room of its own here; no message of this node asks for one.
+        const Code code = answer.kind == Served::Kind::later ? Code::unsupported : answer.code;
+        return {RecordAnswer::Kind::done, static_cast<std::uint32_t>(code), answer.reply_bytes};
+      },
+      budget);
+  unfinished = receiver->pending();
+  if (served != 0) segment_.rank(sender).waiters.notify_all();
+  return served;
+}
+
+std::size_t ShmTransport::poll_requests(RequestHandler& handler, std::size_t budget) {
+  segment_.rank(options_.rank).doorbell.collect([this](std::uint32_t sender) {
+    if (sender < peers_.size() && !peers_[sender].in_ready) {
+      peers_[sender].in_ready = true;
+      ready_.push_back(sender);
+    }
+  });
+  serving_.swap(ready_);
+  std::size_t served = 0;
+  for (const Rank sender : serving_) {
+    bool unfinished = false;
+    served += serve_sender(sender, handler, budget, unfinished);
+    peers_[sender].in_ready = unfinished;
+    if (unfinished) ready_.push_back(sender);
+  }
+  serving_.clear();
+  counters_.served.fetch_add(served, std::memory_order_relaxed);
+  return served;
+}
+
+void ShmTransport::complete(ReplyToken, Code, std::span<const std::byte>) {}
+
+Transfer ShmTransport::read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t) {
+  if (!peers_[peer].attach_allowed) return Transfer::refused;
+  return transfer_of(attach_.copy_from(pid_of(peer), remote_address, into.data(), into.size()).error);
+}
+
+Transfer ShmTransport::write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t) {
+  if (!peers_[peer].attach_allowed) return Transfer::refused;
+  return transfer_of(attach_.copy_to(pid_of(peer), remote_address, from.data(), from.size()).error);
+}
+
+}  // namespace farsum

@@ -1,0 +1,76 @@
+// Messages between ranks of one node, through rings in the node segment, and copies between their memories through the kernel.
+// One ring per sender and receiver, made when first used; a request's reply lies in its own record, so acknowledgements need no message.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockfree/ring.hpp"
+#include "os/attach.hpp"
+#include "transport/shm/node_segment.hpp"
+#include "transport/transport.hpp"
+
+namespace farsum {
+
+// One rank's end. Ranks here are local ranks of the node.
+class ShmTransport : public Transport {
+ public:
+  struct Options {
+    Rank rank = 0;
+    std::uint64_t channel_bytes = 131072;
+    bool allow_attach = true;  // false: behave as if the kernel refused copies between processes
+  };
+  struct Counters {
+    std::atomic<std::uint64_t> doorbells{0};  // system calls made to wake an agent
+    std::atomic<std::uint64_t> served{0};
+    std::atomic<std::uint64_t> bytes_sent{0};
+  };
+
+  ShmTransport(NodeSegment& segment, Options options);
+
+  Capabilities capabilities(Rank peer) const override;
+  std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
+                                        std::size_t reply_capacity) override;
+  std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
+  std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
+  void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;
+  Transfer read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) override;
+  Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t cookie) override;
+
+  // Finds out, once all ranks have joined, whose memory the kernel lets us copy.
+  void probe_peers();
+  // Empty where copies to and from `peer` work; else the reason.
+  const std::string& attach_refusal(Rank peer) const { return peers_[peer].attach_refusal; }
+  // Whether a sender was answered `again` and is to be served anew without being rung for.
+  bool unfinished() const { return !ready_.empty(); }
+  const Counters& counters() const { return counters_; }
+
+ private:
+  struct Peer {
+    std::unique_ptr<RingSender> sender;      // to the peer; under core's lock of that peer
+    std::unique_ptr<RingReceiver> receiver;  // from the peer; the agent's
+    bool in_ready = false;                   // the agent's
+    bool attach_allowed = false;
+    std::string attach_refusal;
+  };
+
+  bool open_sender(Rank peer);
+  RingReceiver* receiver_from(Rank peer);
+  std::size_t serve_sender(Rank sender, RequestHandler& handler, std::size_t budget, bool& unfinished);
+  pid_t pid_of(Rank peer) const;
+
+  NodeSegment& segment_;
+  Options options_;
+  os::Attach attach_;
+  std::vector<Peer> peers_;
+  std::vector<Rank> ready_;  // senders with requests, or with one to be served again
+  std::vector<Rank> serving_;
+  Counters counters_;
+};
+
+}  // namespace farsum
