@@ -42,7 +42,9 @@ void print_heading(const Options& options, int size) {
              options.tasks_per_rank, options.work_ms);
   fmt::print("FARSUM_PATH={} FARSUM_AGENT={}; the times are those of rank {}\n", environment_or("FARSUM_PATH", "auto"),
              environment_or("FARSUM_AGENT", "sleep"), reported_rank(size, options.home));
-  fmt::print("case 3 is case 1 run again: Farsum's agent is paper 3's helper thread and is there in every case\n\n");
+  fmt::print("case 3 is case 1 run again: Farsum's agent is paper 3's helper thread and is there in every case\n");
+  if (size == 1) fmt::print("case 2 is left out: it needs a second rank to draw while the owner waits\n");
+  fmt::print("\n");
   fmt::print("{:>4}  {:<9}{:<10}{:>6}{:>12}{:>12}{:>12}{:>11}{:>11}{:>12}\n", "case", "kind", "tasks", "gets", "get us",
              "median us", "max us", "work ms", "work/get", "total ms");
 }
