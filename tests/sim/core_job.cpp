@@ -1,0 +1,181 @@
+#include "core_job.hpp"
+
+#include <cstring>
+
+namespace farsum {
+
+namespace {
+
+constexpr std::uint32_t stripes = 16;
+
+TargetService::Options service_options(Rank rank, const CoreJobOptions& options) {
+  TargetService::Options made;
+  made.rank = rank;
+  made.pull_bytes = options.pull_bytes;
+  made.pull_slots = options.pull_slots;
+  made.kernels = &ops::kernels_for_this_machine();
+  return made;
+}
+
+OriginEngine::Options engine_options(const CoreJobOptions& options) {
+  OriginEngine::Options made;
+  made.peers = options.owners;
+  made.inline_bytes = options.inline_bytes;
+  made.pull = options.pull;
+  made.backlog = options.backlog;
+  return made;
+}
+
+const std::byte* bytes_of(const std::uint64_t& value) { return reinterpret_cast<const std::byte*>(&value); }
+
+}  // namespace
+
+CoreJobOptions options_from(std::uint64_t seed) {
+  SimRandom random(SimRandom::mix(seed ^ 0x5eed));
+  CoreJobOptions options;
+  options.sim.message_latency.high_ns = 500 + random.below(20'000);
+  options.sim.long_delay_one_in = random.below(50);
+  options.sim.pair_messages = 1 + random.below(12);
+  options.sim.max_message_bytes = 2'048 << random.below(4);
+  options.sim.max_reply_bytes = options.sim.max_message_bytes;
+  options.sim.turn_budget = 1 + random.below(16);
+  options.sim.torn_transfers = random.once_in(2);
+  options.sim.transfers = !random.once_in(4);
+  options.pull = !random.once_in(4);
+  options.inline_bytes = 64 << random.below(8);
+  options.pull_bytes = 256 << random.below(6);
+  options.pull_slots = 1 + random.below(4);
+  options.backlog = 1 + random.below(8);
+  return options;
+}
+
+CoreRank::CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options)
+    : program(world, rank),
+      service(service_options(rank, options), exposures),
+      engine(engine_options(options), world.transport(rank)),
+      random_(world.random().split()) {
+  SimTransport& transport = world.transport(rank);
+  service.attach(transport);
+  world.set_request_handler(rank, &service);
+  transport.set_transfer_handler(&service);
+  program.set_drive([this, &transport] {
+    const std::vector<Rank> peers = transport.peers_with_replies();
+    for (const Rank peer : peers) engine.progress(peer);
+  });
+}
+
+SimTask<Code> CoreRank::run(Rank owner, Operation operation) {
+  Outstanding outstanding;
+  RequestState request;
+  co_await program.until([&] { return engine.submit(owner, window, operation, outstanding, &request); });
+  co_await program.until([&] { return request.done.load(); });
+  co_return request.code.load();
+}
+
+SimTask<Code> CoreRank::accumulate(Rank owner, std::uint64_t offset, ops::ElementType type, ops::Operator op, const void* operand,
+                                   std::uint64_t bytes) {
+  Operation operation;
+  operation.kind = OperationKind::accumulate;
+  operation.type = type;
+  operation.op = op;
+  operation.offset = offset;
+  operation.bytes = bytes;
+  operation.operand = static_cast<const std::byte*>(operand);
+  const Code code = co_await run(owner, operation);
+  co_return code;
+}
+
+SimTask<std::uint64_t> CoreRank::fetch(Rank owner, std::uint64_t offset, ops::Operator op, std::uint64_t operand) {
+  std::uint64_t before = 0;
+  Operation operation;
+  operation.kind = OperationKind::get_accumulate;
+  operation.type = ops::ElementType::uint64;
+  operation.op = op;
+  operation.offset = offset;
+  operation.bytes = sizeof before;
+  operation.operand = bytes_of(operand);
+  operation.result = reinterpret_cast<std::byte*>(&before);
+  const Code code = co_await run(owner, operation);
+  co_return code == Code::ok ? before : ~std::uint64_t{0};
+}
+
+SimTask<std::uint64_t> CoreRank::compare_and_swap(Rank owner, std::uint64_t offset, std::uint64_t compare, std::uint64_t operand) {
+  std::uint64_t before = 0;
+  Operation operation;
+  operation.kind = OperationKind::compare_and_swap;
+  operation.type = ops::ElementType::uint64;
+  operation.offset = offset;
+  operation.bytes = sizeof before;
+  operation.operand = bytes_of(operand);
+  operation.compare = bytes_of(compare);
+  operation.result = reinterpret_cast<std::byte*>(&before);
+  const Code code = co_await run(owner, operation);
+  co_return code == Code::ok ? before : ~std::uint64_t{0};
+}
+
+SimTask<Code> CoreRank::lock(Rank owner, bool is_exclusive) { return lock_message(owner, wire::MessageKind::lock, is_exclusive); }
+SimTask<Code> CoreRank::unlock(Rank owner, bool is_exclusive) { return lock_message(owner, wire::MessageKind::unlock, is_exclusive); }
+
+SimTask<Code> CoreRank::lock_message(Rank owner, wire::MessageKind kind, bool is_exclusive) {
+  Outstanding outstanding;
+  RequestState request;
+  co_await program.until([&] { return engine.submit_lock(owner, window, kind, is_exclusive, outstanding, &request); });
+  co_await program.until([&] { return request.done.load(); });
+  co_return request.code.load();
+}
+
+SimTask<> CoreRank::start(Rank owner, Operation operation, Outstanding& outstanding) {
+  co_await program.until([&] { return engine.submit(owner, window, operation, outstanding, nullptr); });
+}
+
+SimTask<> CoreRank::start_scatter(Rank owner, ops::ElementType type, ops::Operator op, std::span<const std::uint64_t> offsets,
+                                  std::span<const std::byte> elements, Outstanding& outstanding) {
+  co_await program.until(
+      [&] { return engine.submit_scatter(owner, window, type, op, nullptr, offsets, elements, outstanding); });
+}
+
+SimTask<> CoreRank::flush(Outstanding& outstanding) {
+  co_await program.until([&] { return outstanding.count.load() == 0; });
+}
+
+CoreJob::CoreJob(std::uint64_t seed, Rank ranks, const CoreJobOptions& options) : world_(seed, ranks, options.sim) {
+  for (Rank rank = 0; rank < ranks; ++rank) ranks_.push_back(std::make_unique<CoreRank>(world_, rank, options));
+  for (Rank owner = 0; owner < options.owners; ++owner) expose(owner, options);
+}
+
+void CoreJob::expose(Rank owner, const CoreJobOptions& options) {
+  memory_.push_back(world_.memory().allocate(options.window_bytes));
+  auto* const locks = reinterpret_cast<StripeLock*>(world_.memory().allocate(stripes * sizeof(StripeLock)).data());
+  AtomicDomain domain;
+  domain.locks = locks;
+  domain.mask = stripes - 1;
+  domain.key_base = reinterpret_cast<std::uintptr_t>(memory_.back().data());
+  domains_.push_back(domain);
+  notifications_.push_back(std::make_unique<Slots>(options.notification_slots));
+
+  auto exposure = std::make_shared<Exposure>();
+  ExposedRegion region;
+  region.bytes = options.window_bytes;
+  region.memory = memory_.back().data();
+  region.domain = domain;
+  exposure->regions.push_back(region);
+  exposure->notifications = notifications_.back()->data();
+  exposure->notification_slots = options.notification_slots;
+  ranks_[owner]->exposures.set(CoreRank::window, std::move(exposure));
+}
+
+std::uint64_t CoreJob::word(Rank owner, std::uint64_t offset) const {
+  std::uint64_t value = 0;
+  std::memcpy(&value, memory_[owner].data() + offset, sizeof value);
+  return value;
+}
+
+bool CoreJob::run() {
+  world_.run();
+  for (const auto& rank : ranks_) {
+    if (world_.is_alive(rank->rank()) && !rank->program.is_finished()) return false;
+  }
+  return true;
+}
+
+}  // namespace farsum

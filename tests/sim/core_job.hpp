@@ -1,0 +1,99 @@
+// The objects of core as ranks of a simulated job: each has its OriginEngine and its TargetService, and awaitable operations over them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/exposure.hpp"
+#include "core/origin_engine.hpp"
+#include "core/target_service.hpp"
+#include "ops/kernels.hpp"
+#include "transport/sim/history.hpp"
+#include "transport/sim/script.hpp"
+#include "transport/sim/sim_world.hpp"
+
+namespace farsum {
+
+struct CoreJobOptions {
+  SimOptions sim;
+  Rank owners = 1;                  // ranks 0 to owners - 1 expose memory
+  std::size_t window_bytes = 4096;  // each
+  std::uint64_t inline_bytes = 8192;
+  bool pull = true;
+  std::size_t backlog = 64;
+  std::uint64_t pull_bytes = 65536;
+  std::size_t pull_slots = 4;
+  std::uint32_t notification_slots = 4;
+};
+
+// What a seed makes of the machine and of the settings: room, delays, slow peers, who pulls. Tests set the rest.
+CoreJobOptions options_from(std::uint64_t seed);
+
+class CoreRank {
+ public:
+  CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options);
+
+  Rank rank() const { return program.rank(); }
+  SimTime now_ns() { return program.world().now_ns(); }
+  SimRandom& random() { return random_; }
+
+  // Each waits for its operation's end at the target.
+  SimTask<Code> run(Rank owner, Operation operation);
+  SimTask<Code> accumulate(Rank owner, std::uint64_t offset, ops::ElementType type, ops::Operator op, const void* operand,
+                           std::uint64_t bytes);
+  // Of one 64-bit element: the value before.
+  SimTask<std::uint64_t> fetch(Rank owner, std::uint64_t offset, ops::Operator op, std::uint64_t operand);
+  SimTask<std::uint64_t> compare_and_swap(Rank owner, std::uint64_t offset, std::uint64_t compare, std::uint64_t operand);
+  SimTask<Code> lock(Rank owner, bool is_exclusive);
+  SimTask<Code> unlock(Rank owner, bool is_exclusive);
+  // Starts it, waiting for room only; `outstanding` counts it.
+  SimTask<> start(Rank owner, Operation operation, Outstanding& outstanding);
+  SimTask<> start_scatter(Rank owner, ops::ElementType type, ops::Operator op, std::span<const std::uint64_t> offsets,
+                          std::span<const std::byte> elements, Outstanding& outstanding);
+  SimTask<> flush(Outstanding& outstanding);
+
+  static constexpr WindowId window = 1;
+
+  SimRank program;
+  ExposureTable exposures;
+  TargetService service;
+  OriginEngine engine;
+
+ private:
+  SimTask<Code> lock_message(Rank owner, wire::MessageKind kind, bool is_exclusive);
+
+  SimRandom random_;
+};
+
+class CoreJob {
+ public:
+  CoreJob(std::uint64_t seed, Rank ranks, const CoreJobOptions& options);
+
+  SimWorld& world() { return world_; }
+  CoreRank& rank(Rank rank) { return *ranks_[rank]; }
+  Rank rank_count() const { return static_cast<Rank>(ranks_.size()); }
+  // The window memory of an owner, and its stripe locks.
+  std::span<std::byte> memory(Rank owner) { return memory_[owner]; }
+  AtomicDomain domain(Rank owner) const { return domains_[owner]; }
+  std::uint64_t notifications(Rank owner, std::uint32_t slot) const { return (*notifications_[owner])[slot].load(); }
+  std::uint64_t word(Rank owner, std::uint64_t offset) const;
+
+  // Runs to the end; whether all living ranks' programs have come to theirs.
+  bool run();
+
+  History history;
+
+ private:
+  using Slots = std::vector<std::atomic<std::uint64_t>>;
+  void expose(Rank owner, const CoreJobOptions& options);
+
+  SimWorld world_;
+  std::vector<std::span<std::byte>> memory_;
+  std::vector<AtomicDomain> domains_;
+  std::vector<std::unique_ptr<Slots>> notifications_;
+  std::vector<std::unique_ptr<CoreRank>> ranks_;
+};
+
+}  // namespace farsum

@@ -1,0 +1,27 @@
+// Which seeds a test runs, and what a failure says so that one of them can be run again.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace farsum {
+
+// `count` seeds from 1, or the one that FARSUM_SEED names.
+inline std::vector<std::uint64_t> seeds(std::uint64_t count) {
+  if (const char* const one = std::getenv("FARSUM_SEED")) return {std::strtoull(one, nullptr, 10)};
+  std::vector<std::uint64_t> all;
+  for (std::uint64_t seed = 1; seed <= count; ++seed) all.push_back(seed);
+  return all;
+}
+
+inline std::string how_to_replay(std::uint64_t seed) {
+  const testing::TestInfo* const test = testing::UnitTest::GetInstance()->current_test_info();
+  return "seed " + std::to_string(seed) + "; replay with: FARSUM_SEED=" + std::to_string(seed) + " test_sim --gtest_filter=" +
+         test->test_suite_name() + "." + test->name();
+}
+
+}  // namespace farsum
