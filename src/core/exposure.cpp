@@ -39,6 +39,22 @@ void ExposureTable::erase(WindowId window) {
   windows_.erase(window);
 }
 
+bool ExposureTable::overlaps(std::uintptr_t address, std::uint64_t bytes) const {
+  for (const auto& [window, exposure] : windows_) {
+    for (const ExposedRegion& region : exposure->regions) {
+      const auto begin = reinterpret_cast<std::uintptr_t>(region.memory);
+      if (begin < address + bytes && address < begin + region.bytes) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<ExposedRegion> ExposureTable::regions(WindowId window) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = windows_.find(window);
+  return found == windows_.end() ? std::vector<ExposedRegion>() : found->second->regions;
+}
+
 const Exposure* ExposureTable::Reading::find(WindowId window) const {
   const auto found = table_.windows_.find(window);
   return found == table_.windows_.end() ? nullptr : found->second.get();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <span>
@@ -44,6 +45,12 @@ class ExposureTable {
   // Replaces what `window` exposes. Waits for the request being served.
   void set(WindowId window, std::shared_ptr<const Exposure> exposure);
   void erase(WindowId window);
+  // While the answer lives the agent serves nothing; waits for the request being served.
+  std::unique_lock<std::shared_mutex> pause() { return std::unique_lock(mutex_); }
+  // Whether any window exposes memory in [address, address + bytes). Called under pause().
+  bool overlaps(std::uintptr_t address, std::uint64_t bytes) const;
+  // What `window` exposes now.
+  std::vector<ExposedRegion> regions(WindowId window) const;
 
   // Held by the agent while it serves one request, so that memory is not withdrawn under it. Never waits: null when a change is
   // under way.

@@ -30,32 +30,6 @@ void Window::refresh_views() {
   }
 }
 
-bool Window::reduce_hot(std::uint32_t target, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes,
-                        ops::ElementType type, ops::Operator op) {
-  TargetView* view = hot_view(target, offset, bytes);
-  if (view == nullptr || (offset & (ops::alignment_of(type) - 1)) != 0) return false;
-  const std::uint64_t size = ops::size_of(type);
-  std::byte* address = view->memory + offset;
-  if (view->domain.bare) {
-    if (bytes != size || !ops::is_lockable(type)) return false;
-    count_hot(*view, bytes);
-    ops::atomic_apply(address, operand, result, type, op, nullptr);
-    return true;
-  }
-  // One stripe is the common case: take it, run the kernel, give it back.
-  if (bytes > view->domain.bytes_left_in_stripe(offset)) return false;
-  StripeLock& lock = view->domain.lock_of(offset);
-  if (!lock.try_acquire(parts_.lock_agent.id)) return false;
-  count_hot(*view, bytes);
-  if (result == nullptr) {
-    parts_.kernels->bulk(type, op)(address, operand, bytes / size, nullptr);
-  } else {
-    parts_.kernels->fetch(type, op)(address, operand, result, bytes / size, nullptr);
-  }
-  lock.release();
-  return true;
-}
-
 RegionTable Window::read_regions(std::uint32_t target) {
   Detail& detail = details_[target];
   const RankWindow& shared = parts_.shared[target];

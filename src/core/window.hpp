@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -16,12 +15,12 @@
 #include "base/status.hpp"
 #include "base/units.hpp"
 #include "core/apply.hpp"
+#include "core/hot_window.hpp"
 #include "core/origin_engine.hpp"
 #include "core/paths.hpp"
 #include "core/team.hpp"
 #include "core/waiter.hpp"
 #include "core/window_shared.hpp"
-#include "ops/atomics.hpp"
 
 namespace farsum {
 
@@ -30,18 +29,6 @@ enum WindowPromise : std::uint32_t {
   promise_no_ordering = 1u << 1,
   promise_no_locks = 1u << 2,
   promise_no_promotion = 1u << 3,
-};
-
-// Everything that the hot path reads of one target, in one line.
-struct alignas(cache_line_bytes) TargetView {
-  std::byte* memory = nullptr;     // the first direct_bytes of the part are here
-  std::uint64_t direct_bytes = 0;  // 0: nothing is finished in the caller without route()
-  AtomicDomain domain;
-  std::atomic<std::uint32_t> open{0};  // access epochs that include this target
-  Outstanding outstanding;
-  // Written by this process's threads; approximate when several write at once. See Window::count_hot.
-  alignas(cache_line_bytes) std::atomic<std::uint64_t> hot_operations{0};
-  std::atomic<std::uint64_t> hot_bytes{0};
 };
 
 // A stretch of a target's memory with one way to reach it.
@@ -104,37 +91,8 @@ class Window {
 
   explicit Window(Parts parts);
 
-  // ---- the hot path: everything checked, finished in the caller; false when it takes the long way ----
-
-  bool put_hot(std::uint32_t target, std::uint64_t offset, const void* origin, std::size_t bytes) {
-    TargetView* view = hot_view(target, offset, bytes);
-    if (view == nullptr) return false;
-    count_hot(*view, bytes);
-    std::memcpy(view->memory + offset, origin, bytes);
-    return true;
-  }
-  bool get_hot(std::uint32_t target, std::uint64_t offset, void* result, std::size_t bytes) {
-    TargetView* view = hot_view(target, offset, bytes);
-    if (view == nullptr) return false;
-    count_hot(*view, bytes);
-    std::memcpy(result, view->memory + offset, bytes);
-    return true;
-  }
-  // Single 64-bit sums and whatever else the kernels and atomics do; type and operator have been found legal, alpha is not needed.
-  bool reduce_hot(std::uint32_t target, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes,
-                  ops::ElementType type, ops::Operator op);
-  // Nothing under way to `target`: then flush is a fence.
-  bool flush_hot(std::uint32_t target) {
-    if (target >= size_ || views_[target].open.load(std::memory_order_relaxed) == 0) return false;
-    TargetView& view = views_[target];
-    // Acquire pairs with the release in OriginEngine::finish_job.
-    if (view.outstanding.count.load(std::memory_order_acquire) != 0 || view.outstanding.failure.load(std::memory_order_relaxed) != Code::ok ||
-        aggregates_) {
-      return false;
-    }
-    full_fence();
-    return true;
-  }
+  // What finishes in the caller; the values stay as they are while the window lives.
+  HotWindow hot() const { return {views_.get(), size_, parts_.lock_agent.id, parts_.kernels, aggregates_}; }
 
   // ---- operations: the long way ----
 
@@ -194,25 +152,6 @@ class Window {
     LockMode lock_mode = LockMode::shared;
     std::atomic<bool> ordered{false};  // farsum_order was called since the last flush
   };
-
-  static void full_fence() {
-    // seq_cst: the stores of earlier operations are in memory before anything after the flush is read. A locked
-    // instruction, which costs a quarter of mfence here.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  }
-  TargetView* hot_view(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) {
-    if (target >= size_) [[unlikely]] return nullptr;
-    TargetView& view = views_[target];
-    // Relaxed: epoch calls of this thread come before in program order; other threads synchronise among themselves.
-    if (view.open.load(std::memory_order_relaxed) == 0) [[unlikely]] return nullptr;
-    if (offset > view.direct_bytes || bytes > view.direct_bytes - offset) [[unlikely]] return nullptr;
-    return &view;
-  }
-  static void count_hot(TargetView& view, std::uint64_t bytes) {
-    // Load and store instead of an addition: a locked instruction would cost as much as the operation. Relaxed: a statistic.
-    view.hot_operations.store(view.hot_operations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    view.hot_bytes.store(view.hot_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
-  }
 
   // Checks (window_checks.cpp). `text` below is "farsum_put: window 3 (name), rank 5".
   std::string where(const char* call, std::uint32_t target) const;

@@ -150,35 +150,47 @@ Status Window::drop_lock(std::uint32_t target, const char* call) {
 }
 
 Status Window::lock(std::uint32_t target, LockMode mode) {
+  {
+    const std::lock_guard lock(sync_mutex_);
+    if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
+    if ((parts_.promises & promise_no_locks) != 0) {
+      return {Code::sync, where("farsum_lock", target) + ": the window promises never to be locked (FARSUM_NO_LOCKS)"};
+    }
+    if (all_locked_ || details_[target].locked) {
+      return {Code::sync, where("farsum_lock", target) + ": this rank holds that lock already; call farsum_unlock first"};
+    }
+    if (started_) return {Code::sync, where("farsum_lock", target) + ": an epoch of farsum_start is open; complete it first"};
+    details_[target].locked = true;
+    ++locks_held_;
+  }
+  // Without the mutex: another thread may have to unlock another target meanwhile.
+  Status status = take_lock(target, mode, "farsum_lock");
   const std::lock_guard lock(sync_mutex_);
-  if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
-  if ((parts_.promises & promise_no_locks) != 0) {
-    return {Code::sync, where("farsum_lock", target) + ": the window promises never to be locked (FARSUM_NO_LOCKS)"};
+  if (!status.is_ok()) {
+    details_[target].locked = false;
+    --locks_held_;
+    return status;
   }
-  if (all_locked_ || details_[target].locked) {
-    return {Code::sync, where("farsum_lock", target) + ": this rank holds that lock already; call farsum_unlock first"};
-  }
-  if (started_) return {Code::sync, where("farsum_lock", target) + ": an epoch of farsum_start is open; complete it first"};
-  if (Status status = take_lock(target, mode, "farsum_lock"); !status.is_ok()) return status;
-  details_[target].locked = true;
   details_[target].lock_mode = mode;
-  ++locks_held_;
   views_[target].open.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 
 Status Window::unlock(std::uint32_t target) {
-  const std::lock_guard lock(sync_mutex_);
   if (Status status = check_rank("farsum_unlock", target); !status.is_ok()) return status;
-  if (!details_[target].locked) {
-    return {Code::sync, where("farsum_unlock", target) + ": this rank does not hold that lock; farsum_lock takes it"};
+  {
+    const std::lock_guard lock(sync_mutex_);
+    if (!details_[target].locked || views_[target].open.load(std::memory_order_relaxed) == 0) {
+      return {Code::sync, where("farsum_unlock", target) + ": this rank does not hold that lock; farsum_lock takes it"};
+    }
   }
   Status flushed = flush(target, "farsum_unlock");
   if (flushed.code() == Code::peer_failed) return flushed;
+  const std::lock_guard lock(sync_mutex_);
+  views_[target].open.fetch_sub(1, std::memory_order_relaxed);
   if (Status status = drop_lock(target, "farsum_unlock"); !status.is_ok()) return status;
   details_[target].locked = false;
   --locks_held_;
-  views_[target].open.fetch_sub(1, std::memory_order_relaxed);
   return flushed;
 }
 
@@ -216,7 +228,7 @@ Status Window::unlock_all() {
 }
 
 Status Window::sync() {
-  full_fence();
+  flush_fence();
   return {};
 }
 

@@ -1,5 +1,6 @@
 // How an operation that did not finish on the hot path is carried out: one decision (route), then one body per path.
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include <fmt/format.h>
@@ -476,7 +477,7 @@ Status Window::flush(std::uint32_t target, const char* call) {
   }
   details_[target].ordered.store(false, std::memory_order_relaxed);
   if (Status status = wait_outstanding(target, call); !status.is_ok()) return status;
-  full_fence();
+  flush_fence();
   return {};
 }
 
@@ -493,7 +494,7 @@ Status Window::flush_all(const char* call) {
     Status status = wait_outstanding(target, call);
     if (first.is_ok() && !status.is_ok()) first = std::move(status);
   }
-  full_fence();
+  flush_fence();
   return first;
 }
 

@@ -10,10 +10,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "os/futex.hpp"
 #include "os/memory_room.hpp"
 
 namespace farsum {
@@ -23,6 +26,17 @@ constexpr std::uint64_t segment_magic = 0x4641'5253'554d'0001;  // "FARSUM", lay
 constexpr std::uint32_t most_free_extents = 16384;
 // Extents up to this keep their pages when they are given back: the next small window needs no page faults.
 constexpr std::uint64_t keep_pages_bytes = 262144;
+
+constexpr std::uint32_t most_bare_extents = 1024;
+constexpr std::uint32_t most_meetings = 256;
+
+// An extent that several ranks are about to share. Free when expected is 0.
+struct Meeting {
+  std::uint64_t key[2];
+  std::uint32_t expected;
+  std::uint32_t arrived;
+  HeapExtent extent;
+};
 
 }  // namespace
 
@@ -37,7 +51,9 @@ struct NodeHeader {
 
   std::atomic<std::uint32_t> failed_rank;
   std::atomic<std::uint32_t> next_window_id;
-  std::atomic<std::uint64_t> world_team;
+  std::uint64_t world_team;
+  // Ranks that have left this context; read through the file by who waits for a next one.
+  std::atomic<std::uint32_t> left;
 
   // Guards what follows. A rank that dies inside ends the job; nobody repairs the heap.
   alignas(cache_line_bytes) StripeLock heap_lock;
@@ -45,6 +61,9 @@ struct NodeHeader {
   std::atomic<std::uint64_t> allocated_bytes;  // read without the lock, for room(): relaxed
   std::uint32_t free_count;
   HeapExtent free_extents[most_free_extents];  // sorted by offset, none touching another
+  std::uint32_t bare_count;
+  HeapExtent bare_extents[most_bare_extents];
+  Meeting meetings[most_meetings];
 
   alignas(cache_line_bytes) StripeLock stripes[node_stripes];
 };
@@ -54,14 +73,16 @@ namespace {
 struct SegmentShape {
   std::uint64_t rank_blocks = 0;
   std::uint64_t channels = 0;
+  std::uint64_t world_team = 0;
   std::uint64_t heap_begin = 0;
 };
 
-SegmentShape shape_for(std::uint32_t ranks) {
+SegmentShape shape_for(std::uint32_t ranks, std::uint64_t team_bytes) {
   SegmentShape shape;
   shape.rank_blocks = round_up(sizeof(NodeHeader), page_bytes);
   shape.channels = round_up(shape.rank_blocks + std::uint64_t{ranks} * sizeof(RankBlock), page_bytes);
-  shape.heap_begin = round_up(shape.channels + std::uint64_t{ranks} * ranks * sizeof(std::uint64_t), page_bytes);
+  shape.world_team = round_up(shape.channels + std::uint64_t{ranks} * ranks * sizeof(std::uint64_t), page_bytes);
+  shape.heap_begin = round_up(shape.world_team + team_bytes, page_bytes);
   return shape;
 }
 
@@ -89,9 +110,24 @@ std::uint64_t file_bytes(int fd) {
 
 }  // namespace
 
+namespace {
+
+void empty_file(int fd) {
+  // Cannot fail on a memfd without seals; if it did, the next context would wait, not break.
+  [[maybe_unused]] const int result = ftruncate(fd, 0);
+}
+
+// Whether some rank has left the context that the file holds.
+bool is_being_left(int fd) {
+  std::uint32_t left = 0;
+  return pread(fd, &left, sizeof left, offsetof(NodeHeader, left)) == sizeof left && left != 0;
+}
+
+}  // namespace
+
 // Called under an exclusive flock of the descriptor, by the first that finds the file empty.
 Status NodeSegment::initialise(int fd, const Options& options) {
-  const SegmentShape shape = shape_for(options.ranks);
+  const SegmentShape shape = shape_for(options.ranks, options.team_bytes);
   std::uint64_t bytes = affordable_bytes(options.segment_bytes);
   const std::uint64_t least = shape.heap_begin + (std::uint64_t{1} << 24);
   void* base = MAP_FAILED;
@@ -109,6 +145,7 @@ Status NodeSegment::initialise(int fd, const Options& options) {
   header->ranks = options.ranks;
   header->rank_blocks = shape.rank_blocks;
   header->channels = shape.channels;
+  header->world_team = shape.world_team;
   header->heap_begin = shape.heap_begin;
   header->heap_end = bytes;
   header->free_extents[0] = {shape.heap_begin, bytes - shape.heap_begin};
@@ -119,11 +156,17 @@ Status NodeSegment::initialise(int fd, const Options& options) {
 }
 
 Result<std::unique_ptr<NodeSegment>> NodeSegment::open(int fd, const Options& options) {
-  if (flock(fd, LOCK_EX) != 0) return system_failure("locking the node's shared memory");
-  Status status;
-  if (file_bytes(fd) == 0) status = initialise(fd, options);
-  flock(fd, LOCK_UN);
-  if (!status.is_ok()) return status;
+  for (;;) {
+    if (flock(fd, LOCK_EX) != 0) return system_failure("locking the node's shared memory");
+    const bool old = file_bytes(fd) != 0 && is_being_left(fd);
+    Status status;
+    if (!old && file_bytes(fd) == 0) status = initialise(fd, options);
+    flock(fd, LOCK_UN);
+    if (!status.is_ok()) return status;
+    if (!old) break;
+    // The ranks that still use the context before this one are on their way out; the last of them empties the file.
+    sleep_ns(200'000);
+  }
 
   const std::uint64_t bytes = file_bytes(fd);
   void* base = map(fd, bytes);
@@ -168,7 +211,7 @@ std::atomic<std::uint64_t>& NodeSegment::channel(std::uint32_t receiver, std::ui
 
 std::atomic<std::uint32_t>& NodeSegment::failed_rank() { return header().failed_rank; }
 std::atomic<std::uint32_t>& NodeSegment::next_window_id() { return header().next_window_id; }
-std::atomic<std::uint64_t>& NodeSegment::world_team() { return header().world_team; }
+std::byte* NodeSegment::world_team() { return base_ + header().world_team; }
 
 bool NodeSegment::contains(const void* address, std::uint64_t bytes) const {
   const auto* first = static_cast<const std::byte*>(address);
@@ -287,8 +330,67 @@ void NodeSegment::release(HeapExtent extent, std::uint32_t me) {
   // A full table loses the stretch of address space, not memory: its pages are zero or gone.
 }
 
-void NodeSegment::abandon(HeapExtent extent) {
-  if (extent.bytes != 0) punch(extent);
+Result<HeapExtent> NodeSegment::meet(const MeetingKey& key, std::uint32_t expected, std::uint64_t bytes, std::uint32_t me) {
+  HeapExtent spare;
+  const auto join = [&]() -> HeapExtent {
+    const HeapGuard guard(*this, header().heap_lock, me);
+    Meeting* vacant = nullptr;
+    for (Meeting& meeting : header().meetings) {
+      if (meeting.expected == 0) {
+        vacant = vacant == nullptr ? &meeting : vacant;
+        continue;
+      }
+      if (meeting.key[0] != key.words[0] || meeting.key[1] != key.words[1] || meeting.expected != expected) continue;
+      if (++meeting.arrived == meeting.expected) meeting.expected = 0;
+      return meeting.extent;
+    }
+    if (spare.bytes == 0 || vacant == nullptr) return {};
+    *vacant = {{key.words[0], key.words[1]}, expected == 1 ? 0 : expected, 1, spare};
+    return std::exchange(spare, {});
+  };
+  HeapExtent extent = join();
+  if (extent.bytes == 0) {
+    Result<HeapExtent> made = allocate(bytes, me);
+    if (!made.is_ok()) return made;
+    spare = made.value();
+    extent = join();
+    release(spare, me);  // somebody else was quicker
+  }
+  if (extent.bytes == 0) return Status(Code::no_memory, "too many groups are being made at once on this node");
+  return extent;
+}
+
+bool NodeSegment::mark_bare(HeapExtent extent, std::uint32_t me) {
+  NodeHeader& shared = header();
+  const HeapGuard guard(*this, shared.heap_lock, me);
+  if (shared.bare_count == most_bare_extents) return false;
+  shared.bare_extents[shared.bare_count++] = extent;
+  return true;
+}
+
+void NodeSegment::unmark_bare(HeapExtent extent, std::uint32_t me) {
+  NodeHeader& shared = header();
+  const HeapGuard guard(*this, shared.heap_lock, me);
+  for (std::uint32_t i = 0; i < shared.bare_count; ++i) {
+    if (shared.bare_extents[i].offset != extent.offset) continue;
+    shared.bare_extents[i] = shared.bare_extents[--shared.bare_count];
+    return;
+  }
+}
+
+bool NodeSegment::overlaps_bare(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me) {
+  NodeHeader& shared = header();
+  const HeapGuard guard(*this, shared.heap_lock, me);
+  return std::any_of(shared.bare_extents, shared.bare_extents + shared.bare_count, [&](const HeapExtent& extent) {
+    return extent.offset < offset + bytes && offset < extent.offset + extent.bytes;
+  });
+}
+
+void NodeSegment::leave() {
+  // Under the file's lock, so that nobody who comes for the next context sees it half left.
+  flock(fd_, LOCK_EX);
+  if (header().left.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) empty_file(fd_);
+  flock(fd_, LOCK_UN);
 }
 
 }  // namespace farsum

@@ -50,6 +50,7 @@ class NodeSegment {
   struct Options {
     std::uint32_t ranks = 1;
     std::uint64_t segment_bytes = 0;  // 0: as much as the process's limits allow
+    std::uint64_t team_bytes = 0;     // kept for the team of all ranks
   };
 
   // Maps the segment behind `fd` (an empty memfd is initialised; whoever comes first does it). Takes the descriptor.
@@ -70,8 +71,8 @@ class NodeSegment {
   std::atomic<std::uint32_t>& failed_rank();
   // A counter that all ranks draw window identities from.
   std::atomic<std::uint32_t>& next_window_id();
-  // The block of the team of all ranks.
-  std::atomic<std::uint64_t>& world_team();
+  // The block of the team of all ranks; zeroed, team_bytes long.
+  std::byte* world_team();
 
   std::byte* at(std::uint64_t offset) { return base_ + offset; }
   std::uint64_t offset_of(const void* address) const { return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_); }
@@ -82,8 +83,22 @@ class NodeSegment {
   Result<HeapExtent> allocate(std::uint64_t bytes, std::uint32_t me);
   // Gives it back: its pages go to the system at once unless it is small.
   void release(HeapExtent extent, std::uint32_t me);
-  // Gives back an extent that must never be used again, but whose pages may go.
-  void abandon(HeapExtent extent);
+  // Lets `expected` ranks that name the same key get the same zeroed extent without waiting for each other: the first to come
+  // makes it, the last to come ends the meeting.
+  struct MeetingKey {
+    std::uint64_t words[2] = {};
+  };
+  Result<HeapExtent> meet(const MeetingKey& key, std::uint32_t expected, std::uint64_t bytes, std::uint32_t me);
+
+  // Marks memory that only CPU atomics may touch; false when there is no room for the mark.
+  bool mark_bare(HeapExtent extent, std::uint32_t me);
+  void unmark_bare(HeapExtent extent, std::uint32_t me);
+  bool overlaps_bare(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me);
+
+  // The rank is done with this context. The last to leave empties the file, so that a next context starts anew; nobody may touch the
+  // segment through another mapping after its own leave().
+  void leave();
+
   // Bytes that could be allocated now without promising memory that the node does not have, and what bounds them.
   struct Room {
     std::uint64_t bytes = 0;

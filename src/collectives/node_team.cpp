@@ -1,0 +1,58 @@
+#include "collectives/node_team.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace farsum {
+
+std::byte* NodeTeam::slot(std::uint32_t rank) const {
+  return reinterpret_cast<std::byte*>(&block_) + sizeof(NodeTeamBlock) + rank * NodeTeamBlock::slot_bytes;
+}
+
+std::byte* NodeTeam::staging() const { return slot(ranks_); }
+
+// Acquire and release: the last to depart comes after everything the others did with the block.
+bool NodeTeam::depart() { return block_.departed.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_; }
+
+Status NodeTeam::barrier(const char* doing) {
+  // Relaxed: the round cannot move before this rank has arrived.
+  const std::uint32_t round = block_.round.load(std::memory_order_relaxed);
+  // Acquire and release: whoever arrives last has seen what all others wrote, and passes it on with the round.
+  if (block_.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) {
+    // Relaxed: published by the round.
+    block_.arrived.store(0, std::memory_order_relaxed);
+    // Release pairs with the acquire load below.
+    block_.round.store(round + 1, std::memory_order_release);
+    block_.events.notify_all();
+    return {};
+  }
+  return waiter_.wait(
+      block_.events, [&] { return block_.round.load(std::memory_order_acquire) != round; }, doing);
+}
+
+Status NodeTeam::allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing) {
+  for (std::size_t done = 0; done < mine.size(); done += NodeTeamBlock::slot_bytes) {
+    const std::size_t bytes = std::min(NodeTeamBlock::slot_bytes, mine.size() - done);
+    std::memcpy(slot(my_rank_), mine.data() + done, bytes);
+    if (Status status = barrier(doing); !status.is_ok()) return status;
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+      std::memcpy(all.data() + rank * mine.size() + done, slot(rank), bytes);
+    }
+    // Nobody writes the next piece before all have read this one.
+    if (Status status = barrier(doing); !status.is_ok()) return status;
+  }
+  return {};
+}
+
+Status NodeTeam::broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing) {
+  for (std::size_t done = 0; done < buffer.size(); done += NodeTeamBlock::staging_bytes) {
+    const std::size_t bytes = std::min(NodeTeamBlock::staging_bytes, buffer.size() - done);
+    if (my_rank_ == root) std::memcpy(staging(), buffer.data() + done, bytes);
+    if (Status status = barrier(doing); !status.is_ok()) return status;
+    if (my_rank_ != root) std::memcpy(buffer.data() + done, staging(), bytes);
+    if (Status status = barrier(doing); !status.is_ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace farsum

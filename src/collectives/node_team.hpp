@@ -1,0 +1,59 @@
+// A group of ranks of one node that meet in shared memory: barrier, broadcast and allgather of bytes. Waiters sleep.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/status.hpp"
+#include "base/units.hpp"
+#include "core/team.hpp"
+#include "core/waiter.hpp"
+#include "os/event_count.hpp"
+
+namespace farsum {
+
+// In the node segment; zeroed memory is a valid block.
+struct NodeTeamBlock {
+  // Written by every member that arrives; reset by the last.
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> arrived;
+  // Written by the last to arrive.
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> round;
+  // Written by members that will not touch the block again.
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> departed;
+  // Members asleep in a barrier.
+  EventCount events;
+  // Then `ranks` slots of slot_bytes, for allgather, and staging_bytes for broadcast.
+
+  static constexpr std::size_t slot_bytes = 256;
+  static constexpr std::size_t staging_bytes = 65536;
+  static std::size_t footprint(std::uint32_t ranks) { return sizeof(NodeTeamBlock) + ranks * slot_bytes + staging_bytes; }
+};
+
+// One member's view. One thread of a rank calls at a time.
+class NodeTeam : public Team {
+ public:
+  NodeTeam(NodeTeamBlock& block, std::uint32_t ranks, std::uint32_t my_rank, Waiter& waiter)
+      : block_(block), ranks_(ranks), my_rank_(my_rank), waiter_(waiter) {}
+
+  Status barrier(const char* doing) override;
+  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing);
+  Status broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
+
+  // The caller's last use of the block; true for the last member, who may give it back.
+  bool depart();
+
+  std::uint32_t ranks() const { return ranks_; }
+
+ private:
+  std::byte* slot(std::uint32_t rank) const;
+  std::byte* staging() const;
+
+  NodeTeamBlock& block_;
+  std::uint32_t ranks_;
+  std::uint32_t my_rank_;
+  Waiter& waiter_;
+};
+
+}  // namespace farsum

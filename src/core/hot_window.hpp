@@ -1,0 +1,133 @@
+// The hot path: operations that are checked and finished in the caller, with no lock, no allocation and no system call but the stripe that
+// guards the bytes. Whatever is not plain answers false and takes the long way through Window::operate, which also finds out what is wrong.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/units.hpp"
+#include "core/apply.hpp"
+#include "core/origin_engine.hpp"
+#include "ops/atomics.hpp"
+#include "ops/kernels.hpp"
+
+namespace farsum {
+
+// Everything that the hot path reads of one target, in one line.
+struct alignas(cache_line_bytes) TargetView {
+  std::byte* memory = nullptr;     // the first direct_bytes of the part are here
+  std::uint64_t direct_bytes = 0;  // 0: nothing is finished in the caller without route()
+  AtomicDomain domain;
+  std::atomic<std::uint32_t> open{0};  // access epochs that include this target
+  Outstanding outstanding;
+  // Written by this process's threads; approximate when several write at once. See Window::count_hot.
+  alignas(cache_line_bytes) std::atomic<std::uint64_t> hot_operations{0};
+  std::atomic<std::uint64_t> hot_bytes{0};
+};
+
+// seq_cst: the stores of earlier operations are in memory before anything after the flush is read. A locked instruction here, a quarter
+// of what mfence costs.
+inline void flush_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+// A window's views and what goes with them, small enough to lie beside the handle.
+struct HotWindow {
+  TargetView* views = nullptr;
+  std::uint32_t size = 0;
+  std::uint32_t lock_id = 0;
+  const ops::KernelSet* kernels = nullptr;
+  bool aggregates = false;
+
+  bool put(std::uint32_t target, std::uint64_t offset, const void* origin, std::size_t bytes) const {
+    TargetView* view = find(target, offset, bytes);
+    if (view == nullptr) return false;
+    count(*view, bytes);
+    if (bytes == 8) {
+      std::memcpy(view->memory + offset, origin, 8);
+    } else if (bytes != 0) {
+      std::memcpy(view->memory + offset, origin, bytes);
+    }
+    return true;
+  }
+
+  bool get(std::uint32_t target, std::uint64_t offset, void* result, std::size_t bytes) const {
+    TargetView* view = find(target, offset, bytes);
+    if (view == nullptr) return false;
+    count(*view, bytes);
+    if (bytes == 8) {
+      std::memcpy(result, view->memory + offset, 8);
+    } else if (bytes != 0) {
+      std::memcpy(result, view->memory + offset, bytes);
+    }
+    return true;
+  }
+
+  // Type and operator have been found legal together; scaled_sum does not come here. `result` may be null.
+  bool reduce(std::uint32_t target, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes, ops::ElementType type,
+              ops::Operator op) const {
+    TargetView* view = find(target, offset, bytes);
+    if (view == nullptr || bytes == 0 || (offset & (ops::alignment_of(type) - 1)) != 0) return false;
+    std::byte* address = view->memory + offset;
+    if (view->domain.bare) {
+      if (bytes != ops::size_of(type) || !ops::is_lockable(type)) return false;
+      count(*view, bytes);
+      ops::atomic_apply(address, operand, result, type, op, nullptr);
+      return true;
+    }
+    // Whole inside one stripe, which is free: the common case.
+    if (bytes > view->domain.bytes_left_in_stripe(offset)) return false;
+    StripeLock& lock = view->domain.lock_of(offset);
+    if (!lock.try_acquire(lock_id)) return false;
+    count(*view, bytes);
+    if (bytes == 8 && op == ops::Operator::sum && (type == ops::ElementType::int64 || type == ops::ElementType::uint64)) {
+      add_word(address, operand, result);
+    } else if (result == nullptr) {
+      kernels->bulk(type, op)(address, operand, bytes / ops::size_of(type), nullptr);
+    } else {
+      kernels->fetch(type, op)(address, operand, result, bytes / ops::size_of(type), nullptr);
+    }
+    lock.release();
+    return true;
+  }
+
+  // With nothing under way to the target, flush is a fence.
+  bool flush(std::uint32_t target) const {
+    if (target >= size || aggregates) return false;
+    TargetView& view = views[target];
+    if (view.open.load(std::memory_order_relaxed) == 0) return false;
+    // Acquire pairs with the release in OriginEngine::finish_job.
+    if (view.outstanding.count.load(std::memory_order_acquire) != 0) return false;
+    if (view.outstanding.failure.load(std::memory_order_relaxed) != Code::ok) return false;
+    flush_fence();
+    return true;
+  }
+
+ private:
+  TargetView* find(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) const {
+    if (target >= size) [[unlikely]] return nullptr;
+    TargetView& view = views[target];
+    // Relaxed: epoch calls of this thread come before in program order; other threads synchronise among themselves.
+    if (view.open.load(std::memory_order_relaxed) == 0) [[unlikely]] return nullptr;
+    if (offset > view.direct_bytes || bytes > view.direct_bytes - offset) [[unlikely]] return nullptr;
+    return &view;
+  }
+
+  // Load and store instead of an addition: a locked instruction would cost as much as the operation. Relaxed: a statistic.
+  static void count(TargetView& view, std::uint64_t bytes) {
+    view.hot_operations.store(view.hot_operations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    view.hot_bytes.store(view.hot_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+
+  static void add_word(std::byte* address, const void* operand, void* result) {
+    std::uint64_t addend;
+    std::uint64_t old;
+    std::memcpy(&addend, operand, sizeof addend);
+    std::memcpy(&old, address, sizeof old);
+    if (result != nullptr) std::memcpy(result, &old, sizeof old);
+    old += addend;
+    std::memcpy(address, &old, sizeof old);
+  }
+};
+
+}  // namespace farsum

@@ -1,0 +1,273 @@
+#include "runtime/context.hpp"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "os/attach.hpp"
+
+namespace farsum {
+namespace {
+
+// The agent bumped a notification of this rank: its sleepers look again.
+class WakeOwnThreads : public NotificationListener {
+ public:
+  explicit WakeOwnThreads(EventCount& events) : events_(events) {}
+  void on_notified() override { events_.notify_all(); }
+
+ private:
+  EventCount& events_;
+};
+
+const ops::KernelSet& choose_kernels(const std::string& isa) {
+  const auto available = ops::available_isas();
+  const auto named = [&](ops::Isa wanted) { return std::find(available.begin(), available.end(), wanted) != available.end(); };
+  if (isa == "baseline") return ops::kernels(ops::Isa::baseline);
+  if (isa == "avx2" && named(ops::Isa::avx2)) return ops::kernels(ops::Isa::avx2);
+  return ops::kernels_for_this_machine();
+}
+
+std::uint64_t hash(std::span<const std::uint64_t> words, std::uint64_t seed) {
+  // FNV-1a over words: tells groups being made at one moment apart.
+  std::uint64_t value = 14695981039346656037ULL ^ seed;
+  for (const std::uint64_t word : words) value = (value ^ word) * 1099511628211ULL;
+  return value;
+}
+
+}  // namespace
+
+Context::Context(Place place, Options options)
+    : place_(std::move(place)), options_(std::move(options)), kernels_(&choose_kernels(options_.settings.isa)) {}
+
+Result<std::unique_ptr<Context>> Context::create(Place place, Options options) {
+  std::unique_ptr<Context> context(new Context(std::move(place), std::move(options)));
+  if (Status status = context->join(); !status.is_ok()) return status;
+  return context;
+}
+
+Status Context::join() {
+  NodeSegment& segment = *place_.segment;
+  const Settings& settings = options_.settings;
+  RankBlock& block = segment.rank(place_.rank);
+  (void)getrandom(&nonce_, sizeof nonce_, 0);
+  (void)os::allow_peers();
+  // Relaxed: the barrier below orders them for all others.
+  block.nonce_address.store(reinterpret_cast<std::uintptr_t>(&nonce_), std::memory_order_relaxed);
+  block.nonce.store(nonce_, std::memory_order_relaxed);
+  block.pid.store(getpid(), std::memory_order_relaxed);
+
+  watch_ = std::make_unique<PeerWatch>(segment, place_.rank);
+  waiter_ = std::make_unique<ThreadWaiter>(
+      ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns}, *watch_, block.waiters);
+  transport_ = std::make_unique<ShmTransport>(
+      segment, ShmTransport::Options{place_.rank, settings.channel_bytes, settings.attach != Permission::refuse});
+  listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
+  service_ = std::make_unique<TargetService>(
+      TargetService::Options{place_.rank, settings.pull_bytes, 4, kernels_, watch_.get(), listener_.get()}, exposures_);
+  service_->attach(*transport_);
+  engine_ = std::make_unique<OriginEngine>(
+      OriginEngine::Options{segment.ranks(), settings.inline_bytes, settings.attach != Permission::refuse, 1024}, *transport_);
+  Result<std::unique_ptr<Agent>> agent =
+      Agent::start({settings.agent, settings.agent_nice, settings.agent_cpus}, *transport_, *service_, block.doorbell);
+  if (!agent.is_ok()) return agent.take_status();
+  agent_ = std::move(agent.value());
+
+  std::vector<Rank> all(place_.size);
+  for (std::uint32_t rank = 0; rank < place_.size; ++rank) all[rank] = rank;
+  world_ = std::make_unique<Group>(std::move(all), place_.rank, HeapExtent{}, *reinterpret_cast<NodeTeamBlock*>(segment.world_team()),
+                                   *waiter_);
+  if (Status status = world_->team().barrier("farsum_init"); !status.is_ok()) return status;
+  watch_->open();
+  transport_->probe_peers();
+  return world_->team().barrier("farsum_init");
+}
+
+Context::~Context() {
+  agent_.reset();
+  for (const std::unique_ptr<WindowObject>& object : windows_) demote(*object);
+  if (!left_) place_.segment->leave();
+}
+
+Status Context::finalize() {
+  for (const std::unique_ptr<WindowObject>& object : windows_) {
+    if (Status status = object->window->check_idle("farsum_finalize"); !status.is_ok()) return status;
+  }
+  // Nobody serves or sends after this.
+  Status status = world_->team().barrier("farsum_finalize");
+  agent_.reset();
+  for (const std::unique_ptr<WindowObject>& object : windows_) demote(*object);
+  left_ = true;
+  place_.segment->leave();
+  return status;
+}
+
+// ---- groups ----
+
+Result<Group*> Context::create_group(Group& parent, const std::vector<std::uint32_t>& members) {
+  std::vector<Rank> ranks;
+  std::uint32_t my_rank = ~std::uint32_t{0};
+  for (const std::uint32_t member : members) {
+    if (member >= parent.size()) {
+      return Status(Code::rank, fmt::format("farsum_group_create: rank {} is not in the parent, whose ranks are 0 to {}", member,
+                                            parent.size() - 1));
+    }
+    const Rank rank = parent.ranks()[member];
+    if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) {
+      return Status(Code::argument, fmt::format("farsum_group_create: rank {} is listed twice", member));
+    }
+    if (rank == place_.rank) my_rank = static_cast<std::uint32_t>(ranks.size());
+    ranks.push_back(rank);
+  }
+  if (my_rank == ~std::uint32_t{0}) {
+    return Status(Code::argument, "farsum_group_create: the calling rank is not among the ranks listed; only those listed call");
+  }
+  std::vector<std::uint64_t> words(ranks.begin(), ranks.end());
+  {
+    const std::lock_guard lock(mutex_);
+    words.push_back(group_rounds_[ranks]++);
+  }
+  const auto size = static_cast<std::uint32_t>(ranks.size());
+  Result<HeapExtent> block =
+      place_.segment->meet({{hash(words, 1), hash(words, 2)}}, size, NodeTeamBlock::footprint(size), place_.rank + 1);
+  if (!block.is_ok()) return block.take_status();
+  auto* team_block = reinterpret_cast<NodeTeamBlock*>(place_.segment->at(block.value().offset));
+  auto group = std::make_unique<Group>(std::move(ranks), my_rank, block.value(), *team_block, *waiter_);
+  if (Status status = group->team().barrier("farsum_group_create"); !status.is_ok()) return status;
+  const std::lock_guard lock(mutex_);
+  groups_.push_back(std::move(group));
+  return groups_.back().get();
+}
+
+Status Context::free_group(Group* group) {
+  if (group == world_.get()) return {Code::argument, "farsum_group_free: the group of all ranks is not freed"};
+  if (group->users().load() != 0) {
+    return {Code::pending, fmt::format("farsum_group_free: {} windows, counters or mutexes made over the group live; free them first",
+                                       group->users().load())};
+  }
+  if (Status status = group->team().barrier("farsum_group_free"); !status.is_ok()) return status;
+  if (group->team().depart()) place_.segment->release(group->block(), place_.rank + 1);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(groups_, [group](const auto& other) { return other.get() == group; });
+  return {};
+}
+
+// ---- mutexes ----
+
+Result<Context::LockSet*> Context::create_locks(Group& group, std::uint32_t count) {
+  auto locks = std::make_unique<LockSet>();
+  locks->group = &group;
+  locks->counts.resize(group.size());
+  if (Status status = group.team().allgather(std::as_bytes(std::span(&count, 1)), std::as_writable_bytes(std::span(locks->counts)),
+                                             "farsum_mutex_create");
+      !status.is_ok()) {
+    return status;
+  }
+  std::uint64_t total = 0;
+  for (const std::uint32_t of_rank : locks->counts) {
+    locks->first.push_back(total);
+    total += of_rank;
+  }
+  const std::uint64_t lock_bytes = round_up(SharedLockState::footprint(group.size()), cache_line_bytes);
+  struct Answer {
+    HeapExtent extent;
+    bool ok;
+  } answer{};
+  if (group.my_rank() == 0) {
+    Result<HeapExtent> extent = place_.segment->allocate(std::max<std::uint64_t>(total, 1) * lock_bytes, place_.rank + 1);
+    if (extent.is_ok()) answer = {extent.value(), true};
+  }
+  if (Status status = group.team().broadcast(std::as_writable_bytes(std::span(&answer, 1)), 0, "farsum_mutex_create"); !status.is_ok()) {
+    return status;
+  }
+  if (!answer.ok) return Status(Code::no_memory, fmt::format("farsum_mutex_create: no room for {} mutexes", total));
+  locks->extent = answer.extent;
+  locks->held = std::vector<std::atomic<std::uint8_t>>(total);
+  group.users().fetch_add(1);
+  const std::lock_guard lock(mutex_);
+  lock_sets_.push_back(std::move(locks));
+  return lock_sets_.back().get();
+}
+
+Status Context::free_locks(LockSet* locks) {
+  for (const std::atomic<std::uint8_t>& held : locks->held) {
+    if (held.load(std::memory_order_relaxed) != 0) {
+      return {Code::pending, "farsum_mutex_free: this rank still holds or waits for one of the mutexes; unlock it first"};
+    }
+  }
+  if (Status status = locks->group->team().barrier("farsum_mutex_free"); !status.is_ok()) return status;
+  if (locks->group->my_rank() == 0) place_.segment->release(locks->extent, place_.rank + 1);
+  locks->group->users().fetch_sub(1);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(lock_sets_, [locks](const auto& other) { return other.get() == locks; });
+  return {};
+}
+
+namespace {
+
+struct HolderDead {
+  const PeerWatch* watch;
+  bool operator()(std::uint32_t id) const { return watch->is_dead(id - 1); }
+};
+
+}  // namespace
+
+Status Context::lock(LockSet& locks, std::uint32_t rank, std::uint32_t index) {
+  const std::uint64_t at = locks.first[rank] + index;
+  // Relaxed: only this process's threads read it, to refuse what would wait for itself.
+  if (locks.held[at].exchange(1, std::memory_order_relaxed) != 0) {
+    return {Code::sync, fmt::format("farsum_mutex_lock: mutex {} of rank {} is held, or waited for, by this rank; mutexes are not recursive",
+                                    index, rank)};
+  }
+  const std::uint64_t lock_bytes = round_up(SharedLockState::footprint(locks.group->size()), cache_line_bytes);
+  auto* state = reinterpret_cast<SharedLockState*>(place_.segment->at(locks.extent.offset + at * lock_bytes));
+  SharedLock<HolderDead> shared_lock(*state, locks.group->size(), HolderDead{watch_.get()});
+  Status failure;
+  const LockResult result =
+      shared_lock.lock(place_.rank + 1, LockMode::exclusive, [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
+        failure = waiter_->wait_word(word, while_value, "farsum_mutex_lock");
+        return failure.is_ok();
+      });
+  if (result == LockResult::acquired) return {};
+  locks.held[at].store(0, std::memory_order_relaxed);
+  return failure;
+}
+
+Status Context::unlock(LockSet& locks, std::uint32_t rank, std::uint32_t index) {
+  const std::uint64_t at = locks.first[rank] + index;
+  const std::uint64_t lock_bytes = round_up(SharedLockState::footprint(locks.group->size()), cache_line_bytes);
+  auto* state = reinterpret_cast<SharedLockState*>(place_.segment->at(locks.extent.offset + at * lock_bytes));
+  SharedLock<HolderDead> shared_lock(*state, locks.group->size(), HolderDead{watch_.get()});
+  if (!shared_lock.unlock(place_.rank + 1, LockMode::exclusive)) {
+    return {Code::sync, fmt::format("farsum_mutex_unlock: this rank does not hold mutex {} of rank {}", index, rank)};
+  }
+  locks.held[at].store(0, std::memory_order_relaxed);
+  return {};
+}
+
+// ---- statistics ----
+
+Context::Statistics Context::statistics() {
+  Statistics statistics;
+  for (std::size_t path = 0; path < path_count; ++path) {
+    statistics.operations[path] = counters_.operations[path].load(std::memory_order_relaxed);
+    statistics.bytes[path] = counters_.bytes[path].load(std::memory_order_relaxed);
+  }
+  const std::lock_guard lock(mutex_);
+  statistics.operations[0] += retired_hot_operations_;
+  statistics.bytes[0] += retired_hot_bytes_;
+  for (const std::unique_ptr<WindowObject>& object : windows_) {
+    statistics.operations[0] += object->window->hot_operations();
+    statistics.bytes[0] += object->window->hot_bytes();
+  }
+  statistics.messages_sent = engine_->messages_sent();
+  statistics.messages_served = transport_->counters().served.load(std::memory_order_relaxed);
+  statistics.doorbells_rung = transport_->counters().doorbells.load(std::memory_order_relaxed);
+  statistics.agent_wakeups = agent_->wakeups();
+  statistics.waits_slept = waiter_->slept();
+  return statistics;
+}
+
+}  // namespace farsum

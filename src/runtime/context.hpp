@@ -1,0 +1,172 @@
+// The composition root: one rank of one job. It finds the peers, builds transport, agent and engine, and owns groups, windows and what is
+// made of them. Nothing here is global; the C interface keeps one Context, tests make several in one process.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "agent/agent.hpp"
+#include "base/settings.hpp"
+#include "base/status.hpp"
+#include "collectives/node_team.hpp"
+#include "core/exposure.hpp"
+#include "core/origin_engine.hpp"
+#include "core/target_service.hpp"
+#include "core/window.hpp"
+#include "os/promotion.hpp"
+#include "runtime/peer_watch.hpp"
+#include "runtime/thread_waiter.hpp"
+#include "runtime/wireup.hpp"
+#include "transport/shm/shm_transport.hpp"
+
+namespace farsum {
+
+// Ranks that meet. Made by Context, lives until it is freed or the context ends.
+class Group {
+ public:
+  Group(std::vector<Rank> ranks, std::uint32_t my_rank, HeapExtent block, NodeTeamBlock& team_block, Waiter& waiter)
+      : ranks_(std::move(ranks)), my_rank_(my_rank), block_(block), team_(team_block, static_cast<std::uint32_t>(ranks_.size()), my_rank, waiter) {}
+
+  const std::vector<Rank>& ranks() const { return ranks_; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()); }
+  std::uint32_t my_rank() const { return my_rank_; }
+  HeapExtent block() const { return block_; }
+  NodeTeam& team() { return team_; }
+  std::atomic<int>& users() { return users_; }  // windows, counters and mutexes made over it
+
+ private:
+  std::vector<Rank> ranks_;
+  std::uint32_t my_rank_;
+  HeapExtent block_;
+  NodeTeam team_;
+  std::atomic<int> users_{0};
+};
+
+struct WindowOptions {
+  std::uint32_t promises = 0;
+  std::uint32_t notification_slots = 16;
+  std::uint64_t aggregate_limit = 0;  // 0: the setting
+  std::string name;
+};
+
+// A window and what it holds on to.
+struct WindowObject {
+  Group* group = nullptr;
+  std::unique_ptr<Window> window;
+  HeapExtent extent;          // control block and, in an allocated window, everybody's memory; the group's first rank gives it back
+  os::Promotion promotion;
+  std::byte* memory = nullptr;  // this rank's part
+  bool dynamic = false;
+  std::mutex regions_mutex;     // attach and detach
+};
+
+class Context {
+ public:
+  struct Options {
+    Settings settings;
+    std::function<void()> idle;
+    std::uint64_t idle_gap_ns = 1'000'000;
+  };
+
+  static Result<std::unique_ptr<Context>> create(Place place, Options options);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // Collective: waits for the others, frees what still lives and leaves the node. pending while this rank holds a lock or an epoch.
+  Status finalize();
+
+  std::uint32_t rank() const { return place_.rank; }
+  std::uint32_t size() const { return place_.size; }
+  const Settings& settings() const { return options_.settings; }
+  Group& world() { return *world_; }
+
+  Result<Group*> create_group(Group& parent, const std::vector<std::uint32_t>& members);
+  Status free_group(Group* group);
+
+  Result<WindowObject*> allocate_window(Group& group, std::uint64_t bytes, const WindowOptions& options);
+  Result<WindowObject*> adopt_window(Group& group, void* memory, std::uint64_t bytes, const WindowOptions& options);
+  Result<WindowObject*> create_dynamic_window(Group& group, const WindowOptions& options);
+  Status attach(WindowObject& object, void* memory, std::uint64_t bytes);
+  Status detach(WindowObject& object, const void* memory);
+  Status free_window(WindowObject* object);
+
+  // `count` locks at each rank, in one extent; used for mutexes.
+  struct LockSet {
+    Group* group = nullptr;
+    HeapExtent extent;
+    std::vector<std::uint32_t> counts;       // by rank of the group
+    std::vector<std::uint64_t> first;        // index of each rank's first lock in the extent
+    std::vector<std::atomic<std::uint8_t>> held;  // by this process, by index in the extent
+  };
+  Result<LockSet*> create_locks(Group& group, std::uint32_t count);
+  Status free_locks(LockSet* locks);
+  Status lock(LockSet& locks, std::uint32_t rank, std::uint32_t index);
+  Status unlock(LockSet& locks, std::uint32_t rank, std::uint32_t index);
+
+  struct Statistics {
+    std::uint64_t operations[path_count] = {};
+    std::uint64_t bytes[path_count] = {};
+    std::uint64_t messages_sent = 0;
+    std::uint64_t messages_served = 0;
+    std::uint64_t agent_wakeups = 0;
+    std::uint64_t doorbells_rung = 0;
+    std::uint64_t waits_slept = 0;
+  };
+  Statistics statistics();
+
+  OriginEngine& engine() { return *engine_; }
+  ThreadWaiter& waiter() { return *waiter_; }
+  NodeSegment& segment() { return *place_.segment; }
+  PeerWatch& watch() { return *watch_; }
+
+ private:
+  struct Creation;  // what the ranks of a group agree on while a window is made (window_factory.cpp)
+
+  Context(Place place, Options options);
+  Status join();
+  LockAgent lock_agent() const { return {place_.rank + 1, true, watch_.get()}; }
+  Region make_region(Rank owner, const SharedRegion& shared) const;
+  Result<WindowObject*> make_window(Group& group, const Creation& wish, const WindowOptions& options);
+  void describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note, std::vector<SharedRegion>& shared,
+                        std::vector<ExposedRegion>& exposed);
+  bool promote(const Creation& wish, WindowObject& object, std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed,
+               std::string& refusal);
+  void publish(WindowObject& object, const std::vector<SharedRegion>& shared, const std::vector<ExposedRegion>& exposed);
+  void demote(WindowObject& object);
+  AtomicDomain own_domain(const void* memory) const;
+  os::PromotionRules promotion_rules() const;
+
+  Place place_;
+  Options options_;
+  const ops::KernelSet* kernels_;
+  std::uint64_t nonce_ = 0;
+  std::unique_ptr<PeerWatch> watch_;
+  std::unique_ptr<ThreadWaiter> waiter_;
+  std::unique_ptr<ShmTransport> transport_;
+  ExposureTable exposures_;
+  std::unique_ptr<NotificationListener> listener_;
+  std::unique_ptr<TargetService> service_;
+  std::unique_ptr<OriginEngine> engine_;
+  std::unique_ptr<Agent> agent_;
+  os::PromotionRegistry promotions_;
+  PathCounters counters_;
+  bool left_ = false;
+
+  std::mutex mutex_;  // guards what follows
+  std::unique_ptr<Group> world_;
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::map<std::vector<Rank>, std::uint64_t> group_rounds_;  // how often each list of ranks has become a group
+  std::vector<std::unique_ptr<WindowObject>> windows_;
+  std::vector<std::unique_ptr<LockSet>> lock_sets_;
+  std::uint64_t retired_hot_operations_ = 0;
+  std::uint64_t retired_hot_bytes_ = 0;
+};
+
+}  // namespace farsum

@@ -1,0 +1,79 @@
+#include "runtime/thread_waiter.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "os/futex.hpp"
+
+namespace farsum {
+namespace {
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
+
+constexpr std::uint64_t look_interval_ns = 100'000'000;
+// The idle hook of another runtime is called often at first, then less.
+constexpr std::uint64_t first_idle_gap_ns = 20'000;
+
+}  // namespace
+
+Status ThreadWaiter::check_peers(const char* doing) {
+  const std::uint32_t dead = watch_.look();
+  if (dead == 0) return {};
+  return {Code::peer_failed, fmt::format("{}: rank {} of the job died", doing, dead - 1)};
+}
+
+Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const char* doing) {
+  if (done()) return {};
+  const std::uint64_t begin = now_ns();
+  std::uint64_t now = begin;
+  while (now - begin < options_.spin_ns) {
+    for (int i = 0; i < 8; ++i) {
+      if (done()) return {};
+      SystemAtomics::pause();
+    }
+    now = now_ns();
+  }
+  std::uint64_t gap = options_.idle ? std::min(first_idle_gap_ns, gap_ns()) : gap_ns();
+  std::uint64_t last_look = now;
+  for (;;) {
+    if (options_.idle) options_.idle();
+    const std::uint32_t key = where.prepare();
+    if (done()) {
+      where.cancel();
+      return {};
+    }
+    slept_.fetch_add(1, std::memory_order_relaxed);
+    where.wait(key, gap);
+    if (done()) return {};
+    gap = std::min(gap * 2, gap_ns());
+    now = now_ns();
+    if (now - last_look < look_interval_ns && watch_.known_dead() == 0) continue;
+    last_look = now;
+    if (Status status = check_peers(doing); !status.is_ok()) {
+      // It may have come true just before the death.
+      return done() ? Status() : std::move(status);
+    }
+  }
+}
+
+Status ThreadWaiter::wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) {
+  const std::uint64_t begin = now_ns();
+  while (now_ns() - begin < options_.spin_ns) {
+    // Relaxed: whoever asked for the wait reads it again with the order it needs.
+    if (word.load(std::memory_order_relaxed) != while_value) return {};
+    SystemAtomics::pause();
+  }
+  if (options_.idle) options_.idle();
+  slept_.fetch_add(1, std::memory_order_relaxed);
+  futex_wait(word, while_value, gap_ns());
+  if (word.load(std::memory_order_relaxed) != while_value) return {};
+  return check_peers(doing);
+}
+
+}  // namespace farsum

@@ -1,0 +1,38 @@
+// The one way in which threads of the application wait (core/waiter.hpp): spin, then sleep with a longest gap.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "core/waiter.hpp"
+#include "runtime/peer_watch.hpp"
+
+namespace farsum {
+
+class ThreadWaiter : public Waiter {
+ public:
+  struct Options {
+    std::uint64_t spin_ns = 20'000;
+    std::uint64_t gap_ns = 100'000'000;
+    std::function<void()> idle;  // called between sleeps, at most idle_gap_ns apart
+    std::uint64_t idle_gap_ns = 1'000'000;
+  };
+
+  ThreadWaiter(Options options, PeerWatch& watch, EventCount& own) : options_(std::move(options)), watch_(watch), own_(own) {}
+
+  Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override;
+  Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) override;
+  EventCount& own_events() override { return own_; }
+  std::uint64_t slept() const { return slept_.load(std::memory_order_relaxed); }
+
+ private:
+  Status check_peers(const char* doing);
+  std::uint64_t gap_ns() const { return options_.idle ? std::min(options_.idle_gap_ns, options_.gap_ns) : options_.gap_ns; }
+
+  Options options_;
+  PeerWatch& watch_;
+  EventCount& own_;
+  std::atomic<std::uint64_t> slept_{0};
+};
+
+}  // namespace farsum
