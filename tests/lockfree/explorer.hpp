@@ -14,6 +14,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <initializer_list>
 #include <new>
 #include <span>
 #include <string>
@@ -34,6 +35,10 @@ struct Options {
   std::size_t store_buffer_entries = 4;
   // May be killed, once, before any of its accesses.
   std::size_t killable = no_thread;
+  // Switches away from a thread that could have gone on. Buffered stores and kills are not counted.
+  std::size_t max_preemptions = ~std::size_t{0};
+  // Part of the state where the check has plain data to race on.
+  bool finds_races = true;
   // More steps than this in one execution count as a livelock.
   std::size_t max_steps = 5'000;
   std::size_t max_states = 4'000'000;
@@ -222,9 +227,24 @@ class Explorer {
     }
   }
 
+  // The running thread's whole local state is `values`, which also tell this place in its code from the others: what it read before
+  // no longer tells states apart.
+  void forget_all_but(std::initializer_list<std::uint64_t> values) {
+    threads_[self_].history = 1;
+    for (const std::uint64_t value : values) {
+      observe(value);
+    }
+  }
+
+  // The notice of a death comes after every store of the dead.
   bool is_dead(std::size_t thread) {
-    const bool dead = killed_ && thread == options_.killable;
-    observe(dead ? 6 : 5);
+    const bool dead = killed_ && thread == options_.killable && threads_[thread].buffer.empty();
+    if (dead && self_ != no_thread) {
+      join(clock_of(self_), clock_of(thread));
+    }
+    if (self_ != no_thread) {
+      observe(dead ? 6 : 5);
+    }
     return dead;
   }
   bool was_killed() const { return killed_; }
@@ -308,6 +328,7 @@ class Explorer {
     trace_.clear();
     depth_ = 0;
     steps_ = 0;
+    preemptions_ = 0;
     version_ = 1;
     killed_ = false;
     pruned_ = false;
@@ -367,6 +388,7 @@ class Explorer {
       }
       const Action action = actions_[taken];
       if (action.kind == ActionKind::run) {
+        preemptions_ += action.thread != self_ && self_ != no_thread && can_run(threads_[self_]) ? 1 : 0;
         threads_[action.thread].status = Status::runnable;
         return action.thread;
       }
@@ -400,12 +422,14 @@ class Explorer {
 
   void collect_actions() {
     actions_.clear();
+    const bool may_go_on = self_ != no_thread && can_run(threads_[self_]);
+    const bool may_switch = !may_go_on || preemptions_ < options_.max_preemptions;
     // The running thread first: then the first execution has the fewest switches, and its failures read best.
-    if (self_ != no_thread && can_run(threads_[self_])) {
+    if (may_go_on) {
       actions_.push_back({ActionKind::run, self_});
     }
     for (std::size_t thread = 0; thread < bodies_.size(); ++thread) {
-      if (thread != self_ && can_run(threads_[thread])) {
+      if (may_switch && thread != self_ && can_run(threads_[thread])) {
         actions_.push_back({ActionKind::run, thread});
       }
       if (!threads_[thread].buffer.empty()) {
@@ -476,11 +500,14 @@ class Explorer {
 
   std::uint64_t state_digest() const {
     std::uint64_t hash = digest(killed_ ? 1 : 0, arena_.data(), arena_.size());
+    if (options_.max_preemptions != ~std::size_t{0}) {
+      hash = mix(mix(hash, self_), preemptions_);
+    }
     for (const Thread& thread : threads_) {
       hash = mix(hash, thread.history);
       hash = mix(hash, static_cast<std::uint64_t>(thread.status) * 4 + (thread.load_version == version_ ? 2U : 0U) + (thread.timed ? 1U : 0U));
-      for (const std::uint32_t tick : thread.clock) {
-        hash = mix(hash, tick);
+      for (std::size_t i = 0; options_.finds_races && i < max_threads; ++i) {
+        hash = mix(hash, thread.clock[i]);
       }
       hash = mix(hash, thread.buffer.size());
       for (const Buffered& entry : thread.buffer) {
@@ -627,6 +654,7 @@ class Explorer {
   std::size_t self_ = no_thread;
   std::size_t depth_ = 0;
   std::size_t steps_ = 0;
+  std::size_t preemptions_ = 0;
   std::uint64_t version_ = 1;
   bool killed_ = false;
   bool pruned_ = false;
@@ -639,6 +667,9 @@ inline void require(bool condition, const char* what) {
     Explorer::current->fail(what);
   }
 }
+
+// Says at the head of a loop that the thread's local state is just these values. A wrong list hides executions: name them all.
+inline void forget_all_but(std::initializer_list<std::uint64_t> values) { Explorer::current->forget_all_but(values); }
 
 // Runs the bodies, each one thread, over a fresh State for every interleaving, and finish(state) after each. State must need no
 // destructor; it is built in zeroed memory that always lies at the same address.

@@ -140,26 +140,32 @@ class ModelGuarded {
   T value_;
 };
 
-template <Mutation M = Mutation::none>
+// Spins is how often a lock looks before it sleeps; each look is the same, so none is as good as many and has fewer states.
+template <Mutation M = Mutation::none, int Spins = 0>
 struct ModelAtomics {
   template <class T>
   using Atomic = ModelAtomic<T, M>;
   template <class T>
   using Guarded = ModelGuarded<T>;
 
-  static constexpr int spin_limit = 1;
-  static constexpr int yield_limit = 1;
+  static constexpr int spin_limit = Spins;
+  static constexpr int yield_limit = Spins;
 
   static WaitResult wait(Atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) {
     return Explorer::current->wait(&word, expected, timeout_ns != 0, M != Mutation::wait_does_not_compare);
   }
   static int wake(Atomic<std::uint32_t>& word, int count) {
-    return M == Mutation::wake_is_lost ? 0 : Explorer::current->wake(&word, count);
+    Explorer* explorer = Explorer::active();
+    return M == Mutation::wake_is_lost || explorer == nullptr ? 0 : explorer->wake(&word, count);
   }
 
-  static void pause() { Explorer::current->pause(); }
-  static void yield() { Explorer::current->pause(); }
-  static void sleep(std::uint64_t) { Explorer::current->pause(); }
+  static void pause() {
+    if (Explorer* explorer = Explorer::active()) {
+      explorer->pause();
+    }
+  }
+  static void yield() { pause(); }
+  static void sleep(std::uint64_t) { pause(); }
 
   static void reads(const void* address, std::size_t bytes) {
     if (Explorer* explorer = Explorer::active()) {

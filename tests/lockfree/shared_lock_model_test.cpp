@@ -1,0 +1,140 @@
+// Every interleaving of three who want one shared lock, and of the death of one of them between any two writes.
+#include <vector>
+
+#include "lockfree/shared_lock.hpp"
+#include "model_atomics.hpp"
+#include "model_check.hpp"
+
+namespace farsum::model {
+namespace {
+
+constexpr std::uint32_t capacity = 3;
+constexpr std::uint32_t killable_id = 1;
+
+struct NobodyIsEverDead {
+  bool operator()(std::uint32_t) const { return false; }
+};
+
+struct ExplorerKnowsTheDead {
+  bool operator()(std::uint32_t id) const { return Explorer::current->is_dead(id - 1); }
+};
+
+template <class Policy>
+struct Shared {
+  BasicSharedLockState<Policy> lock;
+  BasicLockSlot<Policy> slots[capacity];
+  std::uint32_t data;
+  std::uint32_t times;
+};
+
+template <class Policy>
+using View = BasicSharedLock<Policy, ExplorerKnowsTheDead>;
+
+// Plain data under the lock: a race is a writer beside anybody else.
+template <class Policy>
+void touch(Shared<Policy>& shared, LockMode mode) {
+  if (mode == LockMode::exclusive) {
+    Policy::writes(&shared.data, sizeof(shared.data));
+    ++shared.data;
+  } else {
+    Policy::reads(&shared.data, sizeof(shared.data));
+  }
+}
+
+// With somebody killable the sleeps end in time-outs, after which the dead are looked for, as the engine's waits do.
+template <class Policy, class DeadCheck>
+void lock_once(Shared<Policy>& shared, std::uint32_t id, LockMode mode, bool deaths) {
+  BasicSharedLock<Policy, DeadCheck> lock(shared.lock, capacity);
+  const auto wait = [&](auto& word, std::uint32_t while_value) {
+    forget_all_but({id, reinterpret_cast<std::uintptr_t>(&word)});
+    const WaitResult result = Policy::wait(word, while_value, deaths ? 1 : 0);
+    if (result == WaitResult::timed_out && DeadCheck{}(killable_id)) {
+      lock.remove_dead(killable_id, id);
+    }
+    return true;
+  };
+  require(lock.lock(id, mode, wait) == LockResult::acquired, "not acquired");
+  forget_all_but({id});
+  touch(shared, mode);
+  require(lock.unlock(id, mode), "not held at unlock");
+}
+
+template <class Policy>
+void require_free_once_the_dead_is_removed(Shared<Policy>& shared) {
+  View<Policy> lock(shared.lock, capacity);
+  bool dead_named = lock.guard_holder() == killable_id;
+  lock.for_each_holder([&](std::uint32_t id, LockMode) {
+    require(id == killable_id && Explorer::current->was_killed(), "a living holder is left");
+    dead_named = true;
+  });
+  if (dead_named || Explorer::current->was_killed()) {
+    lock.remove_dead(killable_id, 9);
+  }
+  require(lock.try_lock(9, LockMode::exclusive), "not free in the end");
+}
+
+template <class Policy, class DeadCheck = ExplorerKnowsTheDead>
+Outcome each_locks_once(std::vector<LockMode> modes, std::size_t killable = no_thread, std::size_t max_preemptions = ~std::size_t{0}) {
+  using State = Shared<Policy>;
+  std::vector<std::function<void(State&)>> bodies;
+  for (std::uint32_t i = 0; i < modes.size(); ++i) {
+    bodies.emplace_back([=, mode = modes[i]](State& s) { lock_once<Policy, DeadCheck>(s, i + 1, mode, killable != no_thread); });
+  }
+  return explore<State>({.killable = killable, .max_preemptions = max_preemptions}, bodies, require_free_once_the_dead_is_removed<Policy>);
+}
+
+constexpr LockMode x = LockMode::exclusive;
+constexpr LockMode s = LockMode::shared;
+
+TEST(SharedLockModel, keeps_three_writers_apart_and_loses_no_grant) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(each_locks_once<ModelAtomics<>>({x, x}));
+  expect_holds(each_locks_once<ModelAtomics<>>({x, x, x}, no_thread, 2));
+}
+
+TEST(SharedLockModel, keeps_a_writer_from_two_readers_and_loses_no_grant) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(each_locks_once<ModelAtomics<>>({x, s}));
+  expect_holds(each_locks_once<ModelAtomics<>>({x, s, s}, no_thread, 2));
+}
+
+TEST(SharedLockModel, survives_a_writer_killed_anywhere) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(each_locks_once<ModelAtomics<>>({x, x}, 0, 2));
+  expect_holds(each_locks_once<ModelAtomics<>>({x, x, s}, 0, 1));
+}
+
+TEST(SharedLockModel, survives_a_reader_killed_anywhere) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(each_locks_once<ModelAtomics<>>({s, x}, 0, 2));
+  expect_holds(each_locks_once<ModelAtomics<>>({s, x, s}, 0, 1));
+}
+
+TEST(SharedLockModel, catches_a_guard_that_is_not_atomic) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(each_locks_once<ModelAtomics<Mutation::compare_exchange_is_torn>>({x, x, x}), "race");
+}
+
+TEST(SharedLockModel, catches_a_hand_over_that_orders_nothing) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(each_locks_once<ModelAtomics<Mutation::release_is_relaxed>>({x, x, x}), "race");
+}
+
+TEST(SharedLockModel, catches_a_lost_grant) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(each_locks_once<ModelAtomics<Mutation::wake_is_lost>>({x, x, x}), "deadlock");
+}
+
+TEST(SharedLockModel, catches_a_death_that_nobody_notices) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(each_locks_once<ModelAtomics<>, NobodyIsEverDead>({x, x}, 0), "livelock");
+}
+
+// A sleep that does not look at its word misses a grant that came first.
+TEST(SharedLockModel, catches_a_sleep_that_does_not_compare) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(each_locks_once<ModelAtomics<Mutation::wait_does_not_compare>>({x, x, x}), "deadlock");
+}
+
+}  // namespace
+}  // namespace farsum::model
