@@ -227,7 +227,7 @@ TEST_F(PromotionTest, refuses_memory_with_properties_that_would_be_lost) {
   ASSERT_EQ(madvise(left_out.middle(), 1 * mib, MADV_DONTFORK), 0);
   EXPECT_NE(refusal_of(left_out.middle(), 1 * mib).find("MADV_DONTFORK"), std::string::npos);
   const OwnMap locked = OwnMap::alone(1 * mib);
-  if (mlock(locked.middle(), test_page_bytes()) != 0) GTEST_SKIP() << "no memory may be locked";
+  if (syscall(SYS_mlock, locked.middle(), test_page_bytes()) != 0) GTEST_SKIP() << "no memory may be locked";
   EXPECT_EQ(refusal_of(locked.middle(), 1 * mib), "the range is locked in memory");
 }
 
@@ -476,7 +476,14 @@ TEST_F(PromotionTest, keeps_the_protection_that_the_user_has_set_meanwhile) {
   EXPECT_TRUE(is_filled(map.middle(), 1 * mib, 6));
 }
 
-TEST_F(PromotionTest, there_and_back_ten_thousand_times_leaves_no_map_behind) {
+// Each cycle has the kernel walk all page tables, the shadow memory of the address sanitizer included.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int cycles = 500;
+#else
+constexpr int cycles = 10'000;
+#endif
+
+TEST_F(PromotionTest, there_and_back_thousands_of_times_leaves_no_map_behind) {
   const OwnMap map = OwnMap::alone(1 * mib);
   fill(map.middle(), 1 * mib, 5);
   std::byte* window = map.middle() + 300'000;
@@ -489,8 +496,8 @@ TEST_F(PromotionTest, there_and_back_ten_thousand_times_leaves_no_map_behind) {
   };
   ASSERT_TRUE(cycle());
   const std::size_t before = read_maps().size();
-  for (int i = 1; i < 10'000; ++i) ASSERT_TRUE(cycle());
-  EXPECT_EQ(read_maps().size(), before);
+  for (int i = 1; i < cycles; ++i) ASSERT_TRUE(cycle());
+  EXPECT_LE(read_maps().size(), before);
   EXPECT_EQ(classify(map.middle(), 1 * mib).maps.size(), 1U) << "the memory merges with its neighbours again";
   EXPECT_TRUE(is_filled(map.middle(), 1 * mib, 5));
 }
