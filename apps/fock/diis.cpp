@@ -7,7 +7,6 @@ namespace fock {
 
 Diis::Diis(Job& job, const BlockLayout& layout, int depth)
     : job_(job),
-      layout_(layout),
       depth_(depth),
       focks_(job, layout, "DIIS Fock matrices", depth),
       errors_(job, layout, "DIIS errors", depth),

@@ -25,7 +25,6 @@ class Diis {
   [[nodiscard]] std::vector<double> coefficients();
 
   Job& job_;
-  const BlockLayout& layout_;
   int depth_;
   BlockMatrix focks_;
   BlockMatrix errors_;
