@@ -1,6 +1,103 @@
+// `farsum bench`: starts the benchmark programs that lie beside this one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
 #include "cli/commands.hpp"
+#include "cli/exit_codes.hpp"
+#include "cli/run_launcher.hpp"
+
 namespace farsum::cli {
-void add_bench_command(CLI::App& farsum, CommandLine& line) {
-  farsum.add_subcommand("bench", "")->callback([&line] { line.exit_code = 1; });
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* prefix = "bench-";
+constexpr const char* epilogue = R"(
+Examples:
+  farsum bench --list
+  farsum bench engine                          a table
+  farsum bench engine --json --plot sum.svg    JSON lines, and a figure
+  farsum bench engine --help                   what this benchmark takes besides
+
+The benchmark runs as `farsum run -n N bench-NAME OPTIONS` would run it; options after NAME are its own.
+Exit code: that of `farsum run`; 2 wrong usage or no such benchmark.)";
+
+struct BenchOptions {
+  int ranks = 2;
+  bool list = false;
+  bool json = false;
+  std::string plot;
+};
+
+fs::path own_folder() {
+  std::error_code failed;
+  return fs::read_symlink("/proc/self/exe", failed).parent_path();
 }
+
+std::vector<std::string> benchmarks_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix) && entry.is_regular_file(failed))
+      names.push_back(name.substr(std::string(prefix).size()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+int list(const std::vector<std::string>& names, bool json) {
+  if (json) {
+    fmt::print("{}\n", nlohmann::json(names).dump());
+    return exit_ok;
+  }
+  for (const std::string& name : names) fmt::print("{}\n", name);
+  return exit_ok;
+}
+
+int refuse(const std::string& sentence, const std::vector<std::string>& names) {
+  std::string known;
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+  fmt::print(stderr, "farsum bench: {}; there {}\n", sentence, known.empty() ? "are none here" : "are: " + known);
+  return exit_usage;
+}
+
+int bench(const BenchOptions& options, const std::vector<std::string>& command) {
+  const fs::path folder = own_folder();
+  const std::vector<std::string> names = benchmarks_in(folder);
+  if (options.list) return list(names, options.json);
+  if (command.empty()) return refuse("the name of a benchmark is missing", names);
+  if (std::find(names.begin(), names.end(), command.front()) == names.end()) {
+    return refuse(fmt::format("there is no benchmark called {}", command.front()), names);
+  }
+  JobSpec job;
+  job.ranks = options.ranks;
+  job.program_path = folder / (prefix + command.front());
+  job.arguments = command;
+  job.arguments.front() = prefix + command.front();
+  if (options.json) job.arguments.emplace_back("--json");
+  if (!options.plot.empty()) job.arguments.insert(job.arguments.end(), {"--plot", options.plot});
+  return run_job(job);
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& farsum, CommandLine& line) {
+  CLI::App* command = farsum.add_subcommand("bench", "Run a benchmark: farsum bench [OPTIONS] NAME [ITS OPTIONS...]");
+  auto options = std::make_shared<BenchOptions>();
+  command->footer(epilogue);
+  command->add_option("-n,--ranks", options->ranks, "Number of ranks, 1 to 1024 (default 2)")
+      ->check(CLI::Range(1, max_ranks));
+  command->add_flag("--list", options->list, "Name the benchmarks there are");
+  command->add_flag("--json", options->json, "Print JSON lines instead of a table");
+  command->add_option("--plot", options->plot, "Write a figure to this file, where the benchmark has one");
+  command->callback([options, &line] { line.exit_code = bench(*options, line.program); });
+}
+
 }  // namespace farsum::cli

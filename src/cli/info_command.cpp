@@ -1,6 +1,150 @@
+// `farsum info`: chooses sections and prints them, as text or as JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "base/settings.hpp"
 #include "cli/commands.hpp"
+#include "cli/exit_codes.hpp"
+#include "cli/info_machine.hpp"
+#include "cli/info_paths.hpp"
+
 namespace farsum::cli {
-void add_info_command(CLI::App& farsum, CommandLine& line) {
-  farsum.add_subcommand("info", "")->callback([&line] { line.exit_code = 1; });
+
+namespace {
+
+constexpr const char* epilogue = R"(
+Examples:
+  farsum info                    the build, the machine and what its kernel permits
+  farsum info --paths            how operations travel here, and why
+  farsum info --settings         every FARSUM_ variable with its meaning and its value now
+  farsum info --json | jq .machine.cores
+
+Exit code: 0; 2 wrong usage, or a FARSUM_ variable that cannot be read.)";
+
+struct InfoOptions {
+  bool settings = false;
+  bool paths = false;
+  bool json = false;
+};
+
+Report settings_table(const Settings& settings) {
+  Report table = Report::array();
+  for (const SettingRow& row : describe_settings(settings)) {
+    table.push_back({{"name", row.name},
+                     {"value", row.value},
+                     {"default", row.default_value},
+                     {"type", row.type},
+                     {"unit", row.unit},
+                     {"meaning", row.meaning}});
+  }
+  return table;
 }
+
+Report paths_table(const Settings& settings) {
+  Report table = Report::array();
+  for (const PathRow& row : explain_paths({probe_attach(), yama_scope(), settings})) {
+    table.push_back(
+        {{"memory", row.memory}, {"operations", row.operations}, {"path", row.path}, {"reason", row.reason}});
+  }
+  return table;
+}
+
+std::string text_of(const Report& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string joined;
+  for (const Report& item : value) joined += (joined.empty() ? "" : ", ") + text_of(item);
+  return joined;
+}
+
+void print_section(const std::string& title, const Report& section) {
+  fmt::print("{}\n", title);
+  for (const auto& [name, value] : section.items()) {
+    std::string words = name;
+    std::replace(words.begin(), words.end(), '_', ' ');
+    fmt::print("  {:<30} {}\n", words, text_of(value));
+  }
+  fmt::print("\n");
+}
+
+// A table whose rows are objects with the same keys; the last column is as long as it likes.
+void print_table(const Report& rows) {
+  if (rows.empty()) return;
+  std::vector<std::string> keys;
+  std::vector<std::size_t> widths;
+  for (const auto& [key, value] : rows.front().items()) {
+    std::size_t width = key.size();
+    for (const Report& row : rows) width = std::max(width, text_of(row[key]).size());
+    keys.push_back(key);
+    widths.push_back(width);
+  }
+  const auto print_row = [&](const auto& cell) {
+    for (std::size_t i = 0; i + 1 < keys.size(); ++i) fmt::print("{:<{}}  ", cell(keys[i]), widths[i]);
+    fmt::print("{}\n", cell(keys.back()));
+  };
+  print_row([](const std::string& key) { return key; });
+  for (const Report& row : rows) {
+    print_row([&](const std::string& key) { return text_of(row[key]); });
+  }
+  fmt::print("\n");
+}
+
+Report collect(const InfoOptions& options, const Settings& settings) {
+  Report report;
+  if (!options.settings && !options.paths) {
+    report["build"] = describe_build(settings);
+    report["machine"] = describe_machine();
+    report["permissions"] = describe_permissions();
+  }
+  if (options.paths) {
+    report["paths"] = paths_table(settings);
+    const std::string note = forced_path_note(settings);
+    if (!note.empty()) report["forced_path"] = note;
+  }
+  if (options.settings) report["settings"] = settings_table(settings);
+  return report;
+}
+
+void print_text(const Report& report) {
+  for (const auto& [title, section] : report.items()) {
+    if (section.is_string()) {
+      fmt::print("{}\n\n", section.get<std::string>());
+    } else if (section.is_array()) {
+      print_table(section);
+    } else {
+      print_section(title, section);
+    }
+  }
+}
+
+int info(const InfoOptions& options) {
+  auto settings = read_settings([](const char* name) -> const char* { return std::getenv(name); });
+  if (!settings.is_ok()) {
+    fmt::print(stderr, "farsum info: {}\n", settings.take_status().text());
+    return exit_usage;
+  }
+  const Report report = collect(options, settings.value());
+  if (options.json) {
+    fmt::print("{}\n", report.dump(2));
+  } else {
+    print_text(report);
+  }
+  return exit_ok;
+}
+
+}  // namespace
+
+void add_info_command(CLI::App& farsum, CommandLine& line) {
+  CLI::App* command = farsum.add_subcommand("info", "Say what was built and what this machine allows");
+  auto options = std::make_shared<InfoOptions>();
+  command->footer(epilogue);
+  command->add_flag("--settings", options->settings, "The settings (environment variables) and their values");
+  command->add_flag("--paths", options->paths, "Which path each kind of operation takes here, and why");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->callback([options, &line] { line.exit_code = info(*options); });
+}
+
 }  // namespace farsum::cli

@@ -1,0 +1,77 @@
+// The rows of `farsum info --paths`.
+#include "cli/info_paths.hpp"
+
+#include <fmt/format.h>
+
+namespace farsum::cli {
+
+namespace {
+
+constexpr const char* bulk_moves = "put, get";
+constexpr const char* bulk_sums = "accumulate of many elements";
+constexpr const char* atomics = "fetch_op, compare_and_swap, accumulate of one element";
+
+bool attach_works(const PathFacts& facts) {
+  return facts.settings.attach != Permission::refuse && facts.attach.allowed_on_ask;
+}
+
+std::string why_attach(const PathFacts& facts) {
+  if (facts.settings.attach == Permission::refuse) return "FARSUM_ATTACH=refuse is set";
+  if (facts.attach.allowed) {
+    return facts.yama < 0 ? "the kernel copies between processes of one user (no Yama here)"
+                          : "the kernel copies between processes of one user";
+  }
+  if (facts.attach.allowed_on_ask) {
+    return fmt::format("the kernel copies once the owner has allowed it, which Farsum does (Yama ptrace_scope {})",
+                       facts.yama);
+  }
+  return fmt::format("the kernel refuses process_vm_readv between ranks ({}{})", facts.attach.refusal,
+                     facts.yama > 0 ? fmt::format(", Yama ptrace_scope {}", facts.yama) : "");
+}
+
+void add_allocated(std::vector<PathRow>& rows) {
+  rows.push_back({"allocated", "all", "direct", "every rank of the node has it mapped (memory file)"});
+}
+
+void add_adopted(const PathFacts& facts, std::vector<PathRow>& rows) {
+  const char* memory = "adopted, dynamic";
+  const std::string why = why_attach(facts);
+  if (attach_works(facts)) {
+    rows.push_back({memory, bulk_moves, "attach", why});
+    rows.push_back({memory, bulk_sums, "attach", why + "; done under the owner's stripe locks"});
+    rows.push_back({memory, atomics, "owner", "the owner's agent does it in less time than two copies by the kernel"});
+    return;
+  }
+  rows.push_back({memory, "all", "owner", why + "; data goes in messages to the owner's agent"});
+}
+
+void add_promoted(const PathFacts& facts, std::vector<PathRow>& rows) {
+  const char* memory = "adopted, promoted";
+  if (facts.settings.promotion == Permission::refuse) {
+    rows.push_back({memory, "all", "-", "never promoted: FARSUM_PROMOTION=refuse is set"});
+    return;
+  }
+  rows.push_back(
+      {memory, "all, on whole pages", "direct",
+       fmt::format("private anonymous pages from {} bytes are made shared in place, where no other thread uses them",
+                   facts.settings.promote_least_bytes)});
+  rows.push_back({memory, "all, on its first and last page", "as adopted", "other data may lie on these pages"});
+}
+
+}  // namespace
+
+std::vector<PathRow> explain_paths(const PathFacts& facts) {
+  std::vector<PathRow> rows;
+  add_allocated(rows);
+  add_adopted(facts, rows);
+  add_promoted(facts, rows);
+  return rows;
+}
+
+std::string forced_path_note(const Settings& settings) {
+  if (settings.path == PathChoice::automatic) return {};
+  return fmt::format("FARSUM_PATH={} is set: that path is taken wherever the memory allows it, and the above elsewhere",
+                     name_of(settings.path));
+}
+
+}  // namespace farsum::cli

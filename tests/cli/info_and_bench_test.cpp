@@ -1,0 +1,72 @@
+// `farsum info` and `farsum bench` as a user and a script see them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "launched_job.hpp"
+
+namespace farsum::cli::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+TEST(InfoCommand, gives_the_build_the_machine_and_the_permissions_as_json) {
+  const Ended ended = run_farsum({"info", "--json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const json report = json::parse(ended.out);
+  EXPECT_GE(report.at("machine").at("processing_units").get<int>(), 1);
+  EXPECT_GT(report.at("machine").at("memory_bytes").get<std::uint64_t>(), 0u);
+  EXPECT_FALSE(report.at("build").at("kernels_runnable_here").empty());
+  EXPECT_EQ(report.at("permissions").at("memory_files"), "work");
+}
+
+TEST(InfoCommand, explains_the_paths_of_each_kind_of_memory) {
+  const json report = json::parse(run_farsum({"info", "--paths", "--json"}).out);
+  EXPECT_EQ(report.at("paths").at(0).at("memory"), "allocated");
+  EXPECT_EQ(report.at("paths").at(0).at("path"), "direct");
+  const Ended text = run_farsum({"info", "--paths"});
+  EXPECT_THAT(text.out, HasSubstr("adopted"));
+}
+
+TEST(InfoCommand, lists_every_setting_with_its_value) {
+  const json report = json::parse(run_farsum({"info", "--settings", "--json"}).out);
+  const auto& settings = report.at("settings");
+  const auto path =
+      std::find_if(settings.begin(), settings.end(), [](const json& row) { return row.at("name") == "FARSUM_PATH"; });
+  ASSERT_NE(path, settings.end());
+  EXPECT_FALSE(path->at("meaning").get<std::string>().empty());
+}
+
+TEST(InfoCommand, refuses_a_setting_that_cannot_be_read_with_two) {
+  const Ended ended = run_farsum({"run", "--env", "FARSUM_PATH=nonsense", FARSUM_BIN_DIR "/farsum", "info"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("FARSUM_PATH"));
+}
+
+TEST(BenchCommand, names_what_there_is_when_asked_for_something_else) {
+  const Ended ended = run_farsum({"bench", "no-such-benchmark"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("there is no benchmark called no-such-benchmark; there "));
+  EXPECT_EQ(run_farsum({"bench"}).exit_code, 2);
+  EXPECT_EQ(run_farsum({"bench", "../farsum"}).exit_code, 2);
+}
+
+TEST(BenchCommand, lists_names_as_json) {
+  EXPECT_TRUE(json::parse(run_farsum({"bench", "--list", "--json"}).out).is_array());
+}
+
+TEST(MainCommand, has_help_and_a_version_and_refuses_the_rest_with_two) {
+  EXPECT_THAT(run_farsum({"--help"}).out, HasSubstr("farsum run -n 2 ./program"));
+  EXPECT_THAT(run_farsum({"--version"}).out, HasSubstr("farsum "));
+  EXPECT_EQ(run_farsum({}).exit_code, 2);
+  EXPECT_EQ(run_farsum({"no-such-command"}).exit_code, 2);
+  for (const char* command : {"run", "info", "bench"}) {
+    EXPECT_THAT(run_farsum({command, "--help"}).out, HasSubstr("Examples:")) << command;
+  }
+}
+
+}  // namespace
+}  // namespace farsum::cli::test
