@@ -80,7 +80,7 @@ class CoreJob {
   std::uint64_t notifications(Rank owner, std::uint32_t slot) const { return (*notifications_[owner])[slot].load(); }
   std::uint64_t word(Rank owner, std::uint64_t offset) const;
 
-  // Runs to the end; whether all living ranks' programs have come to theirs.
+  // Runs until nothing more happens; whether that came about, and all living ranks' programs have come to their end.
   bool run();
 
   History history;
