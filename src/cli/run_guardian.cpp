@@ -64,7 +64,8 @@ class Guardian {
     if (started.pid < 0) return report_start_failure(rank, started.error);
     ranks_[started.pid] = rank;
     const Event event{Event::Kind::rank_started, rank, started.pid, 0};
-    if (!send_started(channel_.get(), event, started.out.get(), started.err.get())) sweeping_ = true;
+    // Fails when the launcher is gone, or when it may have no more descriptors on their way to it.
+    if (!send_started(channel_.get(), event, started.out.get(), started.err.get())) report_start_failure(rank, errno);
   }
 
   // Ends when every child has executed the program or given up, for then nobody holds the pipe.

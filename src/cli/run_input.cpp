@@ -13,22 +13,20 @@ namespace farsum::cli {
 InputForwarder::InputForwarder(EventLoop& loop, UniqueFd to_rank) : loop_(loop), to_rank_(std::move(to_rank)) {
   if (!to_rank_.valid()) return;
   fcntl(to_rank_.get(), F_SETFL, O_NONBLOCK);
-  foreground_may_have_changed();
+  watch_terminal();
 }
 
-void InputForwarder::foreground_may_have_changed() {
+// Edge-triggered: input that is not ours, because a shell is in the foreground, wakes this process once and not for
+// ever. Watching anew reports input that is there already.
+void InputForwarder::watch_terminal() {
   if (!to_rank_.valid() || !waiting_.empty()) return;
-  const bool may_read = tcgetpgrp(STDIN_FILENO) == getpgrp();
-  if (!may_read) {
-    loop_.unwatch(STDIN_FILENO);
-  } else if (!loop_.watches(STDIN_FILENO) && !loop_.watch(STDIN_FILENO, EPOLLIN, [this] { read_terminal(); })) {
-    stop();
-  }
+  loop_.unwatch(STDIN_FILENO);
+  if (!loop_.watch(STDIN_FILENO, EPOLLIN | EPOLLET, [this] { read_terminal(); })) stop();
 }
 
 void InputForwarder::read_terminal() {
-  // The shell may have put us into the background since; reading would then stop this process.
-  if (tcgetpgrp(STDIN_FILENO) != getpgrp()) return loop_.unwatch(STDIN_FILENO);
+  // In the background reading would stop this process.
+  if (tcgetpgrp(STDIN_FILENO) != getpgrp()) return;
   std::array<char, 4096> bytes;
   const ssize_t got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
@@ -44,7 +42,7 @@ void InputForwarder::write_rank() {
   if (wrote > 0) waiting_.erase(0, static_cast<std::size_t>(wrote));
   if (waiting_.empty()) {
     loop_.unwatch(to_rank_.get());
-    foreground_may_have_changed();
+    watch_terminal();
   } else if (!loop_.watches(to_rank_.get()) && !loop_.watch(to_rank_.get(), EPOLLOUT, [this] { write_rank(); })) {
     stop();
   }

@@ -14,8 +14,8 @@ class InputForwarder {
  public:
   InputForwarder(EventLoop& loop, UniqueFd to_rank);
 
-  // Looks again whether the terminal may be read: after start, and after SIGCONT.
-  void foreground_may_have_changed();
+  // Waits for input: from the start, and again after SIGCONT, when the foreground may have changed.
+  void watch_terminal();
   void stop();
 
  private:

@@ -132,7 +132,7 @@ std::string start_sentence(const JobSpec& job, int rank, int error) {
   if (error == EAGAIN) {
     return fmt::format("cannot start rank {} of {}: the limit on processes is reached (ulimit -u)", rank, job.ranks);
   }
-  if (error == EMFILE || error == ENFILE) {
+  if (error == EMFILE || error == ENFILE || error == ETOOMANYREFS) {
     return fmt::format("cannot start rank {} of {}: the limit on open files is reached (ulimit -n)", rank, job.ranks);
   }
   return fmt::format("cannot start rank {} of {} ({}): {}", rank, job.ranks, job.program_path, std::strerror(error));
@@ -221,6 +221,8 @@ class Launcher {
     const Event& event = received.event;
     switch (event.kind) {
       case Event::Kind::rank_started:
+        // The kernel drops descriptors for which this process has no room.
+        if (!received.out.valid() || !received.err.valid()) return start_failed(event.rank, EMFILE);
         policy_.rank_started(event.rank, event.pid);
         output_.add_rank(event.rank, std::move(received.out), std::move(received.err));
         return;
@@ -228,11 +230,15 @@ class Launcher {
         if (event.rank == 0) input_.stop();
         return carry_out(policy_.rank_exited(event.rank, event.value, now()));
       case Event::Kind::start_failed:
-        if (start_failed_) return;
-        start_failed_ = true;
-        return carry_out(
-            policy_.start_failed(start_sentence(job_, event.rank, event.value), start_exit_code(event.value), now()));
+        return start_failed(event.rank, event.value);
     }
+  }
+
+  // Only the first is told: the others fail for the same reason.
+  void start_failed(int rank, int error) {
+    if (start_failed_) return;
+    start_failed_ = true;
+    carry_out(policy_.start_failed(start_sentence(job_, rank, error), start_exit_code(error), now()));
   }
 
   // The guardian closes the channel by ending: when all is over, or because it was killed.
@@ -274,7 +280,7 @@ class Launcher {
       if (sweeping_) reap_and_sweep();
       return;
     }
-    if (signal == SIGCONT) input_.foreground_may_have_changed();
+    if (signal == SIGCONT) input_.watch_terminal();
     carry_out(policy_.user_signalled(signal, now()));
     // The ranks were told to stop; now this process does as its user asked.
     if (signal == SIGTSTP) raise(SIGSTOP);

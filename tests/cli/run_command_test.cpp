@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <fstream>
 #include <set>
 #include <sstream>
 #include <string>
@@ -182,6 +183,27 @@ TEST(RunCommand, gives_ranks_the_limits_and_signals_it_was_started_with) {
   LaunchedJob nested({"run", FARSUM_BIN_DIR "/farsum", "run", "sh", "-c", state});
   EXPECT_EQ(nested.wait().out, plain.out);
   EXPECT_THAT(plain.out, HasSubstr("SigBlk:\t0000000000000000"));
+}
+
+TEST(RunCommand, says_so_when_the_limit_on_open_files_is_too_low) {
+  const Ended ended = run_farsum({"run", "sh", "-c", "ulimit -n 60; " FARSUM_BIN_DIR "/farsum run -n 100 true"});
+  EXPECT_EQ(ended.exit_code, 125);
+  EXPECT_THAT(ended.err, HasSubstr("the limit on open files is reached (ulimit -n)"));
+}
+
+TEST(RunCommand, says_so_when_a_script_names_no_interpreter_that_exists) {
+  const std::string script = testing::TempDir() + "farsum_script_" + std::to_string(getpid());
+  std::ofstream(script) << "#!/no/such/interpreter\n";
+  chmod(script.c_str(), 0755);
+  const Ended ended = run_farsum({"run", "-n", "2", script});
+  EXPECT_EQ(ended.exit_code, 127);
+  EXPECT_THAT(ended.err, HasSubstr("the interpreter or loader that it names does not exist"));
+  unlink(script.c_str());
+}
+
+TEST(RunCommand, runs_with_its_standard_descriptors_closed) {
+  const Ended ended = run_farsum({"run", "sh", "-c", FARSUM_BIN_DIR "/farsum run sh -c 'exit 4' <&- >&- 2>&-"});
+  EXPECT_EQ(ended.exit_code, 4);
 }
 
 TEST(RunCommand, binds_each_rank_to_the_unit_asked_for) {
