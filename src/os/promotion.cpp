@@ -1,10 +1,8 @@
 #include "os/promotion.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,187 +12,21 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <optional>
-#include <string_view>
+#include <utility>
 
 #include "os/memory_map.hpp"
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
+#include "os/page_move.hpp"
+#include "os/promotion_refusal.hpp"
 
 namespace farsum::os {
 namespace {
 
-// Stretches move in steps of this many bytes, so that a stretch never needs twice its memory.
-constexpr std::size_t step_bytes = std::size_t{64} << 20;
-
 // A parent in fork() gives its child this long between two signs of life.
 constexpr int child_patience_ms = 10'000;
 
-std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
-
-void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
-
 std::string with_error(std::string text, int error_number) {
   return std::move(text) + ": " + std::strerror(error_number);
-}
-
-struct Stretch {
-  std::uintptr_t begin = 0;
-  std::uintptr_t end = 0;
-
-  bool is_empty() const { return begin >= end; }
-  std::size_t bytes() const { return is_empty() ? 0 : end - begin; }
-  bool holds(const Stretch& other) const { return begin <= other.begin && other.end <= end; }
-  bool overlaps(const Stretch& other) const { return begin < other.end && other.begin < end; }
-};
-
-Stretch stretch_of(const void* address, std::size_t bytes) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  return {begin, bytes > UINTPTR_MAX - begin ? UINTPTR_MAX : begin + bytes};
-}
-
-Stretch whole_pages(const Stretch& range) {
-  const std::uintptr_t mask = page_bytes() - 1;
-  if (range.begin > UINTPTR_MAX - mask) return {};
-  return {(range.begin + mask) & ~mask, range.end & ~mask};
-}
-
-// ---- reasons to refuse ----
-
-std::string refuse_kind(const MappedRange& range) {
-  switch (range.kind) {
-    case MemoryKind::heap:
-    case MemoryKind::anonymous_private:
-      break;
-    case MemoryKind::static_data: {
-      const bool has_file =
-          std::any_of(range.maps.begin(), range.maps.end(), [](const Map& map) { return map.inode != 0; });
-      if (has_file) return "the range is static data that belongs to a file";
-      break;
-    }
-    case MemoryKind::unmapped:
-    case MemoryKind::partly_mapped:
-    case MemoryKind::mixed:
-    case MemoryKind::anonymous_shared:
-    case MemoryKind::stack:
-    case MemoryKind::file_private:
-    case MemoryKind::file_shared:
-    case MemoryKind::huge_pages:
-    case MemoryKind::special:
-    case MemoryKind::read_only:
-      return "the range is " + range.describe();
-  }
-  const bool is_plain = std::all_of(range.maps.begin(), range.maps.end(),
-                                    [](const Map& map) { return map.readable && !map.executable && !map.shared; });
-  return is_plain ? std::string() : "the range is executable or not readable";
-}
-
-std::string refuse_size(const MappedRange& range, const Stretch& pages, const PromotionRules& rules) {
-  if (pages.bytes() / page_bytes() >= rules.least_pages) return {};
-  std::size_t map_bytes = 0;
-  for (const Map& map : range.maps) map_bytes += map.bytes();
-  if (static_cast<double>(pages.bytes()) >= rules.least_share_of_map * static_cast<double>(map_bytes)) return {};
-  return "the range has only " + std::to_string(pages.bytes() / page_bytes()) + " whole pages, a small part of its map";
-}
-
-std::string refuse_map_count(const std::vector<Map>& maps, const PromotionRules& rules) {
-  std::ifstream file("/proc/sys/vm/max_map_count");
-  std::size_t most = 0;
-  if (!(file >> most) || static_cast<double>(maps.size()) < rules.most_share_of_maps * static_cast<double>(most))
-    return {};
-  return "the process has " + std::to_string(maps.size()) + " maps already, of " + std::to_string(most);
-}
-
-// Native asynchronous I/O holds on to pages, and has a map instead of a descriptor.
-std::string refuse_asynchronous_io(const std::vector<Map>& maps) {
-  const bool has_ring =
-      std::any_of(maps.begin(), maps.end(), [](const Map& map) { return map.name.starts_with("/[aio]"); });
-  return has_ring ? "the process uses native asynchronous I/O, which may hold on to its pages" : std::string();
-}
-
-// Calls `visit` with each name in a folder of /proc until it returns a reason.
-template <class Visit>
-std::string first_reason(const char* folder, Visit visit) {
-  DIR* entries = opendir(folder);
-  if (entries == nullptr) return std::string(folder) + " cannot be read";
-  std::string reason;
-  while (const dirent* entry = readdir(entries)) {
-    if (entry->d_name[0] != '.') reason = visit(entry->d_name);
-    if (!reason.empty()) break;
-  }
-  closedir(entries);
-  return reason;
-}
-
-std::string refuse_threads(const PromotionRules& rules) {
-  const pid_t self = gettid();
-  return first_reason("/proc/self/task", [&](const char* name) -> std::string {
-    const auto thread = static_cast<pid_t>(std::strtol(name, nullptr, 10));
-    const auto& parked = rules.parked_threads;
-    if (thread == self || std::find(parked.begin(), parked.end(), thread) != parked.end()) return {};
-    return "the process has other threads (" + std::string(name) + ")";
-  });
-}
-
-// Devices and rings that keep physical pages: they would go on reading and writing the old ones.
-std::string refuse_descriptors() {
-  static constexpr std::array<std::string_view, 14> holders = {"/dev/nvidia",
-                                                               "/dev/kfd",
-                                                               "/dev/dri/",
-                                                               "/dev/infiniband/",
-                                                               "/dev/vfio/",
-                                                               "/dev/knem",
-                                                               "/dev/xpmem",
-                                                               "/dev/hfi1",
-                                                               "/dev/gdrdrv",
-                                                               "/dev/cxi",
-                                                               "anon_inode:[io_uring]",
-                                                               "anon_inode:[userfaultfd]",
-                                                               "/dev/uverbs",
-                                                               "anon_inode:[infinibandevent]"};
-  return first_reason("/proc/self/fd", [](const char* name) -> std::string {
-    std::array<char, 256> target;
-    const std::string path = std::string("/proc/self/fd/") + name;
-    const ssize_t length = readlink(path.c_str(), target.data(), target.size());
-    if (length <= 0) return {};
-    const std::string_view opened(target.data(), static_cast<std::size_t>(length));
-    const bool holds_pages = std::any_of(holders.begin(), holders.end(),
-                                         [&](std::string_view holder) { return opened.starts_with(holder); });
-    return holds_pages ? "the process has " + std::string(opened) + " open, which may hold on to its pages"
-                       : std::string();
-  });
-}
-
-std::string refuse_flags(const SpecialFlags& flags) {
-  if (!flags.known) return "/proc/self/smaps cannot be read";
-  if (flags.locked) return "the range is locked in memory";
-  if (flags.huge_pages) return "the range is made of huge pages";
-  if (flags.fault_handled_by_user) return "the range is watched through userfaultfd";
-  if (flags.left_out_of_fork) return "the range is left out of forked children (MADV_DONTFORK or MADV_WIPEONFORK)";
-  if (flags.device) return "the range is memory of a device";
-  if (flags.grows_down) return "the range is a stack";
-  if (flags.mergeable) return "the range's pages may be merged (MADV_MERGEABLE)";
-  if (flags.protection_key) return "the range has a protection key";
-  return {};
-}
-
-// All reasons that are cheap to look for.
-std::string refuse_pages(const Stretch& pages, const PromotionRules& rules) {
-  if (pages.is_empty()) return "the range has no whole page";
-  const std::vector<Map> maps = read_maps();
-  const MappedRange range = classify(pointer(pages.begin), pages.bytes(), maps);
-  std::string refusal = refuse_kind(range);
-  if (refusal.empty()) refusal = refuse_size(range, pages, rules);
-  if (refusal.empty()) refusal = refuse_map_count(maps, rules);
-  if (refusal.empty()) refusal = refuse_threads(rules);
-  if (refusal.empty()) refusal = refuse_asynchronous_io(maps);
-  if (refusal.empty()) refusal = refuse_descriptors();
-  return refusal;
 }
 
 int huge_page_advice(const SpecialFlags& flags) {
@@ -214,95 +46,11 @@ std::string refuse_extent(const Examination& stretch, int fd, std::uint64_t file
   return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR ? std::string() : "the file of the extent is not open for writing";
 }
 
-// ---- moving memory ----
-
-// Keeps this thread's signal handlers away from memory that is being moved.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-// Copying with pwrite takes no page fault for the file's side and clears no page first; MAP_POPULATE then maps many at
-// a time. This goes through libc's mmap, which libraries that cache registrations intercept. Returns 0 or an errno, and
-// then nothing has changed.
-int move_to_file(const Stretch& step, int fd, std::uint64_t file_offset) {
-  for (std::size_t done = 0; done < step.bytes();) {
-    const ssize_t written =
-        pwrite(fd, pointer(step.begin + done), step.bytes() - done, static_cast<off_t>(file_offset + done));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : EIO;
-    done += static_cast<std::size_t>(written);
-  }
-  void* mapped = mmap(pointer(step.begin), step.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
-                      fd, static_cast<off_t>(file_offset));
-  return mapped == MAP_FAILED ? errno : 0;
-}
-
 // What a stretch of the user's memory that still maps its extent looks like now.
 struct Piece {
   Stretch at;
   int protection = PROT_READ | PROT_WRITE;  // the user may have changed it
 };
-
-// Not memcpy: checkers intercept that and complain of memory that the user has freed, which is copied like any other.
-[[gnu::noinline, gnu::no_sanitize("address"), gnu::no_sanitize("thread"),
-  gnu::optimize("no-tree-loop-distribute-patterns")]] void
-copy_pages(void* target, const void* source, std::size_t bytes) {
-  using Word [[gnu::may_alias]] = std::uint64_t;
-  auto* to = static_cast<Word*>(target);
-  const auto* from = static_cast<const Word*>(source);
-  for (std::size_t i = 0; i < bytes / sizeof(Word); ++i) to[i] = from[i];
-}
-
-struct MoveBack {
-  bool gives_pages_back = false;  // empties the extent while going along
-  int huge_page_advice = 0;       // what the user had advised
-};
-
-// Puts private anonymous memory with the same contents in place of a shared map. A fresh map at the very address merges
-// with its neighbours again, which one moved there by mremap would not. A length of 0 makes mremap duplicate a shared
-// map, so no descriptor is needed. Async-signal-safe. Returns 0 or an errno.
-int move_to_private(const Stretch& step, int protection, const MoveBack& options) {
-  void* target = pointer(step.begin);
-  if ((protection & PROT_READ) == 0 && mprotect(target, step.bytes(), PROT_READ) != 0) return errno;
-  void* source = mremap(target, 0, step.bytes(), MREMAP_MAYMOVE);
-  if (source == MAP_FAILED) return errno;
-  void* fresh = mmap(target, step.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  if (fresh == MAP_FAILED) {
-    const int error_number = errno;
-    // An mmap that fails may have unmapped the place already.
-    mremap(source, step.bytes(), step.bytes(), MREMAP_MAYMOVE | MREMAP_FIXED, target);
-    return error_number;
-  }
-  if (options.huge_page_advice != 0) madvise(target, step.bytes(), options.huge_page_advice);
-  // Older kernels do not know it; the copy then takes its faults one by one.
-  madvise(target, step.bytes(), MADV_POPULATE_WRITE);
-  copy_pages(target, source, step.bytes());
-  if (protection != (PROT_READ | PROT_WRITE)) mprotect(target, step.bytes(), protection);
-  if (options.gives_pages_back) madvise(source, step.bytes(), MADV_REMOVE);
-  munmap(source, step.bytes());
-  return 0;
-}
-
-template <class Move>
-int for_each_step(const Stretch& stretch, Move move) {
-  for (std::uintptr_t begin = stretch.begin; begin < stretch.end;) {
-    const Stretch step{begin, begin + std::min<std::size_t>(step_bytes, stretch.end - begin)};
-    if (const int error_number = move(step)) return error_number;
-    begin = step.end;
-  }
-  return 0;
-}
 
 int protection_of(const Map& map) {
   return (map.readable ? PROT_READ : 0) | (map.writable ? PROT_WRITE : 0) | (map.executable ? PROT_EXEC : 0);
@@ -465,11 +213,11 @@ struct ForkHandlers {
   }
 
   static void copy_in_child(const PromotionRegistry::Entry& entry) {
-    const MoveBack options{.gives_pages_back = false, .huge_page_advice = entry.huge_page_advice};
     for (const Piece& piece : entry.pieces_at_fork) {
+      const MoveBack options{.protection = piece.protection, .huge_page_advice = entry.huge_page_advice};
       for_each_step(piece.at, [&](const Stretch& step) {
         // A child without room must not write into its parent's memory; it faults if it touches these pages.
-        if (move_to_private(step, piece.protection, options) != 0) {
+        if (move_to_private(step, options) != 0) {
           mmap(pointer(step.begin), step.bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
                -1, 0);
         }
@@ -588,7 +336,7 @@ PromotionOutcome PromotionRegistry::promote(const Examination& stretch, int fd, 
   });
   if (error_number != 0) {
     for_each_step(moved, [&](const Stretch& step) {
-      return move_to_private(step, PROT_READ | PROT_WRITE, {.huge_page_advice = entry->huge_page_advice});
+      return move_to_private(step, {.huge_page_advice = entry->huge_page_advice});
     });
     outcome.refusal = with_error("the range cannot be moved into its extent", error_number);
     return outcome;
@@ -650,16 +398,17 @@ ReleaseOutcome PromotionRegistry::demote(Entry& entry, const PromotionRules& rul
   const std::size_t mapped_bytes = Entry::mapped_bytes(pieces);
   if (mapped_bytes < entry.stretch.bytes() && entry.was_moved(maps))
     outcome.reason = "the user has moved part of the range";
-  // Another thread's stores between the copy and the exchange would be lost.
   if (mapped_bytes > 0 && outcome.reason.empty()) outcome.reason = refuse_threads(rules);
+  if (mapped_bytes > 0 && outcome.reason.empty()) outcome.reason = refuse_page_holders(maps);
 
   const SignalsBlocked blocked;
-  const MoveBack options{.gives_pages_back = entry.stretch.bytes() > step_bytes,
-                         .huge_page_advice = entry.huge_page_advice};
   for (const Piece& piece : pieces) {
     if (!outcome.reason.empty()) break;
+    const MoveBack options{.protection = piece.protection,
+                           .gives_pages_back = entry.stretch.bytes() > step_bytes,
+                           .huge_page_advice = entry.huge_page_advice};
     const int error_number =
-        for_each_step(piece.at, [&](const Stretch& step) { return move_to_private(step, piece.protection, options); });
+        for_each_step(piece.at, [&](const Stretch& step) { return move_to_private(step, options); });
     if (error_number != 0) outcome.reason = with_error("the range cannot be turned back", error_number);
   }
   if (!outcome.reason.empty()) {

@@ -129,8 +129,8 @@ class PromotionRegistry {
 
   // Moves the stretch that examine() found into [file_offset, file_offset + bytes) of `fd` and maps that over it.
   // `file_offset` is a multiple of the page size and the file is long enough; what the extent held before is
-  // overwritten. On refusal nothing has changed. The caller has parked its own threads. The kernel needs room for at
-  // most 64 MiB more than the stretch takes already.
+  // overwritten. On refusal nothing has changed. The caller has parked its own threads and no peer is copying from or
+  // to the stretch. The kernel needs room for at most 64 MiB more than the stretch takes already.
   [[nodiscard]] PromotionOutcome promote(const Examination& stretch, int fd, std::uint64_t file_offset,
                                          const PromotionRules& rules = {});
 

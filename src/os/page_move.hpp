@@ -1,0 +1,76 @@
+// Moves whole pages of this process between private anonymous memory and a shared file, at the same addresses. It asks
+// nothing: who calls knows that the pages may be moved and that nobody stores to them meanwhile. For promotion alone.
+#pragma once
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace farsum::os {
+
+// Stretches move in steps of this many bytes, so that a stretch never needs twice its memory.
+constexpr std::size_t step_bytes = std::size_t{64} << 20;
+
+[[nodiscard]] std::size_t page_bytes();
+
+inline void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+struct Stretch {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+
+  bool is_empty() const { return begin >= end; }
+  std::size_t bytes() const { return is_empty() ? 0 : end - begin; }
+  bool holds(const Stretch& other) const { return begin <= other.begin && other.end <= end; }
+  bool overlaps(const Stretch& other) const { return begin < other.end && other.begin < end; }
+};
+
+// The bytes at `address`; a length that wraps around reaches to the end.
+[[nodiscard]] Stretch stretch_of(const void* address, std::size_t bytes);
+
+// The pages that lie wholly inside.
+[[nodiscard]] Stretch whole_pages(const Stretch& range);
+
+// Keeps this thread's signal handlers away from memory that is being moved.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// Moves one step into a file and maps that over it. Returns 0 or an errno, and then nothing has changed.
+[[nodiscard]] int move_to_file(const Stretch& step, int fd, std::uint64_t file_offset);
+
+struct MoveBack {
+  int protection = 3;             // PROT_ of the memory, before and afterwards
+  bool gives_pages_back = false;  // empties the file's part once it is copied
+  int huge_page_advice = 0;       // what the user had advised, or 0
+};
+
+// Puts private anonymous memory with the same contents in place of one step of a shared map. Async-signal-safe. Returns
+// 0 or an errno, and then nothing has changed.
+[[nodiscard]] int move_to_private(const Stretch& step, const MoveBack& options);
+
+// Calls `move` for each step of a stretch until one returns other than 0, and returns that.
+template <class Move>
+int for_each_step(const Stretch& stretch, Move move) {
+  for (std::uintptr_t begin = stretch.begin; begin < stretch.end;) {
+    const Stretch step{begin, begin + std::min<std::size_t>(step_bytes, stretch.end - begin)};
+    if (const int error_number = move(step)) return error_number;
+    begin = step.end;
+  }
+  return 0;
+}
+
+}  // namespace farsum::os
