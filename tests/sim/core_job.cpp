@@ -171,8 +171,8 @@ std::uint64_t CoreJob::word(Rank owner, std::uint64_t offset) const {
 }
 
 bool CoreJob::run() {
-  // Ten times what the longest test needs: an agent that serves one request again and again for nothing comes to an end here.
-  constexpr std::uint64_t most_events = 5'000'000;
+  // Over ten times what the longest test needs: an agent that serves one request again and again for nothing comes to an end here.
+  constexpr std::uint64_t most_events = 1'000'000;
   if (!world_.run(most_events)) return false;
   for (const auto& rank : ranks_) {
     if (world_.is_alive(rank->rank()) && !rank->program.is_finished()) return false;

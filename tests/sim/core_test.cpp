@@ -64,24 +64,21 @@ std::uint64_t run_tickets(std::uint64_t seed, Rank ranks, Rank owners, int count
 }
 
 TEST(SimulatedCore, gives_a_thousand_ranks_distinct_tickets) {
-  for (const std::uint64_t seed : seeds(10)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(20, [&](std::uint64_t seed) {
     run_tickets(seed, 1000, seed % 2 == 0 ? 1 : 3, 5);
-  }
+  });
 }
 
 TEST(SimulatedCore, gives_distinct_tickets_whatever_the_seed) {
-  for (const std::uint64_t seed : seeds(500)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(1000, [&](std::uint64_t seed) {
     run_tickets(seed, 16, 2, 10);
-  }
+  });
 }
 
 TEST(SimulatedCore, replays_a_seed_identically) {
-  for (const std::uint64_t seed : seeds(5)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(5, [&](std::uint64_t seed) {
     EXPECT_EQ(run_tickets(seed, 100, 2, 5), run_tickets(seed, 100, 2, 5));
-  }
+  });
   EXPECT_NE(run_tickets(1001, 20, 1, 2), run_tickets(1002, 20, 1, 2));
 }
 
@@ -166,17 +163,15 @@ void run_sums(std::uint64_t seed, Rank ranks, Rank owners, std::size_t elements,
 }
 
 TEST(SimulatedCore, sums_exactly_what_a_thousand_ranks_add) {
-  for (const std::uint64_t seed : seeds(4)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(10, [&](std::uint64_t seed) {
     run_sums(seed, 1000, 4, 300, 2);
-  }
+  });
 }
 
 TEST(SimulatedCore, sums_exactly_whatever_the_seed) {
-  for (const std::uint64_t seed : seeds(300)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(600, [&](std::uint64_t seed) {
     run_sums(seed, 12, 3, 6'000, 6);
-  }
+  });
 }
 
 // --- Single elements under every operation. ---
@@ -229,17 +224,15 @@ void run_elements(std::uint64_t seed, Rank ranks, Rank owners, Rank ranks_per_gr
 }
 
 TEST(SimulatedCore, keeps_every_element_linearizable_for_a_thousand_ranks) {
-  for (const std::uint64_t seed : seeds(4)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(10, [&](std::uint64_t seed) {
     run_elements(seed, 1000, 4, 5, 2, 8);
-  }
+  });
 }
 
 TEST(SimulatedCore, keeps_every_element_linearizable_whatever_the_seed) {
-  for (const std::uint64_t seed : seeds(500)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(1000, [&](std::uint64_t seed) {
     run_elements(seed, 8, 2, 8, 2, 10);
-  }
+  });
 }
 
 // --- Window locks. ---
@@ -307,17 +300,15 @@ void run_locks(std::uint64_t seed, Rank ranks, int count) {
 }
 
 TEST(SimulatedCore, grants_locks_exclusively_to_a_thousand_ranks) {
-  for (const std::uint64_t seed : seeds(3)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(10, [&](std::uint64_t seed) {
     run_locks(seed, 1000, 1);
-  }
+  });
 }
 
 TEST(SimulatedCore, grants_locks_exclusively_whatever_the_seed) {
-  for (const std::uint64_t seed : seeds(300)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(600, [&](std::uint64_t seed) {
     run_locks(seed, 8, 5);
-  }
+  });
 }
 
 // --- Long operations: pulled, cut, with layouts. ---
@@ -348,8 +339,7 @@ SimTask<> put_and_get_back(CoreRank& self, Rank owners, std::size_t stretch_byte
 TEST(SimulatedCore, reads_back_long_puts_and_notifies_once_each) {
   constexpr Rank ranks = 10;
   constexpr Rank owners = 3;
-  for (const std::uint64_t seed : seeds(100)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(250, [&](std::uint64_t seed) {
     CoreJobOptions options = options_from(seed);
     options.owners = owners;
     options.window_bytes = ranks * 40'000;
@@ -358,7 +348,7 @@ TEST(SimulatedCore, reads_back_long_puts_and_notifies_once_each) {
     for (Rank rank = 0; rank < ranks; ++rank) job.rank(rank).program.start(put_and_get_back(job.rank(rank), owners, 40'000));
     EXPECT_TRUE(job.run());
     for (Rank owner = 0; owner < owners; ++owner) EXPECT_EQ(job.notifications(owner, 0), ranks);
-  }
+  });
 }
 
 // Columns of a matrix of doubles, added with a strided target and taken from a strided operand.
@@ -370,6 +360,7 @@ SimTask<> add_columns(CoreRank& self, std::size_t rows, std::size_t columns, int
   for (int i = 0; i < count; ++i) {
     const std::size_t column = self.random().below(columns);
     std::vector<double> operand(2 * rows, -1.0);
+    std::vector<double> before(2 * rows, -1.0);
     for (std::size_t row = 0; row < rows; ++row) {
       operand[2 * row] = static_cast<double>(self.random().below(50));
       expected[0][row * columns + column] += operand[2 * row];
@@ -383,8 +374,18 @@ SimTask<> add_columns(CoreRank& self, std::size_t rows, std::size_t columns, int
     operation.operand = reinterpret_cast<const std::byte*>(operand.data());
     operation.target_layout = ops::LayoutView::strided(sizeof(double), counts, target_strides);
     operation.operand_layout = ops::LayoutView::strided(sizeof(double), counts, operand_strides);
+    const bool is_fetching = self.random().once_in(2);
+    if (is_fetching) {
+      operation.kind = OperationKind::get_accumulate;
+      operation.result = reinterpret_cast<std::byte*>(before.data());
+      operation.result_layout = operation.operand_layout;
+    }
     const Code code = co_await self.run(0, operation);
     EXPECT_EQ(code, Code::ok);
+    // What was there before is somebody's whole number, and what lies between the result's elements is left alone.
+    for (std::size_t j = 0; is_fetching && j < before.size(); ++j) {
+      EXPECT_EQ(before[j] >= 0.0, j % 2 == 0);
+    }
   }
 }
 
@@ -392,8 +393,7 @@ TEST(SimulatedCore, adds_strided_columns_exactly) {
   constexpr Rank ranks = 8;
   constexpr std::size_t rows = 400;
   constexpr std::size_t columns = 5;
-  for (const std::uint64_t seed : seeds(100)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(250, [&](std::uint64_t seed) {
     CoreJobOptions options = options_from(seed);
     options.window_bytes = rows * columns * sizeof(double);
     CoreJob job(seed, ranks, options);
@@ -404,7 +404,7 @@ TEST(SimulatedCore, adds_strided_columns_exactly) {
     }
     EXPECT_TRUE(job.run());
     expect_memory(job, expected);
-  }
+  });
 }
 
 // --- Order. ---
@@ -438,8 +438,7 @@ SimTask<> watch(CoreRank& self, std::uint64_t offset, int count) {
 
 TEST(SimulatedCore, applies_the_accumulates_of_one_origin_in_program_order) {
   constexpr Rank ranks = 10;
-  for (const std::uint64_t seed : seeds(100)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(250, [&](std::uint64_t seed) {
     CoreJob job(seed, ranks, options_from(seed));
     make_weather(job, seed);
     for (Rank rank = 0; rank < ranks; ++rank) {
@@ -449,7 +448,7 @@ TEST(SimulatedCore, applies_the_accumulates_of_one_origin_in_program_order) {
     }
     EXPECT_TRUE(job.run());
     for (Rank rank = 0; rank < ranks; rank += 2) EXPECT_EQ(job.word(0, rank / 2 * 8), 30u);
-  }
+  });
 }
 
 // --- A caller on the same node, which works on the owner's memory under the stripe locks, beside the agent. ---
@@ -487,11 +486,10 @@ Verdict run_with_callers(std::uint64_t seed, CallerIs how) {
 }
 
 TEST(SimulatedCore, keeps_the_agent_out_while_a_caller_holds_the_stripe) {
-  for (const std::uint64_t seed : seeds(100)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(250, [&](std::uint64_t seed) {
     const Verdict verdict = run_with_callers(seed, CallerIs::under_the_stripe_lock);
     EXPECT_TRUE(verdict.holds()) << verdict.why;
-  }
+  });
 }
 
 // Takes stripes for a while and adds to their first elements.
@@ -515,8 +513,7 @@ SimTask<> hold_stripes(CoreJob& job, CoreRank& self, std::size_t elements, int c
 TEST(SimulatedCore, continues_a_long_sum_where_a_held_stripe_stopped_it) {
   constexpr Rank ranks = 8;
   constexpr std::size_t elements = 20'000;
-  for (const std::uint64_t seed : seeds(100)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(250, [&](std::uint64_t seed) {
     CoreJobOptions options = options_from(seed);
     options.window_bytes = elements * sizeof(double);
     options.sim.max_message_bytes = 128 * 1024;
@@ -531,7 +528,7 @@ TEST(SimulatedCore, continues_a_long_sum_where_a_held_stripe_stopped_it) {
     }
     EXPECT_TRUE(job.run());
     expect_memory(job, expected);
-  }
+  });
 }
 
 TEST(SimulatedCore, catches_a_caller_that_takes_no_lock) {
@@ -572,13 +569,12 @@ Verdict run_with_card(std::uint64_t seed, Rank ranks_by_card) {
 }
 
 TEST(SimulatedCore, is_exact_when_all_use_the_card_or_all_use_the_agent) {
-  for (const std::uint64_t seed : seeds(30)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(50, [&](std::uint64_t seed) {
     for (const Rank by_card : {0u, 9u}) {
       const Verdict verdict = run_with_card(seed, by_card);
       EXPECT_TRUE(verdict.holds()) << by_card << " use the card: " << verdict.why;
     }
-  }
+  });
 }
 
 TEST(SimulatedCore, loses_updates_when_card_and_agent_share_an_element_and_the_checker_says_so) {
@@ -592,8 +588,7 @@ TEST(SimulatedCore, loses_updates_when_card_and_agent_share_an_element_and_the_c
 TEST(SimulatedCore, answers_everybody_when_an_owner_dies_and_goes_on_with_the_others) {
   constexpr Rank ranks = 16;
   constexpr Rank owners = 3;
-  for (const std::uint64_t seed : seeds(100)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(250, [&](std::uint64_t seed) {
     CoreJobOptions options = options_from(seed);
     options.owners = owners;
     CoreJob job(seed, ranks, options);
@@ -606,29 +601,27 @@ TEST(SimulatedCore, answers_everybody_when_an_owner_dies_and_goes_on_with_the_ot
     job.world().kill_after(0, job.world().random().below(200'000));
     EXPECT_TRUE(job.run()) << "somebody still waits for the dead";
     expect_true_tickets(job, owners);
-  }
+  });
 }
 
 // Origins die with pulls, accumulates and pipelined operations under way: what they added is there or not, never in part.
 TEST(SimulatedCore, survives_origins_that_die_at_any_moment) {
   constexpr Rank ranks = 12;
-  for (const std::uint64_t seed : seeds(100)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(250, [&](std::uint64_t seed) {
     CoreJobOptions options = options_from(seed);
     CoreJob job(seed, ranks, options);
     for (Rank rank = 1; rank < ranks; ++rank) job.rank(rank).program.start(take_tickets(job, job.rank(rank), 1, 10));
     for (Rank rank = 1; rank < ranks; rank += 3) job.world().kill_after(rank, job.world().random().below(300'000));
     EXPECT_TRUE(job.run());
     expect_true_tickets(job, 1);
-  }
+  });
 }
 
 // The slots that pulls use are few: one that a dead origin kept would be missed by the others.
 TEST(SimulatedCore, gets_its_pull_slots_back_from_the_dead) {
   constexpr Rank ranks = 8;
   constexpr std::size_t elements = 4'000;
-  for (const std::uint64_t seed : seeds(100)) {
-    SCOPED_TRACE(how_to_replay(seed));
+  for_each_seed(250, [&](std::uint64_t seed) {
     CoreJobOptions options = options_from(seed);
     options.sim.transfers = true;
     options.pull = true;
@@ -643,7 +636,7 @@ TEST(SimulatedCore, gets_its_pull_slots_back_from_the_dead) {
     }
     for (Rank rank = 1; rank < 4; ++rank) job.world().kill_after(rank, job.world().random().below(400'000));
     EXPECT_TRUE(job.run()) << "somebody waits for a slot that a dead rank keeps";
-  }
+  });
 }
 
 }  // namespace

@@ -24,4 +24,14 @@ inline std::string how_to_replay(std::uint64_t seed) {
          test->test_suite_name() + "." + test->name();
 }
 
+// Stops at the first seed that fails.
+template <class Body>
+void for_each_seed(std::uint64_t count, Body&& body) {
+  for (const std::uint64_t seed : seeds(count)) {
+    SCOPED_TRACE(how_to_replay(seed));
+    body(seed);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 }  // namespace farsum
