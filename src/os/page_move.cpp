@@ -19,10 +19,10 @@ static_assert(MoveBack{}.protection == (PROT_READ | PROT_WRITE));
 [[gnu::noinline, gnu::no_sanitize("address"), gnu::no_sanitize("thread"),
   gnu::optimize("no-tree-loop-distribute-patterns")]] void
 copy_pages(void* target, const void* source, std::size_t bytes) {
-  using Word [[gnu::may_alias]] = std::uint64_t;
-  auto* to = static_cast<Word*>(target);
-  const auto* from = static_cast<const Word*>(source);
-  for (std::size_t i = 0; i < bytes / sizeof(Word); ++i) to[i] = from[i];
+  using Chunk [[gnu::may_alias, gnu::vector_size(64)]] = std::uint64_t;
+  auto* to = static_cast<Chunk*>(target);
+  const auto* from = static_cast<const Chunk*>(source);
+  for (std::size_t i = 0; i < bytes / sizeof(Chunk); ++i) to[i] = from[i];
 }
 
 }  // namespace

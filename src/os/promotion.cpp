@@ -368,6 +368,7 @@ std::vector<ReleaseOutcome> PromotionRegistry::retry_kept(const PromotionRules& 
     if (entry->references == 0) kept.push_back(entry->id);
   }
   std::vector<ReleaseOutcome> outcomes;
+  outcomes.reserve(kept.size());
   for (const std::uint64_t id : kept) outcomes.push_back(demote(*find(id), rules));
   return outcomes;
 }
