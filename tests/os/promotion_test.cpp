@@ -411,6 +411,22 @@ TEST_F(PromotionTest, leaves_memory_alone_that_the_user_has_unmapped_meanwhile) 
   EXPECT_EQ(classify(map.middle(), mib).kind, MemoryKind::unmapped);
 }
 
+TEST_F(PromotionTest, leaves_a_newer_promotion_at_the_same_address_alone) {
+  const OwnMap map = OwnMap::alone(1 * mib);
+  Promotion old = promote(map.middle(), 1 * mib);
+  ASSERT_NE(mmap(map.middle(), 1 * mib, read_write, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), MAP_FAILED);
+  fill(map.middle(), 1 * mib, 6);
+  Promotion newer = promote(map.middle(), 1 * mib);
+  EXPECT_NE(old.file_offset(), newer.file_offset());
+  Promotion shared = registry_.share(map.middle(), 1 * mib);
+  EXPECT_EQ(shared.file_offset(), newer.file_offset());
+  EXPECT_EQ(registry_.release(shared).demotion, Demotion::still_shared);
+  expect_restored(old);
+  EXPECT_EQ(classify(map.middle(), 1 * mib).kind, MemoryKind::file_shared) << "the newer one is still promoted";
+  expect_restored(newer);
+  EXPECT_TRUE(is_filled(map.middle(), 1 * mib, 6));
+}
+
 TEST_F(PromotionTest, survives_the_user_freeing_a_promoted_block) {
   for (const std::size_t bytes : {300 * 1024UL, 4 * mib}) {
     Block block(bytes);
