@@ -50,13 +50,14 @@ struct ContractFactory {
 inline std::string contract_name(const testing::TestParamInfo<ContractFactory>& info) { return info.param.name; }
 inline void PrintTo(const ContractFactory& factory, std::ostream* out) { *out << factory.name; }  // NOLINT: googletest's name
 
-// Roles: two senders and a bystander around one receiver, whose target half the test drives.
-inline constexpr Rank sender = 0;
-inline constexpr Rank other_sender = 1;
-inline constexpr Rank receiver = 2;
-
 class TransportContract : public testing::TestWithParam<ContractFactory> {
  protected:
+  // Two senders and a bystander around one receiver, whose target half the test drives.
+  static constexpr Rank sender = 0;
+  static constexpr Rank other_sender = 1;
+  static constexpr Rank receiver = 2;
+  static constexpr Rank bystander = 3;
+
   // Far more rounds than anything here needs: a transport that uses them up is stuck.
   static constexpr int most_rounds = 20'000;
 

@@ -49,6 +49,7 @@ struct SimTransport::Channel {
   std::size_t held_bytes = 0;
   SimTime last_arrival_ns = 0;
   SimTime last_reply_ns = 0;
+  bool is_put_off = false;  // the next request to serve was answered `again`
   bool is_cut = false;  // the sender died; what still flies is lost
 
   std::uint64_t next_ticket() const { return first_ticket + requests.size(); }
@@ -221,6 +222,9 @@ Served SimTransport::serve_next(Channel& channel, RequestHandler& handler, SimTi
   const Served served =
       handler.on_request(channel.from, request.message(), request.reply_room(), {.peer = channel.from, .ticket = ticket});
   world_.events().note(static_cast<std::uint64_t>(served.kind));
+  put_off_ -= channel.is_put_off ? 1 : 0;
+  channel.is_put_off = served.kind == Served::Kind::again;
+  put_off_ += channel.is_put_off ? 1 : 0;
   switch (served.kind) {
     case Served::Kind::again: return served;
     case Served::Kind::later:

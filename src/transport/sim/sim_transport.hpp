@@ -35,6 +35,7 @@ class SimTransport final : public Transport, public SimEventSink {
                                         std::size_t reply_capacity) override;
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
+  bool has_unfinished_request() const override { return put_off_ != 0; }
   void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;
   Transfer read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) override;
   Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t cookie) override;
@@ -74,6 +75,7 @@ class SimTransport final : public Transport, public SimEventSink {
   // Channels this rank receives on: all of them, and those with a request to serve. The senders own them.
   std::vector<Channel*> in_;
   std::vector<Channel*> waiting_;
+  std::size_t put_off_ = 0;  // of those, whose first request was answered `again`
 
   std::deque<Copy> copies_;
   std::vector<std::uint64_t> free_copies_;

@@ -73,6 +73,7 @@ class TraceTransport final : public Transport {
                                         std::size_t reply_capacity) override;
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
+  bool has_unfinished_request() const override { return inner_.has_unfinished_request(); }
   void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;
   Transfer read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) override;
   Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t cookie) override;
