@@ -62,7 +62,7 @@ class AllSignalsBlocked {
 
 }  // namespace
 
-Result<std::unique_ptr<Agent>> Agent::start(const Options& options, ShmTransport& transport, RequestHandler& handler,
+Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& transport, RequestHandler& handler,
                                             Doorbell& doorbell) {
   if (!options.cpus.empty() && !parse_cpus(options.cpus)) {
     return Status(Code::argument, fmt::format("setting FARSUM_AGENT_CPUS is '{}', but must be a list such as 0,2-3", options.cpus));
@@ -109,7 +109,7 @@ void Agent::serve(AgentMode mode) {
       SystemAtomics::pause();
       continue;
     }
-    if (transport_.unfinished()) {
+    if (transport_.has_unfinished_request()) {
       doorbell_.sleep(retry_ns);
     } else if (doorbell_.sleep(0)) {
       wakeups_.fetch_add(1, std::memory_order_relaxed);

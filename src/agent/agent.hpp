@@ -13,7 +13,6 @@
 #include "base/settings.hpp"
 #include "base/status.hpp"
 #include "lockfree/doorbell.hpp"
-#include "transport/shm/shm_transport.hpp"
 #include "transport/transport.hpp"
 
 namespace farsum {
@@ -27,7 +26,7 @@ class Agent {
   };
 
   // Starts the thread. `transport`, `handler` and `doorbell` outlive it.
-  static Result<std::unique_ptr<Agent>> start(const Options& options, ShmTransport& transport, RequestHandler& handler, Doorbell& doorbell);
+  static Result<std::unique_ptr<Agent>> start(const Options& options, Transport& transport, RequestHandler& handler, Doorbell& doorbell);
   // Stops the thread after it has served what is there.
   ~Agent();
   Agent(const Agent&) = delete;
@@ -38,12 +37,12 @@ class Agent {
   pid_t thread_id() const { return thread_id_.load(std::memory_order_acquire); }
 
  private:
-  Agent(ShmTransport& transport, RequestHandler& handler, Doorbell& doorbell)
+  Agent(Transport& transport, RequestHandler& handler, Doorbell& doorbell)
       : transport_(transport), handler_(handler), doorbell_(doorbell) {}
   void serve(AgentMode mode);
   void take_place(const Options& options);
 
-  ShmTransport& transport_;
+  Transport& transport_;
   RequestHandler& handler_;
   Doorbell& doorbell_;
   std::atomic<std::uint64_t> wakeups_{0};

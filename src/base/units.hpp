@@ -14,6 +14,9 @@ using WindowId = std::uint32_t;
 inline constexpr std::size_t cache_line_bytes = 64;
 inline constexpr std::size_t page_bytes = 4096;
 
+// Wide enough for the sum of any offset and any length.
+__extension__ using WideInteger = __int128;
+
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }

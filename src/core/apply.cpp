@@ -26,6 +26,8 @@ bool try_for_a_while(StripeLock& lock, std::uint32_t me) {
 Applied take_stripe(const AtomicDomain& domain, std::uint64_t offset, const LockAgent& agent) {
   StripeLock& lock = domain.lock_of(offset);
   if (lock.try_acquire(agent.id)) return Applied::done;
+  // Relaxed: a statistic.
+  if (agent.contention != nullptr) agent.contention->fetch_add(1, std::memory_order_relaxed);
   if (!agent.may_wait) return try_for_a_while(lock, agent.id) ? Applied::done : Applied::busy;
   const bool taken = lock.acquire_slow(agent.id, [&](std::uint32_t holder) {
     return agent.liveness != nullptr && holder != 0 && agent.liveness->is_dead(holder - 1);

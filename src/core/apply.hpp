@@ -2,6 +2,7 @@
 // memory, the agent for messages, caller-computes on its private copy.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -35,6 +36,7 @@ struct LockAgent {
   std::uint32_t id = 0;               // rank + 1
   bool may_wait = true;               // the agent may not: it gets `busy` and comes back
   const Liveness* liveness = nullptr;  // null: nobody dies (simulator)
+  std::atomic<std::uint64_t>* contention = nullptr;  // counts stripes that were not free at once; may be null
 };
 
 enum class Applied : std::uint8_t { done, busy, holder_dead };

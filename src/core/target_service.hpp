@@ -99,7 +99,7 @@ class TargetService : public RequestHandler, public TransferHandler {
   Outcome wait_for_transfer(Transfer how, Progress& progress);
   void release_slot(Progress& progress);
   Code check_extent(const wire::Message& message, const Exposure& exposure) const;
-  LockAgent lock_agent() const { return {options_.rank + 1, false, options_.liveness}; }
+  LockAgent lock_agent() const { return {options_.rank + 1, false, options_.liveness, nullptr}; }
 
   Options options_;
   ExposureTable& exposures_;

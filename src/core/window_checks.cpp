@@ -149,11 +149,11 @@ Status Window::check(const Operation& operation, std::uint32_t target) {
 Status Window::check_range(const Operation& operation, std::uint32_t target, const ops::Extent& extent) {
   const char* call = call_name(operation.kind);
   // 128 bits: an offset near 2^64 must not wrap into the window.
-  const __int128 low = static_cast<__int128>(operation.offset) + extent.low;
-  const __int128 high = static_cast<__int128>(operation.offset) + extent.high;
+  const WideInteger low = static_cast<WideInteger>(operation.offset) + extent.low;
+  const WideInteger high = static_cast<WideInteger>(operation.offset) + extent.high;
   if (!parts_.dynamic) {
     const std::uint64_t size = parts_.sizes[target];
-    if (low < 0 || high > static_cast<__int128>(size)) {
+    if (low < 0 || high > static_cast<WideInteger>(size)) {
       return {Code::range, fmt::format("{}: bytes [{}, {}) were asked for, but the rank exposes [0, {})", where(call, target),
                                        static_cast<std::int64_t>(low), static_cast<std::int64_t>(high), size)};
     }

@@ -93,6 +93,7 @@ Context::~Context() {
 
 Status Context::finalize() {
   for (const std::unique_ptr<WindowObject>& object : windows_) {
+    if (object->internal) continue;
     if (Status status = object->window->check_idle("farsum_finalize"); !status.is_ok()) return status;
   }
   // Nobody serves or sends after this.
@@ -267,6 +268,7 @@ Context::Statistics Context::statistics() {
   statistics.doorbells_rung = transport_->counters().doorbells.load(std::memory_order_relaxed);
   statistics.agent_wakeups = agent_->wakeups();
   statistics.waits_slept = waiter_->slept();
+  statistics.stripe_contention = stripe_contention_.load(std::memory_order_relaxed);
   return statistics;
 }
 

@@ -53,6 +53,7 @@ struct WindowOptions {
   std::uint32_t notification_slots = 16;
   std::uint64_t aggregate_limit = 0;  // 0: the setting
   std::string name;
+  bool internal = false;  // of a counter: finalize may find it in use
 };
 
 // A window and what it holds on to.
@@ -63,6 +64,7 @@ struct WindowObject {
   os::Promotion promotion;
   std::byte* memory = nullptr;  // this rank's part
   bool dynamic = false;
+  bool internal = false;
   std::mutex regions_mutex;     // attach and detach
 };
 
@@ -118,6 +120,7 @@ class Context {
     std::uint64_t agent_wakeups = 0;
     std::uint64_t doorbells_rung = 0;
     std::uint64_t waits_slept = 0;
+    std::uint64_t stripe_contention = 0;
   };
   Statistics statistics();
 
@@ -131,7 +134,7 @@ class Context {
 
   Context(Place place, Options options);
   Status join();
-  LockAgent lock_agent() const { return {place_.rank + 1, true, watch_.get()}; }
+  LockAgent lock_agent() const { return {place_.rank + 1, true, watch_.get(), &stripe_contention_}; }
   Region make_region(Rank owner, const SharedRegion& shared) const;
   Result<WindowObject*> make_window(Group& group, const Creation& wish, const WindowOptions& options);
   void describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note, std::vector<SharedRegion>& shared,
@@ -157,6 +160,7 @@ class Context {
   std::unique_ptr<Agent> agent_;
   os::PromotionRegistry promotions_;
   PathCounters counters_;
+  mutable std::atomic<std::uint64_t> stripe_contention_{0};
   bool left_ = false;
 
   std::mutex mutex_;  // guards what follows

@@ -40,6 +40,7 @@ Result<std::unique_ptr<Counter>> Counter::create(Context& context, Group& group,
   WindowOptions window_options;
   window_options.name = "counter";
   window_options.notification_slots = 1;
+  window_options.internal = true;
   const bool one_word = options.kind == CounterKind::strict || options.kind == CounterKind::leased;
   if (one_word) window_options.promises = promise_single_element;
   Result<WindowObject*> object = context.allocate_window(group, is_home ? words * word_bytes : 0, window_options);

@@ -152,7 +152,7 @@ std::vector<std::uint64_t> lay_out(const std::vector<Offer>& offers, std::uint64
 }
 
 Status agree(const std::vector<Offer>& offers, const char* call) {
-  unsigned __int128 sum = 0;
+  WideInteger sum = 0;
   for (std::size_t rank = 0; rank < offers.size(); ++rank) {
     if (offers[rank].code != Code::ok) {
       return {offers[rank].code, fmt::format("{}: rank {} of the group cannot take part: its memory is not mapped or not readable", call, rank)};
@@ -208,6 +208,7 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   object->group = &group;
   object->extent = answer.extent;
   object->dynamic = wish.flavour == Flavour::dynamic;
+  object->internal = options.internal;
   std::vector<RankWindow> shared;
   std::vector<std::uint64_t> sizes;
   for (std::uint32_t rank = 0; rank < group.size(); ++rank) {

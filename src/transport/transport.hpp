@@ -92,6 +92,8 @@ class Transport {
 
   // Serves at most `budget` requests; returns how many were finished.
   virtual std::size_t poll_requests(RequestHandler& handler, std::size_t budget) = 0;
+  // Whether a request was answered `again` and waits for the next poll: then the agent must not sleep for long.
+  virtual bool has_unfinished_request() const { return false; }
   // Sends the reply of a request that was answered `later`.
   virtual void complete(ReplyToken token, Code code, std::span<const std::byte> reply) = 0;
 

@@ -38,6 +38,7 @@ class ShmTransport : public Transport {
                                         std::size_t reply_capacity) override;
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
+  bool has_unfinished_request() const override { return !ready_.empty(); }
   void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;
   Transfer read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) override;
   Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t cookie) override;
@@ -46,8 +47,6 @@ class ShmTransport : public Transport {
   void probe_peers();
   // Empty where copies to and from `peer` work; else the reason.
   const std::string& attach_refusal(Rank peer) const { return peers_[peer].attach_refusal; }
-  // Whether a sender was answered `again` and is to be served anew without being rung for.
-  bool unfinished() const { return !ready_.empty(); }
   const Counters& counters() const { return counters_; }
 
  private:

@@ -1,0 +1,67 @@
+// The one context that the C interface needs, and the tables behind its handles. The only mutable global state of the library.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "capi/handles.hpp"
+#include "farsum.h"
+#include "runtime/context.hpp"
+#include "runtime/counter.hpp"
+
+namespace farsum::capi {
+
+struct RequestSlot {
+  std::shared_ptr<RequestState> state;  // shared with nobody but the engine, which must find it until the operation ends
+  Rank peer = 0;
+  std::string call;
+};
+
+struct GroupSlot {
+  Group* group = nullptr;
+};
+struct MutexSlot {
+  Context::LockSet* locks = nullptr;
+};
+struct CounterSlot {
+  std::shared_ptr<Counter> counter;
+};
+
+struct Global {
+  std::mutex life;  // init and finalize
+  std::unique_ptr<Context> context;
+  std::atomic<Context*> live{nullptr};
+  pid_t pid = 0;  // of the process that called init: a forked child is not a rank
+  farsum_group world{0};
+  HandleTable<GroupSlot> groups;
+  HandleTable<RequestSlot> requests;
+  HandleTable<MutexSlot> mutexes;
+  HandleTable<CounterSlot> counters;
+  std::mutex windows_mutex;  // taking and freeing window slots
+};
+
+Global& global();
+extern WindowSlot window_slots[most_windows];
+
+// A request that was complete when it was made.
+inline constexpr std::uint64_t completed_request = ~std::uint64_t{0};
+
+// Keeps the sentence for farsum_last_error and returns the code.
+farsum_status fail(const Status& status);
+farsum_status fail(Code code, std::string text);
+inline farsum_status report(const Status& status) { return status.is_ok() ? FARSUM_OK : fail(status); }
+
+// The live context; null when there is none, or in a forked child.
+Context* live_context();
+farsum_status no_context(const char* call);
+
+WindowSlot* find_window(farsum_window window);
+farsum_status bad_window(const char* call, farsum_window window);
+farsum_status find_group(const char* call, farsum_group handle, Group*& group);
+
+farsum_window add_window(WindowObject* object);
+void remove_window(WindowSlot& slot);
+
+}  // namespace farsum::capi

@@ -1,0 +1,87 @@
+// Handles of the C interface: plain values that name a slot and its generation, so that a freed or made-up handle is recognised.
+// The window slots are the hot ones: a handle leads to a window's views with one load.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "core/hot_window.hpp"
+
+namespace farsum {
+class Counter;
+class Group;
+struct WindowObject;
+}  // namespace farsum
+
+namespace farsum::capi {
+
+inline constexpr std::uint64_t index_bits = 14;
+inline constexpr std::uint64_t index_mask = (std::uint64_t{1} << index_bits) - 1;
+inline constexpr std::size_t most_windows = std::size_t{1} << index_bits;
+
+// One window handle. `bits` is what the program holds; 0 while the slot is free.
+struct alignas(64) WindowSlot {
+  std::atomic<std::uint64_t> bits{0};
+  HotWindow hot;
+  WindowObject* object = nullptr;
+  std::uint64_t generation = 0;
+};
+static_assert(sizeof(WindowSlot) == 64, "a handle leads to all that the hot path needs in one line");
+
+// Handles to objects that are not hot. Threads: its own lock.
+template <class Object>
+class HandleTable {
+ public:
+  std::uint64_t add(Object object) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t index = 0; index < slots_.size(); ++index) {
+      if (!slots_[index].live) return fill(index, std::move(object));
+    }
+    slots_.emplace_back();
+    return fill(slots_.size() - 1, std::move(object));
+  }
+  // Null when the handle does not live.
+  Object* find(std::uint64_t bits) {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t index = bits & index_mask;
+    if (index >= slots_.size() || !slots_[index].live || slots_[index].generation != bits >> index_bits) return nullptr;
+    return &slots_[index].object;
+  }
+  void remove(std::uint64_t bits) {
+    const std::lock_guard lock(mutex_);
+    Slot& slot = slots_[bits & index_mask];
+    slot.live = false;
+    slot.object = Object{};
+  }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    for (Slot& slot : slots_) {
+      slot.live = false;
+      slot.object = Object{};
+    }
+  }
+
+ private:
+  struct Slot {
+    Object object{};
+    std::uint64_t generation = 0;
+    bool live = false;
+  };
+  std::uint64_t fill(std::size_t index, Object object) {
+    Slot& slot = slots_[index];
+    slot.object = std::move(object);
+    slot.live = true;
+    ++slot.generation;
+    return slot.generation << index_bits | index;
+  }
+
+  std::mutex mutex_;
+  // Slots stay where they are: find() hands out pointers into them.
+  std::deque<Slot> slots_;
+};
+
+}  // namespace farsum::capi

@@ -1,0 +1,281 @@
+// Life, groups and collectives of the C interface.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "capi/global.hpp"
+
+namespace farsum::capi {
+
+static_assert(static_cast<int>(Code::ok) == FARSUM_OK && static_cast<int>(Code::argument) == FARSUM_ERR_ARGUMENT);
+static_assert(static_cast<int>(Code::handle) == FARSUM_ERR_HANDLE && static_cast<int>(Code::range) == FARSUM_ERR_RANGE);
+static_assert(static_cast<int>(Code::type) == FARSUM_ERR_TYPE && static_cast<int>(Code::sync) == FARSUM_ERR_SYNC);
+static_assert(static_cast<int>(Code::pending) == FARSUM_ERR_PENDING && static_cast<int>(Code::peer_failed) == FARSUM_ERR_PEER_FAILED);
+static_assert(static_cast<int>(Code::system) == FARSUM_ERR_SYSTEM && static_cast<int>(Code::no_memory) == FARSUM_ERR_NO_MEMORY);
+
+WindowSlot window_slots[most_windows];
+
+Global& global() {
+  // Never destroyed: threads may still be inside Farsum while static destructors run.
+  static Global* const instance = new Global;
+  return *instance;
+}
+
+namespace {
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+}  // namespace
+
+farsum_status fail(Code code, std::string text) {
+  last_error() = std::move(text);
+  return static_cast<farsum_status>(code);
+}
+
+farsum_status fail(const Status& status) { return fail(status.code(), status.text()); }
+
+Context* live_context() {
+  Context* context = global().live.load(std::memory_order_acquire);
+  if (context == nullptr || global().pid != getpid()) return nullptr;
+  return context;
+}
+
+farsum_status no_context(const char* call) {
+  if (global().live.load(std::memory_order_acquire) != nullptr) {
+    return fail(Code::not_initialized, fmt::format("{}: called in a forked child, which is no rank of the job", call));
+  }
+  return fail(Code::not_initialized, fmt::format("{}: there is no context; call farsum_init first", call));
+}
+
+farsum_status find_group(const char* call, farsum_group handle, Group*& group) {
+  if (live_context() == nullptr) return no_context(call);
+  GroupSlot* slot = global().groups.find(handle.bits);
+  if (slot == nullptr) return fail(Code::handle, fmt::format("{}: the group {:#x} does not live", call, handle.bits));
+  group = slot->group;
+  return FARSUM_OK;
+}
+
+namespace {
+
+Result<Place> find_place(const farsum_init_options* options, const Settings& settings) {
+  const Environment environment = [](const char* name) { return std::getenv(name); };
+  if (options == nullptr || options->allgather == nullptr) return place_from_environment(environment, settings);
+  if (options->size < 1 || options->rank < 0 || options->rank >= options->size || options->size > static_cast<int>(most_node_ranks)) {
+    return Status(Code::argument, fmt::format("farsum_init: rank {} of {} ranks; there must be 1 to {} ranks, numbered from 0", options->rank,
+                                              options->size, most_node_ranks));
+  }
+  return place_from_allgather(
+      static_cast<std::uint32_t>(options->rank), static_cast<std::uint32_t>(options->size),
+      [options](const void* mine, void* all, std::size_t bytes) {
+        return options->allgather(mine, all, bytes, options->allgather_user) == 0;
+      },
+      settings);
+}
+
+Status start(const farsum_init_options* options) {
+  Result<Settings> settings = read_settings([](const char* name) { return std::getenv(name); });
+  if (!settings.is_ok()) return settings.take_status();
+  Result<Place> place = find_place(options, settings.value());
+  if (!place.is_ok()) return place.take_status();
+  Context::Options context_options;
+  context_options.settings = settings.value();
+  if (options != nullptr && options->idle != nullptr) {
+    context_options.idle = [idle = options->idle, user = options->idle_user] { idle(user); };
+    if (options->idle_gap_ns != 0) context_options.idle_gap_ns = options->idle_gap_ns;
+  }
+  Result<std::unique_ptr<Context>> context = Context::create(std::move(place.value()), std::move(context_options));
+  if (!context.is_ok()) return context.take_status();
+  Global& state = global();
+  state.context = std::move(context.value());
+  state.pid = getpid();
+  state.world = {state.groups.add({&state.context->world()})};
+  // Release: everything above is there for whoever finds the context; pairs with the acquire load in live_context.
+  state.live.store(state.context.get(), std::memory_order_release);
+  return {};
+}
+
+}  // namespace
+}  // namespace farsum::capi
+
+using namespace farsum;
+using namespace farsum::capi;
+
+extern "C" {
+
+const char* farsum_status_name(farsum_status status) {
+  switch (status) {
+    case FARSUM_OK: return "FARSUM_OK";
+    case FARSUM_ERR_NOT_INITIALIZED: return "FARSUM_ERR_NOT_INITIALIZED";
+    case FARSUM_ERR_ARGUMENT: return "FARSUM_ERR_ARGUMENT";
+    case FARSUM_ERR_HANDLE: return "FARSUM_ERR_HANDLE";
+    case FARSUM_ERR_RANK: return "FARSUM_ERR_RANK";
+    case FARSUM_ERR_RANGE: return "FARSUM_ERR_RANGE";
+    case FARSUM_ERR_ALIGNMENT: return "FARSUM_ERR_ALIGNMENT";
+    case FARSUM_ERR_TYPE: return "FARSUM_ERR_TYPE";
+    case FARSUM_ERR_LAYOUT: return "FARSUM_ERR_LAYOUT";
+    case FARSUM_ERR_SYNC: return "FARSUM_ERR_SYNC";
+    case FARSUM_ERR_PENDING: return "FARSUM_ERR_PENDING";
+    case FARSUM_ERR_NO_MEMORY: return "FARSUM_ERR_NO_MEMORY";
+    case FARSUM_ERR_UNREACHABLE: return "FARSUM_ERR_UNREACHABLE";
+    case FARSUM_ERR_PEER_FAILED: return "FARSUM_ERR_PEER_FAILED";
+    case FARSUM_ERR_UNSUPPORTED: return "FARSUM_ERR_UNSUPPORTED";
+    case FARSUM_ERR_SYSTEM: return "FARSUM_ERR_SYSTEM";
+  }
+  return "unknown status";
+}
+
+const char* farsum_last_error(void) { return last_error().c_str(); }
+
+farsum_group farsum_world(void) { return global().world; }
+
+farsum_status farsum_init(const farsum_init_options* options) {
+  Global& state = global();
+  const std::lock_guard lock(state.life);
+  if (state.live.load(std::memory_order_acquire) != nullptr) {
+    return fail(Code::pending, "farsum_init: a context lives already; call farsum_finalize first");
+  }
+  if (options != nullptr && options->struct_bytes < sizeof(farsum_init_options)) {
+    return fail(Code::argument, "farsum_init: struct_bytes must be sizeof(farsum_init_options)");
+  }
+  return report(start(options));
+}
+
+farsum_status farsum_finalize(void) {
+  Global& state = global();
+  const std::lock_guard lock(state.life);
+  if (live_context() == nullptr) return no_context("farsum_finalize");
+  for (WindowSlot& slot : window_slots) {
+    if (slot.bits.load(std::memory_order_relaxed) == 0) continue;
+    const Status idle = slot.object->window->check_idle("farsum_finalize");
+    // Counters keep a long access epoch of their own.
+    if (!idle.is_ok()) return fail(idle);
+  }
+  const Status status = state.context->finalize();
+  state.live.store(nullptr, std::memory_order_release);
+  for (WindowSlot& slot : window_slots) {
+    if (slot.bits.load(std::memory_order_relaxed) != 0) remove_window(slot);
+  }
+  state.counters.clear();
+  state.mutexes.clear();
+  state.requests.clear();
+  state.groups.clear();
+  state.world = {0};
+  state.context.reset();
+  return report(status);
+}
+
+int farsum_is_initialized(void) { return live_context() != nullptr ? 1 : 0; }
+
+farsum_status farsum_rank(farsum_group handle, int* rank) {
+  Group* group = nullptr;
+  if (const farsum_status status = find_group("farsum_rank", handle, group); status != FARSUM_OK) return status;
+  *rank = static_cast<int>(group->my_rank());
+  return FARSUM_OK;
+}
+
+farsum_status farsum_size(farsum_group handle, int* size) {
+  Group* group = nullptr;
+  if (const farsum_status status = find_group("farsum_size", handle, group); status != FARSUM_OK) return status;
+  *size = static_cast<int>(group->size());
+  return FARSUM_OK;
+}
+
+farsum_status farsum_node(farsum_group handle, int rank, int* node) {
+  Group* group = nullptr;
+  if (const farsum_status status = find_group("farsum_node", handle, group); status != FARSUM_OK) return status;
+  if (rank < 0 || rank >= static_cast<int>(group->size())) {
+    return fail(Code::rank, fmt::format("farsum_node: rank {} is not in the group, whose ranks are 0 to {}", rank, group->size() - 1));
+  }
+  *node = 0;  // all ranks of a job are on one node until the network transport comes
+  return FARSUM_OK;
+}
+
+farsum_status farsum_group_create(farsum_group parent, const int* ranks, int count, farsum_group* handle) {
+  Group* group = nullptr;
+  if (const farsum_status status = find_group("farsum_group_create", parent, group); status != FARSUM_OK) return status;
+  if (count < 1 || ranks == nullptr || handle == nullptr) {
+    return fail(Code::argument, "farsum_group_create: at least one rank must be listed, and a place for the handle given");
+  }
+  std::vector<std::uint32_t> members;
+  for (int i = 0; i < count; ++i) members.push_back(static_cast<std::uint32_t>(ranks[i]));
+  Result<Group*> made = live_context()->create_group(*group, members);
+  if (!made.is_ok()) return fail(made.take_status());
+  *handle = {global().groups.add({made.value()})};
+  return FARSUM_OK;
+}
+
+farsum_status farsum_group_free(farsum_group* handle) {
+  if (handle == nullptr) return fail(Code::argument, "farsum_group_free: null handle");
+  Group* group = nullptr;
+  if (const farsum_status status = find_group("farsum_group_free", *handle, group); status != FARSUM_OK) return status;
+  if (const Status status = live_context()->free_group(group); !status.is_ok()) return fail(status);
+  global().groups.remove(handle->bits);
+  handle->bits = 0;
+  return FARSUM_OK;
+}
+
+farsum_status farsum_barrier(farsum_group handle) {
+  Group* group = nullptr;
+  if (const farsum_status status = find_group("farsum_barrier", handle, group); status != FARSUM_OK) return status;
+  return report(group->team().barrier("farsum_barrier"));
+}
+
+farsum_status farsum_broadcast(farsum_group handle, void* buffer, size_t bytes, int root) {
+  Group* group = nullptr;
+  if (const farsum_status status = find_group("farsum_broadcast", handle, group); status != FARSUM_OK) return status;
+  if (root < 0 || root >= static_cast<int>(group->size())) {
+    return fail(Code::rank, fmt::format("farsum_broadcast: root {} is not in the group, whose ranks are 0 to {}", root, group->size() - 1));
+  }
+  if (buffer == nullptr && bytes != 0) return fail(Code::argument, "farsum_broadcast: the buffer is null");
+  return report(group->team().broadcast({static_cast<std::byte*>(buffer), bytes}, static_cast<std::uint32_t>(root), "farsum_broadcast"));
+}
+
+farsum_status farsum_allgather(farsum_group handle, const void* mine, void* all, size_t bytes) {
+  Group* group = nullptr;
+  if (const farsum_status status = find_group("farsum_allgather", handle, group); status != FARSUM_OK) return status;
+  if ((mine == nullptr || all == nullptr) && bytes != 0) return fail(Code::argument, "farsum_allgather: a buffer is null");
+  return report(group->team().allgather({static_cast<const std::byte*>(mine), bytes},
+                                        {static_cast<std::byte*>(all), bytes * group->size()}, "farsum_allgather"));
+}
+
+farsum_status farsum_statistics_read(farsum_statistics* statistics) {
+  Context* context = live_context();
+  if (context == nullptr) return no_context("farsum_statistics_read");
+  if (statistics == nullptr || statistics->struct_bytes < sizeof(farsum_statistics)) {
+    return fail(Code::argument, "farsum_statistics_read: struct_bytes must be sizeof(farsum_statistics)");
+  }
+  const Context::Statistics now = context->statistics();
+  static_assert(sizeof statistics->operations / sizeof *statistics->operations == path_count);
+  for (std::size_t path = 0; path < path_count; ++path) {
+    statistics->operations[path] = now.operations[path];
+    statistics->bytes[path] = now.bytes[path];
+  }
+  statistics->messages_sent = now.messages_sent;
+  statistics->messages_served = now.messages_served;
+  statistics->agent_wakeups = now.agent_wakeups;
+  statistics->doorbells_rung = now.doorbells_rung;
+  statistics->waits_slept = now.waits_slept;
+  statistics->stripe_contention = now.stripe_contention;
+  return FARSUM_OK;
+}
+
+const char* farsum_settings_text(void) {
+  thread_local std::string text;
+  Result<Settings> settings = read_settings([](const char* name) { return std::getenv(name); });
+  const Settings values = settings.is_ok() ? settings.value() : Settings{};
+  text.clear();
+  for (const SettingRow& row : describe_settings(values)) {
+    text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", row.name, row.type, row.unit, row.default_value, row.value, row.meaning);
+  }
+  return text.c_str();
+}
+
+}  // extern "C"

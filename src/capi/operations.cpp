@@ -1,0 +1,365 @@
+// Operations of the C interface. The simple calls try the hot path first: handle, epoch and range are checked and the operation is done
+// in a few nanoseconds; whatever is not plain goes the long way, which also words the errors.
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "capi/global.hpp"
+
+namespace farsum::capi {
+
+static_assert(static_cast<int>(ops::ElementType::byte) == FARSUM_BYTE && static_cast<int>(ops::ElementType::boolean) == FARSUM_BOOL);
+static_assert(static_cast<int>(ops::ElementType::int64) == FARSUM_INT64 && static_cast<int>(ops::ElementType::float64) == FARSUM_DOUBLE);
+static_assert(static_cast<int>(ops::ElementType::complex_long_double) == FARSUM_COMPLEX_LONG_DOUBLE);
+static_assert(static_cast<int>(ops::ElementType::pair_float_int) == FARSUM_FLOAT_INT);
+static_assert(static_cast<int>(ops::ElementType::pair_long_double_int) == FARSUM_LONG_DOUBLE_INT);
+static_assert(static_cast<int>(ops::Operator::sum) == FARSUM_SUM && static_cast<int>(ops::Operator::scaled_sum) == FARSUM_SCALED_SUM);
+static_assert(static_cast<int>(ops::Operator::maxloc) == FARSUM_MAXLOC && static_cast<int>(ops::Operator::bxor) == FARSUM_BXOR);
+static_assert(static_cast<int>(ops::Operator::replace) == FARSUM_REPLACE && static_cast<int>(ops::Operator::no_op) == FARSUM_NO_OP);
+static_assert(static_cast<int>(OperationKind::compare_and_swap) == FARSUM_COMPARE_AND_SWAP);
+
+namespace {
+
+// Whether the pair comes near the hot path: legal, without alpha.
+inline bool plain_pair(farsum_type type, farsum_op op) {
+  return static_cast<unsigned>(type) < ops::element_type_count && static_cast<unsigned>(op) < ops::operator_count &&
+         op != FARSUM_SCALED_SUM && ops::legal(static_cast<ops::ElementType>(type), static_cast<ops::Operator>(op));
+}
+
+farsum_status check_pair(const char* call, farsum_type type, farsum_op op) {
+  if (static_cast<unsigned>(type) >= ops::element_type_count) {
+    return fail(Code::type, fmt::format("{}: unknown type {}", call, static_cast<int>(type)));
+  }
+  if (static_cast<unsigned>(op) >= ops::operator_count) {
+    return fail(Code::type, fmt::format("{}: unknown operator {}", call, static_cast<int>(op)));
+  }
+  return FARSUM_OK;
+}
+
+Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) {
+  Operation operation;
+  operation.kind = kind;
+  operation.offset = offset;
+  operation.bytes = bytes;
+  operation.operand_layout = ops::LayoutView::contiguous(bytes);
+  operation.target_layout = operation.operand_layout;
+  operation.result_layout = operation.operand_layout;
+  return operation;
+}
+
+[[gnu::noinline]] farsum_status long_way(farsum_window handle, int target, const Operation& operation, Completion completion) {
+  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+  if (slot == nullptr) return bad_window(call_name(operation.kind), handle);
+  return report(slot->object->window->operate(operation, static_cast<std::uint32_t>(target), completion, nullptr));
+}
+
+[[gnu::noinline]] farsum_status long_reduction(farsum_window handle, int target, std::uint64_t offset, const void* origin, void* result,
+                                               std::size_t count, farsum_type type, farsum_op op, bool fetches, Completion completion) {
+  const OperationKind kind = fetches ? OperationKind::get_accumulate : OperationKind::accumulate;
+  if (const farsum_status status = check_pair(call_name(kind), type, op); status != FARSUM_OK) return status;
+  const auto element = static_cast<ops::ElementType>(type);
+  std::uint64_t bytes = 0;
+  if (__builtin_mul_overflow(count, ops::size_of(element), &bytes)) {
+    return fail(Code::range, fmt::format("{}: {} elements of {} overflow 64 bits", call_name(kind), count, ops::name_of(element)));
+  }
+  Operation operation = simple(kind, offset, bytes);
+  operation.type = element;
+  operation.op = static_cast<ops::Operator>(op);
+  operation.operand = static_cast<const std::byte*>(origin);
+  operation.result = static_cast<std::byte*>(result);
+  return long_way(handle, target, operation, completion);
+}
+
+// A layout of the C interface as a view; indexed lists are copied into `pieces`, which must outlive it.
+Status read_layout(const farsum_layout& from, std::vector<ops::Piece>& pieces, ops::LayoutView& view) {
+  switch (from.kind) {
+    case FARSUM_CONTIGUOUS:
+      view = ops::LayoutView::contiguous(from.bytes);
+      return {};
+    case FARSUM_STRIDED:
+      if (from.levels < 0 || from.levels > FARSUM_MAX_LEVELS) {
+        return {Code::layout, fmt::format("farsum_operate: a strided layout has {} levels; 0 to {} are possible", from.levels, FARSUM_MAX_LEVELS)};
+      }
+      if (from.levels > 0 && (from.counts == nullptr || from.strides == nullptr)) {
+        return {Code::layout, "farsum_operate: a strided layout needs counts and strides"};
+      }
+      static_assert(sizeof(std::size_t) == sizeof(std::uint64_t));
+      view = ops::LayoutView::strided(from.bytes, {reinterpret_cast<const std::uint64_t*>(from.counts), static_cast<std::size_t>(from.levels)},
+                                      {from.strides, static_cast<std::size_t>(from.levels)});
+      return {};
+    case FARSUM_INDEXED:
+      if (from.pieces != 0 && from.offsets == nullptr) return {Code::layout, "farsum_operate: an indexed layout needs offsets"};
+      pieces.reserve(from.pieces);
+      for (std::size_t i = 0; i < from.pieces; ++i) {
+        pieces.push_back({from.offsets[i], from.lengths == nullptr ? from.bytes : from.lengths[i]});
+      }
+      view = ops::LayoutView::indexed(pieces);
+      return {};
+  }
+  return {Code::layout, fmt::format("farsum_operate: unknown kind of layout {}", static_cast<int>(from.kind))};
+}
+
+// The general descriptor, read once. Views point into it.
+struct Described {
+  Operation operation;
+  std::vector<ops::Piece> origin_pieces, target_pieces, result_pieces;
+};
+
+Status read_layouts(const farsum_operation& from, Described& described) {
+  Operation& operation = described.operation;
+  ops::LayoutView origin, target, result;
+  if (from.origin_layout != nullptr) {
+    if (Status status = read_layout(*from.origin_layout, described.origin_pieces, origin); !status.is_ok()) return status;
+  }
+  if (from.target_layout != nullptr) {
+    if (Status status = read_layout(*from.target_layout, described.target_pieces, target); !status.is_ok()) return status;
+  }
+  if (from.result_layout != nullptr) {
+    if (Status status = read_layout(*from.result_layout, described.result_pieces, result); !status.is_ok()) return status;
+  }
+  // The size is said by a layout, or by count.
+  std::optional<std::uint64_t> bytes;
+  if (from.target_layout != nullptr) {
+    bytes = target.total_bytes();
+  } else if (from.origin_layout != nullptr) {
+    bytes = origin.total_bytes();
+  } else if (from.result_layout != nullptr) {
+    bytes = result.total_bytes();
+  } else {
+    std::uint64_t product = 0;
+    if (!__builtin_mul_overflow(from.count, ops::size_of(operation.type), &product)) bytes = product;
+  }
+  if (!bytes) return {Code::layout, "farsum_operate: the size of the operation overflows 63 bits"};
+  operation.bytes = *bytes;
+  const ops::LayoutView whole = ops::LayoutView::contiguous(*bytes);
+  operation.target_layout = from.target_layout != nullptr ? target : whole;
+  operation.operand_layout = from.origin_layout != nullptr ? origin : whole;
+  operation.result_layout = from.result_layout != nullptr   ? result
+                            : from.origin_layout != nullptr ? origin
+                                                            : whole;
+  return {};
+}
+
+Status describe(const farsum_operation& from, Described& described) {
+  if (from.struct_bytes < sizeof(farsum_operation)) return {Code::argument, "farsum_operate: struct_bytes must be sizeof(farsum_operation)"};
+  if (from.kind < FARSUM_PUT || from.kind > FARSUM_COMPARE_AND_SWAP) {
+    return {Code::argument, fmt::format("farsum_operate: unknown kind {}", static_cast<int>(from.kind))};
+  }
+  if (from.completion < FARSUM_IMPLICIT || from.completion > FARSUM_EXPLICIT) {
+    return {Code::argument, fmt::format("farsum_operate: unknown completion {}", static_cast<int>(from.completion))};
+  }
+  if (static_cast<unsigned>(from.type) >= ops::element_type_count || static_cast<unsigned>(from.op) >= ops::operator_count) {
+    return {Code::type, fmt::format("farsum_operate: unknown type {} or operator {}", static_cast<int>(from.type), static_cast<int>(from.op))};
+  }
+  Operation& operation = described.operation;
+  operation.kind = static_cast<OperationKind>(from.kind);
+  operation.type = static_cast<ops::ElementType>(from.type);
+  operation.op = static_cast<ops::Operator>(from.op);
+  operation.offset = from.offset;
+  operation.operand = static_cast<const std::byte*>(from.origin);
+  operation.compare = static_cast<const std::byte*>(from.compare);
+  operation.result = static_cast<std::byte*>(from.result);
+  operation.alpha = from.alpha;
+  if (operation.kind == OperationKind::compare_and_swap) {
+    operation.bytes = ops::size_of(operation.type);
+    operation.target_layout = operation.operand_layout = operation.result_layout = ops::LayoutView::contiguous(operation.bytes);
+    if (from.count > 1 || from.target_layout != nullptr || from.origin_layout != nullptr || from.result_layout != nullptr) {
+      return {Code::layout, "farsum_operate: compare_and_swap is on one element; layouts and counts beyond 1 have no meaning"};
+    }
+    return {};
+  }
+  return read_layouts(from, described);
+}
+
+}  // namespace
+}  // namespace farsum::capi
+
+using namespace farsum;
+using namespace farsum::capi;
+
+extern "C" {
+
+size_t farsum_type_size(farsum_type type) {
+  return static_cast<unsigned>(type) < ops::element_type_count ? ops::size_of(static_cast<ops::ElementType>(type)) : 0;
+}
+
+int farsum_op_legal(farsum_type type, farsum_op op) {
+  return static_cast<unsigned>(type) < ops::element_type_count && static_cast<unsigned>(op) < ops::operator_count &&
+                 ops::legal(static_cast<ops::ElementType>(type), static_cast<ops::Operator>(op))
+             ? 1
+             : 0;
+}
+
+farsum_status farsum_put(farsum_window window, int target, uint64_t offset, const void* origin, size_t bytes) {
+  const WindowSlot* slot = find_window(window);
+  if (slot != nullptr && slot->hot.put(static_cast<std::uint32_t>(target), offset, origin, bytes)) [[likely]] {
+    return FARSUM_OK;
+  }
+  Operation operation = simple(OperationKind::put, offset, bytes);
+  operation.operand = static_cast<const std::byte*>(origin);
+  return long_way(window, target, operation, Completion::implicit);
+}
+
+farsum_status farsum_get(farsum_window window, int target, uint64_t offset, void* result, size_t bytes) {
+  const WindowSlot* slot = find_window(window);
+  if (slot != nullptr && slot->hot.get(static_cast<std::uint32_t>(target), offset, result, bytes)) [[likely]] {
+    return FARSUM_OK;
+  }
+  Operation operation = simple(OperationKind::get, offset, bytes);
+  operation.result = static_cast<std::byte*>(result);
+  return long_way(window, target, operation, Completion::implicit);
+}
+
+farsum_status farsum_accumulate(farsum_window window, int target, uint64_t offset, const void* origin, size_t count, farsum_type type,
+                                farsum_op op) {
+  const WindowSlot* slot = find_window(window);
+  if (slot != nullptr && plain_pair(type, op)) [[likely]] {
+    const auto element = static_cast<ops::ElementType>(type);
+    std::uint64_t bytes = 0;
+    if (!__builtin_mul_overflow(count, ops::size_of(element), &bytes) && (origin != nullptr || op == FARSUM_NO_OP) &&
+        slot->hot.reduce(static_cast<std::uint32_t>(target), offset, origin, nullptr, bytes, element, static_cast<ops::Operator>(op))) {
+      return FARSUM_OK;
+    }
+  }
+  return long_reduction(window, target, offset, origin, nullptr, count, type, op, false, Completion::implicit);
+}
+
+farsum_status farsum_get_accumulate(farsum_window window, int target, uint64_t offset, const void* origin, void* result, size_t count,
+                                    farsum_type type, farsum_op op) {
+  const WindowSlot* slot = find_window(window);
+  if (slot != nullptr && plain_pair(type, op) && result != nullptr && (origin != nullptr || op == FARSUM_NO_OP)) [[likely]] {
+    const auto element = static_cast<ops::ElementType>(type);
+    std::uint64_t bytes = 0;
+    if (!__builtin_mul_overflow(count, ops::size_of(element), &bytes) &&
+        slot->hot.reduce(static_cast<std::uint32_t>(target), offset, origin, result, bytes, element, static_cast<ops::Operator>(op))) {
+      return FARSUM_OK;
+    }
+  }
+  return long_reduction(window, target, offset, origin, result, count, type, op, true, Completion::implicit);
+}
+
+farsum_status farsum_fetch_op(farsum_window window, int target, uint64_t offset, const void* operand, void* result, farsum_type type,
+                              farsum_op op) {
+  const WindowSlot* slot = find_window(window);
+  if (slot != nullptr && plain_pair(type, op) && result != nullptr && (operand != nullptr || op == FARSUM_NO_OP)) [[likely]] {
+    const auto element = static_cast<ops::ElementType>(type);
+    if (slot->hot.reduce(static_cast<std::uint32_t>(target), offset, operand, result, ops::size_of(element), element,
+                         static_cast<ops::Operator>(op))) {
+      return FARSUM_OK;
+    }
+  }
+  return long_reduction(window, target, offset, operand, result, 1, type, op, true, Completion::blocking);
+}
+
+farsum_status farsum_compare_and_swap(farsum_window window, int target, uint64_t offset, const void* expected, const void* desired,
+                                      void* result, farsum_type type) {
+  if (const farsum_status status = check_pair("farsum_compare_and_swap", type, FARSUM_REPLACE); status != FARSUM_OK) return status;
+  const auto element = static_cast<ops::ElementType>(type);
+  Operation operation = simple(OperationKind::compare_and_swap, offset, ops::size_of(element));
+  operation.type = element;
+  operation.operand = static_cast<const std::byte*>(desired);
+  operation.compare = static_cast<const std::byte*>(expected);
+  operation.result = static_cast<std::byte*>(result);
+  return long_way(window, target, operation, Completion::blocking);
+}
+
+farsum_status farsum_put_notify(farsum_window window, int target, uint64_t offset, const void* origin, size_t bytes, uint32_t slot) {
+  Operation operation = simple(OperationKind::put, offset, bytes);
+  operation.operand = static_cast<const std::byte*>(origin);
+  operation.notify = true;
+  operation.notify_slot = slot;
+  return long_way(window, target, operation, Completion::implicit);
+}
+
+farsum_status farsum_operate(farsum_window handle, const farsum_operation* from, farsum_request* request) {
+  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+  if (slot == nullptr) return bad_window("farsum_operate", handle);
+  if (from == nullptr) return fail(Code::argument, "farsum_operate: the operation is null");
+  if (from->completion == FARSUM_EXPLICIT && request == nullptr) {
+    return fail(Code::argument, "farsum_operate: FARSUM_EXPLICIT needs a place for the request");
+  }
+  Described described;
+  if (const Status status = describe(*from, described); !status.is_ok()) return fail(status);
+  const auto target = static_cast<std::uint32_t>(from->target);
+  Window& window = *slot->object->window;
+  if (from->completion != FARSUM_EXPLICIT) {
+    const Completion completion = from->completion == FARSUM_BLOCKING ? Completion::blocking : Completion::implicit;
+    return report(window.operate(described.operation, target, completion, nullptr));
+  }
+  auto state = std::make_shared<RequestState>();
+  if (const Status status = window.operate(described.operation, target, Completion::by_request, state.get()); !status.is_ok()) return fail(status);
+  // Acquire pairs with the release in OriginEngine::finish_job.
+  if (state->done.load(std::memory_order_acquire) && state->code.load(std::memory_order_relaxed) == Code::ok) {
+    request->bits = completed_request;
+    return FARSUM_OK;
+  }
+  request->bits = global().requests.add({state, window.parts().ranks[target], call_name(described.operation.kind)});
+  return FARSUM_OK;
+}
+
+static farsum_status finish_request(farsum_request* request, const RequestSlot& slot) {
+  const Code code = slot.state->code.load(std::memory_order_relaxed);
+  const std::string call = slot.call;
+  global().requests.remove(request->bits);
+  request->bits = 0;
+  if (code == Code::ok) return FARSUM_OK;
+  return fail(code, fmt::format("{}: the operation failed at its owner: {}", call, explain_code(code)));
+}
+
+static farsum_status find_request(const char* call, farsum_request* request, RequestSlot*& slot) {
+  if (live_context() == nullptr) return no_context(call);
+  if (request == nullptr) return fail(Code::argument, fmt::format("{}: null request", call));
+  slot = global().requests.find(request->bits);
+  if (slot == nullptr) {
+    return fail(Code::handle, fmt::format("{}: the request {:#x} does not live; it was completed before, or never made", call, request->bits));
+  }
+  return FARSUM_OK;
+}
+
+farsum_status farsum_test(farsum_request* request, int* done) {
+  if (request != nullptr && request->bits == completed_request) {
+    request->bits = 0;
+    *done = 1;
+    return FARSUM_OK;
+  }
+  RequestSlot* slot = nullptr;
+  if (const farsum_status status = find_request("farsum_test", request, slot); status != FARSUM_OK) return status;
+  live_context()->engine().progress(slot->peer);
+  *done = slot->state->done.load(std::memory_order_acquire) ? 1 : 0;
+  return *done != 0 ? finish_request(request, *slot) : FARSUM_OK;
+}
+
+farsum_status farsum_wait(farsum_request* request) {
+  if (request != nullptr && request->bits == completed_request) {
+    request->bits = 0;
+    return FARSUM_OK;
+  }
+  RequestSlot* slot = nullptr;
+  if (const farsum_status status = find_request("farsum_wait", request, slot); status != FARSUM_OK) return status;
+  Context& context = *live_context();
+  const Status status = context.waiter().wait(
+      context.waiter().own_events(),
+      [&] {
+        context.engine().progress(slot->peer);
+        return slot->state->done.load(std::memory_order_acquire);
+      },
+      "farsum_wait");
+  if (!status.is_ok()) return fail(status);
+  return finish_request(request, *slot);
+}
+
+farsum_status farsum_flush(farsum_window handle, int target) {
+  const WindowSlot* slot = find_window(handle);
+  if (slot != nullptr && slot->hot.flush(static_cast<std::uint32_t>(target))) [[likely]] {
+    return FARSUM_OK;
+  }
+  if (slot == nullptr || live_context() == nullptr) return bad_window("farsum_flush", handle);
+  Window& window = *slot->object->window;
+  return report(target == FARSUM_ALL_RANKS ? window.flush_all() : window.flush(static_cast<std::uint32_t>(target)));
+}
+
+// The engine keeps no copies of large operands, so what is complete at the origin is what is complete at the target.
+farsum_status farsum_flush_local(farsum_window handle, int target) { return farsum_flush(handle, target); }
+
+}  // extern "C"

@@ -1,0 +1,358 @@
+// Windows, epochs, notifications, mutexes and counters of the C interface: handles are checked here, everything else below.
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "capi/global.hpp"
+
+namespace farsum::capi {
+
+WindowSlot* find_window(farsum_window window) {
+  WindowSlot& slot = window_slots[window.bits & index_mask];
+  // Relaxed: the handle reached this thread through something that orders it after the window's making.
+  return window.bits != 0 && slot.bits.load(std::memory_order_relaxed) == window.bits ? &slot : nullptr;
+}
+
+farsum_status bad_window(const char* call, farsum_window window) {
+  if (live_context() == nullptr) return no_context(call);
+  return fail(Code::handle, fmt::format("{}: the window {:#x} does not live; it was freed, or never made", call, window.bits));
+}
+
+farsum_window add_window(WindowObject* object) {
+  const std::lock_guard lock(global().windows_mutex);
+  for (std::size_t index = 0; index < most_windows; ++index) {
+    WindowSlot& slot = window_slots[index];
+    if (slot.bits.load(std::memory_order_relaxed) != 0) continue;
+    slot.hot = object->window->hot();
+    slot.object = object;
+    const std::uint64_t bits = ++slot.generation << index_bits | index;
+    // Release: the slot is filled before its handle can be found.
+    slot.bits.store(bits, std::memory_order_release);
+    return {bits};
+  }
+  return {0};
+}
+
+void remove_window(WindowSlot& slot) {
+  const std::lock_guard lock(global().windows_mutex);
+  slot.bits.store(0, std::memory_order_relaxed);
+  slot.hot = HotWindow{};
+  slot.object = nullptr;
+}
+
+namespace {
+
+// The window behind a handle in a live process; null with the error told.
+Window* window_of(const char* call, farsum_window handle, farsum_status& status) {
+  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+  if (slot == nullptr) {
+    status = bad_window(call, handle);
+    return nullptr;
+  }
+  return slot->object->window.get();
+}
+
+Status read_options(const char* call, const farsum_window_options* from, WindowOptions& options) {
+  if (from == nullptr) return {};
+  if (from->struct_bytes < sizeof(farsum_window_options)) {
+    return {Code::argument, fmt::format("{}: struct_bytes must be sizeof(farsum_window_options)", call)};
+  }
+  if (from->promises >> 4 != 0) return {Code::argument, fmt::format("{}: unknown promises {:#x}", call, from->promises)};
+  if (from->notification_slots > 65536) {
+    return {Code::argument, fmt::format("{}: {} notification slots; at most 65536 are possible", call, from->notification_slots)};
+  }
+  if (from->aggregate_limit > 1024) {
+    return {Code::argument, fmt::format("{}: aggregate_limit {}; at most 1024 updates are gathered per target", call, from->aggregate_limit)};
+  }
+  options.promises = from->promises;
+  if (from->notification_slots != 0) options.notification_slots = from->notification_slots;
+  options.aggregate_limit = from->aggregate_limit;
+  if (from->name != nullptr) options.name = from->name;
+  return {};
+}
+
+farsum_status hand_out(const char* call, Result<WindowObject*>& made, farsum_window* window) {
+  if (!made.is_ok()) return fail(made.take_status());
+  *window = add_window(made.value());
+  if (window->bits != 0) return FARSUM_OK;
+  (void)live_context()->free_window(made.value());
+  return fail(Code::no_memory, fmt::format("{}: {} windows live, the most there can be", call, most_windows));
+}
+
+std::vector<std::uint32_t> ranks_of(const int* ranks, int count) {
+  std::vector<std::uint32_t> list;
+  for (int i = 0; i < count; ++i) list.push_back(static_cast<std::uint32_t>(ranks[i]));
+  return list;
+}
+
+}  // namespace
+}  // namespace farsum::capi
+
+using namespace farsum;
+using namespace farsum::capi;
+
+// One line for the calls that only pass a window on.
+template <class Call>
+static farsum_status on_window(const char* name, farsum_window handle, Call&& call) {
+  farsum_status status = FARSUM_OK;
+  Window* window = window_of(name, handle, status);
+  return window == nullptr ? status : report(call(*window));
+}
+
+extern "C" {
+
+farsum_status farsum_window_allocate(farsum_group handle, size_t bytes, const farsum_window_options* from, void** memory,
+                                     farsum_window* window) {
+  Group* group = nullptr;
+  if (const farsum_status status = find_group("farsum_window_allocate", handle, group); status != FARSUM_OK) return status;
+  if (memory == nullptr || window == nullptr) return fail(Code::argument, "farsum_window_allocate: memory and window must not be null");
+  WindowOptions options;
+  if (const Status status = read_options("farsum_window_allocate", from, options); !status.is_ok()) return fail(status);
+  Result<WindowObject*> made = live_context()->allocate_window(*group, bytes, options);
+  if (made.is_ok()) *memory = made.value()->memory;
+  return hand_out("farsum_window_allocate", made, window);
+}
+
+farsum_status farsum_window_adopt(farsum_group handle, void* memory, size_t bytes, const farsum_window_options* from, farsum_window* window) {
+  Group* group = nullptr;
+  if (const farsum_status status = find_group("farsum_window_adopt", handle, group); status != FARSUM_OK) return status;
+  if (window == nullptr) return fail(Code::argument, "farsum_window_adopt: window must not be null");
+  WindowOptions options;
+  if (const Status status = read_options("farsum_window_adopt", from, options); !status.is_ok()) return fail(status);
+  Result<WindowObject*> made = live_context()->adopt_window(*group, memory, bytes, options);
+  return hand_out("farsum_window_adopt", made, window);
+}
+
+farsum_status farsum_window_create_dynamic(farsum_group handle, const farsum_window_options* from, farsum_window* window) {
+  Group* group = nullptr;
+  if (const farsum_status status = find_group("farsum_window_create_dynamic", handle, group); status != FARSUM_OK) return status;
+  if (window == nullptr) return fail(Code::argument, "farsum_window_create_dynamic: window must not be null");
+  WindowOptions options;
+  if (const Status status = read_options("farsum_window_create_dynamic", from, options); !status.is_ok()) return fail(status);
+  Result<WindowObject*> made = live_context()->create_dynamic_window(*group, options);
+  return hand_out("farsum_window_create_dynamic", made, window);
+}
+
+farsum_status farsum_window_attach(farsum_window handle, void* memory, size_t bytes) {
+  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+  if (slot == nullptr) return bad_window("farsum_window_attach", handle);
+  return report(live_context()->attach(*slot->object, memory, bytes));
+}
+
+farsum_status farsum_window_detach(farsum_window handle, const void* memory) {
+  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+  if (slot == nullptr) return bad_window("farsum_window_detach", handle);
+  return report(live_context()->detach(*slot->object, memory));
+}
+
+farsum_status farsum_window_free(farsum_window* handle) {
+  if (handle == nullptr) return fail(Code::argument, "farsum_window_free: null handle");
+  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(*handle);
+  if (slot == nullptr) return bad_window("farsum_window_free", *handle);
+  if (const Status status = live_context()->free_window(slot->object); !status.is_ok()) return fail(status);
+  remove_window(*slot);
+  handle->bits = 0;
+  return FARSUM_OK;
+}
+
+farsum_status farsum_window_shared_query(farsum_window handle, int rank, void** address, size_t* bytes) {
+  farsum_status status = FARSUM_OK;
+  Window* window = window_of("farsum_window_shared_query", handle, status);
+  if (window == nullptr) return status;
+  if (rank < 0 || rank >= static_cast<int>(window->size())) {
+    return fail(Code::rank, fmt::format("farsum_window_shared_query: rank {} is not in the window's group, whose ranks are 0 to {}", rank,
+                                        window->size() - 1));
+  }
+  const std::vector<Region> regions = window->regions_of(static_cast<std::uint32_t>(rank));
+  *bytes = window->part_bytes(static_cast<std::uint32_t>(rank));
+  *address = regions.size() == 1 ? regions.front().mapped : nullptr;
+  return FARSUM_OK;
+}
+
+farsum_status farsum_window_region(farsum_window handle, int rank, int index, farsum_region_info* info) {
+  farsum_status status = FARSUM_OK;
+  Window* window = window_of("farsum_window_region", handle, status);
+  if (window == nullptr) return status;
+  if (rank < 0 || rank >= static_cast<int>(window->size())) {
+    return fail(Code::rank, fmt::format("farsum_window_region: rank {} is not in the window's group, whose ranks are 0 to {}", rank,
+                                        window->size() - 1));
+  }
+  const std::vector<Region> regions = window->regions_of(static_cast<std::uint32_t>(rank));
+  if (index < 0 || index >= static_cast<int>(regions.size())) {
+    return fail(Code::range, fmt::format("farsum_window_region: region {} was asked for, but rank {} has {}", index, rank, regions.size()));
+  }
+  const Region& region = regions[static_cast<std::size_t>(index)];
+  *info = farsum_region_info{};
+  info->offset = region.offset;
+  info->bytes = region.bytes;
+  info->bulk_path = static_cast<farsum_path>(region.bulk);
+  info->atomic_path = static_cast<farsum_path>(region.atomic);
+  info->promoted = region.promoted ? 1 : 0;
+  region.reason.copy(info->reason, sizeof info->reason - 1);
+  return FARSUM_OK;
+}
+
+farsum_status farsum_fence(farsum_window handle, uint32_t assertions) {
+  return on_window("farsum_fence", handle, [&](Window& window) {
+    return window.fence((assertions & FARSUM_FENCE_NO_PRECEDE) == 0, (assertions & FARSUM_FENCE_NO_SUCCEED) == 0);
+  });
+}
+
+farsum_status farsum_post(farsum_window handle, const int* origins, int count) {
+  return on_window("farsum_post", handle, [&](Window& window) { return window.post(ranks_of(origins, count)); });
+}
+farsum_status farsum_start(farsum_window handle, const int* targets, int count) {
+  return on_window("farsum_start", handle, [&](Window& window) { return window.start(ranks_of(targets, count)); });
+}
+farsum_status farsum_complete(farsum_window handle) {
+  return on_window("farsum_complete", handle, [](Window& window) { return window.complete(); });
+}
+farsum_status farsum_wait_exposure(farsum_window handle) {
+  return on_window("farsum_wait_exposure", handle, [](Window& window) { return window.wait_exposure(); });
+}
+farsum_status farsum_test_exposure(farsum_window handle, int* done) {
+  return on_window("farsum_test_exposure", handle, [&](Window& window) {
+    bool answer = false;
+    Status status = window.test_exposure(answer);
+    if (status.is_ok()) *done = answer ? 1 : 0;
+    return status;
+  });
+}
+
+farsum_status farsum_lock(farsum_window handle, int target, farsum_lock_mode mode) {
+  if (mode != FARSUM_LOCK_SHARED && mode != FARSUM_LOCK_EXCLUSIVE) {
+    return fail(Code::argument, fmt::format("farsum_lock: mode {}; it must be FARSUM_LOCK_SHARED or FARSUM_LOCK_EXCLUSIVE", static_cast<int>(mode)));
+  }
+  return on_window("farsum_lock", handle, [&](Window& window) {
+    return window.lock(static_cast<std::uint32_t>(target), mode == FARSUM_LOCK_EXCLUSIVE ? LockMode::exclusive : LockMode::shared);
+  });
+}
+farsum_status farsum_unlock(farsum_window handle, int target) {
+  return on_window("farsum_unlock", handle, [&](Window& window) { return window.unlock(static_cast<std::uint32_t>(target)); });
+}
+farsum_status farsum_lock_all(farsum_window handle) {
+  return on_window("farsum_lock_all", handle, [](Window& window) { return window.lock_all(); });
+}
+farsum_status farsum_unlock_all(farsum_window handle) {
+  return on_window("farsum_unlock_all", handle, [](Window& window) { return window.unlock_all(); });
+}
+farsum_status farsum_sync(farsum_window handle) {
+  return on_window("farsum_sync", handle, [](Window& window) { return window.sync(); });
+}
+farsum_status farsum_order(farsum_window handle) {
+  return on_window("farsum_order", handle, [](Window& window) { return window.order(); });
+}
+
+farsum_status farsum_notify_wait(farsum_window handle, uint32_t slot, uint64_t at_least) {
+  return on_window("farsum_notify_wait", handle, [&](Window& window) { return window.notify_wait(slot, at_least); });
+}
+farsum_status farsum_notify_value(farsum_window handle, uint32_t slot, uint64_t* value) {
+  return on_window("farsum_notify_value", handle, [&](Window& window) { return window.notify_value(slot, *value); });
+}
+
+// ---- mutexes ----
+
+farsum_status farsum_mutex_create(farsum_group handle, int count, farsum_mutex* mutexes) {
+  Group* group = nullptr;
+  if (const farsum_status status = find_group("farsum_mutex_create", handle, group); status != FARSUM_OK) return status;
+  if (count < 0 || mutexes == nullptr) return fail(Code::argument, "farsum_mutex_create: the count must not be negative, nor the handle null");
+  Result<Context::LockSet*> made = live_context()->create_locks(*group, static_cast<std::uint32_t>(count));
+  if (!made.is_ok()) return fail(made.take_status());
+  *mutexes = {global().mutexes.add({made.value()})};
+  return FARSUM_OK;
+}
+
+static farsum_status find_mutex(const char* call, farsum_mutex handle, int rank, int index, Context::LockSet*& locks) {
+  if (live_context() == nullptr) return no_context(call);
+  MutexSlot* slot = global().mutexes.find(handle.bits);
+  if (slot == nullptr) return fail(Code::handle, fmt::format("{}: the mutexes {:#x} do not live", call, handle.bits));
+  locks = slot->locks;
+  if (rank < 0 || rank >= static_cast<int>(locks->group->size())) {
+    return fail(Code::rank, fmt::format("{}: rank {} is not in the group, whose ranks are 0 to {}", call, rank, locks->group->size() - 1));
+  }
+  const std::uint32_t count = locks->counts[static_cast<std::size_t>(rank)];
+  if (index < 0 || index >= static_cast<int>(count)) {
+    return fail(Code::range, fmt::format("{}: mutex {} was asked for, but rank {} keeps {}", call, index, rank, count));
+  }
+  return FARSUM_OK;
+}
+
+farsum_status farsum_mutex_free(farsum_mutex* mutexes) {
+  if (mutexes == nullptr) return fail(Code::argument, "farsum_mutex_free: null handle");
+  if (live_context() == nullptr) return no_context("farsum_mutex_free");
+  MutexSlot* slot = global().mutexes.find(mutexes->bits);
+  if (slot == nullptr) return fail(Code::handle, fmt::format("farsum_mutex_free: the mutexes {:#x} do not live", mutexes->bits));
+  if (const Status status = live_context()->free_locks(slot->locks); !status.is_ok()) return fail(status);
+  global().mutexes.remove(mutexes->bits);
+  mutexes->bits = 0;
+  return FARSUM_OK;
+}
+
+farsum_status farsum_mutex_lock(farsum_mutex handle, int rank, int index) {
+  Context::LockSet* locks = nullptr;
+  if (const farsum_status status = find_mutex("farsum_mutex_lock", handle, rank, index, locks); status != FARSUM_OK) return status;
+  return report(live_context()->lock(*locks, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
+}
+
+farsum_status farsum_mutex_unlock(farsum_mutex handle, int rank, int index) {
+  Context::LockSet* locks = nullptr;
+  if (const farsum_status status = find_mutex("farsum_mutex_unlock", handle, rank, index, locks); status != FARSUM_OK) return status;
+  return report(live_context()->unlock(*locks, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
+}
+
+// ---- counters ----
+
+farsum_status farsum_counter_create(farsum_group handle, const farsum_counter_options* from, farsum_counter* counter) {
+  Group* group = nullptr;
+  if (const farsum_status status = find_group("farsum_counter_create", handle, group); status != FARSUM_OK) return status;
+  if (from == nullptr || from->struct_bytes < sizeof(farsum_counter_options) || counter == nullptr) {
+    return fail(Code::argument, "farsum_counter_create: options with struct_bytes = sizeof(farsum_counter_options) and a place for the handle "
+                                "must be given");
+  }
+  if (from->kind < FARSUM_COUNTER_STRICT || from->kind > FARSUM_COUNTER_TREE) {
+    return fail(Code::argument, fmt::format("farsum_counter_create: unknown kind {}", static_cast<int>(from->kind)));
+  }
+  Counter::Options options;
+  options.kind = static_cast<CounterKind>(from->kind);
+  options.home = static_cast<std::uint32_t>(from->home);
+  options.limit = from->limit;
+  Result<std::unique_ptr<Counter>> made = Counter::create(*live_context(), *group, options);
+  if (!made.is_ok()) return fail(made.take_status());
+  *counter = {global().counters.add({std::move(made.value())})};
+  return FARSUM_OK;
+}
+
+static farsum_status find_counter(const char* call, farsum_counter handle, std::shared_ptr<Counter>& counter) {
+  if (live_context() == nullptr) return no_context(call);
+  CounterSlot* slot = global().counters.find(handle.bits);
+  if (slot == nullptr) return fail(Code::handle, fmt::format("{}: the counter {:#x} does not live", call, handle.bits));
+  counter = slot->counter;
+  return FARSUM_OK;
+}
+
+farsum_status farsum_counter_next(farsum_counter handle, uint64_t* ticket) {
+  std::shared_ptr<Counter> counter;
+  if (const farsum_status status = find_counter("farsum_counter_next", handle, counter); status != FARSUM_OK) return status;
+  Result<std::uint64_t> next = counter->next();
+  if (!next.is_ok()) return fail(next.take_status());
+  *ticket = next.value();
+  return FARSUM_OK;
+}
+
+farsum_status farsum_counter_reset(farsum_counter handle) {
+  std::shared_ptr<Counter> counter;
+  if (const farsum_status status = find_counter("farsum_counter_reset", handle, counter); status != FARSUM_OK) return status;
+  return report(counter->reset());
+}
+
+farsum_status farsum_counter_free(farsum_counter* handle) {
+  if (handle == nullptr) return fail(Code::argument, "farsum_counter_free: null handle");
+  std::shared_ptr<Counter> counter;
+  if (const farsum_status status = find_counter("farsum_counter_free", *handle, counter); status != FARSUM_OK) return status;
+  if (const Status status = counter->free(); !status.is_ok()) return fail(status);
+  global().counters.remove(handle->bits);
+  handle->bits = 0;
+  return FARSUM_OK;
+}
+
+}  // extern "C"
