@@ -40,6 +40,8 @@ struct Global {
   HandleTable<MutexSlot> mutexes;
   HandleTable<CounterSlot> counters;
   std::mutex windows_mutex;  // taking and freeing window slots
+  std::atomic<std::size_t> window_slots_used{0};  // no slot from here on was ever taken
+  std::once_flag fork_handler;
 };
 
 Global& global();
@@ -57,7 +59,11 @@ inline farsum_status report(const Status& status) { return status.is_ok() ? FARS
 Context* live_context();
 farsum_status no_context(const char* call);
 
-WindowSlot* find_window(farsum_window window);
+inline WindowSlot* find_window(farsum_window window) {
+  WindowSlot& slot = window_slots[window.bits & index_mask];
+  // Relaxed: the handle reached this thread through something that orders it after the window's making.
+  return window.bits != 0 && slot.bits.load(std::memory_order_relaxed) == window.bits ? &slot : nullptr;
+}
 farsum_status bad_window(const char* call, farsum_window window);
 farsum_status find_group(const char* call, farsum_group handle, Group*& group);
 

@@ -1,4 +1,5 @@
 // Life, groups and collectives of the C interface.
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -65,6 +66,12 @@ farsum_status find_group(const char* call, farsum_group handle, Group*& group) {
 
 namespace {
 
+// A forked child has the parent's windows in its memory but is no rank: its handles stop working.
+void forget_windows_in_child() {
+  const std::size_t used = global().window_slots_used.load(std::memory_order_relaxed);
+  for (std::size_t index = 0; index < used; ++index) window_slots[index].bits.store(0, std::memory_order_relaxed);
+}
+
 Result<Place> find_place(const farsum_init_options* options, const Settings& settings) {
   const Environment environment = [](const char* name) { return std::getenv(name); };
   if (options == nullptr || options->allgather == nullptr) return place_from_environment(environment, settings);
@@ -94,6 +101,7 @@ Status start(const farsum_init_options* options) {
   Result<std::unique_ptr<Context>> context = Context::create(std::move(place.value()), std::move(context_options));
   if (!context.is_ok()) return context.take_status();
   Global& state = global();
+  std::call_once(state.fork_handler, [] { pthread_atfork(nullptr, nullptr, forget_windows_in_child); });
   state.context = std::move(context.value());
   state.pid = getpid();
   state.world = {state.groups.add({&state.context->world()})};

@@ -71,6 +71,45 @@ Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) 
   return long_way(handle, target, operation, completion);
 }
 
+// The long way of the simple calls, kept out of them so that the hot path saves no registers.
+[[gnu::noinline]] farsum_status long_put(farsum_window window, int target, std::uint64_t offset, const void* origin, std::size_t bytes) {
+  Operation operation = simple(OperationKind::put, offset, bytes);
+  operation.operand = static_cast<const std::byte*>(origin);
+  return long_way(window, target, operation, Completion::implicit);
+}
+
+[[gnu::noinline]] farsum_status long_get(farsum_window window, int target, std::uint64_t offset, void* result, std::size_t bytes) {
+  Operation operation = simple(OperationKind::get, offset, bytes);
+  operation.result = static_cast<std::byte*>(result);
+  return long_way(window, target, operation, Completion::implicit);
+}
+
+[[gnu::noinline]] farsum_status long_fetch_op(farsum_window window, int target, std::uint64_t offset, const void* operand, void* result,
+                                              farsum_type type, farsum_op op) {
+  return long_reduction(window, target, offset, operand, result, 1, type, op, true, Completion::blocking);
+}
+
+// Other pairs than a word's sum: the kernels' tables decide.
+[[gnu::noinline]] farsum_status any_fetch_op(farsum_window window, int target, std::uint64_t offset, const void* operand, void* result,
+                                             farsum_type type, farsum_op op) {
+  const WindowSlot* slot = find_window(window);
+  if (slot != nullptr && plain_pair(type, op) && result != nullptr && (operand != nullptr || op == FARSUM_NO_OP)) [[likely]] {
+    const auto element = static_cast<ops::ElementType>(type);
+    if (slot->hot.reduce(static_cast<std::uint32_t>(target), offset, operand, result, ops::size_of(element), element,
+                         static_cast<ops::Operator>(op))) {
+      return FARSUM_OK;
+    }
+  }
+  return long_fetch_op(window, target, offset, operand, result, type, op);
+}
+
+[[gnu::noinline]] farsum_status long_flush(farsum_window handle, int target) {
+  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+  if (slot == nullptr) return bad_window("farsum_flush", handle);
+  Window& window = *slot->object->window;
+  return report(target == FARSUM_ALL_RANKS ? window.flush_all() : window.flush(static_cast<std::uint32_t>(target)));
+}
+
 // A layout of the C interface as a view; indexed lists are copied into `pieces`, which must outlive it.
 Status read_layout(const farsum_layout& from, std::vector<ops::Piece>& pieces, ops::LayoutView& view) {
   switch (from.kind) {
@@ -196,9 +235,7 @@ farsum_status farsum_put(farsum_window window, int target, uint64_t offset, cons
   if (slot != nullptr && slot->hot.put(static_cast<std::uint32_t>(target), offset, origin, bytes)) [[likely]] {
     return FARSUM_OK;
   }
-  Operation operation = simple(OperationKind::put, offset, bytes);
-  operation.operand = static_cast<const std::byte*>(origin);
-  return long_way(window, target, operation, Completion::implicit);
+  return long_put(window, target, offset, origin, bytes);
 }
 
 farsum_status farsum_get(farsum_window window, int target, uint64_t offset, void* result, size_t bytes) {
@@ -206,9 +243,7 @@ farsum_status farsum_get(farsum_window window, int target, uint64_t offset, void
   if (slot != nullptr && slot->hot.get(static_cast<std::uint32_t>(target), offset, result, bytes)) [[likely]] {
     return FARSUM_OK;
   }
-  Operation operation = simple(OperationKind::get, offset, bytes);
-  operation.result = static_cast<std::byte*>(result);
-  return long_way(window, target, operation, Completion::implicit);
+  return long_get(window, target, offset, result, bytes);
 }
 
 farsum_status farsum_accumulate(farsum_window window, int target, uint64_t offset, const void* origin, size_t count, farsum_type type,
@@ -241,15 +276,15 @@ farsum_status farsum_get_accumulate(farsum_window window, int target, uint64_t o
 
 farsum_status farsum_fetch_op(farsum_window window, int target, uint64_t offset, const void* operand, void* result, farsum_type type,
                               farsum_op op) {
-  const WindowSlot* slot = find_window(window);
-  if (slot != nullptr && plain_pair(type, op) && result != nullptr && (operand != nullptr || op == FARSUM_NO_OP)) [[likely]] {
-    const auto element = static_cast<ops::ElementType>(type);
-    if (slot->hot.reduce(static_cast<std::uint32_t>(target), offset, operand, result, ops::size_of(element), element,
-                         static_cast<ops::Operator>(op))) {
-      return FARSUM_OK;
-    }
+  if (op != FARSUM_SUM || (type != FARSUM_INT64 && type != FARSUM_UINT64)) {
+    return any_fetch_op(window, target, offset, operand, result, type, op);
   }
-  return long_reduction(window, target, offset, operand, result, 1, type, op, true, Completion::blocking);
+  const WindowSlot* slot = find_window(window);
+  if (slot != nullptr && operand != nullptr && result != nullptr &&
+      slot->hot.fetch_add_word(static_cast<std::uint32_t>(target), offset, operand, result)) [[likely]] {
+    return FARSUM_OK;
+  }
+  return long_fetch_op(window, target, offset, operand, result, type, op);
 }
 
 farsum_status farsum_compare_and_swap(farsum_window window, int target, uint64_t offset, const void* expected, const void* desired,
@@ -354,9 +389,7 @@ farsum_status farsum_flush(farsum_window handle, int target) {
   if (slot != nullptr && slot->hot.flush(static_cast<std::uint32_t>(target))) [[likely]] {
     return FARSUM_OK;
   }
-  if (slot == nullptr || live_context() == nullptr) return bad_window("farsum_flush", handle);
-  Window& window = *slot->object->window;
-  return report(target == FARSUM_ALL_RANKS ? window.flush_all() : window.flush(static_cast<std::uint32_t>(target)));
+  return long_flush(handle, target);
 }
 
 // The engine keeps no copies of large operands, so what is complete at the origin is what is complete at the target.

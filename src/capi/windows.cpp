@@ -7,12 +7,6 @@
 
 namespace farsum::capi {
 
-WindowSlot* find_window(farsum_window window) {
-  WindowSlot& slot = window_slots[window.bits & index_mask];
-  // Relaxed: the handle reached this thread through something that orders it after the window's making.
-  return window.bits != 0 && slot.bits.load(std::memory_order_relaxed) == window.bits ? &slot : nullptr;
-}
-
 farsum_status bad_window(const char* call, farsum_window window) {
   if (live_context() == nullptr) return no_context(call);
   return fail(Code::handle, fmt::format("{}: the window {:#x} does not live; it was freed, or never made", call, window.bits));
@@ -24,6 +18,10 @@ farsum_window add_window(WindowObject* object) {
     WindowSlot& slot = window_slots[index];
     if (slot.bits.load(std::memory_order_relaxed) != 0) continue;
     slot.hot = object->window->hot();
+    if (index >= global().window_slots_used.load(std::memory_order_relaxed)) {
+      // Relaxed: written under the mutex; a forked child reads what its parent had.
+      global().window_slots_used.store(index + 1, std::memory_order_relaxed);
+    }
     slot.object = object;
     const std::uint64_t bits = ++slot.generation << index_bits | index;
     // Release: the slot is filled before its handle can be found.

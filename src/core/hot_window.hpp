@@ -91,6 +91,26 @@ struct HotWindow {
     return true;
   }
 
+  // The same for one 64-bit integer sum: the shared counter's operation, with all sizes known here.
+  bool fetch_add_word(std::uint32_t target, std::uint64_t offset, const void* operand, void* result) const {
+    TargetView* view = find(target, offset, sizeof(std::uint64_t));
+    if (view == nullptr || (offset & 7) != 0) [[unlikely]] return false;
+    std::byte* address = view->memory + offset;
+    if (view->domain.bare) {
+      std::uint64_t addend;
+      std::memcpy(&addend, operand, sizeof addend);
+      const std::uint64_t old = ops::atomic_fetch_sum(address, addend);
+      std::memcpy(result, &old, sizeof old);
+    } else {
+      StripeLock& lock = view->domain.lock_of(offset);
+      if (!lock.try_acquire(lock_id)) [[unlikely]] return false;
+      add_word(address, operand, result);
+      lock.release();
+    }
+    count(*view, sizeof(std::uint64_t));
+    return true;
+  }
+
   // With nothing under way to the target, flush is a fence.
   bool flush(std::uint32_t target) const {
     if (target >= size || aggregates) return false;
