@@ -30,7 +30,10 @@ class Guardian {
     start_ranks();
     let_go_of_what_ranks_hold();
     watch();
-    for (;;) loop_.wait(std::nullopt);
+    for (;;) {
+      loop_.wait(sweeping_ ? std::optional(Sweep::longest_gap) : std::nullopt);
+      if (sweeping_) reap();
+    }
   }
 
  private:
@@ -122,11 +125,13 @@ class Guardian {
     }
     int status = 0;
     pid_t pid = 0;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) report_exit(pid, status);
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+      sweep_.child_was_reaped();
+      report_exit(pid, status);
+    }
     // Nobody is left, neither a rank nor anything that one left behind: the launcher sees the channel close.
     if (pid < 0 && errno == ECHILD) _exit(exit_ok);
-    if (sweeping_) [[maybe_unused]]
-      const std::size_t killed = kill_descendants({});
+    if (sweeping_ && sweep_.due()) sweep_.kill_everyone();
   }
 
   void report_exit(pid_t pid, int status) {
@@ -141,6 +146,7 @@ class Guardian {
   EventLoop loop_;
   UniqueFd children_;
   std::unordered_map<pid_t, int> ranks_;
+  Sweep sweep_;
   bool sweeping_ = false;
 };
 

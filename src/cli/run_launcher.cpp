@@ -166,7 +166,7 @@ class Launcher {
       : job_(*parts.job),
         channel_(std::move(parts.channel)),
         guardian_(parts.guardian),
-        spared_(std::move(parts.spared)),
+        sweep_(std::move(parts.spared)),
         started_(std::chrono::steady_clock::now()),
         signals_(signalfd(-1, &parts.signals, SFD_CLOEXEC | SFD_NONBLOCK)),
         policy_({job_.ranks, host_name(), job_.timeout}),
@@ -188,10 +188,17 @@ class Launcher {
   }
 
   void step() {
-    const auto deadline = policy_.next_deadline();
-    // One millisecond more, since now() rounds down.
-    loop_.wait(deadline ? std::optional(*deadline - now() + Milliseconds{1}) : std::nullopt);
+    loop_.wait(longest_wait());
+    if (sweeping_) reap_and_sweep();
     carry_out(policy_.time_passed(now()));
+  }
+
+  [[nodiscard]] std::optional<Milliseconds> longest_wait() const {
+    if (sweeping_) return Sweep::longest_gap;
+    const auto deadline = policy_.next_deadline();
+    if (!deadline) return std::nullopt;
+    // One millisecond more, since now() rounds down.
+    return *deadline - now() + Milliseconds{1};
   }
 
   void carry_out(const Decision& decision) {
@@ -199,7 +206,7 @@ class Launcher {
     if (decision.signal != 0) send_command(channel_.get(), {Command::Kind::signal_job, decision.signal});
     if (decision.kill_all) send_command(channel_.get(), {Command::Kind::kill_all, 0});
     if (decision.abandon_guardian) abandon_guardian();
-    if (decision.give_up) over_ = true;
+    if (decision.give_up) give_up();
   }
 
   void hear_guardian() {
@@ -263,9 +270,16 @@ class Launcher {
   }
 
   void reap_and_sweep() {
-    while (waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-    if (kill_descendants(spared_) == 0) over_ = true;
+    pid_t reaped = 0;
+    while ((reaped = waitpid(-1, nullptr, WNOHANG)) > 0) sweep_.child_was_reaped();
+    const bool childless = reaped < 0 && errno == ECHILD;
+    if (childless || (sweep_.due() && sweep_.kill_everyone() == 0)) over_ = true;
+  }
+
+  // Whoever is left has a SIGKILL on its way after this.
+  void give_up() {
+    sweep_.kill_everyone();
+    over_ = true;
   }
 
   void take_signals() {
@@ -277,8 +291,7 @@ class Launcher {
 
   void take_signal(int signal) {
     if (signal == SIGCHLD) {
-      if (sweeping_) reap_and_sweep();
-      return;
+      return;  // it woke step(), which reaps
     }
     if (signal == SIGCONT) input_.watch_terminal();
     carry_out(policy_.user_signalled(signal, now()));
@@ -312,7 +325,7 @@ class Launcher {
   const JobSpec& job_;
   UniqueFd channel_;
   pid_t guardian_;
-  PidSet spared_;
+  Sweep sweep_;
   std::chrono::steady_clock::time_point started_;
   UniqueFd signals_;
   EventLoop loop_;

@@ -1,15 +1,20 @@
 // Walks the tree of processes in /proc.
 #include "cli/run_sweep.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <system_error>
 #include <unordered_map>
+
+#include "cli/unique_fd.hpp"
 
 namespace farsum::cli {
 
@@ -36,13 +41,36 @@ std::vector<pid_t> numbered_entries(const std::string& folder) {
   return numbers;
 }
 
+void add_children_of_task(const std::string& task, std::vector<pid_t>& children) {
+  const UniqueFd file(open((task + "/children").c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  std::array<char, 4096> bytes;
+  for (ssize_t got = 0; (got = read(file.get(), bytes.data(), bytes.size())) > 0;) {
+    text.append(bytes.data(), static_cast<std::size_t>(got));
+  }
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (pid_t child = 0;;) {
+    while (at != end && *at == ' ') ++at;
+    const auto [rest, error] = std::from_chars(at, end, child);
+    if (error != std::errc{}) return;
+    children.push_back(child);
+    at = rest;
+  }
+}
+
 std::vector<pid_t> children_from_task_files(pid_t parent) {
   std::vector<pid_t> children;
   const std::string tasks = "/proc/" + std::to_string(parent) + "/task";
-  for (const pid_t task : numbered_entries(tasks)) {
-    std::ifstream file(tasks + "/" + std::to_string(task) + "/children");
-    for (pid_t child = 0; file >> child;) children.push_back(child);
+  struct stat about {};
+  if (stat(tasks.c_str(), &about) != 0) return children;
+  // A folder has one link for itself, one from above, and one for each sub-folder: most processes have one thread.
+  constexpr nlink_t links_with_one_task = 3;
+  if (about.st_nlink == links_with_one_task) {
+    add_children_of_task(tasks + "/" + std::to_string(parent), children);
+    return children;
   }
+  for (const pid_t task : numbered_entries(tasks)) add_children_of_task(tasks + "/" + std::to_string(task), children);
   return children;
 }
 
@@ -88,10 +116,25 @@ std::vector<pid_t> descendants_of(pid_t root, const PidSet& spared) {
   });
 }
 
-std::size_t kill_descendants(const PidSet& spared) {
-  const std::vector<pid_t> found = descendants_of(getpid(), spared);
-  for (const pid_t pid : found) ::kill(pid, SIGKILL);
-  return found.size();
+std::size_t Sweep::kill_everyone() {
+  PidSet killed;
+  std::size_t before = 0;
+  do {
+    before = killed.size();
+    const std::vector<pid_t> found = descendants_of(getpid(), spared_);
+    found_ = found.size();
+    for (const pid_t pid : found) {
+      ::kill(pid, SIGKILL);
+      killed.insert(pid);
+    }
+  } while (killed.size() > before);
+  reaped_ = 0;
+  last_walk_ = std::chrono::steady_clock::now();
+  return found_;
+}
+
+bool Sweep::due() const {
+  return reaped_ * 2 >= found_ || std::chrono::steady_clock::now() - last_walk_ >= longest_gap;
 }
 
 }  // namespace farsum::cli

@@ -102,6 +102,15 @@ TEST(RunFaults, daemons_end_with_the_job_they_came_from) {
   EXPECT_TRUE(job.nothing_is_left());
 }
 
+TEST(RunFaults, hundreds_of_daemons_end_while_they_still_multiply) {
+  LaunchedJob job(shell_job(2,
+                            "i=0; while [ $i -lt 200 ]; do i=$((i+1)); (setsid sh -c 'sleep 1000 & sleep 1000; :' &); "
+                            "[ $i = 100 ] && echo half; done; sleep 1000"));
+  EXPECT_THAT(job.next_lines(2), ElementsAre("half", "half"));
+  job.send(SIGKILL);
+  EXPECT_TRUE(job.nothing_is_left());
+}
+
 TEST(RunFaults, what_a_rank_leaves_behind_may_finish_its_work_first) {
   // `cat` outlives its rank by no more than it needs for what is in the pipe.
   LaunchedJob job(shell_job(1, "{ echo one; echo two; } | cat & exit 0"));
