@@ -28,7 +28,7 @@ struct Settings {
   std::uint64_t pull_bytes = 65536;
   std::uint64_t aggregate = 1024;
   std::uint64_t spin_ns = 20000;
-  std::uint64_t wait_gap_ns = 100'000'000;
+  std::uint64_t wait_gap_ns = 500'000'000;
   std::uint64_t segment_bytes = 0;
   std::uint64_t channel_bytes = 131072;
   std::uint64_t promote_least_bytes = 262144;
