@@ -17,7 +17,7 @@ build: build/build.ninja
 
 # Restricted Hartree-Fock on benzene by two ranks that share one counter and sum into one matrix.
 demo: setup build
-	@build/bin/farsum run -n 2 build/bin/fock --molecule apps/fock/data/benzene.xyz --basis '6-31G*' --compare
+	@build/bin/farsum run -n 2 build/bin/fock apps/fock/data/benzene.xyz --basis '6-31G*' --compare
 
 test:
 	@tools/run_tests
