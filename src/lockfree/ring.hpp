@@ -145,6 +145,7 @@ class BasicRingSender {
   std::size_t reap(Visit&& visit) {
     std::size_t count = 0;
     while (Header* header = oldest_done_header()) {
+      reclaimed_ = oldest();
       const ring_detail::Lengths lengths = ring_detail::read_lengths(*header, room_at_oldest());
       Policy::reads(&header->status, 2 * sizeof(std::uint32_t));
       const std::uint32_t status = header->status;
@@ -166,7 +167,7 @@ class BasicRingSender {
   std::uint64_t reaped() const { return reaped_; }
   bool empty() const { return posted_ == reaped_; }
   // Whether reap would visit something; one load of a line that the receiver writes once, so it may be spun upon.
-  bool oldest_done() { return oldest_done_header() != nullptr; }
+  bool oldest_done() const { return oldest_done_header() != nullptr; }
   // The receiver wrote lengths that cannot be; nothing more can be reaped.
   bool corrupt() const { return corrupt_; }
 
@@ -174,7 +175,7 @@ class BasicRingSender {
   using Header = ring_detail::RecordHeader<Policy>;
 
   std::size_t offset_of(std::uint64_t position) const { return static_cast<std::size_t>(position & (capacity_ - 1)); }
-  Header* header_at(std::uint64_t position) { return reinterpret_cast<Header*>(storage_ + offset_of(position)); }
+  Header* header_at(std::uint64_t position) const { return reinterpret_cast<Header*>(storage_ + offset_of(position)); }
 
   static void copy(std::byte* to, std::span<const std::byte> from) {
     if (!from.empty()) {
@@ -197,16 +198,18 @@ class BasicRingSender {
     return std::min<std::size_t>(capacity_ - offset_of(reclaimed_), static_cast<std::size_t>(tail_ - reclaimed_));
   }
 
-  // The oldest unreclaimed record if its reply is there. Frees a pad on the way: a record always follows it.
-  Header* oldest_done_header() {
+  // The oldest record that is not reaped, behind its pad if it has one. The pad is not free before its record is done: until then the
+  // receiver may not have read it.
+  std::uint64_t oldest() const {
+    const std::uint64_t behind_pad = reclaimed_ + (capacity_ - offset_of(reclaimed_));
+    return is_pad(*header_at(reclaimed_)) ? behind_pad : reclaimed_;
+  }
+
+  Header* oldest_done_header() const {
     if (posted_ == reaped_ || corrupt_) {
       return nullptr;
     }
-    Header* header = header_at(reclaimed_);
-    if (is_pad(*header)) {
-      reclaimed_ += capacity_ - offset_of(reclaimed_);
-      header = header_at(reclaimed_);
-    }
+    Header* header = header_at(oldest());
     // Pairs with the release store in BasicRingReceiver::serve.
     return header->state.load(std::memory_order_acquire) == Header::done ? header : nullptr;
   }

@@ -1,0 +1,320 @@
+// The same templates with real threads, for the thread sanitizer and for what the model leaves out: the kernel's futexes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "lockfree/doorbell.hpp"
+#include "lockfree/ring.hpp"
+#include "lockfree/shared_lock.hpp"
+#include "os/event_count.hpp"
+
+namespace farsum {
+namespace {
+
+constexpr std::size_t ring_capacity = 4096;
+constexpr std::uint64_t records_per_sender = 20'000;
+constexpr std::uint32_t senders = 3;
+
+struct Channel {
+  RingShared ring;
+  std::byte storage[ring_capacity];
+};
+
+struct Node {
+  Doorbell bell;
+  EventCount replies;
+  Channel channels[senders];
+};
+
+struct Reply {
+  std::uint64_t twice;
+};
+
+// Sends every number once, checks that each comes back doubled and in order.
+void send_numbers(Node& node, std::uint32_t me) {
+  RingSender sender(node.channels[me].ring, ring_capacity);
+  std::uint64_t next = 0;
+  while (sender.reaped() < records_per_sender) {
+    while (next < records_per_sender) {
+      const std::span<const std::byte> body(reinterpret_cast<const std::byte*>(&next), sizeof(next));
+      const std::size_t spare = next % 61;
+      if (!sender.try_push(body, {}, sizeof(Reply) + spare)) {
+        break;
+      }
+      ++next;
+      node.bell.ring(me);
+    }
+    const auto check = [&](std::uint64_t ticket, std::uint32_t, std::span<const std::byte> reply) {
+      Reply got{};
+      ASSERT_EQ(reply.size(), sizeof(got));
+      std::memcpy(&got, reply.data(), sizeof(got));
+      ASSERT_EQ(got.twice, 2 * ticket);
+    };
+    if (sender.reap(check) == 0) {
+      const std::uint32_t key = node.replies.prepare();
+      if (sender.oldest_done()) {
+        node.replies.cancel();
+      } else {
+        node.replies.wait(key, 0);
+      }
+    }
+  }
+}
+
+// Declines every 97th record once.
+void serve_numbers(Node& node) {
+  std::vector<RingReceiver> receivers;
+  for (Channel& channel : node.channels) {
+    receivers.emplace_back(channel.ring, ring_capacity);
+  }
+  std::uint64_t shown = 0;
+  std::uint64_t served = 0;
+  const auto answer = [&](std::span<const std::byte> message, std::span<std::byte> room) {
+    if (++shown % 97 == 0) {
+      return RecordAnswer{.kind = RecordAnswer::Kind::again};
+    }
+    std::uint64_t number = 0;
+    std::memcpy(&number, message.data(), sizeof(number));
+    const Reply reply{2 * number};
+    std::memcpy(room.data(), &reply, sizeof(reply));
+    return RecordAnswer{.reply_bytes = sizeof(reply)};
+  };
+  while (served < senders * records_per_sender) {
+    const std::size_t rung = node.bell.collect([&](std::uint32_t sender) {
+      served += receivers[sender].serve(answer, 16);
+      if (receivers[sender].pending()) {
+        node.bell.ring(sender);
+      }
+      node.replies.notify_all();
+    });
+    if (rung == 0) {
+      node.bell.sleep(0);
+    }
+  }
+}
+
+TEST(ChannelStress, answers_every_record_of_several_senders_in_order) {
+  const auto node = std::make_unique<Node>();
+  std::thread receiver([&] { serve_numbers(*node); });
+  std::vector<std::thread> threads;
+  for (std::uint32_t me = 0; me < senders; ++me) {
+    threads.emplace_back([&, me] { send_numbers(*node, me); });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  receiver.join();
+}
+
+TEST(DoorbellStress, ends_a_sleep_by_wake_from_another_thread) {
+  Doorbell bell{};
+  std::thread receiver([&] {
+    while (!bell.stopped()) {
+      bell.sleep(0);
+    }
+  });
+  bell.wake();
+  receiver.join();
+  EXPECT_TRUE(bell.sleep(0));
+}
+
+TEST(Doorbell, makes_no_system_call_while_the_receiver_is_awake) {
+  Doorbell bell{};
+  EXPECT_FALSE(bell.ring(0));
+  EXPECT_FALSE(bell.ring(1023));
+  EXPECT_TRUE(bell.anything());
+  EXPECT_TRUE(bell.sleep(0));
+  std::vector<std::uint32_t> rung;
+  EXPECT_EQ(bell.collect([&](std::uint32_t sender) { rung.push_back(sender); }), 2U);
+  EXPECT_EQ(rung, (std::vector<std::uint32_t>{0, 1023}));
+  EXPECT_FALSE(bell.anything());
+  EXPECT_FALSE(bell.sleep(1));
+}
+
+TEST(EventCount, makes_no_system_call_without_sleepers) {
+  EventCount count{};
+  EXPECT_FALSE(count.notify_all());
+  const std::uint32_t key = count.prepare();
+  EXPECT_TRUE(count.notify_all());
+  EXPECT_TRUE(count.wait(key, 0));
+  EXPECT_FALSE(count.notify_all());
+  EXPECT_FALSE(count.wait(count.prepare(), 1));
+}
+
+TEST(StripeLockStress, counts_right_under_contention) {
+  constexpr std::uint32_t threads_count = 4;
+  constexpr std::uint64_t rounds = 50'000;
+  struct {
+    StripeLock lock;
+    std::uint64_t count;
+  } shared{};
+  std::vector<std::thread> threads;
+  for (std::uint32_t me = 1; me <= threads_count; ++me) {
+    threads.emplace_back([&, me] {
+      for (std::uint64_t i = 0; i < rounds; ++i) {
+        ASSERT_TRUE(shared.lock.acquire(me, NobodyDies{}));
+        ++shared.count;
+        shared.lock.release();
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(shared.count, threads_count * rounds);
+}
+
+TEST(StripeLock, gives_up_on_a_dead_holder_and_can_be_taken_from_it) {
+  StripeLock lock{};
+  ASSERT_TRUE(lock.try_acquire(7));
+  EXPECT_FALSE(lock.try_acquire(8));
+  EXPECT_FALSE(lock.acquire(8, [](std::uint32_t holder) { return holder == 7; }));
+  EXPECT_EQ(lock.holder(), 7U);
+  EXPECT_FALSE(lock.break_dead(6, 8));
+  EXPECT_TRUE(lock.break_dead(7, 8));
+  EXPECT_EQ(lock.holder(), 8U);
+  lock.release();
+  EXPECT_EQ(lock.holder(), 0U);
+}
+
+// ---- shared lock ----
+
+class SharedLockMemory {
+ public:
+  explicit SharedLockMemory(std::uint32_t capacity) : memory_(SharedLockState::footprint(capacity) / sizeof(Line) + 1) {}
+  SharedLockState& state() { return *reinterpret_cast<SharedLockState*>(memory_.data()); }
+
+ private:
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::vector<Line> memory_;
+};
+
+const auto sleep_on_futex = [](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
+  futex_wait(word, while_value, 0);
+  return true;
+};
+
+TEST(SharedLockStress, keeps_writers_from_readers_and_each_other) {
+  constexpr std::uint32_t threads_count = 4;
+  constexpr std::uint64_t rounds = 10'000;
+  SharedLockMemory memory(threads_count);
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+  std::vector<std::thread> threads;
+  for (std::uint32_t me = 1; me <= threads_count; ++me) {
+    threads.emplace_back([&, me] {
+      SharedLock<> lock(memory.state(), threads_count);
+      for (std::uint64_t i = 0; i < rounds; ++i) {
+        const LockMode mode = (i + me) % 3 == 0 ? LockMode::exclusive : LockMode::shared;
+        ASSERT_EQ(lock.lock(me, mode, sleep_on_futex), LockResult::acquired);
+        ASSERT_EQ(first, second);
+        if (mode == LockMode::exclusive) {
+          ++first;
+          ++second;
+        }
+        ASSERT_TRUE(lock.unlock(me, mode));
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_TRUE(SharedLock<>(memory.state(), threads_count).try_lock(9, LockMode::exclusive));
+}
+
+// Each waits its turn: between two turns of one thread every other that waits has one.
+TEST(SharedLockStress, passes_nobody_over_more_than_once) {
+  constexpr std::uint32_t threads_count = 3;
+  constexpr std::uint32_t rounds = 2'000;
+  SharedLockMemory memory(threads_count);
+  std::atomic<std::uint32_t> waiting[threads_count + 1]{};
+  std::uint32_t passed_over[threads_count + 1]{};
+  std::uint32_t worst = 0;
+  std::vector<std::thread> threads;
+  for (std::uint32_t me = 1; me <= threads_count; ++me) {
+    threads.emplace_back([&, me] {
+      SharedLock<> lock(memory.state(), threads_count);
+      for (std::uint32_t i = 0; i < rounds; ++i) {
+        // Relaxed: ordered by the futex sleep itself; set by the wait below once this thread is in the queue.
+        const auto wait = [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
+          waiting[me].store(1, std::memory_order_relaxed);
+          futex_wait(word, while_value, 0);
+          return true;
+        };
+        ASSERT_EQ(lock.lock(me, LockMode::exclusive, wait), LockResult::acquired);
+        waiting[me].store(0, std::memory_order_relaxed);
+        passed_over[me] = 0;
+        for (std::uint32_t other = 1; other <= threads_count; ++other) {
+          if (other != me && waiting[other].load(std::memory_order_relaxed) != 0) {
+            worst = std::max(worst, ++passed_over[other]);
+          }
+        }
+        ASSERT_TRUE(lock.unlock(me, LockMode::exclusive));
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  // Everybody else once, and once more for a holder that had the lock when the waiter was first seen.
+  EXPECT_LE(worst, threads_count);
+}
+
+TEST(SharedLock, gives_up_when_the_wait_says_so_and_lets_others_pass) {
+  SharedLockMemory memory(4);
+  SharedLock<> lock(memory.state(), 4);
+  ASSERT_TRUE(lock.try_lock(1, LockMode::shared));
+  const auto never = [](std::atomic<std::uint32_t>&, std::uint32_t) { return false; };
+  EXPECT_EQ(lock.lock(2, LockMode::exclusive, never), LockResult::gave_up);
+  EXPECT_TRUE(lock.try_lock(3, LockMode::shared));
+  EXPECT_TRUE(lock.unlock(3, LockMode::shared));
+  EXPECT_TRUE(lock.unlock(1, LockMode::shared));
+  EXPECT_FALSE(lock.unlock(1, LockMode::shared));
+}
+
+TEST(SharedLock, is_acquired_when_it_was_granted_while_giving_up) {
+  SharedLockMemory memory(4);
+  SharedLock<> lock(memory.state(), 4);
+  ASSERT_TRUE(lock.try_lock(1, LockMode::exclusive));
+  const auto released_meanwhile = [&](std::atomic<std::uint32_t>&, std::uint32_t) {
+    EXPECT_TRUE(lock.unlock(1, LockMode::exclusive));
+    return false;
+  };
+  EXPECT_EQ(lock.lock(2, LockMode::exclusive, released_meanwhile), LockResult::acquired);
+  EXPECT_TRUE(lock.unlock(2, LockMode::exclusive));
+}
+
+TEST(SharedLock, says_full_when_there_is_no_slot) {
+  SharedLockMemory memory(1);
+  SharedLock<> lock(memory.state(), 1);
+  ASSERT_TRUE(lock.try_lock(1, LockMode::shared));
+  EXPECT_EQ(lock.lock(2, LockMode::shared, sleep_on_futex), LockResult::full);
+}
+
+TEST(SharedLock, is_recovered_from_a_holder_and_from_a_guard_that_died) {
+  struct FiveIsDead {
+    bool operator()(std::uint32_t id) const { return id == 5; }
+  };
+  SharedLockMemory memory(4);
+  SharedLock<FiveIsDead> lock(memory.state(), 4);
+  ASSERT_TRUE(lock.try_lock(5, LockMode::exclusive));
+  ASSERT_TRUE(memory.state().guard.try_acquire(5));
+  EXPECT_EQ(lock.guard_holder(), 5U);
+  std::vector<std::uint32_t> holders;
+  lock.for_each_holder([&](std::uint32_t id, LockMode) { holders.push_back(id); });
+  EXPECT_EQ(holders, (std::vector<std::uint32_t>{5}));
+  EXPECT_FALSE(lock.try_lock(1, LockMode::exclusive));
+  EXPECT_TRUE(lock.remove_dead(5, 1));
+  EXPECT_TRUE(lock.try_lock(1, LockMode::exclusive));
+}
+
+}  // namespace
+}  // namespace farsum
