@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <latch>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -154,9 +155,11 @@ TEST(StripeLockStress, counts_right_under_contention) {
     StripeLock lock;
     std::uint64_t count;
   } shared{};
+  std::latch all_here(threads_count);
   std::vector<std::thread> threads;
   for (std::uint32_t me = 1; me <= threads_count; ++me) {
     threads.emplace_back([&, me] {
+      all_here.arrive_and_wait();
       for (std::uint64_t i = 0; i < rounds; ++i) {
         ASSERT_TRUE(shared.lock.acquire(me, NobodyDies{}));
         ++shared.count;
@@ -208,10 +211,12 @@ TEST(SharedLockStress, keeps_writers_from_readers_and_each_other) {
   SharedLockMemory memory(threads_count);
   std::uint64_t first = 0;
   std::uint64_t second = 0;
+  std::latch all_here(threads_count);
   std::vector<std::thread> threads;
   for (std::uint32_t me = 1; me <= threads_count; ++me) {
     threads.emplace_back([&, me] {
       SharedLock<> lock(memory.state(), threads_count);
+      all_here.arrive_and_wait();
       for (std::uint64_t i = 0; i < rounds; ++i) {
         const LockMode mode = (i + me) % 3 == 0 ? LockMode::exclusive : LockMode::shared;
         ASSERT_EQ(lock.lock(me, mode, sleep_on_futex), LockResult::acquired);
@@ -238,10 +243,12 @@ TEST(SharedLockStress, passes_nobody_over_more_than_once) {
   std::atomic<std::uint32_t> waiting[threads_count + 1]{};
   std::uint32_t passed_over[threads_count + 1]{};
   std::uint32_t worst = 0;
+  std::latch all_here(threads_count);
   std::vector<std::thread> threads;
   for (std::uint32_t me = 1; me <= threads_count; ++me) {
     threads.emplace_back([&, me] {
       SharedLock<> lock(memory.state(), threads_count);
+      all_here.arrive_and_wait();
       for (std::uint32_t i = 0; i < rounds; ++i) {
         // Relaxed: ordered by the futex sleep itself; set by the wait below once this thread is in the queue.
         const auto wait = [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
