@@ -131,8 +131,8 @@ class Gups(Programs):
     def test_every_path_is_right_and_is_the_path(self):
         for path in PATHS:
             with self.subTest(path=path):
-                # Attach is for bulk: single elements go to the agent there.
-                counted = (path, "owner") if path == "attach" else (path,)
+                # Attach is for bulk, aggregation for the small: the agent gets the rest.
+                counted = (path, "owner") if path in ("attach", "aggregated") else (path,)
                 arguments = ("--way", "accumulate,batched", "--path", path, "--log2-words", 9)
                 for result in self.run_all_right(2, *arguments):
                     operations = [rank["operations"] for rank in result["statistics"]]
