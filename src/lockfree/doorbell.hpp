@@ -1,5 +1,5 @@
-// The bell of one receiver: up to 1024 senders each own a bit, and a sender makes a system call only if the receiver sleeps.
-// It says who may have work, not what: the work lies in the sender's ring.
+// The bell of one receiver: up to 1024 senders each own a bit, and a sender makes a system call only if the receiver
+// sleeps. It says who may have work, not what: the work lies in the sender's ring.
 #pragma once
 
 #include <bit>
@@ -14,10 +14,10 @@ namespace farsum {
 // Who may call: any number of threads ring() and wake(); one receiver thread calls collect(), anything() and sleep().
 // Capacity: senders 0 to 1023. Zeroed memory is a valid doorbell.
 //
-// A crash: each step of ring() leaves a bell that the other senders can ring. Killed between its bit and the summary, or before the
-// wake, a sender has not rung, and only its own work goes unnoticed until its next bit or the receiver's next look. Nobody relies on
-// another's system call: armed_ is cleared for the others only after the wake was made.
-// A receiver that is killed leaves bits behind that nobody reads.
+// A crash: each step of ring() leaves a bell that the other senders can ring. Killed between its bit and the summary,
+// or before the wake, a sender has not rung, and only its own work goes unnoticed until its next bit or the receiver's
+// next look. Nobody relies on another's system call: armed_ is cleared for the others only after the wake was made. A
+// receiver that is killed leaves bits behind that nobody reads.
 template <class Policy>
 class alignas(64) BasicDoorbell {
  public:
@@ -25,13 +25,14 @@ class alignas(64) BasicDoorbell {
 
   // Says that `sender` has work, published before by any store; returns whether this made a system call.
   //
-  // The bit is set by a locked instruction even if it is seen set already. The work was published by a plain store, which may still
-  // wait in this processor's store buffer while the receiver clears the bit and finds no work; a barrier in between would cost
-  // as much as the instruction it saves.
+  // The bit is set by a locked instruction even if it is seen set already. The work was published by a plain store,
+  // which may still wait in this processor's store buffer while the receiver clears the bit and finds no work; a
+  // barrier in between would cost as much as the instruction it saves.
   bool ring(std::uint32_t sender) {
     const std::uint32_t group = sender / 64;
-    // seq_cst, like every access to groups_ and summary_ here and in collect and sleep: bit before summary before armed_ on
-    // this side, armed_ before summary before bits on the other, needs one order of all of them. On x86 it costs nothing more.
+    // seq_cst, like every access to groups_ and summary_ here and in collect and sleep: bit before summary before
+    // armed_ on this side, armed_ before summary before bits on the other, needs one order of all of them. On x86 it
+    // costs nothing more.
     groups_[group].fetch_or(std::uint64_t{1} << (sender % 64), std::memory_order_seq_cst);
     const std::uint64_t group_bit = std::uint64_t{1} << group;
     // Seen set after our bit: the collect that clears it comes later, and reads the groups later still.
@@ -46,7 +47,8 @@ class alignas(64) BasicDoorbell {
     return true;
   }
 
-  // Clears the bits, then calls visit(sender) for each that was set; returns how many. Work published during the visits rings again.
+  // Clears the bits, then calls visit(sender) for each that was set; returns how many. Work published during the visits
+  // rings again.
   template <class Visit>
   std::size_t collect(Visit&& visit) {
     // Relaxed: a miss is caught by the next look, and before sleeping by the exchange in sleep().
@@ -71,8 +73,8 @@ class alignas(64) BasicDoorbell {
   // Acquire, so that what a ringer published can be seen; the decision to sleep is not taken on this.
   bool anything() const { return summary_.load(std::memory_order_acquire) != 0; }
 
-  // Sleeps until somebody rings, at most timeout_ns nanoseconds (0 means for ever). Returns true when there may be work or wake() was
-  // called, false when the time was up.
+  // Sleeps until somebody rings, at most timeout_ns nanoseconds (0 means for ever). Returns true when there may be work
+  // or wake() was called, false when the time was up.
   bool sleep(std::uint64_t timeout_ns) {
     // Acquire: a key with a ringer's new epoch brings its bits along.
     const std::uint32_t key = epoch_.load(std::memory_order_acquire);
@@ -102,7 +104,8 @@ class alignas(64) BasicDoorbell {
 
   static constexpr std::uint32_t asleep = 1;
 
-  // armed_ holds the number of the sleep, times two, plus `asleep`. The number keeps a slow ringer from disarming a later sleep.
+  // armed_ holds the number of the sleep, times two, plus `asleep`. The number keeps a slow ringer from disarming a
+  // later sleep.
   void arm() {
     // Relaxed: the receiver alone changes the number.
     const std::uint32_t number = armed_.load(std::memory_order_relaxed) | asleep;
@@ -122,7 +125,8 @@ class alignas(64) BasicDoorbell {
     // Release: pairs with the acquire load of the key.
     epoch_.fetch_add(1, std::memory_order_release);
     Policy::wake(epoch_, std::numeric_limits<int>::max());
-    // After the wake, so that a kill between the two leaves the bell armed for the next ringer. Relaxed: only saves others the call.
+    // After the wake, so that a kill between the two leaves the bell armed for the next ringer. Relaxed: only saves
+    // others the call.
     armed_.compare_exchange_strong(armed, armed & ~asleep, std::memory_order_relaxed, std::memory_order_relaxed);
   }
 

@@ -40,7 +40,8 @@ struct alignas(64) BasicLockQueueState {
   // The truth: 0, or the id that holds exclusively.
   typename Policy::template Guarded<std::uint32_t> exclusive_holder;
   // Derived from the slots.
-  typename Policy::template Guarded<std::uint32_t> exclusive_slot;  // plus one; 0 when it was granted at once, without a slot
+  typename Policy::template Guarded<std::uint32_t>
+      exclusive_slot;  // plus one; 0 when it was granted at once, without a slot
   typename Policy::template Guarded<std::uint32_t> shared_count;
   typename Policy::template Guarded<std::uint32_t> first_waiting;  // plus one
   typename Policy::template Guarded<std::uint32_t> last_waiting;   // plus one
@@ -55,8 +56,8 @@ struct alignas(64) BasicLockQueueState {
 
 // A view of a state in memory. One caller at a time: in shared memory under a guard, in the simulator by construction.
 // Capacity: shared holders and waiters together; an id (not 0) is in the lock at most once.
-// A crash of the caller between any two writes leaves a state that repair() completes: the slots' commit words and exclusive_holder
-// are the truth, all else is derived from them.
+// A crash of the caller between any two writes leaves a state that repair() completes: the slots' commit words and
+// exclusive_holder are the truth, all else is derived from them.
 template <class Policy>
 class BasicLockQueue {
  public:
@@ -91,7 +92,8 @@ class BasicLockQueue {
     return free_now && (mode == LockMode::shared || state_->shared_count == 0);
   }
 
-  // Ends id's hold and calls on_grant(id, slot) for each waiter that holds the lock now. False when id does not hold it so.
+  // Ends id's hold and calls on_grant(id, slot) for each waiter that holds the lock now. False when id does not hold it
+  // so.
   template <class OnGrant>
   bool release(std::uint32_t id, LockMode mode, OnGrant&& on_grant) {
     if (mode == LockMode::exclusive) {
@@ -146,8 +148,8 @@ class BasicLockQueue {
     return found;
   }
 
-  // Completes what a caller that was killed midway had begun, and calls on_grant for every holder that has a slot, for the dead
-  // may have granted without telling. Idempotent, and may itself be killed and called again.
+  // Completes what a caller that was killed midway had begun, and calls on_grant for every holder that has a slot, for
+  // the dead may have granted without telling. Idempotent, and may itself be killed and called again.
   template <class OnGrant>
   void repair(OnGrant&& on_grant) {
     settle_exclusive();
@@ -160,7 +162,8 @@ class BasicLockQueue {
     grant(on_grant);
   }
 
-  // Calls f(id, mode) for each holder. Without the guard the answer may be stale, or a mixture of two moments; never a wild read.
+  // Calls f(id, mode) for each holder. Without the guard the answer may be stale, or a mixture of two moments; never a
+  // wild read.
   template <class F>
   void for_each_holder(F&& f) const {
     const std::uint32_t exclusive = state_->exclusive_holder;
@@ -279,7 +282,8 @@ class BasicLockQueue {
     }
   }
 
-  // The two commits of a hand-over to a writer are exclusive_holder and its slot's state, of a release the same in this order.
+  // The two commits of a hand-over to a writer are exclusive_holder and its slot's state, of a release the same in this
+  // order.
   void settle_exclusive() {
     const std::uint32_t holder = state_->exclusive_holder;
     std::uint32_t exclusive_slot = 0;

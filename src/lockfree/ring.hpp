@@ -1,5 +1,6 @@
-// The channel from one sender to one receiver: a byte ring of records of any length, in which the reply to a record is written into
-// the record itself, behind the message. So room for every reply is there before its request is sent, and an acknowledgement needs no message.
+// The channel from one sender to one receiver: a byte ring of records of any length, in which the reply to a record is
+// written into the record itself, behind the message. So room for every reply is there before its request is sent, and
+// an acknowledgement needs no message.
 #pragma once
 
 #include <algorithm>
@@ -23,19 +24,20 @@ struct RecordAnswer {
   std::uint32_t reply_bytes = 0;
 };
 
-// The shared part, followed by `capacity` bytes of records. Lives at an address that is a multiple of 64. Its first 64 bytes must be
-// zero before the first use; the records need not be.
+// The shared part, followed by `capacity` bytes of records. Lives at an address that is a multiple of 64. Its first 64
+// bytes must be zero before the first use; the records need not be.
 //
 // Who may call: one sender (its threads under the caller's mutex) and one receiver thread.
-// Capacity: a power of two from 1024 to 2^31 bytes; anything else is rounded down to one. A record takes 32 bytes of header, the
-// message and the reply room, rounded up to 64, and is contiguous: a pad record fills the end of the ring when one does not fit.
+// Capacity: a power of two from 1024 to 2^31 bytes; anything else is rounded down to one. A record takes 32 bytes of
+// header, the message and the reply room, rounded up to 64, and is contiguous: a pad record fills the end of the ring
+// when one does not fit.
 //
-// What a crash leaves behind. The sender, before its store to published_: nothing; after it: a whole record, which the receiver may serve
-// though nobody reads the reply. The sender's tail and reclaim position are private and die with it. The receiver, before its store to a
-// record's state: a record that stays posted for good, its effects perhaps half done
-// (so it must not be served again by a successor); after it: a complete reply, which the sender can still reap. No step of one
-// makes the other wait inside a call.
-// Neither trusts the other: every length read from shared memory is read once, checked, then used.
+// What a crash leaves behind. The sender, before its store to published_: nothing; after it: a whole record, which the
+// receiver may serve though nobody reads the reply. The sender's tail and reclaim position are private and die with it.
+// The receiver, before its store to a record's state: a record that stays posted for good, its effects perhaps half
+// done (so it must not be served again by a successor); after it: a complete reply, which the sender can still reap. No
+// step of one makes the other wait inside a call. Neither trusts the other: every length read from shared memory is
+// read once, checked, then used.
 template <class Policy>
 struct alignas(64) BasicRingShared {
   // Written by the sender: bytes published since the beginning, pads included.
@@ -112,9 +114,11 @@ class BasicRingSender {
   std::size_t max_record_bytes() const { return capacity_ / 4; }
 
   // Appends a record whose message is head followed by body, with room for a reply of reply_capacity bytes.
-  // Returns its ticket, a running number from 0; nothing when there is no room now, or never will be (see max_record_bytes).
-  // Copies both spans. The receiver sees the record at once; ringing its bell is the caller's business.
-  std::optional<std::uint64_t> try_push(std::span<const std::byte> head, std::span<const std::byte> body, std::size_t reply_capacity) {
+  // Returns its ticket, a running number from 0; nothing when there is no room now, or never will be (see
+  // max_record_bytes). Copies both spans. The receiver sees the record at once; ringing its bell is the caller's
+  // business.
+  std::optional<std::uint64_t> try_push(std::span<const std::byte> head, std::span<const std::byte> body,
+                                        std::size_t reply_capacity) {
     const std::size_t message_bytes = head.size() + body.size();
     const std::size_t record_bytes = ring_detail::record_bytes_for(message_bytes + reply_capacity);
     if (record_bytes > max_record_bytes()) [[unlikely]] {
@@ -139,8 +143,8 @@ class BasicRingSender {
     return posted_++;
   }
 
-  // Visits completed records in the order they were posted as f(ticket, status, reply bytes), frees each after its visit and stops
-  // at the first that is not done; returns how many.
+  // Visits completed records in the order they were posted as f(ticket, status, reply bytes), frees each after its
+  // visit and stops at the first that is not done; returns how many.
   template <class Visit>
   std::size_t reap(Visit&& visit) {
     std::size_t count = 0;
@@ -198,8 +202,8 @@ class BasicRingSender {
     return std::min<std::size_t>(capacity_ - offset_of(reclaimed_), static_cast<std::size_t>(tail_ - reclaimed_));
   }
 
-  // The oldest record that is not reaped, behind its pad if it has one. The pad is not free before its record is done: until then the
-  // receiver may not have read it.
+  // The oldest record that is not reaped, behind its pad if it has one. The pad is not free before its record is done:
+  // until then the receiver may not have read it.
   std::uint64_t oldest() const {
     const std::uint64_t behind_pad = reclaimed_ + (capacity_ - offset_of(reclaimed_));
     return is_pad(*header_at(reclaimed_)) ? behind_pad : reclaimed_;
@@ -214,7 +218,8 @@ class BasicRingSender {
     return header->state.load(std::memory_order_acquire) == Header::done ? header : nullptr;
   }
 
-  // A pad is recognised only where a record at the end of the ring must have been one, so a scribbling peer cannot move us beyond tail.
+  // A pad is recognised only where a record at the end of the ring must have been one, so a scribbling peer cannot move
+  // us beyond tail.
   bool is_pad(const Header& header) const {
     Policy::reads(&header.message_bytes, sizeof(std::uint32_t));
     return header.message_bytes == ring_detail::pad_mark && tail_ - reclaimed_ > capacity_ - offset_of(reclaimed_);
@@ -237,9 +242,10 @@ class BasicRingReceiver {
   BasicRingReceiver(BasicRingShared<Policy>& shared, std::size_t capacity)
       : shared_(&shared), storage_(shared.storage()), capacity_(std::bit_floor(capacity)) {}
 
-  // Shows at most `budget` published records in order to f(message, reply_room) -> RecordAnswer; returns how many were done.
-  // `again` leaves the record at the head, to be shown anew by the next call with what was written to its reply room, and stops. The
-  // message is aligned to 32 bytes and may still be changed by a corrupt sender: read each length in it once.
+  // Shows at most `budget` published records in order to f(message, reply_room) -> RecordAnswer; returns how many were
+  // done. `again` leaves the record at the head, to be shown anew by the next call with what was written to its reply
+  // room, and stops. The message is aligned to 32 bytes and may still be changed by a corrupt sender: read each length
+  // in it once.
   template <class Serve>
   std::size_t serve(Serve&& serve_one, std::size_t budget) {
     std::size_t count = 0;
@@ -257,7 +263,7 @@ class BasicRingReceiver {
       }
       Policy::reads(header->payload(), lengths.message);
       const RecordAnswer served = serve_one(std::span<const std::byte>(header->payload(), lengths.message),
-                                      std::span<std::byte>(header->payload() + lengths.message, lengths.reply));
+                                            std::span<std::byte>(header->payload() + lengths.message, lengths.reply));
       if (served.kind == RecordAnswer::Kind::again) {
         break;
       }
@@ -267,7 +273,8 @@ class BasicRingReceiver {
       header->reply_bytes = served.reply_bytes;
       head_ += lengths.record;
       ++count;
-      // Publishes the reply; pairs with the acquire load in BasicRingSender::oldest_done_header. From here the record is the sender's.
+      // Publishes the reply; pairs with the acquire load in BasicRingSender::oldest_done_header. From here the record
+      // is the sender's.
       header->state.store(Header::done, std::memory_order_release);
     }
     return count;

@@ -1,5 +1,6 @@
 // A fair shared/exclusive lock between processes: a lock queue under a stripe lock, and a futex word per waiter.
-// Each waiter sleeps on its own word and is handed the lock; nobody competes for it again. Window locks and mutexes are made of it.
+// Each waiter sleeps on its own word and is handed the lock; nobody competes for it again. Window locks and mutexes are
+// made of it.
 #pragma once
 
 #include <cstddef>
@@ -31,13 +32,14 @@ struct BasicSharedLockState {
   }
 };
 
-// A view of a state in memory (zeroed, at a multiple of 64, footprint(capacity) bytes); as many views as there are threads.
+// A view of a state in memory (zeroed, at a multiple of 64, footprint(capacity) bytes); as many views as there are
+// threads.
 //
-// Who may call: any thread of any process that maps it. An id is any number but 0 that is in the lock at most once: a rank plus
-// something that tells its threads apart. is_dead(id) must become true some time after the death of who used that id.
-// A crash: the dead stays named, as holder, as waiter or in the guard. Killed inside the guard it is found by the next caller, who
-// breaks the guard, completes the half-done step and goes on. A dead holder or waiter stays until remove_dead: a dead waiter is
-// handed the lock in its turn.
+// Who may call: any thread of any process that maps it. An id is any number but 0 that is in the lock at most once: a
+// rank plus something that tells its threads apart. is_dead(id) must become true some time after the death of who used
+// that id. A crash: the dead stays named, as holder, as waiter or in the guard. Killed inside the guard it is found by
+// the next caller, who breaks the guard, completes the half-done step and goes on. A dead holder or waiter stays until
+// remove_dead: a dead waiter is handed the lock in its turn.
 template <class Policy, class DeadCheck>
 class BasicSharedLock {
  public:
@@ -54,9 +56,9 @@ class BasicSharedLock {
     return granted;
   }
 
-  // Takes the lock, in order of arrival. While it must wait it calls wait(word, while_value) -> keep_going, which should return
-  // when `word` no longer holds while_value, true to go on and false to give up. It may return true early, and should now and then, so
-  // that the death of the one who was about to hand over the lock is noticed.
+  // Takes the lock, in order of arrival. While it must wait it calls wait(word, while_value) -> keep_going, which
+  // should return when `word` no longer holds while_value, true to go on and false to give up. It may return true
+  // early, and should now and then, so that the death of the one who was about to hand over the lock is noticed.
   template <class Wait>
   LockResult lock(std::uint32_t id, LockMode mode, Wait&& wait) {
     enter(id);
@@ -80,8 +82,8 @@ class BasicSharedLock {
     return held;
   }
 
-  // Takes a dead id out, holder or waiter, and grants to those it held up; returns whether it was in. `me` is the caller's own id.
-  // What the lock protects may be half written.
+  // Takes a dead id out, holder or waiter, and grants to those it held up; returns whether it was in. `me` is the
+  // caller's own id. What the lock protects may be half written.
   bool remove_dead(std::uint32_t dead, std::uint32_t me) {
     enter(me);
     const bool found = queue_.remove(dead, on_grant());
@@ -89,7 +91,8 @@ class BasicSharedLock {
     return found;
   }
 
-  // Calls f(id, mode) for each holder, without the guard: the answer may be stale. remove_dead looks again under the guard.
+  // Calls f(id, mode) for each holder, without the guard: the answer may be stale. remove_dead looks again under the
+  // guard.
   template <class F>
   void for_each_holder(F&& f) const {
     queue_.for_each_holder(f);

@@ -1,5 +1,6 @@
-// The lock of one stripe of a process's memory: taken by one locked instruction, released by a plain store, and it names its holder.
-// It is held for microseconds, never asleep and never across a network. It is not fair; lock_queue.hpp has the fair one.
+// The lock of one stripe of a process's memory: taken by one locked instruction, released by a plain store, and it
+// names its holder. It is held for microseconds, never asleep and never across a network. It is not fair;
+// lock_queue.hpp has the fair one.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +9,12 @@
 
 namespace farsum {
 
-// Who may call: any thread of any process that maps it. A holder id is any number but 0 (rank + 1); threads may share one, and the
-// lock is not recursive. Zeroed memory is a free lock.
+// Who may call: any thread of any process that maps it. A holder id is any number but 0 (rank + 1); threads may share
+// one, and the lock is not recursive. Zeroed memory is a free lock.
 //
-// Waiters never depend on being woken: after a short spin they sleep for bounded times, so release needs no barrier and no wake-up
-// can be lost.
-// A crash: a killed holder leaves its id in the word. acquire_slow then gives up; break_dead takes the lock over. What the lock
-// protects may be half written.
+// Waiters never depend on being woken: after a short spin they sleep for bounded times, so release needs no barrier and
+// no wake-up can be lost. A crash: a killed holder leaves its id in the word. acquire_slow then gives up; break_dead
+// takes the lock over. What the lock protects may be half written.
 template <class Policy>
 class alignas(64) BasicStripeLock {
  public:

@@ -1,5 +1,5 @@
-// Sleep until somebody has changed something: a condition variable without a mutex, for memory shared between processes.
-// The condition itself is the caller's; this only makes sure that no change to it is slept through.
+// Sleep until somebody has changed something: a condition variable without a mutex, for memory shared between
+// processes. The condition itself is the caller's; this only makes sure that no change to it is slept through.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,12 @@ namespace farsum {
 // Notifier: change the condition (any store); notify_all().
 //
 // Who may call: any number of waiters and notifiers, in any process that maps it. Zeroed memory is a valid event count.
-// Why no wake-up is lost: both sides begin with a read-modify-write of sleepers_. If the notifier's comes first, the waiter's reads
-// from it, so the waiter's look at the condition sees the change. If the waiter's comes first, the notifier sees a sleeper and moves
-// epoch_; the waiter either has the new epoch, and with it the change, or an old key that no longer puts it to sleep.
-// A crash: a waiter killed between prepare() and the end of wait() leaves sleepers_ raised for good. From then on every notify_all
-// makes a system call that may wake nobody: slower, never wrong. A notifier killed midway has not notified.
+// Why no wake-up is lost: both sides begin with a read-modify-write of sleepers_. If the notifier's comes first, the
+// waiter's reads from it, so the waiter's look at the condition sees the change. If the waiter's comes first, the
+// notifier sees a sleeper and moves epoch_; the waiter either has the new epoch, and with it the change, or an old key
+// that no longer puts it to sleep. A crash: a waiter killed between prepare() and the end of wait() leaves sleepers_
+// raised for good. From then on every notify_all makes a system call that may wake nobody: slower, never wrong. A
+// notifier killed midway has not notified.
 template <class Policy>
 class alignas(64) BasicEventCount {
  public:
@@ -32,8 +33,8 @@ class alignas(64) BasicEventCount {
   // Relaxed: a count that is too high for a moment costs a system call and nothing else.
   void cancel() { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
 
-  // Sleeps until a notify_all after prepare(), or timeout_ns nanoseconds (0 means for ever); false when the time was up. May return
-  // true for no reason.
+  // Sleeps until a notify_all after prepare(), or timeout_ns nanoseconds (0 means for ever); false when the time was
+  // up. May return true for no reason.
   bool wait(std::uint32_t key, std::uint64_t timeout_ns) {
     const WaitResult result = Policy::wait(epoch_, key, timeout_ns);
     cancel();
@@ -42,7 +43,8 @@ class alignas(64) BasicEventCount {
 
   // Wakes everybody who prepared before; returns whether it made a system call.
   bool notify_all() {
-    // A read that is also a full barrier: it must not pass the caller's change to the condition, which may be a plain store.
+    // A read that is also a full barrier: it must not pass the caller's change to the condition, which may be a plain
+    // store.
     if (sleepers_.fetch_add(0, std::memory_order_acq_rel) == 0) [[likely]] {
       return false;
     }

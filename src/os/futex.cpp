@@ -31,9 +31,12 @@ WaitResult futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, 
     return WaitResult::woken;
   }
   switch (errno) {
-    case EAGAIN: return WaitResult::changed;
-    case ETIMEDOUT: return WaitResult::timed_out;
-    default: return WaitResult::woken;
+    case EAGAIN:
+      return WaitResult::changed;
+    case ETIMEDOUT:
+      return WaitResult::timed_out;
+    default:
+      return WaitResult::woken;
   }
 }
 

@@ -1,5 +1,5 @@
-// Futexes on words shared between processes, and the policy through which all shared-memory code reaches atomics and sleep.
-// Owner: os. It keeps no state and never retries: a wait that a signal interrupts reports itself as woken.
+// Futexes on words shared between processes, and the policy through which all shared-memory code reaches atomics and
+// sleep. Owner: os. It keeps no state and never retries: a wait that a signal interrupts reports itself as woken.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,8 @@ void sleep_ns(std::uint64_t duration_ns);
 // Gives the processor to another runnable thread.
 void yield_processor();
 
-// A field that is protected by a lock whose holder may be killed between any two of its writes. Writes keep their program order, so
-// that whoever recovers the lock finds a prefix of them; nothing else is promised.
+// A field that is protected by a lock whose holder may be killed between any two of its writes. Writes keep their
+// program order, so that whoever recovers the lock finds a prefix of them; nothing else is promised.
 template <class T>
 class GuardedField {
  public:
@@ -45,8 +45,8 @@ class GuardedField {
   std::atomic<T> value_;
 };
 
-// What the templates of os and lockfree need from the machine. The model checker supplies its own (tests/lockfree/explorer.hpp), so
-// that it runs the very same code.
+// What the templates of os and lockfree need from the machine. The model checker supplies its own
+// (tests/lockfree/explorer.hpp), so that it runs the very same code.
 struct SystemAtomics {
   template <class T>
   using Atomic = std::atomic<T>;

@@ -27,7 +27,8 @@ class WrongDoorbell {
   template <class Visit>
   void collect(Visit&& visit) {
     const bool late = M == Mistake::clears_after_visiting;
-    const std::uint64_t bits = late ? bits_.load(std::memory_order_seq_cst) : bits_.exchange(0, std::memory_order_seq_cst);
+    const std::uint64_t bits =
+        late ? bits_.load(std::memory_order_seq_cst) : bits_.exchange(0, std::memory_order_seq_cst);
     for (std::uint32_t sender = 0; sender < 2; ++sender) {
       if ((bits >> sender & 1) != 0) {
         visit(sender);
@@ -95,9 +96,10 @@ void receive(State& state, const Plan& plan) {
 template <class Policy = ModelAtomics<>, class Bell = BasicDoorbell<Policy>>
 Outcome receive_all(const Plan& plan) {
   using State = Shared<Policy, Bell>;
-  return explore<State>({.killable = plan.killable, .max_preemptions = plan.max_preemptions, .finds_races = false},
-                        {[&](State& s) { post(s, plan, 0); }, [&](State& s) { post(s, plan, 1); }, [&](State& s) { receive(s, plan); }},
-                        [](State&) {});
+  return explore<State>(
+      {.killable = plan.killable, .max_preemptions = plan.max_preemptions, .finds_races = false},
+      {[&](State& s) { post(s, plan, 0); }, [&](State& s) { post(s, plan, 1); }, [&](State& s) { receive(s, plan); }},
+      [](State&) {});
 }
 
 template <Mistake M>
@@ -153,12 +155,16 @@ TEST(DoorbellModel, catches_a_receiver_that_does_not_look_after_arming) {
 // Why ring() has no short cut for a bit that is set already.
 TEST(DoorbellModel, catches_a_sender_that_skips_a_bit_that_is_set) {
   FARSUM_NEEDS_FIBERS();
-  expect_caught(receive_all<ModelAtomics<>, WrongBell<Mistake::skips_a_bit_that_is_set>>({.posts = {2, 1}, .awaited = {2, 1}}), "deadlock");
+  expect_caught(
+      receive_all<ModelAtomics<>, WrongBell<Mistake::skips_a_bit_that_is_set>>({.posts = {2, 1}, .awaited = {2, 1}}),
+      "deadlock");
 }
 
 TEST(DoorbellModel, catches_a_receiver_that_clears_after_visiting) {
   FARSUM_NEEDS_FIBERS();
-  expect_caught(receive_all<ModelAtomics<>, WrongBell<Mistake::clears_after_visiting>>({.posts = {2, 1}, .awaited = {2, 1}}), "deadlock");
+  expect_caught(
+      receive_all<ModelAtomics<>, WrongBell<Mistake::clears_after_visiting>>({.posts = {2, 1}, .awaited = {2, 1}}),
+      "deadlock");
 }
 
 TEST(DoorbellModel, catches_arming_without_a_barrier) {

@@ -44,15 +44,17 @@ void set_flag(Shared<Policy>& shared, std::size_t flag) {
 template <class Policy>
 Outcome two_waiters_one_notifier() {
   using State = Shared<Policy>;
-  return explore<State>({}, {[](State& s) { wait_for(s, 1); }, [](State& s) { wait_for(s, 1); }, [](State& s) { set_flag(s, 0); }},
-                        [](State&) {});
+  return explore<State>(
+      {}, {[](State& s) { wait_for(s, 1); }, [](State& s) { wait_for(s, 1); }, [](State& s) { set_flag(s, 0); }},
+      [](State&) {});
 }
 
 template <class Policy>
 Outcome one_waiter_two_notifiers() {
   using State = Shared<Policy>;
-  return explore<State>({}, {[](State& s) { wait_for(s, 2); }, [](State& s) { set_flag(s, 0); }, [](State& s) { set_flag(s, 1); }},
-                        [](State&) {});
+  return explore<State>(
+      {}, {[](State& s) { wait_for(s, 2); }, [](State& s) { set_flag(s, 0); }, [](State& s) { set_flag(s, 1); }},
+      [](State&) {});
 }
 
 TEST(EventCountModel, loses_no_wake_up_with_two_waiters) {
@@ -70,7 +72,8 @@ TEST(EventCountModel, a_killed_waiter_only_costs_needless_wake_ups) {
   using State = Shared<ModelAtomics<>>;
   const Options options{.killable = 0};
   expect_holds(explore<State>(
-      options, {[](State& s) { wait_for(s, 1); }, [](State& s) { wait_for(s, 1); }, [](State& s) { set_flag(s, 0); }}, [](State&) {}));
+      options, {[](State& s) { wait_for(s, 1); }, [](State& s) { wait_for(s, 1); }, [](State& s) { set_flag(s, 0); }},
+      [](State&) {}));
 }
 
 TEST(EventCountModel, catches_a_notifier_whose_change_stays_behind_its_look_at_the_sleepers) {

@@ -1,9 +1,11 @@
-// A model checker for the templates of os and lockfree: it runs two to four logical threads through every interleaving of their atomic
-// accesses, with a store buffer for each (total store order, as x86 has it), a futex, kills, and a detector of races on plain data.
+// A model checker for the templates of os and lockfree: it runs two to four logical threads through every interleaving
+// of their atomic accesses, with a store buffer for each (total store order, as x86 has it), a futex, kills, and a
+// detector of races on plain data.
 //
-// It goes depth first and replays a prefix of choices for each new execution. A state met before is not entered again: memory,
-// store buffers and, for each thread, a hash of all it ever read; as a thread's steps depend on nothing else, equal states have equal futures.
-// Time does not exist: pauses end when memory changes, and timeouts strike when nothing else can happen.
+// It goes depth first and replays a prefix of choices for each new execution. A state met before is not entered again:
+// memory, store buffers and, for each thread, a hash of all it ever read; as a thread's steps depend on nothing else,
+// equal states have equal futures. Time does not exist: pauses end when memory changes, and timeouts strike when
+// nothing else can happen.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +61,8 @@ class Explorer {
  public:
   Explorer(const Options& options, std::span<std::byte> arena) : options_(options), arena_(arena) {}
 
-  Outcome run(const std::function<void()>& set_up, std::vector<std::function<void()>> bodies, const std::function<void()>& finish) {
+  Outcome run(const std::function<void()>& set_up, std::vector<std::function<void()>> bodies,
+              const std::function<void()>& finish) {
     bodies_ = std::move(bodies);
     Explorer* const outer = current;
     current = this;
@@ -121,10 +124,11 @@ class Explorer {
     note("store", address, value);
   }
 
-  // One atomic read-modify-write; f(old, &new) returns whether to write, which makes it a load of order `failure` if not. A full
-  // barrier, unless a mutant says otherwise.
+  // One atomic read-modify-write; f(old, &new) returns whether to write, which makes it a load of order `failure` if
+  // not. A full barrier, unless a mutant says otherwise.
   template <class F>
-  std::uint64_t modify(void* address, std::size_t size, std::memory_order order, std::memory_order failure, bool is_barrier, F&& f) {
+  std::uint64_t modify(void* address, std::size_t size, std::memory_order order, std::memory_order failure,
+                       bool is_barrier, F&& f) {
     schedule();
     if (is_barrier) {
       drain(self_);
@@ -199,7 +203,8 @@ class Explorer {
 
   void plain_write(const void* address, std::size_t bytes) {
     for_each_granule(address, bytes, [&](Shadow& shadow) {
-      bool raced = shadow.writer != no_thread && shadow.writer != self_ && shadow.written_at > clock_of(self_)[shadow.writer];
+      bool raced =
+          shadow.writer != no_thread && shadow.writer != self_ && shadow.written_at > clock_of(self_)[shadow.writer];
       for (std::size_t thread = 0; thread < max_threads; ++thread) {
         raced = raced || (thread != self_ && shadow.read_at[thread] > clock_of(self_)[thread]);
       }
@@ -227,8 +232,8 @@ class Explorer {
     }
   }
 
-  // The running thread's whole local state is `values`, which also tell this place in its code from the others: what it read before
-  // no longer tells states apart.
+  // The running thread's whole local state is `values`, which also tell this place in its code from the others: what it
+  // read before no longer tells states apart.
   void forget_all_but(std::initializer_list<std::uint64_t> values) {
     threads_[self_].history = 1;
     for (const std::uint64_t value : values) {
@@ -439,7 +444,8 @@ class Explorer {
     if (actions_.empty()) {
       collect_timeouts();
     }
-    if (!actions_.empty() && options_.killable != no_thread && !killed_ && threads_[options_.killable].status != Status::finished) {
+    if (!actions_.empty() && options_.killable != no_thread && !killed_ &&
+        threads_[options_.killable].status != Status::finished) {
       actions_.push_back({ActionKind::kill, options_.killable});
     }
   }
@@ -505,7 +511,8 @@ class Explorer {
     }
     for (const Thread& thread : threads_) {
       hash = mix(hash, thread.history);
-      hash = mix(hash, static_cast<std::uint64_t>(thread.status) * 4 + (thread.load_version == version_ ? 2U : 0U) + (thread.timed ? 1U : 0U));
+      hash = mix(hash, static_cast<std::uint64_t>(thread.status) * 4 + (thread.load_version == version_ ? 2U : 0U) +
+                           (thread.timed ? 1U : 0U));
       for (std::size_t i = 0; options_.finds_races && i < max_threads; ++i) {
         hash = mix(hash, thread.clock[i]);
       }
@@ -579,10 +586,13 @@ class Explorer {
   Clock& clock_of(std::size_t thread) { return threads_[thread].clock; }
 
   static bool releases(std::memory_order order) {
-    return order == std::memory_order_release || order == std::memory_order_acq_rel || order == std::memory_order_seq_cst;
+    return order == std::memory_order_release || order == std::memory_order_acq_rel ||
+           order == std::memory_order_seq_cst;
   }
 
-  static bool acquires(std::memory_order order) { return order != std::memory_order_relaxed && order != std::memory_order_release; }
+  static bool acquires(std::memory_order order) {
+    return order != std::memory_order_relaxed && order != std::memory_order_release;
+  }
 
   static void join(Clock& into, const Clock& other) {
     for (std::size_t i = 0; i < max_threads; ++i) {
@@ -620,7 +630,9 @@ class Explorer {
     }
   }
 
-  void race(const void* address) { fail("race: T" + std::to_string(self_) + " and another thread on plain data at " + name(address)); }
+  void race(const void* address) {
+    fail("race: T" + std::to_string(self_) + " and another thread on plain data at " + name(address));
+  }
 
   // ---- telling ----
 
@@ -668,13 +680,15 @@ inline void require(bool condition, const char* what) {
   }
 }
 
-// Says at the head of a loop that the thread's local state is just these values. A wrong list hides executions: name them all.
+// Says at the head of a loop that the thread's local state is just these values. A wrong list hides executions: name
+// them all.
 inline void forget_all_but(std::initializer_list<std::uint64_t> values) { Explorer::current->forget_all_but(values); }
 
-// Runs the bodies, each one thread, over a fresh State for every interleaving, and finish(state) after each. State must need no
-// destructor; it is built in zeroed memory that always lies at the same address.
+// Runs the bodies, each one thread, over a fresh State for every interleaving, and finish(state) after each. State must
+// need no destructor; it is built in zeroed memory that always lies at the same address.
 template <class State>
-Outcome explore(const Options& options, const std::vector<std::function<void(State&)>>& bodies, const std::function<void(State&)>& finish) {
+Outcome explore(const Options& options, const std::vector<std::function<void(State&)>>& bodies,
+                const std::function<void(State&)>& finish) {
   static_assert(std::is_trivially_destructible_v<State>);
   struct alignas(64) Line {
     std::byte bytes[64];

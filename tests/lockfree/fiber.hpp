@@ -1,5 +1,5 @@
-// Stacks that the explorer switches between. They run on one thread, one at a time, and may be dropped midway: nothing is unwound, so
-// code on them must not own heap memory.
+// Stacks that the explorer switches between. They run on one thread, one at a time, and may be dropped midway: nothing
+// is unwound, so code on them must not own heap memory.
 #pragma once
 
 #include <csetjmp>

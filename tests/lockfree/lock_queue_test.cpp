@@ -1,4 +1,5 @@
-// The lock queue as a state machine: who is granted, when, in what order, and what repair makes of a caller killed midway.
+// The lock queue as a state machine: who is granted, when, in what order, and what repair makes of a caller killed
+// midway.
 #include "lockfree/lock_queue.hpp"
 
 #include <gmock/gmock.h>
@@ -196,7 +197,8 @@ TEST(LockQueue, finds_its_holders_when_ids_collide_modulo_capacity) {
 
 using MortalQueue = QueueInMemory<KilledAtWrite>;
 
-// Kills `step` at its n-th write for every n, repairs, and lets check look at the queue. Repairs are killed, too, at every write.
+// Kills `step` at its n-th write for every n, repairs, and lets check look at the queue. Repairs are killed, too, at
+// every write.
 template <class SetUp, class Step, class Check>
 void kill_everywhere(SetUp&& set_up, Step&& step, Check&& check) {
   constexpr int more_than_it_writes = 40;

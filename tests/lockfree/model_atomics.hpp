@@ -109,14 +109,15 @@ class ModelAtomic {
       value = narrow;
       return writes;
     };
-    return static_cast<T>(explorer->modify(&value_, sizeof(T), used, failure, M != Mutation::modify_is_no_barrier, widened));
+    return static_cast<T>(
+        explorer->modify(&value_, sizeof(T), used, failure, M != Mutation::modify_is_no_barrier, widened));
   }
 
   T value_;
 };
 
-// No step of its own, for the lock that protects it keeps the others away; but each write is a place to be killed at, and an
-// access that the lock does not order is a race.
+// No step of its own, for the lock that protects it keeps the others away; but each write is a place to be killed at,
+// and an access that the lock does not order is a race.
 template <class T>
 class ModelGuarded {
  public:
@@ -140,7 +141,8 @@ class ModelGuarded {
   T value_;
 };
 
-// Spins is how often a lock looks before it sleeps; each look is the same, so none is as good as many and has fewer states.
+// Spins is how often a lock looks before it sleeps; each look is the same, so none is as good as many and has fewer
+// states.
 template <Mutation M = Mutation::none, int Spins = 0>
 struct ModelAtomics {
   template <class T>

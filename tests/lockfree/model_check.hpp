@@ -15,13 +15,14 @@ inline void expect_holds(const Outcome& outcome) {
 
 // Some interleaving fails, in the way named.
 inline void expect_caught(const Outcome& outcome, const std::string& failure) {
-  EXPECT_NE(outcome.failure.find(failure), std::string::npos) << "found '" << outcome.failure << "', not '" << failure << "'";
+  EXPECT_NE(outcome.failure.find(failure), std::string::npos)
+      << "found '" << outcome.failure << "', not '" << failure << "'";
 }
 
 }  // namespace farsum::model
 
 // Fibers confuse the sanitizers; the stress tests are for them.
-#define FARSUM_NEEDS_FIBERS()                                      \
-  if (!farsum::model::fibers_work) {                               \
+#define FARSUM_NEEDS_FIBERS()                                       \
+  if (!farsum::model::fibers_work) {                                \
     GTEST_SKIP() << "model checks run in builds without sanitizer"; \
   }

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t capacity = 512;
 constexpr std::uint32_t records = 9;
-// With the 32 bytes of header: records of 128, 128, 128, 64, then 128 that do not fit the last 64 of the ring, 64, 128, 128, and at last
-// 64 that lie where the pad was.
+// With the 32 bytes of header: records of 128, 128, 128, 64, then 128 that do not fit the last 64 of the ring, 64, 128,
+// 128, and at last 64 that lie where the pad was.
 constexpr std::size_t message_bytes[records] = {60, 8, 96, 8, 40, 0, 96, 90, 8};
 constexpr std::size_t reply_bytes[records] = {36, 88, 0, 24, 8, 8, 0, 6, 16};
 
@@ -93,7 +93,9 @@ template <class State>
 void receive(State& state) {
   while (state.served < records) {
     forget_all_but({});
-    const auto serve = [&](std::span<const std::byte> message, std::span<std::byte> room) { return serve_one(state, message, room); };
+    const auto serve = [&](std::span<const std::byte> message, std::span<std::byte> room) {
+      return serve_one(state, message, room);
+    };
     if (!goes_on(state.receiver.serve(serve, 2), 0)) {
       return;
     }

@@ -18,7 +18,9 @@ class RingTest : public ::testing::Test {
     std::byte bytes[64];
   };
 
-  static std::span<const std::byte> bytes_of(const void* from, std::size_t bytes) { return {static_cast<const std::byte*>(from), bytes}; }
+  static std::span<const std::byte> bytes_of(const void* from, std::size_t bytes) {
+    return {static_cast<const std::byte*>(from), bytes};
+  }
 
   std::optional<std::uint64_t> push(std::size_t message, std::size_t reply) {
     const std::vector<std::byte> body(message, std::byte{7});

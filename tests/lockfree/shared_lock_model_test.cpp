@@ -74,13 +74,16 @@ void require_free_once_the_dead_is_removed(Shared<Policy>& shared) {
 }
 
 template <class Policy, class DeadCheck = ExplorerKnowsTheDead>
-Outcome each_locks_once(std::vector<LockMode> modes, std::size_t killable = no_thread, std::size_t max_preemptions = ~std::size_t{0}) {
+Outcome each_locks_once(std::vector<LockMode> modes, std::size_t killable = no_thread,
+                        std::size_t max_preemptions = ~std::size_t{0}) {
   using State = Shared<Policy>;
   std::vector<std::function<void(State&)>> bodies;
   for (std::uint32_t i = 0; i < modes.size(); ++i) {
-    bodies.emplace_back([=, mode = modes[i]](State& s) { lock_once<Policy, DeadCheck>(s, i + 1, mode, killable != no_thread); });
+    bodies.emplace_back(
+        [=, mode = modes[i]](State& s) { lock_once<Policy, DeadCheck>(s, i + 1, mode, killable != no_thread); });
   }
-  return explore<State>({.killable = killable, .max_preemptions = max_preemptions}, bodies, require_free_once_the_dead_is_removed<Policy>);
+  return explore<State>({.killable = killable, .max_preemptions = max_preemptions}, bodies,
+                        require_free_once_the_dead_is_removed<Policy>);
 }
 
 constexpr LockMode x = LockMode::exclusive;

@@ -1,4 +1,5 @@
-// The same templates with real threads, for the thread sanitizer and for what the model leaves out: the kernel's futexes.
+// The same templates with real threads, for the thread sanitizer and for what the model leaves out: the kernel's
+// futexes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -190,7 +191,8 @@ TEST(StripeLock, gives_up_on_a_dead_holder_and_can_be_taken_from_it) {
 
 class SharedLockMemory {
  public:
-  explicit SharedLockMemory(std::uint32_t capacity) : memory_(SharedLockState::footprint(capacity) / sizeof(Line) + 1) {}
+  explicit SharedLockMemory(std::uint32_t capacity)
+      : memory_(SharedLockState::footprint(capacity) / sizeof(Line) + 1) {}
   SharedLockState& state() { return *reinterpret_cast<SharedLockState*>(memory_.data()); }
 
  private:

@@ -32,12 +32,13 @@ void enter_once(Shared<Policy>& shared, std::uint32_t me) {
 template <class Policy>
 Outcome three_enter(std::size_t killable = no_thread) {
   using State = Shared<Policy>;
-  return explore<State>({.killable = killable},
-                        {[](State& s) { enter_once(s, 1); }, [](State& s) { enter_once(s, 2); }, [](State& s) { enter_once(s, 3); }},
-                        [](State& s) {
-                          require(s.times == 3 || (Explorer::current->was_killed() && s.times == 2), "somebody did not get in");
-                          require(s.lock.holder() == 0 || (s.lock.holder() == 1 && Explorer::current->was_killed()), "not released");
-                        });
+  return explore<State>(
+      {.killable = killable},
+      {[](State& s) { enter_once(s, 1); }, [](State& s) { enter_once(s, 2); }, [](State& s) { enter_once(s, 3); }},
+      [](State& s) {
+        require(s.times == 3 || (Explorer::current->was_killed() && s.times == 2), "somebody did not get in");
+        require(s.lock.holder() == 0 || (s.lock.holder() == 1 && Explorer::current->was_killed()), "not released");
+      });
 }
 
 TEST(StripeLockModel, lets_one_in_at_a_time) {
