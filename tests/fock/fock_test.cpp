@@ -2,6 +2,7 @@
 // quartet; and a sentence for input it cannot use.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <string>
@@ -57,6 +58,19 @@ TEST(Fock, finds_nwchems_energy_of_benzene_on_two_ranks) {
   SKIP_UNLESS_FOCK_IS_BUILT();
   const Outcome run = run_fock({data_file("benzene.xyz"), "--compare"}, {.ranks = 2});
   EXPECT_NEAR(energy_of(run), benzene_hartree, allowed_hartree);
+}
+
+// Minutes of computing: run when the engine or the builder changed.
+TEST(Fock, finds_nwchems_energy_of_benzene_on_every_path_and_number_of_ranks) {
+  SKIP_UNLESS_FOCK_IS_BUILT();
+  if (std::getenv("FARSUM_LONG_TESTS") == nullptr) GTEST_SKIP() << "set FARSUM_LONG_TESTS=1 to run it";
+  for (const char* path : {"direct", "attach", "caller", "owner", "aggregated"}) {
+    for (int ranks = 1; ranks <= 4; ++ranks) {
+      SCOPED_TRACE(std::string(path) + " on " + std::to_string(ranks) + " ranks");
+      const Outcome run = run_fock({data_file("benzene.xyz"), "--compare"}, {.ranks = ranks, .path = path});
+      EXPECT_NEAR(energy_of(run), benzene_hartree, allowed_hartree);
+    }
+  }
 }
 
 // An independent count: the distinct unordered pairs among the six of every quartet (ij|kl) with i>=j, k>=l, ij>=kl.
