@@ -139,6 +139,16 @@ Status read_layout(const farsum_layout& from, std::vector<ops::Piece>& pieces, o
   return {Code::layout, fmt::format("farsum_operate: unknown kind of layout {}", static_cast<int>(from.kind))};
 }
 
+// A packed list of single elements scattered over the target: the batched atomics of paper 4.
+bool is_plain_scatter(const farsum_operation& from) {
+  if (from.struct_bytes < sizeof(farsum_operation) || from.kind != FARSUM_ACCUMULATE || from.origin_layout != nullptr) return false;
+  const farsum_layout* layout = from.target_layout;
+  if (layout == nullptr || layout->kind != FARSUM_INDEXED || layout->lengths != nullptr || layout->offsets == nullptr) return false;
+  return static_cast<unsigned>(from.type) < ops::element_type_count && static_cast<unsigned>(from.op) < ops::operator_count &&
+         from.completion >= FARSUM_IMPLICIT && from.completion <= FARSUM_EXPLICIT &&
+         layout->bytes == ops::size_of(static_cast<ops::ElementType>(from.type));
+}
+
 // The general descriptor, read once. Views point into it.
 struct Described {
   Operation operation;
@@ -313,6 +323,13 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
   if (from == nullptr) return fail(Code::argument, "farsum_operate: the operation is null");
   if (from->completion == FARSUM_EXPLICIT && request == nullptr) {
     return fail(Code::argument, "farsum_operate: FARSUM_EXPLICIT needs a place for the request");
+  }
+  if (is_plain_scatter(*from) &&
+      slot->object->window->scatter_hot(static_cast<std::uint32_t>(from->target), from->offset,
+                                        {from->target_layout->offsets, from->target_layout->pieces}, from->origin,
+                                        static_cast<ops::ElementType>(from->type), static_cast<ops::Operator>(from->op))) {
+    if (from->completion == FARSUM_EXPLICIT) request->bits = completed_request;
+    return FARSUM_OK;
   }
   Described described;
   if (const Status status = describe(*from, described); !status.is_ok()) return fail(status);

@@ -48,6 +48,9 @@ class Liveness {
  public:
   virtual ~Liveness() = default;
   virtual bool is_dead(std::uint32_t rank) const = 0;
+  // Records that `rank` is dead and tells all who wait. Returns the rank that was found dead first: whoever it took with it (ranks that
+  // reported it and left) is not the cause.
+  virtual std::uint32_t declare_dead(std::uint32_t rank) const = 0;
 };
 
 }  // namespace farsum

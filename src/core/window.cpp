@@ -40,13 +40,17 @@ RegionTable Window::read_regions(std::uint32_t target) {
   std::vector<SharedRegion> copy;
   StripeLock& table_lock = shared.head().table_lock;
   const Liveness* liveness = parts_.lock_agent.liveness;
-  // A dead holder leaves the table as it is: the job ends anyway.
+  // The owner may have died while it wrote: then what was known before counts, for the job ends anyway.
   const bool taken = table_lock.acquire(parts_.lock_agent.id, [liveness](std::uint32_t holder) {
     return liveness != nullptr && liveness->is_dead(holder - 1);
   });
+  if (!taken) {
+    if (detail.regions == nullptr) detail.regions = std::make_shared<std::vector<Region>>();
+    return detail.regions;
+  }
   detail.regions_version = shared.head().table_version.load(std::memory_order_relaxed);
   copy.assign(shared.regions(), shared.regions() + shared.head().region_count);
-  if (taken) table_lock.release();
+  table_lock.release();
 
   auto table = std::make_shared<std::vector<Region>>();
   for (const SharedRegion& region : copy) {

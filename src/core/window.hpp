@@ -97,6 +97,9 @@ class Window {
   // ---- operations: the long way ----
 
   Status operate(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
+  // Accumulates single elements at `offset` plus each of `offsets`, where a window of CPU atomics is mapped here.
+  bool scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets, const void* elements,
+                   ops::ElementType type, ops::Operator op);
   Status flush(std::uint32_t target, const char* call = "farsum_flush");
   Status flush_all(const char* call = "farsum_flush");
   Status order();

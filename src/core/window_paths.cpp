@@ -61,6 +61,23 @@ class PackedResult {
   std::vector<std::byte> copy_;
 };
 
+// " after rank 3 of the job died" where another rank's death came before that of `dead`; else nothing. Tells the others of it.
+std::string cause_of_death(const Liveness* liveness, Rank dead) {
+  if (liveness == nullptr) return {};
+  const Rank first = liveness->declare_dead(dead);
+  return first == dead ? std::string() : fmt::format(" after rank {} of the job died", first);
+}
+
+// Names the rank whose death made a message fail, where one of `ranks` is found dead.
+std::string name_the_dead(const Liveness* liveness, const std::vector<Rank>& ranks) {
+  for (const Rank rank : ranks) {
+    if (liveness != nullptr && liveness->is_dead(rank)) {
+      return fmt::format(": rank {} of the job died", liveness->declare_dead(rank));
+    }
+  }
+  return {};
+}
+
 // One element of a lockable or any type: what the agent or a CPU atomic does best.
 bool is_single_element(const Operation& operation) {
   return is_atomic(operation.kind) && operation.bytes == ops::size_of(operation.type);
@@ -69,7 +86,12 @@ bool is_single_element(const Operation& operation) {
 }  // namespace
 
 Status Window::operate(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request) {
-  if (Status status = check(operation, target); !status.is_ok()) return status;
+  if (Status status = check(operation, target); !status.is_ok()) {
+    if (!parts_.dynamic || status.code() != Code::range) return status;
+    // A rank that died while it changed its table exposes nothing any more.
+    const std::string dead = name_the_dead(parts_.lock_agent.liveness, {parts_.ranks[target]});
+    return dead.empty() ? std::move(status) : Status(Code::peer_failed, where(call_name(operation.kind), target) + dead);
+  }
   if (operation.bytes == 0 && !operation.notify) {
     if (request != nullptr) request->done.store(true, std::memory_order_release);
     return {};
@@ -151,8 +173,8 @@ Status Window::applied_status(Applied applied, const AtomicDomain& domain, std::
                               std::uint32_t target) const {
   if (applied == Applied::done) return {};
   const std::uint32_t holder = domain.lock_of(offset).holder();
-  return {Code::peer_failed, fmt::format("{}: rank {} of the job died while it held the lock of the stripe at offset {}",
-                                         where(call, target), holder - 1, offset)};
+  return {Code::peer_failed, fmt::format("{}: rank {} of the job died while it held the lock of the stripe at offset {}{}",
+                                         where(call, target), holder - 1, offset, cause_of_death(parts_.lock_agent.liveness, holder - 1))};
 }
 
 Status Window::transfer_status(Transfer how, const char* call, std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) const {
@@ -166,7 +188,8 @@ Status Window::transfer_status(Transfer how, const char* call, std::uint32_t tar
     case Transfer::refused:
       return {Code::unreachable, fmt::format("{}: the kernel refuses to copy between the processes", where(call, target))};
     case Transfer::peer_dead:
-      return {Code::peer_failed, fmt::format("{}: the rank has died", where(call, target))};
+      return {Code::peer_failed, fmt::format("{}: rank {} of the job died{}", where(call, target), parts_.ranks[target],
+                                             cause_of_death(parts_.lock_agent.liveness, parts_.ranks[target]))};
   }
   return {Code::system, "unknown transfer result"};
 }
@@ -337,8 +360,9 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
   if (granularity == CallerLock::region) {
     region_lock.emplace(region.domain, region.bytes, parts_.lock_agent);
     if (!region_lock->held()) {
-      return {Code::peer_failed, fmt::format("{}: rank {} of the job died while it held stripe {} of the region", where(call, target),
-                                             region.domain.locks[region_lock->refused()].holder() - 1, region_lock->refused())};
+      const Rank dead = region.domain.locks[region_lock->refused()].holder() - 1;
+      return {Code::peer_failed, fmt::format("{}: rank {} of the job died while it held stripe {} of the region{}", where(call, target), dead,
+                                             region_lock->refused(), cause_of_death(parts_.lock_agent.liveness, dead))};
     }
   }
   Applied applied = Applied::done;
@@ -390,7 +414,8 @@ Status Window::run_owner(const Operation& operation, std::uint32_t target, Compl
   }
   const Code code = own.code.load(std::memory_order_relaxed);
   if (code == Code::ok) return {};
-  return {code, fmt::format("{}: the owner's agent answered: {}", where(call, target), explain_code(code))};
+  return {code, fmt::format("{}: the owner's agent answered: {}{}", where(call, target), explain_code(code),
+                            code == Code::peer_failed ? name_the_dead(parts_.lock_agent.liveness, parts_.ranks) : "")};
 }
 
 Status Window::run_aggregated(const Operation& operation, std::uint32_t target) {
@@ -464,7 +489,8 @@ Status Window::take_failure(std::uint32_t target, const char* call) {
   Outstanding& outstanding = views_[target].outstanding;
   if (outstanding.failure.load(std::memory_order_relaxed) == Code::ok) return {};
   const Code code = outstanding.failure.exchange(Code::ok, std::memory_order_relaxed);
-  return {code, fmt::format("{}: an earlier operation failed at the owner: {}", where(call, target), explain_code(code))};
+  return {code, fmt::format("{}: an earlier operation failed at the owner: {}{}", where(call, target), explain_code(code),
+                            code == Code::peer_failed ? name_the_dead(parts_.lock_agent.liveness, parts_.ranks) : "")};
 }
 
 Status Window::flush(std::uint32_t target, const char* call) {

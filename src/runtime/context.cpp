@@ -80,7 +80,6 @@ Status Context::join() {
   world_ = std::make_unique<Group>(std::move(all), place_.rank, HeapExtent{}, *reinterpret_cast<NodeTeamBlock*>(segment.world_team()),
                                    *waiter_);
   if (Status status = world_->team().barrier("farsum_init"); !status.is_ok()) return status;
-  watch_->open();
   transport_->probe_peers();
   return world_->team().barrier("farsum_init");
 }
@@ -88,7 +87,7 @@ Status Context::join() {
 Context::~Context() {
   agent_.reset();
   for (const std::unique_ptr<WindowObject>& object : windows_) demote(*object);
-  if (!left_) place_.segment->leave();
+  if (!left_) place_.segment->leave(place_.rank);
 }
 
 Status Context::finalize() {
@@ -101,7 +100,7 @@ Status Context::finalize() {
   agent_.reset();
   for (const std::unique_ptr<WindowObject>& object : windows_) demote(*object);
   left_ = true;
-  place_.segment->leave();
+  place_.segment->leave(place_.rank);
   return status;
 }
 

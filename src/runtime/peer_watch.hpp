@@ -2,6 +2,7 @@
 // learns of it, whoever they wait for.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,25 +12,30 @@
 
 namespace farsum {
 
+// Any thread may call.
 class PeerWatch : public Liveness {
  public:
-  PeerWatch(NodeSegment& segment, std::uint32_t my_rank) : segment_(segment), my_rank_(my_rank) {}
+  PeerWatch(NodeSegment& segment, std::uint32_t my_rank)
+      : segment_(segment), my_rank_(my_rank), handles_(segment.ranks()) {}
   ~PeerWatch() override;
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
 
-  // Opens a handle on every rank's process; called when all have joined and are known to live.
-  void open();
+  // Records what it finds.
   bool is_dead(std::uint32_t rank) const override;
-  // Looks at every rank; returns rank + 1 of one that died, or 0. Records and announces what it finds.
+  std::uint32_t declare_dead(std::uint32_t rank) const override;
+  // Looks at every rank; returns rank + 1 of the one that was found dead first, or 0.
   std::uint32_t look();
   // What is known already, without looking: rank + 1 or 0.
   std::uint32_t known_dead() const;
 
  private:
+  bool has_ended(std::uint32_t rank) const;
+
   NodeSegment& segment_;
   std::uint32_t my_rank_;
-  std::vector<int> handles_;  // pidfds; -1 for this process and where none could be had
+  // A pidfd plus one per rank, opened at the first look after the rank has said who it is; 0 before.
+  mutable std::vector<std::atomic<int>> handles_;
 };
 
 }  // namespace farsum

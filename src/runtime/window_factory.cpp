@@ -396,8 +396,10 @@ void Context::publish(WindowObject& object, const std::vector<SharedRegion>& sha
   const Window::Parts& parts = object.window->parts();
   const RankWindow& own = parts.shared[parts.my_rank];
   RankWindowHead& head = own.head();
+  // A reader that died holding it has changed nothing.
   while (!head.table_lock.acquire(place_.rank + 1, [this](std::uint32_t holder) { return watch_->is_dead(holder - 1); })) {
-    head.table_lock.break_dead(head.table_lock.holder(), place_.rank + 1);
+    const std::uint32_t holder = head.table_lock.holder();
+    if (holder != 0 && watch_->is_dead(holder - 1) && head.table_lock.break_dead(holder, place_.rank + 1)) break;
   }
   std::memcpy(own.regions(), shared.data(), shared.size() * sizeof(SharedRegion));
   head.region_count = static_cast<std::uint32_t>(shared.size());
