@@ -66,6 +66,7 @@ Sample bandwidth(std::uint64_t count, std::size_t bytes, Work&& work) {
   work();
   Sample sample = time_per_operation(count, [&](std::uint64_t) { work(); });
   sample.figure = static_cast<double>(bytes) / sample.figure;
+  sample.operations += 2;
   return sample;
 }
 

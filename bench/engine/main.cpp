@@ -90,6 +90,7 @@ void run_cases(const CommandLine& line, int rank) {
 
 std::vector<std::string> case_names() {
   std::vector<std::string> names;
+  names.reserve(cases.size());
   for (const Case& one : cases) names.emplace_back(one.name);
   return names;
 }
@@ -112,6 +113,7 @@ int launch_two_ranks(int argc, char** argv) {
   std::vector<std::string> words = {launcher, "run", "-n", "2", self};
   words.insert(words.end(), argv + 1, argv + argc);
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   execv(launcher.c_str(), pointers.data());

@@ -4,10 +4,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <compare>
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -66,7 +66,9 @@ struct Key {
   std::size_t way;
   bool computes;
   std::size_t bytes;
-  auto operator<=>(const Key&) const = default;
+  bool operator<(const Key& other) const {
+    return std::tie(memory, way, computes, bytes) < std::tie(other.memory, other.way, other.computes, other.bytes);
+  }
 };
 using Figures = std::map<Key, std::vector<double>>;  // MB/s by round
 
@@ -204,10 +206,11 @@ void run_sum_bandwidth(Session& session) {
   Figures figures;
   const int rounds = session.options().quick ? 1 : 5;
   for (int round = 0; round < rounds; ++round) {
-    session.report().progress(fmt::format("sum-bandwidth: round {} of {}", round + 1, rounds));
     for (const Memory memory : {Memory::adopted, Memory::mapped}) {
       for (std::size_t way = 0; way < std::size(ways); ++way) {
         if (memory == Memory::adopted && ways[way].expected == FARSUM_PATH_DIRECT) continue;
+        session.report().progress(
+            fmt::format("round {} of {}: {} memory, {}", round + 1, rounds, name_of(memory), ways[way].name));
         std::fill(user.data(), user.data() + most_bytes / sizeof(double), 0.0);
         measure_way(session, memory, way, operand.data(), user.data(), figures);
       }
