@@ -11,7 +11,11 @@ namespace {
 using Calls = std::vector<HistoryCall>;
 
 HistoryCall fetch_add(std::uint64_t operand, std::uint64_t result, std::uint64_t invoked, std::uint64_t responded) {
-  return {.action = HistoryAction::fetch_add, .operand = operand, .result = result, .invoked = invoked, .responded = responded};
+  return {.action = HistoryAction::fetch_add,
+          .operand = operand,
+          .result = result,
+          .invoked = invoked,
+          .responded = responded};
 }
 HistoryCall add(std::uint64_t operand, std::uint64_t invoked, std::uint64_t responded) {
   return {.action = HistoryAction::add, .operand = operand, .invoked = invoked, .responded = responded};
@@ -23,7 +27,8 @@ HistoryCall write(std::uint64_t operand, std::uint64_t invoked, std::uint64_t re
   return {.action = HistoryAction::write, .operand = operand, .invoked = invoked, .responded = responded};
 }
 HistoryCall swap_in(std::uint64_t operand, std::uint64_t result, std::uint64_t invoked, std::uint64_t responded) {
-  return {.action = HistoryAction::swap, .operand = operand, .result = result, .invoked = invoked, .responded = responded};
+  return {
+      .action = HistoryAction::swap, .operand = operand, .result = result, .invoked = invoked, .responded = responded};
 }
 HistoryCall compare_and_swap(std::uint64_t compare, std::uint64_t operand, std::uint64_t result, std::uint64_t invoked,
                              std::uint64_t responded) {
@@ -108,18 +113,20 @@ TEST(CheckSum, lets_each_unanswered_call_count_or_not) {
 }
 
 TEST(CheckLock, accepts_holders_that_take_turns) {
-  const Calls calls = {lock(1, exclusive, 1, 2), lock(2, exclusive, 2, 6), unlock(1, exclusive, 4), unlock(2, exclusive, 8)};
+  const Calls calls = {lock(1, exclusive, 1, 2), lock(2, exclusive, 2, 6), unlock(1, exclusive, 4),
+                       unlock(2, exclusive, 8)};
   EXPECT_TRUE(check_lock(calls, {}).holds());
 }
 
 TEST(CheckLock, accepts_sharers_together) {
-  const Calls calls = {lock(1, shared, 1, 2), lock(2, shared, 3, 4), unlock(1, shared, 5), unlock(2, shared, 7),
-                       lock(3, exclusive, 6, 9), unlock(3, exclusive, 11)};
+  const Calls calls = {lock(1, shared, 1, 2), lock(2, shared, 3, 4),    unlock(1, shared, 5),
+                       unlock(2, shared, 7),  lock(3, exclusive, 6, 9), unlock(3, exclusive, 11)};
   EXPECT_TRUE(check_lock(calls, {}).holds());
 }
 
 TEST(CheckLock, rejects_two_exclusive_holders) {
-  const Calls calls = {lock(1, exclusive, 1, 2), lock(2, exclusive, 3, 4), unlock(1, exclusive, 5), unlock(2, exclusive, 7)};
+  const Calls calls = {lock(1, exclusive, 1, 2), lock(2, exclusive, 3, 4), unlock(1, exclusive, 5),
+                       unlock(2, exclusive, 7)};
   EXPECT_FALSE(check_lock(calls, {}).holds());
 }
 
@@ -141,7 +148,8 @@ TEST(CheckLock, takes_the_grip_of_the_dead_away) {
 }
 
 TEST(CheckLock, does_not_count_a_lock_that_was_never_granted) {
-  EXPECT_TRUE(check_lock({lock(1, exclusive, 1, no_moment), lock(2, exclusive, 2, 3), unlock(2, exclusive, 4)}, {}).holds());
+  EXPECT_TRUE(
+      check_lock({lock(1, exclusive, 1, no_moment), lock(2, exclusive, 2, 3), unlock(2, exclusive, 4)}, {}).holds());
 }
 
 TEST(CheckLinearizable, accepts_a_read_that_overlaps_a_write_either_way) {
@@ -159,7 +167,8 @@ TEST(CheckLinearizable, rejects_two_readers_that_see_the_writes_in_opposite_orde
 }
 
 TEST(CheckLinearizable, accepts_one_winner_of_overlapping_compare_and_swaps) {
-  const Calls calls = {compare_and_swap(0, 1, 0, 1, 5), compare_and_swap(0, 2, 1, 2, 6), compare_and_swap(0, 3, 1, 3, 4)};
+  const Calls calls = {compare_and_swap(0, 1, 0, 1, 5), compare_and_swap(0, 2, 1, 2, 6),
+                       compare_and_swap(0, 3, 1, 3, 4)};
   EXPECT_TRUE(check_linearizable(calls, 0, 1).holds());
 }
 
@@ -176,7 +185,8 @@ TEST(CheckLinearizable, rejects_a_lost_update) {
 
 TEST(CheckLinearizable, accepts_a_chain_of_swaps_and_rejects_a_broken_one) {
   EXPECT_TRUE(check_linearizable({swap_in(1, 0, 1, 9), swap_in(2, 1, 2, 8), swap_in(3, 2, 3, 7)}, 0, 3).holds());
-  EXPECT_FALSE(check_linearizable({swap_in(1, 0, 1, 9), swap_in(2, 1, 2, 8), swap_in(3, 1, 3, 7)}, 0, std::nullopt).holds());
+  EXPECT_FALSE(
+      check_linearizable({swap_in(1, 0, 1, 9), swap_in(2, 1, 2, 8), swap_in(3, 1, 3, 7)}, 0, std::nullopt).holds());
 }
 
 TEST(CheckLinearizable, lets_an_unanswered_call_have_happened_or_not) {
@@ -216,11 +226,18 @@ Calls atomic_history(SimRandom& random, std::size_t count) {
     plan.call.result = value;
     switch (plan.call.action) {
       case HistoryAction::fetch_add:
-      case HistoryAction::add: value += plan.call.operand; break;
+      case HistoryAction::add:
+        value += plan.call.operand;
+        break;
       case HistoryAction::write:
-      case HistoryAction::swap: value = plan.call.operand; break;
-      case HistoryAction::compare_and_swap: value = value == plan.call.compare ? plan.call.operand : value; break;
-      default: break;
+      case HistoryAction::swap:
+        value = plan.call.operand;
+        break;
+      case HistoryAction::compare_and_swap:
+        value = value == plan.call.compare ? plan.call.operand : value;
+        break;
+      default:
+        break;
     }
     calls.push_back(plan.call);
   }

@@ -72,8 +72,8 @@ SimTask<Code> CoreRank::run(Rank owner, Operation operation) {
   co_return request.code.load();
 }
 
-SimTask<Code> CoreRank::accumulate(Rank owner, std::uint64_t offset, ops::ElementType type, ops::Operator op, const void* operand,
-                                   std::uint64_t bytes) {
+SimTask<Code> CoreRank::accumulate(Rank owner, std::uint64_t offset, ops::ElementType type, ops::Operator op,
+                                   const void* operand, std::uint64_t bytes) {
   Operation operation;
   operation.kind = OperationKind::accumulate;
   operation.type = type;
@@ -99,7 +99,8 @@ SimTask<std::uint64_t> CoreRank::fetch(Rank owner, std::uint64_t offset, ops::Op
   co_return code == Code::ok ? before : ~std::uint64_t{0};
 }
 
-SimTask<std::uint64_t> CoreRank::compare_and_swap(Rank owner, std::uint64_t offset, std::uint64_t compare, std::uint64_t operand) {
+SimTask<std::uint64_t> CoreRank::compare_and_swap(Rank owner, std::uint64_t offset, std::uint64_t compare,
+                                                  std::uint64_t operand) {
   std::uint64_t before = 0;
   Operation operation;
   operation.kind = OperationKind::compare_and_swap;
@@ -113,8 +114,12 @@ SimTask<std::uint64_t> CoreRank::compare_and_swap(Rank owner, std::uint64_t offs
   co_return code == Code::ok ? before : ~std::uint64_t{0};
 }
 
-SimTask<Code> CoreRank::lock(Rank owner, bool is_exclusive) { return lock_message(owner, wire::MessageKind::lock, is_exclusive); }
-SimTask<Code> CoreRank::unlock(Rank owner, bool is_exclusive) { return lock_message(owner, wire::MessageKind::unlock, is_exclusive); }
+SimTask<Code> CoreRank::lock(Rank owner, bool is_exclusive) {
+  return lock_message(owner, wire::MessageKind::lock, is_exclusive);
+}
+SimTask<Code> CoreRank::unlock(Rank owner, bool is_exclusive) {
+  return lock_message(owner, wire::MessageKind::unlock, is_exclusive);
+}
 
 SimTask<Code> CoreRank::lock_message(Rank owner, wire::MessageKind kind, bool is_exclusive) {
   Outstanding outstanding;
@@ -128,8 +133,9 @@ SimTask<> CoreRank::start(Rank owner, Operation operation, Outstanding& outstand
   co_await program.until([&] { return engine.submit(owner, window, operation, outstanding, nullptr); });
 }
 
-SimTask<> CoreRank::start_scatter(Rank owner, ops::ElementType type, ops::Operator op, std::span<const std::uint64_t> offsets,
-                                  std::span<const std::byte> elements, Outstanding& outstanding) {
+SimTask<> CoreRank::start_scatter(Rank owner, ops::ElementType type, ops::Operator op,
+                                  std::span<const std::uint64_t> offsets, std::span<const std::byte> elements,
+                                  Outstanding& outstanding) {
   co_await program.until(
       [&] { return engine.submit_scatter(owner, window, type, op, nullptr, offsets, elements, outstanding); });
 }
@@ -171,7 +177,8 @@ std::uint64_t CoreJob::word(Rank owner, std::uint64_t offset) const {
 }
 
 bool CoreJob::run() {
-  // Over ten times what the longest test needs: an agent that serves one request again and again for nothing comes to an end here.
+  // Over ten times what the longest test needs: an agent that serves one request again and again for nothing comes to
+  // an end here.
   constexpr std::uint64_t most_events = 1'000'000;
   if (!world_.run(most_events)) return false;
   for (const auto& rank : ranks_) {

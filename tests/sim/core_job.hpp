@@ -1,4 +1,5 @@
-// The objects of core as ranks of a simulated job: each has its OriginEngine and its TargetService, and awaitable operations over them.
+// The objects of core as ranks of a simulated job: each has its OriginEngine and its TargetService, and awaitable
+// operations over them.
 #pragma once
 
 #include <cstdint>
@@ -41,11 +42,12 @@ class CoreRank {
 
   // Each waits for its operation's end at the target.
   SimTask<Code> run(Rank owner, Operation operation);
-  SimTask<Code> accumulate(Rank owner, std::uint64_t offset, ops::ElementType type, ops::Operator op, const void* operand,
-                           std::uint64_t bytes);
+  SimTask<Code> accumulate(Rank owner, std::uint64_t offset, ops::ElementType type, ops::Operator op,
+                           const void* operand, std::uint64_t bytes);
   // Of one 64-bit element: the value before.
   SimTask<std::uint64_t> fetch(Rank owner, std::uint64_t offset, ops::Operator op, std::uint64_t operand);
-  SimTask<std::uint64_t> compare_and_swap(Rank owner, std::uint64_t offset, std::uint64_t compare, std::uint64_t operand);
+  SimTask<std::uint64_t> compare_and_swap(Rank owner, std::uint64_t offset, std::uint64_t compare,
+                                          std::uint64_t operand);
   SimTask<Code> lock(Rank owner, bool is_exclusive);
   SimTask<Code> unlock(Rank owner, bool is_exclusive);
   // Starts it, waiting for room only; `outstanding` counts it.

@@ -1,5 +1,5 @@
-// The objects of core over the simulated transport, judged by what a history or the final memory must look like whatever the order
-// of events. A failure prints its seed and how to run that seed alone.
+// The objects of core over the simulated transport, judged by what a history or the final memory must look like
+// whatever the order of events. A failure prints its seed and how to run that seed alone.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -56,7 +56,8 @@ std::uint64_t run_tickets(std::uint64_t seed, Rank ranks, Rank owners, int count
   CoreJob job(seed, ranks, options);
   make_weather(job, seed);
   for (Rank rank = 0; rank < ranks; ++rank) {
-    job.rank(rank).program.start(take_tickets(job, job.rank(rank), owners, count), job.rank(rank).random().below(10'000));
+    job.rank(rank).program.start(take_tickets(job, job.rank(rank), owners, count),
+                                 job.rank(rank).random().below(10'000));
   }
   EXPECT_TRUE(job.run());
   expect_true_tickets(job, owners);
@@ -64,21 +65,15 @@ std::uint64_t run_tickets(std::uint64_t seed, Rank ranks, Rank owners, int count
 }
 
 TEST(SimulatedCore, gives_a_thousand_ranks_distinct_tickets) {
-  for_each_seed(20, [&](std::uint64_t seed) {
-    run_tickets(seed, 1000, seed % 2 == 0 ? 1 : 3, 5);
-  });
+  for_each_seed(20, [&](std::uint64_t seed) { run_tickets(seed, 1000, seed % 2 == 0 ? 1 : 3, 5); });
 }
 
 TEST(SimulatedCore, gives_distinct_tickets_whatever_the_seed) {
-  for_each_seed(1000, [&](std::uint64_t seed) {
-    run_tickets(seed, 16, 2, 10);
-  });
+  for_each_seed(1000, [&](std::uint64_t seed) { run_tickets(seed, 16, 2, 10); });
 }
 
 TEST(SimulatedCore, replays_a_seed_identically) {
-  for_each_seed(5, [&](std::uint64_t seed) {
-    EXPECT_EQ(run_tickets(seed, 100, 2, 5), run_tickets(seed, 100, 2, 5));
-  });
+  for_each_seed(5, [&](std::uint64_t seed) { EXPECT_EQ(run_tickets(seed, 100, 2, 5), run_tickets(seed, 100, 2, 5)); });
   const std::uint64_t hash = run_tickets(1001, 20, 1, 2);
   EXPECT_NE(hash, run_tickets(1002, 20, 1, 2));
   // For comparing processes and machines: it is the same in all of them.
@@ -90,7 +85,8 @@ TEST(SimulatedCore, replays_a_seed_identically) {
 // What every owner's window must hold in the end: sums of whole numbers are exact in doubles, whatever their order.
 using Expected = std::vector<std::vector<double>>;
 
-SimTask<> add_stretches(CoreJob& job, CoreRank& self, Rank owners, std::size_t elements, int count, Expected& expected) {
+SimTask<> add_stretches(CoreJob& job, CoreRank& self, Rank owners, std::size_t elements, int count,
+                        Expected& expected) {
   (void)job;
   Outstanding outstanding;
   std::vector<std::vector<double>> operands;  // borrowed by the operations until the flush
@@ -100,7 +96,9 @@ SimTask<> add_stretches(CoreJob& job, CoreRank& self, Rank owners, std::size_t e
   for (int i = 0; i < count; ++i) {
     const auto owner = static_cast<Rank>(self.random().below(owners));
     const std::size_t begin = self.random().below(elements);
-    const std::size_t length = 1 + self.random().below(self.random().once_in(3) ? elements - begin : std::min<std::size_t>(elements - begin, 8));
+    const std::size_t length =
+        1 +
+        self.random().below(self.random().once_in(3) ? elements - begin : std::min<std::size_t>(elements - begin, 8));
     std::vector<double>& operand = operands.emplace_back(length);
     for (std::size_t j = 0; j < length; ++j) {
       operand[j] = static_cast<double>(1 + self.random().below(100));
@@ -134,8 +132,8 @@ SimTask<> scatter_ones(CoreRank& self, Rank owners, std::size_t elements, int co
       offset = element * sizeof(double);
       expected[owner][element] += 1.0;
     }
-    co_await self.start_scatter(owner, ops::ElementType::float64, ops::Operator::sum, offsets, std::as_bytes(std::span(ones)),
-                                outstanding);
+    co_await self.start_scatter(owner, ops::ElementType::float64, ops::Operator::sum, offsets,
+                                std::as_bytes(std::span(ones)), outstanding);
   }
   co_await self.flush(outstanding);
   EXPECT_EQ(outstanding.failure.load(), Code::ok);
@@ -166,51 +164,68 @@ void run_sums(std::uint64_t seed, Rank ranks, Rank owners, std::size_t elements,
 }
 
 TEST(SimulatedCore, sums_exactly_what_a_thousand_ranks_add) {
-  for_each_seed(10, [&](std::uint64_t seed) {
-    run_sums(seed, 1000, 4, 300, 2);
-  });
+  for_each_seed(10, [&](std::uint64_t seed) { run_sums(seed, 1000, 4, 300, 2); });
 }
 
 TEST(SimulatedCore, sums_exactly_whatever_the_seed) {
-  for_each_seed(600, [&](std::uint64_t seed) {
-    run_sums(seed, 12, 3, 6'000, 6);
-  });
+  for_each_seed(600, [&](std::uint64_t seed) { run_sums(seed, 12, 3, 6'000, 6); });
 }
 
 // --- Single elements under every operation. ---
 
-SimTask<> use_elements(CoreJob& job, CoreRank& self, Rank owners, std::uint64_t first, std::uint64_t elements, int count) {
+SimTask<> use_elements(CoreJob& job, CoreRank& self, Rank owners, std::uint64_t first, std::uint64_t elements,
+                       int count) {
   for (int i = 0; i < count; ++i) {
     const std::uint64_t element = first + self.random().below(elements);
     const auto owner = static_cast<Rank>(element % owners);
     const std::uint64_t offset = element / owners * 8;
-    HistoryCall call{.rank = self.rank(), .object = element, .operand = self.random().below(4), .compare = self.random().below(4)};
+    HistoryCall call{
+        .rank = self.rank(), .object = element, .operand = self.random().below(4), .compare = self.random().below(4)};
     switch (self.random().below(5)) {
-      case 0: call.action = HistoryAction::fetch_add; break;
-      case 1: call.action = HistoryAction::read; break;
-      case 2: call.action = HistoryAction::swap; break;
-      case 3: call.action = HistoryAction::write; break;
-      default: call.action = HistoryAction::compare_and_swap; break;
+      case 0:
+        call.action = HistoryAction::fetch_add;
+        break;
+      case 1:
+        call.action = HistoryAction::read;
+        break;
+      case 2:
+        call.action = HistoryAction::swap;
+        break;
+      case 3:
+        call.action = HistoryAction::write;
+        break;
+      default:
+        call.action = HistoryAction::compare_and_swap;
+        break;
     }
     const auto id = job.history.invoke(call, self.now_ns());
     std::uint64_t result = 0;
     switch (call.action) {
-      case HistoryAction::fetch_add: result = co_await self.fetch(owner, offset, ops::Operator::sum, call.operand); break;
-      case HistoryAction::read: result = co_await self.fetch(owner, offset, ops::Operator::no_op, 0); break;
-      case HistoryAction::swap: result = co_await self.fetch(owner, offset, ops::Operator::replace, call.operand); break;
+      case HistoryAction::fetch_add:
+        result = co_await self.fetch(owner, offset, ops::Operator::sum, call.operand);
+        break;
+      case HistoryAction::read:
+        result = co_await self.fetch(owner, offset, ops::Operator::no_op, 0);
+        break;
+      case HistoryAction::swap:
+        result = co_await self.fetch(owner, offset, ops::Operator::replace, call.operand);
+        break;
       case HistoryAction::write: {
         const Code code =
             co_await self.accumulate(owner, offset, ops::ElementType::uint64, ops::Operator::replace, &call.operand, 8);
         EXPECT_EQ(code, Code::ok);
         break;
       }
-      default: result = co_await self.compare_and_swap(owner, offset, call.compare, call.operand); break;
+      default:
+        result = co_await self.compare_and_swap(owner, offset, call.compare, call.operand);
+        break;
     }
     job.history.respond(id, result, self.now_ns());
   }
 }
 
-void run_elements(std::uint64_t seed, Rank ranks, Rank owners, Rank ranks_per_group, std::uint64_t elements_per_group, int count) {
+void run_elements(std::uint64_t seed, Rank ranks, Rank owners, Rank ranks_per_group, std::uint64_t elements_per_group,
+                  int count) {
   CoreJobOptions options = options_from(seed);
   options.owners = owners;
   options.window_bytes = (ranks / ranks_per_group + 1) * elements_per_group * 8;
@@ -227,15 +242,11 @@ void run_elements(std::uint64_t seed, Rank ranks, Rank owners, Rank ranks_per_gr
 }
 
 TEST(SimulatedCore, keeps_every_element_linearizable_for_a_thousand_ranks) {
-  for_each_seed(10, [&](std::uint64_t seed) {
-    run_elements(seed, 1000, 4, 5, 2, 8);
-  });
+  for_each_seed(10, [&](std::uint64_t seed) { run_elements(seed, 1000, 4, 5, 2, 8); });
 }
 
 TEST(SimulatedCore, keeps_every_element_linearizable_whatever_the_seed) {
-  for_each_seed(1000, [&](std::uint64_t seed) {
-    run_elements(seed, 8, 2, 8, 2, 10);
-  });
+  for_each_seed(1000, [&](std::uint64_t seed) { run_elements(seed, 8, 2, 8, 2, 10); });
 }
 
 // --- Window locks. ---
@@ -246,9 +257,10 @@ constexpr std::uint64_t lock_object = 1000;  // apart from the counters, which a
 SimTask<> update_under_lock(CoreJob& job, CoreRank& self, int count) {
   for (int i = 0; i < count; ++i) {
     const bool is_exclusive = self.random().once_in(2);
-    auto call = job.history.invoke(
-        {.rank = self.rank(), .action = is_exclusive ? HistoryAction::lock_exclusive : HistoryAction::lock_shared, .object = lock_object},
-        self.now_ns());
+    auto call = job.history.invoke({.rank = self.rank(),
+                                    .action = is_exclusive ? HistoryAction::lock_exclusive : HistoryAction::lock_shared,
+                                    .object = lock_object},
+                                   self.now_ns());
     const Code locked = co_await self.lock(0, is_exclusive);
     EXPECT_EQ(locked, Code::ok);
     job.history.respond(call, 0, self.now_ns());
@@ -275,9 +287,10 @@ SimTask<> update_under_lock(CoreJob& job, CoreRank& self, int count) {
         EXPECT_EQ(code, Code::ok);
       }
     }
-    call = job.history.invoke(
-        {.rank = self.rank(), .action = is_exclusive ? HistoryAction::unlock_exclusive : HistoryAction::unlock_shared, .object = lock_object},
-        self.now_ns());
+    call = job.history.invoke({.rank = self.rank(),
+                               .action = is_exclusive ? HistoryAction::unlock_exclusive : HistoryAction::unlock_shared,
+                               .object = lock_object},
+                              self.now_ns());
     const Code unlocked = co_await self.unlock(0, is_exclusive);
     EXPECT_EQ(unlocked, Code::ok);
     job.history.respond(call, 0, self.now_ns());
@@ -303,15 +316,11 @@ void run_locks(std::uint64_t seed, Rank ranks, int count) {
 }
 
 TEST(SimulatedCore, grants_locks_exclusively_to_a_thousand_ranks) {
-  for_each_seed(10, [&](std::uint64_t seed) {
-    run_locks(seed, 1000, 1);
-  });
+  for_each_seed(10, [&](std::uint64_t seed) { run_locks(seed, 1000, 1); });
 }
 
 TEST(SimulatedCore, grants_locks_exclusively_whatever_the_seed) {
-  for_each_seed(600, [&](std::uint64_t seed) {
-    run_locks(seed, 8, 5);
-  });
+  for_each_seed(600, [&](std::uint64_t seed) { run_locks(seed, 8, 5); });
 }
 
 // --- Long operations: pulled, cut, with layouts. ---
@@ -348,7 +357,8 @@ TEST(SimulatedCore, reads_back_long_puts_and_notifies_once_each) {
     options.window_bytes = ranks * 40'000;
     CoreJob job(seed, ranks, options);
     make_weather(job, seed);
-    for (Rank rank = 0; rank < ranks; ++rank) job.rank(rank).program.start(put_and_get_back(job.rank(rank), owners, 40'000));
+    for (Rank rank = 0; rank < ranks; ++rank)
+      job.rank(rank).program.start(put_and_get_back(job.rank(rank), owners, 40'000));
     EXPECT_TRUE(job.run());
     for (Rank owner = 0; owner < owners; ++owner) EXPECT_EQ(job.notifications(owner, 0), ranks);
   });
@@ -447,7 +457,10 @@ TEST(SimulatedCore, applies_the_accumulates_of_one_origin_in_program_order) {
     for (Rank rank = 0; rank < ranks; ++rank) {
       const std::uint64_t offset = rank / 2 * 8;
       CoreRank& self = job.rank(rank);
-      if (rank % 2 == 0) self.program.start(count_up(self, offset, 30)); else self.program.start(watch(self, offset, 15));
+      if (rank % 2 == 0)
+        self.program.start(count_up(self, offset, 30));
+      else
+        self.program.start(watch(self, offset, 15));
     }
     EXPECT_TRUE(job.run());
     for (Rank rank = 0; rank < ranks; rank += 2) EXPECT_EQ(job.word(0, rank / 2 * 8), 30u);
@@ -463,10 +476,11 @@ SimTask<> add_as_caller(CoreJob& job, CoreRank& self, CallerIs how, int count) {
   const AtomicDomain domain = job.domain(0);
   auto* const word = reinterpret_cast<std::uint64_t*>(job.memory(0).data() + 64);
   for (int i = 0; i < count; ++i) {
-    const auto call =
-        job.history.invoke({.rank = self.rank(), .action = HistoryAction::fetch_add, .object = 0, .operand = 1}, self.now_ns());
+    const auto call = job.history.invoke(
+        {.rank = self.rank(), .action = HistoryAction::fetch_add, .object = 0, .operand = 1}, self.now_ns());
     if (how == CallerIs::under_the_stripe_lock) {
-      while (!domain.lock_of(64).try_acquire(self.rank() + 1)) co_await self.program.sleep(100 + self.random().below(300));
+      while (!domain.lock_of(64).try_acquire(self.rank() + 1))
+        co_await self.program.sleep(100 + self.random().below(300));
     }
     const std::uint64_t before = *word;
     co_await self.program.sleep(200 + self.random().below(2'000));
@@ -545,8 +559,8 @@ TEST(SimulatedCore, catches_a_caller_that_takes_no_lock) {
 SimTask<> add_by_card(CoreJob& job, CoreRank& self, int count) {
   auto* const word = reinterpret_cast<std::uint64_t*>(job.memory(0).data() + 64);
   for (int i = 0; i < count; ++i) {
-    const auto call =
-        job.history.invoke({.rank = self.rank(), .action = HistoryAction::fetch_add, .object = 0, .operand = 1}, self.now_ns());
+    const auto call = job.history.invoke(
+        {.rank = self.rank(), .action = HistoryAction::fetch_add, .object = 0, .operand = 1}, self.now_ns());
     bool is_answered = false;
     std::uint64_t before = 0;
     job.world().card(0).fetch_add(self.rank(), word, 1, [&](Code, std::uint64_t old) {
@@ -607,7 +621,8 @@ TEST(SimulatedCore, answers_everybody_when_an_owner_dies_and_goes_on_with_the_ot
   });
 }
 
-// Origins die with pulls, accumulates and pipelined operations under way: what they added is there or not, never in part.
+// Origins die with pulls, accumulates and pipelined operations under way: what they added is there or not, never in
+// part.
 TEST(SimulatedCore, survives_origins_that_die_at_any_moment) {
   constexpr Rank ranks = 12;
   for_each_seed(250, [&](std::uint64_t seed) {

@@ -70,7 +70,8 @@ SimTask<std::uint64_t> fetch_add(Member& member, Rank owner, std::uint64_t opera
 SimTask<> take_tickets(Member& member, int count, History& history) {
   SimWorld& world = member.program.world();
   for (int i = 0; i < count; ++i) {
-    const auto call = history.invoke({.rank = member.program.rank(), .action = HistoryAction::fetch_add, .operand = 1}, world.now_ns());
+    const auto call = history.invoke({.rank = member.program.rank(), .action = HistoryAction::fetch_add, .operand = 1},
+                                     world.now_ns());
     const std::uint64_t ticket = co_await fetch_add(member, 0, 1);
     history.respond(call, ticket, world.now_ns());
     world.note(ticket);
@@ -93,7 +94,8 @@ CounterRun run_counter(std::uint64_t seed, Rank ranks, int tickets, SimOptions o
   world.set_request_handler(0, &handler);
   std::vector<std::unique_ptr<Member>> members;
   for (Rank rank = 0; rank < ranks; ++rank) members.push_back(std::make_unique<Member>(world, rank));
-  for (Rank rank = 1; rank < ranks; ++rank) members[rank]->program.start(take_tickets(*members[rank], tickets, run.history));
+  for (Rank rank = 1; rank < ranks; ++rank)
+    members[rank]->program.start(take_tickets(*members[rank], tickets, run.history));
   world.run();
   for (const auto& member : members) run.all_finished = run.all_finished && member->program.is_finished();
   run.hash = world.trace_hash();
@@ -113,7 +115,8 @@ TEST(SimWorld, replays_a_seed_event_for_event) {
   const CounterRun one = run_counter(7, 40, 8, options);
   const CounterRun other = run_counter(7, 40, 8, options);
   ASSERT_EQ(one.trace.size(), other.trace.size());
-  for (std::size_t i = 0; i < one.trace.size(); ++i) ASSERT_EQ(one.trace[i].text(), other.trace[i].text()) << "event " << i;
+  for (std::size_t i = 0; i < one.trace.size(); ++i)
+    ASSERT_EQ(one.trace[i].text(), other.trace[i].text()) << "event " << i;
   EXPECT_EQ(one.hash, other.hash);
 }
 
@@ -250,8 +253,8 @@ MixRun run_mix(std::uint64_t seed, Executor executor) {
     static SimTask<> program(Member& member, std::uint64_t* word, Executor executor, History& history) {
       SimWorld& world = member.program.world();
       for (int i = 0; i < adds; ++i) {
-        const auto call =
-            history.invoke({.rank = member.program.rank(), .action = HistoryAction::fetch_add, .operand = 1}, world.now_ns());
+        const auto call = history.invoke(
+            {.rank = member.program.rank(), .action = HistoryAction::fetch_add, .operand = 1}, world.now_ns());
         const bool by_card = executor == Executor::card || (executor == Executor::either && world.random().once_in(2));
         std::uint64_t before = 0;
         if (by_card) {

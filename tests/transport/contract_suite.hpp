@@ -1,7 +1,8 @@
-// The contract suite: what src/transport/transport.hpp promises, tested on every transport. A transport joins by instantiating
-// TransportContract with a factory; what it cannot do is a reported skip.
+// The contract suite: what src/transport/transport.hpp promises, tested on every transport. A transport joins by
+// instantiating TransportContract with a factory; what it cannot do is a reported skip.
 //
-//   INSTANTIATE_TEST_SUITE_P(sim, TransportContract, testing::Values(ContractFactory{"plain", [] { return ...; }}), contract_name);
+//   INSTANTIATE_TEST_SUITE_P(sim, TransportContract, testing::Values(ContractFactory{"plain", [] { return ...; }}),
+//   contract_name);
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,8 +22,8 @@ namespace farsum {
 
 inline constexpr Rank contract_ranks = 4;
 
-// Some ranks of one job, all within this process, and what a test needs besides the transport itself. The suite drives both halves of
-// every rank from one thread: nothing may serve requests or hand over replies by itself.
+// Some ranks of one job, all within this process, and what a test needs besides the transport itself. The suite drives
+// both halves of every rank from one thread: nothing may serve requests or hand over replies by itself.
 class TransportUnderTest {
  public:
   virtual ~TransportUnderTest() = default;
@@ -48,7 +49,9 @@ struct ContractFactory {
 };
 
 inline std::string contract_name(const testing::TestParamInfo<ContractFactory>& info) { return info.param.name; }
-inline void PrintTo(const ContractFactory& factory, std::ostream* out) { *out << factory.name; }  // NOLINT: googletest's name
+inline void PrintTo(const ContractFactory& factory, std::ostream* out) {
+  *out << factory.name;
+}  // NOLINT: googletest's name
 
 class TransportContract : public testing::TestWithParam<ContractFactory> {
  protected:
@@ -78,8 +81,8 @@ class TransportContract : public testing::TestWithParam<ContractFactory> {
   }
 
   // Posts, with as many rounds in between as its room takes.
-  std::uint64_t post(Rank from, std::span<const std::byte> head, std::span<const std::byte> body, std::size_t reply_capacity,
-                     RequestHandler& target, ReplyHandler& replies) {
+  std::uint64_t post(Rank from, std::span<const std::byte> head, std::span<const std::byte> body,
+                     std::size_t reply_capacity, RequestHandler& target, ReplyHandler& replies) {
     for (int i = 0; i < most_rounds; ++i) {
       if (const auto ticket = at(from).try_post(receiver, head, body, reply_capacity)) return *ticket;
       round(target, from, replies);

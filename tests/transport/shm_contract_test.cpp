@@ -1,5 +1,5 @@
-// The transport within a node keeps the transport contract. Its ranks live in one process here, which the kernel takes for a process
-// that copies to and from itself.
+// The transport within a node keeps the transport contract. Its ranks live in one process here, which the kernel takes
+// for a process that copies to and from itself.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -57,16 +57,19 @@ ContractFactory sim(const char* name, const SimOptions& options) {
   return {name, [options] { return std::make_unique<SimUnderTest>(options); }};
 }
 
-INSTANTIATE_TEST_SUITE_P(sim, TransportContract,
-                         testing::Values(sim("plain", {}),
-                                         sim("tight", {.pair_messages = 8, .pair_bytes = 2'000, .max_message_bytes = 1'024, .max_reply_bytes = 1'024}),
-                                         sim("wild_delays", {.message_latency = {1, 50'000}, .long_delay_one_in = 3}),
-                                         sim("torn", {.torn_transfers = true}),
-                                         sim("without_late_replies_or_transfers", {.late_replies = false, .transfers = false})),
-                         contract_name);
+INSTANTIATE_TEST_SUITE_P(
+    sim, TransportContract,
+    testing::Values(
+        sim("plain", {}),
+        sim("tight", {.pair_messages = 8, .pair_bytes = 2'000, .max_message_bytes = 1'024, .max_reply_bytes = 1'024}),
+        sim("wild_delays", {.message_latency = {1, 50'000}, .long_delay_one_in = 3}),
+        sim("torn", {.torn_transfers = true}),
+        sim("without_late_replies_or_transfers", {.late_replies = false, .transfers = false})),
+    contract_name);
 
 INSTANTIATE_TEST_SUITE_P(trace, TransportContract,
-                         testing::Values(ContractFactory{"over_sim", [] { return std::make_unique<TracedUnderTest>(); }}),
+                         testing::Values(ContractFactory{"over_sim",
+                                                         [] { return std::make_unique<TracedUnderTest>(); }}),
                          contract_name);
 
 }  // namespace

@@ -37,8 +37,8 @@ std::vector<std::uint64_t> counting_up(std::uint64_t count) {
 // A target that keeps what it finishes and answers as its rule says; without one, at once and with nothing.
 class Target final : public RequestHandler {
  public:
-  using Rule =
-      std::function<Served(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room, ReplyToken token)>;
+  using Rule = std::function<Served(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
+                                    ReplyToken token)>;
   struct Seen {
     Rank from;
     Bytes message;
@@ -48,7 +48,8 @@ class Target final : public RequestHandler {
   Target() = default;
   explicit Target(Rule rule) : rule_(std::move(rule)) {}
 
-  Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room, ReplyToken token) override {
+  Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
+                    ReplyToken token) override {
     EXPECT_EQ(from, token.peer);
     ++calls;
     const Served served = rule_ ? rule_(from, message, reply_room, token) : Served{};
@@ -171,7 +172,8 @@ TEST_P(TransportContract, carries_every_size_up_to_its_limit_whole) {
     post(sender, all.first(sizes[i] / 3), all.subspan(sizes[i] / 3), 0, target, replies);
   }
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return replies.all.size() == sizes.size(); }));
-  for (std::size_t i = 0; i < sizes.size(); ++i) EXPECT_EQ(target.finished[i].message, pattern(sizes[i], i)) << sizes[i] << " bytes";
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    EXPECT_EQ(target.finished[i].message, pattern(sizes[i], i)) << sizes[i] << " bytes";
 }
 
 TEST_P(TransportContract, refuses_or_carries_whole_what_is_above_its_limit) {
@@ -189,9 +191,8 @@ TEST_P(TransportContract, refuses_or_carries_whole_what_is_above_its_limit) {
   // It has not come to harm.
   const std::uint64_t number = 7;
   post(sender, bytes_of(number), {}, 0, target, replies);
-  ASSERT_TRUE(rounds_until(target, sender, replies, [&] {
-    return !target.finished.empty() && number_in(target.finished.back().message) == 7;
-  }));
+  ASSERT_TRUE(rounds_until(target, sender, replies,
+                           [&] { return !target.finished.empty() && number_in(target.finished.back().message) == 7; }));
 }
 
 TEST_P(TransportContract, refuses_when_there_is_no_room_and_goes_on_when_there_is) {
@@ -226,7 +227,8 @@ TEST_P(TransportContract, continues_a_send_that_stopped_halfway) {
     round(target, sender, replies);
   }
   EXPECT_GT(refusals, 0u);
-  ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return replies.all.size() * piece_bytes >= payload.size(); }));
+  ASSERT_TRUE(
+      rounds_until(target, sender, replies, [&] { return replies.all.size() * piece_bytes >= payload.size(); }));
   Bytes received;
   for (const Target::Seen& seen : target.finished) {
     EXPECT_EQ(number_in(seen.message), received.size());
@@ -362,7 +364,8 @@ TEST_P(TransportContract, carries_replies_of_every_size_up_to_its_limit) {
   const std::vector<std::size_t> sizes = {0, 1, 63, 64, 65, limit / 2, limit - 9, limit - 8, 0, limit - 8};
   for (const std::uint64_t size : sizes) post(sender, bytes_of(size), {}, size, target, replies);
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return replies.all.size() == sizes.size(); }));
-  for (std::size_t i = 0; i < sizes.size(); ++i) EXPECT_EQ(replies.all[i].bytes, pattern(sizes[i], sizes[i])) << sizes[i] << " bytes";
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    EXPECT_EQ(replies.all[i].bytes, pattern(sizes[i], sizes[i])) << sizes[i] << " bytes";
   EXPECT_FALSE(at(sender).try_post(receiver, {}, {}, 8 * limit));
 }
 
@@ -425,11 +428,14 @@ TEST_P(TransportContract, keeps_its_promises_under_random_traffic) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     job_ = GetParam().make();
     SimRandom random(seed);
-    const std::size_t most = std::min(at(sender).capabilities(receiver).max_message_bytes, at(sender).capabilities(receiver).max_reply_bytes) / 2;
-    Target target([&random](Rank from, std::span<const std::byte> message, std::span<std::byte> room, ReplyToken token) {
-      if (random.once_in(4)) return Served{.kind = Served::Kind::again};
-      return echo(from, message, room, token);
-    });
+    const std::size_t most = std::min(at(sender).capabilities(receiver).max_message_bytes,
+                                      at(sender).capabilities(receiver).max_reply_bytes) /
+                             2;
+    Target target(
+        [&random](Rank from, std::span<const std::byte> message, std::span<std::byte> room, ReplyToken token) {
+          if (random.once_in(4)) return Served{.kind = Served::Kind::again};
+          return echo(from, message, room, token);
+        });
     constexpr Rank senders[] = {sender, other_sender, bystander};
     std::vector<Bytes> sent[contract_ranks];
     Replies replies[contract_ranks];
@@ -442,14 +448,20 @@ TEST_P(TransportContract, keeps_its_promises_under_random_traffic) {
           if (at(from).try_post(receiver, message, {}, message.size())) sent[from].push_back(std::move(message));
           break;
         }
-        case 2: serve(target, 1 + random.below(5)); break;
-        default: at(from).poll_replies(receiver, replies[from]); break;
+        case 2:
+          serve(target, 1 + random.below(5));
+          break;
+        default:
+          at(from).poll_replies(receiver, replies[from]);
+          break;
       }
     }
     for (const Rank from : senders) {
-      ASSERT_TRUE(rounds_until(target, from, replies[from], [&] { return replies[from].all.size() == sent[from].size(); }));
+      ASSERT_TRUE(
+          rounds_until(target, from, replies[from], [&] { return replies[from].all.size() == sent[from].size(); }));
       EXPECT_EQ(replies[from].tickets(), counting_up(sent[from].size()));
-      for (std::size_t i = 0; i < sent[from].size(); ++i) ASSERT_TRUE(replies[from].all[i].bytes == sent[from][i]) << "reply " << i;
+      for (std::size_t i = 0; i < sent[from].size(); ++i)
+        ASSERT_TRUE(replies[from].all[i].bytes == sent[from][i]) << "reply " << i;
     }
   }
 }
@@ -469,7 +481,8 @@ TEST_P(TransportContract, copies_to_and_from_a_peers_memory) {
     EXPECT_TRUE(std::equal(sent.begin(), sent.end(), memory.begin() + static_cast<std::ptrdiff_t>(shift)));
     Bytes back(size);
     ++cookie;
-    ASSERT_EQ(end_of(other_sender, cookie, at(other_sender).read(receiver, address + shift, back, cookie)), Transfer::done);
+    ASSERT_EQ(end_of(other_sender, cookie, at(other_sender).read(receiver, address + shift, back, cookie)),
+              Transfer::done);
     EXPECT_TRUE(back == sent);
   }
 }

@@ -20,7 +20,8 @@ std::vector<std::uint64_t> unanswered_operands(const std::vector<HistoryCall>& c
   return operands;
 }
 
-// Whether some of `operands` add up to `sum`. Bounded: beyond `most_sums` different sums anything is taken to be possible.
+// Whether some of `operands` add up to `sum`. Bounded: beyond `most_sums` different sums anything is taken to be
+// possible.
 bool some_add_up_to(const std::vector<std::uint64_t>& operands, std::uint64_t sum) {
   constexpr std::size_t most_sums = 1 << 16;
   std::unordered_set<std::uint64_t> sums{0};
@@ -34,10 +35,13 @@ bool some_add_up_to(const std::vector<std::uint64_t>& operands, std::uint64_t su
 
 }  // namespace
 
-Verdict check_tickets(const std::vector<HistoryCall>& calls, std::uint64_t initial, std::optional<std::uint64_t> final_value) {
+Verdict check_tickets(const std::vector<HistoryCall>& calls, std::uint64_t initial,
+                      std::optional<std::uint64_t> final_value) {
   std::vector<HistoryCall> answered;
-  std::copy_if(calls.begin(), calls.end(), std::back_inserter(answered), [](const HistoryCall& call) { return call.is_answered(); });
-  std::sort(answered.begin(), answered.end(), [](const HistoryCall& one, const HistoryCall& other) { return one.result < other.result; });
+  std::copy_if(calls.begin(), calls.end(), std::back_inserter(answered),
+               [](const HistoryCall& call) { return call.is_answered(); });
+  std::sort(answered.begin(), answered.end(),
+            [](const HistoryCall& one, const HistoryCall& other) { return one.result < other.result; });
   const std::vector<std::uint64_t> unanswered = unanswered_operands(calls);
 
   std::uint64_t next = initial;
@@ -57,8 +61,9 @@ Verdict check_tickets(const std::vector<HistoryCall>& calls, std::uint64_t initi
   }
   if (final_value) missing += *final_value - next;
   if (!some_add_up_to(unanswered, missing)) {
-    return violated(fmt::format("answered calls end at {}, the counter at {}, and no unanswered calls explain the {} missing", next,
-                                final_value.value_or(next), missing));
+    return violated(
+        fmt::format("answered calls end at {}, the counter at {}, and no unanswered calls explain the {} missing", next,
+                    final_value.value_or(next), missing));
   }
   return {};
 }
@@ -87,7 +92,8 @@ struct Grip {
 std::vector<Grip> grips_of(const std::vector<HistoryCall>& calls, const std::vector<HistoryDeath>& deaths) {
   std::vector<Grip> grips;
   for (const HistoryCall& call : calls) {
-    const bool is_exclusive = call.action == HistoryAction::lock_exclusive || call.action == HistoryAction::unlock_exclusive;
+    const bool is_exclusive =
+        call.action == HistoryAction::lock_exclusive || call.action == HistoryAction::unlock_exclusive;
     const bool is_taken = call.action == HistoryAction::lock_exclusive || call.action == HistoryAction::lock_shared;
     if (is_taken && !call.is_answered()) continue;
     grips.push_back({.moment = is_taken ? call.responded : call.invoked,
@@ -96,7 +102,8 @@ std::vector<Grip> grips_of(const std::vector<HistoryCall>& calls, const std::vec
                      .is_exclusive = is_exclusive,
                      .call = &call});
   }
-  for (const HistoryDeath& death : deaths) grips.push_back({.moment = death.moment, .rank = death.rank, .is_death = true});
+  for (const HistoryDeath& death : deaths)
+    grips.push_back({.moment = death.moment, .rank = death.rank, .is_death = true});
   std::sort(grips.begin(), grips.end(), [](const Grip& one, const Grip& other) { return one.moment < other.moment; });
   return grips;
 }
@@ -136,23 +143,30 @@ namespace {
 std::optional<std::uint64_t> apply(const HistoryCall& call, std::uint64_t value) {
   const bool answer_fits = !call.is_answered() || call.result == value;
   switch (call.action) {
-    case HistoryAction::add: return value + call.operand;
-    case HistoryAction::write: return call.operand;
-    case HistoryAction::fetch_add: return answer_fits ? std::optional(value + call.operand) : std::nullopt;
-    case HistoryAction::read: return answer_fits ? std::optional(value) : std::nullopt;
-    case HistoryAction::swap: return answer_fits ? std::optional(call.operand) : std::nullopt;
+    case HistoryAction::add:
+      return value + call.operand;
+    case HistoryAction::write:
+      return call.operand;
+    case HistoryAction::fetch_add:
+      return answer_fits ? std::optional(value + call.operand) : std::nullopt;
+    case HistoryAction::read:
+      return answer_fits ? std::optional(value) : std::nullopt;
+    case HistoryAction::swap:
+      return answer_fits ? std::optional(call.operand) : std::nullopt;
     case HistoryAction::compare_and_swap:
       return answer_fits ? std::optional(value == call.compare ? call.operand : value) : std::nullopt;
     case HistoryAction::lock_shared:
     case HistoryAction::lock_exclusive:
     case HistoryAction::unlock_shared:
-    case HistoryAction::unlock_exclusive: return std::nullopt;
+    case HistoryAction::unlock_exclusive:
+      return std::nullopt;
   }
   return std::nullopt;
 }
 
-// The search for an order. Invocations and answers form one list by moment. A call can come next when its invocation stands before the
-// first answer in the list; taking it removes both of its entries, and meeting an answer first means going back.
+// The search for an order. Invocations and answers form one list by moment. A call can come next when its invocation
+// stands before the first answer in the list; taking it removes both of its entries, and meeting an answer first means
+// going back.
 class Linearization {
  public:
   Linearization(std::vector<HistoryCall> calls, std::uint64_t initial, std::uint64_t most_steps)
@@ -199,8 +213,11 @@ void Linearization::build_list() {
     entries_.push_back({.call = call, .is_answer = false, .before = end, .after = end});
     if (calls_[call].is_answered()) entries_.push_back({.call = call, .is_answer = true, .before = end, .after = end});
   }
-  const auto moment = [this](const Entry& entry) { return entry.is_answer ? calls_[entry.call].responded : calls_[entry.call].invoked; };
-  std::sort(entries_.begin(), entries_.end(), [&](const Entry& one, const Entry& other) { return moment(one) < moment(other); });
+  const auto moment = [this](const Entry& entry) {
+    return entry.is_answer ? calls_[entry.call].responded : calls_[entry.call].invoked;
+  };
+  std::sort(entries_.begin(), entries_.end(),
+            [&](const Entry& one, const Entry& other) { return moment(one) < moment(other); });
   answer_of_.assign(calls_.size(), end);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     entries_[i].before = i == 0 ? end : i - 1;
@@ -214,14 +231,20 @@ void Linearization::build_list() {
 
 void Linearization::remove(std::size_t entry) {
   const Entry& it = entries_[entry];
-  if (it.before == end) head_ = it.after; else entries_[it.before].after = it.after;
+  if (it.before == end)
+    head_ = it.after;
+  else
+    entries_[it.before].after = it.after;
   if (it.after != end) entries_[it.after].before = it.before;
 }
 
 // Undoes the last remove() that is not undone yet: the neighbours are as they were then.
 void Linearization::restore(std::size_t entry) {
   const Entry& it = entries_[entry];
-  if (it.before == end) head_ = entry; else entries_[it.before].after = entry;
+  if (it.before == end)
+    head_ = entry;
+  else
+    entries_[it.before].after = entry;
   if (it.after != end) entries_[it.after].before = entry;
 }
 
@@ -280,8 +303,9 @@ Verdict Linearization::search() {
       stuck_at = &calls_[entries_[entry].call];
     }
     if (order_.empty()) {
-      return violated(fmt::format("no order of the {} calls explains their results; {} can be explained, and then not: {}",
-                                  calls_.size(), deepest, stuck_at == nullptr ? "" : stuck_at->text()));
+      return violated(
+          fmt::format("no order of the {} calls explains their results; {} can be explained, and then not: {}",
+                      calls_.size(), deepest, stuck_at == nullptr ? "" : stuck_at->text()));
     }
     entry = entries_[take_back()].after;
   }
@@ -290,12 +314,13 @@ Verdict Linearization::search() {
 
 }  // namespace
 
-Verdict check_linearizable(const std::vector<HistoryCall>& calls, std::uint64_t initial, std::optional<std::uint64_t> final_value,
-                           std::uint64_t most_steps) {
+Verdict check_linearizable(const std::vector<HistoryCall>& calls, std::uint64_t initial,
+                           std::optional<std::uint64_t> final_value, std::uint64_t most_steps) {
   std::vector<HistoryCall> all = calls;
   if (final_value) {
     std::uint64_t last = 0;
-    for (const HistoryCall& call : calls) last = std::max({last, call.invoked, call.is_answered() ? call.responded : 0});
+    for (const HistoryCall& call : calls)
+      last = std::max({last, call.invoked, call.is_answered() ? call.responded : 0});
     all.push_back({.action = HistoryAction::read, .result = *final_value, .invoked = last + 1, .responded = last + 2});
   }
   return Linearization(std::move(all), initial, most_steps).search();

@@ -8,24 +8,35 @@ namespace farsum {
 
 const char* name_of(HistoryAction action) {
   switch (action) {
-    case HistoryAction::fetch_add: return "fetch_add";
-    case HistoryAction::add: return "add";
-    case HistoryAction::read: return "read";
-    case HistoryAction::write: return "write";
-    case HistoryAction::swap: return "swap";
-    case HistoryAction::compare_and_swap: return "compare_and_swap";
-    case HistoryAction::lock_shared: return "lock_shared";
-    case HistoryAction::lock_exclusive: return "lock_exclusive";
-    case HistoryAction::unlock_shared: return "unlock_shared";
-    case HistoryAction::unlock_exclusive: return "unlock_exclusive";
+    case HistoryAction::fetch_add:
+      return "fetch_add";
+    case HistoryAction::add:
+      return "add";
+    case HistoryAction::read:
+      return "read";
+    case HistoryAction::write:
+      return "write";
+    case HistoryAction::swap:
+      return "swap";
+    case HistoryAction::compare_and_swap:
+      return "compare_and_swap";
+    case HistoryAction::lock_shared:
+      return "lock_shared";
+    case HistoryAction::lock_exclusive:
+      return "lock_exclusive";
+    case HistoryAction::unlock_shared:
+      return "unlock_shared";
+    case HistoryAction::unlock_exclusive:
+      return "unlock_exclusive";
   }
   return "unknown";
 }
 
 std::string HistoryCall::text() const {
-  const std::string end = is_answered() ? fmt::format("{} ({} ns)", responded, responded_ns) : std::string("never answered");
-  return fmt::format("rank {} {} object {} operand {} compare {} result {} from {} ({} ns) to {}", rank, name_of(action), object,
-                     operand, compare, result, invoked, invoked_ns, end);
+  const std::string end =
+      is_answered() ? fmt::format("{} ({} ns)", responded, responded_ns) : std::string("never answered");
+  return fmt::format("rank {} {} object {} operand {} compare {} result {} from {} ({} ns) to {}", rank,
+                     name_of(action), object, operand, compare, result, invoked, invoked_ns, end);
 }
 
 History::CallId History::invoke(HistoryCall call, SimTime now_ns) {

@@ -8,11 +8,15 @@
 namespace farsum {
 
 void SimCard::fetch_add(Rank origin, std::uint64_t* word, std::uint64_t operand, Answer answer) {
-  execute(origin, word, [operand](std::uint64_t old) { return old + operand; }, std::move(answer));
+  execute(
+      origin, word, [operand](std::uint64_t old) { return old + operand; }, std::move(answer));
 }
 
-void SimCard::compare_and_swap(Rank origin, std::uint64_t* word, std::uint64_t expected, std::uint64_t desired, Answer answer) {
-  execute(origin, word, [expected, desired](std::uint64_t old) { return old == expected ? desired : old; }, std::move(answer));
+void SimCard::compare_and_swap(Rank origin, std::uint64_t* word, std::uint64_t expected, std::uint64_t desired,
+                               Answer answer) {
+  execute(
+      origin, word, [expected, desired](std::uint64_t old) { return old == expected ? desired : old; },
+      std::move(answer));
 }
 
 void SimCard::execute(Rank origin, std::uint64_t* word, Change change, Answer answer) {
@@ -28,24 +32,26 @@ void SimCard::read_then_write(Rank origin, std::uint64_t* word, Change change, A
   const SimTime gap_ns = world_.draw(world_.options().card_gap);
   // The next one begins a nanosecond later, so that no tie lets it read before this one has written.
   free_at_ns_ = begin_ns + gap_ns + 1;
-  world_.call_after(begin_ns - world_.now_ns(), [this, origin, word, gap_ns, change = std::move(change), answer = std::move(answer)] {
-    if (!world_.is_alive(owner_)) {
-      answer_origin(origin, Code::peer_failed, 0, answer);
-      return;
-    }
-    const std::uint64_t old = *word;
-    world_.call_after(gap_ns, [this, origin, word, old, change, answer] {
-      *word = change(old);
-      answer_origin(origin, Code::ok, old, answer);
-    });
-  });
+  world_.call_after(begin_ns - world_.now_ns(),
+                    [this, origin, word, gap_ns, change = std::move(change), answer = std::move(answer)] {
+                      if (!world_.is_alive(owner_)) {
+                        answer_origin(origin, Code::peer_failed, 0, answer);
+                        return;
+                      }
+                      const std::uint64_t old = *word;
+                      world_.call_after(gap_ns, [this, origin, word, old, change, answer] {
+                        *word = change(old);
+                        answer_origin(origin, Code::ok, old, answer);
+                      });
+                    });
 }
 
 void SimCard::answer_origin(Rank origin, Code code, std::uint64_t old, Answer answer) {
-  world_.call_at_rank(origin, world_.draw(world_.options().card_latency), [this, origin, code, old, answer = std::move(answer)] {
-    answer(code, old);
-    world_.wake_origin(origin);
-  });
+  world_.call_at_rank(origin, world_.draw(world_.options().card_latency),
+                      [this, origin, code, old, answer = std::move(answer)] {
+                        answer(code, old);
+                        world_.wake_origin(origin);
+                      });
 }
 
 }  // namespace farsum

@@ -1,6 +1,7 @@
-// A simulated network card's atomics on one rank's memory: 64-bit fetch-and-add and compare-and-swap. Operations of one card are atomic
-// to each other, and to nothing else: between a card's read and its write of a word, the CPU's update of that word is lost, as on real
-// cards that promise atomicity to themselves only. Which executor may touch which word is the atomicity domain's business, not the card's.
+// A simulated network card's atomics on one rank's memory: 64-bit fetch-and-add and compare-and-swap. Operations of one
+// card are atomic to each other, and to nothing else: between a card's read and its write of a word, the CPU's update
+// of that word is lost, as on real cards that promise atomicity to themselves only. Which executor may touch which word
+// is the atomicity domain's business, not the card's.
 #pragma once
 
 #include <cstdint>

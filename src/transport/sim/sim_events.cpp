@@ -8,14 +8,22 @@ namespace farsum {
 
 const char* name_of(SimEventKind kind) {
   switch (kind) {
-    case SimEventKind::call: return "call";
-    case SimEventKind::request_comes: return "request_comes";
-    case SimEventKind::reply_comes: return "reply_comes";
-    case SimEventKind::agent_turn: return "agent_turn";
-    case SimEventKind::origin_turn: return "origin_turn";
-    case SimEventKind::copy_first: return "copy_first";
-    case SimEventKind::copy_rest: return "copy_rest";
-    case SimEventKind::transfer_ends: return "transfer_ends";
+    case SimEventKind::call:
+      return "call";
+    case SimEventKind::request_comes:
+      return "request_comes";
+    case SimEventKind::reply_comes:
+      return "reply_comes";
+    case SimEventKind::agent_turn:
+      return "agent_turn";
+    case SimEventKind::origin_turn:
+      return "origin_turn";
+    case SimEventKind::copy_first:
+      return "copy_first";
+    case SimEventKind::copy_rest:
+      return "copy_rest";
+    case SimEventKind::transfer_ends:
+      return "transfer_ends";
   }
   return "unknown";
 }
@@ -40,7 +48,8 @@ bool SimEventQueue::step() {
   now_ns_ = next.at_ns;
   ++event_count_;
   note(now_ns_);
-  note((std::uint64_t{static_cast<std::uint8_t>(next.event.kind)} << 56) ^ (std::uint64_t{next.event.rank} << 28) ^ next.event.peer);
+  note((std::uint64_t{static_cast<std::uint8_t>(next.event.kind)} << 56) ^ (std::uint64_t{next.event.rank} << 28) ^
+       next.event.peer);
   note(next.event.detail);
   if (record_trace_) trace_.push_back({.at_ns = now_ns_, .event = next.event});
 

@@ -1,5 +1,5 @@
-// Virtual time: events wait in one queue and run one at a time, by time and, at the same time, in an order drawn from the seed.
-// Every event that runs is mixed into a hash, so that two runs can be compared without keeping them.
+// Virtual time: events wait in one queue and run one at a time, by time and, at the same time, in an order drawn from
+// the seed. Every event that runs is mixed into a hash, so that two runs can be compared without keeping them.
 #pragma once
 
 #include <cstdint>

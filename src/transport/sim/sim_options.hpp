@@ -1,4 +1,5 @@
-// What a simulated machine is like. The defaults are the figures measured for processes of one node; tests vary them by seed.
+// What a simulated machine is like. The defaults are the figures measured for processes of one node; tests vary them by
+// seed.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +12,16 @@ namespace farsum {
 struct SimOptions {
   // Between posting and being seen by the other side, for requests and for replies.
   SimRange message_latency{200, 3'000};
-  // One message in so many takes `long_delay_factor` times as long, which is what reorders peers for real; 0: none does.
+  // One message in so many takes `long_delay_factor` times as long, which is what reorders peers for real; 0: none
+  // does.
   std::uint64_t long_delay_one_in = 40;
   std::uint64_t long_delay_factor = 20;
 
   // A sleeping agent's time from the first request to its first turn, and the factor for an owner that computes.
   SimRange wake_up{5'300, 14'000};
   std::uint64_t busy_factor = 3;
-  // What one request costs the agent, how many it serves before it looks around, and its pause when all of them must wait.
+  // What one request costs the agent, how many it serves before it looks around, and its pause when all of them must
+  // wait.
   SimRange service{100, 400};
   std::size_t turn_budget = 8;
   SimRange again_pause{500, 4'000};

@@ -50,7 +50,7 @@ struct SimTransport::Channel {
   SimTime last_arrival_ns = 0;
   SimTime last_reply_ns = 0;
   bool is_put_off = false;  // the next request to serve was answered `again`
-  bool is_cut = false;  // the sender died; what still flies is lost
+  bool is_cut = false;      // the sender died; what still flies is lost
 
   std::uint64_t next_ticket() const { return first_ticket + requests.size(); }
   Request& at(std::uint64_t ticket) { return requests[ticket - first_ticket]; }
@@ -95,15 +95,16 @@ SimTransport::Channel& SimTransport::channel_to(Rank peer) {
   return channel;
 }
 
-std::optional<std::uint64_t> SimTransport::try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                                                    std::size_t reply_capacity) {
+std::optional<std::uint64_t> SimTransport::try_post(Rank peer, std::span<const std::byte> head,
+                                                    std::span<const std::byte> body, std::size_t reply_capacity) {
   const SimOptions& options = world_.options();
   const std::size_t message_bytes = head.size() + body.size();
   const std::size_t bytes = message_bytes + reply_capacity;
   if (peer >= world_.rank_count()) return std::nullopt;
   if (message_bytes > options.max_message_bytes || reply_capacity > options.max_reply_bytes) return std::nullopt;
   Channel& channel = channel_to(peer);
-  if (channel.held_messages + 1 > options.pair_messages || channel.held_bytes + bytes > options.pair_bytes) return std::nullopt;
+  if (channel.held_messages + 1 > options.pair_messages || channel.held_bytes + bytes > options.pair_bytes)
+    return std::nullopt;
 
   Request request;
   request.message_bytes = message_bytes;
@@ -125,13 +126,14 @@ void SimTransport::send_request(Channel& channel, std::uint64_t ticket) {
   }
   // One nanosecond apart at least, so that no tie can turn the order of a pair round.
   channel.last_arrival_ns = std::max(channel.last_arrival_ns + 1, world_.now_ns() + world_.draw_message_latency());
-  world_.events().schedule_at(channel.last_arrival_ns, world_.transport(channel.to),
-                              {.kind = SimEventKind::request_comes, .rank = channel.to, .peer = rank_, .detail = ticket});
+  world_.events().schedule_at(
+      channel.last_arrival_ns, world_.transport(channel.to),
+      {.kind = SimEventKind::request_comes, .rank = channel.to, .peer = rank_, .detail = ticket});
 }
 
 // Answers of one channel keep their order, except those given late, which may overtake and be overtaken.
-void SimTransport::send_reply(Channel& channel, Request& request, std::uint64_t ticket, Code code, std::size_t reply_bytes,
-                              SimTime after_ns) {
+void SimTransport::send_reply(Channel& channel, Request& request, std::uint64_t ticket, Code code,
+                              std::size_t reply_bytes, SimTime after_ns) {
   const bool is_late = request.state == Request::State::deferred;
   SimTime at_ns = world_.now_ns() + after_ns + world_.draw_message_latency();
   if (!is_late) {
@@ -141,15 +143,17 @@ void SimTransport::send_reply(Channel& channel, Request& request, std::uint64_t 
   request.state = Request::State::replied;
   request.code = code;
   request.reply_bytes = reply_bytes;
-  world_.events().schedule_at(at_ns, world_.transport(channel.from),
-                              {.kind = SimEventKind::reply_comes, .rank = channel.from, .peer = channel.to, .detail = ticket});
+  world_.events().schedule_at(
+      at_ns, world_.transport(channel.from),
+      {.kind = SimEventKind::reply_comes, .rank = channel.from, .peer = channel.to, .detail = ticket});
 }
 
 void SimTransport::request_comes(Rank from, std::uint64_t ticket) {
   Channel& channel = *world_.transport(from).find_channel_to(rank_);
   if (channel.is_cut || !world_.is_alive(rank_)) return;
   Request& request = channel.at(ticket);
-  require(request.state == Request::State::flying && ticket == channel.next_to_arrive, "a request arrived out of order");
+  require(request.state == Request::State::flying && ticket == channel.next_to_arrive,
+          "a request arrived out of order");
   request.state = Request::State::arrived;
   world_.events().note(request.message_bytes);
   ++channel.next_to_arrive;
@@ -192,7 +196,8 @@ std::size_t SimTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   return count;
 }
 
-// Senders are taken in an order drawn anew for every request. Those whose request must wait move behind `active`, out of this call.
+// Senders are taken in an order drawn anew for every request. Those whose request must wait move behind `active`, out
+// of this call.
 std::size_t SimTransport::poll_requests(RequestHandler& handler, std::size_t budget) {
   std::size_t finished = 0;
   std::size_t active = waiting_.size();
@@ -219,14 +224,15 @@ std::size_t SimTransport::poll_requests(RequestHandler& handler, std::size_t bud
 Served SimTransport::serve_next(Channel& channel, RequestHandler& handler, SimTime after_ns) {
   const std::uint64_t ticket = channel.next_to_serve;
   Request& request = channel.at(ticket);
-  const Served served =
-      handler.on_request(channel.from, request.message(), request.reply_room(), {.peer = channel.from, .ticket = ticket});
+  const Served served = handler.on_request(channel.from, request.message(), request.reply_room(),
+                                           {.peer = channel.from, .ticket = ticket});
   world_.events().note(static_cast<std::uint64_t>(served.kind));
   put_off_ -= channel.is_put_off ? 1 : 0;
   channel.is_put_off = served.kind == Served::Kind::again;
   put_off_ += channel.is_put_off ? 1 : 0;
   switch (served.kind) {
-    case Served::Kind::again: return served;
+    case Served::Kind::again:
+      return served;
     case Served::Kind::later:
       require(world_.options().late_replies, "a request was answered `later` where late replies are switched off");
       request.state = Request::State::deferred;
@@ -270,7 +276,8 @@ Transfer SimTransport::read(Rank peer, std::uint64_t remote_address, std::span<s
       {.peer = peer, .remote_address = remote_address, .into = into.data(), .bytes = into.size(), .cookie = cookie});
 }
 
-Transfer SimTransport::write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t cookie) {
+Transfer SimTransport::write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from,
+                             std::uint64_t cookie) {
   return start_copy(
       {.peer = peer, .remote_address = remote_address, .from = from.data(), .bytes = from.size(), .cookie = cookie});
 }
@@ -335,19 +342,30 @@ void SimTransport::end_copy(std::uint64_t slot) {
 
 void SimTransport::on_event(const SimEvent& event) {
   switch (event.kind) {
-    case SimEventKind::request_comes: request_comes(event.peer, event.detail); break;
-    case SimEventKind::reply_comes: reply_comes(event.peer, event.detail); break;
-    case SimEventKind::copy_first: copy_part(event.detail, 0, copies_[event.detail].bytes / 2); break;
+    case SimEventKind::request_comes:
+      request_comes(event.peer, event.detail);
+      break;
+    case SimEventKind::reply_comes:
+      reply_comes(event.peer, event.detail);
+      break;
+    case SimEventKind::copy_first:
+      copy_part(event.detail, 0, copies_[event.detail].bytes / 2);
+      break;
     case SimEventKind::copy_rest:
-      copy_part(event.detail, world_.options().torn_transfers ? copies_[event.detail].bytes / 2 : 0, copies_[event.detail].bytes);
+      copy_part(event.detail, world_.options().torn_transfers ? copies_[event.detail].bytes / 2 : 0,
+                copies_[event.detail].bytes);
       world_.events().schedule_at(
           world_.now_ns() + world_.draw(world_.options().transfer_latency), *this,
           {.kind = SimEventKind::transfer_ends, .rank = rank_, .peer = event.peer, .detail = event.detail});
       break;
-    case SimEventKind::transfer_ends: end_copy(event.detail); break;
+    case SimEventKind::transfer_ends:
+      end_copy(event.detail);
+      break;
     case SimEventKind::call:
     case SimEventKind::agent_turn:
-    case SimEventKind::origin_turn: require(false, "an event reached the wrong rank"); break;
+    case SimEventKind::origin_turn:
+      require(false, "an event reached the wrong rank");
+      break;
   }
 }
 

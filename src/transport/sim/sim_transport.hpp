@@ -38,7 +38,8 @@ class SimTransport final : public Transport, public SimEventSink {
   bool has_unfinished_request() const override { return put_off_ != 0; }
   void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;
   Transfer read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) override;
-  Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t cookie) override;
+  Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from,
+                 std::uint64_t cookie) override;
 
   void on_event(const SimEvent& event) override;
 
@@ -53,7 +54,8 @@ class SimTransport final : public Transport, public SimEventSink {
   Channel& channel_to(Rank peer);
   Channel* find_channel_to(Rank peer) const;
   void send_request(Channel& channel, std::uint64_t ticket);
-  void send_reply(Channel& channel, Request& request, std::uint64_t ticket, Code code, std::size_t reply_bytes, SimTime after_ns);
+  void send_reply(Channel& channel, Request& request, std::uint64_t ticket, Code code, std::size_t reply_bytes,
+                  SimTime after_ns);
   void fail_outstanding(Channel& channel);
   Served serve_next(Channel& channel, RequestHandler& handler, SimTime after_ns);
   void request_comes(Rank from, std::uint64_t ticket);

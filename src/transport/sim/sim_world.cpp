@@ -67,7 +67,8 @@ void SimWorld::wake_agent(Rank rank) {
 }
 
 void SimWorld::wake_origin(Rank rank) {
-  if (ranks_[rank].is_alive && ranks_[rank].origin_hook) ask_turn(rank, SimEventKind::origin_turn, draw(options_.origin_wake));
+  if (ranks_[rank].is_alive && ranks_[rank].origin_hook)
+    ask_turn(rank, SimEventKind::origin_turn, draw(options_.origin_wake));
 }
 
 void SimWorld::run_agent_turn(Rank rank) {
@@ -112,7 +113,8 @@ void SimWorld::add_call(Rank rank, SimTime delay_ns, Call call) {
     free_calls_.pop_back();
     calls_[slot] = std::move(call);
   }
-  events_.schedule_at(events_.now_ns() + delay_ns, *this, {.kind = SimEventKind::call, .rank = rank, .peer = rank, .detail = slot});
+  events_.schedule_at(events_.now_ns() + delay_ns, *this,
+                      {.kind = SimEventKind::call, .rank = rank, .peer = rank, .detail = slot});
 }
 
 void SimWorld::call_after(SimTime delay_ns, std::function<void()> function) {

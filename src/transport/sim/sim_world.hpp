@@ -1,5 +1,6 @@
-// A whole job in one process: its ranks, their network, memory and cards, in virtual time. One seed is one course of events.
-// It owns every part; programs and handlers are the caller's and must outlive the last event. Not for use by several threads.
+// A whole job in one process: its ranks, their network, memory and cards, in virtual time. One seed is one course of
+// events. It owns every part; programs and handlers are the caller's and must outlive the last event. Not for use by
+// several threads.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,9 @@ namespace {
 constexpr std::size_t kind_count = 256;
 
 // Relaxed everywhere below: nothing is ordered by a count.
-void add(std::atomic<std::uint64_t>& counter, std::uint64_t value = 1) { counter.fetch_add(value, std::memory_order_relaxed); }
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t value = 1) {
+  counter.fetch_add(value, std::memory_order_relaxed);
+}
 std::uint64_t get(const std::atomic<std::uint64_t>& counter) { return counter.load(std::memory_order_relaxed); }
 
 std::uint8_t kind_of(std::span<const std::byte> head, std::span<const std::byte> body = {}) {
@@ -21,15 +23,24 @@ std::uint8_t kind_of(std::span<const std::byte> head, std::span<const std::byte>
 
 const char* name_of(TraceWhat what) {
   switch (what) {
-    case TraceWhat::posted: return "posted";
-    case TraceWhat::refused: return "refused";
-    case TraceWhat::reply: return "reply";
-    case TraceWhat::served: return "served";
-    case TraceWhat::again: return "again";
-    case TraceWhat::later: return "later";
-    case TraceWhat::completed: return "completed";
-    case TraceWhat::read: return "read";
-    case TraceWhat::write: return "write";
+    case TraceWhat::posted:
+      return "posted";
+    case TraceWhat::refused:
+      return "refused";
+    case TraceWhat::reply:
+      return "reply";
+    case TraceWhat::served:
+      return "served";
+    case TraceWhat::again:
+      return "again";
+    case TraceWhat::later:
+      return "later";
+    case TraceWhat::completed:
+      return "completed";
+    case TraceWhat::read:
+      return "read";
+    case TraceWhat::write:
+      return "write";
   }
   return "unknown";
 }
@@ -100,11 +111,13 @@ class TraceTransport::CountingRequests final : public RequestHandler {
  public:
   CountingRequests(TraceTransport& trace, RequestHandler& inner) : trace_(trace), inner_(inner) {}
 
-  Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room, ReplyToken token) override {
+  Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
+                    ReplyToken token) override {
     // Before the handler runs: the message is not to be looked at after its reply.
     const std::uint8_t kind = kind_of(message);
     const Served served = inner_.on_request(from, message, reply_room, token);
-    for (Counters* counters : {&trace_.by_peer_[from], &trace_.by_kind_[kind]}) count(*counters, served.kind, message.size());
+    for (Counters* counters : {&trace_.by_peer_[from], &trace_.by_kind_[kind]})
+      count(*counters, served.kind, message.size());
     trace_.record({.what = what_of(served.kind),
                    .peer = from,
                    .message_kind = kind,
@@ -117,9 +130,12 @@ class TraceTransport::CountingRequests final : public RequestHandler {
  private:
   static TraceWhat what_of(Served::Kind kind) {
     switch (kind) {
-      case Served::Kind::done: return TraceWhat::served;
-      case Served::Kind::again: return TraceWhat::again;
-      case Served::Kind::later: return TraceWhat::later;
+      case Served::Kind::done:
+        return TraceWhat::served;
+      case Served::Kind::again:
+        return TraceWhat::again;
+      case Served::Kind::later:
+        return TraceWhat::later;
     }
     return TraceWhat::served;
   }
@@ -165,8 +181,8 @@ TraceCounts TraceTransport::total() const {
   return counts;
 }
 
-std::optional<std::uint64_t> TraceTransport::try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                                                      std::size_t reply_capacity) {
+std::optional<std::uint64_t> TraceTransport::try_post(Rank peer, std::span<const std::byte> head,
+                                                      std::span<const std::byte> body, std::size_t reply_capacity) {
   const std::uint8_t kind = kind_of(head, body);
   const std::uint64_t bytes = head.size() + body.size();
   const std::optional<std::uint64_t> ticket = inner_.try_post(peer, head, body, reply_capacity);
@@ -193,18 +209,21 @@ std::size_t TraceTransport::poll_requests(RequestHandler& handler, std::size_t b
 }
 
 void TraceTransport::complete(ReplyToken token, Code code, std::span<const std::byte> reply) {
-  record({.what = TraceWhat::completed, .peer = token.peer, .code = code, .ticket = token.ticket, .bytes = reply.size()});
+  record(
+      {.what = TraceWhat::completed, .peer = token.peer, .code = code, .ticket = token.ticket, .bytes = reply.size()});
   inner_.complete(token, code, reply);
 }
 
-Transfer TraceTransport::read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) {
+Transfer TraceTransport::read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into,
+                              std::uint64_t cookie) {
   add(by_peer_[peer].reads);
   add(by_peer_[peer].read_bytes, into.size());
   record({.what = TraceWhat::read, .peer = peer, .ticket = cookie, .bytes = into.size()});
   return inner_.read(peer, remote_address, into, cookie);
 }
 
-Transfer TraceTransport::write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t cookie) {
+Transfer TraceTransport::write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from,
+                               std::uint64_t cookie) {
   add(by_peer_[peer].writes);
   add(by_peer_[peer].write_bytes, from.size());
   record({.what = TraceWhat::write, .peer = peer, .ticket = cookie, .bytes = from.size()});

@@ -1,5 +1,6 @@
-// Counts, and on request records, what passes through any transport. Stands between core and the transport it wraps and changes nothing.
-// Transfers are counted when they are asked for; how a started one ends is told to the inner transport's handler, past this one.
+// Counts, and on request records, what passes through any transport. Stands between core and the transport it wraps and
+// changes nothing. Transfers are counted when they are asked for; how a started one ends is told to the inner
+// transport's handler, past this one.
 #pragma once
 
 #include <array>
@@ -56,7 +57,8 @@ class TraceRecorder {
   virtual void on_trace(const TraceEvent& event) = 0;
 };
 
-// Any thread that may call the inner transport may call this one. Counts may be read at any time; those of one moment need not add up.
+// Any thread that may call the inner transport may call this one. Counts may be read at any time; those of one moment
+// need not add up.
 class TraceTransport final : public Transport {
  public:
   // `recorder` may be null.
@@ -76,7 +78,8 @@ class TraceTransport final : public Transport {
   bool has_unfinished_request() const override { return inner_.has_unfinished_request(); }
   void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;
   Transfer read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) override;
-  Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t cookie) override;
+  Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from,
+                 std::uint64_t cookie) override;
 
  private:
   class CountingRequests;
