@@ -324,10 +324,12 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
   if (from->completion == FARSUM_EXPLICIT && request == nullptr) {
     return fail(Code::argument, "farsum_operate: FARSUM_EXPLICIT needs a place for the request");
   }
+  Status scattered;
   if (is_plain_scatter(*from) &&
       slot->object->window->scatter_hot(static_cast<std::uint32_t>(from->target), from->offset,
                                         {from->target_layout->offsets, from->target_layout->pieces}, from->origin,
-                                        static_cast<ops::ElementType>(from->type), static_cast<ops::Operator>(from->op))) {
+                                        static_cast<ops::ElementType>(from->type), static_cast<ops::Operator>(from->op), scattered)) {
+    if (!scattered.is_ok()) return fail(scattered);
     if (from->completion == FARSUM_EXPLICIT) request->bits = completed_request;
     return FARSUM_OK;
   }

@@ -97,9 +97,10 @@ class Window {
   // ---- operations: the long way ----
 
   Status operate(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
-  // Accumulates single elements at `offset` plus each of `offsets`, where a window of CPU atomics is mapped here.
+  // Accumulates single elements at `offset` plus each of `offsets`, where the part is mapped here. False: nothing was done, take the long
+  // way; else `status` says how it went.
   bool scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets, const void* elements,
-                   ops::ElementType type, ops::Operator op);
+                   ops::ElementType type, ops::Operator op, Status& status);
   Status flush(std::uint32_t target, const char* call = "farsum_flush");
   Status flush_all(const char* call = "farsum_flush");
   Status order();
@@ -174,6 +175,8 @@ class Window {
   Status run_caller(const Operation& operation, std::uint32_t target, const Region& region);
   Status run_owner(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
   Status run_aggregated(const Operation& operation, std::uint32_t target);
+  Status scatter_under_locks(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets, const std::byte* elements,
+                             const Reduction& reduction);
   Status send_gathered(std::uint32_t target);
   Status wait_for_room(std::uint32_t target);
   Status wait_outstanding(std::uint32_t target, const char* call);

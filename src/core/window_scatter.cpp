@@ -40,13 +40,30 @@ bool is_word_integer(ops::ElementType type) { return type == ops::ElementType::i
 
 }  // namespace
 
+// Elements under their stripes' locks, one after the other.
+Status Window::scatter_under_locks(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets, const std::byte* elements,
+                                   const Reduction& reduction) {
+  const TargetView& view = views_[target];
+  const std::size_t size = reduction.element_bytes();
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    if (i + prefetch_distance < offsets.size()) __builtin_prefetch(view.memory + offset + offsets[i + prefetch_distance], 1);
+    const std::uint64_t at = offset + static_cast<std::uint64_t>(offsets[i]);
+    const Applied taken = take_stripe(view.domain, at, parts_.lock_agent);
+    if (taken != Applied::done) return applied_status(taken, view.domain, at, "farsum_accumulate", target);
+    reduction.bulk(view.memory + at, elements + i * size, 1, nullptr);
+    view.domain.lock_of(at).release();
+  }
+  return {};
+}
+
 // False when something is not plain, and nothing was done: the long way finds out what.
 bool Window::scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets, const void* elements,
-                         ops::ElementType type, ops::Operator op) {
+                         ops::ElementType type, ops::Operator op, Status& status) {
   if (target >= size_ || offsets.empty() || op == ops::Operator::scaled_sum || !ops::legal(type, op)) return false;
   TargetView& view = views_[target];
   const std::uint64_t size = ops::size_of(type);
-  if (view.open.load(std::memory_order_relaxed) == 0 || view.direct_bytes < size || !view.domain.bare || !ops::is_lockable(type)) return false;
+  if (view.open.load(std::memory_order_relaxed) == 0 || view.direct_bytes < size) return false;
+  if (view.domain.bare && !ops::is_lockable(type)) return false;
   if (offset > view.direct_bytes || elements == nullptr) return false;
   // One pass without branches: the largest place, and all low bits together. A negative offset becomes a very large place.
   std::uint64_t largest = 0;
@@ -60,7 +77,9 @@ bool Window::scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<c
 
   std::byte* base = view.memory + offset;
   const auto* operands = static_cast<const std::byte*>(elements);
-  if (!is_word_integer(type) || !apply_words(base, offsets, operands, op)) {
+  if (!view.domain.bare) {
+    status = scatter_under_locks(target, offset, offsets, operands, make_reduction(*parts_.kernels, type, op, nullptr));
+  } else if (!is_word_integer(type) || !apply_words(base, offsets, operands, op)) {
     for_each_element(base, offsets, operands, size, [&](std::byte* address, const std::byte* element) {
       ops::atomic_apply(address, element, nullptr, type, op, nullptr);
     });
