@@ -10,11 +10,18 @@
 
 namespace farsum {
 
+// Sanitized code is ten times slower: there the first of the seeds will do.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr std::uint64_t seed_share = 5;
+#else
+inline constexpr std::uint64_t seed_share = 1;
+#endif
+
 // `count` seeds from 1, or the one that FARSUM_SEED names.
 inline std::vector<std::uint64_t> seeds(std::uint64_t count) {
   if (const char* const one = std::getenv("FARSUM_SEED")) return {std::strtoull(one, nullptr, 10)};
   std::vector<std::uint64_t> all;
-  for (std::uint64_t seed = 1; seed <= count; ++seed) all.push_back(seed);
+  for (std::uint64_t seed = 1; seed <= (count + seed_share - 1) / seed_share; ++seed) all.push_back(seed);
   return all;
 }
 
