@@ -15,6 +15,7 @@ std::byte* NodeTeam::staging() const { return slot(ranks_); }
 bool NodeTeam::depart() { return block_.departed.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_; }
 
 Status NodeTeam::barrier(const char* doing) {
+  if (!broken_.is_ok()) return {broken_.code(), broken_.text()};
   // Relaxed: the round cannot move before this rank has arrived.
   const std::uint32_t round = block_.round.load(std::memory_order_relaxed);
   // Acquire and release: whoever arrives last has seen what all others wrote, and passes it on with the round.
@@ -26,8 +27,10 @@ Status NodeTeam::barrier(const char* doing) {
     block_.events.notify_all();
     return {};
   }
-  return waiter_.wait(
+  Status status = waiter_.wait(
       block_.events, [&] { return block_.round.load(std::memory_order_acquire) != round; }, doing);
+  if (!status.is_ok()) broken_ = {status.code(), std::string(status.text())};
+  return status;
 }
 
 Status NodeTeam::allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing) {

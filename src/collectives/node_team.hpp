@@ -54,6 +54,9 @@ class NodeTeam : public Team {
   std::uint32_t ranks_;
   std::uint32_t my_rank_;
   Waiter& waiter_;
+  // Set when a rank died while this member waited: the block then counts an arrival whose round never comes, so that a later arrival
+  // could be taken for that of the dead.
+  Status broken_;
 };
 
 }  // namespace farsum

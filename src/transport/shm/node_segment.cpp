@@ -1,8 +1,6 @@
 #include "transport/shm/node_segment.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -18,6 +16,7 @@
 
 #include "os/futex.hpp"
 #include "os/memory_room.hpp"
+#include "os/process.hpp"
 
 namespace farsum {
 namespace {
@@ -54,6 +53,8 @@ struct NodeHeader {
   std::uint64_t world_team;
   // Ranks that have left this context; read through the file by who waits for a next one.
   std::atomic<std::uint32_t> left;
+  // rank + 1 of one that died while it changed the heap, which nobody may use any more. Written under heap_lock.
+  std::atomic<std::uint32_t> heap_broken_by;
 
   // Guards what follows. A rank that dies inside ends the job; nobody repairs the heap.
   alignas(cache_line_bytes) StripeLock heap_lock;
@@ -112,6 +113,33 @@ std::uint64_t file_bytes(int fd) {
 
 namespace {
 
+// Holds the file, against other processes, while it is initialised or left. A lock of the process and not of the descriptor (flock):
+// ranks inherit one descriptor from the launcher, and what belongs to that all of them hold at once.
+class FileGuard {
+ public:
+  explicit FileGuard(int fd) : fd_(fd), held_(set(F_WRLCK)) {}
+  ~FileGuard() {
+    if (held_) set(F_UNLCK);
+  }
+  FileGuard(const FileGuard&) = delete;
+  FileGuard& operator=(const FileGuard&) = delete;
+  bool held() const { return held_; }
+
+ private:
+  bool set(int kind) const {
+    struct flock region {};
+    region.l_type = static_cast<short>(kind);
+    region.l_whence = SEEK_SET;
+    int result = -1;
+    do {
+      result = fcntl(fd_, F_SETLKW, &region);
+    } while (result != 0 && errno == EINTR);
+    return result == 0;
+  }
+  int fd_;
+  bool held_;
+};
+
 void empty_file(int fd) {
   // Cannot fail on a memfd without seals; if it did, the next context would wait, not break.
   [[maybe_unused]] const int result = ftruncate(fd, 0);
@@ -123,9 +151,26 @@ bool is_being_left(int fd) {
   return pread(fd, &left, sizeof left, offsetof(NodeHeader, left)) == sizeof left && left != 0;
 }
 
+// rank + 1 of one that joined the context in the file and died in it; 0 when all others live or have left.
+std::uint32_t dead_before_leaving(int fd, std::uint32_t ranks) {
+  std::uint32_t failed = 0;
+  if (pread(fd, &failed, sizeof failed, offsetof(NodeHeader, failed_rank)) == sizeof failed && failed != 0) return failed;
+  std::uint64_t blocks = 0;
+  if (pread(fd, &blocks, sizeof blocks, offsetof(NodeHeader, rank_blocks)) != sizeof blocks) return 0;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const auto at = static_cast<off_t>(blocks + rank * sizeof(RankBlock));
+    std::uint32_t has_left = 0;
+    std::int32_t pid = 0;
+    if (pread(fd, &has_left, sizeof has_left, at + static_cast<off_t>(offsetof(RankBlock, left))) != sizeof has_left) return 0;
+    if (pread(fd, &pid, sizeof pid, at + static_cast<off_t>(offsetof(RankBlock, pid))) != sizeof pid) return 0;
+    if (has_left == 0 && pid != 0 && os::process_has_ended(pid)) return rank + 1;
+  }
+  return 0;
+}
+
 }  // namespace
 
-// Called under an exclusive flock of the descriptor, by the first that finds the file empty.
+// Called under a FileGuard, by the first that finds the file empty.
 Status NodeSegment::initialise(int fd, const Options& options) {
   const SegmentShape shape = shape_for(options.ranks, options.team_bytes);
   std::uint64_t bytes = affordable_bytes(options.segment_bytes);
@@ -157,13 +202,22 @@ Status NodeSegment::initialise(int fd, const Options& options) {
 
 Result<std::unique_ptr<NodeSegment>> NodeSegment::open(int fd, const Options& options) {
   for (;;) {
-    if (flock(fd, LOCK_EX) != 0) return system_failure("locking the node's shared memory");
-    const bool old = file_bytes(fd) != 0 && is_being_left(fd);
-    Status status;
-    if (!old && file_bytes(fd) == 0) status = initialise(fd, options);
-    flock(fd, LOCK_UN);
-    if (!status.is_ok()) return status;
+    bool old = false;
+    std::uint32_t dead = 0;
+    {
+      const FileGuard guard(fd);
+      if (!guard.held()) return system_failure("locking the node's shared memory");
+      old = file_bytes(fd) != 0 && is_being_left(fd);
+      if (old) {
+        dead = dead_before_leaving(fd, options.ranks);
+      } else if (file_bytes(fd) == 0) {
+        if (Status status = initialise(fd, options); !status.is_ok()) return status;
+      }
+    }
     if (!old) break;
+    if (dead != 0) {
+      return Status(Code::peer_failed, fmt::format("rank {} of the job died before it had left the context before this one", dead - 1));
+    }
     // The ranks that still use the context before this one are on their way out; the last of them empties the file.
     sleep_ns(200'000);
   }
@@ -220,29 +274,42 @@ bool NodeSegment::contains(const void* address, std::uint64_t bytes) const {
 
 namespace {
 
-bool process_is_gone(NodeSegment& segment, std::uint32_t holder) {
+bool is_gone(NodeSegment& segment, std::uint32_t holder) {
   // Relaxed: written before the rank could take a lock.
   const std::int32_t pid = segment.rank(holder - 1).pid.load(std::memory_order_relaxed);
-  return pid != 0 && kill(pid, 0) != 0 && errno == ESRCH;
+  return pid != 0 && pid != getpid() && os::process_has_ended(pid);
 }
 
-// Holds the heap's lock. A holder that died ends the job; the lock is taken over so that the others can end in order.
-class HeapGuard {
+}  // namespace
+
+// Holds the heap's lock. The lock of a holder that died is taken over so that the others can end in order, but what it guards
+// may be half changed, and is left alone from then on.
+class NodeSegment::HeapGuard {
  public:
-  HeapGuard(NodeSegment& segment, StripeLock& lock, std::uint32_t me) : lock_(lock) {
-    while (!lock_.acquire(me, [&segment](std::uint32_t holder) { return process_is_gone(segment, holder); })) {
-      if (lock_.break_dead(lock_.holder(), me)) return;
+  HeapGuard(NodeSegment& segment, std::uint32_t me) : header_(segment.header()) {
+    StripeLock& lock = header_.heap_lock;
+    while (!lock.acquire(me, [&segment](std::uint32_t holder) { return is_gone(segment, holder); })) {
+      const std::uint32_t holder = lock.holder();
+      if (holder == 0 || !is_gone(segment, holder) || !lock.break_dead(holder, me)) continue;
+      // Relaxed: the lock orders it.
+      header_.heap_broken_by.store(holder, std::memory_order_relaxed);
+      return;
     }
   }
-  ~HeapGuard() { lock_.release(); }
+  ~HeapGuard() { header_.heap_lock.release(); }
   HeapGuard(const HeapGuard&) = delete;
   HeapGuard& operator=(const HeapGuard&) = delete;
+  bool usable() const { return header_.heap_broken_by.load(std::memory_order_relaxed) == 0; }
+  Status refusal() const {
+    return {Code::peer_failed, fmt::format("rank {} of the job died while it changed the node's heap of shared memory",
+                                           header_.heap_broken_by.load(std::memory_order_relaxed) - 1)};
+  }
 
  private:
-  StripeLock& lock_;
+  NodeHeader& header_;
 };
 
-}  // namespace
+StripeLock& NodeSegment::heap_lock() { return header().heap_lock; }
 
 NodeSegment::Room NodeSegment::room() {
   const os::MemoryRoom room = os::available({.root = "/", .count_address_space = false});
@@ -271,7 +338,8 @@ Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) 
     }
   }
   NodeHeader& shared = header();
-  const HeapGuard guard(*this, shared.heap_lock, me);
+  const HeapGuard guard(*this, me);
+  if (!guard.usable()) return guard.refusal();
   for (std::uint32_t i = 0; i < shared.free_count; ++i) {
     HeapExtent& free_extent = shared.free_extents[i];
     if (free_extent.bytes < wanted) continue;
@@ -304,7 +372,8 @@ void NodeSegment::release(HeapExtent extent, std::uint32_t me) {
     std::memset(base_ + extent.offset, 0, extent.bytes);
   }
   NodeHeader& shared = header();
-  const HeapGuard guard(*this, shared.heap_lock, me);
+  const HeapGuard guard(*this, me);
+  if (!guard.usable()) return;
   shared.allocated_bytes.fetch_sub(extent.bytes, std::memory_order_relaxed);
   HeapExtent* const begin = shared.free_extents;
   HeapExtent* const end = begin + shared.free_count;
@@ -333,7 +402,8 @@ void NodeSegment::release(HeapExtent extent, std::uint32_t me) {
 Result<HeapExtent> NodeSegment::meet(const MeetingKey& key, std::uint32_t expected, std::uint64_t bytes, std::uint32_t me) {
   HeapExtent spare;
   const auto join = [&]() -> HeapExtent {
-    const HeapGuard guard(*this, header().heap_lock, me);
+    const HeapGuard guard(*this, me);
+    if (!guard.usable()) return {};
     Meeting* vacant = nullptr;
     for (Meeting& meeting : header().meetings) {
       if (meeting.expected == 0) {
@@ -362,15 +432,16 @@ Result<HeapExtent> NodeSegment::meet(const MeetingKey& key, std::uint32_t expect
 
 bool NodeSegment::mark_bare(HeapExtent extent, std::uint32_t me) {
   NodeHeader& shared = header();
-  const HeapGuard guard(*this, shared.heap_lock, me);
-  if (shared.bare_count == most_bare_extents) return false;
+  const HeapGuard guard(*this, me);
+  if (!guard.usable() || shared.bare_count == most_bare_extents) return false;
   shared.bare_extents[shared.bare_count++] = extent;
   return true;
 }
 
 void NodeSegment::unmark_bare(HeapExtent extent, std::uint32_t me) {
   NodeHeader& shared = header();
-  const HeapGuard guard(*this, shared.heap_lock, me);
+  const HeapGuard guard(*this, me);
+  if (!guard.usable()) return;
   for (std::uint32_t i = 0; i < shared.bare_count; ++i) {
     if (shared.bare_extents[i].offset != extent.offset) continue;
     shared.bare_extents[i] = shared.bare_extents[--shared.bare_count];
@@ -380,17 +451,18 @@ void NodeSegment::unmark_bare(HeapExtent extent, std::uint32_t me) {
 
 bool NodeSegment::overlaps_bare(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me) {
   NodeHeader& shared = header();
-  const HeapGuard guard(*this, shared.heap_lock, me);
+  const HeapGuard guard(*this, me);
   return std::any_of(shared.bare_extents, shared.bare_extents + shared.bare_count, [&](const HeapExtent& extent) {
     return extent.offset < offset + bytes && offset < extent.offset + extent.bytes;
   });
 }
 
-void NodeSegment::leave() {
+void NodeSegment::leave(std::uint32_t me) {
   // Under the file's lock, so that nobody who comes for the next context sees it half left.
-  flock(fd_, LOCK_EX);
+  const FileGuard guard(fd_);
+  // Relaxed: the guard orders it.
+  rank(me).left.store(1, std::memory_order_relaxed);
   if (header().left.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) empty_file(fd_);
-  flock(fd_, LOCK_UN);
 }
 
 }  // namespace farsum

@@ -23,8 +23,8 @@ inline constexpr std::uint32_t most_node_ranks = 1024;
 
 // What the segment keeps of one rank.
 struct RankBlock {
-  // Written once by the rank when it joins; `joined` last.
-  std::atomic<std::uint32_t> joined;
+  // Written by the rank when it joins; `left` when it has left.
+  std::atomic<std::uint32_t> left;
   std::atomic<std::int32_t> pid;
   std::atomic<std::uint64_t> nonce_address;  // of a word in the rank's private memory that holds `nonce`, to tell it from a stranger
   std::atomic<std::uint64_t> nonce;
@@ -95,9 +95,9 @@ class NodeSegment {
   void unmark_bare(HeapExtent extent, std::uint32_t me);
   bool overlaps_bare(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me);
 
-  // The rank is done with this context. The last to leave empties the file, so that a next context starts anew; nobody may touch the
+  // Local rank `me` is done with this context. The last to leave empties the file, so that a next context starts anew; nobody may touch the
   // segment through another mapping after its own leave().
-  void leave();
+  void leave(std::uint32_t me);
 
   // Bytes that could be allocated now without promising memory that the node does not have, and what bounds them.
   struct Room {
@@ -107,7 +107,11 @@ class NodeSegment {
   Room room();
   std::uint64_t allocated_bytes() const;
 
+  // Guards the heap's books. For tests that kill its holder.
+  StripeLock& heap_lock();
+
  private:
+  class HeapGuard;
   NodeSegment(int fd, std::byte* base, std::uint64_t bytes, std::uint32_t ranks) : fd_(fd), base_(base), bytes_(bytes), ranks_(ranks) {}
   static Status initialise(int fd, const Options& options);
   NodeHeader& header() const;
