@@ -139,6 +139,10 @@ Job::Job(JobOptions options) : options_(std::move(options)) {
     const auto ranks = static_cast<std::uint32_t>(options_.ranks);
     auto segment = NodeSegment::open(dup(node_fd_), {.ranks = ranks, .team_bytes = NodeTeamBlock::footprint(ranks)});
     if (segment.is_ok()) segment_ = std::move(segment.value());
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      const RankBlock& block = segment_->rank(rank);
+      membership_.emplace_back(segment_->offset_of(&block.pid), segment_->offset_of(&block.left));
+    }
   }
 }
 
@@ -195,6 +199,22 @@ void Job::kill_rank(int rank, bool reap) {
   kill(pid(rank), SIGKILL);
   control_->killed.store(1);
   if (reap) (void)wait_rank(rank, now_ns() + report_deadline_ns);
+}
+
+bool Job::stop_inside_context(int rank) {
+  kill(pid(rank), SIGSTOP);
+  int status = 0;
+  if (waitpid(pid(rank), &status, WUNTRACED | __WALL) != pid(rank) || !WIFSTOPPED(status)) return false;
+  // Through the file: a context that has ended leaves no memory to look at.
+  std::int32_t joined = 0;
+  std::uint32_t left = 1;
+  const auto [pid_at, left_at] = membership_[static_cast<std::size_t>(rank)];
+  if (pread(node_fd_, &joined, sizeof joined, pid_at) == sizeof joined && joined == pid(rank) &&
+      pread(node_fd_, &left, sizeof left, left_at) == sizeof left && left == 0) {
+    return true;
+  }
+  kill(pid(rank), SIGCONT);
+  return false;
 }
 
 int Job::wait_rank(int rank, std::uint64_t deadline_ns) {

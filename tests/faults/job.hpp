@@ -103,6 +103,9 @@ class Job {
   bool wait_for(const std::function<bool()>& condition, std::uint64_t timeout_ns = 60'000'000'000);
   // SIGKILLs a rank. It stays a zombie unless `reap`.
   void kill_rank(int rank, bool reap);
+  // Stops a rank and says whether it is inside a context that its peers know it to have joined; lets it go on otherwise.
+  // Before that only the launcher knows of it.
+  bool stop_inside_context(int rank);
   // When kill_rank was called.
   std::uint64_t killed_ns() const { return killed_ns_; }
   // Waits for a rank's end, at most until now_ns() is `deadline_ns`; its exit status as 128 + signal or code, or -1.
@@ -115,6 +118,7 @@ class Job {
   Control* control_;
   int node_fd_ = -1;
   std::unique_ptr<NodeSegment> segment_;
+  std::vector<std::pair<off_t, off_t>> membership_;  // where the file holds each rank's pid, and that it has left
   std::vector<pid_t> pids_;
   std::vector<int> exits_;
   std::uint64_t killed_ns_ = 0;

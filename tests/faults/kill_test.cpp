@@ -42,6 +42,7 @@ std::string kill_once(const Workload& workload, std::uint64_t seed) {
     return "\n  the ranks did not get going" + texts;
   }
   pass_ns(delay_ns);
+  while (workload.joins_itself && !job.stop_inside_context(victim)) pass_ns(10'000);
   job.kill_rank(victim, reap);
   std::string wrong = judge_death(job, victim);
   if (!wrong.empty()) {
