@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,7 +66,7 @@ class Guardian {
   void start(int rank) {
     const StartedRank started = start_rank(context_, rank);
     if (started.pid < 0) return report_start_failure(rank, started.error);
-    ranks_[started.pid] = rank;
+    watch_death(rank, started.pid);
     const Event event{Event::Kind::rank_started, rank, started.pid, 0};
     // Fails when the launcher is gone, or when it may have no more descriptors on their way to it.
     if (!send_started(channel_.get(), event, started.out.get(), started.err.get())) report_start_failure(rank, errno);
@@ -119,33 +120,60 @@ class Guardian {
     reap();
   }
 
+  // epoll hands out what became ready in the order in which it did, so ranks are reported in the order in which they
+  // died; wait alone takes them in the order of their start, and the launcher would blame a rank that only reacted to
+  // another one's death.
+  void watch_death(int rank, pid_t pid) {
+    UniqueFd death(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    const int error = errno;
+    if (!death.valid() || !deaths_.watch(death.get(), EPOLLIN, [this, pid] { rank_died(pid); })) {
+      return report_start_failure(rank, error);
+    }
+    ranks_.emplace(pid, Rank{rank, std::move(death)});
+  }
+
+  void rank_died(pid_t pid) {
+    int status = 0;
+    if (waitpid(pid, &status, WNOHANG) != pid) return;
+    sweep_.child_was_reaped();
+    const auto found = ranks_.find(pid);
+    if (!send_event(channel_.get(), {Event::Kind::rank_exited, found->second.number, pid, status})) sweeping_ = true;
+    deaths_.unwatch(found->second.death.get());
+    ranks_.erase(found);
+  }
+
   void reap() {
     signalfd_siginfo ignored{};
     while (read(children_.get(), &ignored, sizeof(ignored)) > 0) {
     }
-    int status = 0;
-    pid_t pid = 0;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-      sweep_.child_was_reaped();
-      report_exit(pid, status);
+    while (const pid_t dead = next_dead_child()) {
+      deaths_.wait(Milliseconds{0});
+      if (ranks_.contains(dead)) continue;
+      if (waitpid(dead, nullptr, WNOHANG) == dead) sweep_.child_was_reaped();
     }
-    // Nobody is left, neither a rank nor anything that one left behind: the launcher sees the channel close.
-    if (pid < 0 && errno == ECHILD) _exit(exit_ok);
     if (sweeping_ && sweep_.due()) sweep_.kill_everyone();
   }
 
-  void report_exit(pid_t pid, int status) {
-    const auto found = ranks_.find(pid);
-    if (found == ranks_.end()) return;
-    if (!send_event(channel_.get(), {Event::Kind::rank_exited, found->second, pid, status})) sweeping_ = true;
-    ranks_.erase(found);
+  // A child that can be reaped, without reaping it; 0 when there is none now.
+  static pid_t next_dead_child() {
+    siginfo_t dead{};
+    const int failed = waitid(P_ALL, 0, &dead, WEXITED | WNOHANG | WNOWAIT);
+    // Nobody is left, neither a rank nor anything that one left behind: the launcher sees the channel close.
+    if (failed != 0 && errno == ECHILD) _exit(exit_ok);
+    return failed == 0 ? dead.si_pid : 0;
   }
+
+  struct Rank {
+    int number;
+    UniqueFd death;  // a pidfd, readable once the rank is dead
+  };
 
   UniqueFd channel_;
   SpawnContext context_;
   EventLoop loop_;
   UniqueFd children_;
-  std::unordered_map<pid_t, int> ranks_;
+  EventLoop deaths_;
+  std::unordered_map<pid_t, Rank> ranks_;
   Sweep sweep_;
   bool sweeping_ = false;
 };

@@ -58,9 +58,25 @@ Decision JobPolicy::rank_exited(int rank, int wait_status, Milliseconds now) {
       decision = first_failure(rank, wait_status, now);
     } else if (stage_ == Stage::reporting) {
       later_failures_ += 1;
+      if (WIFSIGNALED(wait_status)) decision = later_death(rank, wait_status);
     }
   }
   return running_ == 0 ? all_ranks_gone(std::move(decision), now) : decision;
+}
+
+// Ranks that report a lost peer may be quicker than the news of its death, so a death by signal is named even if it
+// comes second.
+Decision JobPolicy::later_death(int rank, int wait_status) {
+  Decision decision;
+  if (death_named_) return decision;
+  death_named_ = true;
+  decision.sentences.push_back(sentence_about(rank, wait_status));
+  return decision;
+}
+
+std::string JobPolicy::sentence_about(int rank, int wait_status) const {
+  return fmt::format("rank {} (pid {} on host {}) {}", rank, pids_[static_cast<std::size_t>(rank)], options_.host,
+                     describe_wait_status(wait_status));
 }
 
 Decision JobPolicy::first_failure(int rank, int wait_status, Milliseconds now) {
@@ -68,9 +84,8 @@ Decision JobPolicy::first_failure(int rank, int wait_status, Milliseconds now) {
   exit_code_ = exit_code_of(wait_status);
   enter(Stage::reporting, now + grace_to_report);
   Decision decision;
-  decision.sentences.push_back(fmt::format("rank {} (pid {} on host {}) {}{}", rank,
-                                           pids_[static_cast<std::size_t>(rank)], options_.host,
-                                           describe_wait_status(wait_status), what_happens_to_others(running_)));
+  death_named_ = WIFSIGNALED(wait_status);
+  decision.sentences.push_back(sentence_about(rank, wait_status) + what_happens_to_others(running_));
   return decision;
 }
 

@@ -59,6 +59,8 @@ class JobPolicy {
   enum class Stage { running, reporting, leftovers, terminating, killing, abandoned };
 
   [[nodiscard]] Decision first_failure(int rank, int wait_status, Milliseconds now);
+  [[nodiscard]] Decision later_death(int rank, int wait_status);
+  [[nodiscard]] std::string sentence_about(int rank, int wait_status) const;
   [[nodiscard]] Decision terminate(Milliseconds now);
   [[nodiscard]] Decision kill(Milliseconds now);
   [[nodiscard]] Decision all_ranks_gone(Decision decision, Milliseconds now);
@@ -72,6 +74,7 @@ class JobPolicy {
   int later_failures_ = 0;
   int interrupts_ = 0;
   bool failed_ = false;
+  bool death_named_ = false;
   int exit_code_ = 0;
 };
 

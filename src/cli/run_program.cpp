@@ -43,9 +43,10 @@ FoundProgram find_program(const std::string& name, const std::string& search_pat
       {}, fmt::format("cannot find {} in PATH (write ./{} for a program in this folder)", name, name), exit_not_found};
   std::istringstream folders(search_path);
   for (std::string folder; std::getline(folders, folder, ':');) {
-    FoundProgram found = check_path((folder.empty() ? "." : folder) + "/" + name);
+    const std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
+    FoundProgram found = check_path(path);
     if (!found.path.empty()) return found;
-    if (found.exit_code == exit_not_executable && !is_folder(folder + "/" + name)) refused = found;
+    if (found.exit_code == exit_not_executable && !is_folder(path)) refused = found;
   }
   return refused;
 }

@@ -121,11 +121,12 @@ TEST(RunCommand, returns_128_plus_the_signal_and_names_it) {
 }
 
 TEST(RunCommand, gives_the_others_time_to_report_after_a_failure) {
-  // The pipe closes when rank 1 dies; rank 0 then ends by itself, as a rank does that gets an error from a Farsum call.
+  // Rank 0 ends by itself once rank 1 is gone, as a rank does that gets an error from a Farsum call. A closed pipe
+  // would not do: the kernel closes the files of a dying process before it is dead.
   const std::string pipe = testing::TempDir() + "farsum_report_" + std::to_string(getpid());
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  const std::string script =
-      "if [ $FARSUM_RANK = 1 ]; then exec 9>" + pipe + "; exit 5; fi; cat " + pipe + "; echo reported; exit 6";
+  const std::string script = "if [ $FARSUM_RANK = 1 ]; then echo $$ > " + pipe + "; exit 5; fi; read pid < " + pipe +
+                             "; while [ -e /proc/$pid ]; do :; done; echo reported; exit 6";
   const Ended ended = run_farsum(shell_job(2, script));
   EXPECT_EQ(ended.exit_code, 5);
   EXPECT_EQ(ended.out, "reported\n");
@@ -186,7 +187,7 @@ TEST(RunCommand, gives_ranks_the_limits_and_signals_it_was_started_with) {
 }
 
 TEST(RunCommand, says_so_when_the_limit_on_open_files_is_too_low) {
-  const Ended ended = run_farsum({"run", "sh", "-c", "ulimit -n 60; " FARSUM_BIN_DIR "/farsum run -n 100 true"});
+  const Ended ended = run_farsum({"run", "sh", "-c", "ulimit -n 60; " FARSUM_BIN_DIR "/farsum run -n 100 sleep 1000"});
   EXPECT_EQ(ended.exit_code, 125);
   EXPECT_THAT(ended.err, HasSubstr("the limit on open files is reached (ulimit -n)"));
 }

@@ -61,13 +61,22 @@ TEST(JobPolicy, escalates_from_report_to_term_to_kill_within_five_seconds) {
   EXPECT_EQ(policy.exit_code(), 128 + SIGSEGV);
 }
 
+TEST(JobPolicy, names_the_first_death_by_signal_even_if_another_rank_failed_before) {
+  JobPolicy policy = started_job(4);
+  EXPECT_FALSE(is_nothing(policy.rank_exited(0, exited_with(1), Milliseconds{0})));
+  EXPECT_THAT(policy.rank_exited(1, killed_by(SIGKILL), Milliseconds{1}).sentences,
+              ElementsAre("rank 1 (pid 101 on host here) was killed by signal 9 (SIGKILL)"));
+  EXPECT_TRUE(is_nothing(policy.rank_exited(2, killed_by(SIGABRT), Milliseconds{2})));
+  EXPECT_EQ(policy.exit_code(), 1);
+}
+
 TEST(JobPolicy, keeps_the_first_failure_and_counts_the_later_ones) {
   JobPolicy policy = started_job(4);
   EXPECT_THAT(policy.rank_exited(2, exited_with(7), Milliseconds{0}).sentences, testing::SizeIs(1));
   EXPECT_THAT(policy.closing_sentence(), IsEmpty());
   EXPECT_THAT(policy.rank_exited(0, exited_with(1), Milliseconds{1}).sentences, IsEmpty());
   EXPECT_EQ(policy.closing_sentence(), "1 more rank failed after it");
-  EXPECT_THAT(policy.rank_exited(1, killed_by(SIGABRT), Milliseconds{2}).sentences, IsEmpty());
+  EXPECT_THAT(policy.rank_exited(1, exited_with(1), Milliseconds{2}).sentences, IsEmpty());
   EXPECT_EQ(policy.closing_sentence(), "2 more ranks failed after it");
   EXPECT_EQ(policy.exit_code(), 7);
 }
