@@ -92,7 +92,7 @@ class Window {
   explicit Window(Parts parts);
 
   // What finishes in the caller; the values stay as they are while the window lives.
-  HotWindow hot() const { return {views_.get(), size_, parts_.lock_agent.id, parts_.kernels, aggregates_}; }
+  HotWindow hot() const { return {views_.get(), size_, parts_.lock_agent.id, parts_.kernels, parts_.lock_agent.contention, aggregates_}; }
 
   // ---- operations: the long way ----
 

@@ -85,8 +85,10 @@ bool needs_operand(const Operation& operation) {
 }  // namespace
 
 std::string Window::where(const char* call, std::uint32_t target) const {
-  if (parts_.name.empty()) return fmt::format("{}: window {}, rank {}", call, parts_.id, target);
-  return fmt::format("{}: window {} '{}', rank {}", call, parts_.id, parts_.name, target);
+  // A negative rank comes here wrapped around; it is told as it was given.
+  const auto rank = static_cast<std::int32_t>(target);
+  if (parts_.name.empty()) return fmt::format("{}: window {}, rank {}", call, parts_.id, rank);
+  return fmt::format("{}: window {} '{}', rank {}", call, parts_.id, parts_.name, rank);
 }
 
 Status Window::check_rank(const char* call, std::uint32_t target) const {
@@ -138,6 +140,10 @@ Status Window::check(const Operation& operation, std::uint32_t target) {
   if (operation.bytes != 0 && returns_data(operation.kind) && operation.result == nullptr) {
     return {Code::argument, fmt::format("{}: the result buffer is null", where(call, target))};
   }
+  if (operation.notify && operation.notify_slot >= parts_.shape.notification_slots) {
+    return {Code::range, fmt::format("{}: notification slot {} was asked for, but the window has {} (0 to {})", where("farsum_put_notify", target),
+                                     operation.notify_slot, parts_.shape.notification_slots, parts_.shape.notification_slots - 1)};
+  }
   if (operation.kind == OperationKind::compare_and_swap && operation.compare == nullptr) {
     return {Code::argument, fmt::format("{}: the expected value is null", where(call, target))};
   }
@@ -171,6 +177,10 @@ Status Window::check_range(const Operation& operation, std::uint32_t target, con
                                            where(call, target), first, static_cast<std::uint64_t>(high))};
   }
   if (!is_atomic(operation.kind)) return {};
+  if (region.domain.bare && !ops::is_lockable(operation.type)) {
+    return {Code::type, fmt::format("{}: the memory belongs to a window that promises single lockable elements (FARSUM_SINGLE_ELEMENT); {} "
+                                    "is none", where(call, target), ops::name_of(operation.type))};
+  }
   const std::uint64_t alignment = ops::alignment_of(operation.type);
   if ((region.owner_address + (operation.offset - region.offset)) % alignment != 0) {
     return {Code::alignment, fmt::format("{}: offset {} is not aligned for {}, which needs a multiple of {} bytes", where(call, target),

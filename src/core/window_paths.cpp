@@ -92,12 +92,16 @@ Status Window::operate(const Operation& operation, std::uint32_t target, Complet
     const std::string dead = name_the_dead(parts_.lock_agent.liveness, {parts_.ranks[target]});
     return dead.empty() ? std::move(status) : Status(Code::peer_failed, where(call_name(operation.kind), target) + dead);
   }
-  if (operation.bytes == 0 && !operation.notify) {
+  // An accumulate of no_op does nothing, and its operand may be null.
+  const bool does_nothing = operation.bytes == 0 || (operation.kind == OperationKind::accumulate && operation.op == ops::Operator::no_op);
+  if (does_nothing && !operation.notify) {
     if (request != nullptr) request->done.store(true, std::memory_order_release);
     return {};
   }
   Result<Route> route = this->route(operation, target);
   if (!route.is_ok()) return route.take_status();
+  // What somebody waits for is not gathered; what was gathered goes before it.
+  if (route.value().path == Path::aggregated && completion != Completion::implicit) route.value().path = Path::owner;
   return carry_out(operation, target, route.value(), completion, request);
 }
 
@@ -117,8 +121,9 @@ Result<Window::Route> Window::route(const Operation& operation, std::uint32_t ta
   // Bulk atomics on memory that only CPU atomics may touch follow the atomic path.
   if (is_atomic(operation.kind) && route.at.region->domain.bare) route.path = route.at.region->atomic;
   // What crosses from one region into the next is contiguous at the owner, and the owner's stripes guard all of it alike.
-  if (!route.at.whole && route.path == Path::direct) route.path = Path::owner;
-  if (route.path == Path::aggregated && operation.kind != OperationKind::accumulate) route.path = Path::owner;
+  if (!route.at.whole && (route.path == Path::direct || route.path == Path::caller)) route.path = Path::owner;
+  const bool gathers = atomic && operation.kind == OperationKind::accumulate && !operation.notify;
+  if (route.path == Path::aggregated && !gathers) route.path = Path::owner;
   return route;
 }
 
@@ -132,7 +137,6 @@ Status Window::carry_out(const Operation& operation, std::uint32_t target, const
     case Path::offload:
       return run_owner(operation, target, completion, request);
     case Path::aggregated:
-      if (completion != Completion::implicit || operation.notify) return run_owner(operation, target, completion, request);
       return run_aggregated(operation, target);
     case Path::direct:
       status = run_direct(operation, target, *route.at.region);
@@ -424,9 +428,12 @@ Status Window::run_aggregated(const Operation& operation, std::uint32_t target) 
   {
     std::unique_lock lock(gathered.mutex);
     const std::uint64_t size = ops::size_of(operation.type);
-    const bool same = gathered.type == operation.type && gathered.op == operation.op &&
-                      (operation.alpha == nullptr || std::memcmp(gathered.alpha, operation.alpha, size) == 0);
-    if (!gathered.offsets.empty() && !same) {
+    const auto same = [&] {
+      return gathered.type == operation.type && gathered.op == operation.op &&
+             (operation.alpha == nullptr || std::memcmp(gathered.alpha, operation.alpha, size) == 0);
+    };
+    // Again, because another thread may gather something else while the lock is free.
+    while (!gathered.offsets.empty() && !same()) {
       lock.unlock();
       if (Status status = send_gathered(target); !status.is_ok()) return status;
       lock.lock();

@@ -33,13 +33,26 @@ class alignas(64) BasicStripeLock {
     return acquire_slow(me, is_dead);
   }
 
-  template <class DeadCheck>
-  [[gnu::noinline]] bool acquire_slow(std::uint32_t me, DeadCheck&& is_dead) {
+  // Looks for about two microseconds, less and less often: each look takes the line from the holder, who then pays for it when it
+  // releases and takes the lock again.
+  [[gnu::noinline]] bool try_for_a_while(std::uint32_t me) {
+    int pauses = 1;
     for (int i = 0; i < Policy::spin_limit; ++i) {
       if (looks_free() && try_acquire(me)) {
         return true;
       }
-      Policy::pause();
+      for (int pause = 0; pause < pauses; ++pause) {
+        Policy::pause();
+      }
+      pauses = pauses < most_pauses ? pauses * 2 : most_pauses;
+    }
+    return false;
+  }
+
+  template <class DeadCheck>
+  [[gnu::noinline]] bool acquire_slow(std::uint32_t me, DeadCheck&& is_dead) {
+    if (try_for_a_while(me)) {
+      return true;
     }
     for (int i = 0; i < Policy::yield_limit; ++i) {
       if (looks_free() && try_acquire(me)) {
@@ -63,6 +76,7 @@ class alignas(64) BasicStripeLock {
   }
 
  private:
+  static constexpr int most_pauses = 64;
   static constexpr std::uint64_t shortest_sleep_ns = 20'000;
   static constexpr std::uint64_t longest_sleep_ns = 1'000'000;
   static constexpr std::uint64_t liveness_check_ns = 10'000'000;
