@@ -40,12 +40,14 @@ struct Global {
   HandleTable<MutexSlot> mutexes;
   HandleTable<CounterSlot> counters;
   std::mutex windows_mutex;  // taking and freeing window slots
+  ViewRuns view_runs;        // under windows_mutex
   std::atomic<std::size_t> window_slots_used{0};  // no slot from here on was ever taken
   std::once_flag fork_handler;
 };
 
 Global& global();
 extern WindowSlot window_slots[most_windows];
+extern TargetView view_arena[most_views];
 
 // A request that was complete when it was made.
 inline constexpr std::uint64_t completed_request = ~std::uint64_t{0};
@@ -58,6 +60,13 @@ inline farsum_status report(const Status& status) { return status.is_ok() ? FARS
 // The live context; null when there is none, or in a forked child.
 Context* live_context();
 farsum_status no_context(const char* call);
+
+// The hot window of a handle whose slot was found. Everything but the views is read from the slot.
+inline HotWindow hot_window(const WindowSlot& slot, farsum_window window) {
+  HotWindow hot = slot.hot;
+  hot.views = view_arena + (window.bits >> index_bits & view_mask);
+  return hot;
+}
 
 inline WindowSlot* find_window(farsum_window window) {
   WindowSlot& slot = window_slots[window.bits & index_mask];

@@ -20,6 +20,8 @@ static_assert(static_cast<int>(Code::pending) == FARSUM_ERR_PENDING && static_ca
 static_assert(static_cast<int>(Code::system) == FARSUM_ERR_SYSTEM && static_cast<int>(Code::no_memory) == FARSUM_ERR_NO_MEMORY);
 
 WindowSlot window_slots[most_windows];
+// Zero until used: costs address space, not memory.
+TargetView view_arena[most_views];
 
 Global& global() {
   // Never destroyed: threads may still be inside Farsum while static destructors run.

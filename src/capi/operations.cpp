@@ -95,7 +95,7 @@ Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) 
   const WindowSlot* slot = find_window(window);
   if (slot != nullptr && plain_pair(type, op) && result != nullptr && (operand != nullptr || op == FARSUM_NO_OP)) [[likely]] {
     const auto element = static_cast<ops::ElementType>(type);
-    if (slot->hot.reduce(static_cast<std::uint32_t>(target), offset, operand, result, ops::size_of(element), element,
+    if (hot_window(*slot, window).reduce(static_cast<std::uint32_t>(target), offset, operand, result, ops::size_of(element), element,
                          static_cast<ops::Operator>(op))) {
       return FARSUM_OK;
     }
@@ -242,7 +242,7 @@ int farsum_op_legal(farsum_type type, farsum_op op) {
 
 farsum_status farsum_put(farsum_window window, int target, uint64_t offset, const void* origin, size_t bytes) {
   const WindowSlot* slot = find_window(window);
-  if (slot != nullptr && slot->hot.put(static_cast<std::uint32_t>(target), offset, origin, bytes)) [[likely]] {
+  if (slot != nullptr && origin != nullptr && hot_window(*slot, window).put(static_cast<std::uint32_t>(target), offset, origin, bytes)) [[likely]] {
     return FARSUM_OK;
   }
   return long_put(window, target, offset, origin, bytes);
@@ -250,7 +250,7 @@ farsum_status farsum_put(farsum_window window, int target, uint64_t offset, cons
 
 farsum_status farsum_get(farsum_window window, int target, uint64_t offset, void* result, size_t bytes) {
   const WindowSlot* slot = find_window(window);
-  if (slot != nullptr && slot->hot.get(static_cast<std::uint32_t>(target), offset, result, bytes)) [[likely]] {
+  if (slot != nullptr && result != nullptr && hot_window(*slot, window).get(static_cast<std::uint32_t>(target), offset, result, bytes)) [[likely]] {
     return FARSUM_OK;
   }
   return long_get(window, target, offset, result, bytes);
@@ -263,7 +263,7 @@ farsum_status farsum_accumulate(farsum_window window, int target, uint64_t offse
     const auto element = static_cast<ops::ElementType>(type);
     std::uint64_t bytes = 0;
     if (!__builtin_mul_overflow(count, ops::size_of(element), &bytes) && (origin != nullptr || op == FARSUM_NO_OP) &&
-        slot->hot.reduce(static_cast<std::uint32_t>(target), offset, origin, nullptr, bytes, element, static_cast<ops::Operator>(op))) {
+        hot_window(*slot, window).reduce(static_cast<std::uint32_t>(target), offset, origin, nullptr, bytes, element, static_cast<ops::Operator>(op))) {
       return FARSUM_OK;
     }
   }
@@ -277,7 +277,7 @@ farsum_status farsum_get_accumulate(farsum_window window, int target, uint64_t o
     const auto element = static_cast<ops::ElementType>(type);
     std::uint64_t bytes = 0;
     if (!__builtin_mul_overflow(count, ops::size_of(element), &bytes) &&
-        slot->hot.reduce(static_cast<std::uint32_t>(target), offset, origin, result, bytes, element, static_cast<ops::Operator>(op))) {
+        hot_window(*slot, window).reduce(static_cast<std::uint32_t>(target), offset, origin, result, bytes, element, static_cast<ops::Operator>(op))) {
       return FARSUM_OK;
     }
   }
@@ -291,7 +291,7 @@ farsum_status farsum_fetch_op(farsum_window window, int target, uint64_t offset,
   }
   const WindowSlot* slot = find_window(window);
   if (slot != nullptr && operand != nullptr && result != nullptr &&
-      slot->hot.fetch_add_word(static_cast<std::uint32_t>(target), offset, operand, result)) [[likely]] {
+      hot_window(*slot, window).fetch_add_word(static_cast<std::uint32_t>(target), offset, operand, result)) [[likely]] {
     return FARSUM_OK;
   }
   return long_fetch_op(window, target, offset, operand, result, type, op);
@@ -405,7 +405,7 @@ farsum_status farsum_wait(farsum_request* request) {
 
 farsum_status farsum_flush(farsum_window handle, int target) {
   const WindowSlot* slot = find_window(handle);
-  if (slot != nullptr && slot->hot.flush(static_cast<std::uint32_t>(target))) [[likely]] {
+  if (slot != nullptr && hot_window(*slot, handle).flush(static_cast<std::uint32_t>(target))) [[likely]] {
     return FARSUM_OK;
   }
   return long_flush(handle, target);

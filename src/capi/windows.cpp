@@ -1,4 +1,6 @@
 // Windows, epochs, notifications, mutexes and counters of the C interface: handles are checked here, everything else below.
+#include <iterator>
+#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +14,56 @@ farsum_status bad_window(const char* call, farsum_window window) {
   return fail(Code::handle, fmt::format("{}: the window {:#x} does not live; it was freed, or never made", call, window.bits));
 }
 
+std::uint64_t ViewRuns::take(std::uint64_t count) {
+  for (auto run = free_.begin(); run != free_.end(); ++run) {
+    if (run->second < count) continue;
+    const std::uint64_t first = run->first;
+    const std::uint64_t left = run->second - count;
+    free_.erase(run);
+    if (left != 0) free_.emplace(first + count, left);
+    return first;
+  }
+  return 0;
+}
+
+void ViewRuns::give_back(std::uint64_t first, std::uint64_t count) {
+  for (std::uint64_t view = first; view < first + count; ++view) {
+    std::destroy_at(&view_arena[view]);
+    std::construct_at(&view_arena[view]);
+  }
+  auto after = free_.lower_bound(first);
+  if (after != free_.end() && first + count == after->first) {
+    count += after->second;
+    after = free_.erase(after);
+  }
+  if (after != free_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == first) {
+      before->second += count;
+      return;
+    }
+  }
+  free_.emplace(first, count);
+}
+
+namespace {
+
+constexpr std::uint64_t generation_mask = (std::uint64_t{1} << (64 - index_bits - view_bits)) - 1;
+
+TargetView* place_views(std::uint32_t ranks) {
+  const std::lock_guard lock(global().windows_mutex);
+  const std::uint64_t first = global().view_runs.take(ranks);
+  return first == 0 ? nullptr : &view_arena[first];
+}
+
+// Where a window's views begin in the arena; 0, the closed ones, when they lie elsewhere.
+std::uint64_t first_view_of(const Window& window) {
+  const TargetView* views = window.hot().views;
+  return views >= view_arena && views < view_arena + most_views ? static_cast<std::uint64_t>(views - view_arena) : 0;
+}
+
+}  // namespace
+
 farsum_window add_window(WindowObject* object) {
   const std::lock_guard lock(global().windows_mutex);
   for (std::size_t index = 0; index < most_windows; ++index) {
@@ -23,7 +75,9 @@ farsum_window add_window(WindowObject* object) {
       global().window_slots_used.store(index + 1, std::memory_order_relaxed);
     }
     slot.object = object;
-    const std::uint64_t bits = ++slot.generation << index_bits | index;
+    slot.generation = (slot.generation + 1) & generation_mask;
+    const std::uint64_t generation = slot.generation == 0 ? ++slot.generation : slot.generation;
+    const std::uint64_t bits = generation << (index_bits + view_bits) | first_view_of(*object->window) << index_bits | index;
     // Release: the slot is filled before its handle can be found.
     slot.bits.store(bits, std::memory_order_release);
     return {bits};
@@ -33,6 +87,8 @@ farsum_window add_window(WindowObject* object) {
 
 void remove_window(WindowSlot& slot) {
   const std::lock_guard lock(global().windows_mutex);
+  const std::uint64_t first_view = slot.bits.load(std::memory_order_relaxed) >> index_bits & view_mask;
+  if (first_view != 0) global().view_runs.give_back(first_view, slot.hot.size);
   slot.bits.store(0, std::memory_order_relaxed);
   slot.hot = HotWindow{};
   slot.object = nullptr;
@@ -51,6 +107,7 @@ Window* window_of(const char* call, farsum_window handle, farsum_status& status)
 }
 
 Status read_options(const char* call, const farsum_window_options* from, WindowOptions& options) {
+  options.place_views = place_views;
   if (from == nullptr) return {};
   if (from->struct_bytes < sizeof(farsum_window_options)) {
     return {Code::argument, fmt::format("{}: struct_bytes must be sizeof(farsum_window_options)", call)};

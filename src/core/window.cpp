@@ -8,7 +8,8 @@ Window::Window(Parts parts)
     : parts_(std::move(parts)),
       size_(static_cast<std::uint32_t>(parts_.ranks.size())),
       aggregates_(parts_.settings.path == PathChoice::aggregated),
-      views_(std::make_unique<TargetView[]>(size_)),
+      own_views_(parts_.views == nullptr ? std::make_unique<TargetView[]>(size_) : nullptr),
+      views_(parts_.views == nullptr ? own_views_.get() : parts_.views),
       details_(std::make_unique<Detail[]>(size_)),
       posts_seen_(size_, 0) {
   refresh_views();

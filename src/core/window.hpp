@@ -85,6 +85,8 @@ class Window {
     Transport* transport = nullptr;
     PathCounters* counters = nullptr;
     // Turns what a rank has published of its memory into what this process can do with it.
+    // Where the views lie: as many as there are ranks, in their initial state. Null: the window keeps them itself.
+    TargetView* views = nullptr;
     std::function<Region(Rank owner, const SharedRegion&)> make_region;
     std::function<void(Rank)> wake_rank;  // wakes that rank's waiting threads
   };
@@ -92,7 +94,7 @@ class Window {
   explicit Window(Parts parts);
 
   // What finishes in the caller; the values stay as they are while the window lives.
-  HotWindow hot() const { return {views_.get(), size_, parts_.lock_agent.id, parts_.kernels, parts_.lock_agent.contention, aggregates_}; }
+  HotWindow hot() const { return {views_, size_, parts_.lock_agent.id, parts_.kernels, parts_.lock_agent.contention, aggregates_}; }
 
   // ---- operations: the long way ----
 
@@ -200,7 +202,8 @@ class Window {
   Parts parts_;
   std::uint32_t size_;
   bool aggregates_;
-  std::unique_ptr<TargetView[]> views_;
+  std::unique_ptr<TargetView[]> own_views_;
+  TargetView* views_;
   std::unique_ptr<Detail[]> details_;
 
   std::mutex sync_mutex_;

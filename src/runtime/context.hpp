@@ -54,6 +54,7 @@ struct WindowOptions {
   std::uint64_t aggregate_limit = 0;  // 0: the setting
   std::string name;
   bool internal = false;  // of a counter: finalize may find it in use
+  std::function<TargetView*(std::uint32_t ranks)> place_views;  // where the window's views shall lie; none, or null: anywhere
 };
 
 // A window and what it holds on to.

@@ -258,6 +258,7 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   parts.settings = options_.settings;
   parts.lock_agent = lock_agent();
   parts.kernels = kernels_;
+  if (options.place_views) parts.views = options.place_views(group.size());
   parts.team = &team;
   parts.waiter = waiter_.get();
   parts.engine = engine_.get();
