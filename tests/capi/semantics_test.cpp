@@ -1,0 +1,66 @@
+// Every operation means the same on every path and on every kind of memory, also where ranks use different paths in one window.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "rank_processes.hpp"
+#include "workout.hpp"
+
+namespace farsum::test {
+namespace {
+
+struct Paths {
+  std::string name;
+  std::vector<Variables> of_rank;
+};
+
+Variables path(const char* name, const char* caller_lock = "stripe") { return {{"FARSUM_PATH", name}, {"FARSUM_CALLER_LOCK", caller_lock}}; }
+
+std::vector<Paths> all_paths() {
+  std::vector<Paths> paths;
+  for (const char* name : {"auto", "direct", "attach", "owner", "aggregated"}) {
+    paths.push_back({name, std::vector<Variables>(workout_ranks, path(name))});
+  }
+  for (const char* lock : {"region", "stripe", "element"}) {
+    paths.push_back({std::string("caller_by_") + lock, std::vector<Variables>(workout_ranks, path("caller", lock))});
+  }
+  paths.push_back({"direct_owner_and_caller", {path("direct"), path("owner"), path("caller", "element")}});
+  paths.push_back({"aggregated_attach_and_caller", {path("aggregated"), path("attach"), path("caller", "region")}});
+  paths.push_back({"auto_with_copies_refused_by_one", {path("auto"), {{"FARSUM_ATTACH", "refuse"}}, path("direct")}});
+  return paths;
+}
+
+using Case = std::tuple<Paths, MemoryOf>;
+
+class OperationsOn : public testing::TestWithParam<Case> {};
+
+TEST_P(OperationsOn, have_the_same_effect_and_answers_whatever_the_path) {
+  const auto& [paths, kind] = GetParam();
+  const SharedWithRanks<Expected> expected;
+  Job job;
+  job.ranks = workout_ranks;
+  job.of_rank = paths.of_rank;
+  run_ranks(job, [&, kind = kind](int rank) {
+    ExposedMemory memory(kind);
+    Workout workout(rank, memory, part_bytes(kind), *expected);
+    const auto run = [&](void (Workout::*exercise)()) {
+      if (!testing::Test::HasFatalFailure()) (workout.*exercise)();
+    };
+    run(&Workout::try_every_legal_pair);
+    run(&Workout::straddle_thresholds);
+    run(&Workout::keep_program_order);
+    run(&Workout::order_puts_among_accumulates);
+    run(&Workout::compare_and_swap_each_type);
+    run(&Workout::hammer_shared_words);
+    run(&Workout::compare_memory);
+    // Whoever has failed does not come to the collective calls: its end tells the others.
+    if (testing::Test::HasFatalFailure()) _exit(1);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryPath, OperationsOn, testing::Combine(testing::ValuesIn(all_paths()), testing::ValuesIn(all_kinds_of_memory())),
+                         [](const testing::TestParamInfo<Case>& tested) {
+                           return std::get<0>(tested.param).name + "_on_" + name_of(std::get<1>(tested.param));
+                         });
+
+}  // namespace
+}  // namespace farsum::test
