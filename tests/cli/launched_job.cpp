@@ -131,6 +131,11 @@ std::vector<std::string> LaunchedJob::next_lines(int count) {
   return lines;
 }
 
+bool LaunchedJob::has_stopped() const {
+  int status = 0;
+  return waitpid(launcher_, &status, WUNTRACED) == launcher_ && WIFSTOPPED(status);
+}
+
 Ended LaunchedJob::wait() {
   Ended ended;
   ended.out = std::move(unread_);

@@ -34,6 +34,8 @@ class LaunchedJob {
   // Reads `count` lines in whatever order ranks write them, sorted.
   [[nodiscard]] std::vector<std::string> next_lines(int count);
   void send(int signal) const { ::kill(launcher_, signal); }
+  // Waits until the launcher is stopped; false when it has ended instead.
+  [[nodiscard]] bool has_stopped() const;
   // Reads both outputs to their ends, then waits for the launcher.
   [[nodiscard]] Ended wait();
   // Waits until nothing of the job runs. Every process of it inherits the write end of a pipe that the test reads to

@@ -140,6 +140,8 @@ TEST(RunFaults, stopping_and_continuing_the_launcher_stops_and_continues_the_ran
       1, "trap 'echo stopping' TSTP; trap 'echo going; exit 0' CONT; echo ready; while :; do sleep 1000 & wait; done"));
   EXPECT_EQ(job.next_line(), "ready");
   job.send(SIGTSTP);
+  // Sent any earlier, SIGCONT would be forgotten by the kernel when the launcher stops itself.
+  ASSERT_TRUE(job.has_stopped());
   job.send(SIGCONT);
   const Ended ended = job.wait();
   EXPECT_THAT(ended.out, HasSubstr("going"));
