@@ -17,10 +17,6 @@ bool is_unwinding() { return std::uncaught_exceptions() > 0; }
 
 }  // namespace
 
-void require_answer(bool right, const std::string& what) {
-  if (!right) throw std::runtime_error("wrong answer: " + what);
-}
-
 Context::Context(Settings settings) : settings_(std::move(settings)) {
   for (const auto& [name, value] : settings_) setenv(name.c_str(), value.c_str(), 1);
   require(farsum_init(nullptr));

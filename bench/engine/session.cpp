@@ -21,6 +21,8 @@ Session::Measured Session::measure(const Side& side) {
   arena_.gate();
   const Counters before = read_counters();
   const Sample sample = side();
+  // The rank that had nothing to do counts until the other has finished: its agent may have been at work.
+  arena_.gate();
   arena_.mine().counters = read_counters() - before;
   arena_.mine().operations = sample.operations;
   arena_.gate();

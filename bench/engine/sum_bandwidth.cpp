@@ -120,7 +120,7 @@ void check(Session& session, const Window& window, double* target, const Way& wa
   session.arena().gate();
   if (!session.is_root()) {
     for (std::size_t i = 0; i < bytes / sizeof(double); ++i) {
-      require_answer(target[i] == operand[i], fmt::format("a sum by {} is wrong", way.name));
+      require_answer(target[i] == operand[i], "a sum at its owner is wrong");
       target[i] = 0;
     }
   }
