@@ -8,7 +8,7 @@ set(FARSUM_ASAN_TESTS base os lockfree ops cost core shm sim transport transport
                       capi)
 
 # The folders whose tests start programs, so that building the test builds those too.
-set(FARSUM_PROGRAM_TESTS apps cli examples)
+set(FARSUM_PROGRAM_TESTS apps capi cli examples faults fock)
 
 add_custom_target(tsan_tests)
 add_custom_target(asan_tests)
@@ -26,6 +26,9 @@ function(farsum_add_test_folder folder)
                                                   FARSUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(test_${name} PRIVATE farsum_engine nlohmann_json::nlohmann_json GTest::gmock GTest::gtest_main)
 
+  if(name STREQUAL "cli")
+    target_link_libraries(test_${name} PRIVATE farsum_cli_parts)
+  endif()
   if(name IN_LIST FARSUM_PROGRAM_TESTS)
     get_property(programs GLOBAL PROPERTY FARSUM_PROGRAMS)
     if(programs)

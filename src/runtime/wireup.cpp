@@ -240,6 +240,8 @@ Result<Place> place_from_environment(const Environment& environment, const Setti
   // on that would exclude none of them.
   const int copy = ::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDWR | O_CLOEXEC);
   if (copy < 0) return system_failure("using the descriptor in FARSUM_NODE_FD");
+  // What this process starts later is no rank.
+  fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);
   return place_on(copy, rank, size, settings);
 }
 
