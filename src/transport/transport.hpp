@@ -6,7 +6,8 @@
 //    promised between different pairs.
 //  - A request is accepted only when the room for its reply is reserved; replies are never refused for lack of room.
 //  - A handler that answers `again` sees the same request again later; other senders are served meanwhile.
-//  - A request whose peer is dead is answered with Code::peer_failed, never silently dropped.
+//  - A transport that learns of a peer's death answers its requests with Code::peer_failed. Where somebody else learns of it (on a node
+//    the runtime's watch does), that one calls OriginEngine::fail_peer; either way nothing waits for the dead.
 //
 // Threads: try_post and poll_replies for one peer are called by one thread at a time (core holds a lock per peer).
 // poll_requests and complete belong to the thread that drives the target half (the agent).
@@ -73,7 +74,7 @@ class TransferHandler {
 struct Capabilities {
   bool transfers = false;     // read and write of peer memory work (attach, pull)
   bool late_replies = false;  // Served::Kind::later works
-  std::size_t max_message_bytes = 0;  // head + body of one request
+  std::size_t max_message_bytes = 0;  // head + body of one request; where the reply shares its room, head + body + reply
   std::size_t max_reply_bytes = 0;
 };
 
