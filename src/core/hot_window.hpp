@@ -38,7 +38,7 @@ struct HotWindow {
   std::uint32_t size = 0;
   std::uint32_t lock_id = 0;
   const ops::KernelSet* kernels = nullptr;
-  std::atomic<std::uint64_t>* contention = nullptr;  // counts stripes that were not free at once
+  const LockAgent* agent = nullptr;
   bool aggregates = false;
 
   bool put(std::uint32_t target, std::uint64_t offset, const void* origin, std::size_t bytes) const {
@@ -79,8 +79,7 @@ struct HotWindow {
       ops::atomic_apply(address, operand, result, type, op, nullptr);
       return true;
     }
-    // Whole inside one stripe, which is free: the common case.
-    if (bytes > view->domain.bytes_left_in_stripe(offset)) return false;
+    if (bytes > view->domain.bytes_left_in_stripe(offset)) return reduce_stripes(*view, offset, operand, result, bytes, type, op);
     StripeLock& lock = view->domain.lock_of(offset);
     if (!acquire(lock)) return false;
     count(*view, bytes);
@@ -140,8 +139,18 @@ struct HotWindow {
   // The stripe, after a short look if it is not free at once; false when its holder keeps it, as one that was preempted does.
   bool acquire(StripeLock& lock) const {
     if (lock.try_acquire(lock_id)) [[likely]] return true;
-    contention->fetch_add(1, std::memory_order_relaxed);
+    agent->contention->fetch_add(1, std::memory_order_relaxed);
     return lock.try_for_a_while(lock_id);
+  }
+
+  // What spans stripes. False when a holder died on the way: the long way says so, and the job is over.
+  bool reduce_stripes(TargetView& view, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes, ops::ElementType type,
+                      ops::Operator op) const {
+    const Reduction reduction = make_reduction(*kernels, type, op, nullptr);
+    std::uint64_t progress = 0;
+    count(view, bytes);
+    return apply_reduction(view.domain, *agent, view.memory, offset, static_cast<const std::byte*>(operand), static_cast<std::byte*>(result),
+                           bytes, reduction, progress) == Applied::done;
   }
 
   static void count_word(TargetView& view) {

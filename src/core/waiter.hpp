@@ -20,6 +20,8 @@ class Waiter {
   // Sleeps while `word` holds `while_value`, at most for the longest gap; whoever changes it wakes its futex. May return early.
   // Fails as wait() does.
   virtual Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) = 0;
+  // For calls that only look whether something has come, and it has not: fails as wait() does. Cheap enough for a program that polls.
+  virtual Status looked_in_vain(const char* doing) = 0;
   // Where this rank's threads sleep when replies, posts and notifications are to wake them.
   virtual EventCount& own_events() = 0;
 };

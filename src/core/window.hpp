@@ -94,7 +94,7 @@ class Window {
   explicit Window(Parts parts);
 
   // What finishes in the caller; the values stay as they are while the window lives.
-  HotWindow hot() const { return {views_, size_, parts_.lock_agent.id, parts_.kernels, parts_.lock_agent.contention, aggregates_}; }
+  HotWindow hot() const { return {views_, size_, parts_.lock_agent.id, parts_.kernels, &parts_.lock_agent, aggregates_}; }
 
   // ---- operations: the long way ----
 

@@ -118,7 +118,8 @@ Status Window::test_exposure(bool& done) {
   const std::lock_guard lock(sync_mutex_);
   if (!exposed_) return {Code::sync, fmt::format("farsum_test_exposure: window {}: no farsum_post precedes it", parts_.id)};
   done = parts_.shared[parts_.my_rank].head().completes.load(std::memory_order_acquire) >= completes_expected_;
-  if (done) exposed_ = false;
+  if (!done) return parts_.waiter->looked_in_vain("farsum_test_exposure");
+  exposed_ = false;
   return {};
 }
 

@@ -111,7 +111,8 @@ Result<Group*> Context::create_group(Group& parent, const std::vector<std::uint3
   std::uint32_t my_rank = ~std::uint32_t{0};
   for (const std::uint32_t member : members) {
     if (member >= parent.size()) {
-      return Status(Code::rank, fmt::format("farsum_group_create: rank {} is not in the parent, whose ranks are 0 to {}", member,
+      return Status(Code::rank, fmt::format("farsum_group_create: rank {} is not in the parent, whose ranks are 0 to {}",
+                                            static_cast<std::int32_t>(member),
                                             parent.size() - 1));
     }
     const Rank rank = parent.ranks()[member];

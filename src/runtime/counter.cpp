@@ -27,7 +27,8 @@ Operation word_operation(OperationKind kind, std::uint64_t first, std::uint64_t 
 
 Result<std::unique_ptr<Counter>> Counter::create(Context& context, Group& group, const Options& options) {
   if (options.home >= group.size()) {
-    return Status(Code::rank, fmt::format("farsum_counter_create: home rank {} is not in the group, whose ranks are 0 to {}", options.home,
+    return Status(Code::rank, fmt::format("farsum_counter_create: home rank {} is not in the group, whose ranks are 0 to {}",
+                                          static_cast<std::int32_t>(options.home),
                                           group.size() - 1));
   }
   std::unique_ptr<Counter> counter(new Counter(context, group, options));

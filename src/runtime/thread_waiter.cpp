@@ -62,6 +62,14 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
   }
 }
 
+Status ThreadWaiter::looked_in_vain(const char* doing) {
+  const std::uint64_t now = now_ns();
+  // Relaxed: two threads that look at the peers at once do no harm.
+  if (now - last_vain_look_ns_.load(std::memory_order_relaxed) < look_interval_ns && watch_.known_dead() == 0) return {};
+  last_vain_look_ns_.store(now, std::memory_order_relaxed);
+  return check_peers(doing);
+}
+
 Status ThreadWaiter::wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) {
   const std::uint64_t begin = now_ns();
   while (now_ns() - begin < options_.spin_ns) {

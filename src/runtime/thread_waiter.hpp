@@ -22,6 +22,7 @@ class ThreadWaiter : public Waiter {
 
   Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override;
   Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) override;
+  Status looked_in_vain(const char* doing) override;
   EventCount& own_events() override { return own_; }
   std::uint64_t slept() const { return slept_.load(std::memory_order_relaxed); }
 
@@ -33,6 +34,7 @@ class ThreadWaiter : public Waiter {
   PeerWatch& watch_;
   EventCount& own_;
   std::atomic<std::uint64_t> slept_{0};
+  std::atomic<std::uint64_t> last_vain_look_ns_{0};
 };
 
 }  // namespace farsum

@@ -31,8 +31,11 @@ const char* call_of(Flavour flavour) {
   return "farsum_window";
 }
 
-// Parts of a page or more start on a page, smaller ones on a line.
-std::uint64_t part_alignment(std::uint64_t bytes) { return bytes >= page_bytes ? page_bytes : cache_line_bytes; }
+// Parts of a stripe or more start on a stripe, so that bulk sums of aligned blocks take as few locks as can be; others on a page or a line.
+std::uint64_t part_alignment(std::uint64_t bytes) {
+  if (bytes >= stripe_bytes) return stripe_bytes;
+  return bytes >= page_bytes ? page_bytes : cache_line_bytes;
+}
 
 // What every rank tells the others before a window is made.
 struct Offer {

@@ -26,6 +26,8 @@ constexpr std::uint32_t most_free_extents = 16384;
 // Extents up to this keep their pages when they are given back: the next small window needs no page faults.
 constexpr std::uint64_t keep_pages_bytes = 262144;
 
+// The stripes of core/atomicity.hpp, which this folder does not see.
+constexpr std::uint64_t aligned_from_bytes = 16384;
 constexpr std::uint32_t most_bare_extents = 1024;
 constexpr std::uint32_t most_meetings = 256;
 
@@ -340,18 +342,29 @@ Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) 
   NodeHeader& shared = header();
   const HeapGuard guard(*this, me);
   if (!guard.usable()) return guard.refusal();
+  // Large extents start on a stripe's boundary, so that what is aligned inside them is aligned to the stripes of the node's table.
+  const std::uint64_t alignment = wanted >= aligned_from_bytes ? aligned_from_bytes : page_bytes;
   for (std::uint32_t i = 0; i < shared.free_count; ++i) {
-    HeapExtent& free_extent = shared.free_extents[i];
-    if (free_extent.bytes < wanted) continue;
-    const HeapExtent taken{free_extent.offset, wanted};
-    free_extent.offset += wanted;
-    free_extent.bytes -= wanted;
-    if (free_extent.bytes == 0) {
-      std::copy(&shared.free_extents[i + 1], &shared.free_extents[shared.free_count], &shared.free_extents[i]);
+    const HeapExtent whole = shared.free_extents[i];
+    const std::uint64_t start = round_up(whole.offset, alignment);
+    const std::uint64_t gap = start - whole.offset;
+    if (whole.bytes < gap + wanted || (gap != 0 && shared.free_count == most_free_extents)) continue;
+    const HeapExtent rest{start + wanted, whole.bytes - gap - wanted};
+    HeapExtent* const here = &shared.free_extents[i];
+    HeapExtent* const end = &shared.free_extents[shared.free_count];
+    if (gap != 0 && rest.bytes != 0) {
+      std::copy_backward(here + 1, end, end + 1);
+      ++shared.free_count;
+      here[0] = {whole.offset, gap};
+      here[1] = rest;
+    } else if (gap != 0 || rest.bytes != 0) {
+      *here = gap != 0 ? HeapExtent{whole.offset, gap} : rest;
+    } else {
+      std::copy(here + 1, end, here);
       --shared.free_count;
     }
     shared.allocated_bytes.fetch_add(wanted, std::memory_order_relaxed);
-    return taken;
+    return HeapExtent{start, wanted};
   }
   return Status(Code::no_memory, fmt::format("asked for {} bytes of shared memory, but the node's segment of {} bytes has no such "
                                              "stretch left (FARSUM_SEGMENT_BYTES sets its size)", wanted, bytes_));
