@@ -282,10 +282,12 @@ const Workload* find_workload(const std::string& name) {
   return nullptr;
 }
 
-int run_workload(const Rank& self, const Workload& workload, std::uint64_t rounds) {
+int run_workload(const Rank& self, const Workload& workload, std::uint64_t rounds,
+                 const std::function<void(Scene&)>& prepared) {
   Scene scene(self);
   if (!workload.joins_itself && !self.ok(self.init())) return 0;
   if (!workload.set_up(scene)) return 0;
+  if (prepared) prepared(scene);
   // Relaxed throughout: the test only looks at these words.
   self.words().ready.store(1, std::memory_order_relaxed);
   for (; scene.round < rounds; ++scene.round) {

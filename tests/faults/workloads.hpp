@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,8 @@ const Workload* find_workload(const std::string& name);
 
 // The body of a rank: joins, repeats the workload's rounds until the test says stop (all ranks then stop in the same round), a
 // call fails, or `rounds` are done, then leaves. Returns 0 also after a failed call, which the test judges.
-int run_workload(const Rank& self, const Workload& workload, std::uint64_t rounds);
+// `prepared`, where given, is called between set_up and the first round.
+int run_workload(const Rank& self, const Workload& workload, std::uint64_t rounds,
+                 const std::function<void(Scene&)>& prepared = {});
 
 }  // namespace farsum::faults

@@ -1,0 +1,86 @@
+#include "stepper.hpp"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "job.hpp"
+
+namespace farsum::faults {
+
+namespace {
+
+constexpr std::uint64_t patience_ns = 30'000'000'000;
+
+void set_alarm(long seconds) {
+  const itimerval timer{{seconds, 0}, {seconds, 0}};
+  setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+}  // namespace
+
+Stepper::Stepper(pid_t thread, bool leads) : thread_(thread), leads_(leads), deadline_ns_(now_ns() + patience_ns) {
+  struct sigaction interrupt {};
+  interrupt.sa_handler = [](int) {};
+  sigaction(SIGALRM, &interrupt, nullptr);
+  set_alarm(1);
+  if (ptrace(PTRACE_SEIZE, thread_, nullptr, nullptr) != 0) return;
+  attached_ = ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) == 0 && wait_stopped();
+}
+
+Stepper::~Stepper() {
+  set_alarm(0);
+  if (!attached_ || ptrace(PTRACE_DETACH, thread_, nullptr, nullptr) == 0) return;
+  // Killed. Its process counts as alive until the tracer has seen the end of each traced thread; the first is the parent's business.
+  if (!leads_) waitpid(thread_, nullptr, __WALL);
+}
+
+bool Stepper::wait_stopped() {
+  for (;;) {
+    int status = 0;
+    // Blocking, for a step takes microseconds; the watchdog's alarm interrupts it.
+    const pid_t changed = waitpid(thread_, &status, __WALL);
+    if (changed == thread_) {
+      if (!WIFSTOPPED(status)) return false;
+      const int signal = WSTOPSIG(status);
+      signal_ = signal == SIGTRAP || signal == SIGSTOP ? 0 : signal;
+      return true;
+    }
+    if ((changed < 0 && errno != EINTR) || now_ns() > deadline_ns_) return false;
+  }
+}
+
+bool Stepper::step() {
+  ++steps_;
+  return ptrace(PTRACE_SINGLESTEP, thread_, nullptr, signal_) == 0 && wait_stopped();
+}
+
+bool Stepper::step_until(const std::function<bool()>& there) {
+  while (!there()) {
+    if (!step()) return false;
+  }
+  return true;
+}
+
+pid_t agent_of(pid_t process) {
+  const std::string folder = "/proc/" + std::to_string(process) + "/task";
+  pid_t found = 0;
+  DIR* tasks = opendir(folder.c_str());
+  if (tasks == nullptr) return 0;
+  while (const dirent* entry = readdir(tasks)) {
+    std::string name;
+    std::getline(std::ifstream(folder + "/" + entry->d_name + "/comm"), name);
+    if (name == "farsum-agent") found = std::atoi(entry->d_name);
+  }
+  closedir(tasks);
+  return found;
+}
+
+}  // namespace farsum::faults

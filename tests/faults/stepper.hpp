@@ -1,0 +1,42 @@
+// Lets one thread of a rank run instruction by instruction, so that a test can stop it exactly where it wants to kill it. Needs no
+// help from the engine: the rank is a child of the test, which traces it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace farsum::faults {
+
+class Stepper {
+ public:
+  // Stops the thread, which is the first of its process or not. Check attached(): sandboxes may refuse.
+  Stepper(pid_t thread, bool leads);
+  // Lets it go on, unless it is gone.
+  ~Stepper();
+  Stepper(const Stepper&) = delete;
+  Stepper& operator=(const Stepper&) = delete;
+
+  bool attached() const { return attached_; }
+  // One instruction, or one system call however long it blocks. False when the thread ended, or the watchdog's time is up.
+  bool step();
+  // Steps until there() holds; false as step() does.
+  bool step_until(const std::function<bool()>& there);
+  std::uint64_t steps() const { return steps_; }
+
+ private:
+  bool wait_stopped();
+
+  pid_t thread_;
+  bool leads_;
+  bool attached_ = false;
+  std::uint64_t deadline_ns_ = 0;
+  std::uint64_t steps_ = 0;
+  int signal_ = 0;  // to be delivered with the next step
+};
+
+// The agent's thread of a rank; 0 when it has none yet.
+pid_t agent_of(pid_t process);
+
+}  // namespace farsum::faults
