@@ -162,13 +162,9 @@ farsum_status farsum_finalize(void) {
   Global& state = global();
   const std::lock_guard lock(state.life);
   if (live_context() == nullptr) return no_context("farsum_finalize");
-  for (WindowSlot& slot : window_slots) {
-    if (slot.bits.load(std::memory_order_relaxed) == 0) continue;
-    const Status idle = slot.object->window->check_idle("farsum_finalize");
-    // Counters keep a long access epoch of their own.
-    if (!idle.is_ok()) return fail(idle);
-  }
   const Status status = state.context->finalize();
+  // Something is still open: the context lives on.
+  if (status.code() == Code::pending) return fail(status);
   state.live.store(nullptr, std::memory_order_release);
   for (WindowSlot& slot : window_slots) {
     if (slot.bits.load(std::memory_order_relaxed) != 0) remove_window(slot);

@@ -253,10 +253,17 @@ farsum_status farsum_fence(farsum_window handle, uint32_t assertions) {
   });
 }
 
+static farsum_status check_list(const char* call, const int* ranks, int count) {
+  if (count >= 0 && (count == 0 || ranks != nullptr)) return FARSUM_OK;
+  return fail(Code::argument, fmt::format("{}: the count must not be negative, nor the list of {} ranks null", call, count));
+}
+
 farsum_status farsum_post(farsum_window handle, const int* origins, int count) {
+  if (const farsum_status status = check_list("farsum_post", origins, count); status != FARSUM_OK) return status;
   return on_window("farsum_post", handle, [&](Window& window) { return window.post(ranks_of(origins, count)); });
 }
 farsum_status farsum_start(farsum_window handle, const int* targets, int count) {
+  if (const farsum_status status = check_list("farsum_start", targets, count); status != FARSUM_OK) return status;
   return on_window("farsum_start", handle, [&](Window& window) { return window.start(ranks_of(targets, count)); });
 }
 farsum_status farsum_complete(farsum_window handle) {

@@ -95,6 +95,15 @@ Status Context::finalize() {
     if (object->internal) continue;
     if (Status status = object->window->check_idle("farsum_finalize"); !status.is_ok()) return status;
   }
+  for (const std::unique_ptr<LockSet>& locks : lock_sets_) {
+    const auto held = std::find_if(locks->held.begin(), locks->held.end(),
+                                   [](const std::atomic<std::uint8_t>& lock) { return lock.load(std::memory_order_relaxed) != 0; });
+    if (held == locks->held.end()) continue;
+    const auto at = static_cast<std::uint64_t>(held - locks->held.begin());
+    const auto after = std::upper_bound(locks->first.begin(), locks->first.end(), at);
+    return {Code::pending, fmt::format("farsum_finalize: this rank holds mutex {} of rank {}; call farsum_mutex_unlock first",
+                                       at - *std::prev(after), after - locks->first.begin() - 1)};
+  }
   // Nobody serves or sends after this.
   Status status = world_->team().barrier("farsum_finalize");
   agent_.reset();

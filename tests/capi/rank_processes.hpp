@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <cstring>
 #include <functional>
 #include <map>
 #include <new>
@@ -49,6 +50,15 @@ class SharedWithRanks {
  private:
   Object* object_;
 };
+
+// A number that is no enumerator, as a C program may pass it.
+template <class Enum>
+Enum unknown(int value) {
+  static_assert(sizeof(Enum) == sizeof(int));
+  Enum result;
+  std::memcpy(&result, &value, sizeof value);
+  return result;
+}
 
 // The status's name and, where it is a failure, the sentence.
 std::string said(farsum_status status);
