@@ -110,7 +110,7 @@ double agent_share(Session& session, const Side& side) {
 }
 
 double one_at_a_time_rate(Session& session, const Window& window) {
-  const std::uint64_t duration_ns = 8 * session.duration_ns();
+  const std::uint64_t duration_ns = 200 * session.slice_ns();
   const std::uint64_t start = now_ns();
   std::uint64_t done = 0;
   for (; now_ns() - start < duration_ns; ++done) fetch_add_8(window, done);
@@ -154,7 +154,7 @@ void run_owner_load(Session& session) {
   const auto work = [&]() -> Sample {
     const double rate = one_at_a_time_rate(session, window);
     return {.figure = rate,
-            .operations = static_cast<std::uint64_t>(rate * 8e-9 * static_cast<double>(session.duration_ns()))};
+            .operations = static_cast<std::uint64_t>(rate * 200e-9 * static_cast<double>(session.slice_ns()))};
   };
   Row row{.bench = "owner-load",
           .name = "rate of fetch-adds, owner computing / owner idle",

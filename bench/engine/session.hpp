@@ -2,9 +2,11 @@
 // side by side.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "arena.hpp"
 #include "counters.hpp"
@@ -35,7 +37,7 @@ class Session {
 
   // `full`, or a small part of it for --quick.
   [[nodiscard]] std::uint64_t scaled(std::uint64_t full) const { return options_.quick ? full / 20 + 1 : full; }
-  [[nodiscard]] std::uint64_t duration_ns() const { return options_.quick ? 4'000'000 : 60'000'000; }
+  [[nodiscard]] std::uint64_t slice_ns() const { return options_.quick ? 100'000 : 2'000'000; }
 
   // Measures limit, ours, limit, ours ... with a gate before each, fills in pairs and counters of `row`, and reports
   // it.
@@ -45,8 +47,8 @@ class Session {
   [[nodiscard]] Side alone(const std::function<Sample()>& work) const;
   // Rank 0 works while rank 1 computes, with no system call, on its own processor.
   [[nodiscard]] Side while_peer_computes(const std::function<Sample()>& work);
-  // Both run batches of `operations` at once for a given time; the figure is the operations per second of both
-  // together.
+  // Both run batches of `operations` at once, in slices of a millisecond or so; the figure is the operations per second
+  // of both together, the median of the slices in which neither was preempted.
   [[nodiscard]] Side together(std::uint64_t operations, const std::function<void()>& batch);
 
  private:
@@ -56,6 +58,7 @@ class Session {
     std::uint64_t operations = 0;
   };
   Measured measure(const Side& side);
+  bool run_slice(std::uint64_t operations, const std::function<void()>& batch, std::uint64_t& done, double& rate);
 
   int rank_;
   Options options_;
@@ -63,13 +66,23 @@ class Session {
   Report& report_;
 };
 
-// Repeats `operation` and gives nanoseconds for each.
+// Repeats `operation` and gives nanoseconds for each: the median over slices of the repetitions, so that a slice in
+// which the scheduler took the processor away does not count.
 template <class Operation>
 Sample time_per_operation(std::uint64_t count, Operation&& operation) {
-  const std::uint64_t before = now_ns();
-  for (std::uint64_t i = 0; i < count; ++i) operation(i);
-  const std::uint64_t after = now_ns();
-  return {.figure = static_cast<double>(after - before) / static_cast<double>(count), .operations = count};
+  constexpr std::uint64_t most_slices = 50;
+  const std::uint64_t in_slice = (count + most_slices - 1) / most_slices;
+  std::vector<double> slices;
+  slices.reserve(most_slices);
+  std::uint64_t i = 0;
+  while (i < count) {
+    const std::uint64_t end = std::min(count, i + in_slice);
+    const auto operations = static_cast<double>(end - i);
+    const std::uint64_t before = now_ns();
+    for (; i < end; ++i) operation(i);
+    slices.push_back(static_cast<double>(now_ns() - before) / operations);
+  }
+  return {.figure = median(slices), .operations = count};
 }
 
 // Does `operation` every `gap_ns`, waiting in between without a system call, and gives the median time of one.
