@@ -26,7 +26,9 @@ bench: build
 	@tools/run_benches
 
 # Runs every test binary again and again in shuffled order; SOAK_SECONDS sets for how long (default 600).
+# Before that the long forms of the fault tests (tests/soak/run).
 soak: build
+	@tests/soak/run
 	@tools/soak
 
 format:

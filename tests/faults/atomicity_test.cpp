@@ -1,5 +1,5 @@
-// Sums, tickets, swaps and replacements of several ranks on the same memory, each rank by another path: totals are exact.
-// FARSUM_SOAK_UPDATES sets how many updates are made in all (10^7 by default, 10^9 in `make soak`).
+// Sums, tickets, swaps and replacements of several ranks on the same memory, each rank by another path: totals are
+// exact. FARSUM_SOAK_UPDATES sets how many updates are made in all (10^7 by default, 10^9 in `make soak`).
 #include <sys/mman.h>
 
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ constexpr std::size_t integers_at = 0;
 constexpr std::size_t doubles_at = integers_at + elements * 8;
 constexpr std::size_t ticket_at = doubles_at + elements * 8;
 constexpr std::size_t swapped_at = ticket_at + 8;
-constexpr std::size_t strips_at = swapped_at + 8 + 48;  // begins amid a stripe, so that strips share stripes with the rest
+constexpr std::size_t strips_at =
+    swapped_at + 8 + 48;  // begins amid a stripe, so that strips share stripes with the rest
 constexpr std::size_t strip_elements = 3000;
 constexpr std::size_t window_bytes = strips_at + ranks * strip_elements * 8;
 
@@ -67,14 +68,16 @@ struct Worker {
 
   std::uint64_t add_integers(std::size_t count) {
     const std::size_t first = random.below(elements - count + 1);
-    if (!self.ok(farsum_accumulate(window, 0, integers_at + first * 8, ones.data(), count, FARSUM_INT64, FARSUM_SUM))) return 0;
+    if (!self.ok(farsum_accumulate(window, 0, integers_at + first * 8, ones.data(), count, FARSUM_INT64, FARSUM_SUM)))
+      return 0;
     for (std::size_t i = 0; i < count; ++i) ++tally.integers[me()][first + i];
     return count;
   }
 
   std::uint64_t add_doubles(std::size_t count) {
     const std::size_t first = random.below(elements - count + 1);
-    if (!self.ok(farsum_accumulate(window, 0, doubles_at + first * 8, twos.data(), count, FARSUM_DOUBLE, FARSUM_SUM))) return 0;
+    if (!self.ok(farsum_accumulate(window, 0, doubles_at + first * 8, twos.data(), count, FARSUM_DOUBLE, FARSUM_SUM)))
+      return 0;
     for (std::size_t i = 0; i < count; ++i) ++tally.doubles[me()][first + i];
     return count;
   }
@@ -108,8 +111,11 @@ struct Worker {
     const std::size_t at = strips_at + me() * strip_elements * 8;
     std::fill(strip.begin(), strip.end(), round * ranks + self.rank);
     std::vector<std::int64_t> back(strip_elements);
-    if (!self.ok(farsum_accumulate(window, 0, at, strip.data(), strip_elements, FARSUM_INT64, FARSUM_REPLACE))) return false;
-    if (!self.ok(farsum_get_accumulate(window, 0, at, nullptr, back.data(), strip_elements, FARSUM_INT64, FARSUM_NO_OP))) return false;
+    if (!self.ok(farsum_accumulate(window, 0, at, strip.data(), strip_elements, FARSUM_INT64, FARSUM_REPLACE)))
+      return false;
+    if (!self.ok(
+            farsum_get_accumulate(window, 0, at, nullptr, back.data(), strip_elements, FARSUM_INT64, FARSUM_NO_OP)))
+      return false;
     if (!self.ok(farsum_flush(window, 0))) return false;
     if (back != strip) ++tally.torn_strips[me()];
     return true;
@@ -139,7 +145,8 @@ int update_all(const Rank& self, Tally& tally, bool adopted, std::uint64_t updat
   const farsum_status made = adopted ? farsum_window_adopt(farsum_world(), memory, bytes, nullptr, &window)
                                      : farsum_window_allocate(farsum_world(), bytes, nullptr, &memory, &window);
   if (!self.ok(made) || !self.ok(farsum_lock_all(window))) return 1;
-  Worker worker{self, tally, window, Random(environment_number("FARSUM_FAULT_SEED", 1) * ranks + static_cast<std::uint64_t>(self.rank))};
+  Worker worker{self, tally, window,
+                Random(environment_number("FARSUM_FAULT_SEED", 1) * ranks + static_cast<std::uint64_t>(self.rank))};
   if (!work(worker, updates)) return 1;
   if (!self.ok(farsum_unlock_all(window)) || !self.ok(farsum_barrier(farsum_world()))) return 1;
   if (self.rank == 0) std::memcpy(tally.end.data(), memory, window_bytes);
@@ -213,7 +220,8 @@ TEST_P(MixedUpdates, have_exact_totals) {
   EXPECT_EQ(ticket_sum, tickets * (tickets - 1) / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(By, MixedUpdates, testing::ValuesIn(mixes), [](const auto& one) { return std::string(one.param.name); });
+INSTANTIATE_TEST_SUITE_P(By, MixedUpdates, testing::ValuesIn(mixes),
+                         [](const auto& one) { return std::string(one.param.name); });
 void PrintTo(const Mix& mix, std::ostream* out) { *out << mix.name; }
 
 // ---- the agent gets its turn at a stripe that others take again and again ----
@@ -237,7 +245,8 @@ int compete(const Rank& self) {
   while (self.control->stop.load() == 0) {
     if (!self.ok(farsum_accumulate(window, 0, 16, ones.data(), ones.size(), FARSUM_INT64, FARSUM_SUM))) return 1;
   }
-  return self.ok(farsum_unlock_all(window)) && self.ok(farsum_window_free(&window)) && self.ok(farsum_finalize()) ? 0 : 1;
+  return self.ok(farsum_unlock_all(window)) && self.ok(farsum_window_free(&window)) && self.ok(farsum_finalize()) ? 0
+                                                                                                                  : 1;
 }
 
 TEST(Agent, gets_its_turn_at_a_stripe_that_others_take_without_a_pause) {
@@ -250,7 +259,8 @@ TEST(Agent, gets_its_turn_at_a_stripe_that_others_take_without_a_pause) {
   job.start(compete);
   const std::uint64_t deadline = now_ns() + 60'000'000'000;
   for (int rank = 0; rank < job.size(); ++rank) {
-    EXPECT_EQ(job.wait_rank(rank, deadline), 0) << job.words(rank).text.data() << "; fetch_ops done: " << job.words(1).rounds;
+    EXPECT_EQ(job.wait_rank(rank, deadline), 0)
+        << job.words(rank).text.data() << "; fetch_ops done: " << job.words(1).rounds;
   }
   EXPECT_EQ(job.leftovers(), "");
 }

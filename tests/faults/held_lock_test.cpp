@@ -1,6 +1,6 @@
-// Ranks that are killed exactly where it hurts: while they hold a given lock, wait for it, or have a mailbox slot half written. The victim is
-// run instruction by instruction until it is there, and killed at a seeded instruction from then on.
-// FARSUM_FAULT_SEEDS and FARSUM_FAULT_SEED as in kill_test.cpp.
+// Ranks that are killed exactly where it hurts: while they hold a given lock, wait for it, or have a mailbox slot half
+// written. The victim is run instruction by instruction until it is there, and killed at a seeded instruction from then
+// on. FARSUM_FAULT_SEEDS and FARSUM_FAULT_SEED as in kill_test.cpp.
 #include <sched.h>
 
 #include <gtest/gtest.h>
@@ -46,7 +46,8 @@ std::uint64_t target_table_lock(Scene& scene) { return table_lock_of(scene, scen
 std::uint64_t mutex_lock(Scene& scene) {
   // The second mutex of rank 0.
   const Context::LockSet& locks = *capi::global().mutexes.find(scene.mutex.bits)->locks;
-  return locks.extent.offset + round_up(SharedLockState::footprint(static_cast<std::uint32_t>(scene.self.size)), cache_line_bytes);
+  return locks.extent.offset +
+         round_up(SharedLockState::footprint(static_cast<std::uint32_t>(scene.self.size)), cache_line_bytes);
 }
 std::uint64_t nowhere(Scene&) { return 0; }
 
@@ -54,8 +55,8 @@ std::uint64_t nowhere(Scene&) { return 0; }
 
 struct View {
   NodeSegment& segment;
-  std::uint64_t lock;     // what the rank told
-  std::uint32_t victim;   // rank
+  std::uint64_t lock;    // what the rank told
+  std::uint32_t victim;  // rank
   std::uint32_t ranks;
   std::uint32_t id() const { return victim + 1; }
   template <class T>
@@ -66,11 +67,14 @@ struct View {
 
 bool holds_stripe(const View& view) { return view.at<StripeLock>(view.lock).holder() == view.id(); }
 bool holds_guard(const View& view) { return view.at<SharedLockState>(view.lock).guard.holder() == view.id(); }
-bool holds_exclusive(const View& view) { return view.at<SharedLockState>(view.lock).queue.exclusive_holder == view.id(); }
+bool holds_exclusive(const View& view) {
+  return view.at<SharedLockState>(view.lock).queue.exclusive_holder == view.id();
+}
 bool holds_shared(const View& view) {
   bool found = false;
   const SharedLock<> lock(view.at<SharedLockState>(view.lock), view.ranks);
-  lock.for_each_holder([&](std::uint32_t id, LockMode mode) { found = found || (id == view.id() && mode == LockMode::shared); });
+  lock.for_each_holder(
+      [&](std::uint32_t id, LockMode mode) { found = found || (id == view.id() && mode == LockMode::shared); });
   return found;
 }
 bool waits_in_queue(const View& view) {
@@ -149,7 +153,9 @@ std::string kill_there(const Case& one, std::uint64_t seed, std::string& skipped
       while (one.from_first_round && self.control->go.load() == 0) farsum_sync(scene.window);
     });
   });
-  const auto going = [&] { return job.words(victim).ready.load() != 0 && (one.from_first_round || job.words(victim).rounds.load() >= 2); };
+  const auto going = [&] {
+    return job.words(victim).ready.load() != 0 && (one.from_first_round || job.words(victim).rounds.load() >= 2);
+  };
   if (!job.wait_for(going)) return fmt::format("\n  the ranks did not get going: {}", job.words(victim).text.data());
 
   const auto rank = static_cast<std::uint32_t>(victim);
@@ -167,13 +173,15 @@ std::string kill_there(const Case& one, std::uint64_t seed, std::string& skipped
       if (one.there == nullptr || one.there(view)) ++under_lock;
       return under_lock > instructions;
     });
-    if (!got_there) return fmt::format("\n  after {} instructions rank {} was not there ({})", stepper.steps(), victim, under_lock);
+    if (!got_there)
+      return fmt::format("\n  after {} instructions rank {} was not there ({})", stepper.steps(), victim, under_lock);
     job.kill_rank(victim, false);
   }
   if (reap) (void)job.wait_rank(victim, now_ns() + report_deadline_ns);
   wrong = judge_death(job, victim);
-  return wrong.empty() ? wrong : fmt::format("rank {} killed at instruction {} there ({}):{}", victim, instructions,
-                                             reap ? "reaped" : "a zombie", wrong);
+  return wrong.empty() ? wrong
+                       : fmt::format("rank {} killed at instruction {} there ({}):{}", victim, instructions,
+                                     reap ? "reaped" : "a zombie", wrong);
 }
 
 class KilledHolder : public testing::TestWithParam<Case> {};
@@ -190,7 +198,8 @@ TEST_P(KilledHolder, is_reported_by_all_others_and_leaves_nothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, KilledHolder, testing::ValuesIn(cases), [](const auto& one) { return std::string(one.param.name); });
+INSTANTIATE_TEST_SUITE_P(Of, KilledHolder, testing::ValuesIn(cases),
+                         [](const auto& one) { return std::string(one.param.name); });
 
 void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
@@ -237,14 +246,16 @@ void kill_a_waiter(const char* workload_name, std::uint64_t (*find)(Scene&), con
 TEST(KilledWaiter, of_a_window_lock_is_reported_by_the_holder_and_by_who_waits_behind) {
   kill_a_waiter("lock_exclusive", window_lock, [](Scene& scene) {
     return queue_up(
-        scene.self, [&] { return farsum_lock(scene.window, 0, FARSUM_LOCK_EXCLUSIVE); }, [&] { return farsum_unlock(scene.window, 0); });
+        scene.self, [&] { return farsum_lock(scene.window, 0, FARSUM_LOCK_EXCLUSIVE); },
+        [&] { return farsum_unlock(scene.window, 0); });
   });
 }
 
 TEST(KilledWaiter, of_a_mutex_is_reported_by_the_holder_and_by_who_waits_behind) {
   kill_a_waiter("mutex", mutex_lock, [](Scene& scene) {
     return queue_up(
-        scene.self, [&] { return farsum_mutex_lock(scene.mutex, 0, 1); }, [&] { return farsum_mutex_unlock(scene.mutex, 0, 1); });
+        scene.self, [&] { return farsum_mutex_lock(scene.mutex, 0, 1); },
+        [&] { return farsum_mutex_unlock(scene.mutex, 0, 1); });
   });
 }
 
@@ -268,8 +279,9 @@ TEST_P(KilledAnywhere, is_reported_by_all_others_and_leaves_nothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(In, KilledAnywhere,
-                         testing::Values("put_owner", "get_accumulate_owner", "accumulate_aggregated", "lock_exclusive", "mutex", "fence",
-                                         "post_start", "notify_owner", "window_allocate_free", "window_adopt_free", "group", "barrier"),
+                         testing::Values("put_owner", "get_accumulate_owner", "accumulate_aggregated", "lock_exclusive",
+                                         "mutex", "fence", "post_start", "notify_owner", "window_allocate_free",
+                                         "window_adopt_free", "group", "barrier"),
                          [](const auto& one) { return one.param; });
 
 }  // namespace

@@ -1,5 +1,6 @@
-// A job whose ranks a test starts itself, so that no launcher kills the survivors or cleans up for them: each must report the
-// death of another on its own. The ranks are forked from the test and share one page of control words with it.
+// A job whose ranks a test starts itself, so that no launcher kills the survivors or cleans up for them: each must
+// report the death of another on its own. The ranks are forked from the test and share one page of control words with
+// it.
 #pragma once
 
 #include <sys/types.h>
@@ -103,8 +104,8 @@ class Job {
   bool wait_for(const std::function<bool()>& condition, std::uint64_t timeout_ns = 60'000'000'000);
   // SIGKILLs a rank. It stays a zombie unless `reap`.
   void kill_rank(int rank, bool reap);
-  // Stops a rank and says whether it is inside a context that its peers know it to have joined; lets it go on otherwise.
-  // Before that only the launcher knows of it.
+  // Stops a rank and says whether it is inside a context that its peers know it to have joined; lets it go on
+  // otherwise. Before that only the launcher knows of it.
   bool stop_inside_context(int rank);
   // When kill_rank was called.
   std::uint64_t killed_ns() const { return killed_ns_; }
@@ -124,8 +125,8 @@ class Job {
   std::uint64_t killed_ns_ = 0;
 };
 
-// The rest of a test's life after a kill: every survivor must have ended with exit code 0, having reported PEER_FAILED and the
-// name of the dead within the deadline, and nothing may be left. Returns what is wrong; empty when all is well.
+// The rest of a test's life after a kill: every survivor must have ended with exit code 0, having reported PEER_FAILED
+// and the name of the dead within the deadline, and nothing may be left. Returns what is wrong; empty when all is well.
 std::string judge_death(Job& job, int dead);
 
 // A number from the environment, or the default.

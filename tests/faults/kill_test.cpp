@@ -37,7 +37,8 @@ std::string kill_once(const Workload& workload, std::uint64_t seed) {
   if (!job.wait_for([&] { return job.words(victim).rounds.load() >= round; })) {
     std::string texts;
     for (int rank = 0; rank < job.size(); ++rank) {
-      texts += fmt::format("\n  rank {} after {} rounds: {}", rank, job.words(rank).rounds.load(), job.words(rank).text.data());
+      texts += fmt::format("\n  rank {} after {} rounds: {}", rank, job.words(rank).rounds.load(),
+                           job.words(rank).text.data());
     }
     return "\n  the ranks did not get going" + texts;
   }
@@ -69,6 +70,29 @@ std::vector<std::string> all_names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(During, KilledRank, testing::ValuesIn(all_names()), [](const auto& one) { return one.param; });
+
+// A survivor that carries on is told again and again: a barrier never takes one of the living for the dead.
+TEST(Survivors, are_told_of_the_death_by_every_later_collective_call) {
+  constexpr int victim = 2;
+  Job job(JobOptions{});
+  job.start([](const Rank& self) {
+    if (!self.ok(self.init())) return 1;
+    self.words().ready.store(1);
+    while (self.rank == victim) pause();
+    (void)self.ok(farsum_barrier(farsum_world()));
+    std::uint64_t refused = 0;
+    for (int i = 0; i < 6; ++i) refused += farsum_barrier(farsum_world()) == FARSUM_ERR_PEER_FAILED ? 1 : 0;
+    refused += farsum_finalize() == FARSUM_ERR_PEER_FAILED ? 1 : 0;
+    refused += self.init() == FARSUM_ERR_PEER_FAILED ? 1 : 0;
+    self.words().value.store(refused);
+    return 0;
+  });
+  ASSERT_TRUE(job.wait_for([&] { return job.words(0).ready && job.words(1).ready && job.words(2).ready; }));
+  job.kill_rank(victim, true);
+  EXPECT_EQ(judge_death(job, victim), "");
+  EXPECT_EQ(job.words(0).value, 8U);
+  EXPECT_EQ(job.words(1).value, 8U);
+}
 
 // Every workload comes to its end when nobody is disturbed: else the tests above would show nothing.
 class UndisturbedJob : public testing::TestWithParam<std::string> {};

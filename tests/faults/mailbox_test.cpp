@@ -31,7 +31,9 @@ int send_all(const Rank& self) {
   farsum_window window{};
   void* memory = nullptr;
   if (!self.ok(self.init())) return 1;
-  if (!self.ok(farsum_window_allocate(farsum_world(), self.rank == 0 ? most_elements * 8 : 0, nullptr, &memory, &window))) return 1;
+  if (!self.ok(
+          farsum_window_allocate(farsum_world(), self.rank == 0 ? most_elements * 8 : 0, nullptr, &memory, &window)))
+    return 1;
   if (!self.ok(farsum_lock_all(window))) return 1;
   self.words().ready.store(1);
   while (self.rank != 0 && self.control->go.load() == 0) farsum_sync(window);
@@ -43,7 +45,8 @@ int send_all(const Rank& self) {
   if (!self.ok(farsum_unlock_all(window)) || !self.ok(farsum_barrier(farsum_world()))) return 1;
   if (self.rank == 0) {
     std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < most_elements; ++i) sum += static_cast<std::uint64_t>(static_cast<std::int64_t*>(memory)[i]);
+    for (std::size_t i = 0; i < most_elements; ++i)
+      sum += static_cast<std::uint64_t>(static_cast<std::int64_t*>(memory)[i]);
     self.words().value.store(sum);
   }
   return self.ok(farsum_window_free(&window)) && self.ok(farsum_finalize()) ? 0 : 1;
@@ -52,10 +55,12 @@ int send_all(const Rank& self) {
 TEST(FullMailbox, pushes_back_while_the_receiver_is_stopped_and_loses_nothing) {
   JobOptions options;
   options.ranks = 4;
-  options.environment = {{"FARSUM_PATH", "owner"}, {"FARSUM_CHANNEL_BYTES", "131072"}};
+  options.environment = {
+      {"FARSUM_PATH", "owner"}, {"FARSUM_CHANNEL_BYTES", "131072"}, {"FARSUM_WAIT_GAP_NS", "20000000"}};
   Job job(options);
   job.start(send_all);
-  ASSERT_TRUE(job.wait_for([&] { return job.words(0).ready && job.words(1).ready && job.words(2).ready && job.words(3).ready; }));
+  ASSERT_TRUE(job.wait_for(
+      [&] { return job.words(0).ready && job.words(1).ready && job.words(2).ready && job.words(3).ready; }));
   ASSERT_EQ(kill(job.pid(0), SIGSTOP), 0);
   ASSERT_EQ(waitpid(job.pid(0), nullptr, WUNTRACED), job.pid(0));
   job.control().go.store(1);
@@ -70,7 +75,8 @@ TEST(FullMailbox, pushes_back_while_the_receiver_is_stopped_and_loses_nothing) {
         sleeps = sleeps_of(job.pid(rank));
       }
       return posted > 1000 && sleeps_of(job.pid(rank)) >= sleeps + 4;
-    })) << "rank " << rank << " after " << posted << " updates: " << job.words(rank).text.data();
+    })) << "rank "
+        << rank << " after " << posted << " updates: " << job.words(rank).text.data();
     EXPECT_LT(posted, updates) << "rank " << rank << " was never held back";
   }
   ASSERT_EQ(kill(job.pid(0), SIGCONT), 0);

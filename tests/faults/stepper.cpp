@@ -38,7 +38,8 @@ Stepper::Stepper(pid_t thread, bool leads) : thread_(thread), leads_(leads), dea
 Stepper::~Stepper() {
   set_alarm(0);
   if (!attached_ || ptrace(PTRACE_DETACH, thread_, nullptr, nullptr) == 0) return;
-  // Killed. Its process counts as alive until the tracer has seen the end of each traced thread; the first is the parent's business.
+  // Killed. Its process counts as alive until the tracer has seen the end of each traced thread; the first is the
+  // parent's business.
   if (!leads_) waitpid(thread_, nullptr, __WALL);
 }
 

@@ -1,5 +1,5 @@
-// Lets one thread of a rank run instruction by instruction, so that a test can stop it exactly where it wants to kill it. Needs no
-// help from the engine: the rank is a child of the test, which traces it.
+// Lets one thread of a rank run instruction by instruction, so that a test can stop it exactly where it wants to kill
+// it. Needs no help from the engine: the rank is a child of the test, which traces it.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,8 @@ class Stepper {
   Stepper& operator=(const Stepper&) = delete;
 
   bool attached() const { return attached_; }
-  // One instruction, or one system call however long it blocks. False when the thread ended, or the watchdog's time is up.
+  // One instruction, or one system call however long it blocks. False when the thread ended, or the watchdog's time is
+  // up.
   bool step();
   // Steps until there() holds; false as step() does.
   bool step_until(const std::function<bool()>& there);

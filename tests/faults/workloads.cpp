@@ -9,8 +9,8 @@
 namespace farsum::faults {
 namespace {
 
-constexpr std::size_t small_count = 256;           // elements: one stripe, rides in the message
-constexpr std::size_t large_count = 96 * 1024;     // elements: many stripes, pulled by the agent
+constexpr std::size_t small_count = 256;        // elements: one stripe, rides in the message
+constexpr std::size_t large_count = 96 * 1024;  // elements: many stripes, pulled by the agent
 constexpr std::size_t window_bytes = 1 << 20;
 constexpr std::size_t adopted_bytes = 1 << 20;
 constexpr auto type = FARSUM_INT64;
@@ -40,7 +40,9 @@ bool adopt(Scene& scene) {
 bool adopt_and_open(Scene& scene) { return adopt(scene) && scene.ok(farsum_lock_all(scene.window)); }
 
 bool release(Scene& scene) { return scene.ok(farsum_window_free(&scene.window)); }
-bool close_and_release(Scene& scene) { return scene.ok(farsum_unlock_all(scene.window)) && scene.barrier() && release(scene); }
+bool close_and_release(Scene& scene) {
+  return scene.ok(farsum_unlock_all(scene.window)) && scene.barrier() && release(scene);
+}
 
 bool flush(Scene& scene) { return scene.ok(farsum_flush(scene.window, scene.next)); }
 
@@ -60,14 +62,14 @@ bool get(Scene& scene) {
 
 template <std::size_t count>
 bool accumulate(Scene& scene) {
-  return scene.ok(farsum_accumulate(scene.window, scene.next, 0, scene.operand.data(), count, type, FARSUM_SUM)) && flush(scene) &&
-         scene.meet_now_and_then();
+  return scene.ok(farsum_accumulate(scene.window, scene.next, 0, scene.operand.data(), count, type, FARSUM_SUM)) &&
+         flush(scene) && scene.meet_now_and_then();
 }
 
 template <std::size_t count>
 bool get_accumulate(Scene& scene) {
-  return scene.ok(farsum_get_accumulate(scene.window, scene.next, 0, scene.operand.data(), scene.result.data(), count, type,
-                                        FARSUM_SUM)) &&
+  return scene.ok(farsum_get_accumulate(scene.window, scene.next, 0, scene.operand.data(), scene.result.data(), count,
+                                        type, FARSUM_SUM)) &&
          flush(scene) && scene.meet_now_and_then();
 }
 
@@ -86,7 +88,8 @@ bool compare_and_swap(Scene& scene) {
 // Many single updates, sent together.
 bool accumulate_singles(Scene& scene) {
   for (std::uint64_t i = 0; i < 64; ++i) {
-    if (!scene.ok(farsum_accumulate(scene.window, scene.next, 8 * i, scene.operand.data(), 1, type, FARSUM_SUM))) return false;
+    if (!scene.ok(farsum_accumulate(scene.window, scene.next, 8 * i, scene.operand.data(), 1, type, FARSUM_SUM)))
+      return false;
   }
   return flush(scene) && scene.meet_now_and_then();
 }
@@ -94,7 +97,8 @@ bool accumulate_singles(Scene& scene) {
 // Nothing is waited for but room in the mailbox.
 bool fill_mailbox(Scene& scene) {
   for (int i = 0; i < 64; ++i) {
-    if (!scene.ok(farsum_accumulate(scene.window, scene.next, 0, scene.operand.data(), small_count, type, FARSUM_SUM))) return false;
+    if (!scene.ok(farsum_accumulate(scene.window, scene.next, 0, scene.operand.data(), small_count, type, FARSUM_SUM)))
+      return false;
   }
   return scene.meet_now_and_then();
 }
@@ -109,7 +113,8 @@ bool lock_and_put(Scene& scene) {
 }
 
 bool lock_all(Scene& scene) {
-  return scene.ok(farsum_lock_all(scene.window)) && scene.ok(farsum_unlock_all(scene.window)) && scene.meet_now_and_then();
+  return scene.ok(farsum_lock_all(scene.window)) && scene.ok(farsum_unlock_all(scene.window)) &&
+         scene.meet_now_and_then();
 }
 
 bool make_mutexes(Scene& scene) { return scene.ok(farsum_mutex_create(farsum_world(), 2, &scene.mutex)); }
@@ -136,15 +141,16 @@ bool allgather(Scene& scene) {
 }
 
 bool fence(Scene& scene) {
-  return scene.ok(farsum_fence(scene.window, 0)) && scene.ok(farsum_put(scene.window, scene.next, 0, scene.operand.data(), 4096));
+  return scene.ok(farsum_fence(scene.window, 0)) &&
+         scene.ok(farsum_put(scene.window, scene.next, 0, scene.operand.data(), 4096));
 }
 bool end_fence(Scene& scene) { return scene.ok(farsum_fence(scene.window, FARSUM_FENCE_NO_SUCCEED)) && release(scene); }
 
 bool post_start(Scene& scene) {
   const int before = (scene.self.rank + scene.self.size - 1) % scene.self.size;
   return scene.ok(farsum_post(scene.window, &before, 1)) && scene.ok(farsum_start(scene.window, &scene.next, 1)) &&
-         scene.ok(farsum_put(scene.window, scene.next, 0, scene.operand.data(), 4096)) && scene.ok(farsum_complete(scene.window)) &&
-         scene.ok(farsum_wait_exposure(scene.window));
+         scene.ok(farsum_put(scene.window, scene.next, 0, scene.operand.data(), 4096)) &&
+         scene.ok(farsum_complete(scene.window)) && scene.ok(farsum_wait_exposure(scene.window));
 }
 
 bool notify(Scene& scene) {
@@ -163,9 +169,10 @@ bool attach_detach(Scene& scene) {
   const std::uint64_t mine = reinterpret_cast<std::uintptr_t>(scene.user.data());
   const auto target = static_cast<std::size_t>(scene.next);
   return scene.ok(farsum_window_attach(scene.window, scene.user.data(), scene.user.size())) &&
-         scene.ok(farsum_allgather(farsum_world(), &mine, addresses.data(), sizeof mine)) && scene.ok(farsum_lock_all(scene.window)) &&
-         scene.ok(farsum_accumulate(scene.window, scene.next, addresses[target] + 64, scene.operand.data(), small_count, type,
-                                    FARSUM_SUM)) &&
+         scene.ok(farsum_allgather(farsum_world(), &mine, addresses.data(), sizeof mine)) &&
+         scene.ok(farsum_lock_all(scene.window)) &&
+         scene.ok(farsum_accumulate(scene.window, scene.next, addresses[target] + 64, scene.operand.data(), small_count,
+                                    type, FARSUM_SUM)) &&
          scene.ok(farsum_unlock_all(scene.window)) && scene.barrier() &&
          scene.ok(farsum_window_detach(scene.window, scene.user.data()));
 }
@@ -178,8 +185,8 @@ bool groups(Scene& scene) {
   std::array<int, most_ranks> ranks{};
   for (int i = 0; i < scene.self.size; ++i) ranks[static_cast<std::size_t>(i)] = scene.self.size - 1 - i;
   farsum_group group{};
-  return scene.ok(farsum_group_create(farsum_world(), ranks.data(), scene.self.size, &group)) && scene.ok(farsum_barrier(group)) &&
-         scene.ok(farsum_group_free(&group));
+  return scene.ok(farsum_group_create(farsum_world(), ranks.data(), scene.self.size, &group)) &&
+         scene.ok(farsum_barrier(group)) && scene.ok(farsum_group_free(&group));
 }
 
 bool mutexes_come_and_go(Scene& scene) { return make_mutexes(scene) && free_mutexes(scene); }
@@ -225,15 +232,32 @@ std::vector<Workload> make_table() {
   table.push_back({"put_owner_pulls", owner, allocate_and_open, put<large_count>, close_and_release});
   table.push_back({"get_owner_pushes", owner, allocate_and_open, get<large_count>, close_and_release});
   table.push_back({"accumulate_owner_pulls", owner, allocate_and_open, accumulate<large_count>, close_and_release});
-  table.push_back({"get_accumulate_owner_pulls", owner, allocate_and_open, get_accumulate<large_count>, close_and_release});
-  table.push_back({"accumulate_owner_no_attach", {{"FARSUM_PATH", "owner"}, {"FARSUM_ATTACH", "refuse"}}, allocate_and_open,
-                   accumulate<large_count>, close_and_release});
-  table.push_back({"accumulate_large_direct", {{"FARSUM_PATH", "direct"}}, allocate_and_open, accumulate<large_count>, close_and_release});
-  table.push_back({"accumulate_caller_region", {{"FARSUM_PATH", "caller"}, {"FARSUM_CALLER_LOCK", "region"}}, allocate_and_open,
-                   accumulate<large_count>, close_and_release});
-  table.push_back({"accumulate_aggregated", {{"FARSUM_PATH", "aggregated"}, {"FARSUM_AGGREGATE", "48"}}, allocate_and_open,
-                   accumulate_singles, close_and_release});
-  table.push_back({"mailbox_full", {{"FARSUM_PATH", "owner"}, {"FARSUM_CHANNEL_BYTES", "131072"}}, allocate_and_open, fill_mailbox,
+  table.push_back(
+      {"get_accumulate_owner_pulls", owner, allocate_and_open, get_accumulate<large_count>, close_and_release});
+  table.push_back({"accumulate_owner_no_attach",
+                   {{"FARSUM_PATH", "owner"}, {"FARSUM_ATTACH", "refuse"}},
+                   allocate_and_open,
+                   accumulate<large_count>,
+                   close_and_release});
+  table.push_back({"accumulate_large_direct",
+                   {{"FARSUM_PATH", "direct"}},
+                   allocate_and_open,
+                   accumulate<large_count>,
+                   close_and_release});
+  table.push_back({"accumulate_caller_region",
+                   {{"FARSUM_PATH", "caller"}, {"FARSUM_CALLER_LOCK", "region"}},
+                   allocate_and_open,
+                   accumulate<large_count>,
+                   close_and_release});
+  table.push_back({"accumulate_aggregated",
+                   {{"FARSUM_PATH", "aggregated"}, {"FARSUM_AGGREGATE", "48"}},
+                   allocate_and_open,
+                   accumulate_singles,
+                   close_and_release});
+  table.push_back({"mailbox_full",
+                   {{"FARSUM_PATH", "owner"}, {"FARSUM_CHANNEL_BYTES", "131072"}},
+                   allocate_and_open,
+                   fill_mailbox,
                    close_and_release});
   const Variables adopted = {{"FARSUM_PROMOTION", "refuse"}};
   table.push_back({"accumulate_adopted", adopted, adopt_and_open, accumulate<small_count>, close_and_release});

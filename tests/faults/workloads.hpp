@@ -1,5 +1,6 @@
-// What ranks do while a test disturbs them: one workload per kind of operation, path, lock and collective. Each round ends in
-// a state from which the next can begin, and every rank makes the same number of rounds, so that rounds may synchronise.
+// What ranks do while a test disturbs them: one workload per kind of operation, path, lock and collective. Each round
+// ends in a state from which the next can begin, and every rank makes the same number of rounds, so that rounds may
+// synchronise.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ struct Scene {
   explicit Scene(const Rank& self);
 
   const Rank& self;
-  int next;            // the rank that this one works on
+  int next;  // the rank that this one works on
   std::uint64_t round = 0;
   farsum_window window{};
   farsum_mutex mutex{};
@@ -48,8 +49,8 @@ struct Workload {
 const std::vector<Workload>& workloads();
 const Workload* find_workload(const std::string& name);
 
-// The body of a rank: joins, repeats the workload's rounds until the test says stop (all ranks then stop in the same round), a
-// call fails, or `rounds` are done, then leaves. Returns 0 also after a failed call, which the test judges.
+// The body of a rank: joins, repeats the workload's rounds until the test says stop (all ranks then stop in the same
+// round), a call fails, or `rounds` are done, then leaves. Returns 0 also after a failed call, which the test judges.
 // `prepared`, where given, is called between set_up and the first round.
 int run_workload(const Rank& self, const Workload& workload, std::uint64_t rounds,
                  const std::function<void(Scene&)>& prepared = {});
