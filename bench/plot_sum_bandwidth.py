@@ -19,7 +19,7 @@ from matplotlib import pyplot  # noqa: E402  (the backend comes first)
 
 PAPER_BYTES = 720_000
 PANELS = [("adopted", "idle"), ("adopted", "computing"), ("mapped", "idle"), ("mapped", "computing")]
-TITLES = {"adopted": "user memory, not promoted: through the kernel", "mapped": "Farsum's memory, mapped"}
+TITLES = {"adopted": "user memory, not promoted", "mapped": "Farsum's memory, mapped"}
 # One colour and mark for each path in all panels; caller's three locks share a colour.
 STYLES = {
     "direct": ("tab:green", "-", "o"),
@@ -58,15 +58,31 @@ def draw_panel(axes, memory, owner, curves, inline_bytes):
     axes.axvline(PAPER_BYTES, color="grey", linewidth=0.8)
     axes.axvline(inline_bytes, color="grey", linewidth=0.8, linestyle=":")
     owner_rate, caller_rate = at_paper_size(curves, "owner"), at_paper_size(curves, "caller, region lock")
-    ratio = f"; owner / caller at 720 KB: {owner_rate / caller_rate:.2f} (paper: 1.81)" if owner_rate and caller_rate else ""
-    axes.set_title(f"{TITLES[memory]}; owner {owner}{ratio}", fontsize=9)
+    ratio = f"\nowner-computes / caller-computes (region lock) at 720 KB: {owner_rate / caller_rate:.2f}; paper: 1.81" if owner_rate and caller_rate else ""
+    axes.set_title(f"{TITLES[memory]}; its owner {'sleeps' if owner == 'idle' else 'computes'}{ratio}", fontsize=9)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    axes.set_ylim(0.01, 3e5)  # room for the close-up below the curves
     ticks = [2**power for power in range(3, 25, 3)]
     axes.set_xticks(ticks)
     axes.set_xticklabels([f"{t} B" if t < 1024 else f"{t >> 10} KiB" if t < 1 << 20 else f"{t >> 20} MiB" for t in ticks], fontsize=8)
     axes.grid(True, which="major", linewidth=0.4)
     axes.set_ylabel("MB/s")
+
+
+def draw_switch(axes, curves, inline_bytes):
+    """A close-up of owner-computes around the size from which its operand is pulled: there the curve drops, as in the paper."""
+    near = [(size, rate) for size, rate in curves.get("owner", []) if inline_bytes / 4 <= size <= inline_bytes * 2]
+    if len(near) < 3:
+        return
+    inset = axes.inset_axes([0.67, 0.07, 0.31, 0.22])
+    inset.plot(*zip(*near), "-", color=STYLES["owner"][0], marker=STYLES["owner"][2], markersize=3, linewidth=1.1)
+    inset.axvline(inline_bytes, color="grey", linewidth=0.8, linestyle=":")
+    inset.set_ylim(0, None)
+    inset.set_xticks([inline_bytes // 2, inline_bytes, inline_bytes * 2])
+    inset.set_xticklabels([f"{size >> 10} KiB" for size in (inline_bytes // 2, inline_bytes, inline_bytes * 2)], fontsize=7)
+    inset.tick_params(axis="y", labelsize=7)
+    inset.set_title("owner: inline | pulled, MB/s", fontsize=7, pad=2)
 
 
 def main():
@@ -81,11 +97,13 @@ def main():
 
     figure, all_axes = pyplot.subplots(2, 2, figsize=(13, 9), sharex=True, sharey=True)
     for axes, (memory, owner) in zip(all_axes.flat, PANELS):
-        draw_panel(axes, memory, owner, panels.get((memory, owner), {}), options.inline_bytes)
+        curves = panels.get((memory, owner), {})
+        draw_panel(axes, memory, owner, curves, options.inline_bytes)
+        draw_switch(axes, curves, options.inline_bytes)
     # The panel of mapped memory has every path.
-    all_axes[1][0].legend(fontsize=8)
+    figure.legend(*all_axes[1][0].get_legend_handles_labels(), fontsize=9, ncol=len(STYLES), loc="lower center")
     figure.suptitle("Sum of doubles, each message complete at its target. Solid grey: 720 KB; dotted: longer operands are pulled", fontsize=10)
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0.03, 1, 1))
     out = Path(options.out)
     out.parent.mkdir(parents=True, exist_ok=True)
     for path in {out, out.with_suffix(".png"), out.with_suffix(".svg")}:
