@@ -210,8 +210,7 @@ farsum_status farsum_group_create(farsum_group parent, const int* ranks, int cou
   if (count < 1 || ranks == nullptr || handle == nullptr) {
     return fail(Code::argument, "farsum_group_create: at least one rank must be listed, and a place for the handle given");
   }
-  std::vector<std::uint32_t> members;
-  for (int i = 0; i < count; ++i) members.push_back(static_cast<std::uint32_t>(ranks[i]));
+  const std::vector<std::uint32_t> members(ranks, ranks + count);
   Result<Group*> made = live_context()->create_group(*group, members);
   if (!made.is_ok()) return fail(made.take_status());
   *handle = {global().groups.add({made.value()})};

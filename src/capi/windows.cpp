@@ -135,9 +135,8 @@ farsum_status hand_out(const char* call, Result<WindowObject*>& made, farsum_win
 }
 
 std::vector<std::uint32_t> ranks_of(const int* ranks, int count) {
-  std::vector<std::uint32_t> list;
-  for (int i = 0; i < count; ++i) list.push_back(static_cast<std::uint32_t>(ranks[i]));
-  return list;
+  if (count <= 0 || ranks == nullptr) return {};
+  return {ranks, ranks + count};
 }
 
 }  // namespace

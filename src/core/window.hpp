@@ -110,7 +110,7 @@ class Window {
   // ---- epochs ----
 
   Status fence(bool precede, bool succeed);
-  Status post(std::vector<std::uint32_t> origins);
+  Status post(const std::vector<std::uint32_t>& origins);
   Status start(std::vector<std::uint32_t> targets);
   Status complete();
   Status wait_exposure();

@@ -45,7 +45,7 @@ Status Window::fence(bool precede, bool succeed) {
 
 // ---- post, start, complete, wait ----
 
-Status Window::post(std::vector<std::uint32_t> origins) {
+Status Window::post(const std::vector<std::uint32_t>& origins) {
   const std::lock_guard lock(sync_mutex_);
   if (exposed_) return {Code::sync, fmt::format("farsum_post: window {}: already posted; call farsum_wait_exposure first", parts_.id)};
   for (const std::uint32_t origin : origins) {
