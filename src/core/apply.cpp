@@ -28,11 +28,14 @@ Applied take_stripe(const AtomicDomain& domain, std::uint64_t offset, const Lock
   if (lock.try_acquire(agent.id)) return Applied::done;
   // Relaxed: a statistic.
   if (agent.contention != nullptr) agent.contention->fetch_add(1, std::memory_order_relaxed);
-  if (!agent.may_wait) return try_for_a_while(lock, agent.id) ? Applied::done : Applied::busy;
-  const bool taken = lock.acquire_slow(agent.id, [&](std::uint32_t holder) {
+  const auto is_dead = [&](std::uint32_t holder) {
     return agent.liveness != nullptr && holder != 0 && agent.liveness->is_dead(holder - 1);
-  });
-  return taken ? Applied::done : Applied::holder_dead;
+  };
+  if (!agent.may_wait) {
+    if (try_for_a_while(lock, agent.id)) return Applied::done;
+    return is_dead(lock.holder()) ? Applied::holder_dead : Applied::busy;
+  }
+  return lock.acquire_slow(agent.id, is_dead) ? Applied::done : Applied::holder_dead;
 }
 
 namespace {

@@ -283,6 +283,11 @@ TargetService::Outcome TargetService::apply_run(const wire::MessageHeader& heade
   return {Step::failed, Code::system};
 }
 
+// A stripe that is busy is tried again; one whose holder died never comes free.
+TargetService::Outcome TargetService::not_taken(Applied taken) {
+  return taken == Applied::holder_dead ? Outcome{Step::failed, Code::peer_failed} : Outcome{Step::again};
+}
+
 TargetService::Outcome TargetService::apply_guarded(const wire::MessageHeader& header, const ExposedRegion& region,
                                                     std::uint64_t offset, const std::byte* operand, std::byte* result,
                                                     std::uint64_t bytes, std::uint64_t& done) {
@@ -293,7 +298,10 @@ TargetService::Outcome TargetService::apply_guarded(const wire::MessageHeader& h
   while (done < bytes) {
     const std::uint64_t run = region.domain.run_bytes(at + done, bytes - done, size);
     const auto address = reinterpret_cast<std::uintptr_t>(region.memory) + at + done;
-    if (locked && take_stripe(region.domain, at + done, lock_agent()) != Applied::done) return {Step::again};
+    if (locked) {
+      const Applied taken = take_stripe(region.domain, at + done, lock_agent());
+      if (taken != Applied::done) return not_taken(taken);
+    }
     scratch_.resize(std::max<std::size_t>(scratch_.size(), run));
     const std::span<std::byte> copy(scratch_.data(), run);
     const bool reads = reduction.op != ops::Operator::replace || result != nullptr;
@@ -348,7 +356,8 @@ TargetService::Outcome TargetService::compare_and_swap(const wire::Message& mess
     if (applied == Applied::busy) return {Step::again};
     return applied == Applied::done ? Outcome{} : Outcome{Step::failed, Code::peer_failed};
   }
-  if (take_stripe(region.domain, at, lock_agent()) != Applied::done) return {Step::again};
+  const Applied taken = take_stripe(region.domain, at, lock_agent());
+  if (taken != Applied::done) return not_taken(taken);
   const auto address = reinterpret_cast<std::uintptr_t>(region.memory) + at;
   Transfer how = transport_->read(options_.rank, address, reply_room.first(size), options_.rank);
   if (how == Transfer::done && std::memcmp(reply_room.data(), expected, size) == 0) {

@@ -91,6 +91,7 @@ class TargetService : public RequestHandler, public TransferHandler {
   Outcome push_chunk(Rank from, const wire::Message& message, Progress& progress);
   Outcome apply_run(const wire::MessageHeader& header, const ExposedRegion& region, std::uint64_t offset, const std::byte* operand,
                     std::byte* result, std::uint64_t bytes, std::uint64_t& done);
+  static Outcome not_taken(Applied taken);
   Outcome apply_guarded(const wire::MessageHeader& header, const ExposedRegion& region, std::uint64_t offset,
                         const std::byte* operand, std::byte* result, std::uint64_t bytes, std::uint64_t& done);
   Served lock_message(const wire::MessageHeader& header, ReplyToken token);
