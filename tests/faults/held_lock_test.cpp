@@ -170,8 +170,10 @@ std::string kill_there(const Case& one, std::uint64_t seed, std::string& skipped
     }
     job.control().go.store(1);
     const bool got_there = stepper.step_until([&] {
-      if (one.there == nullptr || one.there(view)) ++under_lock;
-      return under_lock > instructions;
+      const bool is_there = one.there == nullptr || one.there(view);
+      if (is_there) ++under_lock;
+      // What comes once only: just after it will do.
+      return under_lock > instructions || (one.from_first_round && under_lock != 0 && !is_there);
     });
     if (!got_there)
       return fmt::format("\n  after {} instructions rank {} was not there ({})", stepper.steps(), victim, under_lock);
