@@ -40,7 +40,8 @@ ElementList ElementList::strided(Random& random, int levels, std::size_t most_el
   std::vector<std::size_t> index(list.counts_.size(), 0);
   for (bool more = true; more;) {
     std::int64_t at = base;
-    for (std::size_t level = 0; level < index.size(); ++level) at += strides[level] * static_cast<std::int64_t>(index[level]);
+    for (std::size_t level = 0; level < index.size(); ++level)
+      at += strides[level] * static_cast<std::int64_t>(index[level]);
     for (std::size_t i = 0; i < block; ++i) list.places_.push_back((static_cast<std::size_t>(at) + i) * element_bytes);
     more = false;
     for (std::size_t level = 0; level < index.size() && !more; ++level) {
@@ -58,7 +59,8 @@ ElementList ElementList::strided(Random& random, int levels, std::size_t most_el
   return list;
 }
 
-ElementList ElementList::indexed(Random& random, std::size_t elements, std::size_t room_elements, std::size_t element_bytes) {
+ElementList ElementList::indexed(Random& random, std::size_t elements, std::size_t room_elements,
+                                 std::size_t element_bytes) {
   ElementList list;
   list.kind_ = FARSUM_INDEXED;
   struct Piece {

@@ -12,16 +12,20 @@ namespace farsum::test {
 using Random = std::mt19937_64;
 
 // Uniform in [low, high].
-inline std::uint64_t pick(Random& random, std::uint64_t low, std::uint64_t high) { return low + random() % (high - low + 1); }
+inline std::uint64_t pick(Random& random, std::uint64_t low, std::uint64_t high) {
+  return low + random() % (high - low + 1);
+}
 
 // A layout of `elements` elements inside [0, room_elements), in units of whole elements.
 class ElementList {
  public:
   static ElementList contiguous(std::size_t elements, std::size_t element_bytes);
   // Of at most `levels` levels; some strides are negative. The number of elements follows from the counts.
-  static ElementList strided(Random& random, int levels, std::size_t most_elements, std::size_t room_elements, std::size_t element_bytes);
+  static ElementList strided(Random& random, int levels, std::size_t most_elements, std::size_t room_elements,
+                             std::size_t element_bytes);
   // Pieces in random order, of random lengths.
-  static ElementList indexed(Random& random, std::size_t elements, std::size_t room_elements, std::size_t element_bytes);
+  static ElementList indexed(Random& random, std::size_t elements, std::size_t room_elements,
+                             std::size_t element_bytes);
 
   // Bytes from the start of the room to each element, in the layout's order.
   const std::vector<std::size_t>& places() const { return places_; }

@@ -35,7 +35,9 @@ farsum_status put_word(farsum_window window, int target, std::size_t word, std::
   return farsum_put(window, target, word * 8, &value, 8);
 }
 
-std::uint64_t peek(const std::uint64_t* word) { return std::atomic_ref<const std::uint64_t>(*word).load(std::memory_order_acquire); }
+std::uint64_t peek(const std::uint64_t* word) {
+  return std::atomic_ref<const std::uint64_t>(*word).load(std::memory_order_acquire);
+}
 
 Variables path(const char* name) { return {{"FARSUM_PATH", name}}; }
 
@@ -56,7 +58,9 @@ TEST_P(EpochsOn, make_puts_between_fences_visible_after_the_fence) {
     Words words = allocate_words(3);
     ASSERT_FINE(farsum_fence(words.window, FARSUM_FENCE_NO_PRECEDE));
     for (std::uint64_t round = 1; round <= 5; ++round) {
-      for (int target = 0; target < 3; ++target) ASSERT_FINE(put_word(words.window, target, static_cast<std::size_t>(rank), round * 10 + static_cast<std::uint64_t>(rank)));
+      for (int target = 0; target < 3; ++target)
+        ASSERT_FINE(put_word(words.window, target, static_cast<std::size_t>(rank),
+                             round * 10 + static_cast<std::uint64_t>(rank)));
       ASSERT_FINE(farsum_fence(words.window, 0));
       for (std::uint64_t origin = 0; origin < 3; ++origin) EXPECT_EQ(words.mine[origin], round * 10 + origin);
       ASSERT_FINE(farsum_fence(words.window, FARSUM_FENCE_NO_PRECEDE));
@@ -77,7 +81,8 @@ TEST_P(EpochsOn, hand_a_row_of_words_from_origin_to_target_by_post_and_start) {
       if (rank == 0) {
         ASSERT_FINE(farsum_start(words.window, targets.data(), 2));
         const std::array<std::uint64_t, 8> ones{1, 1, 1, 1, 1, 1, 1, 1};
-        for (const int target : targets) ASSERT_FINE(farsum_accumulate(words.window, target, 0, ones.data(), 8, FARSUM_UINT64, FARSUM_SUM));
+        for (const int target : targets)
+          ASSERT_FINE(farsum_accumulate(words.window, target, 0, ones.data(), 8, FARSUM_UINT64, FARSUM_SUM));
         ASSERT_FINE(farsum_complete(words.window));
       } else {
         ASSERT_FINE(farsum_post(words.window, &origin, 1));
@@ -158,7 +163,8 @@ TEST(Lock, goes_round_fairly_among_ranks_that_always_want_it) {
   run_ranks(3, [&](int rank) {
     Words words = allocate_words(1);
     barrier();
-    // Whoever unlocks queues behind those who wait: none can lap the others by more than it takes them to come back to the queue.
+    // Whoever unlocks queues behind those who wait: none can lap the others by more than it takes them to come back to
+    // the queue.
     while (turns->total.load() < 3000) {
       ASSERT_FINE(farsum_lock(words.window, 0, FARSUM_LOCK_EXCLUSIVE));
       turns->of_rank[static_cast<std::size_t>(rank)].fetch_add(1);
@@ -206,7 +212,8 @@ TEST(Epoch, that_does_not_nest_is_refused_and_changes_nothing) {
     options.name = "nest";
     Words words = allocate_words(1, &options);
     const int other = 1 - rank;
-    EXPECT_REFUSED(farsum_unlock(words.window, other), FARSUM_ERR_SYNC, AllOf(HasSubstr("farsum_unlock"), HasSubstr("nest"), HasSubstr("rank " + std::to_string(other))));
+    EXPECT_REFUSED(farsum_unlock(words.window, other), FARSUM_ERR_SYNC,
+                   AllOf(HasSubstr("farsum_unlock"), HasSubstr("nest"), HasSubstr("rank " + std::to_string(other))));
     EXPECT_REFUSED(farsum_unlock_all(words.window), FARSUM_ERR_SYNC, HasSubstr("no farsum_lock_all precedes"));
     EXPECT_REFUSED(farsum_complete(words.window), FARSUM_ERR_SYNC, HasSubstr("no farsum_start precedes"));
     EXPECT_REFUSED(farsum_wait_exposure(words.window), FARSUM_ERR_SYNC, HasSubstr("no farsum_post precedes"));
@@ -215,8 +222,10 @@ TEST(Epoch, that_does_not_nest_is_refused_and_changes_nothing) {
     EXPECT_REFUSED(farsum_flush(words.window, other), FARSUM_ERR_SYNC, HasSubstr("outside an access epoch"));
 
     ASSERT_FINE(farsum_lock(words.window, rank, FARSUM_LOCK_SHARED));
-    EXPECT_REFUSED(farsum_lock(words.window, rank, FARSUM_LOCK_SHARED), FARSUM_ERR_SYNC, HasSubstr("holds that lock already"));
-    EXPECT_REFUSED(farsum_lock(words.window, rank, FARSUM_LOCK_EXCLUSIVE), FARSUM_ERR_SYNC, HasSubstr("holds that lock already"));
+    EXPECT_REFUSED(farsum_lock(words.window, rank, FARSUM_LOCK_SHARED), FARSUM_ERR_SYNC,
+                   HasSubstr("holds that lock already"));
+    EXPECT_REFUSED(farsum_lock(words.window, rank, FARSUM_LOCK_EXCLUSIVE), FARSUM_ERR_SYNC,
+                   HasSubstr("holds that lock already"));
     EXPECT_REFUSED(farsum_lock_all(words.window), FARSUM_ERR_SYNC, HasSubstr("holds locks already"));
     EXPECT_REFUSED(farsum_fence(words.window, 0), FARSUM_ERR_SYNC, HasSubstr("a lock is held"));
     EXPECT_REFUSED(put_word(words.window, other, 0, 1), FARSUM_ERR_SYNC, HasSubstr("outside an access epoch"));
@@ -225,7 +234,8 @@ TEST(Epoch, that_does_not_nest_is_refused_and_changes_nothing) {
 
     ASSERT_FINE(farsum_lock_all(words.window));
     EXPECT_REFUSED(farsum_lock_all(words.window), FARSUM_ERR_SYNC, HasSubstr("holds locks already"));
-    EXPECT_REFUSED(farsum_lock(words.window, other, FARSUM_LOCK_SHARED), FARSUM_ERR_SYNC, HasSubstr("holds that lock already"));
+    EXPECT_REFUSED(farsum_lock(words.window, other, FARSUM_LOCK_SHARED), FARSUM_ERR_SYNC,
+                   HasSubstr("holds that lock already"));
     EXPECT_REFUSED(farsum_unlock(words.window, other), FARSUM_ERR_SYNC, HasSubstr("does not hold that lock"));
     ASSERT_FINE(farsum_unlock_all(words.window));
 
@@ -234,7 +244,8 @@ TEST(Epoch, that_does_not_nest_is_refused_and_changes_nothing) {
     EXPECT_REFUSED(farsum_fence(words.window, 0), FARSUM_ERR_SYNC, HasSubstr("start or post is open"));
     ASSERT_FINE(farsum_start(words.window, &other, 1));
     EXPECT_REFUSED(farsum_start(words.window, &other, 1), FARSUM_ERR_SYNC, HasSubstr("already started"));
-    EXPECT_REFUSED(farsum_lock(words.window, other, FARSUM_LOCK_SHARED), FARSUM_ERR_SYNC, HasSubstr("complete it first"));
+    EXPECT_REFUSED(farsum_lock(words.window, other, FARSUM_LOCK_SHARED), FARSUM_ERR_SYNC,
+                   HasSubstr("complete it first"));
     EXPECT_REFUSED(farsum_lock_all(words.window), FARSUM_ERR_SYNC, HasSubstr("complete it first"));
     EXPECT_REFUSED(put_word(words.window, rank, 0, 1), FARSUM_ERR_SYNC, HasSubstr("outside an access epoch"));
     ASSERT_FINE(farsum_complete(words.window));
@@ -264,7 +275,8 @@ TEST(Epoch, of_post_and_start_may_name_no_rank_at_all) {
 TEST_P(EpochsOn, tell_the_target_that_data_has_come) {
   run_ranks(job(2), [](int rank) {
     // Sizes that ride in a message and that are pulled; nothing at all is a bare notification.
-    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1024}, std::size_t{1025}, std::size_t{20000}}) {
+    for (const std::size_t count :
+         {std::size_t{0}, std::size_t{1}, std::size_t{1024}, std::size_t{1025}, std::size_t{20000}}) {
       Words words = allocate_words(20000);
       std::vector<std::uint64_t> data(count);
       if (rank == 0) {
@@ -305,7 +317,8 @@ TEST_P(EpochsOn, refuse_a_notification_slot_that_the_window_has_not) {
     Words words = allocate_words(1, &options);
     ASSERT_FINE(farsum_lock_all(words.window));
     const std::uint64_t value = 1;
-    EXPECT_REFUSED(farsum_put_notify(words.window, 1, 0, &value, 8, 2), FARSUM_ERR_RANGE, AllOf(HasSubstr("slot 2"), HasSubstr("has 2 (0 to 1)")));
+    EXPECT_REFUSED(farsum_put_notify(words.window, 1, 0, &value, 8, 2), FARSUM_ERR_RANGE,
+                   AllOf(HasSubstr("slot 2"), HasSubstr("has 2 (0 to 1)")));
     EXPECT_REFUSED(farsum_notify_wait(words.window, 1u << 31, 1), FARSUM_ERR_RANGE, HasSubstr("slot 2147483648"));
     std::uint64_t seen = 0;
     EXPECT_REFUSED(farsum_notify_value(words.window, 2, &seen), FARSUM_ERR_RANGE, HasSubstr("slot 2"));
@@ -330,7 +343,8 @@ TEST(Mutexes, exclude_and_may_differ_in_number_by_rank) {
     }
     barrier();
     EXPECT_EQ(counted->count, 900u);
-    EXPECT_REFUSED(farsum_mutex_lock(mutexes, 0, 0), FARSUM_ERR_RANGE, AllOf(HasSubstr("mutex 0"), HasSubstr("rank 0 keeps 0")));
+    EXPECT_REFUSED(farsum_mutex_lock(mutexes, 0, 0), FARSUM_ERR_RANGE,
+                   AllOf(HasSubstr("mutex 0"), HasSubstr("rank 0 keeps 0")));
     EXPECT_REFUSED(farsum_mutex_lock(mutexes, 2, -1), FARSUM_ERR_RANGE, HasSubstr("mutex -1"));
     EXPECT_REFUSED(farsum_mutex_lock(mutexes, 3, 0), FARSUM_ERR_RANK, HasSubstr("rank 3"));
     EXPECT_REFUSED(farsum_mutex_unlock(mutexes, 1, 0), FARSUM_ERR_SYNC, HasSubstr("does not hold"));
@@ -353,7 +367,8 @@ TEST(Mutexes, exclude_and_may_differ_in_number_by_rank) {
     EXPECT_EQ(mutexes.bits, 0u);
     EXPECT_REFUSED(farsum_mutex_lock(old, 1, 0), FARSUM_ERR_HANDLE, HasSubstr("do not live"));
     EXPECT_REFUSED(farsum_mutex_free(&mutexes), FARSUM_ERR_HANDLE, HasSubstr("do not live"));
-    EXPECT_REFUSED(farsum_mutex_create(farsum_world(), -1, &mutexes), FARSUM_ERR_ARGUMENT, HasSubstr("must not be negative"));
+    EXPECT_REFUSED(farsum_mutex_create(farsum_world(), -1, &mutexes), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("must not be negative"));
   });
 }
 
@@ -365,8 +380,8 @@ std::string counter_on_path(const testing::TestParamInfo<std::tuple<farsum_count
   return std::string(kinds[std::get<0>(tested.param)]) + "_on_" + std::get<1>(tested.param);
 }
 INSTANTIATE_TEST_SUITE_P(EachKind, CountersOf,
-                         testing::Combine(testing::Values(FARSUM_COUNTER_STRICT, FARSUM_COUNTER_LEASED, FARSUM_COUNTER_PER_RANK,
-                                                          FARSUM_COUNTER_TREE),
+                         testing::Combine(testing::Values(FARSUM_COUNTER_STRICT, FARSUM_COUNTER_LEASED,
+                                                          FARSUM_COUNTER_PER_RANK, FARSUM_COUNTER_TREE),
                                           testing::Values("auto", "owner", "caller", "aggregated")),
                          counter_on_path);
 
@@ -422,7 +437,8 @@ TEST_P(CountersOf, hand_out_every_ticket_once_and_again_after_a_reset) {
 }
 
 TEST(Counter, that_is_strict_is_linearizable) {
-  // A ticket that was handed out before another was asked for is the smaller one: the ranks take turns, told by a barrier.
+  // A ticket that was handed out before another was asked for is the smaller one: the ranks take turns, told by a
+  // barrier.
   run_ranks(3, [](int rank) {
     farsum_counter_options options{};
     options.struct_bytes = sizeof options;
@@ -467,16 +483,20 @@ TEST(Counter, refuses_a_home_outside_the_group_and_unknown_kinds) {
   run_ranks(2, [](int) {
     farsum_counter_options options{};
     farsum_counter counter{};
-    EXPECT_REFUSED(farsum_counter_create(farsum_world(), &options, &counter), FARSUM_ERR_ARGUMENT, HasSubstr("struct_bytes"));
+    EXPECT_REFUSED(farsum_counter_create(farsum_world(), &options, &counter), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("struct_bytes"));
     EXPECT_REFUSED(farsum_counter_create(farsum_world(), nullptr, &counter), FARSUM_ERR_ARGUMENT, HasSubstr("options"));
     options.struct_bytes = sizeof options;
     options.home = 2;
-    EXPECT_REFUSED(farsum_counter_create(farsum_world(), &options, &counter), FARSUM_ERR_RANK, HasSubstr("home rank 2"));
+    EXPECT_REFUSED(farsum_counter_create(farsum_world(), &options, &counter), FARSUM_ERR_RANK,
+                   HasSubstr("home rank 2"));
     options.home = -1;
-    EXPECT_REFUSED(farsum_counter_create(farsum_world(), &options, &counter), FARSUM_ERR_RANK, HasSubstr("home rank -1"));
+    EXPECT_REFUSED(farsum_counter_create(farsum_world(), &options, &counter), FARSUM_ERR_RANK,
+                   HasSubstr("home rank -1"));
     options.home = 0;
     options.kind = unknown<farsum_counter_kind>(4);
-    EXPECT_REFUSED(farsum_counter_create(farsum_world(), &options, &counter), FARSUM_ERR_ARGUMENT, HasSubstr("unknown kind 4"));
+    EXPECT_REFUSED(farsum_counter_create(farsum_world(), &options, &counter), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("unknown kind 4"));
     EXPECT_EQ(counter.bits, 0u);
   });
 }
@@ -487,7 +507,7 @@ TEST(DeadPeer, ends_the_loop_of_a_rank_that_only_tests) {
   job.settings = path("owner");
   job.starts = false;
   const SharedWithRanks<std::atomic<int>> told;
-  // The death is the point: rank 0 is a child of rank 1's process, so that no rank's own report fails.
+  // Rank 0 ends without a word, but with a good exit status: its death is what the test is about.
   run_ranks(job, [&](int rank) {
     ASSERT_FINE(farsum_init(nullptr));
     Words words = allocate_words(4);

@@ -36,19 +36,32 @@ std::vector<MemoryOf> all_kinds_of_memory() {
 
 std::string name_of(MemoryOf kind) {
   switch (kind) {
-    case MemoryOf::allocated: return "allocated_memory";
-    case MemoryOf::heap_small: return "a_small_heap_block";
-    case MemoryOf::heap_large: return "a_large_heap_block";
-    case MemoryOf::heap_kept_private: return "a_large_heap_block_kept_private";
-    case MemoryOf::static_data: return "static_data";
-    case MemoryOf::stack: return "the_stack";
-    case MemoryOf::anonymous_map: return "an_anonymous_map";
-    case MemoryOf::private_file: return "a_private_file_map";
-    case MemoryOf::shared_file: return "a_shared_file_map";
-    case MemoryOf::another_window: return "memory_of_another_window";
-    case MemoryOf::overlapping_windows: return "overlapping_windows";
-    case MemoryOf::dynamic: return "attached_memory";
-    case MemoryOf::dynamic_in_touching_regions: return "touching_attached_regions";
+    case MemoryOf::allocated:
+      return "allocated_memory";
+    case MemoryOf::heap_small:
+      return "a_small_heap_block";
+    case MemoryOf::heap_large:
+      return "a_large_heap_block";
+    case MemoryOf::heap_kept_private:
+      return "a_large_heap_block_kept_private";
+    case MemoryOf::static_data:
+      return "static_data";
+    case MemoryOf::stack:
+      return "the_stack";
+    case MemoryOf::anonymous_map:
+      return "an_anonymous_map";
+    case MemoryOf::private_file:
+      return "a_private_file_map";
+    case MemoryOf::shared_file:
+      return "a_shared_file_map";
+    case MemoryOf::another_window:
+      return "memory_of_another_window";
+    case MemoryOf::overlapping_windows:
+      return "overlapping_windows";
+    case MemoryOf::dynamic:
+      return "attached_memory";
+    case MemoryOf::dynamic_in_touching_regions:
+      return "touching_attached_regions";
   }
   return "unknown";
 }

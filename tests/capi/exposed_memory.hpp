@@ -1,5 +1,5 @@
-// The kinds of memory that a window can expose, each made ready on one rank: what to expose, through which windows it is reached, and
-// where a part begins in each of them.
+// The kinds of memory that a window can expose, each made ready on one rank: what to expose, through which windows it
+// is reached, and where a part begins in each of them.
 #pragma once
 
 #include <cstddef>

@@ -43,7 +43,8 @@ void use_a_window(farsum_group group) {
   ASSERT_FINE(farsum_window_allocate(group, 64, nullptr, &memory, &window));
   ASSERT_FINE(farsum_fence(window, FARSUM_FENCE_NO_PRECEDE));
   const std::uint64_t one = 1;
-  for (int target = 0; target < size; ++target) ASSERT_FINE(farsum_accumulate(window, target, 8, &one, 1, FARSUM_UINT64, FARSUM_SUM));
+  for (int target = 0; target < size; ++target)
+    ASSERT_FINE(farsum_accumulate(window, target, 8, &one, 1, FARSUM_UINT64, FARSUM_SUM));
   ASSERT_FINE(farsum_fence(window, FARSUM_FENCE_NO_SUCCEED));
   EXPECT_EQ(static_cast<const std::uint64_t*>(memory)[1], static_cast<std::uint64_t>(size));
   ASSERT_FINE(farsum_window_free(&window));
@@ -91,7 +92,10 @@ int gather_over_sockets(const void* mine, void* all, std::size_t bytes, void* us
   const std::size_t total = bytes * static_cast<std::size_t>(sockets.size);
   if (sockets.rank != 0) {
     const int fd = sockets.pairs[static_cast<std::size_t>(sockets.rank)][1];
-    return send(fd, mine, bytes, 0) == static_cast<ssize_t>(bytes) && recv(fd, all, total, MSG_WAITALL) == static_cast<ssize_t>(total) ? 0 : 1;
+    return send(fd, mine, bytes, 0) == static_cast<ssize_t>(bytes) &&
+                   recv(fd, all, total, MSG_WAITALL) == static_cast<ssize_t>(total)
+               ? 0
+               : 1;
   }
   auto* const to = static_cast<std::byte*>(all);
   std::memcpy(to, mine, bytes);
@@ -172,7 +176,8 @@ TEST(Contexts, refuse_calls_before_init_and_after_finalize) {
       EXPECT_REFUSED(farsum_size(group, &number), FARSUM_ERR_NOT_INITIALIZED, sentence);
       EXPECT_REFUSED(farsum_window_allocate(group, 8, nullptr, &memory, &window), FARSUM_ERR_NOT_INITIALIZED, sentence);
       EXPECT_REFUSED(farsum_put(window, 0, 0, &word, 8), FARSUM_ERR_NOT_INITIALIZED, sentence);
-      EXPECT_REFUSED(farsum_fetch_op(window, 0, 0, &word, &word, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_NOT_INITIALIZED, sentence);
+      EXPECT_REFUSED(farsum_fetch_op(window, 0, 0, &word, &word, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_NOT_INITIALIZED,
+                     sentence);
       EXPECT_REFUSED(farsum_flush(window, 0), FARSUM_ERR_NOT_INITIALIZED, sentence);
       EXPECT_REFUSED(farsum_lock(window, 0, FARSUM_LOCK_SHARED), FARSUM_ERR_NOT_INITIALIZED, sentence);
       EXPECT_REFUSED(farsum_fence(window, 0), FARSUM_ERR_NOT_INITIALIZED, sentence);
@@ -239,11 +244,15 @@ TEST(Groups, that_make_no_sense_are_refused) {
     farsum_group group{};
     const int outside = 2, mine = rank, other = 1 - rank, negative = -1;
     const std::array<int, 2> twice{rank, rank};
-    EXPECT_REFUSED(farsum_group_create(farsum_world(), &outside, 1, &group), FARSUM_ERR_RANK, AllOf(HasSubstr("rank 2"), HasSubstr("0 to 1")));
+    EXPECT_REFUSED(farsum_group_create(farsum_world(), &outside, 1, &group), FARSUM_ERR_RANK,
+                   AllOf(HasSubstr("rank 2"), HasSubstr("0 to 1")));
     EXPECT_REFUSED(farsum_group_create(farsum_world(), &negative, 1, &group), FARSUM_ERR_RANK, HasSubstr("rank -1"));
-    EXPECT_REFUSED(farsum_group_create(farsum_world(), twice.data(), 2, &group), FARSUM_ERR_ARGUMENT, HasSubstr("listed twice"));
-    EXPECT_REFUSED(farsum_group_create(farsum_world(), &other, 1, &group), FARSUM_ERR_ARGUMENT, HasSubstr("not among the ranks"));
-    EXPECT_REFUSED(farsum_group_create(farsum_world(), &mine, 0, &group), FARSUM_ERR_ARGUMENT, HasSubstr("at least one rank"));
+    EXPECT_REFUSED(farsum_group_create(farsum_world(), twice.data(), 2, &group), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("listed twice"));
+    EXPECT_REFUSED(farsum_group_create(farsum_world(), &other, 1, &group), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("not among the ranks"));
+    EXPECT_REFUSED(farsum_group_create(farsum_world(), &mine, 0, &group), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("at least one rank"));
     farsum_group world = farsum_world();
     EXPECT_REFUSED(farsum_group_free(&world), FARSUM_ERR_ARGUMENT, HasSubstr("not freed"));
     int node = 0;
@@ -268,7 +277,8 @@ TEST(Windows, that_come_and_go_ten_thousand_times_leave_nothing) {
         void* memory = nullptr;
         farsum_window window{};
         if (i % 2 == 0) {
-          ASSERT_FINE(farsum_window_allocate(farsum_world(), static_cast<std::size_t>(64 * (i % 7) * (rank + 1)), nullptr, &memory, &window));
+          ASSERT_FINE(farsum_window_allocate(farsum_world(), static_cast<std::size_t>(64 * (i % 7) * (rank + 1)),
+                                             nullptr, &memory, &window));
         } else {
           ASSERT_FINE(farsum_window_adopt(farsum_world(), block.data(), block.size(), nullptr, &window));
         }
@@ -287,7 +297,8 @@ TEST(Windows, may_differ_in_size_by_rank_and_be_empty) {
     const std::array<std::size_t, 3> sizes{0, 1, 100'000};
     void* memory = nullptr;
     farsum_window window{};
-    ASSERT_FINE(farsum_window_allocate(farsum_world(), sizes[static_cast<std::size_t>(rank)], nullptr, &memory, &window));
+    ASSERT_FINE(
+        farsum_window_allocate(farsum_world(), sizes[static_cast<std::size_t>(rank)], nullptr, &memory, &window));
     ASSERT_FINE(farsum_lock_all(window));
     const std::vector<std::byte> data(100'000, std::byte{9});
     for (int target = 0; target < 3; ++target) {
@@ -322,7 +333,8 @@ TEST(Windows, reach_offsets_beyond_four_gigabytes) {
       constexpr std::uint64_t gib = std::uint64_t{1} << 30;
       constexpr std::uint64_t bytes = 6 * gib;
       // Memory that nobody touches costs nothing, and is not asked of the node twice: adopted, not allocated.
-      void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      void* const memory =
+          mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       ASSERT_NE(memory, MAP_FAILED);
       farsum_window_options options{};
       options.struct_bytes = sizeof options;
@@ -337,12 +349,14 @@ TEST(Windows, reach_offsets_beyond_four_gigabytes) {
         ASSERT_FINE(farsum_flush(window, 1 - rank));
         ASSERT_FINE(farsum_accumulate(window, 1 - rank, offset, &value, 1, FARSUM_UINT64, FARSUM_SUM));
       }
-      EXPECT_REFUSED(farsum_put(window, 1 - rank, bytes - 7, &number, 8), FARSUM_ERR_RANGE, HasSubstr("exposes [0, 6442450944)"));
+      EXPECT_REFUSED(farsum_put(window, 1 - rank, bytes - 7, &number, 8), FARSUM_ERR_RANGE,
+                     HasSubstr("exposes [0, 6442450944)"));
       ASSERT_FINE(farsum_unlock_all(window));
       barrier();
       number = 0;
       for (const std::uint64_t offset : {std::uint64_t{0}, 4 * gib - 8, 4 * gib, 5 * gib + 4096, bytes - 8}) {
-        EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(static_cast<const std::byte*>(memory) + offset), 2 * ++number) << offset;
+        EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(static_cast<const std::byte*>(memory) + offset), 2 * ++number)
+            << offset;
       }
       ASSERT_FINE(farsum_window_free(&window));
       munmap(memory, bytes);
@@ -356,7 +370,8 @@ TEST(Windows, that_are_allocated_reach_beyond_four_gigabytes_where_the_node_has_
     constexpr std::uint64_t gib = std::uint64_t{1} << 30;
     void* memory = nullptr;
     farsum_window window{};
-    const farsum_status status = farsum_window_allocate(farsum_world(), rank == 1 ? 6 * gib : 0, nullptr, &memory, &window);
+    const farsum_status status =
+        farsum_window_allocate(farsum_world(), rank == 1 ? 6 * gib : 0, nullptr, &memory, &window);
     if (status == FARSUM_ERR_NO_MEMORY) {
       without_room->fetch_add(1);
       return;
@@ -385,14 +400,16 @@ TEST(Windows, beyond_the_nodes_memory_fail_on_every_rank_with_the_bytes_asked_an
   run_ranks(3, [](int rank) {
     void* memory = nullptr;
     farsum_window window{};
-    // Only rank 2 asks for too much. More than the segment's addresses, more than the node's memory, more than numbers hold.
+    // Only rank 2 asks for too much. More than the segment's addresses, more than the node's memory, more than numbers
+    // hold.
     for (const int bits : {42, 39, 61}) {
       const std::size_t bytes = rank == 2 ? std::size_t{1} << bits : 64;
       EXPECT_REFUSED(farsum_window_allocate(farsum_world(), bytes, nullptr, &memory, &window), FARSUM_ERR_NO_MEMORY,
                      AllOf(HasSubstr("farsum_window_allocate"), HasSubstr("asked for"), HasSubstr("bytes")));
       EXPECT_EQ(window.bits, 0u);
     }
-    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), ~std::size_t{0}, nullptr, &memory, &window), FARSUM_ERR_NO_MEMORY, HasSubstr("2^62"));
+    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), ~std::size_t{0}, nullptr, &memory, &window),
+                   FARSUM_ERR_NO_MEMORY, HasSubstr("2^62"));
     use_a_window(farsum_world());
   });
 }
@@ -431,8 +448,8 @@ TEST(Limits, on_address_space_make_the_nodes_memory_smaller_and_say_so) {
     use_a_window(farsum_world());
     void* memory = nullptr;
     farsum_window window{};
-    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), std::size_t{600} << 20, nullptr, &memory, &window), FARSUM_ERR_NO_MEMORY,
-                   HasSubstr("asked for"));
+    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), std::size_t{600} << 20, nullptr, &memory, &window),
+                   FARSUM_ERR_NO_MEMORY, HasSubstr("asked for"));
     use_a_window(farsum_world());
   });
 }
@@ -442,8 +459,8 @@ TEST(Limits, on_file_size_make_the_nodes_memory_smaller_and_say_so) {
     use_a_window(farsum_world());
     void* memory = nullptr;
     farsum_window window{};
-    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), std::size_t{65} << 20, nullptr, &memory, &window), FARSUM_ERR_NO_MEMORY,
-                   HasSubstr("asked for"));
+    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), std::size_t{65} << 20, nullptr, &memory, &window),
+                   FARSUM_ERR_NO_MEMORY, HasSubstr("asked for"));
     // Promotion wants room in that file too, and does without.
     constexpr std::size_t bytes = std::size_t{96} << 20;
     void* const block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -487,12 +504,14 @@ TEST(Threads, of_a_rank_share_a_window) {
             // Each thread a different operator now and then, so that gathered updates do not mix.
             const std::uint64_t zero = 0;
             EXPECT_FINE(farsum_accumulate(window, target, 0, &ones[0], 1, FARSUM_UINT64, FARSUM_SUM));
-            EXPECT_FINE(farsum_accumulate(window, target, 8, &zero, 1, FARSUM_UINT64, thread == 0 ? FARSUM_BOR : FARSUM_BXOR));
+            EXPECT_FINE(
+                farsum_accumulate(window, target, 8, &zero, 1, FARSUM_UINT64, thread == 0 ? FARSUM_BOR : FARSUM_BXOR));
             EXPECT_FINE(farsum_accumulate(window, target, 64, ones.data(), ones.size(), FARSUM_UINT64, FARSUM_SUM));
             std::uint64_t old = 0;
             EXPECT_FINE(farsum_fetch_op(window, target, 0, &ones[0], &old, FARSUM_UINT64, FARSUM_SUM));
             // A failing call's sentence belongs to its thread.
-            EXPECT_REFUSED(farsum_put(window, 100 + thread, 0, &old, 8), FARSUM_ERR_RANK, HasSubstr("rank " + std::to_string(100 + thread)));
+            EXPECT_REFUSED(farsum_put(window, 100 + thread, 0, &old, 8), FARSUM_ERR_RANK,
+                           HasSubstr("rank " + std::to_string(100 + thread)));
             if (i % 32 == 0) EXPECT_FINE(farsum_flush(window, target));
           }
         });
@@ -514,8 +533,10 @@ TEST(Threads, of_a_rank_share_a_window) {
 TEST(Promotion, gives_large_heap_memory_the_direct_path_and_its_contents_back) {
   run_ranks(2, [](int rank) {
     constexpr std::size_t bytes = std::size_t{4} << 20;
-    auto* const memory = static_cast<unsigned char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    for (std::size_t i = 0; i < bytes; ++i) memory[i] = static_cast<unsigned char>(i * 7 + static_cast<std::size_t>(rank));
+    auto* const memory =
+        static_cast<unsigned char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    for (std::size_t i = 0; i < bytes; ++i)
+      memory[i] = static_cast<unsigned char>(i * 7 + static_cast<std::size_t>(rank));
     farsum_window window{};
     // A part that begins and ends amid pages: its edges stay with the agent.
     ASSERT_FINE(farsum_window_adopt(farsum_world(), memory + 8, bytes - 16, nullptr, &window));
@@ -535,7 +556,8 @@ TEST(Promotion, gives_large_heap_memory_the_direct_path_and_its_contents_back) {
     std::vector<unsigned char> seen(bytes - 16);
     ASSERT_FINE(farsum_get(window, 1 - rank, 0, seen.data(), seen.size()));
     ASSERT_FINE(farsum_flush(window, 1 - rank));
-    for (std::size_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], static_cast<unsigned char>((i + 8) * 7 + static_cast<std::size_t>(1 - rank)));
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      ASSERT_EQ(seen[i], static_cast<unsigned char>((i + 8) * 7 + static_cast<std::size_t>(1 - rank)));
     barrier();
     const std::uint64_t one = 1;
     ASSERT_FINE(farsum_accumulate(window, 1 - rank, 8192, &one, 1, FARSUM_UINT64, FARSUM_SUM));
@@ -551,7 +573,8 @@ TEST(Promotion, gives_large_heap_memory_the_direct_path_and_its_contents_back) {
 TEST(Fork, gives_a_child_copies_of_its_own_of_promoted_memory_and_no_rank) {
   run_ranks(2, [](int rank) {
     constexpr std::size_t bytes = std::size_t{1} << 20;
-    auto* const memory = static_cast<std::uint64_t*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto* const memory =
+        static_cast<std::uint64_t*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     memory[1000] = 5;
     farsum_window window{};
     ASSERT_FINE(farsum_window_adopt(farsum_world(), memory, bytes, nullptr, &window));
@@ -568,9 +591,11 @@ TEST(Fork, gives_a_child_copies_of_its_own_of_promoted_memory_and_no_rank) {
       EXPECT_EQ(memory[1000], 5u);
       memory[1000] = 77;
       EXPECT_EQ(farsum_is_initialized(), 0);
-      EXPECT_REFUSED(farsum_put(allocated, rank, 0, &word, 8), FARSUM_ERR_NOT_INITIALIZED, AllOf(HasSubstr("farsum_put"), sentence));
+      EXPECT_REFUSED(farsum_put(allocated, rank, 0, &word, 8), FARSUM_ERR_NOT_INITIALIZED,
+                     AllOf(HasSubstr("farsum_put"), sentence));
       EXPECT_REFUSED(farsum_get(window, rank, 0, &word, 8), FARSUM_ERR_NOT_INITIALIZED, sentence);
-      EXPECT_REFUSED(farsum_accumulate(allocated, 1 - rank, 0, &word, 1, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_NOT_INITIALIZED, sentence);
+      EXPECT_REFUSED(farsum_accumulate(allocated, 1 - rank, 0, &word, 1, FARSUM_UINT64, FARSUM_SUM),
+                     FARSUM_ERR_NOT_INITIALIZED, sentence);
       EXPECT_REFUSED(farsum_flush(allocated, 0), FARSUM_ERR_NOT_INITIALIZED, sentence);
       EXPECT_REFUSED(farsum_unlock_all(allocated), FARSUM_ERR_NOT_INITIALIZED, sentence);
       EXPECT_REFUSED(farsum_barrier(farsum_world()), FARSUM_ERR_NOT_INITIALIZED, sentence);

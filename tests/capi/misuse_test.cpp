@@ -71,15 +71,18 @@ TEST_P(Misuse, names_a_rank_outside_the_group) {
   with_window([](Ready& ready) {
     std::uint64_t word = 0;
     for (const int target : {2, -1, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()}) {
-      const auto sentence = AllOf(HasSubstr("'density'"), HasSubstr("rank " + std::to_string(target)), HasSubstr("from 0 to 1"));
-      EXPECT_REFUSED(farsum_put(ready.window, target, 0, &word, 8), FARSUM_ERR_RANK, AllOf(HasSubstr("farsum_put"), sentence));
-      EXPECT_REFUSED(farsum_get(ready.window, target, 0, &word, 8), FARSUM_ERR_RANK, AllOf(HasSubstr("farsum_get"), sentence));
+      const auto sentence =
+          AllOf(HasSubstr("'density'"), HasSubstr("rank " + std::to_string(target)), HasSubstr("from 0 to 1"));
+      EXPECT_REFUSED(farsum_put(ready.window, target, 0, &word, 8), FARSUM_ERR_RANK,
+                     AllOf(HasSubstr("farsum_put"), sentence));
+      EXPECT_REFUSED(farsum_get(ready.window, target, 0, &word, 8), FARSUM_ERR_RANK,
+                     AllOf(HasSubstr("farsum_get"), sentence));
       EXPECT_REFUSED(farsum_accumulate(ready.window, target, 0, &word, 1, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_RANK,
                      AllOf(HasSubstr("farsum_accumulate"), sentence));
       EXPECT_REFUSED(farsum_fetch_op(ready.window, target, 0, &word, &word, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_RANK,
                      AllOf(HasSubstr("farsum_get_accumulate"), sentence));
-      EXPECT_REFUSED(farsum_compare_and_swap(ready.window, target, 0, &word, &word, &word, FARSUM_UINT64), FARSUM_ERR_RANK,
-                     AllOf(HasSubstr("farsum_compare_and_swap"), sentence));
+      EXPECT_REFUSED(farsum_compare_and_swap(ready.window, target, 0, &word, &word, &word, FARSUM_UINT64),
+                     FARSUM_ERR_RANK, AllOf(HasSubstr("farsum_compare_and_swap"), sentence));
       EXPECT_REFUSED(farsum_put_notify(ready.window, target, 0, &word, 8, 0), FARSUM_ERR_RANK, sentence);
       if (target != FARSUM_ALL_RANKS) {
         EXPECT_REFUSED(farsum_flush(ready.window, target), FARSUM_ERR_RANK, sentence);
@@ -88,7 +91,8 @@ TEST_P(Misuse, names_a_rank_outside_the_group) {
       EXPECT_REFUSED(farsum_unlock(ready.window, target), FARSUM_ERR_RANK, sentence);
       void* address = nullptr;
       std::size_t bytes = 0;
-      EXPECT_REFUSED(farsum_window_shared_query(ready.window, target, &address, &bytes), FARSUM_ERR_RANK, HasSubstr("0 to 1"));
+      EXPECT_REFUSED(farsum_window_shared_query(ready.window, target, &address, &bytes), FARSUM_ERR_RANK,
+                     HasSubstr("0 to 1"));
       farsum_region_info info{};
       EXPECT_REFUSED(farsum_window_region(ready.window, target, 0, &info), FARSUM_ERR_RANK, HasSubstr("0 to 1"));
     }
@@ -99,24 +103,31 @@ TEST_P(Misuse, names_bytes_outside_the_exposed_memory) {
   with_window([](Ready& ready) {
     std::array<std::uint64_t, 9> words{};
     const auto exposes = AllOf(HasSubstr("'density', rank 1"), HasSubstr("exposes [0, 64)"));
-    EXPECT_REFUSED(farsum_put(ready.window, 1, 60, words.data(), 8), FARSUM_ERR_RANGE, AllOf(exposes, HasSubstr("[60, 68)")));
-    EXPECT_REFUSED(farsum_get(ready.window, 1, 0, words.data(), 65), FARSUM_ERR_RANGE, AllOf(exposes, HasSubstr("[0, 65)")));
+    EXPECT_REFUSED(farsum_put(ready.window, 1, 60, words.data(), 8), FARSUM_ERR_RANGE,
+                   AllOf(exposes, HasSubstr("[60, 68)")));
+    EXPECT_REFUSED(farsum_get(ready.window, 1, 0, words.data(), 65), FARSUM_ERR_RANGE,
+                   AllOf(exposes, HasSubstr("[0, 65)")));
     EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 8, words.data(), 8, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_RANGE,
                    AllOf(exposes, HasSubstr("[8, 72)")));
     EXPECT_REFUSED(farsum_put(ready.window, 1, 65, words.data(), 0), FARSUM_ERR_RANGE, exposes);
     // Offsets that would wrap round into the window.
-    for (const std::uint64_t offset : {~std::uint64_t{0}, ~std::uint64_t{7}, std::uint64_t{1} << 63, (std::uint64_t{1} << 63) - 8}) {
+    for (const std::uint64_t offset :
+         {~std::uint64_t{0}, ~std::uint64_t{7}, std::uint64_t{1} << 63, (std::uint64_t{1} << 63) - 8}) {
       EXPECT_REFUSED(farsum_put(ready.window, 1, offset, words.data(), 8), FARSUM_ERR_RANGE, exposes);
       EXPECT_REFUSED(farsum_get(ready.window, 1, offset, words.data(), 8), FARSUM_ERR_RANGE, exposes);
-      EXPECT_REFUSED(farsum_accumulate(ready.window, 1, offset, words.data(), 1, FARSUM_BYTE, FARSUM_BXOR), FARSUM_ERR_RANGE, exposes);
-      EXPECT_REFUSED(farsum_fetch_op(ready.window, 1, offset & ~std::uint64_t{7}, words.data(), words.data(), FARSUM_UINT64, FARSUM_SUM),
+      EXPECT_REFUSED(farsum_accumulate(ready.window, 1, offset, words.data(), 1, FARSUM_BYTE, FARSUM_BXOR),
                      FARSUM_ERR_RANGE, exposes);
-      EXPECT_REFUSED(farsum_compare_and_swap(ready.window, 1, offset & ~std::uint64_t{7}, words.data(), words.data(), words.data(), FARSUM_UINT64),
+      EXPECT_REFUSED(farsum_fetch_op(ready.window, 1, offset & ~std::uint64_t{7}, words.data(), words.data(),
+                                     FARSUM_UINT64, FARSUM_SUM),
+                     FARSUM_ERR_RANGE, exposes);
+      EXPECT_REFUSED(farsum_compare_and_swap(ready.window, 1, offset & ~std::uint64_t{7}, words.data(), words.data(),
+                                             words.data(), FARSUM_UINT64),
                      FARSUM_ERR_RANGE, exposes);
     }
     // Extents near the largest number.
     for (const std::size_t count : {~std::size_t{0}, ~std::size_t{0} / 8, (std::size_t{1} << 61) + 1}) {
-      EXPECT_NE(farsum_accumulate(ready.window, 1, 0, words.data(), count, FARSUM_UINT64, FARSUM_SUM), FARSUM_OK) << count;
+      EXPECT_NE(farsum_accumulate(ready.window, 1, 0, words.data(), count, FARSUM_UINT64, FARSUM_SUM), FARSUM_OK)
+          << count;
       EXPECT_THAT(farsum_last_error(), HasSubstr("farsum_accumulate"));
       EXPECT_NE(farsum_put(ready.window, 1, 0, words.data(), count), FARSUM_OK) << count;
       EXPECT_NE(farsum_get(ready.window, 1, 0, words.data(), count), FARSUM_OK) << count;
@@ -128,13 +139,16 @@ TEST_P(Misuse, names_an_element_that_is_not_aligned) {
   with_window([](Ready& ready) {
     std::array<std::byte, 64> data{};
     const auto unaligned = AllOf(HasSubstr("'density', rank 1"), HasSubstr("not aligned"));
-    EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 4, data.data(), 1, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_ALIGNMENT,
-                   AllOf(unaligned, HasSubstr("offset 4"), HasSubstr("multiple of 8")));
-    EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 1, data.data(), 1, FARSUM_INT16, FARSUM_SUM), FARSUM_ERR_ALIGNMENT, unaligned);
-    EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 8, data.data(), 1, FARSUM_LONG_DOUBLE, FARSUM_SUM), FARSUM_ERR_ALIGNMENT, unaligned);
-    EXPECT_REFUSED(farsum_fetch_op(ready.window, 1, 2, data.data(), data.data(), FARSUM_INT32, FARSUM_SUM), FARSUM_ERR_ALIGNMENT, unaligned);
-    EXPECT_REFUSED(farsum_compare_and_swap(ready.window, 1, 4, data.data(), data.data(), data.data(), FARSUM_INT64), FARSUM_ERR_ALIGNMENT,
-                   unaligned);
+    EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 4, data.data(), 1, FARSUM_UINT64, FARSUM_SUM),
+                   FARSUM_ERR_ALIGNMENT, AllOf(unaligned, HasSubstr("offset 4"), HasSubstr("multiple of 8")));
+    EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 1, data.data(), 1, FARSUM_INT16, FARSUM_SUM),
+                   FARSUM_ERR_ALIGNMENT, unaligned);
+    EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 8, data.data(), 1, FARSUM_LONG_DOUBLE, FARSUM_SUM),
+                   FARSUM_ERR_ALIGNMENT, unaligned);
+    EXPECT_REFUSED(farsum_fetch_op(ready.window, 1, 2, data.data(), data.data(), FARSUM_INT32, FARSUM_SUM),
+                   FARSUM_ERR_ALIGNMENT, unaligned);
+    EXPECT_REFUSED(farsum_compare_and_swap(ready.window, 1, 4, data.data(), data.data(), data.data(), FARSUM_INT64),
+                   FARSUM_ERR_ALIGNMENT, unaligned);
     const std::array<std::int64_t, 2> offsets{0, 12};
     farsum_layout layout{};
     layout.kind = FARSUM_INDEXED;
@@ -144,7 +158,8 @@ TEST_P(Misuse, names_an_element_that_is_not_aligned) {
     farsum_operation operation = operation_of(FARSUM_ACCUMULATE);
     operation.origin = data.data();
     operation.target_layout = &layout;
-    EXPECT_REFUSED(farsum_operate(ready.window, &operation, nullptr), FARSUM_ERR_ALIGNMENT, AllOf(HasSubstr("piece at 12"), HasSubstr("rank 1")));
+    EXPECT_REFUSED(farsum_operate(ready.window, &operation, nullptr), FARSUM_ERR_ALIGNMENT,
+                   AllOf(HasSubstr("piece at 12"), HasSubstr("rank 1")));
   });
 }
 
@@ -158,21 +173,24 @@ TEST_P(Misuse, names_types_and_operators_that_do_not_go_together) {
         if (farsum_op_legal(type, op) != 0) continue;
         EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 0, data.data(), 1, type, op), FARSUM_ERR_TYPE,
                        AllOf(HasSubstr("'density', rank 1"), HasSubstr("not defined for")));
-        EXPECT_REFUSED(farsum_fetch_op(ready.window, 1, 0, data.data(), data.data(), type, op), FARSUM_ERR_TYPE, HasSubstr("not defined for"));
+        EXPECT_REFUSED(farsum_fetch_op(ready.window, 1, 0, data.data(), data.data(), type, op), FARSUM_ERR_TYPE,
+                       HasSubstr("not defined for"));
       }
     }
     for (const int value : {22, -1, 1 << 20}) {
-      EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 0, data.data(), 1, unknown<farsum_type>(value), FARSUM_SUM), FARSUM_ERR_TYPE,
-                     HasSubstr("unknown type " + std::to_string(value)));
-      EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 0, data.data(), 1, FARSUM_INT32, unknown<farsum_op>(value)), FARSUM_ERR_TYPE,
-                     HasSubstr("unknown operator " + std::to_string(value)));
-      EXPECT_REFUSED(farsum_compare_and_swap(ready.window, 1, 0, data.data(), data.data(), data.data(), unknown<farsum_type>(value)),
+      EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 0, data.data(), 1, unknown<farsum_type>(value), FARSUM_SUM),
+                     FARSUM_ERR_TYPE, HasSubstr("unknown type " + std::to_string(value)));
+      EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 0, data.data(), 1, FARSUM_INT32, unknown<farsum_op>(value)),
+                     FARSUM_ERR_TYPE, HasSubstr("unknown operator " + std::to_string(value)));
+      EXPECT_REFUSED(farsum_compare_and_swap(ready.window, 1, 0, data.data(), data.data(), data.data(),
+                                             unknown<farsum_type>(value)),
                      FARSUM_ERR_TYPE, HasSubstr("unknown type"));
     }
     // Scaled sums have no alpha in the simple calls.
-    EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 0, data.data(), 1, FARSUM_DOUBLE, FARSUM_SCALED_SUM), FARSUM_ERR_ARGUMENT, HasSubstr("alpha"));
-    EXPECT_REFUSED(farsum_fetch_op(ready.window, 1, 0, data.data(), data.data(), FARSUM_DOUBLE, FARSUM_SCALED_SUM), FARSUM_ERR_ARGUMENT,
-                   HasSubstr("alpha"));
+    EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 0, data.data(), 1, FARSUM_DOUBLE, FARSUM_SCALED_SUM),
+                   FARSUM_ERR_ARGUMENT, HasSubstr("alpha"));
+    EXPECT_REFUSED(farsum_fetch_op(ready.window, 1, 0, data.data(), data.data(), FARSUM_DOUBLE, FARSUM_SCALED_SUM),
+                   FARSUM_ERR_ARGUMENT, HasSubstr("alpha"));
   });
 }
 
@@ -180,17 +198,26 @@ TEST_P(Misuse, names_a_buffer_that_is_null) {
   with_window([](Ready& ready) {
     std::uint64_t word = 0;
     for (const int target : {0, 1}) {
-      EXPECT_REFUSED(farsum_put(ready.window, target, 0, nullptr, 8), FARSUM_ERR_ARGUMENT, HasSubstr("origin buffer is null"));
-      EXPECT_REFUSED(farsum_get(ready.window, target, 0, nullptr, 8), FARSUM_ERR_ARGUMENT, HasSubstr("result buffer is null"));
-      EXPECT_REFUSED(farsum_accumulate(ready.window, target, 0, nullptr, 1, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_ARGUMENT, HasSubstr("origin"));
-      EXPECT_REFUSED(farsum_get_accumulate(ready.window, target, 0, &word, nullptr, 1, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_ARGUMENT,
+      EXPECT_REFUSED(farsum_put(ready.window, target, 0, nullptr, 8), FARSUM_ERR_ARGUMENT,
+                     HasSubstr("origin buffer is null"));
+      EXPECT_REFUSED(farsum_get(ready.window, target, 0, nullptr, 8), FARSUM_ERR_ARGUMENT,
                      HasSubstr("result buffer is null"));
-      EXPECT_REFUSED(farsum_fetch_op(ready.window, target, 0, nullptr, &word, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_ARGUMENT, HasSubstr("origin"));
-      EXPECT_REFUSED(farsum_fetch_op(ready.window, target, 0, &word, nullptr, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_ARGUMENT, HasSubstr("result"));
-      EXPECT_REFUSED(farsum_compare_and_swap(ready.window, target, 0, nullptr, &word, &word, FARSUM_UINT64), FARSUM_ERR_ARGUMENT, HasSubstr("expected"));
-      EXPECT_REFUSED(farsum_compare_and_swap(ready.window, target, 0, &word, nullptr, &word, FARSUM_UINT64), FARSUM_ERR_ARGUMENT, HasSubstr("origin"));
-      EXPECT_REFUSED(farsum_compare_and_swap(ready.window, target, 0, &word, &word, nullptr, FARSUM_UINT64), FARSUM_ERR_ARGUMENT, HasSubstr("result"));
-      EXPECT_REFUSED(farsum_put_notify(ready.window, target, 0, nullptr, 8, 0), FARSUM_ERR_ARGUMENT, HasSubstr("origin"));
+      EXPECT_REFUSED(farsum_accumulate(ready.window, target, 0, nullptr, 1, FARSUM_UINT64, FARSUM_SUM),
+                     FARSUM_ERR_ARGUMENT, HasSubstr("origin"));
+      EXPECT_REFUSED(farsum_get_accumulate(ready.window, target, 0, &word, nullptr, 1, FARSUM_UINT64, FARSUM_SUM),
+                     FARSUM_ERR_ARGUMENT, HasSubstr("result buffer is null"));
+      EXPECT_REFUSED(farsum_fetch_op(ready.window, target, 0, nullptr, &word, FARSUM_UINT64, FARSUM_SUM),
+                     FARSUM_ERR_ARGUMENT, HasSubstr("origin"));
+      EXPECT_REFUSED(farsum_fetch_op(ready.window, target, 0, &word, nullptr, FARSUM_UINT64, FARSUM_SUM),
+                     FARSUM_ERR_ARGUMENT, HasSubstr("result"));
+      EXPECT_REFUSED(farsum_compare_and_swap(ready.window, target, 0, nullptr, &word, &word, FARSUM_UINT64),
+                     FARSUM_ERR_ARGUMENT, HasSubstr("expected"));
+      EXPECT_REFUSED(farsum_compare_and_swap(ready.window, target, 0, &word, nullptr, &word, FARSUM_UINT64),
+                     FARSUM_ERR_ARGUMENT, HasSubstr("origin"));
+      EXPECT_REFUSED(farsum_compare_and_swap(ready.window, target, 0, &word, &word, nullptr, FARSUM_UINT64),
+                     FARSUM_ERR_ARGUMENT, HasSubstr("result"));
+      EXPECT_REFUSED(farsum_put_notify(ready.window, target, 0, nullptr, 8, 0), FARSUM_ERR_ARGUMENT,
+                     HasSubstr("origin"));
       // No operator, so no operand.
       EXPECT_FINE(farsum_accumulate(ready.window, target, 0, nullptr, 2, FARSUM_UINT64, FARSUM_NO_OP));
     }
@@ -198,7 +225,8 @@ TEST_P(Misuse, names_a_buffer_that_is_null) {
     farsum_operation operation = operation_of(FARSUM_PUT);
     operation.origin = &word;
     operation.completion = FARSUM_EXPLICIT;
-    EXPECT_REFUSED(farsum_operate(ready.window, &operation, nullptr), FARSUM_ERR_ARGUMENT, HasSubstr("FARSUM_EXPLICIT"));
+    EXPECT_REFUSED(farsum_operate(ready.window, &operation, nullptr), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("FARSUM_EXPLICIT"));
     EXPECT_REFUSED(farsum_wait(nullptr), FARSUM_ERR_ARGUMENT, HasSubstr("null request"));
     int done = 0;
     EXPECT_REFUSED(farsum_test(nullptr, &done), FARSUM_ERR_ARGUMENT, HasSubstr("null request"));
@@ -330,18 +358,24 @@ TEST_P(Misuse, names_an_update_that_breaks_the_promise_of_single_elements) {
       [](Ready& ready) {
         std::array<std::byte, 64> data{};
         const auto promise = AllOf(HasSubstr("'density', rank 1"), HasSubstr("FARSUM_SINGLE_ELEMENT"));
-        EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 0, data.data(), 2, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_TYPE, promise);
-        EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 0, data.data(), 1, FARSUM_LONG_DOUBLE, FARSUM_SUM), FARSUM_ERR_TYPE, promise);
-        EXPECT_REFUSED(farsum_fetch_op(ready.window, 1, 0, data.data(), data.data(), FARSUM_INT_INT, FARSUM_MINLOC), FARSUM_ERR_TYPE, promise);
-        EXPECT_REFUSED(farsum_compare_and_swap(ready.window, 1, 0, data.data(), data.data(), data.data(), FARSUM_COMPLEX_FLOAT), FARSUM_ERR_TYPE,
-                       promise);
+        EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 0, data.data(), 2, FARSUM_UINT64, FARSUM_SUM),
+                       FARSUM_ERR_TYPE, promise);
+        EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 0, data.data(), 1, FARSUM_LONG_DOUBLE, FARSUM_SUM),
+                       FARSUM_ERR_TYPE, promise);
+        EXPECT_REFUSED(farsum_fetch_op(ready.window, 1, 0, data.data(), data.data(), FARSUM_INT_INT, FARSUM_MINLOC),
+                       FARSUM_ERR_TYPE, promise);
+        EXPECT_REFUSED(
+            farsum_compare_and_swap(ready.window, 1, 0, data.data(), data.data(), data.data(), FARSUM_COMPLEX_FLOAT),
+            FARSUM_ERR_TYPE, promise);
         // The same memory through a second window that has promised nothing.
         farsum_window again{};
         ASSERT_FINE(farsum_window_adopt(farsum_world(), ready.mine, 64, nullptr, &again));
         ASSERT_FINE(farsum_lock_all(again));
-        EXPECT_REFUSED(farsum_accumulate(again, 1, 0, data.data(), 1, FARSUM_LONG_DOUBLE, FARSUM_SUM), FARSUM_ERR_TYPE, HasSubstr("single lockable elements"));
-        EXPECT_REFUSED(farsum_compare_and_swap(again, 1, 0, data.data(), data.data(), data.data(), FARSUM_COMPLEX_FLOAT), FARSUM_ERR_TYPE,
+        EXPECT_REFUSED(farsum_accumulate(again, 1, 0, data.data(), 1, FARSUM_LONG_DOUBLE, FARSUM_SUM), FARSUM_ERR_TYPE,
                        HasSubstr("single lockable elements"));
+        EXPECT_REFUSED(
+            farsum_compare_and_swap(again, 1, 0, data.data(), data.data(), data.data(), FARSUM_COMPLEX_FLOAT),
+            FARSUM_ERR_TYPE, HasSubstr("single lockable elements"));
         // Many elements of a lockable type: each by itself.
         EXPECT_FINE(farsum_accumulate(again, 1, 0, data.data(), 8, FARSUM_UINT64, FARSUM_SUM));
         ASSERT_FINE(farsum_unlock_all(again));
@@ -365,14 +399,17 @@ TEST(Handles, that_are_junk_or_freed_are_refused_by_every_call) {
     std::size_t bytes = 0;
     farsum_region_info info{};
     const int rank = 0;
-    for (farsum_window bad : {freed, window, farsum_window{~std::uint64_t{0}}, farsum_window{0x1234567890abcdef}, farsum_window{alive.bits + 1}}) {
+    for (farsum_window bad : {freed, window, farsum_window{~std::uint64_t{0}}, farsum_window{0x1234567890abcdef},
+                              farsum_window{alive.bits + 1}}) {
       const auto sentence = HasSubstr("does not live");
       EXPECT_REFUSED(farsum_put(bad, 0, 0, &word, 8), FARSUM_ERR_HANDLE, AllOf(HasSubstr("farsum_put"), sentence));
       EXPECT_REFUSED(farsum_get(bad, 0, 0, &word, 8), FARSUM_ERR_HANDLE, sentence);
       EXPECT_REFUSED(farsum_accumulate(bad, 0, 0, &word, 1, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_HANDLE, sentence);
-      EXPECT_REFUSED(farsum_get_accumulate(bad, 0, 0, &word, &word, 1, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_HANDLE, sentence);
+      EXPECT_REFUSED(farsum_get_accumulate(bad, 0, 0, &word, &word, 1, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_HANDLE,
+                     sentence);
       EXPECT_REFUSED(farsum_fetch_op(bad, 0, 0, &word, &word, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_HANDLE, sentence);
-      EXPECT_REFUSED(farsum_compare_and_swap(bad, 0, 0, &word, &word, &word, FARSUM_UINT64), FARSUM_ERR_HANDLE, sentence);
+      EXPECT_REFUSED(farsum_compare_and_swap(bad, 0, 0, &word, &word, &word, FARSUM_UINT64), FARSUM_ERR_HANDLE,
+                     sentence);
       EXPECT_REFUSED(farsum_put_notify(bad, 0, 0, &word, 8, 0), FARSUM_ERR_HANDLE, sentence);
       EXPECT_REFUSED(farsum_notify_wait(bad, 0, 0), FARSUM_ERR_HANDLE, sentence);
       EXPECT_REFUSED(farsum_notify_value(bad, 0, &word), FARSUM_ERR_HANDLE, sentence);
@@ -420,7 +457,8 @@ TEST(Window, is_not_freed_while_an_epoch_or_operations_are_open) {
     const int other = 1 - rank;
     const auto pending = [&](const char* mine, const char* of_the_other) {
       farsum_window copy = window;
-      EXPECT_REFUSED(farsum_window_free(&copy), FARSUM_ERR_PENDING, AllOf(HasSubstr("farsum_window_free"), HasSubstr(rank == 0 ? mine : of_the_other)));
+      EXPECT_REFUSED(farsum_window_free(&copy), FARSUM_ERR_PENDING,
+                     AllOf(HasSubstr("farsum_window_free"), HasSubstr(rank == 0 ? mine : of_the_other)));
       EXPECT_EQ(copy.bits, window.bits);
     };
     // Only rank 0 has something open; nothing is freed anywhere.
@@ -434,7 +472,8 @@ TEST(Window, is_not_freed_while_an_epoch_or_operations_are_open) {
     }
     pending("farsum_lock_all is not undone", "rank 0 of the group");
     if (rank == 0) {
-      EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING, AllOf(HasSubstr("farsum_finalize"), HasSubstr("'busy'"), HasSubstr("farsum_unlock_all")));
+      EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING,
+                     AllOf(HasSubstr("farsum_finalize"), HasSubstr("'busy'"), HasSubstr("farsum_unlock_all")));
       ASSERT_FINE(farsum_unlock_all(window));
       ASSERT_FINE(farsum_start(window, nullptr, 0));
     }
@@ -467,11 +506,13 @@ TEST(Finalize, is_refused_while_a_lock_is_held) {
     ASSERT_FINE(farsum_mutex_create(farsum_world(), 1, &mutexes));
     if (rank == 1) {
       ASSERT_FINE(farsum_lock(window, 0, FARSUM_LOCK_EXCLUSIVE));
-      EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING, AllOf(HasSubstr("farsum_finalize"), HasSubstr("1 locks are held")));
+      EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING,
+                     AllOf(HasSubstr("farsum_finalize"), HasSubstr("1 locks are held")));
       EXPECT_EQ(farsum_is_initialized(), 1);
       ASSERT_FINE(farsum_unlock(window, 0));
       ASSERT_FINE(farsum_mutex_lock(mutexes, 0, 0));
-      EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING, AllOf(HasSubstr("farsum_finalize"), HasSubstr("mutex 0 of rank 0")));
+      EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING,
+                     AllOf(HasSubstr("farsum_finalize"), HasSubstr("mutex 0 of rank 0")));
       ASSERT_FINE(farsum_mutex_unlock(mutexes, 0, 0));
     }
     // What still lives is freed by finalize.
@@ -483,18 +524,24 @@ TEST(Options, of_the_wrong_size_or_kind_are_refused) {
     void* memory = nullptr;
     farsum_window window{};
     farsum_window_options options{};
-    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 8, &options, &memory, &window), FARSUM_ERR_ARGUMENT, HasSubstr("struct_bytes"));
+    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 8, &options, &memory, &window), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("struct_bytes"));
     options.struct_bytes = sizeof options;
     options.promises = 1u << 9;
-    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 8, &options, &memory, &window), FARSUM_ERR_ARGUMENT, HasSubstr("unknown promises"));
+    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 8, &options, &memory, &window), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("unknown promises"));
     options.promises = 0;
     options.notification_slots = 65537;
-    EXPECT_REFUSED(farsum_window_adopt(farsum_world(), memory, 0, &options, &window), FARSUM_ERR_ARGUMENT, HasSubstr("65537"));
+    EXPECT_REFUSED(farsum_window_adopt(farsum_world(), memory, 0, &options, &window), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("65537"));
     options.notification_slots = 0;
     options.aggregate_limit = 1025;
-    EXPECT_REFUSED(farsum_window_create_dynamic(farsum_world(), &options, &window), FARSUM_ERR_ARGUMENT, HasSubstr("1025"));
-    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 8, nullptr, nullptr, &window), FARSUM_ERR_ARGUMENT, HasSubstr("must not be null"));
-    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 8, nullptr, &memory, nullptr), FARSUM_ERR_ARGUMENT, HasSubstr("must not be null"));
+    EXPECT_REFUSED(farsum_window_create_dynamic(farsum_world(), &options, &window), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("1025"));
+    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 8, nullptr, nullptr, &window), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("must not be null"));
+    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 8, nullptr, &memory, nullptr), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("must not be null"));
     farsum_statistics statistics{};
     EXPECT_REFUSED(farsum_statistics_read(&statistics), FARSUM_ERR_ARGUMENT, HasSubstr("struct_bytes"));
     farsum_init_options again{};
@@ -523,7 +570,8 @@ TEST(Options, that_differ_between_ranks_fail_on_every_rank) {
     options.promises = rank == 1 ? FARSUM_NO_LOCKS : 0;
     void* memory = nullptr;
     farsum_window window{};
-    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 8, &options, &memory, &window), FARSUM_ERR_ARGUMENT, HasSubstr("other options"));
+    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 8, &options, &memory, &window), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("other options"));
     EXPECT_EQ(window.bits, 0u);
   });
 }
@@ -569,16 +617,22 @@ TEST_P(Unreachable, memory_that_was_freed_while_the_window_lives_is_an_error_not
     ASSERT_FINE(farsum_barrier(farsum_world()));
     if (rank == 0) {
       std::vector<std::uint64_t> data(bytes / 8);
-      const auto outcome = [&](farsum_status at_once) { return at_once != FARSUM_OK ? at_once : farsum_flush(window, 1); };
+      const auto outcome = [&](farsum_status at_once) {
+        return at_once != FARSUM_OK ? at_once : farsum_flush(window, 1);
+      };
       for (const std::size_t size : {std::size_t{8}, std::size_t{4096}, bytes}) {
-        EXPECT_REFUSED(outcome(farsum_put(window, 1, 0, data.data(), size)), FARSUM_ERR_UNREACHABLE, AllOf(HasSubstr("rank 1"), HasSubstr("freed")));
-        EXPECT_REFUSED(outcome(farsum_get(window, 1, 0, data.data(), size)), FARSUM_ERR_UNREACHABLE, AllOf(HasSubstr("rank 1"), HasSubstr("freed")));
-        EXPECT_REFUSED(outcome(farsum_accumulate(window, 1, 0, data.data(), size / 8, FARSUM_UINT64, FARSUM_SUM)), FARSUM_ERR_UNREACHABLE,
-                       HasSubstr("freed"));
+        EXPECT_REFUSED(outcome(farsum_put(window, 1, 0, data.data(), size)), FARSUM_ERR_UNREACHABLE,
+                       AllOf(HasSubstr("rank 1"), HasSubstr("freed")));
+        EXPECT_REFUSED(outcome(farsum_get(window, 1, 0, data.data(), size)), FARSUM_ERR_UNREACHABLE,
+                       AllOf(HasSubstr("rank 1"), HasSubstr("freed")));
+        EXPECT_REFUSED(outcome(farsum_accumulate(window, 1, 0, data.data(), size / 8, FARSUM_UINT64, FARSUM_SUM)),
+                       FARSUM_ERR_UNREACHABLE, HasSubstr("freed"));
       }
       std::uint64_t old = 0;
-      EXPECT_REFUSED(farsum_fetch_op(window, 1, 0, data.data(), &old, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_UNREACHABLE, HasSubstr("rank 1"));
-      EXPECT_REFUSED(farsum_compare_and_swap(window, 1, 0, data.data(), data.data(), &old, FARSUM_UINT64), FARSUM_ERR_UNREACHABLE, HasSubstr("rank 1"));
+      EXPECT_REFUSED(farsum_fetch_op(window, 1, 0, data.data(), &old, FARSUM_UINT64, FARSUM_SUM),
+                     FARSUM_ERR_UNREACHABLE, HasSubstr("rank 1"));
+      EXPECT_REFUSED(farsum_compare_and_swap(window, 1, 0, data.data(), data.data(), &old, FARSUM_UINT64),
+                     FARSUM_ERR_UNREACHABLE, HasSubstr("rank 1"));
       // The window still works where the memory is.
       EXPECT_FINE(farsum_put(window, 0, 0, data.data(), 4096));
     }
@@ -606,8 +660,10 @@ TEST_P(Unreachable, read_only_memory_can_be_read_and_says_so_when_written) {
       EXPECT_FINE(farsum_fetch_op(window, target, 8, nullptr, &word, FARSUM_UINT64, FARSUM_NO_OP));
       EXPECT_EQ(word, 0x0707070707070707u);
       EXPECT_REFUSED(farsum_put(window, target, 0, data.data(), 8), FARSUM_ERR_UNREACHABLE, HasSubstr("read-only"));
-      EXPECT_REFUSED(farsum_accumulate(window, target, 0, data.data(), 1, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_UNREACHABLE, HasSubstr("read-only"));
-      EXPECT_REFUSED(farsum_compare_and_swap(window, target, 0, &word, &word, &word, FARSUM_UINT64), FARSUM_ERR_UNREACHABLE, HasSubstr("read-only"));
+      EXPECT_REFUSED(farsum_accumulate(window, target, 0, data.data(), 1, FARSUM_UINT64, FARSUM_SUM),
+                     FARSUM_ERR_UNREACHABLE, HasSubstr("read-only"));
+      EXPECT_REFUSED(farsum_compare_and_swap(window, target, 0, &word, &word, &word, FARSUM_UINT64),
+                     FARSUM_ERR_UNREACHABLE, HasSubstr("read-only"));
     }
     ASSERT_FINE(farsum_unlock_all(window));
     ASSERT_FINE(farsum_window_free(&window));
@@ -635,7 +691,8 @@ TEST(Adopting, unaligned_memory_keeps_elements_where_they_are_aligned) {
     ASSERT_FINE(farsum_lock_all(window));
     const std::uint64_t one = 1;
     for (const int target : {rank, 1 - rank}) {
-      EXPECT_REFUSED(farsum_accumulate(window, target, 8, &one, 1, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_ALIGNMENT, HasSubstr("offset 8"));
+      EXPECT_REFUSED(farsum_accumulate(window, target, 8, &one, 1, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_ALIGNMENT,
+                     HasSubstr("offset 8"));
       EXPECT_FINE(farsum_accumulate(window, target, 12, &one, 1, FARSUM_UINT64, FARSUM_SUM));
     }
     ASSERT_FINE(farsum_unlock_all(window));
@@ -667,11 +724,13 @@ TEST_P(Misuse, of_a_dynamic_window_names_addresses_that_are_not_attached) {
     EXPECT_FINE(farsum_window_attach(window, block.data(), 0));
     EXPECT_REFUSED(farsum_window_attach(window, block.data() + 511, 16), FARSUM_ERR_ARGUMENT, HasSubstr("overlaps"));
     EXPECT_REFUSED(farsum_window_attach(window, nullptr, 16), FARSUM_ERR_UNREACHABLE, HasSubstr("must be mapped"));
-    EXPECT_REFUSED(farsum_window_detach(window, block.data() + 1), FARSUM_ERR_RANGE, HasSubstr("no region that starts"));
+    EXPECT_REFUSED(farsum_window_detach(window, block.data() + 1), FARSUM_ERR_RANGE,
+                   HasSubstr("no region that starts"));
     ASSERT_FINE(farsum_barrier(farsum_world()));
     EXPECT_REFUSED(farsum_put(window, other, there + 4092, &word, 8), FARSUM_ERR_RANGE, HasSubstr("not all attached"));
     EXPECT_REFUSED(farsum_get(window, other, there - 1, &word, 8), FARSUM_ERR_RANGE, HasSubstr("not all attached"));
-    EXPECT_REFUSED(farsum_get(window, other, ~std::uint64_t{3}, &word, 8), FARSUM_ERR_RANGE, HasSubstr("not all attached"));
+    EXPECT_REFUSED(farsum_get(window, other, ~std::uint64_t{3}, &word, 8), FARSUM_ERR_RANGE,
+                   HasSubstr("not all attached"));
     EXPECT_FINE(farsum_put(window, other, there + 8, &word, 8));
     EXPECT_FINE(farsum_flush(window, other));
     ASSERT_FINE(farsum_barrier(farsum_world()));
@@ -699,14 +758,17 @@ TEST(DynamicWindow, takes_thousands_of_regions_and_says_how_many_at_most) {
     const int other = 1 - rank;
     for (std::size_t i = 0; i < most; i += 100) {
       const std::uint64_t value = i;
-      ASSERT_FINE(farsum_accumulate(window, other, at[static_cast<std::size_t>(other)] + 16 * i, &value, 1, FARSUM_UINT64, FARSUM_SUM));
-      EXPECT_REFUSED(farsum_put(window, other, at[static_cast<std::size_t>(other)] + 16 * i + 8, &value, 8), FARSUM_ERR_RANGE, HasSubstr("not all attached"));
+      ASSERT_FINE(farsum_accumulate(window, other, at[static_cast<std::size_t>(other)] + 16 * i, &value, 1,
+                                    FARSUM_UINT64, FARSUM_SUM));
+      EXPECT_REFUSED(farsum_put(window, other, at[static_cast<std::size_t>(other)] + 16 * i + 8, &value, 8),
+                     FARSUM_ERR_RANGE, HasSubstr("not all attached"));
     }
     ASSERT_FINE(farsum_unlock_all(window));
     ASSERT_FINE(farsum_barrier(farsum_world()));
     for (std::size_t i = 0; i < most; i += 100) ASSERT_EQ(block[2 * i], i);
     for (std::size_t i = 0; i < most; ++i) ASSERT_FINE(farsum_window_detach(window, &block[2 * i]));
-    EXPECT_REFUSED(farsum_window_attach(farsum_window{}, block.data(), 8), FARSUM_ERR_HANDLE, HasSubstr("does not live"));
+    EXPECT_REFUSED(farsum_window_attach(farsum_window{}, block.data(), 8), FARSUM_ERR_HANDLE,
+                   HasSubstr("does not live"));
     ASSERT_FINE(farsum_window_free(&window));
   });
 }
@@ -727,7 +789,8 @@ TEST(AttachRefused, leaves_everything_right_through_the_owner_and_says_why) {
     ASSERT_FINE(farsum_lock_all(window));
     const std::vector<std::uint64_t> twos(block.size(), 2);
     std::vector<std::uint64_t> seen(block.size());
-    ASSERT_FINE(farsum_get_accumulate(window, 1 - rank, 0, twos.data(), seen.data(), twos.size(), FARSUM_UINT64, FARSUM_SUM));
+    ASSERT_FINE(
+        farsum_get_accumulate(window, 1 - rank, 0, twos.data(), seen.data(), twos.size(), FARSUM_UINT64, FARSUM_SUM));
     ASSERT_FINE(farsum_flush(window, 1 - rank));
     EXPECT_THAT(seen, testing::Each(1));
     ASSERT_FINE(farsum_get(window, 1 - rank, 0, seen.data(), seen.size() * 8));

@@ -20,7 +20,8 @@ void run_as_rank(const Job& job, int rank, int node_fd, const std::function<void
   setenv("FARSUM_NODE_FD", std::to_string(node_fd).c_str(), 1);
   for (const auto& [name, value] : job.settings) setenv(name.c_str(), value.c_str(), 1);
   if (static_cast<std::size_t>(rank) < job.of_rank.size()) {
-    for (const auto& [name, value] : job.of_rank[static_cast<std::size_t>(rank)]) setenv(name.c_str(), value.c_str(), 1);
+    for (const auto& [name, value] : job.of_rank[static_cast<std::size_t>(rank)])
+      setenv(name.c_str(), value.c_str(), 1);
   }
   if (!job.starts) {
     body(rank);

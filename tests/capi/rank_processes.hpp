@@ -1,5 +1,6 @@
-// Ranks as forked processes of a test, started as the launcher starts them: with FARSUM_RANK, FARSUM_SIZE and a node descriptor. What
-// a rank expects is expected with gtest in its own process; the test fails when any rank's process does.
+// Ranks as forked processes of a test, started as the launcher starts them: with FARSUM_RANK, FARSUM_SIZE and a node
+// descriptor. What a rank expects is expected with gtest in its own process; the test fails when any rank's process
+// does.
 #pragma once
 
 #include <sys/mman.h>
@@ -20,9 +21,9 @@ using Variables = std::map<std::string, std::string>;
 
 struct Job {
   int ranks = 2;
-  Variables settings;                 // of all ranks
-  std::vector<Variables> of_rank;     // on top, by rank; may be shorter
-  bool starts = true;                 // farsum_init before and farsum_finalize after the body
+  Variables settings;              // of all ranks
+  std::vector<Variables> of_rank;  // on top, by rank; may be shorter
+  bool starts = true;              // farsum_init before and farsum_finalize after the body
 };
 
 // Runs `body(rank)` in a process of each rank and waits for all.
@@ -40,7 +41,8 @@ class SharedWithRanks {
 
  public:
   SharedWithRanks()
-      : object_(new (mmap(nullptr, sizeof(Object), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Object{}) {}
+      : object_(new (mmap(nullptr, sizeof(Object), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+                    Object{}) {}
   ~SharedWithRanks() { munmap(object_, sizeof(Object)); }
   SharedWithRanks(const SharedWithRanks&) = delete;
   SharedWithRanks& operator=(const SharedWithRanks&) = delete;
@@ -66,22 +68,22 @@ std::string said(farsum_status status);
 }  // namespace farsum::test
 
 // A call that must go well, with what Farsum says where it does not.
-#define EXPECT_FINE(call)                                                            \
-  do {                                                                               \
-    const farsum_status fine_status = (call);                                        \
+#define EXPECT_FINE(call)                                                                  \
+  do {                                                                                     \
+    const farsum_status fine_status = (call);                                              \
     EXPECT_EQ(fine_status, FARSUM_OK) << #call << ": " << farsum::test::said(fine_status); \
   } while (false)
-#define ASSERT_FINE(call)                                                            \
-  do {                                                                               \
-    const farsum_status fine_status = (call);                                        \
+#define ASSERT_FINE(call)                                                                  \
+  do {                                                                                     \
+    const farsum_status fine_status = (call);                                              \
     ASSERT_EQ(fine_status, FARSUM_OK) << #call << ": " << farsum::test::said(fine_status); \
   } while (false)
 // A call that must be refused with this status and a sentence that matches.
-#define EXPECT_REFUSED(call, status, sentence)                      \
-  do {                                                              \
-    const farsum_status refused_status = (call);                    \
+#define EXPECT_REFUSED(call, status, sentence)                          \
+  do {                                                                  \
+    const farsum_status refused_status = (call);                        \
     EXPECT_STREQ(farsum_status_name(refused_status), #status) << #call; \
-    if (refused_status != FARSUM_OK) {                              \
-      EXPECT_THAT(farsum_last_error(), sentence) << #call;          \
-    }                                                               \
+    if (refused_status != FARSUM_OK) {                                  \
+      EXPECT_THAT(farsum_last_error(), sentence) << #call;              \
+    }                                                                   \
   } while (false)

@@ -1,4 +1,5 @@
-// Every operation means the same on every path and on every kind of memory, also where ranks use different paths in one window.
+// Every operation means the same on every path and on every kind of memory, also where ranks use different paths in one
+// window.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -13,7 +14,9 @@ struct Paths {
   std::vector<Variables> of_rank;
 };
 
-Variables path(const char* name, const char* caller_lock = "stripe") { return {{"FARSUM_PATH", name}, {"FARSUM_CALLER_LOCK", caller_lock}}; }
+Variables path(const char* name, const char* caller_lock = "stripe") {
+  return {{"FARSUM_PATH", name}, {"FARSUM_CALLER_LOCK", caller_lock}};
+}
 
 std::vector<Paths> all_paths() {
   std::vector<Paths> paths;
@@ -57,7 +60,8 @@ TEST_P(OperationsOn, have_the_same_effect_and_answers_whatever_the_path) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryPath, OperationsOn, testing::Combine(testing::ValuesIn(all_paths()), testing::ValuesIn(all_kinds_of_memory())),
+INSTANTIATE_TEST_SUITE_P(EveryPath, OperationsOn,
+                         testing::Combine(testing::ValuesIn(all_paths()), testing::ValuesIn(all_kinds_of_memory())),
                          [](const testing::TestParamInfo<Case>& tested) {
                            return std::get<0>(tested.param).name + "_on_" + name_of(std::get<1>(tested.param));
                          });

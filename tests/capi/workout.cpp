@@ -12,12 +12,14 @@
 namespace farsum::test {
 namespace {
 
-// The arithmetic itself is tested in tests/ops against a reference of its own; here the scalar kernels are the reference for the paths.
+// The arithmetic itself is tested in tests/ops against a reference of its own; here the scalar kernels are the
+// reference for the paths.
 const ops::KernelSet& reference() { return ops::kernels(ops::Isa::baseline); }
 
-void apply(farsum_type type, farsum_op op, std::byte* target, const std::byte* operand, std::byte* old, std::size_t count,
-           const std::byte* alpha) {
-  reference().fetch(static_cast<ops::ElementType>(type), static_cast<ops::Operator>(op))(target, operand, old, count, alpha);
+void apply(farsum_type type, farsum_op op, std::byte* target, const std::byte* operand, std::byte* old,
+           std::size_t count, const std::byte* alpha) {
+  reference().fetch(static_cast<ops::ElementType>(type), static_cast<ops::Operator>(op))(target, operand, old, count,
+                                                                                         alpha);
 }
 
 template <class T>
@@ -32,18 +34,30 @@ void set_element(farsum_type type, std::byte* to, Random& random) {
   const auto natural = static_cast<unsigned>(pick(random, 0, 5));
   switch (type) {
     case FARSUM_BYTE:
-    case FARSUM_UINT8: return store(to, static_cast<std::uint8_t>(natural));
-    case FARSUM_BOOL: return store(to, static_cast<std::uint8_t>(natural & 1));
-    case FARSUM_INT8: return store(to, static_cast<std::int8_t>(number));
-    case FARSUM_INT16: return store(to, static_cast<std::int16_t>(number));
-    case FARSUM_UINT16: return store(to, static_cast<std::uint16_t>(natural));
-    case FARSUM_INT32: return store(to, static_cast<std::int32_t>(number));
-    case FARSUM_UINT32: return store(to, static_cast<std::uint32_t>(natural));
-    case FARSUM_INT64: return store(to, static_cast<std::int64_t>(number));
-    case FARSUM_UINT64: return store(to, static_cast<std::uint64_t>(natural));
-    case FARSUM_FLOAT: return store(to, static_cast<float>(number));
-    case FARSUM_DOUBLE: return store(to, static_cast<double>(number));
-    case FARSUM_LONG_DOUBLE: return store(to, static_cast<long double>(number));
+    case FARSUM_UINT8:
+      return store(to, static_cast<std::uint8_t>(natural));
+    case FARSUM_BOOL:
+      return store(to, static_cast<std::uint8_t>(natural & 1));
+    case FARSUM_INT8:
+      return store(to, static_cast<std::int8_t>(number));
+    case FARSUM_INT16:
+      return store(to, static_cast<std::int16_t>(number));
+    case FARSUM_UINT16:
+      return store(to, static_cast<std::uint16_t>(natural));
+    case FARSUM_INT32:
+      return store(to, static_cast<std::int32_t>(number));
+    case FARSUM_UINT32:
+      return store(to, static_cast<std::uint32_t>(natural));
+    case FARSUM_INT64:
+      return store(to, static_cast<std::int64_t>(number));
+    case FARSUM_UINT64:
+      return store(to, static_cast<std::uint64_t>(natural));
+    case FARSUM_FLOAT:
+      return store(to, static_cast<float>(number));
+    case FARSUM_DOUBLE:
+      return store(to, static_cast<double>(number));
+    case FARSUM_LONG_DOUBLE:
+      return store(to, static_cast<long double>(number));
     case FARSUM_COMPLEX_FLOAT:
       store(to, static_cast<float>(number));
       return store(to + sizeof(float), static_cast<float>(natural));
@@ -53,12 +67,18 @@ void set_element(farsum_type type, std::byte* to, Random& random) {
     case FARSUM_COMPLEX_LONG_DOUBLE:
       store(to, static_cast<long double>(number));
       return store(to + sizeof(long double), static_cast<long double>(natural));
-    case FARSUM_FLOAT_INT: return store(to, ops::ValueIndex<float>{static_cast<float>(number), static_cast<int>(natural)});
-    case FARSUM_DOUBLE_INT: return store(to, ops::ValueIndex<double>{static_cast<double>(number), static_cast<int>(natural)});
-    case FARSUM_LONG_INT: return store(to, ops::ValueIndex<long>{number, static_cast<int>(natural)});
-    case FARSUM_INT_INT: return store(to, ops::ValueIndex<int>{number, static_cast<int>(natural)});
-    case FARSUM_SHORT_INT: return store(to, ops::ValueIndex<short>{static_cast<short>(number), static_cast<int>(natural)});
-    case FARSUM_LONG_DOUBLE_INT: return store(to, ops::ValueIndex<long double>{static_cast<long double>(number), static_cast<int>(natural)});
+    case FARSUM_FLOAT_INT:
+      return store(to, ops::ValueIndex<float>{static_cast<float>(number), static_cast<int>(natural)});
+    case FARSUM_DOUBLE_INT:
+      return store(to, ops::ValueIndex<double>{static_cast<double>(number), static_cast<int>(natural)});
+    case FARSUM_LONG_INT:
+      return store(to, ops::ValueIndex<long>{number, static_cast<int>(natural)});
+    case FARSUM_INT_INT:
+      return store(to, ops::ValueIndex<int>{number, static_cast<int>(natural)});
+    case FARSUM_SHORT_INT:
+      return store(to, ops::ValueIndex<short>{static_cast<short>(number), static_cast<int>(natural)});
+    case FARSUM_LONG_DOUBLE_INT:
+      return store(to, ops::ValueIndex<long double>{static_cast<long double>(number), static_cast<int>(natural)});
   }
 }
 
@@ -68,18 +88,25 @@ struct Meaning {
 };
 Meaning meaning_of(farsum_type type) {
   switch (type) {
-    case FARSUM_LONG_DOUBLE: return {0, 10, 0, 0};
-    case FARSUM_COMPLEX_LONG_DOUBLE: return {0, 10, 16, 10};
+    case FARSUM_LONG_DOUBLE:
+      return {0, 10, 0, 0};
+    case FARSUM_COMPLEX_LONG_DOUBLE:
+      return {0, 10, 16, 10};
     case FARSUM_DOUBLE_INT:
-    case FARSUM_LONG_INT: return {0, 8, 8, 4};
-    case FARSUM_SHORT_INT: return {0, 2, 4, 4};
-    case FARSUM_LONG_DOUBLE_INT: return {0, 10, 16, 4};
-    default: return {0, farsum_type_size(type), 0, 0};
+    case FARSUM_LONG_INT:
+      return {0, 8, 8, 4};
+    case FARSUM_SHORT_INT:
+      return {0, 2, 4, 4};
+    case FARSUM_LONG_DOUBLE_INT:
+      return {0, 10, 16, 4};
+    default:
+      return {0, farsum_type_size(type), 0, 0};
   }
 }
 bool same(farsum_type type, const std::byte* a, const std::byte* b) {
   const Meaning meaning = meaning_of(type);
-  return std::memcmp(a, b, meaning.bytes) == 0 && std::memcmp(a + meaning.second, b + meaning.second, meaning.second_bytes) == 0;
+  return std::memcmp(a, b, meaning.bytes) == 0 &&
+         std::memcmp(a + meaning.second, b + meaning.second, meaning.second_bytes) == 0;
 }
 
 // How an operation is completed.
@@ -121,8 +148,11 @@ Workout::Workout(int rank, ExposedMemory& memory, std::size_t part_bytes, Expect
 
 void Workout::issue(const View& view, farsum_operation& operation, int mode) {
   operation.struct_bytes = sizeof operation;
-  operation.offset += view.base[static_cast<std::size_t>(operation.target)] + static_cast<std::uint64_t>(rank_) * slice_bytes_;
-  operation.completion = mode == blocking ? FARSUM_BLOCKING : mode == wait || mode == test ? FARSUM_EXPLICIT : FARSUM_IMPLICIT;
+  operation.offset +=
+      view.base[static_cast<std::size_t>(operation.target)] + static_cast<std::uint64_t>(rank_) * slice_bytes_;
+  operation.completion = mode == blocking               ? FARSUM_BLOCKING
+                         : mode == wait || mode == test ? FARSUM_EXPLICIT
+                                                        : FARSUM_IMPLICIT;
   farsum_request request{};
   ASSERT_FINE(farsum_operate(view.window, &operation, &request));
   if (mode == wait) {
@@ -149,10 +179,18 @@ void Workout::one_pair(int target, farsum_type type, farsum_op op, farsum_kind k
   const std::size_t size = farsum_type_size(type);
   ElementList there = ElementList::contiguous(1, size);
   switch (pick(random_, 0, 3)) {
-    case 0: break;
-    case 1: there = ElementList::contiguous(pick(random_, 1, lane_elements), size); break;
-    case 2: there = ElementList::indexed(random_, pick(random_, 1, lane_elements - 4), lane_elements, size); break;
-    case 3: there = ElementList::strided(random_, static_cast<int>(pick(random_, 1, FARSUM_MAX_LEVELS)), 12, lane_elements, size); break;
+    case 0:
+      break;
+    case 1:
+      there = ElementList::contiguous(pick(random_, 1, lane_elements), size);
+      break;
+    case 2:
+      there = ElementList::indexed(random_, pick(random_, 1, lane_elements - 4), lane_elements, size);
+      break;
+    case 3:
+      there =
+          ElementList::strided(random_, static_cast<int>(pick(random_, 1, FARSUM_MAX_LEVELS)), 12, lane_elements, size);
+      break;
   }
   const std::size_t elements = there.elements();
   ElementList from = any_list(random_, elements, lane_elements, size);
@@ -187,16 +225,18 @@ void Workout::one_pair(int target, farsum_type type, farsum_op op, farsum_kind k
   settle(view, target, mode);
   for (std::size_t i = 0; i < elements; ++i) {
     std::byte old[32];
-    apply(type, op, model(target) + lane(type) + there.places()[i], origin.data() + from.places()[i], old, 1, alpha.data());
+    apply(type, op, model(target) + lane(type) + there.places()[i], origin.data() + from.places()[i], old, 1,
+          alpha.data());
     if (kind != FARSUM_GET_ACCUMULATE) continue;
     std::byte* const got = result.data() + into.places()[i];
-    ASSERT_TRUE(same(type, got, old)) << "element " << i << " of " << elements << " of type " << type << ", operator " << op
-                                      << ", completed in way " << mode;
+    ASSERT_TRUE(same(type, got, old)) << "element " << i << " of " << elements << " of type " << type << ", operator "
+                                      << op << ", completed in way " << mode;
     std::memset(got, 0xee, size);
   }
   // Beside its elements the result is as it was.
   const Buffer untouched(lane_elements * size);
-  EXPECT_EQ(std::memcmp(result.data(), Buffer(untouched).data(), result.size()), 0) << "type " << type << ", operator " << op;
+  EXPECT_EQ(std::memcmp(result.data(), Buffer(untouched).data(), result.size()), 0)
+      << "type " << type << ", operator " << op;
 }
 
 void Workout::try_every_legal_pair() {
@@ -216,7 +256,8 @@ void Workout::try_every_legal_pair() {
   }
 }
 
-void Workout::bulk(int target, std::size_t offset, std::size_t count, farsum_type type, farsum_op op, farsum_kind kind, int mode) {
+void Workout::bulk(int target, std::size_t offset, std::size_t count, farsum_type type, farsum_op op, farsum_kind kind,
+                   int mode) {
   const std::size_t bytes = count * farsum_type_size(type);
   Buffer origin(bytes);
   Buffer result(bytes);
@@ -238,7 +279,8 @@ void Workout::bulk(int target, std::size_t offset, std::size_t count, farsum_typ
   const farsum_op means = kind == FARSUM_PUT ? FARSUM_REPLACE : kind == FARSUM_GET ? FARSUM_NO_OP : op;
   if (count != 0) apply(type, means, model(target) + offset, origin.data(), old.data(), count, nullptr);
   if (kind == FARSUM_GET || kind == FARSUM_GET_ACCUMULATE) {
-    ASSERT_EQ(std::memcmp(result.data(), old.data(), bytes), 0) << bytes << " bytes, kind " << kind << ", completed in way " << mode;
+    ASSERT_EQ(std::memcmp(result.data(), old.data(), bytes), 0)
+        << bytes << " bytes, kind " << kind << ", completed in way " << mode;
   }
 }
 
@@ -282,13 +324,17 @@ void Workout::keep_program_order() {
   const std::size_t begin = bulk_begin();
   const std::size_t room = std::min(most, (slice_bytes_ - begin) / 8);
   for (int i = 0; i < 80; ++i) {
-    const std::size_t count = pick(random_, 0, 9) == 0 ? pick(random_, 1, room) : pick(random_, 0, 1) == 0 ? 1 : pick(random_, 2, 9);
+    const std::size_t count = pick(random_, 0, 9) == 0   ? pick(random_, 1, room)
+                              : pick(random_, 0, 1) == 0 ? 1
+                                                         : pick(random_, 2, 9);
     const std::size_t first = count > 16 ? 0 : pick(random_, 0, 3);
     steps.emplace_back(count * 8);
     Step& step = steps.back();
     step.fetches = pick(random_, 0, 3) == 0;
     for (std::size_t k = 0; k < count; ++k) store(step.origin.data() + 8 * k, static_cast<std::int64_t>(random_()));
-    const farsum_op op = pick(random_, 0, 2) == 0 ? FARSUM_REPLACE : pick(random_, 0, 1) == 0 ? FARSUM_SUM : FARSUM_PROD;
+    const farsum_op op = pick(random_, 0, 2) == 0   ? FARSUM_REPLACE
+                         : pick(random_, 0, 1) == 0 ? FARSUM_SUM
+                                                    : FARSUM_PROD;
     farsum_operation operation{};
     operation.kind = step.fetches ? FARSUM_GET_ACCUMULATE : FARSUM_ACCUMULATE;
     operation.target = target;
@@ -300,7 +346,8 @@ void Workout::keep_program_order() {
     operation.result = step.result.data();
     // Now and then one that is waited for among those that are not.
     issue(view, operation, pick(random_, 0, 7) == 0 ? blocking : flush_one);
-    apply(FARSUM_INT64, op, model(target) + begin + 8 * first, step.origin.data(), step.old.data(), operation.count, nullptr);
+    apply(FARSUM_INT64, op, model(target) + begin + 8 * first, step.origin.data(), step.old.data(), operation.count,
+          nullptr);
     if (operation.count != count) step.fetches = false;
   }
   ASSERT_FINE(farsum_flush(view.window, target));
@@ -313,7 +360,8 @@ void Workout::keep_program_order() {
 void Workout::order_puts_among_accumulates() {
   const int target = (rank_ + 2) % workout_ranks;
   const View& view = memory_.views().back();
-  const std::uint64_t offset = view.base[static_cast<std::size_t>(target)] + static_cast<std::uint64_t>(rank_) * slice_bytes_ + bulk_begin();
+  const std::uint64_t offset =
+      view.base[static_cast<std::size_t>(target)] + static_cast<std::uint64_t>(rank_) * slice_bytes_ + bulk_begin();
   constexpr std::size_t count = 64;
   std::int64_t start[count], addend[count], seen[8][count];
   for (std::size_t i = 0; i < count; ++i) {
@@ -344,7 +392,8 @@ void Workout::compare_and_swap_each_type() {
     const int target = static_cast<int>(pick(random_, 0, workout_ranks - 1));
     const View& view = any_view();
     const std::size_t at = lane(type) + size * pick(random_, 0, lane_elements - 1);
-    const std::uint64_t offset = view.base[static_cast<std::size_t>(target)] + static_cast<std::uint64_t>(rank_) * slice_bytes_ + at;
+    const std::uint64_t offset =
+        view.base[static_cast<std::size_t>(target)] + static_cast<std::uint64_t>(rank_) * slice_bytes_ + at;
     std::byte now[32], other[32], desired[32], result[32];
     set_element(type, now, random_);
     // Written whole, padding too: the comparison is of all bytes.
@@ -378,23 +427,26 @@ void Workout::hammer_shared_words() {
     const std::uint64_t one = 1;
     switch (pick(random_, 0, 5)) {
       case 0:
-        ASSERT_FINE(farsum_accumulate(view.window, target, offset_of(view, target, word), &one, 1, FARSUM_UINT64, FARSUM_SUM));
+        ASSERT_FINE(
+            farsum_accumulate(view.window, target, offset_of(view, target, word), &one, 1, FARSUM_UINT64, FARSUM_SUM));
         ++mine[word];
         break;
       case 1: {
         const std::size_t count = pick(random_, 1, shared_words - word);
-        ASSERT_FINE(farsum_accumulate(view.window, target, offset_of(view, target, word), ones.data(), count, FARSUM_UINT64, FARSUM_SUM));
+        ASSERT_FINE(farsum_accumulate(view.window, target, offset_of(view, target, word), ones.data(), count,
+                                      FARSUM_UINT64, FARSUM_SUM));
         for (std::size_t k = 0; k < count; ++k) ++mine[word + k];
         break;
       }
       case 2:
-        ASSERT_FINE(farsum_fetch_op(view.window, target, offset_of(view, target, word), &one, old.data(), FARSUM_UINT64, FARSUM_SUM));
+        ASSERT_FINE(farsum_fetch_op(view.window, target, offset_of(view, target, word), &one, old.data(), FARSUM_UINT64,
+                                    FARSUM_SUM));
         ++mine[word];
         break;
       case 3: {
         const std::size_t count = pick(random_, 2, 64);
-        ASSERT_FINE(farsum_get_accumulate(view.window, target, offset_of(view, target, word), ones.data(), old.data(), count, FARSUM_UINT64,
-                                          FARSUM_SUM));
+        ASSERT_FINE(farsum_get_accumulate(view.window, target, offset_of(view, target, word), ones.data(), old.data(),
+                                          count, FARSUM_UINT64, FARSUM_SUM));
         // The next one overwrites the result.
         ASSERT_FINE(farsum_flush_local(view.window, target));
         for (std::size_t k = 0; k < count; ++k) ++mine[word + k];
@@ -402,11 +454,13 @@ void Workout::hammer_shared_words() {
       }
       case 4: {
         std::uint64_t seen = 0, found = 0;
-        ASSERT_FINE(farsum_fetch_op(view.window, target, offset_of(view, target, word), nullptr, &found, FARSUM_UINT64, FARSUM_NO_OP));
+        ASSERT_FINE(farsum_fetch_op(view.window, target, offset_of(view, target, word), nullptr, &found, FARSUM_UINT64,
+                                    FARSUM_NO_OP));
         do {
           seen = found;
           const std::uint64_t next = seen + 1;
-          ASSERT_FINE(farsum_compare_and_swap(view.window, target, offset_of(view, target, word), &seen, &next, &found, FARSUM_UINT64));
+          ASSERT_FINE(farsum_compare_and_swap(view.window, target, offset_of(view, target, word), &seen, &next, &found,
+                                              FARSUM_UINT64));
         } while (found != seen);
         ++mine[word];
         break;
@@ -436,7 +490,8 @@ void Workout::hammer_shared_words() {
   for (std::size_t word = 0; word < shared_words; ++word) {
     std::uint64_t total = 0;
     for (int origin = 0; origin < workout_ranks; ++origin) {
-      total += of_all[static_cast<std::size_t>(origin) * added.size() + static_cast<std::size_t>(rank_) * shared_words + word];
+      total += of_all[static_cast<std::size_t>(origin) * added.size() + static_cast<std::size_t>(rank_) * shared_words +
+                      word];
     }
     ASSERT_EQ(words[word], total) << "word " << word;
   }
@@ -452,10 +507,12 @@ void Workout::compare_memory() {
       const auto type = static_cast<farsum_type>(t);
       for (std::size_t i = 0; i < lane_elements; ++i) {
         const std::size_t at = lane(type) + i * farsum_type_size(type);
-        ASSERT_TRUE(same(type, held + at, wanted + at)) << "element " << i << " of type " << type << " from rank " << origin;
+        ASSERT_TRUE(same(type, held + at, wanted + at))
+            << "element " << i << " of type " << type << " from rank " << origin;
       }
     }
-    ASSERT_EQ(std::memcmp(held + bulk_begin(), wanted + bulk_begin(), slice_bytes_ - bulk_begin()), 0) << "bytes from rank " << origin;
+    ASSERT_EQ(std::memcmp(held + bulk_begin(), wanted + bulk_begin(), slice_bytes_ - bulk_begin()), 0)
+        << "bytes from rank " << origin;
   }
   ASSERT_FINE(farsum_barrier(farsum_world()));
 }

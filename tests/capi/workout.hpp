@@ -1,5 +1,5 @@
-// Operations at random by one rank on its own slice of every rank's part, each answer and at the end every byte compared with a model,
-// and updates by all ranks at once on words that they share, whose totals must be exact.
+// Operations at random by one rank on its own slice of every rank's part, each answer and at the end every byte
+// compared with a model, and updates by all ranks at once on words that they share, whose totals must be exact.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,8 @@ class Workout {
   void issue(const View& view, farsum_operation& operation, int mode);
   void settle(const View& view, int target, int mode);
   void one_pair(int target, farsum_type type, farsum_op op, farsum_kind kind, int mode);
-  void bulk(int target, std::size_t offset, std::size_t count, farsum_type type, farsum_op op, farsum_kind kind, int mode);
+  void bulk(int target, std::size_t offset, std::size_t count, farsum_type type, farsum_op op, farsum_kind kind,
+            int mode);
 
   static constexpr std::size_t lane_count = 22;
   static constexpr std::size_t lane_elements = 16;

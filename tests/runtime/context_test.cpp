@@ -29,16 +29,21 @@ std::vector<Case> cases() {
       {"owner", {owner, owner, owner}},
       {"aggregated", {aggregated, aggregated, aggregated}},
       {"direct_owner_and_caller_by_element", {automatic, owner, on_path(PathChoice::caller, CallerLock::element)}},
-      {"aggregated_attach_and_caller_by_region", {aggregated, on_path(PathChoice::attach), on_path(PathChoice::caller, CallerLock::region)}},
+      {"aggregated_attach_and_caller_by_region",
+       {aggregated, on_path(PathChoice::attach), on_path(PathChoice::caller, CallerLock::region)}},
   };
 }
 
 const char* name_of(Memory memory) {
   switch (memory) {
-    case Memory::allocated: return "allocated";
-    case Memory::promising_single_elements: return "single_element";
-    case Memory::adopted: return "adopted";
-    case Memory::dynamic: return "attached";
+    case Memory::allocated:
+      return "allocated";
+    case Memory::promising_single_elements:
+      return "single_element";
+    case Memory::adopted:
+      return "adopted";
+    case Memory::dynamic:
+      return "attached";
   }
   return "unknown";
 }
@@ -49,8 +54,9 @@ std::string mixed_name(const testing::TestParamInfo<MixedCase>& tested) {
   return std::string(std::get<0>(tested.param).name) + "_on_" + name_of(std::get<1>(tested.param)) + "_memory";
 }
 INSTANTIATE_TEST_SUITE_P(EachPath, MixedUpdates,
-                         testing::Combine(testing::ValuesIn(cases()), testing::Values(Memory::allocated, Memory::promising_single_elements,
-                                                                                      Memory::adopted, Memory::dynamic)),
+                         testing::Combine(testing::ValuesIn(cases()),
+                                          testing::Values(Memory::allocated, Memory::promising_single_elements,
+                                                          Memory::adopted, Memory::dynamic)),
                          mixed_name);
 
 // More than ride in a message, so that operands are pulled; across stripes.
@@ -67,7 +73,8 @@ TEST_P(MixedUpdates, of_single_and_many_elements_add_up_exactly) {
     if (kind == Memory::promising_single_elements) options.promises = promise_single_element;
     Group& world = me.context.world();
     const std::uint64_t bytes = words_of_a_part * 8;
-    Result<WindowObject*> made = kind == Memory::adopted   ? me.context.adopt_window(world, blocks[me.rank].data(), bytes, options)
+    Result<WindowObject*> made = kind == Memory::adopted
+                                     ? me.context.adopt_window(world, blocks[me.rank].data(), bytes, options)
                                  : kind == Memory::dynamic ? me.context.create_dynamic_window(world, options)
                                                            : me.context.allocate_window(world, bytes, options);
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
@@ -91,14 +98,16 @@ TEST_P(MixedUpdates, of_single_and_many_elements_add_up_exactly) {
       const std::size_t count = single ? 1 : 1 + random() % (words_of_a_part - first);
       const std::uint64_t base = kind == Memory::dynamic ? reinterpret_cast<std::uintptr_t>(blocks[target].data()) : 0;
       const bool fetches = random() % 3 == 0;
-      const Operation add = words_operation(fetches ? OperationKind::get_accumulate : OperationKind::accumulate, base + 8 * first, count,
-                                            ops::Operator::sum, ones.data(), fetches ? old.data() : nullptr);
+      const Operation add =
+          words_operation(fetches ? OperationKind::get_accumulate : OperationKind::accumulate, base + 8 * first, count,
+                          ops::Operator::sum, ones.data(), fetches ? old.data() : nullptr);
       if (single && random() % 4 == 0) {
         // One by compare and swap.
         std::uint64_t seen = random() % 8;
         for (std::uint64_t found = ~seen; found != seen;) {
           const std::uint64_t next = seen + 1;
-          Operation swap = words_operation(OperationKind::compare_and_swap, base + 8 * first, 1, ops::Operator::replace, &next, &found);
+          Operation swap = words_operation(OperationKind::compare_and_swap, base + 8 * first, 1, ops::Operator::replace,
+                                           &next, &found);
           swap.compare = reinterpret_cast<const std::byte*>(&seen);
           const std::uint64_t expected = seen;
           ASSERT_GOOD(window.operate(swap, target, Completion::blocking, nullptr));
@@ -106,7 +115,9 @@ TEST_P(MixedUpdates, of_single_and_many_elements_add_up_exactly) {
           seen = found;
           found = ~seen;
         }
-      } else if (single && !fetches && window.hot().reduce(target, base + 8 * first, ones.data(), nullptr, 8, ops::ElementType::uint64, ops::Operator::sum)) {
+      } else if (single && !fetches &&
+                 window.hot().reduce(target, base + 8 * first, ones.data(), nullptr, 8, ops::ElementType::uint64,
+                                     ops::Operator::sum)) {
         // Done on the hot path.
       } else {
         ASSERT_GOOD(window.operate(add, target, fetches ? Completion::blocking : Completion::implicit, nullptr));
@@ -119,19 +130,24 @@ TEST_P(MixedUpdates, of_single_and_many_elements_add_up_exactly) {
       for (std::size_t k = 0; k < mine.size(); ++k) added[k] += mine[k];
     }
     ASSERT_GOOD(world.team().barrier("test"));
-    const auto* const held = kind == Memory::adopted || kind == Memory::dynamic ? blocks[me.rank].data()
-                                                                                : reinterpret_cast<const std::uint64_t*>(made.value()->memory);
-    for (std::size_t k = 0; k < words_of_a_part; ++k) ASSERT_EQ(held[k], added[me.rank * words_of_a_part + k]) << "word " << k;
+    const auto* const held = kind == Memory::adopted || kind == Memory::dynamic
+                                 ? blocks[me.rank].data()
+                                 : reinterpret_cast<const std::uint64_t*>(made.value()->memory);
+    for (std::size_t k = 0; k < words_of_a_part; ++k)
+      ASSERT_EQ(held[k], added[me.rank * words_of_a_part + k]) << "word " << k;
     ASSERT_GOOD(me.context.free_window(made.value()));
   };
   run_in_process(which.settings, update);
 }
 
-std::vector<Settings> ranks_on(PathChoice path, std::size_t ranks) { return std::vector<Settings>(ranks, on_path(path)); }
+std::vector<Settings> ranks_on(PathChoice path, std::size_t ranks) {
+  return std::vector<Settings>(ranks, on_path(path));
+}
 
 class SynchronisationOn : public testing::TestWithParam<PathChoice> {};
 INSTANTIATE_TEST_SUITE_P(EachPath, SynchronisationOn,
-                         testing::Values(PathChoice::automatic, PathChoice::owner, PathChoice::aggregated, PathChoice::caller),
+                         testing::Values(PathChoice::automatic, PathChoice::owner, PathChoice::aggregated,
+                                         PathChoice::caller),
                          [](const auto& tested) { return std::string(farsum::name_of(tested.param)); });
 
 TEST_P(SynchronisationOn, orders_plain_memory_between_origin_and_target) {
@@ -143,7 +159,8 @@ TEST_P(SynchronisationOn, orders_plain_memory_between_origin_and_target) {
     Window& window = *made.value()->window;
     auto* const words = reinterpret_cast<std::uint64_t*>(made.value()->memory);
     const auto put = [&](std::uint32_t target, std::uint64_t value) {
-      return window.operate(words_operation(OperationKind::put, 8 * me.rank, 1, ops::Operator::replace, &value), target, Completion::blocking, nullptr);
+      return window.operate(words_operation(OperationKind::put, 8 * me.rank, 1, ops::Operator::replace, &value), target,
+                            Completion::blocking, nullptr);
     };
     ASSERT_GOOD(window.fence(false, true));
     for (std::uint64_t round = 1; round <= 20; ++round) {
@@ -179,9 +196,11 @@ TEST_P(SynchronisationOn, excludes_under_locks_and_mutexes) {
     for (int i = 0; i < 60; ++i) {
       ASSERT_GOOD(window.lock(1, LockMode::exclusive));
       std::uint64_t value = 0;
-      ASSERT_GOOD(window.operate(words_operation(OperationKind::get, 0, 1, ops::Operator::replace, nullptr, &value), 1, Completion::blocking, nullptr));
+      ASSERT_GOOD(window.operate(words_operation(OperationKind::get, 0, 1, ops::Operator::replace, nullptr, &value), 1,
+                                 Completion::blocking, nullptr));
       ++value;
-      ASSERT_GOOD(window.operate(words_operation(OperationKind::put, 0, 1, ops::Operator::replace, &value), 1, Completion::blocking, nullptr));
+      ASSERT_GOOD(window.operate(words_operation(OperationKind::put, 0, 1, ops::Operator::replace, &value), 1,
+                                 Completion::blocking, nullptr));
       ASSERT_GOOD(window.unlock(1));
       ASSERT_GOOD(me.context.lock(*mutexes.value(), 2, 1));
       ++under_mutex;
@@ -229,7 +248,8 @@ TEST_P(SynchronisationOn, tells_with_a_notification_that_the_data_is_there) {
 
 class CountersOf : public testing::TestWithParam<CounterKind> {};
 INSTANTIATE_TEST_SUITE_P(EachKind, CountersOf,
-                         testing::Values(CounterKind::strict, CounterKind::leased, CounterKind::per_rank, CounterKind::tree));
+                         testing::Values(CounterKind::strict, CounterKind::leased, CounterKind::per_rank,
+                                         CounterKind::tree));
 
 TEST_P(CountersOf, hand_out_each_ticket_once_to_several_threads_of_each_rank) {
   constexpr std::uint64_t limit = 600;
@@ -288,7 +308,8 @@ TEST(ContextTest, gives_all_memory_of_windows_groups_and_mutexes_back) {
 
 TEST(ContextTest, lets_disjoint_groups_make_windows_at_once) {
   run_in_process(ranks_on(PathChoice::automatic, 4), [](InProcessRank me) {
-    const std::vector<std::uint32_t> members = me.rank < 2 ? std::vector<std::uint32_t>{0, 1} : std::vector<std::uint32_t>{3, 2};
+    const std::vector<std::uint32_t> members =
+        me.rank < 2 ? std::vector<std::uint32_t>{0, 1} : std::vector<std::uint32_t>{3, 2};
     for (int round = 0; round < 10; ++round) {
       Result<Group*> group = me.context.create_group(me.context.world(), members);
       ASSERT_TRUE(group.is_ok());
@@ -298,7 +319,8 @@ TEST(ContextTest, lets_disjoint_groups_make_windows_at_once) {
       ASSERT_GOOD(window.fence(false, true));
       const std::uint64_t one = 1;
       for (std::uint32_t target = 0; target < 2; ++target) {
-        ASSERT_GOOD(window.operate(words_operation(OperationKind::accumulate, 8, 1, ops::Operator::sum, &one), target, Completion::implicit, nullptr));
+        ASSERT_GOOD(window.operate(words_operation(OperationKind::accumulate, 8, 1, ops::Operator::sum, &one), target,
+                                   Completion::implicit, nullptr));
       }
       ASSERT_GOOD(window.fence(true, false));
       EXPECT_EQ(reinterpret_cast<const std::uint64_t*>(made.value()->memory)[1], 2u);
@@ -317,7 +339,8 @@ TEST(ContextTest, keeps_what_threads_gather_apart_by_operator) {
     const auto update = [&](std::uint64_t offset, ops::Operator op) {
       const std::uint64_t one = 1;
       for (int i = 0; i < 300; ++i) {
-        ASSERT_GOOD(window.operate(words_operation(OperationKind::accumulate, offset, 1, op, &one), 0, Completion::implicit, nullptr));
+        ASSERT_GOOD(window.operate(words_operation(OperationKind::accumulate, offset, 1, op, &one), 0,
+                                   Completion::implicit, nullptr));
       }
     };
     // 1 is the identity of prod and of band on ones, and counts in sum: a mix-up would show.

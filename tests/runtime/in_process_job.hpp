@@ -1,4 +1,5 @@
-// A job whose ranks are threads of the test: one Context each over one NodeSegment, so that a sanitizer sees both sides of everything.
+// A job whose ranks are threads of the test: one Context each over one NodeSegment, so that a sanitizer sees both sides
+// of everything.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,8 +30,8 @@ inline Settings on_path(PathChoice path, CallerLock lock = CallerLock::stripe) {
 // Runs `body` as each rank, with the settings of that rank; there are as many ranks as settings.
 inline void run_in_process(const std::vector<Settings>& settings, const std::function<void(InProcessRank)>& body) {
   const auto ranks = static_cast<std::uint32_t>(settings.size());
-  Result<std::unique_ptr<NodeSegment>> made =
-      NodeSegment::create({.ranks = ranks, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = NodeTeamBlock::footprint(ranks)});
+  Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create(
+      {.ranks = ranks, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = NodeTeamBlock::footprint(ranks)});
   ASSERT_TRUE(made.is_ok()) << made.take_status().text();
   const std::shared_ptr<NodeSegment> segment = std::move(made.value());
   std::vector<std::thread> threads;
@@ -54,8 +55,8 @@ inline void run_in_process(const std::vector<Settings>& settings, const std::fun
 }
 
 // A contiguous operation on 64-bit words.
-inline Operation words_operation(OperationKind kind, std::uint64_t offset, std::size_t count, ops::Operator op, const std::uint64_t* operand,
-                                 std::uint64_t* result = nullptr) {
+inline Operation words_operation(OperationKind kind, std::uint64_t offset, std::size_t count, ops::Operator op,
+                                 const std::uint64_t* operand, std::uint64_t* result = nullptr) {
   Operation operation;
   operation.kind = kind;
   operation.type = ops::ElementType::uint64;
@@ -64,7 +65,8 @@ inline Operation words_operation(OperationKind kind, std::uint64_t offset, std::
   operation.bytes = count * 8;
   operation.operand = reinterpret_cast<const std::byte*>(operand);
   operation.result = reinterpret_cast<std::byte*>(result);
-  operation.operand_layout = operation.target_layout = operation.result_layout = ops::LayoutView::contiguous(operation.bytes);
+  operation.operand_layout = operation.target_layout = operation.result_layout =
+      ops::LayoutView::contiguous(operation.bytes);
   return operation;
 }
 
