@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/packed_sides.hpp"
+
 namespace farsum {
 
 // An operation from submit() until its last reply. Recycled, so that a steady stream of operations allocates nothing.
@@ -79,29 +81,12 @@ bool carries_operand(const wire::MessageHeader& header) {
   return false;
 }
 
-void pack(const ops::LayoutView& layout, const std::byte* from, std::byte* to) {
-  ops::PieceCursor cursor(layout);
-  for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
-    std::memcpy(to, from + piece.offset, piece.bytes);
-    to += piece.bytes;
-  }
-}
-
-void unpack(const ops::LayoutView& layout, const std::byte* from, std::byte* to) {
-  ops::PieceCursor cursor(layout);
-  for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
-    std::memcpy(to + piece.offset, from, piece.bytes);
-    from += piece.bytes;
-  }
-}
-
 // A recycled job keeps small buffers only.
 void forget_large_buffers(std::vector<std::byte>& buffer) {
   constexpr std::size_t kept_bytes = 65536;
   if (buffer.capacity() > kept_bytes) std::vector<std::byte>().swap(buffer);
 }
 
-bool is_contiguous(const ops::LayoutView& layout) { return layout.kind() == ops::LayoutKind::contiguous; }
 
 }  // namespace
 

@@ -218,6 +218,10 @@ class Window {
 };
 
 const char* call_name(OperationKind kind);
+// " after rank 3 of the job died" where another rank's death came before that of `dead`; else nothing. Tells the others of it.
+std::string cause_of_death(const Liveness* liveness, Rank dead);
+// Names the rank whose death made a message fail, where one of `ranks` is found dead.
+std::string name_the_dead(const Liveness* liveness, const std::vector<Rank>& ranks);
 // What an owner's answer means, as part of a sentence.
 const char* explain_code(Code code);
 

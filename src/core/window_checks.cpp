@@ -54,6 +54,21 @@ const char* explain_code(Code code) {
   return "it could not be carried out";
 }
 
+std::string cause_of_death(const Liveness* liveness, Rank dead) {
+  if (liveness == nullptr) return {};
+  const Rank first = liveness->declare_dead(dead);
+  return first == dead ? std::string() : fmt::format(" after rank {} of the job died", first);
+}
+
+std::string name_the_dead(const Liveness* liveness, const std::vector<Rank>& ranks) {
+  for (const Rank rank : ranks) {
+    if (liveness != nullptr && liveness->is_dead(rank)) {
+      return fmt::format(": rank {} of the job died", liveness->declare_dead(rank));
+    }
+  }
+  return {};
+}
+
 namespace {
 
 const char* fault_text(ops::LayoutFault fault) {

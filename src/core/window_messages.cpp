@@ -1,0 +1,153 @@
+// The paths that travel to the owner's agent, one by one or gathered, and what waits for them: flush and order.
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "core/packed_sides.hpp"
+#include "core/window.hpp"
+
+namespace farsum {
+
+Status Window::run_owner(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request) {
+  RequestState own;
+  RequestState* told = completion == Completion::blocking ? &own : request;
+  const Rank owner = parts_.ranks[target];
+  while (!parts_.engine->submit(owner, parts_.id, operation, views_[target].outstanding, told)) {
+    if (Status status = wait_for_room(target); !status.is_ok()) return status;
+  }
+  if (completion != Completion::blocking) return {};
+  const char* call = call_name(operation.kind);
+  Status status = parts_.waiter->wait(
+      parts_.waiter->own_events(),
+      [&] {
+        parts_.engine->progress(owner);
+        // Acquire pairs with the release in OriginEngine::finish_job.
+        return own.done.load(std::memory_order_acquire);
+      },
+      call);
+  if (!status.is_ok()) {
+    // The engine points at `own` until the peer's operations are ended.
+    parts_.engine->fail_peer(owner);
+    return status;
+  }
+  const Code code = own.code.load(std::memory_order_relaxed);
+  if (code == Code::ok) return {};
+  return {code, fmt::format("{}: the owner's agent answered: {}{}", where(call, target), explain_code(code),
+                            code == Code::peer_failed ? name_the_dead(parts_.lock_agent.liveness, parts_.ranks) : "")};
+}
+
+Status Window::run_aggregated(const Operation& operation, std::uint32_t target) {
+  Gathered& gathered = details_[target].gathered;
+  bool full = false;
+  {
+    std::unique_lock lock(gathered.mutex);
+    const std::uint64_t size = ops::size_of(operation.type);
+    const auto same = [&] {
+      return gathered.type == operation.type && gathered.op == operation.op &&
+             (operation.alpha == nullptr || std::memcmp(gathered.alpha, operation.alpha, size) == 0);
+    };
+    // Again, because another thread may gather something else while the lock is free.
+    while (!gathered.offsets.empty() && !same()) {
+      lock.unlock();
+      if (Status status = send_gathered(target); !status.is_ok()) return status;
+      lock.lock();
+    }
+    gathered.type = operation.type;
+    gathered.op = operation.op;
+    if (operation.alpha != nullptr) std::memcpy(gathered.alpha, operation.alpha, size);
+    // One element, so one piece on each side.
+    ops::PieceCursor target_piece(operation.target_layout);
+    gathered.offsets.push_back(operation.offset + static_cast<std::uint64_t>(target_piece.next().offset));
+    const PackedOperand operand(operation);
+    if (operand.data() != nullptr) {
+      gathered.elements.insert(gathered.elements.end(), operand.data(), operand.data() + size);
+    } else {
+      gathered.elements.resize(gathered.elements.size() + size);
+    }
+    full = gathered.offsets.size() >= parts_.aggregate_limit;
+  }
+  return full ? send_gathered(target) : Status();
+}
+
+Status Window::send_gathered(std::uint32_t target) {
+  Gathered& gathered = details_[target].gathered;
+  const std::lock_guard lock(gathered.mutex);
+  if (gathered.offsets.empty()) return {};
+  while (!parts_.engine->submit_scatter(parts_.ranks[target], parts_.id, gathered.type, gathered.op, gathered.alpha, gathered.offsets,
+                                        gathered.elements, views_[target].outstanding)) {
+    if (Status status = wait_for_room(target); !status.is_ok()) return status;
+  }
+  gathered.offsets.clear();
+  gathered.elements.clear();
+  return {};
+}
+
+// Back-pressure: sleeps until a reply has made room.
+Status Window::wait_for_room(std::uint32_t target) {
+  const Rank owner = parts_.ranks[target];
+  return parts_.waiter->wait(
+      parts_.waiter->own_events(), [&] { return parts_.engine->progress(owner) != 0; }, "waiting for room in the target's mailbox");
+}
+
+Status Window::wait_outstanding(std::uint32_t target, const char* call) {
+  TargetView& view = views_[target];
+  const Rank owner = parts_.ranks[target];
+  // Acquire pairs with the release in OriginEngine::finish_job.
+  if (view.outstanding.count.load(std::memory_order_acquire) != 0) {
+    Status status = parts_.waiter->wait(
+        parts_.waiter->own_events(),
+        [&] {
+          parts_.engine->progress(owner);
+          return view.outstanding.count.load(std::memory_order_acquire) == 0;
+        },
+        call);
+    if (!status.is_ok()) return status;
+  }
+  return take_failure(target, call);
+}
+
+Status Window::take_failure(std::uint32_t target, const char* call) {
+  Outstanding& outstanding = views_[target].outstanding;
+  if (outstanding.failure.load(std::memory_order_relaxed) == Code::ok) return {};
+  const Code code = outstanding.failure.exchange(Code::ok, std::memory_order_relaxed);
+  return {code, fmt::format("{}: an earlier operation failed at the owner: {}{}", where(call, target), explain_code(code),
+                            code == Code::peer_failed ? name_the_dead(parts_.lock_agent.liveness, parts_.ranks) : "")};
+}
+
+Status Window::flush(std::uint32_t target, const char* call) {
+  if (Status status = check_rank(call, target); !status.is_ok()) return status;
+  if (views_[target].open.load(std::memory_order_relaxed) == 0) {
+    return {Code::sync, fmt::format("{}: outside an access epoch", where(call, target))};
+  }
+  if (aggregates_) {
+    if (Status status = send_gathered(target); !status.is_ok()) return status;
+  }
+  details_[target].ordered.store(false, std::memory_order_relaxed);
+  if (Status status = wait_outstanding(target, call); !status.is_ok()) return status;
+  flush_fence();
+  return {};
+}
+
+Status Window::flush_all(const char* call) {
+  // Everything is sent before anything is waited for.
+  if (aggregates_) {
+    for (std::uint32_t target = 0; target < size_; ++target) {
+      if (Status status = send_gathered(target); !status.is_ok()) return status;
+    }
+  }
+  Status first;
+  for (std::uint32_t target = 0; target < size_; ++target) {
+    details_[target].ordered.store(false, std::memory_order_relaxed);
+    Status status = wait_outstanding(target, call);
+    if (first.is_ok() && !status.is_ok()) first = std::move(status);
+  }
+  flush_fence();
+  return first;
+}
+
+Status Window::order() {
+  for (std::uint32_t target = 0; target < size_; ++target) details_[target].ordered.store(true, std::memory_order_relaxed);
+  return {};
+}
+
+}  // namespace farsum

@@ -1,0 +1,61 @@
+// The head of the node segment, as its files see it: nobody else includes this.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/units.hpp"
+#include "lockfree/stripe_lock.hpp"
+#include "transport/shm/node_segment.hpp"
+
+namespace farsum {
+
+inline constexpr std::uint64_t segment_magic = 0x4641'5253'554d'0001;  // "FARSUM", layout 1
+inline constexpr std::uint32_t most_free_extents = 16384;
+// Extents up to this keep their pages when they are given back: the next small window needs no page faults.
+inline constexpr std::uint64_t keep_pages_bytes = 262144;
+
+// The stripes of core/atomicity.hpp, which this folder does not see.
+inline constexpr std::uint64_t aligned_from_bytes = 16384;
+inline constexpr std::uint32_t most_bare_extents = 1024;
+inline constexpr std::uint32_t most_meetings = 256;
+
+// An extent that several ranks are about to share. Free when expected is 0.
+struct Meeting {
+  std::uint64_t key[2];
+  std::uint32_t expected;
+  std::uint32_t arrived;
+  HeapExtent extent;
+};
+
+struct NodeHeader {
+  // Written once by whoever initialises.
+  std::uint64_t magic;
+  std::uint64_t segment_bytes;
+  std::uint32_t ranks;
+  std::uint64_t rank_blocks;
+  std::uint64_t channels;
+  std::uint64_t heap_begin;
+
+  std::atomic<std::uint32_t> failed_rank;
+  std::atomic<std::uint32_t> next_window_id;
+  std::uint64_t world_team;
+  // Ranks that have left this context; read through the file by who waits for a next one.
+  std::atomic<std::uint32_t> left;
+  // rank + 1 of one that died while it changed the heap, which nobody may use any more. Written under heap_lock.
+  std::atomic<std::uint32_t> heap_broken_by;
+
+  // Guards what follows. A rank that dies inside ends the job; nobody repairs the heap.
+  alignas(cache_line_bytes) StripeLock heap_lock;
+  std::uint64_t heap_end;  // never allocated beyond this
+  std::atomic<std::uint64_t> allocated_bytes;  // read without the lock, for room(): relaxed
+  std::uint32_t free_count;
+  HeapExtent free_extents[most_free_extents];  // sorted by offset, none touching another
+  std::uint32_t bare_count;
+  HeapExtent bare_extents[most_bare_extents];
+  Meeting meetings[most_meetings];
+
+  alignas(cache_line_bytes) StripeLock stripes[node_stripes];
+};
+
+}  // namespace farsum

@@ -1,0 +1,215 @@
+// The heap of the node segment: extents, meetings and the marks of memory that only CPU atomics may touch.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "os/memory_room.hpp"
+#include "os/process.hpp"
+#include "transport/shm/node_header.hpp"
+
+namespace farsum {
+
+namespace {
+
+bool is_gone(NodeSegment& segment, std::uint32_t holder) {
+  // Relaxed: written before the rank could take a lock.
+  const std::int32_t pid = segment.rank(holder - 1).pid.load(std::memory_order_relaxed);
+  return pid != 0 && pid != getpid() && os::process_has_ended(pid);
+}
+
+}  // namespace
+
+// Holds the heap's lock. The lock of a holder that died is taken over so that the others can end in order, but what it guards
+// may be half changed, and is left alone from then on.
+class NodeSegment::HeapGuard {
+ public:
+  HeapGuard(NodeSegment& segment, std::uint32_t me) : header_(segment.header()) {
+    StripeLock& lock = header_.heap_lock;
+    while (!lock.acquire(me, [&segment](std::uint32_t holder) { return is_gone(segment, holder); })) {
+      const std::uint32_t holder = lock.holder();
+      if (holder == 0 || !is_gone(segment, holder) || !lock.break_dead(holder, me)) continue;
+      // Relaxed: the lock orders it.
+      header_.heap_broken_by.store(holder, std::memory_order_relaxed);
+      return;
+    }
+  }
+  ~HeapGuard() { header_.heap_lock.release(); }
+  HeapGuard(const HeapGuard&) = delete;
+  HeapGuard& operator=(const HeapGuard&) = delete;
+  bool usable() const { return header_.heap_broken_by.load(std::memory_order_relaxed) == 0; }
+  Status refusal() const {
+    return {Code::peer_failed, fmt::format("rank {} of the job died while it changed the node's heap of shared memory",
+                                           header_.heap_broken_by.load(std::memory_order_relaxed) - 1)};
+  }
+
+ private:
+  NodeHeader& header_;
+};
+
+StripeLock& NodeSegment::heap_lock() { return header().heap_lock; }
+
+NodeSegment::Room NodeSegment::room() {
+  const os::MemoryRoom room = os::available({.root = "/", .count_address_space = false});
+  struct stat status {};
+  const std::uint64_t touched = fstat(fd_, &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512 : 0;
+  // What was promised and not yet touched is still in the system's count of free memory.
+  const std::uint64_t promised = allocated_bytes();
+  const std::uint64_t owed = promised > touched ? promised - touched : 0;
+  return {room.bytes > owed ? room.bytes - owed : 0, fmt::format("{} ({})", os::name_of(room.bound), room.where)};
+}
+
+std::uint64_t NodeSegment::allocated_bytes() const { return header().allocated_bytes.load(std::memory_order_relaxed); }
+
+Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) {
+  if (bytes > bytes_) {
+    return Status(Code::no_memory, fmt::format("asked for {} bytes of shared memory, but the node's segment has {} bytes in all", bytes,
+                                               bytes_));
+  }
+  const std::uint64_t wanted = std::max(round_up(bytes, page_bytes), page_bytes);
+  // Small requests are not worth reading /proc for.
+  if (wanted > keep_pages_bytes) {
+    const Room available = room();
+    if (wanted > available.bytes) {
+      return Status(Code::no_memory, fmt::format("asked for {} bytes of shared memory, but {} bytes are available, bounded by {}", wanted,
+                                                 available.bytes, available.bound));
+    }
+  }
+  NodeHeader& shared = header();
+  const HeapGuard guard(*this, me);
+  if (!guard.usable()) return guard.refusal();
+  // Large extents start on a stripe's boundary, so that what is aligned inside them is aligned to the stripes of the node's table.
+  const std::uint64_t alignment = wanted >= aligned_from_bytes ? aligned_from_bytes : page_bytes;
+  for (std::uint32_t i = 0; i < shared.free_count; ++i) {
+    const HeapExtent whole = shared.free_extents[i];
+    const std::uint64_t start = round_up(whole.offset, alignment);
+    const std::uint64_t gap = start - whole.offset;
+    if (whole.bytes < gap + wanted || (gap != 0 && shared.free_count == most_free_extents)) continue;
+    const HeapExtent rest{start + wanted, whole.bytes - gap - wanted};
+    HeapExtent* const here = &shared.free_extents[i];
+    HeapExtent* const end = &shared.free_extents[shared.free_count];
+    if (gap != 0 && rest.bytes != 0) {
+      std::copy_backward(here + 1, end, end + 1);
+      ++shared.free_count;
+      here[0] = {whole.offset, gap};
+      here[1] = rest;
+    } else if (gap != 0 || rest.bytes != 0) {
+      *here = gap != 0 ? HeapExtent{whole.offset, gap} : rest;
+    } else {
+      std::copy(here + 1, end, here);
+      --shared.free_count;
+    }
+    shared.allocated_bytes.fetch_add(wanted, std::memory_order_relaxed);
+    return HeapExtent{start, wanted};
+  }
+  return Status(Code::no_memory, fmt::format("asked for {} bytes of shared memory, but the node's segment of {} bytes has no such "
+                                             "stretch left (FARSUM_SEGMENT_BYTES sets its size)", wanted, bytes_));
+}
+
+void NodeSegment::punch(HeapExtent extent) const {
+  // Free memory reads as zeros. If the system refuses the hole the zeros are written.
+  if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(extent.offset), static_cast<off_t>(extent.bytes)) != 0) {
+    std::memset(base_ + extent.offset, 0, extent.bytes);
+  }
+}
+
+void NodeSegment::release(HeapExtent extent, std::uint32_t me) {
+  if (extent.bytes == 0) return;
+  if (extent.bytes > keep_pages_bytes) {
+    punch(extent);
+  } else {
+    std::memset(base_ + extent.offset, 0, extent.bytes);
+  }
+  NodeHeader& shared = header();
+  const HeapGuard guard(*this, me);
+  if (!guard.usable()) return;
+  shared.allocated_bytes.fetch_sub(extent.bytes, std::memory_order_relaxed);
+  HeapExtent* const begin = shared.free_extents;
+  HeapExtent* const end = begin + shared.free_count;
+  HeapExtent* after = std::upper_bound(begin, end, extent.offset,
+                                       [](std::uint64_t offset, const HeapExtent& other) { return offset < other.offset; });
+  const bool joins_before = after != begin && (after - 1)->offset + (after - 1)->bytes == extent.offset;
+  const bool joins_after = after != end && extent.offset + extent.bytes == after->offset;
+  if (joins_before) {
+    (after - 1)->bytes += extent.bytes;
+    if (joins_after) {
+      (after - 1)->bytes += after->bytes;
+      std::copy(after + 1, end, after);
+      --shared.free_count;
+    }
+  } else if (joins_after) {
+    after->offset = extent.offset;
+    after->bytes += extent.bytes;
+  } else if (shared.free_count < most_free_extents) {
+    std::copy_backward(after, end, end + 1);
+    *after = extent;
+    ++shared.free_count;
+  }
+  // A full table loses the stretch of address space, not memory: its pages are zero or gone.
+}
+
+Result<HeapExtent> NodeSegment::meet(const MeetingKey& key, std::uint32_t expected, std::uint64_t bytes, std::uint32_t me) {
+  HeapExtent spare;
+  const auto join = [&]() -> HeapExtent {
+    const HeapGuard guard(*this, me);
+    if (!guard.usable()) return {};
+    Meeting* vacant = nullptr;
+    for (Meeting& meeting : header().meetings) {
+      if (meeting.expected == 0) {
+        vacant = vacant == nullptr ? &meeting : vacant;
+        continue;
+      }
+      if (meeting.key[0] != key.words[0] || meeting.key[1] != key.words[1] || meeting.expected != expected) continue;
+      if (++meeting.arrived == meeting.expected) meeting.expected = 0;
+      return meeting.extent;
+    }
+    if (spare.bytes == 0 || vacant == nullptr) return {};
+    *vacant = {{key.words[0], key.words[1]}, expected == 1 ? 0 : expected, 1, spare};
+    return std::exchange(spare, {});
+  };
+  HeapExtent extent = join();
+  if (extent.bytes == 0) {
+    Result<HeapExtent> made = allocate(bytes, me);
+    if (!made.is_ok()) return made;
+    spare = made.value();
+    extent = join();
+    release(spare, me);  // somebody else was quicker
+  }
+  if (extent.bytes == 0) return Status(Code::no_memory, "too many groups are being made at once on this node");
+  return extent;
+}
+
+bool NodeSegment::mark_bare(HeapExtent extent, std::uint32_t me) {
+  NodeHeader& shared = header();
+  const HeapGuard guard(*this, me);
+  if (!guard.usable() || shared.bare_count == most_bare_extents) return false;
+  shared.bare_extents[shared.bare_count++] = extent;
+  return true;
+}
+
+void NodeSegment::unmark_bare(HeapExtent extent, std::uint32_t me) {
+  NodeHeader& shared = header();
+  const HeapGuard guard(*this, me);
+  if (!guard.usable()) return;
+  for (std::uint32_t i = 0; i < shared.bare_count; ++i) {
+    if (shared.bare_extents[i].offset != extent.offset) continue;
+    shared.bare_extents[i] = shared.bare_extents[--shared.bare_count];
+    return;
+  }
+}
+
+bool NodeSegment::overlaps_bare(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me) {
+  NodeHeader& shared = header();
+  const HeapGuard guard(*this, me);
+  return std::any_of(shared.bare_extents, shared.bare_extents + shared.bare_count, [&](const HeapExtent& extent) {
+    return extent.offset < offset + bytes && offset < extent.offset + extent.bytes;
+  });
+}
+
+}  // namespace farsum
