@@ -77,6 +77,8 @@ Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& t
   } catch (const std::system_error& error) {
     return Status(Code::system, fmt::format("cannot start the agent thread: {}", error.what()));
   }
+  // Whoever promotes memory must be able to tell the agent from the program's threads. Acquire pairs with the release in take_place.
+  agent->thread_id_.wait(0, std::memory_order_acquire);
   return agent;
 }
 
@@ -98,6 +100,7 @@ void Agent::take_place(const Options& options) {
   prctl(PR_SET_TIMERSLACK, 1000UL);
   // Release: the thread is in place; pairs with the acquire load in thread_id().
   thread_id_.store(id, std::memory_order_release);
+  thread_id_.notify_all();
 }
 
 void Agent::serve(AgentMode mode) {

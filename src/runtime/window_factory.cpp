@@ -238,7 +238,7 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
       describe_adopted(wish, 0, wish.bytes, refusal, own_shared, own_exposed);
     }
   }
-  std::memcpy(shared[me].regions(), own_shared.data(), own_shared.size() * sizeof(SharedRegion));
+  std::copy(own_shared.begin(), own_shared.end(), shared[me].regions());
   shared[me].head().region_count = static_cast<std::uint32_t>(own_shared.size());
   auto exposure = std::make_shared<Exposure>();
   exposure->regions = own_exposed;
@@ -405,7 +405,7 @@ void Context::publish(WindowObject& object, const std::vector<SharedRegion>& sha
     const std::uint32_t holder = head.table_lock.holder();
     if (holder != 0 && watch_->is_dead(holder - 1) && head.table_lock.break_dead(holder, place_.rank + 1)) break;
   }
-  std::memcpy(own.regions(), shared.data(), shared.size() * sizeof(SharedRegion));
+  std::copy(shared.begin(), shared.end(), own.regions());
   head.region_count = static_cast<std::uint32_t>(shared.size());
   // Release pairs with the acquire load in Window::read_regions.
   head.table_version.fetch_add(1, std::memory_order_release);

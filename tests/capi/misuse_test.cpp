@@ -300,8 +300,8 @@ TEST_P(Misuse, names_what_is_wrong_with_a_layout) {
     other.kind = FARSUM_INDEXED;
     other.pieces = 1;
     refused(&layout, &other, "needs offsets");
-    other.kind = unknown<farsum_layout_kind>(7);
-    refused(&layout, &other, "unknown kind of layout 7");
+    other.kind = unknown<farsum_layout_kind>(3);
+    refused(&layout, &other, "unknown kind of layout 3");
     // Outside on either side of the window.
     farsum_operation operation = operation_of(FARSUM_ACCUMULATE);
     operation.origin = data.data();
@@ -557,7 +557,9 @@ TEST(Options, of_the_wrong_size_or_kind_are_refused) {
     operation = operation_of(FARSUM_PUT);
     operation.completion = unknown<farsum_completion>(3);
     EXPECT_REFUSED(farsum_operate(window, &operation, nullptr), FARSUM_ERR_ARGUMENT, HasSubstr("unknown completion 3"));
-    EXPECT_REFUSED(farsum_lock(window, 0, unknown<farsum_lock_mode>(2)), FARSUM_ERR_ARGUMENT, HasSubstr("mode 2"));
+    if (enumerators_may_be_unknown) {
+      EXPECT_REFUSED(farsum_lock(window, 0, unknown<farsum_lock_mode>(2)), FARSUM_ERR_ARGUMENT, HasSubstr("mode 2"));
+    }
     ASSERT_FINE(farsum_unlock_all(window));
     ASSERT_FINE(farsum_window_free(&window));
   });

@@ -53,6 +53,14 @@ class SharedWithRanks {
   Object* object_;
 };
 
+// The sanitizer for undefined behaviour stops at values that need more bits than an enumeration of C++ has; C has no
+// such limit.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool enumerators_may_be_unknown = false;
+#else
+inline constexpr bool enumerators_may_be_unknown = true;
+#endif
+
 // A number that is no enumerator, as a C program may pass it.
 template <class Enum>
 Enum unknown(int value) {
