@@ -381,7 +381,8 @@ farsum_status farsum_test(farsum_request* request, int* done) {
   if (const farsum_status status = find_request("farsum_test", request, slot); status != FARSUM_OK) return status;
   live_context()->engine().progress(slot->peer);
   *done = slot->state->done.load(std::memory_order_acquire) ? 1 : 0;
-  return *done != 0 ? finish_request(request, *slot) : FARSUM_OK;
+  if (*done != 0) return finish_request(request, *slot);
+  return report(live_context()->waiter().looked_in_vain("farsum_test"));
 }
 
 farsum_status farsum_wait(farsum_request* request) {
