@@ -29,8 +29,12 @@
 #define FARSUM_API
 #endif
 
+/* An int behind every enumeration, in C++ as in C, so that a value out of range is an error that is reported. */
 #ifdef __cplusplus
+#define FARSUM_ENUM(name) enum name : int
 extern "C" {
+#else
+#define FARSUM_ENUM(name) enum name
 #endif
 
 #define FARSUM_VERSION_MAJOR 0
@@ -38,7 +42,7 @@ extern "C" {
 
 /* ---- status ------------------------------------------------------------------------------------------------ */
 
-typedef enum farsum_status {
+typedef FARSUM_ENUM(farsum_status) {
   FARSUM_OK = 0,
   FARSUM_ERR_NOT_INITIALIZED = 1, /* no context, or already finalized */
   FARSUM_ERR_ARGUMENT = 2,        /* an argument that no other code names */
@@ -180,7 +184,7 @@ FARSUM_API farsum_status farsum_window_shared_query(farsum_window window, int ra
 FARSUM_API farsum_status farsum_window_free(farsum_window* window);
 
 /* How operations on a stretch of a target's memory are carried out. */
-typedef enum farsum_path {
+typedef FARSUM_ENUM(farsum_path) {
   FARSUM_PATH_DIRECT = 0,     /* loads, stores and CPU atomics of the caller on mapped memory */
   FARSUM_PATH_ATTACH = 1,     /* the kernel copies between the processes */
   FARSUM_PATH_CALLER = 2,     /* caller-computes: lock, get, compute, put, unlock */
@@ -203,7 +207,7 @@ FARSUM_API farsum_status farsum_window_region(farsum_window window, int rank, in
 
 /* ---- operations -------------------------------------------------------------------------------------------- */
 
-typedef enum farsum_type {
+typedef FARSUM_ENUM(farsum_type) {
   FARSUM_BYTE = 0, /* uninterpreted: replace, no_op and the bitwise operators */
   FARSUM_BOOL = 1, /* one byte, 0 or 1 */
   FARSUM_INT8 = 2,
@@ -228,7 +232,7 @@ typedef enum farsum_type {
   FARSUM_LONG_DOUBLE_INT = 21
 } farsum_type;
 
-typedef enum farsum_op {
+typedef FARSUM_ENUM(farsum_op) {
   FARSUM_SUM = 0,
   FARSUM_SCALED_SUM = 1, /* target += alpha * x */
   FARSUM_PROD = 2,
@@ -270,7 +274,7 @@ FARSUM_API farsum_status farsum_compare_and_swap(farsum_window window, int targe
 
 /* How the bytes of one side of an operation lie in memory, relative to a base (a pointer at the origin, an offset at
  * the target). The arrays are read during the call only. */
-typedef enum farsum_layout_kind { FARSUM_CONTIGUOUS = 0, FARSUM_STRIDED = 1, FARSUM_INDEXED = 2 } farsum_layout_kind;
+typedef FARSUM_ENUM(farsum_layout_kind) { FARSUM_CONTIGUOUS = 0, FARSUM_STRIDED = 1, FARSUM_INDEXED = 2 } farsum_layout_kind;
 
 #define FARSUM_MAX_LEVELS 8
 
@@ -286,7 +290,7 @@ typedef struct farsum_layout {
   const size_t* lengths;    /* indexed: bytes of each piece, or NULL */
 } farsum_layout;
 
-typedef enum farsum_kind {
+typedef FARSUM_ENUM(farsum_kind) {
   FARSUM_PUT = 0,
   FARSUM_GET = 1,
   FARSUM_ACCUMULATE = 2,
@@ -294,7 +298,7 @@ typedef enum farsum_kind {
   FARSUM_COMPARE_AND_SWAP = 4
 } farsum_kind;
 
-typedef enum farsum_completion {
+typedef FARSUM_ENUM(farsum_completion) {
   FARSUM_IMPLICIT = 0, /* by flush, or the end of the epoch */
   FARSUM_BLOCKING = 1, /* complete at origin and target on return */
   FARSUM_EXPLICIT = 2  /* by farsum_test or farsum_wait on the request: then complete at the origin; at the target after flush */
@@ -358,7 +362,7 @@ FARSUM_API farsum_status farsum_complete(farsum_window window);
 FARSUM_API farsum_status farsum_wait_exposure(farsum_window window);
 FARSUM_API farsum_status farsum_test_exposure(farsum_window window, int* done);
 
-typedef enum farsum_lock_mode { FARSUM_LOCK_SHARED = 0, FARSUM_LOCK_EXCLUSIVE = 1 } farsum_lock_mode;
+typedef FARSUM_ENUM(farsum_lock_mode) { FARSUM_LOCK_SHARED = 0, FARSUM_LOCK_EXCLUSIVE = 1 } farsum_lock_mode;
 
 /* Locks queue in the order of arrival; waiters sleep. lock_all takes a shared lock of every target. */
 FARSUM_API farsum_status farsum_lock(farsum_window window, int target, farsum_lock_mode mode);
@@ -381,7 +385,8 @@ FARSUM_API farsum_status farsum_notify_value(farsum_window window, uint32_t slot
 
 /* ---- mutexes ----------------------------------------------------------------------------------------------- */
 
-/* `count` mutexes kept by each rank of the group (counts may differ). Collective. Not recursive: locking twice is SYNC. */
+/* `count` mutexes kept by each rank of the group (counts may differ). Collective. Not recursive: locking twice is SYNC.
+ * free is refused on every rank with PENDING while some rank holds, or waits for, one of them. */
 FARSUM_API farsum_status farsum_mutex_create(farsum_group group, int count, farsum_mutex* mutexes);
 FARSUM_API farsum_status farsum_mutex_free(farsum_mutex* mutexes);
 FARSUM_API farsum_status farsum_mutex_lock(farsum_mutex mutexes, int rank, int index);
@@ -389,7 +394,7 @@ FARSUM_API farsum_status farsum_mutex_unlock(farsum_mutex mutexes, int rank, int
 
 /* ---- shared counter ---------------------------------------------------------------------------------------- */
 
-typedef enum farsum_counter_kind {
+typedef FARSUM_ENUM(farsum_counter_kind) {
   FARSUM_COUNTER_STRICT = 0,   /* linearizable: tickets 0, 1, 2, ... in the order of the calls */
   FARSUM_COUNTER_LEASED = 1,   /* a rank takes chunks of guided size; every ticket below the limit exactly once, not linearizable */
   FARSUM_COUNTER_PER_RANK = 2, /* one word per rank under an exclusive lock (van Dam et al., paper 3), for comparison */

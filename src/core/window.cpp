@@ -78,10 +78,12 @@ RegionRef Window::region_at(std::uint32_t target, std::uint64_t offset, std::uin
   if (offset - region->offset >= region->bytes) return {};
   ref.region = region;
   ref.whole = bytes <= region->bytes - (offset - region->offset);
+  ref.read_only = region->read_only;
   std::uint64_t end = region->offset + region->bytes;
   while (end < offset + bytes) {
     if (after == table->end() || after->offset != end) return {};
     end += after->bytes;
+    ref.read_only = ref.read_only || after->read_only;
     ++after;
   }
   return ref;

@@ -50,7 +50,8 @@ using RegionTable = std::shared_ptr<const std::vector<Region>>;  // sorted by of
 // A region, and what keeps it alive while it is used.
 struct RegionRef {
   const Region* region = nullptr;
-  bool whole = false;  // it holds the whole range asked for; else the range goes on in regions that touch
+  bool whole = false;      // it holds the whole range asked for; else the range goes on in regions that touch
+  bool read_only = false;  // some of the range is
   RegionTable keep;    // in a dynamic window
 };
 
@@ -105,6 +106,8 @@ class Window {
                    ops::ElementType type, ops::Operator op, Status& status);
   Status flush(std::uint32_t target, const char* call = "farsum_flush");
   Status flush_all(const char* call = "farsum_flush");
+  // What the program asks for: flush_all inside some access epoch.
+  Status flush_every_target();
   Status order();
 
   // ---- epochs ----

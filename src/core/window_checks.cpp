@@ -187,7 +187,7 @@ Status Window::check_range(const Operation& operation, std::uint32_t target, con
                                      static_cast<std::uint64_t>(high))};
   }
   const Region& region = *at.region;
-  if (region.read_only && writes(operation)) {
+  if (at.read_only && writes(operation)) {
     return {Code::unreachable, fmt::format("{}: bytes [{}, {}) are read-only at the rank; only get and no_op are possible",
                                            where(call, target), first, static_cast<std::uint64_t>(high))};
   }

@@ -185,14 +185,14 @@ Status Window::unlock(std::uint32_t target) {
       return {Code::sync, where("farsum_unlock", target) + ": this rank does not hold that lock; farsum_lock takes it"};
     }
   }
-  Status flushed = flush(target, "farsum_unlock");
-  if (flushed.code() == Code::peer_failed) return flushed;
+  // A failed flush leaves the lock held and the epoch open; the failure has been told, so that the next try ends it.
+  if (Status flushed = flush(target, "farsum_unlock"); !flushed.is_ok()) return flushed;
   const std::lock_guard lock(sync_mutex_);
   views_[target].open.fetch_sub(1, std::memory_order_relaxed);
   if (Status status = drop_lock(target, "farsum_unlock"); !status.is_ok()) return status;
   details_[target].locked = false;
   --locks_held_;
-  return flushed;
+  return {};
 }
 
 Status Window::lock_all() {
@@ -218,14 +218,13 @@ Status Window::unlock_all() {
   if (!all_locked_) {
     return {Code::sync, fmt::format("farsum_unlock_all: window {}: no farsum_lock_all precedes it", parts_.id)};
   }
-  Status flushed = flush_all("farsum_unlock_all");
-  if (flushed.code() == Code::peer_failed) return flushed;
+  if (Status flushed = flush_all("farsum_unlock_all"); !flushed.is_ok()) return flushed;
   for (std::uint32_t target = 0; target < size_; ++target) {
     views_[target].open.fetch_sub(1, std::memory_order_relaxed);
     if (Status status = drop_lock(target, "farsum_unlock_all"); !status.is_ok()) return status;
   }
   all_locked_ = false;
-  return flushed;
+  return {};
 }
 
 Status Window::sync() {

@@ -1,4 +1,5 @@
 // The paths that travel to the owner's agent, one by one or gathered, and what waits for them: flush and order.
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -143,6 +144,14 @@ Status Window::flush_all(const char* call) {
   }
   flush_fence();
   return first;
+}
+
+Status Window::flush_every_target() {
+  const bool in_epoch = std::any_of(views_, views_ + size_, [](const TargetView& view) {
+    return view.open.load(std::memory_order_relaxed) != 0;
+  });
+  if (!in_epoch) return {Code::sync, fmt::format("farsum_flush: window {}: outside an access epoch", parts_.id)};
+  return flush_all();
 }
 
 Status Window::order() {

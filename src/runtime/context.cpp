@@ -202,12 +202,20 @@ Result<Context::LockSet*> Context::create_locks(Group& group, std::uint32_t coun
 }
 
 Status Context::free_locks(LockSet* locks) {
-  for (const std::atomic<std::uint8_t>& held : locks->held) {
-    if (held.load(std::memory_order_relaxed) != 0) {
-      return {Code::pending, "farsum_mutex_free: this rank still holds or waits for one of the mutexes; unlock it first"};
-    }
+  const bool mine_held = std::any_of(locks->held.begin(), locks->held.end(),
+                                     [](const auto& held) { return held.load(std::memory_order_relaxed) != 0; });
+  // The ranks agree, so that nobody waits for one that refuses.
+  std::vector<std::uint8_t> held(locks->group->size());
+  const auto mine = static_cast<std::uint8_t>(mine_held);
+  if (Status status = locks->group->team().allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(held)),
+                                                     "farsum_mutex_free");
+      !status.is_ok()) {
+    return status;
   }
-  if (Status status = locks->group->team().barrier("farsum_mutex_free"); !status.is_ok()) return status;
+  for (std::size_t rank = 0; rank < held.size(); ++rank) {
+    if (held[rank] == 0) continue;
+    return {Code::pending, fmt::format("farsum_mutex_free: rank {} of the group still holds or waits for one of the mutexes; unlock it first", rank)};
+  }
   if (locks->group->my_rank() == 0) place_.segment->release(locks->extent, place_.rank + 1);
   locks->group->users().fetch_sub(1);
   const std::lock_guard lock(mutex_);
@@ -242,6 +250,7 @@ Status Context::lock(LockSet& locks, std::uint32_t rank, std::uint32_t index) {
       });
   if (result == LockResult::acquired) return {};
   locks.held[at].store(0, std::memory_order_relaxed);
+  if (result == LockResult::full) return {Code::system, "farsum_mutex_lock: the mutex's queue is full"};
   return failure;
 }
 
