@@ -12,7 +12,8 @@
  *                they were, and farsum_last_error() gives the full sentence in the calling thread.
  *   Threads      any thread may call. Calls that are collective over a group are made by one thread of each
  *                rank at a time, in the same order on every rank.
- *   Failure      a wait never outlives a dead peer: FARSUM_ERR_PEER_FAILED names the rank within seconds.
+ *   Failure      a wait never outlives a dead peer: FARSUM_ERR_PEER_FAILED names the rank within seconds. The job is then over: operations
+ *                under way end with that status, and buffers given to them may still change until farsum_finalize.
  *   Atomicity    accumulate, get_accumulate, fetch_op and compare_and_swap are atomic per element to one another
  *                whichever path carries them out and whoever calls. put and get are not.
  *   Ordering     accumulates of one rank on one location take effect in program order.
@@ -179,7 +180,7 @@ FARSUM_API farsum_status farsum_window_detach(farsum_window window, const void* 
  * size of the part. Adopted memory that is mapped only in parts gives NULL. */
 FARSUM_API farsum_status farsum_window_shared_query(farsum_window window, int rank, void** address, size_t* bytes);
 
-/* Frees the window and zeroes the handle. Collective; completes outstanding operations of every rank first is NOT done:
+/* Frees the window and zeroes the handle. An open fence epoch ends with it. Collective; completes outstanding operations of every rank first is NOT done:
  * PENDING while this rank has an epoch or lock open or operations not flushed, and then nothing is freed anywhere. */
 FARSUM_API farsum_status farsum_window_free(farsum_window* window);
 
@@ -352,6 +353,7 @@ enum {
   FARSUM_FENCE_NO_PRECEDE = 1u << 0, /* no operations of this rank precede it */
   FARSUM_FENCE_NO_SUCCEED = 1u << 1  /* none follow: the epoch ends */
 };
+/* A fence whose earlier operations failed has met the others all the same, and then tells of the failure. */
 FARSUM_API farsum_status farsum_fence(farsum_window window, uint32_t assertions);
 
 /* post exposes this rank's part to `count` origin ranks; start begins access to `count` targets, complete ends it;

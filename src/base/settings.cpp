@@ -81,7 +81,7 @@ std::vector<Entry> entries() {
              "sleep: the agent sleeps when idle; dedicated: it spins on a core given to it"),
       number<std::int64_t>("FARSUM_AGENT_NICE", "", &Settings::agent_nice, -20, 19, "scheduling priority of the agent thread"),
       text("FARSUM_AGENT_CPUS", "list such as 0,2-3", &Settings::agent_cpus,
-           "processors of the agent thread; empty: those the process had at start"),
+           "processors of the agent thread; empty: those of the thread that calls farsum_init"),
       choice("FARSUM_CALLER_LOCK", caller_lock_words, &Settings::caller_lock,
              "what caller-computes locks while it works: the whole region, a stripe, or one element"),
       choice("FARSUM_ATTACH", permission_words, &Settings::attach,

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "core/hot_window.hpp"
 
@@ -58,30 +59,33 @@ class HandleTable {
  public:
   std::uint64_t add(Object object) {
     const std::lock_guard lock(mutex_);
-    for (std::size_t index = 0; index < slots_.size(); ++index) {
-      if (!slots_[index].live) return fill(index, std::move(object));
+    if (vacant_.empty()) {
+      slots_.emplace_back();
+      vacant_.push_back(slots_.size() - 1);
     }
-    slots_.emplace_back();
-    return fill(slots_.size() - 1, std::move(object));
+    const std::size_t index = vacant_.back();
+    vacant_.pop_back();
+    Slot& slot = slots_[index];
+    slot.object = std::move(object);
+    slot.live = true;
+    ++slot.generation;
+    return slot.generation << slot_bits | index;
   }
   // Null when the handle does not live.
   Object* find(std::uint64_t bits) {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t index = bits & index_mask;
-    if (index >= slots_.size() || !slots_[index].live || slots_[index].generation != bits >> index_bits) return nullptr;
+    const std::uint64_t index = bits & slot_mask;
+    if (index >= slots_.size() || !slots_[index].live || slots_[index].generation != bits >> slot_bits) return nullptr;
     return &slots_[index].object;
   }
   void remove(std::uint64_t bits) {
     const std::lock_guard lock(mutex_);
-    Slot& slot = slots_[bits & index_mask];
-    slot.live = false;
-    slot.object = Object{};
+    vacate(bits & slot_mask);
   }
   void clear() {
     const std::lock_guard lock(mutex_);
-    for (Slot& slot : slots_) {
-      slot.live = false;
-      slot.object = Object{};
+    for (std::size_t index = 0; index < slots_.size(); ++index) {
+      if (slots_[index].live) vacate(index);
     }
   }
 
@@ -91,17 +95,19 @@ class HandleTable {
     std::uint64_t generation = 0;
     bool live = false;
   };
-  std::uint64_t fill(std::size_t index, Object object) {
-    Slot& slot = slots_[index];
-    slot.object = std::move(object);
-    slot.live = true;
-    ++slot.generation;
-    return slot.generation << index_bits | index;
+  static constexpr unsigned slot_bits = 32;
+  static constexpr std::uint64_t slot_mask = (std::uint64_t{1} << slot_bits) - 1;
+
+  void vacate(std::size_t index) {
+    slots_[index].live = false;
+    slots_[index].object = Object{};
+    vacant_.push_back(index);
   }
 
   std::mutex mutex_;
   // Slots stay where they are: find() hands out pointers into them.
   std::deque<Slot> slots_;
+  std::vector<std::size_t> vacant_;
 };
 
 }  // namespace farsum::capi

@@ -210,6 +210,8 @@ Status describe(const farsum_operation& from, Described& described) {
   operation.compare = static_cast<const std::byte*>(from.compare);
   operation.result = static_cast<std::byte*>(from.result);
   operation.alpha = from.alpha;
+  // What a put or get moves has no type beyond its size.
+  const bool moves = operation.kind == OperationKind::put || operation.kind == OperationKind::get;
   if (operation.kind == OperationKind::compare_and_swap) {
     operation.bytes = ops::size_of(operation.type);
     operation.target_layout = operation.operand_layout = operation.result_layout = ops::LayoutView::contiguous(operation.bytes);
@@ -218,7 +220,9 @@ Status describe(const farsum_operation& from, Described& described) {
     }
     return {};
   }
-  return read_layouts(from, described);
+  Status status = read_layouts(from, described);
+  if (moves) operation.type = ops::ElementType::byte;
+  return status;
 }
 
 }  // namespace

@@ -99,10 +99,15 @@ OriginEngine::OriginEngine(Options options, Transport& transport) : options_(opt
 
 OriginEngine::~OriginEngine() = default;
 
+std::uint64_t OriginEngine::most_layout_bytes(Rank peer) const {
+  return std::max<std::uint64_t>(transport_.capabilities(peer).max_message_bytes / 4, 512);
+}
+
 std::uint64_t OriginEngine::inline_limit(Rank peer) const {
-  // Room for the header and a layout of some hundred pieces, and for a reply as long as the operand.
+  // Room for the header, for the longest layout that append_layout makes, and for a reply as long as the operand.
   const std::uint64_t most = transport_.capabilities(peer).max_message_bytes;
-  const std::uint64_t fits = most > 8192 ? (most - 4096) / 2 : most / 4;
+  const std::uint64_t others = most_layout_bytes(peer) + sizeof(wire::MessageHeader) + 2 * cache_line_bytes;
+  const std::uint64_t fits = most > others ? (most - others) / 2 : 0;
   return std::max<std::uint64_t>(std::min(options_.inline_bytes, fits) / ops::largest_element_bytes * ops::largest_element_bytes,
                                  ops::largest_element_bytes);
 }
@@ -277,7 +282,7 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
 
 // Adds the target layout of the next at most `most` payload bytes to the message head; returns how many bytes it names.
 std::uint64_t OriginEngine::append_layout(Peer& peer, Rank rank, Job& job, std::uint64_t most, wire::MessageHeader& header) {
-  const std::uint64_t room = std::max<std::uint64_t>(transport_.capabilities(rank).max_message_bytes / 4, 512);
+  const std::uint64_t room = most_layout_bytes(rank);
   ops::LayoutView layout = job.target_layout.view();
   std::vector<ops::Piece> pieces;
   std::uint64_t bytes = most;
@@ -315,6 +320,16 @@ std::size_t OriginEngine::progress(Rank rank) {
   return replies;
 }
 
+bool OriginEngine::has_room(Rank rank) const {
+  const Peer& peer = *peers_[rank];
+  const std::lock_guard lock(peer.mutex);
+  return peer.backlog.size() < options_.backlog || peer.failed.load(std::memory_order_relaxed);
+}
+
+void OriginEngine::fail_all() {
+  for (Rank rank = 0; rank < peers_.size(); ++rank) fail_peer(rank);
+}
+
 void OriginEngine::fail_peer(Rank rank) {
   Peer& peer = *peers_[rank];
   const std::lock_guard lock(peer.mutex);
@@ -350,15 +365,15 @@ void OriginEngine::finish_job(Peer& peer, Job& job) {
     unpack(job.result_layout.view(), job.gathered.data(), job.scattered_result);
   }
   Outstanding& outstanding = *job.outstanding;
+  if (job.request == nullptr && job.code != Code::ok) outstanding.failure.store(job.code, std::memory_order_relaxed);
+  // Release: results and failure come before the count that a flush waits for (acquire). Before the request is told, so that whoever
+  // waited for it finds nothing pending.
+  outstanding.count.fetch_sub(1, std::memory_order_release);
   if (job.request != nullptr) {
     job.request->code.store(job.code, std::memory_order_relaxed);
     // Release: the result is there before the request says so; pairs with the acquire load of whoever tests it.
     job.request->done.store(true, std::memory_order_release);
-  } else if (job.code != Code::ok) {
-    outstanding.failure.store(job.code, std::memory_order_relaxed);
   }
-  // Release: results and failure come before the count that a flush waits for (acquire).
-  outstanding.count.fetch_sub(1, std::memory_order_release);
   forget_large_buffers(job.packed);
   forget_large_buffers(job.gathered);
   peer.idle_jobs.push_back(&job);

@@ -76,8 +76,12 @@ class OriginEngine {
 
   // Takes in replies and sends what was kept back. Returns how many replies came.
   std::size_t progress(Rank peer);
+  // Whether submit() to that peer finds room.
+  bool has_room(Rank peer) const;
   // Ends everything towards a dead peer with Code::peer_failed, now and later.
   void fail_peer(Rank peer);
+  // The same towards every peer: after a death the job is over.
+  void fail_all();
 
   std::uint64_t messages_sent() const { return messages_sent_.load(std::memory_order_relaxed); }
   // Operands up to this ride in the message.
@@ -91,6 +95,7 @@ class OriginEngine {
   bool enqueue(Peer& peer, Rank rank, Job* job, Outstanding& outstanding, RequestState* request);
   bool post_pieces(Peer& peer, Rank rank, Job& job);
   bool post_one(Peer& peer, Rank rank, Job& job);
+  std::uint64_t most_layout_bytes(Rank peer) const;
   std::uint64_t append_layout(Peer& peer, Rank rank, Job& job, std::uint64_t most, wire::MessageHeader& header);
   void drain_backlog(Peer& peer, Rank rank);
   static void finish_piece(Peer& peer, const InFlight& piece, Code code, std::span<const std::byte> reply);

@@ -49,11 +49,13 @@ TargetService::TargetService(Options options, ExposureTable& exposures) : option
 
 Served TargetService::on_request(Rank from, std::span<const std::byte> bytes, std::span<std::byte> reply_room, ReplyToken token) {
   const std::optional<wire::Message> message = wire::decode(bytes);
+  Progress& progress = progress_[from];
   if (!message) {
     ++refused_;
+    // Its sender has counted it: what follows is not to be refused as well.
+    if (wire::sequence_of(bytes) == progress.next_sequence) ++progress.next_sequence;
     return {Served::Kind::done, Code::argument, 0};
   }
-  Progress& progress = progress_[from];
   if (message->header.sequence != progress.next_sequence) {
     // A double of one that was done is answered and dropped; a gap cannot come from a transport that keeps its contract.
     ++refused_;

@@ -199,6 +199,8 @@ class Window {
   Status reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region, CallerLock granularity, bool through_kernel);
 
   // Epochs (window_epochs.cpp).
+  Status check_ranks(const char* call, const std::vector<std::uint32_t>& ranks) const;
+  Status await_posts(const std::vector<std::uint32_t>& targets);
   Status take_lock(std::uint32_t target, LockMode mode, const char* call);
   Status drop_lock(std::uint32_t target, const char* call);
 

@@ -28,9 +28,9 @@ Status Window::fence(bool precede, bool succeed) {
     if (all_locked_ || locks_held_ != 0) return {Code::sync, what + ": a lock is held; unlock it first"};
     if (started_ || exposed_) return {Code::sync, what + ": an epoch of start or post is open; complete it first"};
   }
-  if (precede || fence_open_) {
-    if (Status status = flush_all("farsum_fence"); !status.is_ok()) return status;
-  }
+  // A failed operation is told at the end: the others wait in the barrier, whatever this rank has to report.
+  Status flushed;
+  if (precede || fence_open_) flushed = flush_all("farsum_fence");
   if (Status status = parts_.team->barrier("farsum_fence"); !status.is_ok()) return status;
   const std::lock_guard lock(sync_mutex_);
   if (succeed != fence_open_) {
@@ -40,7 +40,7 @@ Status Window::fence(bool precede, bool succeed) {
     }
   }
   fence_open_ = succeed;
-  return {};
+  return flushed;
 }
 
 // ---- post, start, complete, wait ----
@@ -48,9 +48,7 @@ Status Window::fence(bool precede, bool succeed) {
 Status Window::post(const std::vector<std::uint32_t>& origins) {
   const std::lock_guard lock(sync_mutex_);
   if (exposed_) return {Code::sync, fmt::format("farsum_post: window {}: already posted; call farsum_wait_exposure first", parts_.id)};
-  for (const std::uint32_t origin : origins) {
-    if (Status status = check_rank("farsum_post", origin); !status.is_ok()) return status;
-  }
+  if (Status status = check_ranks("farsum_post", origins); !status.is_ok()) return status;
   exposed_ = true;
   completes_expected_ += origins.size();
   for (const std::uint32_t origin : origins) {
@@ -62,11 +60,38 @@ Status Window::post(const std::vector<std::uint32_t>& origins) {
 }
 
 Status Window::start(std::vector<std::uint32_t> targets) {
-  const std::lock_guard lock(sync_mutex_);
+  std::unique_lock lock(sync_mutex_);
   if (started_) return {Code::sync, fmt::format("farsum_start: window {}: already started; call farsum_complete first", parts_.id)};
-  for (const std::uint32_t target : targets) {
-    if (Status status = check_rank("farsum_start", target); !status.is_ok()) return status;
+  if (Status status = check_ranks("farsum_start", targets); !status.is_ok()) return status;
+  started_ = true;
+  // Without the mutex: another thread may have to post meanwhile.
+  lock.unlock();
+  if (Status status = await_posts(targets); !status.is_ok()) {
+    lock.lock();
+    started_ = false;
+    return status;
   }
+  lock.lock();
+  for (const std::uint32_t target : targets) {
+    ++posts_seen_[target];
+    views_[target].open.fetch_add(1, std::memory_order_relaxed);
+  }
+  started_targets_ = std::move(targets);
+  return {};
+}
+
+// Every rank named, and each once.
+Status Window::check_ranks(const char* call, const std::vector<std::uint32_t>& ranks) const {
+  std::vector<bool> named(size_, false);
+  for (const std::uint32_t rank : ranks) {
+    if (Status status = check_rank(call, rank); !status.is_ok()) return status;
+    if (named[rank]) return {Code::argument, fmt::format("{}: window {}: rank {} is listed twice", call, parts_.id, rank)};
+    named[rank] = true;
+  }
+  return {};
+}
+
+Status Window::await_posts(const std::vector<std::uint32_t>& targets) {
   std::atomic<std::uint32_t>* posts = parts_.shared[parts_.my_rank].posts();
   for (const std::uint32_t target : targets) {
     // Acquire pairs with the release in post. Counters wrap: only the difference counts.
@@ -74,12 +99,6 @@ Status Window::start(std::vector<std::uint32_t> targets) {
     if (posted()) continue;
     if (Status status = parts_.waiter->wait(parts_.waiter->own_events(), posted, "farsum_start"); !status.is_ok()) return status;
   }
-  for (const std::uint32_t target : targets) {
-    ++posts_seen_[target];
-    views_[target].open.fetch_add(1, std::memory_order_relaxed);
-  }
-  started_ = true;
-  started_targets_ = std::move(targets);
   return {};
 }
 
@@ -101,15 +120,18 @@ Status Window::complete() {
 }
 
 Status Window::wait_exposure() {
-  const std::lock_guard lock(sync_mutex_);
+  std::unique_lock lock(sync_mutex_);
   if (!exposed_) return {Code::sync, fmt::format("farsum_wait_exposure: window {}: no farsum_post precedes it", parts_.id)};
   std::atomic<std::uint64_t>& completes = parts_.shared[parts_.my_rank].head().completes;
   // Acquire pairs with the release in complete.
-  const auto completed = [&] { return completes.load(std::memory_order_acquire) >= completes_expected_; };
+  const auto completed = [&completes, expected = completes_expected_] { return completes.load(std::memory_order_acquire) >= expected; };
+  // Without the mutex: another thread may have to complete an access epoch meanwhile.
+  lock.unlock();
   if (!completed()) {
     Status status = parts_.waiter->wait(parts_.waiter->own_events(), completed, "farsum_wait_exposure");
     if (!status.is_ok()) return status;
   }
+  lock.lock();
   exposed_ = false;
   return {};
 }
@@ -196,20 +218,25 @@ Status Window::unlock(std::uint32_t target) {
 }
 
 Status Window::lock_all() {
-  const std::lock_guard lock(sync_mutex_);
+  std::unique_lock lock(sync_mutex_);
   const std::string what = fmt::format("farsum_lock_all: window {}", parts_.id);
   if ((parts_.promises & promise_no_locks) != 0) return {Code::sync, what + ": the window promises never to be locked (FARSUM_NO_LOCKS)"};
   if (all_locked_ || locks_held_ != 0) return {Code::sync, what + ": this rank holds locks already; unlock them first"};
   if (started_) return {Code::sync, what + ": an epoch of farsum_start is open; complete it first"};
+  all_locked_ = true;
+  // Without the mutex: see lock().
+  lock.unlock();
   for (std::uint32_t target = 0; target < size_; ++target) {
+    details_[target].lock_mode = LockMode::shared;
     if (Status status = take_lock(target, LockMode::shared, "farsum_lock_all"); !status.is_ok()) {
       while (target-- != 0) (void)drop_lock(target, "farsum_lock_all");
+      lock.lock();
+      all_locked_ = false;
       return status;
     }
-    details_[target].lock_mode = LockMode::shared;
   }
+  lock.lock();
   for (std::uint32_t target = 0; target < size_; ++target) views_[target].open.fetch_add(1, std::memory_order_relaxed);
-  all_locked_ = true;
   return {};
 }
 

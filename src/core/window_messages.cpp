@@ -27,8 +27,8 @@ Status Window::run_owner(const Operation& operation, std::uint32_t target, Compl
       },
       call);
   if (!status.is_ok()) {
-    // The engine points at `own` until the peer's operations are ended.
-    parts_.engine->fail_peer(owner);
+    // The engine points at `own` until the operations are ended.
+    parts_.engine->fail_all();
     return status;
   }
   const Code code = own.code.load(std::memory_order_relaxed);
@@ -87,7 +87,11 @@ Status Window::send_gathered(std::uint32_t target) {
 Status Window::wait_for_room(std::uint32_t target) {
   const Rank owner = parts_.ranks[target];
   return parts_.waiter->wait(
-      parts_.waiter->own_events(), [&] { return parts_.engine->progress(owner) != 0; }, "waiting for room in the target's mailbox");
+      parts_.waiter->own_events(), [&] {
+        parts_.engine->progress(owner);
+        return parts_.engine->has_room(owner);
+      },
+      "waiting for room in the target's mailbox");
 }
 
 Status Window::wait_outstanding(std::uint32_t target, const char* call) {
@@ -102,7 +106,11 @@ Status Window::wait_outstanding(std::uint32_t target, const char* call) {
           return view.outstanding.count.load(std::memory_order_acquire) == 0;
         },
         call);
-    if (!status.is_ok()) return status;
+    if (!status.is_ok()) {
+      // The job is over: nothing under way may still point at the program's buffers when this returns.
+      parts_.engine->fail_all();
+      return status;
+    }
   }
   return take_failure(target, call);
 }

@@ -31,8 +31,8 @@ inline constexpr std::uint32_t region_segment_key = 1u << 3;  // its stripes are
 
 // Fixed head of a rank's part; lock, counters and regions follow it at offsets that WindowSharedShape computes.
 struct RankWindowHead {
-  // Written by the owner, under table_lock. Odd while it changes the table: readers take table_lock too and use this only to see
-  // that nothing has changed.
+  // Written by the owner, under table_lock, at every change. Readers that see another number than before read the table, under the
+  // lock too.
   alignas(cache_line_bytes) std::atomic<std::uint64_t> table_version;
   StripeLock table_lock;
   std::uint32_t region_count;

@@ -1,5 +1,6 @@
 #include "core/wire.hpp"
 
+#include <cstddef>
 #include <cstring>
 
 namespace farsum::wire {
@@ -62,6 +63,13 @@ bool decode_operate(Message& message, std::span<const std::byte> rest) {
 }
 
 }  // namespace
+
+std::uint64_t sequence_of(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(MessageHeader)) return 0;
+  std::uint64_t sequence = 0;
+  std::memcpy(&sequence, bytes.data() + offsetof(MessageHeader, sequence), sizeof sequence);
+  return sequence;
+}
 
 std::optional<Message> decode(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(MessageHeader)) return std::nullopt;

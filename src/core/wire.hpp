@@ -58,6 +58,9 @@ struct Message {
   std::span<const std::byte> offsets;  // scatter: packed 8-byte offsets
 };
 
+// The sequence number in a message's header, sound or not; 0, which no sender uses, when it is too short to have one.
+std::uint64_t sequence_of(std::span<const std::byte> bytes);
+
 // Null for whatever does not hold together by itself; windows and ranges are the receiver's to check.
 std::optional<Message> decode(std::span<const std::byte> bytes);
 

@@ -33,7 +33,7 @@ class alignas(64) BasicStripeLock {
     return acquire_slow(me, is_dead);
   }
 
-  // Looks for about two microseconds, less and less often: each look takes the line from the holder, who then pays for it when it
+  // Looks for some ten microseconds, less and less often: each look takes the line from the holder, who then pays for it when it
   // releases and takes the lock again.
   [[gnu::noinline]] bool try_for_a_while(std::uint32_t me) {
     int pauses = 1;

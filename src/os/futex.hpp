@@ -53,7 +53,7 @@ struct SystemAtomics {
   template <class T>
   using Guarded = GuardedField<T>;
 
-  static constexpr int spin_limit = 100;
+  static constexpr int spin_limit = 24;
   static constexpr int yield_limit = 8;
 
   static WaitResult wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) {

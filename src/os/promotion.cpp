@@ -177,9 +177,9 @@ struct ForkHandlers {
     if (!has_promotions) return;
     const std::vector<Map> maps = read_maps();
     for_each_entry([&](PromotionRegistry::Entry& entry) { entry.pieces_at_fork = entry.pieces(maps); });
-    // Without a pipe the parent does not wait, and what it writes meanwhile may show in the child; nothing flows the
+    // Without sockets the parent does not wait, and what it writes meanwhile may show in the child; nothing flows the
     // other way.
-    if (pipe2(report_sockets.data(), O_CLOEXEC) != 0) report_sockets = {-1, -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, report_sockets.data()) != 0) report_sockets = {-1, -1};
   }
 
   static void in_parent() {

@@ -86,8 +86,16 @@ Status Context::join() {
 
 Context::~Context() {
   agent_.reset();
+  if (!left_) leave();
+}
+
+// Gives user memory back and leaves the node. The agent has ended.
+void Context::leave() {
+  for (const std::unique_ptr<WindowObject>& object : windows_) exposures_.erase(object->window->parts().id);
   for (const std::unique_ptr<WindowObject>& object : windows_) demote(*object);
-  if (!left_) place_.segment->leave(place_.rank);
+  left_ = true;
+  // What could not be turned back (a thread of the program may be using it) stays the program's memory and lies in the file.
+  place_.segment->leave(place_.rank, promotions_.promoted_bytes() != 0);
 }
 
 Status Context::finalize() {
@@ -107,9 +115,7 @@ Status Context::finalize() {
   // Nobody serves or sends after this.
   Status status = world_->team().barrier("farsum_finalize");
   agent_.reset();
-  for (const std::unique_ptr<WindowObject>& object : windows_) demote(*object);
-  left_ = true;
-  place_.segment->leave(place_.rank);
+  leave();
   return status;
 }
 
@@ -153,9 +159,9 @@ Result<Group*> Context::create_group(Group& parent, const std::vector<std::uint3
 
 Status Context::free_group(Group* group) {
   if (group == world_.get()) return {Code::argument, "farsum_group_free: the group of all ranks is not freed"};
-  if (group->users().load() != 0) {
+  if (group->users().load(std::memory_order_relaxed) != 0) {
     return {Code::pending, fmt::format("farsum_group_free: {} windows, counters or mutexes made over the group live; free them first",
-                                       group->users().load())};
+                                       group->users().load(std::memory_order_relaxed))};
   }
   if (Status status = group->team().barrier("farsum_group_free"); !status.is_ok()) return status;
   if (group->team().depart()) place_.segment->release(group->block(), place_.rank + 1);
@@ -195,7 +201,7 @@ Result<Context::LockSet*> Context::create_locks(Group& group, std::uint32_t coun
   if (!answer.ok) return Status(Code::no_memory, fmt::format("farsum_mutex_create: no room for {} mutexes", total));
   locks->extent = answer.extent;
   locks->held = std::vector<std::atomic<std::uint8_t>>(total);
-  group.users().fetch_add(1);
+  group.users().fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   lock_sets_.push_back(std::move(locks));
   return lock_sets_.back().get();
@@ -217,7 +223,7 @@ Status Context::free_locks(LockSet* locks) {
     return {Code::pending, fmt::format("farsum_mutex_free: rank {} of the group still holds or waits for one of the mutexes; unlock it first", rank)};
   }
   if (locks->group->my_rank() == 0) place_.segment->release(locks->extent, place_.rank + 1);
-  locks->group->users().fetch_sub(1);
+  locks->group->users().fetch_sub(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   std::erase_if(lock_sets_, [locks](const auto& other) { return other.get() == locks; });
   return {};

@@ -38,7 +38,8 @@ class Group {
   std::uint32_t my_rank() const { return my_rank_; }
   HeapExtent block() const { return block_; }
   NodeTeam& team() { return team_; }
-  std::atomic<int>& users() { return users_; }  // windows, counters and mutexes made over it
+  // Windows, counters and mutexes made over it. Relaxed: collective calls order whoever counts.
+  std::atomic<int>& users() { return users_; }
 
  private:
   std::vector<Rank> ranks_;
@@ -144,6 +145,8 @@ class Context {
                std::string& refusal);
   void publish(WindowObject& object, const std::vector<SharedRegion>& shared, const std::vector<ExposedRegion>& exposed);
   void demote(WindowObject& object);
+  void settle_promotions();
+  void leave();
   AtomicDomain own_domain(const void* memory) const;
   os::PromotionRules promotion_rules() const;
 
@@ -160,6 +163,7 @@ class Context {
   std::unique_ptr<OriginEngine> engine_;
   std::unique_ptr<Agent> agent_;
   os::PromotionRegistry promotions_;
+  std::vector<os::Promotion> kept_promotions_;  // of windows that are gone, over memory that others still expose
   PathCounters counters_;
   mutable std::atomic<std::uint64_t> stripe_contention_{0};
   bool left_ = false;

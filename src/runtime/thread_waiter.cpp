@@ -39,6 +39,10 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
     }
     now = now_ns();
   }
+  // A death that is known already is not slept upon.
+  if (watch_.known_dead() != 0) {
+    if (Status status = check_peers(doing); !status.is_ok()) return done() ? Status() : std::move(status);
+  }
   std::uint64_t gap = options_.idle ? std::min(first_idle_gap_ns, gap_ns()) : gap_ns();
   std::uint64_t last_look = now;
   for (;;) {

@@ -270,7 +270,7 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   parts.make_region = [this](Rank owner, const SharedRegion& region) { return make_region(owner, region); };
   parts.wake_rank = [segment = place_.segment.get()](Rank rank) { segment->rank(rank).waiters.notify_all(); };
   object->window = std::make_unique<Window>(std::move(parts));
-  group.users().fetch_add(1);
+  group.users().fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   windows_.push_back(std::move(object));
   return windows_.back().get();
@@ -356,12 +356,25 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
 }
 
 void Context::demote(WindowObject& object) {
-  if (!object.promotion) return;
   const auto parked = exposures_.pause();
+  if (object.promotion) kept_promotions_.push_back(std::move(object.promotion));
+  settle_promotions();
+}
+
+// Turns back what no window exposes any more; the rest waits for the next window to go. Peers have stopped using the windows
+// gone. Called with the exposures paused.
+void Context::settle_promotions() {
   os::PromotionRules rules;
   if (agent_ != nullptr) rules = promotion_rules();
-  const os::ReleaseOutcome outcome = promotions_.release(object.promotion, rules);
-  if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, place_.rank + 1);
+  const auto give_back = [this](const os::ReleaseOutcome& outcome) {
+    if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, place_.rank + 1);
+  };
+  for (const os::ReleaseOutcome& outcome : promotions_.retry_kept(rules)) give_back(outcome);
+  std::erase_if(kept_promotions_, [&](os::Promotion& promotion) {
+    if (exposures_.overlaps(promotion.address(), promotion.bytes())) return false;
+    give_back(promotions_.release(promotion, rules));
+    return true;
+  });
 }
 
 Status Context::free_window(WindowObject* object) {
@@ -386,7 +399,7 @@ Status Context::free_window(WindowObject* object) {
     place_.segment->unmark_bare(object->extent, place_.rank + 1);
     place_.segment->release(object->extent, place_.rank + 1);
   }
-  object->group->users().fetch_sub(1);
+  object->group->users().fetch_sub(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   retired_hot_operations_ += object->window->hot_operations();
   retired_hot_bytes_ += object->window->hot_bytes();

@@ -42,6 +42,8 @@ struct NodeHeader {
   std::uint64_t world_team;
   // Ranks that have left this context; read through the file by who waits for a next one.
   std::atomic<std::uint32_t> left;
+  // 1 when a rank left with memory of its program still in the file. Written under the file's lock.
+  std::atomic<std::uint32_t> keeps_memory;
   // rank + 1 of one that died while it changed the heap, which nobody may use any more. Written under heap_lock.
   std::atomic<std::uint32_t> heap_broken_by;
 

@@ -95,6 +95,12 @@ void empty_file(int fd) {
   [[maybe_unused]] const int result = ftruncate(fd, 0);
 }
 
+// Whether a rank left with memory of its program in the file.
+bool keeps_memory(int fd) {
+  std::uint32_t keeps = 0;
+  return pread(fd, &keeps, sizeof keeps, offsetof(NodeHeader, keeps_memory)) == sizeof keeps && keeps != 0;
+}
+
 // Whether some rank has left the context that the file holds.
 bool is_being_left(int fd) {
   std::uint32_t left = 0;
@@ -158,6 +164,10 @@ Result<std::unique_ptr<NodeSegment>> NodeSegment::open(int fd, const Options& op
       const FileGuard guard(fd);
       if (!guard.held()) return system_failure("locking the node's shared memory");
       old = file_bytes(fd) != 0 && is_being_left(fd);
+      if (old && keeps_memory(fd)) {
+        return Status(Code::system, "the context before this one left user memory promoted, for threads of the program were still running when "
+                                    "it was to be turned back; there can be no further context in this job (FARSUM_PROMOTION=refuse avoids it)");
+      }
       if (old) {
         dead = dead_before_leaving(fd, options.ranks);
       } else if (file_bytes(fd) == 0) {
@@ -222,12 +232,14 @@ bool NodeSegment::contains(const void* address, std::uint64_t bytes) const {
   return first >= base_ && first < base_ + bytes_ && bytes <= static_cast<std::uint64_t>(base_ + bytes_ - first);
 }
 
-void NodeSegment::leave(std::uint32_t me) {
+void NodeSegment::leave(std::uint32_t me, bool keeps_memory) {
   // Under the file's lock, so that nobody who comes for the next context sees it half left.
   const FileGuard guard(fd_);
   // Relaxed: the guard orders it.
   rank(me).left.store(1, std::memory_order_relaxed);
-  if (header().left.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) empty_file(fd_);
+  if (keeps_memory) header().keeps_memory.store(1, std::memory_order_relaxed);
+  const bool last = header().left.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_;
+  if (last && header().keeps_memory.load(std::memory_order_relaxed) == 0) empty_file(fd_);
 }
 
 }  // namespace farsum

@@ -97,7 +97,8 @@ class NodeSegment {
 
   // Local rank `me` is done with this context. The last to leave empties the file, so that a next context starts anew; nobody may touch the
   // segment through another mapping after its own leave().
-  void leave(std::uint32_t me);
+  // `keeps_memory`: some of the program's own memory still lies in the file, which is then never emptied; there is no next context.
+  void leave(std::uint32_t me, bool keeps_memory);
 
   // Bytes that could be allocated now without promising memory that the node does not have, and what bounds them.
   struct Room {
