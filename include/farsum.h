@@ -12,11 +12,11 @@
  *                they were, and farsum_last_error() gives the full sentence in the calling thread.
  *   Threads      any thread may call. Calls that are collective over a group are made by one thread of each
  *                rank at a time, in the same order on every rank.
- *   Failure      a wait never outlives a dead peer: FARSUM_ERR_PEER_FAILED names the rank within seconds. The job is then over: operations
- *                under way end with that status, and buffers given to them may still change until farsum_finalize.
- *   Atomicity    accumulate, get_accumulate, fetch_op and compare_and_swap are atomic per element to one another
- *                whichever path carries them out and whoever calls. put and get are not.
- *   Ordering     accumulates of one rank on one location take effect in program order.
+ *   Failure      a wait never outlives a dead peer: FARSUM_ERR_PEER_FAILED names the rank within seconds. The job is
+ * then over: operations under way end with that status, and buffers given to them may still change until
+ * farsum_finalize. Atomicity    accumulate, get_accumulate, fetch_op and compare_and_swap are atomic per element to one
+ * another whichever path carries them out and whoever calls. put and get are not. Ordering     accumulates of one rank
+ * on one location take effect in program order.
  */
 #ifndef FARSUM_H
 #define FARSUM_H
@@ -43,23 +43,23 @@ extern "C" {
 
 /* ---- status ------------------------------------------------------------------------------------------------ */
 
-typedef FARSUM_ENUM(farsum_status) {
-  FARSUM_OK = 0,
-  FARSUM_ERR_NOT_INITIALIZED = 1, /* no context, or already finalized */
-  FARSUM_ERR_ARGUMENT = 2,        /* an argument that no other code names */
-  FARSUM_ERR_HANDLE = 3,          /* a window, group, request, counter or mutex that does not live (any more) */
-  FARSUM_ERR_RANK = 4,            /* rank outside the group */
-  FARSUM_ERR_RANGE = 5,           /* bytes outside the exposed memory */
-  FARSUM_ERR_ALIGNMENT = 6,       /* an element that is not aligned to its type at the target */
-  FARSUM_ERR_TYPE = 7,            /* unknown type, or type and operator do not go together */
-  FARSUM_ERR_LAYOUT = 8,          /* a layout that is malformed or whose sides differ in size */
-  FARSUM_ERR_SYNC = 9,            /* an operation outside an epoch, or epochs that do not nest */
-  FARSUM_ERR_PENDING = 10,        /* the object still has operations, locks or epochs open */
-  FARSUM_ERR_NO_MEMORY = 11,      /* memory asked for does not fit; the sentence gives asked and available bytes */
-  FARSUM_ERR_UNREACHABLE = 12,    /* memory that no permitted path reaches (freed, read-only, refused by the kernel) */
-  FARSUM_ERR_PEER_FAILED = 13,    /* a rank died; the sentence names it */
-  FARSUM_ERR_UNSUPPORTED = 14,    /* legal, but not by this build, path or window */
-  FARSUM_ERR_SYSTEM = 15          /* the operating system refused; the sentence says what */
+typedef FARSUM_ENUM(farsum_status){
+    FARSUM_OK = 0,
+    FARSUM_ERR_NOT_INITIALIZED = 1, /* no context, or already finalized */
+    FARSUM_ERR_ARGUMENT = 2,        /* an argument that no other code names */
+    FARSUM_ERR_HANDLE = 3,          /* a window, group, request, counter or mutex that does not live (any more) */
+    FARSUM_ERR_RANK = 4,            /* rank outside the group */
+    FARSUM_ERR_RANGE = 5,           /* bytes outside the exposed memory */
+    FARSUM_ERR_ALIGNMENT = 6,       /* an element that is not aligned to its type at the target */
+    FARSUM_ERR_TYPE = 7,            /* unknown type, or type and operator do not go together */
+    FARSUM_ERR_LAYOUT = 8,          /* a layout that is malformed or whose sides differ in size */
+    FARSUM_ERR_SYNC = 9,            /* an operation outside an epoch, or epochs that do not nest */
+    FARSUM_ERR_PENDING = 10,        /* the object still has operations, locks or epochs open */
+    FARSUM_ERR_NO_MEMORY = 11,      /* memory asked for does not fit; the sentence gives asked and available bytes */
+    FARSUM_ERR_UNREACHABLE = 12, /* memory that no permitted path reaches (freed, read-only, refused by the kernel) */
+    FARSUM_ERR_PEER_FAILED = 13, /* a rank died; the sentence names it */
+    FARSUM_ERR_UNSUPPORTED = 14, /* legal, but not by this build, path or window */
+    FARSUM_ERR_SYSTEM = 15       /* the operating system refused; the sentence says what */
 } farsum_status;
 
 /* A short constant name of a status, such as "FARSUM_ERR_RANGE". Never NULL. */
@@ -72,11 +72,21 @@ FARSUM_API const char* farsum_last_error(void);
 /* ---- handles ----------------------------------------------------------------------------------------------- */
 
 /* Handles are plain values. A zero handle is never valid; a freed handle is recognised and refused. */
-typedef struct farsum_group { uint64_t bits; } farsum_group;
-typedef struct farsum_window { uint64_t bits; } farsum_window;
-typedef struct farsum_request { uint64_t bits; } farsum_request;
-typedef struct farsum_counter { uint64_t bits; } farsum_counter;
-typedef struct farsum_mutex { uint64_t bits; } farsum_mutex;
+typedef struct farsum_group {
+  uint64_t bits;
+} farsum_group;
+typedef struct farsum_window {
+  uint64_t bits;
+} farsum_window;
+typedef struct farsum_request {
+  uint64_t bits;
+} farsum_request;
+typedef struct farsum_counter {
+  uint64_t bits;
+} farsum_counter;
+typedef struct farsum_mutex {
+  uint64_t bits;
+} farsum_mutex;
 
 /* The group of all ranks of the job. Lives from init to finalize and is not freed. */
 FARSUM_API farsum_group farsum_world(void);
@@ -140,24 +150,24 @@ FARSUM_API farsum_status farsum_allgather(farsum_group group, const void* mine, 
 
 /* Promises of the program, which let Farsum choose cheaper means; breaking one is an error where it can be seen. */
 enum {
-  FARSUM_SINGLE_ELEMENT = 1u << 0, /* atomic operations are on single elements of lockable types only (booleans, integers
-                                      of 8 to 64 bits, float, double): bare CPU atomics are used */
+  FARSUM_SINGLE_ELEMENT = 1u << 0, /* atomic operations are on single elements of lockable types only (booleans,
+                                      integers of 8 to 64 bits, float, double): bare CPU atomics are used */
   FARSUM_NO_ORDERING = 1u << 1,    /* accumulates need not keep program order */
   FARSUM_NO_LOCKS = 1u << 2,       /* the window is never locked */
   FARSUM_NO_PROMOTION = 1u << 3    /* adopted memory is left where it is */
 };
 
 typedef struct farsum_window_options {
-  size_t struct_bytes;           /* sizeof(farsum_window_options) */
-  uint32_t promises;             /* FARSUM_SINGLE_ELEMENT ... */
-  uint32_t notification_slots;   /* for farsum_put_notify; 0: 16 */
-  uint32_t aggregate_limit;      /* updates gathered per target on the aggregated path; 0: FARSUM_AGGREGATE (1024) */
-  const char* name;              /* shown in errors and farsum info; NULL: none */
+  size_t struct_bytes;         /* sizeof(farsum_window_options) */
+  uint32_t promises;           /* FARSUM_SINGLE_ELEMENT ... */
+  uint32_t notification_slots; /* for farsum_put_notify; 0: 16 */
+  uint32_t aggregate_limit;    /* updates gathered per target on the aggregated path; 0: FARSUM_AGGREGATE (1024) */
+  const char* name;            /* shown in errors and farsum info; NULL: none */
 } farsum_window_options;
 
 /* Makes a window whose memory Farsum allocates: `bytes` on this rank (may differ by rank, may be 0), zeroed and
- * 64-byte aligned; `*memory` gets its address. Collective over the group. Where the node cannot hold what its ranks ask for
- * together, every rank gets NO_MEMORY with the bytes asked and available. `options` may be NULL. */
+ * 64-byte aligned; `*memory` gets its address. Collective over the group. Where the node cannot hold what its ranks ask
+ * for together, every rank gets NO_MEMORY with the bytes asked and available. `options` may be NULL. */
 FARSUM_API farsum_status farsum_window_allocate(farsum_group group, size_t bytes, const farsum_window_options* options,
                                                 void** memory, farsum_window* window);
 
@@ -180,22 +190,23 @@ FARSUM_API farsum_status farsum_window_detach(farsum_window window, const void* 
  * size of the part. Adopted memory that is mapped only in parts gives NULL. */
 FARSUM_API farsum_status farsum_window_shared_query(farsum_window window, int rank, void** address, size_t* bytes);
 
-/* Frees the window and zeroes the handle. An open fence epoch ends with it. Collective; completes outstanding operations of every rank first is NOT done:
- * PENDING while this rank has an epoch or lock open or operations not flushed, and then nothing is freed anywhere. */
+/* Frees the window and zeroes the handle. An open fence epoch ends with it. Collective; completes outstanding
+ * operations of every rank first is NOT done: PENDING while this rank has an epoch or lock open or operations not
+ * flushed, and then nothing is freed anywhere. */
 FARSUM_API farsum_status farsum_window_free(farsum_window* window);
 
 /* How operations on a stretch of a target's memory are carried out. */
-typedef FARSUM_ENUM(farsum_path) {
-  FARSUM_PATH_DIRECT = 0,     /* loads, stores and CPU atomics of the caller on mapped memory */
-  FARSUM_PATH_ATTACH = 1,     /* the kernel copies between the processes */
-  FARSUM_PATH_CALLER = 2,     /* caller-computes: lock, get, compute, put, unlock */
-  FARSUM_PATH_OWNER = 3,      /* owner-computes: the owner's agent applies the operand */
-  FARSUM_PATH_AGGREGATED = 4, /* small updates gathered into one owner message */
-  FARSUM_PATH_OFFLOAD = 5     /* the network card */
+typedef FARSUM_ENUM(farsum_path){
+    FARSUM_PATH_DIRECT = 0,     /* loads, stores and CPU atomics of the caller on mapped memory */
+    FARSUM_PATH_ATTACH = 1,     /* the kernel copies between the processes */
+    FARSUM_PATH_CALLER = 2,     /* caller-computes: lock, get, compute, put, unlock */
+    FARSUM_PATH_OWNER = 3,      /* owner-computes: the owner's agent applies the operand */
+    FARSUM_PATH_AGGREGATED = 4, /* small updates gathered into one owner message */
+    FARSUM_PATH_OFFLOAD = 5     /* the network card */
 } farsum_path;
 
 typedef struct farsum_region_info {
-  uint64_t offset;         /* start within the target's part (an address in a dynamic window) */
+  uint64_t offset; /* start within the target's part (an address in a dynamic window) */
   uint64_t bytes;
   farsum_path bulk_path;   /* puts, gets and accumulates of many elements */
   farsum_path atomic_path; /* fetch_op, compare_and_swap and single-element accumulates */
@@ -208,48 +219,34 @@ FARSUM_API farsum_status farsum_window_region(farsum_window window, int rank, in
 
 /* ---- operations -------------------------------------------------------------------------------------------- */
 
-typedef FARSUM_ENUM(farsum_type) {
-  FARSUM_BYTE = 0, /* uninterpreted: replace, no_op and the bitwise operators */
-  FARSUM_BOOL = 1, /* one byte, 0 or 1 */
-  FARSUM_INT8 = 2,
-  FARSUM_UINT8 = 3,
-  FARSUM_INT16 = 4,
-  FARSUM_UINT16 = 5,
-  FARSUM_INT32 = 6,
-  FARSUM_UINT32 = 7,
-  FARSUM_INT64 = 8,
-  FARSUM_UINT64 = 9,
-  FARSUM_FLOAT = 10,
-  FARSUM_DOUBLE = 11,
-  FARSUM_LONG_DOUBLE = 12,
-  FARSUM_COMPLEX_FLOAT = 13,
-  FARSUM_COMPLEX_DOUBLE = 14,
-  FARSUM_COMPLEX_LONG_DOUBLE = 15,
-  FARSUM_FLOAT_INT = 16, /* pair types: struct { value; int index; } with C's layout */
-  FARSUM_DOUBLE_INT = 17,
-  FARSUM_LONG_INT = 18,
-  FARSUM_INT_INT = 19,
-  FARSUM_SHORT_INT = 20,
-  FARSUM_LONG_DOUBLE_INT = 21
-} farsum_type;
+typedef FARSUM_ENUM(farsum_type){FARSUM_BYTE = 0, /* uninterpreted: replace, no_op and the bitwise operators */
+                                 FARSUM_BOOL = 1, /* one byte, 0 or 1 */
+                                 FARSUM_INT8 = 2,
+                                 FARSUM_UINT8 = 3,
+                                 FARSUM_INT16 = 4,
+                                 FARSUM_UINT16 = 5,
+                                 FARSUM_INT32 = 6,
+                                 FARSUM_UINT32 = 7,
+                                 FARSUM_INT64 = 8,
+                                 FARSUM_UINT64 = 9,
+                                 FARSUM_FLOAT = 10,
+                                 FARSUM_DOUBLE = 11,
+                                 FARSUM_LONG_DOUBLE = 12,
+                                 FARSUM_COMPLEX_FLOAT = 13,
+                                 FARSUM_COMPLEX_DOUBLE = 14,
+                                 FARSUM_COMPLEX_LONG_DOUBLE = 15,
+                                 FARSUM_FLOAT_INT = 16, /* pair types: struct { value; int index; } with C's layout */
+                                 FARSUM_DOUBLE_INT = 17,
+                                 FARSUM_LONG_INT = 18,
+                                 FARSUM_INT_INT = 19,
+                                 FARSUM_SHORT_INT = 20,
+                                 FARSUM_LONG_DOUBLE_INT = 21} farsum_type;
 
-typedef FARSUM_ENUM(farsum_op) {
-  FARSUM_SUM = 0,
-  FARSUM_SCALED_SUM = 1, /* target += alpha * x */
-  FARSUM_PROD = 2,
-  FARSUM_MIN = 3,
-  FARSUM_MAX = 4,
-  FARSUM_MINLOC = 5,
-  FARSUM_MAXLOC = 6,
-  FARSUM_BAND = 7,
-  FARSUM_BOR = 8,
-  FARSUM_BXOR = 9,
-  FARSUM_LAND = 10,
-  FARSUM_LOR = 11,
-  FARSUM_LXOR = 12,
-  FARSUM_REPLACE = 13,
-  FARSUM_NO_OP = 14
-} farsum_op;
+typedef FARSUM_ENUM(farsum_op){FARSUM_SUM = 0,    FARSUM_SCALED_SUM = 1, /* target += alpha * x */
+                               FARSUM_PROD = 2,   FARSUM_MIN = 3,        FARSUM_MAX = 4,   FARSUM_MINLOC = 5,
+                               FARSUM_MAXLOC = 6, FARSUM_BAND = 7,       FARSUM_BOR = 8,   FARSUM_BXOR = 9,
+                               FARSUM_LAND = 10,  FARSUM_LOR = 11,       FARSUM_LXOR = 12, FARSUM_REPLACE = 13,
+                               FARSUM_NO_OP = 14} farsum_op;
 
 /* Size of one element in bytes; 0 for an unknown type. */
 FARSUM_API size_t farsum_type_size(farsum_type type);
@@ -262,7 +259,8 @@ FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
  * read) after farsum_flush_local or farsum_flush of the target; the target's memory has the effect after farsum_flush,
  * or when the epoch closes. fetch_op and compare_and_swap are blocking: complete at origin and target on return.
  * Errors: HANDLE, RANK, RANGE, ALIGNMENT, TYPE, SYNC, UNREACHABLE, PEER_FAILED. */
-FARSUM_API farsum_status farsum_put(farsum_window window, int target, uint64_t offset, const void* origin, size_t bytes);
+FARSUM_API farsum_status farsum_put(farsum_window window, int target, uint64_t offset, const void* origin,
+                                    size_t bytes);
 FARSUM_API farsum_status farsum_get(farsum_window window, int target, uint64_t offset, void* result, size_t bytes);
 FARSUM_API farsum_status farsum_accumulate(farsum_window window, int target, uint64_t offset, const void* origin,
                                            size_t count, farsum_type type, farsum_op op);
@@ -270,44 +268,42 @@ FARSUM_API farsum_status farsum_get_accumulate(farsum_window window, int target,
                                                void* result, size_t count, farsum_type type, farsum_op op);
 FARSUM_API farsum_status farsum_fetch_op(farsum_window window, int target, uint64_t offset, const void* operand,
                                          void* result, farsum_type type, farsum_op op);
-FARSUM_API farsum_status farsum_compare_and_swap(farsum_window window, int target, uint64_t offset, const void* expected,
-                                                 const void* desired, void* result, farsum_type type);
+FARSUM_API farsum_status farsum_compare_and_swap(farsum_window window, int target, uint64_t offset,
+                                                 const void* expected, const void* desired, void* result,
+                                                 farsum_type type);
 
 /* How the bytes of one side of an operation lie in memory, relative to a base (a pointer at the origin, an offset at
  * the target). The arrays are read during the call only. */
-typedef FARSUM_ENUM(farsum_layout_kind) { FARSUM_CONTIGUOUS = 0, FARSUM_STRIDED = 1, FARSUM_INDEXED = 2 } farsum_layout_kind;
+typedef FARSUM_ENUM(farsum_layout_kind){FARSUM_CONTIGUOUS = 0, FARSUM_STRIDED = 1,
+                                        FARSUM_INDEXED = 2} farsum_layout_kind;
 
 #define FARSUM_MAX_LEVELS 8
 
 typedef struct farsum_layout {
   farsum_layout_kind kind;
-  size_t bytes;             /* contiguous: total; strided: bytes of the innermost block; indexed: bytes of every piece when
-                               `lengths` is NULL */
-  int levels;               /* strided: number of stride levels, 0 to FARSUM_MAX_LEVELS */
-  const size_t* counts;     /* strided: repetitions per level, innermost first */
-  const int64_t* strides;   /* strided: bytes from one repetition to the next, per level; may be negative */
-  size_t pieces;            /* indexed: number of pieces */
-  const int64_t* offsets;   /* indexed: byte offset of each piece */
-  const size_t* lengths;    /* indexed: bytes of each piece, or NULL */
+  size_t bytes;         /* contiguous: total; strided: bytes of the innermost block; indexed: bytes of every piece when
+                           `lengths` is NULL */
+  int levels;           /* strided: number of stride levels, 0 to FARSUM_MAX_LEVELS */
+  const size_t* counts; /* strided: repetitions per level, innermost first */
+  const int64_t* strides; /* strided: bytes from one repetition to the next, per level; may be negative */
+  size_t pieces;          /* indexed: number of pieces */
+  const int64_t* offsets; /* indexed: byte offset of each piece */
+  const size_t* lengths;  /* indexed: bytes of each piece, or NULL */
 } farsum_layout;
 
-typedef FARSUM_ENUM(farsum_kind) {
-  FARSUM_PUT = 0,
-  FARSUM_GET = 1,
-  FARSUM_ACCUMULATE = 2,
-  FARSUM_GET_ACCUMULATE = 3,
-  FARSUM_COMPARE_AND_SWAP = 4
-} farsum_kind;
+typedef FARSUM_ENUM(farsum_kind){FARSUM_PUT = 0, FARSUM_GET = 1, FARSUM_ACCUMULATE = 2, FARSUM_GET_ACCUMULATE = 3,
+                                 FARSUM_COMPARE_AND_SWAP = 4} farsum_kind;
 
-typedef FARSUM_ENUM(farsum_completion) {
-  FARSUM_IMPLICIT = 0, /* by flush, or the end of the epoch */
-  FARSUM_BLOCKING = 1, /* complete at origin and target on return */
-  FARSUM_EXPLICIT = 2  /* by farsum_test or farsum_wait on the request: then complete at the origin; at the target after flush */
+typedef FARSUM_ENUM(farsum_completion){
+    FARSUM_IMPLICIT = 0, /* by flush, or the end of the epoch */
+    FARSUM_BLOCKING = 1, /* complete at origin and target on return */
+    FARSUM_EXPLICIT =
+        2 /* by farsum_test or farsum_wait on the request: then complete at the origin; at the target after flush */
 } farsum_completion;
 
 /* The general operation. Unused members are zero. Layouts that are NULL mean contiguous with the other side's size
- * (one of them must say the size, or `count` does). Elements of one layout that overlap at the target are applied once each.
- * With get_accumulate the result has the origin's layout unless result_layout is given. */
+ * (one of them must say the size, or `count` does). Elements of one layout that overlap at the target are applied once
+ * each. With get_accumulate the result has the origin's layout unless result_layout is given. */
 typedef struct farsum_operation {
   size_t struct_bytes; /* sizeof(farsum_operation) */
   farsum_kind kind;
@@ -328,7 +324,8 @@ typedef struct farsum_operation {
 
 /* Carries out one operation. `request` is set with FARSUM_EXPLICIT and may be NULL otherwise.
  * Every explicit request must be passed to farsum_wait, or to farsum_test until it is complete. */
-FARSUM_API farsum_status farsum_operate(farsum_window window, const farsum_operation* operation, farsum_request* request);
+FARSUM_API farsum_status farsum_operate(farsum_window window, const farsum_operation* operation,
+                                        farsum_request* request);
 FARSUM_API farsum_status farsum_test(farsum_request* request, int* done);
 FARSUM_API farsum_status farsum_wait(farsum_request* request);
 
@@ -364,7 +361,7 @@ FARSUM_API farsum_status farsum_complete(farsum_window window);
 FARSUM_API farsum_status farsum_wait_exposure(farsum_window window);
 FARSUM_API farsum_status farsum_test_exposure(farsum_window window, int* done);
 
-typedef FARSUM_ENUM(farsum_lock_mode) { FARSUM_LOCK_SHARED = 0, FARSUM_LOCK_EXCLUSIVE = 1 } farsum_lock_mode;
+typedef FARSUM_ENUM(farsum_lock_mode){FARSUM_LOCK_SHARED = 0, FARSUM_LOCK_EXCLUSIVE = 1} farsum_lock_mode;
 
 /* Locks queue in the order of arrival; waiters sleep. lock_all takes a shared lock of every target. */
 FARSUM_API farsum_status farsum_lock(farsum_window window, int target, farsum_lock_mode mode);
@@ -377,7 +374,8 @@ FARSUM_API farsum_status farsum_sync(farsum_window window);
 
 /* ---- notification ------------------------------------------------------------------------------------------ */
 
-/* A put whose arrival the target can wait for: once the data is in place, notification `slot` of the target grows by 1. */
+/* A put whose arrival the target can wait for: once the data is in place, notification `slot` of the target grows by 1.
+ */
 FARSUM_API farsum_status farsum_put_notify(farsum_window window, int target, uint64_t offset, const void* origin,
                                            size_t bytes, uint32_t slot);
 /* Sleeps until this rank's notification `slot` has reached `at_least` (counted since the window was made). */
@@ -396,11 +394,13 @@ FARSUM_API farsum_status farsum_mutex_unlock(farsum_mutex mutexes, int rank, int
 
 /* ---- shared counter ---------------------------------------------------------------------------------------- */
 
-typedef FARSUM_ENUM(farsum_counter_kind) {
-  FARSUM_COUNTER_STRICT = 0,   /* linearizable: tickets 0, 1, 2, ... in the order of the calls */
-  FARSUM_COUNTER_LEASED = 1,   /* a rank takes chunks of guided size; every ticket below the limit exactly once, not linearizable */
-  FARSUM_COUNTER_PER_RANK = 2, /* one word per rank under an exclusive lock (van Dam et al., paper 3), for comparison */
-  FARSUM_COUNTER_TREE = 3      /* a tree of words (Gropp et al.), for comparison */
+typedef FARSUM_ENUM(farsum_counter_kind){
+    FARSUM_COUNTER_STRICT = 0, /* linearizable: tickets 0, 1, 2, ... in the order of the calls */
+    FARSUM_COUNTER_LEASED =
+        1, /* a rank takes chunks of guided size; every ticket below the limit exactly once, not linearizable */
+    FARSUM_COUNTER_PER_RANK =
+        2,                  /* one word per rank under an exclusive lock (van Dam et al., paper 3), for comparison */
+    FARSUM_COUNTER_TREE = 3 /* a tree of words (Gropp et al.), for comparison */
 } farsum_counter_kind;
 
 typedef struct farsum_counter_options {
@@ -422,14 +422,14 @@ FARSUM_API farsum_status farsum_counter_free(farsum_counter* counter);
 /* What this process has done since init. Read at any time, from any thread. */
 typedef struct farsum_statistics {
   size_t struct_bytes;
-  uint64_t operations[6];      /* carried out per path, indexed by farsum_path */
-  uint64_t bytes[6];           /* payload moved per path; caller moves it twice */
-  uint64_t messages_sent;      /* to agents */
-  uint64_t messages_served;    /* by this process's agent */
-  uint64_t agent_wakeups;      /* of this process's agent */
-  uint64_t doorbells_rung;     /* system calls made to wake an agent */
-  uint64_t waits_slept;        /* times that a thread slept in a Farsum wait */
-  uint64_t stripe_contention;  /* stripe locks that were not free at once */
+  uint64_t operations[6];     /* carried out per path, indexed by farsum_path */
+  uint64_t bytes[6];          /* payload moved per path; caller moves it twice */
+  uint64_t messages_sent;     /* to agents */
+  uint64_t messages_served;   /* by this process's agent */
+  uint64_t agent_wakeups;     /* of this process's agent */
+  uint64_t doorbells_rung;    /* system calls made to wake an agent */
+  uint64_t waits_slept;       /* times that a thread slept in a Farsum wait */
+  uint64_t stripe_contention; /* stripe locks that were not free at once */
 } farsum_statistics;
 FARSUM_API farsum_status farsum_statistics_read(farsum_statistics* statistics);
 

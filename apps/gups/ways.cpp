@@ -137,7 +137,8 @@ farsum_window_options window_options(Way way, const Options& options, int ranks)
   farsum_window_options window{};
   window.struct_bytes = sizeof window;
   window.name = "gups table";
-  // CPU atomics are what these two ways are about. With another path forced the promise would only send everything to the owner.
+  // CPU atomics are what these two ways are about. With another path forced the promise would only send everything to
+  // the owner.
   const bool may_be_direct = options.path.empty() || options.path == "auto" || options.path == "direct";
   if (way == Way::direct || (way == Way::batched && may_be_direct)) window.promises = FARSUM_SINGLE_ELEMENT;
   if (way == Way::aggregated) {

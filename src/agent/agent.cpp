@@ -44,7 +44,8 @@ std::optional<cpu_set_t> parse_cpus(std::string_view text) {
   return set;
 }
 
-// A thread inherits its maker's signal mask: with all blocked there is no instant in which the agent could take a signal of the program.
+// A thread inherits its maker's signal mask: with all blocked there is no instant in which the agent could take a
+// signal of the program.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {
@@ -65,7 +66,8 @@ class AllSignalsBlocked {
 Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& transport, RequestHandler& handler,
                                             Doorbell& doorbell) {
   if (!options.cpus.empty() && !parse_cpus(options.cpus)) {
-    return Status(Code::argument, fmt::format("setting FARSUM_AGENT_CPUS is '{}', but must be a list such as 0,2-3", options.cpus));
+    return Status(Code::argument,
+                  fmt::format("setting FARSUM_AGENT_CPUS is '{}', but must be a list such as 0,2-3", options.cpus));
   }
   std::unique_ptr<Agent> agent(new Agent(transport, handler, doorbell));
   const AllSignalsBlocked blocked;
@@ -77,7 +79,8 @@ Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& t
   } catch (const std::system_error& error) {
     return Status(Code::system, fmt::format("cannot start the agent thread: {}", error.what()));
   }
-  // Whoever promotes memory must be able to tell the agent from the program's threads. Acquire pairs with the release in take_place.
+  // Whoever promotes memory must be able to tell the agent from the program's threads. Acquire pairs with the release
+  // in take_place.
   agent->thread_id_.wait(0, std::memory_order_acquire);
   return agent;
 }

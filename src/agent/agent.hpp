@@ -1,5 +1,5 @@
-// The agent: the one thread of a process that serves what others ask of its memory. Asleep when there is nothing to do, woken only if
-// asleep; it blocks all signals, calls no MPI and never waits for a lock.
+// The agent: the one thread of a process that serves what others ask of its memory. Asleep when there is nothing to do,
+// woken only if asleep; it blocks all signals, calls no MPI and never waits for a lock.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,8 @@ class Agent {
   };
 
   // Starts the thread. `transport`, `handler` and `doorbell` outlive it.
-  static Result<std::unique_ptr<Agent>> start(const Options& options, Transport& transport, RequestHandler& handler, Doorbell& doorbell);
+  static Result<std::unique_ptr<Agent>> start(const Options& options, Transport& transport, RequestHandler& handler,
+                                              Doorbell& doorbell);
   // Stops the thread after it has served what is there.
   ~Agent();
   Agent(const Agent&) = delete;

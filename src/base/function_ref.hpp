@@ -14,8 +14,8 @@ template <class Return, class... Arguments>
 class FunctionRef<Return(Arguments...)> {
  public:
   template <class Callable>
-    requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef>)
-  FunctionRef(Callable&& callable)  // NOLINT(bugprone-forwarding-reference-overload): see requires
+  requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef>)
+      FunctionRef(Callable&& callable)  // NOLINT(bugprone-forwarding-reference-overload): see requires
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
         call_([](void* object, Arguments... arguments) -> Return {
           return (*static_cast<std::remove_reference_t<Callable>*>(object))(std::forward<Arguments>(arguments)...);

@@ -14,7 +14,8 @@ namespace {
 
 using Words = std::span<const char* const>;
 
-constexpr std::array<const char*, 7> path_words = {"auto", "direct", "attach", "caller", "owner", "aggregated", "offload"};
+constexpr std::array<const char*, 7> path_words = {"auto",  "direct",     "attach", "caller",
+                                                   "owner", "aggregated", "offload"};
 constexpr std::array<const char*, 2> agent_words = {"sleep", "dedicated"};
 constexpr std::array<const char*, 3> caller_lock_words = {"region", "stripe", "element"};
 constexpr std::array<const char*, 2> permission_words = {"auto", "refuse"};
@@ -32,8 +33,11 @@ struct Entry {
 };
 
 template <class Enum>
-Entry choice(const char* name, Words words, Enum Settings::* member, const char* meaning) {
-  return {name, joined(words), "", meaning,
+Entry choice(const char* name, Words words, Enum Settings::*member, const char* meaning) {
+  return {name,
+          joined(words),
+          "",
+          meaning,
           [words, member](Settings& settings, std::string_view text) {
             for (std::size_t index = 0; index < words.size(); ++index) {
               if (text == words[index]) {
@@ -49,10 +53,14 @@ Entry choice(const char* name, Words words, Enum Settings::* member, const char*
 }
 
 template <class Number>
-Entry number(const char* name, const char* unit, Number Settings::* member, Number least, Number most, const char* meaning) {
+Entry number(const char* name, const char* unit, Number Settings::*member, Number least, Number most,
+             const char* meaning) {
   const std::string type = most == std::numeric_limits<Number>::max() ? fmt::format("integer >= {}", least)
                                                                       : fmt::format("integer {} to {}", least, most);
-  return {name, type, unit, meaning,
+  return {name,
+          type,
+          unit,
+          meaning,
           [member, least, most](Settings& settings, std::string_view text) {
             Number value{};
             const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -63,8 +71,11 @@ Entry number(const char* name, const char* unit, Number Settings::* member, Numb
           [member](const Settings& settings) { return fmt::format("{}", settings.*member); }};
 }
 
-Entry text(const char* name, const char* type, std::string Settings::* member, const char* meaning) {
-  return {name, type, "", meaning,
+Entry text(const char* name, const char* type, std::string Settings::*member, const char* meaning) {
+  return {name,
+          type,
+          "",
+          meaning,
           [member](Settings& settings, std::string_view value) {
             settings.*member = std::string(value);
             return true;
@@ -79,14 +90,16 @@ std::vector<Entry> entries() {
              "forces a path wherever it is possible; a region says why where it is not"),
       choice("FARSUM_AGENT", agent_words, &Settings::agent,
              "sleep: the agent sleeps when idle; dedicated: it spins on a core given to it"),
-      number<std::int64_t>("FARSUM_AGENT_NICE", "", &Settings::agent_nice, -20, 19, "scheduling priority of the agent thread"),
+      number<std::int64_t>("FARSUM_AGENT_NICE", "", &Settings::agent_nice, -20, 19,
+                           "scheduling priority of the agent thread"),
       text("FARSUM_AGENT_CPUS", "list such as 0,2-3", &Settings::agent_cpus,
            "processors of the agent thread; empty: those of the thread that calls farsum_init"),
       choice("FARSUM_CALLER_LOCK", caller_lock_words, &Settings::caller_lock,
              "what caller-computes locks while it works: the whole region, a stripe, or one element"),
       choice("FARSUM_ATTACH", permission_words, &Settings::attach,
              "refuse: behave as if the kernel refused copies between processes"),
-      choice("FARSUM_PROMOTION", permission_words, &Settings::promotion, "refuse: user memory is never made shareable in place"),
+      choice("FARSUM_PROMOTION", permission_words, &Settings::promotion,
+             "refuse: user memory is never made shareable in place"),
       number<std::uint64_t>("FARSUM_INLINE_BYTES", "bytes", &Settings::inline_bytes, 64, 24576,
                             "owner path: operands up to this ride in the message, longer ones are pulled"),
       number<std::uint64_t>("FARSUM_PULL_BYTES", "bytes", &Settings::pull_bytes, 4096, 1u << 24,
@@ -97,13 +110,15 @@ std::vector<Entry> entries() {
                             "how long a waiting thread looks before it sleeps"),
       number<std::uint64_t>("FARSUM_WAIT_GAP_NS", "ns", &Settings::wait_gap_ns, 10'000, 1'000'000'000,
                             "longest sleep of a waiting thread before it looks whether its peers live"),
-      number<std::uint64_t>("FARSUM_SEGMENT_BYTES", "bytes", &Settings::segment_bytes, 0, unbounded,
-                            "address space kept for the node's shared memory; 0: chosen from the limits of the process"),
+      number<std::uint64_t>(
+          "FARSUM_SEGMENT_BYTES", "bytes", &Settings::segment_bytes, 0, unbounded,
+          "address space kept for the node's shared memory; 0: chosen from the limits of the process"),
       number<std::uint64_t>("FARSUM_CHANNEL_BYTES", "bytes", &Settings::channel_bytes, 131072, 1u << 24,
                             "room for messages from one rank to another on a node; a power of two"),
       number<std::uint64_t>("FARSUM_PROMOTE_BYTES", "bytes", &Settings::promote_least_bytes, 4096, unbounded,
                             "adopted memory smaller than this is not promoted"),
-      text("FARSUM_ISA", "baseline|avx2|avx512", &Settings::isa, "kernels to use; empty: the best that the processor has"),
+      text("FARSUM_ISA", "baseline|avx2|avx512", &Settings::isa,
+           "kernels to use; empty: the best that the processor has"),
   };
 }
 
@@ -121,10 +136,12 @@ Result<Settings> read_settings(const Environment& environment) {
     }
   }
   if ((settings.channel_bytes & (settings.channel_bytes - 1)) != 0) {
-    return Status(Code::argument, fmt::format("setting FARSUM_CHANNEL_BYTES is {}, but must be a power of two", settings.channel_bytes));
+    return Status(Code::argument, fmt::format("setting FARSUM_CHANNEL_BYTES is {}, but must be a power of two",
+                                              settings.channel_bytes));
   }
   if (!settings.isa.empty() && settings.isa != "baseline" && settings.isa != "avx2" && settings.isa != "avx512") {
-    return Status(Code::argument, fmt::format("setting FARSUM_ISA is '{}', but must be baseline, avx2 or avx512", settings.isa));
+    return Status(Code::argument,
+                  fmt::format("setting FARSUM_ISA is '{}', but must be baseline, avx2 or avx512", settings.isa));
   }
   return settings;
 }

@@ -1,5 +1,5 @@
-// The settings: environment variables FARSUM_*, read once when a context is made. One table holds name, type, unit, default
-// and meaning; parsing, `farsum info --settings` and errors all read it.
+// The settings: environment variables FARSUM_*, read once when a context is made. One table holds name, type, unit,
+// default and meaning; parsing, `farsum info --settings` and errors all read it.
 #pragma once
 
 #include <cstdint>

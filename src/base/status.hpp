@@ -32,8 +32,7 @@ enum class Code : std::uint8_t {
 class [[nodiscard]] Status {
  public:
   Status() noexcept = default;
-  Status(Code code, std::string text)
-      : failure_(std::make_unique<Failure>(Failure{code, std::move(text)})) {}
+  Status(Code code, std::string text) : failure_(std::make_unique<Failure>(Failure{code, std::move(text)})) {}
 
   bool is_ok() const noexcept { return failure_ == nullptr; }
   Code code() const noexcept { return failure_ ? failure_->code : Code::ok; }
@@ -52,7 +51,7 @@ class [[nodiscard]] Status {
 template <class Value>
 class [[nodiscard]] Result {
  public:
-  Result(Value value) : value_(std::move(value)) {}               // NOLINT(google-explicit-constructor)
+  Result(Value value) : value_(std::move(value)) {}                  // NOLINT(google-explicit-constructor)
   Result(Status failure) : status_(std::move(failure)), value_() {}  // NOLINT(google-explicit-constructor)
 
   bool is_ok() const noexcept { return status_.is_ok(); }

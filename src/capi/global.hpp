@@ -1,4 +1,5 @@
-// The one context that the C interface needs, and the tables behind its handles. The only mutable global state of the library.
+// The one context that the C interface needs, and the tables behind its handles. The only mutable global state of the
+// library.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,8 @@
 namespace farsum::capi {
 
 struct RequestSlot {
-  std::shared_ptr<RequestState> state;  // shared with nobody but the engine, which must find it until the operation ends
+  std::shared_ptr<RequestState>
+      state;  // shared with nobody but the engine, which must find it until the operation ends
   Rank peer = 0;
   std::string call;
 };
@@ -39,8 +41,8 @@ struct Global {
   HandleTable<RequestSlot> requests;
   HandleTable<MutexSlot> mutexes;
   HandleTable<CounterSlot> counters;
-  std::mutex windows_mutex;  // taking and freeing window slots
-  ViewRuns view_runs;        // under windows_mutex
+  std::mutex windows_mutex;                       // taking and freeing window slots
+  ViewRuns view_runs;                             // under windows_mutex
   std::atomic<std::size_t> window_slots_used{0};  // no slot from here on was ever taken
   std::once_flag fork_handler;
 };

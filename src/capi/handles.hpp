@@ -1,5 +1,5 @@
-// Handles of the C interface: plain values that name a slot and its generation, so that a freed or made-up handle is recognised.
-// The window slots are the hot ones: a handle leads to a window's views with one load.
+// Handles of the C interface: plain values that name a slot and its generation, so that a freed or made-up handle is
+// recognised. The window slots are the hot ones: a handle leads to a window's views with one load.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,8 @@ namespace farsum::capi {
 inline constexpr std::uint64_t index_bits = 14;
 inline constexpr std::uint64_t index_mask = (std::uint64_t{1} << index_bits) - 1;
 inline constexpr std::size_t most_windows = std::size_t{1} << index_bits;
-// A window's handle also says where in view_arena its views begin: the address of a target's view is then known without a load, which
-// matters because no load passes a locked instruction, and the operations before and after are locked.
+// A window's handle also says where in view_arena its views begin: the address of a target's view is then known without
+// a load, which matters because no load passes a locked instruction, and the operations before and after are locked.
 inline constexpr std::uint64_t view_bits = 18;
 inline constexpr std::uint64_t view_mask = (std::uint64_t{1} << view_bits) - 1;
 inline constexpr std::size_t most_views = std::size_t{1} << view_bits;
@@ -39,8 +39,8 @@ struct alignas(64) WindowSlot {
 };
 static_assert(sizeof(WindowSlot) == 64, "a handle leads to all that the hot path needs in one line");
 
-// Hands out runs of view_arena. Threads: the caller's lock. The first run is never handed out: its views stay closed, so that a window
-// for which there was no room takes the long way for every operation.
+// Hands out runs of view_arena. Threads: the caller's lock. The first run is never handed out: its views stay closed,
+// so that a window for which there was no room takes the long way for every operation.
 class ViewRuns {
  public:
   static constexpr std::uint64_t closed_views = 1024;
@@ -50,7 +50,8 @@ class ViewRuns {
   void give_back(std::uint64_t first, std::uint64_t count);
 
  private:
-  std::map<std::uint64_t, std::uint64_t> free_{{closed_views, most_views - closed_views}};  // first view to number of views
+  std::map<std::uint64_t, std::uint64_t> free_{
+      {closed_views, most_views - closed_views}};  // first view to number of views
 };
 
 // Handles to objects that are not hot. Threads: its own lock.

@@ -16,8 +16,10 @@ namespace farsum::capi {
 static_assert(static_cast<int>(Code::ok) == FARSUM_OK && static_cast<int>(Code::argument) == FARSUM_ERR_ARGUMENT);
 static_assert(static_cast<int>(Code::handle) == FARSUM_ERR_HANDLE && static_cast<int>(Code::range) == FARSUM_ERR_RANGE);
 static_assert(static_cast<int>(Code::type) == FARSUM_ERR_TYPE && static_cast<int>(Code::sync) == FARSUM_ERR_SYNC);
-static_assert(static_cast<int>(Code::pending) == FARSUM_ERR_PENDING && static_cast<int>(Code::peer_failed) == FARSUM_ERR_PEER_FAILED);
-static_assert(static_cast<int>(Code::system) == FARSUM_ERR_SYSTEM && static_cast<int>(Code::no_memory) == FARSUM_ERR_NO_MEMORY);
+static_assert(static_cast<int>(Code::pending) == FARSUM_ERR_PENDING &&
+              static_cast<int>(Code::peer_failed) == FARSUM_ERR_PEER_FAILED);
+static_assert(static_cast<int>(Code::system) == FARSUM_ERR_SYSTEM &&
+              static_cast<int>(Code::no_memory) == FARSUM_ERR_NO_MEMORY);
 
 WindowSlot window_slots[most_windows];
 // Zero until used: costs address space, not memory.
@@ -77,9 +79,11 @@ void forget_windows_in_child() {
 Result<Place> find_place(const farsum_init_options* options, const Settings& settings) {
   const Environment environment = [](const char* name) { return std::getenv(name); };
   if (options == nullptr || options->allgather == nullptr) return place_from_environment(environment, settings);
-  if (options->size < 1 || options->rank < 0 || options->rank >= options->size || options->size > static_cast<int>(most_node_ranks)) {
-    return Status(Code::argument, fmt::format("farsum_init: rank {} of {} ranks; there must be 1 to {} ranks, numbered from 0", options->rank,
-                                              options->size, most_node_ranks));
+  if (options->size < 1 || options->rank < 0 || options->rank >= options->size ||
+      options->size > static_cast<int>(most_node_ranks)) {
+    return Status(Code::argument,
+                  fmt::format("farsum_init: rank {} of {} ranks; there must be 1 to {} ranks, numbered from 0",
+                              options->rank, options->size, most_node_ranks));
   }
   return place_from_allgather(
       static_cast<std::uint32_t>(options->rank), static_cast<std::uint32_t>(options->size),
@@ -122,22 +126,38 @@ extern "C" {
 
 const char* farsum_status_name(farsum_status status) {
   switch (status) {
-    case FARSUM_OK: return "FARSUM_OK";
-    case FARSUM_ERR_NOT_INITIALIZED: return "FARSUM_ERR_NOT_INITIALIZED";
-    case FARSUM_ERR_ARGUMENT: return "FARSUM_ERR_ARGUMENT";
-    case FARSUM_ERR_HANDLE: return "FARSUM_ERR_HANDLE";
-    case FARSUM_ERR_RANK: return "FARSUM_ERR_RANK";
-    case FARSUM_ERR_RANGE: return "FARSUM_ERR_RANGE";
-    case FARSUM_ERR_ALIGNMENT: return "FARSUM_ERR_ALIGNMENT";
-    case FARSUM_ERR_TYPE: return "FARSUM_ERR_TYPE";
-    case FARSUM_ERR_LAYOUT: return "FARSUM_ERR_LAYOUT";
-    case FARSUM_ERR_SYNC: return "FARSUM_ERR_SYNC";
-    case FARSUM_ERR_PENDING: return "FARSUM_ERR_PENDING";
-    case FARSUM_ERR_NO_MEMORY: return "FARSUM_ERR_NO_MEMORY";
-    case FARSUM_ERR_UNREACHABLE: return "FARSUM_ERR_UNREACHABLE";
-    case FARSUM_ERR_PEER_FAILED: return "FARSUM_ERR_PEER_FAILED";
-    case FARSUM_ERR_UNSUPPORTED: return "FARSUM_ERR_UNSUPPORTED";
-    case FARSUM_ERR_SYSTEM: return "FARSUM_ERR_SYSTEM";
+    case FARSUM_OK:
+      return "FARSUM_OK";
+    case FARSUM_ERR_NOT_INITIALIZED:
+      return "FARSUM_ERR_NOT_INITIALIZED";
+    case FARSUM_ERR_ARGUMENT:
+      return "FARSUM_ERR_ARGUMENT";
+    case FARSUM_ERR_HANDLE:
+      return "FARSUM_ERR_HANDLE";
+    case FARSUM_ERR_RANK:
+      return "FARSUM_ERR_RANK";
+    case FARSUM_ERR_RANGE:
+      return "FARSUM_ERR_RANGE";
+    case FARSUM_ERR_ALIGNMENT:
+      return "FARSUM_ERR_ALIGNMENT";
+    case FARSUM_ERR_TYPE:
+      return "FARSUM_ERR_TYPE";
+    case FARSUM_ERR_LAYOUT:
+      return "FARSUM_ERR_LAYOUT";
+    case FARSUM_ERR_SYNC:
+      return "FARSUM_ERR_SYNC";
+    case FARSUM_ERR_PENDING:
+      return "FARSUM_ERR_PENDING";
+    case FARSUM_ERR_NO_MEMORY:
+      return "FARSUM_ERR_NO_MEMORY";
+    case FARSUM_ERR_UNREACHABLE:
+      return "FARSUM_ERR_UNREACHABLE";
+    case FARSUM_ERR_PEER_FAILED:
+      return "FARSUM_ERR_PEER_FAILED";
+    case FARSUM_ERR_UNSUPPORTED:
+      return "FARSUM_ERR_UNSUPPORTED";
+    case FARSUM_ERR_SYSTEM:
+      return "FARSUM_ERR_SYSTEM";
   }
   return "unknown status";
 }
@@ -198,7 +218,8 @@ farsum_status farsum_node(farsum_group handle, int rank, int* node) {
   Group* group = nullptr;
   if (const farsum_status status = find_group("farsum_node", handle, group); status != FARSUM_OK) return status;
   if (rank < 0 || rank >= static_cast<int>(group->size())) {
-    return fail(Code::rank, fmt::format("farsum_node: rank {} is not in the group, whose ranks are 0 to {}", rank, group->size() - 1));
+    return fail(Code::rank, fmt::format("farsum_node: rank {} is not in the group, whose ranks are 0 to {}", rank,
+                                        group->size() - 1));
   }
   *node = 0;  // all ranks of a job are on one node until the network transport comes
   return FARSUM_OK;
@@ -208,7 +229,8 @@ farsum_status farsum_group_create(farsum_group parent, const int* ranks, int cou
   Group* group = nullptr;
   if (const farsum_status status = find_group("farsum_group_create", parent, group); status != FARSUM_OK) return status;
   if (count < 1 || ranks == nullptr || handle == nullptr) {
-    return fail(Code::argument, "farsum_group_create: at least one rank must be listed, and a place for the handle given");
+    return fail(Code::argument,
+                "farsum_group_create: at least one rank must be listed, and a place for the handle given");
   }
   const std::vector<std::uint32_t> members(ranks, ranks + count);
   Result<Group*> made = live_context()->create_group(*group, members);
@@ -237,16 +259,19 @@ farsum_status farsum_broadcast(farsum_group handle, void* buffer, size_t bytes, 
   Group* group = nullptr;
   if (const farsum_status status = find_group("farsum_broadcast", handle, group); status != FARSUM_OK) return status;
   if (root < 0 || root >= static_cast<int>(group->size())) {
-    return fail(Code::rank, fmt::format("farsum_broadcast: root {} is not in the group, whose ranks are 0 to {}", root, group->size() - 1));
+    return fail(Code::rank, fmt::format("farsum_broadcast: root {} is not in the group, whose ranks are 0 to {}", root,
+                                        group->size() - 1));
   }
   if (buffer == nullptr && bytes != 0) return fail(Code::argument, "farsum_broadcast: the buffer is null");
-  return report(group->team().broadcast({static_cast<std::byte*>(buffer), bytes}, static_cast<std::uint32_t>(root), "farsum_broadcast"));
+  return report(group->team().broadcast({static_cast<std::byte*>(buffer), bytes}, static_cast<std::uint32_t>(root),
+                                        "farsum_broadcast"));
 }
 
 farsum_status farsum_allgather(farsum_group handle, const void* mine, void* all, size_t bytes) {
   Group* group = nullptr;
   if (const farsum_status status = find_group("farsum_allgather", handle, group); status != FARSUM_OK) return status;
-  if ((mine == nullptr || all == nullptr) && bytes != 0) return fail(Code::argument, "farsum_allgather: a buffer is null");
+  if ((mine == nullptr || all == nullptr) && bytes != 0)
+    return fail(Code::argument, "farsum_allgather: a buffer is null");
   return report(group->team().allgather({static_cast<const std::byte*>(mine), bytes},
                                         {static_cast<std::byte*>(all), bytes * group->size()}, "farsum_allgather"));
 }
@@ -278,7 +303,8 @@ const char* farsum_settings_text(void) {
   const Settings values = settings.is_ok() ? settings.value() : Settings{};
   text.clear();
   for (const SettingRow& row : describe_settings(values)) {
-    text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", row.name, row.type, row.unit, row.default_value, row.value, row.meaning);
+    text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", row.name, row.type, row.unit, row.default_value, row.value,
+                        row.meaning);
   }
   return text.c_str();
 }

@@ -1,5 +1,5 @@
-// Operations of the C interface. The simple calls try the hot path first: handle, epoch and range are checked and the operation is done
-// in a few nanoseconds; whatever is not plain goes the long way, which also words the errors.
+// Operations of the C interface. The simple calls try the hot path first: handle, epoch and range are checked and the
+// operation is done in a few nanoseconds; whatever is not plain goes the long way, which also words the errors.
 #include <cstring>
 #include <vector>
 
@@ -9,14 +9,19 @@
 
 namespace farsum::capi {
 
-static_assert(static_cast<int>(ops::ElementType::byte) == FARSUM_BYTE && static_cast<int>(ops::ElementType::boolean) == FARSUM_BOOL);
-static_assert(static_cast<int>(ops::ElementType::int64) == FARSUM_INT64 && static_cast<int>(ops::ElementType::float64) == FARSUM_DOUBLE);
+static_assert(static_cast<int>(ops::ElementType::byte) == FARSUM_BYTE &&
+              static_cast<int>(ops::ElementType::boolean) == FARSUM_BOOL);
+static_assert(static_cast<int>(ops::ElementType::int64) == FARSUM_INT64 &&
+              static_cast<int>(ops::ElementType::float64) == FARSUM_DOUBLE);
 static_assert(static_cast<int>(ops::ElementType::complex_long_double) == FARSUM_COMPLEX_LONG_DOUBLE);
 static_assert(static_cast<int>(ops::ElementType::pair_float_int) == FARSUM_FLOAT_INT);
 static_assert(static_cast<int>(ops::ElementType::pair_long_double_int) == FARSUM_LONG_DOUBLE_INT);
-static_assert(static_cast<int>(ops::Operator::sum) == FARSUM_SUM && static_cast<int>(ops::Operator::scaled_sum) == FARSUM_SCALED_SUM);
-static_assert(static_cast<int>(ops::Operator::maxloc) == FARSUM_MAXLOC && static_cast<int>(ops::Operator::bxor) == FARSUM_BXOR);
-static_assert(static_cast<int>(ops::Operator::replace) == FARSUM_REPLACE && static_cast<int>(ops::Operator::no_op) == FARSUM_NO_OP);
+static_assert(static_cast<int>(ops::Operator::sum) == FARSUM_SUM &&
+              static_cast<int>(ops::Operator::scaled_sum) == FARSUM_SCALED_SUM);
+static_assert(static_cast<int>(ops::Operator::maxloc) == FARSUM_MAXLOC &&
+              static_cast<int>(ops::Operator::bxor) == FARSUM_BXOR);
+static_assert(static_cast<int>(ops::Operator::replace) == FARSUM_REPLACE &&
+              static_cast<int>(ops::Operator::no_op) == FARSUM_NO_OP);
 static_assert(static_cast<int>(OperationKind::compare_and_swap) == FARSUM_COMPARE_AND_SWAP);
 
 namespace {
@@ -48,20 +53,23 @@ Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) 
   return operation;
 }
 
-[[gnu::noinline]] farsum_status long_way(farsum_window handle, int target, const Operation& operation, Completion completion) {
+[[gnu::noinline]] farsum_status long_way(farsum_window handle, int target, const Operation& operation,
+                                         Completion completion) {
   WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
   if (slot == nullptr) return bad_window(call_name(operation.kind), handle);
   return report(slot->object->window->operate(operation, static_cast<std::uint32_t>(target), completion, nullptr));
 }
 
-[[gnu::noinline]] farsum_status long_reduction(farsum_window handle, int target, std::uint64_t offset, const void* origin, void* result,
-                                               std::size_t count, farsum_type type, farsum_op op, bool fetches, Completion completion) {
+[[gnu::noinline]] farsum_status long_reduction(farsum_window handle, int target, std::uint64_t offset,
+                                               const void* origin, void* result, std::size_t count, farsum_type type,
+                                               farsum_op op, bool fetches, Completion completion) {
   const OperationKind kind = fetches ? OperationKind::get_accumulate : OperationKind::accumulate;
   if (const farsum_status status = check_pair(call_name(kind), type, op); status != FARSUM_OK) return status;
   const auto element = static_cast<ops::ElementType>(type);
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(count, ops::size_of(element), &bytes)) {
-    return fail(Code::range, fmt::format("{}: {} elements of {} overflow 64 bits", call_name(kind), count, ops::name_of(element)));
+    return fail(Code::range,
+                fmt::format("{}: {} elements of {} overflow 64 bits", call_name(kind), count, ops::name_of(element)));
   }
   Operation operation = simple(kind, offset, bytes);
   operation.type = element;
@@ -72,31 +80,35 @@ Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) 
 }
 
 // The long way of the simple calls, kept out of them so that the hot path saves no registers.
-[[gnu::noinline]] farsum_status long_put(farsum_window window, int target, std::uint64_t offset, const void* origin, std::size_t bytes) {
+[[gnu::noinline]] farsum_status long_put(farsum_window window, int target, std::uint64_t offset, const void* origin,
+                                         std::size_t bytes) {
   Operation operation = simple(OperationKind::put, offset, bytes);
   operation.operand = static_cast<const std::byte*>(origin);
   return long_way(window, target, operation, Completion::implicit);
 }
 
-[[gnu::noinline]] farsum_status long_get(farsum_window window, int target, std::uint64_t offset, void* result, std::size_t bytes) {
+[[gnu::noinline]] farsum_status long_get(farsum_window window, int target, std::uint64_t offset, void* result,
+                                         std::size_t bytes) {
   Operation operation = simple(OperationKind::get, offset, bytes);
   operation.result = static_cast<std::byte*>(result);
   return long_way(window, target, operation, Completion::implicit);
 }
 
-[[gnu::noinline]] farsum_status long_fetch_op(farsum_window window, int target, std::uint64_t offset, const void* operand, void* result,
-                                              farsum_type type, farsum_op op) {
+[[gnu::noinline]] farsum_status long_fetch_op(farsum_window window, int target, std::uint64_t offset,
+                                              const void* operand, void* result, farsum_type type, farsum_op op) {
   return long_reduction(window, target, offset, operand, result, 1, type, op, true, Completion::blocking);
 }
 
 // Other pairs than a word's sum: the kernels' tables decide.
-[[gnu::noinline]] farsum_status any_fetch_op(farsum_window window, int target, std::uint64_t offset, const void* operand, void* result,
-                                             farsum_type type, farsum_op op) {
+[[gnu::noinline]] farsum_status any_fetch_op(farsum_window window, int target, std::uint64_t offset,
+                                             const void* operand, void* result, farsum_type type, farsum_op op) {
   const WindowSlot* slot = find_window(window);
-  if (slot != nullptr && plain_pair(type, op) && result != nullptr && (operand != nullptr || op == FARSUM_NO_OP)) [[likely]] {
+  if (slot != nullptr && plain_pair(type, op) && result != nullptr && (operand != nullptr || op == FARSUM_NO_OP))
+      [[likely]] {
     const auto element = static_cast<ops::ElementType>(type);
-    if (hot_window(*slot, window).reduce(static_cast<std::uint32_t>(target), offset, operand, result, ops::size_of(element), element,
-                         static_cast<ops::Operator>(op))) {
+    if (hot_window(*slot, window)
+            .reduce(static_cast<std::uint32_t>(target), offset, operand, result, ops::size_of(element), element,
+                    static_cast<ops::Operator>(op))) {
       return FARSUM_OK;
     }
   }
@@ -107,7 +119,8 @@ Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) 
   WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
   if (slot == nullptr) return bad_window("farsum_flush", handle);
   Window& window = *slot->object->window;
-  return report(target == FARSUM_ALL_RANKS ? window.flush_every_target() : window.flush(static_cast<std::uint32_t>(target)));
+  return report(target == FARSUM_ALL_RANKS ? window.flush_every_target()
+                                           : window.flush(static_cast<std::uint32_t>(target)));
 }
 
 // A layout of the C interface as a view; indexed lists are copied into `pieces`, which must outlive it.
@@ -118,17 +131,20 @@ Status read_layout(const farsum_layout& from, std::vector<ops::Piece>& pieces, o
       return {};
     case FARSUM_STRIDED:
       if (from.levels < 0 || from.levels > FARSUM_MAX_LEVELS) {
-        return {Code::layout, fmt::format("farsum_operate: a strided layout has {} levels; 0 to {} are possible", from.levels, FARSUM_MAX_LEVELS)};
+        return {Code::layout, fmt::format("farsum_operate: a strided layout has {} levels; 0 to {} are possible",
+                                          from.levels, FARSUM_MAX_LEVELS)};
       }
       if (from.levels > 0 && (from.counts == nullptr || from.strides == nullptr)) {
         return {Code::layout, "farsum_operate: a strided layout needs counts and strides"};
       }
       static_assert(sizeof(std::size_t) == sizeof(std::uint64_t));
-      view = ops::LayoutView::strided(from.bytes, {reinterpret_cast<const std::uint64_t*>(from.counts), static_cast<std::size_t>(from.levels)},
-                                      {from.strides, static_cast<std::size_t>(from.levels)});
+      view = ops::LayoutView::strided(
+          from.bytes, {reinterpret_cast<const std::uint64_t*>(from.counts), static_cast<std::size_t>(from.levels)},
+          {from.strides, static_cast<std::size_t>(from.levels)});
       return {};
     case FARSUM_INDEXED:
-      if (from.pieces != 0 && from.offsets == nullptr) return {Code::layout, "farsum_operate: an indexed layout needs offsets"};
+      if (from.pieces != 0 && from.offsets == nullptr)
+        return {Code::layout, "farsum_operate: an indexed layout needs offsets"};
       pieces.reserve(from.pieces);
       for (std::size_t i = 0; i < from.pieces; ++i) {
         pieces.push_back({from.offsets[i], from.lengths == nullptr ? from.bytes : from.lengths[i]});
@@ -141,12 +157,14 @@ Status read_layout(const farsum_layout& from, std::vector<ops::Piece>& pieces, o
 
 // A packed list of single elements scattered over the target: the batched atomics of paper 4.
 bool is_plain_scatter(const farsum_operation& from) {
-  if (from.struct_bytes < sizeof(farsum_operation) || from.kind != FARSUM_ACCUMULATE || from.origin_layout != nullptr) return false;
+  if (from.struct_bytes < sizeof(farsum_operation) || from.kind != FARSUM_ACCUMULATE || from.origin_layout != nullptr)
+    return false;
   const farsum_layout* layout = from.target_layout;
-  if (layout == nullptr || layout->kind != FARSUM_INDEXED || layout->lengths != nullptr || layout->offsets == nullptr) return false;
-  return static_cast<unsigned>(from.type) < ops::element_type_count && static_cast<unsigned>(from.op) < ops::operator_count &&
-         from.completion >= FARSUM_IMPLICIT && from.completion <= FARSUM_EXPLICIT &&
-         layout->bytes == ops::size_of(static_cast<ops::ElementType>(from.type));
+  if (layout == nullptr || layout->kind != FARSUM_INDEXED || layout->lengths != nullptr || layout->offsets == nullptr)
+    return false;
+  return static_cast<unsigned>(from.type) < ops::element_type_count &&
+         static_cast<unsigned>(from.op) < ops::operator_count && from.completion >= FARSUM_IMPLICIT &&
+         from.completion <= FARSUM_EXPLICIT && layout->bytes == ops::size_of(static_cast<ops::ElementType>(from.type));
 }
 
 // The general descriptor, read once. Views point into it.
@@ -159,13 +177,16 @@ Status read_layouts(const farsum_operation& from, Described& described) {
   Operation& operation = described.operation;
   ops::LayoutView origin, target, result;
   if (from.origin_layout != nullptr) {
-    if (Status status = read_layout(*from.origin_layout, described.origin_pieces, origin); !status.is_ok()) return status;
+    if (Status status = read_layout(*from.origin_layout, described.origin_pieces, origin); !status.is_ok())
+      return status;
   }
   if (from.target_layout != nullptr) {
-    if (Status status = read_layout(*from.target_layout, described.target_pieces, target); !status.is_ok()) return status;
+    if (Status status = read_layout(*from.target_layout, described.target_pieces, target); !status.is_ok())
+      return status;
   }
   if (from.result_layout != nullptr) {
-    if (Status status = read_layout(*from.result_layout, described.result_pieces, result); !status.is_ok()) return status;
+    if (Status status = read_layout(*from.result_layout, described.result_pieces, result); !status.is_ok())
+      return status;
   }
   // The size is said by a layout, or by count.
   std::optional<std::uint64_t> bytes;
@@ -184,22 +205,23 @@ Status read_layouts(const farsum_operation& from, Described& described) {
   const ops::LayoutView whole = ops::LayoutView::contiguous(*bytes);
   operation.target_layout = from.target_layout != nullptr ? target : whole;
   operation.operand_layout = from.origin_layout != nullptr ? origin : whole;
-  operation.result_layout = from.result_layout != nullptr   ? result
-                            : from.origin_layout != nullptr ? origin
-                                                            : whole;
+  operation.result_layout = from.result_layout != nullptr ? result : from.origin_layout != nullptr ? origin : whole;
   return {};
 }
 
 Status describe(const farsum_operation& from, Described& described) {
-  if (from.struct_bytes < sizeof(farsum_operation)) return {Code::argument, "farsum_operate: struct_bytes must be sizeof(farsum_operation)"};
+  if (from.struct_bytes < sizeof(farsum_operation))
+    return {Code::argument, "farsum_operate: struct_bytes must be sizeof(farsum_operation)"};
   if (from.kind < FARSUM_PUT || from.kind > FARSUM_COMPARE_AND_SWAP) {
     return {Code::argument, fmt::format("farsum_operate: unknown kind {}", static_cast<int>(from.kind))};
   }
   if (from.completion < FARSUM_IMPLICIT || from.completion > FARSUM_EXPLICIT) {
     return {Code::argument, fmt::format("farsum_operate: unknown completion {}", static_cast<int>(from.completion))};
   }
-  if (static_cast<unsigned>(from.type) >= ops::element_type_count || static_cast<unsigned>(from.op) >= ops::operator_count) {
-    return {Code::type, fmt::format("farsum_operate: unknown type {} or operator {}", static_cast<int>(from.type), static_cast<int>(from.op))};
+  if (static_cast<unsigned>(from.type) >= ops::element_type_count ||
+      static_cast<unsigned>(from.op) >= ops::operator_count) {
+    return {Code::type, fmt::format("farsum_operate: unknown type {} or operator {}", static_cast<int>(from.type),
+                                    static_cast<int>(from.op))};
   }
   Operation& operation = described.operation;
   operation.kind = static_cast<OperationKind>(from.kind);
@@ -214,9 +236,12 @@ Status describe(const farsum_operation& from, Described& described) {
   const bool moves = operation.kind == OperationKind::put || operation.kind == OperationKind::get;
   if (operation.kind == OperationKind::compare_and_swap) {
     operation.bytes = ops::size_of(operation.type);
-    operation.target_layout = operation.operand_layout = operation.result_layout = ops::LayoutView::contiguous(operation.bytes);
-    if (from.count > 1 || from.target_layout != nullptr || from.origin_layout != nullptr || from.result_layout != nullptr) {
-      return {Code::layout, "farsum_operate: compare_and_swap is on one element; layouts and counts beyond 1 have no meaning"};
+    operation.target_layout = operation.operand_layout = operation.result_layout =
+        ops::LayoutView::contiguous(operation.bytes);
+    if (from.count > 1 || from.target_layout != nullptr || from.origin_layout != nullptr ||
+        from.result_layout != nullptr) {
+      return {Code::layout,
+              "farsum_operate: compare_and_swap is on one element; layouts and counts beyond 1 have no meaning"};
     }
     return {};
   }
@@ -246,7 +271,8 @@ int farsum_op_legal(farsum_type type, farsum_op op) {
 
 farsum_status farsum_put(farsum_window window, int target, uint64_t offset, const void* origin, size_t bytes) {
   const WindowSlot* slot = find_window(window);
-  if (slot != nullptr && origin != nullptr && hot_window(*slot, window).put(static_cast<std::uint32_t>(target), offset, origin, bytes)) [[likely]] {
+  if (slot != nullptr && origin != nullptr &&
+      hot_window(*slot, window).put(static_cast<std::uint32_t>(target), offset, origin, bytes)) [[likely]] {
     return FARSUM_OK;
   }
   return long_put(window, target, offset, origin, bytes);
@@ -254,56 +280,64 @@ farsum_status farsum_put(farsum_window window, int target, uint64_t offset, cons
 
 farsum_status farsum_get(farsum_window window, int target, uint64_t offset, void* result, size_t bytes) {
   const WindowSlot* slot = find_window(window);
-  if (slot != nullptr && result != nullptr && hot_window(*slot, window).get(static_cast<std::uint32_t>(target), offset, result, bytes)) [[likely]] {
+  if (slot != nullptr && result != nullptr &&
+      hot_window(*slot, window).get(static_cast<std::uint32_t>(target), offset, result, bytes)) [[likely]] {
     return FARSUM_OK;
   }
   return long_get(window, target, offset, result, bytes);
 }
 
-farsum_status farsum_accumulate(farsum_window window, int target, uint64_t offset, const void* origin, size_t count, farsum_type type,
-                                farsum_op op) {
+farsum_status farsum_accumulate(farsum_window window, int target, uint64_t offset, const void* origin, size_t count,
+                                farsum_type type, farsum_op op) {
   const WindowSlot* slot = find_window(window);
   if (slot != nullptr && plain_pair(type, op)) [[likely]] {
     const auto element = static_cast<ops::ElementType>(type);
     std::uint64_t bytes = 0;
     if (!__builtin_mul_overflow(count, ops::size_of(element), &bytes) && (origin != nullptr || op == FARSUM_NO_OP) &&
-        hot_window(*slot, window).reduce(static_cast<std::uint32_t>(target), offset, origin, nullptr, bytes, element, static_cast<ops::Operator>(op))) {
+        hot_window(*slot, window)
+            .reduce(static_cast<std::uint32_t>(target), offset, origin, nullptr, bytes, element,
+                    static_cast<ops::Operator>(op))) {
       return FARSUM_OK;
     }
   }
   return long_reduction(window, target, offset, origin, nullptr, count, type, op, false, Completion::implicit);
 }
 
-farsum_status farsum_get_accumulate(farsum_window window, int target, uint64_t offset, const void* origin, void* result, size_t count,
-                                    farsum_type type, farsum_op op) {
+farsum_status farsum_get_accumulate(farsum_window window, int target, uint64_t offset, const void* origin, void* result,
+                                    size_t count, farsum_type type, farsum_op op) {
   const WindowSlot* slot = find_window(window);
-  if (slot != nullptr && plain_pair(type, op) && result != nullptr && (origin != nullptr || op == FARSUM_NO_OP)) [[likely]] {
+  if (slot != nullptr && plain_pair(type, op) && result != nullptr && (origin != nullptr || op == FARSUM_NO_OP))
+      [[likely]] {
     const auto element = static_cast<ops::ElementType>(type);
     std::uint64_t bytes = 0;
     if (!__builtin_mul_overflow(count, ops::size_of(element), &bytes) &&
-        hot_window(*slot, window).reduce(static_cast<std::uint32_t>(target), offset, origin, result, bytes, element, static_cast<ops::Operator>(op))) {
+        hot_window(*slot, window)
+            .reduce(static_cast<std::uint32_t>(target), offset, origin, result, bytes, element,
+                    static_cast<ops::Operator>(op))) {
       return FARSUM_OK;
     }
   }
   return long_reduction(window, target, offset, origin, result, count, type, op, true, Completion::implicit);
 }
 
-farsum_status farsum_fetch_op(farsum_window window, int target, uint64_t offset, const void* operand, void* result, farsum_type type,
-                              farsum_op op) {
+farsum_status farsum_fetch_op(farsum_window window, int target, uint64_t offset, const void* operand, void* result,
+                              farsum_type type, farsum_op op) {
   if (op != FARSUM_SUM || (type != FARSUM_INT64 && type != FARSUM_UINT64)) {
     return any_fetch_op(window, target, offset, operand, result, type, op);
   }
   const WindowSlot* slot = find_window(window);
   if (slot != nullptr && operand != nullptr && result != nullptr &&
-      hot_window(*slot, window).fetch_add_word(static_cast<std::uint32_t>(target), offset, operand, result)) [[likely]] {
+      hot_window(*slot, window).fetch_add_word(static_cast<std::uint32_t>(target), offset, operand, result))
+      [[likely]] {
     return FARSUM_OK;
   }
   return long_fetch_op(window, target, offset, operand, result, type, op);
 }
 
-farsum_status farsum_compare_and_swap(farsum_window window, int target, uint64_t offset, const void* expected, const void* desired,
-                                      void* result, farsum_type type) {
-  if (const farsum_status status = check_pair("farsum_compare_and_swap", type, FARSUM_REPLACE); status != FARSUM_OK) return status;
+farsum_status farsum_compare_and_swap(farsum_window window, int target, uint64_t offset, const void* expected,
+                                      const void* desired, void* result, farsum_type type) {
+  if (const farsum_status status = check_pair("farsum_compare_and_swap", type, FARSUM_REPLACE); status != FARSUM_OK)
+    return status;
   const auto element = static_cast<ops::ElementType>(type);
   Operation operation = simple(OperationKind::compare_and_swap, offset, ops::size_of(element));
   operation.type = element;
@@ -313,7 +347,8 @@ farsum_status farsum_compare_and_swap(farsum_window window, int target, uint64_t
   return long_way(window, target, operation, Completion::blocking);
 }
 
-farsum_status farsum_put_notify(farsum_window window, int target, uint64_t offset, const void* origin, size_t bytes, uint32_t slot) {
+farsum_status farsum_put_notify(farsum_window window, int target, uint64_t offset, const void* origin, size_t bytes,
+                                uint32_t slot) {
   Operation operation = simple(OperationKind::put, offset, bytes);
   operation.operand = static_cast<const std::byte*>(origin);
   operation.notify = true;
@@ -332,7 +367,8 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
   if (is_plain_scatter(*from) &&
       slot->object->window->scatter_hot(static_cast<std::uint32_t>(from->target), from->offset,
                                         {from->target_layout->offsets, from->target_layout->pieces}, from->origin,
-                                        static_cast<ops::ElementType>(from->type), static_cast<ops::Operator>(from->op), scattered)) {
+                                        static_cast<ops::ElementType>(from->type), static_cast<ops::Operator>(from->op),
+                                        scattered)) {
     if (!scattered.is_ok()) return fail(scattered);
     if (from->completion == FARSUM_EXPLICIT) request->bits = completed_request;
     return FARSUM_OK;
@@ -346,7 +382,9 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
     return report(window.operate(described.operation, target, completion, nullptr));
   }
   auto state = std::make_shared<RequestState>();
-  if (const Status status = window.operate(described.operation, target, Completion::by_request, state.get()); !status.is_ok()) return fail(status);
+  if (const Status status = window.operate(described.operation, target, Completion::by_request, state.get());
+      !status.is_ok())
+    return fail(status);
   // Acquire pairs with the release in OriginEngine::finish_job.
   if (state->done.load(std::memory_order_acquire) && state->code.load(std::memory_order_relaxed) == Code::ok) {
     request->bits = completed_request;
@@ -370,7 +408,8 @@ static farsum_status find_request(const char* call, farsum_request* request, Req
   if (request == nullptr) return fail(Code::argument, fmt::format("{}: null request", call));
   slot = global().requests.find(request->bits);
   if (slot == nullptr) {
-    return fail(Code::handle, fmt::format("{}: the request {:#x} does not live; it was completed before, or never made", call, request->bits));
+    return fail(Code::handle, fmt::format("{}: the request {:#x} does not live; it was completed before, or never made",
+                                          call, request->bits));
   }
   return FARSUM_OK;
 }

@@ -1,4 +1,5 @@
-// Windows, epochs, notifications, mutexes and counters of the C interface: handles are checked here, everything else below.
+// Windows, epochs, notifications, mutexes and counters of the C interface: handles are checked here, everything else
+// below.
 #include <iterator>
 #include <memory>
 #include <vector>
@@ -11,7 +12,8 @@ namespace farsum::capi {
 
 farsum_status bad_window(const char* call, farsum_window window) {
   if (live_context() == nullptr) return no_context(call);
-  return fail(Code::handle, fmt::format("{}: the window {:#x} does not live; it was freed, or never made", call, window.bits));
+  return fail(Code::handle,
+              fmt::format("{}: the window {:#x} does not live; it was freed, or never made", call, window.bits));
 }
 
 std::uint64_t ViewRuns::take(std::uint64_t count) {
@@ -77,7 +79,8 @@ farsum_window add_window(WindowObject* object) {
     slot.object = object;
     slot.generation = (slot.generation + 1) & generation_mask;
     const std::uint64_t generation = slot.generation == 0 ? ++slot.generation : slot.generation;
-    const std::uint64_t bits = generation << (index_bits + view_bits) | first_view_of(*object->window) << index_bits | index;
+    const std::uint64_t bits =
+        generation << (index_bits + view_bits) | first_view_of(*object->window) << index_bits | index;
     // Release: the slot is filled before its handle can be found.
     slot.bits.store(bits, std::memory_order_release);
     return {bits};
@@ -112,12 +115,15 @@ Status read_options(const char* call, const farsum_window_options* from, WindowO
   if (from->struct_bytes < sizeof(farsum_window_options)) {
     return {Code::argument, fmt::format("{}: struct_bytes must be sizeof(farsum_window_options)", call)};
   }
-  if (from->promises >> 4 != 0) return {Code::argument, fmt::format("{}: unknown promises {:#x}", call, from->promises)};
+  if (from->promises >> 4 != 0)
+    return {Code::argument, fmt::format("{}: unknown promises {:#x}", call, from->promises)};
   if (from->notification_slots > 65536) {
-    return {Code::argument, fmt::format("{}: {} notification slots; at most 65536 are possible", call, from->notification_slots)};
+    return {Code::argument,
+            fmt::format("{}: {} notification slots; at most 65536 are possible", call, from->notification_slots)};
   }
   if (from->aggregate_limit > 1024) {
-    return {Code::argument, fmt::format("{}: aggregate_limit {}; at most 1024 updates are gathered per target", call, from->aggregate_limit)};
+    return {Code::argument, fmt::format("{}: aggregate_limit {}; at most 1024 updates are gathered per target", call,
+                                        from->aggregate_limit)};
   }
   options.promises = from->promises;
   if (from->notification_slots != 0) options.notification_slots = from->notification_slots;
@@ -155,11 +161,13 @@ static farsum_status on_window(const char* name, farsum_window handle, Call&& ca
 
 extern "C" {
 
-farsum_status farsum_window_allocate(farsum_group handle, size_t bytes, const farsum_window_options* from, void** memory,
-                                     farsum_window* window) {
+farsum_status farsum_window_allocate(farsum_group handle, size_t bytes, const farsum_window_options* from,
+                                     void** memory, farsum_window* window) {
   Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_window_allocate", handle, group); status != FARSUM_OK) return status;
-  if (memory == nullptr || window == nullptr) return fail(Code::argument, "farsum_window_allocate: memory and window must not be null");
+  if (const farsum_status status = find_group("farsum_window_allocate", handle, group); status != FARSUM_OK)
+    return status;
+  if (memory == nullptr || window == nullptr)
+    return fail(Code::argument, "farsum_window_allocate: memory and window must not be null");
   WindowOptions options;
   if (const Status status = read_options("farsum_window_allocate", from, options); !status.is_ok()) return fail(status);
   Result<WindowObject*> made = live_context()->allocate_window(*group, bytes, options);
@@ -167,7 +175,8 @@ farsum_status farsum_window_allocate(farsum_group handle, size_t bytes, const fa
   return hand_out("farsum_window_allocate", made, window);
 }
 
-farsum_status farsum_window_adopt(farsum_group handle, void* memory, size_t bytes, const farsum_window_options* from, farsum_window* window) {
+farsum_status farsum_window_adopt(farsum_group handle, void* memory, size_t bytes, const farsum_window_options* from,
+                                  farsum_window* window) {
   Group* group = nullptr;
   if (const farsum_status status = find_group("farsum_window_adopt", handle, group); status != FARSUM_OK) return status;
   if (window == nullptr) return fail(Code::argument, "farsum_window_adopt: window must not be null");
@@ -177,12 +186,15 @@ farsum_status farsum_window_adopt(farsum_group handle, void* memory, size_t byte
   return hand_out("farsum_window_adopt", made, window);
 }
 
-farsum_status farsum_window_create_dynamic(farsum_group handle, const farsum_window_options* from, farsum_window* window) {
+farsum_status farsum_window_create_dynamic(farsum_group handle, const farsum_window_options* from,
+                                           farsum_window* window) {
   Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_window_create_dynamic", handle, group); status != FARSUM_OK) return status;
+  if (const farsum_status status = find_group("farsum_window_create_dynamic", handle, group); status != FARSUM_OK)
+    return status;
   if (window == nullptr) return fail(Code::argument, "farsum_window_create_dynamic: window must not be null");
   WindowOptions options;
-  if (const Status status = read_options("farsum_window_create_dynamic", from, options); !status.is_ok()) return fail(status);
+  if (const Status status = read_options("farsum_window_create_dynamic", from, options); !status.is_ok())
+    return fail(status);
   Result<WindowObject*> made = live_context()->create_dynamic_window(*group, options);
   return hand_out("farsum_window_create_dynamic", made, window);
 }
@@ -214,8 +226,9 @@ farsum_status farsum_window_shared_query(farsum_window handle, int rank, void** 
   Window* window = window_of("farsum_window_shared_query", handle, status);
   if (window == nullptr) return status;
   if (rank < 0 || rank >= static_cast<int>(window->size())) {
-    return fail(Code::rank, fmt::format("farsum_window_shared_query: rank {} is not in the window's group, whose ranks are 0 to {}", rank,
-                                        window->size() - 1));
+    return fail(Code::rank,
+                fmt::format("farsum_window_shared_query: rank {} is not in the window's group, whose ranks are 0 to {}",
+                            rank, window->size() - 1));
   }
   const std::vector<Region> regions = window->regions_of(static_cast<std::uint32_t>(rank));
   *bytes = window->part_bytes(static_cast<std::uint32_t>(rank));
@@ -228,12 +241,14 @@ farsum_status farsum_window_region(farsum_window handle, int rank, int index, fa
   Window* window = window_of("farsum_window_region", handle, status);
   if (window == nullptr) return status;
   if (rank < 0 || rank >= static_cast<int>(window->size())) {
-    return fail(Code::rank, fmt::format("farsum_window_region: rank {} is not in the window's group, whose ranks are 0 to {}", rank,
-                                        window->size() - 1));
+    return fail(Code::rank,
+                fmt::format("farsum_window_region: rank {} is not in the window's group, whose ranks are 0 to {}", rank,
+                            window->size() - 1));
   }
   const std::vector<Region> regions = window->regions_of(static_cast<std::uint32_t>(rank));
   if (index < 0 || index >= static_cast<int>(regions.size())) {
-    return fail(Code::range, fmt::format("farsum_window_region: region {} was asked for, but rank {} has {}", index, rank, regions.size()));
+    return fail(Code::range, fmt::format("farsum_window_region: region {} was asked for, but rank {} has {}", index,
+                                         rank, regions.size()));
   }
   const Region& region = regions[static_cast<std::size_t>(index)];
   *info = farsum_region_info{};
@@ -254,7 +269,8 @@ farsum_status farsum_fence(farsum_window handle, uint32_t assertions) {
 
 static farsum_status check_list(const char* call, const int* ranks, int count) {
   if (count >= 0 && (count == 0 || ranks != nullptr)) return FARSUM_OK;
-  return fail(Code::argument, fmt::format("{}: the count must not be negative, nor the list of {} ranks null", call, count));
+  return fail(Code::argument,
+              fmt::format("{}: the count must not be negative, nor the list of {} ranks null", call, count));
 }
 
 farsum_status farsum_post(farsum_window handle, const int* origins, int count) {
@@ -282,14 +298,18 @@ farsum_status farsum_test_exposure(farsum_window handle, int* done) {
 
 farsum_status farsum_lock(farsum_window handle, int target, farsum_lock_mode mode) {
   if (mode != FARSUM_LOCK_SHARED && mode != FARSUM_LOCK_EXCLUSIVE) {
-    return fail(Code::argument, fmt::format("farsum_lock: mode {}; it must be FARSUM_LOCK_SHARED or FARSUM_LOCK_EXCLUSIVE", static_cast<int>(mode)));
+    return fail(Code::argument,
+                fmt::format("farsum_lock: mode {}; it must be FARSUM_LOCK_SHARED or FARSUM_LOCK_EXCLUSIVE",
+                            static_cast<int>(mode)));
   }
   return on_window("farsum_lock", handle, [&](Window& window) {
-    return window.lock(static_cast<std::uint32_t>(target), mode == FARSUM_LOCK_EXCLUSIVE ? LockMode::exclusive : LockMode::shared);
+    return window.lock(static_cast<std::uint32_t>(target),
+                       mode == FARSUM_LOCK_EXCLUSIVE ? LockMode::exclusive : LockMode::shared);
   });
 }
 farsum_status farsum_unlock(farsum_window handle, int target) {
-  return on_window("farsum_unlock", handle, [&](Window& window) { return window.unlock(static_cast<std::uint32_t>(target)); });
+  return on_window("farsum_unlock", handle,
+                   [&](Window& window) { return window.unlock(static_cast<std::uint32_t>(target)); });
 }
 farsum_status farsum_lock_all(farsum_window handle) {
   return on_window("farsum_lock_all", handle, [](Window& window) { return window.lock_all(); });
@@ -316,7 +336,8 @@ farsum_status farsum_notify_value(farsum_window handle, uint32_t slot, uint64_t*
 farsum_status farsum_mutex_create(farsum_group handle, int count, farsum_mutex* mutexes) {
   Group* group = nullptr;
   if (const farsum_status status = find_group("farsum_mutex_create", handle, group); status != FARSUM_OK) return status;
-  if (count < 0 || mutexes == nullptr) return fail(Code::argument, "farsum_mutex_create: the count must not be negative, nor the handle null");
+  if (count < 0 || mutexes == nullptr)
+    return fail(Code::argument, "farsum_mutex_create: the count must not be negative, nor the handle null");
   Result<Context::LockSet*> made = live_context()->create_locks(*group, static_cast<std::uint32_t>(count));
   if (!made.is_ok()) return fail(made.take_status());
   *mutexes = {global().mutexes.add({made.value()})};
@@ -329,7 +350,8 @@ static farsum_status find_mutex(const char* call, farsum_mutex handle, int rank,
   if (slot == nullptr) return fail(Code::handle, fmt::format("{}: the mutexes {:#x} do not live", call, handle.bits));
   locks = slot->locks;
   if (rank < 0 || rank >= static_cast<int>(locks->group->size())) {
-    return fail(Code::rank, fmt::format("{}: rank {} is not in the group, whose ranks are 0 to {}", call, rank, locks->group->size() - 1));
+    return fail(Code::rank, fmt::format("{}: rank {} is not in the group, whose ranks are 0 to {}", call, rank,
+                                        locks->group->size() - 1));
   }
   const std::uint32_t count = locks->counts[static_cast<std::size_t>(rank)];
   if (index < 0 || index >= static_cast<int>(count)) {
@@ -342,7 +364,8 @@ farsum_status farsum_mutex_free(farsum_mutex* mutexes) {
   if (mutexes == nullptr) return fail(Code::argument, "farsum_mutex_free: null handle");
   if (live_context() == nullptr) return no_context("farsum_mutex_free");
   MutexSlot* slot = global().mutexes.find(mutexes->bits);
-  if (slot == nullptr) return fail(Code::handle, fmt::format("farsum_mutex_free: the mutexes {:#x} do not live", mutexes->bits));
+  if (slot == nullptr)
+    return fail(Code::handle, fmt::format("farsum_mutex_free: the mutexes {:#x} do not live", mutexes->bits));
   if (const Status status = live_context()->free_locks(slot->locks); !status.is_ok()) return fail(status);
   global().mutexes.remove(mutexes->bits);
   mutexes->bits = 0;
@@ -351,13 +374,15 @@ farsum_status farsum_mutex_free(farsum_mutex* mutexes) {
 
 farsum_status farsum_mutex_lock(farsum_mutex handle, int rank, int index) {
   Context::LockSet* locks = nullptr;
-  if (const farsum_status status = find_mutex("farsum_mutex_lock", handle, rank, index, locks); status != FARSUM_OK) return status;
+  if (const farsum_status status = find_mutex("farsum_mutex_lock", handle, rank, index, locks); status != FARSUM_OK)
+    return status;
   return report(live_context()->lock(*locks, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
 }
 
 farsum_status farsum_mutex_unlock(farsum_mutex handle, int rank, int index) {
   Context::LockSet* locks = nullptr;
-  if (const farsum_status status = find_mutex("farsum_mutex_unlock", handle, rank, index, locks); status != FARSUM_OK) return status;
+  if (const farsum_status status = find_mutex("farsum_mutex_unlock", handle, rank, index, locks); status != FARSUM_OK)
+    return status;
   return report(live_context()->unlock(*locks, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
 }
 
@@ -365,10 +390,13 @@ farsum_status farsum_mutex_unlock(farsum_mutex handle, int rank, int index) {
 
 farsum_status farsum_counter_create(farsum_group handle, const farsum_counter_options* from, farsum_counter* counter) {
   Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_counter_create", handle, group); status != FARSUM_OK) return status;
+  if (const farsum_status status = find_group("farsum_counter_create", handle, group); status != FARSUM_OK)
+    return status;
   if (from == nullptr || from->struct_bytes < sizeof(farsum_counter_options) || counter == nullptr) {
-    return fail(Code::argument, "farsum_counter_create: options with struct_bytes = sizeof(farsum_counter_options) and a place for the handle "
-                                "must be given");
+    return fail(
+        Code::argument,
+        "farsum_counter_create: options with struct_bytes = sizeof(farsum_counter_options) and a place for the handle "
+        "must be given");
   }
   if (from->kind < FARSUM_COUNTER_STRICT || from->kind > FARSUM_COUNTER_TREE) {
     return fail(Code::argument, fmt::format("farsum_counter_create: unknown kind {}", static_cast<int>(from->kind)));
@@ -393,7 +421,8 @@ static farsum_status find_counter(const char* call, farsum_counter handle, std::
 
 farsum_status farsum_counter_next(farsum_counter handle, uint64_t* ticket) {
   std::shared_ptr<Counter> counter;
-  if (const farsum_status status = find_counter("farsum_counter_next", handle, counter); status != FARSUM_OK) return status;
+  if (const farsum_status status = find_counter("farsum_counter_next", handle, counter); status != FARSUM_OK)
+    return status;
   Result<std::uint64_t> next = counter->next();
   if (!next.is_ok()) return fail(next.take_status());
   *ticket = next.value();
@@ -402,14 +431,16 @@ farsum_status farsum_counter_next(farsum_counter handle, uint64_t* ticket) {
 
 farsum_status farsum_counter_reset(farsum_counter handle) {
   std::shared_ptr<Counter> counter;
-  if (const farsum_status status = find_counter("farsum_counter_reset", handle, counter); status != FARSUM_OK) return status;
+  if (const farsum_status status = find_counter("farsum_counter_reset", handle, counter); status != FARSUM_OK)
+    return status;
   return report(counter->reset());
 }
 
 farsum_status farsum_counter_free(farsum_counter* handle) {
   if (handle == nullptr) return fail(Code::argument, "farsum_counter_free: null handle");
   std::shared_ptr<Counter> counter;
-  if (const farsum_status status = find_counter("farsum_counter_free", *handle, counter); status != FARSUM_OK) return status;
+  if (const farsum_status status = find_counter("farsum_counter_free", *handle, counter); status != FARSUM_OK)
+    return status;
   if (const Status status = counter->free(); !status.is_ok()) return fail(status);
   global().counters.remove(handle->bits);
   handle->bits = 0;

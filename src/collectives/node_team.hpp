@@ -28,7 +28,9 @@ struct NodeTeamBlock {
 
   static constexpr std::size_t slot_bytes = 256;
   static constexpr std::size_t staging_bytes = 65536;
-  static std::size_t footprint(std::uint32_t ranks) { return sizeof(NodeTeamBlock) + ranks * slot_bytes + staging_bytes; }
+  static std::size_t footprint(std::uint32_t ranks) {
+    return sizeof(NodeTeamBlock) + ranks * slot_bytes + staging_bytes;
+  }
 };
 
 // One member's view. One thread of a rank calls at a time.
@@ -54,8 +56,8 @@ class NodeTeam : public Team {
   std::uint32_t ranks_;
   std::uint32_t my_rank_;
   Waiter& waiter_;
-  // Set when a rank died while this member waited: the block then counts an arrival whose round never comes, so that a later arrival
-  // could be taken for that of the dead.
+  // Set when a rank died while this member waited: the block then counts an arrival whose round never comes, so that a
+  // later arrival could be taken for that of the dead.
   Status broken_;
 };
 

@@ -10,8 +10,8 @@ Reduction make_reduction(const ops::KernelSet& kernels, ops::ElementType type, o
 
 namespace {
 
-// A holder keeps a stripe for under a microsecond unless it was preempted, so a short look nearly always succeeds, also against a
-// caller that takes the lock again and again.
+// A holder keeps a stripe for under a microsecond unless it was preempted, so a short look nearly always succeeds, also
+// against a caller that takes the lock again and again.
 bool try_for_a_while(StripeLock& lock, std::uint32_t me) {
   constexpr int tries = 512;
   for (int attempt = 0; attempt < tries; ++attempt) {
@@ -40,8 +40,8 @@ Applied take_stripe(const AtomicDomain& domain, std::uint64_t offset, const Lock
 
 namespace {
 
-void apply_bare(std::byte* memory, std::uint64_t offset, const std::byte* operand, std::byte* result, std::uint64_t bytes,
-                const Reduction& reduction) {
+void apply_bare(std::byte* memory, std::uint64_t offset, const std::byte* operand, std::byte* result,
+                std::uint64_t bytes, const Reduction& reduction) {
   const std::uint64_t size = reduction.element_bytes();
   for (std::uint64_t done = 0; done < bytes; done += size) {
     ops::atomic_apply(memory + offset + done, operand == nullptr ? nullptr : operand + done,
@@ -77,8 +77,9 @@ Applied apply_reduction(const AtomicDomain& domain, const LockAgent& agent, std:
   return Applied::done;
 }
 
-Applied apply_compare_and_swap(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory, std::uint64_t offset,
-                               const std::byte* expected, const std::byte* desired, std::byte* result, ops::ElementType type) {
+Applied apply_compare_and_swap(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory,
+                               std::uint64_t offset, const std::byte* expected, const std::byte* desired,
+                               std::byte* result, ops::ElementType type) {
   if (domain.bare) {
     ops::atomic_compare_and_swap(memory + offset, expected, desired, result, type);
     return Applied::done;

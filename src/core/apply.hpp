@@ -1,5 +1,5 @@
-// Applies an operation to memory that this thread can address, inside its atomicity domain. Every path ends here: the caller on mapped
-// memory, the agent for messages, caller-computes on its private copy.
+// Applies an operation to memory that this thread can address, inside its atomicity domain. Every path ends here: the
+// caller on mapped memory, the agent for messages, caller-computes on its private copy.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,9 @@ namespace farsum {
 enum class OperationKind : std::uint8_t { put = 0, get = 1, accumulate = 2, get_accumulate = 3, compare_and_swap = 4 };
 
 constexpr bool is_atomic(OperationKind kind) { return kind >= OperationKind::accumulate; }
-constexpr bool returns_data(OperationKind kind) { return kind != OperationKind::put && kind != OperationKind::accumulate; }
+constexpr bool returns_data(OperationKind kind) {
+  return kind != OperationKind::put && kind != OperationKind::accumulate;
+}
 
 // An operator on a type, with its kernels looked up.
 struct Reduction {
@@ -33,9 +35,9 @@ Reduction make_reduction(const ops::KernelSet& kernels, ops::ElementType type, o
 
 // Who asks for a lock, and what it does when the lock is not free.
 struct LockAgent {
-  std::uint32_t id = 0;               // rank + 1
-  bool may_wait = true;               // the agent may not: it gets `busy` and comes back
-  const Liveness* liveness = nullptr;  // null: nobody dies (simulator)
+  std::uint32_t id = 0;                              // rank + 1
+  bool may_wait = true;                              // the agent may not: it gets `busy` and comes back
+  const Liveness* liveness = nullptr;                // null: nobody dies (simulator)
   std::atomic<std::uint64_t>* contention = nullptr;  // counts stripes that were not free at once; may be null
 };
 
@@ -44,13 +46,15 @@ enum class Applied : std::uint8_t { done, busy, holder_dead };
 // Takes the stripe of `offset`, or says why not.
 Applied take_stripe(const AtomicDomain& domain, std::uint64_t offset, const LockAgent& agent);
 
-// Applies `reduction` to [offset, offset + bytes) of a region that starts at `memory`. `operand` is packed (may be null for no_op);
-// `result`, where not null, receives the old values, packed. `progress` counts bytes done: on `busy` the same call continues there.
+// Applies `reduction` to [offset, offset + bytes) of a region that starts at `memory`. `operand` is packed (may be null
+// for no_op); `result`, where not null, receives the old values, packed. `progress` counts bytes done: on `busy` the
+// same call continues there.
 Applied apply_reduction(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory, std::uint64_t offset,
                         const std::byte* operand, std::byte* result, std::uint64_t bytes, const Reduction& reduction,
                         std::uint64_t& progress);
 
-Applied apply_compare_and_swap(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory, std::uint64_t offset,
-                               const std::byte* expected, const std::byte* desired, std::byte* result, ops::ElementType type);
+Applied apply_compare_and_swap(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory,
+                               std::uint64_t offset, const std::byte* expected, const std::byte* desired,
+                               std::byte* result, ops::ElementType type);
 
 }  // namespace farsum

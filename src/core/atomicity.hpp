@@ -1,16 +1,19 @@
 // The atomicity domain: who may execute atomics on which memory, and under which lock.
 //
 // The domain belongs to memory, not to windows, so windows that overlap agree:
-//  - Memory in the node segment, wherever it is mapped, is guarded by the node's stripe table, keyed by offset in the segment.
+//  - Memory in the node segment, wherever it is mapped, is guarded by the node's stripe table, keyed by offset in the
+//  segment.
 //  - Other (adopted) memory is guarded by its owner's stripe table, keyed by address in the owner.
-//  - Memory whose windows promise single lockable elements is `bare`: CPU atomics only, no locks. The promise is kept with the memory
+//  - Memory whose windows promise single lockable elements is `bare`: CPU atomics only, no locks. The promise is kept
+//  with the memory
 //    (its extent in the segment); adopted memory is never bare, because copies by the kernel are not CPU atomics.
-// Every executor on this node (caller, agent, owner) goes through apply.hpp with this domain, so no two that are not atomic to each
-// other touch the same element. A network card's atomics are a third executor: memory they may touch belongs to windows that are
-// declared for the card alone, local ranks included (tests/sim shows what happens otherwise).
+// Every executor on this node (caller, agent, owner) goes through apply.hpp with this domain, so no two that are not
+// atomic to each other touch the same element. A network card's atomics are a third executor: memory they may touch
+// belongs to windows that are declared for the card alone, local ranks included (tests/sim shows what happens
+// otherwise).
 //
-// An element belongs to the stripe of its first byte. A thread holds one stripe at a time, except caller-computes with the
-// region's lock, which takes them in ascending table order.
+// An element belongs to the stripe of its first byte. A thread holds one stripe at a time, except caller-computes with
+// the region's lock, which takes them in ascending table order.
 #pragma once
 
 #include <algorithm>
@@ -48,8 +51,8 @@ class Liveness {
  public:
   virtual ~Liveness() = default;
   virtual bool is_dead(std::uint32_t rank) const = 0;
-  // Records that `rank` is dead and tells all who wait. Returns the rank that was found dead first: whoever it took with it (ranks that
-  // reported it and left) is not the cause.
+  // Records that `rank` is dead and tells all who wait. Returns the rank that was found dead first: whoever it took
+  // with it (ranks that reported it and left) is not the cause.
   virtual std::uint32_t declare_dead(std::uint32_t rank) const = 0;
 };
 

@@ -1,5 +1,5 @@
-// What this process exposes to others: per window a sorted table of regions. The agent reads it while it serves; the application's
-// threads change it when windows are made and freed and memory is attached and detached.
+// What this process exposes to others: per window a sorted table of regions. The agent reads it while it serves; the
+// application's threads change it when windows are made and freed and memory is attached and detached.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,8 @@ struct ExposedRegion {
   std::uint64_t bytes = 0;
   std::byte* memory = nullptr;
   AtomicDomain domain;
-  bool guarded = false;    // the user may free it at any time: touch it through the kernel, which answers instead of faulting
+  bool guarded =
+      false;  // the user may free it at any time: touch it through the kernel, which answers instead of faulting
   bool read_only = false;
 };
 
@@ -52,8 +53,8 @@ class ExposureTable {
   // What `window` exposes now.
   std::vector<ExposedRegion> regions(WindowId window) const;
 
-  // Held by the agent while it serves one request, so that memory is not withdrawn under it. Never waits: null when a change is
-  // under way.
+  // Held by the agent while it serves one request, so that memory is not withdrawn under it. Never waits: null when a
+  // change is under way.
   class Reading {
    public:
     explicit Reading(const ExposureTable& table) : table_(table), lock_(table.mutex_, std::try_to_lock) {}

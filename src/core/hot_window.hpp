@@ -1,5 +1,6 @@
-// The hot path: operations that are checked and finished in the caller, with no lock, no allocation and no system call but the stripe that
-// guards the bytes. Whatever is not plain answers false and takes the long way through Window::operate, which also finds out what is wrong.
+// The hot path: operations that are checked and finished in the caller, with no lock, no allocation and no system call
+// but the stripe that guards the bytes. Whatever is not plain answers false and takes the long way through
+// Window::operate, which also finds out what is wrong.
 #pragma once
 
 #include <atomic>
@@ -28,8 +29,8 @@ struct alignas(cache_line_bytes) TargetView {
   std::atomic<std::uint64_t> hot_words{0};  // operations of 8 bytes, counted apart: one addition less in the fastest
 };
 
-// seq_cst: the stores of earlier operations are in memory before anything after the flush is read. A locked instruction here, a quarter
-// of what mfence costs.
+// seq_cst: the stores of earlier operations are in memory before anything after the flush is read. A locked instruction
+// here, a quarter of what mfence costs.
 inline void flush_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 // A window's views and what goes with them, small enough to lie beside the handle.
@@ -68,8 +69,8 @@ struct HotWindow {
   }
 
   // Type and operator have been found legal together; scaled_sum does not come here. `result` may be null.
-  bool reduce(std::uint32_t target, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes, ops::ElementType type,
-              ops::Operator op) const {
+  bool reduce(std::uint32_t target, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes,
+              ops::ElementType type, ops::Operator op) const {
     TargetView* view = find(target, offset, bytes);
     if (view == nullptr || bytes == 0 || (offset & (ops::alignment_of(type) - 1)) != 0) return false;
     std::byte* address = view->memory + offset;
@@ -79,11 +80,13 @@ struct HotWindow {
       ops::atomic_apply(address, operand, result, type, op, nullptr);
       return true;
     }
-    if (bytes > view->domain.bytes_left_in_stripe(offset)) return reduce_stripes(*view, offset, operand, result, bytes, type, op);
+    if (bytes > view->domain.bytes_left_in_stripe(offset))
+      return reduce_stripes(*view, offset, operand, result, bytes, type, op);
     StripeLock& lock = view->domain.lock_of(offset);
     if (!acquire(lock)) return false;
     count(*view, bytes);
-    if (bytes == 8 && op == ops::Operator::sum && (type == ops::ElementType::int64 || type == ops::ElementType::uint64)) {
+    if (bytes == 8 && op == ops::Operator::sum &&
+        (type == ops::ElementType::int64 || type == ops::ElementType::uint64)) {
       add_word(address, operand, result);
     } else if (result == nullptr) {
       kernels->bulk(type, op)(address, operand, bytes / ops::size_of(type), nullptr);
@@ -97,7 +100,8 @@ struct HotWindow {
   // The same for one 64-bit integer sum: the shared counter's operation, with all sizes known here.
   bool fetch_add_word(std::uint32_t target, std::uint64_t offset, const void* operand, void* result) const {
     TargetView* view = find(target, offset, sizeof(std::uint64_t));
-    if (view == nullptr || (offset & 7) != 0) [[unlikely]] return false;
+    if (view == nullptr || (offset & 7) != 0) [[unlikely]]
+      return false;
     std::byte* address = view->memory + offset;
     if (view->domain.bare) {
       std::uint64_t addend;
@@ -106,7 +110,8 @@ struct HotWindow {
       std::memcpy(result, &old, sizeof old);
     } else {
       StripeLock& lock = view->domain.lock_of(offset);
-      if (!acquire(lock)) [[unlikely]] return false;
+      if (!acquire(lock)) [[unlikely]]
+        return false;
       add_word(address, operand, result);
       lock.release();
     }
@@ -128,36 +133,42 @@ struct HotWindow {
 
  private:
   TargetView* find(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) const {
-    if (target >= size) [[unlikely]] return nullptr;
+    if (target >= size) [[unlikely]]
+      return nullptr;
     TargetView& view = views[target];
     // Relaxed: epoch calls of this thread come before in program order; other threads synchronise among themselves.
-    if (view.open.load(std::memory_order_relaxed) == 0) [[unlikely]] return nullptr;
-    if (offset > view.direct_bytes || bytes > view.direct_bytes - offset) [[unlikely]] return nullptr;
+    if (view.open.load(std::memory_order_relaxed) == 0) [[unlikely]]
+      return nullptr;
+    if (offset > view.direct_bytes || bytes > view.direct_bytes - offset) [[unlikely]]
+      return nullptr;
     return &view;
   }
 
-  // The stripe, after a short look if it is not free at once; false when its holder keeps it, as one that was preempted does.
+  // The stripe, after a short look if it is not free at once; false when its holder keeps it, as one that was preempted
+  // does.
   bool acquire(StripeLock& lock) const {
-    if (lock.try_acquire(lock_id)) [[likely]] return true;
+    if (lock.try_acquire(lock_id)) [[likely]]
+      return true;
     agent->contention->fetch_add(1, std::memory_order_relaxed);
     return lock.try_for_a_while(lock_id);
   }
 
   // What spans stripes. False when a holder died on the way: the long way says so, and the job is over.
-  bool reduce_stripes(TargetView& view, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes, ops::ElementType type,
-                      ops::Operator op) const {
+  bool reduce_stripes(TargetView& view, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes,
+                      ops::ElementType type, ops::Operator op) const {
     const Reduction reduction = make_reduction(*kernels, type, op, nullptr);
     std::uint64_t progress = 0;
     count(view, bytes);
-    return apply_reduction(view.domain, *agent, view.memory, offset, static_cast<const std::byte*>(operand), static_cast<std::byte*>(result),
-                           bytes, reduction, progress) == Applied::done;
+    return apply_reduction(view.domain, *agent, view.memory, offset, static_cast<const std::byte*>(operand),
+                           static_cast<std::byte*>(result), bytes, reduction, progress) == Applied::done;
   }
 
   static void count_word(TargetView& view) {
     view.hot_words.store(view.hot_words.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
 
-  // Load and store instead of an addition: a locked instruction would cost as much as the operation. Relaxed: a statistic.
+  // Load and store instead of an addition: a locked instruction would cost as much as the operation. Relaxed: a
+  // statistic.
   static void count(TargetView& view, std::uint64_t bytes) {
     view.hot_operations.store(view.hot_operations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     view.hot_bytes.store(view.hot_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);

@@ -87,7 +87,6 @@ void forget_large_buffers(std::vector<std::byte>& buffer) {
   if (buffer.capacity() > kept_bytes) std::vector<std::byte>().swap(buffer);
 }
 
-
 }  // namespace
 
 OriginEngine::OriginEngine(Options options, Transport& transport) : options_(options), transport_(transport) {
@@ -108,8 +107,9 @@ std::uint64_t OriginEngine::inline_limit(Rank peer) const {
   const std::uint64_t most = transport_.capabilities(peer).max_message_bytes;
   const std::uint64_t others = most_layout_bytes(peer) + sizeof(wire::MessageHeader) + 2 * cache_line_bytes;
   const std::uint64_t fits = most > others ? (most - others) / 2 : 0;
-  return std::max<std::uint64_t>(std::min(options_.inline_bytes, fits) / ops::largest_element_bytes * ops::largest_element_bytes,
-                                 ops::largest_element_bytes);
+  return std::max<std::uint64_t>(
+      std::min(options_.inline_bytes, fits) / ops::largest_element_bytes * ops::largest_element_bytes,
+      ops::largest_element_bytes);
 }
 
 bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation, Outstanding& outstanding,
@@ -152,9 +152,9 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
   return enqueue(peer, rank, job, outstanding, request);
 }
 
-bool OriginEngine::submit_scatter(Rank rank, WindowId window, ops::ElementType type, ops::Operator op, const void* alpha,
-                                  std::span<const std::uint64_t> offsets, std::span<const std::byte> elements,
-                                  Outstanding& outstanding) {
+bool OriginEngine::submit_scatter(Rank rank, WindowId window, ops::ElementType type, ops::Operator op,
+                                  const void* alpha, std::span<const std::uint64_t> offsets,
+                                  std::span<const std::byte> elements, Outstanding& outstanding) {
   Peer& peer = *peers_[rank];
   const std::lock_guard lock(peer.mutex);
   if (peer.backlog.size() >= options_.backlog) return false;
@@ -176,8 +176,8 @@ bool OriginEngine::submit_scatter(Rank rank, WindowId window, ops::ElementType t
   return enqueue(peer, rank, job, outstanding, nullptr);
 }
 
-bool OriginEngine::submit_lock(Rank rank, WindowId window, wire::MessageKind kind, bool exclusive, Outstanding& outstanding,
-                               RequestState* request) {
+bool OriginEngine::submit_lock(Rank rank, WindowId window, wire::MessageKind kind, bool exclusive,
+                               Outstanding& outstanding, RequestState* request) {
   Peer& peer = *peers_[rank];
   const std::lock_guard lock(peer.mutex);
   if (peer.backlog.size() >= options_.backlog) return false;
@@ -234,7 +234,8 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
 
   if (header.kind == wire::MessageKind::scatter) {
     const std::uint64_t size = ops::size_of(header.type);
-    const std::uint64_t most = std::max<std::uint64_t>(transport_.capabilities(rank).max_message_bytes / (size + 8) / 2, 1);
+    const std::uint64_t most =
+        std::max<std::uint64_t>(transport_.capabilities(rank).max_message_bytes / (size + 8) / 2, 1);
     const std::uint64_t first = job.posted_bytes / size;
     const std::uint64_t count = std::min(left / size, most);
     piece = count * size;
@@ -281,7 +282,8 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
 }
 
 // Adds the target layout of the next at most `most` payload bytes to the message head; returns how many bytes it names.
-std::uint64_t OriginEngine::append_layout(Peer& peer, Rank rank, Job& job, std::uint64_t most, wire::MessageHeader& header) {
+std::uint64_t OriginEngine::append_layout(Peer& peer, Rank rank, Job& job, std::uint64_t most,
+                                          wire::MessageHeader& header) {
   const std::uint64_t room = most_layout_bytes(rank);
   ops::LayoutView layout = job.target_layout.view();
   std::vector<ops::Piece> pieces;
@@ -366,8 +368,8 @@ void OriginEngine::finish_job(Peer& peer, Job& job) {
   }
   Outstanding& outstanding = *job.outstanding;
   if (job.request == nullptr && job.code != Code::ok) outstanding.failure.store(job.code, std::memory_order_relaxed);
-  // Release: results and failure come before the count that a flush waits for (acquire). Before the request is told, so that whoever
-  // waited for it finds nothing pending.
+  // Release: results and failure come before the count that a flush waits for (acquire). Before the request is told, so
+  // that whoever waited for it finds nothing pending.
   outstanding.count.fetch_sub(1, std::memory_order_release);
   if (job.request != nullptr) {
     job.request->code.store(job.code, std::memory_order_relaxed);

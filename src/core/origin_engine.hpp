@@ -1,5 +1,6 @@
-// The origin's half of the protocol: turns operations into requests, cuts what is too long, keeps what finds no room and goes on with it
-// later, and matches replies. It does no I/O of its own and reads no clock; whoever waits calls progress().
+// The origin's half of the protocol: turns operations into requests, cuts what is too long, keeps what finds no room
+// and goes on with it later, and matches replies. It does no I/O of its own and reads no clock; whoever waits calls
+// progress().
 #pragma once
 
 #include <atomic>
@@ -30,8 +31,8 @@ struct RequestState {
   std::atomic<Code> code{Code::ok};
 };
 
-// One operation towards one target, as core understands it. Everything it points to is borrowed: arrays and alpha until submit()
-// returns, operand and result until the operation completes.
+// One operation towards one target, as core understands it. Everything it points to is borrowed: arrays and alpha until
+// submit() returns, operand and result until the operation completes.
 struct Operation {
   OperationKind kind = OperationKind::put;
   ops::ElementType type = ops::ElementType::byte;
@@ -64,12 +65,13 @@ class OriginEngine {
   OriginEngine(const OriginEngine&) = delete;
   OriginEngine& operator=(const OriginEngine&) = delete;
 
-  // Starts an operation; `outstanding` counts it until it is complete at the target, `request` (may be null) is told. Answers false,
-  // and has done nothing, when there is no room now: call progress() and try again.
+  // Starts an operation; `outstanding` counts it until it is complete at the target, `request` (may be null) is told.
+  // Answers false, and has done nothing, when there is no room now: call progress() and try again.
   bool submit(Rank peer, WindowId window, const Operation& operation, Outstanding& outstanding, RequestState* request);
   // Starts a batch of single elements: `offsets` and packed `elements`, copied before it returns.
   bool submit_scatter(Rank peer, WindowId window, ops::ElementType type, ops::Operator op, const void* alpha,
-                      std::span<const std::uint64_t> offsets, std::span<const std::byte> elements, Outstanding& outstanding);
+                      std::span<const std::uint64_t> offsets, std::span<const std::byte> elements,
+                      Outstanding& outstanding);
   // Window locks as messages; `request` is done when the lock is granted.
   bool submit_lock(Rank peer, WindowId window, wire::MessageKind kind, bool exclusive, Outstanding& outstanding,
                    RequestState* request);

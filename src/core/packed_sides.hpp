@@ -14,7 +14,9 @@ namespace farsum {
 inline bool is_contiguous(const ops::LayoutView& layout) { return layout.kind() == ops::LayoutKind::contiguous; }
 
 inline std::byte* offset_by(std::byte* base, std::int64_t offset) { return base == nullptr ? nullptr : base + offset; }
-inline const std::byte* offset_by(const std::byte* base, std::int64_t offset) { return base == nullptr ? nullptr : base + offset; }
+inline const std::byte* offset_by(const std::byte* base, std::int64_t offset) {
+  return base == nullptr ? nullptr : base + offset;
+}
 
 // Copies the bytes that a layout names into one run, or back.
 inline void pack(const ops::LayoutView& layout, const std::byte* from, std::byte* to) {

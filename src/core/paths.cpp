@@ -27,7 +27,8 @@ namespace {
 PathChoiceResult automatic(const Reach& reach) {
   if (reach.mapped) return {Path::direct, Path::direct, "mapped here"};
   if (reach.attach_allowed) {
-    return {Path::attach, Path::owner, fmt::format("{}; the kernel copies, the owner's agent does atomics", reach.not_mapped_because)};
+    return {Path::attach, Path::owner,
+            fmt::format("{}; the kernel copies, the owner's agent does atomics", reach.not_mapped_because)};
   }
   return {Path::owner, Path::owner, fmt::format("{}; {}", reach.not_mapped_because, reach.attach_refusal)};
 }
@@ -51,20 +52,23 @@ PathChoiceResult choose_paths(PathChoice forced, const Reach& reach) {
       if (!reach.attach_allowed) return cannot("attach", reach.attach_refusal, reach);
       if (reach.bare) {
         return {Path::attach, Path::owner,
-                "FARSUM_PATH=attach; copies by the kernel are no CPU atomics, so the owner's agent does those of this window"};
+                "FARSUM_PATH=attach; copies by the kernel are no CPU atomics, so the owner's agent does those of this "
+                "window"};
       }
       return {Path::attach, Path::attach, "FARSUM_PATH=attach"};
     case PathChoice::caller:
       if (!reach.mapped && !reach.attach_allowed) return cannot("caller", reach.attach_refusal, reach);
       if (reach.bare) {
         return {Path::caller, Path::owner,
-                "FARSUM_PATH=caller; get, compute and put are no CPU atomic, so the owner's agent does those of this window"};
+                "FARSUM_PATH=caller; get, compute and put are no CPU atomic, so the owner's agent does those of this "
+                "window"};
       }
       return {Path::caller, Path::caller, "FARSUM_PATH=caller"};
     case PathChoice::owner:
       return {Path::owner, Path::owner, "FARSUM_PATH=owner"};
     case PathChoice::aggregated:
-      return {Path::owner, Path::aggregated, "FARSUM_PATH=aggregated: single-element accumulates are gathered, all else goes to the owner"};
+      return {Path::owner, Path::aggregated,
+              "FARSUM_PATH=aggregated: single-element accumulates are gathered, all else goes to the owner"};
     case PathChoice::offload:
       return cannot("offload", "there is no network card between ranks of one node", reach);
   }

@@ -1,5 +1,5 @@
-// Which path each kind of operation takes on a stretch of memory, and why. A pure function of what is known when the window is made;
-// nothing here is asked per operation.
+// Which path each kind of operation takes on a stretch of memory, and why. A pure function of what is known when the
+// window is made; nothing here is asked per operation.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline constexpr std::size_t path_count = 6;
 const char* name_of(Path path);
 
 struct Reach {
-  bool mapped = false;         // addressable here
+  bool mapped = false;  // addressable here
   bool attach_allowed = false;
   bool bare = false;           // CPU atomics only
   std::string attach_refusal;  // where not allowed

@@ -47,7 +47,8 @@ TargetService::TargetService(Options options, ExposureTable& exposures) : option
   }
 }
 
-Served TargetService::on_request(Rank from, std::span<const std::byte> bytes, std::span<std::byte> reply_room, ReplyToken token) {
+Served TargetService::on_request(Rank from, std::span<const std::byte> bytes, std::span<std::byte> reply_room,
+                                 ReplyToken token) {
   const std::optional<wire::Message> message = wire::decode(bytes);
   Progress& progress = progress_[from];
   if (!message) {
@@ -57,7 +58,8 @@ Served TargetService::on_request(Rank from, std::span<const std::byte> bytes, st
     return {Served::Kind::done, Code::argument, 0};
   }
   if (message->header.sequence != progress.next_sequence) {
-    // A double of one that was done is answered and dropped; a gap cannot come from a transport that keeps its contract.
+    // A double of one that was done is answered and dropped; a gap cannot come from a transport that keeps its
+    // contract.
     ++refused_;
     const bool is_double = message->header.sequence < progress.next_sequence;
     return {Served::Kind::done, is_double ? Code::ok : Code::argument, 0};
@@ -74,7 +76,8 @@ Served TargetService::on_request(Rank from, std::span<const std::byte> bytes, st
 Served TargetService::serve(Rank from, const wire::Message& message, std::span<std::byte> reply_room, ReplyToken token,
                             Progress& progress) {
   const wire::MessageHeader& header = message.header;
-  if (header.kind == wire::MessageKind::lock || header.kind == wire::MessageKind::unlock) return lock_message(header, token);
+  if (header.kind == wire::MessageKind::lock || header.kind == wire::MessageKind::unlock)
+    return lock_message(header, token);
   const ExposureTable::Reading reading(exposures_);
   if (!reading.got()) return {Served::Kind::again};
   const Exposure* exposure = reading.find(header.window);
@@ -96,7 +99,8 @@ Served TargetService::serve(Rank from, const wire::Message& message, std::span<s
   if (outcome.step == Step::failed) return {Served::Kind::done, outcome.code, 0};
 
   if (has(header, wire::flag_notify)) {
-    // Release: the data above comes before the notification that tells of it; pairs with the acquire load of the waiter.
+    // Release: the data above comes before the notification that tells of it; pairs with the acquire load of the
+    // waiter.
     exposure->notifications[header.notify_slot].fetch_add(1, std::memory_order_release);
     if (options_.listener != nullptr) options_.listener->on_notified();
   }
@@ -224,9 +228,9 @@ TargetService::Outcome TargetService::apply_chunk(const wire::Message& message, 
                                                   std::span<std::byte> reply_room, Progress& progress) {
   const wire::MessageHeader& header = message.header;
   const std::uint64_t size = ops::size_of(header.type);
-  const std::byte* operand = has(header, wire::flag_pull)   ? progress.slot->operand.data()
-                             : message.operand.empty()      ? nullptr
-                                                            : message.operand.data();
+  const std::byte* operand = has(header, wire::flag_pull) ? progress.slot->operand.data()
+                             : message.operand.empty()    ? nullptr
+                                                          : message.operand.data();
   std::byte* result = nullptr;
   if (returns_data(header.operation)) {
     if (!has(header, wire::flag_push) && reply_room.size() < header.bytes) return {Step::failed, Code::argument};
@@ -324,7 +328,8 @@ TargetService::Outcome TargetService::apply_guarded(const wire::MessageHeader& h
   return {};
 }
 
-TargetService::Outcome TargetService::scatter(const wire::Message& message, const Exposure& exposure, Progress& progress) {
+TargetService::Outcome TargetService::scatter(const wire::Message& message, const Exposure& exposure,
+                                              Progress& progress) {
   const std::uint64_t size = ops::size_of(message.header.type);
   while (progress.applied < message.header.bytes) {
     const std::uint64_t index = progress.applied / size;
@@ -335,8 +340,9 @@ TargetService::Outcome TargetService::scatter(const wire::Message& message, cons
     const std::byte* operand = message.operand.data() + progress.applied;
     std::uint64_t done = 0;
     const bool through_kernel = region->guarded || region->bytes - (offset - region->offset) < size;
-    const Outcome outcome = through_kernel ? apply_guarded(message.header, *region, offset, operand, nullptr, size, done)
-                                           : apply_run(message.header, *region, offset, operand, nullptr, size, done);
+    const Outcome outcome = through_kernel
+                                ? apply_guarded(message.header, *region, offset, operand, nullptr, size, done)
+                                : apply_run(message.header, *region, offset, operand, nullptr, size, done);
     if (outcome.step != Step::finished) return outcome;
     progress.applied += size;
   }

@@ -1,6 +1,6 @@
-// The owner's half of the protocol: applies the requests that arrive, inside the atomicity domain of the memory they name.
-// Driven by the agent. It does no I/O of its own (operands are pulled and results pushed through the transport), reads no clock and
-// never waits: what it cannot do now it answers with `again`, and it continues where it stopped.
+// The owner's half of the protocol: applies the requests that arrive, inside the atomicity domain of the memory they
+// name. Driven by the agent. It does no I/O of its own (operands are pulled and results pushed through the transport),
+// reads no clock and never waits: what it cannot do now it answers with `again`, and it continues where it stopped.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,8 @@ class TargetService : public RequestHandler, public TransferHandler {
   // The transport and this object know each other; set once before serving.
   void attach(Transport& transport) { transport_ = &transport; }
 
-  Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room, ReplyToken token) override;
+  Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
+                    ReplyToken token) override;
   void on_transfer(std::uint64_t cookie, Transfer how) override;
 
   std::uint64_t refused() const { return refused_; }
@@ -59,7 +60,7 @@ class TargetService : public RequestHandler, public TransferHandler {
     bool transfer_under_way = false;
     Transfer transfer_result = Transfer::done;
     PullSlot* slot = nullptr;
-    std::uint64_t chunk_start = 0;    // payload bytes before the chunk in work
+    std::uint64_t chunk_start = 0;  // payload bytes before the chunk in work
     std::uint64_t chunk_bytes = 0;
     std::uint64_t applied = 0;        // of the chunk
     std::uint64_t next_sequence = 1;  // exactly once: what comes with a smaller one has been done
@@ -81,16 +82,18 @@ class TargetService : public RequestHandler, public TransferHandler {
     Code code = Code::ok;
   };
 
-  Served serve(Rank from, const wire::Message& message, std::span<std::byte> reply_room, ReplyToken token, Progress& progress);
+  Served serve(Rank from, const wire::Message& message, std::span<std::byte> reply_room, ReplyToken token,
+               Progress& progress);
   Outcome operate(Rank from, const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room,
                   Progress& progress);
   Outcome scatter(const wire::Message& message, const Exposure& exposure, Progress& progress);
   Outcome compare_and_swap(const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room);
   Outcome prepare_chunk(Rank from, const wire::Message& message, Progress& progress);
-  Outcome apply_chunk(const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room, Progress& progress);
+  Outcome apply_chunk(const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room,
+                      Progress& progress);
   Outcome push_chunk(Rank from, const wire::Message& message, Progress& progress);
-  Outcome apply_run(const wire::MessageHeader& header, const ExposedRegion& region, std::uint64_t offset, const std::byte* operand,
-                    std::byte* result, std::uint64_t bytes, std::uint64_t& done);
+  Outcome apply_run(const wire::MessageHeader& header, const ExposedRegion& region, std::uint64_t offset,
+                    const std::byte* operand, std::byte* result, std::uint64_t bytes, std::uint64_t& done);
   static Outcome not_taken(Applied taken);
   Outcome apply_guarded(const wire::MessageHeader& header, const ExposedRegion& region, std::uint64_t offset,
                         const std::byte* operand, std::byte* result, std::uint64_t bytes, std::uint64_t& done);

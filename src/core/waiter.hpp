@@ -1,5 +1,5 @@
-// How a thread of the application waits: look for about as long as a wake-up costs, then sleep, with a longest gap after which the
-// idle hook runs and the peers' lives are looked at. core only says for what.
+// How a thread of the application waits: look for about as long as a wake-up costs, then sleep, with a longest gap
+// after which the idle hook runs and the peers' lives are looked at. core only says for what.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,14 @@ namespace farsum {
 class Waiter {
  public:
   virtual ~Waiter() = default;
-  // Returns once done() answers true; whoever makes it true then notifies `where`. Fails with peer_failed, naming the rank, when one of
-  // the job's ranks is dead. `doing` is put into that sentence.
+  // Returns once done() answers true; whoever makes it true then notifies `where`. Fails with peer_failed, naming the
+  // rank, when one of the job's ranks is dead. `doing` is put into that sentence.
   virtual Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) = 0;
-  // Sleeps while `word` holds `while_value`, at most for the longest gap; whoever changes it wakes its futex. May return early.
-  // Fails as wait() does.
+  // Sleeps while `word` holds `while_value`, at most for the longest gap; whoever changes it wakes its futex. May
+  // return early. Fails as wait() does.
   virtual Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) = 0;
-  // For calls that only look whether something has come, and it has not: fails as wait() does. Cheap enough for a program that polls.
+  // For calls that only look whether something has come, and it has not: fails as wait() does. Cheap enough for a
+  // program that polls.
   virtual Status looked_in_vain(const char* doing) = 0;
   // Where this rank's threads sleep when replies, posts and notifications are to wake them.
   virtual EventCount& own_events() = 0;

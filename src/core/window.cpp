@@ -24,7 +24,8 @@ void Window::refresh_views() {
     // The hot path serves parts that are mapped from their first to their last byte and have no path forced upon them.
     if (parts_.dynamic || table->size() != 1) continue;
     const Region& region = table->front();
-    if (region.mapped == nullptr || region.bulk != Path::direct || region.atomic != Path::direct || region.read_only) continue;
+    if (region.mapped == nullptr || region.bulk != Path::direct || region.atomic != Path::direct || region.read_only)
+      continue;
     // There offsets are checked for alignment, so the memory itself has to be aligned for every type.
     if (reinterpret_cast<std::uintptr_t>(region.mapped) % alignof(std::max_align_t) != 0) continue;
     view.memory = region.mapped;
@@ -101,7 +102,8 @@ void Window::count(Path path, std::uint64_t bytes) {
 std::uint64_t Window::hot_operations() const {
   std::uint64_t sum = 0;
   for (std::uint32_t target = 0; target < size_; ++target) {
-    sum += views_[target].hot_operations.load(std::memory_order_relaxed) + views_[target].hot_words.load(std::memory_order_relaxed);
+    sum += views_[target].hot_operations.load(std::memory_order_relaxed) +
+           views_[target].hot_words.load(std::memory_order_relaxed);
   }
   return sum;
 }
@@ -109,7 +111,8 @@ std::uint64_t Window::hot_operations() const {
 std::uint64_t Window::hot_bytes() const {
   std::uint64_t sum = 0;
   for (std::uint32_t target = 0; target < size_; ++target) {
-    sum += views_[target].hot_bytes.load(std::memory_order_relaxed) + 8 * views_[target].hot_words.load(std::memory_order_relaxed);
+    sum += views_[target].hot_bytes.load(std::memory_order_relaxed) +
+           8 * views_[target].hot_words.load(std::memory_order_relaxed);
   }
   return sum;
 }

@@ -1,5 +1,6 @@
-// A window as an origin sees it: what it knows of every target's memory, its epochs, and the one decision per operation: finish in the
-// caller (hot view), or route to a path. Several threads may operate at once; epoch calls of one window are made one at a time.
+// A window as an origin sees it: what it knows of every target's memory, its epochs, and the one decision per
+// operation: finish in the caller (hot view), or route to a path. Several threads may operate at once; epoch calls of
+// one window are made one at a time.
 #pragma once
 
 #include <atomic>
@@ -52,7 +53,7 @@ struct RegionRef {
   const Region* region = nullptr;
   bool whole = false;      // it holds the whole range asked for; else the range goes on in regions that touch
   bool read_only = false;  // some of the range is
-  RegionTable keep;    // in a dynamic window
+  RegionTable keep;        // in a dynamic window
 };
 
 // Operations carried out, per path, of one process.
@@ -75,10 +76,10 @@ class Window {
     bool dynamic = false;
     std::uint64_t aggregate_limit = 1024;
     WindowSharedShape shape;
-    std::vector<RankWindow> shared;     // by rank of the group
-    std::vector<std::uint64_t> sizes;   // of the parts; 0 in a dynamic window
+    std::vector<RankWindow> shared;    // by rank of the group
+    std::vector<std::uint64_t> sizes;  // of the parts; 0 in a dynamic window
     Settings settings;
-    LockAgent lock_agent;               // of this process's threads
+    LockAgent lock_agent;  // of this process's threads
     const ops::KernelSet* kernels = nullptr;
     Team* team = nullptr;
     Waiter* waiter = nullptr;
@@ -95,15 +96,17 @@ class Window {
   explicit Window(Parts parts);
 
   // What finishes in the caller; the values stay as they are while the window lives.
-  HotWindow hot() const { return {views_, size_, parts_.lock_agent.id, parts_.kernels, &parts_.lock_agent, aggregates_}; }
+  HotWindow hot() const {
+    return {views_, size_, parts_.lock_agent.id, parts_.kernels, &parts_.lock_agent, aggregates_};
+  }
 
   // ---- operations: the long way ----
 
   Status operate(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
-  // Accumulates single elements at `offset` plus each of `offsets`, where the part is mapped here. False: nothing was done, take the long
-  // way; else `status` says how it went.
-  bool scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets, const void* elements,
-                   ops::ElementType type, ops::Operator op, Status& status);
+  // Accumulates single elements at `offset` plus each of `offsets`, where the part is mapped here. False: nothing was
+  // done, take the long way; else `status` says how it went.
+  bool scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets,
+                   const void* elements, ops::ElementType type, ops::Operator op, Status& status);
   Status flush(std::uint32_t target, const char* call = "farsum_flush");
   Status flush_all(const char* call = "farsum_flush");
   // What the program asks for: flush_all inside some access epoch.
@@ -174,29 +177,36 @@ class Window {
     Path path = Path::owner;
   };
   Result<Route> route(const Operation& operation, std::uint32_t target);
-  Status carry_out(const Operation& operation, std::uint32_t target, const Route& route, Completion completion, RequestState* request);
+  Status carry_out(const Operation& operation, std::uint32_t target, const Route& route, Completion completion,
+                   RequestState* request);
   Status run_direct(const Operation& operation, std::uint32_t target, const Region& region);
   Status run_attach(const Operation& operation, std::uint32_t target, const Region& region);
   Status run_caller(const Operation& operation, std::uint32_t target, const Region& region);
   Status run_owner(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
   Status run_aggregated(const Operation& operation, std::uint32_t target);
-  Status scatter_under_locks(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets, const std::byte* elements,
-                             const Reduction& reduction);
+  Status scatter_under_locks(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets,
+                             const std::byte* elements, const Reduction& reduction);
   Status send_gathered(std::uint32_t target);
   Status wait_for_room(std::uint32_t target);
   Status wait_outstanding(std::uint32_t target, const char* call);
   Status take_failure(std::uint32_t target, const char* call);
   Status settle_before(const Operation& operation, std::uint32_t target, Path path);
-  Status applied_status(Applied applied, const AtomicDomain& domain, std::uint64_t offset, const char* call, std::uint32_t target) const;
-  Status transfer_status(Transfer how, const char* call, std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) const;
+  Status applied_status(Applied applied, const AtomicDomain& domain, std::uint64_t offset, const char* call,
+                        std::uint32_t target) const;
+  Status transfer_status(Transfer how, const char* call, std::uint32_t target, std::uint64_t offset,
+                         std::uint64_t bytes) const;
   // The region with the byte at `offset`, if all of [offset, offset + bytes) is exposed; else null.
   RegionRef region_at(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes);
   RegionTable read_regions(std::uint32_t target);
   void count(Path path, std::uint64_t bytes);
-  // One contiguous run of an atomic operation with the data elsewhere: get, compute, put under the lock that the caller holds.
-  Transfer fetch_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<std::byte> into, bool through_kernel);
-  Transfer store_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<const std::byte> from, bool through_kernel);
-  Status reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region, CallerLock granularity, bool through_kernel);
+  // One contiguous run of an atomic operation with the data elsewhere: get, compute, put under the lock that the caller
+  // holds.
+  Transfer fetch_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<std::byte> into,
+                       bool through_kernel);
+  Transfer store_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<const std::byte> from,
+                       bool through_kernel);
+  Status reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region, CallerLock granularity,
+                        bool through_kernel);
 
   // Epochs (window_epochs.cpp).
   Status check_ranks(const char* call, const std::vector<std::uint32_t>& ranks) const;
@@ -223,7 +233,8 @@ class Window {
 };
 
 const char* call_name(OperationKind kind);
-// " after rank 3 of the job died" where another rank's death came before that of `dead`; else nothing. Tells the others of it.
+// " after rank 3 of the job died" where another rank's death came before that of `dead`; else nothing. Tells the others
+// of it.
 std::string cause_of_death(const Liveness* liveness, Rank dead);
 // Names the rank whose death made a message fail, where one of `ranks` is found dead.
 std::string name_the_dead(const Liveness* liveness, const std::vector<Rank>& ranks);

@@ -34,7 +34,8 @@ const char* explain_code(Code code) {
     case Code::handle:
       return "the window does not exist there";
     case Code::unreachable:
-      return "the memory is exposed but no longer mapped there (was it freed while the window lives?), or read-only, or the kernel "
+      return "the memory is exposed but no longer mapped there (was it freed while the window lives?), or read-only, "
+             "or the kernel "
              "refuses to copy";
     case Code::peer_failed:
       return "a rank has died";
@@ -94,7 +95,8 @@ bool writes(const Operation& operation) {
 
 bool needs_operand(const Operation& operation) {
   if (operation.kind == OperationKind::get) return false;
-  return operation.kind == OperationKind::put || operation.kind == OperationKind::compare_and_swap || ops::reads_operand(operation.op);
+  return operation.kind == OperationKind::put || operation.kind == OperationKind::compare_and_swap ||
+         ops::reads_operand(operation.op);
 }
 
 }  // namespace
@@ -108,7 +110,8 @@ std::string Window::where(const char* call, std::uint32_t target) const {
 
 Status Window::check_rank(const char* call, std::uint32_t target) const {
   if (target < size_) return {};
-  return {Code::rank, fmt::format("{}: the target must be a rank from 0 to {} of the window's group", where(call, target), size_ - 1)};
+  return {Code::rank, fmt::format("{}: the target must be a rank from 0 to {} of the window's group",
+                                  where(call, target), size_ - 1)};
 }
 
 Status Window::check(const Operation& operation, std::uint32_t target) {
@@ -116,22 +119,32 @@ Status Window::check(const Operation& operation, std::uint32_t target) {
   if (Status status = check_rank(call, target); !status.is_ok()) return status;
   // Relaxed: see HotWindow::find.
   if (views_[target].open.load(std::memory_order_relaxed) == 0) {
-    return {Code::sync, fmt::format("{}: outside an access epoch; begin one with farsum_fence, farsum_start, farsum_lock or "
-                                    "farsum_lock_all", where(call, target))};
+    return {Code::sync,
+            fmt::format("{}: outside an access epoch; begin one with farsum_fence, farsum_start, farsum_lock or "
+                        "farsum_lock_all",
+                        where(call, target))};
   }
-  if (is_atomic(operation.kind) && operation.kind != OperationKind::compare_and_swap && !ops::legal(operation.type, operation.op)) {
-    return {Code::type, fmt::format("{}: operator {} is not defined for {}; docs/OPERATORS.md lists the legal pairs", where(call, target),
-                                    ops::name_of(operation.op), ops::name_of(operation.type))};
+  if (is_atomic(operation.kind) && operation.kind != OperationKind::compare_and_swap &&
+      !ops::legal(operation.type, operation.op)) {
+    return {Code::type, fmt::format("{}: operator {} is not defined for {}; docs/OPERATORS.md lists the legal pairs",
+                                    where(call, target), ops::name_of(operation.op), ops::name_of(operation.type))};
   }
   if (is_atomic(operation.kind) && (parts_.promises & promise_single_element) != 0 &&
       (!ops::is_lockable(operation.type) ||
-       operation.bytes > ops::size_of(operation.type) * (operation.target_layout.kind() == ops::LayoutKind::contiguous ? 1 : ~0ULL >> 6))) {
-    return {Code::type, fmt::format("{}: the window promises atomic operations on single lockable elements (FARSUM_SINGLE_ELEMENT), but this "
-                                    "one has {} bytes of {}", where(call, target), operation.bytes, ops::name_of(operation.type))};
+       operation.bytes > ops::size_of(operation.type) *
+                             (operation.target_layout.kind() == ops::LayoutKind::contiguous ? 1 : ~0ULL >> 6))) {
+    return {
+        Code::type,
+        fmt::format(
+            "{}: the window promises atomic operations on single lockable elements (FARSUM_SINGLE_ELEMENT), but this "
+            "one has {} bytes of {}",
+            where(call, target), operation.bytes, ops::name_of(operation.type))};
   }
-  if (operation.op == ops::Operator::scaled_sum && operation.kind != OperationKind::put && operation.kind != OperationKind::get &&
-      operation.alpha == nullptr && is_atomic(operation.kind) && operation.kind != OperationKind::compare_and_swap) {
-    return {Code::argument, fmt::format("{}: scaled_sum needs alpha, one element of {}", where(call, target), ops::name_of(operation.type))};
+  if (operation.op == ops::Operator::scaled_sum && operation.kind != OperationKind::put &&
+      operation.kind != OperationKind::get && operation.alpha == nullptr && is_atomic(operation.kind) &&
+      operation.kind != OperationKind::compare_and_swap) {
+    return {Code::argument, fmt::format("{}: scaled_sum needs alpha, one element of {}", where(call, target),
+                                        ops::name_of(operation.type))};
   }
   const std::uint64_t element = is_atomic(operation.kind) ? ops::size_of(operation.type) : 1;
   const ops::LayoutView* layouts[] = {&operation.target_layout, &operation.operand_layout, &operation.result_layout};
@@ -145,8 +158,8 @@ Status Window::check(const Operation& operation, std::uint32_t target) {
     }
     const std::uint64_t total = *layouts[side]->total_bytes();
     if (total != operation.bytes) {
-      return {Code::layout, fmt::format("{}: the {} layout names {} bytes, but the operation has {}", where(call, target), sides[side],
-                                        total, operation.bytes)};
+      return {Code::layout, fmt::format("{}: the {} layout names {} bytes, but the operation has {}",
+                                        where(call, target), sides[side], total, operation.bytes)};
     }
   }
   if (operation.bytes != 0 && needs_operand(operation) && operation.operand == nullptr) {
@@ -156,8 +169,9 @@ Status Window::check(const Operation& operation, std::uint32_t target) {
     return {Code::argument, fmt::format("{}: the result buffer is null", where(call, target))};
   }
   if (operation.notify && operation.notify_slot >= parts_.shape.notification_slots) {
-    return {Code::range, fmt::format("{}: notification slot {} was asked for, but the window has {} (0 to {})", where("farsum_put_notify", target),
-                                     operation.notify_slot, parts_.shape.notification_slots, parts_.shape.notification_slots - 1)};
+    return {Code::range, fmt::format("{}: notification slot {} was asked for, but the window has {} (0 to {})",
+                                     where("farsum_put_notify", target), operation.notify_slot,
+                                     parts_.shape.notification_slots, parts_.shape.notification_slots - 1)};
   }
   if (operation.kind == OperationKind::compare_and_swap && operation.compare == nullptr) {
     return {Code::argument, fmt::format("{}: the expected value is null", where(call, target))};
@@ -175,38 +189,47 @@ Status Window::check_range(const Operation& operation, std::uint32_t target, con
   if (!parts_.dynamic) {
     const std::uint64_t size = parts_.sizes[target];
     if (low < 0 || high > static_cast<WideInteger>(size)) {
-      return {Code::range, fmt::format("{}: bytes [{}, {}) were asked for, but the rank exposes [0, {})", where(call, target),
-                                       static_cast<std::int64_t>(low), static_cast<std::int64_t>(high), size)};
+      return {Code::range,
+              fmt::format("{}: bytes [{}, {}) were asked for, but the rank exposes [0, {})", where(call, target),
+                          static_cast<std::int64_t>(low), static_cast<std::int64_t>(high), size)};
     }
   }
   if (operation.bytes == 0) return {};
   const auto first = static_cast<std::uint64_t>(low);
   const RegionRef at = region_at(target, first, static_cast<std::uint64_t>(high - low));
   if (at.region == nullptr) {
-    return {Code::range, fmt::format("{}: addresses [{:#x}, {:#x}) are not all attached at the rank", where(call, target), first,
-                                     static_cast<std::uint64_t>(high))};
+    return {Code::range, fmt::format("{}: addresses [{:#x}, {:#x}) are not all attached at the rank",
+                                     where(call, target), first, static_cast<std::uint64_t>(high))};
   }
   const Region& region = *at.region;
   if (at.read_only && writes(operation)) {
-    return {Code::unreachable, fmt::format("{}: bytes [{}, {}) are read-only at the rank; only get and no_op are possible",
-                                           where(call, target), first, static_cast<std::uint64_t>(high))};
+    return {Code::unreachable,
+            fmt::format("{}: bytes [{}, {}) are read-only at the rank; only get and no_op are possible",
+                        where(call, target), first, static_cast<std::uint64_t>(high))};
   }
   if (!is_atomic(operation.kind)) return {};
   if (region.domain.bare && !ops::is_lockable(operation.type)) {
-    return {Code::type, fmt::format("{}: the memory belongs to a window that promises single lockable elements (FARSUM_SINGLE_ELEMENT); {} "
-                                    "is none", where(call, target), ops::name_of(operation.type))};
+    return {Code::type,
+            fmt::format(
+                "{}: the memory belongs to a window that promises single lockable elements (FARSUM_SINGLE_ELEMENT); {} "
+                "is none",
+                where(call, target), ops::name_of(operation.type))};
   }
   const std::uint64_t alignment = ops::alignment_of(operation.type);
   if ((region.owner_address + (operation.offset - region.offset)) % alignment != 0) {
-    return {Code::alignment, fmt::format("{}: offset {} is not aligned for {}, which needs a multiple of {} bytes", where(call, target),
-                                         operation.offset, ops::name_of(operation.type), alignment)};
+    return {Code::alignment,
+            fmt::format("{}: offset {} is not aligned for {}, which needs a multiple of {} bytes", where(call, target),
+                        operation.offset, ops::name_of(operation.type), alignment)};
   }
   if (operation.target_layout.kind() != ops::LayoutKind::contiguous) {
     ops::PieceCursor cursor(operation.target_layout);
     for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
       if (static_cast<std::uint64_t>(piece.offset) % alignment != 0) {
-        return {Code::alignment, fmt::format("{}: a piece at {} of the target layout is not aligned for {}, which needs a multiple of {} "
-                                             "bytes", where(call, target), piece.offset, ops::name_of(operation.type), alignment)};
+        return {
+            Code::alignment,
+            fmt::format("{}: a piece at {} of the target layout is not aligned for {}, which needs a multiple of {} "
+                        "bytes",
+                        where(call, target), piece.offset, ops::name_of(operation.type), alignment)};
       }
     }
   }
@@ -217,17 +240,21 @@ Status Window::check_idle(const char* call) {
   const std::lock_guard lock(sync_mutex_);
   const std::string what = parts_.name.empty() ? fmt::format("{}: window {}", call, parts_.id)
                                                : fmt::format("{}: window {} '{}'", call, parts_.id, parts_.name);
-  if (all_locked_) return {Code::pending, fmt::format("{}: farsum_lock_all is not undone; call farsum_unlock_all first", what)};
-  if (locks_held_ != 0) return {Code::pending, fmt::format("{}: {} locks are held; call farsum_unlock first", what, locks_held_)};
+  if (all_locked_)
+    return {Code::pending, fmt::format("{}: farsum_lock_all is not undone; call farsum_unlock_all first", what)};
+  if (locks_held_ != 0)
+    return {Code::pending, fmt::format("{}: {} locks are held; call farsum_unlock first", what, locks_held_)};
   if (started_) return {Code::pending, fmt::format("{}: an access epoch is open; call farsum_complete first", what)};
-  if (exposed_) return {Code::pending, fmt::format("{}: an exposure epoch is open; call farsum_wait_exposure first", what)};
+  if (exposed_)
+    return {Code::pending, fmt::format("{}: an exposure epoch is open; call farsum_wait_exposure first", what)};
   for (std::uint32_t target = 0; target < size_; ++target) {
     const std::lock_guard gathered_lock(details_[target].gathered.mutex);
     const std::uint64_t pending =
         views_[target].outstanding.count.load(std::memory_order_acquire) + details_[target].gathered.offsets.size();
     if (pending != 0) {
-      return {Code::pending, fmt::format("{}: {} operations on rank {} are not flushed; call farsum_flush or farsum_fence first", what,
-                                         pending, target)};
+      return {Code::pending,
+              fmt::format("{}: {} operations on rank {} are not flushed; call farsum_flush or farsum_fence first", what,
+                          pending, target)};
     }
   }
   return {};

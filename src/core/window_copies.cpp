@@ -1,4 +1,5 @@
-// The paths on which the origin computes on a copy: attach, where the kernel moves the bytes, and paper 1's caller-computes.
+// The paths on which the origin computes on a copy: attach, where the kernel moves the bytes, and paper 1's
+// caller-computes.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -11,7 +12,8 @@
 
 namespace farsum {
 
-Transfer Window::fetch_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<std::byte> into, bool through_kernel) {
+Transfer Window::fetch_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<std::byte> into,
+                             bool through_kernel) {
   if (!through_kernel) {
     std::memcpy(into.data(), region.mapped + at, into.size());
     return Transfer::done;
@@ -19,7 +21,8 @@ Transfer Window::fetch_bytes(const Region& region, Rank owner, std::uint64_t at,
   return parts_.transport->read(owner, region.owner_address + at, into, 0);
 }
 
-Transfer Window::store_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<const std::byte> from, bool through_kernel) {
+Transfer Window::store_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<const std::byte> from,
+                             bool through_kernel) {
   if (!through_kernel) {
     std::memcpy(region.mapped + at, from.data(), from.size());
     return Transfer::done;
@@ -35,13 +38,15 @@ Status Window::run_attach(const Operation& operation, std::uint32_t target, cons
   if (operation.kind == OperationKind::put) {
     ops::for_each_pair(operation.target_layout, operation.operand_layout, 1, ops::no_piece_limit,
                        [&](std::int64_t to, std::int64_t from, std::uint64_t bytes) {
-                         how = store_bytes(region, owner, base + static_cast<std::uint64_t>(to), {operation.operand + from, bytes}, true);
+                         how = store_bytes(region, owner, base + static_cast<std::uint64_t>(to),
+                                           {operation.operand + from, bytes}, true);
                          return how == Transfer::done;
                        });
   } else {
     ops::for_each_pair(operation.target_layout, operation.result_layout, 1, ops::no_piece_limit,
                        [&](std::int64_t from, std::int64_t to, std::uint64_t bytes) {
-                         how = fetch_bytes(region, owner, base + static_cast<std::uint64_t>(from), {operation.result + to, bytes}, true);
+                         how = fetch_bytes(region, owner, base + static_cast<std::uint64_t>(from),
+                                           {operation.result + to, bytes}, true);
                          return how == Transfer::done;
                        });
   }
@@ -51,13 +56,15 @@ Status Window::run_attach(const Operation& operation, std::uint32_t target, cons
 // Paper 1's caller-computes. Puts and gets need no computing: they are moved.
 Status Window::run_caller(const Operation& operation, std::uint32_t target, const Region& region) {
   const bool through_kernel = region.mapped == nullptr;
-  if (is_atomic(operation.kind)) return reduce_by_copy(operation, target, region, parts_.settings.caller_lock, through_kernel);
+  if (is_atomic(operation.kind))
+    return reduce_by_copy(operation, target, region, parts_.settings.caller_lock, through_kernel);
   return through_kernel ? run_attach(operation, target, region) : run_direct(operation, target, region);
 }
 
 namespace {
 
-// All stripes of a region, taken in ascending order of their place in the table, so that two callers cannot wait for each other.
+// All stripes of a region, taken in ascending order of their place in the table, so that two callers cannot wait for
+// each other.
 class RegionLock {
  public:
   RegionLock(const AtomicDomain& domain, std::uint64_t region_bytes, const LockAgent& agent) : domain_(domain) {
@@ -90,21 +97,22 @@ class RegionLock {
 
 }  // namespace
 
-Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region, CallerLock granularity,
-                              bool through_kernel) {
+Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region,
+                              CallerLock granularity, bool through_kernel) {
   const char* call = call_name(operation.kind);
   const Rank owner = parts_.ranks[target];
   const std::uint64_t base = operation.offset - region.offset;
   const bool swaps = operation.kind == OperationKind::compare_and_swap;
-  const Reduction reduction =
-      swaps ? Reduction{operation.type, ops::Operator::replace} : make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha);
+  const Reduction reduction = swaps ? Reduction{operation.type, ops::Operator::replace}
+                                    : make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha);
   const std::uint64_t element = reduction.element_bytes();
   const PackedOperand operand(operation);
   PackedResult result(operation);
   // REPLACE without a result needs no get (paper 1, footnote 2); NO_OP needs no put.
   const bool gets = swaps || result.data() != nullptr || reduction.op != ops::Operator::replace;
   const bool puts = swaps || reduction.op != ops::Operator::no_op;
-  std::vector<std::byte> copy(std::min<std::uint64_t>(operation.bytes, granularity == CallerLock::region ? operation.bytes : stripe_bytes));
+  std::vector<std::byte> copy(
+      std::min<std::uint64_t>(operation.bytes, granularity == CallerLock::region ? operation.bytes : stripe_bytes));
 
   Transfer how = Transfer::done;
   const auto compute = [&](std::uint64_t at, std::uint64_t packed, std::uint64_t bytes) {
@@ -128,8 +136,9 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
     region_lock.emplace(region.domain, region.bytes, parts_.lock_agent);
     if (!region_lock->held()) {
       const Rank dead = region.domain.locks[region_lock->refused()].holder() - 1;
-      return {Code::peer_failed, fmt::format("{}: rank {} of the job died while it held stripe {} of the region{}", where(call, target), dead,
-                                             region_lock->refused(), cause_of_death(parts_.lock_agent.liveness, dead))};
+      return {Code::peer_failed,
+              fmt::format("{}: rank {} of the job died while it held stripe {} of the region{}", where(call, target),
+                          dead, region_lock->refused(), cause_of_death(parts_.lock_agent.liveness, dead))};
     }
   }
   Applied applied = Applied::done;
@@ -138,9 +147,10 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
     for (std::uint64_t done = 0; done < bytes;) {
       const std::uint64_t at = base + static_cast<std::uint64_t>(to) + done;
       const std::uint64_t left = bytes - done;
-      const std::uint64_t here = granularity == CallerLock::region    ? left
-                                 : granularity == CallerLock::element ? element
-                                                                      : region.domain.run_bytes(at, std::min(left, stripe_bytes), element);
+      const std::uint64_t here = granularity == CallerLock::region ? left
+                                 : granularity == CallerLock::element
+                                     ? element
+                                     : region.domain.run_bytes(at, std::min(left, stripe_bytes), element);
       if (granularity != CallerLock::region) applied = take_stripe(region.domain, at, parts_.lock_agent);
       failed_at = at;
       if (applied != Applied::done) return false;
@@ -151,7 +161,8 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
     }
     return true;
   };
-  ops::for_each_pair(operation.target_layout, ops::LayoutView::contiguous(operation.bytes), element, ops::no_piece_limit, run);
+  ops::for_each_pair(operation.target_layout, ops::LayoutView::contiguous(operation.bytes), element,
+                     ops::no_piece_limit, run);
   if (applied != Applied::done) return applied_status(applied, region.domain, failed_at, call, target);
   if (how == Transfer::done) result.deliver();
   return transfer_status(how, call, target, region.offset + failed_at, element);

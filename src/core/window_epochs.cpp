@@ -1,5 +1,6 @@
-// Epochs: fence, post-start-complete-wait, locks, and notifications. All of them meet in shared memory; nobody needs the target's
-// program. The order of memory: closing an access epoch flushes, and flush ends with a full fence, before anything here tells the target.
+// Epochs: fence, post-start-complete-wait, locks, and notifications. All of them meet in shared memory; nobody needs
+// the target's program. The order of memory: closing an access epoch flushes, and flush ends with a full fence, before
+// anything here tells the target.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -47,7 +48,9 @@ Status Window::fence(bool precede, bool succeed) {
 
 Status Window::post(const std::vector<std::uint32_t>& origins) {
   const std::lock_guard lock(sync_mutex_);
-  if (exposed_) return {Code::sync, fmt::format("farsum_post: window {}: already posted; call farsum_wait_exposure first", parts_.id)};
+  if (exposed_)
+    return {Code::sync,
+            fmt::format("farsum_post: window {}: already posted; call farsum_wait_exposure first", parts_.id)};
   if (Status status = check_ranks("farsum_post", origins); !status.is_ok()) return status;
   exposed_ = true;
   completes_expected_ += origins.size();
@@ -61,7 +64,8 @@ Status Window::post(const std::vector<std::uint32_t>& origins) {
 
 Status Window::start(std::vector<std::uint32_t> targets) {
   std::unique_lock lock(sync_mutex_);
-  if (started_) return {Code::sync, fmt::format("farsum_start: window {}: already started; call farsum_complete first", parts_.id)};
+  if (started_)
+    return {Code::sync, fmt::format("farsum_start: window {}: already started; call farsum_complete first", parts_.id)};
   if (Status status = check_ranks("farsum_start", targets); !status.is_ok()) return status;
   started_ = true;
   // Without the mutex: another thread may have to post meanwhile.
@@ -85,7 +89,8 @@ Status Window::check_ranks(const char* call, const std::vector<std::uint32_t>& r
   std::vector<bool> named(size_, false);
   for (const std::uint32_t rank : ranks) {
     if (Status status = check_rank(call, rank); !status.is_ok()) return status;
-    if (named[rank]) return {Code::argument, fmt::format("{}: window {}: rank {} is listed twice", call, parts_.id, rank)};
+    if (named[rank])
+      return {Code::argument, fmt::format("{}: window {}: rank {} is listed twice", call, parts_.id, rank)};
     named[rank] = true;
   }
   return {};
@@ -97,7 +102,8 @@ Status Window::await_posts(const std::vector<std::uint32_t>& targets) {
     // Acquire pairs with the release in post. Counters wrap: only the difference counts.
     const auto posted = [&] { return posts[target].load(std::memory_order_acquire) != posts_seen_[target]; };
     if (posted()) continue;
-    if (Status status = parts_.waiter->wait(parts_.waiter->own_events(), posted, "farsum_start"); !status.is_ok()) return status;
+    if (Status status = parts_.waiter->wait(parts_.waiter->own_events(), posted, "farsum_start"); !status.is_ok())
+      return status;
   }
   return {};
 }
@@ -121,10 +127,13 @@ Status Window::complete() {
 
 Status Window::wait_exposure() {
   std::unique_lock lock(sync_mutex_);
-  if (!exposed_) return {Code::sync, fmt::format("farsum_wait_exposure: window {}: no farsum_post precedes it", parts_.id)};
+  if (!exposed_)
+    return {Code::sync, fmt::format("farsum_wait_exposure: window {}: no farsum_post precedes it", parts_.id)};
   std::atomic<std::uint64_t>& completes = parts_.shared[parts_.my_rank].head().completes;
   // Acquire pairs with the release in complete.
-  const auto completed = [&completes, expected = completes_expected_] { return completes.load(std::memory_order_acquire) >= expected; };
+  const auto completed = [&completes, expected = completes_expected_] {
+    return completes.load(std::memory_order_acquire) >= expected;
+  };
   // Without the mutex: another thread may have to complete an access epoch meanwhile.
   lock.unlock();
   if (!completed()) {
@@ -138,7 +147,8 @@ Status Window::wait_exposure() {
 
 Status Window::test_exposure(bool& done) {
   const std::lock_guard lock(sync_mutex_);
-  if (!exposed_) return {Code::sync, fmt::format("farsum_test_exposure: window {}: no farsum_post precedes it", parts_.id)};
+  if (!exposed_)
+    return {Code::sync, fmt::format("farsum_test_exposure: window {}: no farsum_post precedes it", parts_.id)};
   done = parts_.shared[parts_.my_rank].head().completes.load(std::memory_order_acquire) >= completes_expected_;
   if (!done) return parts_.waiter->looked_in_vain("farsum_test_exposure");
   exposed_ = false;
@@ -152,10 +162,11 @@ Status Window::take_lock(std::uint32_t target, LockMode mode, const char* call) 
   SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
   const std::uint32_t me = parts_.lock_agent.id;
   Status failure;
-  const LockResult result = shared_lock.lock(me, mode, [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
-    failure = parts_.waiter->wait_word(word, while_value, call);
-    return failure.is_ok();
-  });
+  const LockResult result =
+      shared_lock.lock(me, mode, [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
+        failure = parts_.waiter->wait_word(word, while_value, call);
+        return failure.is_ok();
+      });
   if (result == LockResult::acquired) return {};
   if (result == LockResult::full) return {Code::system, where(call, target) + ": the lock's queue is full"};
   std::string holders;
@@ -180,9 +191,11 @@ Status Window::lock(std::uint32_t target, LockMode mode) {
       return {Code::sync, where("farsum_lock", target) + ": the window promises never to be locked (FARSUM_NO_LOCKS)"};
     }
     if (all_locked_ || details_[target].locked) {
-      return {Code::sync, where("farsum_lock", target) + ": this rank holds that lock already; call farsum_unlock first"};
+      return {Code::sync,
+              where("farsum_lock", target) + ": this rank holds that lock already; call farsum_unlock first"};
     }
-    if (started_) return {Code::sync, where("farsum_lock", target) + ": an epoch of farsum_start is open; complete it first"};
+    if (started_)
+      return {Code::sync, where("farsum_lock", target) + ": an epoch of farsum_start is open; complete it first"};
     details_[target].locked = true;
     ++locks_held_;
   }
@@ -220,7 +233,8 @@ Status Window::unlock(std::uint32_t target) {
 Status Window::lock_all() {
   std::unique_lock lock(sync_mutex_);
   const std::string what = fmt::format("farsum_lock_all: window {}", parts_.id);
-  if ((parts_.promises & promise_no_locks) != 0) return {Code::sync, what + ": the window promises never to be locked (FARSUM_NO_LOCKS)"};
+  if ((parts_.promises & promise_no_locks) != 0)
+    return {Code::sync, what + ": the window promises never to be locked (FARSUM_NO_LOCKS)"};
   if (all_locked_ || locks_held_ != 0) return {Code::sync, what + ": this rank holds locks already; unlock them first"};
   if (started_) return {Code::sync, what + ": an epoch of farsum_start is open; complete it first"};
   all_locked_ = true;
@@ -263,8 +277,9 @@ Status Window::sync() {
 
 Status Window::notify_wait(std::uint32_t slot, std::uint64_t at_least) {
   if (slot >= parts_.shape.notification_slots) {
-    return {Code::range, fmt::format("farsum_notify_wait: window {}: slot {} was asked for, but the window has {} (0 to {})", parts_.id, slot,
-                                     parts_.shape.notification_slots, parts_.shape.notification_slots - 1)};
+    return {Code::range,
+            fmt::format("farsum_notify_wait: window {}: slot {} was asked for, but the window has {} (0 to {})",
+                        parts_.id, slot, parts_.shape.notification_slots, parts_.shape.notification_slots - 1)};
   }
   const std::atomic<std::uint64_t>& value = parts_.shared[parts_.my_rank].notifications()[slot];
   // Acquire pairs with the release of whoever bumped it: the data is here.
@@ -275,8 +290,8 @@ Status Window::notify_wait(std::uint32_t slot, std::uint64_t at_least) {
 
 Status Window::notify_value(std::uint32_t slot, std::uint64_t& value) const {
   if (slot >= parts_.shape.notification_slots) {
-    return {Code::range, fmt::format("farsum_notify_value: window {}: slot {} was asked for, but the window has {}", parts_.id, slot,
-                                     parts_.shape.notification_slots)};
+    return {Code::range, fmt::format("farsum_notify_value: window {}: slot {} was asked for, but the window has {}",
+                                     parts_.id, slot, parts_.shape.notification_slots)};
   }
   value = parts_.shared[parts_.my_rank].notifications()[slot].load(std::memory_order_acquire);
   return {};

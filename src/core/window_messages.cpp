@@ -9,7 +9,8 @@
 
 namespace farsum {
 
-Status Window::run_owner(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request) {
+Status Window::run_owner(const Operation& operation, std::uint32_t target, Completion completion,
+                         RequestState* request) {
   RequestState own;
   RequestState* told = completion == Completion::blocking ? &own : request;
   const Rank owner = parts_.ranks[target];
@@ -74,8 +75,8 @@ Status Window::send_gathered(std::uint32_t target) {
   Gathered& gathered = details_[target].gathered;
   const std::lock_guard lock(gathered.mutex);
   if (gathered.offsets.empty()) return {};
-  while (!parts_.engine->submit_scatter(parts_.ranks[target], parts_.id, gathered.type, gathered.op, gathered.alpha, gathered.offsets,
-                                        gathered.elements, views_[target].outstanding)) {
+  while (!parts_.engine->submit_scatter(parts_.ranks[target], parts_.id, gathered.type, gathered.op, gathered.alpha,
+                                        gathered.offsets, gathered.elements, views_[target].outstanding)) {
     if (Status status = wait_for_room(target); !status.is_ok()) return status;
   }
   gathered.offsets.clear();
@@ -87,7 +88,8 @@ Status Window::send_gathered(std::uint32_t target) {
 Status Window::wait_for_room(std::uint32_t target) {
   const Rank owner = parts_.ranks[target];
   return parts_.waiter->wait(
-      parts_.waiter->own_events(), [&] {
+      parts_.waiter->own_events(),
+      [&] {
         parts_.engine->progress(owner);
         return parts_.engine->has_room(owner);
       },
@@ -119,8 +121,9 @@ Status Window::take_failure(std::uint32_t target, const char* call) {
   Outstanding& outstanding = views_[target].outstanding;
   if (outstanding.failure.load(std::memory_order_relaxed) == Code::ok) return {};
   const Code code = outstanding.failure.exchange(Code::ok, std::memory_order_relaxed);
-  return {code, fmt::format("{}: an earlier operation failed at the owner: {}{}", where(call, target), explain_code(code),
-                            code == Code::peer_failed ? name_the_dead(parts_.lock_agent.liveness, parts_.ranks) : "")};
+  return {code,
+          fmt::format("{}: an earlier operation failed at the owner: {}{}", where(call, target), explain_code(code),
+                      code == Code::peer_failed ? name_the_dead(parts_.lock_agent.liveness, parts_.ranks) : "")};
 }
 
 Status Window::flush(std::uint32_t target, const char* call) {
@@ -155,15 +158,15 @@ Status Window::flush_all(const char* call) {
 }
 
 Status Window::flush_every_target() {
-  const bool in_epoch = std::any_of(views_, views_ + size_, [](const TargetView& view) {
-    return view.open.load(std::memory_order_relaxed) != 0;
-  });
+  const bool in_epoch = std::any_of(
+      views_, views_ + size_, [](const TargetView& view) { return view.open.load(std::memory_order_relaxed) != 0; });
   if (!in_epoch) return {Code::sync, fmt::format("farsum_flush: window {}: outside an access epoch", parts_.id)};
   return flush_all();
 }
 
 Status Window::order() {
-  for (std::uint32_t target = 0; target < size_; ++target) details_[target].ordered.store(true, std::memory_order_relaxed);
+  for (std::uint32_t target = 0; target < size_; ++target)
+    details_[target].ordered.store(true, std::memory_order_relaxed);
   return {};
 }
 

@@ -23,10 +23,12 @@ Status Window::operate(const Operation& operation, std::uint32_t target, Complet
     if (!parts_.dynamic || status.code() != Code::range) return status;
     // A rank that died while it changed its table exposes nothing any more.
     const std::string dead = name_the_dead(parts_.lock_agent.liveness, {parts_.ranks[target]});
-    return dead.empty() ? std::move(status) : Status(Code::peer_failed, where(call_name(operation.kind), target) + dead);
+    return dead.empty() ? std::move(status)
+                        : Status(Code::peer_failed, where(call_name(operation.kind), target) + dead);
   }
   // An accumulate of no_op does nothing, and its operand may be null.
-  const bool does_nothing = operation.bytes == 0 || (operation.kind == OperationKind::accumulate && operation.op == ops::Operator::no_op);
+  const bool does_nothing =
+      operation.bytes == 0 || (operation.kind == OperationKind::accumulate && operation.op == ops::Operator::no_op);
   if (does_nothing && !operation.notify) {
     if (request != nullptr) request->done.store(true, std::memory_order_release);
     return {};
@@ -48,12 +50,14 @@ Result<Window::Route> Window::route(const Operation& operation, std::uint32_t ta
     return route;
   }
   route.at = region_at(target, low, length);
-  if (route.at.region == nullptr) return Status(Code::range, fmt::format("{}: the memory was detached", where(call_name(operation.kind), target)));
+  if (route.at.region == nullptr)
+    return Status(Code::range, fmt::format("{}: the memory was detached", where(call_name(operation.kind), target)));
   const bool atomic = is_single_element(operation);
   route.path = atomic ? route.at.region->atomic : route.at.region->bulk;
   // Bulk atomics on memory that only CPU atomics may touch follow the atomic path.
   if (is_atomic(operation.kind) && route.at.region->domain.bare) route.path = route.at.region->atomic;
-  // What crosses from one region into the next is contiguous at the owner, and the owner's stripes guard all of it alike.
+  // What crosses from one region into the next is contiguous at the owner, and the owner's stripes guard all of it
+  // alike.
   if (!route.at.whole && (route.path == Path::direct || route.path == Path::caller)) route.path = Path::owner;
   const bool gathers = atomic && operation.kind == OperationKind::accumulate && !operation.notify;
   if (route.path == Path::aggregated && !gathers) route.path = Path::owner;
@@ -91,7 +95,8 @@ Status Window::carry_out(const Operation& operation, std::uint32_t target, const
   return {};
 }
 
-// Keeps the order of atomics on one location when the path changes: what travels as a message, or is still gathered, comes first.
+// Keeps the order of atomics on one location when the path changes: what travels as a message, or is still gathered,
+// comes first.
 Status Window::settle_before(const Operation& operation, std::uint32_t target, Path path) {
   Detail& detail = details_[target];
   const bool must_order = detail.ordered.load(std::memory_order_relaxed);
@@ -110,20 +115,26 @@ Status Window::applied_status(Applied applied, const AtomicDomain& domain, std::
                               std::uint32_t target) const {
   if (applied == Applied::done) return {};
   const std::uint32_t holder = domain.lock_of(offset).holder();
-  return {Code::peer_failed, fmt::format("{}: rank {} of the job died while it held the lock of the stripe at offset {}{}",
-                                         where(call, target), holder - 1, offset, cause_of_death(parts_.lock_agent.liveness, holder - 1))};
+  return {Code::peer_failed,
+          fmt::format("{}: rank {} of the job died while it held the lock of the stripe at offset {}{}",
+                      where(call, target), holder - 1, offset, cause_of_death(parts_.lock_agent.liveness, holder - 1))};
 }
 
-Status Window::transfer_status(Transfer how, const char* call, std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) const {
+Status Window::transfer_status(Transfer how, const char* call, std::uint32_t target, std::uint64_t offset,
+                               std::uint64_t bytes) const {
   switch (how) {
     case Transfer::done:
     case Transfer::started:
       return {};
     case Transfer::bad_address:
-      return {Code::unreachable, fmt::format("{}: bytes [{}, {}) are exposed, but the rank no longer has that memory mapped (was it freed while "
-                                             "the window lives?) or only for reading", where(call, target), offset, offset + bytes)};
+      return {Code::unreachable,
+              fmt::format(
+                  "{}: bytes [{}, {}) are exposed, but the rank no longer has that memory mapped (was it freed while "
+                  "the window lives?) or only for reading",
+                  where(call, target), offset, offset + bytes)};
     case Transfer::refused:
-      return {Code::unreachable, fmt::format("{}: the kernel refuses to copy between the processes", where(call, target))};
+      return {Code::unreachable,
+              fmt::format("{}: the kernel refuses to copy between the processes", where(call, target))};
     case Transfer::peer_dead:
       return {Code::peer_failed, fmt::format("{}: rank {} of the job died{}", where(call, target), parts_.ranks[target],
                                              cause_of_death(parts_.lock_agent.liveness, parts_.ranks[target]))};
@@ -135,8 +146,9 @@ Status Window::run_direct(const Operation& operation, std::uint32_t target, cons
   const char* call = call_name(operation.kind);
   const std::uint64_t base = operation.offset - region.offset;
   if (operation.kind == OperationKind::compare_and_swap) {
-    const Applied applied = apply_compare_and_swap(region.domain, parts_.lock_agent, region.mapped, base, operation.compare,
-                                                   operation.operand, operation.result, operation.type);
+    const Applied applied =
+        apply_compare_and_swap(region.domain, parts_.lock_agent, region.mapped, base, operation.compare,
+                               operation.operand, operation.result, operation.type);
     return applied_status(applied, region.domain, base, call, target);
   }
   if (operation.kind == OperationKind::put) {
@@ -160,20 +172,22 @@ Status Window::run_direct(const Operation& operation, std::uint32_t target, cons
   const auto apply_piece = [&](std::uint64_t offset, const std::byte* from, std::byte* to, std::uint64_t bytes) {
     std::uint64_t progress = 0;
     at = offset;
-    applied = apply_reduction(region.domain, parts_.lock_agent, region.mapped, offset, from, to, bytes, reduction, progress);
+    applied =
+        apply_reduction(region.domain, parts_.lock_agent, region.mapped, offset, from, to, bytes, reduction, progress);
     return applied == Applied::done;
   };
   if (operation.kind == OperationKind::accumulate) {
     ops::for_each_pair(operation.target_layout, operation.operand_layout, element, ops::no_piece_limit,
                        [&](std::int64_t to, std::int64_t from, std::uint64_t bytes) {
-                         return apply_piece(base + static_cast<std::uint64_t>(to), offset_by(operation.operand, from), nullptr, bytes);
+                         return apply_piece(base + static_cast<std::uint64_t>(to), offset_by(operation.operand, from),
+                                            nullptr, bytes);
                        });
     return applied_status(applied, region.domain, at, call, target);
   }
   const PackedOperand operand(operation);
   PackedResult result(operation);
-  ops::for_each_pair(operation.target_layout, ops::LayoutView::contiguous(operation.bytes), element, ops::no_piece_limit,
-                     [&](std::int64_t to, std::int64_t from, std::uint64_t bytes) {
+  ops::for_each_pair(operation.target_layout, ops::LayoutView::contiguous(operation.bytes), element,
+                     ops::no_piece_limit, [&](std::int64_t to, std::int64_t from, std::uint64_t bytes) {
                        return apply_piece(base + static_cast<std::uint64_t>(to), offset_by(operand.data(), from),
                                           offset_by(result.data(), from), bytes);
                      });

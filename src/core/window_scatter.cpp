@@ -1,5 +1,5 @@
-// Many single elements of one target in one call: paper 4's batched atomics. Checked in one pass, applied in a second that asks for the
-// cache lines ahead, so that misses overlap where one update after the other would wait for each.
+// Many single elements of one target in one call: paper 4's batched atomics. Checked in one pass, applied in a second
+// that asks for the cache lines ahead, so that misses overlap where one update after the other would wait for each.
 #include "core/window.hpp"
 #include "ops/atomics.hpp"
 
@@ -10,8 +10,8 @@ constexpr std::size_t prefetch_distance = 24;
 
 // Applies `update(address, operand)` to each element, with the lines of the coming ones under way.
 template <class Update>
-void for_each_element(std::byte* base, std::span<const std::int64_t> offsets, const std::byte* elements, std::size_t size,
-                      Update&& update) {
+void for_each_element(std::byte* base, std::span<const std::int64_t> offsets, const std::byte* elements,
+                      std::size_t size, Update&& update) {
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     if (i + prefetch_distance < offsets.size()) __builtin_prefetch(base + offsets[i + prefetch_distance], 1);
     update(base + offsets[i], elements + i * size);
@@ -29,24 +29,31 @@ bool apply_words(std::byte* base, std::span<const std::int64_t> offsets, const s
     return true;
   };
   // Acquire and release: see ops/atomics.hpp.
-  if (op == ops::Operator::bxor) return with([](auto* word, auto operand) { __atomic_fetch_xor(word, operand, __ATOMIC_ACQ_REL); });
-  if (op == ops::Operator::sum) return with([](auto* word, auto operand) { __atomic_fetch_add(word, operand, __ATOMIC_ACQ_REL); });
-  if (op == ops::Operator::bor) return with([](auto* word, auto operand) { __atomic_fetch_or(word, operand, __ATOMIC_ACQ_REL); });
-  if (op == ops::Operator::band) return with([](auto* word, auto operand) { __atomic_fetch_and(word, operand, __ATOMIC_ACQ_REL); });
+  if (op == ops::Operator::bxor)
+    return with([](auto* word, auto operand) { __atomic_fetch_xor(word, operand, __ATOMIC_ACQ_REL); });
+  if (op == ops::Operator::sum)
+    return with([](auto* word, auto operand) { __atomic_fetch_add(word, operand, __ATOMIC_ACQ_REL); });
+  if (op == ops::Operator::bor)
+    return with([](auto* word, auto operand) { __atomic_fetch_or(word, operand, __ATOMIC_ACQ_REL); });
+  if (op == ops::Operator::band)
+    return with([](auto* word, auto operand) { __atomic_fetch_and(word, operand, __ATOMIC_ACQ_REL); });
   return false;
 }
 
-bool is_word_integer(ops::ElementType type) { return type == ops::ElementType::int64 || type == ops::ElementType::uint64; }
+bool is_word_integer(ops::ElementType type) {
+  return type == ops::ElementType::int64 || type == ops::ElementType::uint64;
+}
 
 }  // namespace
 
 // Elements under their stripes' locks, one after the other.
-Status Window::scatter_under_locks(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets, const std::byte* elements,
-                                   const Reduction& reduction) {
+Status Window::scatter_under_locks(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets,
+                                   const std::byte* elements, const Reduction& reduction) {
   const TargetView& view = views_[target];
   const std::size_t size = reduction.element_bytes();
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    if (i + prefetch_distance < offsets.size()) __builtin_prefetch(view.memory + offset + offsets[i + prefetch_distance], 1);
+    if (i + prefetch_distance < offsets.size())
+      __builtin_prefetch(view.memory + offset + offsets[i + prefetch_distance], 1);
     const std::uint64_t at = offset + static_cast<std::uint64_t>(offsets[i]);
     const Applied taken = take_stripe(view.domain, at, parts_.lock_agent);
     if (taken != Applied::done) return applied_status(taken, view.domain, at, "farsum_accumulate", target);
@@ -57,15 +64,16 @@ Status Window::scatter_under_locks(std::uint32_t target, std::uint64_t offset, s
 }
 
 // False when something is not plain, and nothing was done: the long way finds out what.
-bool Window::scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets, const void* elements,
-                         ops::ElementType type, ops::Operator op, Status& status) {
+bool Window::scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets,
+                         const void* elements, ops::ElementType type, ops::Operator op, Status& status) {
   if (target >= size_ || offsets.empty() || op == ops::Operator::scaled_sum || !ops::legal(type, op)) return false;
   TargetView& view = views_[target];
   const std::uint64_t size = ops::size_of(type);
   if (view.open.load(std::memory_order_relaxed) == 0 || view.direct_bytes < size) return false;
   if (view.domain.bare && !ops::is_lockable(type)) return false;
   if (offset > view.direct_bytes || elements == nullptr) return false;
-  // One pass without branches: the largest place, and all low bits together. A negative offset becomes a very large place.
+  // One pass without branches: the largest place, and all low bits together. A negative offset becomes a very large
+  // place.
   std::uint64_t largest = 0;
   std::uint64_t low_bits = 0;
   for (const std::int64_t piece : offsets) {
@@ -84,8 +92,10 @@ bool Window::scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<c
       ops::atomic_apply(address, element, nullptr, type, op, nullptr);
     });
   }
-  view.hot_operations.store(view.hot_operations.load(std::memory_order_relaxed) + offsets.size(), std::memory_order_relaxed);
-  view.hot_bytes.store(view.hot_bytes.load(std::memory_order_relaxed) + offsets.size() * size, std::memory_order_relaxed);
+  view.hot_operations.store(view.hot_operations.load(std::memory_order_relaxed) + offsets.size(),
+                            std::memory_order_relaxed);
+  view.hot_bytes.store(view.hot_bytes.load(std::memory_order_relaxed) + offsets.size() * size,
+                       std::memory_order_relaxed);
   return true;
 }
 

@@ -1,5 +1,5 @@
-// What the ranks of one node keep of a window in shared memory: per rank its lock, its notifications, its post and complete counters and its
-// table of regions. One block per window; pages that nobody touches cost nothing.
+// What the ranks of one node keep of a window in shared memory: per rank its lock, its notifications, its post and
+// complete counters and its table of regions. One block per window; pages that nobody touches cost nothing.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@ namespace farsum {
 
 // A stretch of a rank's exposed memory, as its owner describes it to the others.
 struct SharedRegion {
-  std::uint64_t offset;          // in the window; an address in a dynamic one
+  std::uint64_t offset;  // in the window; an address in a dynamic one
   std::uint64_t bytes;
   std::uint64_t owner_address;
   std::uint64_t segment_offset;  // where it lies in the node segment; not_in_segment otherwise
   std::uint32_t flags;
   std::uint32_t reserved;
-  char note[112];                // why it is not mapped
+  char note[112];  // why it is not mapped
 };
 
 inline constexpr std::uint64_t not_in_segment = ~std::uint64_t{0};
@@ -31,8 +31,8 @@ inline constexpr std::uint32_t region_segment_key = 1u << 3;  // its stripes are
 
 // Fixed head of a rank's part; lock, counters and regions follow it at offsets that WindowSharedShape computes.
 struct RankWindowHead {
-  // Written by the owner, under table_lock, at every change. Readers that see another number than before read the table, under the
-  // lock too.
+  // Written by the owner, under table_lock, at every change. Readers that see another number than before read the
+  // table, under the lock too.
   alignas(cache_line_bytes) std::atomic<std::uint64_t> table_version;
   StripeLock table_lock;
   std::uint32_t region_count;
@@ -47,12 +47,16 @@ struct WindowSharedShape {
   std::uint32_t most_regions = 0;
 
   std::uint64_t lock_at() const { return round_up(sizeof(RankWindowHead), cache_line_bytes); }
-  std::uint64_t notifications_at() const { return round_up(lock_at() + SharedLockState::footprint(ranks), cache_line_bytes); }
+  std::uint64_t notifications_at() const {
+    return round_up(lock_at() + SharedLockState::footprint(ranks), cache_line_bytes);
+  }
   std::uint64_t posts_at() const {
     return round_up(notifications_at() + notification_slots * sizeof(std::uint64_t), cache_line_bytes);
   }
   std::uint64_t regions_at() const { return round_up(posts_at() + ranks * sizeof(std::uint32_t), cache_line_bytes); }
-  std::uint64_t rank_bytes() const { return round_up(regions_at() + most_regions * sizeof(SharedRegion), cache_line_bytes); }
+  std::uint64_t rank_bytes() const {
+    return round_up(regions_at() + most_regions * sizeof(SharedRegion), cache_line_bytes);
+  }
 };
 
 // A rank's part of the block at `base`.
@@ -67,7 +71,9 @@ class RankWindow {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + shape_.notifications_at());
   }
   // posts()[k]: how often rank k has posted to this rank.
-  std::atomic<std::uint32_t>* posts() const { return reinterpret_cast<std::atomic<std::uint32_t>*>(base_ + shape_.posts_at()); }
+  std::atomic<std::uint32_t>* posts() const {
+    return reinterpret_cast<std::atomic<std::uint32_t>*>(base_ + shape_.posts_at());
+  }
   SharedRegion* regions() const { return reinterpret_cast<SharedRegion*>(base_ + shape_.regions_at()); }
 
  private:

@@ -9,9 +9,11 @@ namespace {
 bool header_is_sound(const MessageHeader& header) {
   const auto kind = static_cast<std::uint8_t>(header.kind);
   if (header.wire_version != version || kind < 1 || kind > 4) return false;
-  if (static_cast<std::uint8_t>(header.operation) > static_cast<std::uint8_t>(OperationKind::compare_and_swap)) return false;
+  if (static_cast<std::uint8_t>(header.operation) > static_cast<std::uint8_t>(OperationKind::compare_and_swap))
+    return false;
   if (!ops::is_element_type(ops::index_of(header.type)) || !ops::is_operator(ops::index_of(header.op))) return false;
-  if (is_atomic(header.operation) && header.operation != OperationKind::compare_and_swap && !ops::legal(header.type, header.op)) {
+  if (is_atomic(header.operation) && header.operation != OperationKind::compare_and_swap &&
+      !ops::legal(header.type, header.op)) {
     return false;
   }
   return header.bytes % ops::size_of(header.type) == 0;

@@ -1,8 +1,9 @@
-// Messages as they travel between an origin and an owner's agent. All fields are little-endian by the machines we run on; a
-// decoder trusts nothing: lengths, kinds, types and extents are checked before anything is touched.
+// Messages as they travel between an origin and an owner's agent. All fields are little-endian by the machines we run
+// on; a decoder trusts nothing: lengths, kinds, types and extents are checked before anything is touched.
 //
-// A message is a MessageHeader, then the target layout (layout_bytes, absent when contiguous), then the operand where it rides along.
-// A scatter message (aggregated path) has `count` target offsets of 8 bytes and then `count` packed elements.
+// A message is a MessageHeader, then the target layout (layout_bytes, absent when contiguous), then the operand where
+// it rides along. A scatter message (aggregated path) has `count` target offsets of 8 bytes and then `count` packed
+// elements.
 #pragma once
 
 #include <cstddef>

@@ -33,8 +33,8 @@ class alignas(64) BasicStripeLock {
     return acquire_slow(me, is_dead);
   }
 
-  // Looks for some ten microseconds, less and less often: each look takes the line from the holder, who then pays for it when it
-  // releases and takes the lock again.
+  // Looks for some ten microseconds, less and less often: each look takes the line from the holder, who then pays for
+  // it when it releases and takes the lock again.
   [[gnu::noinline]] bool try_for_a_while(std::uint32_t me) {
     int pauses = 1;
     for (int i = 0; i < Policy::spin_limit; ++i) {

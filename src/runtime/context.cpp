@@ -24,7 +24,9 @@ class WakeOwnThreads : public NotificationListener {
 
 const ops::KernelSet& choose_kernels(const std::string& isa) {
   const auto available = ops::available_isas();
-  const auto named = [&](ops::Isa wanted) { return std::find(available.begin(), available.end(), wanted) != available.end(); };
+  const auto named = [&](ops::Isa wanted) {
+    return std::find(available.begin(), available.end(), wanted) != available.end();
+  };
   if (isa == "baseline") return ops::kernels(ops::Isa::baseline);
   if (isa == "avx2" && named(ops::Isa::avx2)) return ops::kernels(ops::Isa::avx2);
   return ops::kernels_for_this_machine();
@@ -61,7 +63,8 @@ Status Context::join() {
 
   watch_ = std::make_unique<PeerWatch>(segment, place_.rank);
   waiter_ = std::make_unique<ThreadWaiter>(
-      ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns}, *watch_, block.waiters);
+      ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns}, *watch_,
+      block.waiters);
   transport_ = std::make_unique<ShmTransport>(
       segment, ShmTransport::Options{place_.rank, settings.channel_bytes, settings.attach != Permission::refuse});
   listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
@@ -69,7 +72,8 @@ Status Context::join() {
       TargetService::Options{place_.rank, settings.pull_bytes, 4, kernels_, watch_.get(), listener_.get()}, exposures_);
   service_->attach(*transport_);
   engine_ = std::make_unique<OriginEngine>(
-      OriginEngine::Options{segment.ranks(), settings.inline_bytes, settings.attach != Permission::refuse, 1024}, *transport_);
+      OriginEngine::Options{segment.ranks(), settings.inline_bytes, settings.attach != Permission::refuse, 1024},
+      *transport_);
   Result<std::unique_ptr<Agent>> agent =
       Agent::start({settings.agent, settings.agent_nice, settings.agent_cpus}, *transport_, *service_, block.doorbell);
   if (!agent.is_ok()) return agent.take_status();
@@ -77,8 +81,8 @@ Status Context::join() {
 
   std::vector<Rank> all(place_.size);
   for (std::uint32_t rank = 0; rank < place_.size; ++rank) all[rank] = rank;
-  world_ = std::make_unique<Group>(std::move(all), place_.rank, HeapExtent{}, *reinterpret_cast<NodeTeamBlock*>(segment.world_team()),
-                                   *waiter_);
+  world_ = std::make_unique<Group>(std::move(all), place_.rank, HeapExtent{},
+                                   *reinterpret_cast<NodeTeamBlock*>(segment.world_team()), *waiter_);
   if (Status status = world_->team().barrier("farsum_init"); !status.is_ok()) return status;
   transport_->probe_peers();
   return world_->team().barrier("farsum_init");
@@ -94,7 +98,8 @@ void Context::leave() {
   for (const std::unique_ptr<WindowObject>& object : windows_) exposures_.erase(object->window->parts().id);
   for (const std::unique_ptr<WindowObject>& object : windows_) demote(*object);
   left_ = true;
-  // What could not be turned back (a thread of the program may be using it) stays the program's memory and lies in the file.
+  // What could not be turned back (a thread of the program may be using it) stays the program's memory and lies in the
+  // file.
   place_.segment->leave(place_.rank, promotions_.promoted_bytes() != 0);
 }
 
@@ -104,13 +109,15 @@ Status Context::finalize() {
     if (Status status = object->window->check_idle("farsum_finalize"); !status.is_ok()) return status;
   }
   for (const std::unique_ptr<LockSet>& locks : lock_sets_) {
-    const auto held = std::find_if(locks->held.begin(), locks->held.end(),
-                                   [](const std::atomic<std::uint8_t>& lock) { return lock.load(std::memory_order_relaxed) != 0; });
+    const auto held = std::find_if(locks->held.begin(), locks->held.end(), [](const std::atomic<std::uint8_t>& lock) {
+      return lock.load(std::memory_order_relaxed) != 0;
+    });
     if (held == locks->held.end()) continue;
     const auto at = static_cast<std::uint64_t>(held - locks->held.begin());
     const auto after = std::upper_bound(locks->first.begin(), locks->first.end(), at);
-    return {Code::pending, fmt::format("farsum_finalize: this rank holds mutex {} of rank {}; call farsum_mutex_unlock first",
-                                       at - *std::prev(after), after - locks->first.begin() - 1)};
+    return {Code::pending,
+            fmt::format("farsum_finalize: this rank holds mutex {} of rank {}; call farsum_mutex_unlock first",
+                        at - *std::prev(after), after - locks->first.begin() - 1)};
   }
   // Nobody serves or sends after this.
   Status status = world_->team().barrier("farsum_finalize");
@@ -126,9 +133,9 @@ Result<Group*> Context::create_group(Group& parent, const std::vector<std::uint3
   std::uint32_t my_rank = ~std::uint32_t{0};
   for (const std::uint32_t member : members) {
     if (member >= parent.size()) {
-      return Status(Code::rank, fmt::format("farsum_group_create: rank {} is not in the parent, whose ranks are 0 to {}",
-                                            static_cast<std::int32_t>(member),
-                                            parent.size() - 1));
+      return Status(Code::rank,
+                    fmt::format("farsum_group_create: rank {} is not in the parent, whose ranks are 0 to {}",
+                                static_cast<std::int32_t>(member), parent.size() - 1));
     }
     const Rank rank = parent.ranks()[member];
     if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) {
@@ -138,7 +145,8 @@ Result<Group*> Context::create_group(Group& parent, const std::vector<std::uint3
     ranks.push_back(rank);
   }
   if (my_rank == ~std::uint32_t{0}) {
-    return Status(Code::argument, "farsum_group_create: the calling rank is not among the ranks listed; only those listed call");
+    return Status(Code::argument,
+                  "farsum_group_create: the calling rank is not among the ranks listed; only those listed call");
   }
   std::vector<std::uint64_t> words(ranks.begin(), ranks.end());
   {
@@ -160,8 +168,9 @@ Result<Group*> Context::create_group(Group& parent, const std::vector<std::uint3
 Status Context::free_group(Group* group) {
   if (group == world_.get()) return {Code::argument, "farsum_group_free: the group of all ranks is not freed"};
   if (group->users().load(std::memory_order_relaxed) != 0) {
-    return {Code::pending, fmt::format("farsum_group_free: {} windows, counters or mutexes made over the group live; free them first",
-                                       group->users().load(std::memory_order_relaxed))};
+    return {Code::pending,
+            fmt::format("farsum_group_free: {} windows, counters or mutexes made over the group live; free them first",
+                        group->users().load(std::memory_order_relaxed))};
   }
   if (Status status = group->team().barrier("farsum_group_free"); !status.is_ok()) return status;
   if (group->team().depart()) place_.segment->release(group->block(), place_.rank + 1);
@@ -176,8 +185,8 @@ Result<Context::LockSet*> Context::create_locks(Group& group, std::uint32_t coun
   auto locks = std::make_unique<LockSet>();
   locks->group = &group;
   locks->counts.resize(group.size());
-  if (Status status = group.team().allgather(std::as_bytes(std::span(&count, 1)), std::as_writable_bytes(std::span(locks->counts)),
-                                             "farsum_mutex_create");
+  if (Status status = group.team().allgather(std::as_bytes(std::span(&count, 1)),
+                                             std::as_writable_bytes(std::span(locks->counts)), "farsum_mutex_create");
       !status.is_ok()) {
     return status;
   }
@@ -192,10 +201,12 @@ Result<Context::LockSet*> Context::create_locks(Group& group, std::uint32_t coun
     bool ok;
   } answer{};
   if (group.my_rank() == 0) {
-    Result<HeapExtent> extent = place_.segment->allocate(std::max<std::uint64_t>(total, 1) * lock_bytes, place_.rank + 1);
+    Result<HeapExtent> extent =
+        place_.segment->allocate(std::max<std::uint64_t>(total, 1) * lock_bytes, place_.rank + 1);
     if (extent.is_ok()) answer = {extent.value(), true};
   }
-  if (Status status = group.team().broadcast(std::as_writable_bytes(std::span(&answer, 1)), 0, "farsum_mutex_create"); !status.is_ok()) {
+  if (Status status = group.team().broadcast(std::as_writable_bytes(std::span(&answer, 1)), 0, "farsum_mutex_create");
+      !status.is_ok()) {
     return status;
   }
   if (!answer.ok) return Status(Code::no_memory, fmt::format("farsum_mutex_create: no room for {} mutexes", total));
@@ -213,14 +224,17 @@ Status Context::free_locks(LockSet* locks) {
   // The ranks agree, so that nobody waits for one that refuses.
   std::vector<std::uint8_t> held(locks->group->size());
   const auto mine = static_cast<std::uint8_t>(mine_held);
-  if (Status status = locks->group->team().allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(held)),
-                                                     "farsum_mutex_free");
+  if (Status status = locks->group->team().allgather(std::as_bytes(std::span(&mine, 1)),
+                                                     std::as_writable_bytes(std::span(held)), "farsum_mutex_free");
       !status.is_ok()) {
     return status;
   }
   for (std::size_t rank = 0; rank < held.size(); ++rank) {
     if (held[rank] == 0) continue;
-    return {Code::pending, fmt::format("farsum_mutex_free: rank {} of the group still holds or waits for one of the mutexes; unlock it first", rank)};
+    return {Code::pending,
+            fmt::format(
+                "farsum_mutex_free: rank {} of the group still holds or waits for one of the mutexes; unlock it first",
+                rank)};
   }
   if (locks->group->my_rank() == 0) place_.segment->release(locks->extent, place_.rank + 1);
   locks->group->users().fetch_sub(1, std::memory_order_relaxed);
@@ -242,18 +256,21 @@ Status Context::lock(LockSet& locks, std::uint32_t rank, std::uint32_t index) {
   const std::uint64_t at = locks.first[rank] + index;
   // Relaxed: only this process's threads read it, to refuse what would wait for itself.
   if (locks.held[at].exchange(1, std::memory_order_relaxed) != 0) {
-    return {Code::sync, fmt::format("farsum_mutex_lock: mutex {} of rank {} is held, or waited for, by this rank; mutexes are not recursive",
-                                    index, rank)};
+    return {
+        Code::sync,
+        fmt::format(
+            "farsum_mutex_lock: mutex {} of rank {} is held, or waited for, by this rank; mutexes are not recursive",
+            index, rank)};
   }
   const std::uint64_t lock_bytes = round_up(SharedLockState::footprint(locks.group->size()), cache_line_bytes);
   auto* state = reinterpret_cast<SharedLockState*>(place_.segment->at(locks.extent.offset + at * lock_bytes));
   SharedLock<HolderDead> shared_lock(*state, locks.group->size(), HolderDead{watch_.get()});
   Status failure;
-  const LockResult result =
-      shared_lock.lock(place_.rank + 1, LockMode::exclusive, [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
-        failure = waiter_->wait_word(word, while_value, "farsum_mutex_lock");
-        return failure.is_ok();
-      });
+  const LockResult result = shared_lock.lock(place_.rank + 1, LockMode::exclusive,
+                                             [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
+                                               failure = waiter_->wait_word(word, while_value, "farsum_mutex_lock");
+                                               return failure.is_ok();
+                                             });
   if (result == LockResult::acquired) return {};
   locks.held[at].store(0, std::memory_order_relaxed);
   if (result == LockResult::full) return {Code::system, "farsum_mutex_lock: the mutex's queue is full"};

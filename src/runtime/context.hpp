@@ -1,5 +1,6 @@
-// The composition root: one rank of one job. It finds the peers, builds transport, agent and engine, and owns groups, windows and what is
-// made of them. Nothing here is global; the C interface keeps one Context, tests make several in one process.
+// The composition root: one rank of one job. It finds the peers, builds transport, agent and engine, and owns groups,
+// windows and what is made of them. Nothing here is global; the C interface keeps one Context, tests make several in
+// one process.
 #pragma once
 
 #include <atomic>
@@ -31,7 +32,10 @@ namespace farsum {
 class Group {
  public:
   Group(std::vector<Rank> ranks, std::uint32_t my_rank, HeapExtent block, NodeTeamBlock& team_block, Waiter& waiter)
-      : ranks_(std::move(ranks)), my_rank_(my_rank), block_(block), team_(team_block, static_cast<std::uint32_t>(ranks_.size()), my_rank, waiter) {}
+      : ranks_(std::move(ranks)),
+        my_rank_(my_rank),
+        block_(block),
+        team_(team_block, static_cast<std::uint32_t>(ranks_.size()), my_rank, waiter) {}
 
   const std::vector<Rank>& ranks() const { return ranks_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()); }
@@ -55,19 +59,21 @@ struct WindowOptions {
   std::uint64_t aggregate_limit = 0;  // 0: the setting
   std::string name;
   bool internal = false;  // of a counter: finalize may find it in use
-  std::function<TargetView*(std::uint32_t ranks)> place_views;  // where the window's views shall lie; none, or null: anywhere
+  std::function<TargetView*(std::uint32_t ranks)>
+      place_views;  // where the window's views shall lie; none, or null: anywhere
 };
 
 // A window and what it holds on to.
 struct WindowObject {
   Group* group = nullptr;
   std::unique_ptr<Window> window;
-  HeapExtent extent;          // control block and, in an allocated window, everybody's memory; the group's first rank gives it back
+  HeapExtent
+      extent;  // control block and, in an allocated window, everybody's memory; the group's first rank gives it back
   os::Promotion promotion;
   std::byte* memory = nullptr;  // this rank's part
   bool dynamic = false;
   bool internal = false;
-  std::mutex regions_mutex;     // attach and detach
+  std::mutex regions_mutex;  // attach and detach
 };
 
 class Context {
@@ -83,7 +89,8 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Collective: waits for the others, frees what still lives and leaves the node. pending while this rank holds a lock or an epoch.
+  // Collective: waits for the others, frees what still lives and leaves the node. pending while this rank holds a lock
+  // or an epoch.
   Status finalize();
 
   std::uint32_t rank() const { return place_.rank; }
@@ -105,8 +112,8 @@ class Context {
   struct LockSet {
     Group* group = nullptr;
     HeapExtent extent;
-    std::vector<std::uint32_t> counts;       // by rank of the group
-    std::vector<std::uint64_t> first;        // index of each rank's first lock in the extent
+    std::vector<std::uint32_t> counts;            // by rank of the group
+    std::vector<std::uint64_t> first;             // index of each rank's first lock in the extent
     std::vector<std::atomic<std::uint8_t>> held;  // by this process, by index in the extent
   };
   Result<LockSet*> create_locks(Group& group, std::uint32_t count);
@@ -139,11 +146,12 @@ class Context {
   LockAgent lock_agent() const { return {place_.rank + 1, true, watch_.get(), &stripe_contention_}; }
   Region make_region(Rank owner, const SharedRegion& shared) const;
   Result<WindowObject*> make_window(Group& group, const Creation& wish, const WindowOptions& options);
-  void describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note, std::vector<SharedRegion>& shared,
-                        std::vector<ExposedRegion>& exposed);
-  bool promote(const Creation& wish, WindowObject& object, std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed,
-               std::string& refusal);
-  void publish(WindowObject& object, const std::vector<SharedRegion>& shared, const std::vector<ExposedRegion>& exposed);
+  void describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
+                        std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
+  bool promote(const Creation& wish, WindowObject& object, std::vector<SharedRegion>& shared,
+               std::vector<ExposedRegion>& exposed, std::string& refusal);
+  void publish(WindowObject& object, const std::vector<SharedRegion>& shared,
+               const std::vector<ExposedRegion>& exposed);
   void demote(WindowObject& object);
   void settle_promotions();
   void leave();

@@ -27,9 +27,9 @@ Operation word_operation(OperationKind kind, std::uint64_t first, std::uint64_t 
 
 Result<std::unique_ptr<Counter>> Counter::create(Context& context, Group& group, const Options& options) {
   if (options.home >= group.size()) {
-    return Status(Code::rank, fmt::format("farsum_counter_create: home rank {} is not in the group, whose ranks are 0 to {}",
-                                          static_cast<std::int32_t>(options.home),
-                                          group.size() - 1));
+    return Status(Code::rank,
+                  fmt::format("farsum_counter_create: home rank {} is not in the group, whose ranks are 0 to {}",
+                              static_cast<std::int32_t>(options.home), group.size() - 1));
   }
   std::unique_ptr<Counter> counter(new Counter(context, group, options));
   counter->leaves_ = std::bit_ceil(std::uint64_t{group.size()});
@@ -90,7 +90,8 @@ Result<std::uint64_t> Counter::next() {
 }
 
 Status Counter::fetch_add(std::uint64_t amount, std::uint64_t& old) {
-  if (window_->hot().reduce(options_.home, 0, &amount, &old, word_bytes, ops::ElementType::uint64, ops::Operator::sum)) return {};
+  if (window_->hot().reduce(options_.home, 0, &amount, &old, word_bytes, ops::ElementType::uint64, ops::Operator::sum))
+    return {};
   Operation operation = word_operation(OperationKind::get_accumulate, 0, 1);
   operation.op = ops::Operator::sum;
   operation.operand = reinterpret_cast<const std::byte*>(&amount);
@@ -112,7 +113,8 @@ Result<std::uint64_t> Counter::next_leased() {
     Operation look = word_operation(OperationKind::get_accumulate, 0, 1);
     look.op = ops::Operator::no_op;
     look.result = reinterpret_cast<std::byte*>(&seen);
-    if (Status status = window_->operate(look, options_.home, Completion::blocking, nullptr); !status.is_ok()) return status;
+    if (Status status = window_->operate(look, options_.home, Completion::blocking, nullptr); !status.is_ok())
+      return status;
     const std::uint64_t left = seen < options_.limit ? options_.limit - seen : 0;
     const std::uint64_t chunk = std::max<std::uint64_t>(left / (2 * std::uint64_t{group_.size()}), 1);
     std::uint64_t first = 0;
@@ -130,7 +132,8 @@ Status Counter::get_words(std::uint64_t first, std::uint64_t count, std::uint64_
   return window_->operate(get, options_.home, Completion::implicit, nullptr);
 }
 
-// Paper 3, get_task: under an exclusive lock, two gets around this rank's own word and one put of it; the ticket is the sum.
+// Paper 3, get_task: under an exclusive lock, two gets around this rank's own word and one put of it; the ticket is the
+// sum.
 Result<std::uint64_t> Counter::next_per_rank() {
   const std::lock_guard lock(mutex_);
   const std::uint32_t me = group_.my_rank();
@@ -154,8 +157,8 @@ Result<std::uint64_t> Counter::next_per_rank() {
   return sum;
 }
 
-// Gropp et al., fetchandadd_tree: every node of a binary tree holds the sum below it. Under an exclusive lock a rank adds one to each
-// node on its path but reads only their siblings; with its own count they make the total.
+// Gropp et al., fetchandadd_tree: every node of a binary tree holds the sum below it. Under an exclusive lock a rank
+// adds one to each node on its path but reads only their siblings; with its own count they make the total.
 Result<std::uint64_t> Counter::next_tree() {
   const std::lock_guard lock(mutex_);
   const std::uint64_t one = 1;

@@ -1,5 +1,6 @@
-// The shared counter, four ways: one word by fetch-and-add, leased chunks of it, and for comparison paper 3's word per rank under an
-// exclusive lock and the tree of words that it cites (Gropp et al.). All stand on a window's public operations.
+// The shared counter, four ways: one word by fetch-and-add, leased chunks of it, and for comparison paper 3's word per
+// rank under an exclusive lock and the tree of words that it cites (Gropp et al.). All stand on a window's public
+// operations.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ class Counter {
   Status free();
 
  private:
-  Counter(Context& context, Group& group, const Options& options) : context_(context), group_(group), options_(options) {}
+  Counter(Context& context, Group& group, const Options& options)
+      : context_(context), group_(group), options_(options) {}
   Status begin();
   Result<std::uint64_t> next_strict();
   Result<std::uint64_t> next_leased();

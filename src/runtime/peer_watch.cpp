@@ -24,7 +24,8 @@ bool PeerWatch::has_ended(std::uint32_t rank) const {
   if (handle == 0) {
     const int opened = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
     if (opened < 0) return errno == ESRCH || (kill(pid, 0) != 0 && errno == ESRCH);
-    if (handles_[rank].compare_exchange_strong(handle, opened + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
+    if (handles_[rank].compare_exchange_strong(handle, opened + 1, std::memory_order_acq_rel,
+                                               std::memory_order_acquire)) {
       handle = opened + 1;
     } else {
       close(opened);  // another thread was quicker
@@ -44,7 +45,8 @@ bool PeerWatch::is_dead(std::uint32_t rank) const {
 std::uint32_t PeerWatch::declare_dead(std::uint32_t rank) const {
   std::uint32_t none = 0;
   // Release: whoever reads it needs nothing else from us; acquire on failure to return the first that was found.
-  if (!segment_.failed_rank().compare_exchange_strong(none, rank + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
+  if (!segment_.failed_rank().compare_exchange_strong(none, rank + 1, std::memory_order_acq_rel,
+                                                      std::memory_order_acquire)) {
     return none - 1;
   }
   for (std::uint32_t other = 0; other < segment_.ranks(); ++other) segment_.rank(other).waiters.notify_all();

@@ -1,5 +1,5 @@
-// Knows which ranks of the node are alive. The first to notice a death records it in the node segment, so that everybody who waits
-// learns of it, whoever they wait for.
+// Knows which ranks of the node are alive. The first to notice a death records it in the node segment, so that
+// everybody who waits learns of it, whoever they wait for.
 #pragma once
 
 #include <atomic>

@@ -11,9 +11,9 @@ namespace farsum {
 namespace {
 
 std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                        std::chrono::steady_clock::now().time_since_epoch())
-                                        .count());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
 }
 
 constexpr std::uint64_t look_interval_ns = 100'000'000;
@@ -69,7 +69,8 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
 Status ThreadWaiter::looked_in_vain(const char* doing) {
   const std::uint64_t now = now_ns();
   // Relaxed: two threads that look at the peers at once do no harm.
-  if (now - last_vain_look_ns_.load(std::memory_order_relaxed) < look_interval_ns && watch_.known_dead() == 0) return {};
+  if (now - last_vain_look_ns_.load(std::memory_order_relaxed) < look_interval_ns && watch_.known_dead() == 0)
+    return {};
   last_vain_look_ns_.store(now, std::memory_order_relaxed);
   return check_peers(doing);
 }

@@ -18,7 +18,8 @@ class ThreadWaiter : public Waiter {
     std::uint64_t idle_gap_ns = 1'000'000;
   };
 
-  ThreadWaiter(Options options, PeerWatch& watch, EventCount& own) : options_(std::move(options)), watch_(watch), own_(own) {}
+  ThreadWaiter(Options options, PeerWatch& watch, EventCount& own)
+      : options_(std::move(options)), watch_(watch), own_(own) {}
 
   Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override;
   Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) override;
@@ -28,7 +29,9 @@ class ThreadWaiter : public Waiter {
 
  private:
   Status check_peers(const char* doing);
-  std::uint64_t gap_ns() const { return options_.idle ? std::min(options_.idle_gap_ns, options_.gap_ns) : options_.gap_ns; }
+  std::uint64_t gap_ns() const {
+    return options_.idle ? std::min(options_.idle_gap_ns, options_.gap_ns) : options_.gap_ns;
+  }
 
   Options options_;
   PeerWatch& watch_;

@@ -1,4 +1,5 @@
-// Making and unmaking windows: what the ranks agree on, where the memory comes from, and how each rank's part is made known to the others.
+// Making and unmaking windows: what the ranks agree on, where the memory comes from, and how each rank's part is made
+// known to the others.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +32,8 @@ const char* call_of(Flavour flavour) {
   return "farsum_window";
 }
 
-// Parts of a stripe or more start on a stripe, so that bulk sums of aligned blocks take as few locks as can be; others on a page or a line.
+// Parts of a stripe or more start on a stripe, so that bulk sums of aligned blocks take as few locks as can be; others
+// on a page or a line.
 std::uint64_t part_alignment(std::uint64_t bytes) {
   if (bytes >= stripe_bytes) return stripe_bytes;
   return bytes >= page_bytes ? page_bytes : cache_line_bytes;
@@ -94,11 +96,12 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   } else if (owner == place_.rank) {
     region.mapped = reinterpret_cast<std::byte*>(shared.owner_address);
   }
-  const PathChoiceResult paths = choose_paths(options_.settings.path, {.mapped = region.mapped != nullptr,
-                                                                       .attach_allowed = transport_->attach_refusal(owner).empty(),
-                                                                       .bare = region.domain.bare,
-                                                                       .attach_refusal = transport_->attach_refusal(owner),
-                                                                       .not_mapped_because = shared.note});
+  const PathChoiceResult paths =
+      choose_paths(options_.settings.path, {.mapped = region.mapped != nullptr,
+                                            .attach_allowed = transport_->attach_refusal(owner).empty(),
+                                            .bare = region.domain.bare,
+                                            .attach_refusal = transport_->attach_refusal(owner),
+                                            .not_mapped_because = shared.note});
   region.bulk = paths.bulk;
   region.atomic = paths.atomic;
   region.reason = paths.reason;
@@ -113,7 +116,8 @@ Result<WindowObject*> Context::allocate_window(Group& group, std::uint64_t bytes
   return make_window(group, wish, options);
 }
 
-Result<WindowObject*> Context::adopt_window(Group& group, void* memory, std::uint64_t bytes, const WindowOptions& options) {
+Result<WindowObject*> Context::adopt_window(Group& group, void* memory, std::uint64_t bytes,
+                                            const WindowOptions& options) {
   Creation wish;
   wish.flavour = Flavour::adopted;
   wish.memory = static_cast<std::byte*>(memory);
@@ -122,9 +126,12 @@ Result<WindowObject*> Context::adopt_window(Group& group, void* memory, std::uin
     const os::MappedRange range = os::classify(memory, bytes);
     wish.read_only = range.readable && !range.writable;
     if (!range.readable) {
-      wish.refusal = Status(Code::unreachable, fmt::format("farsum_window_adopt: [{:#x}, {:#x}) is {}; memory must be mapped and readable to "
-                                                           "be exposed", reinterpret_cast<std::uintptr_t>(memory),
-                                                           reinterpret_cast<std::uintptr_t>(memory) + bytes, range.describe()));
+      wish.refusal =
+          Status(Code::unreachable,
+                 fmt::format("farsum_window_adopt: [{:#x}, {:#x}) is {}; memory must be mapped and readable to "
+                             "be exposed",
+                             reinterpret_cast<std::uintptr_t>(memory), reinterpret_cast<std::uintptr_t>(memory) + bytes,
+                             range.describe()));
     }
   }
   return make_window(group, wish, options);
@@ -139,7 +146,8 @@ Result<WindowObject*> Context::create_dynamic_window(Group& group, const WindowO
 namespace {
 
 // Where each rank's part starts behind the control block, and the bytes of all.
-std::vector<std::uint64_t> lay_out(const std::vector<Offer>& offers, std::uint64_t control_bytes, std::uint64_t& total) {
+std::vector<std::uint64_t> lay_out(const std::vector<Offer>& offers, std::uint64_t control_bytes,
+                                   std::uint64_t& total) {
   std::vector<std::uint64_t> starts;
   total = control_bytes;
   for (const Offer& offer : offers) {
@@ -158,11 +166,15 @@ Status agree(const std::vector<Offer>& offers, const char* call) {
   WideInteger sum = 0;
   for (std::size_t rank = 0; rank < offers.size(); ++rank) {
     if (offers[rank].code != Code::ok) {
-      return {offers[rank].code, fmt::format("{}: rank {} of the group cannot take part: its memory is not mapped or not readable", call, rank)};
+      return {offers[rank].code,
+              fmt::format("{}: rank {} of the group cannot take part: its memory is not mapped or not readable", call,
+                          rank)};
     }
     if (offers[rank].flavour != offers[0].flavour || offers[rank].promises != offers[0].promises ||
         offers[rank].notification_slots != offers[0].notification_slots) {
-      return {Code::argument, fmt::format("{}: rank {} of the group called with other options, or another call, than rank 0", call, rank)};
+      return {
+          Code::argument,
+          fmt::format("{}: rank {} of the group called with other options, or another call, than rank 0", call, rank)};
     }
     sum += offers[rank].bytes;
   }
@@ -180,7 +192,9 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   const std::uint32_t me = group.my_rank();
   Offer offer{wish.bytes, options.promises, options.notification_slots, wish.flavour, wish.refusal.code()};
   std::vector<Offer> offers(group.size());
-  if (Status status = team.allgather(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)), call); !status.is_ok()) {
+  if (Status status =
+          team.allgather(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)), call);
+      !status.is_ok()) {
     return status;
   }
   if (!wish.refusal.is_ok()) return Status(wish.refusal.code(), wish.refusal.text());
@@ -189,7 +203,8 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   const std::uint32_t most_regions = wish.flavour == Flavour::dynamic ? most_dynamic_regions : most_adopted_regions;
   const WindowSharedShape shape{group.size(), options.notification_slots, most_regions};
   std::uint64_t total = 0;
-  const std::vector<std::uint64_t> starts = lay_out(offers, round_up(shape.rank_bytes() * group.size(), page_bytes), total);
+  const std::vector<std::uint64_t> starts =
+      lay_out(offers, round_up(shape.rank_bytes() * group.size(), page_bytes), total);
   Answer answer;
   if (me == 0) {
     Result<HeapExtent> extent = place_.segment->allocate(total, place_.rank + 1);
@@ -204,7 +219,8 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
       std::strncpy(answer.text, status.text().c_str(), sizeof answer.text - 1);
     }
   }
-  if (Status status = team.broadcast(std::as_writable_bytes(std::span(&answer, 1)), 0, call); !status.is_ok()) return status;
+  if (Status status = team.broadcast(std::as_writable_bytes(std::span(&answer, 1)), 0, call); !status.is_ok())
+    return status;
   if (answer.code != Code::ok) return Status(answer.code, fmt::format("{}: {}", call, answer.text));
 
   auto object = std::make_unique<WindowObject>();
@@ -225,8 +241,13 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   if (wish.flavour == Flavour::allocated) {
     const std::uint64_t offset = answer.extent.offset + starts[me];
     object->memory = place_.segment->at(offset);
-    SharedRegion region{0, wish.bytes, reinterpret_cast<std::uintptr_t>(object->memory), offset,
-                        region_segment_key | (answer.bare ? region_bare : 0), 0, {}};
+    SharedRegion region{0,
+                        wish.bytes,
+                        reinterpret_cast<std::uintptr_t>(object->memory),
+                        offset,
+                        region_segment_key | (answer.bare ? region_bare : 0),
+                        0,
+                        {}};
     ExposedRegion exposed{0, wish.bytes, object->memory, own_domain(object->memory), false, false};
     exposed.domain.bare = answer.bare;
     own_shared.push_back(region);
@@ -234,7 +255,8 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   } else if (wish.flavour == Flavour::adopted) {
     object->memory = wish.memory;
     std::string refusal = "user memory";
-    if (wish.bytes == 0 || (options.promises & promise_no_promotion) != 0 || !promote(wish, *object, own_shared, own_exposed, refusal)) {
+    if (wish.bytes == 0 || (options.promises & promise_no_promotion) != 0 ||
+        !promote(wish, *object, own_shared, own_exposed, refusal)) {
       describe_adopted(wish, 0, wish.bytes, refusal, own_shared, own_exposed);
     }
   }
@@ -276,14 +298,20 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   return windows_.back().get();
 }
 
-// [from, to) of adopted memory as it is: reached by attach and agent, or mapped where it lies in the node segment anyway.
+// [from, to) of adopted memory as it is: reached by attach and agent, or mapped where it lies in the node segment
+// anyway.
 void Context::describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
                                std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed) {
   NodeSegment& segment = *place_.segment;
   std::byte* memory = wish.memory + from;
   const std::uint64_t base = wish.flavour == Flavour::dynamic ? reinterpret_cast<std::uintptr_t>(wish.memory) : 0;
-  SharedRegion region{base + from, to - from, reinterpret_cast<std::uintptr_t>(memory), not_in_segment, wish.read_only ? region_read_only : 0,
-                      0, {}};
+  SharedRegion region{base + from,
+                      to - from,
+                      reinterpret_cast<std::uintptr_t>(memory),
+                      not_in_segment,
+                      wish.read_only ? region_read_only : 0,
+                      0,
+                      {}};
   set_note(region, note);
   ExposedRegion own{base + from, to - from, memory, own_domain(memory), true, wish.read_only};
   if (to != from && segment.contains(memory, to - from)) {
@@ -306,8 +334,8 @@ os::PromotionRules Context::promotion_rules() const {
   return rules;
 }
 
-bool Context::promote(const Creation& wish, WindowObject& object, std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed,
-                      std::string& refusal) {
+bool Context::promote(const Creation& wish, WindowObject& object, std::vector<SharedRegion>& shared,
+                      std::vector<ExposedRegion>& exposed, std::string& refusal) {
   NodeSegment& segment = *place_.segment;
   if (options_.settings.promotion == Permission::refuse) {
     refusal = "user memory, FARSUM_PROMOTION=refuse";
@@ -347,7 +375,8 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
   const std::uint64_t from = object.promotion.address() - begin;
   const std::uint64_t to = from + object.promotion.bytes();
   if (from != 0) describe_adopted(wish, 0, from, "edge of promoted user memory", shared, exposed);
-  SharedRegion middle{from, to - from, object.promotion.address(), object.promotion.file_offset(), region_promoted, 0, {}};
+  SharedRegion middle{from, to - from, object.promotion.address(), object.promotion.file_offset(), region_promoted,
+                      0,    {}};
   set_note(middle, "promoted user memory");
   shared.push_back(middle);
   exposed.push_back({from, to - from, wish.memory + from, own_domain(wish.memory + from), false, false});
@@ -361,8 +390,8 @@ void Context::demote(WindowObject& object) {
   settle_promotions();
 }
 
-// Turns back what no window exposes any more; the rest waits for the next window to go. Peers have stopped using the windows
-// gone. Called with the exposures paused.
+// Turns back what no window exposes any more; the rest waits for the next window to go. Peers have stopped using the
+// windows gone. Called with the exposures paused.
 void Context::settle_promotions() {
   os::PromotionRules rules;
   if (agent_ != nullptr) rules = promotion_rules();
@@ -382,14 +411,18 @@ Status Context::free_window(WindowObject* object) {
   Status mine = object->window->check_idle("farsum_window_free");
   const Code code = mine.code();
   std::vector<Code> codes(object->group->size());
-  if (Status status = team.allgather(std::as_bytes(std::span(&code, 1)), std::as_writable_bytes(std::span(codes)), "farsum_window_free");
+  if (Status status = team.allgather(std::as_bytes(std::span(&code, 1)), std::as_writable_bytes(std::span(codes)),
+                                     "farsum_window_free");
       !status.is_ok()) {
     return status;
   }
   if (!mine.is_ok()) return mine;
   for (std::size_t rank = 0; rank < codes.size(); ++rank) {
     if (codes[rank] == Code::ok) continue;
-    return {codes[rank], fmt::format("farsum_window_free: rank {} of the group has an epoch, a lock or operations open on the window", rank)};
+    return {
+        codes[rank],
+        fmt::format("farsum_window_free: rank {} of the group has an epoch, a lock or operations open on the window",
+                    rank)};
   }
   exposures_.erase(object->window->parts().id);
   demote(*object);
@@ -409,12 +442,14 @@ Status Context::free_window(WindowObject* object) {
 
 // ---- dynamic windows ----
 
-void Context::publish(WindowObject& object, const std::vector<SharedRegion>& shared, const std::vector<ExposedRegion>& exposed) {
+void Context::publish(WindowObject& object, const std::vector<SharedRegion>& shared,
+                      const std::vector<ExposedRegion>& exposed) {
   const Window::Parts& parts = object.window->parts();
   const RankWindow& own = parts.shared[parts.my_rank];
   RankWindowHead& head = own.head();
   // A reader that died holding it has changed nothing.
-  while (!head.table_lock.acquire(place_.rank + 1, [this](std::uint32_t holder) { return watch_->is_dead(holder - 1); })) {
+  while (
+      !head.table_lock.acquire(place_.rank + 1, [this](std::uint32_t holder) { return watch_->is_dead(holder - 1); })) {
     const std::uint32_t holder = head.table_lock.holder();
     if (holder != 0 && watch_->is_dead(holder - 1) && head.table_lock.break_dead(holder, place_.rank + 1)) break;
   }
@@ -433,13 +468,15 @@ void Context::publish(WindowObject& object, const std::vector<SharedRegion>& sha
 }
 
 Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) {
-  if (!object.dynamic) return {Code::argument, "farsum_window_attach: the window is not dynamic; its memory was set when it was made"};
+  if (!object.dynamic)
+    return {Code::argument, "farsum_window_attach: the window is not dynamic; its memory was set when it was made"};
   if (bytes == 0) return {};
   const os::MappedRange range = os::classify(memory, bytes);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   if (!range.readable) {
-    return {Code::unreachable, fmt::format("farsum_window_attach: [{:#x}, {:#x}) is {}; memory must be mapped and readable to be exposed",
-                                           begin, begin + bytes, range.describe())};
+    return {Code::unreachable,
+            fmt::format("farsum_window_attach: [{:#x}, {:#x}) is {}; memory must be mapped and readable to be exposed",
+                        begin, begin + bytes, range.describe())};
   }
   const std::lock_guard lock(object.regions_mutex);
   const Window::Parts& parts = object.window->parts();
@@ -447,12 +484,14 @@ Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) 
   std::vector<SharedRegion> shared(own.regions(), own.regions() + own.head().region_count);
   for (const SharedRegion& region : shared) {
     if (region.offset < begin + bytes && begin < region.offset + region.bytes) {
-      return {Code::argument, fmt::format("farsum_window_attach: [{:#x}, {:#x}) overlaps [{:#x}, {:#x}), which is attached already", begin,
-                                          begin + bytes, region.offset, region.offset + region.bytes)};
+      return {Code::argument,
+              fmt::format("farsum_window_attach: [{:#x}, {:#x}) overlaps [{:#x}, {:#x}), which is attached already",
+                          begin, begin + bytes, region.offset, region.offset + region.bytes)};
     }
   }
   if (shared.size() == most_dynamic_regions) {
-    return {Code::no_memory, fmt::format("farsum_window_attach: {} regions are attached already, the most there can be", shared.size())};
+    return {Code::no_memory,
+            fmt::format("farsum_window_attach: {} regions are attached already, the most there can be", shared.size())};
   }
   Creation wish;
   wish.flavour = Flavour::dynamic;

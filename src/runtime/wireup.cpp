@@ -54,7 +54,9 @@ std::uint32_t number(const char* text) {
   return value;
 }
 
-Status system_failure(const char* what) { return {Code::system, fmt::format("farsum_init: {} failed: {}", what, std::strerror(errno))}; }
+Status system_failure(const char* what) {
+  return {Code::system, fmt::format("farsum_init: {} failed: {}", what, std::strerror(errno))};
+}
 
 // What each rank tells all others through the caller's allgather.
 struct Card {
@@ -156,10 +158,12 @@ int receive_descriptor(int socket) {
 bool is_one_of_us(const Socket& peer, const Card& card, const std::vector<Card>& cards) {
   ucred credentials{};
   socklen_t length = sizeof credentials;
-  if (getsockopt(peer.fd(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0 || credentials.uid != getuid()) return false;
+  if (getsockopt(peer.fd(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0 || credentials.uid != getuid())
+    return false;
   std::array<unsigned char, 16> secret{};
   const auto receive = [&] { return recv(peer.fd(), secret.data(), secret.size(), MSG_WAITALL); };
-  return peer.wait_readable(cards).is_ok() && despite_signals(receive) == static_cast<ssize_t>(secret.size()) && secret == card.secret;
+  return peer.wait_readable(cards).is_ok() && despite_signals(receive) == static_cast<ssize_t>(secret.size()) &&
+         secret == card.secret;
 }
 
 Status hand_out(const Socket& listener, int fd, const Card& card, const std::vector<Card>& cards) {
@@ -167,7 +171,8 @@ Status hand_out(const Socket& listener, int fd, const Card& card, const std::vec
   for (std::size_t served = 0; served < others;) {
     if (Status status = listener.wait_readable(cards); !status.is_ok()) {
       if (status.code() == Code::peer_failed) return status;
-      return {Code::system, fmt::format("farsum_init: {} of {} ranks did not come for the node's memory within 30 s", others - served, others)};
+      return {Code::system, fmt::format("farsum_init: {} of {} ranks did not come for the node's memory within 30 s",
+                                        others - served, others)};
     }
     const Socket peer(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
     if (peer.fd() < 0 || !is_one_of_us(peer, card, cards)) continue;
@@ -192,17 +197,20 @@ Result<int> fetch(const std::vector<Card>& cards) {
   const auto join = [&] { return connect(socket.fd(), reinterpret_cast<const sockaddr*>(&address), length); };
   if (despite_signals(join) != 0) return failed("connecting to the node's first rank");
   const auto greet = [&] { return send(socket.fd(), card.secret.data(), card.secret.size(), MSG_NOSIGNAL); };
-  if (despite_signals(greet) != static_cast<ssize_t>(card.secret.size())) return failed("greeting the node's first rank");
+  if (despite_signals(greet) != static_cast<ssize_t>(card.secret.size()))
+    return failed("greeting the node's first rank");
   if (Status status = socket.wait_readable(cards); !status.is_ok()) {
     if (status.code() == Code::peer_failed) return status;
     return Status(Code::system, "farsum_init: the node's first rank did not answer within 30 s");
   }
   const Socket received(receive_descriptor(socket.fd()));
   // As in place_from_environment: an open file of its own.
-  const int fd = received.fd() < 0 ? -1 : ::open(fmt::format("/proc/self/fd/{}", received.fd()).c_str(), O_RDWR | O_CLOEXEC);
+  const int fd =
+      received.fd() < 0 ? -1 : ::open(fmt::format("/proc/self/fd/{}", received.fd()).c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) {
     Status dead = look_at(cards);
-    return dead.is_ok() ? Status(Code::system, "farsum_init: the node's first rank did not hand out the node's memory") : std::move(dead);
+    return dead.is_ok() ? Status(Code::system, "farsum_init: the node's first rank did not hand out the node's memory")
+                        : std::move(dead);
   }
   return fd;
 }
@@ -232,12 +240,14 @@ Result<Place> place_from_environment(const Environment& environment, const Setti
   const std::uint32_t size = number(size_text);
   const std::uint32_t fd = number(fd_text);
   if (size == 0 || size > most_node_ranks || rank >= size || fd == no_number) {
-    return Status(Code::argument, fmt::format("farsum_init: the launcher's environment does not hold together: FARSUM_RANK={} FARSUM_SIZE={} "
-                                              "FARSUM_NODE_FD={}; start the program with farsum run",
-                                              rank_text ? rank_text : "", size_text ? size_text : "", fd_text ? fd_text : ""));
+    return Status(
+        Code::argument,
+        fmt::format("farsum_init: the launcher's environment does not hold together: FARSUM_RANK={} FARSUM_SIZE={} "
+                    "FARSUM_NODE_FD={}; start the program with farsum run",
+                    rank_text ? rank_text : "", size_text ? size_text : "", fd_text ? fd_text : ""));
   }
-  // Opened anew, so that a next context can start from the same descriptor, and because the ranks share the launcher's open file: a lock
-  // on that would exclude none of them.
+  // Opened anew, so that a next context can start from the same descriptor, and because the ranks share the launcher's
+  // open file: a lock on that would exclude none of them.
   const int copy = ::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDWR | O_CLOEXEC);
   if (copy < 0) return system_failure("using the descriptor in FARSUM_NODE_FD");
   // What this process starts later is no rank.
@@ -245,13 +255,15 @@ Result<Place> place_from_environment(const Environment& environment, const Setti
   return place_on(copy, rank, size, settings);
 }
 
-Result<Place> place_from_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather, const Settings& settings) {
+Result<Place> place_from_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
+                                   const Settings& settings) {
   Card mine;
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   std::memcpy(mine.node.data(), boot.data(), std::min(boot.size(), mine.node.size() - 1));
   mine.pid = getpid();
-  if (getrandom(mine.secret.data(), mine.secret.size(), 0) != static_cast<ssize_t>(mine.secret.size())) return system_failure("getrandom");
+  if (getrandom(mine.secret.data(), mine.secret.size(), 0) != static_cast<ssize_t>(mine.secret.size()))
+    return system_failure("getrandom");
   const Socket listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (rank == 0) {
     std::uint64_t tag = 0;
@@ -261,15 +273,19 @@ Result<Place> place_from_allgather(std::uint32_t rank, std::uint32_t size, const
     std::memcpy(mine.socket.data(), name.data(), std::min(name.size(), mine.socket.size() - 1));
     socklen_t length = 0;
     const sockaddr_un address = address_of(mine, length);
-    if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&address), length) != 0 || listen(listener.fd(), 128) != 0) {
+    if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
+        listen(listener.fd(), 128) != 0) {
       return system_failure("listening for the node's ranks");
     }
   }
   std::vector<Card> cards(size);
-  if (!allgather(&mine, cards.data(), sizeof mine)) return Status(Code::system, "farsum_init: the caller's allgather failed");
+  if (!allgather(&mine, cards.data(), sizeof mine))
+    return Status(Code::system, "farsum_init: the caller's allgather failed");
   for (std::uint32_t other = 0; other < size; ++other) {
     if (cards[other].node == cards[0].node) continue;
-    return Status(Code::unsupported, fmt::format("farsum_init: rank {} runs on another node than rank 0; this build serves one node", other));
+    return Status(
+        Code::unsupported,
+        fmt::format("farsum_init: rank {} runs on another node than rank 0; this build serves one node", other));
   }
   if (rank != 0) {
     Result<int> fd = fetch(cards);

@@ -25,6 +25,7 @@ struct Place {
 Result<Place> place_from_environment(const Environment& environment, const Settings& settings);
 
 // All ranks on one node; the lowest hands the others the node's memory over a socket that proves user and secret.
-Result<Place> place_from_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather, const Settings& settings);
+Result<Place> place_from_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
+                                   const Settings& settings);
 
 }  // namespace farsum

@@ -6,7 +6,8 @@
 //    promised between different pairs.
 //  - A request is accepted only when the room for its reply is reserved; replies are never refused for lack of room.
 //  - A handler that answers `again` sees the same request again later; other senders are served meanwhile.
-//  - A transport that learns of a peer's death answers its requests with Code::peer_failed. Where somebody else learns of it (on a node
+//  - A transport that learns of a peer's death answers its requests with Code::peer_failed. Where somebody else learns
+//  of it (on a node
 //    the runtime's watch does), that one calls OriginEngine::fail_peer; either way nothing waits for the dead.
 //
 // Threads: try_post and poll_replies for one peer are called by one thread at a time (core holds a lock per peer).
@@ -43,8 +44,8 @@ struct Served {
 class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
-  // `message` and `reply_room` are valid until the call returns. After `again` the same message comes with the same room, and what was
-  // written to the room is still there.
+  // `message` and `reply_room` are valid until the call returns. After `again` the same message comes with the same
+  // room, and what was written to the room is still there.
   virtual Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
                             ReplyToken token) = 0;
 };
@@ -74,7 +75,8 @@ class TransferHandler {
 struct Capabilities {
   bool transfers = false;     // read and write of peer memory work (attach, pull)
   bool late_replies = false;  // Served::Kind::later works
-  std::size_t max_message_bytes = 0;  // head + body of one request; where the reply shares its room, head + body + reply
+  std::size_t max_message_bytes =
+      0;  // head + body of one request; where the reply shares its room, head + body + reply
   std::size_t max_reply_bytes = 0;
 };
 
@@ -84,10 +86,10 @@ class Transport {
 
   virtual Capabilities capabilities(Rank peer) const = 0;
 
-  // Posts a request made of two parts; returns its ticket (0, 1, 2, ... per peer), or nothing when there is no room now.
-  // Both parts may be reused on return.
-  virtual std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                                                std::size_t reply_capacity) = 0;
+  // Posts a request made of two parts; returns its ticket (0, 1, 2, ... per peer), or nothing when there is no room
+  // now. Both parts may be reused on return.
+  virtual std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head,
+                                                std::span<const std::byte> body, std::size_t reply_capacity) = 0;
   // Hands over the replies of `peer` that have come, in ticket order unless late replies overtake; returns how many.
   virtual std::size_t poll_replies(Rank peer, ReplyHandler& handler) = 0;
 
@@ -98,10 +100,11 @@ class Transport {
   // Sends the reply of a request that was answered `later`.
   virtual void complete(ReplyToken token, Code code, std::span<const std::byte> reply) = 0;
 
-  // Copies between local memory and [remote_address, +size) in the peer's address space. `cookie` comes back in on_transfer
-  // when the answer is `started`; the local memory must stay valid until then.
+  // Copies between local memory and [remote_address, +size) in the peer's address space. `cookie` comes back in
+  // on_transfer when the answer is `started`; the local memory must stay valid until then.
   virtual Transfer read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) = 0;
-  virtual Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t cookie) = 0;
+  virtual Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from,
+                         std::uint64_t cookie) = 0;
 };
 
 }  // namespace farsum

@@ -26,8 +26,8 @@ bool is_gone(NodeSegment& segment, std::uint32_t holder) {
 
 }  // namespace
 
-// Holds the heap's lock. The lock of a holder that died is taken over so that the others can end in order, but what it guards
-// may be half changed, and is left alone from then on.
+// Holds the heap's lock. The lock of a holder that died is taken over so that the others can end in order, but what it
+// guards may be half changed, and is left alone from then on.
 class NodeSegment::HeapGuard {
  public:
   HeapGuard(NodeSegment& segment, std::uint32_t me) : header_(segment.header()) {
@@ -69,22 +69,25 @@ std::uint64_t NodeSegment::allocated_bytes() const { return header().allocated_b
 
 Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) {
   if (bytes > bytes_) {
-    return Status(Code::no_memory, fmt::format("asked for {} bytes of shared memory, but the node's segment has {} bytes in all", bytes,
-                                               bytes_));
+    return Status(
+        Code::no_memory,
+        fmt::format("asked for {} bytes of shared memory, but the node's segment has {} bytes in all", bytes, bytes_));
   }
   const std::uint64_t wanted = std::max(round_up(bytes, page_bytes), page_bytes);
   // Small requests are not worth reading /proc for.
   if (wanted > keep_pages_bytes) {
     const Room available = room();
     if (wanted > available.bytes) {
-      return Status(Code::no_memory, fmt::format("asked for {} bytes of shared memory, but {} bytes are available, bounded by {}", wanted,
-                                                 available.bytes, available.bound));
+      return Status(Code::no_memory,
+                    fmt::format("asked for {} bytes of shared memory, but {} bytes are available, bounded by {}",
+                                wanted, available.bytes, available.bound));
     }
   }
   NodeHeader& shared = header();
   const HeapGuard guard(*this, me);
   if (!guard.usable()) return guard.refusal();
-  // Large extents start on a stripe's boundary, so that what is aligned inside them is aligned to the stripes of the node's table.
+  // Large extents start on a stripe's boundary, so that what is aligned inside them is aligned to the stripes of the
+  // node's table.
   const std::uint64_t alignment = wanted >= aligned_from_bytes ? aligned_from_bytes : page_bytes;
   for (std::uint32_t i = 0; i < shared.free_count; ++i) {
     const HeapExtent whole = shared.free_extents[i];
@@ -108,13 +111,16 @@ Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) 
     shared.allocated_bytes.fetch_add(wanted, std::memory_order_relaxed);
     return HeapExtent{start, wanted};
   }
-  return Status(Code::no_memory, fmt::format("asked for {} bytes of shared memory, but the node's segment of {} bytes has no such "
-                                             "stretch left (FARSUM_SEGMENT_BYTES sets its size)", wanted, bytes_));
+  return Status(Code::no_memory,
+                fmt::format("asked for {} bytes of shared memory, but the node's segment of {} bytes has no such "
+                            "stretch left (FARSUM_SEGMENT_BYTES sets its size)",
+                            wanted, bytes_));
 }
 
 void NodeSegment::punch(HeapExtent extent) const {
   // Free memory reads as zeros. If the system refuses the hole the zeros are written.
-  if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(extent.offset), static_cast<off_t>(extent.bytes)) != 0) {
+  if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(extent.offset),
+                static_cast<off_t>(extent.bytes)) != 0) {
     std::memset(base_ + extent.offset, 0, extent.bytes);
   }
 }
@@ -132,8 +138,8 @@ void NodeSegment::release(HeapExtent extent, std::uint32_t me) {
   shared.allocated_bytes.fetch_sub(extent.bytes, std::memory_order_relaxed);
   HeapExtent* const begin = shared.free_extents;
   HeapExtent* const end = begin + shared.free_count;
-  HeapExtent* after = std::upper_bound(begin, end, extent.offset,
-                                       [](std::uint64_t offset, const HeapExtent& other) { return offset < other.offset; });
+  HeapExtent* after = std::upper_bound(
+      begin, end, extent.offset, [](std::uint64_t offset, const HeapExtent& other) { return offset < other.offset; });
   const bool joins_before = after != begin && (after - 1)->offset + (after - 1)->bytes == extent.offset;
   const bool joins_after = after != end && extent.offset + extent.bytes == after->offset;
   if (joins_before) {
@@ -154,7 +160,8 @@ void NodeSegment::release(HeapExtent extent, std::uint32_t me) {
   // A full table loses the stretch of address space, not memory: its pages are zero or gone.
 }
 
-Result<HeapExtent> NodeSegment::meet(const MeetingKey& key, std::uint32_t expected, std::uint64_t bytes, std::uint32_t me) {
+Result<HeapExtent> NodeSegment::meet(const MeetingKey& key, std::uint32_t expected, std::uint64_t bytes,
+                                     std::uint32_t me) {
   HeapExtent spare;
   const auto join = [&]() -> HeapExtent {
     const HeapGuard guard(*this, me);

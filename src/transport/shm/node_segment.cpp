@@ -15,8 +15,8 @@
 #include <fmt/format.h>
 
 #include "os/futex.hpp"
-#include "transport/shm/node_header.hpp"
 #include "os/process.hpp"
+#include "transport/shm/node_header.hpp"
 
 namespace farsum {
 namespace {
@@ -41,14 +41,17 @@ SegmentShape shape_for(std::uint32_t ranks, std::uint64_t team_bytes) {
 std::uint64_t affordable_bytes(std::uint64_t wished) {
   std::uint64_t bytes = wished != 0 ? wished : std::uint64_t{1} << 40;
   rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) bytes = std::min<std::uint64_t>(bytes, limit.rlim_cur);
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    bytes = std::min<std::uint64_t>(bytes, limit.rlim_cur);
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     bytes = std::min<std::uint64_t>(bytes, limit.rlim_cur / 2);
   }
   return bytes / page_bytes * page_bytes;
 }
 
-Status system_failure(const char* what) { return {Code::system, fmt::format("{} failed: {}", what, std::strerror(errno))}; }
+Status system_failure(const char* what) {
+  return {Code::system, fmt::format("{} failed: {}", what, std::strerror(errno))};
+}
 
 void* map(int fd, std::uint64_t bytes) {
   return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
@@ -63,8 +66,9 @@ std::uint64_t file_bytes(int fd) {
 
 namespace {
 
-// Holds the file, against other processes, while it is initialised or left. A lock of the process and not of the descriptor (flock):
-// ranks inherit one descriptor from the launcher, and what belongs to that all of them hold at once.
+// Holds the file, against other processes, while it is initialised or left. A lock of the process and not of the
+// descriptor (flock): ranks inherit one descriptor from the launcher, and what belongs to that all of them hold at
+// once.
 class FileGuard {
  public:
   explicit FileGuard(int fd) : fd_(fd), held_(set(F_WRLCK)) {}
@@ -110,14 +114,16 @@ bool is_being_left(int fd) {
 // rank + 1 of one that joined the context in the file and died in it; 0 when all others live or have left.
 std::uint32_t dead_before_leaving(int fd, std::uint32_t ranks) {
   std::uint32_t failed = 0;
-  if (pread(fd, &failed, sizeof failed, offsetof(NodeHeader, failed_rank)) == sizeof failed && failed != 0) return failed;
+  if (pread(fd, &failed, sizeof failed, offsetof(NodeHeader, failed_rank)) == sizeof failed && failed != 0)
+    return failed;
   std::uint64_t blocks = 0;
   if (pread(fd, &blocks, sizeof blocks, offsetof(NodeHeader, rank_blocks)) != sizeof blocks) return 0;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     const auto at = static_cast<off_t>(blocks + rank * sizeof(RankBlock));
     std::uint32_t has_left = 0;
     std::int32_t pid = 0;
-    if (pread(fd, &has_left, sizeof has_left, at + static_cast<off_t>(offsetof(RankBlock, left))) != sizeof has_left) return 0;
+    if (pread(fd, &has_left, sizeof has_left, at + static_cast<off_t>(offsetof(RankBlock, left))) != sizeof has_left)
+      return 0;
     if (pread(fd, &pid, sizeof pid, at + static_cast<off_t>(offsetof(RankBlock, pid))) != sizeof pid) return 0;
     if (has_left == 0 && pid != 0 && os::process_has_ended(pid)) return rank + 1;
   }
@@ -138,8 +144,9 @@ Status NodeSegment::initialise(int fd, const Options& options) {
     if (base != MAP_FAILED) break;
   }
   if (base == MAP_FAILED) {
-    return {Code::no_memory, fmt::format("cannot map {} bytes for the node's shared memory: {} (see ulimit -v and ulimit -f)", least,
-                                         std::strerror(errno))};
+    return {Code::no_memory,
+            fmt::format("cannot map {} bytes for the node's shared memory: {} (see ulimit -v and ulimit -f)", least,
+                        std::strerror(errno))};
   }
   auto* header = static_cast<NodeHeader*>(base);
   header->segment_bytes = bytes;
@@ -165,8 +172,11 @@ Result<std::unique_ptr<NodeSegment>> NodeSegment::open(int fd, const Options& op
       if (!guard.held()) return system_failure("locking the node's shared memory");
       old = file_bytes(fd) != 0 && is_being_left(fd);
       if (old && keeps_memory(fd)) {
-        return Status(Code::system, "the context before this one left user memory promoted, for threads of the program were still running when "
-                                    "it was to be turned back; there can be no further context in this job (FARSUM_PROMOTION=refuse avoids it)");
+        return Status(
+            Code::system,
+            "the context before this one left user memory promoted, for threads of the program were still running when "
+            "it was to be turned back; there can be no further context in this job (FARSUM_PROMOTION=refuse avoids "
+            "it)");
       }
       if (old) {
         dead = dead_before_leaving(fd, options.ranks);
@@ -176,7 +186,8 @@ Result<std::unique_ptr<NodeSegment>> NodeSegment::open(int fd, const Options& op
     }
     if (!old) break;
     if (dead != 0) {
-      return Status(Code::peer_failed, fmt::format("rank {} of the job died before it had left the context before this one", dead - 1));
+      return Status(Code::peer_failed,
+                    fmt::format("rank {} of the job died before it had left the context before this one", dead - 1));
     }
     // The ranks that still use the context before this one are on their way out; the last of them empties the file.
     sleep_ns(200'000);
@@ -185,15 +196,16 @@ Result<std::unique_ptr<NodeSegment>> NodeSegment::open(int fd, const Options& op
   const std::uint64_t bytes = file_bytes(fd);
   void* base = map(fd, bytes);
   if (base == MAP_FAILED) {
-    return Status(Code::no_memory, fmt::format("cannot map the node's {} bytes of shared memory: {} (see ulimit -v)", bytes,
-                                               std::strerror(errno)));
+    return Status(Code::no_memory, fmt::format("cannot map the node's {} bytes of shared memory: {} (see ulimit -v)",
+                                               bytes, std::strerror(errno)));
   }
   // A core file would otherwise fault in, and hold, the whole segment.
   madvise(base, bytes, MADV_DONTDUMP);
   const auto* header = static_cast<const NodeHeader*>(base);
   if (header->magic != segment_magic || header->ranks != options.ranks || header->segment_bytes != bytes) {
     munmap(base, bytes);
-    return Status(Code::system, "the node's shared memory was made by another version of Farsum or for another number of ranks");
+    return Status(Code::system,
+                  "the node's shared memory was made by another version of Farsum or for another number of ranks");
   }
   return std::unique_ptr<NodeSegment>(new NodeSegment(fd, static_cast<std::byte*>(base), bytes, options.ranks));
 }
@@ -220,7 +232,8 @@ RankBlock& NodeSegment::rank(std::uint32_t local_rank) {
 StripeLock* NodeSegment::stripes() { return header().stripes; }
 
 std::atomic<std::uint64_t>& NodeSegment::channel(std::uint32_t receiver, std::uint32_t sender) {
-  return reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + header().channels)[std::size_t{receiver} * ranks_ + sender];
+  return reinterpret_cast<std::atomic<std::uint64_t>*>(base_ +
+                                                       header().channels)[std::size_t{receiver} * ranks_ + sender];
 }
 
 std::atomic<std::uint32_t>& NodeSegment::failed_rank() { return header().failed_rank; }

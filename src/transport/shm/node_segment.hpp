@@ -1,6 +1,7 @@
-// The memory that the ranks of one node share: one sparse memfd, mapped once by each of them. It holds what the ranks need to find each other,
-// the node's stripe locks, and a heap from which windows, channels and control blocks are cut. Everything in it is an offset, never a
-// pointer; pages exist only where somebody has written, and all of it is gone with the last process.
+// The memory that the ranks of one node share: one sparse memfd, mapped once by each of them. It holds what the ranks
+// need to find each other, the node's stripe locks, and a heap from which windows, channels and control blocks are cut.
+// Everything in it is an offset, never a pointer; pages exist only where somebody has written, and all of it is gone
+// with the last process.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,8 @@
 
 namespace farsum {
 
-inline constexpr std::uint32_t node_stripes = 8192;  // for memory in the segment; 128 MiB before two stripes share a lock
+inline constexpr std::uint32_t node_stripes =
+    8192;  // for memory in the segment; 128 MiB before two stripes share a lock
 inline constexpr std::uint32_t rank_stripes = 1024;  // for a rank's adopted memory
 inline constexpr std::uint32_t most_node_ranks = 1024;
 
@@ -26,7 +28,8 @@ struct RankBlock {
   // Written by the rank when it joins; `left` when it has left.
   std::atomic<std::uint32_t> left;
   std::atomic<std::int32_t> pid;
-  std::atomic<std::uint64_t> nonce_address;  // of a word in the rank's private memory that holds `nonce`, to tell it from a stranger
+  std::atomic<std::uint64_t>
+      nonce_address;  // of a word in the rank's private memory that holds `nonce`, to tell it from a stranger
   std::atomic<std::uint64_t> nonce;
   // Rung by whoever has posted a request for this rank; its agent sleeps on it.
   alignas(cache_line_bytes) Doorbell doorbell;
@@ -75,16 +78,18 @@ class NodeSegment {
   std::byte* world_team();
 
   std::byte* at(std::uint64_t offset) { return base_ + offset; }
-  std::uint64_t offset_of(const void* address) const { return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_); }
+  std::uint64_t offset_of(const void* address) const {
+    return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
+  }
   bool contains(const void* address, std::uint64_t bytes) const;
 
-  // Cuts `bytes` zeroed bytes off the heap, page-aligned; `me` is rank + 1. no_memory when the heap's address space is used up or
-  // the node cannot back it, with the bytes asked and available. Any thread may call.
+  // Cuts `bytes` zeroed bytes off the heap, page-aligned; `me` is rank + 1. no_memory when the heap's address space is
+  // used up or the node cannot back it, with the bytes asked and available. Any thread may call.
   Result<HeapExtent> allocate(std::uint64_t bytes, std::uint32_t me);
   // Gives it back: its pages go to the system at once unless it is small.
   void release(HeapExtent extent, std::uint32_t me);
-  // Lets `expected` ranks that name the same key get the same zeroed extent without waiting for each other: the first to come
-  // makes it, the last to come ends the meeting.
+  // Lets `expected` ranks that name the same key get the same zeroed extent without waiting for each other: the first
+  // to come makes it, the last to come ends the meeting.
   struct MeetingKey {
     std::uint64_t words[2] = {};
   };
@@ -95,9 +100,9 @@ class NodeSegment {
   void unmark_bare(HeapExtent extent, std::uint32_t me);
   bool overlaps_bare(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me);
 
-  // Local rank `me` is done with this context. The last to leave empties the file, so that a next context starts anew; nobody may touch the
-  // segment through another mapping after its own leave().
-  // `keeps_memory`: some of the program's own memory still lies in the file, which is then never emptied; there is no next context.
+  // Local rank `me` is done with this context. The last to leave empties the file, so that a next context starts anew;
+  // nobody may touch the segment through another mapping after its own leave(). `keeps_memory`: some of the program's
+  // own memory still lies in the file, which is then never emptied; there is no next context.
   void leave(std::uint32_t me, bool keeps_memory);
 
   // Bytes that could be allocated now without promising memory that the node does not have, and what bounds them.
@@ -113,7 +118,8 @@ class NodeSegment {
 
  private:
   class HeapGuard;
-  NodeSegment(int fd, std::byte* base, std::uint64_t bytes, std::uint32_t ranks) : fd_(fd), base_(base), bytes_(bytes), ranks_(ranks) {}
+  NodeSegment(int fd, std::byte* base, std::uint64_t bytes, std::uint32_t ranks)
+      : fd_(fd), base_(base), bytes_(bytes), ranks_(ranks) {}
   static Status initialise(int fd, const Options& options);
   NodeHeader& header() const;
   void punch(HeapExtent extent) const;

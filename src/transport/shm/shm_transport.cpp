@@ -27,7 +27,8 @@ Transfer transfer_of(os::AttachError error) {
 
 }  // namespace
 
-ShmTransport::ShmTransport(NodeSegment& segment, Options options) : segment_(segment), options_(options), peers_(segment.ranks()) {
+ShmTransport::ShmTransport(NodeSegment& segment, Options options)
+    : segment_(segment), options_(options), peers_(segment.ranks()) {
   // To its own memory a process needs nobody's leave.
   peers_[options_.rank].attach_allowed = true;
 }
@@ -68,8 +69,8 @@ bool ShmTransport::open_sender(Rank peer) {
   return true;
 }
 
-std::optional<std::uint64_t> ShmTransport::try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                                                    std::size_t reply_capacity) {
+std::optional<std::uint64_t> ShmTransport::try_post(Rank peer, std::span<const std::byte> head,
+                                                    std::span<const std::byte> body, std::size_t reply_capacity) {
   if (peers_[peer].sender == nullptr && !open_sender(peer)) [[unlikely]] {
     return std::nullopt;
   }

@@ -1,5 +1,6 @@
-// Messages between ranks of one node, through rings in the node segment, and copies between their memories through the kernel.
-// One ring per sender and receiver, made when first used; a request's reply lies in its own record, so acknowledgements need no message.
+// Messages between ranks of one node, through rings in the node segment, and copies between their memories through the
+// kernel. One ring per sender and receiver, made when first used; a request's reply lies in its own record, so
+// acknowledgements need no message.
 #pragma once
 
 #include <atomic>
@@ -41,7 +42,8 @@ class ShmTransport : public Transport {
   bool has_unfinished_request() const override { return !ready_.empty(); }
   void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;
   Transfer read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) override;
-  Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t cookie) override;
+  Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from,
+                 std::uint64_t cookie) override;
 
   // Finds out, once all ranks have joined, whose memory the kernel lets us copy.
   void probe_peers();
