@@ -212,39 +212,43 @@ TEST(OwnerPath, carries_long_scattered_lists_with_the_longest_inline_operands_an
     const Job job = owner_job(
         {{"FARSUM_INLINE_BYTES", "24576"}, {"FARSUM_ATTACH", "refuse"}, {"FARSUM_CHANNEL_BYTES", channel_bytes}});
     run_ranks(job, [](int rank) {
-      constexpr std::size_t pieces = 20'000;
-      const Words words = allocate_words(2 * pieces);
-      std::iota(words.mine, words.mine + 2 * pieces, std::uint64_t{1000});
-      std::vector<std::int64_t> offsets(pieces);
-      for (std::size_t i = 0; i < pieces; ++i) offsets[i] = static_cast<std::int64_t>((pieces - 1 - i) * 16);
-      std::vector<std::uint64_t> operand(pieces);
-      std::iota(operand.begin(), operand.end(), std::uint64_t{1});
-      std::vector<std::uint64_t> old(pieces);
-      farsum_layout layout{};
-      layout.kind = FARSUM_INDEXED;
-      layout.bytes = 8;
-      layout.pieces = pieces;
-      layout.offsets = offsets.data();
-      barrier();
-      ASSERT_FINE(farsum_lock_all(words.window));
-      farsum_operation operation = operation_on(1 - rank, FARSUM_GET_ACCUMULATE, FARSUM_IMPLICIT);
-      operation.type = FARSUM_UINT64;
-      operation.op = FARSUM_SUM;
-      operation.origin = operand.data();
-      operation.result = old.data();
-      operation.target_layout = &layout;
-      ASSERT_FINE(farsum_operate(words.window, &operation, nullptr));
-      ASSERT_FINE(farsum_flush(words.window, 1 - rank));
-      ASSERT_FINE(farsum_unlock_all(words.window));
-      barrier();
-      for (std::size_t i = 0; i < pieces; ++i) {
-        const std::size_t word = 2 * (pieces - 1 - i);
-        ASSERT_EQ(old[i], 1000 + word) << i;
-        ASSERT_EQ(words.mine[word], 1000 + word + operand[i]) << i;
-        ASSERT_EQ(words.mine[word + 1], 1000 + word + 1) << i;
+      // Pieces so long that the list and the operand of one message are both as long as they may be, and shorter ones.
+      for (const std::size_t width : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{4}, std::size_t{6}}) {
+        constexpr std::size_t pieces = 6000;
+        const std::size_t count = pieces * width;
+        const Words words = allocate_words(2 * count);
+        std::iota(words.mine, words.mine + 2 * count, std::uint64_t{1000});
+        std::vector<std::int64_t> offsets(pieces);
+        for (std::size_t i = 0; i < pieces; ++i) offsets[i] = static_cast<std::int64_t>((pieces - 1 - i) * 16 * width);
+        std::vector<std::uint64_t> operand(count);
+        std::iota(operand.begin(), operand.end(), std::uint64_t{1});
+        std::vector<std::uint64_t> old(count);
+        farsum_layout layout{};
+        layout.kind = FARSUM_INDEXED;
+        layout.bytes = 8 * width;
+        layout.pieces = pieces;
+        layout.offsets = offsets.data();
+        barrier();
+        ASSERT_FINE(farsum_lock_all(words.window));
+        farsum_operation operation = operation_on(1 - rank, FARSUM_GET_ACCUMULATE, FARSUM_IMPLICIT);
+        operation.type = FARSUM_UINT64;
+        operation.op = FARSUM_SUM;
+        operation.origin = operand.data();
+        operation.result = old.data();
+        operation.target_layout = &layout;
+        ASSERT_FINE(farsum_operate(words.window, &operation, nullptr));
+        ASSERT_FINE(farsum_flush(words.window, 1 - rank));
+        ASSERT_FINE(farsum_unlock_all(words.window));
+        barrier();
+        for (std::size_t i = 0; i < count; ++i) {
+          const std::size_t word = 2 * width * (pieces - 1 - i / width) + i % width;
+          ASSERT_EQ(old[i], 1000 + word) << i;
+          ASSERT_EQ(words.mine[word], 1000 + word + operand[i]) << i;
+          ASSERT_EQ(words.mine[word + width], 1000 + word + width) << i;
+        }
+        farsum_window window = words.window;
+        ASSERT_FINE(farsum_window_free(&window));
       }
-      farsum_window window = words.window;
-      ASSERT_FINE(farsum_window_free(&window));
     });
   }
 }
