@@ -63,12 +63,17 @@ struct RecordHeader {
   // Written by the receiver.
   std::uint32_t status;
   std::uint32_t reply_bytes;
-  std::uint64_t unused;
+  // The reply, where no more than this was asked for: in the line that the sender watches, it costs no further one.
+  std::byte small_reply[8];
 
   static constexpr std::uint32_t posted = 0;
   static constexpr std::uint32_t done = 1;
 
   std::byte* payload() { return reinterpret_cast<std::byte*>(this) + sizeof(RecordHeader); }
+  // Where the reply lies. Both ends ask with lengths that they have checked.
+  std::byte* reply(std::size_t message_length, std::size_t capacity) {
+    return capacity <= sizeof small_reply ? small_reply : payload() + message_length;
+  }
 };
 static_assert(sizeof(RecordHeader<SystemAtomics>) == 32);
 
@@ -158,8 +163,9 @@ class BasicRingSender {
         corrupt_ = true;
         break;
       }
-      Policy::reads(header->payload() + lengths.message, reply_bytes);
-      visit(reaped_, status, std::span<const std::byte>(header->payload() + lengths.message, reply_bytes));
+      std::byte* const reply = header->reply(lengths.message, lengths.reply);
+      Policy::reads(reply, reply_bytes);
+      visit(reaped_, status, std::span<const std::byte>(reply, reply_bytes));
       reclaimed_ += lengths.record;
       ++reaped_;
       ++count;
@@ -262,12 +268,13 @@ class BasicRingReceiver {
         continue;
       }
       Policy::reads(header->payload(), lengths.message);
-      const RecordAnswer served = serve_one(std::span<const std::byte>(header->payload(), lengths.message),
-                                            std::span<std::byte>(header->payload() + lengths.message, lengths.reply));
+      const RecordAnswer served =
+          serve_one(std::span<const std::byte>(header->payload(), lengths.message),
+                    std::span<std::byte>(header->reply(lengths.message, lengths.reply), lengths.reply));
       if (served.kind == RecordAnswer::Kind::again) {
         break;
       }
-      Policy::writes(header->payload() + lengths.message, served.reply_bytes);
+      Policy::writes(header->reply(lengths.message, lengths.reply), served.reply_bytes);
       Policy::writes(&header->status, 2 * sizeof(std::uint32_t));
       header->status = served.status;
       header->reply_bytes = served.reply_bytes;
