@@ -190,8 +190,8 @@ FARSUM_API farsum_status farsum_window_detach(farsum_window window, const void* 
  * size of the part. Adopted memory that is mapped only in parts gives NULL. */
 FARSUM_API farsum_status farsum_window_shared_query(farsum_window window, int rank, void** address, size_t* bytes);
 
-/* Frees the window and zeroes the handle. An open fence epoch ends with it. Collective; completes outstanding
- * operations of every rank first is NOT done: PENDING while this rank has an epoch or lock open or operations not
+/* Frees the window and zeroes the handle. An open fence epoch ends with it. Collective. It
+ * does not flush: PENDING on every rank while some rank has a lock or an epoch of start or post open, or operations not
  * flushed, and then nothing is freed anywhere. */
 FARSUM_API farsum_status farsum_window_free(farsum_window* window);
 

@@ -49,7 +49,6 @@ struct NodeHeader {
 
   // Guards what follows. A rank that dies inside ends the job; nobody repairs the heap.
   alignas(cache_line_bytes) StripeLock heap_lock;
-  std::uint64_t heap_end;                      // never allocated beyond this
   std::atomic<std::uint64_t> allocated_bytes;  // read without the lock, for room(): relaxed
   std::uint32_t free_count;
   HeapExtent free_extents[most_free_extents];  // sorted by offset, none touching another

@@ -155,7 +155,6 @@ Status NodeSegment::initialise(int fd, const Options& options) {
   header->channels = shape.channels;
   header->world_team = shape.world_team;
   header->heap_begin = shape.heap_begin;
-  header->heap_end = bytes;
   header->free_extents[0] = {shape.heap_begin, bytes - shape.heap_begin};
   header->free_count = 1;
   header->magic = segment_magic;

@@ -29,7 +29,6 @@ class ShmTransport : public Transport {
   struct Counters {
     std::atomic<std::uint64_t> doorbells{0};  // system calls made to wake an agent
     std::atomic<std::uint64_t> served{0};
-    std::atomic<std::uint64_t> bytes_sent{0};
   };
 
   ShmTransport(NodeSegment& segment, Options options);
