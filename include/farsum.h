@@ -146,15 +146,31 @@ FARSUM_API farsum_status farsum_broadcast(farsum_group group, void* buffer, size
 /* Gathers `bytes` bytes of every rank into `all` (size * bytes) on every rank. Collective. */
 FARSUM_API farsum_status farsum_allgather(farsum_group group, const void* mine, void* all, size_t bytes);
 
+/* ---- memory ------------------------------------------------------------------------------------------------ */
+
+/* Memory that every rank of the node can address: a window adopted over it, or a region attached in it, is reached by
+ * the direct path. Local calls, by any thread and before any window exists. `*memory` is 64-byte aligned (page-aligned
+ * from 64 KiB on); its contents are undefined. 0 bytes give memory too. Small and recently freed memory is handed out
+ * again from a bounded cache; what is not freed is freed by farsum_finalize.
+ * Errors: NOT_INITIALIZED, ARGUMENT, NO_MEMORY with the bytes asked and available. */
+FARSUM_API farsum_status farsum_memory_allocate(size_t bytes, void** memory);
+/* Gives it back; NULL is allowed. The memory must not be used afterwards: a window that still exposes it may be freed
+ * as usual, but operations on it reach whoever gets the memory next. Errors: ARGUMENT for what does not come from
+ * farsum_memory_allocate, or was given back already, where that can be seen. */
+FARSUM_API farsum_status farsum_memory_free(void* memory);
+
 /* ---- windows ----------------------------------------------------------------------------------------------- */
 
 /* Promises of the program, which let Farsum choose cheaper means; breaking one is an error where it can be seen. */
 enum {
-  FARSUM_SINGLE_ELEMENT = 1u << 0, /* atomic operations are on single elements of lockable types only (booleans,
-                                      integers of 8 to 64 bits, float, double): bare CPU atomics are used */
-  FARSUM_NO_ORDERING = 1u << 1,    /* accumulates need not keep program order */
-  FARSUM_NO_LOCKS = 1u << 2,       /* the window is never locked */
-  FARSUM_NO_PROMOTION = 1u << 3    /* adopted memory is left where it is */
+  FARSUM_SINGLE_ELEMENT = 1u << 0,  /* atomic operations are on single elements of lockable types only (booleans,
+                                       integers of 8 to 64 bits, float, double): bare CPU atomics are used */
+  FARSUM_NO_ORDERING = 1u << 1,     /* accumulates need not keep program order */
+  FARSUM_NO_LOCKS = 1u << 2,        /* the window is never locked */
+  FARSUM_NO_PROMOTION = 1u << 3,    /* adopted memory is left where it is */
+  FARSUM_CONTIGUOUS_PARTS = 1u << 4 /* farsum_window_allocate: the parts follow one another in rank order without a
+                                       gap, rank r's starts where rank r-1's ends (MPI's contiguous shared windows);
+                                       only the first is then aligned */
 };
 
 typedef struct farsum_window_options {

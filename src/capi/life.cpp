@@ -276,6 +276,16 @@ farsum_status farsum_allgather(farsum_group handle, const void* mine, void* all,
                                         {static_cast<std::byte*>(all), bytes * group->size()}, "farsum_allgather"));
 }
 
+farsum_status farsum_memory_allocate(size_t bytes, void** memory) {
+  (void)bytes, (void)memory;
+  return fail(Code::unsupported, "farsum_memory_allocate: not served yet");
+}
+
+farsum_status farsum_memory_free(void* memory) {
+  (void)memory;
+  return fail(Code::unsupported, "farsum_memory_free: not served yet");
+}
+
 farsum_status farsum_statistics_read(farsum_statistics* statistics) {
   Context* context = live_context();
   if (context == nullptr) return no_context("farsum_statistics_read");

@@ -115,6 +115,8 @@ Status read_options(const char* call, const farsum_window_options* from, WindowO
   if (from->struct_bytes < sizeof(farsum_window_options)) {
     return {Code::argument, fmt::format("{}: struct_bytes must be sizeof(farsum_window_options)", call)};
   }
+  if ((from->promises & FARSUM_CONTIGUOUS_PARTS) != 0)
+    return {Code::unsupported, fmt::format("{}: contiguous parts are not served yet", call)};
   if (from->promises >> 4 != 0)
     return {Code::argument, fmt::format("{}: unknown promises {:#x}", call, from->promises)};
   if (from->notification_slots > 65536) {
