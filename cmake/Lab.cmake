@@ -1,0 +1,32 @@
+# Lab programs: plain MPI programs under lab/, each built once per MPI ABI as bin/lab-NAME-ABI. They know nothing of Farsum.
+# A folder lab/NAME with C++ sources is a program; with .f90 sources a Fortran one. lab/common holds headers for all.
+
+function(farsum_add_lab_cxx folder name abi)
+  farsum_glob_sources(sources "${folder}")
+  set(target lab_${name}_${abi})
+  add_executable(${target} ${sources})
+  set_property(GLOBAL APPEND PROPERTY FARSUM_PROGRAMS ${target})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME lab-${name}-${abi} SKIP_BUILD_RPATH ON)
+  target_include_directories(${target} PRIVATE "${folder}" "${PROJECT_SOURCE_DIR}/lab")
+  target_compile_definitions(${target} PRIVATE LAB_ABI="${abi}")
+  target_link_libraries(${target} PRIVATE farsum_mpi_${abi})
+  farsum_link_front_libraries(${target})
+endfunction()
+
+function(farsum_add_lab)
+  farsum_glob_folders(folders "${PROJECT_SOURCE_DIR}/lab")
+  foreach(folder IN LISTS folders)
+    cmake_path(GET folder FILENAME name)
+    farsum_glob_sources(sources "${folder}")
+    if(NOT sources OR name STREQUAL "common")
+      continue()
+    endif()
+    foreach(abi mpich openmpi abi)
+      if(TARGET farsum_mpi_${abi})
+        farsum_add_lab_cxx("${folder}" "${name}" "${abi}")
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
+farsum_add_lab()
