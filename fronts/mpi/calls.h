@@ -1,0 +1,249 @@
+/* The one table of MPI calls that the front knows. Everything repetitive is made from it: the exported stubs, the tables of
+ * function pointers, the look-up in the library, the statistics. X(name, parameters, arguments) stands for one call;
+ * calls that have a large-count twin are listed once and expanded twice (SUFFIX and COUNT, UNIT for the counts).
+ *
+ * C11 and C++; include the MPI library's header first.
+ */
+#ifndef FARSUM_MPI_CALLS_H
+#define FARSUM_MPI_CALLS_H
+
+#include <stddef.h>
+
+/* Open MPI 4 knows no sessions; the handle is a pointer where it does. */
+#ifdef MPI_SESSION_NULL
+typedef MPI_Session farsum_mpi_session;
+#else
+typedef void* farsum_mpi_session;
+#endif
+
+/* clang-format off */
+
+/* Windows, operations: with counts that are int, or MPI_Count in the twin named _c. */
+#define FARSUM_MPI_COUNTED_CALLS(X, SUFFIX, COUNT, UNIT) \
+  X(Win_create##SUFFIX, (void* base, MPI_Aint size, UNIT disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win), \
+    (base, size, disp_unit, info, comm, win)) \
+  X(Win_allocate##SUFFIX, (MPI_Aint size, UNIT disp_unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win), \
+    (size, disp_unit, info, comm, base, win)) \
+  X(Win_allocate_shared##SUFFIX, (MPI_Aint size, UNIT disp_unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win), \
+    (size, disp_unit, info, comm, base, win)) \
+  X(Win_shared_query##SUFFIX, (MPI_Win win, int rank, MPI_Aint* size, UNIT* disp_unit, void* base), \
+    (win, rank, size, disp_unit, base)) \
+  X(Put##SUFFIX, (const void* origin, COUNT origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp, \
+    COUNT target_count, MPI_Datatype target_type, MPI_Win win), \
+    (origin, origin_count, origin_type, target, disp, target_count, target_type, win)) \
+  X(Get##SUFFIX, (void* origin, COUNT origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp, \
+    COUNT target_count, MPI_Datatype target_type, MPI_Win win), \
+    (origin, origin_count, origin_type, target, disp, target_count, target_type, win)) \
+  X(Accumulate##SUFFIX, (const void* origin, COUNT origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp, \
+    COUNT target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win), \
+    (origin, origin_count, origin_type, target, disp, target_count, target_type, op, win)) \
+  X(Get_accumulate##SUFFIX, (const void* origin, COUNT origin_count, MPI_Datatype origin_type, void* result, \
+    COUNT result_count, MPI_Datatype result_type, int target, MPI_Aint disp, COUNT target_count, MPI_Datatype target_type, \
+    MPI_Op op, MPI_Win win), \
+    (origin, origin_count, origin_type, result, result_count, result_type, target, disp, target_count, target_type, op, win)) \
+  X(Rput##SUFFIX, (const void* origin, COUNT origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp, \
+    COUNT target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request), \
+    (origin, origin_count, origin_type, target, disp, target_count, target_type, win, request)) \
+  X(Rget##SUFFIX, (void* origin, COUNT origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp, \
+    COUNT target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request), \
+    (origin, origin_count, origin_type, target, disp, target_count, target_type, win, request)) \
+  X(Raccumulate##SUFFIX, (const void* origin, COUNT origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp, \
+    COUNT target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win, MPI_Request* request), \
+    (origin, origin_count, origin_type, target, disp, target_count, target_type, op, win, request)) \
+  X(Rget_accumulate##SUFFIX, (const void* origin, COUNT origin_count, MPI_Datatype origin_type, void* result, \
+    COUNT result_count, MPI_Datatype result_type, int target, MPI_Aint disp, COUNT target_count, MPI_Datatype target_type, \
+    MPI_Op op, MPI_Win win, MPI_Request* request), \
+    (origin, origin_count, origin_type, result, result_count, result_type, target, disp, target_count, target_type, op, win, \
+    request))
+
+/* The rest of the one-sided chapter. */
+#define FARSUM_MPI_PLAIN_CALLS(X) \
+  X(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win), (info, comm, win)) \
+  X(Win_attach, (MPI_Win win, void* base, MPI_Aint size), (win, base, size)) \
+  X(Win_detach, (MPI_Win win, const void* base), (win, base)) \
+  X(Win_free, (MPI_Win* win), (win)) \
+  X(Fetch_and_op, (const void* origin, void* result, MPI_Datatype type, int target, MPI_Aint disp, MPI_Op op, MPI_Win win), \
+    (origin, result, type, target, disp, op, win)) \
+  X(Compare_and_swap, (const void* origin, const void* compare, void* result, MPI_Datatype type, int target, MPI_Aint disp, \
+    MPI_Win win), (origin, compare, result, type, target, disp, win)) \
+  X(Win_fence, (int assertion, MPI_Win win), (assertion, win)) \
+  X(Win_start, (MPI_Group group, int assertion, MPI_Win win), (group, assertion, win)) \
+  X(Win_complete, (MPI_Win win), (win)) \
+  X(Win_post, (MPI_Group group, int assertion, MPI_Win win), (group, assertion, win)) \
+  X(Win_wait, (MPI_Win win), (win)) \
+  X(Win_test, (MPI_Win win, int* flag), (win, flag)) \
+  X(Win_lock, (int lock_type, int rank, int assertion, MPI_Win win), (lock_type, rank, assertion, win)) \
+  X(Win_lock_all, (int assertion, MPI_Win win), (assertion, win)) \
+  X(Win_unlock, (int rank, MPI_Win win), (rank, win)) \
+  X(Win_unlock_all, (MPI_Win win), (win)) \
+  X(Win_flush, (int rank, MPI_Win win), (rank, win)) \
+  X(Win_flush_all, (MPI_Win win), (win)) \
+  X(Win_flush_local, (int rank, MPI_Win win), (rank, win)) \
+  X(Win_flush_local_all, (MPI_Win win), (win)) \
+  X(Win_sync, (MPI_Win win), (win)) \
+  X(Win_get_group, (MPI_Win win, MPI_Group* group), (win, group)) \
+  X(Win_set_info, (MPI_Win win, MPI_Info info), (win, info)) \
+  X(Win_get_info, (MPI_Win win, MPI_Info* info), (win, info)) \
+  X(Win_get_attr, (MPI_Win win, int keyval, void* value, int* flag), (win, keyval, value, flag)) \
+  X(Alloc_mem, (MPI_Aint size, MPI_Info info, void* base), (size, info, base)) \
+  X(Free_mem, (void* base), (base))
+
+/* Completion of requests: looked at only while a request of a one-sided operation lives. */
+#define FARSUM_MPI_REQUEST_CALLS(X) \
+  X(Wait, (MPI_Request* request, MPI_Status* status), (request, status)) \
+  X(Test, (MPI_Request* request, int* flag, MPI_Status* status), (request, flag, status)) \
+  X(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses)) \
+  X(Testall, (int count, MPI_Request requests[], int* flag, MPI_Status statuses[]), (count, requests, flag, statuses)) \
+  X(Waitany, (int count, MPI_Request requests[], int* index, MPI_Status* status), (count, requests, index, status)) \
+  X(Testany, (int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status), \
+    (count, requests, index, flag, status)) \
+  X(Waitsome, (int count, MPI_Request requests[], int* done, int indices[], MPI_Status statuses[]), \
+    (count, requests, done, indices, statuses)) \
+  X(Testsome, (int count, MPI_Request requests[], int* done, int indices[], MPI_Status statuses[]), \
+    (count, requests, done, indices, statuses)) \
+  X(Request_get_status, (MPI_Request request, int* flag, MPI_Status* status), (request, flag, status)) \
+  X(Request_free, (MPI_Request* request), (request))
+
+/* Where the front begins. */
+#define FARSUM_MPI_LIFE_CALLS(X) \
+  X(Init, (int* argc, char*** argv), (argc, argv)) \
+  X(Init_thread, (int* argc, char*** argv, int required, int* provided), (argc, argv, required, provided)) \
+  X(Session_init, (MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session), (info, handler, session))
+
+/* Counted by --stats, otherwise the library's own. */
+#define FARSUM_MPI_COLLECTIVE_CALLS(X) \
+  X(Barrier, (MPI_Comm comm), (comm)) \
+  X(Bcast, (void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm), (buffer, count, type, root, comm)) \
+  X(Reduce, (const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm), \
+    (from, to, count, type, op, root, comm)) \
+  X(Allreduce, (const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
+    (from, to, count, type, op, comm)) \
+  X(Reduce_scatter, (const void* from, void* to, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
+    (from, to, counts, type, op, comm)) \
+  X(Reduce_scatter_block, (const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
+    (from, to, count, type, op, comm)) \
+  X(Scan, (const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
+    (from, to, count, type, op, comm)) \
+  X(Exscan, (const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
+    (from, to, count, type, op, comm)) \
+  X(Allgather, (const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type, \
+    MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, comm)) \
+  X(Alltoall, (const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type, \
+    MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, comm))
+
+/* Every call that is exported as MPI_X and PMPI_X. */
+#define FARSUM_MPI_CALLS(X) \
+  FARSUM_MPI_COUNTED_CALLS(X, , int, int) \
+  FARSUM_MPI_COUNTED_CALLS(X, _c, MPI_Count, MPI_Aint) \
+  FARSUM_MPI_PLAIN_CALLS(X) \
+  FARSUM_MPI_REQUEST_CALLS(X) \
+  FARSUM_MPI_LIFE_CALLS(X) \
+  FARSUM_MPI_COLLECTIVE_CALLS(X)
+
+/* Functions of the library that the front calls and does not wrap. A library may lack the ones named _c. */
+#define FARSUM_MPI_HELPERS(X) \
+  X(Abort, (MPI_Comm comm, int code), (comm, code)) \
+  X(Initialized, (int* flag), (flag)) \
+  X(Finalized, (int* flag), (flag)) \
+  X(Query_thread, (int* provided), (provided)) \
+  X(Comm_rank, (MPI_Comm comm, int* rank), (comm, rank)) \
+  X(Comm_size, (MPI_Comm comm, int* size), (comm, size)) \
+  X(Comm_dup, (MPI_Comm comm, MPI_Comm* copy), (comm, copy)) \
+  X(Comm_free, (MPI_Comm* comm), (comm)) \
+  X(Comm_group, (MPI_Comm comm, MPI_Group* group), (comm, group)) \
+  X(Comm_remote_size, (MPI_Comm comm, int* size), (comm, size)) \
+  X(Comm_test_inter, (MPI_Comm comm, int* flag), (comm, flag)) \
+  X(Comm_split_type, (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* part), (comm, type, key, info, part)) \
+  X(Comm_create_keyval, (MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* drop, int* keyval, void* extra), \
+    (copy, drop, keyval, extra)) \
+  X(Comm_free_keyval, (int* keyval), (keyval)) \
+  X(Comm_set_attr, (MPI_Comm comm, int keyval, void* value), (comm, keyval, value)) \
+  X(Comm_get_attr, (MPI_Comm comm, int keyval, void* value, int* flag), (comm, keyval, value, flag)) \
+  X(Comm_call_errhandler, (MPI_Comm comm, int code), (comm, code)) \
+  X(Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler handler), (comm, handler)) \
+  X(Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler* handler), (comm, handler)) \
+  X(Win_set_errhandler, (MPI_Win win, MPI_Errhandler handler), (win, handler)) \
+  X(Win_get_errhandler, (MPI_Win win, MPI_Errhandler* handler), (win, handler)) \
+  X(Win_call_errhandler, (MPI_Win win, int code), (win, code)) \
+  X(Errhandler_free, (MPI_Errhandler* handler), (handler)) \
+  X(Win_get_name, (MPI_Win win, char* name, int* length), (win, name, length)) \
+  X(Add_error_code, (int error_class, int* code), (error_class, code)) \
+  X(Add_error_string, (int code, const char* text), (code, text)) \
+  X(Error_class, (int code, int* error_class), (code, error_class)) \
+  X(Group_size, (MPI_Group group, int* size), (group, size)) \
+  X(Group_rank, (MPI_Group group, int* rank), (group, rank)) \
+  X(Group_free, (MPI_Group* group), (group)) \
+  X(Group_excl, (MPI_Group group, int count, const int ranks[], MPI_Group* result), (group, count, ranks, result)) \
+  X(Group_translate_ranks, (MPI_Group from, int count, const int ranks[], MPI_Group to, int result[]), \
+    (from, count, ranks, to, result)) \
+  X(Info_create, (MPI_Info* info), (info)) \
+  X(Info_dup, (MPI_Info info, MPI_Info* copy), (info, copy)) \
+  X(Info_free, (MPI_Info* info), (info)) \
+  X(Info_set, (MPI_Info info, const char* key, const char* value), (info, key, value)) \
+  X(Info_get, (MPI_Info info, const char* key, int room, char* value, int* flag), (info, key, room, value, flag)) \
+  X(Info_get_nkeys, (MPI_Info info, int* count), (info, count)) \
+  X(Info_get_nthkey, (MPI_Info info, int index, char* key), (info, index, key)) \
+  X(Iprobe, (int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status), (source, tag, comm, flag, status)) \
+  X(Isend, (const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request), \
+    (buffer, count, type, to, tag, comm, request)) \
+  X(Grequest_start, (MPI_Grequest_query_function* query, MPI_Grequest_free_function* drop, \
+    MPI_Grequest_cancel_function* cancel, void* extra, MPI_Request* request), (query, drop, cancel, extra, request)) \
+  X(Grequest_complete, (MPI_Request request), (request)) \
+  X(Status_set_elements, (MPI_Status* status, MPI_Datatype type, int count), (status, type, count)) \
+  X(Status_set_cancelled, (MPI_Status* status, int flag), (status, flag)) \
+  X(Get_address, (const void* location, MPI_Aint* address), (location, address)) \
+  X(Type_size, (MPI_Datatype type, int* size), (type, size)) \
+  X(Type_size_x, (MPI_Datatype type, MPI_Count* size), (type, size)) \
+  X(Type_get_extent, (MPI_Datatype type, MPI_Aint* lower, MPI_Aint* extent), (type, lower, extent)) \
+  X(Type_get_extent_x, (MPI_Datatype type, MPI_Count* lower, MPI_Count* extent), (type, lower, extent)) \
+  X(Type_get_true_extent, (MPI_Datatype type, MPI_Aint* lower, MPI_Aint* extent), (type, lower, extent)) \
+  X(Type_get_true_extent_x, (MPI_Datatype type, MPI_Count* lower, MPI_Count* extent), (type, lower, extent)) \
+  X(Type_get_envelope, (MPI_Datatype type, int* integers, int* addresses, int* types, int* combiner), \
+    (type, integers, addresses, types, combiner)) \
+  X(Type_get_contents, (MPI_Datatype type, int max_integers, int max_addresses, int max_types, int integers[], \
+    MPI_Aint addresses[], MPI_Datatype types[]), \
+    (type, max_integers, max_addresses, max_types, integers, addresses, types)) \
+  X(Type_get_envelope_c, (MPI_Datatype type, MPI_Count* integers, MPI_Count* addresses, MPI_Count* counts, MPI_Count* types, \
+    int* combiner), (type, integers, addresses, counts, types, combiner)) \
+  X(Type_get_contents_c, (MPI_Datatype type, MPI_Count max_integers, MPI_Count max_addresses, MPI_Count max_counts, \
+    MPI_Count max_types, int integers[], MPI_Aint addresses[], MPI_Count counts[], MPI_Datatype types[]), \
+    (type, max_integers, max_addresses, max_counts, max_types, integers, addresses, counts, types)) \
+  X(Type_create_keyval, (MPI_Type_copy_attr_function* copy, MPI_Type_delete_attr_function* drop, int* keyval, void* extra), \
+    (copy, drop, keyval, extra)) \
+  X(Type_free_keyval, (int* keyval), (keyval)) \
+  X(Type_set_attr, (MPI_Datatype type, int keyval, void* value), (type, keyval, value)) \
+  X(Type_get_attr, (MPI_Datatype type, int keyval, void* value, int* flag), (type, keyval, value, flag)) \
+  X(Type_delete_attr, (MPI_Datatype type, int keyval), (type, keyval)) \
+  X(Type_free, (MPI_Datatype* type), (type)) \
+  X(Type_get_name, (MPI_Datatype type, char* name, int* length), (type, name, length)) \
+  X(Get_library_version, (char* version, int* length), (version, length))
+
+/* clang-format on */
+
+#define FARSUM_MPI_SLOT(name, parameters, arguments) int(*name) parameters;
+
+/* The calls that programs reach through the stubs. */
+struct farsum_mpi_calls {
+  FARSUM_MPI_CALLS(FARSUM_MPI_SLOT)
+};
+
+/* The library's own functions. */
+struct farsum_mpi_library {
+  FARSUM_MPI_CALLS(FARSUM_MPI_SLOT)
+  FARSUM_MPI_HELPERS(FARSUM_MPI_SLOT)
+};
+
+/* What the preloaded file hands to the front that it loads. */
+struct farsum_mpi_preload {
+  size_t struct_bytes;
+  const struct farsum_mpi_library* library;
+  struct farsum_mpi_calls* active; /* filled with the library's functions; the front puts its own over them */
+  void* library_handle;            /* of dlopen, for symbols that only one library has */
+};
+
+/* What the front exports, under FARSUM_MPI_FRONT_START. Called once, after the library's Init (then it is collective over
+ * MPI_COMM_WORLD: with_world is 1) or after its first Session_init (with_world is 0). */
+typedef void farsum_mpi_front_start_function(const struct farsum_mpi_preload* preload, int with_world);
+#define FARSUM_MPI_FRONT_START "farsum_mpi_front_start"
+
+#endif

@@ -1,0 +1,206 @@
+/* The small file that is preloaded into every process of a job: it exports MPI_X and PMPI_X for each call of calls.h and
+ * sends them on, to the library until MPI is initialised and to the front from then on. It links nothing but libc, has no
+ * undefined data symbol, and does nothing in a process without an MPI library.
+ *
+ * Both names are exported because Fortran libraries call either. A profiler's own MPI_X, found behind this file in the order
+ * of symbols, is called first; it comes back through PMPI_X.
+ */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls.h"
+#include "preload_abi.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+static void resolve(void);
+static int init_then_front(int* argc, char*** argv);
+static int init_thread_then_front(int* argc, char*** argv, int required, int* provided);
+static int session_then_front(MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session);
+static void start_front(int with_world);
+
+/* ---- the tables ---------------------------------------------------------------------------------------------- */
+
+static struct farsum_mpi_library library; /* the library's own functions */
+static void* library_handle;
+static int resolved;
+static pthread_mutex_t resolve_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Until the library is found each slot looks for it and calls again. */
+#define FIRST_DECLARATION(name, parameters, arguments) static int first_##name parameters;
+#define OUTER_FIRST_DECLARATION(name, parameters, arguments) static int outer_first_##name parameters;
+FARSUM_MPI_CALLS(FIRST_DECLARATION)
+FARSUM_MPI_CALLS(OUTER_FIRST_DECLARATION)
+
+#define FIRST_SLOT(name, parameters, arguments) .name = first_##name,
+#define OUTER_FIRST_SLOT(name, parameters, arguments) .name = outer_first_##name,
+/* What PMPI_X calls, and what MPI_X calls: the same unless a profiler has an MPI_X. */
+static struct farsum_mpi_calls active = {FARSUM_MPI_CALLS(FIRST_SLOT)};
+static struct farsum_mpi_calls outer = {FARSUM_MPI_CALLS(OUTER_FIRST_SLOT)};
+static struct farsum_mpi_calls profiler; /* NULL where there is none */
+
+static void find_library(void) {
+  pthread_mutex_lock(&resolve_mutex);
+  if (!resolved) resolve();
+  pthread_mutex_unlock(&resolve_mutex);
+}
+
+/* A call before the library could be found, as from a program that loads MPI by hand. */
+static void need_library(const char* call) {
+  find_library();
+  if (resolved) return;
+  fprintf(stderr, "farsum: %s was called, but no MPI library of this kind (%s) is loaded in this process\n", call,
+          FARSUM_MPI_ABI_NAME);
+  abort();
+}
+
+#define FIRST(name, parameters, arguments)  \
+  static int first_##name parameters {      \
+    need_library("MPI_" #name);             \
+    return active.name arguments;           \
+  }                                         \
+  static int outer_first_##name parameters { \
+    need_library("MPI_" #name);             \
+    return outer.name arguments;            \
+  }
+FARSUM_MPI_CALLS(FIRST)
+
+/* ---- what is exported ---------------------------------------------------------------------------------------- */
+
+#define EXPORT(name, parameters, arguments)                                        \
+  EXPORTED int MPI_##name parameters { return outer.name arguments; }              \
+  EXPORTED int PMPI_##name parameters { return active.name arguments; }
+FARSUM_MPI_CALLS(EXPORT)
+
+/* ---- finding the library ------------------------------------------------------------------------------------- */
+
+static const char* file_of(const void* address) {
+  Dl_info info;
+  return dladdr(address, &info) != 0 && info.dli_fname != NULL ? info.dli_fname : "";
+}
+
+/* A profiler's function of this name, if one stands between this file and the library; else NULL. */
+static void* profiler_function(const char* name, const void* librarys) {
+  void* next = dlsym(RTLD_NEXT, name);
+  if (next == NULL || librarys == NULL || next == librarys) return NULL;
+  return strcmp(file_of(next), file_of(librarys)) == 0 ? NULL : next;
+}
+
+/* ISO C keeps object and function pointers apart; POSIX lets dlsym cross over. */
+static void store(void* slot, void* function) { memcpy(slot, &function, sizeof function); }
+
+static void fill_outer(void) {
+#define TO_OUTER(name, parameters, arguments) outer.name = profiler.name != NULL ? profiler.name : active.name;
+  FARSUM_MPI_CALLS(TO_OUTER)
+}
+
+static void resolve(void) {
+  static const char* const sonames[] = {FARSUM_MPI_SONAMES};
+  for (size_t i = 0; i < sizeof sonames / sizeof sonames[0] && library_handle == NULL; ++i) {
+    library_handle = dlopen(sonames[i], RTLD_LAZY | RTLD_NOLOAD);
+  }
+  if (library_handle == NULL) return; /* a process that loads MPI later is looked at again then */
+#define LOOK_UP(name, parameters, arguments) store(&library.name, dlsym(library_handle, "PMPI_" #name));
+  FARSUM_MPI_CALLS(LOOK_UP)
+  FARSUM_MPI_HELPERS(LOOK_UP)
+#define TO_LIBRARY(name, parameters, arguments) \
+  active.name = library.name;                   \
+  store(&profiler.name, profiler_function("MPI_" #name, dlsym(library_handle, "MPI_" #name)));
+  FARSUM_MPI_CALLS(TO_LIBRARY)
+  active.Init = init_then_front;
+  active.Init_thread = init_thread_then_front;
+  active.Session_init = session_then_front;
+  fill_outer();
+  resolved = 1;
+}
+
+/* ---- the front begins after the library's Init ---------------------------------------------------------------- */
+
+static int init_then_front(int* argc, char*** argv) {
+  const int result = library.Init(argc, argv);
+  if (result == MPI_SUCCESS) start_front(1);
+  return result;
+}
+
+static int init_thread_then_front(int* argc, char*** argv, int required, int* provided) {
+  const int result = library.Init_thread(argc, argv, required, provided);
+  if (result == MPI_SUCCESS) start_front(1);
+  return result;
+}
+
+static int session_then_front(MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session) {
+  const int result = library.Session_init(info, handler, session);
+  if (result == MPI_SUCCESS) start_front(0);
+  return result;
+}
+
+/* Children of this process are none of the job's: they do not inherit the preload. */
+static void leave_environment(void) {
+  Dl_info self;
+  const char* list = getenv("LD_PRELOAD");
+  if (list == NULL || dladdr((const void*)&resolved, &self) == 0) return;
+  char* kept = malloc(strlen(list) + 1);
+  if (kept == NULL) return;
+  size_t length = 0;
+  for (const char* item = list; *item != '\0';) {
+    const size_t bytes = strcspn(item, ": ");
+    const int ours = bytes == strlen(self.dli_fname) && strncmp(item, self.dli_fname, bytes) == 0;
+    if (bytes != 0 && !ours) {
+      if (length != 0) kept[length++] = ':';
+      memcpy(kept + length, item, bytes);
+      length += bytes;
+    }
+    item += bytes;
+    if (*item != '\0') ++item;
+  }
+  kept[length] = '\0';
+  if (length == 0) {
+    unsetenv("LD_PRELOAD");
+  } else {
+    setenv("LD_PRELOAD", kept, 1);
+  }
+  free(kept);
+}
+
+/* The front lies beside this file. */
+static int front_path(char* path, size_t room) {
+  const char* mine = file_of((const void*)&resolved);
+  const char* slash = strrchr(mine, '/');
+  const int folder = slash == NULL ? 0 : (int)(slash - mine + 1);
+  const int length = snprintf(path, room, "%.*slibfarsum_front_%s.so", folder, mine, FARSUM_MPI_ABI_NAME);
+  return length > 0 && (size_t)length < room;
+}
+
+static farsum_mpi_front_start_function* load_front(void) {
+  char path[4096];
+  void* front = front_path(path, sizeof path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+  farsum_mpi_front_start_function* start = NULL;
+  if (front != NULL) store(&start, dlsym(front, FARSUM_MPI_FRONT_START));
+  if (start != NULL) return start;
+  const char* why = dlerror();
+  fprintf(stderr, "farsum: the one-sided layer stays the MPI library's own: %s could not be loaded (%s)\n", path,
+          why == NULL ? "its path is too long" : why);
+  return NULL;
+}
+
+static void start_front(int with_world) {
+  static int looked;
+  static farsum_mpi_front_start_function* start;
+  const char* off = getenv("FARSUM_MPI_OFF");
+  if (off != NULL && *off != '\0' && strcmp(off, "0") != 0) return;
+  if (!looked) {
+    looked = 1;
+    leave_environment();
+    start = load_front();
+  }
+  if (start == NULL) return;
+  const struct farsum_mpi_preload preload = {sizeof preload, &library, &active, library_handle};
+  start(&preload, with_world);
+  fill_outer();
+}
+
+__attribute__((constructor)) static void begin(void) { find_library(); }

@@ -1,0 +1,18 @@
+/* How this build's MPI libraries are called: FARSUM_MPI_ABI_mpich, _openmpi or _abi is defined by the build. */
+#ifndef FARSUM_MPI_PRELOAD_ABI_H
+#define FARSUM_MPI_PRELOAD_ABI_H
+
+#if defined(FARSUM_MPI_ABI_mpich)
+#define FARSUM_MPI_ABI_NAME "mpich"
+#define FARSUM_MPI_SONAMES "libmpi.so.12", "libmpich.so.12"
+#elif defined(FARSUM_MPI_ABI_openmpi)
+#define FARSUM_MPI_ABI_NAME "openmpi"
+#define FARSUM_MPI_SONAMES "libmpi.so.40"
+#elif defined(FARSUM_MPI_ABI_abi)
+#define FARSUM_MPI_ABI_NAME "abi"
+#define FARSUM_MPI_SONAMES "libmpi_abi.so.1", "libmpi_abi.so.0"
+#else
+#error "the build names the ABI"
+#endif
+
+#endif
