@@ -1,0 +1,89 @@
+// Where the bytes of one item of a datatype lie, in the order of its type map: a block repeated over nested strides, or a
+// list of pieces. And the engine's layout of many such items.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "farsum.h"
+
+namespace farsum::mpi {
+
+// Offsets are from the item's base, the address that MPI calls are given. Pieces that touch in memory and follow each
+// other are one.
+struct Pattern {
+  std::size_t bytes = 0;   // of all pieces
+  std::int64_t first = 0;  // where the first piece begins; unused in a list
+  std::size_t block = 0;   // bytes of each piece, or 0: see `lengths`
+  int levels = 0;          // strides, innermost first
+  std::array<std::size_t, FARSUM_MAX_LEVELS> counts;
+  std::array<std::int64_t, FARSUM_MAX_LEVELS> strides;
+  std::int64_t lowest = 0;             // the lowest byte touched
+  std::int64_t highest = 0;            // one past the highest
+  std::vector<std::int64_t> offsets;   // a list if not empty
+  std::vector<std::size_t> lengths;    // of a list whose pieces differ
+
+  [[nodiscard]] bool is_list() const { return !offsets.empty(); }
+  [[nodiscard]] bool is_block() const { return levels == 0 && offsets.empty(); }
+  // Number of pieces.
+  [[nodiscard]] std::size_t pieces() const;
+};
+
+// The engine's layout of `count` items. Borrows the pattern's arrays where it can, so the pattern must outlive it; use it
+// for the call it was made for. Costs no allocation unless a list is repeated.
+class Layout {
+ public:
+  Layout() = default;
+  Layout(const Layout&) = delete;
+  Layout& operator=(const Layout&) = delete;
+
+  // False if the bytes or addresses overflow, or memory for a repeated list is not to be had.
+  [[nodiscard]] bool set(const Pattern& pattern, std::int64_t extent, std::size_t count) {
+    if (pattern.is_block() && (count == 1 || extent == static_cast<std::int64_t>(pattern.block))) [[likely]] {
+      return set_contiguous(pattern, count);
+    }
+    return set_spread(pattern, extent, count);
+  }
+
+  // Relative to the base moved by shift().
+  [[nodiscard]] const farsum_layout& shape() const { return shape_; }
+  // Bytes to add to the caller's base: what the shape is relative to.
+  [[nodiscard]] std::int64_t shift() const { return shift_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  // The bytes touched, from the caller's base: [lowest, highest). Both zero if nothing is.
+  [[nodiscard]] std::int64_t lowest() const { return lowest_; }
+  [[nodiscard]] std::int64_t highest() const { return highest_; }
+  [[nodiscard]] bool is_contiguous() const { return shape_.kind == FARSUM_CONTIGUOUS; }
+
+ private:
+  bool set_contiguous(const Pattern& pattern, std::size_t count);
+  bool set_spread(const Pattern& pattern, std::int64_t extent, std::size_t count);
+  bool set_strided(const Pattern& pattern, std::int64_t extent, std::size_t count);
+  bool set_list(const Pattern& pattern, std::int64_t extent, std::size_t count);
+  bool set_range(const Pattern& pattern, std::int64_t extent, std::size_t count);
+
+  farsum_layout shape_{};
+  std::int64_t shift_ = 0;
+  std::size_t bytes_ = 0;
+  std::int64_t lowest_ = 0;
+  std::int64_t highest_ = 0;
+  std::array<std::size_t, FARSUM_MAX_LEVELS> counts_;
+  std::array<std::int64_t, FARSUM_MAX_LEVELS> strides_;
+  std::vector<std::int64_t> offsets_;
+  std::vector<std::size_t> lengths_;
+};
+
+inline bool Layout::set_contiguous(const Pattern& pattern, std::size_t count) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(pattern.bytes, count, &bytes) || static_cast<std::int64_t>(bytes) < 0) return false;
+  shape_ = {};
+  shape_.kind = FARSUM_CONTIGUOUS;
+  shape_.bytes = bytes_ = bytes;
+  shift_ = bytes == 0 ? 0 : pattern.first;
+  lowest_ = shift_;
+  return !__builtin_add_overflow(shift_, static_cast<std::int64_t>(bytes), &highest_);
+}
+
+}  // namespace farsum::mpi
