@@ -235,28 +235,36 @@ FARSUM_API farsum_status farsum_window_region(farsum_window window, int rank, in
 
 /* ---- operations -------------------------------------------------------------------------------------------- */
 
-typedef FARSUM_ENUM(farsum_type){FARSUM_BYTE = 0, /* uninterpreted: replace, no_op and the bitwise operators */
-                                 FARSUM_BOOL = 1, /* one byte, 0 or 1 */
-                                 FARSUM_INT8 = 2,
-                                 FARSUM_UINT8 = 3,
-                                 FARSUM_INT16 = 4,
-                                 FARSUM_UINT16 = 5,
-                                 FARSUM_INT32 = 6,
-                                 FARSUM_UINT32 = 7,
-                                 FARSUM_INT64 = 8,
-                                 FARSUM_UINT64 = 9,
-                                 FARSUM_FLOAT = 10,
-                                 FARSUM_DOUBLE = 11,
-                                 FARSUM_LONG_DOUBLE = 12,
-                                 FARSUM_COMPLEX_FLOAT = 13,
-                                 FARSUM_COMPLEX_DOUBLE = 14,
-                                 FARSUM_COMPLEX_LONG_DOUBLE = 15,
-                                 FARSUM_FLOAT_INT = 16, /* pair types: struct { value; int index; } with C's layout */
-                                 FARSUM_DOUBLE_INT = 17,
-                                 FARSUM_LONG_INT = 18,
-                                 FARSUM_INT_INT = 19,
-                                 FARSUM_SHORT_INT = 20,
-                                 FARSUM_LONG_DOUBLE_INT = 21} farsum_type;
+typedef FARSUM_ENUM(farsum_type){
+    FARSUM_BYTE = 0, /* uninterpreted: replace, no_op and the bitwise operators */
+    FARSUM_BOOL = 1, /* one byte, 0 or 1 */
+    FARSUM_INT8 = 2,
+    FARSUM_UINT8 = 3,
+    FARSUM_INT16 = 4,
+    FARSUM_UINT16 = 5,
+    FARSUM_INT32 = 6,
+    FARSUM_UINT32 = 7,
+    FARSUM_INT64 = 8,
+    FARSUM_UINT64 = 9,
+    FARSUM_FLOAT = 10,
+    FARSUM_DOUBLE = 11,
+    FARSUM_LONG_DOUBLE = 12,
+    FARSUM_COMPLEX_FLOAT = 13,
+    FARSUM_COMPLEX_DOUBLE = 14,
+    FARSUM_COMPLEX_LONG_DOUBLE = 15,
+    FARSUM_FLOAT_INT = 16, /* pair types: struct { value; int index; } with C's layout */
+    FARSUM_DOUBLE_INT = 17,
+    FARSUM_LONG_INT = 18,
+    FARSUM_INT_INT = 19,
+    FARSUM_SHORT_INT = 20,
+    FARSUM_LONG_DOUBLE_INT = 21,
+    FARSUM_FLOAT_FLOAT = 22, /* pairs whose index is of the value's type, as Fortran has */
+    FARSUM_DOUBLE_DOUBLE = 23,
+    FARSUM_FLOAT128 = 24,         /* IEEE 754 binary128: __float128 of x86-64 */
+    FARSUM_COMPLEX_FLOAT128 = 25, /* two of them */
+    FARSUM_INT128 = 26,           /* signed */
+    FARSUM_FLOAT16 = 27           /* IEEE 754 binary16: _Float16 */
+} farsum_type;
 
 typedef FARSUM_ENUM(farsum_op){FARSUM_SUM = 0,    FARSUM_SCALED_SUM = 1, /* target += alpha * x */
                                FARSUM_PROD = 2,   FARSUM_MIN = 3,        FARSUM_MAX = 4,   FARSUM_MINLOC = 5,

@@ -16,6 +16,10 @@ static_assert(static_cast<int>(ops::ElementType::int64) == FARSUM_INT64 &&
 static_assert(static_cast<int>(ops::ElementType::complex_long_double) == FARSUM_COMPLEX_LONG_DOUBLE);
 static_assert(static_cast<int>(ops::ElementType::pair_float_int) == FARSUM_FLOAT_INT);
 static_assert(static_cast<int>(ops::ElementType::pair_long_double_int) == FARSUM_LONG_DOUBLE_INT);
+static_assert(static_cast<int>(ops::ElementType::pair_float_float) == FARSUM_FLOAT_FLOAT &&
+              static_cast<int>(ops::ElementType::float128) == FARSUM_FLOAT128);
+static_assert(static_cast<int>(ops::ElementType::int128) == FARSUM_INT128 &&
+              static_cast<int>(ops::ElementType::float16) == FARSUM_FLOAT16);
 static_assert(static_cast<int>(ops::Operator::sum) == FARSUM_SUM &&
               static_cast<int>(ops::Operator::scaled_sum) == FARSUM_SCALED_SUM);
 static_assert(static_cast<int>(ops::Operator::maxloc) == FARSUM_MAXLOC &&

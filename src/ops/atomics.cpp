@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "ops/kernels.hpp"
+
 namespace farsum::ops {
 
 namespace {
@@ -105,6 +107,15 @@ void apply_by_exchange(void* target, const void* operand, void* result_or_null, 
   const T x = load_from<T>(operand);
   const T alpha = reads_alpha(op) ? load_from<T>(alpha_at) : T{};
   give_result(result_or_null, atomic_update<T>(target, [&](T old) { return numeric_update(op, old, x, alpha); }));
+}
+
+void apply_half(void* target, const void* operand, void* result_or_null, Operator op, const void* alpha) {
+  const KernelSet::Bulk kernel = kernels(Isa::baseline).bulk(ElementType::float16, op);
+  const auto update = [&](Float16 value) {
+    kernel(&value, operand, 1, alpha);
+    return value;
+  };
+  give_result(result_or_null, atomic_update<Float16>(target, update));
 }
 
 // Where the old value is not asked for, the compiler picks lock and, or, xor instead of a compare-and-exchange loop.
@@ -235,6 +246,8 @@ void atomic_apply_any(void* target, const void* operand, void* result, ElementTy
       return apply_by_exchange<double>(target, operand, result, op, alpha);
     case ElementType::float32:
       return apply_by_exchange<float>(target, operand, result, op, alpha);
+    case ElementType::float16:
+      return apply_half(target, operand, result, op, alpha);
     case ElementType::int8:
       return apply_by_exchange<std::int8_t>(target, operand, result, op, alpha);
     case ElementType::boolean:
@@ -263,6 +276,11 @@ void atomic_apply_any(void* target, const void* operand, void* result, ElementTy
     case ElementType::pair_int_int:
     case ElementType::pair_short_int:
     case ElementType::pair_long_double_int:
+    case ElementType::pair_float_float:
+    case ElementType::pair_double_double:
+    case ElementType::float128:
+    case ElementType::complex256:
+    case ElementType::int128:
       break;
   }
   stop_on_illegal("update", type, name_of(op));

@@ -31,18 +31,37 @@ enum class ElementType : std::uint8_t {
   pair_int_int = 19,
   pair_short_int = 20,
   pair_long_double_int = 21,
+  pair_float_float = 22,  // Fortran's pairs have no other index.
+  pair_double_double = 23,
+  float128 = 24,
+  complex256 = 25,  // Two float128.
+  int128 = 26,
+  float16 = 27,
 };
 
-inline constexpr std::size_t element_type_count = 22;
+inline constexpr std::size_t element_type_count = 28;
 inline constexpr std::size_t largest_element_bytes = 32;
 
 enum class ElementKind : std::uint8_t { opaque, boolean, integer, floating, complex, pair };
 
+// The types beyond the standard's, as the compiler has them.
+#ifdef __SIZEOF_FLOAT128__
+__extension__ typedef __float128 Float128;
+#else
+using Float128 = long double;
+#endif
+static_assert(Float128(1) + Float128(0x1p-112L) != Float128(1), "a long double must do for what this compiler lacks");
+__extension__ typedef __int128 Int128;
+__extension__ typedef unsigned __int128 UInt128;
+struct Float16 {  // Bits: half.hpp knows what they mean.
+  std::uint16_t bits;
+};
+
 // The C layouts of the value-and-index types that minloc and maxloc reduce (MPI 4.1, section 6.9.4).
-template <class Value>
+template <class Value, class Index = int>
 struct ValueIndex {
   Value value;
-  int index;
+  Index index;
 };
 
 // Two reals, laid out as C's _Complex and Fortran's COMPLEX. Not std::complex, whose inline members would be shared
@@ -89,10 +108,17 @@ inline constexpr std::array<ElementTraits, element_type_count> element_traits = 
     describe<ValueIndex<int>>(ElementKind::pair, false, "struct { int; int; }"),
     describe<ValueIndex<short>>(ElementKind::pair, false, "struct { short; int; }"),
     describe<ValueIndex<long double>>(ElementKind::pair, false, "struct { long double; int; }"),
+    describe<ValueIndex<float, float>>(ElementKind::pair, false, "struct { float; float; }"),
+    describe<ValueIndex<double, double>>(ElementKind::pair, false, "struct { double; double; }"),
+    describe<Float128>(ElementKind::floating, false, "_Float128"),
+    describe<ComplexOf<Float128>>(ElementKind::complex, false, "_Float128 _Complex"),
+    describe<Int128>(ElementKind::integer, false, "__int128"),
+    describe<Float16>(ElementKind::floating, true, "_Float16"),
 }};
 
 static_assert(sizeof(ValueIndex<float>) == 8 && sizeof(ValueIndex<double>) == 16 && sizeof(ValueIndex<long>) == 16);
 static_assert(sizeof(ValueIndex<short>) == 8 && sizeof(ValueIndex<long double>) == largest_element_bytes);
+static_assert(sizeof(Float128) == 16 && sizeof(Float16) == 2);
 static_assert(sizeof(bool) == 1, "a boolean element is one byte");
 
 constexpr std::size_t index_of(ElementType type) { return static_cast<std::size_t>(type); }
@@ -197,6 +223,30 @@ struct Element<ElementType::pair_short_int> {
 template <>
 struct Element<ElementType::pair_long_double_int> {
   using type = ValueIndex<long double>;
+};
+template <>
+struct Element<ElementType::pair_float_float> {
+  using type = ValueIndex<float, float>;
+};
+template <>
+struct Element<ElementType::pair_double_double> {
+  using type = ValueIndex<double, double>;
+};
+template <>
+struct Element<ElementType::float128> {
+  using type = Float128;
+};
+template <>
+struct Element<ElementType::complex256> {
+  using type = ComplexOf<Float128>;
+};
+template <>
+struct Element<ElementType::int128> {
+  using type = Int128;
+};
+template <>
+struct Element<ElementType::float16> {
+  using type = Float16;
 };
 
 }  // namespace farsum::ops

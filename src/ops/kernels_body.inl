@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ops/kernel_sets.hpp"
+#include "ops/plain_kernels.hpp"
 
 // A fused multiply-add would give other bits than the baseline kernels and the CPU-atomic path do.
 #pragma GCC optimize("fp-contract=off")
@@ -595,7 +596,10 @@ template <Size type_index, Size op_index>
 consteval void fill_cell(KernelSet& set) {
   constexpr auto type = static_cast<ElementType>(type_index);
   constexpr auto op = static_cast<Operator>(op_index);
-  if constexpr (legal(type, op)) {
+  if constexpr (legal(type, op) && is_plain(type, op)) {
+    set.bulk_table[type_index][op_index] = &PlainKernel<type, op>::bulk;
+    set.fetch_table[type_index][op_index] = &PlainKernel<type, op>::fetch;
+  } else if constexpr (legal(type, op)) {
     using Kernel = typename decltype(choose<type, op>())::type;
     set.bulk_table[type_index][op_index] = &Kernel::bulk;
     set.fetch_table[type_index][op_index] = &Kernel::fetch;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/half.hpp"
 #include "ops/kernels.hpp"
 #include "rank_processes.hpp"
 
@@ -79,6 +80,19 @@ void set_element(farsum_type type, std::byte* to, Random& random) {
       return store(to, ops::ValueIndex<short>{static_cast<short>(number), static_cast<int>(natural)});
     case FARSUM_LONG_DOUBLE_INT:
       return store(to, ops::ValueIndex<long double>{static_cast<long double>(number), static_cast<int>(natural)});
+    case FARSUM_FLOAT_FLOAT:
+      return store(to, ops::ValueIndex<float, float>{static_cast<float>(number), static_cast<float>(natural)});
+    case FARSUM_DOUBLE_DOUBLE:
+      return store(to, ops::ValueIndex<double, double>{static_cast<double>(number), static_cast<double>(natural)});
+    case FARSUM_FLOAT128:
+      return store(to, static_cast<ops::Float128>(number));
+    case FARSUM_COMPLEX_FLOAT128:
+      store(to, static_cast<ops::Float128>(number));
+      return store(to + sizeof(ops::Float128), static_cast<ops::Float128>(natural));
+    case FARSUM_INT128:
+      return store(to, static_cast<ops::Int128>(number));
+    case FARSUM_FLOAT16:
+      return store(to, ops::to_half(static_cast<float>(number)));
   }
 }
 
@@ -240,7 +254,7 @@ void Workout::one_pair(int target, farsum_type type, farsum_op op, farsum_kind k
 }
 
 void Workout::try_every_legal_pair() {
-  for (int t = FARSUM_BYTE; t <= FARSUM_LONG_DOUBLE_INT; ++t) {
+  for (int t = FARSUM_BYTE; t <= FARSUM_FLOAT16; ++t) {
     const auto type = static_cast<farsum_type>(t);
     for (int o = FARSUM_SUM; o <= FARSUM_NO_OP; ++o) {
       const auto op = static_cast<farsum_op>(o);
@@ -386,7 +400,7 @@ void Workout::order_puts_among_accumulates() {
 }
 
 void Workout::compare_and_swap_each_type() {
-  for (int t = FARSUM_BYTE; t <= FARSUM_LONG_DOUBLE_INT; ++t) {
+  for (int t = FARSUM_BYTE; t <= FARSUM_FLOAT16; ++t) {
     const auto type = static_cast<farsum_type>(t);
     const std::size_t size = farsum_type_size(type);
     const int target = static_cast<int>(pick(random_, 0, workout_ranks - 1));
@@ -503,7 +517,7 @@ void Workout::compare_memory() {
   for (int origin = 0; origin < workout_ranks; ++origin) {
     const std::byte* const held = memory_.mine() + static_cast<std::size_t>(origin) * slice_bytes_;
     const std::byte* const wanted = expected_.slices[rank_][origin];
-    for (int t = FARSUM_BYTE; t <= FARSUM_LONG_DOUBLE_INT; ++t) {
+    for (int t = FARSUM_BYTE; t <= FARSUM_FLOAT16; ++t) {
       const auto type = static_cast<farsum_type>(t);
       for (std::size_t i = 0; i < lane_elements; ++i) {
         const std::size_t at = lane(type) + i * farsum_type_size(type);

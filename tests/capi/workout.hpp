@@ -53,7 +53,7 @@ class Workout {
   void bulk(int target, std::size_t offset, std::size_t count, farsum_type type, farsum_op op, farsum_kind kind,
             int mode);
 
-  static constexpr std::size_t lane_count = 22;
+  static constexpr std::size_t lane_count = FARSUM_FLOAT16 + 1;
   static constexpr std::size_t lane_elements = 16;
   static constexpr std::size_t lane_bytes = lane_elements * 32;
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "ops/half.hpp"
 #include "ops/kernels.hpp"
 
 namespace farsum::ops {
@@ -25,11 +26,14 @@ void run_together(Body body) {
 void random_operand(ElementType type, unsigned char* to, std::mt19937_64& random) {
   const double real = static_cast<double>(random() % 2001) / 8.0 - 125.0;
   const float single = static_cast<float>(real);
+  const Float16 half = to_half(single);
   const std::uint64_t bits = random() % 4 == 0 ? 0 : random();
   if (type == ElementType::float64)
     std::memcpy(to, &real, sizeof real);
   else if (type == ElementType::float32)
     std::memcpy(to, &single, sizeof single);
+  else if (type == ElementType::float16)
+    std::memcpy(to, &half, sizeof half);
   else
     std::memcpy(to, &bits, size_of(type));
 }
@@ -80,6 +84,17 @@ TEST(AtomicApply, loses_no_sum_of_several_threads) {
   expect_exact_total<std::uint64_t>(ElementType::uint64);
   expect_exact_total<float>(ElementType::float32);
   expect_exact_total<double>(ElementType::float64);
+}
+
+TEST(AtomicApply, loses_no_sum_of_halves) {
+  constexpr int rounds = 200;  // The total is the highest up to which halves count in ones.
+  alignas(8) Float16 target[4] = {};
+  run_together([&](int thread) {
+    const Float16 operand = to_half(static_cast<float>(thread + 1));
+    for (int round = 0; round < rounds; ++round)
+      atomic_apply(target, &operand, nullptr, ElementType::float16, Operator::sum, nullptr);
+  });
+  EXPECT_EQ(to_float(target[0]), 10.0f * rounds);
 }
 
 TEST(AtomicApply, gives_each_fetching_thread_values_of_its_own) {

@@ -14,8 +14,13 @@
 #include <thread>
 #include <vector>
 
+#include "ops/plain_kernels.hpp"
+
 namespace farsum::ops {
 namespace {
+
+// The compiler's own, against which ours is measured.
+__extension__ typedef _Float16 Half;
 
 constexpr std::size_t guard_bytes = 64;
 constexpr unsigned char guard_value = 0xa5;
@@ -36,7 +41,7 @@ void write(unsigned char* to, T value) {
 
 template <class T>
 T reference_integer(Operator op, T t, T x, T alpha) {
-  using Wide = std::uint64_t;  // Sign-extended on the way in; what is above the element is cut off.
+  using Wide = UInt128;  // Sign-extended on the way in; what is above the element is cut off.
   const Wide wt = static_cast<Wide>(t), wx = static_cast<Wide>(x), wa = static_cast<Wide>(alpha);
   switch (op) {
     case Operator::sum:
@@ -56,14 +61,21 @@ T reference_integer(Operator op, T t, T x, T alpha) {
     case Operator::bxor:
       return static_cast<T>(wt ^ wx);
     case Operator::land:
-      return t && x ? 1 : 0;
+      return t != 0 && x != 0 ? 1 : 0;
     case Operator::lor:
-      return t || x ? 1 : 0;
+      return t != 0 || x != 0 ? 1 : 0;
     case Operator::lxor:
-      return !t != !x ? 1 : 0;
+      return (t != 0) != (x != 0) ? 1 : 0;
     default:
       return t;
   }
+}
+
+template <class T>
+T number_over_nan(T a, T b, bool takes_b) {
+  if (a != a) return b;
+  if (b != b) return a;
+  return takes_b ? b : a;
 }
 
 // A volatile product cannot be fused with the addition that follows.
@@ -83,11 +95,26 @@ T reference_real(Operator op, T t, T x, T alpha) {
     case Operator::prod:
       return t * x;
     case Operator::min:
-      return std::fmin(t, x);
+      return number_over_nan(t, x, x < t);
     case Operator::max:
-      return std::fmax(t, x);
+      return number_over_nan(t, x, x > t);
     default:
       return t;
+  }
+}
+
+// A double holds any product of two halves exactly, and any sum, so each result is rounded once.
+Half reference_half(Operator op, Half t, Half x, Half alpha) {
+  const auto exact = [](Half value) { return static_cast<double>(value); };
+  switch (op) {
+    case Operator::sum:
+      return static_cast<Half>(exact(t) + exact(x));
+    case Operator::scaled_sum:
+      return static_cast<Half>(exact(t) + exact(static_cast<Half>(exact(alpha) * exact(x))));
+    case Operator::prod:
+      return static_cast<Half>(exact(t) * exact(x));
+    default:
+      return static_cast<Half>(reference_real(op, exact(t), exact(x), exact(alpha)));
   }
 }
 
@@ -111,8 +138,8 @@ std::complex<T> reference_complex(Operator op, std::complex<T> t, std::complex<T
   }
 }
 
-template <class V>
-ValueIndex<V> reference_pair(Operator op, ValueIndex<V> t, ValueIndex<V> x) {
+template <class V, class I>
+ValueIndex<V, I> reference_pair(Operator op, ValueIndex<V, I> t, ValueIndex<V, I> x) {
   const bool both_nan = t.value != t.value && x.value != x.value;
   if (t.value == x.value || both_nan) return {t.value, std::min(t.index, x.index)};
   if (t.value != t.value) return x;
@@ -127,9 +154,11 @@ void reference_element(Operator op, unsigned char* target, const unsigned char* 
     std::memcpy(target, operand, sizeof(T));
   } else if (op != Operator::no_op) {
     const T t = read<T>(target), x = read<T>(operand), a = read<T>(alpha);
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (std::is_integral_v<T> || std::is_same_v<T, Int128>)
       write<T>(target, reference_integer(op, t, x, a));
-    else if constexpr (std::is_floating_point_v<T>)
+    else if constexpr (std::is_same_v<T, Half>)
+      write<T>(target, reference_half(op, t, x, a));
+    else if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, Float128>)
       write<T>(target, reference_real(op, t, x, a));
     else if constexpr (requires { t.index; })
       write<T>(target, reference_pair(op, t, x));
@@ -184,6 +213,18 @@ ReferenceElement reference_for(ElementType type) {
       return reference_element<ValueIndex<short>>;
     case ElementType::pair_long_double_int:
       return reference_element<ValueIndex<long double>>;
+    case ElementType::pair_float_float:
+      return reference_element<ValueIndex<float, float>>;
+    case ElementType::pair_double_double:
+      return reference_element<ValueIndex<double, double>>;
+    case ElementType::float128:
+      return reference_element<Float128>;
+    case ElementType::complex256:
+      return reference_element<std::complex<Float128>>;
+    case ElementType::int128:
+      return reference_element<Int128>;
+    case ElementType::float16:
+      return reference_element<Half>;
   }
   return nullptr;
 }
@@ -194,21 +235,24 @@ template <class T>
 T random_real(std::mt19937_64& random) {
   switch (random() % 12) {
     case 0:
-      return std::numeric_limits<T>::quiet_NaN();
+      return static_cast<T>(std::numeric_limits<float>::quiet_NaN());
     case 1:
       return T(0);
     case 2:
       return -T(0);
     case 3:
       return T(3);
-    default:
-      return static_cast<T>(static_cast<double>(static_cast<std::int64_t>(random() % 2000001) - 1000000) / 777.0);
+    default: {
+      const auto number = static_cast<std::int64_t>(random() % 2000001) - 1000000;
+      if constexpr (sizeof(T) > sizeof(double)) return static_cast<T>(number) / T(777);
+      return static_cast<T>(static_cast<double>(number) / 777.0);
+    }
   }
 }
 
-template <class V>
-ValueIndex<V> random_pair(std::mt19937_64& random) {
-  const int index = static_cast<int>(random() % 5) - 2;
+template <class V, class I = int>
+ValueIndex<V, I> random_pair(std::mt19937_64& random) {
+  const auto index = static_cast<I>(static_cast<int>(random() % 5) - 2);
   if constexpr (std::is_integral_v<V>)
     return {static_cast<V>(static_cast<int>(random() % 5) - 2), index};
   else
@@ -247,6 +291,22 @@ void random_element(ElementType type, unsigned char* to, std::mt19937_64& random
       return put(to, random_pair<short>(random));
     case ElementType::pair_long_double_int:
       return put(to, random_pair<long double>(random));
+    case ElementType::pair_float_float:
+      return put(to, random_pair<float, float>(random));
+    case ElementType::pair_double_double:
+      return put(to, random_pair<double, double>(random));
+    case ElementType::float128:
+      return put(to, random_real<Float128>(random));
+    case ElementType::complex256:
+      return put(to, std::complex(random_real<Float128>(random), random_real<Float128>(random)));
+    case ElementType::float16:
+      return put(to, random_real<Half>(random));
+    case ElementType::int128: {
+      // Zero, small of either sign, and all bits.
+      const auto low = static_cast<std::int64_t>(random() % 5) - 2;
+      const auto wide = static_cast<UInt128>(random()) << 64 | random();
+      return put(to, random() % 3 == 0 ? static_cast<Int128>(low) : static_cast<Int128>(wide));
+    }
     default: {
       const std::uint64_t bits = random() % 3 == 0 ? 0 : random();
       std::memcpy(to, &bits, size_of(type));
@@ -260,13 +320,16 @@ template <class T>
 bool same_real(const unsigned char* a, const unsigned char* b, bool zeros_are_alike) {
   const T x = read<T>(a), y = read<T>(b);
   if (x != x || y != y) return x != x && y != y;
-  return x == y && (zeros_are_alike || std::signbit(x) == std::signbit(y));
+  if (zeros_are_alike || sizeof(T) <= sizeof(double) || std::is_same_v<T, Float128>)
+    return x == y && (zeros_are_alike || std::memcmp(a, b, sizeof(T)) == 0);
+  return x == y && std::signbit(static_cast<long double>(x)) == std::signbit(static_cast<long double>(y));
 }
 
-template <class V>
+template <class V, class I = int>
 bool same_pair(const unsigned char* a, const unsigned char* b) {
-  const std::size_t at = offsetof(ValueIndex<V>, index);
-  if (read<int>(a + at) != read<int>(b + at)) return false;
+  using Pair = ValueIndex<V, I>;
+  const std::size_t at = offsetof(Pair, index);
+  if (read<I>(a + at) != read<I>(b + at)) return false;
   if constexpr (std::is_integral_v<V>)
     return read<V>(a) == read<V>(b);
   else
@@ -300,6 +363,16 @@ bool same_element(ElementType type, const unsigned char* a, const unsigned char*
       return same_pair<short>(a, b);
     case ElementType::pair_long_double_int:
       return same_pair<long double>(a, b);
+    case ElementType::pair_float_float:
+      return same_pair<float, float>(a, b);
+    case ElementType::pair_double_double:
+      return same_pair<double, double>(a, b);
+    case ElementType::float128:
+      return same_real<Float128>(a, b, zeros_are_alike);
+    case ElementType::complex256:
+      return same_real<Float128>(a, b, false) && same_real<Float128>(a + 16, b + 16, false);
+    case ElementType::float16:
+      return same_real<Half>(a, b, zeros_are_alike);
     default:
       return std::memcmp(a, b, size_of(type)) == 0;
   }
@@ -462,6 +535,58 @@ TEST(KernelSet, has_a_kernel_for_a_pair_exactly_when_it_is_legal) {
         const auto op = static_cast<Operator>(o);
         EXPECT_EQ(set.bulk(type, op) != nullptr, legal(type, op)) << name_of(type) << " " << name_of(op);
         EXPECT_EQ(set.fetch(type, op) != nullptr, legal(type, op)) << name_of(type) << " " << name_of(op);
+      }
+    }
+  }
+}
+
+TEST(KernelSet, shares_the_plain_kernels_among_all_sets) {
+  for (const Case& tested : legal_cases()) {
+    if (!is_plain(tested.type, tested.op)) continue;
+    const auto bulk = kernels(Isa::baseline).bulk(tested.type, tested.op);
+    for (const Isa isa : available_isas()) EXPECT_EQ(kernels(isa).bulk(tested.type, tested.op), bulk);
+  }
+}
+
+// What MPI says of the reductions that Fortran and C programs use most, by hand.
+TEST(MinlocAndMaxloc, keep_the_lowest_index_of_equal_values_whichever_came_first) {
+  const auto reduce = [](auto t, auto x, ElementType type, Operator op) {
+    kernels_for_this_machine().bulk(type, op)(&t, &x, 1, nullptr);
+    return std::pair(t.value, t.index);
+  };
+  for (const Operator op : {Operator::minloc, Operator::maxloc}) {
+    EXPECT_EQ(reduce(ValueIndex<int>{5, 9}, ValueIndex<int>{5, 4}, ElementType::pair_int_int, op), std::pair(5, 4));
+    EXPECT_EQ(reduce(ValueIndex<int>{5, 4}, ValueIndex<int>{5, 9}, ElementType::pair_int_int, op), std::pair(5, 4));
+    using Fortran = ValueIndex<double, double>;
+    const auto type = ElementType::pair_double_double;
+    EXPECT_EQ(reduce(Fortran{5, 9}, Fortran{5, 4}, type, op), std::pair(5.0, 4.0));
+    EXPECT_EQ(reduce(Fortran{5, 4}, Fortran{5, 9}, type, op), std::pair(5.0, 4.0));
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_EQ(reduce(Fortran{nan, 1}, Fortran{5, 4}, type, op), std::pair(5.0, 4.0));
+    EXPECT_EQ(reduce(Fortran{5, 4}, Fortran{nan, 1}, type, op), std::pair(5.0, 4.0));
+    EXPECT_EQ(reduce(Fortran{nan, 9}, Fortran{nan, 4}, type, op).second, 4.0);
+  }
+}
+
+TEST(LogicalOperators, give_zero_or_one_whatever_stands_for_true) {
+  for (const Isa isa : available_isas()) {
+    for (const Case& tested : legal_cases()) {
+      if (tested.op != Operator::land && tested.op != Operator::lor && tested.op != Operator::lxor) continue;
+      const std::size_t bytes = size_of(tested.type), count = 100;
+      // True is -1 and 2 and, in the highest byte alone, 128.
+      std::vector<unsigned char> target(count * bytes), operand(count * bytes);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (i % 4 == 1) std::memset(&target[i * bytes], 0xff, bytes);
+        if (i % 4 == 2) operand[i * bytes] = 2;
+        if (i % 4 == 3) target[i * bytes] = 2, operand[i * bytes + bytes - 1] = 0x80;
+      }
+      kernels(isa).bulk(tested.type, tested.op)(target.data(), operand.data(), count, nullptr);
+      for (std::size_t i = 0; i < count; ++i) {
+        const bool one = i % 4 == 1 || i % 4 == 2, both = i % 4 == 3;
+        std::vector<unsigned char> expected(bytes);
+        expected[0] = tested.op == Operator::land ? both : tested.op == Operator::lor ? one || both : one;
+        ASSERT_EQ(std::memcmp(&target[i * bytes], expected.data(), bytes), 0)
+            << name_of(tested.type) << " " << name_of(tested.op) << " " << i;
       }
     }
   }

@@ -40,6 +40,8 @@ std::string page_from_the_table() {
           "either may "
           "stay.\n"
        << "- `minloc` and `maxloc` compare values like `min` and `max`; of equal values the lower index is kept.\n"
+       << "- `_Float16` is computed in single precision and rounded after each operation.\n"
+       << "- `_Float128` is x86-64's `__float128`, and `long double` where that has the same format.\n"
        << "- Logical operators take anything but zero for true, and give 0 or 1.\n"
        << "- `replace` writes each element once. The fetching form of `no_op` is an atomic get.\n"
        << "- Compare-and-swap compares bits, padding included.\n";
@@ -69,6 +71,9 @@ TEST(Legal, refuses_what_has_no_meaning) {
   EXPECT_FALSE(legal(ElementType::byte, Operator::sum));
   EXPECT_FALSE(legal(ElementType::boolean, Operator::sum));
   EXPECT_FALSE(legal(ElementType::int32, Operator::minloc));
+  EXPECT_FALSE(legal(ElementType::pair_double_double, Operator::max));
+  EXPECT_FALSE(legal(ElementType::complex256, Operator::max));
+  EXPECT_FALSE(legal(ElementType::float128, Operator::band));
 }
 
 TEST(ElementTraits, know_sizes_that_are_powers_of_two) {
