@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "capi/global.hpp"
+#include "capi/memory.hpp"
 
 namespace farsum::capi {
 
@@ -72,6 +73,7 @@ namespace {
 
 // A forked child has the parent's windows in its memory but is no rank: its handles stop working.
 void forget_windows_in_child() {
+  forget_memory_in_child();
   const std::size_t used = global().window_slots_used.load(std::memory_order_relaxed);
   for (std::size_t index = 0; index < used; ++index) window_slots[index].bits.store(0, std::memory_order_relaxed);
 }
@@ -186,6 +188,7 @@ farsum_status farsum_finalize(void) {
   // Something is still open: the context lives on.
   if (status.code() == Code::pending) return fail(status);
   state.live.store(nullptr, std::memory_order_release);
+  close_memory();
   for (WindowSlot& slot : window_slots) {
     if (slot.bits.load(std::memory_order_relaxed) != 0) remove_window(slot);
   }
@@ -274,16 +277,6 @@ farsum_status farsum_allgather(farsum_group handle, const void* mine, void* all,
     return fail(Code::argument, "farsum_allgather: a buffer is null");
   return report(group->team().allgather({static_cast<const std::byte*>(mine), bytes},
                                         {static_cast<std::byte*>(all), bytes * group->size()}, "farsum_allgather"));
-}
-
-farsum_status farsum_memory_allocate(size_t bytes, void** memory) {
-  (void)bytes, (void)memory;
-  return fail(Code::unsupported, "farsum_memory_allocate: not served yet");
-}
-
-farsum_status farsum_memory_free(void* memory) {
-  (void)memory;
-  return fail(Code::unsupported, "farsum_memory_free: not served yet");
 }
 
 farsum_status farsum_statistics_read(farsum_statistics* statistics) {

@@ -239,11 +239,6 @@ std::atomic<std::uint32_t>& NodeSegment::failed_rank() { return header().failed_
 std::atomic<std::uint32_t>& NodeSegment::next_window_id() { return header().next_window_id; }
 std::byte* NodeSegment::world_team() { return base_ + header().world_team; }
 
-bool NodeSegment::contains(const void* address, std::uint64_t bytes) const {
-  const auto* first = static_cast<const std::byte*>(address);
-  return first >= base_ && first < base_ + bytes_ && bytes <= static_cast<std::uint64_t>(base_ + bytes_ - first);
-}
-
 void NodeSegment::leave(std::uint32_t me, bool keeps_memory) {
   // Under the file's lock, so that nobody who comes for the next context sees it half left.
   const FileGuard guard(fd_);

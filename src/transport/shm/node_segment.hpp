@@ -66,6 +66,7 @@ class NodeSegment {
 
   std::uint32_t ranks() const { return ranks_; }
   int fd() const { return fd_; }
+  std::uint64_t bytes() const { return bytes_; }
   RankBlock& rank(std::uint32_t local_rank);
   StripeLock* stripes();
   // Where the channel from sender to receiver lies: 0 until it is made.
@@ -81,7 +82,10 @@ class NodeSegment {
   std::uint64_t offset_of(const void* address) const {
     return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
   }
-  bool contains(const void* address, std::uint64_t bytes) const;
+  bool contains(const void* address, std::uint64_t bytes) const {
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base_);
+    return offset < bytes_ && bytes <= bytes_ - offset;
+  }
 
   // Cuts `bytes` zeroed bytes off the heap, page-aligned; `me` is rank + 1. no_memory when the heap's address space is
   // used up or the node cannot back it, with the bytes asked and available. Any thread may call.

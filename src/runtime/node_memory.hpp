@@ -1,0 +1,127 @@
+// Memory of the node segment that a rank hands to its program block by block (farsum_memory_allocate): size classes
+// over extents of the node's heap. Its books are private to the process, so that a stray store into the memory of a
+// program cannot break them. Caches per thread lie above it (capi/memory.cpp).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/status.hpp"
+#include "transport/shm/node_segment.hpp"
+
+namespace farsum {
+
+// Any thread may call. Blocks are given back by any thread, each once: `live` of a block says whether it is out.
+class NodeMemory {
+ public:
+  // Classes: every 64 bytes up to 512, then four to an octave up to 64 MiB. What is longer has no class.
+  static constexpr std::uint32_t classes = 76;
+  static constexpr std::uint64_t most_class_bytes = std::uint64_t{1} << 26;
+  static constexpr std::uint32_t no_class = classes;
+
+  static constexpr std::uint32_t class_of(std::uint64_t bytes) {
+    if (bytes <= 512) return bytes == 0 ? 0 : static_cast<std::uint32_t>((bytes - 1) / 64);
+    if (bytes > most_class_bytes) return no_class;
+    const auto octave = static_cast<std::uint32_t>(63 - std::countl_zero(bytes - 1));
+    return 8 + (octave - 9) * 4 + (static_cast<std::uint32_t>((bytes - 1) >> (octave - 2)) & 3);
+  }
+  static constexpr std::uint64_t class_bytes(std::uint32_t size_class) {
+    if (size_class < 8) return (size_class + 1) * std::uint64_t{64};
+    const std::uint32_t octave = 9 + (size_class - 8) / 4;
+    return std::uint64_t{5 + (size_class - 8) % 4} << (octave - 2);
+  }
+
+  struct Block {
+    std::byte* address = nullptr;
+    std::atomic<std::uint8_t>* live = nullptr;  // 1 while the program has it
+  };
+
+  NodeMemory(NodeSegment& segment, std::uint32_t me);
+  ~NodeMemory();
+  NodeMemory(const NodeMemory&) = delete;
+  NodeMemory& operator=(const NodeMemory&) = delete;
+
+  // A block of at least `bytes`, not yet live. no_memory with the bytes asked and available.
+  Result<Block> allocate(std::uint64_t bytes);
+  // As many blocks of a class as lie ready without asking the heap; at most blocks.size().
+  std::size_t take_ready(std::uint32_t size_class, std::span<Block> blocks);
+  // Blocks that are no longer live.
+  void give_back(std::span<const Block> blocks);
+  // The block that starts at `address`, live or not, and its class; a null block for all else.
+  Block find(const void* address, std::uint32_t& size_class) const {
+    if (!segment_.contains(address, 1)) return {};
+    const std::uint64_t offset = segment_.offset_of(address);
+    const Unit* unit = unit_at(offset);
+    if (unit == nullptr || offset % (1U << granule_shift) != 0) return {};
+    const std::uint64_t granule = (offset - unit->extent.offset) >> granule_shift;
+    if (granule >= unit->granules) return {};
+    size_class = unit->size_class;
+    return {segment_.at(offset), &unit->live[granule]};
+  }
+
+  // Bytes of the heap that it holds, handed out or not.
+  std::uint64_t held_bytes() const { return held_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  // The heap aligns what is at least this long to it, so no two units share an entry of the map.
+  static constexpr unsigned entry_shift = 14;
+  static constexpr unsigned leaf_shift = 27;
+  static constexpr unsigned granule_shift = 6;
+
+  // An extent: one long block, or a run of short ones of one class.
+  struct Unit {
+    HeapExtent extent;
+    std::uint32_t size_class = no_class;
+    std::uint32_t granules = 0;  // places at which a block may start, 64 bytes apart: 1 of a long one
+    std::uint32_t blocks = 0;
+    std::uint32_t fresh = 0;                            // blocks from here on were never handed out
+    std::vector<std::uint32_t> vacant;                  // granules of blocks given back
+    bool listed = false;                                // among ready_
+    std::unique_ptr<std::atomic<std::uint8_t>[]> live;  // by granule
+  };
+  struct Leaf {
+    std::array<std::atomic<Unit*>, std::size_t{1} << (leaf_shift - entry_shift)> units{};
+  };
+
+  static std::size_t entry_of(std::uint64_t offset) {
+    return offset >> entry_shift & ((std::size_t{1} << (leaf_shift - entry_shift)) - 1);
+  }
+  Unit* unit_at(std::uint64_t offset) const {
+    // Acquire pairs with the releases in make_unit.
+    const Leaf* leaf = root_[offset >> leaf_shift].load(std::memory_order_acquire);
+    return leaf == nullptr ? nullptr : leaf->units[entry_of(offset)].load(std::memory_order_acquire);
+  }
+  Result<Unit*> make_unit(std::uint64_t block_bytes, std::uint32_t size_class);
+  void drop_unit(Unit* unit);
+  Status check_room(std::uint64_t bytes);
+  Result<Block> allocate_long(std::uint64_t bytes, std::uint32_t size_class);
+  Result<Block> allocate_short(std::uint32_t size_class);
+  Block pop(Unit& unit);
+  void give_back_long(Unit* unit);
+  void give_back_short(Unit* unit, std::uint32_t granule);
+  bool empty_cache();
+
+  NodeSegment& segment_;
+  const std::uint32_t me_;
+  // From an offset in the segment to its unit. Written under the mutex, read without: entries come before the block.
+  std::vector<std::atomic<Leaf*>> root_;
+  std::atomic<std::uint64_t> held_bytes_{0};
+
+  std::mutex mutex_;  // guards what follows
+  std::vector<std::unique_ptr<Leaf>> leaves_;
+  std::vector<std::unique_ptr<Unit>>
+      units_;  // a unit that was looked up by a wrong address may be read: none is deleted
+  std::vector<Unit*> vacant_long_, vacant_short_;
+  std::array<std::vector<Unit*>, classes> ready_;  // short: units with a free block; long: units that are free
+  std::uint64_t ready_long_bytes_ = 0;
+  std::uint64_t unchecked_bytes_ = 0;  // taken from the heap since the node's room was last looked at
+};
+
+}  // namespace farsum

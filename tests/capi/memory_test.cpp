@@ -1,0 +1,281 @@
+// Memory of the node that a program asks for block by block, and windows over it.
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "rank_processes.hpp"
+
+namespace farsum::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+void barrier() { ASSERT_FINE(farsum_barrier(farsum_world())); }
+
+std::byte* allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  EXPECT_FINE(farsum_memory_allocate(bytes, &memory));
+  return static_cast<std::byte*>(memory);
+}
+
+TEST(Memory, blocks_of_every_size_are_aligned_apart_and_writable) {
+  run_ranks(1, [](int) {
+    struct Given {
+      std::byte* memory;
+      std::size_t bytes;
+    };
+    std::vector<Given> given;
+    std::vector<std::size_t> sizes = {0,   1,   63,   64,   65,    511,   512,   513,
+                                      640, 641, 1024, 1025, 32768, 32769, 65535, 65536};
+    sizes.insert(sizes.end(), {65537, 262144, 262145, 1 << 20, (1 << 20) + 1, 8 << 20, 64 << 20, (64 << 20) + 1});
+    for (int round = 0; round < 20; ++round) {
+      for (const std::size_t bytes : sizes) {
+        if (bytes > (1 << 20) && round > 0) continue;
+        std::byte* memory = allocate(bytes);
+        ASSERT_NE(memory, nullptr);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % (bytes >= 65536 ? 4096 : 64), 0U) << bytes;
+        std::memset(memory, round, std::min<std::size_t>(bytes, 300000));
+        given.push_back({memory, bytes});
+      }
+    }
+    std::sort(given.begin(), given.end(), [](const Given& a, const Given& b) { return a.memory < b.memory; });
+    for (std::size_t i = 1; i < given.size(); ++i)
+      EXPECT_LE(given[i - 1].memory + given[i - 1].bytes, given[i].memory) << given[i - 1].bytes;
+    for (const Given& block : given) ASSERT_FINE(farsum_memory_free(block.memory));
+  });
+}
+
+TEST(Memory, a_block_that_was_freed_is_handed_out_again) {
+  run_ranks(1, [](int) {
+    for (const std::size_t bytes : {8, 4096, 100'000, 3 << 20}) {
+      std::byte* first = allocate(bytes);
+      ASSERT_FINE(farsum_memory_free(first));
+      EXPECT_EQ(allocate(bytes), first) << bytes;
+      ASSERT_FINE(farsum_memory_free(first));
+    }
+  });
+}
+
+TEST(Memory, what_is_no_live_block_is_refused) {
+  run_ranks(1, [](int) {
+    void* window_memory = nullptr;
+    farsum_window window{};
+    ASSERT_FINE(farsum_window_allocate(farsum_world(), 4096, nullptr, &window_memory, &window));
+    std::vector<char> heap(100);
+    const auto refused = HasSubstr("is no block of farsum_memory_allocate, or was freed before");
+    EXPECT_REFUSED(farsum_memory_free(heap.data()), FARSUM_ERR_ARGUMENT, refused);
+    EXPECT_REFUSED(farsum_memory_free(window_memory), FARSUM_ERR_ARGUMENT, refused);
+    for (const std::size_t bytes : {64, 5000, 200'000, 100 << 20}) {
+      std::byte* block = allocate(bytes);
+      EXPECT_REFUSED(farsum_memory_free(block + 1), FARSUM_ERR_ARGUMENT, refused);
+      EXPECT_REFUSED(farsum_memory_free(block + 64), FARSUM_ERR_ARGUMENT, refused);
+      EXPECT_FINE(farsum_memory_free(block));
+      EXPECT_REFUSED(farsum_memory_free(block), FARSUM_ERR_ARGUMENT, refused);
+    }
+    EXPECT_FINE(farsum_memory_free(nullptr));
+    EXPECT_REFUSED(farsum_memory_allocate(8, nullptr), FARSUM_ERR_ARGUMENT, HasSubstr("must not be null"));
+    ASSERT_FINE(farsum_window_free(&window));
+  });
+}
+
+TEST(Memory, more_than_the_node_has_is_refused_with_the_bytes_asked_and_available) {
+  run_ranks(1, [](int) {
+    void* memory = nullptr;
+    EXPECT_REFUSED(farsum_memory_allocate(std::size_t{1} << 39, &memory), FARSUM_ERR_NO_MEMORY,
+                   AllOf(HasSubstr("farsum_memory_allocate: asked for 549755813888 bytes"), HasSubstr("available")));
+    EXPECT_REFUSED(farsum_memory_allocate(~std::size_t{0}, &memory), FARSUM_ERR_NO_MEMORY, HasSubstr("asked for"));
+    EXPECT_REFUSED(farsum_memory_allocate(~std::size_t{0} / 2, &memory), FARSUM_ERR_NO_MEMORY, HasSubstr("asked for"));
+    ASSERT_FINE(farsum_memory_free(allocate(64)));
+  });
+}
+
+TEST(Memory, a_small_segment_is_used_up_and_comes_back) {
+  Job job;
+  job.ranks = 1;
+  job.settings = {{"FARSUM_SEGMENT_BYTES", std::to_string(96 << 20)}};
+  run_ranks(job, [](int) {
+    for (const std::size_t bytes : {1000, 50'000, 3'000'000}) {
+      for (int round = 0; round < 3; ++round) {
+        std::vector<void*> blocks;
+        void* memory = nullptr;
+        farsum_status status = FARSUM_OK;
+        while ((status = farsum_memory_allocate(bytes, &memory)) == FARSUM_OK) blocks.push_back(memory);
+        EXPECT_EQ(status, FARSUM_ERR_NO_MEMORY) << farsum_last_error();
+        EXPECT_GT(blocks.size() * bytes, std::size_t{60} << 20) << bytes;
+        for (void* block : blocks) ASSERT_FINE(farsum_memory_free(block));
+      }
+    }
+  });
+}
+
+TEST(Memory, is_reached_directly_by_every_rank_through_windows_adopted_and_attached) {
+  run_ranks(3, [](int rank) {
+    for (const std::size_t bytes : {256, 5000, 70'000, 2'000'000}) {
+      std::byte* memory = allocate(bytes);
+      std::memset(memory, 0, bytes);
+      farsum_window adopted{}, dynamic{};
+      ASSERT_FINE(farsum_window_adopt(farsum_world(), memory + 8, bytes - 8, nullptr, &adopted));
+      ASSERT_FINE(farsum_window_create_dynamic(farsum_world(), nullptr, &dynamic));
+      ASSERT_FINE(farsum_window_attach(dynamic, memory, bytes));
+      std::uint64_t address[3];
+      const auto mine = reinterpret_cast<std::uint64_t>(memory);
+      ASSERT_FINE(farsum_allgather(farsum_world(), &mine, address, sizeof mine));
+      ASSERT_FINE(farsum_lock_all(adopted));
+      ASSERT_FINE(farsum_lock_all(dynamic));
+      const std::uint64_t one = 1;
+      for (int round = 0; round < 100; ++round) {
+        for (int target = 0; target < 3; ++target) {
+          farsum_region_info info;
+          ASSERT_FINE(farsum_window_region(adopted, target, 0, &info));
+          EXPECT_EQ(info.bulk_path, FARSUM_PATH_DIRECT) << info.reason;
+          EXPECT_EQ(info.atomic_path, FARSUM_PATH_DIRECT) << info.reason;
+          ASSERT_FINE(farsum_window_region(dynamic, target, 0, &info));
+          EXPECT_EQ(info.atomic_path, FARSUM_PATH_DIRECT) << info.reason;
+          // The same word through both windows.
+          std::uint64_t old = 0;
+          ASSERT_FINE(farsum_fetch_op(adopted, target, 8, &one, &old, FARSUM_UINT64, FARSUM_SUM));
+          ASSERT_FINE(farsum_accumulate(dynamic, target, address[target] + 16, &one, 1, FARSUM_UINT64, FARSUM_SUM));
+        }
+      }
+      ASSERT_FINE(farsum_unlock_all(adopted));
+      ASSERT_FINE(farsum_unlock_all(dynamic));
+      barrier();
+      EXPECT_EQ(reinterpret_cast<std::uint64_t*>(memory)[2], 600U) << bytes << " rank " << rank;
+      ASSERT_FINE(farsum_window_detach(dynamic, memory));
+      ASSERT_FINE(farsum_window_free(&adopted));
+      ASSERT_FINE(farsum_window_free(&dynamic));
+      ASSERT_FINE(farsum_memory_free(memory));
+    }
+  });
+}
+
+TEST(Memory, of_a_window_that_promised_nothing_stays_under_locks_when_another_promises_single_elements) {
+  run_ranks(2, [](int rank) {
+    std::byte* memory = allocate(4096);
+    std::memset(memory, 0, 4096);
+    farsum_window_options promise{};
+    promise.struct_bytes = sizeof promise;
+    promise.promises = FARSUM_SINGLE_ELEMENT;
+    farsum_window promised{}, plain{};
+    ASSERT_FINE(farsum_window_adopt(farsum_world(), memory, 4096, &promise, &promised));
+    ASSERT_FINE(farsum_window_adopt(farsum_world(), memory, 4096, nullptr, &plain));
+    ASSERT_FINE(farsum_lock_all(promised));
+    ASSERT_FINE(farsum_lock_all(plain));
+    std::vector<std::uint64_t> ones(512, 1);
+    const std::uint64_t one = 1;
+    for (int round = 0; round < 2000; ++round) {
+      ASSERT_FINE(farsum_accumulate(promised, 0, 8 * (round % 512), &one, 1, FARSUM_UINT64, FARSUM_SUM));
+      ASSERT_FINE(farsum_accumulate(plain, 0, 0, ones.data(), ones.size(), FARSUM_UINT64, FARSUM_SUM));
+    }
+    ASSERT_FINE(farsum_unlock_all(promised));
+    ASSERT_FINE(farsum_unlock_all(plain));
+    barrier();
+    if (rank == 0) {
+      std::uint64_t total = 0;
+      for (int i = 0; i < 512; ++i) total += reinterpret_cast<std::uint64_t*>(memory)[i];
+      EXPECT_EQ(total, 2U * (2000 + 2000 * 512));
+    }
+    ASSERT_FINE(farsum_window_free(&promised));
+    ASSERT_FINE(farsum_window_free(&plain));
+    ASSERT_FINE(farsum_memory_free(memory));
+  });
+}
+
+TEST(Memory, is_shared_by_threads_that_come_and_go) {
+  run_ranks(1, [](int) {
+    // Blocks wander: each thread frees what another has allocated.
+    constexpr int threads = 4;
+    std::array<std::atomic<std::byte*>, 64> places{};
+    for (int generation = 0; generation < 5; ++generation) {
+      std::vector<std::thread> running;
+      for (int thread = 0; thread < threads; ++thread) {
+        running.emplace_back([&, thread] {
+          std::mt19937 random(static_cast<unsigned>(generation * threads + thread));
+          for (int round = 0; round < 5000; ++round) {
+            const std::size_t bytes = std::size_t{1} << random() % 18;
+            std::byte* block = allocate(bytes);
+            std::memset(block, thread, std::min<std::size_t>(bytes, 64));
+            if (std::byte* other = places[random() % places.size()].exchange(block))
+              EXPECT_FINE(farsum_memory_free(other));
+          }
+        });
+      }
+      for (std::thread& thread : running) thread.join();
+    }
+    std::set<std::byte*> seen;
+    for (std::atomic<std::byte*>& place : places) {
+      std::byte* block = place.load();
+      if (block == nullptr) continue;
+      EXPECT_TRUE(seen.insert(block).second);
+      EXPECT_FINE(farsum_memory_free(block));
+    }
+  });
+}
+
+TEST(Memory, ends_with_its_context_and_begins_with_the_next) {
+  Job job;
+  job.ranks = 2;
+  job.starts = false;
+  run_ranks(job, [](int) {
+    void* memory = nullptr;
+    EXPECT_REFUSED(farsum_memory_allocate(8, &memory), FARSUM_ERR_NOT_INITIALIZED, HasSubstr("farsum_init"));
+    for (int round = 0; round < 5; ++round) {
+      ASSERT_FINE(farsum_init(nullptr));
+      std::byte* kept = allocate(100);
+      std::memset(kept, 1, 100);
+      ASSERT_FINE(farsum_memory_free(allocate(100)));
+      std::thread([] { EXPECT_FINE(farsum_memory_free(allocate(100))); }).join();
+      ASSERT_FINE(farsum_finalize());
+      EXPECT_REFUSED(farsum_memory_free(kept), FARSUM_ERR_NOT_INITIALIZED, HasSubstr("farsum_init"));
+    }
+  });
+}
+
+TEST(Memory, is_not_for_a_forked_child) {
+  run_ranks(1, [](int) {
+    std::byte* block = allocate(64);
+    ASSERT_FINE(farsum_memory_free(allocate(64)));
+    const pid_t child = fork();
+    if (child == 0) {
+      void* memory = nullptr;
+      const bool refused = farsum_memory_allocate(64, &memory) == FARSUM_ERR_NOT_INITIALIZED &&
+                           farsum_memory_free(block) == FARSUM_ERR_NOT_INITIALIZED;
+      _exit(refused ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    ASSERT_FINE(farsum_memory_free(block));
+  });
+}
+
+TEST(Memory, that_was_freed_under_a_window_lets_the_window_be_freed) {
+  run_ranks(2, [](int rank) {
+    std::byte* memory = allocate(1 << 20);
+    farsum_window window{};
+    ASSERT_FINE(farsum_window_adopt(farsum_world(), memory, 1 << 20, nullptr, &window));
+    barrier();
+    ASSERT_FINE(farsum_memory_free(memory));
+    barrier();
+    ASSERT_FINE(farsum_lock_all(window));
+    std::uint64_t word = 0;
+    EXPECT_FINE(farsum_get(window, 1 - rank, 64, &word, sizeof word));
+    ASSERT_FINE(farsum_unlock_all(window));
+    ASSERT_FINE(farsum_window_free(&window));
+  });
+}
+
+}  // namespace
+}  // namespace farsum::test
