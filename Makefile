@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup build demo test bench soak format lint clean
+.PHONY: all setup build demo test bench soak conformance format lint clean
 
 all: build
 
@@ -30,6 +30,10 @@ bench: build
 soak: build
 	@tests/soak/run
 	@tools/soak
+
+# MPI's one-sided test suites, natively and with Farsum, on every MPI of this machine (docs/CONFORMANCE.md); CONFORMANCE names options.
+conformance: setup build
+	@tools/conformance $(CONFORMANCE)
 
 format:
 	@tools/format
