@@ -34,12 +34,13 @@ class Datatypes {
   [[nodiscard]] const BasicOp* op(MPI_Op handle) const { return basics_.find_op(handle); }
   [[nodiscard]] const BasicTypes& basics() const { return basics_; }
 
-  // The flattened type: a cached one, or `scratch` filled. Null with `result` set if it cannot be had. Valid until the type
-  // is freed or `scratch` goes.
+  // The flattened type: a cached one, or `scratch` filled. Null with `result` set if it cannot be had. Valid until the
+  // type is freed or `scratch` goes.
   [[nodiscard]] const FlatType* flat(MPI_Datatype type, FlatType& scratch, FlattenResult& result) {
-    const Entry* entry = slots_[place(type)].load(std::memory_order_acquire);
+    // Pairs with the release stores in keep and find_kept.
+    Entry* entry = slots_[place(type)].entry.load(std::memory_order_acquire);
     if (entry != nullptr && entry->key.load(std::memory_order_acquire) == handle_key(type)) [[likely]] {
-      return &entry->flat;
+      return entry->use();
     }
     return flat_uncached(type, scratch, result);
   }
@@ -48,32 +49,55 @@ class Datatypes {
   [[nodiscard]] std::size_t cached() const;
 
  private:
+  static constexpr std::uint64_t no_key = ~std::uint64_t{0};
+  static constexpr unsigned slot_bits = 10;
+
   // Entries are never given back to the system, so that a reader may look at the key of one that is being reused: `key`
   // equals the handle of a live type only while the entry is that type's.
   struct Entry {
+    // Relaxed: `used` is a hint for forget, and no other data hangs on it.
+    const FlatType* use() {
+      if (!used.load(std::memory_order_relaxed)) used.store(true, std::memory_order_relaxed);
+      return &flat;
+    }
+
     std::atomic<std::uint64_t> key{no_key};
+    std::atomic<bool> used{false};  // since it was kept
+    std::size_t place = 0;
+    Entry* next = nullptr;  // in the chain of its place
     FlatType flat;
-    std::size_t slot = 0;
   };
 
-  static constexpr std::uint64_t no_key = ~std::uint64_t{0};
-  static constexpr unsigned slot_bits = 10;
+  // Handles that hash to the same place share it; `entry` is the one last found there, null if the chain is empty.
+  struct Slot {
+    std::atomic<Entry*> entry{nullptr};
+    Entry* first = nullptr;
+    std::atomic<std::uint32_t> skips_left{0};  // types that will not be kept
+    std::uint32_t skips = 0;                   // as many as the next unused entry adds
+  };
 
   [[nodiscard]] static std::size_t place(MPI_Datatype type) {
     return static_cast<std::size_t>((handle_key(type) * 0x9e3779b97f4a7c15) >> (64 - slot_bits));
   }
 
   const FlatType* flat_uncached(MPI_Datatype type, FlatType& scratch, FlattenResult& result);
+  const FlatType* find_kept(MPI_Datatype type);
+  bool worth_keeping(MPI_Datatype type, std::size_t work);
   const FlatType* keep(MPI_Datatype type, FlatType& flat);
+  Entry* take_entry();
+  void publish(MPI_Datatype type, Entry* entry);
   void forget(Entry* entry);
   static int attribute_deleted(MPI_Datatype type, int keyval, void* value, void* self);
 
   BasicTypes basics_;
   int keyval_ = MPI_KEYVAL_INVALID;
-  std::array<std::atomic<Entry*>, std::size_t{1} << slot_bits> slots_{};
-  mutable std::mutex mutex_;                     // guards what follows and every write of entries and slots
+  std::array<Slot, std::size_t{1} << slot_bits> slots_{};
+  // Held while a type gets its attribute, so that two threads do not give it two. Never taken in the delete callback,
+  // which the library may call under a lock of its own.
+  std::mutex keeping_;
+  mutable std::mutex mutex_;                     // guards what follows, chains, and every write of entries
   std::vector<std::unique_ptr<Entry>> entries_;  // all ever made
-  std::vector<Entry*> free_entries_;
+  std::vector<Entry*> free_entries_;             // with room for all
 };
 
 }  // namespace farsum::mpi

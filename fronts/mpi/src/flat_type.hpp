@@ -12,14 +12,14 @@
 
 namespace farsum::mpi {
 
-// Puts and gets move the bytes of the type map and no others: padding of MPI_SHORT_INT and its like may hold other data,
-// and the other side may describe the same values without it. Accumulates move whole elements, padding included, because
-// the engine knows a pair as C's struct.
+// Puts and gets move the bytes of the type map and no others: padding of MPI_SHORT_INT and its like may hold other
+// data, and the other side may describe the same values without it. Accumulates move whole elements, padding included,
+// because the engine knows a pair as C's struct.
 enum class View : std::uint8_t { bytes, elements };
 
 struct FlatType {
   Pattern bytes;
-  Pattern elements;                // filled only if it differs from `bytes`
+  Pattern elements;                  // filled only if it differs from `bytes`
   const BasicType* basic = nullptr;  // of every piece; null if they differ or the type is empty
   std::int64_t lb = 0;
   std::int64_t extent = 0;
@@ -30,17 +30,14 @@ struct FlatType {
   [[nodiscard]] std::int64_t true_extent() const { return bytes.highest - bytes.lowest; }
   // Elements of `basic` in one item; 0 if there is none.
   [[nodiscard]] std::size_t element_count() const { return basic == nullptr ? 0 : bytes.bytes / basic->size; }
-  [[nodiscard]] const Pattern& pattern(View view) const {
-    return view == View::elements && padded ? elements : bytes;
-  }
+  [[nodiscard]] const Pattern& pattern(View view) const { return view == View::elements && padded ? elements : bytes; }
 };
 
 enum class FlattenResult : std::uint8_t { ok, bad_type, no_memory };
 
-// Flattens any type. `work`, if given, is set to how many numbers and types its description took: what doing it anew costs.
+// Flattens any type. `work`, if given, is set to how many numbers and types its description took: what doing it anew
+// costs.
 [[nodiscard]] FlattenResult flatten(const BasicTypes& basics, MPI_Datatype type, FlatType& result,
                                     std::size_t* work = nullptr);
-// The same for a predefined type.
-void flatten_basic(const BasicType& basic, FlatType& result);
 
 }  // namespace farsum::mpi

@@ -1,10 +1,11 @@
-// Where the bytes of one item of a datatype lie, in the order of its type map: a block repeated over nested strides, or a
-// list of pieces. And the engine's layout of many such items.
+// Where the bytes of one item of a datatype lie, in the order of its type map: a block repeated over nested strides, or
+// a list of pieces. And the engine's layout of many such items.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "farsum.h"
@@ -20,10 +21,10 @@ struct Pattern {
   int levels = 0;          // strides, innermost first
   std::array<std::size_t, FARSUM_MAX_LEVELS> counts;
   std::array<std::int64_t, FARSUM_MAX_LEVELS> strides;
-  std::int64_t lowest = 0;             // the lowest byte touched
-  std::int64_t highest = 0;            // one past the highest
-  std::vector<std::int64_t> offsets;   // a list if not empty
-  std::vector<std::size_t> lengths;    // of a list whose pieces differ
+  std::int64_t lowest = 0;            // the lowest byte touched
+  std::int64_t highest = 0;           // one past the highest
+  std::vector<std::int64_t> offsets;  // a list if not empty
+  std::vector<std::size_t> lengths;   // of a list whose pieces differ
 
   [[nodiscard]] bool is_list() const { return !offsets.empty(); }
   [[nodiscard]] bool is_block() const { return levels == 0 && offsets.empty(); }
@@ -31,8 +32,43 @@ struct Pattern {
   [[nodiscard]] std::size_t pieces() const;
 };
 
-// The engine's layout of `count` items. Borrows the pattern's arrays where it can, so the pattern must outlive it; use it
-// for the call it was made for. Costs no allocation unless a list is repeated.
+// A list of more pieces than this is not made; it would take gigabytes.
+inline constexpr std::size_t most_pieces = std::size_t{1} << 27;
+
+// Pieces in the order in which they are added; those that touch become one.
+class PieceList {
+ public:
+  void reserve(std::size_t pieces);
+  // False if the list would grow past most_pieces.
+  [[nodiscard]] bool add(std::int64_t offset, std::size_t length) {
+    if (!offsets_.empty() && offsets_.back() + static_cast<std::int64_t>(lengths_.back()) == offset) {
+      lengths_.back() += length;
+      return true;
+    }
+    if (offsets_.size() == most_pieces) return false;
+    offsets_.push_back(offset);
+    lengths_.push_back(length);
+    return true;
+  }
+  [[nodiscard]] bool add(const Pattern& pattern, std::int64_t displacement);
+  // The pieces as a pattern: nested strides if they are regular. Leaves nothing here.
+  [[nodiscard]] Pattern take();
+  // The pieces as they are; lengths are empty if all are of the length returned.
+  std::size_t take(std::vector<std::int64_t>& offsets, std::vector<std::size_t>& lengths);
+
+ private:
+  std::vector<std::int64_t> offsets_;
+  std::vector<std::size_t> lengths_;
+};
+
+// The pattern `count` times, each `stride` bytes after the one before. False if that takes too many pieces.
+[[nodiscard]] bool repeat(Pattern& pattern, std::size_t count, std::int64_t stride);
+void move(Pattern& pattern, std::int64_t displacement);
+// Sets the bounds, once the pattern is whole.
+void set_bounds(Pattern& pattern);
+
+// The engine's layout of `count` items. Borrows the pattern's arrays where it can, so the pattern must outlive it; use
+// it for the call it was made for. Costs no allocation unless a list is repeated.
 class Layout {
  public:
   Layout() = default;

@@ -1,5 +1,5 @@
-// A look-up of a few handles that never collides: the multiplier of its hash is searched for when the table is filled, so
-// that finding costs one multiplication, one load and one comparison.
+// A look-up of a few handles that never collides: the multiplier of its hash is searched for when the table is filled,
+// so that finding costs one multiplication, one load and one comparison.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ inline std::uint64_t handle_key(Handle handle) {
 template <typename Value, unsigned bits>
 class QuickTable {
  public:
-  // Keeps a copy of each value; handles are all different. False if no multiplier was found, which a table with room for
-  // the square of its number of handles divided by ten does not meet.
+  // Keeps a copy of each value; handles are all different. False if no multiplier was found, which a table with room
+  // for the square of its number of handles divided by ten does not meet.
   [[nodiscard]] bool fill(std::span<const Value> values) {
     std::uint64_t seed = 0x9e3779b97f4a7c15;
     for (int attempt = 0; attempt < 100000; ++attempt) {
