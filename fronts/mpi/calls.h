@@ -153,6 +153,7 @@ typedef void* farsum_mpi_session;
   X(Comm_group, (MPI_Comm comm, MPI_Group* group), (comm, group)) \
   X(Comm_remote_size, (MPI_Comm comm, int* size), (comm, size)) \
   X(Comm_test_inter, (MPI_Comm comm, int* flag), (comm, flag)) \
+  X(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* part), (comm, color, key, part)) \
   X(Comm_split_type, (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* part), (comm, type, key, info, part)) \
   X(Comm_create_keyval, (MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* drop, int* keyval, void* extra), \
     (copy, drop, keyval, extra)) \
@@ -183,7 +184,10 @@ typedef void* farsum_mpi_session;
   X(Info_get, (MPI_Info info, const char* key, int room, char* value, int* flag), (info, key, room, value, flag)) \
   X(Info_get_nkeys, (MPI_Info info, int* count), (info, count)) \
   X(Info_get_nthkey, (MPI_Info info, int index, char* key), (info, index, key)) \
-  X(Iprobe, (int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status), (source, tag, comm, flag, status)) \
+  X(Irecv, (void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request), \
+    (buffer, count, type, from, tag, comm, request)) \
+  X(Cancel, (MPI_Request* request), (request)) \
+  X(Get_version, (int* version, int* subversion), (version, subversion)) \
   X(Isend, (const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request), \
     (buffer, count, type, to, tag, comm, request)) \
   X(Grequest_start, (MPI_Grequest_query_function* query, MPI_Grequest_free_function* drop, \

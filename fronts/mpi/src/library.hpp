@@ -3,6 +3,8 @@
 
 #include <mpi.h>
 
+#include <type_traits>
+
 #include "calls.h"
 
 namespace farsum::mpi {
@@ -11,5 +13,15 @@ namespace farsum::mpi {
 extern farsum_mpi_library the_library;
 
 inline const farsum_mpi_library& library() { return the_library; }
+
+// The call whose counts are int, or its twin with MPI_Count.
+template <class Count, class Plain, class Large>
+auto of_count(Plain plain, Large large) {
+  if constexpr (std::is_same_v<Count, int>) {
+    return plain;
+  } else {
+    return large;
+  }
+}
 
 }  // namespace farsum::mpi

@@ -1,0 +1,188 @@
+// Synchronisation: each call is one of the engine's, with MPI's arguments checked and translated.
+#include <numeric>
+#include <vector>
+
+#include "calls.hpp"
+#include "errors.hpp"
+#include "front.hpp"
+
+namespace farsum::mpi {
+namespace {
+
+Window* find(MPI_Win win) { return Front::get().windows.find(win); }
+
+int result_of(const Window& window, const char* call, farsum_status status) {
+  if (status == FARSUM_OK) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  return raise(window, call, status);
+}
+
+// Of calls that a program may repeat until something has come: see Progress::tick.
+int polled(const Window& window, const char* call, farsum_status status) {
+  Front::get().progress.tick();
+  return result_of(window, call, status);
+}
+
+constexpr int all_assertions = MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
+
+int bad_assertion(const Window& window, const char* call) {
+  return raise(window, call, MPI_ERR_ASSERT, "the assertion has bits that MPI does not define; 0 is always right");
+}
+
+int fence(int assertion, MPI_Win win) {
+  Window* window = find(win);
+  if (window == nullptr) return library().Win_fence(assertion, win);
+  if ((assertion & ~all_assertions) != 0) return bad_assertion(*window, "MPI_Win_fence");
+  std::uint32_t flags = 0;
+  if ((assertion & MPI_MODE_NOPRECEDE) != 0) flags |= FARSUM_FENCE_NO_PRECEDE;
+  if ((assertion & MPI_MODE_NOSUCCEED) != 0) flags |= FARSUM_FENCE_NO_SUCCEED;
+  return result_of(*window, "MPI_Win_fence", farsum_fence(window->engine, flags));
+}
+
+// The ranks of a group as ranks of the window; false where one of them is not in it.
+bool ranks_of(const Window& window, MPI_Group group, std::vector<int>& ranks) {
+  int size = 0;
+  if (library().Group_size(group, &size) != MPI_SUCCESS) return false;
+  std::vector<int> all(static_cast<std::size_t>(size));
+  ranks.resize(static_cast<std::size_t>(size));
+  std::iota(all.begin(), all.end(), 0);
+  if (size != 0) library().Group_translate_ranks(group, size, all.data(), window.group, ranks.data());
+  for (const int rank : ranks) {
+    if (rank == MPI_UNDEFINED) return false;
+  }
+  return true;
+}
+
+template <class Begin>
+int begin_with_group(Window& window, const char* call, MPI_Group group, int assertion, Begin begin) {
+  if ((assertion & ~all_assertions) != 0) return bad_assertion(window, call);
+  std::vector<int> ranks;
+  if (group == MPI_GROUP_NULL || !ranks_of(window, group, ranks)) {
+    return raise(window, call, MPI_ERR_GROUP, "the group must be made of ranks of the window's group");
+  }
+  return result_of(window, call, begin(window.engine, ranks.data(), static_cast<int>(ranks.size())));
+}
+
+int start(MPI_Group group, int assertion, MPI_Win win) {
+  Window* window = find(win);
+  if (window == nullptr) return library().Win_start(group, assertion, win);
+  return begin_with_group(*window, "MPI_Win_start", group, assertion, farsum_start);
+}
+
+int post(MPI_Group group, int assertion, MPI_Win win) {
+  Window* window = find(win);
+  if (window == nullptr) return library().Win_post(group, assertion, win);
+  return begin_with_group(*window, "MPI_Win_post", group, assertion, farsum_post);
+}
+
+int test(MPI_Win win, int* flag) {
+  Window* window = find(win);
+  if (window == nullptr) return library().Win_test(win, flag);
+  return polled(*window, "MPI_Win_test", farsum_test_exposure(window->engine, flag));
+}
+
+int lock(int lock_type, int rank, int assertion, MPI_Win win) {
+  Window* window = find(win);
+  if (window == nullptr) return library().Win_lock(lock_type, rank, assertion, win);
+  if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+  if ((assertion & ~all_assertions) != 0) return bad_assertion(*window, "MPI_Win_lock");
+  if (lock_type != MPI_LOCK_SHARED && lock_type != MPI_LOCK_EXCLUSIVE) {
+    return raise(*window, "MPI_Win_lock", MPI_ERR_LOCKTYPE, "the lock must be MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE");
+  }
+  const farsum_lock_mode mode = lock_type == MPI_LOCK_SHARED ? FARSUM_LOCK_SHARED : FARSUM_LOCK_EXCLUSIVE;
+  return result_of(*window, "MPI_Win_lock", farsum_lock(window->engine, rank, mode));
+}
+
+int lock_all(int assertion, MPI_Win win) {
+  Window* window = find(win);
+  if (window == nullptr) return library().Win_lock_all(assertion, win);
+  if ((assertion & ~all_assertions) != 0) return bad_assertion(*window, "MPI_Win_lock_all");
+  return result_of(*window, "MPI_Win_lock_all", farsum_lock_all(window->engine));
+}
+
+int flush_all(MPI_Win win) {
+  Window* window = find(win);
+  if (window == nullptr) return library().Win_flush_all(win);
+  return polled(*window, "MPI_Win_flush_all", farsum_flush(window->engine, FARSUM_ALL_RANKS));
+}
+
+int flush_local_all(MPI_Win win) {
+  Window* window = find(win);
+  if (window == nullptr) return library().Win_flush_local_all(win);
+  return polled(*window, "MPI_Win_flush_local_all", farsum_flush_local(window->engine, FARSUM_ALL_RANKS));
+}
+
+// The calls that name one rank, and those that name none, differ in the engine's function only.
+template <farsum_status (*Engine)(farsum_window, int), int (*farsum_mpi_library::*Library)(int, MPI_Win)>
+struct OfRank {
+  static const char* name;
+  static int call(int rank, MPI_Win win) {
+    Window* window = find(win);
+    if (window == nullptr) [[unlikely]] {
+      return (library().*Library)(rank, win);
+    }
+    if (rank < 0) [[unlikely]] {
+      if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+      return raise(*window, name, MPI_ERR_RANK, "the rank is negative");
+    }
+    return polled(*window, name, Engine(window->engine, rank));
+  }
+};
+
+template <farsum_status (*Engine)(farsum_window), int (*farsum_mpi_library::*Library)(MPI_Win)>
+struct OfWindow {
+  static const char* name;
+  static int call(MPI_Win win) {
+    Window* window = find(win);
+    if (window == nullptr) [[unlikely]] {
+      return (library().*Library)(win);
+    }
+    return polled(*window, name, Engine(window->engine));
+  }
+};
+
+using Unlock = OfRank<farsum_unlock, &farsum_mpi_library::Win_unlock>;
+using Flush = OfRank<farsum_flush, &farsum_mpi_library::Win_flush>;
+using FlushLocal = OfRank<farsum_flush_local, &farsum_mpi_library::Win_flush_local>;
+using Complete = OfWindow<farsum_complete, &farsum_mpi_library::Win_complete>;
+using WaitExposure = OfWindow<farsum_wait_exposure, &farsum_mpi_library::Win_wait>;
+using UnlockAll = OfWindow<farsum_unlock_all, &farsum_mpi_library::Win_unlock_all>;
+using Sync = OfWindow<farsum_sync, &farsum_mpi_library::Win_sync>;
+
+template <>
+const char* Unlock::name = "MPI_Win_unlock";
+template <>
+const char* Flush::name = "MPI_Win_flush";
+template <>
+const char* FlushLocal::name = "MPI_Win_flush_local";
+template <>
+const char* Complete::name = "MPI_Win_complete";
+template <>
+const char* WaitExposure::name = "MPI_Win_wait";
+template <>
+const char* UnlockAll::name = "MPI_Win_unlock_all";
+template <>
+const char* Sync::name = "MPI_Win_sync";
+
+}  // namespace
+
+void put_epoch_calls(farsum_mpi_calls& active) {
+  active.Win_fence = fence;
+  active.Win_start = start;
+  active.Win_complete = Complete::call;
+  active.Win_post = post;
+  active.Win_wait = WaitExposure::call;
+  active.Win_test = test;
+  active.Win_lock = lock;
+  active.Win_lock_all = lock_all;
+  active.Win_unlock = Unlock::call;
+  active.Win_unlock_all = UnlockAll::call;
+  active.Win_flush = Flush::call;
+  active.Win_flush_all = flush_all;
+  active.Win_flush_local = FlushLocal::call;
+  active.Win_flush_local_all = flush_local_all;
+  active.Win_sync = Sync::call;
+}
+
+}  // namespace farsum::mpi

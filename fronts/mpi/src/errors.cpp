@@ -1,0 +1,85 @@
+#include "errors.hpp"
+
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+#include "window.hpp"
+
+namespace farsum::mpi {
+namespace {
+
+// One code for each class, made when first needed; its string is that of the latest error. Codes cannot be given back to
+// MPI, so one for each error would grow without bound.
+int code_with_sentence(int error_class, const std::string& sentence) {
+  static std::mutex mutex;
+  static std::map<int, int> codes;
+  const std::lock_guard lock(mutex);
+  auto [entry, is_new] = codes.try_emplace(error_class, error_class);
+  if (is_new && library().Add_error_code(error_class, &entry->second) != MPI_SUCCESS) entry->second = error_class;
+  if (entry->second == error_class) {
+    std::fprintf(stderr, "farsum: %s\n", sentence.c_str());
+    return error_class;
+  }
+  library().Add_error_string(entry->second, sentence.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
+  return entry->second;
+}
+
+std::string name_of(const Window& window) {
+  char name[MPI_MAX_OBJECT_NAME + 1] = "";
+  int length = 0;
+  if (library().Win_get_name(window.handle, name, &length) != MPI_SUCCESS || length == 0) return "a window without a name";
+  return std::string("window '") + name + "'";
+}
+
+}  // namespace
+
+int error_class_of(farsum_status status) {
+  switch (status) {
+    case FARSUM_OK:
+      return MPI_SUCCESS;
+    case FARSUM_ERR_NOT_INITIALIZED:
+    case FARSUM_ERR_SYSTEM:
+    case FARSUM_ERR_PEER_FAILED:
+    case FARSUM_ERR_UNSUPPORTED:
+      return MPI_ERR_OTHER;
+    case FARSUM_ERR_ARGUMENT:
+      return MPI_ERR_ARG;
+    case FARSUM_ERR_HANDLE:
+      return MPI_ERR_WIN;
+    case FARSUM_ERR_RANK:
+      return MPI_ERR_RANK;
+    case FARSUM_ERR_RANGE:
+    case FARSUM_ERR_UNREACHABLE:
+      return MPI_ERR_RMA_RANGE;
+    case FARSUM_ERR_ALIGNMENT:
+      return MPI_ERR_DISP;
+    case FARSUM_ERR_TYPE:
+    case FARSUM_ERR_LAYOUT:
+      return MPI_ERR_TYPE;
+    case FARSUM_ERR_SYNC:
+    case FARSUM_ERR_PENDING:
+      return MPI_ERR_RMA_SYNC;
+    case FARSUM_ERR_NO_MEMORY:
+      return MPI_ERR_NO_MEM;
+  }
+  return MPI_ERR_OTHER;
+}
+
+int raise(const Window& window, const char* call, int error_class, const std::string& sentence) {
+  const int code = code_with_sentence(error_class, std::string(call) + " on " + name_of(window) + ": " + sentence);
+  library().Win_call_errhandler(window.handle, code);
+  return code;
+}
+
+int raise(const Window& window, const char* call, farsum_status status) {
+  return raise(window, call, error_class_of(status), farsum_last_error());
+}
+
+int raise(MPI_Comm comm, const char* call, int error_class, const std::string& sentence) {
+  const int code = code_with_sentence(error_class, std::string(call) + ": " + sentence);
+  library().Comm_call_errhandler(comm, code);
+  return code;
+}
+
+}  // namespace farsum::mpi

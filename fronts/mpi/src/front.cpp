@@ -1,0 +1,214 @@
+#include "front.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+namespace farsum::mpi {
+
+farsum_mpi_library the_library;
+
+namespace {
+
+struct Gather {
+  MPI_Comm comm;
+};
+
+int gather_over_mpi(const void* mine, void* all, std::size_t bytes, void* user) {
+  const auto* gather = static_cast<const Gather*>(user);
+  const int count = static_cast<int>(bytes);
+  return library().Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, gather->comm) == MPI_SUCCESS ? 0 : 1;
+}
+
+// Whoever waits in the engine keeps the library going. The thread is one that the program called MPI from, so that no level
+// of thread support is needed.
+void drive_library(void*) { Front::get().progress.drive(); }
+
+// MPI deletes the attributes of COMM_SELF first when it is finalized.
+int shut_down(MPI_Comm, int, void*, void*) {
+  Front::get().stop_engine();
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+Front::Front() = default;
+
+Front& Front::get() {
+  static Front* const front = new Front;
+  return *front;
+}
+
+// Installed in Init, before the program can install its own: the callbacks run in reverse order, and a program's may free
+// windows.
+void install_shutdown() {
+  int keyval = MPI_KEYVAL_INVALID;
+  if (library().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, shut_down, &keyval, nullptr) != MPI_SUCCESS) return;
+  library().Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
+  library().Comm_free_keyval(&keyval);  // lives until the attribute is deleted
+}
+
+void Front::make_self(MPI_Comm comm) {
+  if (sessions_only) {
+    int rank = 0;
+    library().Comm_rank(comm, &rank);
+    library().Comm_split(comm, rank, 0, &self_);
+  } else {
+    library().Comm_dup(MPI_COMM_SELF, &self_);
+  }
+  progress.open(self_);
+}
+
+// Which way works is a matter of the library: Open MPI 4 refuses MPI_Win_create on one process, and Open MPI 5 takes a
+// millisecond for what is not shared.
+int Front::make_backing(MPI_Win* win) {
+  static char byte;
+  void* memory = nullptr;
+  switch (backing_) {
+    case Backing::allocate_shared:
+      return library().Win_allocate_shared(1, 1, MPI_INFO_NULL, self_, static_cast<void*>(&memory), win);
+    case Backing::allocate:
+      return library().Win_allocate(1, 1, MPI_INFO_NULL, self_, static_cast<void*>(&memory), win);
+    case Backing::create:
+      return library().Win_create(&byte, 1, 1, MPI_INFO_NULL, self_, win);
+  }
+  return MPI_ERR_OTHER;
+}
+
+void Front::find_backing() {
+  MPI_Errhandler before = MPI_ERRHANDLER_NULL;
+  library().Comm_get_errhandler(self_, &before);
+  library().Comm_set_errhandler(self_, MPI_ERRORS_RETURN);
+  for (const Backing way : {Backing::allocate_shared, Backing::allocate, Backing::create}) {
+    backing_ = way;
+    MPI_Win win = MPI_WIN_NULL;
+    if (make_backing(&win) != MPI_SUCCESS) continue;
+    library().Win_free(&win);
+    break;
+  }
+  library().Comm_set_errhandler(self_, before);
+  library().Errhandler_free(&before);
+}
+
+void Front::start_engine(MPI_Comm comm) {
+  make_self(comm);
+  MPI_Comm node = MPI_COMM_NULL;
+  if (library().Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return;
+  farsum_init_options options = {};
+  options.struct_bytes = sizeof options;
+  library().Comm_rank(node, &options.rank);
+  library().Comm_size(node, &options.size);
+  Gather gather{node};
+  options.allgather = gather_over_mpi;
+  options.allgather_user = &gather;
+  options.idle = drive_library;
+  const farsum_status status = farsum_init(&options);
+  int mine = status == FARSUM_OK ? 1 : 0;
+  int all = 0;
+  library().Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, node);
+  if (all == 1) {
+    int provided = 0;
+    library().Query_thread(&provided);
+    threads_multiple_ = provided == MPI_THREAD_MULTIPLE;
+    library().Comm_group(node, &context_);
+    context_size_ = options.size;
+    engine_runs_ = datatypes.open();
+  } else if (mine == 0) {
+    say_once("engine", std::string("the one-sided layer stays the MPI library's own: ") + farsum_last_error());
+  }
+  library().Comm_free(&node);
+}
+
+void Front::stop_engine() {
+  if (!engine_runs_) return;
+  for (Window* window : windows.all()) {
+    // The program left it; its memory goes with the engine's context.
+    windows.remove(window);
+    library().Win_free(&window->handle);
+    if (window->group != MPI_GROUP_NULL) library().Group_free(&window->group);
+    delete window;
+  }
+  if (farsum_finalize() != FARSUM_OK) std::fprintf(stderr, "farsum: %s\n", farsum_last_error());
+  engine_runs_ = false;
+  datatypes.close();
+  progress.close();
+  library().Group_free(&context_);
+  library().Comm_free(&self_);
+}
+
+Front::GroupLease Front::engine_group(MPI_Comm comm) {
+  if (!engine_runs_ && sessions_only) start_engine(comm);
+  int size = 0;
+  MPI_Group members = MPI_GROUP_NULL;
+  if (!engine_runs_ || library().Comm_size(comm, &size) != MPI_SUCCESS ||
+      library().Comm_group(comm, &members) != MPI_SUCCESS) {
+    return {};
+  }
+  std::vector<int> theirs(static_cast<std::size_t>(size));
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(theirs.begin(), theirs.end(), 0);
+  library().Group_translate_ranks(members, size, theirs.data(), context_, ranks.data());
+  library().Group_free(&members);
+  if (std::find(ranks.begin(), ranks.end(), MPI_UNDEFINED) != ranks.end()) return {};
+  Groups* groups = nullptr;
+  {
+    const std::lock_guard lock(groups_mutex_);
+    groups = &groups_[ranks];
+  }
+  GroupInstance* instance = take_instance(comm, *groups, ranks);
+  GroupLease lease;
+  if (instance == nullptr) return lease;
+  lease.group = instance->group;
+  lease.held_ = std::unique_lock(instance->in_use, std::adopt_lock);
+  return lease;
+}
+
+// With one thread at a time there is one instance. Otherwise the first rank takes one that no thread of its own uses and
+// tells the others; there it can only be in the last steps of an earlier use, which wait for nobody.
+Front::GroupInstance* Front::take_instance(MPI_Comm comm, Groups& groups, const std::vector<int>& ranks) {
+  std::uint64_t index = 0;
+  if (!threads_multiple_) {
+    GroupInstance* instance = instance_of(groups, ranks, 0);
+    if (instance != nullptr) instance->in_use.lock();
+    return instance;
+  }
+  GroupInstance* instance = nullptr;
+  int rank = 0;
+  library().Comm_rank(comm, &rank);
+  if (rank == 0) {
+    const std::lock_guard lock(groups.making);
+    while (index < groups.instances.size() && !groups.instances[index]->in_use.try_lock()) ++index;
+    if (index < groups.instances.size()) instance = groups.instances[index].get();
+  }
+  if (library().Bcast(&index, 1, MPI_UINT64_T, 0, comm) != MPI_SUCCESS) return nullptr;
+  if (instance != nullptr) return instance;
+  instance = instance_of(groups, ranks, index);
+  if (instance != nullptr) instance->in_use.lock();
+  return instance;
+}
+
+Front::GroupInstance* Front::instance_of(Groups& groups, const std::vector<int>& ranks, std::size_t index) {
+  const std::lock_guard lock(groups.making);
+  std::vector<int> everyone(static_cast<std::size_t>(context_size_));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  while (groups.instances.size() <= index) {
+    auto made = std::make_unique<GroupInstance>();
+    if (groups.instances.empty() && ranks == everyone) {
+      made->group = farsum_world();
+    } else if (farsum_group_create(farsum_world(), ranks.data(), static_cast<int>(ranks.size()), &made->group) != FARSUM_OK) {
+      return nullptr;
+    }
+    groups.instances.push_back(std::move(made));
+  }
+  return groups.instances[index].get();
+}
+
+void Front::say_once(const char* kind, const std::string& sentence) {
+  const std::lock_guard lock(said_mutex_);
+  if (!said_.emplace(kind, true).second) return;
+  std::fprintf(stderr, "farsum: %s\n", sentence.c_str());
+}
+
+}  // namespace farsum::mpi

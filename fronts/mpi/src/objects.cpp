@@ -1,0 +1,101 @@
+// Group, info and the predefined attributes of a window. Name, error handler and other attributes are the backing window's
+// own, which the library keeps.
+#include <cstring>
+
+#include "calls.hpp"
+#include "errors.hpp"
+#include "front.hpp"
+
+namespace farsum::mpi {
+namespace {
+
+int get_group(MPI_Win win, MPI_Group* group) {
+  Window* window = Front::get().windows.find(win);
+  if (window == nullptr) return library().Win_get_group(win, group);
+  // A group of its own, for the caller frees it.
+  return library().Group_excl(window->group, 0, nullptr, group);
+}
+
+// What a window without any info behaves like.
+std::map<std::string, std::string> default_info(const Window& window) {
+  std::map<std::string, std::string> info = {{"no_locks", "false"},
+                                             {"accumulate_ordering", "rar,raw,war,waw"},
+                                             {"accumulate_ops", "same_op_no_op"},
+                                             {"mpi_accumulate_granularity", "0"},
+                                             {"same_size", "false"},
+                                             {"same_disp_unit", "false"}};
+  if (window.flavor == MPI_WIN_FLAVOR_SHARED) info["alloc_shared_noncontig"] = "false";
+  return info;
+}
+
+int set_info(MPI_Win win, MPI_Info info) {
+  Window* window = Front::get().windows.find(win);
+  if (window == nullptr) return library().Win_set_info(win, info);
+  if (info == MPI_INFO_NULL) return raise(*window, "MPI_Win_set_info", MPI_ERR_INFO, "the info object is MPI_INFO_NULL");
+  const std::map<std::string, std::string> pairs = read_info(info);
+  const std::lock_guard lock(window->info_mutex);
+  for (const auto& [key, value] : pairs) window->info[key] = value;
+  return MPI_SUCCESS;
+}
+
+int get_info(MPI_Win win, MPI_Info* info) {
+  Window* window = Front::get().windows.find(win);
+  if (window == nullptr) return library().Win_get_info(win, info);
+  std::map<std::string, std::string> pairs = default_info(*window);
+  {
+    const std::lock_guard lock(window->info_mutex);
+    for (const auto& [key, value] : window->info) pairs[key] = value;
+  }
+  if (const int result = library().Info_create(info); result != MPI_SUCCESS) return result;
+  for (const auto& [key, value] : pairs) library().Info_set(*info, key.c_str(), value.c_str());
+  return MPI_SUCCESS;
+}
+
+int get_attr(MPI_Win win, int keyval, void* value, int* flag) {
+  Window* window = Front::get().windows.find(win);
+  if (window == nullptr) return library().Win_get_attr(win, keyval, value, flag);
+  void* answer = nullptr;
+  if (keyval == MPI_WIN_BASE) {
+    answer = window->base;
+  } else if (keyval == MPI_WIN_SIZE) {
+    answer = &window->bytes;
+  } else if (keyval == MPI_WIN_DISP_UNIT) {
+    answer = &window->disp_unit;
+  } else if (keyval == MPI_WIN_CREATE_FLAVOR) {
+    answer = &window->flavor;
+  } else if (keyval == MPI_WIN_MODEL) {
+    answer = &window->model;
+  } else {
+    return library().Win_get_attr(win, keyval, value, flag);
+  }
+  std::memcpy(value, &answer, sizeof answer);
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> read_info(MPI_Info info) {
+  std::map<std::string, std::string> pairs;
+  if (info == MPI_INFO_NULL) return pairs;
+  int count = 0;
+  library().Info_get_nkeys(info, &count);
+  for (int i = 0; i < count; ++i) {
+    char key[MPI_MAX_INFO_KEY + 1] = "";
+    char value[MPI_MAX_INFO_VAL + 1] = "";
+    int flag = 0;
+    if (library().Info_get_nthkey(info, i, key) != MPI_SUCCESS) continue;
+    library().Info_get(info, key, MPI_MAX_INFO_VAL, value, &flag);
+    if (flag != 0) pairs[key] = value;
+  }
+  return pairs;
+}
+
+void put_object_calls(farsum_mpi_calls& active) {
+  active.Win_get_group = get_group;
+  active.Win_set_info = set_info;
+  active.Win_get_info = get_info;
+  active.Win_get_attr = get_attr;
+}
+
+}  // namespace farsum::mpi

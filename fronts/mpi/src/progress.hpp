@@ -1,0 +1,44 @@
+// Keeps the MPI library going while the program waits in the engine, or asks it again and again without ever waiting.
+#pragma once
+
+#include <x86intrin.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "library.hpp"
+
+namespace farsum::mpi {
+
+// A receive that is never matched is tested: that drives every library's progress, where a probe on a communicator of one
+// process does not (MPICH answers it from a queue of its own).
+class Progress {
+ public:
+  void open(MPI_Comm self);
+  void close();
+
+  // Lets the library do what it can; gives up at once where another thread does so now. By a thread that the program
+  // called MPI from.
+  void drive();
+
+  // Of calls that complete without waiting: a program that polls memory through them must not starve the library, nor the
+  // process that it waits for. Every 64th such call looks at the clock.
+  void tick() {
+    // Relaxed, and not one step: a count lost between threads only moves the next look.
+    const std::uint32_t calls = calls_.load(std::memory_order_relaxed) + 1;
+    calls_.store(calls, std::memory_order_relaxed);
+    if (calls % 64 == 0) [[unlikely]] {
+      look_at_clock();
+    }
+  }
+
+ private:
+  void look_at_clock();
+
+  std::atomic<std::uint32_t> calls_{0};
+  std::atomic<std::uint64_t> last_drive_{0};  // time stamp counter
+  std::atomic_flag busy_{};
+  MPI_Request never_ = MPI_REQUEST_NULL;  // guarded by busy_
+};
+
+}  // namespace farsum::mpi

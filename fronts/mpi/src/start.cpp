@@ -1,0 +1,24 @@
+// Where the front begins: called by the preloaded file once the library is initialised.
+#include "calls.hpp"
+#include "front.hpp"
+
+using namespace farsum::mpi;
+
+extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(const farsum_mpi_preload* preload,
+                                                                              int with_world) {
+  if (preload->struct_bytes != sizeof(farsum_mpi_preload)) return;
+  Front& front = Front::get();
+  const bool again = the_library.Init != nullptr;
+  the_library = *preload->library;
+  front.sessions_only = with_world == 0;
+  if (with_world != 0) {
+    install_shutdown();
+    if (!front.engine_runs()) front.start_engine(MPI_COMM_WORLD);
+  }
+  if (again || (with_world != 0 && !front.engine_runs())) return;
+  put_window_calls(*preload->active);
+  put_operation_calls(*preload->active);
+  put_epoch_calls(*preload->active);
+  put_object_calls(*preload->active);
+  put_memory_calls(*preload->active);
+}

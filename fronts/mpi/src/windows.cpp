@@ -1,0 +1,251 @@
+// Making and freeing windows, attaching memory, and where a part can be addressed.
+#include <cstring>
+#include <memory>
+#include <numeric>
+
+#include "calls.hpp"
+#include "errors.hpp"
+#include "front.hpp"
+
+namespace farsum::mpi {
+namespace {
+
+// What a creation asks for; one body makes all flavours.
+struct Request {
+  const char* call;
+  int flavor;
+  void* base = nullptr;
+  MPI_Aint bytes = 0;
+  MPI_Aint disp_unit = 1;
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
+};
+
+bool is_true(const std::map<std::string, std::string>& info, const char* key) {
+  const auto found = info.find(key);
+  return found != info.end() && (found->second == "true" || found->second == "1");
+}
+
+farsum_window_options engine_options(const Request& request, const std::map<std::string, std::string>& info) {
+  farsum_window_options options = {};
+  options.struct_bytes = sizeof options;
+  if (is_true(info, "no_locks")) options.promises |= FARSUM_NO_LOCKS;
+  if (const auto found = info.find("accumulate_ordering"); found != info.end() && found->second == "none") {
+    options.promises |= FARSUM_NO_ORDERING;
+  }
+  // Our own key, for no key of the standard promises it.
+  if (is_true(info, "farsum_single_element")) options.promises |= FARSUM_SINGLE_ELEMENT;
+  if (request.flavor == MPI_WIN_FLAVOR_SHARED && !is_true(info, "alloc_shared_noncontig")) {
+    options.promises |= FARSUM_CONTIGUOUS_PARTS;
+  }
+  return options;
+}
+
+// An argument that MPI forbids, or nullptr. The classes are those of the standard's list for window creation.
+const char* bad_argument(const Request& request, int* error_class) {
+  if (request.bytes < 0) {
+    *error_class = MPI_ERR_SIZE;
+    return "the size is negative; it must be 0 or more bytes";
+  }
+  if (request.disp_unit <= 0) {
+    *error_class = MPI_ERR_DISP;
+    return "the displacement unit must be 1 byte or more";
+  }
+  return nullptr;
+}
+
+farsum_status make_engine_window(const Request& request, farsum_group group, const farsum_window_options& options,
+                                 Window& window) {
+  if (request.flavor == MPI_WIN_FLAVOR_DYNAMIC) return farsum_window_create_dynamic(group, &options, &window.engine);
+  const auto bytes = static_cast<std::size_t>(request.bytes);
+  if (request.flavor == MPI_WIN_FLAVOR_CREATE) {
+    return farsum_window_adopt(group, request.base, bytes, &options, &window.engine);
+  }
+  return farsum_window_allocate(group, bytes, &options, &window.base, &window.engine);
+}
+
+int add_backing(Window& window) {
+  Front& front = Front::get();
+  const std::lock_guard lock(front.backing_mutex);
+  const int result = front.make_backing(&window.handle);
+  if (result == MPI_SUCCESS) front.windows.add(&window);
+  return result;
+}
+
+void say_fallback(const Request& request) {
+  int rank = 0;
+  library().Comm_rank(request.comm, &rank);
+  if (rank != 0) return;
+  Front::get().say_once("strangers",
+                        std::string(request.call) +
+                            " stays the MPI library's own for communicators with ranks of other nodes or of a spawned job; "
+                            "run all ranks on one node to have them served");
+}
+
+// `fallback` makes the window with the library, where the engine does not reach all ranks.
+template <class Fallback>
+int create(const Request& request, void** memory, MPI_Win* handle, Fallback&& fallback) {
+  int error_class = MPI_SUCCESS;
+  if (const char* why = bad_argument(request, &error_class)) return raise(request.comm, request.call, error_class, why);
+  Front& front = Front::get();
+  int inter = 0;
+  if (request.comm == MPI_COMM_NULL || library().Comm_test_inter(request.comm, &inter) != MPI_SUCCESS || inter != 0) {
+    return fallback();  // the library words the error
+  }
+  const Front::GroupLease lease = front.engine_group(request.comm);
+  if (!lease) {
+    say_fallback(request);
+    return fallback();
+  }
+  const farsum_group group = lease.group;
+  auto window = std::make_unique<Window>();
+  library().Comm_size(request.comm, &window->size);
+  library().Comm_rank(request.comm, &window->rank);
+  window->base = request.base;
+  window->bytes = request.bytes;
+  window->disp_unit = static_cast<int>(request.disp_unit);
+  window->flavor = request.flavor;
+  window->info = read_info(request.info);
+  const farsum_window_options options = engine_options(request, window->info);
+  const farsum_status made = make_engine_window(request, group, options, *window);
+  if (made != FARSUM_OK) return raise(request.comm, request.call, error_class_of(made), farsum_last_error());
+  const auto mine = static_cast<std::uint64_t>(request.disp_unit);
+  window->units.resize(static_cast<std::size_t>(window->size));
+  const farsum_status gathered = farsum_allgather(group, &mine, window->units.data(), sizeof mine);
+  if (gathered != FARSUM_OK) return raise(request.comm, request.call, error_class_of(gathered), farsum_last_error());
+  library().Comm_group(request.comm, &window->group);
+  if (const int result = add_backing(*window); result != MPI_SUCCESS) return result;
+  front.windows_made.fetch_add(1, std::memory_order_relaxed);
+  if (memory != nullptr) *memory = window->base;
+  *handle = window.release()->handle;
+  return MPI_SUCCESS;
+}
+
+
+void store_pointer(void* place, void* pointer) { std::memcpy(place, &pointer, sizeof pointer); }
+
+template <class Unit>
+int win_create(void* base, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  return create({"MPI_Win_create", MPI_WIN_FLAVOR_CREATE, base, size, disp_unit, info, comm}, nullptr, win,
+                [&] { return of_count<Unit>(library().Win_create, library().Win_create_c)(base, size, disp_unit, info, comm, win); });
+}
+
+template <class Unit>
+int allocate(const char* call, int flavor, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Comm comm, void* base,
+             MPI_Win* win, int (*fallback)(MPI_Aint, Unit, MPI_Info, MPI_Comm, void*, MPI_Win*)) {
+  void* memory = nullptr;
+  bool fell_back = false;
+  const int result = create({call, flavor, nullptr, size, disp_unit, info, comm}, &memory, win, [&] {
+    fell_back = true;
+    return fallback(size, disp_unit, info, comm, base, win);
+  });
+  if (!fell_back && result == MPI_SUCCESS) store_pointer(base, memory);
+  return result;
+}
+
+int win_allocate(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  return allocate("MPI_Win_allocate", MPI_WIN_FLAVOR_ALLOCATE, size, unit, info, comm, base, win, library().Win_allocate);
+}
+int win_allocate_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  return allocate("MPI_Win_allocate_c", MPI_WIN_FLAVOR_ALLOCATE, size, unit, info, comm, base, win,
+                  library().Win_allocate_c);
+}
+int win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  return allocate("MPI_Win_allocate_shared", MPI_WIN_FLAVOR_SHARED, size, unit, info, comm, base, win,
+                  library().Win_allocate_shared);
+}
+int win_allocate_shared_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  return allocate("MPI_Win_allocate_shared_c", MPI_WIN_FLAVOR_SHARED, size, unit, info, comm, base, win,
+                  library().Win_allocate_shared_c);
+}
+
+int create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  return create({"MPI_Win_create_dynamic", MPI_WIN_FLAVOR_DYNAMIC, nullptr, 0, 1, info, comm}, nullptr, win,
+                [&] { return library().Win_create_dynamic(info, comm, win); });
+}
+
+int attach(MPI_Win win, void* base, MPI_Aint size) {
+  const Window* window = Front::get().windows.find(win);
+  if (window == nullptr) return library().Win_attach(win, base, size);
+  if (window->flavor != MPI_WIN_FLAVOR_DYNAMIC) {
+    return raise(*window, "MPI_Win_attach", MPI_ERR_RMA_FLAVOR, "only dynamic windows take memory later");
+  }
+  if (size < 0) return raise(*window, "MPI_Win_attach", MPI_ERR_SIZE, "the size is negative; it must be 0 or more bytes");
+  const farsum_status status = farsum_window_attach(window->engine, base, static_cast<std::size_t>(size));
+  if (status == FARSUM_OK) return MPI_SUCCESS;
+  return raise(*window, "MPI_Win_attach", MPI_ERR_RMA_ATTACH, farsum_last_error());
+}
+
+int detach(MPI_Win win, const void* base) {
+  const Window* window = Front::get().windows.find(win);
+  if (window == nullptr) return library().Win_detach(win, base);
+  const farsum_status status = farsum_window_detach(window->engine, base);
+  if (status == FARSUM_OK) return MPI_SUCCESS;
+  return raise(*window, "MPI_Win_detach", MPI_ERR_RMA_ATTACH, farsum_last_error());
+}
+
+// The engine's part goes first: it refuses on all ranks alike where an epoch is open, and then nothing is freed.
+int win_free(MPI_Win* win) {
+  Front& front = Front::get();
+  Window* window = front.windows.find(*win);
+  if (window == nullptr) return library().Win_free(win);
+  const farsum_status status = farsum_window_free(&window->engine);
+  if (status != FARSUM_OK) return raise(*window, "MPI_Win_free", status);
+  const std::lock_guard lock(front.backing_mutex);
+  // The delete callbacks of the program's attributes run in here and may still ask for the window's attributes.
+  if (const int result = library().Win_free(win); result != MPI_SUCCESS) return result;
+  front.windows.remove(window);
+  library().Group_free(&window->group);
+  delete window;
+  return MPI_SUCCESS;
+}
+
+template <class Unit>
+int shared_query(Window& window, const char* call, int rank, MPI_Aint* size, Unit* disp_unit, void* base) {
+  if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC || window.flavor == MPI_WIN_FLAVOR_CREATE) {
+    return raise(window, call, MPI_ERR_RMA_FLAVOR, "only memory that MPI allocated can be addressed by other ranks");
+  }
+  void* address = nullptr;
+  std::size_t bytes = 0;
+  const bool first_of_all = rank == MPI_PROC_NULL;
+  if (first_of_all) rank = 0;
+  for (;; ++rank) {
+    const farsum_status status = farsum_window_shared_query(window.engine, rank, &address, &bytes);
+    if (status != FARSUM_OK) return raise(window, call, status);
+    if (!first_of_all || bytes != 0 || rank + 1 == window.size) break;
+  }
+  store_pointer(base, address);
+  *size = static_cast<MPI_Aint>(bytes);
+  *disp_unit = static_cast<Unit>(window.units[static_cast<std::size_t>(rank)]);
+  return MPI_SUCCESS;
+}
+
+int win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* base) {
+  Window* window = Front::get().windows.find(win);
+  if (window == nullptr) return library().Win_shared_query(win, rank, size, disp_unit, base);
+  return shared_query(*window, "MPI_Win_shared_query", rank, size, disp_unit, base);
+}
+int win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* base) {
+  Window* window = Front::get().windows.find(win);
+  if (window == nullptr) return library().Win_shared_query_c(win, rank, size, disp_unit, base);
+  return shared_query(*window, "MPI_Win_shared_query_c", rank, size, disp_unit, base);
+}
+
+}  // namespace
+
+void put_window_calls(farsum_mpi_calls& active) {
+  active.Win_create = win_create<int>;
+  active.Win_create_c = win_create<MPI_Aint>;
+  active.Win_allocate = win_allocate;
+  active.Win_allocate_c = win_allocate_c;
+  active.Win_allocate_shared = win_allocate_shared;
+  active.Win_allocate_shared_c = win_allocate_shared_c;
+  active.Win_create_dynamic = create_dynamic;
+  active.Win_attach = attach;
+  active.Win_detach = detach;
+  active.Win_free = win_free;
+  active.Win_shared_query = win_shared_query;
+  active.Win_shared_query_c = win_shared_query_c;
+}
+
+}  // namespace farsum::mpi
