@@ -71,6 +71,18 @@ Entry number(const char* name, const char* unit, Number Settings::*member, Numbe
           [member](const Settings& settings) { return fmt::format("{}", settings.*member); }};
 }
 
+Entry flag(const char* name, bool Settings::*member, const char* meaning) {
+  return {name,
+          "0|1",
+          "",
+          meaning,
+          [member](Settings& settings, std::string_view value) {
+            settings.*member = value == "1";
+            return value == "0" || value == "1";
+          },
+          [member](const Settings& settings) { return std::string(settings.*member ? "1" : "0"); }};
+}
+
 Entry text(const char* name, const char* type, std::string Settings::*member, const char* meaning) {
   return {name,
           type,
@@ -119,6 +131,15 @@ std::vector<Entry> entries() {
                             "adopted memory smaller than this is not promoted"),
       text("FARSUM_ISA", "baseline|avx2|avx512", &Settings::isa,
            "kernels to use; empty: the best that the processor has"),
+      flag("FARSUM_MPI_STATS", &Settings::mpi_stats,
+           "MPI: at the end print, per window and operation, count, bytes, path and times"),
+      text("FARSUM_MPI_STATS_FILE", "path", &Settings::mpi_stats_file,
+           "MPI: where the same goes as JSON lines; empty: nowhere"),
+      flag("FARSUM_MPI_OFF", &Settings::mpi_off, "MPI: the preloaded library does nothing"),
+      flag("FARSUM_MPI_LAUNCHED", &Settings::mpi_launched,
+           "MPI: set by farsum mpi; a program that made no window is told so at its end"),
+      text("FARSUM_MPI_HOME", "path", &Settings::mpi_home,
+           "MPI: where tools/mpi_libraries installs; empty: ~/.cache/farsum/mpi"),
   };
 }
 

@@ -33,6 +33,12 @@ struct Settings {
   std::uint64_t channel_bytes = 131072;
   std::uint64_t promote_least_bytes = 262144;
   std::string isa;
+  // What the MPI fronts read; the engine does nothing with them.
+  bool mpi_stats = false;
+  std::string mpi_stats_file;
+  bool mpi_launched = false;
+  bool mpi_off = false;
+  std::string mpi_home;
 };
 
 // Looks a variable up; null when it is not set. Tests pass their own.

@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/own_folder.hpp"
 #include "cli/run_launcher.hpp"
 
 namespace farsum::cli {
@@ -34,11 +35,6 @@ struct BenchOptions {
   bool json = false;
   std::string plot;
 };
-
-fs::path own_folder() {
-  std::error_code failed;
-  return fs::read_symlink("/proc/self/exe", failed).parent_path();
-}
 
 std::vector<std::string> benchmarks_in(const fs::path& folder) {
   std::vector<std::string> names;

@@ -17,6 +17,8 @@ struct CommandLine {
 void add_run_command(CLI::App& farsum, CommandLine& line);
 void add_info_command(CLI::App& farsum, CommandLine& line);
 void add_bench_command(CLI::App& farsum, CommandLine& line);
+void add_mpi_command(CLI::App& farsum, CommandLine& line);
+void add_lab_command(CLI::App& farsum, CommandLine& line);
 
 // Splits the arguments of a subcommand where a program's name comes: at the first one that is neither an option of
 // `command` nor an option's value, or after "--". The parser cannot do it: it would take a program called `info` for

@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/exit_codes.hpp"
 #include "cli/info_machine.hpp"
+#include "cli/info_mpi.hpp"
 #include "cli/info_paths.hpp"
 
 namespace farsum::cli {
@@ -17,7 +18,7 @@ namespace {
 
 constexpr const char* epilogue = R"(
 Examples:
-  farsum info                    the build, the machine and what its kernel permits
+  farsum info                    the build, the machine, what its kernel permits, and MPI
   farsum info --paths            how operations travel here, and why
   farsum info --settings         every FARSUM_ variable with its meaning and its value now
   farsum info --json | jq .machine.cores
@@ -98,6 +99,8 @@ Report collect(const InfoOptions& options, const Settings& settings) {
     report["build"] = describe_build(settings);
     report["machine"] = describe_machine();
     report["permissions"] = describe_permissions();
+    report["mpi_fronts"] = describe_mpi_fronts();
+    report["mpi_libraries"] = describe_mpi_libraries();
   }
   if (options.paths) {
     report["paths"] = paths_table(settings);

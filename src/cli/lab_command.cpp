@@ -1,0 +1,232 @@
+// `farsum lab`: starts a lab program under one of this machine's MPI libraries, without and with Farsum in turn.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "cli/captured_run.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit_codes.hpp"
+#include "cli/lab_table.hpp"
+#include "cli/mpi_installations.hpp"
+#include "cli/mpi_plan.hpp"
+#include "cli/own_folder.hpp"
+
+namespace farsum::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* prefix = "lab-";
+constexpr const char* epilogue = R"(
+Examples:
+  farsum lab                                          name the programs, and the MPI libraries they can run under
+  farsum lab counter --mpi mpich5                     without and with Farsum, as a table
+  farsum lab counter --mpi impi -n 2 --with -- --help what this program takes besides
+  farsum lab randomaccess --mpi openmpi --json        JSON lines; "farsum" tells the runs apart
+
+A lab program is plain MPI (bin/lab-NAME-ABI). It runs as `mpirun -n N lab-NAME-ABI OPTIONS` would run it; options after
+-- are its own.
+Exit code: 0 when every run returned 0, else that of the first that did not; 2 wrong usage, or no such program or library.)";
+
+struct LabOptions {
+  std::string name;
+  std::string mpi;
+  int ranks = 2;
+  bool with = false;
+  bool without = false;
+  bool both = false;
+  bool json = false;
+  bool verbose = false;
+};
+
+// NAME -> the ABIs that it was built for.
+using LabPrograms = std::map<std::string, std::vector<MpiAbi>>;
+
+LabPrograms lab_programs(const fs::path& folder) {
+  LabPrograms programs;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    const std::string file = entry.path().filename().string();
+    const std::size_t dash = file.rfind('-');
+    if (!file.starts_with(prefix) || dash < std::string(prefix).size() || !entry.is_regular_file(failed)) continue;
+    const auto abi = mpi_abi_called(file.substr(dash + 1));
+    const std::size_t start = std::string(prefix).size();
+    if (abi) programs[file.substr(start, dash - start)].push_back(*abi);
+  }
+  return programs;
+}
+
+bool is_built_for(const std::vector<MpiAbi>& abis, MpiAbi abi) {
+  return std::find(abis.begin(), abis.end(), abi) != abis.end();
+}
+
+int list(const LabPrograms& programs, const std::vector<MpiInstallation>& installations, bool json) {
+  LabRecord all = LabRecord::array();
+  for (const auto& [name, abis] : programs) {
+    LabRecord under = LabRecord::array();
+    for (const MpiInstallation& mpi : installations) {
+      if (is_built_for(abis, mpi.abi)) under.push_back(mpi.name);
+    }
+    all.push_back({{"name", name}, {"mpi", under}});
+  }
+  if (json) {
+    fmt::print("{}\n", all.dump());
+    return exit_ok;
+  }
+  for (const LabRecord& program : all) {
+    std::string under;
+    for (const auto& mpi : program["mpi"]) under += (under.empty() ? "" : ", ") + mpi.get<std::string>();
+    fmt::print("{:<16} {}\n", program["name"].get<std::string>(),
+               under.empty() ? "(no MPI library is here for it)" : under);
+  }
+  return exit_ok;
+}
+
+int refuse(const std::string& sentence) {
+  fmt::print(stderr, "farsum lab: {}\n", sentence);
+  return exit_usage;
+}
+
+template <class Things, class NameOf>
+std::string names_of(const Things& things, NameOf name_of_thing) {
+  std::string names;
+  for (const auto& thing : things) names += (names.empty() ? "" : ", ") + name_of_thing(thing);
+  return names.empty() ? "there are none here" : "there are: " + names;
+}
+
+struct LabJob {
+  MpiInstallation mpi;
+  std::vector<std::string> command;  // without Farsum
+  bool json = false;
+  bool verbose = false;
+};
+
+std::vector<std::string> with_farsum(const LabJob& job) {
+  std::vector<std::string> command{(own_folder() / "farsum").string(), "mpi"};
+  if (job.verbose) command.emplace_back("--verbose");
+  command.insert(command.end(), job.command.begin(), job.command.end());
+  return command;
+}
+
+// One run that is not compared: the program speaks for itself.
+int become(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execv(command.front().c_str(), arguments.data());
+  fmt::print(stderr, "farsum lab: cannot run {}\n", command.front());
+  return exit_not_found;
+}
+
+std::vector<LabRecord> run_once(const LabJob& job, bool farsum, int& exit_code) {
+  const std::vector<std::string> command = farsum ? with_farsum(job) : job.command;
+  if (job.verbose) fmt::print(stderr, "farsum lab: {}\n", shell_words(command));
+  const CapturedRun run = run_captured(command, ErrorOutput::passed_on);
+  std::vector<LabRecord> records = lab_records(run.out);
+  if (job.json) {
+    for (const LabRecord& record : records) {
+      LabRecord line{{"mpi", job.mpi.name}, {"farsum", farsum}};
+      line.update(record);
+      fmt::print("{}\n", line.dump());
+    }
+    std::fflush(stdout);
+  }
+  if (run.exit_code != 0) {
+    fmt::print(stderr, "farsum lab: the run {} Farsum ended with code {}\n", farsum ? "with" : "without",
+               run.exit_code);
+    if (exit_code == exit_ok) exit_code = run.exit_code;
+  } else if (records.empty()) {
+    fmt::print(stderr, "farsum lab: the run {} Farsum printed no record\n{}", farsum ? "with" : "without", run.out);
+  }
+  return records;
+}
+
+int compare(const LabJob& job, const LabOptions& options) {
+  int exit_code = exit_ok;
+  const auto without = run_once(job, false, exit_code);
+  const auto with = run_once(job, true, exit_code);
+  if (!options.json) {
+    fmt::print("{} on {} ranks, {}\n{}", options.name, options.ranks, job.mpi.name,
+               print_lab_table(compare_lab_records(without, with)));
+  }
+  return exit_code;
+}
+
+std::optional<MpiInstallation> choose_mpi(const LabOptions& options, const std::vector<MpiInstallation>& installations,
+                                          const std::vector<MpiAbi>& abis) {
+  for (const MpiInstallation& mpi : installations) {
+    if (options.mpi.empty() ? is_built_for(abis, mpi.abi) : mpi.name == options.mpi) return mpi;
+  }
+  return std::nullopt;
+}
+
+// The libraries outside the system's folders come before those that the program would find by itself.
+void prefer_libraries(const std::string& folder) {
+  if (folder.empty()) return;
+  const char* before = std::getenv("LD_LIBRARY_PATH");
+  const std::string path = before != nullptr && *before != '\0' ? folder + ":" + before : folder;
+  setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+}
+
+int lab(const LabOptions& options, const std::vector<std::string>& arguments) {
+  const fs::path folder = own_folder();
+  const LabPrograms programs = lab_programs(folder);
+  const std::vector<MpiInstallation> installations = find_mpi_installations();
+  if (options.name.empty()) return list(programs, installations, options.json);
+  const auto program = programs.find(options.name);
+  if (program == programs.end()) {
+    return refuse(fmt::format("there is no lab program called {}; {}", options.name,
+                              names_of(programs, [](const auto& entry) { return entry.first; })));
+  }
+  const auto mpi = choose_mpi(options, installations, program->second);
+  if (!mpi) {
+    return refuse(fmt::format("there is no MPI library {} on this machine (tools/mpi_libraries installs some); {}",
+                              options.mpi.empty() ? "for " + options.name : "called " + options.mpi,
+                              names_of(installations, [](const auto& entry) { return entry.name; })));
+  }
+  const fs::path file = folder / fmt::format("{}{}-{}", prefix, options.name, name_of(mpi->abi));
+  if (!is_built_for(program->second, mpi->abi)) {
+    return refuse(
+        fmt::format("{} was not built for {}: {} is not there", options.name, describe(mpi->abi), file.string()));
+  }
+  LabJob job{*mpi, mpi->mpirun, options.json, options.verbose};
+  job.command.insert(job.command.end(), {"-n", std::to_string(options.ranks), file.string()});
+  prefer_libraries(mpi->library_folder);
+  const bool one = options.with != options.without && !options.both;
+  if (options.json || !one) job.command.emplace_back("--json");
+  job.command.insert(job.command.end(), arguments.begin(), arguments.end());
+  if (!one) return compare(job, options);
+  if (!options.json) return become(options.with ? with_farsum(job) : job.command);
+  int exit_code = exit_ok;
+  run_once(job, options.with, exit_code);
+  return exit_code;
+}
+
+}  // namespace
+
+void add_lab_command(CLI::App& farsum, CommandLine& line) {
+  CLI::App* command = farsum.add_subcommand(
+      "lab", "Run a lab program without and with Farsum: farsum lab [NAME] [OPTIONS] [-- ITS OPTIONS...]");
+  auto options = std::make_shared<LabOptions>();
+  command->footer(epilogue);
+  command->add_option("name", options->name, "The program; without one, a list");
+  command->add_option(
+      "--mpi", options->mpi,
+      "The MPI library: mpich, openmpi, mpich5, mpich5-abi, openmpi5, impi, impi-abi; default: the first there is");
+  command->add_option("-n,--ranks", options->ranks, "Number of ranks (default 2)")->check(CLI::PositiveNumber);
+  command->add_flag("--with", options->with, "Run it with Farsum only");
+  command->add_flag("--without", options->without, "Run it without Farsum only");
+  command->add_flag("--both", options->both, "Run it without, then with Farsum, and compare (default)");
+  command->add_flag("--json", options->json, "Print JSON lines instead of a table");
+  command->add_flag("--verbose", options->verbose, "Say what is run");
+  command->callback([options, &line] { line.exit_code = lab(*options, line.program); });
+}
+
+}  // namespace farsum::cli
