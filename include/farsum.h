@@ -117,8 +117,13 @@ typedef struct farsum_init_options {
 FARSUM_API farsum_status farsum_init(const farsum_init_options* options);
 
 /* Leaves the job: collective. Windows, counters, mutexes and groups still alive are freed.
- * Errors: NOT_INITIALIZED; PENDING while a lock or an epoch is still open. */
+ * Errors: NOT_INITIALIZED; PENDING on every rank while some rank has a lock or an epoch open. */
 FARSUM_API farsum_status farsum_finalize(void);
+
+/* The same whatever is open, for runtimes that must end: this rank's operations are completed, or dropped where they
+ * fail, its locks and mutexes released and its epochs closed; then the ranks meet and leave. Where one rank calls it
+ * and others call farsum_finalize it is this for all. No other thread of the process may be inside a call. */
+FARSUM_API farsum_status farsum_finalize_forced(void);
 
 /* Whether a context lives: 1 or 0. */
 FARSUM_API int farsum_is_initialized(void);
@@ -132,7 +137,8 @@ FARSUM_API farsum_status farsum_node(farsum_group group, int rank, int* node);
 
 /* ---- groups and collectives -------------------------------------------------------------------------------- */
 
-/* Makes a group from `count` distinct ranks of `parent`, in the order given. Collective over the ranks listed only.
+/* Makes a group from `count` distinct ranks of `parent`, in the order given. Collective over the ranks listed only;
+ * groups of equal lists are made in the same order on every rank of the list, also by several threads.
  * Free with farsum_group_free (collective over the group; windows made over it must be gone). */
 FARSUM_API farsum_status farsum_group_create(farsum_group parent, const int* ranks, int count, farsum_group* group);
 FARSUM_API farsum_status farsum_group_free(farsum_group* group);
@@ -168,10 +174,13 @@ enum {
   FARSUM_NO_ORDERING = 1u << 1,     /* accumulates need not keep program order */
   FARSUM_NO_LOCKS = 1u << 2,        /* the window is never locked */
   FARSUM_NO_PROMOTION = 1u << 3,    /* adopted memory is left where it is */
-  FARSUM_CONTIGUOUS_PARTS = 1u << 4 /* farsum_window_allocate: the parts follow one another in rank order without a
+  FARSUM_CONTIGUOUS_PARTS = 1u << 4, /* farsum_window_allocate: the parts follow one another in rank order without a
                                        gap, rank r's starts where rank r-1's ends (MPI's contiguous shared windows);
                                        only the first is then aligned */
+  FARSUM_STRICT_EPOCHS = 1u << 5 /* flush and flush_local are SYNC but under a lock or lock_all, as MPI has it */
 };
+/* Ranks may differ in what they promise of single elements, ordering and locks: what not all promise does not hold.
+ * FARSUM_NO_PROMOTION is each rank's own; FARSUM_STRICT_EPOCHS holds where one rank asks for it. */
 
 typedef struct farsum_window_options {
   size_t struct_bytes;         /* sizeof(farsum_window_options) */
@@ -206,10 +215,18 @@ FARSUM_API farsum_status farsum_window_detach(farsum_window window, const void* 
  * size of the part. Adopted memory that is mapped only in parts gives NULL. */
 FARSUM_API farsum_status farsum_window_shared_query(farsum_window window, int rank, void** address, size_t* bytes);
 
-/* Frees the window and zeroes the handle. An open fence epoch ends with it. Collective. It
- * does not flush: PENDING on every rank while some rank has a lock or an epoch of start or post open, or operations not
- * flushed, and then nothing is freed anywhere. */
+/* Frees the window and zeroes the handle. Collective. An open fence epoch ends with it, and operations under way are
+ * completed first; where one of them failed, this rank is told and nothing is freed anywhere: call it again. PENDING on
+ * every rank while some rank has a lock or an epoch of start or post open, and then nothing is freed anywhere.
+ * Several threads may free several windows of a group at once. Ranks that free windows in different orders do not hang:
+ * where they wait for each other in a circle for 100 ms they go on without the others, and the memory goes with the last
+ * of them. (Not in a process of which several threads make or free windows: there each free waits for all ranks.) */
 FARSUM_API farsum_status farsum_window_free(farsum_window* window);
+
+/* The first half of farsum_window_free, for runtimes that have more to do in between: collective, with its errors.
+ * After it the window takes only local queries (farsum_window_shared_query, farsum_window_region, loads and stores
+ * through addresses) and farsum_window_free, which is then a local call that cannot fail. */
+FARSUM_API farsum_status farsum_window_prepare_free(farsum_window window);
 
 /* How operations on a stretch of a target's memory are carried out. */
 typedef FARSUM_ENUM(farsum_path){
@@ -357,7 +374,8 @@ FARSUM_API farsum_status farsum_wait(farsum_request* request);
 
 #define FARSUM_ALL_RANKS (-1)
 
-/* Completes this process's operations on `target` (or FARSUM_ALL_RANKS) at origin and target. */
+/* Completes this process's operations on `target` (or FARSUM_ALL_RANKS) at origin and target. SYNC outside an access
+ * epoch; with FARSUM_STRICT_EPOCHS, outside one of lock or lock_all. */
 FARSUM_API farsum_status farsum_flush(farsum_window window, int target);
 /* Completes them at the origin: its buffers may be reused and results read. */
 FARSUM_API farsum_status farsum_flush_local(farsum_window window, int target);
@@ -367,7 +385,10 @@ FARSUM_API farsum_status farsum_order(farsum_window window);
 /* ---- epochs ------------------------------------------------------------------------------------------------ */
 
 /* Operations are legal inside an access epoch only: between two fences, after start until complete, under a lock of the
- * target, or under lock_all. Closing an epoch completes its operations at the target. */
+ * target, or under lock_all. Closing an epoch completes its operations at the target. These exclude one another at a
+ * rank: a fence while a lock is held or start or post is open, start under a lock and lock after start are SYNC. An
+ * epoch of a fence in which this rank has issued nothing ends by itself where lock, lock_all or start follows; after
+ * operations those are SYNC until another fence has completed them. */
 
 /* What a fence may be told. */
 enum {
@@ -378,7 +399,8 @@ enum {
 FARSUM_API farsum_status farsum_fence(farsum_window window, uint32_t assertions);
 
 /* post exposes this rank's part to `count` origin ranks; start begins access to `count` targets, complete ends it;
- * wait returns once all origins of the post have completed, test says whether they have. */
+ * wait returns once all origins of the post have completed, test says whether they have. With no rank named they return
+ * at once. */
 FARSUM_API farsum_status farsum_post(farsum_window window, const int* origins, int count);
 FARSUM_API farsum_status farsum_start(farsum_window window, const int* targets, int count);
 FARSUM_API farsum_status farsum_complete(farsum_window window);
