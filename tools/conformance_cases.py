@@ -49,10 +49,6 @@ def judged_by_failure_and_no_errors(status, output):
     return status != 0 and judged_by_no_errors(0, output)
 
 
-def judged_by_status(status, _output):
-    return status == 0
-
-
 @dataclass
 class Case:
     """One job to start: `mpirun -n ranks program...`. suite and name together are what lists and patterns speak of."""
@@ -92,6 +88,17 @@ def matches(case, patterns):
     """Whether any pattern names the case: its identity, its name, or part of its identity; * and ? as in a shell."""
     return any(fnmatch.fnmatchcase(case.identity, pattern) or fnmatch.fnmatchcase(case.name, pattern) or
                (not set(pattern) & set("*?") and pattern in case.identity) for pattern in patterns)
+
+
+def end_jobs_on_signals():
+    """A run that is interrupted leaves no ranks behind, which would poll for ever."""
+    def end(number, _frame):
+        for job in list(Job.running):
+            job.end()
+        os._exit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
 
 
 class Launcher:
@@ -143,6 +150,7 @@ class Launcher:
 
 class Job:
     """A started job, its processes known by a mark in their environment: launchers put ranks into sessions of their own."""
+    running = set()
 
     def __init__(self, command, case, output):
         self.mark = f"FARSUM_CONFORMANCE_JOB={uuid.uuid4()}"
@@ -151,6 +159,7 @@ class Job:
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                                         cwd=case.folder, start_new_session=True,
                                         env={**os.environ, **case.environment, name: value})
+        Job.running.add(self)
 
     def wait(self):
         """The launcher's status, or None when the limit passed; either way none of the job's processes is left."""
@@ -159,6 +168,7 @@ class Job:
         except subprocess.TimeoutExpired:
             status = None
         self.end()
+        Job.running.discard(self)
         return status
 
     def end(self):
