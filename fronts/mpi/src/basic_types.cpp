@@ -164,8 +164,8 @@ class Rows {
  public:
   // The size of the type map is the element's, unless given.
   void add(MPI_Datatype handle, TypeClass type_class, farsum_type element, std::size_t size = 0) {
-    if (handle == MPI_DATATYPE_NULL || known(handle)) return;
     const std::size_t extent = farsum_type_size(element);
+    if (handle == MPI_DATATYPE_NULL || extent == 0 || known(handle)) return;
     const farsum_type swap = type_class == TypeClass::byte ? FARSUM_UINT8 : element;
     rows_.push_back({.handle = handle,
                      .size = static_cast<std::uint32_t>(size == 0 ? extent : size),
