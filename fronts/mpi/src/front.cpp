@@ -112,8 +112,10 @@ void Front::start_engine(MPI_Comm comm) {
     int provided = 0;
     library().Query_thread(&provided);
     threads_multiple_ = provided == MPI_THREAD_MULTIPLE;
+    library().Get_version(&version_, &subversion_);
     library().Comm_group(node, &context_);
     context_size_ = options.size;
+    find_backing();
     engine_runs_ = datatypes.open();
   } else if (mine == 0) {
     say_once("engine", std::string("the one-sided layer stays the MPI library's own: ") + farsum_last_error());
@@ -123,6 +125,7 @@ void Front::start_engine(MPI_Comm comm) {
 
 void Front::stop_engine() {
   if (!engine_runs_) return;
+  requests.close();
   for (Window* window : windows.all()) {
     // The program left it; its memory goes with the engine's context.
     windows.remove(window);
@@ -130,7 +133,7 @@ void Front::stop_engine() {
     if (window->group != MPI_GROUP_NULL) library().Group_free(&window->group);
     delete window;
   }
-  if (farsum_finalize() != FARSUM_OK) std::fprintf(stderr, "farsum: %s\n", farsum_last_error());
+  if (farsum_finalize_forced() != FARSUM_OK) std::fprintf(stderr, "farsum: %s\n", farsum_last_error());
   engine_runs_ = false;
   datatypes.close();
   progress.close();

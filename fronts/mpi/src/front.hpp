@@ -59,6 +59,10 @@ class Front {
 
   // Says `sentence` on stderr, once for each `kind`, on the rank that is asked to.
   void say_once(const char* kind, const std::string& sentence);
+  // Whether the library follows this version of MPI or a later one.
+  bool standard_at_least(int version, int subversion) const {
+    return version_ > version || (version_ == version && subversion_ >= subversion);
+  }
   bool sessions_only = false;
   std::atomic<std::uint64_t> windows_made{0};
 
@@ -87,6 +91,8 @@ class Front {
   MPI_Group context_ = MPI_GROUP_NULL;  // the ranks of the engine's context, in its order
   int context_size_ = 0;
   bool threads_multiple_ = false;
+  int version_ = 3;
+  int subversion_ = 1;
 
   std::mutex groups_mutex_;
   std::map<std::vector<int>, Groups> groups_;  // entries stay where they are

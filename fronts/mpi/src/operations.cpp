@@ -112,7 +112,7 @@ int carry_out(const Window& window, const Call& call, farsum_operation& operatio
   farsum_request request = {};
   const farsum_status status = farsum_operate(window.engine, &operation, &request);
   if (status != FARSUM_OK) return raise(window, call.name, status);
-  return front().requests.give(request, call.request);
+  return front().requests.give(window, call.name, request, call.request);
 }
 
 // ---- put and get ----
@@ -197,10 +197,15 @@ const BasicOp* find_op(const Window& window, const Call& call, MPI_Op op, int* e
 }
 
 // The element type that both sides are made of; null, with the error raised, where there is none that the operator takes.
+// What is only moved may be of any types: then it is bytes.
 const BasicType* common_element(const Window& window, const Call& call, farsum_op op, const Side* origin, const Side& target,
                                 int* error) {
   const BasicType* basic = target.flat->basic;
   *error = MPI_SUCCESS;
+  const bool moves = op == FARSUM_REPLACE || op == FARSUM_NO_OP;
+  if (moves && (basic == nullptr || (origin != nullptr && origin->flat->basic != basic))) {
+    return front().datatypes.basic(MPI_BYTE);
+  }
   if (basic == nullptr || (origin != nullptr && (origin->flat->basic == nullptr || origin->flat->basic->element != basic->element))) {
     *error = raise(window, call.name, MPI_ERR_TYPE,
                    "accumulates need one and the same predefined type on both sides, in all pieces of a derived type");

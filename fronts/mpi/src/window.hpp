@@ -27,6 +27,7 @@ struct Window {
   int disp_unit = 1;
   int flavor = 0;
   int model = MPI_WIN_UNIFIED;
+  bool may_be_freed = false;  // MPI_Win_free has met the other ranks
 
   std::mutex info_mutex;
   std::map<std::string, std::string> info;

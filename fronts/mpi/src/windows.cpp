@@ -29,7 +29,8 @@ bool is_true(const std::map<std::string, std::string>& info, const char* key) {
 farsum_window_options engine_options(const Request& request, const std::map<std::string, std::string>& info) {
   farsum_window_options options = {};
   options.struct_bytes = sizeof options;
-  if (is_true(info, "no_locks")) options.promises |= FARSUM_NO_LOCKS;
+  // no_locks is not passed on: MPI_Win_set_info may take it back.
+  options.promises = FARSUM_STRICT_EPOCHS;
   if (const auto found = info.find("accumulate_ordering"); found != info.end() && found->second == "none") {
     options.promises |= FARSUM_NO_ORDERING;
   }
@@ -41,7 +42,7 @@ farsum_window_options engine_options(const Request& request, const std::map<std:
   return options;
 }
 
-// An argument that MPI forbids, or nullptr. The classes are those of the standard's list for window creation.
+// What is wrong with an argument that MPI forbids. The classes are those of the standard's list for window creation.
 const char* bad_argument(const Request& request, int* error_class) {
   if (request.bytes < 0) {
     *error_class = MPI_ERR_SIZE;
@@ -51,7 +52,7 @@ const char* bad_argument(const Request& request, int* error_class) {
     *error_class = MPI_ERR_DISP;
     return "the displacement unit must be 1 byte or more";
   }
-  return nullptr;
+  return "";
 }
 
 farsum_status make_engine_window(const Request& request, farsum_group group, const farsum_window_options& options,
@@ -64,14 +65,6 @@ farsum_status make_engine_window(const Request& request, farsum_group group, con
   return farsum_window_allocate(group, bytes, &options, &window.base, &window.engine);
 }
 
-int add_backing(Window& window) {
-  Front& front = Front::get();
-  const std::lock_guard lock(front.backing_mutex);
-  const int result = front.make_backing(&window.handle);
-  if (result == MPI_SUCCESS) front.windows.add(&window);
-  return result;
-}
-
 void say_fallback(const Request& request) {
   int rank = 0;
   library().Comm_rank(request.comm, &rank);
@@ -82,11 +75,50 @@ void say_fallback(const Request& request) {
                             "run all ranks on one node to have them served");
 }
 
+// What each rank tells the others before a window is made: its unit, and whether its arguments and its part of MPI's objects
+// are in order, so that all ranks succeed or all fail.
+struct Offer {
+  std::uint64_t disp_unit;
+  std::int32_t error_class;
+};
+
+// Every rank's offer, or the error that all ranks raise. `why` words this rank's own.
+int exchange_offers(const Request& request, farsum_group group, Window& window, int error_class, const std::string& why) {
+  const Offer mine{static_cast<std::uint64_t>(request.disp_unit), error_class};
+  std::vector<Offer> offers(static_cast<std::size_t>(window.size));
+  const farsum_status status = farsum_allgather(group, &mine, offers.data(), sizeof mine);
+  if (status != FARSUM_OK) return raise(request.comm, request.call, error_class_of(status), farsum_last_error());
+  if (error_class != MPI_SUCCESS) return raise(request.comm, request.call, error_class, why);
+  window.units.reserve(offers.size());
+  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
+    if (offers[rank].error_class != MPI_SUCCESS) {
+      return raise(request.comm, request.call, offers[rank].error_class,
+                   "rank " + std::to_string(rank) + " refused its own arguments; no rank has made the window");
+    }
+    window.units.push_back(offers[rank].disp_unit);
+  }
+  return MPI_SUCCESS;
+}
+
+int add_backing(Window& window) {
+  Front& front = Front::get();
+  const std::lock_guard lock(front.backing_mutex);
+  const int result = front.make_backing(&window.handle);
+  if (result == MPI_SUCCESS) front.windows.add(&window);
+  return result;
+}
+
+// Takes the handle back; the program never saw it.
+void drop_backing(Window& window) {
+  Front& front = Front::get();
+  const std::lock_guard lock(front.backing_mutex);
+  front.windows.remove(&window);
+  library().Win_free(&window.handle);
+}
+
 // `fallback` makes the window with the library, where the engine does not reach all ranks.
 template <class Fallback>
 int create(const Request& request, void** memory, MPI_Win* handle, Fallback&& fallback) {
-  int error_class = MPI_SUCCESS;
-  if (const char* why = bad_argument(request, &error_class)) return raise(request.comm, request.call, error_class, why);
   Front& front = Front::get();
   int inter = 0;
   if (request.comm == MPI_COMM_NULL || library().Comm_test_inter(request.comm, &inter) != MPI_SUCCESS || inter != 0) {
@@ -97,7 +129,6 @@ int create(const Request& request, void** memory, MPI_Win* handle, Fallback&& fa
     say_fallback(request);
     return fallback();
   }
-  const farsum_group group = lease.group;
   auto window = std::make_unique<Window>();
   library().Comm_size(request.comm, &window->size);
   library().Comm_rank(request.comm, &window->rank);
@@ -106,22 +137,31 @@ int create(const Request& request, void** memory, MPI_Win* handle, Fallback&& fa
   window->disp_unit = static_cast<int>(request.disp_unit);
   window->flavor = request.flavor;
   window->info = read_info(request.info);
-  const farsum_window_options options = engine_options(request, window->info);
-  const farsum_status made = make_engine_window(request, group, options, *window);
-  if (made != FARSUM_OK) return raise(request.comm, request.call, error_class_of(made), farsum_last_error());
-  const auto mine = static_cast<std::uint64_t>(request.disp_unit);
-  window->units.resize(static_cast<std::size_t>(window->size));
-  const farsum_status gathered = farsum_allgather(group, &mine, window->units.data(), sizeof mine);
-  if (gathered != FARSUM_OK) return raise(request.comm, request.call, error_class_of(gathered), farsum_last_error());
+  int error_class = MPI_SUCCESS;
+  std::string why = bad_argument(request, &error_class);
+  const bool backed = error_class == MPI_SUCCESS && add_backing(*window) == MPI_SUCCESS;
+  if (!backed && error_class == MPI_SUCCESS) {
+    error_class = MPI_ERR_OTHER;
+    why = "the MPI library made no window for this process alone, which carries name, attributes and error handler";
+  }
+  int result = exchange_offers(request, lease.group, *window, error_class, why);
+  if (result == MPI_SUCCESS) {
+    const farsum_window_options options = engine_options(request, window->info);
+    const farsum_status made = make_engine_window(request, lease.group, options, *window);
+    if (made != FARSUM_OK) result = raise(request.comm, request.call, error_class_of(made), farsum_last_error());
+  }
+  if (result != MPI_SUCCESS) {
+    if (backed) drop_backing(*window);
+    return result;
+  }
   library().Comm_group(request.comm, &window->group);
-  if (const int result = add_backing(*window); result != MPI_SUCCESS) return result;
   front.windows_made.fetch_add(1, std::memory_order_relaxed);
   if (memory != nullptr) *memory = window->base;
   *handle = window.release()->handle;
   return MPI_SUCCESS;
 }
 
-
+// MPI declares the place of a pointer as void*.
 void store_pointer(void* place, void* pointer) { std::memcpy(place, &pointer, sizeof pointer); }
 
 template <class Unit>
@@ -184,26 +224,33 @@ int detach(MPI_Win win, const void* base) {
   return raise(*window, "MPI_Win_detach", MPI_ERR_RMA_ATTACH, farsum_last_error());
 }
 
-// The engine's part goes first: it refuses on all ranks alike where an epoch is open, and then nothing is freed.
+// The engine is asked first: it refuses on all ranks alike where an epoch is open, and then nothing is freed. The delete
+// callbacks of the program's attributes run in the library's free, while window and memory are still there.
 int win_free(MPI_Win* win) {
   Front& front = Front::get();
   Window* window = front.windows.find(*win);
   if (window == nullptr) return library().Win_free(win);
+  if (!window->may_be_freed) {
+    const farsum_status status = farsum_window_prepare_free(window->engine);
+    if (status != FARSUM_OK) return raise(*window, "MPI_Win_free", status);
+    window->may_be_freed = true;  // also if a callback refuses below: the others have met
+  }
+  {
+    const std::lock_guard lock(front.backing_mutex);
+    if (const int result = library().Win_free(win); result != MPI_SUCCESS) return result;
+    front.windows.remove(window);
+  }
   const farsum_status status = farsum_window_free(&window->engine);
-  if (status != FARSUM_OK) return raise(*window, "MPI_Win_free", status);
-  const std::lock_guard lock(front.backing_mutex);
-  // The delete callbacks of the program's attributes run in here and may still ask for the window's attributes.
-  if (const int result = library().Win_free(win); result != MPI_SUCCESS) return result;
-  front.windows.remove(window);
   library().Group_free(&window->group);
   delete window;
-  return MPI_SUCCESS;
+  return status == FARSUM_OK ? MPI_SUCCESS : raise(front.self(), "MPI_Win_free", error_class_of(status), farsum_last_error());
 }
 
 template <class Unit>
 int shared_query(Window& window, const char* call, int rank, MPI_Aint* size, Unit* disp_unit, void* base) {
-  if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC || window.flavor == MPI_WIN_FLAVOR_CREATE) {
-    return raise(window, call, MPI_ERR_RMA_FLAVOR, "only memory that MPI allocated can be addressed by other ranks");
+  // MPI 4.1 lets every window be asked, and answers with nothing where memory is not shared.
+  if (window.flavor != MPI_WIN_FLAVOR_SHARED && !Front::get().standard_at_least(4, 1)) {
+    return raise(window, call, MPI_ERR_RMA_FLAVOR, "the window was not made by MPI_Win_allocate_shared");
   }
   void* address = nullptr;
   std::size_t bytes = 0;
@@ -215,7 +262,7 @@ int shared_query(Window& window, const char* call, int rank, MPI_Aint* size, Uni
     if (!first_of_all || bytes != 0 || rank + 1 == window.size) break;
   }
   store_pointer(base, address);
-  *size = static_cast<MPI_Aint>(bytes);
+  *size = address == nullptr ? 0 : static_cast<MPI_Aint>(bytes);
   *disp_unit = static_cast<Unit>(window.units[static_cast<std::size_t>(rank)]);
   return MPI_SUCCESS;
 }
