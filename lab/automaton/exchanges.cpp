@@ -44,8 +44,12 @@ class OneSided : public Exchange {
   OneSided(MemoryKind memory, std::size_t width, Neighbours neighbours)
       : width_(width),
         neighbours_(neighbours),
+        distinct_neighbours_{neighbours.above},
         window_(memory, inboxes * width * sizeof(Cell) + counters * sizeof(std::int64_t), 1, MPI_COMM_WORLD) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    if (neighbours.below != neighbours.above) {
+      distinct_neighbours_.push_back(neighbours.below);
+    }
   }
 
   [[nodiscard]] const Cell* from_above() const override { return inbox(parity_ ^ 1U, above_side); }
@@ -62,13 +66,7 @@ class OneSided : public Exchange {
   void next_step() { parity_ ^= 1U; }
 
   // Each neighbour once, though it may be so on both sides.
-  [[nodiscard]] std::vector<int> distinct_neighbours() const {
-    std::vector<int> ranks{neighbours_.above};
-    if (neighbours_.below != neighbours_.above) {
-      ranks.push_back(neighbours_.below);
-    }
-    return ranks;
-  }
+  [[nodiscard]] const std::vector<int>& distinct_neighbours() const { return distinct_neighbours_; }
   [[nodiscard]] MPI_Aint counter_offset(std::size_t side) const {
     return static_cast<MPI_Aint>(inboxes * width_ * sizeof(Cell) + side * sizeof(std::int64_t));
   }
@@ -95,6 +93,7 @@ class OneSided : public Exchange {
 
   std::size_t width_;
   Neighbours neighbours_;
+  std::vector<int> distinct_neighbours_;
   Window window_;
   std::size_t parity_ = 0;
   int rank_ = 0;
@@ -107,7 +106,7 @@ class PostStartCompleteWait : public OneSided {
       : OneSided(memory, width, neighbours) {
     MPI_Group world = MPI_GROUP_NULL;
     MPI_Comm_group(MPI_COMM_WORLD, &world);
-    const std::vector<int> ranks = distinct_neighbours();
+    const std::vector<int>& ranks = distinct_neighbours();
     MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &group_);
     MPI_Group_free(&world);
   }
