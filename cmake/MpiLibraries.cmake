@@ -1,6 +1,7 @@
 # Finds MPI for each of its three ABIs (mpich, openmpi, abi) and offers, where found, the targets
 #   farsum_mpi_ABI_headers   mpi.h of that ABI (as a system folder)
 #   farsum_mpi_ABI           the same, and what a plain MPI program links
+#   farsum_mpi_ABI_fortran   the module mpi and what a Fortran program links (Debian's mpich and openmpi only)
 # Debian's libmpich-dev and libopenmpi-dev come first; then the libraries that tools/mpi_libraries put into
 # ${FARSUM_MPI_HOME}/{mpich5,openmpi5,impi}. What is missing is said and passed over; no compiler wrapper is called.
 #
@@ -122,6 +123,37 @@ function(farsum_mpi_find_abi)
   farsum_mpi_add_program_target(abi "${library}" "${folder}")
 endfunction()
 
+# The module files are Debian's, for gfortran; the wheels bring none. Intel's libmpifort.so.12 has the functions of Debian's
+# libmpichfort.so.12, so the first of the two names is linked, as for C.
+function(farsum_mpi_find_fortran abi module_fallback)
+  if(NOT TARGET farsum_mpi_${abi})
+    return()
+  endif()
+  farsum_mpi_find_header(modules NAMES mpi.mod PATHS "/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/fortran/gfortran-mod-15/${abi}"
+    "${module_fallback}")
+  set(libraries "")
+  foreach(name IN LISTS ARGN)
+    farsum_mpi_find_library(library NAMES ${name})
+    list(APPEND libraries "${library}")
+  endforeach()
+  if(NOT modules OR "${libraries}" MATCHES "NOTFOUND")
+    message(STATUS "The Fortran module of ${abi} is not here: no Fortran programs of its ABI")
+    return()
+  endif()
+  add_library(farsum_mpi_${abi}_fortran INTERFACE)
+  target_include_directories(farsum_mpi_${abi}_fortran INTERFACE "${modules}")
+  if(abi STREQUAL "mpich")
+    farsum_mpi_add_stub(farsum_mpi_mpichfort_stub libmpifort.so.12 "${libraries}")
+    farsum_mpi_link_name(mpich libmpifort.so.12 "${libraries}")
+    add_dependencies(farsum_mpi_mpich_fortran farsum_mpi_mpichfort_stub)
+    set(libraries "$<TARGET_FILE:farsum_mpi_mpichfort_stub>")
+  endif()
+  target_link_options(farsum_mpi_${abi}_fortran INTERFACE -Wl,--no-as-needed ${libraries})
+  target_link_libraries(farsum_mpi_${abi}_fortran INTERFACE farsum_mpi_${abi})
+endfunction()
+
 farsum_mpi_find_mpich()
 farsum_mpi_find_openmpi()
 farsum_mpi_find_abi()
+farsum_mpi_find_fortran(mpich "/usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/mpich" libmpichfort.so.12)
+farsum_mpi_find_fortran(openmpi "" libmpi_usempi_ignore_tkr.so.40 libmpi_mpifh.so.40)
