@@ -102,6 +102,12 @@ typedef void* farsum_mpi_session;
   X(Testsome, (int count, MPI_Request requests[], int* done, int indices[], MPI_Status statuses[]), \
     (count, requests, done, indices, statuses)) \
   X(Request_get_status, (MPI_Request request, int* flag, MPI_Status* status), (request, flag, status)) \
+  X(Request_get_status_all, (int count, const MPI_Request requests[], int* flag, MPI_Status statuses[]), \
+    (count, requests, flag, statuses)) \
+  X(Request_get_status_any, (int count, const MPI_Request requests[], int* index, int* flag, MPI_Status* status), \
+    (count, requests, index, flag, status)) \
+  X(Request_get_status_some, (int count, const MPI_Request requests[], int* done, int indices[], MPI_Status statuses[]), \
+    (count, requests, done, indices, statuses)) \
   X(Request_free, (MPI_Request* request), (request))
 
 /* Where the front begins. */

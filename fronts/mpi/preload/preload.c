@@ -6,7 +6,22 @@
  * of symbols, is called first; it comes back through PMPI_X.
  */
 #include <dlfcn.h>
+
+/* Headers do not agree on the `const` of these, so that theirs are hidden from what is exported here. */
+#define MPI_Request_get_status_all hidden_Request_get_status_all
+#define MPI_Request_get_status_any hidden_Request_get_status_any
+#define MPI_Request_get_status_some hidden_Request_get_status_some
+#define PMPI_Request_get_status_all hidden_PRequest_get_status_all
+#define PMPI_Request_get_status_any hidden_PRequest_get_status_any
+#define PMPI_Request_get_status_some hidden_PRequest_get_status_some
 #include <mpi.h>
+#undef MPI_Request_get_status_all
+#undef MPI_Request_get_status_any
+#undef MPI_Request_get_status_some
+#undef PMPI_Request_get_status_all
+#undef PMPI_Request_get_status_any
+#undef PMPI_Request_get_status_some
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

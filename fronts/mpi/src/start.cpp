@@ -21,4 +21,5 @@ extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(co
   put_epoch_calls(*preload->active);
   put_object_calls(*preload->active);
   put_memory_calls(*preload->active);
+  put_request_calls(*preload->active);
 }

@@ -1,0 +1,273 @@
+// Wait, test and free of requests. While a request of the engine's lives they look at theirs first; a call that waits for
+// both kinds blocks in neither the library nor the engine, but asks both in turn.
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "calls.hpp"
+#include "errors.hpp"
+#include "front.hpp"
+
+namespace farsum::mpi {
+namespace {
+
+Requests& requests() { return Front::get().requests; }
+
+// Between two looks of a loop: at first the processor is only offered to others, then the thread sleeps for longer and longer,
+// since 2 cores may serve 4 ranks that all wait.
+class Patience {
+ public:
+  void pause() {
+    ++looks_;
+    if (looks_ <= yields) {
+      sched_yield();
+      return;
+    }
+    const timespec gap{0, gap_ns_};
+    nanosleep(&gap, nullptr);
+    gap_ns_ = std::min(gap_ns_ * 2, longest_gap_ns);
+  }
+
+ private:
+  static constexpr int yields = 50;
+  static constexpr long longest_gap_ns = 200'000;
+  int looks_ = 0;
+  long gap_ns_ = 5'000;
+};
+
+// The requests of one call that are the engine's.
+class Mine {
+ public:
+  Mine(int count, const MPI_Request* handles) : places_(requests().find_all(count, handles)) {
+    requests().drop_finished();
+    const auto is_null = [](MPI_Request handle) { return handle == MPI_REQUEST_NULL; };
+    if (!places_.empty()) alone_ = std::count_if(handles, handles + count, is_null) + ssize() == count;
+  }
+
+  bool none() const { return places_.empty(); }
+  // No request of the library's is among them.
+  bool alone() const { return alone_; }
+  bool single() const { return places_.size() == 1; }
+
+  // Looks at each once; returns whether some still wait for the engine.
+  bool settle() {
+    bool some_left = false;
+    for (const auto& place : places_) some_left |= !requests().settle(*place.request);
+    return some_left;
+  }
+
+  // Waits for all. What else the call names goes on meanwhile.
+  void finish() {
+    if (alone_) {
+      for (const auto& place : places_) requests().wait(*place.request);
+      return;
+    }
+    Patience patience;
+    while (settle()) {
+      Front::get().progress.drive();
+      patience.pause();
+    }
+  }
+
+  // The outcome of a call that completed at most one request.
+  int outcome(int result, int index) const {
+    if (result != MPI_SUCCESS) return result;
+    for (const auto& place : places_) {
+      if (place.index == index) return Requests::error_of(*place.request);
+    }
+    return result;
+  }
+
+  // The outcome of a call that completed `count` requests, whose status is statuses[k] for the request at indices[k]
+  // (k itself without indices).
+  int outcome(int result, int count, const int* indices, MPI_Status* statuses) const {
+    if (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS) return result;
+    bool told = result != MPI_SUCCESS;
+    for (const auto& place : places_) {
+      if (place.request->status == FARSUM_OK) continue;
+      const int* found = indices == nullptr ? nullptr : std::find(indices, indices + count, place.index);
+      if (found != nullptr && found == indices + count) continue;
+      const int error = Requests::error_of(*place.request);
+      result = MPI_ERR_IN_STATUS;
+      if (statuses == MPI_STATUSES_IGNORE) continue;
+      if (!told) {
+        for (int i = 0; i < count; ++i) statuses[i].MPI_ERROR = MPI_SUCCESS;
+        told = true;
+      }
+      statuses[found == nullptr ? place.index : static_cast<int>(found - indices)].MPI_ERROR = error;
+    }
+    return result;
+  }
+
+ private:
+  std::ptrdiff_t ssize() const { return static_cast<std::ptrdiff_t>(places_.size()); }
+
+  std::vector<Requests::Place> places_;
+  bool alone_ = false;
+};
+
+// A program that tests in a loop must not starve whom it waits for.
+void looked_in_vain(const Mine& mine) {
+  if (!mine.none()) Front::get().progress.tick();
+}
+
+int wait(MPI_Request* request, MPI_Status* status) {
+  if (!requests().any_open()) [[likely]] {
+    return library().Wait(request, status);
+  }
+  Mine mine(1, request);
+  mine.finish();
+  return mine.outcome(library().Wait(request, status), 0);
+}
+
+int test(MPI_Request* request, int* flag, MPI_Status* status) {
+  if (!requests().any_open()) [[likely]] {
+    return library().Test(request, flag, status);
+  }
+  Mine mine(1, request);
+  mine.settle();
+  const int result = library().Test(request, flag, status);
+  if (*flag != 0) return mine.outcome(result, 0);
+  looked_in_vain(mine);
+  return result;
+}
+
+int waitall(int count, MPI_Request handles[], MPI_Status statuses[]) {
+  if (!requests().any_open()) [[likely]] {
+    return library().Waitall(count, handles, statuses);
+  }
+  Mine mine(count, handles);
+  mine.finish();
+  return mine.outcome(library().Waitall(count, handles, statuses), count, nullptr, statuses);
+}
+
+int testall(int count, MPI_Request handles[], int* flag, MPI_Status statuses[]) {
+  if (!requests().any_open()) [[likely]] {
+    return library().Testall(count, handles, flag, statuses);
+  }
+  Mine mine(count, handles);
+  mine.settle();
+  const int result = library().Testall(count, handles, flag, statuses);
+  if (*flag != 0) return mine.outcome(result, count, nullptr, statuses);
+  looked_in_vain(mine);
+  return result;
+}
+
+// For calls that return with the first of several: `look` asks the library and says whether something was complete.
+template <class Look>
+void until_first(Mine& mine, Look look) {
+  if (mine.alone() && mine.single()) mine.finish();
+  Patience patience;
+  while (mine.settle() && !look()) patience.pause();
+}
+
+int waitany(int count, MPI_Request handles[], int* index, MPI_Status* status) {
+  if (!requests().any_open()) [[likely]] {
+    return library().Waitany(count, handles, index, status);
+  }
+  Mine mine(count, handles);
+  int flag = 0;
+  int result = MPI_SUCCESS;
+  until_first(mine, [&] {
+    result = library().Testany(count, handles, index, &flag, status);
+    return result != MPI_SUCCESS || flag != 0;
+  });
+  if (result == MPI_SUCCESS && flag == 0) result = library().Waitany(count, handles, index, status);
+  return mine.outcome(result, *index);
+}
+
+int testany(int count, MPI_Request handles[], int* index, int* flag, MPI_Status* status) {
+  if (!requests().any_open()) [[likely]] {
+    return library().Testany(count, handles, index, flag, status);
+  }
+  Mine mine(count, handles);
+  mine.settle();
+  const int result = library().Testany(count, handles, index, flag, status);
+  if (*flag != 0) return mine.outcome(result, *index);
+  looked_in_vain(mine);
+  return result;
+}
+
+int waitsome(int count, MPI_Request handles[], int* done, int indices[], MPI_Status statuses[]) {
+  if (!requests().any_open()) [[likely]] {
+    return library().Waitsome(count, handles, done, indices, statuses);
+  }
+  Mine mine(count, handles);
+  int result = MPI_SUCCESS;
+  *done = 0;
+  until_first(mine, [&] {
+    result = library().Testsome(count, handles, done, indices, statuses);
+    return result != MPI_SUCCESS || *done != 0;
+  });
+  if (result == MPI_SUCCESS && *done == 0) result = library().Waitsome(count, handles, done, indices, statuses);
+  return *done == MPI_UNDEFINED ? result : mine.outcome(result, *done, indices, statuses);
+}
+
+int testsome(int count, MPI_Request handles[], int* done, int indices[], MPI_Status statuses[]) {
+  if (!requests().any_open()) [[likely]] {
+    return library().Testsome(count, handles, done, indices, statuses);
+  }
+  Mine mine(count, handles);
+  mine.settle();
+  const int result = library().Testsome(count, handles, done, indices, statuses);
+  if (*done == 0) looked_in_vain(mine);
+  return *done == MPI_UNDEFINED ? result : mine.outcome(result, *done, indices, statuses);
+}
+
+// The errors of operations are told by the calls that complete them, not by those that only look.
+void look(int count, const MPI_Request* handles) {
+  if (!requests().any_open()) [[likely]] {
+    return;
+  }
+  Mine mine(count, handles);
+  if (mine.settle()) looked_in_vain(mine);
+}
+
+int get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  look(1, &request);
+  return library().Request_get_status(request, flag, status);
+}
+
+int get_status_all(int count, const MPI_Request handles[], int* flag, MPI_Status statuses[]) {
+  look(count, handles);
+  return library().Request_get_status_all(count, handles, flag, statuses);
+}
+
+int get_status_any(int count, const MPI_Request handles[], int* index, int* flag, MPI_Status* status) {
+  look(count, handles);
+  return library().Request_get_status_any(count, handles, index, flag, status);
+}
+
+int get_status_some(int count, const MPI_Request handles[], int* done, int indices[], MPI_Status statuses[]) {
+  look(count, handles);
+  return library().Request_get_status_some(count, handles, done, indices, statuses);
+}
+
+int request_free(MPI_Request* request) {
+  if (requests().any_open()) [[unlikely]] {
+    requests().drop_finished();
+    if (const auto mine = requests().find(*request)) requests().abandon(*mine);
+  }
+  return library().Request_free(request);
+}
+
+}  // namespace
+
+void put_request_calls(farsum_mpi_calls& active) {
+  active.Wait = wait;
+  active.Test = test;
+  active.Waitall = waitall;
+  active.Testall = testall;
+  active.Waitany = waitany;
+  active.Testany = testany;
+  active.Waitsome = waitsome;
+  active.Testsome = testsome;
+  active.Request_get_status = get_status;
+  active.Request_free = request_free;
+  active.Request_get_status_all = get_status_all;
+  active.Request_get_status_any = get_status_any;
+  active.Request_get_status_some = get_status_some;
+}
+
+}  // namespace farsum::mpi
