@@ -115,9 +115,7 @@ Status read_options(const char* call, const farsum_window_options* from, WindowO
   if (from->struct_bytes < sizeof(farsum_window_options)) {
     return {Code::argument, fmt::format("{}: struct_bytes must be sizeof(farsum_window_options)", call)};
   }
-  if ((from->promises & FARSUM_CONTIGUOUS_PARTS) != 0)
-    return {Code::unsupported, fmt::format("{}: contiguous parts are not served yet", call)};
-  if (from->promises >> 4 != 0)
+  if (from->promises >> 6 != 0)
     return {Code::argument, fmt::format("{}: unknown promises {:#x}", call, from->promises)};
   if (from->notification_slots > 65536) {
     return {Code::argument,
@@ -132,6 +130,15 @@ Status read_options(const char* call, const farsum_window_options* from, WindowO
   options.aggregate_limit = from->aggregate_limit;
   if (from->name != nullptr) options.name = from->name;
   return {};
+}
+
+// Of a window whose parts are where the program says.
+Status read_options_of_given_memory(const char* call, const farsum_window_options* from, WindowOptions& options) {
+  if (from != nullptr && from->struct_bytes >= sizeof(farsum_window_options) &&
+      (from->promises & FARSUM_CONTIGUOUS_PARTS) != 0) {
+    return {Code::argument, fmt::format("{}: FARSUM_CONTIGUOUS_PARTS is for farsum_window_allocate", call)};
+  }
+  return read_options(call, from, options);
 }
 
 farsum_status hand_out(const char* call, Result<WindowObject*>& made, farsum_window* window) {
@@ -183,7 +190,8 @@ farsum_status farsum_window_adopt(farsum_group handle, void* memory, size_t byte
   if (const farsum_status status = find_group("farsum_window_adopt", handle, group); status != FARSUM_OK) return status;
   if (window == nullptr) return fail(Code::argument, "farsum_window_adopt: window must not be null");
   WindowOptions options;
-  if (const Status status = read_options("farsum_window_adopt", from, options); !status.is_ok()) return fail(status);
+  if (const Status status = read_options_of_given_memory("farsum_window_adopt", from, options); !status.is_ok())
+    return fail(status);
   Result<WindowObject*> made = live_context()->adopt_window(*group, memory, bytes, options);
   return hand_out("farsum_window_adopt", made, window);
 }
@@ -195,7 +203,8 @@ farsum_status farsum_window_create_dynamic(farsum_group handle, const farsum_win
     return status;
   if (window == nullptr) return fail(Code::argument, "farsum_window_create_dynamic: window must not be null");
   WindowOptions options;
-  if (const Status status = read_options("farsum_window_create_dynamic", from, options); !status.is_ok())
+  if (const Status status = read_options_of_given_memory("farsum_window_create_dynamic", from, options);
+      !status.is_ok())
     return fail(status);
   Result<WindowObject*> made = live_context()->create_dynamic_window(*group, options);
   return hand_out("farsum_window_create_dynamic", made, window);
@@ -221,6 +230,12 @@ farsum_status farsum_window_free(farsum_window* handle) {
   remove_window(*slot);
   handle->bits = 0;
   return FARSUM_OK;
+}
+
+farsum_status farsum_window_prepare_free(farsum_window handle) {
+  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+  if (slot == nullptr) return bad_window("farsum_window_prepare_free", handle);
+  return report(live_context()->prepare_free(*slot->object));
 }
 
 farsum_status farsum_window_shared_query(farsum_window handle, int rank, void** address, size_t* bytes) {

@@ -30,6 +30,8 @@ enum WindowPromise : std::uint32_t {
   promise_no_ordering = 1u << 1,
   promise_no_locks = 1u << 2,
   promise_no_promotion = 1u << 3,
+  promise_contiguous_parts = 1u << 4,
+  promise_strict_epochs = 1u << 5,
 };
 
 // A stretch of a target's memory with one way to reach it.
@@ -109,8 +111,9 @@ class Window {
                    const void* elements, ops::ElementType type, ops::Operator op, Status& status);
   Status flush(std::uint32_t target, const char* call = "farsum_flush");
   Status flush_all(const char* call = "farsum_flush");
-  // What the program asks for: flush_all inside some access epoch.
+  // What the program asks for: the same inside an access epoch where it may flush.
   Status flush_every_target();
+  Status flush_one_target(std::uint32_t target);
   Status order();
 
   // ---- epochs ----
@@ -138,8 +141,13 @@ class Window {
   std::uint64_t part_bytes(std::uint32_t rank) const { return parts_.sizes[rank]; }
   // The regions of a rank's part as they are now.
   std::vector<Region> regions_of(std::uint32_t rank);
-  // Why the window cannot be freed now; fine when it can.
-  Status check_idle(const char* call);
+  // Completes what is under way. Fails, and closes nothing, while a lock or an epoch of start or post is open, or where
+  // an operation failed.
+  Status settle(const char* call);
+  // Ends the epoch of a fence and begins no other: the window is about to go.
+  void close();
+  // Ends everything that is open, as far as it goes.
+  void abandon(const char* call);
   // Reads the regions that ranks have published and sets the hot views. Called when the window is made.
   void refresh_views();
   std::uint64_t hot_operations() const;
@@ -211,6 +219,17 @@ class Window {
   // Epochs (window_epochs.cpp).
   Status check_ranks(const char* call, const std::vector<std::uint32_t>& ranks) const;
   Status await_posts(const std::vector<std::uint32_t>& targets);
+  // These three with sync_mutex_ held.
+  Status refuse_when_closed(const std::string& what) const;
+  Status leave_fence(const std::string& what);
+  void set_fence(bool open);
+  Status check_closed_epochs(const char* call) const;
+  std::uint32_t least_open_to_flush() const;
+  Status outside_flushable_epoch(const std::string& what) const;
+  void note_issued() {
+    // Relaxed: epoch calls come before or after it in the program's order. Written once an epoch.
+    if (!issued_.load(std::memory_order_relaxed)) issued_.store(true, std::memory_order_relaxed);
+  }
   Status take_lock(std::uint32_t target, LockMode mode, const char* call);
   Status drop_lock(std::uint32_t target, const char* call);
 
@@ -223,6 +242,9 @@ class Window {
 
   std::mutex sync_mutex_;
   bool fence_open_ = false;
+  std::uint64_t hot_at_fence_ = 0;   // hot operations when the last fence ended
+  std::atomic<bool> issued_{false};  // others since
+  bool closed_ = false;
   bool all_locked_ = false;
   std::uint32_t locks_held_ = 0;
   bool started_ = false;

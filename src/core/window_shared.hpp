@@ -28,6 +28,7 @@ inline constexpr std::uint32_t region_read_only = 1u << 0;
 inline constexpr std::uint32_t region_promoted = 1u << 1;
 inline constexpr std::uint32_t region_bare = 1u << 2;
 inline constexpr std::uint32_t region_segment_key = 1u << 3;  // its stripes are the node's, keyed by segment offset
+inline constexpr std::uint32_t region_unsure = 1u << 4;  // not all of it need be mapped: only the kernel touches it
 
 // Fixed head of a rank's part; lock, counters and regions follow it at offsets that WindowSharedShape computes.
 struct RankWindowHead {

@@ -10,11 +10,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "agent/agent.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
+#include "collectives/farewell.hpp"
 #include "collectives/node_team.hpp"
 #include "core/exposure.hpp"
 #include "core/origin_engine.hpp"
@@ -59,6 +61,7 @@ struct WindowOptions {
   std::uint64_t aggregate_limit = 0;  // 0: the setting
   std::string name;
   bool internal = false;  // of a counter: finalize may find it in use
+  Status refusal;         // why this rank cannot take part; then no rank gets the window
   std::function<TargetView*(std::uint32_t ranks)>
       place_views;  // where the window's views shall lie; none, or null: anywhere
 };
@@ -67,13 +70,18 @@ struct WindowOptions {
 struct WindowObject {
   Group* group = nullptr;
   std::unique_ptr<Window> window;
-  HeapExtent
-      extent;  // control block and, in an allocated window, everybody's memory; the group's first rank gives it back
+  // Control block and, in an allocated window, everybody's memory; the last rank to depart gives it back.
+  HeapExtent extent;
+  std::unique_ptr<NodeTeam> team;  // of its own, so that several windows of a group can be fenced at once
+  std::unique_ptr<Farewell> farewell;
+  bool prepared = false;  // all ranks have agreed that it goes, or this one has left a circle
+  bool left_circle = false;
   os::Promotion promotion;
   std::byte* memory = nullptr;  // this rank's part
   bool dynamic = false;
   bool internal = false;
-  std::mutex regions_mutex;  // attach and detach
+  std::mutex regions_mutex;                               // attach and detach; guards what follows
+  std::multimap<std::uintptr_t, std::uint64_t> attached;  // what the program attached: start and bytes
 };
 
 class Context {
@@ -89,9 +97,10 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Collective: waits for the others, frees what still lives and leaves the node. pending while this rank holds a lock
-  // or an epoch.
-  Status finalize();
+  // Collective: waits for the others, frees what still lives and leaves the node. pending on every rank while some rank
+  // holds a lock or an epoch, unless some rank insists.
+  enum class Insistence : std::uint8_t { none, forced };
+  Status finalize(Insistence insistence = Insistence::none);
 
   std::uint32_t rank() const { return place_.rank; }
   std::uint32_t size() const { return place_.size; }
@@ -106,6 +115,8 @@ class Context {
   Result<WindowObject*> create_dynamic_window(Group& group, const WindowOptions& options);
   Status attach(WindowObject& object, void* memory, std::uint64_t bytes);
   Status detach(WindowObject& object, const void* memory);
+  // The ranks agree that the window goes; then free_window is local.
+  Status prepare_free(WindowObject& object, const char* call = "farsum_window_prepare_free");
   Status free_window(WindowObject* object);
 
   // `count` locks at each rank, in one extent; used for mutexes.
@@ -148,11 +159,18 @@ class Context {
   Result<WindowObject*> make_window(Group& group, const Creation& wish, const WindowOptions& options);
   void describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
                         std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
+  void describe_stretch(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note, bool bare,
+                        std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
   bool promote(const Creation& wish, WindowObject& object, std::vector<SharedRegion>& shared,
                std::vector<ExposedRegion>& exposed, std::string& refusal);
   void publish(WindowObject& object, const std::vector<SharedRegion>& shared,
                const std::vector<ExposedRegion>& exposed);
   void demote(WindowObject& object);
+  void depart(WindowObject& object);
+  void sweep_circles();
+  void note_thread();
+  Status find_open();
+  void abandon_all();
   void settle_promotions();
   void leave();
   AtomicDomain own_domain(const void* memory) const;
@@ -175,12 +193,15 @@ class Context {
   PathCounters counters_;
   mutable std::atomic<std::uint64_t> stripe_contention_{0};
   bool left_ = false;
+  std::unique_ptr<FarewellCircle> circle_;
 
   std::mutex mutex_;  // guards what follows
   std::unique_ptr<Group> world_;
   std::vector<std::unique_ptr<Group>> groups_;
   std::map<std::vector<Rank>, std::uint64_t> group_rounds_;  // how often each list of ranks has become a group
   std::vector<std::unique_ptr<WindowObject>> windows_;
+  std::vector<std::unique_ptr<WindowObject>> left_circles_;  // freed here, while others have yet to come
+  std::thread::id window_thread_;                            // that made the first window
   std::vector<std::unique_ptr<LockSet>> lock_sets_;
   std::uint64_t retired_hot_operations_ = 0;
   std::uint64_t retired_hot_bytes_ = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -17,8 +18,9 @@ enum class Flavour : std::uint8_t { allocated, adopted, dynamic };
 
 // Regions that a rank may attach to a dynamic window at once.
 constexpr std::uint32_t most_dynamic_regions = 4096;
-// An adopted part is at most an edge, a promoted stretch and an edge.
-constexpr std::uint32_t most_adopted_regions = 3;
+// An adopted part is an edge, a promoted stretch and an edge, or what lies around the node segment and stretches of it
+// that differ in who may touch them; where there are more of those, the last is taken for one.
+constexpr std::uint32_t most_adopted_regions = 16;
 
 const char* call_of(Flavour flavour) {
   switch (flavour) {
@@ -69,7 +71,8 @@ struct Context::Creation {
   std::byte* memory = nullptr;  // adopted
   std::uint64_t bytes = 0;
   bool read_only = false;
-  Status refusal;  // what this rank finds wrong with its own part
+  bool unsure = false;  // memory that need not be mapped, such as the whole address space
+  Status refusal;       // what this rank finds wrong with its own part
 };
 
 AtomicDomain Context::own_domain(const void* memory) const {
@@ -93,7 +96,7 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   region.domain.bare = (shared.flags & region_bare) != 0;
   if (shared.segment_offset != not_in_segment) {
     region.mapped = segment.at(shared.segment_offset);
-  } else if (owner == place_.rank) {
+  } else if (owner == place_.rank && (shared.flags & region_unsure) == 0) {
     region.mapped = reinterpret_cast<std::byte*>(shared.owner_address);
   }
   const PathChoiceResult paths =
@@ -122,7 +125,10 @@ Result<WindowObject*> Context::adopt_window(Group& group, void* memory, std::uin
   wish.flavour = Flavour::adopted;
   wish.memory = static_cast<std::byte*>(memory);
   wish.bytes = bytes;
-  if (bytes != 0) {
+  // From address 0 on there is always something that is not mapped: MPI programs expose the whole address space so, and
+  // each operation finds out whether its bytes are there.
+  wish.unsure = memory == nullptr && bytes != 0;
+  if (bytes != 0 && !wish.unsure && !place_.segment->contains(memory, bytes)) {
     const os::MappedRange range = os::classify(memory, bytes);
     wish.read_only = range.readable && !range.writable;
     if (!range.readable) {
@@ -145,11 +151,22 @@ Result<WindowObject*> Context::create_dynamic_window(Group& group, const WindowO
 
 namespace {
 
-// Where each rank's part starts behind the control block, and the bytes of all.
+// Where each rank's part starts behind the control block, and the bytes of all. Contiguous parts leave no gap, not even
+// for the alignment of an element.
 std::vector<std::uint64_t> lay_out(const std::vector<Offer>& offers, std::uint64_t control_bytes,
                                    std::uint64_t& total) {
   std::vector<std::uint64_t> starts;
   total = control_bytes;
+  if ((offers[0].promises & promise_contiguous_parts) != 0) {
+    std::uint64_t sum = 0;
+    for (const Offer& offer : offers) sum += offer.bytes;
+    total = round_up(total, part_alignment(sum));
+    for (const Offer& offer : offers) {
+      starts.push_back(total);
+      total += offer.bytes;
+    }
+    return starts;
+  }
   for (const Offer& offer : offers) {
     if (offer.flavour == Flavour::allocated && offer.bytes != 0) {
       total = round_up(total, part_alignment(offer.bytes));
@@ -162,15 +179,35 @@ std::vector<std::uint64_t> lay_out(const std::vector<Offer>& offers, std::uint64
   return starts;
 }
 
+// What another rank, which found it, has told in full.
+const char* explain_refusal(Code code) {
+  if (code == Code::no_memory) return "it has too many windows already";
+  if (code == Code::system) return "it cannot start its agent";
+  return "its memory is not mapped or not readable";
+}
+
+// Promises that hold where all ranks make them, and demands that hold where one does.
+constexpr std::uint32_t promises_of_all = promise_single_element | promise_no_ordering | promise_no_locks;
+constexpr std::uint32_t promises_of_one = promise_strict_epochs;
+
+// The promises that hold for this rank, whose own are `mine`.
+std::uint32_t agreed_promises(const std::vector<Offer>& offers, std::uint32_t mine) {
+  for (const Offer& offer : offers) {
+    mine &= offer.promises | ~promises_of_all;
+    mine |= offer.promises & promises_of_one;
+  }
+  return mine;
+}
+
 Status agree(const std::vector<Offer>& offers, const char* call) {
   WideInteger sum = 0;
   for (std::size_t rank = 0; rank < offers.size(); ++rank) {
     if (offers[rank].code != Code::ok) {
-      return {offers[rank].code,
-              fmt::format("{}: rank {} of the group cannot take part: its memory is not mapped or not readable", call,
-                          rank)};
+      return {offers[rank].code, fmt::format("{}: rank {} of the group cannot take part: {}", call, rank,
+                                             explain_refusal(offers[rank].code))};
     }
-    if (offers[rank].flavour != offers[0].flavour || offers[rank].promises != offers[0].promises ||
+    if (offers[rank].flavour != offers[0].flavour ||
+        ((offers[rank].promises ^ offers[0].promises) & promise_contiguous_parts) != 0 ||
         offers[rank].notification_slots != offers[0].notification_slots) {
       return {
           Code::argument,
@@ -188,30 +225,37 @@ Status agree(const std::vector<Offer>& offers, const char* call) {
 
 Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, const WindowOptions& options) {
   const char* call = call_of(wish.flavour);
+  note_thread();
+  sweep_circles();
   NodeTeam& team = group.team();
   const std::uint32_t me = group.my_rank();
-  Offer offer{wish.bytes, options.promises, options.notification_slots, wish.flavour, wish.refusal.code()};
+  const Status& refused = options.refusal.is_ok() ? wish.refusal : options.refusal;
+  Offer offer{wish.bytes, options.promises, options.notification_slots, wish.flavour, refused.code()};
   std::vector<Offer> offers(group.size());
   if (Status status =
           team.allgather(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)), call);
       !status.is_ok()) {
     return status;
   }
-  if (!wish.refusal.is_ok()) return Status(wish.refusal.code(), wish.refusal.text());
+  if (!refused.is_ok()) return Status(refused.code(), refused.text());
   if (Status status = agree(offers, call); !status.is_ok()) return status;
 
+  const std::uint32_t promises = agreed_promises(offers, options.promises);
   const std::uint32_t most_regions = wish.flavour == Flavour::dynamic ? most_dynamic_regions : most_adopted_regions;
   const WindowSharedShape shape{group.size(), options.notification_slots, most_regions};
   std::uint64_t total = 0;
-  const std::vector<std::uint64_t> starts =
-      lay_out(offers, round_up(shape.rank_bytes() * group.size(), page_bytes), total);
+  // The control block: what each rank tells of its part, where they meet, and where they part.
+  const std::uint64_t team_at = shape.rank_bytes() * group.size();
+  const std::uint64_t farewell_at = team_at + round_up(sizeof(NodeTeamBlock), cache_line_bytes);
+  const std::uint64_t control_bytes = farewell_at + FarewellBlock::footprint(group.size());
+  const std::vector<std::uint64_t> starts = lay_out(offers, round_up(control_bytes, page_bytes), total);
   Answer answer;
   if (me == 0) {
     Result<HeapExtent> extent = place_.segment->allocate(total, place_.rank + 1);
     if (extent.is_ok()) {
       answer.extent = extent.value();
       answer.id = place_.segment->next_window_id().fetch_add(1, std::memory_order_relaxed) + 1;
-      answer.bare = wish.flavour == Flavour::allocated && (options.promises & promise_single_element) != 0 &&
+      answer.bare = wish.flavour == Flavour::allocated && (promises & promise_single_element) != 0 &&
                     place_.segment->mark_bare(answer.extent, place_.rank + 1);
     } else {
       Status status = extent.take_status();
@@ -228,6 +272,11 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   object->extent = answer.extent;
   object->dynamic = wish.flavour == Flavour::dynamic;
   object->internal = options.internal;
+  std::byte* const control = place_.segment->at(answer.extent.offset);
+  object->team = std::make_unique<NodeTeam>(*reinterpret_cast<NodeTeamBlock*>(control + team_at), group.size(), me,
+                                            *waiter_);
+  object->farewell = std::make_unique<Farewell>(*reinterpret_cast<FarewellBlock*>(control + farewell_at), group.ranks(),
+                                                me, *waiter_);
   std::vector<RankWindow> shared;
   std::vector<std::uint64_t> sizes;
   for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
@@ -274,7 +323,7 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   parts.name = options.name;
   parts.ranks = group.ranks();
   parts.my_rank = me;
-  parts.promises = answer.bare ? options.promises : options.promises & ~std::uint32_t{promise_single_element};
+  parts.promises = answer.bare ? promises : promises & ~std::uint32_t{promise_single_element};
   parts.dynamic = object->dynamic;
   parts.aggregate_limit = options.aggregate_limit != 0 ? options.aggregate_limit : options_.settings.aggregate;
   parts.shape = shape;
@@ -284,7 +333,7 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   parts.lock_agent = lock_agent();
   parts.kernels = kernels_;
   if (options.place_views) parts.views = options.place_views(group.size());
-  parts.team = &team;
+  parts.team = object->team.get();
   parts.waiter = waiter_.get();
   parts.engine = engine_.get();
   parts.transport = transport_.get();
@@ -298,30 +347,50 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   return windows_.back().get();
 }
 
-// [from, to) of adopted memory as it is: reached by attach and agent, or mapped where it lies in the node segment
-// anyway.
+// [from, to) of adopted memory as it is: cut where the node segment begins and ends, and inside that where memory that
+// only CPU atomics may touch does, so that each stretch is under the locks of whatever else exposes it.
 void Context::describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
                                std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed) {
   NodeSegment& segment = *place_.segment;
-  std::byte* memory = wish.memory + from;
+  const auto base = reinterpret_cast<std::uintptr_t>(wish.memory);
+  const auto within = [&](std::uintptr_t address) {
+    return address <= base + from ? from : std::min<std::uint64_t>(address - base, to);
+  };
+  const auto segment_begin = reinterpret_cast<std::uintptr_t>(segment.begin());
+  const std::uint64_t first = within(segment_begin);
+  const std::uint64_t last = within(segment_begin + segment.bytes());
+  if (first >= last) return describe_stretch(wish, from, to, note, false, shared, exposed);
+  if (from != first) describe_stretch(wish, from, first, note, false, shared, exposed);
+  // Two more follow: what is left of the segment, and what lies behind it.
+  for (std::uint64_t at = first; at < last;) {
+    const std::uint64_t offset = base + at - segment_begin;
+    const HeapExtent bare = segment.first_bare(offset, last - at, place_.rank + 1);
+    const bool is_bare = bare.bytes != 0 && bare.offset == offset;
+    std::uint64_t end = is_bare ? at + bare.bytes : at + (bare.offset - offset);
+    if (wish.flavour == Flavour::adopted && shared.size() + 2 >= most_adopted_regions) end = last;
+    describe_stretch(wish, at, end, "memory of the node", is_bare, shared, exposed);
+    at = end;
+  }
+  if (last != to) describe_stretch(wish, last, to, note, false, shared, exposed);
+}
+
+// A stretch that lies in the node segment, where it is mapped everywhere, or outside, reached by attach and agent.
+void Context::describe_stretch(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
+                               bool bare, std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed) {
+  NodeSegment& segment = *place_.segment;
+  const auto address = reinterpret_cast<std::uintptr_t>(wish.memory) + from;
+  auto* memory = reinterpret_cast<std::byte*>(address);
   const std::uint64_t base = wish.flavour == Flavour::dynamic ? reinterpret_cast<std::uintptr_t>(wish.memory) : 0;
-  SharedRegion region{base + from,
-                      to - from,
-                      reinterpret_cast<std::uintptr_t>(memory),
-                      not_in_segment,
-                      wish.read_only ? region_read_only : 0,
-                      0,
-                      {}};
+  const std::uint32_t flags = (wish.read_only ? region_read_only : 0) | (wish.unsure ? region_unsure : 0);
+  SharedRegion region{base + from, to - from, address, not_in_segment, flags, 0, {}};
   set_note(region, note);
   ExposedRegion own{base + from, to - from, memory, own_domain(memory), true, wish.read_only};
   if (to != from && segment.contains(memory, to - from)) {
-    // Farsum's own memory, exposed once more: same domain, and mapped everywhere.
     region.segment_offset = segment.offset_of(memory);
-    region.flags |= region_segment_key;
+    region.flags = region_segment_key | (bare ? region_bare : 0);
     own.guarded = false;
-    own.domain.bare = segment.overlaps_bare(region.segment_offset, to - from, place_.rank + 1);
-    if (own.domain.bare) region.flags |= region_bare;
-    set_note(region, "memory of another window");
+    own.read_only = false;
+    own.domain.bare = bare;
   }
   shared.push_back(region);
   exposed.push_back(own);
@@ -341,8 +410,11 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
     refusal = "user memory, FARSUM_PROMOTION=refuse";
     return false;
   }
-  if (wish.bytes < options_.settings.promote_least_bytes || wish.read_only || segment.contains(wish.memory, 1)) {
-    refusal = wish.read_only ? "read-only user memory" : "user memory, too small to promote";
+  if (wish.unsure || wish.read_only || wish.bytes < options_.settings.promote_least_bytes ||
+      segment.contains(wish.memory, 1)) {
+    refusal = wish.unsure      ? "user memory that need not be mapped"
+              : wish.read_only ? "read-only user memory"
+                               : "user memory, too small to promote";
     return false;
   }
   // The agent serves nothing while memory moves under it.
@@ -406,38 +478,80 @@ void Context::settle_promotions() {
   });
 }
 
-Status Context::free_window(WindowObject* object) {
-  NodeTeam& team = object->group->team();
-  Status mine = object->window->check_idle("farsum_window_free");
-  const Code code = mine.code();
-  std::vector<Code> codes(object->group->size());
-  if (Status status = team.allgather(std::as_bytes(std::span(&code, 1)), std::as_writable_bytes(std::span(codes)),
-                                     "farsum_window_free");
-      !status.is_ok()) {
-    return status;
+// Where several threads make and free windows, one of them may be about to do what another rank waits for.
+void Context::note_thread() {
+  const std::lock_guard lock(mutex_);
+  const std::thread::id me = std::this_thread::get_id();
+  if (window_thread_ == std::thread::id()) window_thread_ = me;
+  if (window_thread_ != me) circle_->take_out();
+}
+
+Status Context::prepare_free(WindowObject& object, const char* call) {
+  if (object.prepared) return {Code::sync, fmt::format("{}: the window is being freed already", call)};
+  note_thread();
+  const Status mine = object.window->settle(call);
+  Farewell::Answer answer;
+  Status status = object.farewell->agree(mine.code(), *circle_, call, answer);
+  if (!status.is_ok()) return status;
+  if (!mine.is_ok()) return {mine.code(), std::string(mine.text())};
+  if (answer.code != Code::ok) {
+    return {Code::pending,
+            fmt::format("{}: rank {} of the group has an epoch or a lock open on the window, or an operation failed",
+                        call, answer.rank)};
   }
-  if (!mine.is_ok()) return mine;
-  for (std::size_t rank = 0; rank < codes.size(); ++rank) {
-    if (codes[rank] == Code::ok) continue;
-    return {
-        codes[rank],
-        fmt::format("farsum_window_free: rank {} of the group has an epoch, a lock or operations open on the window",
-                    rank)};
+  object.prepared = true;
+  object.left_circle = !answer.all_came;
+  object.window->close();
+  return {};
+}
+
+Status Context::free_window(WindowObject* object) {
+  if (!object->prepared) {
+    if (Status status = prepare_free(*object, "farsum_window_free"); !status.is_ok()) return status;
   }
   exposures_.erase(object->window->parts().id);
-  demote(*object);
-  // Beyond this nobody touches the control block or the memory.
-  if (Status status = team.barrier("farsum_window_free"); !status.is_ok()) return status;
-  if (object->group->my_rank() == 0) {
-    place_.segment->unmark_bare(object->extent, place_.rank + 1);
-    place_.segment->release(object->extent, place_.rank + 1);
-  }
+  object->farewell->settle();
   object->group->users().fetch_sub(1, std::memory_order_relaxed);
-  const std::lock_guard lock(mutex_);
-  retired_hot_operations_ += object->window->hot_operations();
-  retired_hot_bytes_ += object->window->hot_bytes();
-  std::erase_if(windows_, [object](const auto& other) { return other.get() == object; });
+  sweep_circles();
+  std::unique_ptr<WindowObject> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    retired_hot_operations_ += object->window->hot_operations();
+    retired_hot_bytes_ += object->window->hot_bytes();
+    const auto place =
+        std::find_if(windows_.begin(), windows_.end(), [object](const auto& other) { return other.get() == object; });
+    gone = std::move(*place);
+    std::swap(*place, windows_.back());
+    windows_.pop_back();
+    if (object->left_circle) {
+      // The others may still use this rank's memory: it stays what it is until they have come.
+      object->window.reset();
+      left_circles_.push_back(std::move(gone));
+      return {};
+    }
+  }
+  depart(*gone);
   return {};
+}
+
+// Nobody uses this rank's part any more.
+void Context::depart(WindowObject& object) {
+  demote(object);
+  if (!object.farewell->depart()) return;
+  place_.segment->unmark_bare(object.extent, place_.rank + 1);
+  place_.segment->release(object.extent, place_.rank + 1);
+}
+
+void Context::sweep_circles() {
+  std::vector<std::unique_ptr<WindowObject>> settled;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto rest = std::stable_partition(left_circles_.begin(), left_circles_.end(),
+                                            [](const auto& object) { return !object->farewell->all_settled(); });
+    std::move(rest, left_circles_.end(), std::back_inserter(settled));
+    left_circles_.erase(rest, left_circles_.end());
+  }
+  for (const std::unique_ptr<WindowObject>& object : settled) depart(*object);
 }
 
 // ---- dynamic windows ----
@@ -470,37 +584,49 @@ void Context::publish(WindowObject& object, const std::vector<SharedRegion>& sha
 Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) {
   if (!object.dynamic)
     return {Code::argument, "farsum_window_attach: the window is not dynamic; its memory was set when it was made"};
-  if (bytes == 0) return {};
-  const os::MappedRange range = os::classify(memory, bytes);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  if (!range.readable) {
-    return {Code::unreachable,
-            fmt::format("farsum_window_attach: [{:#x}, {:#x}) is {}; memory must be mapped and readable to be exposed",
-                        begin, begin + bytes, range.describe())};
-  }
   const std::lock_guard lock(object.regions_mutex);
+  if (bytes == 0) {
+    object.attached.emplace(begin, 0);
+    return {};
+  }
+  const bool of_node = place_.segment->contains(memory, bytes);
+  bool read_only = false;
+  if (!of_node) {
+    const os::MappedRange range = os::classify(memory, bytes);
+    if (!range.readable) {
+      return {
+          Code::unreachable,
+          fmt::format("farsum_window_attach: [{:#x}, {:#x}) is {}; memory must be mapped and readable to be exposed",
+                      begin, begin + bytes, range.describe())};
+    }
+    read_only = !range.writable;
+  }
+  // Disjoint as they are, only the last that is not empty can reach into this one.
+  for (auto earlier = object.attached.lower_bound(begin + bytes); earlier != object.attached.begin();) {
+    --earlier;
+    if (earlier->second == 0) continue;
+    if (begin >= earlier->first + earlier->second) break;
+    return {Code::argument,
+            fmt::format("farsum_window_attach: [{:#x}, {:#x}) overlaps [{:#x}, {:#x}), which is attached already",
+                        begin, begin + bytes, earlier->first, earlier->first + earlier->second)};
+  }
   const Window::Parts& parts = object.window->parts();
   const RankWindow& own = parts.shared[parts.my_rank];
   std::vector<SharedRegion> shared(own.regions(), own.regions() + own.head().region_count);
-  for (const SharedRegion& region : shared) {
-    if (region.offset < begin + bytes && begin < region.offset + region.bytes) {
-      return {Code::argument,
-              fmt::format("farsum_window_attach: [{:#x}, {:#x}) overlaps [{:#x}, {:#x}), which is attached already",
-                          begin, begin + bytes, region.offset, region.offset + region.bytes)};
-    }
-  }
-  if (shared.size() == most_dynamic_regions) {
-    return {Code::no_memory,
-            fmt::format("farsum_window_attach: {} regions are attached already, the most there can be", shared.size())};
-  }
   Creation wish;
   wish.flavour = Flavour::dynamic;
   wish.memory = static_cast<std::byte*>(memory);
   wish.bytes = bytes;
-  wish.read_only = !range.writable;
+  wish.read_only = read_only;
   std::vector<ExposedRegion> exposed = exposures_.regions(parts.id);
   describe_adopted(wish, 0, bytes, "attached user memory", shared, exposed);
+  if (shared.size() > most_dynamic_regions) {
+    return {Code::no_memory, fmt::format("farsum_window_attach: {} regions are attached already, the most there can be",
+                                         object.attached.size())};
+  }
   publish(object, shared, exposed);
+  object.attached.emplace(begin, bytes);
   return {};
 }
 
@@ -512,11 +638,17 @@ Status Context::detach(WindowObject& object, const void* memory) {
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   std::vector<SharedRegion> shared(own.regions(), own.regions() + own.head().region_count);
   std::vector<ExposedRegion> exposed = exposures_.regions(parts.id);
-  const auto starts_here = [begin](const auto& region) { return region.offset == begin; };
-  if (std::erase_if(shared, starts_here) == 0) {
+  const auto attached = object.attached.find(begin);
+  if (attached == object.attached.end()) {
     return {Code::range, fmt::format("farsum_window_detach: no region that starts at {:#x} is attached", begin)};
   }
-  std::erase_if(exposed, starts_here);
+  const std::uint64_t end = begin + attached->second;
+  const bool was_empty = begin == end;
+  object.attached.erase(attached);
+  if (was_empty) return {};
+  const auto inside = [begin, end](const auto& region) { return begin <= region.offset && region.offset < end; };
+  std::erase_if(shared, inside);
+  std::erase_if(exposed, inside);
   publish(object, shared, exposed);
   return {};
 }

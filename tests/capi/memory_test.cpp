@@ -277,5 +277,183 @@ TEST(Memory, that_was_freed_under_a_window_lets_the_window_be_freed) {
   });
 }
 
+farsum_window_options promising(std::uint32_t promises) {
+  farsum_window_options options{};
+  options.struct_bytes = sizeof options;
+  options.promises = promises;
+  return options;
+}
+
+TEST(ContiguousParts, follow_one_another_without_a_gap_whatever_their_sizes) {
+  run_ranks(4, [](int rank) {
+    const farsum_window_options options = promising(FARSUM_CONTIGUOUS_PARTS);
+    const std::size_t shapes[][4] = {
+        {0, 0, 0, 0}, {1, 2, 3, 4},         {0, 7, 0, 9}, {16384, 1, 16383, 8}, {100'003, 0, 5, 70'000},
+        {8, 8, 8, 8}, {0, 0, 0, 1'000'000}, {3, 0, 0, 0}};
+    for (const auto& sizes : shapes) {
+      void* memory = nullptr;
+      farsum_window window{};
+      ASSERT_FINE(farsum_window_allocate(farsum_world(), sizes[rank], &options, &memory, &window));
+      std::byte* end = nullptr;
+      for (int other = 0; other < 4; ++other) {
+        void* address = nullptr;
+        std::size_t bytes = 1;
+        ASSERT_FINE(farsum_window_shared_query(window, other, &address, &bytes));
+        EXPECT_EQ(bytes, sizes[other]);
+        ASSERT_NE(address, nullptr);
+        if (other == rank) {
+          EXPECT_EQ(address, memory);
+        }
+        if (end != nullptr) {
+          EXPECT_EQ(address, end);
+        }
+        if (other == 0) {
+          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(address) % 64, 0U);
+        }
+        end = static_cast<std::byte*>(address) + bytes;
+      }
+      std::memset(memory, rank + 1, sizes[rank]);
+      barrier();
+      const int next = (rank + 1) % 4;
+      void* address = nullptr;
+      std::size_t bytes = 0;
+      ASSERT_FINE(farsum_window_shared_query(window, next, &address, &bytes));
+      for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(static_cast<std::byte*>(address)[i], std::byte(next + 1)) << i;
+      barrier();
+      ASSERT_FINE(farsum_window_free(&window));
+    }
+  });
+}
+
+TEST(ContiguousParts, are_for_allocated_windows) {
+  run_ranks(1, [](int) {
+    const farsum_window_options options = promising(FARSUM_CONTIGUOUS_PARTS);
+    std::uint64_t word = 0;
+    farsum_window window{};
+    EXPECT_REFUSED(farsum_window_adopt(farsum_world(), &word, 8, &options, &window), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("farsum_window_allocate"));
+    EXPECT_REFUSED(farsum_window_create_dynamic(farsum_world(), &options, &window), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("farsum_window_allocate"));
+  });
+}
+
+// The whole address space as one window, as MPI_Win_create(MPI_BOTTOM, huge) makes it.
+TEST(AddressSpace, exposed_from_zero_reaches_all_that_is_mapped_and_refuses_the_rest_one_by_one) {
+  run_ranks(2, [](int rank) {
+    farsum_window everything{}, allocated{};
+    void* memory = nullptr;
+    ASSERT_FINE(farsum_window_adopt(farsum_world(), nullptr, std::size_t{1} << 62, nullptr, &everything));
+    ASSERT_FINE(farsum_window_allocate(farsum_world(), 4096, nullptr, &memory, &allocated));
+    std::byte* block = allocate(4096);
+    std::memset(block, 0, 4096);
+    std::vector<std::uint64_t> heap(1000, 0);
+    const std::uint64_t mine[3] = {reinterpret_cast<std::uint64_t>(heap.data()), reinterpret_cast<std::uint64_t>(block),
+                                   reinterpret_cast<std::uint64_t>(memory)};
+    std::uint64_t all[2][3];
+    ASSERT_FINE(farsum_allgather(farsum_world(), mine, all, sizeof mine));
+    ASSERT_FINE(farsum_lock_all(everything));
+    ASSERT_FINE(farsum_lock_all(allocated));
+    const std::vector<std::uint64_t> ones(100, 1);
+    for (int round = 0; round < 50; ++round) {
+      for (int target = 0; target < 2; ++target) {
+        for (const std::uint64_t address : all[target]) {
+          std::uint64_t old = 0;
+          ASSERT_FINE(farsum_accumulate(everything, target, address, ones.data(), 100, FARSUM_UINT64, FARSUM_SUM));
+          ASSERT_FINE(farsum_fetch_op(everything, target, address + 8, ones.data(), &old, FARSUM_UINT64, FARSUM_SUM));
+        }
+        // The same memory through the window that it belongs to.
+        ASSERT_FINE(farsum_accumulate(allocated, target, 8, ones.data(), 1, FARSUM_UINT64, FARSUM_SUM));
+      }
+    }
+    std::uint64_t word = 5;
+    for (int target = 0; target < 2; ++target) {
+      EXPECT_REFUSED(farsum_put(everything, target, 16, &word, 8), FARSUM_ERR_UNREACHABLE, HasSubstr("mapped"));
+      EXPECT_REFUSED(farsum_get(everything, target, std::uint64_t{1} << 61, &word, 8), FARSUM_ERR_UNREACHABLE,
+                     HasSubstr("mapped"));
+      EXPECT_REFUSED(farsum_fetch_op(everything, target, 4096, &word, &word, FARSUM_UINT64, FARSUM_SUM),
+                     FARSUM_ERR_UNREACHABLE, HasSubstr("mapped"));
+    }
+    ASSERT_FINE(farsum_unlock_all(everything));
+    ASSERT_FINE(farsum_unlock_all(allocated));
+    barrier();
+    EXPECT_EQ(heap[0], 100U);
+    EXPECT_EQ(heap[1], 200U);
+    EXPECT_EQ(reinterpret_cast<std::uint64_t*>(block)[1], 200U);
+    EXPECT_EQ(static_cast<std::uint64_t*>(memory)[1], 300U) << rank;
+    ASSERT_FINE(farsum_window_free(&everything));
+    ASSERT_FINE(farsum_window_free(&allocated));
+    ASSERT_FINE(farsum_memory_free(block));
+  });
+}
+
+TEST(AddressSpace, keeps_to_cpu_atomics_where_a_window_promised_single_elements) {
+  run_ranks(2, [](int) {
+    const farsum_window_options promise = promising(FARSUM_SINGLE_ELEMENT);
+    void* memory[2];
+    farsum_window bare{}, plain{}, everything{};
+    ASSERT_FINE(farsum_window_allocate(farsum_world(), 4096, &promise, &memory[0], &bare));
+    ASSERT_FINE(farsum_window_allocate(farsum_world(), 4096, nullptr, &memory[1], &plain));
+    ASSERT_FINE(farsum_window_adopt(farsum_world(), nullptr, ~std::size_t{0}, nullptr, &everything));
+    std::uint64_t all[2][2];
+    const std::uint64_t mine[2] = {reinterpret_cast<std::uint64_t>(memory[0]),
+                                   reinterpret_cast<std::uint64_t>(memory[1])};
+    ASSERT_FINE(farsum_allgather(farsum_world(), mine, all, sizeof mine));
+    for (const farsum_window window : {bare, plain, everything}) ASSERT_FINE(farsum_lock_all(window));
+    const std::vector<std::uint64_t> ones(64, 1);
+    for (int round = 0; round < 5000; ++round) {
+      ASSERT_FINE(farsum_accumulate(everything, 0, all[0][round % 2], ones.data(), 64, FARSUM_UINT64, FARSUM_SUM));
+      ASSERT_FINE(farsum_accumulate(bare, 0, 8 * (round % 64), ones.data(), 1, FARSUM_UINT64, FARSUM_SUM));
+      ASSERT_FINE(farsum_accumulate(plain, 0, 0, ones.data(), 64, FARSUM_UINT64, FARSUM_SUM));
+    }
+    for (const farsum_window window : {bare, plain, everything}) ASSERT_FINE(farsum_unlock_all(window));
+    barrier();
+    int rank = 0;
+    ASSERT_FINE(farsum_rank(farsum_world(), &rank));
+    if (rank == 0) {
+      std::uint64_t total[2] = {};
+      for (int which = 0; which < 2; ++which)
+        for (int i = 0; i < 64; ++i) total[which] += static_cast<std::uint64_t*>(memory[which])[i];
+      EXPECT_EQ(total[0], 2U * (2500 * 64 + 5000));
+      EXPECT_EQ(total[1], 2U * (2500 * 64 + 5000 * 64));
+    }
+    barrier();
+    for (farsum_window window : {bare, plain, everything}) ASSERT_FINE(farsum_window_free(&window));
+  });
+}
+
+TEST(DynamicRegions, may_touch_share_pages_and_be_empty) {
+  run_ranks(2, [](int rank) {
+    alignas(64) static std::byte block[400];
+    std::memset(block, 0, sizeof block);
+    farsum_window window{};
+    ASSERT_FINE(farsum_window_create_dynamic(farsum_world(), nullptr, &window));
+    EXPECT_FINE(farsum_window_attach(window, block, 0));
+    for (int piece = 0; piece < 4; ++piece) EXPECT_FINE(farsum_window_attach(window, block + 100 * piece, 100));
+    EXPECT_REFUSED(farsum_window_attach(window, block + 150, 10), FARSUM_ERR_ARGUMENT, HasSubstr("overlaps"));
+    EXPECT_FINE(farsum_window_attach(window, block + 50, 0));
+    EXPECT_FINE(farsum_window_attach(window, nullptr, 0));
+    std::uint64_t all[2];
+    const auto mine = reinterpret_cast<std::uint64_t>(block);
+    ASSERT_FINE(farsum_allgather(farsum_world(), &mine, all, sizeof mine));
+    ASSERT_FINE(farsum_lock_all(window));
+    // Elements on the seams too.
+    const std::vector<std::uint64_t> ones(50, 1);
+    for (int round = 0; round < 200; ++round) {
+      for (int target = 0; target < 2; ++target)
+        ASSERT_FINE(farsum_accumulate(window, target, all[target], ones.data(), 50, FARSUM_UINT64, FARSUM_SUM));
+      EXPECT_FINE(farsum_put(window, 1 - rank, all[1 - rank] + 400, ones.data(), 0));
+    }
+    ASSERT_FINE(farsum_unlock_all(window));
+    barrier();
+    for (int i = 0; i < 50; ++i) EXPECT_EQ(reinterpret_cast<std::uint64_t*>(block)[i], 400U) << i;
+    EXPECT_FINE(farsum_window_detach(window, nullptr));
+    EXPECT_FINE(farsum_window_detach(window, block + 50));
+    for (int piece = 0; piece < 4; ++piece) EXPECT_FINE(farsum_window_detach(window, block + 100 * piece));
+    EXPECT_FINE(farsum_window_detach(window, block));
+    EXPECT_REFUSED(farsum_window_detach(window, block), FARSUM_ERR_RANGE, HasSubstr("no region"));
+    ASSERT_FINE(farsum_window_free(&window));
+  });
+}
+
 }  // namespace
 }  // namespace farsum::test

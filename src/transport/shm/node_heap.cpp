@@ -211,12 +211,17 @@ void NodeSegment::unmark_bare(HeapExtent extent, std::uint32_t me) {
   }
 }
 
-bool NodeSegment::overlaps_bare(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me) {
+HeapExtent NodeSegment::first_bare(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me) {
   NodeHeader& shared = header();
   const HeapGuard guard(*this, me);
-  return std::any_of(shared.bare_extents, shared.bare_extents + shared.bare_count, [&](const HeapExtent& extent) {
-    return extent.offset < offset + bytes && offset < extent.offset + extent.bytes;
-  });
+  HeapExtent first{offset + bytes, 0};
+  for (std::uint32_t i = 0; i < shared.bare_count; ++i) {
+    const HeapExtent& extent = shared.bare_extents[i];
+    const std::uint64_t from = std::max(extent.offset, offset);
+    const std::uint64_t to = std::min(extent.offset + extent.bytes, offset + bytes);
+    if (from < to && from < first.offset) first = {from, to - from};
+  }
+  return first;
 }
 
 }  // namespace farsum

@@ -12,6 +12,7 @@
 
 #include "base/status.hpp"
 #include "base/units.hpp"
+#include "lockfree/awaited_rank.hpp"
 #include "lockfree/doorbell.hpp"
 #include "lockfree/stripe_lock.hpp"
 #include "os/event_count.hpp"
@@ -31,6 +32,8 @@ struct RankBlock {
   std::atomic<std::uint64_t>
       nonce_address;  // of a word in the rank's private memory that holds `nonce`, to tell it from a stranger
   std::atomic<std::uint64_t> nonce;
+  // Written by the rank while it frees a window.
+  AwaitedRank awaited;
   // Rung by whoever has posted a request for this rank; its agent sleeps on it.
   alignas(cache_line_bytes) Doorbell doorbell;
   // Threads of this rank that wait for anything.
@@ -79,6 +82,7 @@ class NodeSegment {
   std::byte* world_team();
 
   std::byte* at(std::uint64_t offset) { return base_ + offset; }
+  const std::byte* begin() const { return base_; }
   std::uint64_t offset_of(const void* address) const {
     return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
   }
@@ -102,7 +106,8 @@ class NodeSegment {
   // Marks memory that only CPU atomics may touch; false when there is no room for the mark.
   bool mark_bare(HeapExtent extent, std::uint32_t me);
   void unmark_bare(HeapExtent extent, std::uint32_t me);
-  bool overlaps_bare(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me);
+  // The first such memory in [offset, offset + bytes), cut to that; 0 bytes when there is none.
+  HeapExtent first_bare(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me);
 
   // Local rank `me` is done with this context. The last to leave empties the file, so that a next context starts anew;
   // nobody may touch the segment through another mapping after its own leave(). `keeps_memory`: some of the program's
