@@ -78,6 +78,13 @@ int flatten_side(const Window& window, const Call& call, const char* which, View
   return MPI_SUCCESS;
 }
 
+// The same for memory of this rank that starts at `base`.
+int flatten_memory(const Window& window, const Call& call, const char* which, View view, const void* base, Side& side) {
+  const int result = flatten_side(window, call, which, view, side);
+  if (result != MPI_SUCCESS || base != nullptr || side.layout.begin_at_first_piece()) return result;
+  return raise(window, call.name, MPI_ERR_NO_MEM, std::string("the ") + which + " type does not fit into memory");
+}
+
 const void* moved(const void* base, const Layout& layout) {
   return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(layout.shift()));
 }
@@ -125,7 +132,7 @@ int move_layouts(Window& window, const Call& call, farsum_kind kind, Pointer ori
   if (const int result = check_target(window, call, target, disp); result != MPI_SUCCESS) return result;
   Side here{origin_count, origin_type};
   Side there{target_count, target_type};
-  if (const int result = flatten_side(window, call, "origin", View::bytes, here); result != MPI_SUCCESS) return result;
+  if (const int result = flatten_memory(window, call, "origin", View::bytes, origin, here); result != MPI_SUCCESS) return result;
   if (const int result = flatten_side(window, call, "target", View::bytes, there); result != MPI_SUCCESS) return result;
   if (here.layout.bytes() != there.layout.bytes()) {
     return different_sizes(window, call, here.layout.bytes(), there.layout.bytes());
@@ -241,11 +248,11 @@ int accumulate_layouts(Window& window, const Call& call, const void* origin, MPI
   Side there{target_count, target_type};
   Side back{result != nullptr ? result->count : 0, result != nullptr ? result->type : MPI_DATATYPE_NULL};
   if (reads_origin) {
-    if (const int bad = flatten_side(window, call, "origin", View::elements, here); bad != MPI_SUCCESS) return bad;
+    if (const int bad = flatten_memory(window, call, "origin", View::elements, origin, here); bad != MPI_SUCCESS) return bad;
   }
   if (const int bad = flatten_side(window, call, "target", View::elements, there); bad != MPI_SUCCESS) return bad;
   if (result != nullptr) {
-    if (const int bad = flatten_side(window, call, "result", View::elements, back); bad != MPI_SUCCESS) return bad;
+    if (const int bad = flatten_memory(window, call, "result", View::elements, result->base, back); bad != MPI_SUCCESS) return bad;
     if (back.layout.bytes() != there.layout.bytes()) {
       return different_sizes(window, call, back.layout.bytes(), there.layout.bytes());
     }

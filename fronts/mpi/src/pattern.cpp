@@ -264,4 +264,18 @@ bool Layout::set_list(const Pattern& pattern, std::int64_t extent, std::size_t c
   return true;
 }
 
+bool Layout::begin_at_first_piece() {
+  if (shape_.kind != FARSUM_INDEXED || shape_.pieces == 0) return true;
+  try {
+    if (shape_.offsets != offsets_.data()) offsets_.assign(shape_.offsets, shape_.offsets + shape_.pieces);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  const std::int64_t first = offsets_.front();
+  for (std::int64_t& offset : offsets_) offset -= first;
+  shift_ += first;
+  shape_.offsets = offsets_.data();
+  return true;
+}
+
 }  // namespace farsum::mpi
