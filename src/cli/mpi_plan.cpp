@@ -172,10 +172,10 @@ JobFinding examine_job(const Launcher& launcher, const std::vector<std::string>&
 }
 
 // A mismatch that MPI itself would answer with N jobs of one rank each.
-std::string warn_of_mismatch(const Launcher& launcher, MpiAbi abi) {
+std::string describe_mismatch(const Launcher& launcher, MpiAbi abi) {
   const auto usual = usual_abi(launcher.kind);
   if (!usual || *usual == abi || abi == MpiAbi::standard) return {};
-  return fmt::format("the launcher is {}'s, but the program needs {}: each rank would run alone",
+  return fmt::format("the launcher is that of {}, but the program needs {}: each rank would run alone",
                      describe(launcher.kind), describe(abi));
 }
 
@@ -200,8 +200,12 @@ LaunchPlan plan_job(const LaunchRequest& request, const Launcher& launcher, cons
   LaunchPlan plan;
   plan.findings.emplace_back("launcher", fmt::format("{}: {}", launcher.path, describe(launcher.kind)));
   for (const std::string& sentence : job.sentences) plan.findings.emplace_back("program", sentence);
-  const std::string mismatch = warn_of_mismatch(launcher, front.abi);
-  if (!mismatch.empty()) return refuse(mismatch + "; use the mpirun of the program's own MPI");
+  const std::string mismatch = request.abi ? "" : describe_mismatch(launcher, front.abi);
+  if (!mismatch.empty()) {
+    return refuse(fmt::format(
+        "{}; use the mpirun of the program's own MPI, or, where its MPI can be started by this one, --abi {}", mismatch,
+        name_of(front.abi)));
+  }
   Insertion inserted = insert_variables({launcher.kind, arguments, std::move(contexts), library,
                                          value_in(request.environment, "LD_PRELOAD"), settings_of(request.environment),
                                          request.settings, value_in(request.environment, "SLURM_EXPORT_ENV")});

@@ -176,8 +176,8 @@ ProgramFinding examine_program(const std::vector<std::string>& arguments, std::s
     return refuse(
         fmt::format("{} is neither a 64-bit program of this machine nor a script that names its interpreter", path));
   }
-  return assume(fmt::format("{} is a script of {}", path, interpreter), interpreter.find("python") != std::string::npos,
-                surroundings);
+  const bool is_python = base_name(name).starts_with("python") || interpreter.find("python") != std::string::npos;
+  return assume(fmt::format("{} is a script of {}", path, interpreter), is_python, surroundings);
 }
 
 }  // namespace farsum::cli

@@ -1,0 +1,137 @@
+// Which front a program needs, read from real ELF files, and the refusals of those that none can serve.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "cli/mpi_program.hpp"
+#include "mpi_folder.hpp"
+
+namespace farsum::cli::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Optional;
+
+ProgramFinding examine(const std::vector<std::string>& command, std::optional<MpiAbi> assumed = {},
+                       const std::string& library_path = {}) {
+  ProgramSurroundings surroundings;
+  surroundings.search_path = "/usr/bin:/bin";
+  surroundings.library_path = library_path;
+  surroundings.assumed = assumed;
+  return examine_program(command, 0, command.size(), surroundings);
+}
+
+class MpiProgram : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_compiler()) GTEST_SKIP() << "there is no C compiler";
+  }
+  MpiFolder folder_;
+};
+
+TEST_F(MpiProgram, is_known_by_the_name_of_the_library_that_it_needs) {
+  EXPECT_THAT(examine({folder_.add_program("a", {"libmpi.so.12"})}).abi, Optional(MpiAbi::mpich));
+  EXPECT_THAT(examine({folder_.add_program("b", {"libmpich.so.12"})}).abi, Optional(MpiAbi::mpich));
+  EXPECT_THAT(examine({folder_.add_program("c", {"libmpi.so.40"})}).abi, Optional(MpiAbi::openmpi));
+  EXPECT_THAT(examine({folder_.add_program("d", {"libmpi_abi.so.1"})}).abi, Optional(MpiAbi::standard));
+}
+
+TEST_F(MpiProgram, may_reach_mpi_through_other_libraries_along_runpath_and_library_path) {
+  const std::string program = folder_.add_program("p", {"libsolver.so"}, "int main(void) { return 0; }", {});
+  const std::string mpi = folder_.add_library("libmpi.so.40");
+  // The solver is made anew, with a need of its own.
+  ASSERT_EQ(run_captured({"/usr/bin/cc", "-shared", "-Wl,--no-as-needed", "-Wl,-soname,libsolver.so", mpi, "-o",
+                          folder_.path("mpi/libsolver.so")},
+                         ErrorOutput::kept)
+                .exit_code,
+            0);
+  EXPECT_EQ(examine({program}).abi, std::nullopt);
+  EXPECT_THAT(examine({program}).sentence, HasSubstr("libsolver.so could not be found"));
+  EXPECT_THAT(examine({program}, {}, "/nowhere:" + folder_.path("mpi")).abi, Optional(MpiAbi::openmpi));
+}
+
+TEST_F(MpiProgram, with_libraries_of_two_mpis_is_refused) {
+  EXPECT_THAT(examine({folder_.add_program("p", {"libmpi.so.12", "libmpi.so.40"})}).sentence,
+              AllOf(HasSubstr("more than one MPI"), HasSubstr("libmpi.so.12"), HasSubstr("libmpi.so.40")));
+}
+
+TEST_F(MpiProgram, of_an_mpi_without_a_front_is_refused) {
+  EXPECT_THAT(examine({folder_.add_program("p", {"libmpi.so.20"})}).sentence, HasSubstr("no front"));
+}
+
+TEST_F(MpiProgram, of_an_open_mpi_that_carried_mpichs_number_is_refused) {
+  const std::string program = folder_.add_program("p", {"libmpi.so.12"});
+  folder_.add_library("libmpi.so.12", "int ompi_mpi_comm_world;");
+  EXPECT_THAT(examine({program}).sentence, HasSubstr("no front"));
+}
+
+TEST_F(MpiProgram, with_mpi_linked_in_statically_is_refused) {
+  const std::string source =
+      "int MPI_Init(int* c, char*** v) { (void)c; (void)v; return 0; } int main(void) { return 0; }";
+  EXPECT_THAT(examine({folder_.add_program("p", {}, source)}).sentence,
+              AllOf(HasSubstr("linked in statically"), HasSubstr("MPI_Init")));
+}
+
+TEST_F(MpiProgram, that_defines_mpi_calls_in_front_of_a_library_is_a_profiled_one_and_served) {
+  const std::string source =
+      "int MPI_Init(int* c, char*** v) { (void)c; (void)v; return 0; } int main(void) { return 0; }";
+  EXPECT_THAT(examine({folder_.add_program("p", {"libmpi.so.12"}, source)}).abi, Optional(MpiAbi::mpich));
+}
+
+TEST_F(MpiProgram, without_mpi_or_without_shared_libraries_is_refused) {
+  EXPECT_THAT(examine({folder_.add_program("p", {})}).sentence,
+              AllOf(HasSubstr("needs no MPI library"), HasSubstr("--abi")));
+  EXPECT_THAT(examine({folder_.add_program("s", {}, "int main(void) { return 0; }", {"-static"})}).sentence,
+              HasSubstr("linked statically"));
+}
+
+TEST_F(MpiProgram, is_found_behind_wrappers) {
+  const std::string program = folder_.add_program("p", {"libmpi.so.12"});
+  const ProgramFinding found = examine({"env", "A=1", "nice", "-n", "5", program, "x"});
+  EXPECT_THAT(found.abi, Optional(MpiAbi::mpich));
+  EXPECT_THAT(found.sentence, AllOf(HasSubstr("through env"), HasSubstr("through nice")));
+  EXPECT_THAT(examine({"env", "-i", program}).sentence, HasSubstr("takes away the environment"));
+  EXPECT_THAT(examine({"env", "LD_PRELOAD=x", program}).sentence, HasSubstr("in front of all"));
+}
+
+TEST_F(MpiProgram, that_is_a_script_has_the_launchers_mpi_or_must_be_told) {
+  const std::string script = folder_.add_script("run.sh", "#!/bin/sh\n");
+  EXPECT_THAT(examine({script}, MpiAbi::openmpi).abi, Optional(MpiAbi::openmpi));
+  EXPECT_THAT(examine({script}, MpiAbi::openmpi).sentence, HasSubstr("--abi"));
+  EXPECT_THAT(examine({script}).sentence, HasSubstr("say which MPI it uses with --abi"));
+  EXPECT_THAT(examine({"sh", "-c", "./prog"}, MpiAbi::mpich).abi, Optional(MpiAbi::mpich));
+}
+
+TEST_F(MpiProgram, of_python_follows_what_mpi4py_was_told) {
+  ProgramSurroundings surroundings;
+  surroundings.assumed = MpiAbi::mpich;
+  surroundings.mpi4py_abi = "openmpi";
+  const std::vector<std::string> command{folder_.add_script("python3", "#!/bin/sh\n"), "x.py"};
+  EXPECT_THAT(examine_program(command, 0, 2, surroundings).abi, Optional(MpiAbi::openmpi));
+}
+
+TEST_F(MpiProgram, that_is_no_program_is_refused) {
+  EXPECT_THAT(examine({folder_.add_script("text", "hello\n")}).sentence, HasSubstr("neither a 64-bit program"));
+  EXPECT_THAT(examine({folder_.path("absent")}).sentence, HasSubstr("there is no such file"));
+}
+
+TEST_F(MpiProgram, survives_every_cut_of_its_file) {
+  const std::string program = folder_.add_program("p", {"libmpi.so.12"});
+  const auto size = std::filesystem::file_size(program);
+  for (std::uintmax_t kept = size; kept > 0; kept = kept * 7 / 8) {
+    std::filesystem::resize_file(program, kept);
+    (void)examine({program}, MpiAbi::mpich);
+  }
+}
+
+TEST(InstalledMpiProgram, is_known_by_its_files) {
+  if (access("/usr/bin/nwchem.mpich", X_OK) != 0 || access("/usr/bin/nwchem.openmpi", X_OK) != 0) {
+    GTEST_SKIP() << "Debian's NWChem is not installed (tools/setup --with-nwchem)";
+  }
+  EXPECT_THAT(examine({"nwchem.mpich"}).abi, Optional(MpiAbi::mpich));
+  EXPECT_THAT(examine({"nwchem.openmpi"}).abi, Optional(MpiAbi::openmpi));
+}
+
+}  // namespace
+}  // namespace farsum::cli::test
