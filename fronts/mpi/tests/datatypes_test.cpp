@@ -263,11 +263,12 @@ TEST(BasicTypes, have_the_sizes_that_the_library_says) {
     int length = 0;
     MPI_Type_get_name(type, name, &length);
     const BasicType* basic = datatypes().basic(type);
-    ASSERT_NE(basic, nullptr) << name;
     int size = 0;
     MPI_Aint lb = 0;
     MPI_Aint extent = 0;
     MPI_Type_size(type, &size);
+    if (size == 0) continue;  // in the header, not in this library
+    ASSERT_NE(basic, nullptr) << name;
     MPI_Type_get_extent(type, &lb, &extent);
     EXPECT_EQ(basic->size, static_cast<std::uint32_t>(size)) << name;
     EXPECT_EQ(basic->extent, static_cast<std::uint32_t>(extent)) << name;
@@ -513,23 +514,101 @@ TEST(LargeCounts, flatten_as_the_small_ones) {
 
 // ---- random types -----------------------------------------------------------------------------------------------
 
+// The bytes of a type by MPI's definition of its constructor, one offset each, in the order of the type map.
+using TypeMap = std::vector<std::int64_t>;
+
+struct Mapped {
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  TypeMap map;
+};
+
+std::int64_t extent_of(MPI_Datatype type) {
+  MPI_Aint lb = 0;
+  MPI_Aint extent = 0;
+  MPI_Type_get_extent(type, &lb, &extent);
+  return extent;
+}
+
+void append(TypeMap& map, const TypeMap& child, std::int64_t displacement) {
+  for (const std::int64_t offset : child) map.push_back(displacement + offset);
+}
+
+void append_row(TypeMap& map, const Mapped& child, std::int64_t displacement, int length) {
+  for (int i = 0; i < length; ++i) append(map, child.map, displacement + i * extent_of(child.type));
+}
+
+TypeMap map_of_basic(MPI_Datatype type) {
+  TypeMap map;
+  const auto value = [&](std::int64_t from, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) map.push_back(from + static_cast<std::int64_t>(i));
+  };
+  int size = 0;
+  MPI_Type_size(type, &size);
+  const bool gap = type == MPI_SHORT_INT;
+  value(0, gap ? sizeof(short) : static_cast<std::size_t>(size));
+  if (gap) value(sizeof(int), sizeof(int));
+  return map;
+}
+
+struct Dimension {
+  int size;
+  int deal = MPI_DISTRIBUTE_NONE;
+  int argument = MPI_DISTRIBUTE_DFLT_DARG;
+  int grid = 1;
+  int from = 0;  // of a subarray
+  int part = 0;
+
+  [[nodiscard]] int owner(int index) const {
+    if (deal == MPI_DISTRIBUTE_NONE) return 0;
+    const int whole = deal == MPI_DISTRIBUTE_CYCLIC ? 1 : (size + grid - 1) / grid;
+    const int block = argument == MPI_DISTRIBUTE_DFLT_DARG ? whole : argument;
+    return index / block % grid;
+  }
+};
+
+// Elements of an array that `chosen(dimension, index)` picks, as they lie in memory.
+template <typename Chosen>
+TypeMap map_of_array(const std::vector<Dimension>& dimensions, int order, const Mapped& child, Chosen chosen) {
+  TypeMap map;
+  const std::size_t rank = dimensions.size();
+  int elements = 1;
+  for (const Dimension& dimension : dimensions) elements *= dimension.size;
+  for (int element = 0; element < elements; ++element) {
+    int rest = element;
+    bool inside = true;
+    for (std::size_t i = 0; i < rank; ++i) {
+      const std::size_t at = order == MPI_ORDER_FORTRAN ? i : rank - 1 - i;
+      inside = inside && chosen(at, rest % dimensions[at].size);
+      rest /= dimensions[at].size;
+    }
+    if (inside) append(map, child.map, element * extent_of(child.type));
+  }
+  return map;
+}
+
 class RandomTypes {
  public:
   explicit RandomTypes(std::uint64_t seed) : random_(seed) {}
 
   // A new type, `depth` constructors deep, or null if it grew too large. The caller frees it.
-  MPI_Datatype make(int depth) {
-    if (depth == 0) return contiguous(below(3) + 1, basic());
-    MPI_Datatype child = below(4) == 0 ? MPI_DATATYPE_NULL : make(depth - 1);
-    const MPI_Datatype part = child == MPI_DATATYPE_NULL ? basic() : child;
-    MPI_Datatype type = small(part) ? construct(part) : MPI_DATATYPE_NULL;
-    if (child != MPI_DATATYPE_NULL) MPI_Type_free(&child);
-    if (type != MPI_DATATYPE_NULL && !small(type)) MPI_Type_free(&type);
-    return type;
+  Mapped make(int depth) {
+    if (depth == 0) {
+      const MPI_Datatype type = basic();
+      return {contiguous(1, type), map_of_basic(type)};
+    }
+    Mapped child = make(depth - 1);
+    if (child.type == MPI_DATATYPE_NULL) return child;
+    if (child.map.empty() || extent_of(child.type) == 0) hollow_ = true;
+    Mapped result = construct(child);
+    MPI_Type_free(&child.type);
+    if (result.type != MPI_DATATYPE_NULL && !small(result.type)) MPI_Type_free(&result.type);
+    return result;
   }
 
   int below(int limit) { return static_cast<int>(random_() % static_cast<std::uint64_t>(limit)); }
   const std::string& text() const { return text_; }
+  // Whether some part has no bytes or no extent: MPICH's packing divides by them.
+  bool hollow() const { return hollow_; }
 
  private:
   static bool small(MPI_Datatype type) {
@@ -540,8 +619,7 @@ class RandomTypes {
     if (size > 20000) return false;
     MPI_Type_get_true_extent(type, &lb, &extent);
     if (std::abs(static_cast<long>(lb)) > 100000 || extent > 100000) return false;
-    MPI_Type_get_extent(type, &lb, &extent);
-    return std::abs(static_cast<long>(extent)) < 100000;
+    return std::abs(static_cast<long>(extent_of(type))) < 100000;
   }
 
   MPI_Datatype basic() {
@@ -564,116 +642,221 @@ class RandomTypes {
     return values;
   }
 
-  MPI_Datatype construct(MPI_Datatype child) {
-    MPI_Datatype type = MPI_DATATYPE_NULL;
-    const int count = below(5);
-    const int choice = below(12);
+  Mapped construct(const Mapped& child) {
+    const int choice = below(10);
     text_ += std::to_string(choice) + " ";
     switch (choice) {
       case 0:
-        MPI_Type_dup(child, &type);
-        break;
+        return make_same(child);
       case 1:
-        MPI_Type_contiguous(count, child, &type);
-        break;
       case 2:
-        MPI_Type_vector(count, below(4), below(9) - 4, child, &type);
-        break;
+        return make_vector(child, choice == 1);
       case 3:
-        MPI_Type_create_hvector(count, below(4), below(300) - 150, child, &type);
-        break;
       case 4:
-        MPI_Type_indexed(count, ints(count, 0, 3).data(), ints(count, -5, 9).data(), child, &type);
-        break;
+        return make_indexed(child, choice == 3);
       case 5:
-        MPI_Type_create_hindexed(count, ints(count, 0, 3).data(), places(count).data(), child, &type);
-        break;
       case 6:
-        MPI_Type_create_indexed_block(count, below(4), ints(count, -5, 9).data(), child, &type);
-        break;
+        return make_indexed_block(child, choice == 5);
       case 7:
-        MPI_Type_create_hindexed_block(count, below(4), places(count).data(), child, &type);
-        break;
+        return make_struct(child);
       case 8:
-        type = make_struct(count, child);
-        break;
-      case 9:
-        type = make_subarray(child);
-        break;
-      case 10:
-        type = make_darray(child);
-        break;
+        return make_subarray(child);
       default:
-        MPI_Type_create_resized(child, below(40) - 20, below(200), &type);
-        break;
+        return make_darray(child);
     }
-    return type;
   }
 
-  MPI_Datatype make_struct(int count, MPI_Datatype child) {
+  Mapped make_same(const Mapped& child) {
+    Mapped made{.map = child.map};
+    if (below(3) == 0) {
+      MPI_Type_dup(child.type, &made.type);
+    } else {
+      MPI_Type_create_resized(child.type, below(40) - 20, below(200), &made.type);
+    }
+    return made;
+  }
+
+  Mapped make_vector(const Mapped& child, bool in_bytes) {
+    Mapped made;
+    const int count = below(5);
+    const int length = below(4);
+    const int stride = in_bytes ? below(300) - 150 : below(9) - 4;
+    if (in_bytes) {
+      MPI_Type_create_hvector(count, length, stride, child.type, &made.type);
+    } else {
+      MPI_Type_vector(count, length, stride, child.type, &made.type);
+    }
+    const std::int64_t unit = in_bytes ? 1 : extent_of(child.type);
+    for (int i = 0; i < count; ++i) append_row(made.map, child, i * stride * unit, length);
+    return made;
+  }
+
+  Mapped make_indexed(const Mapped& child, bool in_bytes) {
+    Mapped made;
+    const int count = below(5);
+    const std::vector<int> lengths = ints(count, 0, 3);
+    std::vector<MPI_Aint> at = places(count);
+    if (in_bytes) {
+      MPI_Type_create_hindexed(count, lengths.data(), at.data(), child.type, &made.type);
+    } else {
+      const std::vector<int> indices = ints(count, -5, 9);
+      MPI_Type_indexed(count, lengths.data(), indices.data(), child.type, &made.type);
+      for (std::size_t i = 0; i < at.size(); ++i) at[i] = indices[i] * extent_of(child.type);
+    }
+    for (std::size_t i = 0; i < at.size(); ++i) append_row(made.map, child, at[i], lengths[i]);
+    return made;
+  }
+
+  Mapped make_indexed_block(const Mapped& child, bool in_bytes) {
+    Mapped made;
+    const int count = below(5);
+    const int length = below(4);
+    std::vector<MPI_Aint> at = places(count);
+    if (in_bytes) {
+      MPI_Type_create_hindexed_block(count, length, at.data(), child.type, &made.type);
+    } else {
+      const std::vector<int> indices = ints(count, -5, 9);
+      MPI_Type_create_indexed_block(count, length, indices.data(), child.type, &made.type);
+      for (std::size_t i = 0; i < at.size(); ++i) at[i] = indices[i] * extent_of(child.type);
+    }
+    for (const MPI_Aint place : at) append_row(made.map, child, place, length);
+    return made;
+  }
+
+  Mapped make_struct(const Mapped& child) {
+    Mapped made;
+    const int count = below(5);
+    const std::vector<int> lengths = ints(count, 0, 3);
+    const std::vector<MPI_Aint> at = places(count);
     std::vector<MPI_Datatype> children;
-    for (int i = 0; i < count; ++i) children.push_back(below(2) == 0 ? child : basic());
-    return structure(ints(count, 0, 3), places(count), children);
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const MPI_Datatype other = basic();
+      const bool same = below(2) == 0;
+      children.push_back(same ? child.type : other);
+      append_row(made.map, same ? child : Mapped{other, map_of_basic(other)}, at[i], lengths[i]);
+    }
+    made.type = structure(lengths, at, children);
+    return made;
   }
 
   int order() { return below(2) == 0 ? MPI_ORDER_C : MPI_ORDER_FORTRAN; }
 
-  MPI_Datatype make_subarray(MPI_Datatype child) {
-    const int dimensions = 1 + below(3);
-    const std::vector<int> part = ints(dimensions, 1, 4);
-    const std::vector<int> starts = ints(dimensions, 0, 2);
-    std::vector<int> sizes = ints(dimensions, 0, 2);
-    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] += part[i] + starts[i];
-    return subarray(sizes, part, starts, order(), child);
+  Mapped make_subarray(const Mapped& child) {
+    std::vector<Dimension> dimensions(static_cast<std::size_t>(1 + below(3)));
+    std::vector<int> sizes;
+    std::vector<int> parts;
+    std::vector<int> starts;
+    for (Dimension& dimension : dimensions) {
+      dimension.from = below(3);
+      dimension.part = 1 + below(4);
+      dimension.size = dimension.from + dimension.part + below(3);
+      sizes.push_back(dimension.size);
+      parts.push_back(dimension.part);
+      starts.push_back(dimension.from);
+    }
+    const int order_of_array = order();
+    return {subarray(sizes, parts, starts, order_of_array, child.type),
+            map_of_array(dimensions, order_of_array, child, [&](std::size_t at, int index) {
+              return index >= dimensions[at].from && index < dimensions[at].from + dimensions[at].part;
+            })};
   }
 
-  MPI_Datatype make_darray(MPI_Datatype child) {
-    const int dimensions = 1 + below(3);
-    std::vector<int> sizes = ints(dimensions, 1, 9);
-    std::vector<int> grid = ints(dimensions, 1, 3);
-    std::vector<int> deals(grid.size());
-    std::vector<int> arguments(grid.size());
+  Mapped make_darray(const Mapped& child) {
+    std::vector<Dimension> dimensions(static_cast<std::size_t>(1 + below(3)));
     int processes = 1;
-    for (std::size_t i = 0; i < grid.size(); ++i) {
+    for (Dimension& dimension : dimensions) {
+      dimension.grid = 1 + below(3);
       const int choice = below(3);
-      deals[i] = choice == 0 ? MPI_DISTRIBUTE_NONE : choice == 1 ? MPI_DISTRIBUTE_BLOCK : MPI_DISTRIBUTE_CYCLIC;
-      if (choice == 0) grid[i] = 1;
+      dimension.deal = choice == 0 ? MPI_DISTRIBUTE_NONE : choice == 1 ? MPI_DISTRIBUTE_BLOCK : MPI_DISTRIBUTE_CYCLIC;
+      if (choice == 0) dimension.grid = 1;
       // Every process holds something: libraries do not agree on those that do not.
-      sizes[i] = std::max(sizes[i], grid[i] * grid[i]);
-      const int block = (sizes[i] + grid[i] - 1) / grid[i];
-      arguments[i] = choice == 0 || below(2) == 0 ? MPI_DISTRIBUTE_DFLT_DARG : choice == 1 ? block : 1 + below(2);
-      if (choice == 2 && arguments[i] == 2) sizes[i] = std::max(sizes[i], 2 * grid[i]);
-      processes *= grid[i];
+      dimension.size = 2 * dimension.grid * dimension.grid + below(4);
+      const int block = (dimension.size + dimension.grid - 1) / dimension.grid;
+      if (choice != 0 && below(2) == 0) dimension.argument = choice == 1 ? block : 1 + below(2);
+      processes *= dimension.grid;
     }
-    MPI_Datatype type = MPI_DATATYPE_NULL;
-    MPI_Type_create_darray(processes, below(processes), dimensions, sizes.data(), deals.data(), arguments.data(),
-                           grid.data(), order(), child, &type);
-    return type;
+    const int rank = below(processes);
+    std::vector<int> sizes;
+    std::vector<int> deals;
+    std::vector<int> arguments;
+    std::vector<int> grid;
+    for (const Dimension& dimension : dimensions) {
+      sizes.push_back(dimension.size);
+      deals.push_back(dimension.deal);
+      arguments.push_back(dimension.argument);
+      grid.push_back(dimension.grid);
+    }
+    const int order_of_array = order();
+    Mapped made;
+    MPI_Type_create_darray(processes, rank, static_cast<int>(grid.size()), sizes.data(), deals.data(), arguments.data(),
+                           grid.data(), order_of_array, child.type, &made.type);
+    std::vector<int> coordinates(grid.size());
+    int rest = rank;
+    for (std::size_t i = grid.size(); i-- > 0;) {
+      coordinates[i] = rest % grid[i];
+      rest /= grid[i];
+    }
+    made.map = map_of_array(dimensions, order_of_array, child,
+                            [&](std::size_t at, int index) { return dimensions[at].owner(index) == coordinates[at]; });
+    return made;
   }
 
   std::mt19937_64 random_;
   std::string text_;
+  bool hollow_ = false;
 };
+
+void expect_bytes_of_map(const Mapped& mapped, int count) {
+  const FlatType flat = flattened(mapped.type);
+  Layout layout;
+  ASSERT_TRUE(layout.set(flat.bytes, flat.extent, static_cast<std::size_t>(count)));
+  TypeMap expected;
+  for (int i = 0; i < count; ++i) append(expected, mapped.map, i * flat.extent);
+  TypeMap seen;
+  for_each_piece(layout, [&](std::int64_t offset, std::size_t length) {
+    for (std::size_t i = 0; i < length; ++i) seen.push_back(offset + static_cast<std::int64_t>(i));
+  });
+  EXPECT_EQ(layout.bytes(), expected.size());
+  EXPECT_TRUE(seen == expected);
+  if (expected.empty()) return;
+  EXPECT_EQ(layout.lowest(), *std::ranges::min_element(expected));
+  EXPECT_EQ(layout.highest(), *std::ranges::max_element(expected) + 1);
+}
 
 std::uint64_t first_seed() {
   const char* text = std::getenv("FARSUM_TEST_SEED");
   return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
 }
 
-TEST(RandomTypes, flatten_to_the_bytes_that_the_library_packs) {
-  const std::uint64_t rounds = std::getenv("FARSUM_TEST_SEED") == nullptr ? 4000 : 1;
-  int made = 0;
+// Whether the library packs what the type map says. Each has a few shapes that it gets wrong (a vector whose blocks
+// touch backwards, say), so it may differ now and then, but not from the map.
+bool packs_as_library(const Mapped& mapped, int count) {
+  const FlatType flat = flattened(mapped.type);
+  const Numbered buffer(flat, static_cast<std::size_t>(count));
+  Layout layout;
+  if (!layout.set(flat.bytes, flat.extent, static_cast<std::size_t>(count))) return false;
+  return gathered(layout, buffer.base()) == packed(buffer.base(), count, mapped.type);
+}
+
+TEST(RandomTypes, flatten_to_the_bytes_of_their_type_maps) {
+  const std::uint64_t rounds = std::getenv("FARSUM_TEST_SEED") == nullptr ? 6000 : 1;
+  int compared = 0;
+  int different = 0;
   for (std::uint64_t seed = first_seed(); seed < first_seed() + rounds; ++seed) {
     RandomTypes types(seed);
-    const MPI_Datatype handle = types.make(1 + types.below(5));
-    if (handle == MPI_DATATYPE_NULL) continue;
-    ++made;
-    const Type type(handle);
-    expect_packs_as_library(type.get(), 1 + types.below(3));
+    const Mapped mapped = types.make(1 + types.below(5));
+    if (mapped.type == MPI_DATATYPE_NULL) continue;
+    const Type type(mapped.type);
+    const int count = 1 + types.below(3);
+    expect_bytes_of_map(mapped, count);
     ASSERT_FALSE(HasFailure()) << "FARSUM_TEST_SEED=" << seed << " constructors, innermost first: " << types.text();
+    if (types.hollow() || mapped.map.empty() || extent_of(mapped.type) == 0) continue;
+    ++compared;
+    different += packs_as_library(mapped, count) ? 0 : 1;
   }
+  EXPECT_LE(different, compared / 50) << "of " << compared;
   if (rounds > 1) {
-    EXPECT_GT(made, 1000);
+    EXPECT_GT(compared, 2000);
   }
 }
 
