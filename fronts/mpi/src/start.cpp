@@ -1,6 +1,7 @@
 // Where the front begins: called by the preloaded file once the library is initialised.
 #include "calls.hpp"
 #include "front.hpp"
+#include "strict.hpp"
 
 using namespace farsum::mpi;
 
@@ -9,7 +10,10 @@ extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(co
   if (preload->struct_bytes != sizeof(farsum_mpi_preload)) return;
   Front& front = Front::get();
   const bool again = the_library.Init != nullptr;
-  the_library = *preload->library;
+  if (!again) {
+    the_library = *preload->library;
+    if (strict_wanted()) make_strict(the_library, *preload->active);
+  }
   front.sessions_only = with_world == 0;
   if (with_world != 0) {
     install_shutdown();
