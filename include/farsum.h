@@ -50,7 +50,7 @@ typedef FARSUM_ENUM(farsum_status){
     FARSUM_ERR_HANDLE = 3,          /* a window, group, request, counter or mutex that does not live (any more) */
     FARSUM_ERR_RANK = 4,            /* rank outside the group */
     FARSUM_ERR_RANGE = 5,           /* bytes outside the exposed memory */
-    FARSUM_ERR_ALIGNMENT = 6,       /* an element that is not aligned to its type at the target */
+    FARSUM_ERR_ALIGNMENT = 6,       /* an element at an address that atomics cannot take: none on x86-64 */
     FARSUM_ERR_TYPE = 7,            /* unknown type, or type and operator do not go together */
     FARSUM_ERR_LAYOUT = 8,          /* a layout that is malformed or whose sides differ in size */
     FARSUM_ERR_SYNC = 9,            /* an operation outside an epoch, or epochs that do not nest */

@@ -1,5 +1,7 @@
 #include "core/apply.hpp"
 
+#include <utility>
+
 #include "ops/atomics.hpp"
 
 namespace farsum {
@@ -23,8 +25,9 @@ bool try_for_a_while(StripeLock& lock, std::uint32_t me) {
 
 }  // namespace
 
-Applied take_stripe(const AtomicDomain& domain, std::uint64_t offset, const LockAgent& agent) {
-  StripeLock& lock = domain.lock_of(offset);
+namespace {
+
+Applied take(StripeLock& lock, const LockAgent& agent) {
   if (lock.try_acquire(agent.id)) return Applied::done;
   // Relaxed: a statistic.
   if (agent.contention != nullptr) agent.contention->fetch_add(1, std::memory_order_relaxed);
@@ -36,6 +39,32 @@ Applied take_stripe(const AtomicDomain& domain, std::uint64_t offset, const Lock
     return is_dead(lock.holder()) ? Applied::holder_dead : Applied::busy;
   }
   return lock.acquire_slow(agent.id, is_dead) ? Applied::done : Applied::holder_dead;
+}
+
+[[gnu::noinline]] Applied take_two(const AtomicDomain& domain, std::uint64_t offset, const LockAgent& agent) {
+  StripeLock* first = &domain.lock_of(offset);
+  StripeLock* second = &domain.next_lock_of(offset);
+  if (second < first) std::swap(first, second);
+  const Applied taken = take(*first, agent);
+  if (taken != Applied::done || first == second) return taken;
+  const Applied both = take(*second, agent);
+  if (both != Applied::done) first->release();
+  return both;
+}
+
+}  // namespace
+
+Applied take_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes, const LockAgent& agent) {
+  if (bytes > domain.bytes_left_in_stripe(offset)) [[unlikely]]
+    return take_two(domain, offset, agent);
+  return take(domain.lock_of(offset), agent);
+}
+
+void release_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes) {
+  domain.lock_of(offset).release();
+  StripeLock& next = domain.next_lock_of(offset);
+  if (bytes > domain.bytes_left_in_stripe(offset) && &next != &domain.lock_of(offset)) [[unlikely]]
+    next.release();
 }
 
 namespace {
@@ -63,7 +92,7 @@ Applied apply_reduction(const AtomicDomain& domain, const LockAgent& agent, std:
   while (progress < bytes) {
     const std::uint64_t at = offset + progress;
     const std::uint64_t run = domain.run_bytes(at, bytes - progress, size);
-    const Applied taken = take_stripe(domain, at, agent);
+    const Applied taken = take_stripes(domain, at, run, agent);
     if (taken != Applied::done) return taken;
     const std::byte* from = operand == nullptr ? nullptr : operand + progress;
     if (result == nullptr) {
@@ -71,7 +100,7 @@ Applied apply_reduction(const AtomicDomain& domain, const LockAgent& agent, std:
     } else {
       reduction.fetch(memory + at, from, result + progress, run / size, reduction.alpha);
     }
-    domain.lock_of(at).release();
+    release_stripes(domain, at, run);
     progress += run;
   }
   return Applied::done;
@@ -84,10 +113,11 @@ Applied apply_compare_and_swap(const AtomicDomain& domain, const LockAgent& agen
     ops::atomic_compare_and_swap(memory + offset, expected, desired, result, type);
     return Applied::done;
   }
-  const Applied taken = take_stripe(domain, offset, agent);
+  const std::uint64_t size = ops::size_of(type);
+  const Applied taken = take_stripes(domain, offset, size, agent);
   if (taken != Applied::done) return taken;
   ops::plain_compare_and_swap(memory + offset, expected, desired, result, type);
-  domain.lock_of(offset).release();
+  release_stripes(domain, offset, size);
   return Applied::done;
 }
 

@@ -43,8 +43,9 @@ struct LockAgent {
 
 enum class Applied : std::uint8_t { done, busy, holder_dead };
 
-// Takes the stripe of `offset`, or says why not.
-Applied take_stripe(const AtomicDomain& domain, std::uint64_t offset, const LockAgent& agent);
+// Takes the stripes of [offset, offset + bytes), two at most, or says why not and holds none.
+Applied take_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes, const LockAgent& agent);
+void release_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes);
 
 // Applies `reduction` to [offset, offset + bytes) of a region that starts at `memory`. `operand` is packed (may be null
 // for no_op); `result`, where not null, receives the old values, packed. `progress` counts bytes done: on `busy` the

@@ -12,8 +12,9 @@
 // belongs to windows that are declared for the card alone, local ranks included (tests/sim shows what happens
 // otherwise).
 //
-// An element belongs to the stripe of its first byte. A thread holds one stripe at a time, except caller-computes with
-// the region's lock, which takes them in ascending table order.
+// An element is guarded by the stripes of all its bytes: one, or two where it straddles their boundary, as elements at
+// any address may. A thread holds one stripe at a time, two for such an element, and all of a region with
+// caller-computes' lock of the region; what it holds together it takes in ascending table order.
 #pragma once
 
 #include <algorithm>
@@ -39,11 +40,15 @@ struct AtomicDomain {
   std::uint64_t bytes_left_in_stripe(std::uint64_t offset) const {
     return stripe_bytes - ((key_base + offset) & (stripe_bytes - 1));
   }
-  // Bytes of whole elements from `offset` that the stripe of `offset` guards: at least one element, at most `bytes`.
+  // Bytes of whole elements from `offset` that are updated together: what lies in the stripe of `offset`, or the one
+  // element that straddles its end. At most `bytes`.
   std::uint64_t run_bytes(std::uint64_t offset, std::uint64_t bytes, std::uint64_t element_bytes) const {
     const std::uint64_t left = bytes_left_in_stripe(offset);
-    return std::min(bytes, (left + element_bytes - 1) / element_bytes * element_bytes);
+    if (bytes <= left) return bytes;
+    return left < element_bytes ? element_bytes : left / element_bytes * element_bytes;
   }
+  // The lock of the stripe behind that of `offset`.
+  StripeLock& next_lock_of(std::uint64_t offset) const { return locks[(stripe_of(offset) + 1) & mask]; }
 };
 
 // Tells whether the rank that holds a lock is dead. Ranks of the job; lock words hold rank + 1.

@@ -49,7 +49,8 @@ struct HotWindow {
       std::memcpy(view->memory + offset, origin, 8);
       count_word(*view);
     } else if (bytes != 0) {
-      std::memcpy(view->memory + offset, origin, bytes);
+      // Within one's own part both sides may be one.
+      std::memmove(view->memory + offset, origin, bytes);
       count(*view, bytes);
     }
     return true;
@@ -62,7 +63,7 @@ struct HotWindow {
       std::memcpy(result, view->memory + offset, 8);
       count_word(*view);
     } else if (bytes != 0) {
-      std::memcpy(result, view->memory + offset, bytes);
+      std::memmove(result, view->memory + offset, bytes);
       count(*view, bytes);
     }
     return true;
@@ -72,7 +73,7 @@ struct HotWindow {
   bool reduce(std::uint32_t target, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes,
               ops::ElementType type, ops::Operator op) const {
     TargetView* view = find(target, offset, bytes);
-    if (view == nullptr || bytes == 0 || (offset & (ops::alignment_of(type) - 1)) != 0) return false;
+    if (view == nullptr || bytes == 0) return false;
     std::byte* address = view->memory + offset;
     if (view->domain.bare) {
       if (bytes != ops::size_of(type) || !ops::is_lockable(type)) return false;
@@ -100,9 +101,12 @@ struct HotWindow {
   // The same for one 64-bit integer sum: the shared counter's operation, with all sizes known here.
   bool fetch_add_word(std::uint32_t target, std::uint64_t offset, const void* operand, void* result) const {
     TargetView* view = find(target, offset, sizeof(std::uint64_t));
-    if (view == nullptr || (offset & 7) != 0) [[unlikely]]
+    if (view == nullptr) [[unlikely]]
       return false;
     std::byte* address = view->memory + offset;
+    // An aligned word lies in one stripe.
+    if ((reinterpret_cast<std::uintptr_t>(address) & 7) != 0) [[unlikely]]
+      return false;
     if (view->domain.bare) {
       std::uint64_t addend;
       std::memcpy(&addend, operand, sizeof addend);

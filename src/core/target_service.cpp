@@ -111,7 +111,6 @@ Served TargetService::serve(Rank from, const wire::Message& message, std::span<s
 Code TargetService::check_extent(const wire::Message& message, const Exposure& exposure) const {
   const wire::MessageHeader& header = message.header;
   if (has(header, wire::flag_notify) && header.notify_slot >= exposure.notification_slots) return Code::range;
-  const std::uint64_t alignment = is_atomic(header.operation) ? ops::alignment_of(header.type) : 1;
   const bool is_scatter = header.kind == wire::MessageKind::scatter;
   const std::uint64_t size = ops::size_of(header.type);
   const std::uint64_t scattered = is_scatter ? header.bytes / size : 0;
@@ -132,8 +131,6 @@ Code TargetService::check_extent(const wire::Message& message, const Exposure& e
     if (!exposure.covers(offset, bytes)) return Code::range;
     const ExposedRegion& region = *exposure.find_first(offset);
     if (region.read_only && writes(header)) return Code::unreachable;
-    const auto address = reinterpret_cast<std::uintptr_t>(region.memory) + (offset - region.offset);
-    if (address % alignment != 0) return Code::alignment;
     if (region.domain.bare && is_atomic(header.operation) && !ops::is_lockable(header.type)) return Code::type;
   }
 }
@@ -305,7 +302,7 @@ TargetService::Outcome TargetService::apply_guarded(const wire::MessageHeader& h
     const std::uint64_t run = region.domain.run_bytes(at + done, bytes - done, size);
     const auto address = reinterpret_cast<std::uintptr_t>(region.memory) + at + done;
     if (locked) {
-      const Applied taken = take_stripe(region.domain, at + done, lock_agent());
+      const Applied taken = take_stripes(region.domain, at + done, run, lock_agent());
       if (taken != Applied::done) return not_taken(taken);
     }
     scratch_.resize(std::max<std::size_t>(scratch_.size(), run));
@@ -321,7 +318,7 @@ TargetService::Outcome TargetService::apply_guarded(const wire::MessageHeader& h
       }
       if (writes(header)) how = transport_->write(options_.rank, address, copy, options_.rank);
     }
-    if (locked) region.domain.lock_of(at + done).release();
+    if (locked) release_stripes(region.domain, at + done, run);
     if (how != Transfer::done) return {Step::failed, code_of(how)};
     done += run;
   }
@@ -364,14 +361,14 @@ TargetService::Outcome TargetService::compare_and_swap(const wire::Message& mess
     if (applied == Applied::busy) return {Step::again};
     return applied == Applied::done ? Outcome{} : Outcome{Step::failed, Code::peer_failed};
   }
-  const Applied taken = take_stripe(region.domain, at, lock_agent());
+  const Applied taken = take_stripes(region.domain, at, size, lock_agent());
   if (taken != Applied::done) return not_taken(taken);
   const auto address = reinterpret_cast<std::uintptr_t>(region.memory) + at;
   Transfer how = transport_->read(options_.rank, address, reply_room.first(size), options_.rank);
   if (how == Transfer::done && std::memcmp(reply_room.data(), expected, size) == 0) {
     how = transport_->write(options_.rank, address, {desired, size}, options_.rank);
   }
-  region.domain.lock_of(at).release();
+  release_stripes(region.domain, at, size);
   return how == Transfer::done ? Outcome{} : Outcome{Step::failed, code_of(how)};
 }
 

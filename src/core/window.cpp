@@ -26,8 +26,6 @@ void Window::refresh_views() {
     const Region& region = table->front();
     if (region.mapped == nullptr || region.bulk != Path::direct || region.atomic != Path::direct || region.read_only)
       continue;
-    // There offsets are checked for alignment, so the memory itself has to be aligned for every type.
-    if (reinterpret_cast<std::uintptr_t>(region.mapped) % alignof(std::max_align_t) != 0) continue;
     view.memory = region.mapped;
     view.direct_bytes = region.bytes;
     view.domain = region.domain;

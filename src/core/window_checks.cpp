@@ -215,24 +215,6 @@ Status Window::check_range(const Operation& operation, std::uint32_t target, con
                 "is none",
                 where(call, target), ops::name_of(operation.type))};
   }
-  const std::uint64_t alignment = ops::alignment_of(operation.type);
-  if ((region.owner_address + (operation.offset - region.offset)) % alignment != 0) {
-    return {Code::alignment,
-            fmt::format("{}: offset {} is not aligned for {}, which needs a multiple of {} bytes", where(call, target),
-                        operation.offset, ops::name_of(operation.type), alignment)};
-  }
-  if (operation.target_layout.kind() != ops::LayoutKind::contiguous) {
-    ops::PieceCursor cursor(operation.target_layout);
-    for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
-      if (static_cast<std::uint64_t>(piece.offset) % alignment != 0) {
-        return {
-            Code::alignment,
-            fmt::format("{}: a piece at {} of the target layout is not aligned for {}, which needs a multiple of {} "
-                        "bytes",
-                        where(call, target), piece.offset, ops::name_of(operation.type), alignment)};
-      }
-    }
-  }
   return {};
 }
 

@@ -151,11 +151,11 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
                                  : granularity == CallerLock::element
                                      ? element
                                      : region.domain.run_bytes(at, std::min(left, stripe_bytes), element);
-      if (granularity != CallerLock::region) applied = take_stripe(region.domain, at, parts_.lock_agent);
+      if (granularity != CallerLock::region) applied = take_stripes(region.domain, at, here, parts_.lock_agent);
       failed_at = at;
       if (applied != Applied::done) return false;
       compute(at, static_cast<std::uint64_t>(from) + done, here);
-      if (granularity != CallerLock::region) region.domain.lock_of(at).release();
+      if (granularity != CallerLock::region) release_stripes(region.domain, at, here);
       if (how != Transfer::done) return false;
       done += here;
     }

@@ -114,7 +114,9 @@ Status Window::settle_before(const Operation& operation, std::uint32_t target, P
 Status Window::applied_status(Applied applied, const AtomicDomain& domain, std::uint64_t offset, const char* call,
                               std::uint32_t target) const {
   if (applied == Applied::done) return {};
-  const std::uint32_t holder = domain.lock_of(offset).holder();
+  const std::uint32_t first_holder = domain.lock_of(offset).holder();
+  // Of an element that straddles two stripes the other may be the one.
+  const std::uint32_t holder = first_holder != 0 ? first_holder : domain.next_lock_of(offset).holder();
   return {Code::peer_failed,
           fmt::format("{}: rank {} of the job died while it held the lock of the stripe at offset {}{}",
                       where(call, target), holder - 1, offset, cause_of_death(parts_.lock_agent.liveness, holder - 1))};
@@ -154,14 +156,15 @@ Status Window::run_direct(const Operation& operation, std::uint32_t target, cons
   if (operation.kind == OperationKind::put) {
     ops::for_each_pair(operation.target_layout, operation.operand_layout, 1, ops::no_piece_limit,
                        [&](std::int64_t to, std::int64_t from, std::uint64_t bytes) {
-                         std::memcpy(region.mapped + base + to, operation.operand + from, bytes);
+                         // Within one's own part both sides may be one.
+                         std::memmove(region.mapped + base + to, operation.operand + from, bytes);
                        });
     return {};
   }
   if (operation.kind == OperationKind::get) {
     ops::for_each_pair(operation.target_layout, operation.result_layout, 1, ops::no_piece_limit,
                        [&](std::int64_t from, std::int64_t to, std::uint64_t bytes) {
-                         std::memcpy(operation.result + to, region.mapped + base + from, bytes);
+                         std::memmove(operation.result + to, region.mapped + base + from, bytes);
                        });
     return {};
   }

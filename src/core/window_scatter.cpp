@@ -55,10 +55,10 @@ Status Window::scatter_under_locks(std::uint32_t target, std::uint64_t offset, s
     if (i + prefetch_distance < offsets.size())
       __builtin_prefetch(view.memory + offset + offsets[i + prefetch_distance], 1);
     const std::uint64_t at = offset + static_cast<std::uint64_t>(offsets[i]);
-    const Applied taken = take_stripe(view.domain, at, parts_.lock_agent);
+    const Applied taken = take_stripes(view.domain, at, size, parts_.lock_agent);
     if (taken != Applied::done) return applied_status(taken, view.domain, at, "farsum_accumulate", target);
     reduction.bulk(view.memory + at, elements + i * size, 1, nullptr);
-    view.domain.lock_of(at).release();
+    release_stripes(view.domain, at, size);
   }
   return {};
 }
@@ -72,10 +72,10 @@ bool Window::scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<c
   if (view.open.load(std::memory_order_relaxed) == 0 || view.direct_bytes < size) return false;
   if (view.domain.bare && !ops::is_lockable(type)) return false;
   if (offset > view.direct_bytes || elements == nullptr) return false;
-  // One pass without branches: the largest place, and all low bits together. A negative offset becomes a very large
-  // place.
+  // One pass without branches: the largest place, and all low bits together, for bare words are to be aligned here. A
+  // negative offset becomes a very large place.
   std::uint64_t largest = 0;
-  std::uint64_t low_bits = 0;
+  std::uint64_t low_bits = reinterpret_cast<std::uintptr_t>(view.memory);
   for (const std::int64_t piece : offsets) {
     const std::uint64_t place = offset + static_cast<std::uint64_t>(piece);
     largest = std::max(largest, place);

@@ -135,34 +135,6 @@ TEST_P(Misuse, names_bytes_outside_the_exposed_memory) {
   });
 }
 
-TEST_P(Misuse, names_an_element_that_is_not_aligned) {
-  with_window([](Ready& ready) {
-    std::array<std::byte, 64> data{};
-    const auto unaligned = AllOf(HasSubstr("'density', rank 1"), HasSubstr("not aligned"));
-    EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 4, data.data(), 1, FARSUM_UINT64, FARSUM_SUM),
-                   FARSUM_ERR_ALIGNMENT, AllOf(unaligned, HasSubstr("offset 4"), HasSubstr("multiple of 8")));
-    EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 1, data.data(), 1, FARSUM_INT16, FARSUM_SUM),
-                   FARSUM_ERR_ALIGNMENT, unaligned);
-    EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 8, data.data(), 1, FARSUM_LONG_DOUBLE, FARSUM_SUM),
-                   FARSUM_ERR_ALIGNMENT, unaligned);
-    EXPECT_REFUSED(farsum_fetch_op(ready.window, 1, 2, data.data(), data.data(), FARSUM_INT32, FARSUM_SUM),
-                   FARSUM_ERR_ALIGNMENT, unaligned);
-    EXPECT_REFUSED(farsum_compare_and_swap(ready.window, 1, 4, data.data(), data.data(), data.data(), FARSUM_INT64),
-                   FARSUM_ERR_ALIGNMENT, unaligned);
-    const std::array<std::int64_t, 2> offsets{0, 12};
-    farsum_layout layout{};
-    layout.kind = FARSUM_INDEXED;
-    layout.bytes = 8;
-    layout.pieces = 2;
-    layout.offsets = offsets.data();
-    farsum_operation operation = operation_of(FARSUM_ACCUMULATE);
-    operation.origin = data.data();
-    operation.target_layout = &layout;
-    EXPECT_REFUSED(farsum_operate(ready.window, &operation, nullptr), FARSUM_ERR_ALIGNMENT,
-                   AllOf(HasSubstr("piece at 12"), HasSubstr("rank 1")));
-  });
-}
-
 TEST_P(Misuse, names_types_and_operators_that_do_not_go_together) {
   with_window([](Ready& ready) {
     std::array<std::byte, 64> data{};
@@ -682,25 +654,6 @@ TEST(Adopting, memory_that_is_not_mapped_fails_on_every_rank) {
     EXPECT_REFUSED(farsum_window_adopt(farsum_world(), memory, bytes, nullptr, &window), FARSUM_ERR_UNREACHABLE,
                    HasSubstr(rank == 1 ? "must be mapped" : "rank 1 of the group"));
     EXPECT_EQ(window.bits, 0u);
-  });
-}
-
-TEST(Adopting, unaligned_memory_keeps_elements_where_they_are_aligned) {
-  run_ranks(2, [](int rank) {
-    alignas(16) static std::byte block[256];
-    farsum_window window{};
-    ASSERT_FINE(farsum_window_adopt(farsum_world(), block + 4, 248, nullptr, &window));
-    ASSERT_FINE(farsum_lock_all(window));
-    const std::uint64_t one = 1;
-    for (const int target : {rank, 1 - rank}) {
-      EXPECT_REFUSED(farsum_accumulate(window, target, 8, &one, 1, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_ALIGNMENT,
-                     HasSubstr("offset 8"));
-      EXPECT_FINE(farsum_accumulate(window, target, 12, &one, 1, FARSUM_UINT64, FARSUM_SUM));
-    }
-    ASSERT_FINE(farsum_unlock_all(window));
-    ASSERT_FINE(farsum_barrier(farsum_world()));
-    EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(block + 16), 2u);
-    ASSERT_FINE(farsum_window_free(&window));
   });
 }
 
