@@ -15,9 +15,10 @@ build/build.ninja:
 build: build/build.ninja
 	@cmake --build build --parallel $(JOBS)
 
-# Restricted Hartree-Fock on benzene by two ranks that share one counter and sum into one matrix.
+# Restricted Hartree-Fock on benzene by two ranks that share one counter and sum into one matrix; then NWChem's water on two MPIs,
+# without and with Farsum in front.
 demo: setup build
-	@build/bin/farsum run -n 2 build/bin/fock apps/fock/data/benzene.xyz --basis '6-31G*' --compare
+	@tools/demo
 
 test:
 	@tools/run_tests
