@@ -14,6 +14,7 @@
 #include "cli/exit_codes.hpp"
 #include "cli/lab_table.hpp"
 #include "cli/mpi_installations.hpp"
+#include "cli/mpi_linkage.hpp"
 #include "cli/mpi_plan.hpp"
 #include "cli/own_folder.hpp"
 
@@ -67,12 +68,36 @@ bool is_built_for(const std::vector<MpiAbi>& abis, MpiAbi abi) {
   return std::find(abis.begin(), abis.end(), abi) != abis.end();
 }
 
+fs::path program_file(const std::string& name, MpiAbi abi) {
+  return own_folder() / fmt::format("{}{}-{}", prefix, name, name_of(abi));
+}
+
+// Whether the program, built for this ABI, would load this very library, and no part of another version beside it: a
+// Fortran program needs more of an MPI than all of them bring.
+bool would_load(const fs::path& program, const MpiInstallation& mpi) {
+  const auto elf = read_elf(program);
+  if (!elf) return false;
+  std::error_code failed;
+  const Linkage linkage = follow_linkage(program, *elf, library_search(mpi.library_folder));
+  const bool library = std::all_of(linkage.mpi.begin(), linkage.mpi.end(), [&](const MpiNeed& need) {
+    return fs::equivalent(need.file, mpi.library, failed) && !failed;
+  });
+  const bool parts = std::all_of(linkage.mpi_parts.begin(), linkage.mpi_parts.end(), [&](const std::string& file) {
+    return mpi.library_folder.empty() || fs::equivalent(fs::path(file).parent_path(), mpi.library_folder, failed);
+  });
+  return !linkage.mpi.empty() && library && parts;
+}
+
+bool can_run(const std::string& name, const std::vector<MpiAbi>& abis, const MpiInstallation& mpi) {
+  return is_built_for(abis, mpi.abi) && would_load(program_file(name, mpi.abi), mpi);
+}
+
 int list(const LabPrograms& programs, const std::vector<MpiInstallation>& installations, bool json) {
   LabRecord all = LabRecord::array();
   for (const auto& [name, abis] : programs) {
     LabRecord under = LabRecord::array();
     for (const MpiInstallation& mpi : installations) {
-      if (is_built_for(abis, mpi.abi)) under.push_back(mpi.name);
+      if (can_run(name, abis, mpi)) under.push_back(mpi.name);
     }
     all.push_back({{"name", name}, {"mpi", under}});
   }
@@ -162,7 +187,7 @@ int compare(const LabJob& job, const LabOptions& options) {
 std::optional<MpiInstallation> choose_mpi(const LabOptions& options, const std::vector<MpiInstallation>& installations,
                                           const std::vector<MpiAbi>& abis) {
   for (const MpiInstallation& mpi : installations) {
-    if (options.mpi.empty() ? is_built_for(abis, mpi.abi) : mpi.name == options.mpi) return mpi;
+    if (options.mpi.empty() ? can_run(options.name, abis, mpi) : mpi.name == options.mpi) return mpi;
   }
   return std::nullopt;
 }
@@ -176,8 +201,7 @@ void prefer_libraries(const std::string& folder) {
 }
 
 int lab(const LabOptions& options, const std::vector<std::string>& arguments) {
-  const fs::path folder = own_folder();
-  const LabPrograms programs = lab_programs(folder);
+  const LabPrograms programs = lab_programs(own_folder());
   const std::vector<MpiInstallation> installations = find_mpi_installations();
   if (options.name.empty()) return list(programs, installations, options.json);
   const auto program = programs.find(options.name);
@@ -191,10 +215,15 @@ int lab(const LabOptions& options, const std::vector<std::string>& arguments) {
                               options.mpi.empty() ? "for " + options.name : "called " + options.mpi,
                               names_of(installations, [](const auto& entry) { return entry.name; })));
   }
-  const fs::path file = folder / fmt::format("{}{}-{}", prefix, options.name, name_of(mpi->abi));
+  const fs::path file = program_file(options.name, mpi->abi);
   if (!is_built_for(program->second, mpi->abi)) {
     return refuse(
         fmt::format("{} was not built for {}: {} is not there", options.name, describe(mpi->abi), file.string()));
+  }
+  if (!would_load(file, *mpi)) {
+    return refuse(
+        fmt::format("{} would not load {}: it needs another library or a part that this one lacks (ldd {} shows which)",
+                    options.name, mpi->library, file.string()));
   }
   LabJob job{*mpi, mpi->mpirun, options.json, options.verbose};
   job.command.insert(job.command.end(), {"-n", std::to_string(options.ranks), file.string()});

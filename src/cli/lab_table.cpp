@@ -23,6 +23,28 @@ struct Measured {
   std::vector<std::pair<std::string, double>> values;
 };
 
+// A plain number that is the same in every record is an option of the program, not a result.
+bool is_parameter(const std::vector<LabRecord>& all, const std::string& key) {
+  std::set<double> values;
+  for (const LabRecord& record : all) {
+    if (record.contains(key) && record[key].is_number_float()) values.insert(record[key].get<double>());
+  }
+  return all.size() > 1 && values.size() == 1;
+}
+
+std::vector<LabRecord> without_parameters(std::vector<LabRecord> records) {
+  std::set<std::string> parameters;
+  for (const LabRecord& record : records) {
+    for (const auto& [key, value] : record.items()) {
+      if (value.is_number_float() && is_parameter(records, key)) parameters.insert(key);
+    }
+  }
+  for (LabRecord& record : records) {
+    for (const std::string& key : parameters) record.erase(key);
+  }
+  return records;
+}
+
 // Says what ran, not what was measured; differs between libraries.
 bool is_heading(const std::string& key) {
   return key == "program" || key == "abi" || key == "library" || key == "ranks";
@@ -95,10 +117,10 @@ std::vector<LabRecord> lab_records(const std::string& output) {
 }
 
 LabTable compare_lab_records(const std::vector<LabRecord>& without, const std::vector<LabRecord>& with) {
+  std::vector<LabRecord> records = without;
+  records.insert(records.end(), with.begin(), with.end());
   std::vector<Measured> all;
-  for (const auto* side : {&without, &with}) {
-    for (const LabRecord& record : *side) all.push_back(take_apart(record));
-  }
+  for (const LabRecord& record : without_parameters(std::move(records))) all.push_back(take_apart(record));
   LabTable table;
   table.label_names = telling_labels(all);
   std::map<std::pair<std::vector<std::string>, std::string>, std::size_t> place;

@@ -180,6 +180,7 @@ Linkage follow_linkage(const std::string& path, const ElfFile& program, const Li
         linkage.missing.push_back(name);
         continue;
       }
+      if (base.starts_with("libmpi")) linkage.mpi_parts.push_back(found->path);
       queue.push_back(make_object(std::move(*found), object.inherited_rpath));
     }
   }

@@ -31,8 +31,9 @@ struct MpiNeed {
 
 struct Linkage {
   ElfFile program;
-  std::vector<MpiNeed> mpi;          // each name once
-  std::vector<std::string> missing;  // libraries that were not found
+  std::vector<MpiNeed> mpi;            // each name once
+  std::vector<std::string> mpi_parts;  // files of what belongs to an MPI besides: libmpi_mpifh, libmpifort
+  std::vector<std::string> missing;    // libraries that were not found
 };
 
 // `path` must be readable by read_elf.

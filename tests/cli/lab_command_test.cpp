@@ -14,13 +14,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(LabTable, sets_equal_cases_side_by_side_with_their_ratio) {
-  const auto without =
-      lab_records(R"({"program":"p","memory":"user","case":1,"repeats":3,"get_us":{"median":40.0,"low":1.0}}
+  const auto without = lab_records(
+      R"({"program":"p","memory":"user","case":1,"repeats":3,"task_us":9.5,"get_us":{"median":40.0,"low":1.0}}
 not a record
-{"program":"p","memory":"user","case":2,"repeats":3,"get_us":{"median":50.0,"low":1.0}}
+{"program":"p","memory":"user","case":2,"repeats":3,"task_us":9.5,"get_us":{"median":50.0,"low":1.0}}
 )");
-  const auto with =
-      lab_records(R"({"program":"p","memory":"user","case":2,"repeats":3,"get_us":{"median":5.0,"low":1.0}})");
+  const auto with = lab_records(
+      R"({"program":"p","memory":"user","case":2,"repeats":3,"task_us":9.5,"get_us":{"median":5.0,"low":1.0}})");
   const LabTable table = compare_lab_records(without, with);
   EXPECT_THAT(table.label_names, ElementsAre("case"));
   ASSERT_EQ(table.rows.size(), 2u);
