@@ -9,23 +9,21 @@
 
 #include <stddef.h>
 
-/* Open MPI 4 knows no sessions; the handle is a pointer where it does. */
-#ifdef MPI_SESSION_NULL
-typedef MPI_Session farsum_mpi_session;
-#else
-typedef void* farsum_mpi_session;
-#endif
-
 /* clang-format off */
 
 /* Windows, operations: with counts that are int, or MPI_Count in the twin named _c. */
-#define FARSUM_MPI_COUNTED_CALLS(X, SUFFIX, COUNT, UNIT) \
+#define FARSUM_MPI_CREATIONS(X, SUFFIX, COUNT, UNIT) \
   X(Win_create##SUFFIX, (void* base, MPI_Aint size, UNIT disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win), \
     (base, size, disp_unit, info, comm, win)) \
   X(Win_allocate##SUFFIX, (MPI_Aint size, UNIT disp_unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win), \
     (size, disp_unit, info, comm, base, win)) \
   X(Win_allocate_shared##SUFFIX, (MPI_Aint size, UNIT disp_unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win), \
-    (size, disp_unit, info, comm, base, win)) \
+    (size, disp_unit, info, comm, base, win))
+
+#define FARSUM_MPI_DYNAMIC_CREATION(X) X(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win), (info, comm, win))
+
+#define FARSUM_MPI_COUNTED_CALLS(X, SUFFIX, COUNT, UNIT) \
+  FARSUM_MPI_CREATIONS(X, SUFFIX, COUNT, UNIT) \
   X(Win_shared_query##SUFFIX, (MPI_Win win, int rank, MPI_Aint* size, UNIT* disp_unit, void* base), \
     (win, rank, size, disp_unit, base)) \
   X(Put##SUFFIX, (const void* origin, COUNT origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp, \
@@ -58,7 +56,7 @@ typedef void* farsum_mpi_session;
 
 /* The rest of the one-sided chapter. */
 #define FARSUM_MPI_PLAIN_CALLS(X) \
-  X(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win), (info, comm, win)) \
+  FARSUM_MPI_DYNAMIC_CREATION(X) \
   X(Win_attach, (MPI_Win win, void* base, MPI_Aint size), (win, base, size)) \
   X(Win_detach, (MPI_Win win, const void* base), (win, base)) \
   X(Win_free, (MPI_Win* win), (win)) \
@@ -113,8 +111,7 @@ typedef void* farsum_mpi_session;
 /* Where the front begins. */
 #define FARSUM_MPI_LIFE_CALLS(X) \
   X(Init, (int* argc, char*** argv), (argc, argv)) \
-  X(Init_thread, (int* argc, char*** argv, int required, int* provided), (argc, argv, required, provided)) \
-  X(Session_init, (MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session), (info, handler, session))
+  X(Init_thread, (int* argc, char*** argv, int required, int* provided), (argc, argv, required, provided))
 
 /* Counted by --stats, otherwise the library's own. */
 #define FARSUM_MPI_COLLECTIVE_CALLS(X) \
@@ -141,6 +138,9 @@ typedef void* farsum_mpi_session;
 #define FARSUM_MPI_CALLS(X) \
   FARSUM_MPI_COUNTED_CALLS(X, , int, int) \
   FARSUM_MPI_COUNTED_CALLS(X, _c, MPI_Count, MPI_Aint) \
+  FARSUM_MPI_UNCOUNTED_CALLS(X)
+
+#define FARSUM_MPI_UNCOUNTED_CALLS(X) \
   FARSUM_MPI_PLAIN_CALLS(X) \
   FARSUM_MPI_REQUEST_CALLS(X) \
   FARSUM_MPI_LIFE_CALLS(X) \
@@ -251,8 +251,8 @@ struct farsum_mpi_preload {
   void* library_handle;            /* of dlopen, for symbols that only one library has */
 };
 
-/* What the front exports, under FARSUM_MPI_FRONT_START. Called once, after the library's Init (then it is collective over
- * MPI_COMM_WORLD: with_world is 1) or after its first Session_init (with_world is 0). */
+/* What the front exports, under FARSUM_MPI_FRONT_START. Called after the library's Init (then it is collective over
+ * MPI_COMM_WORLD: with_world is 1), or at the first window of a program that has not called it: one of sessions (0). */
 typedef void farsum_mpi_front_start_function(const struct farsum_mpi_preload* preload, int with_world);
 #define FARSUM_MPI_FRONT_START "farsum_mpi_front_start"
 

@@ -35,8 +35,11 @@
 static void resolve(void);
 static int init_then_front(int* argc, char*** argv);
 static int init_thread_then_front(int* argc, char*** argv, int required, int* provided);
-static int session_then_front(MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session);
 static void start_front(int with_world);
+#define LATE_DECLARATION(name, parameters, arguments) static int late_##name parameters;
+FARSUM_MPI_CREATIONS(LATE_DECLARATION, , int, int)
+FARSUM_MPI_CREATIONS(LATE_DECLARATION, _c, MPI_Count, MPI_Aint)
+FARSUM_MPI_DYNAMIC_CREATION(LATE_DECLARATION)
 
 /* ---- the tables ---------------------------------------------------------------------------------------------- */
 
@@ -84,12 +87,78 @@ static void need_library(const char* call) {
   }
 FARSUM_MPI_CALLS(FIRST)
 
+/* A call that is newer than the library. */
+#define MISSING(name, parameters, arguments)                                                                  \
+  static int missing_##name parameters {                                                                      \
+    fprintf(stderr, "farsum: this MPI library has no MPI_%s\n", #name);                                       \
+    return MPI_ERR_OTHER;                                                                                     \
+  }
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
+FARSUM_MPI_CALLS(MISSING)
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+/* MPI 4.1's calls on several requests, where the library has the one on one request only. */
+static MPI_Status* status_at(MPI_Status* statuses, int index) {
+  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + index;
+}
+
+static int status_of_all(int count, const MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+  *flag = 1;
+  for (int i = 0; i < count && *flag; ++i) {
+    const int result = library.Request_get_status(requests[i], flag, status_at(statuses, i));
+    if (result != MPI_SUCCESS) return result;
+  }
+  return MPI_SUCCESS;
+}
+
+static int status_of_any(int count, const MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
+  int active_requests = 0;
+  *flag = 0;
+  *index = MPI_UNDEFINED;
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == MPI_REQUEST_NULL) continue;
+    ++active_requests;
+    const int result = library.Request_get_status(requests[i], flag, status);
+    if (result != MPI_SUCCESS) return result;
+    if (*flag) {
+      *index = i;
+      return MPI_SUCCESS;
+    }
+  }
+  if (active_requests == 0) *flag = 1;
+  return MPI_SUCCESS;
+}
+
+static int status_of_some(int count, const MPI_Request requests[], int* done, int indices[], MPI_Status statuses[]) {
+  int active_requests = 0;
+  *done = 0;
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == MPI_REQUEST_NULL) continue;
+    ++active_requests;
+    int flag = 0;
+    const int result = library.Request_get_status(requests[i], &flag, status_at(statuses, *done));
+    if (result != MPI_SUCCESS) return result;
+    if (flag) indices[(*done)++] = i;
+  }
+  if (active_requests == 0) *done = MPI_UNDEFINED;
+  return MPI_SUCCESS;
+}
+
 /* ---- what is exported ---------------------------------------------------------------------------------------- */
 
 #define EXPORT(name, parameters, arguments)                                        \
   EXPORTED int MPI_##name parameters { return outer.name arguments; }              \
   EXPORTED int PMPI_##name parameters { return active.name arguments; }
-FARSUM_MPI_CALLS(EXPORT)
+FARSUM_MPI_COUNTED_CALLS(EXPORT, , int, int)
+#ifndef FARSUM_MPI_NO_LARGE_COUNTS
+FARSUM_MPI_COUNTED_CALLS(EXPORT, _c, MPI_Count, MPI_Aint)
+#endif
+FARSUM_MPI_UNCOUNTED_CALLS(EXPORT)
 
 /* ---- finding the library ------------------------------------------------------------------------------------- */
 
@@ -122,13 +191,20 @@ static void resolve(void) {
 #define LOOK_UP(name, parameters, arguments) store(&library.name, dlsym(library_handle, "PMPI_" #name));
   FARSUM_MPI_CALLS(LOOK_UP)
   FARSUM_MPI_HELPERS(LOOK_UP)
-#define TO_LIBRARY(name, parameters, arguments) \
-  active.name = library.name;                   \
+  if (library.Request_get_status_all == NULL) library.Request_get_status_all = status_of_all;
+  if (library.Request_get_status_any == NULL) library.Request_get_status_any = status_of_any;
+  if (library.Request_get_status_some == NULL) library.Request_get_status_some = status_of_some;
+#define TO_LIBRARY(name, parameters, arguments)                            \
+  if (library.name == NULL) library.name = missing_##name;                 \
+  active.name = library.name;                                              \
   store(&profiler.name, profiler_function("MPI_" #name, dlsym(library_handle, "MPI_" #name)));
   FARSUM_MPI_CALLS(TO_LIBRARY)
+#define TO_LATE(name, parameters, arguments) active.name = late_##name;
   active.Init = init_then_front;
   active.Init_thread = init_thread_then_front;
-  active.Session_init = session_then_front;
+  FARSUM_MPI_CREATIONS(TO_LATE, , int, int)
+  FARSUM_MPI_CREATIONS(TO_LATE, _c, MPI_Count, MPI_Aint)
+  FARSUM_MPI_DYNAMIC_CREATION(TO_LATE)
   fill_outer();
   resolved = 1;
 }
@@ -147,11 +223,16 @@ static int init_thread_then_front(int* argc, char*** argv, int required, int* pr
   return result;
 }
 
-static int session_then_front(MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session) {
-  const int result = library.Session_init(info, handler, session);
-  if (result == MPI_SUCCESS) start_front(0);
-  return result;
-}
+/* A program of sessions has no Init; its front begins with its first window. */
+#define LATE(name, parameters, arguments)                                          \
+  static int late_##name parameters {                                              \
+    start_front(0);                                                                \
+    if (active.name == late_##name) active.name = library.name;                    \
+    return active.name arguments;                                                  \
+  }
+FARSUM_MPI_CREATIONS(LATE, , int, int)
+FARSUM_MPI_CREATIONS(LATE, _c, MPI_Count, MPI_Aint)
+FARSUM_MPI_DYNAMIC_CREATION(LATE)
 
 /* Children of this process are none of the job's: they do not inherit the preload. */
 static void leave_environment(void) {

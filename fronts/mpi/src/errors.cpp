@@ -25,6 +25,12 @@ int code_with_sentence(int error_class, const std::string& sentence) {
   return entry->second;
 }
 
+// A handler that ends the job may print the library's words for the code only: the sentence comes first.
+void say_before_end(MPI_Errhandler handler, const std::string& sentence) {
+  if (handler == MPI_ERRORS_ARE_FATAL) std::fprintf(stderr, "farsum: %s\n", sentence.c_str());
+  if (handler != MPI_ERRHANDLER_NULL) library().Errhandler_free(&handler);
+}
+
 std::string name_of(const Window& window) {
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
@@ -67,7 +73,10 @@ int error_class_of(farsum_status status) {
 }
 
 int raise(const Window& window, const char* call, int error_class, const std::string& sentence) {
-  const int code = code_with_sentence(error_class, std::string(call) + " on " + name_of(window) + ": " + sentence);
+  const std::string whole = std::string(call) + " on " + name_of(window) + ": " + sentence;
+  const int code = code_with_sentence(error_class, whole);
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (library().Win_get_errhandler(window.handle, &handler) == MPI_SUCCESS) say_before_end(handler, whole);
   library().Win_call_errhandler(window.handle, code);
   return code;
 }
@@ -77,7 +86,10 @@ int raise(const Window& window, const char* call, farsum_status status) {
 }
 
 int raise(MPI_Comm comm, const char* call, int error_class, const std::string& sentence) {
-  const int code = code_with_sentence(error_class, std::string(call) + ": " + sentence);
+  const std::string whole = std::string(call) + ": " + sentence;
+  const int code = code_with_sentence(error_class, whole);
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (library().Comm_get_errhandler(comm, &handler) == MPI_SUCCESS) say_before_end(handler, whole);
   library().Comm_call_errhandler(comm, code);
   return code;
 }

@@ -135,10 +135,19 @@ void Front::stop_engine() {
   }
   if (farsum_finalize_forced() != FARSUM_OK) std::fprintf(stderr, "farsum: %s\n", farsum_last_error());
   engine_runs_ = false;
+  groups_.clear();
   datatypes.close();
   progress.close();
   library().Group_free(&context_);
   library().Comm_free(&self_);
+}
+
+void Front::end_if_unused(int ranks) {
+  if (ranks != context_size_) return;
+  const std::uint64_t mine = windows.all().size();
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks));
+  if (farsum_allgather(farsum_world(), &mine, all.data(), sizeof mine) != FARSUM_OK) return;
+  if (std::all_of(all.begin(), all.end(), [](std::uint64_t left) { return left == 0; })) stop_engine();
 }
 
 Front::GroupLease Front::engine_group(MPI_Comm comm) {

@@ -26,6 +26,9 @@ class Front {
   // Joins the engine, collectively over the ranks of `comm` that share this node.
   void start_engine(MPI_Comm comm);
   void stop_engine();
+  // In a program of sessions, which has no Finalize: after a window of `ranks` ranks was freed, stops the engine if that
+  // was the last window of all ranks of the context. Collective over the window's ranks.
+  void end_if_unused(int ranks);
   bool engine_runs() const { return engine_runs_; }
 
   // The engine's group of a communicator's ranks, for one collective call of the engine's at a time: threads that make

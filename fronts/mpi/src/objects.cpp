@@ -44,7 +44,10 @@ int get_info(MPI_Win win, MPI_Info* info) {
   std::map<std::string, std::string> pairs = default_info(*window);
   {
     const std::lock_guard lock(window->info_mutex);
-    for (const auto& [key, value] : window->info) pairs[key] = value;
+    // Keys that mean nothing here are not given back: their absence is how a program learns it.
+    for (const auto& [key, value] : window->info) {
+      if (pairs.count(key) != 0 || key.starts_with("farsum_")) pairs[key] = value;
+    }
   }
   if (const int result = library().Info_create(info); result != MPI_SUCCESS) return result;
   for (const auto& [key, value] : pairs) library().Info_set(*info, key.c_str(), value.c_str());

@@ -14,6 +14,7 @@ extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(co
     the_library = *preload->library;
     if (strict_wanted()) make_strict(the_library, *preload->active);
   }
+  if (again && with_world == 0) return;  // the engine could not be had before
   front.sessions_only = with_world == 0;
   if (with_world != 0) {
     install_shutdown();

@@ -242,7 +242,9 @@ int win_free(MPI_Win* win) {
   }
   const farsum_status status = farsum_window_free(&window->engine);
   library().Group_free(&window->group);
+  const int ranks = window->size;
   delete window;
+  if (front.sessions_only) front.end_if_unused(ranks);
   return status == FARSUM_OK ? MPI_SUCCESS : raise(front.self(), "MPI_Win_free", error_class_of(status), farsum_last_error());
 }
 
@@ -261,7 +263,8 @@ int shared_query(Window& window, const char* call, int rank, MPI_Aint* size, Uni
     if (status != FARSUM_OK) return raise(window, call, status);
     if (!first_of_all || bytes != 0 || rank + 1 == window.size) break;
   }
-  store_pointer(base, address);
+  // A part without bytes has no address, as in the libraries.
+  store_pointer(base, bytes == 0 ? nullptr : address);
   *size = address == nullptr ? 0 : static_cast<MPI_Aint>(bytes);
   *disp_unit = static_cast<Unit>(window.units[static_cast<std::size_t>(rank)]);
   return MPI_SUCCESS;
