@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "capi/handles.hpp"
 #include "farsum.h"
@@ -44,6 +45,7 @@ struct Global {
   std::mutex windows_mutex;                       // taking and freeing window slots
   ViewRuns view_runs;                             // under windows_mutex
   std::atomic<std::size_t> window_slots_used{0};  // no slot from here on was ever taken
+  std::vector<std::size_t> vacant_windows;        // of those before, which are free; under windows_mutex
   std::once_flag fork_handler;
 };
 
@@ -78,7 +80,12 @@ inline WindowSlot* find_window(farsum_window window) {
 farsum_status bad_window(const char* call, farsum_window window);
 farsum_status find_group(const char* call, farsum_group handle, Group*& group);
 
-farsum_window add_window(WindowObject* object);
+// A slot is taken before its window is made, so that a rank that has none can tell the others in time. no_window_slot:
+// all are taken.
+inline constexpr std::size_t no_window_slot = ~std::size_t{0};
+std::size_t take_window_slot();
+void give_window_slot_back(std::size_t index);
+farsum_window add_window(std::size_t index, WindowObject* object);
 void remove_window(WindowSlot& slot);
 
 }  // namespace farsum::capi

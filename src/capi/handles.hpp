@@ -21,7 +21,7 @@ struct WindowObject;
 
 namespace farsum::capi {
 
-inline constexpr std::uint64_t index_bits = 14;
+inline constexpr std::uint64_t index_bits = 16;
 inline constexpr std::uint64_t index_mask = (std::uint64_t{1} << index_bits) - 1;
 inline constexpr std::size_t most_windows = std::size_t{1} << index_bits;
 // A window's handle also says where in view_arena its views begin: the address of a target's view is then known without

@@ -189,8 +189,9 @@ farsum_status farsum_finalize(void) {
   if (status.code() == Code::pending) return fail(status);
   state.live.store(nullptr, std::memory_order_release);
   close_memory();
-  for (WindowSlot& slot : window_slots) {
-    if (slot.bits.load(std::memory_order_relaxed) != 0) remove_window(slot);
+  const std::size_t used = state.window_slots_used.load(std::memory_order_relaxed);
+  for (std::size_t index = 0; index < used; ++index) {
+    if (window_slots[index].bits.load(std::memory_order_relaxed) != 0) remove_window(window_slots[index]);
   }
   state.counters.clear();
   state.mutexes.clear();

@@ -66,26 +66,38 @@ std::uint64_t first_view_of(const Window& window) {
 
 }  // namespace
 
-farsum_window add_window(WindowObject* object) {
-  const std::lock_guard lock(global().windows_mutex);
-  for (std::size_t index = 0; index < most_windows; ++index) {
-    WindowSlot& slot = window_slots[index];
-    if (slot.bits.load(std::memory_order_relaxed) != 0) continue;
-    slot.hot = object->window->hot();
-    if (index >= global().window_slots_used.load(std::memory_order_relaxed)) {
-      // Relaxed: written under the mutex; a forked child reads what its parent had.
-      global().window_slots_used.store(index + 1, std::memory_order_relaxed);
-    }
-    slot.object = object;
-    slot.generation = (slot.generation + 1) & generation_mask;
-    const std::uint64_t generation = slot.generation == 0 ? ++slot.generation : slot.generation;
-    const std::uint64_t bits =
-        generation << (index_bits + view_bits) | first_view_of(*object->window) << index_bits | index;
-    // Release: the slot is filled before its handle can be found.
-    slot.bits.store(bits, std::memory_order_release);
-    return {bits};
+std::size_t take_window_slot() {
+  Global& state = global();
+  const std::lock_guard lock(state.windows_mutex);
+  if (!state.vacant_windows.empty()) {
+    const std::size_t index = state.vacant_windows.back();
+    state.vacant_windows.pop_back();
+    return index;
   }
-  return {0};
+  // Relaxed: written under the mutex; a forked child reads what its parent had.
+  const std::size_t used = state.window_slots_used.load(std::memory_order_relaxed);
+  if (used == most_windows) return no_window_slot;
+  state.window_slots_used.store(used + 1, std::memory_order_relaxed);
+  return used;
+}
+
+void give_window_slot_back(std::size_t index) {
+  const std::lock_guard lock(global().windows_mutex);
+  global().vacant_windows.push_back(index);
+}
+
+farsum_window add_window(std::size_t index, WindowObject* object) {
+  const std::lock_guard lock(global().windows_mutex);
+  WindowSlot& slot = window_slots[index];
+  slot.hot = object->window->hot();
+  slot.object = object;
+  slot.generation = (slot.generation + 1) & generation_mask;
+  const std::uint64_t generation = slot.generation == 0 ? ++slot.generation : slot.generation;
+  const std::uint64_t bits =
+      generation << (index_bits + view_bits) | first_view_of(*object->window) << index_bits | index;
+  // Release: the slot is filled before its handle can be found.
+  slot.bits.store(bits, std::memory_order_release);
+  return {bits};
 }
 
 void remove_window(WindowSlot& slot) {
@@ -95,6 +107,7 @@ void remove_window(WindowSlot& slot) {
   slot.bits.store(0, std::memory_order_relaxed);
   slot.hot = HotWindow{};
   slot.object = nullptr;
+  global().vacant_windows.push_back(static_cast<std::size_t>(&slot - window_slots));
 }
 
 namespace {
@@ -141,12 +154,21 @@ Status read_options_of_given_memory(const char* call, const farsum_window_option
   return read_options(call, from, options);
 }
 
-farsum_status hand_out(const char* call, Result<WindowObject*>& made, farsum_window* window) {
-  if (!made.is_ok()) return fail(made.take_status());
-  *window = add_window(made.value());
-  if (window->bits != 0) return FARSUM_OK;
-  (void)live_context()->free_window(made.value());
-  return fail(Code::no_memory, fmt::format("{}: {} windows live, the most there can be", call, most_windows));
+// Makes a window with `make(options)` and gives its handle out.
+template <class Make>
+farsum_status make_window(const char* call, WindowOptions& options, farsum_window* window, Make&& make) {
+  const std::size_t slot = take_window_slot();
+  if (slot == no_window_slot) {
+    options.refusal =
+        Status(Code::no_memory, fmt::format("{}: {} windows live, the most there can be", call, most_windows));
+  }
+  Result<WindowObject*> made = make(options);
+  if (made.is_ok()) {
+    *window = add_window(slot, made.value());
+    return FARSUM_OK;
+  }
+  if (slot != no_window_slot) give_window_slot_back(slot);
+  return fail(made.take_status());
 }
 
 std::vector<std::uint32_t> ranks_of(const int* ranks, int count) {
@@ -179,9 +201,11 @@ farsum_status farsum_window_allocate(farsum_group handle, size_t bytes, const fa
     return fail(Code::argument, "farsum_window_allocate: memory and window must not be null");
   WindowOptions options;
   if (const Status status = read_options("farsum_window_allocate", from, options); !status.is_ok()) return fail(status);
-  Result<WindowObject*> made = live_context()->allocate_window(*group, bytes, options);
-  if (made.is_ok()) *memory = made.value()->memory;
-  return hand_out("farsum_window_allocate", made, window);
+  return make_window("farsum_window_allocate", options, window, [&](const WindowOptions& wish) {
+    Result<WindowObject*> made = live_context()->allocate_window(*group, bytes, wish);
+    if (made.is_ok()) *memory = made.value()->memory;
+    return made;
+  });
 }
 
 farsum_status farsum_window_adopt(farsum_group handle, void* memory, size_t bytes, const farsum_window_options* from,
@@ -192,8 +216,9 @@ farsum_status farsum_window_adopt(farsum_group handle, void* memory, size_t byte
   WindowOptions options;
   if (const Status status = read_options_of_given_memory("farsum_window_adopt", from, options); !status.is_ok())
     return fail(status);
-  Result<WindowObject*> made = live_context()->adopt_window(*group, memory, bytes, options);
-  return hand_out("farsum_window_adopt", made, window);
+  return make_window("farsum_window_adopt", options, window, [&](const WindowOptions& wish) {
+    return live_context()->adopt_window(*group, memory, bytes, wish);
+  });
 }
 
 farsum_status farsum_window_create_dynamic(farsum_group handle, const farsum_window_options* from,
@@ -206,8 +231,8 @@ farsum_status farsum_window_create_dynamic(farsum_group handle, const farsum_win
   if (const Status status = read_options_of_given_memory("farsum_window_create_dynamic", from, options);
       !status.is_ok())
     return fail(status);
-  Result<WindowObject*> made = live_context()->create_dynamic_window(*group, options);
-  return hand_out("farsum_window_create_dynamic", made, window);
+  return make_window("farsum_window_create_dynamic", options, window,
+                     [&](const WindowOptions& wish) { return live_context()->create_dynamic_window(*group, wish); });
 }
 
 farsum_status farsum_window_attach(farsum_window handle, void* memory, size_t bytes) {

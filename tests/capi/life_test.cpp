@@ -396,6 +396,37 @@ TEST(Windows, that_are_allocated_reach_beyond_four_gigabytes_where_the_node_has_
   if (without_room->load() != 0) GTEST_SKIP() << "the node has no 6 GiB to promise";
 }
 
+TEST(Windows, more_than_can_live_fail_on_every_rank_and_leave_the_others_whole) {
+  const SharedWithRanks<std::atomic<int>> without_room;
+  run_ranks(2, [&](int rank) {
+    farsum_group alone{};
+    ASSERT_FINE(farsum_group_create(farsum_world(), &rank, 1, &alone));
+    std::vector<farsum_window> windows;
+    if (rank == 1) {
+      farsum_status status = FARSUM_OK;
+      for (farsum_window window{}; status == FARSUM_OK;) {
+        status = farsum_window_adopt(alone, nullptr, 0, nullptr, &window);
+        if (status == FARSUM_OK) windows.push_back(window);
+      }
+      EXPECT_EQ(status, FARSUM_ERR_NO_MEMORY) << farsum_last_error();
+      if (windows.size() < 65536) without_room->store(1);
+      EXPECT_GE(windows.size(), 1000U) << farsum_last_error();
+    }
+    barrier();
+    if (without_room->load() == 0) {
+      void* memory = nullptr;
+      farsum_window window{};
+      EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 64, nullptr, &memory, &window), FARSUM_ERR_NO_MEMORY,
+                     HasSubstr(rank == 1 ? "65536 windows live, the most there can be" : "too many windows"));
+      EXPECT_EQ(window.bits, 0U);
+    }
+    for (farsum_window& window : windows) ASSERT_FINE(farsum_window_free(&window));
+    use_a_window(farsum_world());
+    ASSERT_FINE(farsum_group_free(&alone));
+  });
+  if (without_room->load() != 0) GTEST_SKIP() << "the node has no room for 65536 windows";
+}
+
 TEST(Windows, beyond_the_nodes_memory_fail_on_every_rank_with_the_bytes_asked_and_available) {
   run_ranks(3, [](int rank) {
     void* memory = nullptr;
