@@ -216,7 +216,8 @@ class Rows {
 void add_c_types(Rows& rows) {
   rows.add(MPI_BYTE, TypeClass::byte, FARSUM_BYTE);
   rows.add(MPI_PACKED, TypeClass::other, FARSUM_BYTE);
-  rows.add(MPI_CHAR, TypeClass::other, FARSUM_INT8);
+  // MPI leaves characters out of the integers, and every library lets programs compute with C's.
+  rows.add(MPI_CHAR, TypeClass::c_integer, FARSUM_INT8);
   rows.add_integer<wchar_t>(MPI_WCHAR, TypeClass::other);
   rows.add_integer<signed char>(MPI_SIGNED_CHAR);
   rows.add_integer<unsigned char>(MPI_UNSIGNED_CHAR);
