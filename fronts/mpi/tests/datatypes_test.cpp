@@ -20,7 +20,6 @@
 namespace farsum::mpi {
 
 // The test is the program here, and calls the library without stubs in between.
-farsum_mpi_library the_library;
 
 namespace {
 
