@@ -180,11 +180,11 @@ farsum_status farsum_init(const farsum_init_options* options) {
   return report(start(options));
 }
 
-farsum_status farsum_finalize(void) {
+static farsum_status finalize(const char* call, Context::Insistence insistence) {
   Global& state = global();
   const std::lock_guard lock(state.life);
-  if (live_context() == nullptr) return no_context("farsum_finalize");
-  const Status status = state.context->finalize();
+  if (live_context() == nullptr) return no_context(call);
+  const Status status = state.context->finalize(insistence);
   // Something is still open: the context lives on.
   if (status.code() == Code::pending) return fail(status);
   state.live.store(nullptr, std::memory_order_release);
@@ -202,7 +202,9 @@ farsum_status farsum_finalize(void) {
   return report(status);
 }
 
-farsum_status farsum_finalize_forced(void) { return farsum_finalize(); }
+farsum_status farsum_finalize(void) { return finalize("farsum_finalize", Context::Insistence::none); }
+
+farsum_status farsum_finalize_forced(void) { return finalize("farsum_finalize_forced", Context::Insistence::forced); }
 
 int farsum_is_initialized(void) { return live_context() != nullptr ? 1 : 0; }
 

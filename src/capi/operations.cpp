@@ -124,7 +124,7 @@ Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) 
   if (slot == nullptr) return bad_window("farsum_flush", handle);
   Window& window = *slot->object->window;
   return report(target == FARSUM_ALL_RANKS ? window.flush_every_target()
-                                           : window.flush(static_cast<std::uint32_t>(target)));
+                                           : window.flush_one_target(static_cast<std::uint32_t>(target)));
 }
 
 // A layout of the C interface as a view; indexed lists are copied into `pieces`, which must outlive it.

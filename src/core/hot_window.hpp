@@ -16,12 +16,15 @@
 
 namespace farsum {
 
+// What an access epoch of a lock adds to TargetView::open; one of fence or start adds 1.
+inline constexpr std::uint32_t passive_epoch = 1u << 16;
+
 // Everything that the hot path reads of one target, in one line.
 struct alignas(cache_line_bytes) TargetView {
   std::byte* memory = nullptr;     // the first direct_bytes of the part are here
   std::uint64_t direct_bytes = 0;  // 0: nothing is finished in the caller without route()
   AtomicDomain domain;
-  std::atomic<std::uint32_t> open{0};  // access epochs that include this target
+  std::atomic<std::uint32_t> open{0};  // access epochs that include this target; see passive_epoch
   Outstanding outstanding;
   // Written by this process's threads; approximate when several write at once. See Window::count_hot.
   alignas(cache_line_bytes) std::atomic<std::uint64_t> hot_operations{0};
@@ -123,11 +126,11 @@ struct HotWindow {
     return true;
   }
 
-  // With nothing under way to the target, flush is a fence.
+  // With nothing under way to the target, flush is a fence. Outside a lock's epoch the long way says whether it may.
   bool flush(std::uint32_t target) const {
     if (target >= size || aggregates) return false;
     TargetView& view = views[target];
-    if (view.open.load(std::memory_order_relaxed) == 0) return false;
+    if (view.open.load(std::memory_order_relaxed) < passive_epoch) return false;
     // Acquire pairs with the release in OriginEngine::finish_job.
     if (view.outstanding.count.load(std::memory_order_acquire) != 0) return false;
     if (view.outstanding.failure.load(std::memory_order_relaxed) != Code::ok) return false;

@@ -218,8 +218,7 @@ Status Window::check_range(const Operation& operation, std::uint32_t target, con
   return {};
 }
 
-Status Window::check_idle(const char* call) {
-  const std::lock_guard lock(sync_mutex_);
+Status Window::check_closed_epochs(const char* call) const {
   const std::string what = parts_.name.empty() ? fmt::format("{}: window {}", call, parts_.id)
                                                : fmt::format("{}: window {} '{}'", call, parts_.id, parts_.name);
   if (all_locked_)
@@ -229,16 +228,6 @@ Status Window::check_idle(const char* call) {
   if (started_) return {Code::pending, fmt::format("{}: an access epoch is open; call farsum_complete first", what)};
   if (exposed_)
     return {Code::pending, fmt::format("{}: an exposure epoch is open; call farsum_wait_exposure first", what)};
-  for (std::uint32_t target = 0; target < size_; ++target) {
-    const std::lock_guard gathered_lock(details_[target].gathered.mutex);
-    const std::uint64_t pending =
-        views_[target].outstanding.count.load(std::memory_order_acquire) + details_[target].gathered.offsets.size();
-    if (pending != 0) {
-      return {Code::pending,
-              fmt::format("{}: {} operations on rank {} are not flushed; call farsum_flush or farsum_fence first", what,
-                          pending, target)};
-    }
-  }
   return {};
 }
 

@@ -26,6 +26,7 @@ Status Window::fence(bool precede, bool succeed) {
   const std::string what = fmt::format("farsum_fence: window {}", parts_.id);
   {
     const std::lock_guard lock(sync_mutex_);
+    if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
     if (all_locked_ || locks_held_ != 0) return {Code::sync, what + ": a lock is held; unlock it first"};
     if (started_ || exposed_) return {Code::sync, what + ": an epoch of start or post is open; complete it first"};
   }
@@ -34,23 +35,81 @@ Status Window::fence(bool precede, bool succeed) {
   if (precede || fence_open_) flushed = flush_all("farsum_fence");
   if (Status status = parts_.team->barrier("farsum_fence"); !status.is_ok()) return status;
   const std::lock_guard lock(sync_mutex_);
-  if (succeed != fence_open_) {
+  set_fence(succeed);
+  hot_at_fence_ = hot_operations();
+  issued_.store(false, std::memory_order_relaxed);
+  return flushed;
+}
+
+void Window::set_fence(bool open) {
+  if (open != fence_open_) {
     for (std::uint32_t target = 0; target < size_; ++target) {
       // Relaxed: read by this process's threads, which the caller orders.
-      views_[target].open.fetch_add(succeed ? 1 : ~std::uint32_t{0}, std::memory_order_relaxed);
+      views_[target].open.fetch_add(open ? 1 : ~std::uint32_t{0}, std::memory_order_relaxed);
     }
   }
-  fence_open_ = succeed;
-  return flushed;
+  fence_open_ = open;
+}
+
+// An epoch of another kind begins: that of a fence ends if nothing was issued in it.
+Status Window::leave_fence(const std::string& what) {
+  if (!fence_open_) return {};
+  if (issued_.load(std::memory_order_relaxed) || hot_operations() != hot_at_fence_) {
+    return {Code::sync,
+            what + ": operations were issued in the epoch of a fence; end it with another farsum_fence first"};
+  }
+  set_fence(false);
+  return {};
+}
+
+Status Window::refuse_when_closed(const std::string& what) const {
+  if (!closed_) return {};
+  return {Code::sync, what + ": the window is being freed (farsum_window_prepare_free); no epoch can begin"};
+}
+
+// ---- the end ----
+
+Status Window::settle(const char* call) {
+  {
+    const std::lock_guard lock(sync_mutex_);
+    if (Status status = check_closed_epochs(call); !status.is_ok()) return status;
+  }
+  return flush_all(call);
+}
+
+void Window::close() {
+  const std::lock_guard lock(sync_mutex_);
+  set_fence(false);
+  closed_ = true;
+}
+
+void Window::abandon(const char* call) {
+  (void)flush_all(call);
+  if (started_) (void)complete();
+  // A second try: the failure that hindered the first has been told.
+  if (started_) (void)complete();
+  const std::lock_guard lock(sync_mutex_);
+  for (std::uint32_t target = 0; target < size_; ++target) {
+    if (all_locked_ || details_[target].locked) (void)drop_lock(target, call);
+    details_[target].locked = false;
+    views_[target].open.store(0, std::memory_order_relaxed);
+  }
+  all_locked_ = false;
+  locks_held_ = 0;
+  exposed_ = false;
+  fence_open_ = false;
+  closed_ = true;
 }
 
 // ---- post, start, complete, wait ----
 
 Status Window::post(const std::vector<std::uint32_t>& origins) {
   const std::lock_guard lock(sync_mutex_);
-  if (exposed_)
-    return {Code::sync,
-            fmt::format("farsum_post: window {}: already posted; call farsum_wait_exposure first", parts_.id)};
+  if (exposed_ || closed_) {
+    const std::string what = fmt::format("farsum_post: window {}", parts_.id);
+    if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
+    return {Code::sync, what + ": already posted; call farsum_wait_exposure first"};
+  }
   if (Status status = check_ranks("farsum_post", origins); !status.is_ok()) return status;
   exposed_ = true;
   completes_expected_ += origins.size();
@@ -64,9 +123,14 @@ Status Window::post(const std::vector<std::uint32_t>& origins) {
 
 Status Window::start(std::vector<std::uint32_t> targets) {
   std::unique_lock lock(sync_mutex_);
-  if (started_)
-    return {Code::sync, fmt::format("farsum_start: window {}: already started; call farsum_complete first", parts_.id)};
   if (Status status = check_ranks("farsum_start", targets); !status.is_ok()) return status;
+  if (started_ || closed_ || fence_open_ || all_locked_ || locks_held_ != 0) {
+    const std::string what = fmt::format("farsum_start: window {}", parts_.id);
+    if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
+    if (started_) return {Code::sync, what + ": already started; call farsum_complete first"};
+    if (all_locked_ || locks_held_ != 0) return {Code::sync, what + ": a lock is held; unlock it first"};
+    if (Status status = leave_fence(what); !status.is_ok()) return status;
+  }
   started_ = true;
   // Without the mutex: another thread may have to post meanwhile.
   lock.unlock();
@@ -196,6 +260,12 @@ Status Window::lock(std::uint32_t target, LockMode mode) {
     }
     if (started_)
       return {Code::sync, where("farsum_lock", target) + ": an epoch of farsum_start is open; complete it first"};
+    // The sentences are made only where there is something to say.
+    if (closed_ || fence_open_) {
+      const std::string what = where("farsum_lock", target);
+      if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
+      if (Status status = leave_fence(what); !status.is_ok()) return status;
+    }
     details_[target].locked = true;
     ++locks_held_;
   }
@@ -208,7 +278,7 @@ Status Window::lock(std::uint32_t target, LockMode mode) {
     return status;
   }
   details_[target].lock_mode = mode;
-  views_[target].open.fetch_add(1, std::memory_order_relaxed);
+  views_[target].open.fetch_add(passive_epoch, std::memory_order_relaxed);
   return {};
 }
 
@@ -223,7 +293,7 @@ Status Window::unlock(std::uint32_t target) {
   // A failed flush leaves the lock held and the epoch open; the failure has been told, so that the next try ends it.
   if (Status flushed = flush(target, "farsum_unlock"); !flushed.is_ok()) return flushed;
   const std::lock_guard lock(sync_mutex_);
-  views_[target].open.fetch_sub(1, std::memory_order_relaxed);
+  views_[target].open.fetch_sub(passive_epoch, std::memory_order_relaxed);
   if (Status status = drop_lock(target, "farsum_unlock"); !status.is_ok()) return status;
   details_[target].locked = false;
   --locks_held_;
@@ -237,6 +307,8 @@ Status Window::lock_all() {
     return {Code::sync, what + ": the window promises never to be locked (FARSUM_NO_LOCKS)"};
   if (all_locked_ || locks_held_ != 0) return {Code::sync, what + ": this rank holds locks already; unlock them first"};
   if (started_) return {Code::sync, what + ": an epoch of farsum_start is open; complete it first"};
+  if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
+  if (Status status = leave_fence(what); !status.is_ok()) return status;
   all_locked_ = true;
   // Without the mutex: see lock().
   lock.unlock();
@@ -250,7 +322,9 @@ Status Window::lock_all() {
     }
   }
   lock.lock();
-  for (std::uint32_t target = 0; target < size_; ++target) views_[target].open.fetch_add(1, std::memory_order_relaxed);
+  for (std::uint32_t target = 0; target < size_; ++target) {
+    views_[target].open.fetch_add(passive_epoch, std::memory_order_relaxed);
+  }
   return {};
 }
 
@@ -261,7 +335,7 @@ Status Window::unlock_all() {
   }
   if (Status flushed = flush_all("farsum_unlock_all"); !flushed.is_ok()) return flushed;
   for (std::uint32_t target = 0; target < size_; ++target) {
-    views_[target].open.fetch_sub(1, std::memory_order_relaxed);
+    views_[target].open.fetch_sub(passive_epoch, std::memory_order_relaxed);
     if (Status status = drop_lock(target, "farsum_unlock_all"); !status.is_ok()) return status;
   }
   all_locked_ = false;

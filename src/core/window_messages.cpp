@@ -158,10 +158,29 @@ Status Window::flush_all(const char* call) {
 }
 
 Status Window::flush_every_target() {
-  const bool in_epoch = std::any_of(
-      views_, views_ + size_, [](const TargetView& view) { return view.open.load(std::memory_order_relaxed) != 0; });
-  if (!in_epoch) return {Code::sync, fmt::format("farsum_flush: window {}: outside an access epoch", parts_.id)};
+  const std::uint32_t least = least_open_to_flush();
+  const bool in_epoch = std::any_of(views_, views_ + size_, [least](const TargetView& view) {
+    return view.open.load(std::memory_order_relaxed) >= least;
+  });
+  if (!in_epoch) return outside_flushable_epoch(fmt::format("farsum_flush: window {}", parts_.id));
   return flush_all();
+}
+
+Status Window::flush_one_target(std::uint32_t target) {
+  if (Status status = check_rank("farsum_flush", target); !status.is_ok()) return status;
+  if (views_[target].open.load(std::memory_order_relaxed) < least_open_to_flush())
+    return outside_flushable_epoch(where("farsum_flush", target));
+  return flush(target);
+}
+
+std::uint32_t Window::least_open_to_flush() const {
+  return (parts_.promises & promise_strict_epochs) != 0 ? passive_epoch : 1;
+}
+
+Status Window::outside_flushable_epoch(const std::string& what) const {
+  if (least_open_to_flush() == 1) return {Code::sync, what + ": outside an access epoch"};
+  return {Code::sync, what + ": outside an access epoch of farsum_lock or farsum_lock_all, which the window demands "
+                             "(FARSUM_STRICT_EPOCHS)"};
 }
 
 Status Window::order() {

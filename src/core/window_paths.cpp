@@ -19,6 +19,7 @@ bool is_single_element(const Operation& operation) {
 }  // namespace
 
 Status Window::operate(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request) {
+  note_issued();
   if (Status status = check(operation, target); !status.is_ok()) {
     if (!parts_.dynamic || status.code() != Code::range) return status;
     // A rank that died while it changed its table exposes nothing any more.

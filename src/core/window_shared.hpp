@@ -37,6 +37,8 @@ struct RankWindowHead {
   alignas(cache_line_bytes) std::atomic<std::uint64_t> table_version;
   StripeLock table_lock;
   std::uint32_t region_count;
+  // Where a table that outgrew its place lies, from the head on; 0 while it lies at regions_at(). As the table itself.
+  std::int64_t moved_table;
   // Written by origins that complete an access epoch here.
   alignas(cache_line_bytes) std::atomic<std::uint64_t> completes;
 };
@@ -45,7 +47,7 @@ struct RankWindowHead {
 struct WindowSharedShape {
   std::uint32_t ranks = 0;
   std::uint32_t notification_slots = 0;
-  std::uint32_t most_regions = 0;
+  std::uint32_t most_regions = 0;  // before the table moves
 
   std::uint64_t lock_at() const { return round_up(sizeof(RankWindowHead), cache_line_bytes); }
   std::uint64_t notifications_at() const {
@@ -75,7 +77,11 @@ class RankWindow {
   std::atomic<std::uint32_t>* posts() const {
     return reinterpret_cast<std::atomic<std::uint32_t>*>(base_ + shape_.posts_at());
   }
-  SharedRegion* regions() const { return reinterpret_cast<SharedRegion*>(base_ + shape_.regions_at()); }
+  SharedRegion* regions() const {
+    const std::int64_t moved = head().moved_table;
+    return reinterpret_cast<SharedRegion*>(base_ +
+                                           (moved != 0 ? moved : static_cast<std::int64_t>(shape_.regions_at())));
+  }
 
  private:
   std::byte* base_ = nullptr;

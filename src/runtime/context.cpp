@@ -67,6 +67,8 @@ Status Context::join() {
       block.waiters);
   transport_ = std::make_unique<ShmTransport>(
       segment, ShmTransport::Options{place_.rank, settings.channel_bytes, settings.attach != Permission::refuse});
+  circle_ = std::make_unique<FarewellCircle>([&segment](Rank rank) -> AwaitedRank& { return segment.rank(rank).awaited; },
+                                             segment.begin(), segment.ranks(), place_.rank);
   listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
   service_ = std::make_unique<TargetService>(
       TargetService::Options{place_.rank, settings.pull_bytes, 4, kernels_, watch_.get(), listener_.get()}, exposures_);
@@ -97,16 +99,19 @@ Context::~Context() {
 void Context::leave() {
   for (const std::unique_ptr<WindowObject>& object : windows_) exposures_.erase(object->window->parts().id);
   for (const std::unique_ptr<WindowObject>& object : windows_) demote(*object);
+  for (const std::unique_ptr<WindowObject>& object : left_circles_) demote(*object);
   left_ = true;
   // What could not be turned back (a thread of the program may be using it) stays the program's memory and lies in the
   // file.
   place_.segment->leave(place_.rank, promotions_.promoted_bytes() != 0);
 }
 
-Status Context::finalize() {
+// What this rank has open.
+Status Context::find_open() {
   for (const std::unique_ptr<WindowObject>& object : windows_) {
-    if (object->internal) continue;
-    if (Status status = object->window->check_idle("farsum_finalize"); !status.is_ok()) return status;
+    if (object->internal || object->prepared) continue;
+    Status status = object->window->settle("farsum_finalize");
+    if (!status.is_ok()) return {Code::pending, std::string(status.text())};
   }
   for (const std::unique_ptr<LockSet>& locks : lock_sets_) {
     const auto held = std::find_if(locks->held.begin(), locks->held.end(), [](const std::atomic<std::uint8_t>& lock) {
@@ -120,7 +125,7 @@ Status Context::finalize() {
                         at - *std::prev(after), after - locks->first.begin() - 1)};
   }
   // Nobody serves or sends after this.
-  Status status = world_->team().barrier("farsum_finalize");
+  if (status.is_ok()) status = world_->team().barrier("farsum_finalize");
   agent_.reset();
   leave();
   return status;

@@ -81,6 +81,7 @@ struct WindowObject {
   bool dynamic = false;
   bool internal = false;
   std::mutex regions_mutex;                               // attach and detach; guards what follows
+  HeapExtent table;                                       // of regions, when they have outgrown the control block
   std::multimap<std::uintptr_t, std::uint64_t> attached;  // what the program attached: start and bytes
 };
 
@@ -150,6 +151,7 @@ class Context {
   PeerWatch& watch() { return *watch_; }
 
  private:
+  class TableGuard;
   struct Creation;  // what the ranks of a group agree on while a window is made (window_factory.cpp)
 
   Context(Place place, Options options);
@@ -163,6 +165,7 @@ class Context {
                         std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
   bool promote(const Creation& wish, WindowObject& object, std::vector<SharedRegion>& shared,
                std::vector<ExposedRegion>& exposed, std::string& refusal);
+  Status make_room_for_regions(WindowObject& object, std::uint64_t count);
   void publish(WindowObject& object, const std::vector<SharedRegion>& shared,
                const std::vector<ExposedRegion>& exposed);
   void demote(WindowObject& object);

@@ -28,8 +28,10 @@ Status ThreadWaiter::check_peers(const char* doing) {
   return {Code::peer_failed, fmt::format("{}: rank {} of the job died", doing, dead - 1)};
 }
 
-Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const char* doing) {
-  if (done()) return {};
+// Looks for about as long as a wake-up costs, then sleeps with `sleep(gap)`, which returns at once where done() has come
+// true. Between two calls of the idle hook done() is looked at.
+Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t)> sleep,
+                                    const char* doing) {
   const std::uint64_t begin = now_ns();
   std::uint64_t now = begin;
   while (now - begin < options_.spin_ns) {
@@ -47,13 +49,7 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
   std::uint64_t last_look = now;
   for (;;) {
     if (options_.idle) options_.idle();
-    const std::uint32_t key = where.prepare();
-    if (done()) {
-      where.cancel();
-      return {};
-    }
-    slept_.fetch_add(1, std::memory_order_relaxed);
-    where.wait(key, gap);
+    sleep(gap);
     if (done()) return {};
     gap = std::min(gap * 2, gap_ns());
     now = now_ns();
@@ -66,6 +62,17 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
   }
 }
 
+Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const char* doing) {
+  if (done()) return {};
+  const auto sleep = [&](std::uint64_t gap) {
+    const std::uint32_t key = where.prepare();
+    if (done()) return where.cancel();
+    slept_.fetch_add(1, std::memory_order_relaxed);
+    where.wait(key, gap);
+  };
+  return spin_and_sleep(done, sleep, doing);
+}
+
 Status ThreadWaiter::looked_in_vain(const char* doing) {
   const std::uint64_t now = now_ns();
   // Relaxed: two threads that look at the peers at once do no harm.
@@ -76,17 +83,13 @@ Status ThreadWaiter::looked_in_vain(const char* doing) {
 }
 
 Status ThreadWaiter::wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) {
-  const std::uint64_t begin = now_ns();
-  while (now_ns() - begin < options_.spin_ns) {
-    // Relaxed: whoever asked for the wait reads it again with the order it needs.
-    if (word.load(std::memory_order_relaxed) != while_value) return {};
-    SystemAtomics::pause();
-  }
-  if (options_.idle) options_.idle();
-  slept_.fetch_add(1, std::memory_order_relaxed);
-  futex_wait(word, while_value, gap_ns());
-  if (word.load(std::memory_order_relaxed) != while_value) return {};
-  return check_peers(doing);
+  // Relaxed: whoever asked for the wait reads it again with the order it needs.
+  const auto changed = [&] { return word.load(std::memory_order_relaxed) != while_value; };
+  const auto sleep = [&](std::uint64_t gap) {
+    slept_.fetch_add(1, std::memory_order_relaxed);
+    futex_wait(word, while_value, gap);
+  };
+  return spin_and_sleep(changed, sleep, doing);
 }
 
 }  // namespace farsum

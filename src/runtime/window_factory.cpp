@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -241,8 +242,7 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   if (Status status = agree(offers, call); !status.is_ok()) return status;
 
   const std::uint32_t promises = agreed_promises(offers, options.promises);
-  const std::uint32_t most_regions = wish.flavour == Flavour::dynamic ? most_dynamic_regions : most_adopted_regions;
-  const WindowSharedShape shape{group.size(), options.notification_slots, most_regions};
+  const WindowSharedShape shape{group.size(), options.notification_slots, most_adopted_regions};
   std::uint64_t total = 0;
   // The control block: what each rank tells of its part, where they meet, and where they part.
   const std::uint64_t team_at = shape.rank_bytes() * group.size();
@@ -537,6 +537,7 @@ Status Context::free_window(WindowObject* object) {
 // Nobody uses this rank's part any more.
 void Context::depart(WindowObject& object) {
   demote(object);
+  place_.segment->release(object.table, place_.rank + 1);
   if (!object.farewell->depart()) return;
   place_.segment->unmark_bare(object.extent, place_.rank + 1);
   place_.segment->release(object.extent, place_.rank + 1);
@@ -561,17 +562,13 @@ void Context::publish(WindowObject& object, const std::vector<SharedRegion>& sha
   const Window::Parts& parts = object.window->parts();
   const RankWindow& own = parts.shared[parts.my_rank];
   RankWindowHead& head = own.head();
-  // A reader that died holding it has changed nothing.
-  while (
-      !head.table_lock.acquire(place_.rank + 1, [this](std::uint32_t holder) { return watch_->is_dead(holder - 1); })) {
-    const std::uint32_t holder = head.table_lock.holder();
-    if (holder != 0 && watch_->is_dead(holder - 1) && head.table_lock.break_dead(holder, place_.rank + 1)) break;
+  {
+    const TableGuard guard(head, *watch_, place_.rank);
+    std::copy(shared.begin(), shared.end(), own.regions());
+    head.region_count = static_cast<std::uint32_t>(shared.size());
+    // Release pairs with the acquire load in Window::read_regions.
+    head.table_version.fetch_add(1, std::memory_order_release);
   }
-  std::copy(shared.begin(), shared.end(), own.regions());
-  head.region_count = static_cast<std::uint32_t>(shared.size());
-  // Release pairs with the acquire load in Window::read_regions.
-  head.table_version.fetch_add(1, std::memory_order_release);
-  head.table_lock.release();
   auto exposure = std::make_shared<Exposure>();
   exposure->regions = exposed;
   std::sort(exposure->regions.begin(), exposure->regions.end(),
@@ -625,6 +622,8 @@ Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) 
     return {Code::no_memory, fmt::format("farsum_window_attach: {} regions are attached already, the most there can be",
                                          object.attached.size())};
   }
+  if (Status status = make_room_for_regions(object, shared.size()); !status.is_ok())
+    return {status.code(), fmt::format("farsum_window_attach: {}", status.text())};
   publish(object, shared, exposed);
   object.attached.emplace(begin, bytes);
   return {};

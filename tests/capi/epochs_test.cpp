@@ -261,9 +261,141 @@ TEST(Epoch, that_does_not_nest_is_refused_and_changes_nothing) {
   });
 }
 
+// What follows an epoch of a fence in which nothing was issued, and one in which something was.
+using Begin = farsum_status (*)(farsum_window, int);
+
+class AfterAFence : public testing::TestWithParam<std::pair<const char*, std::pair<Begin, Begin>>> {};
+INSTANTIATE_TEST_SUITE_P(
+    EachKind, AfterAFence,
+    testing::Values(
+        std::pair{"lock", std::pair<Begin, Begin>{[](farsum_window window, int) {
+                                                    return farsum_lock(window, 0, FARSUM_LOCK_SHARED);
+                                                  },
+                                                  [](farsum_window window, int) { return farsum_unlock(window, 0); }}},
+        std::pair{"lock_all",
+                  std::pair<Begin, Begin>{[](farsum_window window, int) { return farsum_lock_all(window); },
+                                          [](farsum_window window, int) { return farsum_unlock_all(window); }}},
+        std::pair{"start", std::pair<Begin, Begin>{[](farsum_window window, int) {
+                                                     const int first = 0;
+                                                     return farsum_start(window, &first, 1);
+                                                   },
+                                                   [](farsum_window window, int) { return farsum_complete(window); }}}),
+    [](const auto& tested) { return std::string(tested.param.first); });
+
+TEST_P(AfterAFence, begins_if_nothing_was_issued_and_is_refused_until_the_next_fence_otherwise) {
+  for (const char* way : {"auto", "owner", "attach", "aggregated"}) {
+    Job two;
+    two.settings = path(way);
+    run_ranks(two, [](int rank) {
+      const auto [begin, end] = GetParam().second;
+      Words words = allocate_words(2);
+      const std::array<int, 2> both{0, 1};
+      for (int round = 0; round < 2; ++round) {
+        ASSERT_FINE(farsum_fence(words.window, 0));
+        if (rank == 0) {
+          ASSERT_FINE(farsum_post(words.window, both.data(), 2));
+        }
+        ASSERT_FINE(begin(words.window, rank));
+        ASSERT_FINE(put_word(words.window, 0, static_cast<std::size_t>(rank), 5));
+        ASSERT_FINE(end(words.window, rank));
+        if (rank == 0 && std::string(GetParam().first) != "start") {
+          // Nobody has used the exposure: it is used up now.
+          ASSERT_FINE(farsum_start(words.window, both.data(), 1));
+          ASSERT_FINE(farsum_complete(words.window));
+        }
+        if (rank == 1 && std::string(GetParam().first) != "start") {
+          ASSERT_FINE(farsum_start(words.window, both.data(), 1));
+          ASSERT_FINE(farsum_complete(words.window));
+        }
+        if (rank == 0) {
+          ASSERT_FINE(farsum_wait_exposure(words.window));
+        }
+        // The fence's epoch is over.
+        EXPECT_REFUSED(put_word(words.window, 0, 0, 1), FARSUM_ERR_SYNC, HasSubstr("outside an access epoch"));
+
+        ASSERT_FINE(farsum_fence(words.window, 0));
+        const std::uint64_t one = 1;
+        ASSERT_FINE(farsum_accumulate(words.window, 0, 0, &one, 1, FARSUM_UINT64, FARSUM_SUM));
+        EXPECT_REFUSED(begin(words.window, rank), FARSUM_ERR_SYNC, HasSubstr("issued in the epoch of a fence"));
+        ASSERT_FINE(put_word(words.window, 0, 1, 6));
+        ASSERT_FINE(farsum_fence(words.window, FARSUM_FENCE_NO_SUCCEED));
+      }
+      EXPECT_FINE(farsum_window_free(&words.window));
+    });
+  }
+}
+
+TEST(Epoch, of_a_lock_and_of_start_exclude_each_other) {
+  run_ranks(2, [](int rank) {
+    Words words = allocate_words(1);
+    const int other = 1 - rank;
+    // Another target may be locked meanwhile, but no epoch of another kind begins.
+    ASSERT_FINE(farsum_lock(words.window, rank, FARSUM_LOCK_SHARED));
+    ASSERT_FINE(farsum_lock(words.window, other, FARSUM_LOCK_SHARED));
+    EXPECT_REFUSED(farsum_start(words.window, &other, 1), FARSUM_ERR_SYNC, HasSubstr("a lock is held"));
+    ASSERT_FINE(farsum_unlock(words.window, rank));
+    EXPECT_REFUSED(farsum_start(words.window, &other, 1), FARSUM_ERR_SYNC, HasSubstr("a lock is held"));
+    ASSERT_FINE(farsum_unlock(words.window, other));
+    ASSERT_FINE(farsum_lock_all(words.window));
+    EXPECT_REFUSED(farsum_start(words.window, nullptr, 0), FARSUM_ERR_SYNC, HasSubstr("a lock is held"));
+    ASSERT_FINE(farsum_unlock_all(words.window));
+    ASSERT_FINE(farsum_start(words.window, nullptr, 0));
+    ASSERT_FINE(farsum_complete(words.window));
+    EXPECT_FINE(farsum_window_free(&words.window));
+  });
+}
+
+TEST(Epoch, of_a_lock_alone_may_be_flushed_where_epochs_are_strict) {
+  for (const bool strict : {false, true}) {
+    run_ranks(2, [strict](int rank) {
+      farsum_window_options options{};
+      options.struct_bytes = sizeof options;
+      options.promises = strict ? FARSUM_STRICT_EPOCHS : 0;
+      Words words = allocate_words(2, &options);
+      const int other = 1 - rank;
+      const auto flush = [&](bool passive) {
+        for (const int target : {other, FARSUM_ALL_RANKS}) {
+          if (passive || !strict) {
+            EXPECT_FINE(farsum_flush(words.window, target));
+            EXPECT_FINE(farsum_flush_local(words.window, target));
+          } else {
+            EXPECT_REFUSED(farsum_flush(words.window, target), FARSUM_ERR_SYNC, HasSubstr("FARSUM_STRICT_EPOCHS"));
+            EXPECT_REFUSED(farsum_flush_local(words.window, target), FARSUM_ERR_SYNC, HasSubstr("farsum_lock"));
+          }
+        }
+      };
+      EXPECT_REFUSED(farsum_flush(words.window, other), FARSUM_ERR_SYNC, HasSubstr("outside an access epoch"));
+      ASSERT_FINE(farsum_lock(words.window, other, FARSUM_LOCK_SHARED));
+      flush(true);
+      EXPECT_REFUSED(farsum_flush(words.window, rank), FARSUM_ERR_SYNC, HasSubstr("outside an access epoch"));
+      ASSERT_FINE(farsum_unlock(words.window, other));
+      ASSERT_FINE(farsum_lock_all(words.window));
+      flush(true);
+      ASSERT_FINE(farsum_unlock_all(words.window));
+      ASSERT_FINE(farsum_fence(words.window, 0));
+      ASSERT_FINE(put_word(words.window, other, 0, 3));
+      flush(false);
+      ASSERT_FINE(farsum_fence(words.window, FARSUM_FENCE_NO_SUCCEED));
+      EXPECT_EQ(words.mine[0], 3u);
+      ASSERT_FINE(farsum_post(words.window, &other, 1));
+      ASSERT_FINE(farsum_start(words.window, &other, 1));
+      ASSERT_FINE(put_word(words.window, other, 1, 4));
+      flush(false);
+      ASSERT_FINE(farsum_complete(words.window));
+      ASSERT_FINE(farsum_wait_exposure(words.window));
+      EXPECT_EQ(words.mine[1], 4u);
+      EXPECT_FINE(farsum_window_free(&words.window));
+    });
+  }
+}
+
 TEST(Epoch, of_post_and_start_may_name_no_rank_at_all) {
   run_ranks(2, [](int) {
     Words words = allocate_words(1);
+    ASSERT_FINE(farsum_post(words.window, nullptr, 0));
+    int done = 0;
+    ASSERT_FINE(farsum_test_exposure(words.window, &done));
+    EXPECT_EQ(done, 1);
     ASSERT_FINE(farsum_post(words.window, nullptr, 0));
     ASSERT_FINE(farsum_start(words.window, nullptr, 0));
     ASSERT_FINE(farsum_complete(words.window));

@@ -416,7 +416,7 @@ TEST(Handles, that_are_junk_or_freed_are_refused_by_every_call) {
   });
 }
 
-TEST(Window, is_not_freed_while_an_epoch_or_operations_are_open) {
+TEST(Window, is_not_freed_while_an_epoch_is_open) {
   Job job;
   job.settings = path("owner");
   run_ranks(job, [](int rank) {
@@ -443,9 +443,9 @@ TEST(Window, is_not_freed_while_an_epoch_or_operations_are_open) {
       ASSERT_FINE(farsum_lock_all(window));
     }
     pending("farsum_lock_all is not undone", "rank 0 of the group");
+    EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING,
+                   AllOf(HasSubstr("farsum_finalize"), HasSubstr(rank == 0 ? "'busy'" : "rank 0 of the job")));
     if (rank == 0) {
-      EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING,
-                     AllOf(HasSubstr("farsum_finalize"), HasSubstr("'busy'"), HasSubstr("farsum_unlock_all")));
       ASSERT_FINE(farsum_unlock_all(window));
       ASSERT_FINE(farsum_start(window, nullptr, 0));
     }
@@ -459,35 +459,158 @@ TEST(Window, is_not_freed_while_an_epoch_or_operations_are_open) {
       ASSERT_FINE(farsum_wait_exposure(window));
     }
     ASSERT_FINE(farsum_fence(window, 0));
+    // An epoch of a fence and operations under way end with the window.
     std::vector<std::byte> data(64);
     if (rank == 0) {
       ASSERT_FINE(farsum_put(window, other, 0, data.data(), 64));
     }
-    pending("not flushed", "rank 0 of the group");
-    ASSERT_FINE(farsum_fence(window, FARSUM_FENCE_NO_SUCCEED));
     ASSERT_FINE(farsum_window_free(&window));
   });
 }
 
-TEST(Finalize, is_refused_while_a_lock_is_held) {
+TEST(Window, that_is_prepared_to_be_freed_takes_queries_only) {
+  run_ranks(2, [](int rank) {
+    void* memory = nullptr;
+    farsum_window window{};
+    ASSERT_FINE(farsum_window_allocate(farsum_world(), 64, nullptr, &memory, &window));
+    if (rank == 1) {
+      ASSERT_FINE(farsum_lock(window, 0, FARSUM_LOCK_SHARED));
+    }
+    EXPECT_REFUSED(farsum_window_prepare_free(window), FARSUM_ERR_PENDING,
+                   AllOf(HasSubstr("farsum_window_prepare_free"), HasSubstr(rank == 1 ? "1 locks" : "rank 1")));
+    // Nothing has changed.
+    const std::uint64_t value = 40 + static_cast<std::uint64_t>(rank);
+    if (rank == 1) {
+      ASSERT_FINE(farsum_put(window, 0, 0, &value, 8));
+      ASSERT_FINE(farsum_unlock(window, 0));
+    }
+    ASSERT_FINE(farsum_fence(window, 0));
+    ASSERT_FINE(farsum_put(window, 1 - rank, 8, &value, 8));
+    ASSERT_FINE(farsum_window_prepare_free(window));
+
+    void* address = nullptr;
+    std::size_t bytes = 0;
+    ASSERT_FINE(farsum_window_shared_query(window, 1 - rank, &address, &bytes));
+    EXPECT_EQ(bytes, 64u);
+    // What was under way has come, and the other part can still be read.
+    EXPECT_EQ(static_cast<const std::uint64_t*>(memory)[1], 41u - static_cast<std::uint64_t>(rank));
+    EXPECT_EQ(static_cast<const std::uint64_t*>(address)[1], value);
+
+    const int other = 1 - rank;
+    const auto freed = HasSubstr("is being freed");
+    EXPECT_REFUSED(farsum_put(window, other, 0, &value, 8), FARSUM_ERR_SYNC, HasSubstr("outside an access epoch"));
+    EXPECT_REFUSED(farsum_flush(window, other), FARSUM_ERR_SYNC, HasSubstr("outside an access epoch"));
+    EXPECT_REFUSED(farsum_fence(window, 0), FARSUM_ERR_SYNC, freed);
+    EXPECT_REFUSED(farsum_lock(window, other, FARSUM_LOCK_SHARED), FARSUM_ERR_SYNC, freed);
+    EXPECT_REFUSED(farsum_lock_all(window), FARSUM_ERR_SYNC, freed);
+    EXPECT_REFUSED(farsum_start(window, &other, 1), FARSUM_ERR_SYNC, freed);
+    EXPECT_REFUSED(farsum_post(window, &other, 1), FARSUM_ERR_SYNC, freed);
+    EXPECT_REFUSED(farsum_window_prepare_free(window), FARSUM_ERR_SYNC, freed);
+    // Free waits for nobody: rank 0 does it before rank 1 has even come to the barrier.
+    if (rank == 0) {
+      ASSERT_FINE(farsum_window_free(&window));
+    }
+    ASSERT_FINE(farsum_barrier(farsum_world()));
+    if (rank == 1) {
+      ASSERT_FINE(farsum_window_free(&window));
+    }
+  });
+}
+
+TEST(Window, whose_last_operation_failed_is_freed_by_the_second_try) {
+  Job job;
+  job.settings = path("owner");
+  run_ranks(job, [](int rank) {
+    const std::size_t page = 4096;
+    void* mapped = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    farsum_window window{};
+    ASSERT_FINE(farsum_window_adopt(farsum_world(), mapped, page, nullptr, &window));
+    ASSERT_FINE(farsum_fence(window, 0));
+    munmap(mapped, page);
+    ASSERT_FINE(farsum_barrier(farsum_world()));
+    const std::uint64_t value = 1;
+    if (rank == 0) {
+      ASSERT_FINE(farsum_put(window, 1, 0, &value, 8));
+      EXPECT_REFUSED(farsum_window_free(&window), FARSUM_ERR_UNREACHABLE, HasSubstr("farsum_window_free"));
+    } else {
+      EXPECT_REFUSED(farsum_window_free(&window), FARSUM_ERR_PENDING, HasSubstr("rank 0 of the group"));
+    }
+    ASSERT_FINE(farsum_window_free(&window));
+  });
+}
+
+TEST(Finalize, is_refused_on_every_rank_while_one_holds_a_lock) {
   run_ranks(2, [](int rank) {
     void* memory = nullptr;
     farsum_window window{};
     ASSERT_FINE(farsum_window_allocate(farsum_world(), 64, nullptr, &memory, &window));
     farsum_mutex mutexes{};
     ASSERT_FINE(farsum_mutex_create(farsum_world(), 1, &mutexes));
+    const auto refused = [rank](const char* mine) {
+      EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING,
+                     AllOf(HasSubstr("farsum_finalize"), HasSubstr(rank == 1 ? mine : "rank 1 of the job")));
+      EXPECT_EQ(farsum_is_initialized(), 1);
+    };
     if (rank == 1) {
       ASSERT_FINE(farsum_lock(window, 0, FARSUM_LOCK_EXCLUSIVE));
-      EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING,
-                     AllOf(HasSubstr("farsum_finalize"), HasSubstr("1 locks are held")));
-      EXPECT_EQ(farsum_is_initialized(), 1);
+    }
+    refused("1 locks are held");
+    if (rank == 1) {
       ASSERT_FINE(farsum_unlock(window, 0));
       ASSERT_FINE(farsum_mutex_lock(mutexes, 0, 0));
-      EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING,
-                     AllOf(HasSubstr("farsum_finalize"), HasSubstr("mutex 0 of rank 0")));
+    }
+    refused("mutex 0 of rank 0");
+    if (rank == 1) {
       ASSERT_FINE(farsum_mutex_unlock(mutexes, 0, 0));
     }
     // What still lives is freed by finalize.
+  });
+}
+
+TEST(Finalize, that_is_forced_ends_whatever_is_open_and_hangs_nobody) {
+  Job job;
+  job.ranks = 4;
+  job.starts = false;
+  job.settings = path("owner");
+  run_ranks(job, [](int rank) {
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_FINE(farsum_init(nullptr));
+      void* memory = nullptr;
+      std::array<farsum_window, 4> windows{};
+      for (farsum_window& window : windows)
+        ASSERT_FINE(farsum_window_allocate(farsum_world(), 64, nullptr, &memory, &window));
+      farsum_mutex mutexes{};
+      ASSERT_FINE(farsum_mutex_create(farsum_world(), 1, &mutexes));
+      const std::uint64_t value = 1;
+      const int first = 0;
+      if (rank == 1) {
+        ASSERT_FINE(farsum_lock(windows[0], 0, FARSUM_LOCK_EXCLUSIVE));
+        ASSERT_FINE(farsum_put(windows[0], 0, 0, &value, 8));
+        ASSERT_FINE(farsum_mutex_lock(mutexes, 2, 0));
+        ASSERT_FINE(farsum_lock_all(windows[1]));
+        ASSERT_FINE(farsum_start(windows[2], &first, 1));
+      }
+      if (rank == 0) {
+        const int origin = 1;
+        ASSERT_FINE(farsum_post(windows[2], &origin, 1));
+        // Ends when rank 1 is forced to.
+        ASSERT_FINE(farsum_wait_exposure(windows[2]));
+      }
+      if (rank == 2) {
+        // Waits for rank 1's lock until that is forced away.
+        ASSERT_FINE(farsum_mutex_lock(mutexes, 2, 0));
+        ASSERT_FINE(farsum_lock(windows[0], 0, FARSUM_LOCK_EXCLUSIVE));
+      }
+      // Rank 3's is a plain one; rank 0's own open post would refuse it.
+      if (rank == 3) {
+        ASSERT_FINE(farsum_post(windows[3], &first, 1));
+        ASSERT_FINE(farsum_finalize());
+      } else {
+        ASSERT_FINE(farsum_finalize_forced());
+      }
+      EXPECT_EQ(farsum_is_initialized(), 0);
+    }
   });
 }
 
@@ -537,11 +660,29 @@ TEST(Options, of_the_wrong_size_or_kind_are_refused) {
   });
 }
 
+TEST(Options, that_differ_in_promises_hold_where_all_make_them) {
+  run_ranks(2, [](int rank) {
+    farsum_window_options options{};
+    options.struct_bytes = sizeof options;
+    options.promises = rank == 1 ? FARSUM_NO_LOCKS | FARSUM_SINGLE_ELEMENT : FARSUM_NO_ORDERING | FARSUM_STRICT_EPOCHS;
+    void* memory = nullptr;
+    farsum_window window{};
+    ASSERT_FINE(farsum_window_allocate(farsum_world(), 64, &options, &memory, &window));
+    ASSERT_FINE(farsum_lock(window, 0, FARSUM_LOCK_SHARED));
+    const std::array<std::uint64_t, 2> ones{1, 1};
+    EXPECT_FINE(farsum_accumulate(window, 0, 0, ones.data(), 2, FARSUM_UINT64, FARSUM_SUM));
+    ASSERT_FINE(farsum_unlock(window, 0));
+    ASSERT_FINE(farsum_fence(window, 0));
+    EXPECT_REFUSED(farsum_flush(window, 0), FARSUM_ERR_SYNC, HasSubstr("FARSUM_STRICT_EPOCHS"));
+    ASSERT_FINE(farsum_window_free(&window));
+  });
+}
+
 TEST(Options, that_differ_between_ranks_fail_on_every_rank) {
   run_ranks(2, [](int rank) {
     farsum_window_options options{};
     options.struct_bytes = sizeof options;
-    options.promises = rank == 1 ? FARSUM_NO_LOCKS : 0;
+    options.notification_slots = rank == 1 ? 3 : 0;
     void* memory = nullptr;
     farsum_window window{};
     EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 8, &options, &memory, &window), FARSUM_ERR_ARGUMENT,

@@ -1,0 +1,102 @@
+// How the ranks of a window part: they agree that nobody uses it any more, and the last to go releases it. Ranks that
+// wait for each other in a circle, because each frees its windows in another order, see it and go on.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/status.hpp"
+#include "base/units.hpp"
+#include "core/waiter.hpp"
+#include "lockfree/awaited_rank.hpp"
+#include "os/event_count.hpp"
+
+namespace farsum {
+
+// In the node segment; zeroed memory is a valid block.
+struct FarewellBlock {
+  // Written by ranks that will not touch the others' parts again, and by those that will not touch this block again.
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> settled;
+  std::atomic<std::uint32_t> departed;
+  // Members asleep in agree().
+  EventCount events;
+  // Then two words per rank, written by it: what it said in its last odd and its last even round.
+
+  static std::size_t footprint(std::uint32_t ranks) {
+    return sizeof(FarewellBlock) + round_up(ranks * 2 * sizeof(std::uint64_t), cache_line_bytes);
+  }
+};
+
+// Finds out whether ranks that free windows wait for each other in a circle. Where it answers yes it is so: every rank
+// of it has been in the same wait for as long as the patience, and what it waits for had not come at the end. That holds
+// for ranks of which one thread makes and frees windows; others are taken out. One thread of a rank calls, but for
+// take_out.
+class FarewellCircle {
+ public:
+  using AwaitedBy = std::function<AwaitedRank&(Rank)>;
+  // `segment`: what places are offsets in.
+  FarewellCircle(AwaitedBy awaited_by, const std::byte* segment, std::uint32_t ranks, Rank me,
+                 std::chrono::milliseconds patience = std::chrono::milliseconds(100))
+      : awaited_by_(std::move(awaited_by)), segment_(segment), ranks_(ranks), me_(me), patience_(patience) {}
+
+  // This rank waits for `rank` of the job until `word` shows `least`. Called again and again while it does.
+  void wait_for(Rank rank, const std::atomic<std::uint64_t>& word, std::uint64_t least);
+  // Whether the circle has stood for long enough.
+  bool is_closed();
+  void stop();
+  // This rank has several threads, one of which may be about to do what others wait for: it is in no circle from now on.
+  void take_out() { out_.store(true, std::memory_order_release); }
+
+ private:
+  std::vector<std::uint64_t> look() const;
+
+  AwaitedBy awaited_by_;
+  const std::byte* segment_;
+  std::uint32_t ranks_;
+  Rank me_;
+  std::chrono::milliseconds patience_;
+  std::uint32_t serial_ = 0;
+  AwaitedRank::Wait current_;
+  std::atomic<bool> waits_{false};  // atomic for the moment of take_out only: relaxed
+  std::atomic<bool> out_{false};
+  std::vector<std::uint64_t> seen_;
+  std::chrono::steady_clock::time_point seen_at_;
+};
+
+// One member's view of a block. One thread of a rank calls at a time.
+class Farewell {
+ public:
+  Farewell(FarewellBlock& block, const std::vector<Rank>& ranks, std::uint32_t my_rank, Waiter& waiter)
+      : block_(block), ranks_(ranks), my_rank_(my_rank), waiter_(waiter) {}
+
+  struct Answer {
+    Code code = Code::ok;    // the first that is not ok
+    std::uint32_t rank = 0;  // whose it is
+    bool all_came = true;    // false: a circle was left, and the others have yet to come
+  };
+  // Says whether this rank is ready to part, and waits for what the others say. After an answer of ok this rank is
+  // taken for ready for ever.
+  Status agree(Code mine, FarewellCircle& circle, const char* doing, Answer& answer);
+
+  // This rank will not touch the others' parts again.
+  void settle();
+  // Whether all have said that.
+  bool all_settled() const;
+  // The caller's last use of the block; true for the last member, who may give it back.
+  bool depart();
+
+ private:
+  std::atomic<std::uint64_t>& said(std::uint32_t rank, std::uint64_t round) const;
+
+  FarewellBlock& block_;
+  std::vector<Rank> ranks_;
+  std::uint32_t my_rank_;
+  Waiter& waiter_;
+  std::uint64_t round_ = 0;
+};
+
+}  // namespace farsum
