@@ -1,5 +1,6 @@
 // `farsum bench`: starts the benchmark programs that lie beside this one.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -25,8 +26,10 @@ Examples:
   farsum bench engine                          a table
   farsum bench engine --json --plot sum.svg    JSON lines, and a figure
   farsum bench engine --help                   what this benchmark takes besides
+  farsum bench mpi --cases create,counter      MPI programs without and with Farsum, under each MPI library here
 
-The benchmark runs as `farsum run -n N bench-NAME OPTIONS` would run it; options after NAME are its own.
+The benchmark runs as `farsum run -n N bench-NAME OPTIONS` would run it; options after NAME are its own. `mpi` starts the
+launchers of the MPI libraries itself, with the ranks that its cases need.
 Exit code: that of `farsum run`; 2 wrong usage or no such benchmark.)";
 
 struct BenchOptions {
@@ -64,6 +67,18 @@ int refuse(const std::string& sentence, const std::vector<std::string>& names) {
   return exit_usage;
 }
 
+// What runs under other launchers than ours must not be a rank of ours.
+bool starts_its_ranks(const std::string& name) { return name == "mpi"; }
+
+int become(const JobSpec& job) {
+  std::vector<char*> words;
+  for (const std::string& word : job.arguments) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execv(job.program_path.c_str(), words.data());
+  fmt::print(stderr, "farsum bench: cannot run {}\n", job.program_path);
+  return exit_not_found;
+}
+
 int bench(const BenchOptions& options, const std::vector<std::string>& command) {
   const fs::path folder = own_folder();
   const std::vector<std::string> names = benchmarks_in(folder);
@@ -79,7 +94,7 @@ int bench(const BenchOptions& options, const std::vector<std::string>& command) 
   job.arguments.front() = prefix + command.front();
   if (options.json) job.arguments.emplace_back("--json");
   if (!options.plot.empty()) job.arguments.insert(job.arguments.end(), {"--plot", options.plot});
-  return run_job(job);
+  return starts_its_ranks(command.front()) ? become(job) : run_job(job);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "cli/argument_vector.hpp"
 #include "cli/exit_codes.hpp"
 #include "cli/unique_fd.hpp"
 
@@ -24,9 +25,7 @@ pid_t start(const std::vector<std::string>& command, ErrorOutput errors, int out
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   if (errors == ErrorOutput::kept) posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = argument_vector(command);
   pid_t child = -1;
   if (posix_spawn(&child, command.front().c_str(), &actions, nullptr, arguments.data(), environ) != 0) child = -1;
   posix_spawn_file_actions_destroy(&actions);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/argument_vector.hpp"
 #include "cli/captured_run.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_codes.hpp"
@@ -142,9 +143,7 @@ std::vector<std::string> with_farsum(const LabJob& job) {
 
 // One run that is not compared: the program speaks for itself.
 int become(const std::vector<std::string>& command) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = argument_vector(command);
   execv(command.front().c_str(), arguments.data());
   fmt::print(stderr, "farsum lab: cannot run {}\n", command.front());
   return exit_not_found;

@@ -31,14 +31,11 @@ class ContextReader {
     const std::string& argument = arguments_[at];
     const std::string written = argument.substr(argument.starts_with("--") ? 2 : 1);
     GivenOption option{written, at, {}, false, true};
-    const LauncherOption* known = find_option(kind_, written);
-    if (known == nullptr) {
-      if (take_joined_value(written, argument.starts_with("--"), option)) return option;
-      option.known = false;
-    }
-    const int count = known != nullptr && known->values != values_vary ? known->values : guess_values(at, end);
-    for (int i = 1; i <= count && at + static_cast<std::size_t>(i) < end; ++i)
-      option.values.push_back(arguments_[at + i]);
+    const auto known = find_option(kind_, written);
+    if (!known && take_joined_value(written, argument.starts_with("--"), option)) return option;
+    option.known = known.has_value();
+    const std::size_t count = count_values(known.value_or(OptionValues::vary), at, end);
+    for (std::size_t i = 1; i <= count && at + i < end; ++i) option.values.push_back(arguments_[at + i]);
     return option;
   }
 
@@ -49,20 +46,23 @@ class ContextReader {
       option.name = written.substr(0, equals);
       option.values = {written.substr(equals + 1)};
       option.joined = true;
-      option.known = find_option(kind_, option.name) != nullptr;
+      option.known = find_option(kind_, option.name).has_value();
       return true;
     }
     if (is_long || !attaches_values(kind_)) return false;
-    const LauncherOption* letter = find_option(kind_, std::string_view(written).substr(0, 1));
-    if (letter == nullptr) return false;
+    const auto letter = find_option(kind_, std::string_view(written).substr(0, 1));
+    if (!letter) return false;
     option.name = written.substr(0, 1);
     option.joined = true;
     // A word of single letters without values (-lu) is one argument as well.
-    if (letter->values != 0) option.values = {written.substr(1)};
+    if (*letter != OptionValues::none) option.values = {written.substr(1)};
     return true;
   }
 
-  int guess_values(std::size_t at, std::size_t end) {
+  std::size_t count_values(OptionValues values, std::size_t at, std::size_t end) {
+    if (values == OptionValues::none) return 0;
+    if (values == OptionValues::one) return 1;
+    if (values == OptionValues::two) return 2;
     if (at + 1 >= end) return 0;
     const std::string& next = arguments_[at + 1];
     return next.starts_with('-') || is_program_(next) ? 0 : 1;

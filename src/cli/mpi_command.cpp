@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/settings.hpp"
+#include "cli/argument_vector.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_codes.hpp"
 #include "cli/mpi_plan.hpp"
@@ -94,9 +95,7 @@ void print_plan(const LaunchPlan& plan) {
 
 int become(const LaunchPlan& plan) {
   for (const auto& [name, value] : plan.own_environment) setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> arguments;
-  for (const std::string& argument : plan.command) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = argument_vector(plan.command);
   execv(plan.program.c_str(), arguments.data());
   return refuse(fmt::format("cannot run {}: {}", plan.program, std::strerror(errno)));
 }

@@ -108,7 +108,7 @@ std::vector<std::string> launcher_options(const InsertionRequest& request) {
     if (is_hydra(request.kind)) {
       options.insert(options.end(), {"-genv", name, value});
     } else {
-      options.insert(options.end(), {"-x", name + "=" + value});
+      options.insert(options.end(), {"-x", fmt::format("{}={}", name, value)});
     }
   }
   return options;
@@ -150,57 +150,71 @@ SlurmExport read_export(const std::string& written, const std::string& environme
   return read;
 }
 
+const GivenOption* find_export(const LaunchContext& context) {
+  const GivenOption* given = nullptr;
+  for (const GivenOption& option : context.options) {
+    if (option.name == "export" && !option.values.empty()) given = &option;
+  }
+  return given;
+}
+
+// The names of settings that the parts do not hand on already.
+std::vector<std::string> names_to_add(const std::vector<std::string>& parts, const Variables& settings) {
+  std::vector<std::string> names;
+  if (std::find(parts.begin(), parts.end(), "ALL") != parts.end()) return names;
+  for (const auto& setting : settings) {
+    const std::string assignment = setting.first + "=";
+    const bool there = std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+      return part == setting.first || part.starts_with(assignment);
+    });
+    if (!there) names.push_back(setting.first);
+  }
+  return names;
+}
+
+void insert_export(const InsertionRequest& request, const LaunchContext& context, Insertion& result) {
+  const GivenOption* given = find_export(context);
+  const std::string otherwise = request.slurm_exports.empty() ? "ALL" : request.slurm_exports;
+  SlurmExport exported = read_export(given != nullptr ? given->values[0] : otherwise, request.user_preload);
+  const std::string value = prepend_preload(request.library, exported.user_preload);
+  const bool fits = value.find_first_of(", '\"\\") == std::string::npos;
+  const auto names = names_to_add(exported.parts, result.own_environment);
+  exported.parts.insert(exported.parts.end(), names.begin(), names.end());
+  if (fits) exported.parts.push_back(fmt::format("{}={}", preload, value));
+  result.arguments.push_back(
+      fmt::format("--export={}", exported.parts.empty() ? "NONE" : fmt::format("{}", fmt::join(exported.parts, ","))));
+  for (std::size_t at = context.begin; at < context.end; ++at) {
+    if (given != nullptr && (at == given->position || (!given->joined && at == given->position + 1))) continue;
+    if (!fits && context.program == at) {
+      result.arguments.insert(result.arguments.end(), {"env", fmt::format("{}={}", preload, value)});
+    }
+    result.arguments.push_back(request.arguments[at]);
+  }
+  if (!fits && !context.program) {
+    result.refusal = fmt::format("srun cannot pass LD_PRELOAD={}, for it holds a comma, a space or a quote", value);
+  }
+}
+
 // Values travel in srun's own environment, where commas do no harm; --export names them.
-Insertion insert_export(const InsertionRequest& request) {
+Insertion insert_exports(const InsertionRequest& request) {
   Insertion result;
   result.own_environment = request.variables;
   for (const auto& [name, value] : request.overriding) result.own_environment[name] = value;
   for (const LaunchContext& context : request.contexts) {
     if (context.begin != 0) result.arguments.emplace_back(":");
-    std::string written = request.slurm_exports.empty() ? "ALL" : request.slurm_exports;
-    const GivenOption* given = nullptr;
-    for (const GivenOption& option : context.options) {
-      if (option.name != "export" || option.values.empty()) continue;
-      given = &option;
-      written = option.values[0];
-    }
-    SlurmExport exported = read_export(written, request.user_preload);
-    const auto& parts = exported.parts;
-    const std::string value = prepend_preload(request.library, exported.user_preload);
-    const bool all = std::find(parts.begin(), parts.end(), "ALL") != parts.end();
-    std::vector<std::string> added = parts;
-    for (const auto& [name, unused] : result.own_environment) {
-      const bool there = std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
-        return part == name || part.starts_with(name + "=");
-      });
-      if (!all && !there) added.push_back(name);
-    }
-    const bool plain = value.find_first_of(", '\"\\") == std::string::npos;
-    if (plain) added.push_back(fmt::format("{}={}", preload, value));
-    result.arguments.push_back(
-        fmt::format("--export={}", added.empty() ? "NONE" : fmt::format("{}", fmt::join(added, ","))));
-    for (std::size_t at = context.begin; at < context.end; ++at) {
-      if (given != nullptr && (at == given->position || (!given->joined && at == given->position + 1))) continue;
-      if (!plain && context.program == at) {
-        result.arguments.insert(result.arguments.end(), {"env", fmt::format("{}={}", preload, value)});
-      }
-      result.arguments.push_back(request.arguments[at]);
-    }
-    if (!plain && !context.program) {
-      result.refusal = fmt::format("srun cannot pass LD_PRELOAD={}, for it holds a comma, a space or a quote", value);
-    }
+    insert_export(request, context, result);
   }
   return result;
 }
 
 }  // namespace
 
-Insertion insert_variables(InsertionRequest request) {
+Insertion insert_variables(const InsertionRequest& request) {
   for (const LaunchContext& context : request.contexts) {
     std::string refusal = refuse_context(request.kind, context);
     if (!refusal.empty()) return {std::move(refusal), {}, {}};
   }
-  return request.kind == LauncherKind::slurm ? insert_export(request) : insert_options(request);
+  return request.kind == LauncherKind::slurm ? insert_exports(request) : insert_options(request);
 }
 
 std::optional<std::string> passed_value(LauncherKind kind, const LaunchContext& context, const std::string& name) {

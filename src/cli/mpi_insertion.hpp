@@ -26,7 +26,7 @@ struct InsertionRequest {
   std::string slurm_exports;  // SLURM_EXPORT_ENV
 };
 
-[[nodiscard]] Insertion insert_variables(InsertionRequest request);
+[[nodiscard]] Insertion insert_variables(const InsertionRequest& request);
 
 // The value that options of a context give to a variable for the ranks.
 [[nodiscard]] std::optional<std::string> passed_value(LauncherKind kind, const LaunchContext& context,

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,15 +27,11 @@ enum class LauncherName { none, candidate, unsupported };
 // Runs `PATH --version` and returns what it printed.
 [[nodiscard]] std::string ask_version(const std::string& path);
 
-// An option that is followed by values. Names are without dashes; most launchers take one dash or two.
-struct LauncherOption {
-  const char* name;
-  int values;
-};
-inline constexpr int values_vary = -1;  // a value that may be missing
+// How many values follow an option; vary: one or none.
+enum class OptionValues { none, one, two, vary };
 
-// Null for an option that is not in the table.
-[[nodiscard]] const LauncherOption* find_option(LauncherKind kind, std::string_view name);
+// Names are without dashes, for most launchers take one or two. Nothing for an option that is not in the tables.
+[[nodiscard]] std::optional<OptionValues> find_option(LauncherKind kind, std::string_view name);
 
 // Slurm's short options may have their value attached (-n4).
 [[nodiscard]] bool attaches_values(LauncherKind kind);

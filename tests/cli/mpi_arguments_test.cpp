@@ -79,6 +79,15 @@ TEST(LauncherArguments, of_srun_lead_to_the_program) {
   EXPECT_THAT(programs_of(LauncherKind::slurm, {"--exclusive", "-K", "./prog"}), ElementsAre("./prog"));
 }
 
+TEST(LauncherOptions, are_found_by_their_whole_names) {
+  EXPECT_THAT(find_option(LauncherKind::openmpi4, "report-child-jobs-separately"), Optional(OptionValues::none));
+  EXPECT_THAT(find_option(LauncherKind::hydra, "disable-hostname-propagation"), Optional(OptionValues::none));
+  EXPECT_THAT(find_option(LauncherKind::openmpi5, "mca"), Optional(OptionValues::two));
+  EXPECT_EQ(find_option(LauncherKind::openmpi4, "mca gmca"), std::nullopt);
+  EXPECT_EQ(find_option(LauncherKind::openmpi4, "report"), std::nullopt);
+  EXPECT_EQ(find_option(LauncherKind::openmpi4, ""), std::nullopt);
+}
+
 TEST(LauncherArguments, hold_one_program_between_colons) {
   EXPECT_THAT(programs_of(LauncherKind::openmpi4, {"-n", "1", "./prog", "a", ":", "-n", "2", "other", ":", "-n", "3"}),
               ElementsAre("./prog", "other", "-"));
