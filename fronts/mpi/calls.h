@@ -226,6 +226,10 @@
   X(Type_delete_attr, (MPI_Datatype type, int keyval), (type, keyval)) \
   X(Type_free, (MPI_Datatype* type), (type)) \
   X(Type_get_name, (MPI_Datatype type, char* name, int* length), (type, name, length)) \
+  X(Gather, (const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type, int root, \
+    MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, root, comm)) \
+  X(Gatherv, (const void* from, int from_count, MPI_Datatype from_type, void* to, const int counts[], const int starts[], \
+    MPI_Datatype to_type, int root, MPI_Comm comm), (from, from_count, from_type, to, counts, starts, to_type, root, comm)) \
   X(Get_library_version, (char* version, int* length), (version, length))
 
 /* clang-format on */

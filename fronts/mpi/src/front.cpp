@@ -6,6 +6,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "statistics.hpp"
+
 namespace farsum::mpi {
 
 farsum_mpi_library the_library;
@@ -28,6 +30,7 @@ void drive_library(void*) { Front::get().progress.drive(); }
 
 // MPI deletes the attributes of COMM_SELF first when it is finalized.
 int shut_down(MPI_Comm, int, void*, void*) {
+  report_at_end();
   Front::get().stop_engine();
   return MPI_SUCCESS;
 }
@@ -217,9 +220,16 @@ Front::GroupInstance* Front::instance_of(Groups& groups, const std::vector<int>&
   return groups.instances[index].get();
 }
 
+std::vector<std::string> Front::said() {
+  std::vector<std::string> sentences;
+  const std::lock_guard lock(said_mutex_);
+  for (const auto& [kind, sentence] : said_) sentences.push_back(sentence);
+  return sentences;
+}
+
 void Front::say_once(const char* kind, const std::string& sentence) {
   const std::lock_guard lock(said_mutex_);
-  if (!said_.emplace(kind, true).second) return;
+  if (!said_.emplace(kind, sentence).second) return;
   std::fprintf(stderr, "farsum: %s\n", sentence.c_str());
 }
 

@@ -62,6 +62,8 @@ class Front {
 
   // Says `sentence` on stderr, once for each `kind`, on the rank that is asked to.
   void say_once(const char* kind, const std::string& sentence);
+  // What was said so far.
+  std::vector<std::string> said();
   // Whether the library follows this version of MPI or a later one.
   bool standard_at_least(int version, int subversion) const {
     return version_ > version || (version_ == version && subversion_ >= subversion);
@@ -100,7 +102,7 @@ class Front {
   std::mutex groups_mutex_;
   std::map<std::vector<int>, Groups> groups_;  // entries stay where they are
   std::mutex said_mutex_;
-  std::map<std::string, bool> said_;
+  std::map<std::string, std::string> said_;  // by kind
 };
 
 // Lets MPI_Finalize stop the engine.

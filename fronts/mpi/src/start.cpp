@@ -1,9 +1,23 @@
 // Where the front begins: called by the preloaded file once the library is initialised.
 #include "calls.hpp"
 #include "front.hpp"
+#include "statistics.hpp"
 #include "strict.hpp"
 
 using namespace farsum::mpi;
+
+namespace {
+
+void put_all(farsum_mpi_calls& active) {
+  put_window_calls(active);
+  put_operation_calls(active);
+  put_epoch_calls(active);
+  put_object_calls(active);
+  put_memory_calls(active);
+  put_request_calls(active);
+}
+
+}  // namespace
 
 extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(const farsum_mpi_preload* preload,
                                                                               int with_world) {
@@ -20,11 +34,8 @@ extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(co
     install_shutdown();
     if (!front.engine_runs()) front.start_engine(MPI_COMM_WORLD);
   }
-  if (again || (with_world != 0 && !front.engine_runs())) return;
-  put_window_calls(*preload->active);
-  put_operation_calls(*preload->active);
-  put_epoch_calls(*preload->active);
-  put_object_calls(*preload->active);
-  put_memory_calls(*preload->active);
-  put_request_calls(*preload->active);
+  if (again) return;
+  if (with_world == 0 || front.engine_runs()) put_all(*preload->active);
+  // Without a world there is nobody to gather the numbers from.
+  if (with_world != 0 && statistics_wanted()) put_statistics(*preload->active);
 }

@@ -1,0 +1,25 @@
+/* OPTIONS: --set FARSUM_MPI_STATS=1 --set FARSUM_MPI_STATS_FILE=/dev/stderr --say halo --say Fetch_and_op --say maxloc
+ * What --stats counts: run_case looks for the window's name, an operation and an operator in the table and the lines of the file.
+ */
+#include "check.h"
+
+int main(int argc, char** argv) {
+  int* memory = NULL;
+  int one = 1, old = 0;
+  double values[100] = {0}, sums[100];
+  struct {
+    double value;
+    int index;
+  } mine = {1.0, 0}, most;
+  MPI_Win window;
+  MPI_Init(&argc, &argv);
+  CALL(MPI_Win_allocate(4096, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window));
+  CALL(MPI_Win_set_name(window, "halo"));
+  CALL(MPI_Win_lock_all(0, window));
+  for (int i = 0; i < 10; ++i) CALL(MPI_Fetch_and_op(&one, &old, MPI_INT, 0, 0, MPI_SUM, window));
+  CALL(MPI_Win_unlock_all(window));
+  CALL(MPI_Allreduce(values, sums, 100, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
+  CALL(MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE_INT, MPI_MAXLOC, MPI_COMM_WORLD));
+  /* The window is left to MPI_Finalize. */
+  return finish();
+}
