@@ -124,6 +124,46 @@ Status Context::find_open() {
             fmt::format("farsum_finalize: this rank holds mutex {} of rank {}; call farsum_mutex_unlock first",
                         at - *std::prev(after), after - locks->first.begin() - 1)};
   }
+  return {};
+}
+
+// What this rank has open ends, as far as it goes.
+void Context::abandon_all() {
+  for (const std::unique_ptr<WindowObject>& object : windows_) object->window->abandon("farsum_finalize_forced");
+  for (const std::unique_ptr<LockSet>& locks : lock_sets_) {
+    for (std::size_t rank = 0; rank < locks->counts.size(); ++rank) {
+      for (std::uint32_t index = 0; index < locks->counts[rank]; ++index) {
+        if (locks->held[locks->first[rank] + index].load(std::memory_order_relaxed) == 0) continue;
+        (void)unlock(*locks, static_cast<std::uint32_t>(rank), index);
+      }
+    }
+  }
+}
+
+Status Context::finalize(Insistence insistence) {
+  // What the ranks tell each other.
+  enum class Word : std::uint8_t { ready, pending, forced };
+  Status mine;
+  Word word = Word::forced;
+  if (insistence == Insistence::none) {
+    mine = find_open();
+    word = mine.is_ok() ? Word::ready : Word::pending;
+  } else {
+    abandon_all();
+  }
+  std::vector<Word> words(place_.size);
+  Status status = world_->team().allgather(std::as_bytes(std::span(&word, 1)), std::as_writable_bytes(std::span(words)),
+                                           "farsum_finalize");
+  const bool forced = std::find(words.begin(), words.end(), Word::forced) != words.end();
+  if (status.is_ok() && !forced) {
+    if (!mine.is_ok()) return mine;
+    const auto pending = std::find(words.begin(), words.end(), Word::pending);
+    if (pending != words.end()) {
+      return {Code::pending, fmt::format("farsum_finalize: rank {} of the job has a lock, a mutex or an epoch open",
+                                         pending - words.begin())};
+    }
+  }
+  if (!mine.is_ok()) abandon_all();
   // Nobody serves or sends after this.
   if (status.is_ok()) status = world_->team().barrier("farsum_finalize");
   agent_.reset();

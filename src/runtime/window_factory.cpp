@@ -557,6 +557,43 @@ void Context::sweep_circles() {
 
 // ---- dynamic windows ----
 
+// A change of this rank's own table of regions, which others may be reading.
+class Context::TableGuard {
+ public:
+  TableGuard(RankWindowHead& head, const PeerWatch& watch, Rank me) : head_(head) {
+    // A reader that died holding it has changed nothing.
+    while (!head.table_lock.acquire(me + 1, [&](std::uint32_t holder) { return watch.is_dead(holder - 1); })) {
+      const std::uint32_t holder = head.table_lock.holder();
+      if (holder != 0 && watch.is_dead(holder - 1) && head.table_lock.break_dead(holder, me + 1)) break;
+    }
+  }
+  ~TableGuard() { head_.table_lock.release(); }
+  TableGuard(const TableGuard&) = delete;
+  TableGuard& operator=(const TableGuard&) = delete;
+
+ private:
+  RankWindowHead& head_;
+};
+
+// A table that is full moves to a place of twice the size.
+Status Context::make_room_for_regions(WindowObject& object, std::uint64_t count) {
+  const Window::Parts& parts = object.window->parts();
+  const std::uint64_t now = object.table.bytes == 0 ? parts.shape.most_regions * sizeof(SharedRegion)
+                                                    : object.table.bytes;
+  if (count * sizeof(SharedRegion) <= now) return {};
+  Result<HeapExtent> made = place_.segment->allocate(std::max(2 * now, count * sizeof(SharedRegion)), place_.rank + 1);
+  if (!made.is_ok()) return made.take_status();
+  const RankWindow& own = parts.shared[parts.my_rank];
+  auto* const place = reinterpret_cast<SharedRegion*>(place_.segment->at(made.value().offset));
+  {
+    const TableGuard guard(own.head(), *watch_, place_.rank);
+    std::copy(own.regions(), own.regions() + own.head().region_count, place);
+    own.head().moved_table = reinterpret_cast<std::byte*>(place) - reinterpret_cast<std::byte*>(&own.head());
+  }
+  place_.segment->release(std::exchange(object.table, made.value()), place_.rank + 1);
+  return {};
+}
+
 void Context::publish(WindowObject& object, const std::vector<SharedRegion>& shared,
                       const std::vector<ExposedRegion>& exposed) {
   const Window::Parts& parts = object.window->parts();
