@@ -63,12 +63,15 @@ class AllSignalsBlocked {
 
 }  // namespace
 
+Status Agent::check(const Options& options) {
+  if (options.cpus.empty() || parse_cpus(options.cpus)) return {};
+  return {Code::argument,
+          fmt::format("setting FARSUM_AGENT_CPUS is '{}', but must be a list such as 0,2-3", options.cpus)};
+}
+
 Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& transport, RequestHandler& handler,
                                             Doorbell& doorbell) {
-  if (!options.cpus.empty() && !parse_cpus(options.cpus)) {
-    return Status(Code::argument,
-                  fmt::format("setting FARSUM_AGENT_CPUS is '{}', but must be a list such as 0,2-3", options.cpus));
-  }
+  if (Status status = check(options); !status.is_ok()) return status;
   std::unique_ptr<Agent> agent(new Agent(transport, handler, doorbell));
   const AllSignalsBlocked blocked;
   try {
@@ -98,6 +101,9 @@ void Agent::take_place(const Options& options) {
   if (!options.cpus.empty()) {
     const std::optional<cpu_set_t> cpus = parse_cpus(options.cpus);
     sched_setaffinity(0, sizeof(*cpus), &*cpus);
+  } else if (CPU_COUNT(&options.start_cpus) != 0) {
+    // The program's thread may have been bound since.
+    sched_setaffinity(0, sizeof options.start_cpus, &options.start_cpus);
   }
   // A wake-up late by the default 50 us of timer slack would be the whole retry time again.
   prctl(PR_SET_TIMERSLACK, 1000UL);

@@ -2,6 +2,7 @@
 // woken only if asleep; it blocks all signals, calls no MPI and never waits for a lock.
 #pragma once
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -22,8 +23,12 @@ class Agent {
   struct Options {
     AgentMode mode = AgentMode::sleep;
     std::int64_t nice = 0;
-    std::string cpus;  // empty: the mask that the process has
+    std::string cpus;        // empty: start_cpus
+    cpu_set_t start_cpus{};  // where the process might run when it began; empty: where the starting thread may
   };
+
+  // Why the options make no sense; fine when they do.
+  static Status check(const Options& options);
 
   // Starts the thread. `transport`, `handler` and `doorbell` outlive it.
   static Result<std::unique_ptr<Agent>> start(const Options& options, Transport& transport, RequestHandler& handler,

@@ -1,5 +1,6 @@
 #include "runtime/context.hpp"
 
+#include <sched.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -76,10 +77,10 @@ Status Context::join() {
   engine_ = std::make_unique<OriginEngine>(
       OriginEngine::Options{segment.ranks(), settings.inline_bytes, settings.attach != Permission::refuse, 1024},
       *transport_);
-  Result<std::unique_ptr<Agent>> agent =
-      Agent::start({settings.agent, settings.agent_nice, settings.agent_cpus}, *transport_, *service_, block.doorbell);
-  if (!agent.is_ok()) return agent.take_status();
-  agent_ = std::move(agent.value());
+  agent_options_ = {settings.agent, settings.agent_nice, settings.agent_cpus, {}};
+  if (Status status = Agent::check(agent_options_); !status.is_ok()) return status;
+  if (sched_getaffinity(0, sizeof agent_options_.start_cpus, &agent_options_.start_cpus) != 0)
+    CPU_ZERO(&agent_options_.start_cpus);
 
   std::vector<Rank> all(place_.size);
   for (std::uint32_t rank = 0; rank < place_.size; ++rank) all[rank] = rank;
@@ -88,6 +89,18 @@ Status Context::join() {
   if (Status status = world_->team().barrier("farsum_init"); !status.is_ok()) return status;
   transport_->probe_peers();
   return world_->team().barrier("farsum_init");
+}
+
+Status Context::start_agent() {
+  const std::lock_guard lock(agent_mutex_);
+  if (agent_ != nullptr) return {};
+  Result<std::unique_ptr<Agent>> agent =
+      Agent::start(agent_options_, *transport_, *service_, place_.segment->rank(place_.rank).doorbell);
+  if (!agent.is_ok()) return agent.take_status();
+  agent_ = std::move(agent.value());
+  // Release: pairs with the acquire load in statistics().
+  running_agent_.store(agent_.get(), std::memory_order_release);
+  return {};
 }
 
 Context::~Context() {
@@ -352,7 +365,8 @@ Context::Statistics Context::statistics() {
   statistics.messages_sent = engine_->messages_sent();
   statistics.messages_served = transport_->counters().served.load(std::memory_order_relaxed);
   statistics.doorbells_rung = transport_->counters().doorbells.load(std::memory_order_relaxed);
-  statistics.agent_wakeups = agent_->wakeups();
+  if (const Agent* agent = running_agent_.load(std::memory_order_acquire); agent != nullptr)
+    statistics.agent_wakeups = agent->wakeups();
   statistics.waits_slept = waiter_->slept();
   statistics.stripe_contention = stripe_contention_.load(std::memory_order_relaxed);
   return statistics;

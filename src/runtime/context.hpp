@@ -156,6 +156,8 @@ class Context {
 
   Context(Place place, Options options);
   Status join();
+  // Nobody asks anything of a rank without windows, so the first window starts the agent.
+  Status start_agent();
   LockAgent lock_agent() const { return {place_.rank + 1, true, watch_.get(), &stripe_contention_}; }
   Region make_region(Rank owner, const SharedRegion& shared) const;
   Result<WindowObject*> make_window(Group& group, const Creation& wish, const WindowOptions& options);
@@ -190,7 +192,10 @@ class Context {
   std::unique_ptr<NotificationListener> listener_;
   std::unique_ptr<TargetService> service_;
   std::unique_ptr<OriginEngine> engine_;
+  Agent::Options agent_options_;
+  std::mutex agent_mutex_;  // starting it
   std::unique_ptr<Agent> agent_;
+  std::atomic<const Agent*> running_agent_{nullptr};
   os::PromotionRegistry promotions_;
   std::vector<os::Promotion> kept_promotions_;  // of windows that are gone, over memory that others still expose
   PathCounters counters_;

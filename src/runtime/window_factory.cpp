@@ -230,7 +230,8 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   sweep_circles();
   NodeTeam& team = group.team();
   const std::uint32_t me = group.my_rank();
-  const Status& refused = options.refusal.is_ok() ? wish.refusal : options.refusal;
+  const Status no_agent = start_agent();
+  const Status& refused = !options.refusal.is_ok() ? options.refusal : !wish.refusal.is_ok() ? wish.refusal : no_agent;
   Offer offer{wish.bytes, options.promises, options.notification_slots, wish.flavour, refused.code()};
   std::vector<Offer> offers(group.size());
   if (Status status =
