@@ -17,6 +17,14 @@ void put_all(farsum_mpi_calls& active) {
   put_request_calls(active);
 }
 
+// Without an engine no window of this process can begin the front later either.
+void leave_to_library(farsum_mpi_calls& active) {
+#define FARSUM_MPI_LEAVE(name, parameters, arguments) active.name = library().name;
+  FARSUM_MPI_CREATIONS(FARSUM_MPI_LEAVE, , int, int)
+  FARSUM_MPI_CREATIONS(FARSUM_MPI_LEAVE, _c, MPI_Count, MPI_Aint)
+  FARSUM_MPI_DYNAMIC_CREATION(FARSUM_MPI_LEAVE)
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(const farsum_mpi_preload* preload,
@@ -35,7 +43,11 @@ extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(co
     if (!front.engine_runs()) front.start_engine(MPI_COMM_WORLD);
   }
   if (again) return;
-  if (with_world == 0 || front.engine_runs()) put_all(*preload->active);
+  if (with_world == 0 || front.engine_runs()) {
+    put_all(*preload->active);
+  } else {
+    leave_to_library(*preload->active);
+  }
   // Without a world there is nobody to gather the numbers from.
   if (with_world != 0 && statistics_wanted()) put_statistics(*preload->active);
 }

@@ -316,6 +316,9 @@ bool statistics_wanted() { return set("FARSUM_MPI_STATS") || set("FARSUM_MPI_STA
 
 void put_statistics(farsum_mpi_calls& active) {
   below() = active;
+  // Names of types and operators; an engine that runs has opened them.
+  Front& front = Front::get();
+  if (!front.engine_runs()) static_cast<void>(front.datatypes.open());
 #define FARSUM_MPI_PUT_COUNTED(name, parameters, arguments) \
   if (active.name != nullptr) active.name = counted_##name;
   FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_PUT_COUNTED, , int, int)
