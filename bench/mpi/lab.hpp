@@ -1,0 +1,58 @@
+// The lab programs as this benchmark uses them: `farsum lab` finds library and launcher, the program prints JSON lines.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "capped_run.hpp"
+
+namespace bench {
+
+using Json = nlohmann::ordered_json;
+
+enum class Side : std::uint8_t { without, with };
+
+[[nodiscard]] const char* name_of(Side side);
+
+struct LabRun {
+  std::string program;
+  std::string library;
+  Side side = Side::without;
+  int ranks = 2;
+  std::vector<std::string> arguments = {};
+  std::map<std::string, std::string> environment = {};
+};
+
+struct LabOutcome {
+  std::vector<Json> records;  // also those of a run that ended badly
+  Ending ending = Ending::good;
+  std::string reason;  // why it ended badly, in one line
+  std::string errors;  // all it wrote on stderr
+};
+
+class Lab {
+ public:
+  // `folder` holds farsum and the lab programs.
+  Lab(std::string folder, std::int64_t cap_ms) : folder_(std::move(folder)), cap_ms_(cap_ms) {}
+
+  // The libraries on this machine that this program can run under.
+  [[nodiscard]] std::set<std::string> libraries_for(const std::string& program) const;
+  // The names of lab-bench's cases, in the order in which it runs them.
+  [[nodiscard]] std::vector<std::string> call_names(const std::string& library) const;
+  [[nodiscard]] LabOutcome run(const LabRun& run) const;
+
+ private:
+  std::string folder_;
+  std::int64_t cap_ms_;
+};
+
+// The objects among these lines.
+[[nodiscard]] std::vector<Json> json_lines(const std::string& text);
+[[nodiscard]] std::string joined(const std::vector<std::string>& words);
+
+}  // namespace bench

@@ -1,0 +1,85 @@
+#include "paths.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace bench {
+namespace {
+
+// "MPI_Fetch_and_op", "fetch-and-op" and "Fetch_and_op" are the same thing.
+std::string plain_name(std::string name) {
+  for (char& letter : name) letter = letter == '-' ? '_' : static_cast<char>(std::tolower(letter));
+  constexpr const char* prefix = "mpi_";
+  return name.starts_with(prefix) ? name.substr(4) : name;
+}
+
+std::string text_at(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::string whole_file(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+std::string operation_of(const std::string& case_name) {
+  constexpr std::array<std::pair<const char*, const char*>, 10> prefixes{{{"put-", "put"},
+                                                                         {"get-", "get"},
+                                                                         {"accumulate-", "accumulate"},
+                                                                         {"fetch-and-op", "fetch_and_op"},
+                                                                         {"compare-and-swap", "compare_and_swap"},
+                                                                         {"lock-put", "put"},
+                                                                         {"fence-put", "put"},
+                                                                         {"pscw", "put"},
+                                                                         {"nwchem-put", "accumulate"},
+                                                                         {"nwchem-get", "get_accumulate"}}};
+  for (const auto& [prefix, operation] : prefixes) {
+    if (case_name.starts_with(prefix)) return operation;
+  }
+  return {};
+}
+
+void Paths::ask(const Lab& lab, const std::string& library, const std::string& memory,
+                const std::vector<std::string>& cases) {
+  std::vector<std::string> moving;
+  std::copy_if(cases.begin(), cases.end(), std::back_inserter(moving),
+               [](const std::string& name) { return !operation_of(name).empty(); });
+  if (moving.empty()) return;
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / fmt::format("farsum-bench-mpi-{}.jsonl", getpid());
+  std::filesystem::remove(file);
+  static_cast<void>(lab.run({.program = "bench",
+                             .library = library,
+                             .side = Side::with,
+                             .arguments = {"--memory", memory, "--owner", "idle", "--repeats", "1", "--repeat-ms", "5",
+                                           "--cases", joined(moving)},
+                             .environment = {{"FARSUM_MPI_STATS_FILE", file.string()}}}));
+  for (const Json& record : json_lines(whole_file(file))) {
+    const std::string operation = text_at(record, "operation");
+    const std::string path = text_at(record, "path");
+    if (!operation.empty() && !path.empty()) {
+      paths_[fmt::format("{}/{}/{}", library, memory, plain_name(operation))].insert(path);
+    }
+  }
+  std::filesystem::remove(file);
+}
+
+std::string Paths::of(const std::string& library, const std::string& memory, const std::string& name) const {
+  const auto found = paths_.find(fmt::format("{}/{}/{}", library, memory, operation_of(name)));
+  return found == paths_.end() ? std::string() : fmt::format("{}", fmt::join(found->second, "+"));
+}
+
+}  // namespace bench
