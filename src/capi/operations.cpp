@@ -343,6 +343,13 @@ farsum_status farsum_compare_and_swap(farsum_window window, int target, uint64_t
   if (const farsum_status status = check_pair("farsum_compare_and_swap", type, FARSUM_REPLACE); status != FARSUM_OK)
     return status;
   const auto element = static_cast<ops::ElementType>(type);
+  const WindowSlot* slot = find_window(window);
+  if (slot != nullptr && expected != nullptr && desired != nullptr && result != nullptr && ops::is_lockable(element) &&
+      hot_window(*slot, window)
+          .compare_and_swap(static_cast<std::uint32_t>(target), offset, expected, desired, result, element))
+      [[likely]] {
+    return FARSUM_OK;
+  }
   Operation operation = simple(OperationKind::compare_and_swap, offset, ops::size_of(element));
   operation.type = element;
   operation.operand = static_cast<const std::byte*>(desired);
@@ -453,8 +460,11 @@ farsum_status farsum_wait(farsum_request* request) {
 
 farsum_status farsum_flush(farsum_window handle, int target) {
   const WindowSlot* slot = find_window(handle);
-  if (slot != nullptr && hot_window(*slot, handle).flush(static_cast<std::uint32_t>(target))) [[likely]] {
-    return FARSUM_OK;
+  if (slot != nullptr) [[likely]] {
+    const HotWindow hot = hot_window(*slot, handle);
+    if (target == FARSUM_ALL_RANKS ? hot.flush_all() : hot.flush(static_cast<std::uint32_t>(target))) [[likely]] {
+      return FARSUM_OK;
+    }
   }
   return long_flush(handle, target);
 }

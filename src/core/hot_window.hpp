@@ -126,19 +126,50 @@ struct HotWindow {
     return true;
   }
 
+  // One element of a lockable type.
+  bool compare_and_swap(std::uint32_t target, std::uint64_t offset, const void* expected, const void* desired, void* result,
+                        ops::ElementType type) const {
+    const std::uint64_t bytes = ops::size_of(type);
+    TargetView* view = find(target, offset, bytes);
+    if (view == nullptr || view->domain.bare || bytes > view->domain.bytes_left_in_stripe(offset)) [[unlikely]]
+      return false;
+    StripeLock& lock = view->domain.lock_of(offset);
+    if (!acquire(lock)) [[unlikely]]
+      return false;
+    ops::plain_compare_and_swap(view->memory + offset, expected, desired, result, type);
+    lock.release();
+    count(*view, bytes);
+    return true;
+  }
+
+  // With nothing under way to any target, in an epoch of every one.
+  bool flush_all() const {
+    if (aggregates || size > most_flushed_at_once) return false;
+    for (std::uint32_t target = 0; target < size; ++target) {
+      if (!is_clean(views[target])) return false;
+    }
+    flush_fence();
+    return true;
+  }
+
   // With nothing under way to the target, flush is a fence. Outside a lock's epoch the long way says whether it may.
   bool flush(std::uint32_t target) const {
     if (target >= size || aggregates) return false;
-    TargetView& view = views[target];
-    if (view.open.load(std::memory_order_relaxed) < passive_epoch) return false;
-    // Acquire pairs with the release in OriginEngine::finish_job.
-    if (view.outstanding.count.load(std::memory_order_acquire) != 0) return false;
-    if (view.outstanding.failure.load(std::memory_order_relaxed) != Code::ok) return false;
+    if (!is_clean(views[target])) return false;
     flush_fence();
     return true;
   }
 
  private:
+  static constexpr std::uint32_t most_flushed_at_once = 64;  // beyond, the long way's bookkeeping is small beside the walk
+
+  static bool is_clean(const TargetView& view) {
+    // Acquire pairs with the release in OriginEngine::finish_job.
+    return view.open.load(std::memory_order_relaxed) >= passive_epoch &&
+           view.outstanding.count.load(std::memory_order_acquire) == 0 &&
+           view.outstanding.failure.load(std::memory_order_relaxed) == Code::ok;
+  }
+
   TargetView* find(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) const {
     if (target >= size) [[unlikely]]
       return nullptr;
