@@ -1,4 +1,4 @@
-"""Reads what NWChem prints: energies, gradient, frequencies and its own wall time. Knows nothing of how it was run."""
+"""Reads what NWChem prints: energies, gradient, frequencies and its own times. Knows nothing of how it was run."""
 
 import re
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ class Output:
     energies: dict = field(default_factory=dict)  # Hartree
     gradient: list = field(default_factory=list)  # Hartree/bohr, x y z of atom after atom
     frequencies: list = field(default_factory=list)  # 1/cm, translations and rotations projected out
+    cpu_s: float = None  # of rank 0; polling counts
     wall_s: float = None  # None when NWChem did not come to its end
 
 
@@ -53,5 +54,5 @@ def parse(text):
         output.frequencies += [to_number(number) for number in line.split()]
     times = re.findall(rf"Total times\s+cpu:\s+{NUMBER}s\s+wall:\s+{NUMBER}s", text)
     if times:
-        output.wall_s = to_number(times[-1][1])
+        output.cpu_s, output.wall_s = map(to_number, times[-1])
     return output

@@ -60,10 +60,10 @@ class Reader(unittest.TestCase):
         self.assertEqual(output.gradient, [0, 0, -0.013530, 0.008909, 0, 0.006765])
         self.assertEqual(output.energies, {"MP2": -76.195337652776})
 
-    def test_takes_projected_frequencies_and_the_wall_time(self):
+    def test_takes_projected_frequencies_and_the_times(self):
         output = parse(FREQUENCIES)
         self.assertEqual(output.frequencies, [0] * 6 + [1860.71, 3919.79, 4032.65])
-        self.assertEqual(output.wall_s, 1.3)
+        self.assertEqual((output.cpu_s, output.wall_s), (0.2, 1.3))
 
     def test_finds_nothing_in_an_output_that_broke_off(self):
         output = parse("Total energy =     -75.918415\nAbort(268) on node 0\n")
