@@ -30,6 +30,8 @@ class Front {
   // was the last window of all ranks of the context. Collective over the window's ranks.
   void end_if_unused(int ranks);
   bool engine_runs() const { return engine_runs_; }
+  bool threads_multiple() const { return threads_multiple_; }
+  int context_size() const { return context_size_; }
 
   // The engine's group of a communicator's ranks, for one collective call of the engine's at a time: threads that make
   // windows over equal lists of ranks at once get different ones.

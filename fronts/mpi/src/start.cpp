@@ -45,6 +45,7 @@ extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(co
   if (again) return;
   if (with_world == 0 || front.engine_runs()) {
     put_all(*preload->active);
+    if (with_world != 0) put_collective_calls(*preload->active);
   } else {
     leave_to_library(*preload->active);
   }
