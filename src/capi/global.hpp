@@ -36,7 +36,7 @@ struct Global {
   std::mutex life;  // init and finalize
   std::unique_ptr<Context> context;
   std::atomic<Context*> live{nullptr};
-  pid_t pid = 0;  // of the process that called init: a forked child is not a rank
+  std::atomic<bool> is_forked_child{false};  // of a process with a context: it has none, and is no rank
   farsum_group world{0};
   HandleTable<GroupSlot> groups;
   HandleTable<RequestSlot> requests;

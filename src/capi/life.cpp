@@ -1,6 +1,5 @@
 // Life, groups and collectives of the C interface.
 #include <pthread.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -48,14 +47,10 @@ farsum_status fail(Code code, std::string text) {
 
 farsum_status fail(const Status& status) { return fail(status.code(), status.text()); }
 
-Context* live_context() {
-  Context* context = global().live.load(std::memory_order_acquire);
-  if (context == nullptr || global().pid != getpid()) return nullptr;
-  return context;
-}
+Context* live_context() { return global().live.load(std::memory_order_acquire); }
 
 farsum_status no_context(const char* call) {
-  if (global().live.load(std::memory_order_acquire) != nullptr) {
+  if (global().is_forked_child.load(std::memory_order_relaxed)) {
     return fail(Code::not_initialized, fmt::format("{}: called in a forked child, which is no rank of the job", call));
   }
   return fail(Code::not_initialized, fmt::format("{}: there is no context; call farsum_init first", call));
@@ -73,6 +68,9 @@ namespace {
 
 // A forked child has the parent's windows in its memory but is no rank: its handles stop working.
 void forget_windows_in_child() {
+  if (global().live.load(std::memory_order_relaxed) == nullptr) return;
+  global().live.store(nullptr, std::memory_order_relaxed);
+  global().is_forked_child.store(true, std::memory_order_relaxed);
   forget_memory_in_child();
   const std::size_t used = global().window_slots_used.load(std::memory_order_relaxed);
   for (std::size_t index = 0; index < used; ++index) window_slots[index].bits.store(0, std::memory_order_relaxed);
@@ -111,7 +109,6 @@ Status start(const farsum_init_options* options) {
   Global& state = global();
   std::call_once(state.fork_handler, [] { pthread_atfork(nullptr, nullptr, forget_windows_in_child); });
   state.context = std::move(context.value());
-  state.pid = getpid();
   state.world = {state.groups.add({&state.context->world()})};
   // Release: everything above is there for whoever finds the context; pairs with the acquire load in live_context.
   state.live.store(state.context.get(), std::memory_order_release);
@@ -171,7 +168,7 @@ farsum_group farsum_world(void) { return global().world; }
 farsum_status farsum_init(const farsum_init_options* options) {
   Global& state = global();
   const std::lock_guard lock(state.life);
-  if (state.live.load(std::memory_order_acquire) != nullptr) {
+  if (state.live.load(std::memory_order_acquire) != nullptr || state.is_forked_child.load(std::memory_order_relaxed)) {
     return fail(Code::pending, "farsum_init: a context lives already; call farsum_finalize first");
   }
   if (options != nullptr && options->struct_bytes < sizeof(farsum_init_options)) {

@@ -82,6 +82,7 @@ RegionRef Window::region_at(std::uint32_t target, std::uint64_t offset, std::uin
   while (end < offset + bytes) {
     if (after == table->end() || after->offset != end) return {};
     end += after->bytes;
+    ref.alike = ref.alike && after->domain.locks == region->domain.locks && after->domain.bare == region->domain.bare;
     ref.read_only = ref.read_only || after->read_only;
     ++after;
   }

@@ -54,6 +54,7 @@ using RegionTable = std::shared_ptr<const std::vector<Region>>;  // sorted by of
 struct RegionRef {
   const Region* region = nullptr;
   bool whole = false;      // it holds the whole range asked for; else the range goes on in regions that touch
+  bool alike = true;       // the regions of the range are under the same locks, one behind the other
   bool read_only = false;  // some of the range is
   RegionTable keep;        // in a dynamic window
 };
@@ -175,8 +176,10 @@ class Window {
 
   // Checks (window_checks.cpp). `text` below is "farsum_put: window 3 (name), rank 5".
   std::string where(const char* call, std::uint32_t target) const;
-  Status check(const Operation& operation, std::uint32_t target);
-  Status check_range(const Operation& operation, std::uint32_t target, const ops::Extent& extent);
+  // `at` becomes the region where the target's bytes begin; none for an operation without bytes.
+  Status check(const Operation& operation, std::uint32_t target, RegionRef& at);
+  Status check_range(const Operation& operation, std::uint32_t target, const ops::Extent& extent, RegionRef& at);
+  RegionRef regions_of_pieces(const Operation& operation, std::uint32_t target);
   Status check_rank(const char* call, std::uint32_t target) const;
 
   // Paths (window_paths.cpp).
@@ -184,7 +187,7 @@ class Window {
     RegionRef at;
     Path path = Path::owner;
   };
-  Result<Route> route(const Operation& operation, std::uint32_t target);
+  Route route(const Operation& operation, RegionRef at) const;
   Status carry_out(const Operation& operation, std::uint32_t target, const Route& route, Completion completion,
                    RequestState* request);
   Status run_direct(const Operation& operation, std::uint32_t target, const Region& region);
@@ -207,12 +210,9 @@ class Window {
   RegionRef region_at(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes);
   RegionTable read_regions(std::uint32_t target);
   void count(Path path, std::uint64_t bytes);
-  // One contiguous run of an atomic operation with the data elsewhere: get, compute, put under the lock that the caller
-  // holds.
-  Transfer fetch_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<std::byte> into,
-                       bool through_kernel);
-  Transfer store_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<const std::byte> from,
-                       bool through_kernel);
+  // Copies pieces of an owner's memory here, or back.
+  Transfer fetch_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces, bool through_kernel);
+  Transfer store_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces, bool through_kernel);
   Status reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region, CallerLock granularity,
                         bool through_kernel);
 

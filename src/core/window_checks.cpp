@@ -114,7 +114,7 @@ Status Window::check_rank(const char* call, std::uint32_t target) const {
                                   where(call, target), size_ - 1)};
 }
 
-Status Window::check(const Operation& operation, std::uint32_t target) {
+Status Window::check(const Operation& operation, std::uint32_t target, RegionRef& at) {
   const char* call = call_name(operation.kind);
   if (Status status = check_rank(call, target); !status.is_ok()) return status;
   // Relaxed: see HotWindow::find.
@@ -178,10 +178,26 @@ Status Window::check(const Operation& operation, std::uint32_t target) {
   }
   const std::optional<ops::Extent> extent = operation.target_layout.extent();
   if (!extent) return {Code::layout, fmt::format("{}: the target layout overflows 63 bits", where(call, target))};
-  return check_range(operation, target, *extent);
+  return check_range(operation, target, *extent, at);
 }
 
-Status Window::check_range(const Operation& operation, std::uint32_t target, const ops::Extent& extent) {
+// Regions that hold every piece, though not all that lies between them; read-only if one of them is.
+RegionRef Window::regions_of_pieces(const Operation& operation, std::uint32_t target) {
+  RegionRef all;
+  ops::PieceCursor cursor(operation.target_layout);
+  for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
+    RegionRef at = region_at(target, operation.offset + static_cast<std::uint64_t>(piece.offset), piece.bytes);
+    if (at.region == nullptr) return {};
+    const bool read_only = all.read_only || at.read_only;
+    if (all.region == nullptr) all = std::move(at);
+    all.read_only = read_only;
+  }
+  all.whole = false;
+  all.alike = false;
+  return all;
+}
+
+Status Window::check_range(const Operation& operation, std::uint32_t target, const ops::Extent& extent, RegionRef& at) {
   const char* call = call_name(operation.kind);
   // 128 bits: an offset near 2^64 must not wrap into the window.
   const WideInteger low = static_cast<WideInteger>(operation.offset) + extent.low;
@@ -196,7 +212,10 @@ Status Window::check_range(const Operation& operation, std::uint32_t target, con
   }
   if (operation.bytes == 0) return {};
   const auto first = static_cast<std::uint64_t>(low);
-  const RegionRef at = region_at(target, first, static_cast<std::uint64_t>(high - low));
+  at = region_at(target, first, static_cast<std::uint64_t>(high - low));
+  // In a dynamic window one operation may reach several regions with something else between them.
+  if (at.region == nullptr && operation.target_layout.kind() != ops::LayoutKind::contiguous)
+    at = regions_of_pieces(operation, target);
   if (at.region == nullptr) {
     return {Code::range, fmt::format("{}: addresses [{:#x}, {:#x}) are not all attached at the rank",
                                      where(call, target), first, static_cast<std::uint64_t>(high))};

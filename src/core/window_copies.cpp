@@ -1,8 +1,11 @@
 // The paths on which the origin computes on a copy: attach, where the kernel moves the bytes, and paper 1's
 // caller-computes.
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,44 +15,71 @@
 
 namespace farsum {
 
-Transfer Window::fetch_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<std::byte> into,
-                             bool through_kernel) {
-  if (!through_kernel) {
-    std::memcpy(into.data(), region.mapped + at, into.size());
-    return Transfer::done;
+namespace {
+
+// Each call of the kernel costs as much as copying some kilobytes, so pieces go there many at a time.
+constexpr std::size_t most_pieces = 64;
+
+// Pieces that go together, with the packed bytes that they stand for.
+class PieceBatch {
+ public:
+  bool empty() const { return count_ == 0; }
+  bool full() const { return count_ == pieces_.size(); }
+  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t end() const { return pieces_[count_ - 1].remote_address + pieces_[count_ - 1].bytes; }
+  std::uint64_t first() const { return pieces_[0].remote_address; }
+  std::span<const TransferPiece> pieces() const { return std::span(pieces_).first(count_); }
+  void add(const TransferPiece& piece) {
+    pieces_[count_++] = piece;
+    bytes_ += piece.bytes;
   }
-  return parts_.transport->read(owner, region.owner_address + at, into, 0);
+  void clear() { count_ = bytes_ = 0; }
+
+ private:
+  std::array<TransferPiece, most_pieces> pieces_;
+  std::size_t count_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace
+
+Transfer Window::fetch_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces,
+                              bool through_kernel) {
+  if (through_kernel) return parts_.transport->read_pieces(owner, pieces);
+  for (const TransferPiece& piece : pieces)
+    std::memcpy(piece.local, region.mapped + (piece.remote_address - region.owner_address), piece.bytes);
+  return Transfer::done;
 }
 
-Transfer Window::store_bytes(const Region& region, Rank owner, std::uint64_t at, std::span<const std::byte> from,
-                             bool through_kernel) {
-  if (!through_kernel) {
-    std::memcpy(region.mapped + at, from.data(), from.size());
-    return Transfer::done;
-  }
-  return parts_.transport->write(owner, region.owner_address + at, from, 0);
+Transfer Window::store_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces,
+                              bool through_kernel) {
+  if (through_kernel) return parts_.transport->write_pieces(owner, pieces);
+  for (const TransferPiece& piece : pieces)
+    std::memcpy(region.mapped + (piece.remote_address - region.owner_address), piece.local, piece.bytes);
+  return Transfer::done;
 }
 
 Status Window::run_attach(const Operation& operation, std::uint32_t target, const Region& region) {
   if (is_atomic(operation.kind)) return reduce_by_copy(operation, target, region, CallerLock::stripe, true);
   const Rank owner = parts_.ranks[target];
-  const std::uint64_t base = operation.offset - region.offset;
+  const std::uint64_t base = region.owner_address + (operation.offset - region.offset);
+  const bool puts = operation.kind == OperationKind::put;
+  // A piece serves both directions; the operand of a put is only read.
+  std::byte* here = puts ? const_cast<std::byte*>(operation.operand) : operation.result;
   Transfer how = Transfer::done;
-  if (operation.kind == OperationKind::put) {
-    ops::for_each_pair(operation.target_layout, operation.operand_layout, 1, ops::no_piece_limit,
-                       [&](std::int64_t to, std::int64_t from, std::uint64_t bytes) {
-                         how = store_bytes(region, owner, base + static_cast<std::uint64_t>(to),
-                                           {operation.operand + from, bytes}, true);
-                         return how == Transfer::done;
-                       });
-  } else {
-    ops::for_each_pair(operation.target_layout, operation.result_layout, 1, ops::no_piece_limit,
-                       [&](std::int64_t from, std::int64_t to, std::uint64_t bytes) {
-                         how = fetch_bytes(region, owner, base + static_cast<std::uint64_t>(from),
-                                           {operation.result + to, bytes}, true);
-                         return how == Transfer::done;
-                       });
-  }
+  PieceBatch batch;
+  const auto move = [&] {
+    how = puts ? parts_.transport->write_pieces(owner, batch.pieces())
+               : parts_.transport->read_pieces(owner, batch.pieces());
+    batch.clear();
+    return how == Transfer::done;
+  };
+  ops::for_each_pair(operation.target_layout, puts ? operation.operand_layout : operation.result_layout, 1,
+                     ops::no_piece_limit, [&](std::int64_t there, std::int64_t local, std::uint64_t bytes) {
+                       batch.add({base + static_cast<std::uint64_t>(there), here + local, bytes});
+                       return !batch.full() || move();
+                     });
+  if (how == Transfer::done && !batch.empty()) (void)move();
   return transfer_status(how, call_name(operation.kind), target, operation.offset, operation.bytes);
 }
 
@@ -111,24 +141,25 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
   // REPLACE without a result needs no get (paper 1, footnote 2); NO_OP needs no put.
   const bool gets = swaps || result.data() != nullptr || reduction.op != ops::Operator::replace;
   const bool puts = swaps || reduction.op != ops::Operator::no_op;
-  std::vector<std::byte> copy(
-      std::min<std::uint64_t>(operation.bytes, granularity == CallerLock::region ? operation.bytes : stripe_bytes));
+  const std::uint64_t copy_bytes =
+      granularity == CallerLock::region ? operation.bytes : std::min<std::uint64_t>(operation.bytes, stripe_bytes);
+  const auto copy = std::make_unique_for_overwrite<std::byte[]>(copy_bytes);
 
   Transfer how = Transfer::done;
-  const auto compute = [&](std::uint64_t at, std::uint64_t packed, std::uint64_t bytes) {
-    const std::span<std::byte> here(copy.data(), bytes);
-    if (gets) how = fetch_bytes(region, owner, at, here, through_kernel);
+  std::uint64_t packed = 0;  // bytes of the operand before the batch
+  const auto compute = [&](const PieceBatch& batch) {
+    if (gets) how = fetch_pieces(region, owner, batch.pieces(), through_kernel);
     if (how != Transfer::done) return;
     const std::byte* from = offset_by(operand.data(), static_cast<std::int64_t>(packed));
     std::byte* to = offset_by(result.data(), static_cast<std::int64_t>(packed));
     if (swaps) {
-      ops::plain_compare_and_swap(here.data(), operation.compare, from, to, operation.type);
+      ops::plain_compare_and_swap(copy.get(), operation.compare, from, to, operation.type);
     } else if (to != nullptr) {
-      reduction.fetch(here.data(), from, to, bytes / element, reduction.alpha);
+      reduction.fetch(copy.get(), from, to, batch.bytes() / element, reduction.alpha);
     } else {
-      reduction.bulk(here.data(), from, bytes / element, reduction.alpha);
+      reduction.bulk(copy.get(), from, batch.bytes() / element, reduction.alpha);
     }
-    if (puts) how = store_bytes(region, owner, at, here, through_kernel);
+    if (puts) how = store_pieces(region, owner, batch.pieces(), through_kernel);
   };
 
   std::optional<RegionLock> region_lock;
@@ -143,7 +174,28 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
   }
   Applied applied = Applied::done;
   std::uint64_t failed_at = base;
-  const auto run = [&](std::int64_t to, std::int64_t from, std::uint64_t bytes) {
+  // Pieces of one stripe are updated together where they ascend: of one that comes twice each update is to count.
+  PieceBatch batch;
+  const auto update = [&] {
+    const std::uint64_t at = batch.first() - region.owner_address;
+    failed_at = at;
+    // One piece may straddle two stripes; several lie in one.
+    const std::uint64_t reach = batch.pieces().size() == 1 ? batch.bytes() : 1;
+    if (granularity != CallerLock::region) applied = take_stripes(region.domain, at, reach, parts_.lock_agent);
+    if (applied != Applied::done) return false;
+    compute(batch);
+    if (granularity != CallerLock::region) release_stripes(region.domain, at, reach);
+    packed += batch.bytes();
+    batch.clear();
+    return how == Transfer::done;
+  };
+  const auto joins = [&](std::uint64_t at, std::uint64_t bytes) {
+    if (batch.full() || granularity == CallerLock::element || region.owner_address + at < batch.end()) return false;
+    if (granularity == CallerLock::region) return true;
+    const std::uint64_t first = batch.first() - region.owner_address;
+    return at + bytes <= first + region.domain.bytes_left_in_stripe(first);
+  };
+  const auto run = [&](std::int64_t to, std::int64_t, std::uint64_t bytes) {
     for (std::uint64_t done = 0; done < bytes;) {
       const std::uint64_t at = base + static_cast<std::uint64_t>(to) + done;
       const std::uint64_t left = bytes - done;
@@ -151,18 +203,15 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
                                  : granularity == CallerLock::element
                                      ? element
                                      : region.domain.run_bytes(at, std::min(left, stripe_bytes), element);
-      if (granularity != CallerLock::region) applied = take_stripes(region.domain, at, here, parts_.lock_agent);
-      failed_at = at;
-      if (applied != Applied::done) return false;
-      compute(at, static_cast<std::uint64_t>(from) + done, here);
-      if (granularity != CallerLock::region) release_stripes(region.domain, at, here);
-      if (how != Transfer::done) return false;
+      if (!batch.empty() && !joins(at, here) && !update()) return false;
+      batch.add({region.owner_address + at, copy.get() + batch.bytes(), here});
       done += here;
     }
     return true;
   };
   ops::for_each_pair(operation.target_layout, ops::LayoutView::contiguous(operation.bytes), element,
                      ops::no_piece_limit, run);
+  if (applied == Applied::done && how == Transfer::done && !batch.empty()) (void)update();
   if (applied != Applied::done) return applied_status(applied, region.domain, failed_at, call, target);
   if (how == Transfer::done) result.deliver();
   return transfer_status(how, call, target, region.offset + failed_at, element);

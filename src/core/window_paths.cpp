@@ -20,7 +20,8 @@ bool is_single_element(const Operation& operation) {
 
 Status Window::operate(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request) {
   note_issued();
-  if (Status status = check(operation, target); !status.is_ok()) {
+  RegionRef at;
+  if (Status status = check(operation, target, at); !status.is_ok()) {
     if (!parts_.dynamic || status.code() != Code::range) return status;
     // A rank that died while it changed its table exposes nothing any more.
     const std::string dead = name_the_dead(parts_.lock_agent.liveness, {parts_.ranks[target]});
@@ -34,32 +35,23 @@ Status Window::operate(const Operation& operation, std::uint32_t target, Complet
     if (request != nullptr) request->done.store(true, std::memory_order_release);
     return {};
   }
-  Result<Route> route = this->route(operation, target);
-  if (!route.is_ok()) return route.take_status();
+  Route route = this->route(operation, std::move(at));
   // What somebody waits for is not gathered; what was gathered goes before it.
-  if (route.value().path == Path::aggregated && completion != Completion::implicit) route.value().path = Path::owner;
-  return carry_out(operation, target, route.value(), completion, request);
+  if (route.path == Path::aggregated && completion != Completion::implicit) route.path = Path::owner;
+  return carry_out(operation, target, route, completion, request);
 }
 
-Result<Window::Route> Window::route(const Operation& operation, std::uint32_t target) {
+Window::Route Window::route(const Operation& operation, RegionRef at) const {
   Route route;
-  const ops::Extent extent = *operation.target_layout.extent();
-  const std::uint64_t low = operation.offset + static_cast<std::uint64_t>(extent.low);
-  const auto length = static_cast<std::uint64_t>(extent.high - extent.low);
-  if (length == 0) {  // a bare notification
-    route.path = Path::owner;
-    return route;
-  }
-  route.at = region_at(target, low, length);
-  if (route.at.region == nullptr)
-    return Status(Code::range, fmt::format("{}: the memory was detached", where(call_name(operation.kind), target)));
+  route.at = std::move(at);
+  if (route.at.region == nullptr) return route;  // a bare notification: a message
   const bool atomic = is_single_element(operation);
   route.path = atomic ? route.at.region->atomic : route.at.region->bulk;
   // Bulk atomics on memory that only CPU atomics may touch follow the atomic path.
   if (is_atomic(operation.kind) && route.at.region->domain.bare) route.path = route.at.region->atomic;
-  // What crosses from one region into the next is contiguous at the owner, and the owner's stripes guard all of it
-  // alike.
+  // What crosses from one region into the next is contiguous at the owner, who also finds the locks of each piece.
   if (!route.at.whole && (route.path == Path::direct || route.path == Path::caller)) route.path = Path::owner;
+  if (!route.at.alike && is_atomic(operation.kind)) route.path = Path::owner;
   const bool gathers = atomic && operation.kind == OperationKind::accumulate && !operation.notify;
   if (route.path == Path::aggregated && !gathers) route.path = Path::owner;
   return route;

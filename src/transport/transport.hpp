@@ -72,6 +72,13 @@ class TransferHandler {
   virtual void on_transfer(std::uint64_t cookie, Transfer how) = 0;
 };
 
+// A contiguous part of a transfer.
+struct TransferPiece {
+  std::uint64_t remote_address;
+  std::byte* local;
+  std::uint64_t bytes;
+};
+
 struct Capabilities {
   bool transfers = false;     // read and write of peer memory work (attach, pull)
   bool late_replies = false;  // Served::Kind::later works
@@ -105,6 +112,21 @@ class Transport {
   virtual Transfer read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) = 0;
   virtual Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from,
                          std::uint64_t cookie) = 0;
+  // The same for several pieces, in order, by a transport whose transfers end at once; stops at the first that fails.
+  virtual Transfer read_pieces(Rank peer, std::span<const TransferPiece> pieces) {
+    Transfer how = Transfer::done;
+    for (const TransferPiece& piece : pieces) {
+      if (how == Transfer::done) how = read(peer, piece.remote_address, {piece.local, piece.bytes}, 0);
+    }
+    return how;
+  }
+  virtual Transfer write_pieces(Rank peer, std::span<const TransferPiece> pieces) {
+    Transfer how = Transfer::done;
+    for (const TransferPiece& piece : pieces) {
+      if (how == Transfer::done) how = write(peer, piece.remote_address, {piece.local, piece.bytes}, 0);
+    }
+    return how;
+  }
 };
 
 }  // namespace farsum

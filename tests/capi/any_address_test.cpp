@@ -155,6 +155,71 @@ TEST_P(AnyAddress, takes_runs_that_straddle_stripes) {
   });
 }
 
+TEST_P(AnyAddress, takes_many_small_pieces_in_any_order_and_more_than_once) {
+  if ((GetParam().promises & FARSUM_SINGLE_ELEMENT) != 0) GTEST_SKIP() << "lists are no single elements";
+  run_ranks(job(3), [](int rank) {
+    std::vector<std::byte> own;
+    std::byte* memory = nullptr;
+    const farsum_window window = make(4 * stripe, own, memory);
+    // Ascending over two stripes with gaps, then backwards, then each place of the first ten again.
+    std::vector<std::int64_t> places;
+    for (int i = 0; i < 1000; ++i) places.push_back(24 * i + 5);
+    for (int i = 0; i < 200; ++i) places.push_back(40'000 - 16 * i);
+    for (int i = 0; i < 10; ++i) places.push_back(24 * i + 5);
+    farsum_layout layout{};
+    layout.kind = FARSUM_INDEXED;
+    layout.bytes = 8;
+    layout.pieces = places.size();
+    layout.offsets = places.data();
+    std::vector<double> ones(places.size(), 1);
+    std::vector<double> old(places.size(), -1);
+    farsum_operation operation{};
+    operation.struct_bytes = sizeof operation;
+    operation.kind = FARSUM_ACCUMULATE;
+    operation.type = FARSUM_DOUBLE;
+    operation.op = FARSUM_SUM;
+    operation.origin = ones.data();
+    operation.target_layout = &layout;
+    ASSERT_FINE(farsum_lock_all(window));
+    for (int round = 0; round < 20; ++round) ASSERT_FINE(farsum_operate(window, &operation, nullptr));
+    operation.kind = FARSUM_GET_ACCUMULATE;
+    operation.result = old.data();
+    ASSERT_FINE(farsum_operate(window, &operation, nullptr));
+    ASSERT_FINE(farsum_flush(window, 0));
+    for (std::size_t i = 10; i < 1200; ++i) ASSERT_GE(old[i], 20) << i;
+    for (std::size_t i = 0; i < 10; ++i) ASSERT_GE(old[1200 + i], old[i] + 1) << i;
+    ASSERT_FINE(farsum_unlock_all(window));
+    ASSERT_FINE(farsum_barrier(farsum_world()));
+    ASSERT_FINE(farsum_lock_all(window));
+    // Moved too.
+    operation.kind = FARSUM_GET;
+    operation.type = FARSUM_BYTE;
+    operation.origin = nullptr;
+    operation.result_layout = nullptr;
+    ASSERT_FINE(farsum_operate(window, &operation, nullptr));
+    ASSERT_FINE(farsum_flush(window, 0));
+    for (std::size_t i = 0; i < places.size(); ++i) ASSERT_EQ(old[i], i < 10 || i >= 1200 ? 126 : 63) << i;
+    if (rank == 1) {
+      operation.kind = FARSUM_PUT;
+      operation.target = 2;
+      operation.result = nullptr;
+      operation.origin = old.data();
+      ASSERT_FINE(farsum_operate(window, &operation, nullptr));
+    }
+    ASSERT_FINE(farsum_unlock_all(window));
+    ASSERT_FINE(farsum_barrier(farsum_world()));
+    if (rank == 2) {
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        double value = 0;
+        std::memcpy(&value, memory + places[i], sizeof value);
+        ASSERT_EQ(value, old[i]) << i;
+      }
+    }
+    farsum_window free = window;
+    ASSERT_FINE(farsum_window_free(&free));
+  });
+}
+
 TEST(ContiguousParts, of_odd_sizes_keep_every_update_where_they_share_a_stripe_or_a_word) {
   run_ranks(4, [](int rank) {
     farsum_window_options options{};

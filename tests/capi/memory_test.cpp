@@ -455,5 +455,65 @@ TEST(DynamicRegions, may_touch_share_pages_and_be_empty) {
   });
 }
 
+// One operation whose pieces lie in several regions, of several kinds, with nothing attached between them.
+TEST(DynamicRegions, that_lie_apart_are_reached_by_one_operation_of_many_pieces) {
+  run_ranks(2, [](int rank) {
+    static std::uint64_t fixed[64];
+    std::memset(fixed, 0, sizeof fixed);
+    std::vector<std::uint64_t> heap(64, 0);
+    std::byte* node = allocate(512);
+    std::memset(node, 0, 512);
+    farsum_window window{}, everything{};
+    ASSERT_FINE(farsum_window_create_dynamic(farsum_world(), nullptr, &window));
+    ASSERT_FINE(farsum_window_adopt(farsum_world(), nullptr, ~std::size_t{0}, nullptr, &everything));
+    ASSERT_FINE(farsum_window_attach(window, fixed, sizeof fixed));
+    ASSERT_FINE(farsum_window_attach(window, heap.data(), 512));
+    ASSERT_FINE(farsum_window_attach(window, node, 512));
+    const std::int64_t mine[3] = {reinterpret_cast<std::int64_t>(fixed), reinterpret_cast<std::int64_t>(heap.data()),
+                                  reinterpret_cast<std::int64_t>(node)};
+    std::int64_t all[2][3];
+    ASSERT_FINE(farsum_allgather(farsum_world(), mine, all, sizeof mine));
+    for (const farsum_window& used : {window, everything}) {
+      ASSERT_FINE(farsum_lock_all(used));
+      const std::vector<std::uint64_t> ones(300, 1);
+      for (int round = 0; round < 100; ++round) {
+        for (int target = 0; target < 2; ++target) {
+          // Each place twice, which counts twice.
+          std::vector<std::int64_t> places;
+          for (int i = 0; i < 32; ++i) {
+            for (const std::int64_t base : all[target]) places.push_back(base + 16 * i);
+          }
+          places.insert(places.end(), places.begin(), places.begin() + 96);
+          farsum_layout layout{};
+          layout.kind = FARSUM_INDEXED;
+          layout.bytes = 8;
+          layout.pieces = places.size();
+          layout.offsets = places.data();
+          farsum_operation operation{};
+          operation.struct_bytes = sizeof operation;
+          operation.kind = FARSUM_ACCUMULATE;
+          operation.type = FARSUM_UINT64;
+          operation.op = FARSUM_SUM;
+          operation.target = target;
+          operation.origin = ones.data();
+          operation.target_layout = &layout;
+          ASSERT_FINE(farsum_operate(used, &operation, nullptr));
+        }
+      }
+      ASSERT_FINE(farsum_unlock_all(used));
+    }
+    barrier();
+    for (int i = 0; i < 64; ++i) {
+      const std::uint64_t expected = i % 2 == 0 ? 2 * 2 * 2 * 100 : 0;
+      EXPECT_EQ(fixed[i], expected) << i;
+      EXPECT_EQ(heap[static_cast<std::size_t>(i)], expected) << i;
+      EXPECT_EQ(reinterpret_cast<std::uint64_t*>(node)[i], expected) << i << " rank " << rank;
+    }
+    ASSERT_FINE(farsum_window_free(&window));
+    ASSERT_FINE(farsum_window_free(&everything));
+    ASSERT_FINE(farsum_memory_free(node));
+  });
+}
+
 }  // namespace
 }  // namespace farsum::test

@@ -3,6 +3,9 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+
 #include <fmt/format.h>
 
 namespace farsum {
@@ -23,6 +26,20 @@ Transfer transfer_of(os::AttachError error) {
       return Transfer::peer_dead;
   }
   return Transfer::refused;
+}
+
+// Calls `copy(pieces)` with the kernel's own form of the pieces, as many at a time as it takes in one call.
+template <class Copy>
+Transfer in_batches(std::span<const TransferPiece> pieces, Copy&& copy) {
+  std::array<os::AttachPiece, 64> batch;
+  while (!pieces.empty()) {
+    const std::size_t count = std::min(pieces.size(), batch.size());
+    for (std::size_t i = 0; i < count; ++i) batch[i] = {pieces[i].remote_address, pieces[i].local, pieces[i].bytes};
+    const Transfer how = transfer_of(copy(std::span<const os::AttachPiece>(batch).first(count)).error);
+    if (how != Transfer::done) return how;
+    pieces = pieces.subspan(count);
+  }
+  return Transfer::done;
 }
 
 }  // namespace
@@ -148,6 +165,20 @@ Transfer ShmTransport::read(Rank peer, std::uint64_t remote_address, std::span<s
 Transfer ShmTransport::write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t) {
   if (!peers_[peer].attach_allowed) return Transfer::refused;
   return transfer_of(attach_.copy_to(pid_of(peer), remote_address, from.data(), from.size()).error);
+}
+
+Transfer ShmTransport::read_pieces(Rank peer, std::span<const TransferPiece> pieces) {
+  if (!peers_[peer].attach_allowed) return Transfer::refused;
+  if (pieces.size() == 1) return read(peer, pieces[0].remote_address, {pieces[0].local, pieces[0].bytes}, 0);
+  return in_batches(pieces,
+                    [&](std::span<const os::AttachPiece> batch) { return attach_.copy_from(pid_of(peer), batch); });
+}
+
+Transfer ShmTransport::write_pieces(Rank peer, std::span<const TransferPiece> pieces) {
+  if (!peers_[peer].attach_allowed) return Transfer::refused;
+  if (pieces.size() == 1) return write(peer, pieces[0].remote_address, {pieces[0].local, pieces[0].bytes}, 0);
+  return in_batches(pieces,
+                    [&](std::span<const os::AttachPiece> batch) { return attach_.copy_to(pid_of(peer), batch); });
 }
 
 }  // namespace farsum

@@ -43,6 +43,8 @@ class ShmTransport : public Transport {
   Transfer read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) override;
   Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from,
                  std::uint64_t cookie) override;
+  Transfer read_pieces(Rank peer, std::span<const TransferPiece> pieces) override;
+  Transfer write_pieces(Rank peer, std::span<const TransferPiece> pieces) override;
 
   // Finds out, once all ranks have joined, whose memory the kernel lets us copy.
   void probe_peers();
