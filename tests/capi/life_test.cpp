@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -276,19 +277,114 @@ TEST(Windows, that_come_and_go_ten_thousand_times_leave_nothing) {
       for (int i = 0; i < count; ++i) {
         void* memory = nullptr;
         farsum_window window{};
-        if (i % 2 == 0) {
+        if (i % 3 == 0) {
           ASSERT_FINE(farsum_window_allocate(farsum_world(), static_cast<std::size_t>(64 * (i % 7) * (rank + 1)),
                                              nullptr, &memory, &window));
-        } else {
+        } else if (i % 3 == 1) {
           ASSERT_FINE(farsum_window_adopt(farsum_world(), block.data(), block.size(), nullptr, &window));
+        } else {
+          ASSERT_FINE(farsum_window_create_dynamic(farsum_world(), nullptr, &window));
+          // Every now and then so many regions that their table moves.
+          for (std::size_t region = 0; i % 100 == 2 && region < 64; ++region)
+            ASSERT_FINE(farsum_window_attach(window, &block[region * 64], 64));
+        }
+        if (i % 5 == 0) {
+          ASSERT_FINE(farsum_window_prepare_free(window));
         }
         ASSERT_FINE(farsum_window_free(&window));
       }
     };
-    make_and_free(100);
+    make_and_free(300);
     const std::size_t maps = maps_of_this_process();
+    rusage before{};
+    getrusage(RUSAGE_SELF, &before);
     make_and_free(10'000);
     EXPECT_LE(maps_of_this_process(), maps + 16);
+    rusage after{};
+    getrusage(RUSAGE_SELF, &after);
+    EXPECT_LE(after.ru_maxrss, before.ru_maxrss + 2048) << "KiB";
+  });
+}
+
+TEST(Windows, may_be_freed_in_different_orders_on_different_ranks) {
+  run_ranks(3, [](int rank) {
+    // Large and page-aligned, so that some are promoted where that is possible; the last is the node's memory.
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    constexpr std::size_t windows = 4;
+    std::array<std::byte*, windows> parts{};
+    std::array<farsum_window, windows> handles{};
+    for (std::size_t i = 0; i < windows; ++i) {
+      if (i + 1 == windows) {
+        void* memory = nullptr;
+        ASSERT_FINE(farsum_window_allocate(farsum_world(), bytes, nullptr, &memory, &handles[i]));
+        parts[i] = static_cast<std::byte*>(memory);
+      } else {
+        void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ASSERT_NE(mapped, MAP_FAILED);
+        parts[i] = static_cast<std::byte*>(mapped);
+        std::memset(parts[i], 1, bytes);
+        ASSERT_FINE(farsum_window_adopt(farsum_world(), parts[i], bytes, nullptr, &handles[i]));
+      }
+    }
+    const auto value = [](int from, std::size_t window) {
+      return static_cast<std::byte>(10 + from * 10 + static_cast<int>(window));
+    };
+    for (std::size_t i = 0; i < windows; ++i) {
+      ASSERT_FINE(farsum_fence(handles[i], 0));
+      const std::vector<std::byte> data(bytes, value(rank, i));
+      ASSERT_FINE(farsum_put(handles[i], (rank + 1) % 3, 0, data.data(), bytes));
+      ASSERT_FINE(farsum_fence(handles[i], FARSUM_FENCE_NO_SUCCEED));
+    }
+    const auto is_whole = [&](std::size_t i) {
+      return std::count(parts[i], parts[i] + bytes, value((rank + 2) % 3, i)) == static_cast<std::ptrdiff_t>(bytes);
+    };
+    for (std::size_t i = 0; i < windows; ++i) {
+      const std::size_t next = rank == 0 ? i : rank == 1 ? windows - 1 - i : (i + 2) % windows;
+      EXPECT_TRUE(is_whole(next));
+      ASSERT_FINE(farsum_window_free(&handles[next]));
+      // The program's own memory is still what it was, whoever else has gone.
+      for (std::size_t own = 0; own + 1 < windows; ++own) EXPECT_TRUE(is_whole(own));
+    }
+    barrier();
+    for (int round = 0; round < 5; ++round) use_a_window(farsum_world());
+    for (std::size_t i = 0; i + 1 < windows; ++i) {
+      EXPECT_TRUE(is_whole(i));
+      munmap(parts[i], bytes);
+    }
+  });
+}
+
+TEST(Windows, of_one_group_may_be_fenced_and_freed_by_several_threads_at_once) {
+  run_ranks(3, [](int rank) {
+    constexpr std::size_t count = 4;
+    for (int round = 0; round < 5; ++round) {
+      std::array<farsum_window, count> windows{};
+      std::array<std::uint64_t*, count> words{};
+      for (std::size_t i = 0; i < count; ++i) {
+        void* memory = nullptr;
+        ASSERT_FINE(farsum_window_allocate(farsum_world(), 64, nullptr, &memory, &windows[i]));
+        words[i] = static_cast<std::uint64_t*>(memory);
+      }
+      std::vector<std::thread> threads;
+      for (std::size_t i = 0; i < count; ++i) {
+        threads.emplace_back([&, i] {
+          ASSERT_FINE(farsum_fence(windows[i], FARSUM_FENCE_NO_PRECEDE));
+          for (std::uint64_t turn = 1; turn <= 10; ++turn) {
+            const std::uint64_t value = turn * 100 + i;
+            ASSERT_FINE(farsum_put(windows[i], (rank + 1) % 3, 0, &value, 8));
+            ASSERT_FINE(farsum_fence(windows[i], 0));
+            EXPECT_EQ(words[i][0], value);
+            ASSERT_FINE(farsum_fence(windows[i], 0));
+          }
+          // Half of them free in their threads.
+          if (i % 2 == 0) {
+            ASSERT_FINE(farsum_window_free(&windows[i]));
+          }
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      for (std::size_t i = 1; i < count; i += 2) ASSERT_FINE(farsum_window_free(&windows[i]));
+    }
   });
 }
 

@@ -1,0 +1,65 @@
+// How threads wait beside another runtime: its hook runs between sleeps, and after each the condition is looked at.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "runtime/thread_waiter.hpp"
+
+namespace farsum::test {
+namespace {
+
+class Waiting : public testing::Test {
+ protected:
+  void SetUp() override {
+    Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create({.ranks = 1, .segment_bytes = 1u << 24});
+    ASSERT_TRUE(made.is_ok());
+    segment_ = std::move(made.value());
+    watch_ = std::make_unique<PeerWatch>(*segment_, 0);
+  }
+  ThreadWaiter waiter(std::function<void()> idle) {
+    return {{.spin_ns = 1000, .idle = std::move(idle), .idle_gap_ns = 50'000}, *watch_, segment_->rank(0).waiters};
+  }
+
+  std::unique_ptr<NodeSegment> segment_;
+  std::unique_ptr<PeerWatch> watch_;
+};
+
+TEST_F(Waiting, for_what_is_there_already_calls_no_hook) {
+  int idles = 0;
+  ThreadWaiter waiter = this->waiter([&] { ++idles; });
+  EXPECT_TRUE(waiter.wait(waiter.own_events(), [] { return true; }, "test").is_ok());
+  std::atomic<std::uint32_t> word{1};
+  EXPECT_TRUE(waiter.wait_word(word, 2, "test").is_ok());
+  EXPECT_EQ(idles, 0);
+}
+
+TEST_F(Waiting, looks_at_the_condition_between_two_calls_of_the_hook) {
+  int idles = 0;
+  bool looked = false;
+  ThreadWaiter waiter = this->waiter([&] {
+    EXPECT_TRUE(looked);
+    looked = false;
+    ++idles;
+  });
+  const auto done = [&] {
+    looked = true;
+    return idles == 20;
+  };
+  EXPECT_TRUE(waiter.wait(waiter.own_events(), done, "test").is_ok());
+  EXPECT_EQ(idles, 20);
+}
+
+TEST_F(Waiting, for_a_word_runs_the_hook_until_it_changes) {
+  int idles = 0;
+  std::atomic<std::uint32_t> word{1};
+  ThreadWaiter waiter = this->waiter([&] {
+    if (++idles == 20) word = 2;
+  });
+  EXPECT_TRUE(waiter.wait_word(word, 1, "test").is_ok());
+  EXPECT_EQ(idles, 20);
+}
+
+}  // namespace
+}  // namespace farsum::test
