@@ -13,8 +13,8 @@ namespace {
 class Waiting : public testing::Test {
  protected:
   void SetUp() override {
-    Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create({.ranks = 1, .segment_bytes = 1u << 24});
-    ASSERT_TRUE(made.is_ok());
+    Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create({.ranks = 1, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = 4096});
+    ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     segment_ = std::move(made.value());
     watch_ = std::make_unique<PeerWatch>(*segment_, 0);
   }
