@@ -59,6 +59,19 @@ inline constexpr std::uint64_t completed_request = ~std::uint64_t{0};
 // Keeps the sentence for farsum_last_error and returns the code.
 farsum_status fail(const Status& status);
 farsum_status fail(Code code, std::string text);
+// The process has no memory left, or something else was thrown: told without allocating.
+farsum_status fail_thrown(const char* call) noexcept;
+
+// Runs the body of a call of the C interface; no exception passes it. What threw may have been done in part.
+template <class Body>
+farsum_status guarded(const char* call, Body&& body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    return fail_thrown(call);
+  }
+}
+
 inline farsum_status report(const Status& status) { return status.is_ok() ? FARSUM_OK : fail(status); }
 
 // The live context; null when there is none, or in a forked child.

@@ -1,8 +1,11 @@
 // Life, groups and collectives of the C interface.
 #include <pthread.h>
 
+#include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <vector>
 
@@ -38,11 +41,30 @@ std::string& last_error() {
   return text;
 }
 
+// What is told where there is no memory for a sentence; "" while last_error() counts.
+thread_local std::array<char, 160> told_without_memory{};
+
 }  // namespace
 
 farsum_status fail(Code code, std::string text) {
   last_error() = std::move(text);
+  told_without_memory[0] = '\0';
   return static_cast<farsum_status>(code);
+}
+
+farsum_status fail_thrown(const char* call) noexcept {
+  std::array<char, 160>& text = told_without_memory;
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    std::snprintf(text.data(), text.size(), "%s: the process has no memory left", call);
+    return FARSUM_ERR_NO_MEMORY;
+  } catch (const std::exception& error) {
+    std::snprintf(text.data(), text.size(), "%s: %s", call, error.what());
+  } catch (...) {
+    std::snprintf(text.data(), text.size(), "%s: something unknown was thrown", call);
+  }
+  return FARSUM_ERR_SYSTEM;
 }
 
 farsum_status fail(const Status& status) { return fail(status.code(), status.text()); }
@@ -161,23 +183,28 @@ const char* farsum_status_name(farsum_status status) {
   return "unknown status";
 }
 
-const char* farsum_last_error(void) { return last_error().c_str(); }
+const char* farsum_last_error(void) {
+  return told_without_memory[0] != '\0' ? told_without_memory.data() : last_error().c_str();
+}
 
 farsum_group farsum_world(void) { return global().world; }
 
 farsum_status farsum_init(const farsum_init_options* options) {
-  Global& state = global();
-  const std::lock_guard lock(state.life);
-  if (state.live.load(std::memory_order_acquire) != nullptr || state.is_forked_child.load(std::memory_order_relaxed)) {
-    return fail(Code::pending, "farsum_init: a context lives already; call farsum_finalize first");
-  }
-  if (options != nullptr && options->struct_bytes < sizeof(farsum_init_options)) {
-    return fail(Code::argument, "farsum_init: struct_bytes must be sizeof(farsum_init_options)");
-  }
-  return report(start(options));
+  return guarded("farsum_init", [&]() -> farsum_status {
+    Global& state = global();
+    const std::lock_guard lock(state.life);
+    if (state.live.load(std::memory_order_acquire) != nullptr ||
+        state.is_forked_child.load(std::memory_order_relaxed)) {
+      return fail(Code::pending, "farsum_init: a context lives already; call farsum_finalize first");
+    }
+    if (options != nullptr && options->struct_bytes < sizeof(farsum_init_options)) {
+      return fail(Code::argument, "farsum_init: struct_bytes must be sizeof(farsum_init_options)");
+    }
+    return report(start(options));
+  });
 }
 
-static farsum_status finalize(const char* call, Context::Insistence insistence) {
+static farsum_status finalize_with(const char* call, Context::Insistence insistence) {
   Global& state = global();
   const std::lock_guard lock(state.life);
   if (live_context() == nullptr) return no_context(call);
@@ -199,107 +226,132 @@ static farsum_status finalize(const char* call, Context::Insistence insistence) 
   return report(status);
 }
 
-farsum_status farsum_finalize(void) { return finalize("farsum_finalize", Context::Insistence::none); }
+farsum_status farsum_finalize(void) {
+  return guarded("farsum_finalize", [] { return finalize_with("farsum_finalize", Context::Insistence::none); });
+}
 
-farsum_status farsum_finalize_forced(void) { return finalize("farsum_finalize_forced", Context::Insistence::forced); }
+farsum_status farsum_finalize_forced(void) {
+  return guarded("farsum_finalize_forced",
+                 [] { return finalize_with("farsum_finalize_forced", Context::Insistence::forced); });
+}
 
 int farsum_is_initialized(void) { return live_context() != nullptr ? 1 : 0; }
 
 farsum_status farsum_rank(farsum_group handle, int* rank) {
-  Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_rank", handle, group); status != FARSUM_OK) return status;
-  *rank = static_cast<int>(group->my_rank());
-  return FARSUM_OK;
+  return guarded("farsum_rank", [&]() -> farsum_status {
+    Group* group = nullptr;
+    if (const farsum_status status = find_group("farsum_rank", handle, group); status != FARSUM_OK) return status;
+    *rank = static_cast<int>(group->my_rank());
+    return FARSUM_OK;
+  });
 }
 
 farsum_status farsum_size(farsum_group handle, int* size) {
-  Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_size", handle, group); status != FARSUM_OK) return status;
-  *size = static_cast<int>(group->size());
-  return FARSUM_OK;
+  return guarded("farsum_size", [&]() -> farsum_status {
+    Group* group = nullptr;
+    if (const farsum_status status = find_group("farsum_size", handle, group); status != FARSUM_OK) return status;
+    *size = static_cast<int>(group->size());
+    return FARSUM_OK;
+  });
 }
 
 farsum_status farsum_node(farsum_group handle, int rank, int* node) {
-  Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_node", handle, group); status != FARSUM_OK) return status;
-  if (rank < 0 || rank >= static_cast<int>(group->size())) {
-    return fail(Code::rank, fmt::format("farsum_node: rank {} is not in the group, whose ranks are 0 to {}", rank,
-                                        group->size() - 1));
-  }
-  *node = 0;  // all ranks of a job are on one node until the network transport comes
-  return FARSUM_OK;
+  return guarded("farsum_node", [&]() -> farsum_status {
+    Group* group = nullptr;
+    if (const farsum_status status = find_group("farsum_node", handle, group); status != FARSUM_OK) return status;
+    if (rank < 0 || rank >= static_cast<int>(group->size())) {
+      return fail(Code::rank, fmt::format("farsum_node: rank {} is not in the group, whose ranks are 0 to {}", rank,
+                                          group->size() - 1));
+    }
+    *node = 0;  // all ranks of a job are on one node until the network transport comes
+    return FARSUM_OK;
+  });
 }
 
 farsum_status farsum_group_create(farsum_group parent, const int* ranks, int count, farsum_group* handle) {
-  Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_group_create", parent, group); status != FARSUM_OK) return status;
-  if (count < 1 || ranks == nullptr || handle == nullptr) {
-    return fail(Code::argument,
-                "farsum_group_create: at least one rank must be listed, and a place for the handle given");
-  }
-  const std::vector<std::uint32_t> members(ranks, ranks + count);
-  Result<Group*> made = live_context()->create_group(*group, members);
-  if (!made.is_ok()) return fail(made.take_status());
-  *handle = {global().groups.add({made.value()})};
-  return FARSUM_OK;
+  return guarded("farsum_group_create", [&]() -> farsum_status {
+    Group* group = nullptr;
+    if (const farsum_status status = find_group("farsum_group_create", parent, group); status != FARSUM_OK)
+      return status;
+    if (count < 1 || ranks == nullptr || handle == nullptr) {
+      return fail(Code::argument,
+                  "farsum_group_create: at least one rank must be listed, and a place for the handle given");
+    }
+    const std::vector<std::uint32_t> members(ranks, ranks + count);
+    Result<Group*> made = live_context()->create_group(*group, members);
+    if (!made.is_ok()) return fail(made.take_status());
+    *handle = {global().groups.add({made.value()})};
+    return FARSUM_OK;
+  });
 }
 
 farsum_status farsum_group_free(farsum_group* handle) {
-  if (handle == nullptr) return fail(Code::argument, "farsum_group_free: null handle");
-  Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_group_free", *handle, group); status != FARSUM_OK) return status;
-  if (const Status status = live_context()->free_group(group); !status.is_ok()) return fail(status);
-  global().groups.remove(handle->bits);
-  handle->bits = 0;
-  return FARSUM_OK;
+  return guarded("farsum_group_free", [&]() -> farsum_status {
+    if (handle == nullptr) return fail(Code::argument, "farsum_group_free: null handle");
+    Group* group = nullptr;
+    if (const farsum_status status = find_group("farsum_group_free", *handle, group); status != FARSUM_OK)
+      return status;
+    if (const Status status = live_context()->free_group(group); !status.is_ok()) return fail(status);
+    global().groups.remove(handle->bits);
+    handle->bits = 0;
+    return FARSUM_OK;
+  });
 }
 
 farsum_status farsum_barrier(farsum_group handle) {
-  Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_barrier", handle, group); status != FARSUM_OK) return status;
-  return report(group->team().barrier("farsum_barrier"));
+  return guarded("farsum_barrier", [&]() -> farsum_status {
+    Group* group = nullptr;
+    if (const farsum_status status = find_group("farsum_barrier", handle, group); status != FARSUM_OK) return status;
+    return report(group->team().barrier("farsum_barrier"));
+  });
 }
 
 farsum_status farsum_broadcast(farsum_group handle, void* buffer, size_t bytes, int root) {
-  Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_broadcast", handle, group); status != FARSUM_OK) return status;
-  if (root < 0 || root >= static_cast<int>(group->size())) {
-    return fail(Code::rank, fmt::format("farsum_broadcast: root {} is not in the group, whose ranks are 0 to {}", root,
-                                        group->size() - 1));
-  }
-  if (buffer == nullptr && bytes != 0) return fail(Code::argument, "farsum_broadcast: the buffer is null");
-  return report(group->team().broadcast({static_cast<std::byte*>(buffer), bytes}, static_cast<std::uint32_t>(root),
-                                        "farsum_broadcast"));
+  return guarded("farsum_broadcast", [&]() -> farsum_status {
+    Group* group = nullptr;
+    if (const farsum_status status = find_group("farsum_broadcast", handle, group); status != FARSUM_OK) return status;
+    if (root < 0 || root >= static_cast<int>(group->size())) {
+      return fail(Code::rank, fmt::format("farsum_broadcast: root {} is not in the group, whose ranks are 0 to {}",
+                                          root, group->size() - 1));
+    }
+    if (buffer == nullptr && bytes != 0) return fail(Code::argument, "farsum_broadcast: the buffer is null");
+    return report(group->team().broadcast({static_cast<std::byte*>(buffer), bytes}, static_cast<std::uint32_t>(root),
+                                          "farsum_broadcast"));
+  });
 }
 
 farsum_status farsum_allgather(farsum_group handle, const void* mine, void* all, size_t bytes) {
-  Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_allgather", handle, group); status != FARSUM_OK) return status;
-  if ((mine == nullptr || all == nullptr) && bytes != 0)
-    return fail(Code::argument, "farsum_allgather: a buffer is null");
-  return report(group->team().allgather({static_cast<const std::byte*>(mine), bytes},
-                                        {static_cast<std::byte*>(all), bytes * group->size()}, "farsum_allgather"));
+  return guarded("farsum_allgather", [&]() -> farsum_status {
+    Group* group = nullptr;
+    if (const farsum_status status = find_group("farsum_allgather", handle, group); status != FARSUM_OK) return status;
+    if ((mine == nullptr || all == nullptr) && bytes != 0)
+      return fail(Code::argument, "farsum_allgather: a buffer is null");
+    return report(group->team().allgather({static_cast<const std::byte*>(mine), bytes},
+                                          {static_cast<std::byte*>(all), bytes * group->size()}, "farsum_allgather"));
+  });
 }
 
 farsum_status farsum_statistics_read(farsum_statistics* statistics) {
-  Context* context = live_context();
-  if (context == nullptr) return no_context("farsum_statistics_read");
-  if (statistics == nullptr || statistics->struct_bytes < sizeof(farsum_statistics)) {
-    return fail(Code::argument, "farsum_statistics_read: struct_bytes must be sizeof(farsum_statistics)");
-  }
-  const Context::Statistics now = context->statistics();
-  static_assert(sizeof statistics->operations / sizeof *statistics->operations == path_count);
-  for (std::size_t path = 0; path < path_count; ++path) {
-    statistics->operations[path] = now.operations[path];
-    statistics->bytes[path] = now.bytes[path];
-  }
-  statistics->messages_sent = now.messages_sent;
-  statistics->messages_served = now.messages_served;
-  statistics->agent_wakeups = now.agent_wakeups;
-  statistics->doorbells_rung = now.doorbells_rung;
-  statistics->waits_slept = now.waits_slept;
-  statistics->stripe_contention = now.stripe_contention;
-  return FARSUM_OK;
+  return guarded("farsum_statistics_read", [&]() -> farsum_status {
+    Context* context = live_context();
+    if (context == nullptr) return no_context("farsum_statistics_read");
+    if (statistics == nullptr || statistics->struct_bytes < sizeof(farsum_statistics)) {
+      return fail(Code::argument, "farsum_statistics_read: struct_bytes must be sizeof(farsum_statistics)");
+    }
+    const Context::Statistics now = context->statistics();
+    static_assert(sizeof statistics->operations / sizeof *statistics->operations == path_count);
+    for (std::size_t path = 0; path < path_count; ++path) {
+      statistics->operations[path] = now.operations[path];
+      statistics->bytes[path] = now.bytes[path];
+    }
+    statistics->messages_sent = now.messages_sent;
+    statistics->messages_served = now.messages_served;
+    statistics->agent_wakeups = now.agent_wakeups;
+    statistics->doorbells_rung = now.doorbells_rung;
+    statistics->waits_slept = now.waits_slept;
+    statistics->stripe_contention = now.stripe_contention;
+    return FARSUM_OK;
+  });
 }
 
 const char* farsum_settings_text(void) {

@@ -118,51 +118,55 @@ farsum_status hand_out(const Block& block, void** memory) {
 }
 
 [[gnu::noinline]] farsum_status allocate_slowly(std::size_t bytes, void** memory) {
-  NodeMemory* node = open_memory();
-  if (node == nullptr) return no_context("farsum_memory_allocate");
-  if (memory == nullptr) return fail(Code::argument, "farsum_memory_allocate: memory must not be null");
-  Result<Block> block = node->allocate(bytes);
-  if (!block.is_ok()) {
-    const Status status = block.take_status();
-    return fail(status.code(), fmt::format("farsum_memory_allocate: {}", status.text()));
-  }
-  const std::uint32_t size_class = NodeMemory::class_of(bytes);
-  Cache* cache = cache_of_thread();
-  if (cache != nullptr && size_class != NodeMemory::no_class && cache->count[size_class] == 0) {
-    // The next few of that size are taken along.
-    const std::uint32_t wanted = kept_by_class[size_class] / 2;
-    cache->count[size_class] =
-        static_cast<std::uint8_t>(node->take_ready(size_class, std::span(cache->blocks[size_class]).first(wanted)));
-  }
-  return hand_out(block.value(), memory);
+  return guarded("farsum_memory_allocate", [&]() -> farsum_status {
+    NodeMemory* node = open_memory();
+    if (node == nullptr) return no_context("farsum_memory_allocate");
+    if (memory == nullptr) return fail(Code::argument, "farsum_memory_allocate: memory must not be null");
+    Result<Block> block = node->allocate(bytes);
+    if (!block.is_ok()) {
+      const Status status = block.take_status();
+      return fail(status.code(), fmt::format("farsum_memory_allocate: {}", status.text()));
+    }
+    const std::uint32_t size_class = NodeMemory::class_of(bytes);
+    Cache* cache = cache_of_thread();
+    if (cache != nullptr && size_class != NodeMemory::no_class && cache->count[size_class] == 0) {
+      // The next few of that size are taken along.
+      const std::uint32_t wanted = kept_by_class[size_class] / 2;
+      cache->count[size_class] =
+          static_cast<std::uint8_t>(node->take_ready(size_class, std::span(cache->blocks[size_class]).first(wanted)));
+    }
+    return hand_out(block.value(), memory);
+  });
 }
 
 [[gnu::noinline]] farsum_status free_slowly(void* memory) {
-  NodeMemory* node = open_memory();
-  if (node == nullptr) return no_context("farsum_memory_free");
-  if (memory == nullptr) return FARSUM_OK;
-  std::uint32_t size_class = NodeMemory::no_class;
-  const Block block = node->find(memory, size_class);
-  // Of two threads that free one block at once, one is told.
-  if (block.live == nullptr || block.live->exchange(0, std::memory_order_relaxed) == 0) {
-    return fail(
-        Code::argument,
-        fmt::format("farsum_memory_free: {} is no block of farsum_memory_allocate, or was freed before", memory));
-  }
-  Cache* cache = size_class == NodeMemory::no_class || kept_by_class[size_class] == 0 ? nullptr : cache_of_thread();
-  if (cache == nullptr) {
-    node->give_back({&block, 1});
+  return guarded("farsum_memory_free", [&]() -> farsum_status {
+    NodeMemory* node = open_memory();
+    if (node == nullptr) return no_context("farsum_memory_free");
+    if (memory == nullptr) return FARSUM_OK;
+    std::uint32_t size_class = NodeMemory::no_class;
+    const Block block = node->find(memory, size_class);
+    // Of two threads that free one block at once, one is told.
+    if (block.live == nullptr || block.live->exchange(0, std::memory_order_relaxed) == 0) {
+      return fail(
+          Code::argument,
+          fmt::format("farsum_memory_free: {} is no block of farsum_memory_allocate, or was freed before", memory));
+    }
+    Cache* cache = size_class == NodeMemory::no_class || kept_by_class[size_class] == 0 ? nullptr : cache_of_thread();
+    if (cache == nullptr) {
+      node->give_back({&block, 1});
+      return FARSUM_OK;
+    }
+    // A full class makes room for as many again.
+    std::uint8_t& count = cache->count[size_class];
+    if (count == kept_by_class[size_class]) {
+      const std::uint32_t kept = kept_by_class[size_class] / 2;
+      node->give_back(std::span(cache->blocks[size_class]).subspan(kept, count - kept));
+      count = static_cast<std::uint8_t>(kept);
+    }
+    cache->blocks[size_class][count++] = block;
     return FARSUM_OK;
-  }
-  // A full class makes room for as many again.
-  std::uint8_t& count = cache->count[size_class];
-  if (count == kept_by_class[size_class]) {
-    const std::uint32_t kept = kept_by_class[size_class] / 2;
-    node->give_back(std::span(cache->blocks[size_class]).subspan(kept, count - kept));
-    count = static_cast<std::uint8_t>(kept);
-  }
-  cache->blocks[size_class][count++] = block;
-  return FARSUM_OK;
+  });
 }
 
 }  // namespace

@@ -37,13 +37,15 @@ inline bool plain_pair(farsum_type type, farsum_op op) {
 }
 
 farsum_status check_pair(const char* call, farsum_type type, farsum_op op) {
-  if (static_cast<unsigned>(type) >= ops::element_type_count) {
-    return fail(Code::type, fmt::format("{}: unknown type {}", call, static_cast<int>(type)));
-  }
-  if (static_cast<unsigned>(op) >= ops::operator_count) {
-    return fail(Code::type, fmt::format("{}: unknown operator {}", call, static_cast<int>(op)));
-  }
-  return FARSUM_OK;
+  return guarded(call, [&]() -> farsum_status {
+    if (static_cast<unsigned>(type) >= ops::element_type_count) {
+      return fail(Code::type, fmt::format("{}: unknown type {}", call, static_cast<int>(type)));
+    }
+    if (static_cast<unsigned>(op) >= ops::operator_count) {
+      return fail(Code::type, fmt::format("{}: unknown operator {}", call, static_cast<int>(op)));
+    }
+    return FARSUM_OK;
+  });
 }
 
 Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) {
@@ -59,9 +61,11 @@ Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) 
 
 [[gnu::noinline]] farsum_status long_way(farsum_window handle, int target, const Operation& operation,
                                          Completion completion) {
-  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
-  if (slot == nullptr) return bad_window(call_name(operation.kind), handle);
-  return report(slot->object->window->operate(operation, static_cast<std::uint32_t>(target), completion, nullptr));
+  return guarded(call_name(operation.kind), [&]() -> farsum_status {
+    WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+    if (slot == nullptr) return bad_window(call_name(operation.kind), handle);
+    return report(slot->object->window->operate(operation, static_cast<std::uint32_t>(target), completion, nullptr));
+  });
 }
 
 [[gnu::noinline]] farsum_status long_reduction(farsum_window handle, int target, std::uint64_t offset,
@@ -120,11 +124,13 @@ Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) 
 }
 
 [[gnu::noinline]] farsum_status long_flush(farsum_window handle, int target) {
-  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
-  if (slot == nullptr) return bad_window("farsum_flush", handle);
-  Window& window = *slot->object->window;
-  return report(target == FARSUM_ALL_RANKS ? window.flush_every_target()
-                                           : window.flush_one_target(static_cast<std::uint32_t>(target)));
+  return guarded("farsum_flush", [&]() -> farsum_status {
+    WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+    if (slot == nullptr) return bad_window("farsum_flush", handle);
+    Window& window = *slot->object->window;
+    return report(target == FARSUM_ALL_RANKS ? window.flush_every_target()
+                                             : window.flush_one_target(static_cast<std::uint32_t>(target)));
+  });
 }
 
 // A layout of the C interface as a view; indexed lists are copied into `pieces`, which must outlive it.
@@ -368,41 +374,43 @@ farsum_status farsum_put_notify(farsum_window window, int target, uint64_t offse
 }
 
 farsum_status farsum_operate(farsum_window handle, const farsum_operation* from, farsum_request* request) {
-  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
-  if (slot == nullptr) return bad_window("farsum_operate", handle);
-  if (from == nullptr) return fail(Code::argument, "farsum_operate: the operation is null");
-  if (from->completion == FARSUM_EXPLICIT && request == nullptr) {
-    return fail(Code::argument, "farsum_operate: FARSUM_EXPLICIT needs a place for the request");
-  }
-  Status scattered;
-  if (is_plain_scatter(*from) &&
-      slot->object->window->scatter_hot(static_cast<std::uint32_t>(from->target), from->offset,
-                                        {from->target_layout->offsets, from->target_layout->pieces}, from->origin,
-                                        static_cast<ops::ElementType>(from->type), static_cast<ops::Operator>(from->op),
-                                        scattered)) {
-    if (!scattered.is_ok()) return fail(scattered);
-    if (from->completion == FARSUM_EXPLICIT) request->bits = completed_request;
+  return guarded("farsum_operate", [&]() -> farsum_status {
+    WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+    if (slot == nullptr) return bad_window("farsum_operate", handle);
+    if (from == nullptr) return fail(Code::argument, "farsum_operate: the operation is null");
+    if (from->completion == FARSUM_EXPLICIT && request == nullptr) {
+      return fail(Code::argument, "farsum_operate: FARSUM_EXPLICIT needs a place for the request");
+    }
+    Status scattered;
+    if (is_plain_scatter(*from) &&
+        slot->object->window->scatter_hot(static_cast<std::uint32_t>(from->target), from->offset,
+                                          {from->target_layout->offsets, from->target_layout->pieces}, from->origin,
+                                          static_cast<ops::ElementType>(from->type),
+                                          static_cast<ops::Operator>(from->op), scattered)) {
+      if (!scattered.is_ok()) return fail(scattered);
+      if (from->completion == FARSUM_EXPLICIT) request->bits = completed_request;
+      return FARSUM_OK;
+    }
+    Described described;
+    if (const Status status = describe(*from, described); !status.is_ok()) return fail(status);
+    const auto target = static_cast<std::uint32_t>(from->target);
+    Window& window = *slot->object->window;
+    if (from->completion != FARSUM_EXPLICIT) {
+      const Completion completion = from->completion == FARSUM_BLOCKING ? Completion::blocking : Completion::implicit;
+      return report(window.operate(described.operation, target, completion, nullptr));
+    }
+    auto state = std::make_shared<RequestState>();
+    if (const Status status = window.operate(described.operation, target, Completion::by_request, state.get());
+        !status.is_ok())
+      return fail(status);
+    // Acquire pairs with the release in OriginEngine::finish_job.
+    if (state->done.load(std::memory_order_acquire) && state->code.load(std::memory_order_relaxed) == Code::ok) {
+      request->bits = completed_request;
+      return FARSUM_OK;
+    }
+    request->bits = global().requests.add({state, window.parts().ranks[target], call_name(described.operation.kind)});
     return FARSUM_OK;
-  }
-  Described described;
-  if (const Status status = describe(*from, described); !status.is_ok()) return fail(status);
-  const auto target = static_cast<std::uint32_t>(from->target);
-  Window& window = *slot->object->window;
-  if (from->completion != FARSUM_EXPLICIT) {
-    const Completion completion = from->completion == FARSUM_BLOCKING ? Completion::blocking : Completion::implicit;
-    return report(window.operate(described.operation, target, completion, nullptr));
-  }
-  auto state = std::make_shared<RequestState>();
-  if (const Status status = window.operate(described.operation, target, Completion::by_request, state.get());
-      !status.is_ok())
-    return fail(status);
-  // Acquire pairs with the release in OriginEngine::finish_job.
-  if (state->done.load(std::memory_order_acquire) && state->code.load(std::memory_order_relaxed) == Code::ok) {
-    request->bits = completed_request;
-    return FARSUM_OK;
-  }
-  request->bits = global().requests.add({state, window.parts().ranks[target], call_name(described.operation.kind)});
-  return FARSUM_OK;
+  });
 }
 
 static farsum_status finish_request(farsum_request* request, const RequestSlot& slot) {
@@ -426,36 +434,40 @@ static farsum_status find_request(const char* call, farsum_request* request, Req
 }
 
 farsum_status farsum_test(farsum_request* request, int* done) {
-  if (request != nullptr && request->bits == completed_request) {
-    request->bits = 0;
-    *done = 1;
-    return FARSUM_OK;
-  }
-  RequestSlot* slot = nullptr;
-  if (const farsum_status status = find_request("farsum_test", request, slot); status != FARSUM_OK) return status;
-  live_context()->engine().progress(slot->peer);
-  *done = slot->state->done.load(std::memory_order_acquire) ? 1 : 0;
-  if (*done != 0) return finish_request(request, *slot);
-  return report(live_context()->waiter().looked_in_vain("farsum_test"));
+  return guarded("farsum_test", [&]() -> farsum_status {
+    if (request != nullptr && request->bits == completed_request) {
+      request->bits = 0;
+      *done = 1;
+      return FARSUM_OK;
+    }
+    RequestSlot* slot = nullptr;
+    if (const farsum_status status = find_request("farsum_test", request, slot); status != FARSUM_OK) return status;
+    live_context()->engine().progress(slot->peer);
+    *done = slot->state->done.load(std::memory_order_acquire) ? 1 : 0;
+    if (*done != 0) return finish_request(request, *slot);
+    return report(live_context()->waiter().looked_in_vain("farsum_test"));
+  });
 }
 
 farsum_status farsum_wait(farsum_request* request) {
-  if (request != nullptr && request->bits == completed_request) {
-    request->bits = 0;
-    return FARSUM_OK;
-  }
-  RequestSlot* slot = nullptr;
-  if (const farsum_status status = find_request("farsum_wait", request, slot); status != FARSUM_OK) return status;
-  Context& context = *live_context();
-  const Status status = context.waiter().wait(
-      context.waiter().own_events(),
-      [&] {
-        context.engine().progress(slot->peer);
-        return slot->state->done.load(std::memory_order_acquire);
-      },
-      "farsum_wait");
-  if (!status.is_ok()) return fail(status);
-  return finish_request(request, *slot);
+  return guarded("farsum_wait", [&]() -> farsum_status {
+    if (request != nullptr && request->bits == completed_request) {
+      request->bits = 0;
+      return FARSUM_OK;
+    }
+    RequestSlot* slot = nullptr;
+    if (const farsum_status status = find_request("farsum_wait", request, slot); status != FARSUM_OK) return status;
+    Context& context = *live_context();
+    const Status status = context.waiter().wait(
+        context.waiter().own_events(),
+        [&] {
+          context.engine().progress(slot->peer);
+          return slot->state->done.load(std::memory_order_acquire);
+        },
+        "farsum_wait");
+    if (!status.is_ok()) return fail(status);
+    return finish_request(request, *slot);
+  });
 }
 
 farsum_status farsum_flush(farsum_window handle, int target) {

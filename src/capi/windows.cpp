@@ -1,7 +1,9 @@
 // Windows, epochs, notifications, mutexes and counters of the C interface: handles are checked here, everything else
 // below.
+#include <algorithm>
 #include <iterator>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -77,6 +79,8 @@ std::size_t take_window_slot() {
   // Relaxed: written under the mutex; a forked child reads what its parent had.
   const std::size_t used = state.window_slots_used.load(std::memory_order_relaxed);
   if (used == most_windows) return no_window_slot;
+  // So that no slot is ever given back where there is no room to note it.
+  if (state.vacant_windows.capacity() <= used) state.vacant_windows.reserve(std::max<std::size_t>(64, 2 * used));
   state.window_slots_used.store(used + 1, std::memory_order_relaxed);
   return used;
 }
@@ -157,18 +161,20 @@ Status read_options_of_given_memory(const char* call, const farsum_window_option
 // Makes a window with `make(options)` and gives its handle out.
 template <class Make>
 farsum_status make_window(const char* call, WindowOptions& options, farsum_window* window, Make&& make) {
-  const std::size_t slot = take_window_slot();
-  if (slot == no_window_slot) {
+  struct Hold {
+    std::size_t slot;
+    ~Hold() {
+      if (slot != no_window_slot) give_window_slot_back(slot);
+    }
+  } hold{take_window_slot()};
+  if (hold.slot == no_window_slot) {
     options.refusal =
         Status(Code::no_memory, fmt::format("{}: {} windows live, the most there can be", call, most_windows));
   }
   Result<WindowObject*> made = make(options);
-  if (made.is_ok()) {
-    *window = add_window(slot, made.value());
-    return FARSUM_OK;
-  }
-  if (slot != no_window_slot) give_window_slot_back(slot);
-  return fail(made.take_status());
+  if (!made.is_ok()) return fail(made.take_status());
+  *window = add_window(std::exchange(hold.slot, no_window_slot), made.value());
+  return FARSUM_OK;
 }
 
 std::vector<std::uint32_t> ranks_of(const int* ranks, int count) {
@@ -185,122 +191,145 @@ using namespace farsum::capi;
 // One line for the calls that only pass a window on.
 template <class Call>
 static farsum_status on_window(const char* name, farsum_window handle, Call&& call) {
-  farsum_status status = FARSUM_OK;
-  Window* window = window_of(name, handle, status);
-  return window == nullptr ? status : report(call(*window));
+  return guarded(name, [&]() -> farsum_status {
+    farsum_status status = FARSUM_OK;
+    Window* window = window_of(name, handle, status);
+    return window == nullptr ? status : report(call(*window));
+  });
 }
 
 extern "C" {
 
 farsum_status farsum_window_allocate(farsum_group handle, size_t bytes, const farsum_window_options* from,
                                      void** memory, farsum_window* window) {
-  Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_window_allocate", handle, group); status != FARSUM_OK)
-    return status;
-  if (memory == nullptr || window == nullptr)
-    return fail(Code::argument, "farsum_window_allocate: memory and window must not be null");
-  WindowOptions options;
-  if (const Status status = read_options("farsum_window_allocate", from, options); !status.is_ok()) return fail(status);
-  return make_window("farsum_window_allocate", options, window, [&](const WindowOptions& wish) {
-    Result<WindowObject*> made = live_context()->allocate_window(*group, bytes, wish);
-    if (made.is_ok()) *memory = made.value()->memory;
-    return made;
+  return guarded("farsum_window_allocate", [&]() -> farsum_status {
+    Group* group = nullptr;
+    if (const farsum_status status = find_group("farsum_window_allocate", handle, group); status != FARSUM_OK)
+      return status;
+    if (memory == nullptr || window == nullptr)
+      return fail(Code::argument, "farsum_window_allocate: memory and window must not be null");
+    WindowOptions options;
+    if (const Status status = read_options("farsum_window_allocate", from, options); !status.is_ok())
+      return fail(status);
+    return make_window("farsum_window_allocate", options, window, [&](const WindowOptions& wish) {
+      Result<WindowObject*> made = live_context()->allocate_window(*group, bytes, wish);
+      if (made.is_ok()) *memory = made.value()->memory;
+      return made;
+    });
   });
 }
 
 farsum_status farsum_window_adopt(farsum_group handle, void* memory, size_t bytes, const farsum_window_options* from,
                                   farsum_window* window) {
-  Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_window_adopt", handle, group); status != FARSUM_OK) return status;
-  if (window == nullptr) return fail(Code::argument, "farsum_window_adopt: window must not be null");
-  WindowOptions options;
-  if (const Status status = read_options_of_given_memory("farsum_window_adopt", from, options); !status.is_ok())
-    return fail(status);
-  return make_window("farsum_window_adopt", options, window, [&](const WindowOptions& wish) {
-    return live_context()->adopt_window(*group, memory, bytes, wish);
+  return guarded("farsum_window_adopt", [&]() -> farsum_status {
+    Group* group = nullptr;
+    if (const farsum_status status = find_group("farsum_window_adopt", handle, group); status != FARSUM_OK)
+      return status;
+    if (window == nullptr) return fail(Code::argument, "farsum_window_adopt: window must not be null");
+    WindowOptions options;
+    if (const Status status = read_options_of_given_memory("farsum_window_adopt", from, options); !status.is_ok())
+      return fail(status);
+    return make_window("farsum_window_adopt", options, window, [&](const WindowOptions& wish) {
+      return live_context()->adopt_window(*group, memory, bytes, wish);
+    });
   });
 }
 
 farsum_status farsum_window_create_dynamic(farsum_group handle, const farsum_window_options* from,
                                            farsum_window* window) {
-  Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_window_create_dynamic", handle, group); status != FARSUM_OK)
-    return status;
-  if (window == nullptr) return fail(Code::argument, "farsum_window_create_dynamic: window must not be null");
-  WindowOptions options;
-  if (const Status status = read_options_of_given_memory("farsum_window_create_dynamic", from, options);
-      !status.is_ok())
-    return fail(status);
-  return make_window("farsum_window_create_dynamic", options, window,
-                     [&](const WindowOptions& wish) { return live_context()->create_dynamic_window(*group, wish); });
+  return guarded("farsum_window_create_dynamic", [&]() -> farsum_status {
+    Group* group = nullptr;
+    if (const farsum_status status = find_group("farsum_window_create_dynamic", handle, group); status != FARSUM_OK)
+      return status;
+    if (window == nullptr) return fail(Code::argument, "farsum_window_create_dynamic: window must not be null");
+    WindowOptions options;
+    if (const Status status = read_options_of_given_memory("farsum_window_create_dynamic", from, options);
+        !status.is_ok())
+      return fail(status);
+    return make_window("farsum_window_create_dynamic", options, window,
+                       [&](const WindowOptions& wish) { return live_context()->create_dynamic_window(*group, wish); });
+  });
 }
 
 farsum_status farsum_window_attach(farsum_window handle, void* memory, size_t bytes) {
-  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
-  if (slot == nullptr) return bad_window("farsum_window_attach", handle);
-  return report(live_context()->attach(*slot->object, memory, bytes));
+  return guarded("farsum_window_attach", [&]() -> farsum_status {
+    WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+    if (slot == nullptr) return bad_window("farsum_window_attach", handle);
+    return report(live_context()->attach(*slot->object, memory, bytes));
+  });
 }
 
 farsum_status farsum_window_detach(farsum_window handle, const void* memory) {
-  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
-  if (slot == nullptr) return bad_window("farsum_window_detach", handle);
-  return report(live_context()->detach(*slot->object, memory));
+  return guarded("farsum_window_detach", [&]() -> farsum_status {
+    WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+    if (slot == nullptr) return bad_window("farsum_window_detach", handle);
+    return report(live_context()->detach(*slot->object, memory));
+  });
 }
 
 farsum_status farsum_window_free(farsum_window* handle) {
-  if (handle == nullptr) return fail(Code::argument, "farsum_window_free: null handle");
-  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(*handle);
-  if (slot == nullptr) return bad_window("farsum_window_free", *handle);
-  if (const Status status = live_context()->free_window(slot->object); !status.is_ok()) return fail(status);
-  remove_window(*slot);
-  handle->bits = 0;
-  return FARSUM_OK;
+  return guarded("farsum_window_free", [&]() -> farsum_status {
+    if (handle == nullptr) return fail(Code::argument, "farsum_window_free: null handle");
+    WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(*handle);
+    if (slot == nullptr) return bad_window("farsum_window_free", *handle);
+    if (const Status status = live_context()->free_window(slot->object); !status.is_ok()) return fail(status);
+    remove_window(*slot);
+    handle->bits = 0;
+    return FARSUM_OK;
+  });
 }
 
 farsum_status farsum_window_prepare_free(farsum_window handle) {
-  WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
-  if (slot == nullptr) return bad_window("farsum_window_prepare_free", handle);
-  return report(live_context()->prepare_free(*slot->object));
+  return guarded("farsum_window_prepare_free", [&]() -> farsum_status {
+    WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+    if (slot == nullptr) return bad_window("farsum_window_prepare_free", handle);
+    return report(live_context()->prepare_free(*slot->object));
+  });
 }
 
 farsum_status farsum_window_shared_query(farsum_window handle, int rank, void** address, size_t* bytes) {
-  farsum_status status = FARSUM_OK;
-  Window* window = window_of("farsum_window_shared_query", handle, status);
-  if (window == nullptr) return status;
-  if (rank < 0 || rank >= static_cast<int>(window->size())) {
-    return fail(Code::rank,
-                fmt::format("farsum_window_shared_query: rank {} is not in the window's group, whose ranks are 0 to {}",
-                            rank, window->size() - 1));
-  }
-  const std::vector<Region> regions = window->regions_of(static_cast<std::uint32_t>(rank));
-  *bytes = window->part_bytes(static_cast<std::uint32_t>(rank));
-  *address = regions.size() == 1 ? regions.front().mapped : nullptr;
-  return FARSUM_OK;
+  return guarded("farsum_window_shared_query", [&]() -> farsum_status {
+    farsum_status status = FARSUM_OK;
+    Window* window = window_of("farsum_window_shared_query", handle, status);
+    if (window == nullptr) return status;
+    if (rank < 0 || rank >= static_cast<int>(window->size())) {
+      return fail(
+          Code::rank,
+          fmt::format("farsum_window_shared_query: rank {} is not in the window's group, whose ranks are 0 to {}", rank,
+                      window->size() - 1));
+    }
+    const std::vector<Region> regions = window->regions_of(static_cast<std::uint32_t>(rank));
+    *bytes = window->part_bytes(static_cast<std::uint32_t>(rank));
+    *address = regions.size() == 1 ? regions.front().mapped : nullptr;
+    return FARSUM_OK;
+  });
 }
 
 farsum_status farsum_window_region(farsum_window handle, int rank, int index, farsum_region_info* info) {
-  farsum_status status = FARSUM_OK;
-  Window* window = window_of("farsum_window_region", handle, status);
-  if (window == nullptr) return status;
-  if (rank < 0 || rank >= static_cast<int>(window->size())) {
-    return fail(Code::rank,
-                fmt::format("farsum_window_region: rank {} is not in the window's group, whose ranks are 0 to {}", rank,
-                            window->size() - 1));
-  }
-  const std::vector<Region> regions = window->regions_of(static_cast<std::uint32_t>(rank));
-  if (index < 0 || index >= static_cast<int>(regions.size())) {
-    return fail(Code::range, fmt::format("farsum_window_region: region {} was asked for, but rank {} has {}", index,
-                                         rank, regions.size()));
-  }
-  const Region& region = regions[static_cast<std::size_t>(index)];
-  *info = farsum_region_info{};
-  info->offset = region.offset;
-  info->bytes = region.bytes;
-  info->bulk_path = static_cast<farsum_path>(region.bulk);
-  info->atomic_path = static_cast<farsum_path>(region.atomic);
-  info->promoted = region.promoted ? 1 : 0;
-  region.reason.copy(info->reason, sizeof info->reason - 1);
-  return FARSUM_OK;
+  return guarded("farsum_window_region", [&]() -> farsum_status {
+    farsum_status status = FARSUM_OK;
+    Window* window = window_of("farsum_window_region", handle, status);
+    if (window == nullptr) return status;
+    if (rank < 0 || rank >= static_cast<int>(window->size())) {
+      return fail(Code::rank,
+                  fmt::format("farsum_window_region: rank {} is not in the window's group, whose ranks are 0 to {}",
+                              rank, window->size() - 1));
+    }
+    const std::vector<Region> regions = window->regions_of(static_cast<std::uint32_t>(rank));
+    if (index < 0 || index >= static_cast<int>(regions.size())) {
+      return fail(Code::range, fmt::format("farsum_window_region: region {} was asked for, but rank {} has {}", index,
+                                           rank, regions.size()));
+    }
+    const Region& region = regions[static_cast<std::size_t>(index)];
+    *info = farsum_region_info{};
+    info->offset = region.offset;
+    info->bytes = region.bytes;
+    info->bulk_path = static_cast<farsum_path>(region.bulk);
+    info->atomic_path = static_cast<farsum_path>(region.atomic);
+    info->promoted = region.promoted ? 1 : 0;
+    region.reason.copy(info->reason, sizeof info->reason - 1);
+    return FARSUM_OK;
+  });
 }
 
 farsum_status farsum_fence(farsum_window handle, uint32_t assertions) {
@@ -376,14 +405,17 @@ farsum_status farsum_notify_value(farsum_window handle, uint32_t slot, uint64_t*
 // ---- mutexes ----
 
 farsum_status farsum_mutex_create(farsum_group handle, int count, farsum_mutex* mutexes) {
-  Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_mutex_create", handle, group); status != FARSUM_OK) return status;
-  if (count < 0 || mutexes == nullptr)
-    return fail(Code::argument, "farsum_mutex_create: the count must not be negative, nor the handle null");
-  Result<Context::LockSet*> made = live_context()->create_locks(*group, static_cast<std::uint32_t>(count));
-  if (!made.is_ok()) return fail(made.take_status());
-  *mutexes = {global().mutexes.add({made.value()})};
-  return FARSUM_OK;
+  return guarded("farsum_mutex_create", [&]() -> farsum_status {
+    Group* group = nullptr;
+    if (const farsum_status status = find_group("farsum_mutex_create", handle, group); status != FARSUM_OK)
+      return status;
+    if (count < 0 || mutexes == nullptr)
+      return fail(Code::argument, "farsum_mutex_create: the count must not be negative, nor the handle null");
+    Result<Context::LockSet*> made = live_context()->create_locks(*group, static_cast<std::uint32_t>(count));
+    if (!made.is_ok()) return fail(made.take_status());
+    *mutexes = {global().mutexes.add({made.value()})};
+    return FARSUM_OK;
+  });
 }
 
 static farsum_status find_mutex(const char* call, farsum_mutex handle, int rank, int index, Context::LockSet*& locks) {
@@ -403,54 +435,62 @@ static farsum_status find_mutex(const char* call, farsum_mutex handle, int rank,
 }
 
 farsum_status farsum_mutex_free(farsum_mutex* mutexes) {
-  if (mutexes == nullptr) return fail(Code::argument, "farsum_mutex_free: null handle");
-  if (live_context() == nullptr) return no_context("farsum_mutex_free");
-  MutexSlot* slot = global().mutexes.find(mutexes->bits);
-  if (slot == nullptr)
-    return fail(Code::handle, fmt::format("farsum_mutex_free: the mutexes {:#x} do not live", mutexes->bits));
-  if (const Status status = live_context()->free_locks(slot->locks); !status.is_ok()) return fail(status);
-  global().mutexes.remove(mutexes->bits);
-  mutexes->bits = 0;
-  return FARSUM_OK;
+  return guarded("farsum_mutex_free", [&]() -> farsum_status {
+    if (mutexes == nullptr) return fail(Code::argument, "farsum_mutex_free: null handle");
+    if (live_context() == nullptr) return no_context("farsum_mutex_free");
+    MutexSlot* slot = global().mutexes.find(mutexes->bits);
+    if (slot == nullptr)
+      return fail(Code::handle, fmt::format("farsum_mutex_free: the mutexes {:#x} do not live", mutexes->bits));
+    if (const Status status = live_context()->free_locks(slot->locks); !status.is_ok()) return fail(status);
+    global().mutexes.remove(mutexes->bits);
+    mutexes->bits = 0;
+    return FARSUM_OK;
+  });
 }
 
 farsum_status farsum_mutex_lock(farsum_mutex handle, int rank, int index) {
-  Context::LockSet* locks = nullptr;
-  if (const farsum_status status = find_mutex("farsum_mutex_lock", handle, rank, index, locks); status != FARSUM_OK)
-    return status;
-  return report(live_context()->lock(*locks, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
+  return guarded("farsum_mutex_lock", [&]() -> farsum_status {
+    Context::LockSet* locks = nullptr;
+    if (const farsum_status status = find_mutex("farsum_mutex_lock", handle, rank, index, locks); status != FARSUM_OK)
+      return status;
+    return report(live_context()->lock(*locks, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
+  });
 }
 
 farsum_status farsum_mutex_unlock(farsum_mutex handle, int rank, int index) {
-  Context::LockSet* locks = nullptr;
-  if (const farsum_status status = find_mutex("farsum_mutex_unlock", handle, rank, index, locks); status != FARSUM_OK)
-    return status;
-  return report(live_context()->unlock(*locks, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
+  return guarded("farsum_mutex_unlock", [&]() -> farsum_status {
+    Context::LockSet* locks = nullptr;
+    if (const farsum_status status = find_mutex("farsum_mutex_unlock", handle, rank, index, locks); status != FARSUM_OK)
+      return status;
+    return report(live_context()->unlock(*locks, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
+  });
 }
 
 // ---- counters ----
 
 farsum_status farsum_counter_create(farsum_group handle, const farsum_counter_options* from, farsum_counter* counter) {
-  Group* group = nullptr;
-  if (const farsum_status status = find_group("farsum_counter_create", handle, group); status != FARSUM_OK)
-    return status;
-  if (from == nullptr || from->struct_bytes < sizeof(farsum_counter_options) || counter == nullptr) {
-    return fail(
-        Code::argument,
-        "farsum_counter_create: options with struct_bytes = sizeof(farsum_counter_options) and a place for the handle "
-        "must be given");
-  }
-  if (from->kind < FARSUM_COUNTER_STRICT || from->kind > FARSUM_COUNTER_TREE) {
-    return fail(Code::argument, fmt::format("farsum_counter_create: unknown kind {}", static_cast<int>(from->kind)));
-  }
-  Counter::Options options;
-  options.kind = static_cast<CounterKind>(from->kind);
-  options.home = static_cast<std::uint32_t>(from->home);
-  options.limit = from->limit;
-  Result<std::unique_ptr<Counter>> made = Counter::create(*live_context(), *group, options);
-  if (!made.is_ok()) return fail(made.take_status());
-  *counter = {global().counters.add({std::move(made.value())})};
-  return FARSUM_OK;
+  return guarded("farsum_counter_create", [&]() -> farsum_status {
+    Group* group = nullptr;
+    if (const farsum_status status = find_group("farsum_counter_create", handle, group); status != FARSUM_OK)
+      return status;
+    if (from == nullptr || from->struct_bytes < sizeof(farsum_counter_options) || counter == nullptr) {
+      return fail(Code::argument,
+                  "farsum_counter_create: options with struct_bytes = sizeof(farsum_counter_options) and a place for "
+                  "the handle "
+                  "must be given");
+    }
+    if (from->kind < FARSUM_COUNTER_STRICT || from->kind > FARSUM_COUNTER_TREE) {
+      return fail(Code::argument, fmt::format("farsum_counter_create: unknown kind {}", static_cast<int>(from->kind)));
+    }
+    Counter::Options options;
+    options.kind = static_cast<CounterKind>(from->kind);
+    options.home = static_cast<std::uint32_t>(from->home);
+    options.limit = from->limit;
+    Result<std::unique_ptr<Counter>> made = Counter::create(*live_context(), *group, options);
+    if (!made.is_ok()) return fail(made.take_status());
+    *counter = {global().counters.add({std::move(made.value())})};
+    return FARSUM_OK;
+  });
 }
 
 static farsum_status find_counter(const char* call, farsum_counter handle, std::shared_ptr<Counter>& counter) {
@@ -462,31 +502,37 @@ static farsum_status find_counter(const char* call, farsum_counter handle, std::
 }
 
 farsum_status farsum_counter_next(farsum_counter handle, uint64_t* ticket) {
-  std::shared_ptr<Counter> counter;
-  if (const farsum_status status = find_counter("farsum_counter_next", handle, counter); status != FARSUM_OK)
-    return status;
-  Result<std::uint64_t> next = counter->next();
-  if (!next.is_ok()) return fail(next.take_status());
-  *ticket = next.value();
-  return FARSUM_OK;
+  return guarded("farsum_counter_next", [&]() -> farsum_status {
+    std::shared_ptr<Counter> counter;
+    if (const farsum_status status = find_counter("farsum_counter_next", handle, counter); status != FARSUM_OK)
+      return status;
+    Result<std::uint64_t> next = counter->next();
+    if (!next.is_ok()) return fail(next.take_status());
+    *ticket = next.value();
+    return FARSUM_OK;
+  });
 }
 
 farsum_status farsum_counter_reset(farsum_counter handle) {
-  std::shared_ptr<Counter> counter;
-  if (const farsum_status status = find_counter("farsum_counter_reset", handle, counter); status != FARSUM_OK)
-    return status;
-  return report(counter->reset());
+  return guarded("farsum_counter_reset", [&]() -> farsum_status {
+    std::shared_ptr<Counter> counter;
+    if (const farsum_status status = find_counter("farsum_counter_reset", handle, counter); status != FARSUM_OK)
+      return status;
+    return report(counter->reset());
+  });
 }
 
 farsum_status farsum_counter_free(farsum_counter* handle) {
-  if (handle == nullptr) return fail(Code::argument, "farsum_counter_free: null handle");
-  std::shared_ptr<Counter> counter;
-  if (const farsum_status status = find_counter("farsum_counter_free", *handle, counter); status != FARSUM_OK)
-    return status;
-  if (const Status status = counter->free(); !status.is_ok()) return fail(status);
-  global().counters.remove(handle->bits);
-  handle->bits = 0;
-  return FARSUM_OK;
+  return guarded("farsum_counter_free", [&]() -> farsum_status {
+    if (handle == nullptr) return fail(Code::argument, "farsum_counter_free: null handle");
+    std::shared_ptr<Counter> counter;
+    if (const farsum_status status = find_counter("farsum_counter_free", *handle, counter); status != FARSUM_OK)
+      return status;
+    if (const Status status = counter->free(); !status.is_ok()) return fail(status);
+    global().counters.remove(handle->bits);
+    handle->bits = 0;
+    return FARSUM_OK;
+  });
 }
 
 }  // extern "C"

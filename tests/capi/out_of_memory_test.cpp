@@ -1,0 +1,123 @@
+// No exception passes the C interface. Allocations of the test's process fail when they are told to.
+#include <gmock/gmock.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <vector>
+
+#include "rank_processes.hpp"
+
+namespace {
+
+// How many more allocations of this thread succeed; negative: all.
+thread_local long allocations_left = -1;
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  if (allocations_left == 0) return nullptr;
+  if (allocations_left > 0) --allocations_left;
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  return alignment <= alignof(std::max_align_t) ? std::malloc(bytes == 0 ? 1 : bytes)
+                                                : std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
+}
+
+void* allocate_or_throw(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
+  void* memory = allocate(bytes, alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return allocate_or_throw(bytes); }
+void* operator new[](std::size_t bytes) { return allocate_or_throw(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes, alignof(std::max_align_t));
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes, alignof(std::max_align_t));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace farsum::test {
+namespace {
+
+using testing::HasSubstr;
+
+// Makes the call with none, one, two ... allocations granted until it succeeds.
+void starve(const char* name, const std::function<farsum_status()>& call) {
+  for (long granted = 0; granted < 1000; ++granted) {
+    allocations_left = granted;
+    const farsum_status status = call();
+    allocations_left = -1;
+    if (status == FARSUM_OK) return;
+    ASSERT_EQ(status, FARSUM_ERR_NO_MEMORY) << name << " with " << granted << ": " << farsum_last_error();
+    ASSERT_THAT(farsum_last_error(), HasSubstr(name)) << granted;
+  }
+  FAIL() << name << " never succeeded";
+}
+
+TEST(Allocations, that_fail_are_a_status_and_the_next_call_goes_well) {
+  run_ranks(1, [](int) {
+    farsum_window window{};
+    std::vector<std::uint64_t> words(4096, 0);
+    starve("farsum_window_adopt",
+           [&] { return farsum_window_adopt(farsum_world(), words.data(), words.size() * 8, nullptr, &window); });
+    farsum_window dynamic{};
+    starve("farsum_window_create_dynamic",
+           [&] { return farsum_window_create_dynamic(farsum_world(), nullptr, &dynamic); });
+    starve("farsum_window_attach", [&] { return farsum_window_attach(dynamic, words.data(), 4096); });
+    const int self = 0;
+    farsum_group group{};
+    starve("farsum_group_create", [&] { return farsum_group_create(farsum_world(), &self, 1, &group); });
+    void* memory = nullptr;
+    starve("farsum_memory_allocate", [&] { return farsum_memory_allocate(3000, &memory); });
+    starve("farsum_memory_free", [&] { return farsum_memory_free(memory); });
+    ASSERT_FINE(farsum_lock_all(window));
+    const std::vector<std::int64_t> offsets = {0, 800, 1600};
+    farsum_layout layout{};
+    layout.kind = FARSUM_INDEXED;
+    layout.bytes = 16;
+    layout.pieces = offsets.size();
+    layout.offsets = offsets.data();
+    std::vector<std::uint64_t> ones(6, 1), old(6, 0);
+    farsum_operation operation{};
+    operation.struct_bytes = sizeof operation;
+    operation.kind = FARSUM_GET_ACCUMULATE;
+    operation.completion = FARSUM_BLOCKING;
+    operation.type = FARSUM_UINT64;
+    operation.op = FARSUM_SUM;
+    operation.origin = ones.data();
+    operation.result = old.data();
+    operation.target_layout = &layout;
+    starve("farsum_operate", [&] { return farsum_operate(window, &operation, nullptr); });
+    EXPECT_EQ(words[200], 1U);
+    // The sentence of a refusal needs memory too.
+    allocations_left = 0;
+    const farsum_status status = farsum_put(window, 7, 0, ones.data(), 8);
+    allocations_left = -1;
+    EXPECT_EQ(status, FARSUM_ERR_NO_MEMORY);
+    EXPECT_REFUSED(farsum_put(window, 7, 0, ones.data(), 8), FARSUM_ERR_RANK, HasSubstr("rank 7"));
+    ASSERT_FINE(farsum_unlock_all(window));
+    ASSERT_FINE(farsum_window_free(&window));
+    ASSERT_FINE(farsum_window_free(&dynamic));
+    ASSERT_FINE(farsum_group_free(&group));
+  });
+}
+
+}  // namespace
+}  // namespace farsum::test
