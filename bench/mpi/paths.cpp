@@ -33,8 +33,7 @@ std::string whole_file(const std::filesystem::path& file) {
   return text.str();
 }
 
-}  // namespace
-
+// The operation that a case of lab-bench consists of, as the statistics name it; empty for calls that move nothing.
 std::string operation_of(const std::string& case_name) {
   constexpr std::array<std::pair<const char*, const char*>, 10> prefixes{{{"put-", "put"},
                                                                          {"get-", "get"},
@@ -52,33 +51,50 @@ std::string operation_of(const std::string& case_name) {
   return {};
 }
 
+// Operations and their cases, one case an operation; the rest stays in `cases`.
+std::map<std::string, std::string> take_batch(std::vector<std::string>& cases) {
+  std::map<std::string, std::string> batch;
+  std::erase_if(cases, [&](const std::string& name) { return batch.emplace(operation_of(name), name).second; });
+  return batch;
+}
+
+std::string key_of(const std::string& library, const std::string& memory, const std::string& name) {
+  return fmt::format("{}/{}/{}", library, memory, name);
+}
+
+}  // namespace
+
 void Paths::ask(const Lab& lab, const std::string& library, const std::string& memory,
                 const std::vector<std::string>& cases) {
-  std::vector<std::string> moving;
-  std::copy_if(cases.begin(), cases.end(), std::back_inserter(moving),
+  std::vector<std::string> left;
+  std::copy_if(cases.begin(), cases.end(), std::back_inserter(left),
                [](const std::string& name) { return !operation_of(name).empty(); });
-  if (moving.empty()) return;
+  while (!left.empty()) ask_batch(lab, library, memory, take_batch(left));
+}
+
+void Paths::ask_batch(const Lab& lab, const std::string& library, const std::string& memory,
+                      const std::map<std::string, std::string>& case_of_operation) {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / fmt::format("farsum-bench-mpi-{}.jsonl", getpid());
   std::filesystem::remove(file);
+  std::vector<std::string> names;
+  for (const auto& [operation, name] : case_of_operation) names.push_back(name);
   static_cast<void>(lab.run({.program = "bench",
                              .library = library,
                              .side = Side::with,
-                             .arguments = {"--memory", memory, "--owner", "idle", "--repeats", "1", "--repeat-ms", "5",
-                                           "--cases", joined(moving)},
+                             .arguments = {"--memory", memory, "--owner", "idle", "--repeats", "1", "--repeat-ms", "1",
+                                           "--cases", joined(names)},
                              .environment = {{"FARSUM_MPI_STATS_FILE", file.string()}}}));
   for (const Json& record : json_lines(whole_file(file))) {
-    const std::string operation = text_at(record, "operation");
+    const auto found = case_of_operation.find(plain_name(text_at(record, "operation")));
     const std::string path = text_at(record, "path");
-    if (!operation.empty() && !path.empty()) {
-      paths_[fmt::format("{}/{}/{}", library, memory, plain_name(operation))].insert(path);
-    }
+    if (found != case_of_operation.end() && !path.empty()) paths_[key_of(library, memory, found->second)].insert(path);
   }
   std::filesystem::remove(file);
 }
 
 std::string Paths::of(const std::string& library, const std::string& memory, const std::string& name) const {
-  const auto found = paths_.find(fmt::format("{}/{}/{}", library, memory, operation_of(name)));
+  const auto found = paths_.find(key_of(library, memory, name));
   return found == paths_.end() ? std::string() : fmt::format("{}", fmt::join(found->second, "+"));
 }
 

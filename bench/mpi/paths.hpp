@@ -13,17 +13,18 @@ namespace bench {
 
 class Paths {
  public:
-  // Runs these cases of lab-bench with Farsum and keeps what their window's operations took.
+  // Runs these cases of lab-bench with Farsum and keeps what their window's operations took. The statistics know
+  // operations, not cases: those of one operation have a run each.
   void ask(const Lab& lab, const std::string& library, const std::string& memory, const std::vector<std::string>& cases);
 
   // "direct", "attach", ...; several joined by +; empty where it is not known or the case moves nothing.
   [[nodiscard]] std::string of(const std::string& library, const std::string& memory, const std::string& name) const;
 
  private:
-  std::map<std::string, std::set<std::string>> paths_;  // by library, memory and operation
-};
+  void ask_batch(const Lab& lab, const std::string& library, const std::string& memory,
+                 const std::map<std::string, std::string>& case_of_operation);
 
-// The operation that a case of lab-bench consists of, as the statistics name it; empty for calls that move nothing.
-[[nodiscard]] std::string operation_of(const std::string& case_name);
+  std::map<std::string, std::set<std::string>> paths_;  // by library, memory and case
+};
 
 }  // namespace bench
