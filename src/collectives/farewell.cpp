@@ -17,7 +17,9 @@ void FarewellCircle::wait_for(Rank rank, const std::atomic<std::uint64_t>& word,
   // Acquire pairs with the release in take_out: from then on only the thread that waits here touches what follows.
   if (out_.load(std::memory_order_acquire)) return stop();
   const auto place = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&word) - segment_);
-  if (waits_.load(std::memory_order_relaxed) && current_.rank == rank && current_.place == place && current_.least == least) return;
+  if (waits_.load(std::memory_order_relaxed) && current_.rank == rank && current_.place == place &&
+      current_.least == least)
+    return;
   current_ = {rank, place, least};
   awaited_by_(me_).publish(++serial_, current_);
   waits_.store(true, std::memory_order_relaxed);

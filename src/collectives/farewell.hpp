@@ -32,9 +32,9 @@ struct FarewellBlock {
 };
 
 // Finds out whether ranks that free windows wait for each other in a circle. Where it answers yes it is so: every rank
-// of it has been in the same wait for as long as the patience, and what it waits for had not come at the end. That holds
-// for ranks of which one thread makes and frees windows; others are taken out. One thread of a rank calls, but for
-// take_out.
+// of it has been in the same wait for as long as the patience, and what it waits for had not come at the end. That
+// holds for ranks of which one thread makes and frees windows; others are taken out. One thread of a rank calls, but
+// for take_out.
 class FarewellCircle {
  public:
   using AwaitedBy = std::function<AwaitedRank&(Rank)>;
@@ -48,7 +48,8 @@ class FarewellCircle {
   // Whether the circle has stood for long enough.
   bool is_closed();
   void stop();
-  // This rank has several threads, one of which may be about to do what others wait for: it is in no circle from now on.
+  // This rank has several threads, one of which may be about to do what others wait for: it is in no circle from now
+  // on.
   void take_out() { out_.store(true, std::memory_order_release); }
 
  private:

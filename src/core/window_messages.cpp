@@ -179,8 +179,9 @@ std::uint32_t Window::least_open_to_flush() const {
 
 Status Window::outside_flushable_epoch(const std::string& what) const {
   if (least_open_to_flush() == 1) return {Code::sync, what + ": outside an access epoch"};
-  return {Code::sync, what + ": outside an access epoch of farsum_lock or farsum_lock_all, which the window demands "
-                             "(FARSUM_STRICT_EPOCHS)"};
+  return {Code::sync, what +
+                          ": outside an access epoch of farsum_lock or farsum_lock_all, which the window demands "
+                          "(FARSUM_STRICT_EPOCHS)"};
 }
 
 Status Window::order() {

@@ -68,8 +68,9 @@ Status Context::join() {
       block.waiters);
   transport_ = std::make_unique<ShmTransport>(
       segment, ShmTransport::Options{place_.rank, settings.channel_bytes, settings.attach != Permission::refuse});
-  circle_ = std::make_unique<FarewellCircle>([&segment](Rank rank) -> AwaitedRank& { return segment.rank(rank).awaited; },
-                                             segment.begin(), segment.ranks(), place_.rank);
+  circle_ =
+      std::make_unique<FarewellCircle>([&segment](Rank rank) -> AwaitedRank& { return segment.rank(rank).awaited; },
+                                       segment.begin(), segment.ranks(), place_.rank);
   listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
   service_ = std::make_unique<TargetService>(
       TargetService::Options{place_.rank, settings.pull_bytes, 4, kernels_, watch_.get(), listener_.get()}, exposures_);

@@ -28,8 +28,8 @@ Status ThreadWaiter::check_peers(const char* doing) {
   return {Code::peer_failed, fmt::format("{}: rank {} of the job died", doing, dead - 1)};
 }
 
-// Looks for about as long as a wake-up costs, then sleeps with `sleep(gap)`, which returns at once where done() has come
-// true. Between two calls of the idle hook done() is looked at.
+// Looks for about as long as a wake-up costs, then sleeps with `sleep(gap)`, which returns at once where done() has
+// come true. Between two calls of the idle hook done() is looked at.
 Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t)> sleep,
                                     const char* doing) {
   const std::uint64_t begin = now_ns();

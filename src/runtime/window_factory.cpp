@@ -274,10 +274,10 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   object->dynamic = wish.flavour == Flavour::dynamic;
   object->internal = options.internal;
   std::byte* const control = place_.segment->at(answer.extent.offset);
-  object->team = std::make_unique<NodeTeam>(*reinterpret_cast<NodeTeamBlock*>(control + team_at), group.size(), me,
-                                            *waiter_);
-  object->farewell = std::make_unique<Farewell>(*reinterpret_cast<FarewellBlock*>(control + farewell_at), group.ranks(),
-                                                me, *waiter_);
+  object->team =
+      std::make_unique<NodeTeam>(*reinterpret_cast<NodeTeamBlock*>(control + team_at), group.size(), me, *waiter_);
+  object->farewell =
+      std::make_unique<Farewell>(*reinterpret_cast<FarewellBlock*>(control + farewell_at), group.ranks(), me, *waiter_);
   std::vector<RankWindow> shared;
   std::vector<std::uint64_t> sizes;
   for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
@@ -579,8 +579,8 @@ class Context::TableGuard {
 // A table that is full moves to a place of twice the size.
 Status Context::make_room_for_regions(WindowObject& object, std::uint64_t count) {
   const Window::Parts& parts = object.window->parts();
-  const std::uint64_t now = object.table.bytes == 0 ? parts.shape.most_regions * sizeof(SharedRegion)
-                                                    : object.table.bytes;
+  const std::uint64_t now =
+      object.table.bytes == 0 ? parts.shape.most_regions * sizeof(SharedRegion) : object.table.bytes;
   if (count * sizeof(SharedRegion) <= now) return {};
   Result<HeapExtent> made = place_.segment->allocate(std::max(2 * now, count * sizeof(SharedRegion)), place_.rank + 1);
   if (!made.is_ok()) return made.take_status();

@@ -268,10 +268,9 @@ class AfterAFence : public testing::TestWithParam<std::pair<const char*, std::pa
 INSTANTIATE_TEST_SUITE_P(
     EachKind, AfterAFence,
     testing::Values(
-        std::pair{"lock", std::pair<Begin, Begin>{[](farsum_window window, int) {
-                                                    return farsum_lock(window, 0, FARSUM_LOCK_SHARED);
-                                                  },
-                                                  [](farsum_window window, int) { return farsum_unlock(window, 0); }}},
+        std::pair{"lock", std::pair<Begin, Begin>{
+                              [](farsum_window window, int) { return farsum_lock(window, 0, FARSUM_LOCK_SHARED); },
+                              [](farsum_window window, int) { return farsum_unlock(window, 0); }}},
         std::pair{"lock_all",
                   std::pair<Begin, Begin>{[](farsum_window window, int) { return farsum_lock_all(window); },
                                           [](farsum_window window, int) { return farsum_unlock_all(window); }}},

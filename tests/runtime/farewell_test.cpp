@@ -141,9 +141,9 @@ TEST(Farewell, of_several_windows_by_several_threads_at_once_mixes_nothing_up) {
           auto* words = reinterpret_cast<std::uint64_t*>(object->memory);
           EXPECT_GOOD(object->window->fence(false, true));
           for (std::uint64_t turn = 1; turn <= 10; ++turn) {
-            EXPECT_GOOD(object->window->operate(
-                words_operation(OperationKind::put, 0, 1, ops::Operator::replace, &turn), 1 - me.rank,
-                Completion::implicit, nullptr));
+            EXPECT_GOOD(
+                object->window->operate(words_operation(OperationKind::put, 0, 1, ops::Operator::replace, &turn),
+                                        1 - me.rank, Completion::implicit, nullptr));
             EXPECT_GOOD(object->window->fence(true, true));
             EXPECT_EQ(words[0], turn);
             EXPECT_GOOD(object->window->fence(true, true));

@@ -13,7 +13,8 @@ namespace {
 class Waiting : public testing::Test {
  protected:
   void SetUp() override {
-    Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create({.ranks = 1, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = 4096});
+    Result<std::unique_ptr<NodeSegment>> made =
+        NodeSegment::create({.ranks = 1, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = 4096});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     segment_ = std::move(made.value());
     watch_ = std::make_unique<PeerWatch>(*segment_, 0);
@@ -29,7 +30,10 @@ class Waiting : public testing::Test {
 TEST_F(Waiting, for_what_is_there_already_calls_no_hook) {
   int idles = 0;
   ThreadWaiter waiter = this->waiter([&] { ++idles; });
-  EXPECT_TRUE(waiter.wait(waiter.own_events(), [] { return true; }, "test").is_ok());
+  EXPECT_TRUE(waiter
+                  .wait(
+                      waiter.own_events(), [] { return true; }, "test")
+                  .is_ok());
   std::atomic<std::uint32_t> word{1};
   EXPECT_TRUE(waiter.wait_word(word, 2, "test").is_ok());
   EXPECT_EQ(idles, 0);
