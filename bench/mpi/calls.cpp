@@ -54,9 +54,7 @@ bool matches_any(const std::vector<const char*>& patterns, const std::string& na
 }
 
 // With both ranks calling, or nothing to ask of the owner, it cannot compute meanwhile; nor does lab-bench time that.
-bool can_compute(const std::string& name) {
-  return !matches_any({"fence*", "pscw", "alloc-free-*", "win-*"}, name);
-}
+bool can_compute(const std::string& name) { return !matches_any({"fence*", "pscw", "alloc-free-*", "win-*"}, name); }
 
 class GroupRun {
  public:
@@ -84,8 +82,10 @@ class GroupRun {
   }
 
   void tell() {
+    // With memory of MPI's own there is one path.
+    const bool asked = !session_.options.quick || std::string(group_.memory) == "create";
     for (const std::string& library : session_.options.libraries) {
-      paths_.ask(session_.lab, library, group_.memory, names_);
+      if (asked) paths_.ask(session_.lab, library, group_.memory, names_);
     }
     for (const std::string& name : names_) {
       for (const char* suffix : {"", computing_suffix}) {
@@ -128,12 +128,12 @@ class GroupRun {
   LabOutcome run(const std::string& library, Side side, const std::vector<std::string>& names) const {
     const char* owners = idle_ && computing_ ? "idle,computing" : computing_ ? "computing" : "idle";
     const bool quick = session_.options.quick;
-    return session_.lab.run({.program = "bench",
-                             .library = library,
-                             .side = side,
-                             .arguments = {"--memory", group_.memory, "--owner", owners, "--repeats", quick ? "1" : "3",
-                                           "--repeat-ms", quick ? "2" : "5", "--compute-ms", group_.compute_ms,
-                                           "--cases", joined(names)}});
+    return session_.lab.run(
+        {.program = "bench",
+         .library = library,
+         .side = side,
+         .arguments = {"--memory", group_.memory, "--owner", owners, "--repeats", quick ? "1" : "3", "--repeat-ms",
+                       quick ? "2" : "5", "--compute-ms", group_.compute_ms, "--cases", joined(names)}});
   }
 
   // The case whose figures are not all there: the one behind the last that said anything, or that one itself.
@@ -193,12 +193,17 @@ class GroupRun {
     }
   }
 
-  // Libraries have threads of their own while the window is over 2 MiB of heap; it must be reached without asking anyone.
+  // Libraries have threads of their own while the window is over 2 MiB of heap; it must be reached without asking
+  // anyone.
   void tell_heap_path() {
     if (std::string(group_.memory) != "create") return;
     for (const std::string& library : session_.options.libraries) {
       const std::string path = paths_.of(library, group_.memory, "put-4KiB");
-      Line line{.row = "path", .name = "put, large heap Win_create", .library = library, .peer = {}, .path = path,
+      Line line{.row = "path",
+                .name = "put, large heap Win_create",
+                .library = library,
+                .peer = {},
+                .path = path,
                 .unit = {}};
       if (path.empty()) {
         line.note = "the front's statistics told no path";

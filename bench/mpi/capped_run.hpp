@@ -1,5 +1,5 @@
-// Runs a program with an empty stdin, keeps what it writes, and ends it when its time is up: a baseline may hang or take
-// minutes, and its launcher must then take its ranks along.
+// Runs a program with an empty stdin, keeps what it writes, and ends it when its time is up: a baseline may hang or
+// take minutes, and its launcher must then take its ranks along.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace bench {
 
 struct Command {
-  std::vector<std::string> words;  // the first is a path
+  std::vector<std::string> words;                       // the first is a path
   std::map<std::string, std::string> environment = {};  // besides this process's own
   std::int64_t cap_ms = 60'000;
 };

@@ -66,16 +66,15 @@ class CounterRun {
   static constexpr int usual_pairs = 3;  // each has two repetitions of either case, in turn
 
   void run(const Setting& setting, const std::string& library, Side side) {
-    session_.report.progress(fmt::format("counter: {} {}, {} {} Farsum", setting.implementation, setting.memory, library,
-                                         name_of(side)));
+    session_.report.progress(
+        fmt::format("counter: {} {}, {} {} Farsum", setting.implementation, setting.memory, library, name_of(side)));
     const bool quick = session_.options.quick;
-    const LabOutcome outcome =
-        session_.lab.run({.program = "counter",
-                          .library = library,
-                          .side = side,
-                          .arguments = {"--cases", "1,2", "--implementation", setting.implementation, "--memory",
-                                        setting.memory, "--tasks", tasks, "--tasks-per-rank", "10", "--repeats",
-                                        quick ? "1" : "2"}});
+    const LabOutcome outcome = session_.lab.run(
+        {.program = "counter",
+         .library = library,
+         .side = side,
+         .arguments = {"--cases", "1,2", "--implementation", setting.implementation, "--memory", setting.memory,
+                       "--tasks", tasks, "--tasks-per-rank", "10", "--repeats", quick ? "1" : "2"}});
     if (outcome.ending != Ending::good) {
       if (side == Side::with) {
         session_.report.failure(fmt::format("{} with Farsum, counter {} on {} memory: {}\n{}", library,

@@ -22,7 +22,7 @@ std::string reason_of(const Outcome& outcome, std::int64_t cap_ms) {
   std::string told;
   for (const std::string& line : lines_of(outcome.errors)) {
     if (line.starts_with("rank ") || line.find("farsum") != std::string::npos ||
-        line.find("signal") != std::string::npos || line.find("Signal:") != std::string::npos) {
+        line.find("(signal ") != std::string::npos || line.find("Signal:") != std::string::npos) {
       told = line;
       break;
     }

@@ -15,7 +15,8 @@ class Paths {
  public:
   // Runs these cases of lab-bench with Farsum and keeps what their window's operations took. The statistics know
   // operations, not cases: those of one operation have a run each.
-  void ask(const Lab& lab, const std::string& library, const std::string& memory, const std::vector<std::string>& cases);
+  void ask(const Lab& lab, const std::string& library, const std::string& memory,
+           const std::vector<std::string>& cases);
 
   // "direct", "attach", ...; several joined by +; empty where it is not known or the case moves nothing.
   [[nodiscard]] std::string of(const std::string& library, const std::string& memory, const std::string& name) const;

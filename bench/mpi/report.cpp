@@ -26,7 +26,10 @@ Json or_null(const std::optional<Value>& value) {
 std::string note_of(const Line& line) {
   std::string note = line.note;
   if (line.ratio_without.has_value()) {
-    note = fmt::format("without Farsum {}{}{}", ratio_text(*line.ratio_without), note.empty() ? "" : "; ", note);
+    const std::string limit =
+        line.limit_without.has_value() ? fmt::format(" of {}", short_number(line.limit_without)) : std::string();
+    note =
+        fmt::format("without Farsum {}{}{}{}", ratio_text(*line.ratio_without), limit, note.empty() ? "" : "; ", note);
   }
   return note.empty() ? note : "  # " + note;
 }
@@ -71,6 +74,7 @@ void Report::print_json(const Line& line, std::optional<bool> met) const {
     object["ratio_high"] = figure.ratio_high;
   }
   if (line.ratio_without.has_value()) object["ratio_without"] = *line.ratio_without;
+  if (line.limit_without.has_value()) object["limit_without"] = *line.limit_without;
   if (!line.note.empty()) object["note"] = line.note;
   fmt::print("{}\n", object.dump());
 }
@@ -84,7 +88,10 @@ void Report::print_text(const Line& line, std::optional<bool> met) {
              line.library, short_number(figure.ours), short_number(figure.limit), line.unit,
              figure.ratio.has_value() ? ratio_text(*figure.ratio) : "-", spread,
              line.aim.has_value() ? fmt::format("<= {:.4g}", *line.aim) : "",
-             !met.has_value() ? "" : *met ? "met" : "MISSED", line.path, line.peer, note_of(line));
+             !met.has_value() ? ""
+             : *met           ? "met"
+                              : "MISSED",
+             line.path, line.peer, note_of(line));
 }
 
 // Ratios are shown with two digits; the aim is judged by the whole number.

@@ -26,14 +26,15 @@ struct Line {
   std::string row;   // of the table of aims
   std::string name;  // of the case
   std::string library;
-  std::string peer;  // what the limit is of
+  std::string peer;       // what the limit is of
   std::string path = {};  // empty where it is not known or says nothing
   std::string unit;
   Figure figure = {};
   std::optional<double> aim = std::nullopt;
-  std::optional<bool> met = std::nullopt;               // where no ratio decides it
+  std::optional<bool> met = std::nullopt;              // where no ratio decides it
   std::optional<double> ratio_without = std::nullopt;  // the same ratio of this library alone
-  std::string note = {};                                // why something is missing
+  std::optional<double> limit_without = std::nullopt;  // and its limit, where Farsum might have changed that
+  std::string note = {};                               // why something is missing
 };
 
 class Report {

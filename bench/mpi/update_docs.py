@@ -55,7 +55,8 @@ def cell(line):
     if line["met"] is False:
         shown = f"{number(line['ours'])}: **{ratio(line['ratio'])}**"
     if "ratio_without" in line:
-        shown += f" (alone {ratio(line['ratio_without'])})"
+        of_limit = f" of {number(line['limit_without'])}" if "limit_without" in line else ""
+        shown += f" of {number(line['limit'])} (alone {ratio(line['ratio_without'])}{of_limit})"
     return shown + path
 
 
