@@ -1,6 +1,7 @@
 #include "front.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -84,7 +85,10 @@ void Front::find_backing() {
   MPI_Errhandler before = MPI_ERRHANDLER_NULL;
   library().Comm_get_errhandler(self_, &before);
   library().Comm_set_errhandler(self_, MPI_ERRORS_RETURN);
-  for (const Backing way : {Backing::allocate_shared, Backing::allocate, Backing::create}) {
+  std::array ways = {Backing::allocate_shared, Backing::allocate, Backing::create};
+  // MPICH 4 and Intel MPI crash in the shared one of a program without MPI_Init.
+  if (sessions_only) std::reverse(ways.begin(), ways.end());
+  for (const Backing way : ways) {
     backing_ = way;
     MPI_Win win = MPI_WIN_NULL;
     if (make_backing(&win) != MPI_SUCCESS) continue;
@@ -184,40 +188,48 @@ Front::GroupLease Front::engine_group(MPI_Comm comm) {
 // tells the others; there it can only be in the last steps of an earlier use, which wait for nobody.
 Front::GroupInstance* Front::take_instance(MPI_Comm comm, Groups& groups, const std::vector<int>& ranks) {
   std::uint64_t index = 0;
-  if (!threads_multiple_) {
-    GroupInstance* instance = instance_of(groups, ranks, 0);
-    if (instance != nullptr) instance->in_use.lock();
-    return instance;
-  }
-  GroupInstance* instance = nullptr;
   int rank = 0;
   library().Comm_rank(comm, &rank);
-  if (rank == 0) {
-    const std::lock_guard lock(groups.making);
+  const bool chooses = threads_multiple_ && rank == 0;
+  if (chooses) {
+    const std::lock_guard lock(groups.listing);
     while (index < groups.instances.size() && !groups.instances[index]->in_use.try_lock()) ++index;
-    if (index < groups.instances.size()) instance = groups.instances[index].get();
+    if (index == groups.instances.size()) {
+      groups.instances.push_back(std::make_unique<GroupInstance>());
+      groups.instances.back()->in_use.lock();
+    }
   }
-  if (library().Bcast(&index, 1, MPI_UINT64_T, 0, comm) != MPI_SUCCESS) return nullptr;
-  if (instance != nullptr) return instance;
-  instance = instance_of(groups, ranks, index);
-  if (instance != nullptr) instance->in_use.lock();
+  if (threads_multiple_ && library().Bcast(&index, 1, MPI_UINT64_T, 0, comm) != MPI_SUCCESS) return nullptr;
+  GroupInstance* instance = instance_of(groups, ranks, index);
+  if (instance != nullptr && !chooses) instance->in_use.lock();
   return instance;
 }
 
+// The instances of a list are made in order, so that all its ranks mean the same one by an index.
 Front::GroupInstance* Front::instance_of(Groups& groups, const std::vector<int>& ranks, std::size_t index) {
-  const std::lock_guard lock(groups.making);
+  const std::lock_guard making(groups.making);
+  for (std::size_t i = 0; i <= index; ++i) {
+    GroupInstance* instance = nullptr;
+    {
+      const std::lock_guard lock(groups.listing);
+      if (i == groups.instances.size()) groups.instances.push_back(std::make_unique<GroupInstance>());
+      instance = groups.instances[i].get();
+    }
+    if (!instance->made && !make_group(ranks, i, &instance->group)) return nullptr;
+    instance->made = true;
+    if (i == index) return instance;
+  }
+  return nullptr;
+}
+
+bool Front::make_group(const std::vector<int>& ranks, std::size_t index, farsum_group* group) const {
   std::vector<int> everyone(static_cast<std::size_t>(context_size_));
   std::iota(everyone.begin(), everyone.end(), 0);
-  while (groups.instances.size() <= index) {
-    auto made = std::make_unique<GroupInstance>();
-    if (groups.instances.empty() && ranks == everyone) {
-      made->group = farsum_world();
-    } else if (farsum_group_create(farsum_world(), ranks.data(), static_cast<int>(ranks.size()), &made->group) != FARSUM_OK) {
-      return nullptr;
-    }
-    groups.instances.push_back(std::move(made));
+  if (index == 0 && ranks == everyone) {
+    *group = farsum_world();
+    return true;
   }
-  return groups.instances[index].get();
+  return farsum_group_create(farsum_world(), ranks.data(), static_cast<int>(ranks.size()), group) == FARSUM_OK;
 }
 
 std::vector<std::string> Front::said() {

@@ -83,12 +83,15 @@ class Front {
   // The engine's groups of one list of ranks, made in order, so that the n-th is the same on all of them.
   struct GroupInstance {
     farsum_group group{};
+    bool made = false;  // guarded, as `group`, by `making`
     std::mutex in_use;
   };
   struct Groups {
-    std::mutex making;
-    std::vector<std::unique_ptr<GroupInstance>> instances;  // guarded by `making`
+    std::mutex making;   // held while ranks meet to make one
+    std::mutex listing;  // held for moments
+    std::vector<std::unique_ptr<GroupInstance>> instances;  // guarded by `listing`
   };
+  bool make_group(const std::vector<int>& ranks, std::size_t index, farsum_group* group) const;
   GroupInstance* instance_of(Groups& groups, const std::vector<int>& ranks, std::size_t index);
   GroupInstance* take_instance(MPI_Comm comm, Groups& groups, const std::vector<int>& ranks);
 
