@@ -169,15 +169,15 @@ FARSUM_API farsum_status farsum_memory_free(void* memory);
 
 /* Promises of the program, which let Farsum choose cheaper means; breaking one is an error where it can be seen. */
 enum {
-  FARSUM_SINGLE_ELEMENT = 1u << 0,  /* atomic operations are on single elements of lockable types only (booleans,
-                                       integers of 8 to 64 bits, float, double): bare CPU atomics are used */
-  FARSUM_NO_ORDERING = 1u << 1,     /* accumulates need not keep program order */
-  FARSUM_NO_LOCKS = 1u << 2,        /* the window is never locked */
-  FARSUM_NO_PROMOTION = 1u << 3,    /* adopted memory is left where it is */
+  FARSUM_SINGLE_ELEMENT = 1u << 0,   /* atomic operations are on single elements of lockable types only (booleans,
+                                        integers of 8 to 64 bits, float, double): bare CPU atomics are used */
+  FARSUM_NO_ORDERING = 1u << 1,      /* accumulates need not keep program order */
+  FARSUM_NO_LOCKS = 1u << 2,         /* the window is never locked */
+  FARSUM_NO_PROMOTION = 1u << 3,     /* adopted memory is left where it is */
   FARSUM_CONTIGUOUS_PARTS = 1u << 4, /* farsum_window_allocate: the parts follow one another in rank order without a
                                        gap, rank r's starts where rank r-1's ends (MPI's contiguous shared windows);
                                        only the first is then aligned */
-  FARSUM_STRICT_EPOCHS = 1u << 5 /* flush and flush_local are SYNC but under a lock or lock_all, as MPI has it */
+  FARSUM_STRICT_EPOCHS = 1u << 5     /* flush and flush_local are SYNC but under a lock or lock_all, as MPI has it */
 };
 /* Ranks may differ in what they promise of single elements, ordering and locks: what not all promise does not hold.
  * FARSUM_NO_PROMOTION is each rank's own; FARSUM_STRICT_EPOCHS holds where one rank asks for it. */
@@ -219,8 +219,9 @@ FARSUM_API farsum_status farsum_window_shared_query(farsum_window window, int ra
  * completed first; where one of them failed, this rank is told and nothing is freed anywhere: call it again. PENDING on
  * every rank while some rank has a lock or an epoch of start or post open, and then nothing is freed anywhere.
  * Several threads may free several windows of a group at once. Ranks that free windows in different orders do not hang:
- * where they wait for each other in a circle for 100 ms they go on without the others, and the memory goes with the last
- * of them. (Not in a process of which several threads make or free windows: there each free waits for all ranks.) */
+ * where they wait for each other in a circle for 100 ms they go on without the others, and the memory goes with the
+ * last of them. (Not in a process of which several threads make or free windows: there each free waits for all ranks.)
+ */
 FARSUM_API farsum_status farsum_window_free(farsum_window* window);
 
 /* The first half of farsum_window_free, for runtimes that have more to do in between: collective, with its errors.

@@ -594,6 +594,10 @@ TEST(Finalize, that_is_forced_ends_whatever_is_open_and_hangs_nobody) {
       if (rank == 0) {
         const int origin = 1;
         ASSERT_FINE(farsum_post(windows[2], &origin, 1));
+      }
+      // Rank 1 has what rank 2 is about to wait for.
+      ASSERT_FINE(farsum_barrier(farsum_world()));
+      if (rank == 0) {
         // Ends when rank 1 is forced to.
         ASSERT_FINE(farsum_wait_exposure(windows[2]));
       }
