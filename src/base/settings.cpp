@@ -136,6 +136,7 @@ std::vector<Entry> entries() {
       text("FARSUM_MPI_STATS_FILE", "path", &Settings::mpi_stats_file,
            "MPI: where the same goes as JSON lines; empty: nowhere"),
       flag("FARSUM_MPI_OFF", &Settings::mpi_off, "MPI: the preloaded library does nothing"),
+      flag("FARSUM_MPI_STRICT", &Settings::mpi_strict, "MPI: a one-sided routine of the MPI library's own ends the program"),
       flag("FARSUM_MPI_LAUNCHED", &Settings::mpi_launched,
            "MPI: set by farsum mpi; a program that made no window is told so at its end"),
       text("FARSUM_MPI_HOME", "path", &Settings::mpi_home,

@@ -38,6 +38,7 @@ struct Settings {
   std::string mpi_stats_file;
   bool mpi_launched = false;
   bool mpi_off = false;
+  bool mpi_strict = false;
   std::string mpi_home;
 };
 

@@ -220,14 +220,35 @@ static void resolve(void) {
 
 /* ---- the front begins after the library's Init ---------------------------------------------------------------- */
 
+/* Open MPI 5 asks its UCX component at each window, the front's backing windows too: a millisecond and five lines on stderr
+ * every time. Who names components himself is left alone. */
+static int choose_components(void) {
+#ifdef FARSUM_MPI_ABI_openmpi
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  if (library.Get_library_version(version, &length) != MPI_SUCCESS || strstr(version, "Open MPI v5") == NULL) return 0;
+  return getenv("OMPI_MCA_osc") == NULL && setenv("OMPI_MCA_osc", "^ucx", 0) == 0;
+#else
+  return 0;
+#endif
+}
+
+static void forget_components(int chosen) {
+  if (chosen) unsetenv("OMPI_MCA_osc");
+}
+
 static int init_then_front(int* argc, char*** argv) {
+  const int chosen = choose_components();
   const int result = library.Init(argc, argv);
+  forget_components(chosen);
   if (result == MPI_SUCCESS) start_front(1);
   return result;
 }
 
 static int init_thread_then_front(int* argc, char*** argv, int required, int* provided) {
+  const int chosen = choose_components();
   const int result = library.Init_thread(argc, argv, required, provided);
+  forget_components(chosen);
   if (result == MPI_SUCCESS) start_front(1);
   return result;
 }
