@@ -78,11 +78,15 @@ inline farsum_status report(const Status& status) { return status.is_ok() ? FARS
 Context* live_context();
 farsum_status no_context(const char* call);
 
-// The hot window of a handle whose slot was found. Everything but the views is read from the slot.
+// The hot window of a handle whose slot was found. Everything but the views is read from the slot: member by member, for
+// a copy of the whole is put on the stack by some compilers, and read from there again.
 inline HotWindow hot_window(const WindowSlot& slot, farsum_window window) {
-  HotWindow hot = slot.hot;
-  hot.views = view_arena + (window.bits >> index_bits & view_mask);
-  return hot;
+  return {.views = view_arena + (window.bits >> index_bits & view_mask),
+          .size = slot.hot.size,
+          .lock_id = slot.hot.lock_id,
+          .kernels = slot.hot.kernels,
+          .agent = slot.hot.agent,
+          .aggregates = slot.hot.aggregates};
 }
 
 inline WindowSlot* find_window(farsum_window window) {
