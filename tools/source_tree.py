@@ -4,6 +4,7 @@ Shared by tools/format, tools/lint and tools/check_includes. It decides nothing 
 """
 
 import hashlib
+import json
 import os
 import re
 from pathlib import Path
@@ -12,6 +13,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "include", "apps", "bench", "examples", "fronts", "lab", "tests")
 HEADERS = (".h", ".hpp")
 SOURCES = (".c", ".cpp")
+
+# Parts whose files name their own headers from a folder of the part, before any other of the project's.
+OWN_INCLUDE_FOLDERS = {"lab": ("lab",), "fronts/mpi": ("fronts/mpi", "fronts/mpi/src")}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 
@@ -31,11 +35,23 @@ def includes(text):
 
 def resolve(name, including_file, root=ROOT):
     """The project file that an include names, or None for one of the system's."""
-    for folder in (including_file.parent, root / "src", root / "include", root / "tests", root / "apps", root / "bench"):
+    own = [root / folder for part, folders in OWN_INCLUDE_FOLDERS.items() if including_file.is_relative_to(root / part)
+           for folder in folders]
+    shared = [root / folder for folder in ("src", "include", "tests", "apps", "bench")]
+    for folder in (including_file.parent, *own, *shared):
         candidate = Path(os.path.normpath(folder / name))
         if candidate.is_file() and candidate.is_relative_to(root):
             return candidate
     return None
+
+
+def compile_commands():
+    """How the release build compiles each file, as far as it is configured: of several ways, as for each MPI ABI, the first."""
+    database = ROOT / "build" / "compile_commands.json"
+    commands = {}
+    for entry in json.loads(database.read_text()) if database.exists() else ():
+        commands.setdefault(Path(entry["file"]), entry)
+    return commands
 
 
 class ContentHash:
