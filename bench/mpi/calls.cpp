@@ -140,7 +140,7 @@ class GroupRun {
   [[nodiscard]] std::string died_of(const std::vector<std::string>& names, const LabOutcome& outcome) const {
     if (outcome.records.empty()) return names.front();
     const Json& last = outcome.records.back();
-    const std::string name = last.at("case").get<std::string>();
+    std::string name = last.at("case").get<std::string>();
     if (computing_ && can_compute(name) && last.at("owner") == "idle") return name;
     const auto found = std::find(names.begin(), names.end(), name);
     return found == names.end() || found + 1 == names.end() ? names.back() : *(found + 1);

@@ -78,6 +78,7 @@ void Paths::ask_batch(const Lab& lab, const std::string& library, const std::str
       std::filesystem::temp_directory_path() / fmt::format("farsum-bench-mpi-{}.jsonl", getpid());
   std::filesystem::remove(file);
   std::vector<std::string> names;
+  names.reserve(case_of_operation.size());
   for (const auto& [operation, name] : case_of_operation) names.push_back(name);
   static_cast<void>(lab.run({.program = "bench",
                              .library = library,

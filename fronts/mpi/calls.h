@@ -1,12 +1,14 @@
-/* The one table of MPI calls that the front knows. Everything repetitive is made from it: the exported stubs, the tables of
- * function pointers, the look-up in the library, the statistics. X(name, parameters, arguments) stands for one call;
- * calls that have a large-count twin are listed once and expanded twice (SUFFIX and COUNT, UNIT for the counts).
+/* The one table of MPI calls that the front knows. Everything repetitive is made from it: the exported stubs, the
+ * tables of function pointers, the look-up in the library, the statistics. X(name, parameters, arguments) stands for
+ * one call; calls that have a large-count twin are listed once and expanded twice (SUFFIX and COUNT, UNIT for the
+ * counts).
  *
- * C11 and C++; include the MPI library's header first.
+ * C11 and C++.
  */
 #ifndef FARSUM_MPI_CALLS_H
 #define FARSUM_MPI_CALLS_H
 
+#include <mpi.h>
 #include <stddef.h>
 
 /* clang-format off */

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <utility>
 
 namespace lab {
 namespace {
@@ -483,8 +482,8 @@ std::unique_ptr<Kernel> make(const Bench& bench, std::size_t bytes) {
 }
 
 template <typename T>
-Case one(std::string name, std::size_t bytes, Epoch epoch, Callers callers) {
-  return {.name = std::move(name), .bytes = bytes, .epoch = epoch, .callers = callers, .make = make<T>};
+Case one(const char* name, std::size_t bytes, Epoch epoch, Callers callers) {
+  return {.name = name, .bytes = bytes, .epoch = epoch, .callers = callers, .make = make<T>};
 }
 
 }  // namespace

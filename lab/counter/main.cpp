@@ -106,7 +106,7 @@ class Kernel {
     MPI_Gather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
     std::vector<int> offsets(ranks);
     std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), 0);
-    const auto all = static_cast<std::size_t>(offsets.back() + counts.back());
+    const auto all = static_cast<std::size_t>(offsets.back()) + static_cast<std::size_t>(counts.back());
     std::vector<long> tickets(all);
     std::vector<double> gets(all);
     MPI_Gatherv(tickets_.data(), count, MPI_LONG, tickets.data(), counts.data(), offsets.data(), MPI_LONG, 0,

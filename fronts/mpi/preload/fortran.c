@@ -1,8 +1,8 @@
-/* Fortran's attribute getters, which call neither MPI_Win_get_attr nor PMPI_Win_get_attr but a function of their library that
- * no C program sees. All else of Fortran's bindings calls MPI_X or PMPI_X.
+/* Fortran's attribute getters, which call neither MPI_Win_get_attr nor PMPI_Win_get_attr but a function of their
+ * library that no C program sees. All else of Fortran's bindings calls MPI_X or PMPI_X.
  *
- * A predefined attribute is asked for through PMPI_Win_get_attr, whosever the window is, and turned into the integer that
- * Fortran gets. Every other attribute is the library's own business.
+ * A predefined attribute is asked for through PMPI_Win_get_attr, whosever the window is, and turned into the integer
+ * that Fortran gets. Every other attribute is the library's own business.
  */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -13,8 +13,8 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The function of this name in the first of these libraries that is loaded. Found anew each time: attributes are asked for
- * seldom. */
+/* The function of this name in the first of these libraries that is loaded. Found anew each time: attributes are asked
+ * for seldom. */
 static void find_function(void* slot, const char* const sonames[], size_t count, const char* name) {
   void* function = NULL;
   for (size_t i = 0; i < count && function == NULL; ++i) {
@@ -30,8 +30,8 @@ static void find_function(void* slot, const char* const sonames[], size_t count,
 /* Fortran gets the base as an address and the others by value, where C gets pointers to them. False: not predefined. */
 static int predefined(MPI_Win win, int keyval, MPI_Aint* value, int* flag, int* result) {
   void* place = NULL;
-  if (keyval != MPI_WIN_BASE && keyval != MPI_WIN_SIZE && keyval != MPI_WIN_DISP_UNIT && keyval != MPI_WIN_CREATE_FLAVOR &&
-      keyval != MPI_WIN_MODEL) {
+  if (keyval != MPI_WIN_BASE && keyval != MPI_WIN_SIZE && keyval != MPI_WIN_DISP_UNIT &&
+      keyval != MPI_WIN_CREATE_FLAVOR && keyval != MPI_WIN_MODEL) {
     return 0;
   }
   *result = PMPI_Win_get_attr(win, keyval, &place, flag);
@@ -48,8 +48,8 @@ static int predefined(MPI_Win win, int keyval, MPI_Aint* value, int* flag, int* 
 
 #if !defined(FARSUM_MPI_ABI_openmpi)
 
-/* MPICH's and Intel's. Of `kind` the lowest bit says that an integer is asked for, by Fortran; the keys that Fortran knows are
- * larger by one than C's. */
+/* MPICH's and Intel's. Of `kind` the lowest bit says that an integer is asked for, by Fortran; the keys that Fortran
+ * knows are larger by one than C's. */
 EXPORTED int MPII_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag, int kind);
 EXPORTED int MPII_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag, int kind) {
   static const char* const sonames[] = {FARSUM_MPI_SONAMES};
@@ -57,7 +57,8 @@ EXPORTED int MPII_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag, 
   MPI_Aint integer = 0;
   int result = MPI_SUCCESS;
   const int by_fortran = (kind & 1) != 0;
-  if (by_fortran && (predefined(win, keyval, &integer, flag, &result) || predefined(win, keyval - 1, &integer, flag, &result))) {
+  if (by_fortran &&
+      (predefined(win, keyval, &integer, flag, &result) || predefined(win, keyval - 1, &integer, flag, &result))) {
     if (result == MPI_SUCCESS && *flag != 0) memcpy(value, &integer, sizeof integer);
     return result;
   }
@@ -67,8 +68,8 @@ EXPORTED int MPII_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag, 
 
 #else
 
-/* Open MPI's, under every name that a Fortran compiler may give it. The library answers first: it knows which integer is its
- * compiler's .TRUE., and sets the error. */
+/* Open MPI's, under every name that a Fortran compiler may give it. The library answers first: it knows which integer
+ * is its compiler's .TRUE., and sets the error. */
 EXPORTED void ompi_win_get_attr_f(MPI_Fint* win, MPI_Fint* keyval, MPI_Aint* value, MPI_Fint* flag, MPI_Fint* ierror);
 EXPORTED void ompi_win_get_attr_f(MPI_Fint* win, MPI_Fint* keyval, MPI_Aint* value, MPI_Fint* flag, MPI_Fint* ierror) {
   static const char* const fortran_sonames[] = {"libmpi_mpifh.so.40"};
@@ -93,8 +94,8 @@ EXPORTED void ompi_win_get_attr_f(MPI_Fint* win, MPI_Fint* keyval, MPI_Aint* val
   if (ierror != NULL) *ierror = error;
 }
 
-#define SAME(name)                                                                                    \
-  EXPORTED void name(MPI_Fint*, MPI_Fint*, MPI_Aint*, MPI_Fint*, MPI_Fint*)                           \
+#define SAME(name)                                                          \
+  EXPORTED void name(MPI_Fint*, MPI_Fint*, MPI_Aint*, MPI_Fint*, MPI_Fint*) \
       __attribute__((alias("ompi_win_get_attr_f")));
 SAME(mpi_win_get_attr)
 SAME(mpi_win_get_attr_)

@@ -1,9 +1,9 @@
-/* The small file that is preloaded into every process of a job: it exports MPI_X and PMPI_X for each call of calls.h and
- * sends them on, to the library until MPI is initialised and to the front from then on. It links nothing but libc, has no
- * undefined data symbol, and does nothing in a process without an MPI library.
+/* The small file that is preloaded into every process of a job: it exports MPI_X and PMPI_X for each call of calls.h
+ * and sends them on, to the library until MPI is initialised and to the front from then on. It links nothing but libc,
+ * has no undefined data symbol, and does nothing in a process without an MPI library.
  *
- * Both names are exported because Fortran libraries call either. A profiler's own MPI_X, found behind this file in the order
- * of symbols, is called first; it comes back through PMPI_X.
+ * Both names are exported because Fortran libraries call either. A profiler's own MPI_X, found behind this file in the
+ * order of symbols, is called first; it comes back through PMPI_X.
  */
 #include <dlfcn.h>
 
@@ -76,22 +76,22 @@ static void need_library(const char* call) {
   abort();
 }
 
-#define FIRST(name, parameters, arguments)  \
-  static int first_##name parameters {      \
-    need_library("MPI_" #name);             \
-    return active.name arguments;           \
-  }                                         \
+#define FIRST(name, parameters, arguments)   \
+  static int first_##name parameters {       \
+    need_library("MPI_" #name);              \
+    return active.name arguments;            \
+  }                                          \
   static int outer_first_##name parameters { \
-    need_library("MPI_" #name);             \
-    return outer.name arguments;            \
+    need_library("MPI_" #name);              \
+    return outer.name arguments;             \
   }
 FARSUM_MPI_CALLS(FIRST)
 
 /* A call that is newer than the library. */
-#define MISSING(name, parameters, arguments)                                                                  \
-  static int missing_##name parameters {                                                                      \
-    fprintf(stderr, "farsum: this MPI library has no MPI_%s\n", #name);                                       \
-    return MPI_ERR_OTHER;                                                                                     \
+#define MISSING(name, parameters, arguments)                            \
+  static int missing_##name parameters {                                \
+    fprintf(stderr, "farsum: this MPI library has no MPI_%s\n", #name); \
+    return MPI_ERR_OTHER;                                               \
   }
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
@@ -160,8 +160,8 @@ static int status_of_some(int count, const MPI_Request requests[], int* done, in
 
 /* ---- what is exported ---------------------------------------------------------------------------------------- */
 
-#define EXPORT(name, parameters, arguments)                                        \
-  EXPORTED int MPI_##name parameters { return outer.name arguments; }              \
+#define EXPORT(name, parameters, arguments)                           \
+  EXPORTED int MPI_##name parameters { return outer.name arguments; } \
   EXPORTED int PMPI_##name parameters { return active.name arguments; }
 FARSUM_MPI_COUNTED_CALLS(EXPORT, , int, int)
 #ifndef FARSUM_MPI_NO_LARGE_COUNTS
@@ -203,9 +203,9 @@ static void resolve(void) {
   if (library.Request_get_status_all == NULL) library.Request_get_status_all = status_of_all;
   if (library.Request_get_status_any == NULL) library.Request_get_status_any = status_of_any;
   if (library.Request_get_status_some == NULL) library.Request_get_status_some = status_of_some;
-#define TO_LIBRARY(name, parameters, arguments)                            \
-  if (library.name == NULL) library.name = missing_##name;                 \
-  active.name = library.name;                                              \
+#define TO_LIBRARY(name, parameters, arguments)            \
+  if (library.name == NULL) library.name = missing_##name; \
+  active.name = library.name;                              \
   store(&profiler.name, profiler_function("MPI_" #name, dlsym(library_handle, "MPI_" #name)));
   FARSUM_MPI_CALLS(TO_LIBRARY)
 #define TO_LATE(name, parameters, arguments) active.name = late_##name;
@@ -220,8 +220,8 @@ static void resolve(void) {
 
 /* ---- the front begins after the library's Init ---------------------------------------------------------------- */
 
-/* Open MPI 5 asks its UCX component at each window, the front's backing windows too: a millisecond and five lines on stderr
- * every time. Who names components himself is left alone. */
+/* Open MPI 5 asks its UCX component at each window, the front's backing windows too: a millisecond and five lines on
+ * stderr every time. Who names components himself is left alone. */
 static int choose_components(void) {
 #ifdef FARSUM_MPI_ABI_openmpi
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -254,11 +254,11 @@ static int init_thread_then_front(int* argc, char*** argv, int required, int* pr
 }
 
 /* A program of sessions has no Init; its front begins with its first window. */
-#define LATE(name, parameters, arguments)                                          \
-  static int late_##name parameters {                                              \
-    start_front(0);                                                                \
-    if (active.name == late_##name) active.name = library.name;                    \
-    return active.name arguments;                                                  \
+#define LATE(name, parameters, arguments)                       \
+  static int late_##name parameters {                           \
+    start_front(0);                                             \
+    if (active.name == late_##name) active.name = library.name; \
+    return active.name arguments;                               \
   }
 FARSUM_MPI_CREATIONS(LATE, , int, int)
 FARSUM_MPI_CREATIONS(LATE, _c, MPI_Count, MPI_Aint)

@@ -1,5 +1,6 @@
-// MPI_Barrier where the node has more ranks than processors. Libraries poll in it, and a rank that polls keeps the one it
-// waits for from running: 8 ms for 4 ranks on 2 processors, where sleepers take 30 us. Everywhere else it is the library's.
+// MPI_Barrier where the node has more ranks than processors. Libraries poll in it, and a rank that polls keeps the one
+// it waits for from running: 8 ms for 4 ranks on 2 processors, where sleepers take 30 us. Everywhere else it is the
+// library's.
 #include <unistd.h>
 
 #include "calls.hpp"
@@ -12,7 +13,8 @@ namespace {
 int barrier(MPI_Comm comm) {
   Front& front = Front::get();
   int inter = 1;
-  if (comm == MPI_COMM_NULL || !front.engine_runs() || library().Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter != 0) {
+  if (comm == MPI_COMM_NULL || !front.engine_runs() || library().Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
+      inter != 0) {
     return library().Barrier(comm);
   }
   const Front::GroupLease lease = front.engine_group(comm);

@@ -24,7 +24,8 @@ int polled(const Window& window, const char* call, farsum_status status) {
   return result_of(window, call, status);
 }
 
-constexpr int all_assertions = MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
+constexpr int all_assertions =
+    MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
 
 int bad_assertion(const Window& window, const char* call) {
   return raise(window, call, MPI_ERR_ASSERT, "the assertion has bits that MPI does not define; 0 is always right");

@@ -9,8 +9,8 @@
 namespace farsum::mpi {
 namespace {
 
-// One code for each class, made when first needed; its string is that of the latest error. Codes cannot be given back to
-// MPI, so one for each error would grow without bound.
+// One code for each class, made when first needed; its string is that of the latest error. Codes cannot be given back
+// to MPI, so one for each error would grow without bound.
 int code_with_sentence(int error_class, const std::string& sentence) {
   static std::mutex mutex;
   static std::map<int, int> codes;
@@ -34,7 +34,8 @@ void say_before_end(MPI_Errhandler handler, const std::string& sentence) {
 std::string name_of(const Window& window) {
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
-  if (library().Win_get_name(window.handle, name, &length) != MPI_SUCCESS || length == 0) return "a window without a name";
+  if (library().Win_get_name(window.handle, name, &length) != MPI_SUCCESS || length == 0)
+    return "a window without a name";
   return std::string("window '") + name + "'";
 }
 

@@ -13,8 +13,8 @@ struct Window;
 // The class that MPI names for an engine's status.
 int error_class_of(farsum_status status);
 
-// Calls the window's error handler with a code of `error_class` whose string is "CALL on window NAME: SENTENCE"; returns
-// the code, where the handler returns.
+// Calls the window's error handler with a code of `error_class` whose string is "CALL on window NAME: SENTENCE";
+// returns the code, where the handler returns.
 [[gnu::cold]] int raise(const Window& window, const char* call, int error_class, const std::string& sentence);
 // The same for an engine call that failed in this thread just now.
 [[gnu::cold]] int raise(const Window& window, const char* call, farsum_status status);

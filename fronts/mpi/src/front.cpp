@@ -25,8 +25,8 @@ int gather_over_mpi(const void* mine, void* all, std::size_t bytes, void* user) 
   return library().Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, gather->comm) == MPI_SUCCESS ? 0 : 1;
 }
 
-// Whoever waits in the engine keeps the library going. The thread is one that the program called MPI from, so that no level
-// of thread support is needed.
+// Whoever waits in the engine keeps the library going. The thread is one that the program called MPI from, so that no
+// level of thread support is needed.
 void drive_library(void*) { Front::get().progress.drive(); }
 
 // MPI deletes the attributes of COMM_SELF first when it is finalized.
@@ -45,8 +45,8 @@ Front& Front::get() {
   return *front;
 }
 
-// Installed in Init, before the program can install its own: the callbacks run in reverse order, and a program's may free
-// windows.
+// Installed in Init, before the program can install its own: the callbacks run in reverse order, and a program's may
+// free windows.
 void install_shutdown() {
   int keyval = MPI_KEYVAL_INVALID;
   if (library().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, shut_down, &keyval, nullptr) != MPI_SUCCESS) return;
@@ -133,10 +133,13 @@ void Front::start_engine(MPI_Comm comm) {
 void Front::stop_engine() {
   if (!engine_runs_) return;
   requests.close();
-  for (Window* window : windows.all()) {
-    // The program left it; its memory goes with the engine's context.
+  // What the program left; its memory goes with the engine's context. One at a time, for the delete callbacks that run in
+  // the library's free may free others.
+  for (std::vector<Window*> left = windows.all(); !left.empty(); left = windows.all()) {
+    Window* window = left.front();
+    MPI_Win handle = window->handle;
+    library().Win_free(&handle);
     windows.remove(window);
-    library().Win_free(&window->handle);
     if (window->group != MPI_GROUP_NULL) library().Group_free(&window->group);
     delete window;
   }
@@ -184,8 +187,8 @@ Front::GroupLease Front::engine_group(MPI_Comm comm) {
   return lease;
 }
 
-// With one thread at a time there is one instance. Otherwise the first rank takes one that no thread of its own uses and
-// tells the others; there it can only be in the last steps of an earlier use, which wait for nobody.
+// With one thread at a time there is one instance. Otherwise the first rank takes one that no thread of its own uses
+// and tells the others; there it can only be in the last steps of an earlier use, which wait for nobody.
 Front::GroupInstance* Front::take_instance(MPI_Comm comm, Groups& groups, const std::vector<int>& ranks) {
   std::uint64_t index = 0;
   int rank = 0;

@@ -1,4 +1,5 @@
-// The state of the front in this process: the engine's context and who is in it, the windows, and the private communicator.
+// The state of the front in this process: the engine's context and who is in it, the windows, and the private
+// communicator.
 #pragma once
 
 #include <map>
@@ -26,8 +27,8 @@ class Front {
   // Joins the engine, collectively over the ranks of `comm` that share this node.
   void start_engine(MPI_Comm comm);
   void stop_engine();
-  // In a program of sessions, which has no Finalize: after a window of `ranks` ranks was freed, stops the engine if that
-  // was the last window of all ranks of the context. Collective over the window's ranks.
+  // In a program of sessions, which has no Finalize: after a window of `ranks` ranks was freed, stops the engine if
+  // that was the last window of all ranks of the context. Collective over the window's ranks.
   void end_if_unused(int ranks);
   bool engine_runs() const { return engine_runs_; }
   bool threads_multiple() const { return threads_multiple_; }
@@ -44,8 +45,8 @@ class Front {
     friend class Front;
     std::unique_lock<std::mutex> held_;
   };
-  // Not held where some of the ranks are outside the engine's context (another node, a spawned process). Collective over
-  // the communicator.
+  // Not held where some of the ranks are outside the engine's context (another node, a spawned process). Collective
+  // over the communicator.
   GroupLease engine_group(MPI_Comm comm);
 
   // A backing window: name, attributes and error handler of a window, and its handle. No other rank takes part.
@@ -87,8 +88,8 @@ class Front {
     std::mutex in_use;
   };
   struct Groups {
-    std::mutex making;   // held while ranks meet to make one
-    std::mutex listing;  // held for moments
+    std::mutex making;                                      // held while ranks meet to make one
+    std::mutex listing;                                     // held for moments
     std::vector<std::unique_ptr<GroupInstance>> instances;  // guarded by `listing`
   };
   bool make_group(const std::vector<int>& ranks, std::size_t index, farsum_group* group) const;

@@ -1,4 +1,5 @@
-// The MPI library behind the front: its functions, by pointer. A direct call would come back through the preloaded stubs.
+// The MPI library behind the front: its functions, by pointer. A direct call would come back through the preloaded
+// stubs.
 #pragma once
 
 #include <mpi.h>

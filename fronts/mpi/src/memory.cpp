@@ -1,4 +1,5 @@
-// MPI_Alloc_mem hands out memory that every rank of the node can address, so that windows over it need no help to be reached.
+// MPI_Alloc_mem hands out memory that every rank of the node can address, so that windows over it need no help to be
+// reached.
 #include <cstring>
 
 #include "calls.hpp"

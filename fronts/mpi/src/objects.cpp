@@ -1,5 +1,5 @@
-// Group, info and the predefined attributes of a window. Name, error handler and other attributes are the backing window's
-// own, which the library keeps.
+// Group, info and the predefined attributes of a window. Name, error handler and other attributes are the backing
+// window's own, which the library keeps.
 #include <cstring>
 
 #include "calls.hpp"
@@ -31,7 +31,8 @@ std::map<std::string, std::string> default_info(const Window& window) {
 int set_info(MPI_Win win, MPI_Info info) {
   Window* window = Front::get().windows.find(win);
   if (window == nullptr) return library().Win_set_info(win, info);
-  if (info == MPI_INFO_NULL) return raise(*window, "MPI_Win_set_info", MPI_ERR_INFO, "the info object is MPI_INFO_NULL");
+  if (info == MPI_INFO_NULL)
+    return raise(*window, "MPI_Win_set_info", MPI_ERR_INFO, "the info object is MPI_INFO_NULL");
   const std::map<std::string, std::string> pairs = read_info(info);
   const std::lock_guard lock(window->info_mutex);
   for (const auto& [key, value] : pairs) window->info[key] = value;

@@ -1,5 +1,5 @@
-// Put, get, accumulate and their kin. The usual shape, one predefined type on both sides, goes straight to the engine; all
-// else is flattened to layouts first.
+// Put, get, accumulate and their kin. The usual shape, one predefined type on both sides, goes straight to the engine;
+// all else is flattened to layouts first.
 #include <limits>
 
 #include "calls.hpp"
@@ -31,8 +31,8 @@ Front& front() { return Front::get(); }
 
 [[gnu::cold]] int bad_rank(const Window& window, const Call& call, int target) {
   return raise(window, call.name, MPI_ERR_RANK,
-               "target rank " + std::to_string(target) + " is outside the window's group of " + std::to_string(window.size) +
-                   " ranks (0 to " + std::to_string(window.size - 1) + ")");
+               "target rank " + std::to_string(target) + " is outside the window's group of " +
+                   std::to_string(window.size) + " ranks (0 to " + std::to_string(window.size - 1) + ")");
 }
 
 int finish(const Window& window, const Call& call, farsum_status status) {
@@ -43,7 +43,9 @@ int finish(const Window& window, const Call& call, farsum_status status) {
 }
 
 // To nobody: done at once.
-int to_nobody(const Call& call) { return call.has_request ? front().requests.give_complete(call.request) : MPI_SUCCESS; }
+int to_nobody(const Call& call) {
+  return call.has_request ? front().requests.give_complete(call.request) : MPI_SUCCESS;
+}
 
 // The byte where displacement `disp` lies at the target. False: below it or too far for an address.
 bool offset_of(const Window& window, int target, MPI_Aint disp, std::int64_t* offset) {
@@ -55,7 +57,8 @@ int check_target(const Window& window, const Call& call, int target, MPI_Aint di
   if (target < 0 || target >= window.size) return bad_rank(window, call, target);
   if (disp < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC) {
     return raise(window, call.name, MPI_ERR_DISP,
-                 "the displacement " + std::to_string(disp) + " is negative; it counts units from the start of the target's part");
+                 "the displacement " + std::to_string(disp) +
+                     " is negative; it counts units from the start of the target's part");
   }
   return MPI_SUCCESS;
 }
@@ -73,7 +76,8 @@ int flatten_side(const Window& window, const Call& call, const char* which, View
   }
   const Pattern& pattern = side.flat->pattern(view);
   if (!side.layout.set(pattern, side.flat->extent, static_cast<std::size_t>(side.count))) {
-    return raise(window, call.name, MPI_ERR_COUNT, std::string("the ") + which + " side is larger than an address space");
+    return raise(window, call.name, MPI_ERR_COUNT,
+                 std::string("the ") + which + " side is larger than an address space");
   }
   return MPI_SUCCESS;
 }
@@ -86,7 +90,8 @@ int flatten_memory(const Window& window, const Call& call, const char* which, Vi
 }
 
 const void* moved(const void* base, const Layout& layout) {
-  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(layout.shift()));
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(base) +
+                                       static_cast<std::uintptr_t>(layout.shift()));
 }
 void* moved(void* base, const Layout& layout) {
   return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uintptr_t>(layout.shift()));
@@ -98,7 +103,8 @@ int different_sizes(const Window& window, const Call& call, std::size_t origin_b
                    std::to_string(target_bytes) + "; both must be the same");
 }
 
-int set_target(const Window& window, const Call& call, MPI_Aint disp, const Side& target_side, farsum_operation& operation) {
+int set_target(const Window& window, const Call& call, MPI_Aint disp, const Side& target_side,
+               farsum_operation& operation) {
   std::int64_t offset = 0;
   if (!offset_of(window, operation.target, disp, &offset) ||
       __builtin_add_overflow(offset, target_side.layout.shift(), &offset)) {
@@ -127,12 +133,14 @@ int carry_out(const Window& window, const Call& call, farsum_operation& operatio
 // `Pointer` is const void* for put and void* for get.
 template <class Pointer>
 int move_layouts(Window& window, const Call& call, farsum_kind kind, Pointer origin, MPI_Count origin_count,
-                 MPI_Datatype origin_type, int target, MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type) {
+                 MPI_Datatype origin_type, int target, MPI_Aint disp, MPI_Count target_count,
+                 MPI_Datatype target_type) {
   if (target == MPI_PROC_NULL) return to_nobody(call);
   if (const int result = check_target(window, call, target, disp); result != MPI_SUCCESS) return result;
   Side here{origin_count, origin_type};
   Side there{target_count, target_type};
-  if (const int result = flatten_memory(window, call, "origin", View::bytes, origin, here); result != MPI_SUCCESS) return result;
+  if (const int result = flatten_memory(window, call, "origin", View::bytes, origin, here); result != MPI_SUCCESS)
+    return result;
   if (const int result = flatten_side(window, call, "target", View::bytes, there); result != MPI_SUCCESS) return result;
   if (here.layout.bytes() != there.layout.bytes()) {
     return different_sizes(window, call, here.layout.bytes(), there.layout.bytes());
@@ -151,15 +159,16 @@ int move_layouts(Window& window, const Call& call, farsum_kind kind, Pointer ori
   return carry_out(window, call, operation);
 }
 
-// What the straight way needs: the same predefined type and count on both sides, and a displacement that makes an offset.
+// What the straight way needs: the same predefined type and count on both sides, and a displacement that makes an
+// offset.
 struct Straight {
   bool possible = false;
   const BasicType* basic = nullptr;
   std::uint64_t offset = 0;
 };
 
-inline Straight straight(const Window& window, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp,
-                         MPI_Count target_count, MPI_Datatype target_type) {
+inline Straight straight(const Window& window, MPI_Count origin_count, MPI_Datatype origin_type, int target,
+                         MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type) {
   Straight way;
   way.basic = front().datatypes.basic(origin_type);
   if (way.basic == nullptr || origin_type != target_type || origin_count != target_count || origin_count < 0 ||
@@ -173,24 +182,26 @@ inline Straight straight(const Window& window, MPI_Count origin_count, MPI_Datat
   return way;
 }
 
-int put_to(Window& window, const Call& call, const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
-           MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type) {
+int put_to(Window& window, const Call& call, const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
+           int target, MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type) {
   const Straight way = straight(window, origin_count, origin_type, target, disp, target_count, target_type);
   if (way.possible && !call.has_request && !way.basic->padded()) [[likely]] {
     const std::size_t bytes = static_cast<std::size_t>(origin_count) * way.basic->size;
     return finish(window, call, farsum_put(window.engine, target, way.offset, origin, bytes));
   }
-  return move_layouts(window, call, FARSUM_PUT, origin, origin_count, origin_type, target, disp, target_count, target_type);
+  return move_layouts(window, call, FARSUM_PUT, origin, origin_count, origin_type, target, disp, target_count,
+                      target_type);
 }
 
-int get_from(Window& window, const Call& call, void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
-             MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type) {
+int get_from(Window& window, const Call& call, void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
+             int target, MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type) {
   const Straight way = straight(window, origin_count, origin_type, target, disp, target_count, target_type);
   if (way.possible && !call.has_request && !way.basic->padded()) [[likely]] {
     const std::size_t bytes = static_cast<std::size_t>(origin_count) * way.basic->size;
     return finish(window, call, farsum_get(window.engine, target, way.offset, origin, bytes));
   }
-  return move_layouts(window, call, FARSUM_GET, origin, origin_count, origin_type, target, disp, target_count, target_type);
+  return move_layouts(window, call, FARSUM_GET, origin, origin_count, origin_type, target, disp, target_count,
+                      target_type);
 }
 
 // ---- accumulate and get_accumulate ----
@@ -203,17 +214,18 @@ const BasicOp* find_op(const Window& window, const Call& call, MPI_Op op, int* e
   return found;
 }
 
-// The element type that both sides are made of; null, with the error raised, where there is none that the operator takes.
-// What is only moved may be of any types: then it is bytes.
-const BasicType* common_element(const Window& window, const Call& call, farsum_op op, const Side* origin, const Side& target,
-                                int* error) {
+// The element type that both sides are made of; null, with the error raised, where there is none that the operator
+// takes. What is only moved may be of any types: then it is bytes.
+const BasicType* common_element(const Window& window, const Call& call, farsum_op op, const Side* origin,
+                                const Side& target, int* error) {
   const BasicType* basic = target.flat->basic;
   *error = MPI_SUCCESS;
   const bool moves = op == FARSUM_REPLACE || op == FARSUM_NO_OP;
   if (moves && (basic == nullptr || (origin != nullptr && origin->flat->basic != basic))) {
     return front().datatypes.basic(MPI_BYTE);
   }
-  if (basic == nullptr || (origin != nullptr && (origin->flat->basic == nullptr || origin->flat->basic->element != basic->element))) {
+  if (basic == nullptr ||
+      (origin != nullptr && (origin->flat->basic == nullptr || origin->flat->basic->element != basic->element))) {
     *error = raise(window, call.name, MPI_ERR_TYPE,
                    "accumulates need one and the same predefined type on both sides, in all pieces of a derived type");
     return nullptr;
@@ -232,9 +244,9 @@ struct Result {
 };
 
 // With `result`: get_accumulate.
-int accumulate_layouts(Window& window, const Call& call, const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
-                       const Result* result, int target, MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type,
-                       MPI_Op mpi_op) {
+int accumulate_layouts(Window& window, const Call& call, const void* origin, MPI_Count origin_count,
+                       MPI_Datatype origin_type, const Result* result, int target, MPI_Aint disp,
+                       MPI_Count target_count, MPI_Datatype target_type, MPI_Op mpi_op) {
   if (target == MPI_PROC_NULL) return to_nobody(call);
   if (const int bad = check_target(window, call, target, disp); bad != MPI_SUCCESS) return bad;
   int error = MPI_SUCCESS;
@@ -248,11 +260,13 @@ int accumulate_layouts(Window& window, const Call& call, const void* origin, MPI
   Side there{target_count, target_type};
   Side back{result != nullptr ? result->count : 0, result != nullptr ? result->type : MPI_DATATYPE_NULL};
   if (reads_origin) {
-    if (const int bad = flatten_memory(window, call, "origin", View::elements, origin, here); bad != MPI_SUCCESS) return bad;
+    if (const int bad = flatten_memory(window, call, "origin", View::elements, origin, here); bad != MPI_SUCCESS)
+      return bad;
   }
   if (const int bad = flatten_side(window, call, "target", View::elements, there); bad != MPI_SUCCESS) return bad;
   if (result != nullptr) {
-    if (const int bad = flatten_memory(window, call, "result", View::elements, result->base, back); bad != MPI_SUCCESS) return bad;
+    if (const int bad = flatten_memory(window, call, "result", View::elements, result->base, back); bad != MPI_SUCCESS)
+      return bad;
     if (back.layout.bytes() != there.layout.bytes()) {
       return different_sizes(window, call, back.layout.bytes(), there.layout.bytes());
     }
@@ -281,22 +295,24 @@ int accumulate_layouts(Window& window, const Call& call, const void* origin, MPI
   return carry_out(window, call, operation);
 }
 
-int accumulate_to(Window& window, const Call& call, const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
-                  int target, MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type, MPI_Op mpi_op) {
+int accumulate_to(Window& window, const Call& call, const void* origin, MPI_Count origin_count,
+                  MPI_Datatype origin_type, int target, MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type,
+                  MPI_Op mpi_op) {
   const Straight way = straight(window, origin_count, origin_type, target, disp, target_count, target_type);
   const BasicOp* op = front().datatypes.op(mpi_op);
-  if (way.possible && !call.has_request && op != nullptr && op->op != FARSUM_NO_OP && legal(op->op, *way.basic)) [[likely]] {
+  if (way.possible && !call.has_request && op != nullptr && op->op != FARSUM_NO_OP && legal(op->op, *way.basic))
+      [[likely]] {
     return finish(window, call,
                   farsum_accumulate(window.engine, target, way.offset, origin, static_cast<std::size_t>(origin_count),
                                     way.basic->element, op->op));
   }
-  return accumulate_layouts(window, call, origin, origin_count, origin_type, nullptr, target, disp, target_count, target_type,
-                            mpi_op);
+  return accumulate_layouts(window, call, origin, origin_count, origin_type, nullptr, target, disp, target_count,
+                            target_type, mpi_op);
 }
 
-int get_accumulate_at(Window& window, const Call& call, const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
-                      const Result& result, int target, MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type,
-                      MPI_Op mpi_op) {
+int get_accumulate_at(Window& window, const Call& call, const void* origin, MPI_Count origin_count,
+                      MPI_Datatype origin_type, const Result& result, int target, MPI_Aint disp, MPI_Count target_count,
+                      MPI_Datatype target_type, MPI_Op mpi_op) {
   const BasicOp* op = front().datatypes.op(mpi_op);
   // The origin of MPI_NO_OP is not looked at, whatever it says.
   const bool reads = op == nullptr || op->op != FARSUM_NO_OP;
@@ -307,8 +323,8 @@ int get_accumulate_at(Window& window, const Call& call, const void* origin, MPI_
                   farsum_get_accumulate(window.engine, target, way.offset, reads ? origin : nullptr, result.base,
                                         static_cast<std::size_t>(target_count), way.basic->element, op->op));
   }
-  return accumulate_layouts(window, call, origin, origin_count, origin_type, &result, target, disp, target_count, target_type,
-                            mpi_op);
+  return accumulate_layouts(window, call, origin, origin_count, origin_type, &result, target, disp, target_count,
+                            target_type, mpi_op);
 }
 
 // ---- the calls ----
@@ -318,8 +334,8 @@ int put(const void* origin, Count origin_count, MPI_Datatype origin_type, int ta
         MPI_Datatype target_type, MPI_Win win) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
-    return of_count<Count>(library().Put, library().Put_c)(origin, origin_count, origin_type, target, disp, target_count,
-                                                          target_type, win);
+    return of_count<Count>(library().Put, library().Put_c)(origin, origin_count, origin_type, target, disp,
+                                                           target_count, target_type, win);
   }
   return put_to(*window, {"MPI_Put"}, origin, origin_count, origin_type, target, disp, target_count, target_type);
 }
@@ -329,22 +345,22 @@ int get(void* origin, Count origin_count, MPI_Datatype origin_type, int target, 
         MPI_Datatype target_type, MPI_Win win) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
-    return of_count<Count>(library().Get, library().Get_c)(origin, origin_count, origin_type, target, disp, target_count,
-                                                          target_type, win);
+    return of_count<Count>(library().Get, library().Get_c)(origin, origin_count, origin_type, target, disp,
+                                                           target_count, target_type, win);
   }
   return get_from(*window, {"MPI_Get"}, origin, origin_count, origin_type, target, disp, target_count, target_type);
 }
 
 template <class Count>
-int accumulate(const void* origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp, Count target_count,
-               MPI_Datatype target_type, MPI_Op op, MPI_Win win) {
+int accumulate(const void* origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp,
+               Count target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
-    return of_count<Count>(library().Accumulate, library().Accumulate_c)(origin, origin_count, origin_type, target, disp,
-                                                                        target_count, target_type, op, win);
+    return of_count<Count>(library().Accumulate, library().Accumulate_c)(origin, origin_count, origin_type, target,
+                                                                         disp, target_count, target_type, op, win);
   }
-  return accumulate_to(*window, {"MPI_Accumulate"}, origin, origin_count, origin_type, target, disp, target_count, target_type,
-                       op);
+  return accumulate_to(*window, {"MPI_Accumulate"}, origin, origin_count, origin_type, target, disp, target_count,
+                       target_type, op);
 }
 
 template <class Count>
@@ -354,19 +370,20 @@ int get_accumulate(const void* origin, Count origin_count, MPI_Datatype origin_t
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
     return of_count<Count>(library().Get_accumulate, library().Get_accumulate_c)(
-        origin, origin_count, origin_type, result, result_count, result_type, target, disp, target_count, target_type, op, win);
+        origin, origin_count, origin_type, result, result_count, result_type, target, disp, target_count, target_type,
+        op, win);
   }
   return get_accumulate_at(*window, {"MPI_Get_accumulate"}, origin, origin_count, origin_type,
                            {result, result_count, result_type}, target, disp, target_count, target_type, op);
 }
 
 template <class Count>
-int rput(const void* origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp, Count target_count,
-         MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
+int rput(const void* origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp,
+         Count target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
-    return of_count<Count>(library().Rput, library().Rput_c)(origin, origin_count, origin_type, target, disp, target_count,
-                                                            target_type, win, request);
+    return of_count<Count>(library().Rput, library().Rput_c)(origin, origin_count, origin_type, target, disp,
+                                                             target_count, target_type, win, request);
   }
   return put_to(*window, {"MPI_Rput", true, request}, origin, origin_count, origin_type, target, disp, target_count,
                 target_type);
@@ -377,16 +394,16 @@ int rget(void* origin, Count origin_count, MPI_Datatype origin_type, int target,
          MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
-    return of_count<Count>(library().Rget, library().Rget_c)(origin, origin_count, origin_type, target, disp, target_count,
-                                                            target_type, win, request);
+    return of_count<Count>(library().Rget, library().Rget_c)(origin, origin_count, origin_type, target, disp,
+                                                             target_count, target_type, win, request);
   }
   return get_from(*window, {"MPI_Rget", true, request}, origin, origin_count, origin_type, target, disp, target_count,
                   target_type);
 }
 
 template <class Count>
-int raccumulate(const void* origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp, Count target_count,
-                MPI_Datatype target_type, MPI_Op op, MPI_Win win, MPI_Request* request) {
+int raccumulate(const void* origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp,
+                Count target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win, MPI_Request* request) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
     return of_count<Count>(library().Raccumulate, library().Raccumulate_c)(
@@ -403,8 +420,8 @@ int rget_accumulate(const void* origin, Count origin_count, MPI_Datatype origin_
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
     return of_count<Count>(library().Rget_accumulate, library().Rget_accumulate_c)(
-        origin, origin_count, origin_type, result, result_count, result_type, target, disp, target_count, target_type, op, win,
-        request);
+        origin, origin_count, origin_type, result, result_count, result_type, target, disp, target_count, target_type,
+        op, win, request);
   }
   return get_accumulate_at(*window, {"MPI_Rget_accumulate", true, request}, origin, origin_count, origin_type,
                            {result, result_count, result_type}, target, disp, target_count, target_type, op);
@@ -416,7 +433,8 @@ int bad_element(const Window& window, const Call& call, int target, MPI_Aint dis
   return raise(window, call.name, MPI_ERR_TYPE, "the datatype must be a predefined one that this call takes");
 }
 
-int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int target, MPI_Aint disp, MPI_Op mpi_op, MPI_Win win) {
+int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int target, MPI_Aint disp, MPI_Op mpi_op,
+                 MPI_Win win) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
     return library().Fetch_and_op(origin, result, type, target, disp, mpi_op, win);
@@ -437,8 +455,8 @@ int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int target
                                 way.basic->element, op->op));
 }
 
-int compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type, int target, MPI_Aint disp,
-                     MPI_Win win) {
+int compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type, int target,
+                     MPI_Aint disp, MPI_Win win) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
     return library().Compare_and_swap(origin, compare, result, type, target, disp, win);
@@ -448,14 +466,15 @@ int compare_and_swap(const void* origin, const void* compare, void* result, MPI_
   const Straight way = straight(*window, 1, type, target, disp, 1, type);
   if (!way.possible || !way.basic->swappable) return bad_element(*window, call, target, disp);
   front().progress.tick();
-  return finish(*window, call,
-                farsum_compare_and_swap(window->engine, target, way.offset, compare, origin, result, way.basic->swap_element));
+  return finish(
+      *window, call,
+      farsum_compare_and_swap(window->engine, target, way.offset, compare, origin, result, way.basic->swap_element));
 }
 
 // Puts `call<int>` and `call<MPI_Count>` into the two slots of a counted call.
 #define FARSUM_MPI_BOTH(name, call) \
-  active.name = call<int>;          \
-  active.name##_c = call<MPI_Count>
+  active.name = (call<int>);        \
+  active.name##_c = (call<MPI_Count>)
 
 }  // namespace
 

@@ -83,8 +83,8 @@ class Layout {
     return set_spread(pattern, extent, count);
   }
 
-  // Makes a list count from its first piece, for a base that is null: lists over MPI_BOTTOM name addresses, and the engine
-  // takes a null base for none. False if there is no memory for it.
+  // Makes a list count from its first piece, for a base that is null: lists over MPI_BOTTOM name addresses, and the
+  // engine takes a null base for none. False if there is no memory for it.
   [[nodiscard]] bool begin_at_first_piece();
 
   // Relative to the base moved by shift().

@@ -10,8 +10,8 @@
 
 namespace farsum::mpi {
 
-// A receive that is never matched is tested: that drives every library's progress, where a probe on a communicator of one
-// process does not (MPICH answers it from a queue of its own).
+// A receive that is never matched is tested: that drives every library's progress, where a probe on a communicator of
+// one process does not (MPICH answers it from a queue of its own).
 class Progress {
  public:
   void open(MPI_Comm self);
@@ -21,8 +21,8 @@ class Progress {
   // called MPI from.
   void drive();
 
-  // Of calls that complete without waiting: a program that polls memory through them must not starve the library, nor the
-  // process that it waits for. Every 64th such call looks at the clock.
+  // Of calls that complete without waiting: a program that polls memory through them must not starve the library, nor
+  // the process that it waits for. Every 64th such call looks at the clock.
   void tick() {
     // Relaxed, and not one step: a count lost between threads only moves the next look.
     const std::uint32_t calls = calls_.load(std::memory_order_relaxed) + 1;

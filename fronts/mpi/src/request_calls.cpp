@@ -1,5 +1,5 @@
-// Wait, test and free of requests. While a request of the engine's lives they look at theirs first; a call that waits for
-// both kinds blocks in neither the library nor the engine, but asks both in turn.
+// Wait, test and free of requests. While a request of the engine's lives they look at theirs first; a call that waits
+// for both kinds blocks in neither the library nor the engine, but asks both in turn.
 #include <sched.h>
 #include <time.h>
 
@@ -14,8 +14,8 @@ namespace {
 
 Requests& requests() { return Front::get().requests; }
 
-// Between two looks of a loop: at first the processor is only offered to others, then the thread sleeps for longer and longer,
-// since 2 cores may serve 4 ranks that all wait.
+// Between two looks of a loop: at first the processor is only offered to others, then the thread sleeps for longer and
+// longer, since 2 cores may serve 4 ranks that all wait.
 class Patience {
  public:
   void pause() {

@@ -10,7 +10,8 @@ namespace farsum::mpi {
 
 // ---- what the library calls for a generalised request ----
 
-// Always a success here: libraries differ in what they do with a request whose query fails. The wait calls add the error.
+// Always a success here: libraries differ in what they do with a request whose query fails. The wait calls add the
+// error.
 int Requests::query(void*, MPI_Status* status) {
   library().Status_set_elements(status, MPI_BYTE, 0);
   library().Status_set_cancelled(status, 0);

@@ -1,5 +1,5 @@
-// Requests of one-sided operations: most are complete before the call returns and get a completed request of the library's;
-// the others are generalised requests that the front completes from the program's own wait and test calls.
+// Requests of one-sided operations: most are complete before the call returns and get a completed request of the
+// library's; the others are generalised requests that the front completes from the program's own wait and test calls.
 //
 // Any thread may call. Never holds its mutex while it calls the library, which may call back under a lock of its own.
 #pragma once
@@ -43,7 +43,8 @@ class Requests {
   int give_complete(MPI_Request* request);
 
   // Whether any request of give() still lives. Calls that find none go straight to the library.
-  // Relaxed: a thread that may wait for a request has it from the thread that made it, and that handed over more than this.
+  // Relaxed: a thread that may wait for a request has it from the thread that made it, and that handed over more than
+  // this.
   bool any_open() const { return open_.load(std::memory_order_relaxed) != 0; }
 
   // Null: the library's own.

@@ -70,9 +70,10 @@ class Timer {
 
 // Calls whose time is spent on other ranks.
 constexpr bool waits_for_others(std::string_view call) {
-  constexpr std::string_view waiting[] = {"Win_fence",       "Win_start",       "Win_complete",  "Win_wait",   "Win_test",
-                                          "Win_lock",        "Win_lock_all",    "Win_unlock",    "Win_flush",  "Win_flush_all",
-                                          "Win_flush_local", "Win_unlock_all",  "Win_free",      "Win_flush_local_all"};
+  constexpr std::string_view waiting[] = {"Win_fence", "Win_start",          "Win_complete",    "Win_wait",
+                                          "Win_test",  "Win_lock",           "Win_lock_all",    "Win_unlock",
+                                          "Win_flush", "Win_flush_all",      "Win_flush_local", "Win_unlock_all",
+                                          "Win_free",  "Win_flush_local_all"};
   return std::find(std::begin(waiting), std::end(waiting), call) != std::end(waiting);
 }
 
@@ -155,7 +156,8 @@ const char* path_of(WindowRecord& record, const Window* window, const Access& ac
   const std::uint64_t offset = static_cast<std::uint64_t>(access.disp) * window->units[target];
   record.regions.resize(std::max(record.regions.size(), target + 1));
   WindowRecord::Region& region = record.regions[target];
-  if (region.uses_left == 0 || offset - region.offset >= region.bytes) region = ask_engine(window->engine, access.target, offset);
+  if (region.uses_left == 0 || offset - region.offset >= region.bytes)
+    region = ask_engine(window->engine, access.target, offset);
   if (region.uses_left != 0) --region.uses_left;
   return atomic ? region.atomic : region.bulk;
 }
@@ -180,7 +182,8 @@ int counted(const char* name, MPI_Win win, Absent, const Access& access, Call ca
   const int result = call();
   if (result != MPI_SUCCESS) return result;
   const std::uint64_t spent_ns = timer.ns();
-  if (const auto record = Statistics::get().find(win)) tally(*record, name, Front::get().windows.find(win), access, spent_ns);
+  if (const auto record = Statistics::get().find(win))
+    tally(*record, name, Front::get().windows.find(win), access, spent_ns);
   return result;
 }
 
@@ -256,7 +259,9 @@ std::uint64_t elements_of(Absent, const int* counts, MPI_Comm comm) {
   return sum;
 }
 
-MPI_Datatype known(MPI_Datatype type) { return Front::get().datatypes.basic(type) != nullptr ? type : MPI_DATATYPE_NULL; }
+MPI_Datatype known(MPI_Datatype type) {
+  return Front::get().datatypes.basic(type) != nullptr ? type : MPI_DATATYPE_NULL;
+}
 
 template <class Count, class Counts, class Type, class Op, class Call>
 int counted_collective(const char* name, Count count, Counts counts, Type type, Op op, MPI_Comm comm, Call call) {
@@ -264,8 +269,8 @@ int counted_collective(const char* name, Count count, Counts counts, Type type, 
   const int result = call();
   const std::uint64_t spent_ns = timer.ns();
   const std::uint64_t elements = elements_of(count, counts, comm);
-  Statistics::get().count({name, or_else(op, MPI_OP_NULL), known(or_else(type, MPI_DATATYPE_NULL)), std::bit_floor(elements)},
-                          spent_ns);
+  Statistics::get().count(
+      {name, or_else(op, MPI_OP_NULL), known(or_else(type, MPI_DATATYPE_NULL)), std::bit_floor(elements)}, spent_ns);
   return result;
 }
 
@@ -287,20 +292,19 @@ constexpr Absent counts;
 constexpr Absent from_count;
 constexpr Absent from_type;
 
-#define FARSUM_MPI_COUNTED(name, parameters, arguments)                                                        \
-  int counted_##name parameters {                                                                              \
-    return counted(#name, win, comm, access_of(target, disp, target_count, target_type, type),                 \
-                   [&] { return below().name arguments; });                                                    \
+#define FARSUM_MPI_COUNTED(name, parameters, arguments)                                        \
+  int counted_##name parameters {                                                              \
+    return counted(#name, win, comm, access_of(target, disp, target_count, target_type, type), \
+                   [&] { return below().name arguments; });                                    \
   }
 FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_COUNTED, , int, int)
 FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_COUNTED, _c, MPI_Count, MPI_Aint)
 FARSUM_MPI_PLAIN_CALLS(FARSUM_MPI_COUNTED)
 
-
-#define FARSUM_MPI_COUNTED_COLLECTIVE(name, parameters, arguments)                                                       \
-  int counted_##name parameters {                                                                                        \
-    return counted_collective(#name, or_else(count, from_count), counts, or_else(type, from_type), op, comm,             \
-                              [&] { return below().name arguments; });                                                   \
+#define FARSUM_MPI_COUNTED_COLLECTIVE(name, parameters, arguments)                                           \
+  int counted_##name parameters {                                                                            \
+    return counted_collective(#name, or_else(count, from_count), counts, or_else(type, from_type), op, comm, \
+                              [&] { return below().name arguments; });                                       \
   }
 FARSUM_MPI_COLLECTIVE_CALLS(FARSUM_MPI_COUNTED_COLLECTIVE)
 #pragma GCC diagnostic pop

@@ -1,5 +1,5 @@
-// What a run did, for FARSUM_MPI_STATS: a decorator over the table of calls that counts and times each, and the report at the
-// end. Without that setting the table is not decorated and nothing is counted.
+// What a run did, for FARSUM_MPI_STATS: a decorator over the table of calls that counts and times each, and the report
+// at the end. Without that setting the table is not decorated and nothing is counted.
 #pragma once
 
 #include "library.hpp"
@@ -12,8 +12,8 @@ bool statistics_wanted();
 // Puts counting calls over those that the table has now.
 void put_statistics(farsum_mpi_calls& active);
 
-// Collective over MPI_COMM_WORLD, within MPI_Finalize and before the engine stops: rank 0 prints the numbers where they are
-// wanted, and, where `farsum mpi` started the program, what could not be taken over. Otherwise does nothing.
+// Collective over MPI_COMM_WORLD, within MPI_Finalize and before the engine stops: rank 0 prints the numbers where they
+// are wanted, and, where `farsum mpi` started the program, what could not be taken over. Otherwise does nothing.
 void report_at_end();
 
 }  // namespace farsum::mpi

@@ -39,7 +39,7 @@ struct WindowRecord {
   std::uint64_t bytes = 0;
   MPI_Win handle = MPI_WIN_NULL;  // while it lives
 
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;                                                 // guards what follows
   std::map<std::pair<const char*, const char*>, Tally> operations;  // by call and path, both constants
   // The region of each target that was last used.
   struct Region {

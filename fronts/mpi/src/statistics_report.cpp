@@ -89,16 +89,17 @@ std::string Statistics::lines() {
   for (const auto& record : all_) {
     const std::lock_guard record_lock(record->mutex);
     if (record->handle != MPI_WIN_NULL) record->name = name_of_live(record->handle);
-    out << "W\t" << record->id << '\t' << cleaned(record->name) << '\t' << record->flavor << '\t' << record->bytes << '\n';
+    out << "W\t" << record->id << '\t' << cleaned(record->name) << '\t' << record->flavor << '\t' << record->bytes
+        << '\n';
     for (const auto& [key, tally] : record->operations) {
-      out << "O\t" << record->id << '\t' << key.first << '\t' << key.second << '\t' << tally.count << '\t' << tally.bytes << '\t'
-          << tally.spent_ns << '\t' << tally.waited_ns << '\n';
+      out << "O\t" << record->id << '\t' << key.first << '\t' << key.second << '\t' << tally.count << '\t'
+          << tally.bytes << '\t' << tally.spent_ns << '\t' << tally.waited_ns << '\n';
     }
   }
   for (const auto& [key, tally] : collectives_) {
     const auto& [call, op, type, elements] = key;
-    out << "C\t" << call << '\t' << name_of(op) << '\t' << cleaned(name_of(type, call)) << '\t' << elements << '\t' << tally.count
-        << '\t' << tally.spent_ns << '\n';
+    out << "C\t" << call << '\t' << name_of(op) << '\t' << cleaned(name_of(type, call)) << '\t' << elements << '\t'
+        << tally.count << '\t' << tally.spent_ns << '\n';
   }
   return out.str();
 }
@@ -236,7 +237,8 @@ std::string title_of(std::size_t number, const WindowSum& window) {
 
 std::string window_table(const Sums& sums) {
   constexpr std::size_t shown = 20;
-  Table table({"window", "flavor", "operation", "path", "memory B", "count", "bytes", "mean us", "total s", "waited s"}, 4);
+  Table table({"window", "flavor", "operation", "path", "memory B", "count", "bytes", "mean us", "total s", "waited s"},
+              4);
   std::vector<std::pair<std::string, const WindowSum*>> windows;
   std::size_t number = 0;
   for (const auto& [id, window] : sums.windows) {
@@ -306,8 +308,9 @@ void write_file(const char* path, const Sums& sums) {
                    "{\"kind\":\"operation\",\"window\":%zu,\"name\":%s,\"flavor\":%s,\"window_bytes\":%" PRIu64
                    ",\"operation\":%s,\"path\":%s,\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"total_ns\":%" PRIu64
                    ",\"waited_ns\":%" PRIu64 "}\n",
-                   mine, quoted(window.name).c_str(), quoted(window.flavor).c_str(), window.bytes, quoted(key.first).c_str(),
-                   quoted(key.second).c_str(), tally.count, tally.bytes, tally.spent_ns, tally.waited_ns);
+                   mine, quoted(window.name).c_str(), quoted(window.flavor).c_str(), window.bytes,
+                   quoted(key.first).c_str(), quoted(key.second).c_str(), tally.count, tally.bytes, tally.spent_ns,
+                   tally.waited_ns);
     }
   }
   for (const auto& [key, tally] : sums.collectives) {
@@ -329,11 +332,13 @@ bool set(const char* name) {
 }
 
 void say_what_was_not_taken_over(const Sums& sums) {
-  for (const std::string& sentence : sums.sentences) std::fprintf(stderr, "farsum: in this run: %s\n", sentence.c_str());
+  for (const std::string& sentence : sums.sentences)
+    std::fprintf(stderr, "farsum: in this run: %s\n", sentence.c_str());
   if (sums.windows_made != 0 || !sums.sentences.empty()) return;
   std::fputs(
       "farsum: this program made no window, so there was nothing to take over. Builds of Global Arrays or NWChem with "
-      "ARMCI_NETWORK=MPI-PR or MPI-TS use two-sided messages only: take one on ARMCI-MPI, such as Debian's nwchem-openmpi or "
+      "ARMCI_NETWORK=MPI-PR or MPI-TS use two-sided messages only: take one on ARMCI-MPI, such as Debian's "
+      "nwchem-openmpi or "
       "nwchem-mpich\n",
       stderr);
 }

@@ -43,7 +43,9 @@ class Backings {
 };
 
 [[noreturn]] void refuse(const char* call) {
-  std::fprintf(stderr, "farsum: FARSUM_MPI_STRICT: MPI_%s of the MPI library was called for a window that is not Farsum's\n", call);
+  std::fprintf(stderr,
+               "farsum: FARSUM_MPI_STRICT: MPI_%s of the MPI library was called for a window that is not Farsum's\n",
+               call);
   std::abort();
 }
 
@@ -96,8 +98,10 @@ int checked(const char*, Absent, Absent, Call call) {
 constexpr Absent win;
 constexpr Absent comm;
 
-#define FARSUM_MPI_STRICT(name, parameters, arguments) \
-  int strict_##name parameters { return checked(#name, win, comm, [&] { return real().name arguments; }); }
+#define FARSUM_MPI_STRICT(name, parameters, arguments)                       \
+  int strict_##name parameters {                                             \
+    return checked(#name, win, comm, [&] { return real().name arguments; }); \
+  }
 FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_STRICT, , int, int)
 FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_STRICT, _c, MPI_Count, MPI_Aint)
 FARSUM_MPI_PLAIN_CALLS(FARSUM_MPI_STRICT)
@@ -112,7 +116,7 @@ bool strict_wanted() {
 
 void make_strict(farsum_mpi_library& library, farsum_mpi_calls& active) {
   real() = library;
-#define FARSUM_MPI_PUT_STRICT(name, parameters, arguments)          \
+#define FARSUM_MPI_PUT_STRICT(name, parameters, arguments)   \
   if (library.name != nullptr) library.name = strict_##name; \
   active.name = strict_##name;
   FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_PUT_STRICT, , int, int)

@@ -69,21 +69,22 @@ void say_fallback(const Request& request) {
   int rank = 0;
   library().Comm_rank(request.comm, &rank);
   if (rank != 0) return;
-  Front::get().say_once("strangers",
-                        std::string(request.call) +
-                            " stays the MPI library's own for communicators with ranks of other nodes or of a spawned job; "
-                            "run all ranks on one node to have them served");
+  Front::get().say_once(
+      "strangers", std::string(request.call) +
+                       " stays the MPI library's own for communicators with ranks of other nodes or of a spawned job; "
+                       "run all ranks on one node to have them served");
 }
 
-// What each rank tells the others before a window is made: its unit, and whether its arguments and its part of MPI's objects
-// are in order, so that all ranks succeed or all fail.
+// What each rank tells the others before a window is made: its unit, and whether its arguments and its part of MPI's
+// objects are in order, so that all ranks succeed or all fail.
 struct Offer {
   std::uint64_t disp_unit;
   std::int32_t error_class;
 };
 
 // Every rank's offer, or the error that all ranks raise. `why` words this rank's own.
-int exchange_offers(const Request& request, farsum_group group, Window& window, int error_class, const std::string& why) {
+int exchange_offers(const Request& request, farsum_group group, Window& window, int error_class,
+                    const std::string& why) {
   const Offer mine{static_cast<std::uint64_t>(request.disp_unit), error_class};
   std::vector<Offer> offers(static_cast<std::size_t>(window.size));
   const farsum_status status = farsum_allgather(group, &mine, offers.data(), sizeof mine);
@@ -166,8 +167,9 @@ void store_pointer(void* place, void* pointer) { std::memcpy(place, &pointer, si
 
 template <class Unit>
 int win_create(void* base, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  return create({"MPI_Win_create", MPI_WIN_FLAVOR_CREATE, base, size, disp_unit, info, comm}, nullptr, win,
-                [&] { return of_count<Unit>(library().Win_create, library().Win_create_c)(base, size, disp_unit, info, comm, win); });
+  return create({"MPI_Win_create", MPI_WIN_FLAVOR_CREATE, base, size, disp_unit, info, comm}, nullptr, win, [&] {
+    return of_count<Unit>(library().Win_create, library().Win_create_c)(base, size, disp_unit, info, comm, win);
+  });
 }
 
 template <class Unit>
@@ -184,7 +186,8 @@ int allocate(const char* call, int flavor, MPI_Aint size, Unit disp_unit, MPI_In
 }
 
 int win_allocate(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
-  return allocate("MPI_Win_allocate", MPI_WIN_FLAVOR_ALLOCATE, size, unit, info, comm, base, win, library().Win_allocate);
+  return allocate("MPI_Win_allocate", MPI_WIN_FLAVOR_ALLOCATE, size, unit, info, comm, base, win,
+                  library().Win_allocate);
 }
 int win_allocate_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
   return allocate("MPI_Win_allocate_c", MPI_WIN_FLAVOR_ALLOCATE, size, unit, info, comm, base, win,
@@ -210,7 +213,8 @@ int attach(MPI_Win win, void* base, MPI_Aint size) {
   if (window->flavor != MPI_WIN_FLAVOR_DYNAMIC) {
     return raise(*window, "MPI_Win_attach", MPI_ERR_RMA_FLAVOR, "only dynamic windows take memory later");
   }
-  if (size < 0) return raise(*window, "MPI_Win_attach", MPI_ERR_SIZE, "the size is negative; it must be 0 or more bytes");
+  if (size < 0)
+    return raise(*window, "MPI_Win_attach", MPI_ERR_SIZE, "the size is negative; it must be 0 or more bytes");
   const farsum_status status = farsum_window_attach(window->engine, base, static_cast<std::size_t>(size));
   if (status == FARSUM_OK) return MPI_SUCCESS;
   return raise(*window, "MPI_Win_attach", MPI_ERR_RMA_ATTACH, farsum_last_error());
@@ -224,8 +228,8 @@ int detach(MPI_Win win, const void* base) {
   return raise(*window, "MPI_Win_detach", MPI_ERR_RMA_ATTACH, farsum_last_error());
 }
 
-// The engine is asked first: it refuses on all ranks alike where an epoch is open, and then nothing is freed. The delete
-// callbacks of the program's attributes run in the library's free, while window and memory are still there.
+// The engine is asked first: it refuses on all ranks alike where an epoch is open, and then nothing is freed. The
+// delete callbacks of the program's attributes run in the library's free, while window and memory are still there.
 int win_free(MPI_Win* win) {
   Front& front = Front::get();
   Window* window = front.windows.find(*win);
@@ -245,7 +249,8 @@ int win_free(MPI_Win* win) {
   const int ranks = window->size;
   delete window;
   if (front.sessions_only) front.end_if_unused(ranks);
-  return status == FARSUM_OK ? MPI_SUCCESS : raise(front.self(), "MPI_Win_free", error_class_of(status), farsum_last_error());
+  return status == FARSUM_OK ? MPI_SUCCESS
+                             : raise(front.self(), "MPI_Win_free", error_class_of(status), farsum_last_error());
 }
 
 template <class Unit>

@@ -1,4 +1,5 @@
-/* Origins and results that are lists of addresses over MPI_BOTTOM, as ARMCI makes them: two pieces, the first not the lowest. */
+/* Origins and results that are lists of addresses over MPI_BOTTOM, as ARMCI makes them: two pieces, the first not the
+ * lowest. */
 #include "check.h"
 
 enum { part = 8 };
@@ -39,8 +40,8 @@ int main(int argc, char** argv) {
   MPI_Barrier(MPI_COMM_WORLD);
 
   CALL(MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win));
-  CHECK(memory[0] == 0 && memory[1] == 18 && memory[2] == 6 && memory[3] == 9 && memory[4] == 0, "holds %g %g %g", memory[1],
-        memory[2], memory[3]);
+  CHECK(memory[0] == 0 && memory[1] == 18 && memory[2] == 6 && memory[3] == 9 && memory[4] == 0, "holds %g %g %g",
+        memory[1], memory[2], memory[3]);
   CALL(MPI_Win_unlock(rank, win));
   MPI_Type_free(&from);
   MPI_Type_free(&to);

@@ -9,20 +9,20 @@
 
 static int failures;
 
-#define CHECK(condition, ...)                                            \
-  do {                                                                   \
-    if (!(condition)) {                                                  \
-      ++failures;                                                        \
-      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);    \
-      fprintf(stderr, __VA_ARGS__);                                      \
-      fputc('\n', stderr);                                               \
-    }                                                                    \
+#define CHECK(condition, ...)                                         \
+  do {                                                                \
+    if (!(condition)) {                                               \
+      ++failures;                                                     \
+      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+      fprintf(stderr, __VA_ARGS__);                                   \
+      fputc('\n', stderr);                                            \
+    }                                                                 \
   } while (0)
 
-#define CALL(expression)                                                      \
-  do {                                                                        \
-    const int call_result = (expression);                                     \
-    CHECK(call_result == MPI_SUCCESS, "returned %d", call_result);            \
+#define CALL(expression)                                           \
+  do {                                                             \
+    const int call_result = (expression);                          \
+    CHECK(call_result == MPI_SUCCESS, "returned %d", call_result); \
   } while (0)
 
 static inline int my_rank(MPI_Comm comm) {

@@ -22,23 +22,28 @@ static void fill(void* buffer, MPI_Datatype type, int seed) {
     for (int i = 0; i < most; ++i) ((c_type*)buffer)[i] = (c_type)((i * 7 + seed) % 5); \
     return;                                                                             \
   }
-  AS(float, MPI_FLOAT) AS(double, MPI_DOUBLE) AS(long double, MPI_LONG_DOUBLE)
-  AS(float _Complex, MPI_C_FLOAT_COMPLEX) AS(double _Complex, MPI_C_DOUBLE_COMPLEX)
-  AS(short, MPI_SHORT) AS(unsigned short, MPI_UNSIGNED_SHORT) AS(int, MPI_INT) AS(unsigned, MPI_UNSIGNED)
-  AS(long, MPI_LONG) AS(unsigned long, MPI_UNSIGNED_LONG) AS(long long, MPI_LONG_LONG) AS(MPI_Aint, MPI_AINT)
-  AS(MPI_Offset, MPI_OFFSET) AS(MPI_Count, MPI_COUNT) AS(_Bool, MPI_C_BOOL)
-#define AS_PAIR(value_type, mpi_type)                          \
-  if (type == mpi_type) {                                      \
-    struct pair { value_type value; int index; }* pairs = buffer; \
-    for (int i = 0; i < most; ++i) {                           \
-      pairs[i].value = (value_type)((i * 7 + seed) % 5);       \
-      pairs[i].index = (i + seed) % 3;                         \
-    }                                                          \
-    return;                                                    \
+  AS(float, MPI_FLOAT)
+  AS(double, MPI_DOUBLE) AS(long double, MPI_LONG_DOUBLE) AS(float _Complex, MPI_C_FLOAT_COMPLEX)
+      AS(double _Complex, MPI_C_DOUBLE_COMPLEX) AS(short, MPI_SHORT) AS(unsigned short, MPI_UNSIGNED_SHORT)
+          AS(int, MPI_INT) AS(unsigned, MPI_UNSIGNED) AS(long, MPI_LONG) AS(unsigned long, MPI_UNSIGNED_LONG)
+              AS(long long, MPI_LONG_LONG) AS(MPI_Aint, MPI_AINT) AS(MPI_Offset, MPI_OFFSET) AS(MPI_Count, MPI_COUNT)
+                  AS(_Bool, MPI_C_BOOL)
+#define AS_PAIR(value_type, mpi_type)                    \
+  if (type == mpi_type) {                                \
+    struct pair {                                        \
+      value_type value;                                  \
+      int index;                                         \
+    }* pairs = buffer;                                   \
+    for (int i = 0; i < most; ++i) {                     \
+      pairs[i].value = (value_type)((i * 7 + seed) % 5); \
+      pairs[i].index = (i + seed) % 3;                   \
+    }                                                    \
+    return;                                              \
   }
-  AS_PAIR(float, MPI_FLOAT_INT) AS_PAIR(double, MPI_DOUBLE_INT) AS_PAIR(long, MPI_LONG_INT) AS_PAIR(int, MPI_2INT)
-  AS_PAIR(short, MPI_SHORT_INT) AS_PAIR(long double, MPI_LONG_DOUBLE_INT)
-  for (int i = 0; i < most; ++i) ((unsigned char*)buffer)[i] = (unsigned char)((i * 7 + seed) % 5);
+                      AS_PAIR(float, MPI_FLOAT_INT) AS_PAIR(double, MPI_DOUBLE_INT) AS_PAIR(long, MPI_LONG_INT)
+                          AS_PAIR(int, MPI_2INT) AS_PAIR(short, MPI_SHORT_INT)
+                              AS_PAIR(long double, MPI_LONG_DOUBLE_INT) for (int i = 0; i < most; ++i)(
+                                  (unsigned char*)buffer)[i] = (unsigned char)((i * 7 + seed) % 5);
 }
 
 /* Bytes that belong to no value may differ: a long double has 10 of its 16. */
@@ -84,16 +89,18 @@ static void one(MPI_Win win, char* mine, const struct named_type* type, const st
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  const struct named_type integers[] = {NAMED(MPI_SIGNED_CHAR), NAMED(MPI_UNSIGNED_CHAR), NAMED(MPI_SHORT), NAMED(MPI_UNSIGNED_SHORT),
-                                        NAMED(MPI_INT), NAMED(MPI_UNSIGNED), NAMED(MPI_LONG), NAMED(MPI_UNSIGNED_LONG),
-                                        NAMED(MPI_LONG_LONG), NAMED(MPI_INT8_T), NAMED(MPI_UINT16_T), NAMED(MPI_AINT),
-                                        NAMED(MPI_OFFSET), NAMED(MPI_COUNT)};
+  const struct named_type integers[] = {NAMED(MPI_SIGNED_CHAR),    NAMED(MPI_UNSIGNED_CHAR), NAMED(MPI_SHORT),
+                                        NAMED(MPI_UNSIGNED_SHORT), NAMED(MPI_INT),           NAMED(MPI_UNSIGNED),
+                                        NAMED(MPI_LONG),           NAMED(MPI_UNSIGNED_LONG), NAMED(MPI_LONG_LONG),
+                                        NAMED(MPI_INT8_T),         NAMED(MPI_UINT16_T),      NAMED(MPI_AINT),
+                                        NAMED(MPI_OFFSET),         NAMED(MPI_COUNT)};
   const struct named_type floats[] = {NAMED(MPI_FLOAT), NAMED(MPI_DOUBLE), NAMED(MPI_LONG_DOUBLE)};
   const struct named_type complexes[] = {NAMED(MPI_C_FLOAT_COMPLEX), NAMED(MPI_C_DOUBLE_COMPLEX)};
   const struct named_type logicals[] = {NAMED(MPI_C_BOOL), NAMED(MPI_INT), NAMED(MPI_LONG)};
-  const struct named_type pairs[] = {NAMED(MPI_FLOAT_INT), NAMED(MPI_DOUBLE_INT), NAMED(MPI_LONG_INT), NAMED(MPI_2INT),
-                                     NAMED(MPI_SHORT_INT), NAMED(MPI_LONG_DOUBLE_INT)};
-  const struct named_type moved[] = {NAMED(MPI_BYTE), NAMED(MPI_CHAR), NAMED(MPI_WCHAR), NAMED(MPI_DOUBLE), NAMED(MPI_2INT)};
+  const struct named_type pairs[] = {NAMED(MPI_FLOAT_INT), NAMED(MPI_DOUBLE_INT), NAMED(MPI_LONG_INT),
+                                     NAMED(MPI_2INT),      NAMED(MPI_SHORT_INT),  NAMED(MPI_LONG_DOUBLE_INT)};
+  const struct named_type moved[] = {NAMED(MPI_BYTE), NAMED(MPI_CHAR), NAMED(MPI_WCHAR), NAMED(MPI_DOUBLE),
+                                     NAMED(MPI_2INT)};
   const struct named_op sums[] = {NAMED(MPI_SUM), NAMED(MPI_PROD)};
   const struct named_op orders[] = {NAMED(MPI_MIN), NAMED(MPI_MAX)};
   const struct named_op bits[] = {NAMED(MPI_BAND), NAMED(MPI_BOR), NAMED(MPI_BXOR)};
@@ -104,12 +111,12 @@ int main(int argc, char** argv) {
   MPI_Win win;
   CALL(MPI_Win_allocate(room, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &mine, &win));
   CALL(MPI_Win_fence(0, win));
-#define EACH(types, ops)                                                    \
-  for (size_t t = 0; t < sizeof(types) / sizeof *(types); ++t)              \
+#define EACH(types, ops)                                       \
+  for (size_t t = 0; t < sizeof(types) / sizeof *(types); ++t) \
     for (size_t o = 0; o < sizeof(ops) / sizeof *(ops); ++o) one(win, mine, &(types)[t], &(ops)[o]);
-  EACH(integers, sums) EACH(integers, orders) EACH(integers, bits) EACH(floats, sums) EACH(floats, orders)
-  EACH(complexes, sums) EACH(logicals, truths) EACH(pairs, places) EACH(moved, moves)
-  CALL(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+  EACH(integers, sums)
+  EACH(integers, orders) EACH(integers, bits) EACH(floats, sums) EACH(floats, orders) EACH(complexes, sums)
+      EACH(logicals, truths) EACH(pairs, places) EACH(moved, moves) CALL(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
   CALL(MPI_Win_free(&win));
   return finish();
 }

@@ -1,7 +1,7 @@
 /* RANKS: 2 4
- * Requests of one-sided operations in every wait and test call, alone and among ordinary ones, by several threads, freed
- * before they are complete, and left to MPI_Finalize. An even number of ranks. Natively MPICH 4.0 fails where such a request is
- * freed.
+ * Requests of one-sided operations in every wait and test call, alone and among ordinary ones, by several threads,
+ * freed before they are complete, and left to MPI_Finalize. An even number of ranks. Natively MPICH 4.0 fails where
+ * such a request is freed.
  */
 #include <pthread.h>
 
@@ -64,7 +64,8 @@ static void wait_for_all(void) {
   MPI_Status statuses[PIECES];
   int flag = 0;
   get_pieces(requests);
-  check(MPI_Waitall(PIECES, requests, statuses) == MPI_SUCCESS && arrived(0, ELEMENTS), "Waitall returns with the data");
+  check(MPI_Waitall(PIECES, requests, statuses) == MPI_SUCCESS && arrived(0, ELEMENTS),
+        "Waitall returns with the data");
   check(all_null(PIECES, requests), "Waitall frees the requests");
   get_pieces(requests);
   while (flag == 0) MPI_Testall(PIECES, requests, &flag, no_statuses);
@@ -108,7 +109,8 @@ static void wait_for_some(int testing) {
       check(done > 0, "Waitsome completes at least one");
     }
     for (int i = 0; i < done; ++i) {
-      check(requests[indices[i]] == MPI_REQUEST_NULL && arrived(indices[i] * PIECE, PIECE), "Waitsome and Testsome tell the truth");
+      check(requests[indices[i]] == MPI_REQUEST_NULL && arrived(indices[i] * PIECE, PIECE),
+            "Waitsome and Testsome tell the truth");
     }
     left -= done;
   }
@@ -132,7 +134,8 @@ static void look_at_status(void) {
   check(MPI_Waitall(PIECES, requests, no_statuses) == MPI_SUCCESS, "what is complete can still be waited for");
 }
 
-/* Each rank sends the other a message before it waits for message and get in one call: neither may be waited for first. */
+/* Each rank sends the other a message before it waits for message and get in one call: neither may be waited for first.
+ */
 static void mixed(int tag, int how) {
   MPI_Request requests[3];
   int in = -1, out = rank, indices[3], done = 0, left = 3;
@@ -209,7 +212,8 @@ static void put_and_sum(void) {
   MPI_Request requests[2];
   for (int i = 0; i < ELEMENTS; ++i) ones[i] = 1;
   MPI_Raccumulate(ones, ELEMENTS, MPI_INT, peer, 0, ELEMENTS, MPI_INT, MPI_SUM, window, &requests[0]);
-  MPI_Rget_accumulate(ones, ELEMENTS, MPI_INT, result, ELEMENTS, MPI_INT, peer, 0, ELEMENTS, MPI_INT, MPI_SUM, window, &requests[1]);
+  MPI_Rget_accumulate(ones, ELEMENTS, MPI_INT, result, ELEMENTS, MPI_INT, peer, 0, ELEMENTS, MPI_INT, MPI_SUM, window,
+                      &requests[1]);
   MPI_Waitall(2, requests, no_statuses);
   int good = 1;
   for (int i = 0; i < ELEMENTS; ++i) good &= result[i] == peer * 1000003 + i + 1;

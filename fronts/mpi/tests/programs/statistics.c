@@ -1,5 +1,6 @@
 /* OPTIONS: --set FARSUM_MPI_STATS=1 --set FARSUM_MPI_STATS_FILE=/dev/stderr --say halo --say Fetch_and_op --say maxloc
- * What --stats counts: run_case looks for the window's name, an operation and an operator in the table and the lines of the file.
+ * What --stats counts: run_case looks for the window's name, an operation and an operator in the table and the lines of
+ * the file.
  */
 #include "check.h"
 

@@ -100,7 +100,8 @@ static void shared(void) {
   for (int other = 0; other < size; ++other) {
     char* part = NULL;
     CALL(MPI_Win_shared_query(win, other, &size_of, &unit, &part));
-    CHECK(part == expected && size_of == 13 + other && unit == 1, "part %d is at %p, not %p", other, (void*)part, (void*)expected);
+    CHECK(part == expected && size_of == 13 + other && unit == 1, "part %d is at %p, not %p", other, (void*)part,
+          (void*)expected);
     CHECK(part[0] == other + 1 && part[size_of - 1] == other + 1, "part %d holds %d", other, part[0]);
     expected = part + size_of;
   }
@@ -117,8 +118,8 @@ static void dynamic(void) {
   CALL(MPI_Win_attach(win, memory, count * sizeof *memory));
   MPI_Aint mine = 0, theirs = 0;
   MPI_Get_address(memory, &mine);
-  MPI_Sendrecv(&mine, 1, MPI_AINT, (rank + size - 1) % size, 0, &theirs, 1, MPI_AINT, (rank + 1) % size, 0, MPI_COMM_WORLD,
-               MPI_STATUS_IGNORE);
+  MPI_Sendrecv(&mine, 1, MPI_AINT, (rank + size - 1) % size, 0, &theirs, 1, MPI_AINT, (rank + 1) % size, 0,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   check_sum(win, memory, theirs);
   CALL(MPI_Win_detach(win, memory));
   CALL(MPI_Win_free(&win));
