@@ -117,7 +117,7 @@ int flush_local_all(MPI_Win win) {
 // The calls that name one rank, and those that name none, differ in the engine's function only.
 template <farsum_status (*Engine)(farsum_window, int), int (*farsum_mpi_library::*Library)(int, MPI_Win)>
 struct OfRank {
-  static const char* name;
+  static const char* const name;
   static int call(int rank, MPI_Win win) {
     Window* window = find(win);
     if (window == nullptr) [[unlikely]] {
@@ -133,7 +133,7 @@ struct OfRank {
 
 template <farsum_status (*Engine)(farsum_window), int (*farsum_mpi_library::*Library)(MPI_Win)>
 struct OfWindow {
-  static const char* name;
+  static const char* const name;
   static int call(MPI_Win win) {
     Window* window = find(win);
     if (window == nullptr) [[unlikely]] {
@@ -152,19 +152,19 @@ using UnlockAll = OfWindow<farsum_unlock_all, &farsum_mpi_library::Win_unlock_al
 using Sync = OfWindow<farsum_sync, &farsum_mpi_library::Win_sync>;
 
 template <>
-const char* Unlock::name = "MPI_Win_unlock";
+const char* const Unlock::name = "MPI_Win_unlock";
 template <>
-const char* Flush::name = "MPI_Win_flush";
+const char* const Flush::name = "MPI_Win_flush";
 template <>
-const char* FlushLocal::name = "MPI_Win_flush_local";
+const char* const FlushLocal::name = "MPI_Win_flush_local";
 template <>
-const char* Complete::name = "MPI_Win_complete";
+const char* const Complete::name = "MPI_Win_complete";
 template <>
-const char* WaitExposure::name = "MPI_Win_wait";
+const char* const WaitExposure::name = "MPI_Win_wait";
 template <>
-const char* UnlockAll::name = "MPI_Win_unlock_all";
+const char* const UnlockAll::name = "MPI_Win_unlock_all";
 template <>
-const char* Sync::name = "MPI_Win_sync";
+const char* const Sync::name = "MPI_Win_sync";
 
 }  // namespace
 

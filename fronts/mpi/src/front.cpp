@@ -82,8 +82,7 @@ int Front::make_backing(MPI_Win* win) {
 }
 
 void Front::find_backing() {
-  MPI_Errhandler before = MPI_ERRHANDLER_NULL;
-  library().Comm_get_errhandler(self_, &before);
+  // What fails here is told with the ranks of the window, not by the handler of a communicator nobody knows.
   library().Comm_set_errhandler(self_, MPI_ERRORS_RETURN);
   std::array ways = {Backing::allocate_shared, Backing::allocate, Backing::create};
   // MPICH 4 and Intel MPI crash in the shared one of a program without MPI_Init.
@@ -95,14 +94,16 @@ void Front::find_backing() {
     library().Win_free(&win);
     break;
   }
-  library().Comm_set_errhandler(self_, before);
-  library().Errhandler_free(&before);
 }
 
 void Front::start_engine(MPI_Comm comm) {
   make_self(comm);
   MPI_Comm node = MPI_COMM_NULL;
-  if (library().Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return;
+  if (library().Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) {
+    say_once("engine", "the one-sided layer stays the MPI library's own: it did not say which ranks share this node");
+    drop_self();
+    return;
+  }
   farsum_init_options options = {};
   options.struct_bytes = sizeof options;
   library().Comm_rank(node, &options.rank);
@@ -112,7 +113,9 @@ void Front::start_engine(MPI_Comm comm) {
   options.allgather_user = &gather;
   options.idle = drive_library;
   const farsum_status status = farsum_init(&options);
-  int mine = status == FARSUM_OK ? 1 : 0;
+  find_backing();
+  // All ranks or none.
+  const int mine = status == FARSUM_OK && datatypes.open() ? 1 : 0;
   int all = 0;
   library().Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, node);
   if (all == 1) {
@@ -122,19 +125,28 @@ void Front::start_engine(MPI_Comm comm) {
     library().Get_version(&version_, &subversion_);
     library().Comm_group(node, &context_);
     context_size_ = options.size;
-    find_backing();
-    engine_runs_ = datatypes.open();
-  } else if (mine == 0) {
-    say_once("engine", std::string("the one-sided layer stays the MPI library's own: ") + farsum_last_error());
+    engine_runs_ = true;
+  } else {
+    if (mine == 0) {
+      const char* why = status == FARSUM_OK ? "the library's datatypes could not be read" : farsum_last_error();
+      say_once("engine", std::string("the one-sided layer stays the MPI library's own: ") + why);
+    }
+    if (status == FARSUM_OK) (void)farsum_finalize_forced();
+    drop_self();
   }
   library().Comm_free(&node);
+}
+
+void Front::drop_self() {
+  progress.close();
+  if (self_ != MPI_COMM_NULL) library().Comm_free(&self_);
 }
 
 void Front::stop_engine() {
   if (!engine_runs_) return;
   requests.close();
-  // What the program left; its memory goes with the engine's context. One at a time, for the delete callbacks that run in
-  // the library's free may free others.
+  // What the program left; its memory goes with the engine's context. One at a time, for the delete callbacks that run
+  // in the library's free may free others.
   for (std::vector<Window*> left = windows.all(); !left.empty(); left = windows.all()) {
     Window* window = left.front();
     MPI_Win handle = window->handle;
@@ -147,9 +159,8 @@ void Front::stop_engine() {
   engine_runs_ = false;
   groups_.clear();
   datatypes.close();
-  progress.close();
   library().Group_free(&context_);
-  library().Comm_free(&self_);
+  drop_self();
 }
 
 void Front::end_if_unused(int ranks) {
@@ -160,8 +171,18 @@ void Front::end_if_unused(int ranks) {
   if (std::all_of(all.begin(), all.end(), [](std::uint64_t left) { return left == 0; })) stop_engine();
 }
 
+// The first window of a program of sessions starts the engine over its ranks. A later one over other ranks, of which
+// some are in a context and some are not, stays the library's on all of them.
+bool Front::begin_together(MPI_Comm comm) {
+  const int mine[2] = {engine_runs_ ? 1 : 0, engine_runs_ ? 0 : 1};
+  int any[2] = {0, 0};
+  if (library().Allreduce(mine, any, 2, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS) return false;
+  if (any[0] == 0) start_engine(comm);
+  return any[0] == 0 || any[1] == 0;
+}
+
 Front::GroupLease Front::engine_group(MPI_Comm comm) {
-  if (!engine_runs_ && sessions_only) start_engine(comm);
+  if (sessions_only && !begin_together(comm)) return {};
   int size = 0;
   MPI_Group members = MPI_GROUP_NULL;
   if (!engine_runs_ || library().Comm_size(comm, &size) != MPI_SUCCESS ||

@@ -79,6 +79,8 @@ class Front {
   enum class Backing { allocate_shared, allocate, create };
 
   void make_self(MPI_Comm comm);
+  void drop_self();
+  bool begin_together(MPI_Comm comm);
   void find_backing();
 
   // The engine's groups of one list of ranks, made in order, so that the n-th is the same on all of them.

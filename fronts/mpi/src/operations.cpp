@@ -1,7 +1,5 @@
 // Put, get, accumulate and their kin. The usual shape, one predefined type on both sides, goes straight to the engine;
 // all else is flattened to layouts first.
-#include <limits>
-
 #include "calls.hpp"
 #include "datatypes.hpp"
 #include "errors.hpp"
@@ -39,7 +37,7 @@ int finish(const Window& window, const Call& call, farsum_status status) {
   if (status != FARSUM_OK) [[unlikely]] {
     return raise(window, call.name, status);
   }
-  return call.has_request ? front().requests.give_complete(call.request) : MPI_SUCCESS;
+  return MPI_SUCCESS;
 }
 
 // To nobody: done at once.
@@ -176,7 +174,11 @@ inline Straight straight(const Window& window, MPI_Count origin_count, MPI_Datat
     return way;
   }
   std::int64_t offset = 0;
-  if (!offset_of(window, target, disp, &offset)) return way;
+  std::size_t bytes = 0;
+  if (!offset_of(window, target, disp, &offset) ||
+      __builtin_mul_overflow(static_cast<std::size_t>(origin_count), way.basic->extent, &bytes)) [[unlikely]] {
+    return way;
+  }
   way.offset = static_cast<std::uint64_t>(offset);
   way.possible = true;
   return way;
@@ -430,6 +432,10 @@ int rget_accumulate(const void* origin, Count origin_count, MPI_Datatype origin_
 // One element of a predefined type, for fetch_and_op and compare_and_swap.
 int bad_element(const Window& window, const Call& call, int target, MPI_Aint disp) {
   if (const int result = check_target(window, call, target, disp); result != MPI_SUCCESS) return result;
+  std::int64_t offset = 0;
+  if (!offset_of(window, target, disp, &offset)) {
+    return raise(window, call.name, MPI_ERR_DISP, "the displacement lies outside any address space");
+  }
   return raise(window, call.name, MPI_ERR_TYPE, "the datatype must be a predefined one that this call takes");
 }
 
@@ -471,22 +477,22 @@ int compare_and_swap(const void* origin, const void* compare, void* result, MPI_
       farsum_compare_and_swap(window->engine, target, way.offset, compare, origin, result, way.basic->swap_element));
 }
 
-// Puts `call<int>` and `call<MPI_Count>` into the two slots of a counted call.
-#define FARSUM_MPI_BOTH(name, call) \
-  active.name = (call<int>);        \
-  active.name##_c = (call<MPI_Count>)
+// Puts a call whose counts are int and its twin with MPI_Count into their two slots.
+#define FARSUM_MPI_BOTH(name, plain, large) \
+  active.name = (plain);                    \
+  active.name##_c = (large)
 
 }  // namespace
 
 void put_operation_calls(farsum_mpi_calls& active) {
-  FARSUM_MPI_BOTH(Put, put);
-  FARSUM_MPI_BOTH(Get, get);
-  FARSUM_MPI_BOTH(Accumulate, accumulate);
-  FARSUM_MPI_BOTH(Get_accumulate, get_accumulate);
-  FARSUM_MPI_BOTH(Rput, rput);
-  FARSUM_MPI_BOTH(Rget, rget);
-  FARSUM_MPI_BOTH(Raccumulate, raccumulate);
-  FARSUM_MPI_BOTH(Rget_accumulate, rget_accumulate);
+  FARSUM_MPI_BOTH(Put, put<int>, put<MPI_Count>);
+  FARSUM_MPI_BOTH(Get, get<int>, get<MPI_Count>);
+  FARSUM_MPI_BOTH(Accumulate, accumulate<int>, accumulate<MPI_Count>);
+  FARSUM_MPI_BOTH(Get_accumulate, get_accumulate<int>, get_accumulate<MPI_Count>);
+  FARSUM_MPI_BOTH(Rput, rput<int>, rput<MPI_Count>);
+  FARSUM_MPI_BOTH(Rget, rget<int>, rget<MPI_Count>);
+  FARSUM_MPI_BOTH(Raccumulate, raccumulate<int>, raccumulate<MPI_Count>);
+  FARSUM_MPI_BOTH(Rget_accumulate, rget_accumulate<int>, rget_accumulate<MPI_Count>);
   active.Fetch_and_op = fetch_and_op;
   active.Compare_and_swap = compare_and_swap;
 }

@@ -248,9 +248,10 @@ int win_free(MPI_Win* win) {
   library().Group_free(&window->group);
   const int ranks = window->size;
   delete window;
-  if (front.sessions_only) front.end_if_unused(ranks);
-  return status == FARSUM_OK ? MPI_SUCCESS
+  const int result = status == FARSUM_OK ? MPI_SUCCESS
                              : raise(front.self(), "MPI_Win_free", error_class_of(status), farsum_last_error());
+  if (front.sessions_only) front.end_if_unused(ranks);
+  return result;
 }
 
 template <class Unit>
