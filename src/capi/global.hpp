@@ -78,8 +78,8 @@ inline farsum_status report(const Status& status) { return status.is_ok() ? FARS
 Context* live_context();
 farsum_status no_context(const char* call);
 
-// The hot window of a handle whose slot was found. Everything but the views is read from the slot: member by member, for
-// a copy of the whole is put on the stack by some compilers, and read from there again.
+// The hot window of a handle whose slot was found. Everything but the views is read from the slot: member by member,
+// for a copy of the whole is put on the stack by some compilers, and read from there again.
 inline HotWindow hot_window(const WindowSlot& slot, farsum_window window) {
   return {.views = view_arena + (window.bits >> index_bits & view_mask),
           .size = slot.hot.size,

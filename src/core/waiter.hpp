@@ -17,7 +17,8 @@ class Waiter {
   // Returns once done() answers true; whoever makes it true then notifies `where`. Fails with peer_failed, naming the
   // rank, when one of the job's ranks is dead. `doing` is put into that sentence.
   virtual Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) = 0;
-  // Sleeps while `word` holds `while_value`; whoever changes it wakes its futex. May return early. Fails as wait() does.
+  // Sleeps while `word` holds `while_value`; whoever changes it wakes its futex. May return early. Fails as wait()
+  // does.
   virtual Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) = 0;
   // For calls that only look whether something has come, and it has not: fails as wait() does. Cheap enough for a
   // program that polls.

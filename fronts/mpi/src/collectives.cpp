@@ -27,7 +27,8 @@ int barrier(MPI_Comm comm) {
 
 void put_collective_calls(farsum_mpi_calls& active) {
   const Front& front = Front::get();
-  // The node's processors, not this rank's: all ranks must decide alike. Threads that meet on several communicators at once would need an agreement each time, which costs what is saved.
+  // The node's processors, not this rank's: all ranks must decide alike. Threads that meet on several communicators at
+  // once would need an agreement each time, which costs what is saved.
   if (front.threads_multiple() || front.context_size() <= sysconf(_SC_NPROCESSORS_ONLN)) return;
   active.Barrier = barrier;
 }

@@ -248,8 +248,9 @@ int win_free(MPI_Win* win) {
   library().Group_free(&window->group);
   const int ranks = window->size;
   delete window;
-  const int result = status == FARSUM_OK ? MPI_SUCCESS
-                             : raise(front.self(), "MPI_Win_free", error_class_of(status), farsum_last_error());
+  const int result = status == FARSUM_OK
+                         ? MPI_SUCCESS
+                         : raise(front.self(), "MPI_Win_free", error_class_of(status), farsum_last_error());
   if (front.sessions_only) front.end_if_unused(ranks);
   return result;
 }

@@ -22,12 +22,22 @@ static void fill(void* buffer, MPI_Datatype type, int seed) {
     for (int i = 0; i < most; ++i) ((c_type*)buffer)[i] = (c_type)((i * 7 + seed) % 5); \
     return;                                                                             \
   }
-  AS(float, MPI_FLOAT)
-  AS(double, MPI_DOUBLE)
-  AS(long double, MPI_LONG_DOUBLE) AS(float _Complex, MPI_C_FLOAT_COMPLEX) AS(double _Complex, MPI_C_DOUBLE_COMPLEX)
-      AS(short, MPI_SHORT) AS(unsigned short, MPI_UNSIGNED_SHORT) AS(int, MPI_INT) AS(unsigned, MPI_UNSIGNED)
-          AS(long, MPI_LONG) AS(unsigned long, MPI_UNSIGNED_LONG) AS(long long, MPI_LONG_LONG) AS(MPI_Aint, MPI_AINT)
-              AS(MPI_Offset, MPI_OFFSET) AS(MPI_Count, MPI_COUNT) AS(_Bool, MPI_C_BOOL)
+  AS(float, MPI_FLOAT);
+  AS(double, MPI_DOUBLE);
+  AS(long double, MPI_LONG_DOUBLE);
+  AS(float _Complex, MPI_C_FLOAT_COMPLEX);
+  AS(double _Complex, MPI_C_DOUBLE_COMPLEX);
+  AS(short, MPI_SHORT);
+  AS(unsigned short, MPI_UNSIGNED_SHORT);
+  AS(int, MPI_INT);
+  AS(unsigned, MPI_UNSIGNED);
+  AS(long, MPI_LONG);
+  AS(unsigned long, MPI_UNSIGNED_LONG);
+  AS(long long, MPI_LONG_LONG);
+  AS(MPI_Aint, MPI_AINT);
+  AS(MPI_Offset, MPI_OFFSET);
+  AS(MPI_Count, MPI_COUNT);
+  AS(_Bool, MPI_C_BOOL);
 #define AS_PAIR(value_type, mpi_type)                    \
   if (type == mpi_type) {                                \
     struct pair {                                        \
@@ -40,10 +50,13 @@ static void fill(void* buffer, MPI_Datatype type, int seed) {
     }                                                    \
     return;                                              \
   }
-                  AS_PAIR(float, MPI_FLOAT_INT) AS_PAIR(double, MPI_DOUBLE_INT) AS_PAIR(long, MPI_LONG_INT)
-                      AS_PAIR(int, MPI_2INT) AS_PAIR(short, MPI_SHORT_INT) AS_PAIR(
-                          long double, MPI_LONG_DOUBLE_INT) for (int i = 0; i < most; ++i)((unsigned char*)buffer)[i] =
-                          (unsigned char)((i * 7 + seed) % 5);
+  AS_PAIR(float, MPI_FLOAT_INT);
+  AS_PAIR(double, MPI_DOUBLE_INT);
+  AS_PAIR(long, MPI_LONG_INT);
+  AS_PAIR(int, MPI_2INT);
+  AS_PAIR(short, MPI_SHORT_INT);
+  AS_PAIR(long double, MPI_LONG_DOUBLE_INT);
+  for (int i = 0; i < most; ++i) ((unsigned char*)buffer)[i] = (unsigned char)((i * 7 + seed) % 5);
 }
 
 /* Bytes that belong to no value may differ: a long double has 10 of its 16. */
@@ -113,11 +126,17 @@ int main(int argc, char** argv) {
   CALL(MPI_Win_fence(0, win));
 #define EACH(types, ops)                                       \
   for (size_t t = 0; t < sizeof(types) / sizeof *(types); ++t) \
-    for (size_t o = 0; o < sizeof(ops) / sizeof *(ops); ++o) one(win, mine, &(types)[t], &(ops)[o]);
-  EACH(integers, sums)
-  EACH(integers, orders)
-  EACH(integers, bits) EACH(floats, sums) EACH(floats, orders) EACH(complexes, sums) EACH(logicals, truths)
-      EACH(pairs, places) EACH(moved, moves) CALL(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+    for (size_t o = 0; o < sizeof(ops) / sizeof *(ops); ++o) one(win, mine, &(types)[t], &(ops)[o])
+  EACH(integers, sums);
+  EACH(integers, orders);
+  EACH(integers, bits);
+  EACH(floats, sums);
+  EACH(floats, orders);
+  EACH(complexes, sums);
+  EACH(logicals, truths);
+  EACH(pairs, places);
+  EACH(moved, moves);
+  CALL(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
   CALL(MPI_Win_free(&win));
   return finish();
 }
