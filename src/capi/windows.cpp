@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -177,9 +178,10 @@ farsum_status make_window(const char* call, WindowOptions& options, farsum_windo
   return FARSUM_OK;
 }
 
-std::vector<std::uint32_t> ranks_of(const int* ranks, int count) {
+// A negative rank wraps around, and is out of range so.
+std::span<const std::uint32_t> ranks_of(const int* ranks, int count) {
   if (count <= 0 || ranks == nullptr) return {};
-  return {ranks, ranks + count};
+  return {reinterpret_cast<const std::uint32_t*>(ranks), static_cast<std::size_t>(count)};
 }
 
 }  // namespace

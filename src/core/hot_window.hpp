@@ -16,15 +16,24 @@
 
 namespace farsum {
 
-// What an access epoch of a lock adds to TargetView::open; one of fence or start adds 1.
-inline constexpr std::uint32_t passive_epoch = 1u << 16;
+// What TargetView::open says of the one access epoch that can include a target. Operations are allowed above no_epoch.
+// Whoever changes no_epoch to something else, by a compare-and-swap, owns the word until the epoch ends.
+enum AccessEpoch : std::int32_t {
+  epoch_changing = -1,  // a lock is being taken or given back
+  no_epoch = 0,
+  active_epoch = 1,         // of fence or start
+  passive_epoch = 1 << 16,  // of locks from here on
+  locked_shared = passive_epoch,
+  locked_exclusive,
+  locked_with_all,
+};
 
 // Everything that the hot path reads of one target, in one line.
 struct alignas(cache_line_bytes) TargetView {
   std::byte* memory = nullptr;     // the first direct_bytes of the part are here
   std::uint64_t direct_bytes = 0;  // 0: nothing is finished in the caller without route()
   AtomicDomain domain;
-  std::atomic<std::uint32_t> open{0};  // access epochs that include this target; see passive_epoch
+  std::atomic<std::int32_t> open{no_epoch};  // see AccessEpoch
   Outstanding outstanding;
   // Written by this process's threads; approximate when several write at once. See Window::count_hot.
   alignas(cache_line_bytes) std::atomic<std::uint64_t> hot_operations{0};
@@ -35,6 +44,13 @@ struct alignas(cache_line_bytes) TargetView {
 // seq_cst: the stores of earlier operations are in memory before anything after the flush is read. A locked instruction
 // here, a quarter of what mfence costs.
 inline void flush_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+// Whether every locked instruction is such a fence by itself, so that a flush that is followed by one needs no other.
+#if defined(__x86_64__)
+inline constexpr bool locked_instructions_are_fences = true;
+#else
+inline constexpr bool locked_instructions_are_fences = false;
+#endif
 
 // A window's views and what goes with them, small enough to lie beside the handle.
 struct HotWindow {
@@ -127,8 +143,8 @@ struct HotWindow {
   }
 
   // One element of a lockable type.
-  bool compare_and_swap(std::uint32_t target, std::uint64_t offset, const void* expected, const void* desired, void* result,
-                        ops::ElementType type) const {
+  bool compare_and_swap(std::uint32_t target, std::uint64_t offset, const void* expected, const void* desired,
+                        void* result, ops::ElementType type) const {
     const std::uint64_t bytes = ops::size_of(type);
     TargetView* view = find(target, offset, bytes);
     if (view == nullptr || view->domain.bare || bytes > view->domain.bytes_left_in_stripe(offset)) [[unlikely]]
@@ -160,8 +176,16 @@ struct HotWindow {
     return true;
   }
 
+  // The same for a caller whose next step is a locked instruction.
+  bool flush_before_unlock(std::uint32_t target) const {
+    if (aggregates || !is_clean(views[target])) return false;
+    if constexpr (!locked_instructions_are_fences) flush_fence();
+    return true;
+  }
+
  private:
-  static constexpr std::uint32_t most_flushed_at_once = 64;  // beyond, the long way's bookkeeping is small beside the walk
+  static constexpr std::uint32_t most_flushed_at_once =
+      64;  // beyond, the long way's bookkeeping is small beside the walk
 
   static bool is_clean(const TargetView& view) {
     // Acquire pairs with the release in OriginEngine::finish_job.
@@ -175,7 +199,7 @@ struct HotWindow {
       return nullptr;
     TargetView& view = views[target];
     // Relaxed: epoch calls of this thread come before in program order; other threads synchronise among themselves.
-    if (view.open.load(std::memory_order_relaxed) == 0) [[unlikely]]
+    if (view.open.load(std::memory_order_relaxed) <= no_epoch) [[unlikely]]
       return nullptr;
     if (offset > view.direct_bytes || bytes > view.direct_bytes - offset) [[unlikely]]
       return nullptr;

@@ -12,6 +12,7 @@ Window::Window(Parts parts)
       views_(parts_.views == nullptr ? own_views_.get() : parts_.views),
       details_(std::make_unique<Detail[]>(size_)),
       posts_seen_(size_, 0) {
+  settle_lockable();
   refresh_views();
 }
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -120,8 +121,8 @@ class Window {
   // ---- epochs ----
 
   Status fence(bool precede, bool succeed);
-  Status post(const std::vector<std::uint32_t>& origins);
-  Status start(std::vector<std::uint32_t> targets);
+  Status post(std::span<const std::uint32_t> origins);
+  Status start(std::span<const std::uint32_t> targets);
   Status complete();
   Status wait_exposure();
   Status test_exposure(bool& done);
@@ -169,8 +170,6 @@ class Window {
     RegionTable regions;
     std::uint64_t regions_version = ~std::uint64_t{0};
     Gathered gathered;
-    bool locked = false;
-    LockMode lock_mode = LockMode::shared;
     std::atomic<bool> ordered{false};  // farsum_order was called since the last flush
   };
 
@@ -217,21 +216,32 @@ class Window {
                         bool through_kernel);
 
   // Epochs (window_epochs.cpp).
-  Status check_ranks(const char* call, const std::vector<std::uint32_t>& ranks) const;
-  Status await_posts(const std::vector<std::uint32_t>& targets);
-  // These three with sync_mutex_ held.
+  Status check_ranks(const char* call, std::span<const std::uint32_t> ranks) const;
+  // `lock` is that of sync_mutex_, let go while it waits.
+  Status await_posts(std::span<const std::uint32_t> targets, std::unique_lock<std::mutex>& lock);
+  // These with sync_mutex_ held.
   Status refuse_when_closed(const std::string& what) const;
   Status leave_fence(const std::string& what);
-  void set_fence(bool open);
+  Status refuse_fence() const;
+  bool set_fence(bool open);
+  Status refuse_start();
+  Status refuse_lock(std::uint32_t target);
+  Status refuse_lock_all();
+  void settle_lockable();
+  std::uint32_t locks_held() const;
   Status check_closed_epochs(const char* call) const;
-  std::uint32_t least_open_to_flush() const;
+  std::int32_t least_open_to_flush() const;
   Status outside_flushable_epoch(const std::string& what) const;
   void note_issued() {
     // Relaxed: epoch calls come before or after it in the program's order. Written once an epoch.
     if (!issued_.load(std::memory_order_relaxed)) issued_.store(true, std::memory_order_relaxed);
   }
+  bool open_epoch(std::uint32_t target, AccessEpoch epoch);
+  void close_epoch(std::uint32_t target);
+  Status lock_after_look(std::uint32_t target, LockMode mode);
+  Status enter_lock(std::uint32_t target, LockMode mode);
   Status take_lock(std::uint32_t target, LockMode mode, const char* call);
-  Status drop_lock(std::uint32_t target, const char* call);
+  Status drop_lock(std::uint32_t target, LockMode mode, const char* call);
 
   Parts parts_;
   std::uint32_t size_;
@@ -241,12 +251,14 @@ class Window {
   std::unique_ptr<Detail[]> details_;
 
   std::mutex sync_mutex_;
+  // Whether locks may be taken as far as the window as a whole goes. Written under sync_mutex_, read without it by
+  // lock(), which owns a target's word alone.
+  std::atomic<bool> lockable_{false};
   bool fence_open_ = false;
   std::uint64_t hot_at_fence_ = 0;   // hot operations when the last fence ended
   std::atomic<bool> issued_{false};  // others since
   bool closed_ = false;
   bool all_locked_ = false;
-  std::uint32_t locks_held_ = 0;
   bool started_ = false;
   std::vector<std::uint32_t> started_targets_;
   std::vector<std::uint32_t> posts_seen_;  // posts of each rank that a start has used up

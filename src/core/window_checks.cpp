@@ -118,7 +118,7 @@ Status Window::check(const Operation& operation, std::uint32_t target, RegionRef
   const char* call = call_name(operation.kind);
   if (Status status = check_rank(call, target); !status.is_ok()) return status;
   // Relaxed: see HotWindow::find.
-  if (views_[target].open.load(std::memory_order_relaxed) == 0) {
+  if (views_[target].open.load(std::memory_order_relaxed) <= no_epoch) {
     return {Code::sync,
             fmt::format("{}: outside an access epoch; begin one with farsum_fence, farsum_start, farsum_lock or "
                         "farsum_lock_all",
@@ -238,12 +238,13 @@ Status Window::check_range(const Operation& operation, std::uint32_t target, con
 }
 
 Status Window::check_closed_epochs(const char* call) const {
+  if (!all_locked_ && !started_ && !exposed_ && locks_held() == 0) return {};
   const std::string what = parts_.name.empty() ? fmt::format("{}: window {}", call, parts_.id)
                                                : fmt::format("{}: window {} '{}'", call, parts_.id, parts_.name);
   if (all_locked_)
     return {Code::pending, fmt::format("{}: farsum_lock_all is not undone; call farsum_unlock_all first", what)};
-  if (locks_held_ != 0)
-    return {Code::pending, fmt::format("{}: {} locks are held; call farsum_unlock first", what, locks_held_)};
+  if (const std::uint32_t held = locks_held(); held != 0)
+    return {Code::pending, fmt::format("{}: {} locks are held; call farsum_unlock first", what, held)};
   if (started_) return {Code::pending, fmt::format("{}: an access epoch is open; call farsum_complete first", what)};
   if (exposed_)
     return {Code::pending, fmt::format("{}: an exposure epoch is open; call farsum_wait_exposure first", what)};

@@ -20,35 +20,73 @@ struct HolderDead {
 
 }  // namespace
 
+// ---- the words of the targets ----
+
+// Acquire pairs with the release in close_epoch, whatever thread that was on.
+bool Window::open_epoch(std::uint32_t target, AccessEpoch epoch) {
+  std::int32_t open = no_epoch;
+  return views_[target].open.compare_exchange_strong(open, epoch, std::memory_order_acquire, std::memory_order_relaxed);
+}
+
+void Window::close_epoch(std::uint32_t target) { views_[target].open.store(no_epoch, std::memory_order_release); }
+
+// Locks that are held, or being taken or given back.
+std::uint32_t Window::locks_held() const {
+  // Relaxed: a lock that another thread takes meanwhile is refused or refuses by the word itself.
+  return static_cast<std::uint32_t>(std::count_if(views_, views_ + size_, [](const TargetView& view) {
+    const std::int32_t open = view.open.load(std::memory_order_relaxed);
+    return open == epoch_changing || open >= passive_epoch;
+  }));
+}
+
+void Window::settle_lockable() {
+  // Relaxed: a program that calls on the same window from two threads orders its epochs itself.
+  lockable_.store(!closed_ && !started_ && (parts_.promises & promise_no_locks) == 0, std::memory_order_relaxed);
+}
+
 // ---- fence ----
 
 Status Window::fence(bool precede, bool succeed) {
-  const std::string what = fmt::format("farsum_fence: window {}", parts_.id);
   {
     const std::lock_guard lock(sync_mutex_);
-    if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
-    if (all_locked_ || locks_held_ != 0) return {Code::sync, what + ": a lock is held; unlock it first"};
-    if (started_ || exposed_) return {Code::sync, what + ": an epoch of start or post is open; complete it first"};
+    if (Status status = refuse_fence(); !status.is_ok()) return status;
   }
   // A failed operation is told at the end: the others wait in the barrier, whatever this rank has to report.
   Status flushed;
   if (precede || fence_open_) flushed = flush_all("farsum_fence");
   if (Status status = parts_.team->barrier("farsum_fence"); !status.is_ok()) return status;
   const std::lock_guard lock(sync_mutex_);
-  set_fence(succeed);
+  if (!set_fence(succeed)) {
+    return {Code::sync, fmt::format("farsum_fence: window {}: a lock was taken meanwhile; unlock it first", parts_.id)};
+  }
   hot_at_fence_ = hot_operations();
   issued_.store(false, std::memory_order_relaxed);
   return flushed;
 }
 
-void Window::set_fence(bool open) {
-  if (open != fence_open_) {
-    for (std::uint32_t target = 0; target < size_; ++target) {
-      // Relaxed: read by this process's threads, which the caller orders.
-      views_[target].open.fetch_add(open ? 1 : ~std::uint32_t{0}, std::memory_order_relaxed);
+Status Window::refuse_fence() const {
+  // The epoch of a fence includes every target: no lock can be held in it.
+  const bool locked = all_locked_ || (!fence_open_ && locks_held() != 0);
+  if (!closed_ && !locked && !started_ && !exposed_) return {};
+  const std::string what = fmt::format("farsum_fence: window {}", parts_.id);
+  if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
+  if (locked) return {Code::sync, what + ": a lock is held; unlock it first"};
+  return {Code::sync, what + ": an epoch of start or post is open; complete it first"};
+}
+
+// False, and nothing has changed, when another epoch includes a target.
+bool Window::set_fence(bool open) {
+  if (open == fence_open_) return true;
+  for (std::uint32_t target = 0; target < size_; ++target) {
+    if (!open) {
+      close_epoch(target);
+    } else if (!open_epoch(target, active_epoch)) {
+      while (target-- != 0) close_epoch(target);
+      return false;
     }
   }
   fence_open_ = open;
+  return true;
 }
 
 // An epoch of another kind begins: that of a fence ends if nothing was issued in it.
@@ -58,7 +96,7 @@ Status Window::leave_fence(const std::string& what) {
     return {Code::sync,
             what + ": operations were issued in the epoch of a fence; end it with another farsum_fence first"};
   }
-  set_fence(false);
+  (void)set_fence(false);
   return {};
 }
 
@@ -79,8 +117,9 @@ Status Window::settle(const char* call) {
 
 void Window::close() {
   const std::lock_guard lock(sync_mutex_);
-  set_fence(false);
+  (void)set_fence(false);
   closed_ = true;
+  settle_lockable();
 }
 
 void Window::abandon(const char* call) {
@@ -90,20 +129,21 @@ void Window::abandon(const char* call) {
   if (started_) (void)complete();
   const std::lock_guard lock(sync_mutex_);
   for (std::uint32_t target = 0; target < size_; ++target) {
-    if (all_locked_ || details_[target].locked) (void)drop_lock(target, call);
-    details_[target].locked = false;
-    views_[target].open.store(0, std::memory_order_relaxed);
+    const std::int32_t open = views_[target].open.load(std::memory_order_relaxed);
+    if (open >= passive_epoch)
+      (void)drop_lock(target, open == locked_exclusive ? LockMode::exclusive : LockMode::shared, call);
+    close_epoch(target);
   }
   all_locked_ = false;
-  locks_held_ = 0;
   exposed_ = false;
   fence_open_ = false;
   closed_ = true;
+  settle_lockable();
 }
 
 // ---- post, start, complete, wait ----
 
-Status Window::post(const std::vector<std::uint32_t>& origins) {
+Status Window::post(std::span<const std::uint32_t> origins) {
   const std::lock_guard lock(sync_mutex_);
   if (exposed_ || closed_) {
     const std::string what = fmt::format("farsum_post: window {}", parts_.id);
@@ -121,53 +161,62 @@ Status Window::post(const std::vector<std::uint32_t>& origins) {
   return {};
 }
 
-Status Window::start(std::vector<std::uint32_t> targets) {
+Status Window::start(std::span<const std::uint32_t> targets) {
   std::unique_lock lock(sync_mutex_);
   if (Status status = check_ranks("farsum_start", targets); !status.is_ok()) return status;
-  if (started_ || closed_ || fence_open_ || all_locked_ || locks_held_ != 0) {
-    const std::string what = fmt::format("farsum_start: window {}", parts_.id);
-    if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
-    if (started_) return {Code::sync, what + ": already started; call farsum_complete first"};
-    if (all_locked_ || locks_held_ != 0) return {Code::sync, what + ": a lock is held; unlock it first"};
-    if (Status status = leave_fence(what); !status.is_ok()) return status;
-  }
+  if (Status status = refuse_start(); !status.is_ok()) return status;
   started_ = true;
-  // Without the mutex: another thread may have to post meanwhile.
-  lock.unlock();
-  if (Status status = await_posts(targets); !status.is_ok()) {
-    lock.lock();
+  settle_lockable();
+  if (Status status = await_posts(targets, lock); !status.is_ok()) {
     started_ = false;
+    settle_lockable();
     return status;
   }
-  lock.lock();
   for (const std::uint32_t target : targets) {
     ++posts_seen_[target];
-    views_[target].open.fetch_add(1, std::memory_order_relaxed);
+    // Nobody else opens an epoch here: no lock was held, and none is taken since.
+    (void)open_epoch(target, active_epoch);
   }
-  started_targets_ = std::move(targets);
+  started_targets_.assign(targets.begin(), targets.end());
   return {};
+}
+
+Status Window::refuse_start() {
+  const bool locked = all_locked_ || (!fence_open_ && locks_held() != 0);
+  if (!started_ && !closed_ && !fence_open_ && !locked) return {};
+  const std::string what = fmt::format("farsum_start: window {}", parts_.id);
+  if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
+  if (started_) return {Code::sync, what + ": already started; call farsum_complete first"};
+  if (locked) return {Code::sync, what + ": a lock is held; unlock it first"};
+  return leave_fence(what);
 }
 
 // Every rank named, and each once.
-Status Window::check_ranks(const char* call, const std::vector<std::uint32_t>& ranks) const {
-  std::vector<bool> named(size_, false);
-  for (const std::uint32_t rank : ranks) {
+Status Window::check_ranks(const char* call, std::span<const std::uint32_t> ranks) const {
+  constexpr std::size_t most_compared = 16;  // beyond, a table of who was named costs less
+  std::vector<bool> named(ranks.size() > most_compared ? size_ : 0, false);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const std::uint32_t rank = ranks[i];
     if (Status status = check_rank(call, rank); !status.is_ok()) return status;
-    if (named[rank])
+    const auto before = ranks.first(i);
+    if (named.empty() ? std::find(before.begin(), before.end(), rank) != before.end() : named[rank])
       return {Code::argument, fmt::format("{}: window {}: rank {} is listed twice", call, parts_.id, rank)};
-    named[rank] = true;
+    if (!named.empty()) named[rank] = true;
   }
   return {};
 }
 
-Status Window::await_posts(const std::vector<std::uint32_t>& targets) {
+Status Window::await_posts(std::span<const std::uint32_t> targets, std::unique_lock<std::mutex>& lock) {
   std::atomic<std::uint32_t>* posts = parts_.shared[parts_.my_rank].posts();
   for (const std::uint32_t target : targets) {
     // Acquire pairs with the release in post. Counters wrap: only the difference counts.
     const auto posted = [&] { return posts[target].load(std::memory_order_acquire) != posts_seen_[target]; };
     if (posted()) continue;
-    if (Status status = parts_.waiter->wait(parts_.waiter->own_events(), posted, "farsum_start"); !status.is_ok())
-      return status;
+    // Without the mutex: another thread may have to post meanwhile.
+    lock.unlock();
+    Status status = parts_.waiter->wait(parts_.waiter->own_events(), posted, "farsum_start");
+    lock.lock();
+    if (!status.is_ok()) return status;
   }
   return {};
 }
@@ -179,12 +228,13 @@ Status Window::complete() {
     if (Status status = flush(target, "farsum_complete"); !status.is_ok()) return status;
   }
   for (const std::uint32_t target : started_targets_) {
-    views_[target].open.fetch_sub(1, std::memory_order_relaxed);
+    close_epoch(target);
     // Release: the operations come before; pairs with the acquire load in wait_exposure.
     parts_.shared[target].head().completes.fetch_add(1, std::memory_order_release);
     parts_.wake_rank(parts_.ranks[target]);
   }
   started_ = false;
+  settle_lockable();
   started_targets_.clear();
   return {};
 }
@@ -198,13 +248,13 @@ Status Window::wait_exposure() {
   const auto completed = [&completes, expected = completes_expected_] {
     return completes.load(std::memory_order_acquire) >= expected;
   };
-  // Without the mutex: another thread may have to complete an access epoch meanwhile.
-  lock.unlock();
   if (!completed()) {
+    // Without the mutex: another thread may have to complete an access epoch meanwhile.
+    lock.unlock();
     Status status = parts_.waiter->wait(parts_.waiter->own_events(), completed, "farsum_wait_exposure");
     if (!status.is_ok()) return status;
+    lock.lock();
   }
-  lock.lock();
   exposed_ = false;
   return {};
 }
@@ -225,6 +275,8 @@ Status Window::take_lock(std::uint32_t target, LockMode mode, const char* call) 
   const HolderDead is_dead{parts_.lock_agent.liveness};
   SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
   const std::uint32_t me = parts_.lock_agent.id;
+  if (shared_lock.try_lock(me, mode)) [[likely]]
+    return {};
   Status failure;
   const LockResult result =
       shared_lock.lock(me, mode, [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
@@ -240,90 +292,116 @@ Status Window::take_lock(std::uint32_t target, LockMode mode, const char* call) 
   return {failure.code(), fmt::format("{}: {}{}", where(call, target), failure.text(), holders)};
 }
 
-Status Window::drop_lock(std::uint32_t target, const char* call) {
+Status Window::drop_lock(std::uint32_t target, LockMode mode, const char* call) {
   const HolderDead is_dead{parts_.lock_agent.liveness};
   SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
-  if (shared_lock.unlock(parts_.lock_agent.id, details_[target].lock_mode)) return {};
+  if (shared_lock.unlock(parts_.lock_agent.id, mode)) return {};
   return {Code::system, where(call, target) + ": the lock is not held in shared memory"};
 }
 
+// The common case touches the target's word and its lock, and nothing of the window's that other threads write.
 Status Window::lock(std::uint32_t target, LockMode mode) {
+  if (target < size_ && lockable_.load(std::memory_order_relaxed) && open_epoch(target, epoch_changing)) [[likely]]
+    return enter_lock(target, mode);
+  return lock_after_look(target, mode);
+}
+
+// Ends the epoch of a fence where there is one, or says why the lock cannot be.
+[[gnu::noinline]] Status Window::lock_after_look(std::uint32_t target, LockMode mode) {
   {
     const std::lock_guard lock(sync_mutex_);
-    if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
-    if ((parts_.promises & promise_no_locks) != 0) {
-      return {Code::sync, where("farsum_lock", target) + ": the window promises never to be locked (FARSUM_NO_LOCKS)"};
-    }
-    if (all_locked_ || details_[target].locked) {
-      return {Code::sync,
-              where("farsum_lock", target) + ": this rank holds that lock already; call farsum_unlock first"};
-    }
-    if (started_)
-      return {Code::sync, where("farsum_lock", target) + ": an epoch of farsum_start is open; complete it first"};
-    // The sentences are made only where there is something to say.
-    if (closed_ || fence_open_) {
-      const std::string what = where("farsum_lock", target);
-      if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
-      if (Status status = leave_fence(what); !status.is_ok()) return status;
-    }
-    details_[target].locked = true;
-    ++locks_held_;
+    if (Status status = refuse_lock(target); !status.is_ok()) return status;
   }
-  // Without the mutex: another thread may have to unlock another target meanwhile.
+  return enter_lock(target, mode);
+}
+
+// Where it refuses nothing, the target's word is the caller's.
+Status Window::refuse_lock(std::uint32_t target) {
+  if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
+  const std::string what = where("farsum_lock", target);
+  const char* const held = ": this rank holds that lock already; call farsum_unlock first";
+  if ((parts_.promises & promise_no_locks) != 0)
+    return {Code::sync, what + ": the window promises never to be locked (FARSUM_NO_LOCKS)"};
+  // Without a fence's epoch, and that of start is named below, only a lock's is left.
+  if (all_locked_ || (!fence_open_ && !started_ && views_[target].open.load(std::memory_order_relaxed) != no_epoch))
+    return {Code::sync, what + held};
+  if (started_) return {Code::sync, what + ": an epoch of farsum_start is open; complete it first"};
+  if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
+  if (Status status = leave_fence(what); !status.is_ok()) return status;
+  return open_epoch(target, epoch_changing) ? Status() : Status(Code::sync, what + held);
+}
+
+// The target's word is this thread's.
+Status Window::enter_lock(std::uint32_t target, LockMode mode) {
   Status status = take_lock(target, mode, "farsum_lock");
-  const std::lock_guard lock(sync_mutex_);
   if (!status.is_ok()) {
-    details_[target].locked = false;
-    --locks_held_;
+    close_epoch(target);
     return status;
   }
-  details_[target].lock_mode = mode;
-  views_[target].open.fetch_add(passive_epoch, std::memory_order_relaxed);
+  // Relaxed: for this thread, or for one that the program orders after it.
+  views_[target].open.store(mode == LockMode::exclusive ? locked_exclusive : locked_shared, std::memory_order_relaxed);
   return {};
 }
 
 Status Window::unlock(std::uint32_t target) {
-  if (Status status = check_rank("farsum_unlock", target); !status.is_ok()) return status;
-  {
-    const std::lock_guard lock(sync_mutex_);
-    if (!details_[target].locked || views_[target].open.load(std::memory_order_relaxed) == 0) {
-      return {Code::sync, where("farsum_unlock", target) + ": this rank does not hold that lock; farsum_lock takes it"};
-    }
-  }
+  if (target >= size_) [[unlikely]]
+    return check_rank("farsum_unlock", target);
+  const std::int32_t open = views_[target].open.load(std::memory_order_relaxed);
+  if (open != locked_shared && open != locked_exclusive) [[unlikely]]
+    return {Code::sync, where("farsum_unlock", target) + ": this rank does not hold that lock; farsum_lock takes it"};
   // A failed flush leaves the lock held and the epoch open; the failure has been told, so that the next try ends it.
-  if (Status flushed = flush(target, "farsum_unlock"); !flushed.is_ok()) return flushed;
-  const std::lock_guard lock(sync_mutex_);
-  views_[target].open.fetch_sub(passive_epoch, std::memory_order_relaxed);
-  if (Status status = drop_lock(target, "farsum_unlock"); !status.is_ok()) return status;
-  details_[target].locked = false;
-  --locks_held_;
+  // The next step takes the guard of the lock.
+  if (!hot().flush_before_unlock(target)) {
+    if (Status flushed = flush(target, "farsum_unlock"); !flushed.is_ok()) return flushed;
+  }
+  // Relaxed: see enter_lock.
+  views_[target].open.store(epoch_changing, std::memory_order_relaxed);
+  const LockMode mode = open == locked_exclusive ? LockMode::exclusive : LockMode::shared;
+  if (Status status = drop_lock(target, mode, "farsum_unlock"); !status.is_ok()) return status;
+  close_epoch(target);
   return {};
 }
 
 Status Window::lock_all() {
-  std::unique_lock lock(sync_mutex_);
-  const std::string what = fmt::format("farsum_lock_all: window {}", parts_.id);
-  if ((parts_.promises & promise_no_locks) != 0)
-    return {Code::sync, what + ": the window promises never to be locked (FARSUM_NO_LOCKS)"};
-  if (all_locked_ || locks_held_ != 0) return {Code::sync, what + ": this rank holds locks already; unlock them first"};
-  if (started_) return {Code::sync, what + ": an epoch of farsum_start is open; complete it first"};
-  if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
-  if (Status status = leave_fence(what); !status.is_ok()) return status;
-  all_locked_ = true;
-  // Without the mutex: see lock().
-  lock.unlock();
+  {
+    const std::lock_guard lock(sync_mutex_);
+    if (Status status = refuse_lock_all(); !status.is_ok()) return status;
+    all_locked_ = true;
+  }
+  // Without the mutex: another thread may have to end another epoch meanwhile.
   for (std::uint32_t target = 0; target < size_; ++target) {
-    details_[target].lock_mode = LockMode::shared;
     if (Status status = take_lock(target, LockMode::shared, "farsum_lock_all"); !status.is_ok()) {
-      while (target-- != 0) (void)drop_lock(target, "farsum_lock_all");
-      lock.lock();
+      while (target-- != 0) (void)drop_lock(target, LockMode::shared, "farsum_lock_all");
+      const std::lock_guard lock(sync_mutex_);
+      for (std::uint32_t rank = 0; rank < size_; ++rank) close_epoch(rank);
       all_locked_ = false;
       return status;
     }
   }
-  lock.lock();
+  // Relaxed: see enter_lock.
+  for (std::uint32_t target = 0; target < size_; ++target)
+    views_[target].open.store(locked_with_all, std::memory_order_relaxed);
+  return {};
+}
+
+// Where it refuses nothing, the words of all targets are the caller's.
+Status Window::refuse_lock_all() {
+  const auto say = [this](const char* why) -> Status {
+    return {Code::sync, fmt::format("farsum_lock_all: window {}: {}", parts_.id, why)};
+  };
+  const char* const held = "this rank holds locks already; unlock them first";
+  if ((parts_.promises & promise_no_locks) != 0) return say("the window promises never to be locked (FARSUM_NO_LOCKS)");
+  if (all_locked_ || (!fence_open_ && locks_held() != 0)) return say(held);
+  if (started_) return say("an epoch of farsum_start is open; complete it first");
+  if (closed_ || fence_open_) {
+    const std::string what = fmt::format("farsum_lock_all: window {}", parts_.id);
+    if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
+    if (Status status = leave_fence(what); !status.is_ok()) return status;
+  }
   for (std::uint32_t target = 0; target < size_; ++target) {
-    views_[target].open.fetch_add(passive_epoch, std::memory_order_relaxed);
+    if (open_epoch(target, epoch_changing)) continue;
+    while (target-- != 0) close_epoch(target);
+    return say(held);
   }
   return {};
 }
@@ -335,8 +413,10 @@ Status Window::unlock_all() {
   }
   if (Status flushed = flush_all("farsum_unlock_all"); !flushed.is_ok()) return flushed;
   for (std::uint32_t target = 0; target < size_; ++target) {
-    views_[target].open.fetch_sub(passive_epoch, std::memory_order_relaxed);
-    if (Status status = drop_lock(target, "farsum_unlock_all"); !status.is_ok()) return status;
+    // Relaxed: see enter_lock.
+    views_[target].open.store(epoch_changing, std::memory_order_relaxed);
+    if (Status status = drop_lock(target, LockMode::shared, "farsum_unlock_all"); !status.is_ok()) return status;
+    close_epoch(target);
   }
   all_locked_ = false;
   return {};

@@ -128,7 +128,7 @@ Status Window::take_failure(std::uint32_t target, const char* call) {
 
 Status Window::flush(std::uint32_t target, const char* call) {
   if (Status status = check_rank(call, target); !status.is_ok()) return status;
-  if (views_[target].open.load(std::memory_order_relaxed) == 0) {
+  if (views_[target].open.load(std::memory_order_relaxed) <= no_epoch) {
     return {Code::sync, fmt::format("{}: outside an access epoch", where(call, target))};
   }
   if (aggregates_) {
@@ -158,7 +158,7 @@ Status Window::flush_all(const char* call) {
 }
 
 Status Window::flush_every_target() {
-  const std::uint32_t least = least_open_to_flush();
+  const std::int32_t least = least_open_to_flush();
   const bool in_epoch = std::any_of(views_, views_ + size_, [least](const TargetView& view) {
     return view.open.load(std::memory_order_relaxed) >= least;
   });
@@ -173,12 +173,12 @@ Status Window::flush_one_target(std::uint32_t target) {
   return flush(target);
 }
 
-std::uint32_t Window::least_open_to_flush() const {
-  return (parts_.promises & promise_strict_epochs) != 0 ? passive_epoch : 1;
+std::int32_t Window::least_open_to_flush() const {
+  return (parts_.promises & promise_strict_epochs) != 0 ? passive_epoch : active_epoch;
 }
 
 Status Window::outside_flushable_epoch(const std::string& what) const {
-  if (least_open_to_flush() == 1) return {Code::sync, what + ": outside an access epoch"};
+  if (least_open_to_flush() == active_epoch) return {Code::sync, what + ": outside an access epoch"};
   return {Code::sync, what +
                           ": outside an access epoch of farsum_lock or farsum_lock_all, which the window demands "
                           "(FARSUM_STRICT_EPOCHS)"};

@@ -69,7 +69,7 @@ bool Window::scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<c
   if (target >= size_ || offsets.empty() || op == ops::Operator::scaled_sum || !ops::legal(type, op)) return false;
   TargetView& view = views_[target];
   const std::uint64_t size = ops::size_of(type);
-  if (view.open.load(std::memory_order_relaxed) == 0 || view.direct_bytes < size) return false;
+  if (view.open.load(std::memory_order_relaxed) <= no_epoch || view.direct_bytes < size) return false;
   if (view.domain.bare && !ops::is_lockable(type)) return false;
   if (offset > view.direct_bytes || elements == nullptr) return false;
   // One pass without branches: the largest place, and all low bits together, for bare words are to be aligned here. A

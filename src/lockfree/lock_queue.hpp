@@ -191,7 +191,7 @@ class BasicLockQueue {
   // Slots are looked for from id modulo capacity on: with ids that count ranks the first is the right one.
   template <class Matches>
   std::uint32_t probe(std::uint32_t id, Matches&& matches) const {
-    std::uint32_t slot = id % capacity_;
+    std::uint32_t slot = id < capacity_ ? id : id % capacity_;  // a division costs as much as the rest
     for (std::uint32_t tried = 0; tried < capacity_; ++tried) {
       if (matches(slots_[slot])) {
         return slot;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <thread>
 #include <vector>
 
 #include "rank_processes.hpp"
@@ -322,6 +323,49 @@ TEST_P(AfterAFence, begins_if_nothing_was_issued_and_is_refused_until_the_next_f
       EXPECT_FINE(farsum_window_free(&words.window));
     });
   }
+}
+
+TEST(Locks, of_several_targets_are_taken_by_several_threads_at_once) {
+  run_ranks(3, [](int rank) {
+    Words words = allocate_words(1);
+    std::vector<std::thread> threads;
+    for (int target = 0; target < 3; ++target) {
+      threads.emplace_back([&words, target] {
+        for (int i = 0; i < 2000; ++i) {
+          std::uint64_t value = 0;
+          ASSERT_FINE(farsum_lock(words.window, target, FARSUM_LOCK_EXCLUSIVE));
+          ASSERT_FINE(farsum_get(words.window, target, 0, &value, sizeof value));
+          ASSERT_FINE(put_word(words.window, target, 0, value + 1));
+          ASSERT_FINE(farsum_unlock(words.window, target));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    barrier();
+    EXPECT_EQ(peek(words.mine), 6000) << rank;
+    ASSERT_FINE(farsum_window_free(&words.window));
+  });
+}
+
+TEST(Locks, of_one_target_go_to_one_thread_of_a_rank_and_the_others_are_told) {
+  run_ranks(2, [](int) {
+    Words words = allocate_words(1);
+    std::atomic<int> holders{0};
+    const auto take_and_give_back = [&] {
+      for (int i = 0; i < 2000; ++i) {
+        const farsum_status status = farsum_lock(words.window, 1, FARSUM_LOCK_SHARED);
+        if (status == FARSUM_ERR_SYNC) continue;
+        ASSERT_FINE(status);
+        EXPECT_EQ(holders.fetch_add(1, std::memory_order_relaxed), 0);
+        holders.fetch_sub(1, std::memory_order_relaxed);
+        ASSERT_FINE(farsum_unlock(words.window, 1));
+      }
+    };
+    std::thread other(take_and_give_back);
+    take_and_give_back();
+    other.join();
+    ASSERT_FINE(farsum_window_free(&words.window));
+  });
 }
 
 TEST(Epoch, of_a_lock_and_of_start_exclude_each_other) {

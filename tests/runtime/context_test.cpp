@@ -173,8 +173,8 @@ TEST_P(SynchronisationOn, orders_plain_memory_between_origin_and_target) {
     const std::uint32_t next = (me.rank + 1) % 3;
     const std::uint32_t before = (me.rank + 2) % 3;
     for (std::uint64_t round = 1; round <= 20; ++round) {
-      ASSERT_GOOD(window.post({before}));
-      ASSERT_GOOD(window.start({next}));
+      ASSERT_GOOD(window.post(std::array{before}));
+      ASSERT_GOOD(window.start(std::array{next}));
       ASSERT_GOOD(put(next, round));
       ASSERT_GOOD(window.complete());
       ASSERT_GOOD(window.wait_exposure());
