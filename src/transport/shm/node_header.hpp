@@ -14,6 +14,9 @@ inline constexpr std::uint64_t segment_magic = 0x4641'5253'554d'0001;  // "FARSU
 inline constexpr std::uint32_t most_free_extents = 16384;
 // Extents up to this keep their pages when they are given back: the next small window needs no page faults.
 inline constexpr std::uint64_t keep_pages_bytes = 262144;
+// Extents up to this are not looked for room one by one, but once for so many bytes of them.
+inline constexpr std::uint64_t most_unlooked_bytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t most_unlooked_growth = std::uint64_t{8} << 20;
 
 // The stripes of core/atomicity.hpp, which this folder does not see.
 inline constexpr std::uint64_t aligned_from_bytes = 16384;

@@ -67,6 +67,15 @@ NodeSegment::Room NodeSegment::room() {
 
 std::uint64_t NodeSegment::allocated_bytes() const { return header().allocated_bytes.load(std::memory_order_relaxed); }
 
+// Reading /proc costs more than a small window: such requests pass until the node has promised so much more than at the
+// last look that it could matter.
+bool NodeSegment::is_worth_a_look(std::uint64_t wanted) const {
+  if (wanted <= keep_pages_bytes) return false;
+  // Relaxed: a hint; threads that look at once do no harm.
+  return wanted > most_unlooked_bytes ||
+         allocated_bytes() + wanted > promised_at_look_.load(std::memory_order_relaxed) + most_unlooked_growth;
+}
+
 Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) {
   if (bytes > bytes_) {
     return Status(
@@ -74,14 +83,14 @@ Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) 
         fmt::format("asked for {} bytes of shared memory, but the node's segment has {} bytes in all", bytes, bytes_));
   }
   const std::uint64_t wanted = std::max(round_up(bytes, page_bytes), page_bytes);
-  // Small requests are not worth reading /proc for.
-  if (wanted > keep_pages_bytes) {
+  if (is_worth_a_look(wanted)) {
     const Room available = room();
     if (wanted > available.bytes) {
       return Status(Code::no_memory,
                     fmt::format("asked for {} bytes of shared memory, but {} bytes are available, bounded by {}",
                                 wanted, available.bytes, available.bound));
     }
+    promised_at_look_.store(allocated_bytes(), std::memory_order_relaxed);
   }
   NodeHeader& shared = header();
   const HeapGuard guard(*this, me);

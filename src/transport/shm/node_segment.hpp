@@ -132,11 +132,13 @@ class NodeSegment {
   static Status initialise(int fd, const Options& options);
   NodeHeader& header() const;
   void punch(HeapExtent extent) const;
+  bool is_worth_a_look(std::uint64_t wanted) const;
 
   int fd_;
   std::byte* base_;
   std::uint64_t bytes_;
   std::uint32_t ranks_;
+  std::atomic<std::uint64_t> promised_at_look_{0};  // what all ranks had been promised when this one last read /proc
 };
 
 }  // namespace farsum
