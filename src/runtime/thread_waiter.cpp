@@ -16,6 +16,7 @@ std::uint64_t now_ns() {
           .count());
 }
 
+constexpr int first_looks = 24;
 constexpr std::uint64_t look_interval_ns = 100'000'000;
 // The idle hook of another runtime is called often at first, then less.
 constexpr std::uint64_t first_idle_gap_ns = 20'000;
@@ -32,6 +33,11 @@ Status ThreadWaiter::check_peers(const char* doing) {
 // come true. Between two calls of the idle hook done() is looked at.
 Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t)> sleep,
                                     const char* doing) {
+  // Most of what is waited for comes within a microsecond: the clock is not read for it.
+  for (int i = 0; options_.spin_ns != 0 && i < first_looks; ++i) {
+    if (done()) return {};
+    SystemAtomics::pause();
+  }
   const std::uint64_t begin = now_ns();
   std::uint64_t now = begin;
   while (now - begin < options_.spin_ns) {
