@@ -35,10 +35,7 @@ int set_info(MPI_Win win, MPI_Info info) {
     return raise(*window, "MPI_Win_set_info", MPI_ERR_INFO, "the info object is MPI_INFO_NULL");
   const std::map<std::string, std::string> pairs = read_info(info);
   const std::lock_guard lock(window->info_mutex);
-  for (const auto& [key, value] : pairs) {
-    // What was settled when the window was made stays.
-    if (key != "accumulate_ordering" && key != "alloc_shared_noncontig") window->info[key] = value;
-  }
+  for (const auto& [key, value] : pairs) window->info[key] = value;
   return MPI_SUCCESS;
 }
 

@@ -29,11 +29,8 @@ bool is_true(const std::map<std::string, std::string>& info, const char* key) {
 farsum_window_options engine_options(const Request& request, const std::map<std::string, std::string>& info) {
   farsum_window_options options = {};
   options.struct_bytes = sizeof options;
-  // no_locks is not passed on: MPI_Win_set_info may take it back.
+  // no_locks and accumulate_ordering are not passed on: MPI_Win_set_info may take them back.
   options.promises = FARSUM_STRICT_EPOCHS;
-  if (const auto found = info.find("accumulate_ordering"); found != info.end() && found->second == "none") {
-    options.promises |= FARSUM_NO_ORDERING;
-  }
   // Our own key, for no key of the standard promises it.
   if (is_true(info, "farsum_single_element")) options.promises |= FARSUM_SINGLE_ELEMENT;
   if (request.flavor == MPI_WIN_FLAVOR_SHARED && !is_true(info, "alloc_shared_noncontig")) {
