@@ -150,16 +150,12 @@
 
 /* Functions of the library that the front calls and does not wrap. A library may lack the ones named _c. */
 #define FARSUM_MPI_HELPERS(X) \
-  X(Abort, (MPI_Comm comm, int code), (comm, code)) \
-  X(Initialized, (int* flag), (flag)) \
-  X(Finalized, (int* flag), (flag)) \
   X(Query_thread, (int* provided), (provided)) \
   X(Comm_rank, (MPI_Comm comm, int* rank), (comm, rank)) \
   X(Comm_size, (MPI_Comm comm, int* size), (comm, size)) \
   X(Comm_dup, (MPI_Comm comm, MPI_Comm* copy), (comm, copy)) \
   X(Comm_free, (MPI_Comm* comm), (comm)) \
   X(Comm_group, (MPI_Comm comm, MPI_Group* group), (comm, group)) \
-  X(Comm_remote_size, (MPI_Comm comm, int* size), (comm, size)) \
   X(Comm_test_inter, (MPI_Comm comm, int* flag), (comm, flag)) \
   X(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* part), (comm, color, key, part)) \
   X(Comm_split_type, (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* part), (comm, type, key, info, part)) \
@@ -167,27 +163,21 @@
     (copy, drop, keyval, extra)) \
   X(Comm_free_keyval, (int* keyval), (keyval)) \
   X(Comm_set_attr, (MPI_Comm comm, int keyval, void* value), (comm, keyval, value)) \
-  X(Comm_get_attr, (MPI_Comm comm, int keyval, void* value, int* flag), (comm, keyval, value, flag)) \
   X(Comm_call_errhandler, (MPI_Comm comm, int code), (comm, code)) \
   X(Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler handler), (comm, handler)) \
   X(Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler* handler), (comm, handler)) \
-  X(Win_set_errhandler, (MPI_Win win, MPI_Errhandler handler), (win, handler)) \
   X(Win_get_errhandler, (MPI_Win win, MPI_Errhandler* handler), (win, handler)) \
   X(Win_call_errhandler, (MPI_Win win, int code), (win, code)) \
   X(Errhandler_free, (MPI_Errhandler* handler), (handler)) \
   X(Win_get_name, (MPI_Win win, char* name, int* length), (win, name, length)) \
   X(Add_error_code, (int error_class, int* code), (error_class, code)) \
   X(Add_error_string, (int code, const char* text), (code, text)) \
-  X(Error_class, (int code, int* error_class), (code, error_class)) \
   X(Group_size, (MPI_Group group, int* size), (group, size)) \
-  X(Group_rank, (MPI_Group group, int* rank), (group, rank)) \
   X(Group_free, (MPI_Group* group), (group)) \
   X(Group_excl, (MPI_Group group, int count, const int ranks[], MPI_Group* result), (group, count, ranks, result)) \
   X(Group_translate_ranks, (MPI_Group from, int count, const int ranks[], MPI_Group to, int result[]), \
     (from, count, ranks, to, result)) \
   X(Info_create, (MPI_Info* info), (info)) \
-  X(Info_dup, (MPI_Info info, MPI_Info* copy), (info, copy)) \
-  X(Info_free, (MPI_Info* info), (info)) \
   X(Info_set, (MPI_Info info, const char* key, const char* value), (info, key, value)) \
   X(Info_get, (MPI_Info info, const char* key, int room, char* value, int* flag), (info, key, room, value, flag)) \
   X(Info_get_nkeys, (MPI_Info info, int* count), (info, count)) \
@@ -203,13 +193,9 @@
   X(Grequest_complete, (MPI_Request request), (request)) \
   X(Status_set_elements, (MPI_Status* status, MPI_Datatype type, int count), (status, type, count)) \
   X(Status_set_cancelled, (MPI_Status* status, int flag), (status, flag)) \
-  X(Get_address, (const void* location, MPI_Aint* address), (location, address)) \
   X(Type_size, (MPI_Datatype type, int* size), (type, size)) \
   X(Type_size_x, (MPI_Datatype type, MPI_Count* size), (type, size)) \
   X(Type_get_extent, (MPI_Datatype type, MPI_Aint* lower, MPI_Aint* extent), (type, lower, extent)) \
-  X(Type_get_extent_x, (MPI_Datatype type, MPI_Count* lower, MPI_Count* extent), (type, lower, extent)) \
-  X(Type_get_true_extent, (MPI_Datatype type, MPI_Aint* lower, MPI_Aint* extent), (type, lower, extent)) \
-  X(Type_get_true_extent_x, (MPI_Datatype type, MPI_Count* lower, MPI_Count* extent), (type, lower, extent)) \
   X(Type_get_envelope, (MPI_Datatype type, int* integers, int* addresses, int* types, int* combiner), \
     (type, integers, addresses, types, combiner)) \
   X(Type_get_contents, (MPI_Datatype type, int max_integers, int max_addresses, int max_types, int integers[], \
@@ -224,8 +210,6 @@
     (copy, drop, keyval, extra)) \
   X(Type_free_keyval, (int* keyval), (keyval)) \
   X(Type_set_attr, (MPI_Datatype type, int keyval, void* value), (type, keyval, value)) \
-  X(Type_get_attr, (MPI_Datatype type, int keyval, void* value, int* flag), (type, keyval, value, flag)) \
-  X(Type_delete_attr, (MPI_Datatype type, int keyval), (type, keyval)) \
   X(Type_free, (MPI_Datatype* type), (type)) \
   X(Type_get_name, (MPI_Datatype type, char* name, int* length), (type, name, length)) \
   X(Gather, (const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type, int root, \
