@@ -29,6 +29,7 @@
 
 #include "calls.h"
 #include "preload_abi.h"
+#include "setting.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -316,8 +317,7 @@ static farsum_mpi_front_start_function* load_front(void) {
 static void start_front(int with_world) {
   static int looked;
   static farsum_mpi_front_start_function* start;
-  const char* off = getenv("FARSUM_MPI_OFF");
-  if (off != NULL && *off != '\0' && strcmp(off, "0") != 0) return;
+  if (farsum_mpi_setting_is_on("FARSUM_MPI_OFF")) return;
   if (!looked) {
     looked = 1;
     leave_environment();

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cstdlib>
 #include <string_view>
 
+#include "absent.hpp"
 #include "front.hpp"
 #include "quick_table.hpp"
+#include "setting.h"
 #include "statistics_data.hpp"
 
 namespace farsum::mpi {
@@ -78,9 +79,6 @@ constexpr bool waits_for_others(std::string_view call) {
 }
 
 // ---- what a call moved, and how ----
-
-// Stands for a parameter that a call does not have.
-struct Absent {};
 
 template <class Value, class Otherwise>
 auto or_else(Value value, Otherwise otherwise) {
@@ -309,14 +307,11 @@ FARSUM_MPI_PLAIN_CALLS(FARSUM_MPI_COUNTED)
 FARSUM_MPI_COLLECTIVE_CALLS(FARSUM_MPI_COUNTED_COLLECTIVE)
 #pragma GCC diagnostic pop
 
-bool set(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
-}
-
 }  // namespace
 
-bool statistics_wanted() { return set("FARSUM_MPI_STATS") || set("FARSUM_MPI_STATS_FILE"); }
+bool statistics_wanted() {
+  return farsum_mpi_setting_is_on("FARSUM_MPI_STATS") != 0 || farsum_mpi_setting_is_on("FARSUM_MPI_STATS_FILE") != 0;
+}
 
 void put_statistics(farsum_mpi_calls& active) {
   below() = active;

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "front.hpp"
+#include "setting.h"
 #include "statistics.hpp"
 #include "statistics_data.hpp"
 
@@ -326,11 +327,6 @@ void write_file(const char* path, const Sums& sums) {
   std::fclose(file);
 }
 
-bool set(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
-}
-
 void say_what_was_not_taken_over(const Sums& sums) {
   for (const std::string& sentence : sums.sentences)
     std::fprintf(stderr, "farsum: in this run: %s\n", sentence.c_str());
@@ -346,7 +342,7 @@ void say_what_was_not_taken_over(const Sums& sums) {
 }  // namespace
 
 void report_at_end() {
-  const bool launched = set("FARSUM_MPI_LAUNCHED");
+  const bool launched = farsum_mpi_setting_is_on("FARSUM_MPI_LAUNCHED") != 0;
   if (!launched && !statistics_wanted()) return;
   const Front& front = Front::get();
   int rank = 0;
@@ -361,7 +357,7 @@ void report_at_end() {
   Sums sums;
   sums.ranks = ranks;
   for (std::string line; std::getline(all, line);) add_line(line, sums);
-  if (set("FARSUM_MPI_STATS")) print(sums);
+  if (farsum_mpi_setting_is_on("FARSUM_MPI_STATS") != 0) print(sums);
   const char* path = std::getenv("FARSUM_MPI_STATS_FILE");
   if (path != nullptr && *path != '\0') write_file(path, sums);
   say_what_was_not_taken_over(sums);

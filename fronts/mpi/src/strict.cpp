@@ -2,12 +2,13 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <set>
 
+#include "absent.hpp"
 #include "front.hpp"
 #include "quick_table.hpp"
+#include "setting.h"
 
 namespace farsum::mpi {
 namespace {
@@ -48,9 +49,6 @@ class Backings {
                call);
   std::abort();
 }
-
-// Stands for a parameter that a call does not have.
-struct Absent {};
 
 // What the library refuses in its own words is left to it.
 bool refused_anyway(MPI_Comm communicator) {
@@ -109,10 +107,7 @@ FARSUM_MPI_PLAIN_CALLS(FARSUM_MPI_STRICT)
 
 }  // namespace
 
-bool strict_wanted() {
-  const char* value = std::getenv("FARSUM_MPI_STRICT");
-  return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
-}
+bool strict_wanted() { return farsum_mpi_setting_is_on("FARSUM_MPI_STRICT") != 0; }
 
 void make_strict(farsum_mpi_library& library, farsum_mpi_calls& active) {
   real() = library;

@@ -1,0 +1,14 @@
+/* A setting of the environment that is on or off. C11 and C++. */
+#ifndef FARSUM_MPI_SETTING_H
+#define FARSUM_MPI_SETTING_H
+
+#include <stdlib.h>
+#include <string.h>
+
+/* On: set, not empty, and not 0. */
+static inline int farsum_mpi_setting_is_on(const char* name) {
+  const char* value = getenv(name);
+  return value != NULL && *value != '\0' && strcmp(value, "0") != 0;
+}
+
+#endif
