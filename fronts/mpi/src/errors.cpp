@@ -1,5 +1,7 @@
 #include "errors.hpp"
 
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <map>
 #include <mutex>
@@ -25,9 +27,19 @@ int code_with_sentence(int error_class, const std::string& sentence) {
   return entry->second;
 }
 
+bool ends_the_job(MPI_Errhandler handler) {
+  if (handler == MPI_ERRORS_ARE_FATAL) return true;
+#ifdef FARSUM_MPI_ABI_openmpi
+  // A handle is the address of data in the library, and version 4 lacks this one.
+  return handler != MPI_ERRHANDLER_NULL && handler == dlsym(the_library_handle, "ompi_mpi_errors_abort");
+#else
+  return handler == MPI_ERRORS_ABORT;
+#endif
+}
+
 // A handler that ends the job may print the library's words for the code only: the sentence comes first.
-void say_before_end(MPI_Errhandler handler, const std::string& sentence) {
-  if (handler == MPI_ERRORS_ARE_FATAL) std::fprintf(stderr, "farsum: %s\n", sentence.c_str());
+void say_before_end(MPI_Errhandler handler, const char* sentence) {
+  if (ends_the_job(handler)) std::fprintf(stderr, "farsum: %s\n", sentence);
   if (handler != MPI_ERRHANDLER_NULL) library().Errhandler_free(&handler);
 }
 
@@ -77,7 +89,7 @@ int raise(const Window& window, const char* call, int error_class, const std::st
   const std::string whole = std::string(call) + " on " + name_of(window) + ": " + sentence;
   const int code = code_with_sentence(error_class, whole);
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (library().Win_get_errhandler(window.handle, &handler) == MPI_SUCCESS) say_before_end(handler, whole);
+  if (library().Win_get_errhandler(window.handle, &handler) == MPI_SUCCESS) say_before_end(handler, whole.c_str());
   library().Win_call_errhandler(window.handle, code);
   return code;
 }
@@ -90,7 +102,7 @@ int raise(MPI_Comm comm, const char* call, int error_class, const std::string& s
   const std::string whole = std::string(call) + ": " + sentence;
   const int code = code_with_sentence(error_class, whole);
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (library().Comm_get_errhandler(comm, &handler) == MPI_SUCCESS) say_before_end(handler, whole);
+  if (library().Comm_get_errhandler(comm, &handler) == MPI_SUCCESS) say_before_end(handler, whole.c_str());
   library().Comm_call_errhandler(comm, code);
   return code;
 }

@@ -12,6 +12,7 @@
 namespace farsum::mpi {
 
 farsum_mpi_library the_library;
+void* the_library_handle = nullptr;
 
 namespace {
 

@@ -12,6 +12,8 @@ namespace farsum::mpi {
 
 // Set once when the front starts, before any other part of it runs.
 extern farsum_mpi_library the_library;
+// Of dlopen, for symbols that only one library has.
+extern void* the_library_handle;
 
 inline const farsum_mpi_library& library() { return the_library; }
 

@@ -34,6 +34,7 @@ extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(co
   const bool again = the_library.Init != nullptr;
   if (!again) {
     the_library = *preload->library;
+    the_library_handle = preload->library_handle;
     if (strict_wanted()) make_strict(the_library, *preload->active);
   }
   if (again && with_world == 0) return;  // the engine could not be had before
