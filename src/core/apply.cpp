@@ -3,11 +3,18 @@
 #include <utility>
 
 #include "ops/atomics.hpp"
+#include "ops/long_moves.hpp"
 
 namespace farsum {
 
-Reduction make_reduction(const ops::KernelSet& kernels, ops::ElementType type, ops::Operator op, const void* alpha) {
-  return {type, op, alpha, kernels.bulk(type, op), kernels.fetch(type, op)};
+Reduction make_reduction(const ops::KernelSet& kernels, ops::ElementType type, ops::Operator op, const void* alpha,
+                         std::uint64_t bytes) {
+  Reduction reduction{type, op, alpha, kernels.bulk(type, op), kernels.fetch(type, op)};
+  if (bytes >= ops::long_move_bytes) [[unlikely]] {
+    if (const auto bulk = ops::long_bulk(type, op); bulk != nullptr) reduction.bulk = bulk;
+    if (const auto fetch = ops::long_fetch(type, op); fetch != nullptr) reduction.fetch = fetch;
+  }
+  return reduction;
 }
 
 namespace {

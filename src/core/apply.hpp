@@ -31,7 +31,9 @@ struct Reduction {
   std::uint64_t element_bytes() const { return ops::size_of(type); }
 };
 
-Reduction make_reduction(const ops::KernelSet& kernels, ops::ElementType type, ops::Operator op, const void* alpha);
+// For an operation of `bytes` in all, of which the kernels may be given a part at a time.
+Reduction make_reduction(const ops::KernelSet& kernels, ops::ElementType type, ops::Operator op, const void* alpha,
+                         std::uint64_t bytes);
 
 // Who asks for a lock, and what it does when the lock is not free.
 struct LockAgent {

@@ -34,6 +34,7 @@ struct alignas(cache_line_bytes) TargetView {
   std::uint64_t direct_bytes = 0;  // 0: nothing is finished in the caller without route()
   AtomicDomain domain;
   std::atomic<std::int32_t> open{no_epoch};  // see AccessEpoch
+  std::atomic<std::uint32_t> unfenced{0};    // see note_stores
   Outstanding outstanding;
   // Written by this process's threads; approximate when several write at once. See Window::count_hot.
   alignas(cache_line_bytes) std::atomic<std::uint64_t> hot_operations{0};
@@ -45,12 +46,30 @@ struct alignas(cache_line_bytes) TargetView {
 // here, a quarter of what mfence costs.
 inline void flush_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
-// Whether every locked instruction is such a fence by itself, so that a flush that is followed by one needs no other.
+// On x86 every locked instruction is such a fence by itself, so that a flush that is followed by one needs no other,
+// and stores reach memory in program order: see note_stores.
 #if defined(__x86_64__)
 inline constexpr bool locked_instructions_are_fences = true;
+inline constexpr bool stores_stay_in_order = true;
 #else
 inline constexpr bool locked_instructions_are_fences = false;
+inline constexpr bool stores_stay_in_order = false;
 #endif
+
+// An operation has stored to the target's memory; called behind those stores.
+//
+// A flush promises two things: what was issued to the target is in its memory before anything after the flush is read,
+// and nothing else; a program that wants its own loads and stores ordered calls sync, which is a fence always. Loads and
+// locked instructions are through when they have run, so that only plain stores wait for a fence, and a flush with none
+// since the last one needs none. Two threads may share the word: a thread that finds it clear after its own operations
+// reads the clearing of a thread whose store came later in the order of this word than its own mark, which then, and
+// with it all that it stored earlier, is in memory; and operations of another thread that come before this flush by the
+// program's own synchronisation were in memory when that was seen. Both hold because x86 keeps stores in order;
+// elsewhere every flush is a fence.
+inline void note_stores(TargetView& view) {
+  // Not looked at first: a mark that is there may be about to be cleared for stores before these.
+  view.unfenced.store(1, std::memory_order_release);
+}
 
 // A window's views and what goes with them, small enough to lie beside the handle.
 struct HotWindow {
@@ -72,6 +91,7 @@ struct HotWindow {
       std::memmove(view->memory + offset, origin, bytes);
       count(*view, bytes);
     }
+    note_stores(*view);
     return true;
   }
 
@@ -98,6 +118,8 @@ struct HotWindow {
       if (bytes != ops::size_of(type) || !ops::is_lockable(type)) return false;
       count(*view, bytes);
       ops::atomic_apply(address, operand, result, type, op, nullptr);
+      // All but a write without a result are locked instructions.
+      if (op == ops::Operator::replace) note_stores(*view);
       return true;
     }
     if (bytes > view->domain.bytes_left_in_stripe(offset))
@@ -114,6 +136,7 @@ struct HotWindow {
       kernels->fetch(type, op)(address, operand, result, bytes / ops::size_of(type), nullptr);
     }
     lock.release();
+    note_stores(*view);
     return true;
   }
 
@@ -137,6 +160,7 @@ struct HotWindow {
         return false;
       add_word(address, operand, result);
       lock.release();
+      note_stores(*view);
     }
     count_word(*view);
     return true;
@@ -154,6 +178,7 @@ struct HotWindow {
       return false;
     ops::plain_compare_and_swap(view->memory + offset, expected, desired, result, type);
     lock.release();
+    note_stores(*view);
     count(*view, bytes);
     return true;
   }
@@ -161,17 +186,27 @@ struct HotWindow {
   // With nothing under way to any target, in an epoch of every one.
   bool flush_all() const {
     if (aggregates || size > most_flushed_at_once) return false;
+    std::uint32_t unfenced = 0;
     for (std::uint32_t target = 0; target < size; ++target) {
       if (!is_clean(views[target])) return false;
+      unfenced |= views[target].unfenced.load(std::memory_order_relaxed);
+    }
+    if (stores_stay_in_order && unfenced == 0) return true;
+    for (std::uint32_t target = 0; target < size; ++target) {
+      views[target].unfenced.store(0, std::memory_order_relaxed);
     }
     flush_fence();
     return true;
   }
 
-  // With nothing under way to the target, flush is a fence. Outside a lock's epoch the long way says whether it may.
+  // With nothing under way to the target, flush is a fence at most. Outside a lock's epoch the long way says whether it may.
   bool flush(std::uint32_t target) const {
     if (target >= size || aggregates) return false;
-    if (!is_clean(views[target])) return false;
+    TargetView& view = views[target];
+    if (!is_clean(view)) return false;
+    // Relaxed: see note_stores.
+    if (stores_stay_in_order && view.unfenced.load(std::memory_order_relaxed) == 0) return true;
+    view.unfenced.store(0, std::memory_order_relaxed);
     flush_fence();
     return true;
   }
@@ -218,11 +253,14 @@ struct HotWindow {
   // What spans stripes. False when a holder died on the way: the long way says so, and the job is over.
   bool reduce_stripes(TargetView& view, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes,
                       ops::ElementType type, ops::Operator op) const {
-    const Reduction reduction = make_reduction(*kernels, type, op, nullptr);
+    const Reduction reduction = make_reduction(*kernels, type, op, nullptr, bytes);
     std::uint64_t progress = 0;
     count(view, bytes);
-    return apply_reduction(view.domain, *agent, view.memory, offset, static_cast<const std::byte*>(operand),
-                           static_cast<std::byte*>(result), bytes, reduction, progress) == Applied::done;
+    const Applied applied =
+        apply_reduction(view.domain, *agent, view.memory, offset, static_cast<const std::byte*>(operand),
+                        static_cast<std::byte*>(result), bytes, reduction, progress);
+    note_stores(view);
+    return applied == Applied::done;
   }
 
   static void count_word(TargetView& view) {

@@ -36,7 +36,7 @@ Reduction reduction_of(const ops::KernelSet& kernels, const wire::MessageHeader&
   const ops::Operator op = header.operation == OperationKind::get   ? ops::Operator::no_op
                            : header.operation == OperationKind::put ? ops::Operator::replace
                                                                     : header.op;
-  return make_reduction(kernels, header.type, op, header.alpha);
+  return make_reduction(kernels, header.type, op, header.alpha, header.bytes);
 }
 
 }  // namespace

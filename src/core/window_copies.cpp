@@ -133,8 +133,9 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
   const Rank owner = parts_.ranks[target];
   const std::uint64_t base = operation.offset - region.offset;
   const bool swaps = operation.kind == OperationKind::compare_and_swap;
-  const Reduction reduction = swaps ? Reduction{operation.type, ops::Operator::replace}
-                                    : make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha);
+  const Reduction reduction =
+      swaps ? Reduction{operation.type, ops::Operator::replace}
+            : make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, 0);
   const std::uint64_t element = reduction.element_bytes();
   const PackedOperand operand(operation);
   PackedResult result(operation);

@@ -78,6 +78,7 @@ Status Window::carry_out(const Operation& operation, std::uint32_t target, const
       status = run_caller(operation, target, *route.at.region);
       break;
   }
+  note_stores(views_[target]);
   if (!status.is_ok()) return status;
   if (operation.notify) {
     // Release: the data comes before the notification; pairs with the acquire load in notify_wait.
@@ -161,7 +162,8 @@ Status Window::run_direct(const Operation& operation, std::uint32_t target, cons
                        });
     return {};
   }
-  const Reduction reduction = make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha);
+  const Reduction reduction =
+      make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, operation.bytes);
   const std::uint64_t element = reduction.element_bytes();
   Applied applied = Applied::done;
   std::uint64_t at = base;

@@ -86,12 +86,14 @@ bool Window::scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<c
   std::byte* base = view.memory + offset;
   const auto* operands = static_cast<const std::byte*>(elements);
   if (!view.domain.bare) {
-    status = scatter_under_locks(target, offset, offsets, operands, make_reduction(*parts_.kernels, type, op, nullptr));
+    status =
+        scatter_under_locks(target, offset, offsets, operands, make_reduction(*parts_.kernels, type, op, nullptr, 0));
   } else if (!is_word_integer(type) || !apply_words(base, offsets, operands, op)) {
     for_each_element(base, offsets, operands, size, [&](std::byte* address, const std::byte* element) {
       ops::atomic_apply(address, element, nullptr, type, op, nullptr);
     });
   }
+  note_stores(view);
   view.hot_operations.store(view.hot_operations.load(std::memory_order_relaxed) + offsets.size(),
                             std::memory_order_relaxed);
   view.hot_bytes.store(view.hot_bytes.load(std::memory_order_relaxed) + offsets.size() * size,
