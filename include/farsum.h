@@ -108,6 +108,10 @@ typedef struct farsum_init_options {
   farsum_idle_fn idle; /* NULL: none */
   void* idle_user;
   uint64_t idle_gap_ns; /* 0: 1 ms */
+  /* Other than 0: threads of this process that make and free no windows may do what another rank waits for while it
+   * frees one. With 0, ranks that free windows in different orders see that they wait for each other, and go on; with
+   * 1 each free waits until all ranks have come, as it also does once several threads have made or freed windows. */
+  int many_threads;
 } farsum_init_options;
 
 /* Joins the job: collective over all ranks. `options` may be NULL: then the launcher's environment is used

@@ -126,6 +126,7 @@ Status start(const farsum_init_options* options) {
     context_options.idle = [idle = options->idle, user = options->idle_user] { idle(user); };
     if (options->idle_gap_ns != 0) context_options.idle_gap_ns = options->idle_gap_ns;
   }
+  if (options != nullptr) context_options.many_threads = options->many_threads != 0;
   Result<std::unique_ptr<Context>> context = Context::create(std::move(place.value()), std::move(context_options));
   if (!context.is_ok()) return context.take_status();
   Global& state = global();

@@ -71,6 +71,7 @@ Status Context::join() {
   circle_ =
       std::make_unique<FarewellCircle>([&segment](Rank rank) -> AwaitedRank& { return segment.rank(rank).awaited; },
                                        segment.begin(), segment.ranks(), place_.rank);
+  if (options_.many_threads) circle_->take_out();
   listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
   service_ = std::make_unique<TargetService>(
       TargetService::Options{place_.rank, settings.pull_bytes, 4, kernels_, watch_.get(), listener_.get()}, exposures_);

@@ -91,6 +91,7 @@ class Context {
     Settings settings;
     std::function<void()> idle;
     std::uint64_t idle_gap_ns = 1'000'000;
+    bool many_threads = false;  // any of the program's threads may do what another rank waits for
   };
 
   static Result<std::unique_ptr<Context>> create(Place place, Options options);

@@ -113,6 +113,9 @@ void Front::start_engine(MPI_Comm comm) {
   options.allgather = gather_over_mpi;
   options.allgather_user = &gather;
   options.idle = drive_library;
+  int provided = MPI_THREAD_MULTIPLE;
+  threads_multiple_ = library().Query_thread(&provided) != MPI_SUCCESS || provided == MPI_THREAD_MULTIPLE;
+  options.many_threads = threads_multiple_ ? 1 : 0;
   const farsum_status status = farsum_init(&options);
   find_backing();
   // All ranks or none.
@@ -120,9 +123,6 @@ void Front::start_engine(MPI_Comm comm) {
   int all = 0;
   library().Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, node);
   if (all == 1) {
-    int provided = 0;
-    library().Query_thread(&provided);
-    threads_multiple_ = provided == MPI_THREAD_MULTIPLE;
     library().Get_version(&version_, &subversion_);
     library().Comm_group(node, &context_);
     context_size_ = options.size;
