@@ -1,4 +1,6 @@
 // Synchronisation: each call is one of the engine's, with MPI's arguments checked and translated.
+#include <algorithm>
+#include <array>
 #include <numeric>
 #include <vector>
 
@@ -9,13 +11,17 @@
 namespace farsum::mpi {
 namespace {
 
-Window* find(MPI_Win win) { return Front::get().windows.find(win); }
+inline Window* find(MPI_Win win) { return Front::get().windows.find(win); }
 
 int result_of(const Window& window, const char* call, farsum_status status) {
   if (status == FARSUM_OK) [[likely]] {
     return MPI_SUCCESS;
   }
   return raise(window, call, status);
+}
+
+[[gnu::noinline]] int failed(MPI_Win win, const char* call, farsum_status status) {
+  return raise(*find(win), call, status);
 }
 
 // Of calls that a program may repeat until something has come: see Progress::tick.
@@ -41,28 +47,47 @@ int fence(int assertion, MPI_Win win) {
   return result_of(*window, "MPI_Win_fence", farsum_fence(window->engine, flags));
 }
 
-// The ranks of a group as ranks of the window; false where one of them is not in it.
-bool ranks_of(const Window& window, MPI_Group group, std::vector<int>& ranks) {
-  int size = 0;
-  if (library().Group_size(group, &size) != MPI_SUCCESS) return false;
-  std::vector<int> all(static_cast<std::size_t>(size));
-  ranks.resize(static_cast<std::size_t>(size));
-  std::iota(all.begin(), all.end(), 0);
-  if (size != 0) library().Group_translate_ranks(group, size, all.data(), window.group, ranks.data());
-  for (const int rank : ranks) {
-    if (rank == MPI_UNDEFINED) return false;
+// The ranks of a group as ranks of the window, without an allocation for a stencil's neighbours. Translated at each
+// call: libraries use handles of groups again at once, so that nothing can be kept by the handle.
+class RanksOf {
+ public:
+  // Not ok: one of them is not in the window's group.
+  RanksOf(const Window& window, MPI_Group group) {
+    if (group == MPI_GROUP_NULL || library().Group_size(group, &size_) != MPI_SUCCESS) return;
+    const auto size = static_cast<std::size_t>(size_);
+    if (size > few) {
+      many_.resize(2 * size);
+      ranks_ = many_.data();
+    }
+    // The first half are the ranks asked about, the second the answers.
+    std::iota(ranks_, ranks_ + size, 0);
+    if (size != 0) library().Group_translate_ranks(group, size_, ranks_, window.group, ranks_ + size);
+    ok_ = std::find(ranks_ + size, ranks_ + 2 * size, MPI_UNDEFINED) == ranks_ + 2 * size;
   }
-  return true;
-}
+  RanksOf(const RanksOf&) = delete;
+  RanksOf& operator=(const RanksOf&) = delete;
+
+  bool ok() const { return ok_; }
+  const int* data() const { return ranks_ + size_; }
+  int size() const { return size_; }
+
+ private:
+  static constexpr std::size_t few = 16;
+  int size_ = 0;
+  bool ok_ = false;
+  std::array<int, 2 * few> place_;
+  std::vector<int> many_;
+  int* ranks_ = place_.data();
+};
 
 template <class Begin>
 int begin_with_group(Window& window, const char* call, MPI_Group group, int assertion, Begin begin) {
   if ((assertion & ~all_assertions) != 0) return bad_assertion(window, call);
-  std::vector<int> ranks;
-  if (group == MPI_GROUP_NULL || !ranks_of(window, group, ranks)) {
+  const RanksOf ranks(window, group);
+  if (!ranks.ok()) {
     return raise(window, call, MPI_ERR_GROUP, "the group must be made of ranks of the window's group");
   }
-  return result_of(window, call, begin(window.engine, ranks.data(), static_cast<int>(ranks.size())));
+  return result_of(window, call, begin(window.engine, ranks.data(), ranks.size()));
 }
 
 int start(MPI_Group group, int assertion, MPI_Win win) {
@@ -102,32 +127,30 @@ int lock_all(int assertion, MPI_Win win) {
   return result_of(*window, "MPI_Win_lock_all", farsum_lock_all(window->engine));
 }
 
-int flush_all(MPI_Win win) {
-  Window* window = find(win);
-  if (window == nullptr) return library().Win_flush_all(win);
-  return polled(*window, "MPI_Win_flush_all", farsum_flush(window->engine, FARSUM_ALL_RANKS));
-}
-
-int flush_local_all(MPI_Win win) {
-  Window* window = find(win);
-  if (window == nullptr) return library().Win_flush_local_all(win);
-  return polled(*window, "MPI_Win_flush_local_all", farsum_flush_local(window->engine, FARSUM_ALL_RANKS));
-}
-
-// The calls that name one rank, and those that name none, differ in the engine's function only.
+// The calls that name one rank, and those that name none, differ in the engine's function only. Nothing but the handle
+// is kept across the engine's call: what went wrong is told from a function of its own.
 template <farsum_status (*Engine)(farsum_window, int), int (*farsum_mpi_library::*Library)(int, MPI_Win)>
 struct OfRank {
   static const char* const name;
   static int call(int rank, MPI_Win win) {
-    Window* window = find(win);
-    if (window == nullptr) [[unlikely]] {
-      return (library().*Library)(rank, win);
+    const Window* window = find(win);
+    if (window == nullptr || rank < 0) [[unlikely]] {
+      return without_engine(rank, win);
     }
-    if (rank < 0) [[unlikely]] {
-      if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-      return raise(*window, name, MPI_ERR_RANK, "the rank is negative");
+    Front::get().progress.tick();
+    const farsum_status status = Engine(window->engine, rank);
+    if (status == FARSUM_OK) [[likely]] {
+      return MPI_SUCCESS;
     }
-    return polled(*window, name, Engine(window->engine, rank));
+    return failed(win, name, status);
+  }
+
+ private:
+  [[gnu::noinline]] static int without_engine(int rank, MPI_Win win) {
+    const Window* window = find(win);
+    if (window == nullptr) return (library().*Library)(rank, win);
+    if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+    return raise(*window, name, MPI_ERR_RANK, "the rank is negative");
   }
 };
 
@@ -135,13 +158,21 @@ template <farsum_status (*Engine)(farsum_window), int (*farsum_mpi_library::*Lib
 struct OfWindow {
   static const char* const name;
   static int call(MPI_Win win) {
-    Window* window = find(win);
+    const Window* window = find(win);
     if (window == nullptr) [[unlikely]] {
       return (library().*Library)(win);
     }
-    return polled(*window, name, Engine(window->engine));
+    Front::get().progress.tick();
+    const farsum_status status = Engine(window->engine);
+    if (status == FARSUM_OK) [[likely]] {
+      return MPI_SUCCESS;
+    }
+    return failed(win, name, status);
   }
 };
+
+farsum_status flush_everywhere(farsum_window window) { return farsum_flush(window, FARSUM_ALL_RANKS); }
+farsum_status flush_local_everywhere(farsum_window window) { return farsum_flush_local(window, FARSUM_ALL_RANKS); }
 
 using Unlock = OfRank<farsum_unlock, &farsum_mpi_library::Win_unlock>;
 using Flush = OfRank<farsum_flush, &farsum_mpi_library::Win_flush>;
@@ -150,6 +181,8 @@ using Complete = OfWindow<farsum_complete, &farsum_mpi_library::Win_complete>;
 using WaitExposure = OfWindow<farsum_wait_exposure, &farsum_mpi_library::Win_wait>;
 using UnlockAll = OfWindow<farsum_unlock_all, &farsum_mpi_library::Win_unlock_all>;
 using Sync = OfWindow<farsum_sync, &farsum_mpi_library::Win_sync>;
+using FlushAll = OfWindow<flush_everywhere, &farsum_mpi_library::Win_flush_all>;
+using FlushLocalAll = OfWindow<flush_local_everywhere, &farsum_mpi_library::Win_flush_local_all>;
 
 template <>
 const char* const Unlock::name = "MPI_Win_unlock";
@@ -165,6 +198,10 @@ template <>
 const char* const UnlockAll::name = "MPI_Win_unlock_all";
 template <>
 const char* const Sync::name = "MPI_Win_sync";
+template <>
+const char* const FlushAll::name = "MPI_Win_flush_all";
+template <>
+const char* const FlushLocalAll::name = "MPI_Win_flush_local_all";
 
 }  // namespace
 
@@ -180,9 +217,9 @@ void put_epoch_calls(farsum_mpi_calls& active) {
   active.Win_unlock = Unlock::call;
   active.Win_unlock_all = UnlockAll::call;
   active.Win_flush = Flush::call;
-  active.Win_flush_all = flush_all;
+  active.Win_flush_all = FlushAll::call;
   active.Win_flush_local = FlushLocal::call;
-  active.Win_flush_local_all = flush_local_all;
+  active.Win_flush_local_all = FlushLocalAll::call;
   active.Win_sync = Sync::call;
 }
 

@@ -21,8 +21,8 @@ class Front {
  public:
   Front();
 
-  // The one of this process. Made when the front starts, never destroyed: calls may come until the process ends.
-  static Front& get();
+  // The one of this process. Made when the front is loaded, never destroyed: calls may come until the process ends.
+  static Front& get() { return *the_one_; }
 
   // Joins the engine, collectively over the ranks of `comm` that share this node.
   void start_engine(MPI_Comm comm);
@@ -78,6 +78,7 @@ class Front {
   // How a library is asked for a backing window; see make_backing.
   enum class Backing { allocate_shared, allocate, create };
 
+  static Front* const the_one_;
   void make_self(MPI_Comm comm);
   void drop_self();
   bool begin_together(MPI_Comm comm);

@@ -184,12 +184,30 @@ inline Straight straight(const Window& window, MPI_Count origin_count, MPI_Datat
   return way;
 }
 
+// The straight way of a call with a request: what is finished in the caller gets a completed one.
+int straight_with_request(const Window& window, const Call& call, farsum_kind kind, const Straight& way, int target,
+                          const void* origin, void* result, std::size_t count, farsum_op op) {
+  farsum_operation operation = {};
+  operation.struct_bytes = sizeof operation;
+  operation.kind = kind;
+  operation.target = target;
+  operation.offset = way.offset;
+  operation.origin = origin;
+  operation.result = result;
+  operation.count = count;
+  operation.type = way.basic->element;
+  operation.op = op;
+  return carry_out(window, call, operation);
+}
+
 int put_to(Window& window, const Call& call, const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
            int target, MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type) {
   const Straight way = straight(window, origin_count, origin_type, target, disp, target_count, target_type);
-  if (way.possible && !call.has_request && !way.basic->padded()) [[likely]] {
+  if (way.possible && !way.basic->padded()) [[likely]] {
     const std::size_t bytes = static_cast<std::size_t>(origin_count) * way.basic->size;
-    return finish(window, call, farsum_put(window.engine, target, way.offset, origin, bytes));
+    if (!call.has_request) return finish(window, call, farsum_put(window.engine, target, way.offset, origin, bytes));
+    return straight_with_request(window, call, FARSUM_PUT, way, target, origin, nullptr,
+                                 static_cast<std::size_t>(origin_count), FARSUM_REPLACE);
   }
   return move_layouts(window, call, FARSUM_PUT, origin, origin_count, origin_type, target, disp, target_count,
                       target_type);
@@ -198,9 +216,11 @@ int put_to(Window& window, const Call& call, const void* origin, MPI_Count origi
 int get_from(Window& window, const Call& call, void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
              int target, MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type) {
   const Straight way = straight(window, origin_count, origin_type, target, disp, target_count, target_type);
-  if (way.possible && !call.has_request && !way.basic->padded()) [[likely]] {
+  if (way.possible && !way.basic->padded()) [[likely]] {
     const std::size_t bytes = static_cast<std::size_t>(origin_count) * way.basic->size;
-    return finish(window, call, farsum_get(window.engine, target, way.offset, origin, bytes));
+    if (!call.has_request) return finish(window, call, farsum_get(window.engine, target, way.offset, origin, bytes));
+    return straight_with_request(window, call, FARSUM_GET, way, target, nullptr, origin,
+                                 static_cast<std::size_t>(origin_count), FARSUM_NO_OP);
   }
   return move_layouts(window, call, FARSUM_GET, origin, origin_count, origin_type, target, disp, target_count,
                       target_type);
@@ -302,8 +322,11 @@ int accumulate_to(Window& window, const Call& call, const void* origin, MPI_Coun
                   MPI_Op mpi_op) {
   const Straight way = straight(window, origin_count, origin_type, target, disp, target_count, target_type);
   const BasicOp* op = front().datatypes.op(mpi_op);
-  if (way.possible && !call.has_request && op != nullptr && op->op != FARSUM_NO_OP && legal(op->op, *way.basic))
-      [[likely]] {
+  if (way.possible && op != nullptr && op->op != FARSUM_NO_OP && legal(op->op, *way.basic)) [[likely]] {
+    if (call.has_request) {
+      return straight_with_request(window, call, FARSUM_ACCUMULATE, way, target, origin, nullptr,
+                                   static_cast<std::size_t>(origin_count), op->op);
+    }
     return finish(window, call,
                   farsum_accumulate(window.engine, target, way.offset, origin, static_cast<std::size_t>(origin_count),
                                     way.basic->element, op->op));
@@ -320,7 +343,11 @@ int get_accumulate_at(Window& window, const Call& call, const void* origin, MPI_
   const bool reads = op == nullptr || op->op != FARSUM_NO_OP;
   const Straight way = straight(window, result.count, result.type, target, disp, target_count, target_type);
   const bool same = !reads || (origin_type == target_type && origin_count == target_count);
-  if (way.possible && !call.has_request && op != nullptr && same && legal(op->op, *way.basic)) [[likely]] {
+  if (way.possible && op != nullptr && same && legal(op->op, *way.basic)) [[likely]] {
+    if (call.has_request) {
+      return straight_with_request(window, call, FARSUM_GET_ACCUMULATE, way, target, reads ? origin : nullptr,
+                                   result.base, static_cast<std::size_t>(target_count), op->op);
+    }
     return finish(window, call,
                   farsum_get_accumulate(window.engine, target, way.offset, reads ? origin : nullptr, result.base,
                                         static_cast<std::size_t>(target_count), way.basic->element, op->op));
