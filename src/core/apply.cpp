@@ -1,5 +1,6 @@
 #include "core/apply.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "ops/atomics.hpp"
@@ -9,7 +10,7 @@ namespace farsum {
 
 Reduction make_reduction(const ops::KernelSet& kernels, ops::ElementType type, ops::Operator op, const void* alpha,
                          std::uint64_t bytes) {
-  Reduction reduction{type, op, alpha, kernels.bulk(type, op), kernels.fetch(type, op)};
+  Reduction reduction{type, op, alpha, kernels.bulk(type, op), kernels.fetch(type, op), kernels.move_rows};
   if (bytes >= ops::long_move_bytes) [[unlikely]] {
     if (const auto bulk = ops::long_bulk(type, op); bulk != nullptr) reduction.bulk = bulk;
     if (const auto fetch = ops::long_fetch(type, op); fetch != nullptr) reduction.fetch = fetch;
@@ -111,6 +112,106 @@ Applied apply_reduction(const AtomicDomain& domain, const LockAgent& agent, std:
     progress += run;
   }
   return Applied::done;
+}
+
+namespace {
+
+// In bytes moved: what a row costs besides its bytes, and what may be done under one lock.
+constexpr std::uint64_t work_of_a_row = 64;
+constexpr std::uint64_t most_work = stripe_bytes + work_of_a_row;
+
+void advance(Rows& rows, std::uint64_t count) {
+  const auto steps = static_cast<std::int64_t>(count);
+  rows.rows -= count;
+  if (rows.rows == 0) return;  // behind the last row there may be no address
+  rows.offset += static_cast<std::uint64_t>(steps * rows.stride);
+  if (rows.operand != nullptr) rows.operand += steps * rows.operand_stride;
+  if (rows.result != nullptr) rows.result += steps * rows.result_stride;
+}
+
+}  // namespace
+
+Applied RowReducer::apply(Rows rows) {
+  while (rows.rows != 0) {
+    Rows here = rows;
+    here.rows = 1;
+    Applied applied = Applied::done;
+    if (domain_.bare || rows.row_bytes > domain_.bytes_left_in_stripe(rows.offset)) [[unlikely]] {
+      applied = apply_across_stripes(here);
+    } else {
+      here.rows = rows_of_one_stripe(rows);
+      applied = hold(here.offset, here.rows * (here.row_bytes + work_of_a_row));
+      if (applied == Applied::done) compute(here);
+    }
+    if (applied != Applied::done) {
+      refused_at_ = rows.offset;
+      return applied;
+    }
+    advance(rows, here.rows);
+  }
+  return Applied::done;
+}
+
+// One row.
+Applied RowReducer::apply_across_stripes(const Rows& row) {
+  let_go();
+  std::uint64_t progress = 0;
+  return apply_reduction(domain_, agent_, memory_, row.offset, row.operand, row.result, row.row_bytes, reduction_,
+                         progress);
+}
+
+// Rows from the first on that lie in its stripe, as it does, and are not too much work for one lock.
+std::uint64_t RowReducer::rows_of_one_stripe(const Rows& rows) const {
+  if (rows.rows == 1) return 1;
+  const std::uint64_t most = std::max<std::uint64_t>(1, most_work / (rows.row_bytes + work_of_a_row));
+  std::uint64_t fitting = most;
+  const std::uint64_t left = domain_.bytes_left_in_stripe(rows.offset);
+  if (rows.stride > 0) fitting = 1 + (left - rows.row_bytes) / static_cast<std::uint64_t>(rows.stride);
+  if (rows.stride < 0) fitting = 1 + (stripe_bytes - left) / (0 - static_cast<std::uint64_t>(rows.stride));
+  return std::min({rows.rows, fitting, most});
+}
+
+// Takes the stripe of `offset` unless it is held already and may be kept.
+Applied RowReducer::hold(std::uint64_t offset, std::uint64_t work) {
+  const std::uint64_t stripe = domain_.stripe_of(offset);
+  if (held_ != nullptr && stripe == held_stripe_ && work <= work_left_) {
+    work_left_ -= work;
+    return Applied::done;
+  }
+  let_go();
+  StripeLock& lock = domain_.lock_of(offset);
+  const Applied taken = take(lock, agent_);
+  if (taken != Applied::done) return taken;
+  held_ = &lock;
+  held_stripe_ = stripe;
+  work_left_ = most_work - std::min(work, most_work);
+  return Applied::done;
+}
+
+void RowReducer::let_go() {
+  if (held_ != nullptr) held_->release();
+  held_ = nullptr;
+}
+
+void RowReducer::compute(const Rows& rows) const {
+  const bool moves_in = reduction_.op == ops::Operator::replace && rows.result == nullptr;
+  const bool moves_out = reduction_.op == ops::Operator::no_op && rows.result != nullptr;
+  std::byte* target = memory_ + rows.offset;
+  if ((moves_in || moves_out) && rows.row_bytes < ops::long_row_bytes) {
+    if (moves_in)
+      reduction_.move_rows(target, rows.stride, rows.operand, rows.operand_stride, rows.row_bytes, rows.rows);
+    else
+      reduction_.move_rows(rows.result, rows.result_stride, target, rows.stride, rows.row_bytes, rows.rows);
+    return;
+  }
+  const std::uint64_t elements = rows.row_bytes / reduction_.element_bytes();
+  Rows left = rows;
+  for (; left.rows != 0; advance(left, 1)) {
+    if (left.result == nullptr)
+      reduction_.bulk(memory_ + left.offset, left.operand, elements, reduction_.alpha);
+    else
+      reduction_.fetch(memory_ + left.offset, left.operand, left.result, elements, reduction_.alpha);
+  }
 }
 
 Applied apply_compare_and_swap(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory,

@@ -27,6 +27,7 @@ struct Reduction {
   const void* alpha = nullptr;  // one element; for scaled_sum
   ops::KernelSet::Bulk bulk = nullptr;
   ops::KernelSet::Fetch fetch = nullptr;
+  ops::KernelSet::MoveRows move_rows = nullptr;
 
   std::uint64_t element_bytes() const { return ops::size_of(type); }
 };
@@ -55,6 +56,49 @@ void release_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint
 Applied apply_reduction(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory, std::uint64_t offset,
                         const std::byte* operand, std::byte* result, std::uint64_t bytes, const Reduction& reduction,
                         std::uint64_t& progress);
+
+// Rows of one length at equal distances: of a region, and of the packed or spread sides of the origin.
+struct Rows {
+  std::uint64_t offset = 0;  // of the first, in the region
+  std::int64_t stride = 0;
+  const std::byte* operand = nullptr;  // may be null for no_op
+  std::int64_t operand_stride = 0;
+  std::byte* result = nullptr;  // where not null, receives the old values
+  std::int64_t result_stride = 0;
+  std::uint64_t row_bytes = 0;
+  std::uint64_t rows = 0;
+};
+
+// Applies one operation row by row, in their order, for a caller who may wait. A stripe is kept from one row to the
+// next while they lie in it, though for no longer than a whole stripe's update takes.
+class RowReducer {
+ public:
+  RowReducer(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory, const Reduction& reduction)
+      : domain_(domain), agent_(agent), memory_(memory), reduction_(reduction) {}
+  ~RowReducer() { let_go(); }
+  RowReducer(const RowReducer&) = delete;
+  RowReducer& operator=(const RowReducer&) = delete;
+
+  Applied apply(Rows rows);
+  // Where the rows lie whose stripe could not be had.
+  std::uint64_t refused_at() const { return refused_at_; }
+
+ private:
+  Applied apply_across_stripes(const Rows& rows);
+  std::uint64_t rows_of_one_stripe(const Rows& rows) const;
+  Applied hold(std::uint64_t offset, std::uint64_t work);
+  void let_go();
+  void compute(const Rows& rows) const;
+
+  const AtomicDomain& domain_;
+  const LockAgent& agent_;
+  std::byte* memory_;
+  const Reduction& reduction_;
+  StripeLock* held_ = nullptr;
+  std::uint64_t held_stripe_ = 0;
+  std::uint64_t work_left_ = 0;  // before the held stripe is let go
+  std::uint64_t refused_at_ = 0;
+};
 
 Applied apply_compare_and_swap(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory,
                                std::uint64_t offset, const std::byte* expected, const std::byte* desired,

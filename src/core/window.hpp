@@ -181,7 +181,7 @@ class Window {
   RegionRef regions_of_pieces(const Operation& operation, std::uint32_t target);
   Status check_rank(const char* call, std::uint32_t target) const;
 
-  // Paths (window_paths.cpp).
+  // Paths (window_paths.cpp, window_direct.cpp, window_copies.cpp).
   struct Route {
     RegionRef at;
     Path path = Path::owner;
@@ -190,6 +190,7 @@ class Window {
   Status carry_out(const Operation& operation, std::uint32_t target, const Route& route, Completion completion,
                    RequestState* request);
   Status run_direct(const Operation& operation, std::uint32_t target, const Region& region);
+  Status reduce_direct(const Operation& operation, std::uint32_t target, const Region& region);
   Status run_attach(const Operation& operation, std::uint32_t target, const Region& region);
   Status run_caller(const Operation& operation, std::uint32_t target, const Region& region);
   Status run_owner(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
@@ -238,7 +239,6 @@ class Window {
   }
   bool open_epoch(std::uint32_t target, AccessEpoch epoch);
   void close_epoch(std::uint32_t target);
-  Status lock_after_look(std::uint32_t target, LockMode mode);
   Status enter_lock(std::uint32_t target, LockMode mode);
   Status take_lock(std::uint32_t target, LockMode mode, const char* call);
   Status drop_lock(std::uint32_t target, LockMode mode, const char* call);
@@ -251,9 +251,6 @@ class Window {
   std::unique_ptr<Detail[]> details_;
 
   std::mutex sync_mutex_;
-  // Whether locks may be taken as far as the window as a whole goes. Written under sync_mutex_, read without it by
-  // lock(), which owns a target's word alone.
-  std::atomic<bool> lockable_{false};
   bool fence_open_ = false;
   std::uint64_t hot_at_fence_ = 0;   // hot operations when the last fence ended
   std::atomic<bool> issued_{false};  // others since

@@ -1,11 +1,6 @@
 // How an operation that did not finish on the hot path is carried out: one decision (route), then one body per path.
-#include <algorithm>
-#include <cstring>
-#include <vector>
-
 #include <fmt/format.h>
 
-#include "core/packed_sides.hpp"
 #include "core/window.hpp"
 
 namespace farsum {
@@ -136,61 +131,6 @@ Status Window::transfer_status(Transfer how, const char* call, std::uint32_t tar
                                              cause_of_death(parts_.lock_agent.liveness, parts_.ranks[target]))};
   }
   return {Code::system, "unknown transfer result"};
-}
-
-Status Window::run_direct(const Operation& operation, std::uint32_t target, const Region& region) {
-  const char* call = call_name(operation.kind);
-  const std::uint64_t base = operation.offset - region.offset;
-  if (operation.kind == OperationKind::compare_and_swap) {
-    const Applied applied =
-        apply_compare_and_swap(region.domain, parts_.lock_agent, region.mapped, base, operation.compare,
-                               operation.operand, operation.result, operation.type);
-    return applied_status(applied, region.domain, base, call, target);
-  }
-  if (operation.kind == OperationKind::put) {
-    ops::for_each_pair(operation.target_layout, operation.operand_layout, 1, ops::no_piece_limit,
-                       [&](std::int64_t to, std::int64_t from, std::uint64_t bytes) {
-                         // Within one's own part both sides may be one.
-                         std::memmove(region.mapped + base + to, operation.operand + from, bytes);
-                       });
-    return {};
-  }
-  if (operation.kind == OperationKind::get) {
-    ops::for_each_pair(operation.target_layout, operation.result_layout, 1, ops::no_piece_limit,
-                       [&](std::int64_t from, std::int64_t to, std::uint64_t bytes) {
-                         std::memmove(operation.result + to, region.mapped + base + from, bytes);
-                       });
-    return {};
-  }
-  const Reduction reduction =
-      make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, operation.bytes);
-  const std::uint64_t element = reduction.element_bytes();
-  Applied applied = Applied::done;
-  std::uint64_t at = base;
-  const auto apply_piece = [&](std::uint64_t offset, const std::byte* from, std::byte* to, std::uint64_t bytes) {
-    std::uint64_t progress = 0;
-    at = offset;
-    applied =
-        apply_reduction(region.domain, parts_.lock_agent, region.mapped, offset, from, to, bytes, reduction, progress);
-    return applied == Applied::done;
-  };
-  if (operation.kind == OperationKind::accumulate) {
-    ops::for_each_pair(operation.target_layout, operation.operand_layout, element, ops::no_piece_limit,
-                       [&](std::int64_t to, std::int64_t from, std::uint64_t bytes) {
-                         return apply_piece(base + static_cast<std::uint64_t>(to), offset_by(operation.operand, from),
-                                            nullptr, bytes);
-                       });
-    return applied_status(applied, region.domain, at, call, target);
-  }
-  const PackedOperand operand(operation);
-  PackedResult result(operation);
-  ops::for_each_pair(operation.target_layout, ops::LayoutView::contiguous(operation.bytes), element,
-                     ops::no_piece_limit, [&](std::int64_t to, std::int64_t from, std::uint64_t bytes) {
-                       return apply_piece(base + static_cast<std::uint64_t>(to), offset_by(operand.data(), from),
-                                          offset_by(result.data(), from), bytes);
-                     });
-  if (applied == Applied::done) result.deliver();
-  return applied_status(applied, region.domain, at, call, target);
 }
 
 }  // namespace farsum

@@ -14,6 +14,9 @@ namespace farsum::ops {
 
 enum class Isa : std::uint8_t { baseline, avx2, avx512 };
 
+// Longer rows are worth a call each.
+inline constexpr std::size_t long_row_bytes = 2048;
+
 // One instruction set's kernels.
 //
 // `target`, `operand` and `result` hold `count` elements at any alignment; each two of them are the same buffer or do
@@ -25,6 +28,10 @@ struct KernelSet {
   using Bulk = void (*)(void* target, const void* operand, std::size_t count, const void* alpha);
   // Stores the target's old value to result, then applies the operator.
   using Fetch = void (*)(void* target, const void* operand, void* result, std::size_t count, const void* alpha);
+  // Replaces `rows` rows of `row_bytes` whole elements each, one after the other; strides are in bytes, from one row's
+  // start to the next one's. For rows of fewer than long_row_bytes.
+  using MoveRows = void (*)(void* target, std::ptrdiff_t target_stride, const void* operand,
+                            std::ptrdiff_t operand_stride, std::size_t row_bytes, std::size_t rows);
 
   // Null where legal() says no.
   [[nodiscard]] constexpr Bulk bulk(ElementType type, Operator op) const {
@@ -38,6 +45,7 @@ struct KernelSet {
   const char* name;
   std::array<std::array<Bulk, operator_count>, element_type_count> bulk_table;
   std::array<std::array<Fetch, operator_count>, element_type_count> fetch_table;
+  MoveRows move_rows;
 };
 
 // The best set that this machine can run. Look a kernel up once, not per call.

@@ -472,6 +472,55 @@ template <bool fetching>
   move_rest<fetching, vector_bytes / 2>(target, operand, result, left);
 }
 
+// ---- Rows. The common lengths have loops of their own, without a branch on the length inside. ----
+
+template <Size row_bytes>
+void move_rows_of(Bytes* target, std::ptrdiff_t target_stride, const Bytes* operand, std::ptrdiff_t operand_stride,
+                  Size rows) {
+  constexpr Size width = row_bytes < vector_bytes ? row_bytes : vector_bytes;
+  for (; rows != 0; --rows, target += target_stride, operand += operand_stride) {
+    Bytes* to = target;
+    const Bytes* from = operand;
+    Bytes* none = nullptr;
+    move_chunks<false, width, row_bytes / width>(to, from, none);
+  }
+}
+
+void move_any_rows(Bytes* target, std::ptrdiff_t target_stride, const Bytes* operand, std::ptrdiff_t operand_stride,
+                   Size row_bytes, Size rows) {
+  for (; rows != 0; --rows, target += target_stride, operand += operand_stride) {
+    Bytes* to = target;
+    const Bytes* from = operand;
+    Bytes* none = nullptr;
+    Size left = row_bytes;
+    for (; left >= 4 * vector_bytes; left -= 4 * vector_bytes) move_chunks<false, vector_bytes, 4>(to, from, none);
+    for (; left >= vector_bytes; left -= vector_bytes) move_chunks<false, vector_bytes, 1>(to, from, none);
+    move_rest<false, vector_bytes / 2>(to, from, none, left);
+  }
+}
+
+void move_rows(void* target, std::ptrdiff_t target_stride, const void* operand, std::ptrdiff_t operand_stride,
+               Size row_bytes, Size rows) {
+  auto* to = static_cast<Bytes*>(target);
+  const auto* from = static_cast<const Bytes*>(operand);
+  switch (row_bytes) {
+    case 4:
+      return move_rows_of<4>(to, target_stride, from, operand_stride, rows);
+    case 8:
+      return move_rows_of<8>(to, target_stride, from, operand_stride, rows);
+    case 16:
+      return move_rows_of<16>(to, target_stride, from, operand_stride, rows);
+    case 32:
+      return move_rows_of<32>(to, target_stride, from, operand_stride, rows);
+    case 64:
+      return move_rows_of<64>(to, target_stride, from, operand_stride, rows);
+    case 128:
+      return move_rows_of<128>(to, target_stride, from, operand_stride, rows);
+    default:
+      return move_any_rows(to, target_stride, from, operand_stride, row_bytes, rows);
+  }
+}
+
 template <Size element_bytes>
 struct Replace {
   static constexpr Size chunk_bytes = element_bytes > smallest_vector_bytes ? smallest_vector_bytes : element_bytes;
@@ -617,7 +666,7 @@ consteval void fill_rows(KernelSet& set, std::index_sequence<type_index...>) {
 }
 
 consteval KernelSet make_kernel_set(Isa isa, const char* name) {
-  KernelSet set{isa, name, {}, {}};
+  KernelSet set{isa, name, {}, {}, &move_rows};
   fill_rows(set, std::make_index_sequence<element_type_count>{});
   return set;
 }

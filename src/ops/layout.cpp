@@ -123,33 +123,31 @@ PieceCursor::PieceCursor(const LayoutView& layout) : total_bytes_(layout.total_b
     if (here_.bytes == 0) enter_next_piece();
     return;
   }
-  block_bytes_ = layout.block_bytes();
-  if (layout.kind() == LayoutKind::strided) fold_levels(layout);
-  here_ = {0, block_bytes_};
+  blocks_ = Blocks(layout);
+  index_.fill(0);
+  here_ = {0, blocks_.bytes};
 }
 
-// Leaves out levels of one block and joins a level to the one inside it where it only goes on with it. Products stay
-// below the total.
-void PieceCursor::fold_levels(const LayoutView& layout) {
+// Products stay below the total.
+Blocks::Blocks(const LayoutView& layout) : bytes(layout.block_bytes()) {
   for (std::size_t level = 0; level < layout.counts().size(); ++level) {
     const std::uint64_t count = layout.counts()[level];
     const std::int64_t stride = layout.strides()[level];
     if (count == 1) continue;
-    if (levels_ == 0 && stride == static_cast<std::int64_t>(block_bytes_)) {
-      block_bytes_ *= count;
+    if (levels == 0 && stride == static_cast<std::int64_t>(bytes)) {
+      bytes *= count;
       continue;
     }
     std::int64_t inner_reach = 0;
-    if (levels_ != 0 &&
-        !__builtin_mul_overflow(static_cast<std::int64_t>(counts_[levels_ - 1]), strides_[levels_ - 1], &inner_reach) &&
+    if (levels != 0 &&
+        !__builtin_mul_overflow(static_cast<std::int64_t>(counts[levels - 1]), strides[levels - 1], &inner_reach) &&
         inner_reach == stride) {
-      counts_[levels_ - 1] *= count;
+      counts[levels - 1] *= count;
       continue;
     }
-    counts_[levels_] = count;
-    strides_[levels_] = stride;
-    index_[levels_] = 0;
-    ++levels_;
+    counts[levels] = count;
+    strides[levels] = stride;
+    ++levels;
   }
 }
 
@@ -184,17 +182,17 @@ void PieceCursor::enter_next_piece() {
     while (here_.bytes == 0);
     return;
   }
-  std::int64_t start = here_.offset - static_cast<std::int64_t>(block_bytes_);
-  for (std::size_t level = 0; level < levels_; ++level) {
-    if (index_[level] + 1 < counts_[level]) {
+  std::int64_t start = here_.offset - static_cast<std::int64_t>(blocks_.bytes);
+  for (std::size_t level = 0; level < blocks_.levels; ++level) {
+    if (index_[level] + 1 < blocks_.counts[level]) {
       ++index_[level];
-      start += strides_[level];
+      start += blocks_.strides[level];
       break;
     }
-    start -= static_cast<std::int64_t>(index_[level]) * strides_[level];
+    start -= static_cast<std::int64_t>(index_[level]) * blocks_.strides[level];
     index_[level] = 0;
   }
-  here_ = {start, block_bytes_};
+  here_ = {start, blocks_.bytes};
 }
 
 void PieceCursor::skip(std::uint64_t bytes) {
@@ -241,15 +239,15 @@ void PieceCursor::locate_block() {
     here_ = {};
     return;
   }
-  std::uint64_t block = position_ / block_bytes_;
-  const std::uint64_t inside = position_ % block_bytes_;
+  std::uint64_t block = position_ / blocks_.bytes;
+  const std::uint64_t inside = position_ % blocks_.bytes;
   std::int64_t start = 0;
-  for (std::size_t level = 0; level < levels_; ++level) {
-    index_[level] = block % counts_[level];
-    block /= counts_[level];
-    start += static_cast<std::int64_t>(index_[level]) * strides_[level];
+  for (std::size_t level = 0; level < blocks_.levels; ++level) {
+    index_[level] = block % blocks_.counts[level];
+    block /= blocks_.counts[level];
+    start += static_cast<std::int64_t>(index_[level]) * blocks_.strides[level];
   }
-  here_ = {start + static_cast<std::int64_t>(inside), block_bytes_ - inside};
+  here_ = {start + static_cast<std::int64_t>(inside), blocks_.bytes - inside};
 }
 
 PiecePair PairCursor::next(std::uint64_t most_bytes) {
@@ -268,6 +266,61 @@ void PairCursor::seek(std::uint64_t position) {
   origin_.seek(position);
   target_piece_ = {};
   origin_piece_ = {};
+}
+
+// Blocks against one run: rows are as long as the blocks.
+RowWalk::RowWalk(const LayoutView& target, const LayoutView& origin) {
+  const std::uint64_t total = target.total_bytes().value_or(0);
+  if (total == 0 || origin.total_bytes() != total) return;
+  target_.blocks = Blocks(target);
+  origin_.blocks = Blocks(origin);
+  const std::uint64_t row_bytes = std::min(target_.blocks.bytes, origin_.blocks.bytes);
+  const auto fits = [row_bytes](const Blocks& blocks) { return blocks.levels == 0 || blocks.bytes == row_bytes; };
+  if (!fits(target_.blocks) || !fits(origin_.blocks)) return;
+  target_.cut(row_bytes);
+  origin_.cut(row_bytes);
+  rows_left_ = total / row_bytes;
+  possible_ = true;
+}
+
+// A run as rows, one behind the other. It is a whole number of rows, as the other side is.
+void RowWalk::Side::cut(std::uint64_t row_bytes) {
+  index.fill(0);
+  if (blocks.levels != 0) return;
+  blocks.levels = 1;
+  blocks.counts[0] = blocks.bytes / row_bytes;
+  blocks.strides[0] = static_cast<std::int64_t>(row_bytes);
+  blocks.bytes = row_bytes;
+}
+
+RowPairs RowWalk::next() {
+  if (rows_left_ == 0) return {};
+  const std::uint64_t rows = std::min(target_.left(), origin_.left());
+  const RowPairs pairs{
+      target_.offset, origin_.offset, target_.blocks.strides[0], origin_.blocks.strides[0], target_.blocks.bytes, rows};
+  target_.advance(rows);
+  origin_.advance(rows);
+  rows_left_ -= rows;
+  return pairs;
+}
+
+// Past rows of the innermost level. All sums lead to blocks of the layout or back from them, so none overflows.
+void RowWalk::Side::advance(std::uint64_t rows) {
+  index[0] += rows;
+  if (index[0] < blocks.counts[0]) {
+    offset += static_cast<std::int64_t>(rows) * blocks.strides[0];
+    return;
+  }
+  offset -= static_cast<std::int64_t>(index[0] - rows) * blocks.strides[0];
+  index[0] = 0;
+  for (std::size_t level = 1; level < blocks.levels; ++level) {
+    if (++index[level] < blocks.counts[level]) {
+      offset += blocks.strides[level];
+      return;
+    }
+    offset -= static_cast<std::int64_t>(blocks.counts[level] - 1) * blocks.strides[level];
+    index[level] = 0;
+  }
 }
 
 Layout::Layout(const LayoutView& view)

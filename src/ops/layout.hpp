@@ -101,6 +101,18 @@ class LayoutView {
   std::span<const Piece> pieces_;
 };
 
+// A layout that is not indexed as blocks over nested strides: levels of one block are left out, and those that only go
+// on with what is inside them are joined to it. The layout has passed LayoutView::check and names bytes.
+struct Blocks {
+  Blocks() = default;
+  explicit Blocks(const LayoutView& layout);
+
+  std::uint64_t bytes = 0;  // of a block
+  std::size_t levels = 0;
+  std::array<std::uint64_t, most_levels> counts;
+  std::array<std::int64_t, most_levels> strides;
+};
+
 // Walks a layout piece by piece, in the layout's order. A cursor may be copied to remember a position; it borrows what
 // the view borrows. The layout has passed LayoutView::check.
 class PieceCursor {
@@ -124,7 +136,6 @@ class PieceCursor {
  private:
   void take(std::uint64_t bytes);
   void enter_next_piece();
-  void fold_levels(const LayoutView& layout);
   void locate_block();
   void skip_pieces(std::uint64_t bytes);
 
@@ -132,11 +143,8 @@ class PieceCursor {
   std::uint64_t total_bytes_ = 0;
   Piece here_;  // What is left of the piece at position_.
 
-  // Strided, after levels that only continue the block were folded into it.
-  std::uint64_t block_bytes_ = 0;
-  std::size_t levels_ = 0;
-  std::array<std::uint64_t, most_levels> counts_;
-  std::array<std::int64_t, most_levels> strides_;
+  // Strided.
+  Blocks blocks_;
   std::array<std::uint64_t, most_levels> index_;
 
   // Indexed.
@@ -192,6 +200,60 @@ void for_each_pair(const LayoutView& target, const LayoutView& origin, std::uint
     } else {
       fn(pair.target_offset, pair.origin_offset, pair.bytes);
     }
+  }
+}
+
+// Rows of one length at equal distances in each of two layouts.
+struct RowPairs {
+  std::int64_t target_offset = 0;
+  std::int64_t origin_offset = 0;
+  std::int64_t target_stride = 0;
+  std::int64_t origin_stride = 0;
+  std::uint64_t row_bytes = 0;
+  std::uint64_t rows = 0;
+};
+
+// Two layouts as rows that fall together in both: blocks of one length, or blocks against one run. Blocks against
+// blocks of another length, and lists, are not.
+class RowWalk {
+ public:
+  RowWalk(const LayoutView& target, const LayoutView& origin);
+
+  [[nodiscard]] bool is_possible() const { return possible_; }
+  // As many rows as keep their distance on both sides; none at the end.
+  [[nodiscard]] RowPairs next();
+
+ private:
+  struct Side {
+    void cut(std::uint64_t row_bytes);
+    void advance(std::uint64_t rows);
+    [[nodiscard]] std::uint64_t left() const { return blocks.counts[0] - index[0]; }
+
+    Blocks blocks;  // with one level at least
+    std::array<std::uint64_t, most_levels> index;
+    std::int64_t offset = 0;
+  };
+
+  Side target_, origin_;
+  std::uint64_t rows_left_ = 0;
+  bool possible_ = false;
+};
+
+// Calls fn(RowPairs) for all of two layouts of equal total, in their order, until it returns false.
+template <class Fn>
+void for_each_rows(const LayoutView& target, const LayoutView& origin, std::uint64_t element_bytes, Fn&& fn) {
+  if (target.kind() != LayoutKind::indexed && origin.kind() != LayoutKind::indexed) {
+    RowWalk walk(target, origin);
+    if (walk.is_possible()) {
+      for (RowPairs rows = walk.next(); rows.rows != 0; rows = walk.next()) {
+        if (!fn(rows)) return;
+      }
+      return;
+    }
+  }
+  PairCursor pairs(target, origin, element_bytes);
+  for (PiecePair pair = pairs.next(); pair.bytes != 0; pair = pairs.next()) {
+    if (!fn(RowPairs{pair.target_offset, pair.origin_offset, 0, 0, pair.bytes, 1})) return;
   }
 }
 

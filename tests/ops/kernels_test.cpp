@@ -669,5 +669,29 @@ TEST(Replace, never_shows_a_reader_an_older_or_a_torn_value) {
   }
 }
 
+TEST(MoveRows, move_each_row_and_nothing_between_them) {
+  std::mt19937 random(23);
+  for (const Isa isa : available_isas()) {
+    for (const std::size_t row_bytes : {1, 4, 7, 8, 12, 16, 24, 32, 48, 64, 65, 96, 128, 200, 256, 512, 1023, 2047}) {
+      for (const std::ptrdiff_t gap : {0, 3, 40}) {
+        constexpr std::size_t rows = 7;
+        const auto row = static_cast<std::ptrdiff_t>(row_bytes);
+        const std::ptrdiff_t to_stride = row + gap, from_stride = -(row + 2 * gap);  // the operand's rows descend
+        std::vector<unsigned char> target(rows * (row_bytes + 40) + 128, guard_value), expected = target;
+        std::vector<unsigned char> operand(rows * (row_bytes + 80) + 128);
+        for (auto& byte : operand) byte = static_cast<unsigned char>(random());
+        unsigned char* const to = target.data() + 64 + gap;
+        const unsigned char* const from = operand.data() + 64 - static_cast<std::ptrdiff_t>(rows - 1) * from_stride;
+        for (std::size_t i = 0; i < rows; ++i) {
+          const auto step = static_cast<std::ptrdiff_t>(i);
+          std::memcpy(expected.data() + 64 + gap + step * to_stride, from + step * from_stride, row_bytes);
+        }
+        kernels(isa).move_rows(to, to_stride, from, from_stride, row_bytes, rows);
+        ASSERT_EQ(target, expected) << kernels(isa).name << ", rows of " << row_bytes << " bytes, gap " << gap;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace farsum::ops

@@ -234,6 +234,70 @@ TEST(ForEachPair, gives_two_contiguous_layouts_as_one_pair_and_stops_when_told) 
   EXPECT_EQ(calls, 4);
 }
 
+// Blocks over strides or one run, so that most pairs fall into rows.
+Layout random_rows(std::uint64_t block_elements, std::mt19937_64& random) {
+  if (random() % 4 == 0) return Layout(LayoutView::contiguous(block_elements * 24 * 4));
+  std::vector<std::uint64_t> counts;
+  std::vector<std::int64_t> strides;
+  for (std::uint64_t left = 24; left != 1;) {
+    const std::uint64_t divisors[] = {2, 3, 4};
+    const std::uint64_t count = divisors[random() % 3];
+    if (left % count != 0) continue;
+    counts.push_back(count);
+    strides.push_back(random() % 3 == 0 ? static_cast<std::int64_t>(block_elements * 4)
+                                        : static_cast<std::int64_t>(random() % 200) * 4 - 400);
+    left /= count;
+  }
+  if (random() % 5 == 0) {
+    block_elements *= counts.back();
+    counts.pop_back(), strides.pop_back();
+  }
+  return Layout(LayoutView::strided(block_elements * 4, counts, strides));
+}
+
+TEST(ForEachRows, walks_two_layouts_as_pairs_of_pieces_do) {
+  std::mt19937_64 random(29);
+  for (int round = 0; round < 3000; ++round) {
+    const std::uint64_t elements = random() % 4;
+    const bool lists = round % 4 == 0;
+    const Layout target = lists ? random_layout(elements * 24, random) : random_rows(elements, random);
+    const Layout origin = lists ? random_layout(elements * 24, random) : random_rows(elements, random);
+    Offsets target_offsets, origin_offsets;
+    for_each_rows(target.view(), origin.view(), 4, [&](const RowPairs& rows) {
+      for (std::uint64_t row = 0; row < rows.rows; ++row) {
+        const auto step = static_cast<std::int64_t>(row);
+        for (std::uint64_t i = 0; i < rows.row_bytes; ++i) {
+          const auto byte = static_cast<std::int64_t>(i);
+          target_offsets.push_back(rows.target_offset + step * rows.target_stride + byte);
+          origin_offsets.push_back(rows.origin_offset + step * rows.origin_stride + byte);
+        }
+      }
+      return true;
+    });
+    ASSERT_EQ(target_offsets, expand(target.view())) << "round " << round;
+    ASSERT_EQ(origin_offsets, expand(origin.view())) << "round " << round;
+  }
+}
+
+TEST(ForEachRows, gives_a_patch_as_one_and_stops_when_told) {
+  const std::uint64_t counts[] = {64};
+  const std::int64_t wide[] = {2048}, narrow[] = {1024};
+  const LayoutView target = LayoutView::strided(512, counts, wide), origin = LayoutView::strided(512, counts, narrow);
+  int calls = 0;
+  for_each_rows(target, origin, 8, [&](const RowPairs& rows) {
+    EXPECT_EQ(rows.rows, 64u);
+    EXPECT_EQ(rows.row_bytes, 512u);
+    EXPECT_EQ(rows.target_stride, 2048);
+    EXPECT_EQ(rows.origin_stride, 1024);
+    return ++calls < 1;
+  });
+  EXPECT_EQ(calls, 1);
+  const std::uint64_t more[] = {128};
+  const LayoutView half = LayoutView::strided(256, more, narrow);
+  for_each_rows(target, half, 8, [&](const RowPairs&) { return ++calls < 4; });
+  EXPECT_EQ(calls, 4);
+}
+
 TEST(PairCursor, goes_on_from_a_position) {
   std::mt19937_64 random(17);
   const Layout target = random_layout(36, random), origin = random_layout(36, random);

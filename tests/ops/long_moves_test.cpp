@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <random>
+#include <thread>
 #include <vector>
 
 namespace farsum::ops {
@@ -65,6 +67,32 @@ TEST_F(LongMoves, write_the_operand_and_nothing_around_it_wherever_both_lie) {
       }
     }
   }
+}
+
+// As of the kernels: a reader sees each value rise, and none that is half of another.
+TEST_F(LongMoves, never_show_a_reader_an_older_or_a_torn_value) {
+  constexpr std::size_t elements = 3001;
+  std::vector<std::uint64_t> target(elements), operand(elements);
+  std::atomic<bool> stops{false};
+  std::uint64_t faults = 0;
+  std::thread reader([&] {
+    std::vector<std::uint64_t> seen(elements);
+    // Relaxed: only says when to leave; join orders everything else.
+    while (!stops.load(std::memory_order_relaxed)) {
+      for (std::size_t i = 0; i < elements; ++i) {
+        const std::uint64_t now = __atomic_load_n(&target[i], __ATOMIC_RELAXED);
+        if (now < seen[i] || (now >> 32) != (now & 0xffffffff)) ++faults;
+        seen[i] = now;
+      }
+    }
+  });
+  for (std::uint64_t round = 1; round <= 3000; ++round) {
+    for (auto& value : operand) value = round << 32 | round;
+    long_bulk(ElementType::uint64, Operator::replace)(target.data(), operand.data(), elements, nullptr);
+  }
+  stops.store(true, std::memory_order_relaxed);
+  reader.join();
+  EXPECT_EQ(faults, 0u);
 }
 
 TEST_F(LongMoves, fetch_the_target_and_leave_it_as_it_is) {

@@ -1,0 +1,89 @@
+// The path on memory that is mapped here: the caller moves or computes, row by row where layouts have rows.
+#include <cstring>
+
+#include "core/packed_sides.hpp"
+#include "core/window.hpp"
+
+namespace farsum {
+namespace {
+
+// Copies rows one after the other.
+void copy_rows(const ops::KernelSet& kernels, std::byte* to, std::int64_t to_stride, const std::byte* from,
+               std::int64_t from_stride, std::uint64_t row_bytes, std::uint64_t rows) {
+  if (row_bytes < ops::long_row_bytes) {
+    kernels.move_rows(to, to_stride, from, from_stride, row_bytes, rows);
+    return;
+  }
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const auto step = static_cast<std::int64_t>(row);
+    // Within one's own part both sides may be one.
+    std::memmove(to + step * to_stride, from + step * from_stride, row_bytes);
+  }
+}
+
+}  // namespace
+
+Status Window::run_direct(const Operation& operation, std::uint32_t target, const Region& region) {
+  const std::uint64_t base = operation.offset - region.offset;
+  std::byte* there = region.mapped + base;
+  switch (operation.kind) {
+    case OperationKind::put:
+      ops::for_each_rows(operation.target_layout, operation.operand_layout, 1, [&](const ops::RowPairs& rows) {
+        copy_rows(*parts_.kernels, there + rows.target_offset, rows.target_stride,
+                  operation.operand + rows.origin_offset, rows.origin_stride, rows.row_bytes, rows.rows);
+        return true;
+      });
+      return {};
+    case OperationKind::get:
+      ops::for_each_rows(operation.target_layout, operation.result_layout, 1, [&](const ops::RowPairs& rows) {
+        copy_rows(*parts_.kernels, operation.result + rows.origin_offset, rows.origin_stride,
+                  there + rows.target_offset, rows.target_stride, rows.row_bytes, rows.rows);
+        return true;
+      });
+      return {};
+    case OperationKind::compare_and_swap: {
+      const Applied applied =
+          apply_compare_and_swap(region.domain, parts_.lock_agent, region.mapped, base, operation.compare,
+                                 operation.operand, operation.result, operation.type);
+      return applied_status(applied, region.domain, base, call_name(operation.kind), target);
+    }
+    case OperationKind::accumulate:
+    case OperationKind::get_accumulate:
+      return reduce_direct(operation, target, region);
+  }
+  return {};
+}
+
+Status Window::reduce_direct(const Operation& operation, std::uint32_t target, const Region& region) {
+  const std::uint64_t base = operation.offset - region.offset;
+  const bool fetches = operation.kind == OperationKind::get_accumulate;
+  const Reduction reduction =
+      make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, operation.bytes);
+  RowReducer reducer(region.domain, parts_.lock_agent, region.mapped, reduction);
+  Applied applied = Applied::done;
+  if (!fetches) {
+    ops::for_each_rows(operation.target_layout, operation.operand_layout, reduction.element_bytes(),
+                       [&](const ops::RowPairs& rows) {
+                         applied = reducer.apply({base + static_cast<std::uint64_t>(rows.target_offset),
+                                                  rows.target_stride, offset_by(operation.operand, rows.origin_offset),
+                                                  rows.origin_stride, nullptr, 0, rows.row_bytes, rows.rows});
+                         return applied == Applied::done;
+                       });
+  } else {
+    // Three sides would have to fall into rows together, so the operand is packed; that of no_op is none.
+    const PackedOperand operand(operation);
+    std::int64_t packed = 0;
+    ops::for_each_rows(
+        operation.target_layout, operation.result_layout, reduction.element_bytes(), [&](const ops::RowPairs& rows) {
+          applied =
+              reducer.apply({base + static_cast<std::uint64_t>(rows.target_offset), rows.target_stride,
+                             offset_by(operand.data(), packed), static_cast<std::int64_t>(rows.row_bytes),
+                             operation.result + rows.origin_offset, rows.origin_stride, rows.row_bytes, rows.rows});
+          packed += static_cast<std::int64_t>(rows.row_bytes * rows.rows);
+          return applied == Applied::done;
+        });
+  }
+  return applied_status(applied, region.domain, reducer.refused_at(), call_name(operation.kind), target);
+}
+
+}  // namespace farsum
