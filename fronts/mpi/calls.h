@@ -11,6 +11,13 @@
 #include <mpi.h>
 #include <stddef.h>
 
+/* Open MPI 4 has no sessions, and version 5, for which the same file is used, has pointers. */
+#ifdef MPI_SESSION_NULL
+typedef MPI_Session farsum_mpi_session;
+#else
+typedef void* farsum_mpi_session;
+#endif
+
 /* clang-format off */
 
 /* Windows, operations: with counts that are int, or MPI_Count in the twin named _c. */
@@ -110,10 +117,12 @@
     (count, requests, done, indices, statuses)) \
   X(Request_free, (MPI_Request* request), (request))
 
-/* Where the front begins. */
+/* Where the front begins and ends. */
 #define FARSUM_MPI_LIFE_CALLS(X) \
   X(Init, (int* argc, char*** argv), (argc, argv)) \
-  X(Init_thread, (int* argc, char*** argv, int required, int* provided), (argc, argv, required, provided))
+  X(Init_thread, (int* argc, char*** argv, int required, int* provided), (argc, argv, required, provided)) \
+  X(Session_init, (MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session), (info, handler, session)) \
+  X(Session_finalize, (farsum_mpi_session* session), (session))
 
 /* Counted by --stats, otherwise the library's own. */
 #define FARSUM_MPI_COLLECTIVE_CALLS(X) \
@@ -245,5 +254,9 @@ struct farsum_mpi_preload {
  * MPI_COMM_WORLD: with_world is 1), or at the first window of a program that has not called it: one of sessions (0). */
 typedef void farsum_mpi_front_start_function(const struct farsum_mpi_preload* preload, int with_world);
 #define FARSUM_MPI_FRONT_START "farsum_mpi_front_start"
+
+/* Exported too: called before the last session of the process is finalized, where the front has been started. */
+typedef void farsum_mpi_front_end_function(void);
+#define FARSUM_MPI_FRONT_END "farsum_mpi_front_end"
 
 #endif

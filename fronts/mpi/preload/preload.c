@@ -23,6 +23,7 @@
 #undef PMPI_Request_get_status_some
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,8 @@
 static void resolve(void);
 static int init_then_front(int* argc, char*** argv);
 static int init_thread_then_front(int* argc, char*** argv, int required, int* provided);
+static int init_session(MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session);
+static int finalize_session(farsum_mpi_session* session);
 static void start_front(int with_world);
 #define LATE_DECLARATION(name, parameters, arguments) static int late_##name parameters;
 FARSUM_MPI_CREATIONS(LATE_DECLARATION, , int, int)
@@ -212,6 +215,8 @@ static void resolve(void) {
 #define TO_LATE(name, parameters, arguments) active.name = late_##name;
   active.Init = init_then_front;
   active.Init_thread = init_thread_then_front;
+  active.Session_init = init_session;
+  active.Session_finalize = finalize_session;
   FARSUM_MPI_CREATIONS(TO_LATE, , int, int)
   FARSUM_MPI_CREATIONS(TO_LATE, _c, MPI_Count, MPI_Aint)
   FARSUM_MPI_DYNAMIC_CREATION(TO_LATE)
@@ -302,11 +307,14 @@ static int front_path(char* path, size_t room) {
   return length > 0 && (size_t)length < room;
 }
 
+static farsum_mpi_front_end_function* end_front;
+
 static farsum_mpi_front_start_function* load_front(void) {
   char path[4096];
   void* front = front_path(path, sizeof path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
   farsum_mpi_front_start_function* start = NULL;
   if (front != NULL) store(&start, dlsym(front, FARSUM_MPI_FRONT_START));
+  if (front != NULL) store(&end_front, dlsym(front, FARSUM_MPI_FRONT_END));
   if (start != NULL) return start;
   const char* why = dlerror();
   fprintf(stderr, "farsum: the one-sided layer stays the MPI library's own: %s could not be loaded (%s)\n", path,
@@ -314,19 +322,46 @@ static farsum_mpi_front_start_function* load_front(void) {
   return NULL;
 }
 
-static void start_front(int with_world) {
+static pthread_mutex_t start_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Under start_mutex. */
+static farsum_mpi_front_start_function* front_start(void) {
   static int looked;
   static farsum_mpi_front_start_function* start;
-  if (farsum_mpi_setting_is_on("FARSUM_MPI_OFF")) return;
   if (!looked) {
     looked = 1;
     leave_environment();
     start = load_front();
   }
-  if (start == NULL) return;
-  const struct farsum_mpi_preload preload = {sizeof preload, &library, &active, library_handle};
-  start(&preload, with_world);
-  fill_outer();
+  return start;
+}
+
+static atomic_int live_sessions;
+
+static int init_session(MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session) {
+  const int result = library.Session_init(info, handler, session);
+  if (result == MPI_SUCCESS) atomic_fetch_add(&live_sessions, 1);
+  return result;
+}
+
+static int finalize_session(farsum_mpi_session* session) {
+  if (atomic_fetch_sub(&live_sessions, 1) == 1 && end_front != NULL) end_front();
+  const int result = library.Session_finalize(session);
+  if (result != MPI_SUCCESS) atomic_fetch_add(&live_sessions, 1);
+  return result;
+}
+
+/* Threads may make their first windows at once: the later ones find the front started. */
+static void start_front(int with_world) {
+  if (farsum_mpi_setting_is_on("FARSUM_MPI_OFF")) return;
+  pthread_mutex_lock(&start_mutex);
+  farsum_mpi_front_start_function* start = front_start();
+  if (start != NULL) {
+    const struct farsum_mpi_preload preload = {sizeof preload, &library, &active, library_handle};
+    start(&preload, with_world);
+    fill_outer();
+  }
+  pthread_mutex_unlock(&start_mutex);
 }
 
 __attribute__((constructor)) static void begin(void) { find_library(); }

@@ -1,5 +1,7 @@
 #include "front.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -123,7 +125,7 @@ void Front::start_engine(MPI_Comm comm) {
     library().Get_version(&version_, &subversion_);
     library().Comm_group(node, &context_);
     context_size_ = options.size;
-    engine_runs_ = true;
+    engine_runs_.store(true, std::memory_order_relaxed);
   } else {
     if (mine == 0) {
       const char* why = status == FARSUM_OK ? "the library's datatypes could not be read" : farsum_last_error();
@@ -141,7 +143,7 @@ void Front::drop_self() {
 }
 
 void Front::stop_engine() {
-  if (!engine_runs_) return;
+  if (!engine_runs()) return;
   requests.close();
   // What the program left; its memory goes with the engine's context. One at a time, for the delete callbacks that run
   // in the library's free may free others.
@@ -154,7 +156,7 @@ void Front::stop_engine() {
     delete window;
   }
   if (farsum_finalize_forced() != FARSUM_OK) std::fprintf(stderr, "farsum: %s\n", farsum_last_error());
-  engine_runs_ = false;
+  engine_runs_.store(false, std::memory_order_relaxed);
   groups_.clear();
   datatypes.close();
   library().Group_free(&context_);
@@ -162,7 +164,7 @@ void Front::stop_engine() {
 }
 
 void Front::end_if_unused(int ranks) {
-  if (ranks != context_size_) return;
+  if (threads_multiple_ || ranks != context_size_) return;
   const std::uint64_t mine = windows.all().size();
   std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks));
   if (farsum_allgather(farsum_world(), &mine, all.data(), sizeof mine) != FARSUM_OK) return;
@@ -170,36 +172,47 @@ void Front::end_if_unused(int ranks) {
 }
 
 // The first window of a program of sessions starts the engine over its ranks. A later one over other ranks, of which
-// some are in a context and some are not, stays the library's on all of them.
+// some are in a context and some are not, stays the library's on all of them. Where threads are at this on several
+// communicators at once, one of them gets hold of all its ranks; those that got hold of some try again.
 bool Front::begin_together(MPI_Comm comm) {
-  const int mine[2] = {engine_runs_ ? 1 : 0, engine_runs_ ? 0 : 1};
-  int any[2] = {0, 0};
-  if (library().Allreduce(mine, any, 2, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS) return false;
-  if (any[0] == 0) start_engine(comm);
-  return any[0] == 0 || any[1] == 0;
+  for (useconds_t pause_us = 100;; pause_us = std::min<useconds_t>(2 * pause_us, 10'000)) {
+    std::unique_lock mine(beginning_, std::try_to_lock);
+    const bool runs = engine_runs();
+    const int here[3] = {runs ? 1 : 0, runs ? 0 : 1, mine.owns_lock() ? 0 : 1};
+    int any[3] = {0, 0, 0};
+    if (library().Allreduce(here, any, 3, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS) return false;
+    if (any[1] == 0) return true;
+    if (any[2] == 0) {
+      if (any[0] == 0) start_engine(comm);
+      return any[0] == 0;
+    }
+    if (mine.owns_lock()) mine.unlock();
+    // Threads wait for different times, so that they do not stand in each other's way again and again.
+    usleep(pause_us + static_cast<useconds_t>(__rdtsc() % pause_us));
+  }
 }
 
 Front::GroupLease Front::engine_group(MPI_Comm comm) {
-  if (sessions_only && !begin_together(comm)) return {};
+  GroupLease lease;
+  if (sessions_only && !begin_together(comm)) return lease;
   int size = 0;
   MPI_Group members = MPI_GROUP_NULL;
-  if (!engine_runs_ || library().Comm_size(comm, &size) != MPI_SUCCESS ||
+  if (!engine_runs() || library().Comm_size(comm, &size) != MPI_SUCCESS ||
       library().Comm_group(comm, &members) != MPI_SUCCESS) {
-    return {};
+    return lease;
   }
   std::vector<int> theirs(static_cast<std::size_t>(size));
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::iota(theirs.begin(), theirs.end(), 0);
   library().Group_translate_ranks(members, size, theirs.data(), context_, ranks.data());
   library().Group_free(&members);
-  if (std::find(ranks.begin(), ranks.end(), MPI_UNDEFINED) != ranks.end()) return {};
+  if (std::find(ranks.begin(), ranks.end(), MPI_UNDEFINED) != ranks.end()) return lease;
   Groups* groups = nullptr;
   {
     const std::lock_guard lock(groups_mutex_);
     groups = &groups_[ranks];
   }
   GroupInstance* instance = take_instance(comm, *groups, ranks);
-  GroupLease lease;
   if (instance == nullptr) return lease;
   lease.group = instance->group;
   lease.held_ = std::unique_lock(instance->in_use, std::adopt_lock);

@@ -2,6 +2,7 @@
 // communicator.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,10 +28,12 @@ class Front {
   // Joins the engine, collectively over the ranks of `comm` that share this node.
   void start_engine(MPI_Comm comm);
   void stop_engine();
-  // In a program of sessions, which has no Finalize: after a window of `ranks` ranks was freed, stops the engine if
-  // that was the last window of all ranks of the context. Collective over the window's ranks.
+  // In a program of sessions, which has no Finalize and may free its communicators: after a window of `ranks` ranks was
+  // freed, stops the engine if that was the last window of all ranks of the context. Collective over the window's
+  // ranks. With several threads, of which one may be making another, it goes on until the last session's end.
   void end_if_unused(int ranks);
-  bool engine_runs() const { return engine_runs_; }
+  // Relaxed: who uses the engine has met the thread that started it, or begin_together.
+  bool engine_runs() const { return engine_runs_.load(std::memory_order_relaxed); }
   bool threads_multiple() const { return threads_multiple_; }
   int context_size() const { return context_size_; }
 
@@ -75,10 +78,10 @@ class Front {
   std::atomic<std::uint64_t> windows_made{0};
 
  private:
+  static Front* const the_one_;
   // How a library is asked for a backing window; see make_backing.
   enum class Backing { allocate_shared, allocate, create };
 
-  static Front* const the_one_;
   void make_self(MPI_Comm comm);
   void drop_self();
   bool begin_together(MPI_Comm comm);
@@ -99,7 +102,8 @@ class Front {
   GroupInstance* instance_of(Groups& groups, const std::vector<int>& ranks, std::size_t index);
   GroupInstance* take_instance(MPI_Comm comm, Groups& groups, const std::vector<int>& ranks);
 
-  bool engine_runs_ = false;
+  std::mutex beginning_;  // in a program of sessions: held by one thread of each rank while the engine begins
+  std::atomic<bool> engine_runs_{false};
   MPI_Comm self_ = MPI_COMM_NULL;
   Backing backing_ = Backing::allocate_shared;
   MPI_Group context_ = MPI_GROUP_NULL;  // the ranks of the engine's context, in its order

@@ -27,6 +27,10 @@ void leave_to_library(farsum_mpi_calls& active) {
 
 }  // namespace
 
+extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_end() {
+  if (Front::get().sessions_only) Front::get().stop_engine();
+}
+
 extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(const farsum_mpi_preload* preload,
                                                                               int with_world) {
   if (preload->struct_bytes != sizeof(farsum_mpi_preload)) return;
