@@ -150,6 +150,12 @@ std::string first_line(const char* path) {
   return line.substr(0, line.find('\n'));
 }
 
+}  // namespace
+
+std::string yama_scope() { return first_line(yama_scope_path); }
+
+namespace {
+
 std::string why_refused(pid_t pid) {
   struct stat owner {};
   const std::string process = "process " + std::to_string(pid);
@@ -157,7 +163,7 @@ std::string why_refused(pid_t pid) {
     return process + " belongs to user " + std::to_string(owner.st_uid) + " and this one to user " +
            std::to_string(geteuid()) + ", or it may not be dumped";
   }
-  const std::string scope = first_line(yama_scope_path);
+  const std::string scope = yama_scope();
   if (!scope.empty() && scope != "0") {
     return "Yama (" + std::string(yama_scope_path) + " is " + scope + ") keeps this process out of " + process;
   }
@@ -209,7 +215,7 @@ Attach::Probe Attach::probe(pid_t pid, std::uintptr_t remote, std::optional<std:
 }
 
 bool allow_peers() {
-  if (first_line(yama_scope_path).empty()) return true;
+  if (yama_scope().empty()) return true;
   return prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0) == 0;
 }
 

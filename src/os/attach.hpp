@@ -76,6 +76,9 @@ class Attach {
 // Lets every process of this user attach to this one where Yama would refuse. True also where no Yama is there to ask.
 [[nodiscard]] bool allow_peers();
 
+// The value of Yama's ptrace_scope; empty where there is no Yama.
+[[nodiscard]] std::string yama_scope();
+
 // Why `error` may have come from that process, as one sentence.
 [[nodiscard]] std::string explain(AttachError error, pid_t pid);
 

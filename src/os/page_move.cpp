@@ -6,12 +6,16 @@
 
 #include <cerrno>
 
+#include "os/raw_system.hpp"
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
 namespace farsum::os {
 namespace {
+
+bool is_error(long result) { return -4096 < result && result < 0; }
 
 static_assert(MoveBack{}.protection == (PROT_READ | PROT_WRITE));
 
@@ -23,6 +27,51 @@ copy_pages(void* target, const void* source, std::size_t bytes) {
   auto* to = static_cast<Chunk*>(target);
   const auto* from = static_cast<const Chunk*>(source);
   for (std::size_t i = 0; i < bytes / sizeof(Chunk); ++i) to[i] = from[i];
+}
+
+// Copying with pwrite takes no page fault for the file's side and clears no page first; MAP_POPULATE then maps many at
+// a time.
+template <class Calls>
+int to_file(const Stretch& step, int fd, std::uint64_t file_offset) {
+  for (std::size_t done = 0; done < step.bytes();) {
+    const long written = Calls::write_at(fd, pointer(step.begin + done), step.bytes() - done, file_offset + done);
+    if (written == -EINTR) continue;
+    if (written <= 0) return written < 0 ? static_cast<int>(-written) : EIO;
+    done += static_cast<std::size_t>(written);
+  }
+  const long mapped = Calls::map(pointer(step.begin), step.bytes(), PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, file_offset);
+  return is_error(mapped) ? static_cast<int>(-mapped) : 0;
+}
+
+// A fresh map at the very address merges with its neighbours again, which one moved there by mremap would not. A length
+// of 0 makes mremap duplicate a shared map, so no descriptor is needed. Taking the page tables along instead
+// (MREMAP_DONTUNMAP) measured no faster.
+template <class Calls>
+int to_private(const Stretch& step, const MoveBack& options) {
+  void* target = pointer(step.begin);
+  if ((options.protection & PROT_READ) == 0) {
+    if (const long failed = Calls::protect(target, step.bytes(), PROT_READ); failed != 0)
+      return static_cast<int>(-failed);
+  }
+  const long duplicate = Calls::remap(target, 0, step.bytes(), MREMAP_MAYMOVE);
+  if (is_error(duplicate)) return static_cast<int>(-duplicate);
+  void* source = pointer(static_cast<std::uintptr_t>(duplicate));
+  const long fresh =
+      Calls::map(target, step.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  if (is_error(fresh)) {
+    // An mmap that fails may have unmapped the place already.
+    Calls::remap(source, step.bytes(), step.bytes(), MREMAP_MAYMOVE | MREMAP_FIXED, target);
+    return static_cast<int>(-fresh);
+  }
+  if (options.huge_page_advice != 0) Calls::advise(target, step.bytes(), options.huge_page_advice);
+  // Older kernels do not know it; the copy then takes its faults one by one.
+  Calls::advise(target, step.bytes(), MADV_POPULATE_WRITE);
+  copy_pages(target, source, step.bytes());
+  if (options.protection != (PROT_READ | PROT_WRITE)) Calls::protect(target, step.bytes(), options.protection);
+  if (options.gives_pages_back) Calls::advise(source, step.bytes(), MADV_REMOVE);
+  Calls::unmap(source, step.bytes());
+  return 0;
 }
 
 }  // namespace
@@ -40,44 +89,17 @@ Stretch whole_pages(const Stretch& range) {
   return {(range.begin + mask) & ~mask, range.end & ~mask};
 }
 
-// Copying with pwrite takes no page fault for the file's side and clears no page first; MAP_POPULATE then maps many at
-// a time. This goes through libc's mmap, which libraries that cache registrations intercept.
-int move_to_file(const Stretch& step, int fd, std::uint64_t file_offset) {
-  for (std::size_t done = 0; done < step.bytes();) {
-    const ssize_t written =
-        pwrite(fd, pointer(step.begin + done), step.bytes() - done, static_cast<off_t>(file_offset + done));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : EIO;
-    done += static_cast<std::size_t>(written);
-  }
-  void* mapped = mmap(pointer(step.begin), step.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
-                      fd, static_cast<off_t>(file_offset));
-  return mapped == MAP_FAILED ? errno : 0;
+int move_to_file(const Stretch& step, int fd, std::uint64_t file_offset, Carrier carrier) {
+  return carrier == Carrier::library ? to_file<LibraryCalls>(step, fd, file_offset)
+                                     : to_file<KernelCalls>(step, fd, file_offset);
 }
 
-// A fresh map at the very address merges with its neighbours again, which one moved there by mremap would not. A length
-// of 0 makes mremap duplicate a shared map, so no descriptor is needed. Taking the page tables along instead
-// (MREMAP_DONTUNMAP) measured no faster.
-int move_to_private(const Stretch& step, const MoveBack& options) {
-  void* target = pointer(step.begin);
-  if ((options.protection & PROT_READ) == 0 && mprotect(target, step.bytes(), PROT_READ) != 0) return errno;
-  void* source = mremap(target, 0, step.bytes(), MREMAP_MAYMOVE);
-  if (source == MAP_FAILED) return errno;
-  void* fresh = mmap(target, step.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  if (fresh == MAP_FAILED) {
-    const int error_number = errno;
-    // An mmap that fails may have unmapped the place already.
-    mremap(source, step.bytes(), step.bytes(), MREMAP_MAYMOVE | MREMAP_FIXED, target);
-    return error_number;
-  }
-  if (options.huge_page_advice != 0) madvise(target, step.bytes(), options.huge_page_advice);
-  // Older kernels do not know it; the copy then takes its faults one by one.
-  madvise(target, step.bytes(), MADV_POPULATE_WRITE);
-  copy_pages(target, source, step.bytes());
-  if (options.protection != (PROT_READ | PROT_WRITE)) mprotect(target, step.bytes(), options.protection);
-  if (options.gives_pages_back) madvise(source, step.bytes(), MADV_REMOVE);
-  munmap(source, step.bytes());
-  return 0;
+int move_to_private(const Stretch& step, const MoveBack& options, Carrier carrier) {
+  return carrier == Carrier::library ? to_private<LibraryCalls>(step, options) : to_private<KernelCalls>(step, options);
+}
+
+void announce_move(const Stretch& stretch) {
+  (void)mremap(pointer(stretch.begin), stretch.bytes(), stretch.bytes(), 0);
 }
 
 }  // namespace farsum::os

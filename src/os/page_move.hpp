@@ -4,7 +4,6 @@
 
 #include <signal.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -49,8 +48,15 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+// Who carries the calls to the kernel.
+enum class Carrier : std::uint8_t {
+  library,  // libraries that cache registrations of memory intercept these, and so know
+  kernel,   // nobody sees them, no lock is taken: the only one while threads are held (os/held_threads.hpp)
+};
+
 // Moves one step into a file and maps that over it. Returns 0 or an errno, and then nothing has changed.
-[[nodiscard]] int move_to_file(const Stretch& step, int fd, std::uint64_t file_offset);
+[[nodiscard]] int move_to_file(const Stretch& step, int fd, std::uint64_t file_offset,
+                               Carrier carrier = Carrier::library);
 
 struct MoveBack {
   int protection = 3;             // PROT_ of the memory, before and afterwards
@@ -60,13 +66,17 @@ struct MoveBack {
 
 // Puts private anonymous memory with the same contents in place of one step of a shared map. Async-signal-safe. Returns
 // 0 or an errno, and then nothing has changed.
-[[nodiscard]] int move_to_private(const Stretch& step, const MoveBack& options);
+[[nodiscard]] int move_to_private(const Stretch& step, const MoveBack& options, Carrier carrier = Carrier::library);
+
+// Tells those who watch calls of the library that the pages of a stretch are others now. Changes nothing.
+void announce_move(const Stretch& stretch);
 
 // Calls `move` for each step of a stretch until one returns other than 0, and returns that.
 template <class Move>
 int for_each_step(const Stretch& stretch, Move move) {
   for (std::uintptr_t begin = stretch.begin; begin < stretch.end;) {
-    const Stretch step{begin, begin + std::min<std::size_t>(step_bytes, stretch.end - begin)};
+    const std::size_t rest = stretch.end - begin;
+    const Stretch step{begin, begin + (rest < step_bytes ? rest : step_bytes)};
     if (const int error_number = move(step)) return error_number;
     begin = step.end;
   }

@@ -12,9 +12,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <span>
+#include <string_view>
 #include <utility>
 
+#include "os/held_threads.hpp"
+#include "os/map_check.hpp"
 #include "os/memory_map.hpp"
 #include "os/page_move.hpp"
 #include "os/promotion_refusal.hpp"
@@ -46,6 +51,13 @@ std::string refuse_extent(const Examination& stretch, int fd, std::uint64_t file
   return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR ? std::string() : "the file of the extent is not open for writing";
 }
 
+[[noreturn]] void die_amid_move() {
+  static constexpr std::string_view text =
+      "farsum: the process that moved memory of this one was killed midway; the program cannot go on\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+  std::abort();
+}
+
 // What a stretch of the user's memory that still maps its extent looks like now.
 struct Piece {
   Stretch at;
@@ -54,6 +66,97 @@ struct Piece {
 
 int protection_of(const Map& map) {
   return (map.readable ? PROT_READ : 0) | (map.writable ? PROT_WRITE : 0) | (map.executable ? PROT_EXEC : 0);
+}
+
+// ---- the moves ----
+
+// Each runs with signals blocked, in this thread or, while threads are held, in the helper: see HeldWork.
+
+struct ToFile {
+  Stretch stretch;
+  int fd = -1;
+  std::uint64_t file_offset = 0;
+  int huge_page_advice = 0;
+  int error_number = 0;  // if not 0, nothing has changed
+
+  void run(Carrier carrier) {
+    Stretch moved{stretch.begin, stretch.begin};
+    error_number = for_each_step(stretch, [&](const Stretch& step) {
+      const int failed = move_to_file(step, fd, file_offset + (step.begin - stretch.begin), carrier);
+      if (failed == 0) moved.end = step.end;
+      return failed;
+    });
+    if (error_number == 0) return;
+    for_each_step(moved, [&](const Stretch& step) {
+      return move_to_private(step, {.huge_page_advice = huge_page_advice}, carrier);
+    });
+  }
+
+  void announce() const { announce_move(stretch); }
+};
+
+struct ToPrivate {
+  std::span<const Piece> pieces;
+  bool gives_pages_back = false;
+  int huge_page_advice = 0;
+  int error_number = 0;
+
+  void run(Carrier carrier) {
+    for (std::size_t i = 0; i < pieces.size() && error_number == 0; ++i) {
+      const MoveBack options{.protection = pieces[i].protection,
+                             .gives_pages_back = gives_pages_back,
+                             .huge_page_advice = huge_page_advice};
+      error_number =
+          for_each_step(pieces[i].at, [&](const Stretch& step) { return move_to_private(step, options, carrier); });
+    }
+  }
+
+  void announce() const {
+    for (const Piece& piece : pieces) announce_move(piece.at);
+  }
+};
+
+constexpr std::size_t maps_buffer_bytes = std::size_t{16} << 10;
+
+template <class Job>
+struct HeldJob {
+  Job& job;
+  std::span<const ExpectedPiece> expected;
+  std::array<char, maps_buffer_bytes> buffer;
+  enum class Stage : std::uint8_t { not_begun, changed, begun, done } stage = Stage::not_begun;
+
+  static void run(void* argument) {
+    auto& self = *static_cast<HeldJob*>(argument);
+    if (!are_mapped(self.expected, self.buffer)) {
+      self.stage = Stage::changed;
+      return;
+    }
+    self.stage = Stage::begun;
+    self.job.run(Carrier::kernel);
+    self.stage = Stage::done;
+  }
+};
+
+// Runs a move while no other thread of the program does anything. Returns why it has not been run.
+template <class Job>
+std::string run_alone(Job& job, std::span<const ExpectedPiece> expected, const PromotionRules& rules) {
+  const pid_t other = other_thread(rules);
+  if (other == 0) {
+    const SignalsBlocked blocked;
+    job.run(Carrier::library);
+    return {};
+  }
+  if (other < 0 || !rules.may_hold_threads) return refuse_threads(other, "they may not be held");
+  using Held = HeldJob<Job>;
+  const auto held = std::make_unique<Held>(Held{.job = job, .expected = expected, .buffer = {}});
+  const std::string reason = run_with_threads_held(
+      &Held::run, held.get(), {.left_alone = rules.parked_threads, .patience = rules.hold_patience});
+  // Half of the memory may be lost: nobody may go on with it.
+  if (held->stage == Held::Stage::begun) die_amid_move();
+  if (held->stage == Held::Stage::changed) return "another thread changes what is mapped there";
+  if (!reason.empty()) return refuse_threads(other, "they cannot be held: " + reason);
+  job.announce();
+  return {};
 }
 
 }  // namespace
@@ -89,6 +192,19 @@ struct PromotionRegistry::Entry {
     std::size_t bytes = 0;
     for (const Piece& piece : pieces) bytes += piece.at.bytes();
     return bytes;
+  }
+
+  std::vector<ExpectedPiece> expected(const std::vector<Piece>& of) const {
+    std::vector<ExpectedPiece> expected;
+    for (const Piece& piece : of) {
+      expected.push_back({.at = piece.at,
+                          .protection = piece.protection,
+                          .shared = true,
+                          .device = device,
+                          .inode = inode,
+                          .file_offset = file_offset + (piece.at.begin - stretch.begin)});
+    }
+    return expected;
   }
 
   // Whether some of the extent is mapped at another address and nothing else with it: the user has moved his memory.
@@ -327,20 +443,16 @@ PromotionOutcome PromotionRegistry::promote(const Examination& stretch, int fd, 
   entry->huge_page_advice = stretch.huge_page_advice;
   entries_.reserve(entries_.size() + 1);
 
-  const SignalsBlocked blocked;
-  Stretch moved{entry->stretch.begin, entry->stretch.begin};
-  const int error_number = for_each_step(entry->stretch, [&](const Stretch& step) {
-    const int failed = move_to_file(step, fd, file_offset + (step.begin - entry->stretch.begin));
-    if (failed == 0) moved.end = step.end;
-    return failed;
-  });
-  if (error_number != 0) {
-    for_each_step(moved, [&](const Stretch& step) {
-      return move_to_private(step, {.huge_page_advice = entry->huge_page_advice});
-    });
-    outcome.refusal = with_error("the range cannot be moved into its extent", error_number);
-    return outcome;
-  }
+  ToFile job{.stretch = entry->stretch,
+             .fd = fd,
+             .file_offset = file_offset,
+             .huge_page_advice = entry->huge_page_advice,
+             .error_number = 0};
+  const ExpectedPiece expected{.at = entry->stretch, .protection = PROT_READ | PROT_WRITE};
+  outcome.refusal = run_alone(job, {&expected, 1}, rules);
+  if (outcome.refusal.empty() && job.error_number != 0)
+    outcome.refusal = with_error("the range cannot be moved into its extent", job.error_number);
+  if (!outcome.refusal.empty()) return outcome;
   outcome.promotion.address_ = entry->stretch.begin;
   outcome.promotion.bytes_ = entry->stretch.bytes();
   outcome.promotion.file_offset_ = file_offset;
@@ -402,15 +514,14 @@ ReleaseOutcome PromotionRegistry::demote(Entry& entry, const PromotionRules& rul
   if (mapped_bytes > 0 && outcome.reason.empty()) outcome.reason = refuse_threads(rules);
   if (mapped_bytes > 0 && outcome.reason.empty()) outcome.reason = refuse_page_holders(maps);
 
-  const SignalsBlocked blocked;
-  for (const Piece& piece : pieces) {
-    if (!outcome.reason.empty()) break;
-    const MoveBack options{.protection = piece.protection,
-                           .gives_pages_back = entry.stretch.bytes() > step_bytes,
-                           .huge_page_advice = entry.huge_page_advice};
-    const int error_number =
-        for_each_step(piece.at, [&](const Stretch& step) { return move_to_private(step, options); });
-    if (error_number != 0) outcome.reason = with_error("the range cannot be turned back", error_number);
+  if (!pieces.empty() && outcome.reason.empty()) {
+    ToPrivate job{.pieces = pieces,
+                  .gives_pages_back = entry.stretch.bytes() > step_bytes,
+                  .huge_page_advice = entry.huge_page_advice,
+                  .error_number = 0};
+    outcome.reason = run_alone(job, entry.expected(pieces), rules);
+    if (outcome.reason.empty() && job.error_number != 0)
+      outcome.reason = with_error("the range cannot be turned back", job.error_number);
   }
   if (!outcome.reason.empty()) {
     outcome.demotion = Demotion::kept;

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,8 +22,11 @@ struct PromotionRules {
   // maps.
   std::size_t least_pages = 64;
   double least_share_of_map = 0.875;
-  // Threads that are parked while promote() runs: the agent. Any other thread but the caller is a reason to refuse.
+  // Threads that are parked while promote() runs: the agent.
   std::vector<pid_t> parked_threads;
+  // Any other thread but the caller is held while memory moves, or is a reason to refuse.
+  bool may_hold_threads = true;
+  std::chrono::milliseconds hold_patience{1000};
   // Refuse when the process has used up this share of vm.max_map_count.
   double most_share_of_maps = 0.5;
 };
@@ -130,7 +134,8 @@ class PromotionRegistry {
   // Moves the stretch that examine() found into [file_offset, file_offset + bytes) of `fd` and maps that over it.
   // `file_offset` is a multiple of the page size and the file is long enough; what the extent held before is
   // overwritten. On refusal nothing has changed. The caller has parked its own threads and no peer is copying from or
-  // to the stretch. The kernel needs room for at most 64 MiB more than the stretch takes already.
+  // to the stretch; other threads of the program may do what they like, they are held meanwhile. The kernel needs room
+  // for at most 64 MiB more than the stretch takes already.
   [[nodiscard]] PromotionOutcome promote(const Examination& stretch, int fd, std::uint64_t file_offset,
                                          const PromotionRules& rules = {});
 

@@ -132,14 +132,29 @@ std::string refuse_flags(const SpecialFlags& flags) {
   return {};
 }
 
-std::string refuse_threads(const PromotionRules& rules) {
+pid_t other_thread(const PromotionRules& rules) {
   const pid_t self = gettid();
-  return first_reason("/proc/self/task", [&](const char* name) -> std::string {
+  pid_t other = 0;
+  const std::string unreadable = first_reason("/proc/self/task", [&](const char* name) -> std::string {
     const auto thread = static_cast<pid_t>(std::strtol(name, nullptr, 10));
     const auto& parked = rules.parked_threads;
     if (thread == self || std::find(parked.begin(), parked.end(), thread) != parked.end()) return {};
-    return "the process has other threads (" + std::string(name) + ")";
+    other = thread;
+    return name;
   });
+  // Where they cannot be listed there may be some.
+  return other == 0 && !unreadable.empty() ? -1 : other;
+}
+
+std::string refuse_threads(pid_t thread, const std::string& why) {
+  if (thread < 0) return "/proc/self/task cannot be read";
+  return "the process has other threads (" + std::to_string(thread) + "), and " + why;
+}
+
+std::string refuse_threads(const PromotionRules& rules) {
+  if (rules.may_hold_threads) return {};
+  const pid_t other = other_thread(rules);
+  return other == 0 ? std::string() : refuse_threads(other, "they may not be held (FARSUM_HOLD_THREADS=refuse)");
 }
 
 std::string refuse_page_holders(const std::vector<Map>& maps) {

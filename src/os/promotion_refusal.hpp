@@ -16,7 +16,13 @@ namespace farsum::os {
 // Those that lie in properties of the map.
 [[nodiscard]] std::string refuse_flags(const SpecialFlags& flags);
 
-// Other threads that run: their stores between copy and exchange would be lost.
+// A thread of the program besides the caller, 0 if there is none: its stores between copy and exchange would be lost.
+[[nodiscard]] pid_t other_thread(const PromotionRules& rules);
+
+// The same as a reason, `why` they cannot be held.
+[[nodiscard]] std::string refuse_threads(pid_t thread, const std::string& why);
+
+// Other threads where the rules forbid to hold them.
 [[nodiscard]] std::string refuse_threads(const PromotionRules& rules);
 
 // Devices, rings and native asynchronous I/O keep physical pages: they would go on reading and writing the old ones.

@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/aio_abi.h>
+#include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -16,6 +19,7 @@
 #include <cstdlib>
 #include <future>
 #include <thread>
+#include <vector>
 
 #include "os/memory_map.hpp"
 #include "own_map.hpp"
@@ -231,7 +235,7 @@ TEST_F(PromotionTest, refuses_memory_with_properties_that_would_be_lost) {
   EXPECT_EQ(refusal_of(locked.middle(), 1 * mib), "the range is locked in memory");
 }
 
-TEST_F(PromotionTest, refuses_while_other_threads_run_unless_they_are_named_as_parked) {
+TEST_F(PromotionTest, refuses_while_other_threads_run_that_may_not_be_held_unless_they_are_named_as_parked) {
   const OwnMap map = OwnMap::alone(1 * mib);
   std::promise<pid_t> thread_id;
   std::promise<void> leave;
@@ -240,8 +244,11 @@ TEST_F(PromotionTest, refuses_while_other_threads_run_unless_they_are_named_as_p
     leave.get_future().wait();
   });
   const pid_t id = thread_id.get_future().get();
-  EXPECT_EQ(refusal_of(map.middle(), 1 * mib), "the process has other threads (" + std::to_string(id) + ")");
   PromotionRules rules;
+  rules.may_hold_threads = false;
+  EXPECT_EQ(examine(map.middle(), 1 * mib, rules).refusal,
+            "the process has other threads (" + std::to_string(id) +
+                "), and they may not be held (FARSUM_HOLD_THREADS=refuse)");
   rules.parked_threads = {id};
   EXPECT_TRUE(examine(map.middle(), 1 * mib, rules).ok());
   leave.set_value();
@@ -370,20 +377,22 @@ TEST_F(PromotionTest, of_another_registry_is_refused) {
 
 // ---- going back ----
 
-TEST_F(PromotionTest, is_kept_while_other_threads_run_and_goes_back_later) {
+TEST_F(PromotionTest, is_kept_while_other_threads_run_that_may_not_be_held_and_goes_back_later) {
   const OwnMap map = OwnMap::alone(1 * mib);
   fill(map.middle(), 1 * mib, 5);
   Promotion promotion = promote(map.middle(), 1 * mib);
   std::promise<void> leave;
   std::thread other([&] { leave.get_future().wait(); });
-  const ReleaseOutcome outcome = registry_.release(promotion);
+  PromotionRules rules;
+  rules.may_hold_threads = false;
+  const ReleaseOutcome outcome = registry_.release(promotion, rules);
   EXPECT_EQ(outcome.demotion, Demotion::kept);
   EXPECT_FALSE(outcome.extent_is_free());
   EXPECT_EQ(outcome.reason.find("the process has other threads"), 0U);
   // A new window over it needs no new promotion.
   Promotion again = registry_.share(map.middle(), 1 * mib);
   EXPECT_TRUE(again);
-  EXPECT_EQ(registry_.release(again).demotion, Demotion::kept);
+  EXPECT_EQ(registry_.release(again, rules).demotion, Demotion::kept);
   leave.set_value();
   other.join();
   const std::vector<ReleaseOutcome> outcomes = registry_.retry_kept();
@@ -527,6 +536,246 @@ TEST_F(PromotionTest, blocks_no_signal_for_longer_than_it_moves) {
   expect_restored(promotion);
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
   for (int signal = 1; signal < NSIG; ++signal) EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal));
+}
+
+// ---- other threads ----
+
+class PromotionBesideThreads : public PromotionTest {
+ protected:
+  void SetUp() override {
+    PromotionTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    const OwnMap probe = OwnMap::alone(1 * mib);
+    std::promise<void> leave;
+    std::thread other([&] { leave.get_future().wait(); });
+    PromotionOutcome outcome = registry_.promote(registry_.examine(probe.middle(), 1 * mib), file_.fd(), 0);
+    if (outcome.ok()) expect_restored(outcome.promotion);
+    leave.set_value();
+    other.join();
+    if (!outcome.ok()) GTEST_SKIP() << "no thread can be held here: " << outcome.refusal;
+  }
+
+  // There and back while other threads do what they do.
+  void cycle(const OwnMap& map, std::size_t bytes, int times) {
+    for (int i = 0; i < times; ++i) {
+      PromotionOutcome outcome = registry_.promote(registry_.examine(map.middle(), bytes), file_.fd(), 0);
+      ASSERT_EQ(outcome.refusal, "");
+      ASSERT_EQ(classify(map.middle(), bytes).kind, MemoryKind::file_shared);
+      expect_restored(outcome.promotion);
+    }
+  }
+};
+
+TEST_F(PromotionBesideThreads, loses_none_of_their_stores) {
+  constexpr std::size_t bytes = 4 * mib;
+  constexpr std::size_t count = bytes / sizeof(std::uint64_t);
+  const OwnMap map = OwnMap::alone(bytes);
+  auto* words = reinterpret_cast<std::uint64_t*>(map.middle());
+  std::atomic<bool> leave{false};
+  std::array<std::uint64_t, 3> sweeps{};
+  std::vector<std::thread> threads;
+  // Each adds to words of its own, one after the other through all pages, with plain stores.
+  for (std::size_t mine = 0; mine < sweeps.size(); ++mine) {
+    threads.emplace_back([&, mine] {
+      while (!leave) {
+        for (std::size_t i = mine; i < count; i += 61) {
+          auto* word = static_cast<volatile std::uint64_t*>(words + i);
+          if (i % 3 == mine) *word = *word + 1;
+        }
+        ++sweeps[mine];
+      }
+    });
+  }
+  cycle(map, bytes, 60);
+  leave = true;
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t mine = 0; mine < sweeps.size(); ++mine) {
+    for (std::size_t i = mine; i < count; i += 61) {
+      if (i % 3 != mine) continue;
+      ASSERT_EQ(words[i], sweeps[mine]) << "word " << i << " of thread " << mine;
+    }
+  }
+}
+
+TEST_F(PromotionBesideThreads, loses_nothing_that_the_kernel_writes_for_them) {
+  constexpr std::size_t bytes = 1 * mib;
+  const OwnMap map = OwnMap::alone(bytes);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  constexpr std::uint32_t numbers = 20'000;
+  std::atomic<bool> is_right{true};
+  // One thread has the kernel write numbers into the memory, mostly after having waited for them.
+  std::thread reading([&] {
+    for (std::uint32_t expected = 0; expected < numbers; ++expected) {
+      auto* place = map.middle() + std::size_t{expected} * 4 * 13 % bytes;
+      if (read(ends[0], place, 4) != 4 || std::memcmp(place, &expected, 4) != 0) is_right = false;
+    }
+  });
+  std::thread writing([&] {
+    for (std::uint32_t number = 0; number < numbers; ++number) {
+      if (write(ends[1], &number, 4) != 4) is_right = false;
+      if (number % 16 == 0) std::this_thread::yield();
+    }
+  });
+  cycle(map, bytes, 100);
+  reading.join();
+  writing.join();
+  for (const int end : ends) close(end);
+  EXPECT_TRUE(is_right);
+}
+
+TEST_F(PromotionBesideThreads, wakes_those_that_wait_on_a_word_of_the_memory) {
+  for (const int flags : {0, FUTEX_PRIVATE_FLAG}) {
+    const OwnMap map = OwnMap::alone(1 * mib);
+    auto* word = reinterpret_cast<std::atomic<std::uint32_t>*>(map.middle() + 5000 * 8);
+    std::atomic<bool> is_waiting{false};
+    std::thread waiting([&] {
+      is_waiting = true;
+      while (word->load() == 0) syscall(SYS_futex, word, FUTEX_WAIT | flags, 0, nullptr, nullptr, 0);
+    });
+    while (!is_waiting) std::this_thread::yield();
+    Promotion promotion = promote(map.middle(), 1 * mib);
+    ASSERT_TRUE(promotion);
+    word->store(1);
+    // A waiter of a shared word is found by its page, which is another one now. Without it this test would not end.
+    syscall(SYS_futex, word, FUTEX_WAKE | flags, 1, nullptr, nullptr, 0);
+    waiting.join();
+    expect_restored(promotion);
+  }
+}
+
+TEST_F(PromotionBesideThreads, stands_beside_forks_of_them) {
+  constexpr std::size_t bytes = 1 * mib;
+  const OwnMap map = OwnMap::alone(bytes);
+  fill(map.middle(), bytes, 5);
+  std::atomic<bool> leave{false};
+  std::atomic<int> failed{0};
+  std::thread forking([&] {
+    while (!leave) {
+      failed += run_in_child([&] {
+        const bool is_whole = is_filled(map.middle(), bytes, 5);
+        fill(map.middle(), bytes, 6);
+        return is_whole && is_filled(map.middle(), bytes, 6) ? 0 : 1;
+      });
+    }
+  });
+  cycle(map, bytes, 100);
+  leave = true;
+  forking.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_TRUE(is_filled(map.middle(), bytes, 5));
+}
+
+TEST_F(PromotionBesideThreads, stands_beside_those_that_map_and_unmap) {
+  constexpr std::size_t bytes = 1 * mib;
+  const OwnMap map = OwnMap::alone(bytes);
+  fill(map.middle(), bytes, 5);
+  std::atomic<bool> leave{false};
+  std::thread mapping([&] {
+    while (!leave) {
+      const Block block(300 * 1024);
+      if (!is_filled(block.data(), 300 * 1024, 9)) std::abort();
+    }
+  });
+  cycle(map, bytes, 100);
+  leave = true;
+  mapping.join();
+  EXPECT_TRUE(is_filled(map.middle(), bytes, 5));
+}
+
+TEST_F(PromotionBesideThreads, moves_the_stack_of_one) {
+  constexpr std::size_t bytes = 1 * mib;
+  const OwnMap map = OwnMap::alone(bytes);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstack(&attributes, map.middle(), bytes), 0);
+  struct Shared {
+    std::atomic<bool> leave{false};
+    std::atomic<bool> is_up{false};
+    bool is_right = true;
+  } shared;
+  pthread_t thread{};
+  ASSERT_EQ(pthread_create(
+                &thread, &attributes,
+                [](void* argument) -> void* {
+                  auto* self = static_cast<Shared*>(argument);
+                  volatile std::uint64_t count = 0;
+                  std::uint64_t expected = 0;
+                  while (!self->leave) {
+                    count = count + 1;
+                    ++expected;
+                    self->is_up = true;
+                  }
+                  self->is_right = count == expected;
+                  return nullptr;
+                },
+                &shared),
+            0);
+  while (!shared.is_up) std::this_thread::yield();
+  cycle(map, bytes, 100);
+  shared.leave = true;
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  EXPECT_TRUE(shared.is_right);
+}
+
+TEST_F(PromotionBesideThreads, puts_everything_back_when_the_file_is_full_midway) {
+  const std::size_t bytes = 80 * mib;
+  const OwnMap map = OwnMap::alone(bytes);
+  fill(map.middle(), bytes, 5);
+  const int status = run_in_child([&] {
+    std::promise<void> leave;
+    std::thread other([&] { leave.get_future().wait(); });
+    const Examination found = registry_.examine(map.middle(), bytes);
+    int failed = promote_into_too_small_a_file_system(registry_, found);
+    leave.set_value();
+    other.join();
+    if (failed != 0) return failed;
+    if (classify(map.middle(), bytes).kind != MemoryKind::anonymous_private) return 3;
+    return is_filled(map.middle(), bytes, 5) && registry_.promoted_bytes() == 0 ? 0 : 4;
+  });
+  if (status == 77) GTEST_SKIP() << "no file system can be mounted for this test";
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(PromotionBesideThreads, is_kept_where_they_cannot_be_held_and_goes_back_later) {
+  const OwnMap map = OwnMap::alone(1 * mib);
+  fill(map.middle(), 1 * mib, 5);
+  Promotion promotion = promote(map.middle(), 1 * mib);
+  std::promise<pid_t> thread_id;
+  std::promise<void> leave;
+  std::thread other([&] {
+    thread_id.set_value(gettid());
+    leave.get_future().wait();
+  });
+  const pid_t id = thread_id.get_future().get();
+  std::array<int, 2> ready{};
+  ASSERT_EQ(pipe(ready.data()), 0);
+  const pid_t tracer = fork();
+  if (tracer == 0) {
+    const char said = ptrace(PTRACE_SEIZE, id, nullptr, nullptr) == 0 ? 'y' : 'n';
+    if (write(ready[1], &said, 1) == 1) pause();
+    _exit(0);
+  }
+  char said = 'n';
+  ASSERT_EQ(read(ready[0], &said, 1), 1);
+  const ReleaseOutcome outcome = registry_.release(promotion);
+  kill(tracer, SIGKILL);
+  waitpid(tracer, nullptr, 0);
+  if (said == 'y') {
+    EXPECT_EQ(outcome.demotion, Demotion::kept);
+    EXPECT_NE(outcome.reason.find("they cannot be held: thread " + std::to_string(id) + " is traced"),
+              std::string::npos)
+        << outcome.reason;
+    EXPECT_TRUE(is_filled(map.middle(), 1 * mib, 5));
+    ASSERT_EQ(registry_.retry_kept().size(), 1U);
+  }
+  EXPECT_EQ(registry_.promoted_bytes(), 0U);
+  EXPECT_TRUE(is_private(map.middle(), 1 * mib));
+  EXPECT_TRUE(is_filled(map.middle(), 1 * mib, 5));
+  leave.set_value();
+  other.join();
+  for (const int end : ready) close(end);
 }
 
 // ---- fork ----

@@ -1,0 +1,536 @@
+#include "os/held_threads.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ptrace.h>
+#include <sys/select.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "os/raw_system.hpp"
+#include "own_map.hpp"
+
+namespace farsum::os {
+namespace {
+
+void do_nothing(void*) {}
+
+// Calls `work` as HeldWork; what it does has to keep to the rules of that.
+template <class Work>
+std::string hold(Work work, const HoldRules& rules = {}) {
+  return run_with_threads_held([](void* argument) { (*static_cast<Work*>(argument))(); }, &work, rules);
+}
+
+std::string hold() { return run_with_threads_held(&do_nothing, nullptr); }
+
+// A thread that says its number and runs until it is told to leave.
+class Companion {
+ public:
+  explicit Companion(std::function<void(const std::atomic<bool>& leave)> body)
+      : thread_([this, body = std::move(body)] {
+          id_.set_value(gettid());
+          body(leave_);
+        }) {
+    thread_id_ = id_.get_future().get();
+  }
+  ~Companion() { leave(); }
+  Companion(const Companion&) = delete;
+  Companion& operator=(const Companion&) = delete;
+
+  pid_t id() const { return thread_id_; }
+  void leave() {
+    leave_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::promise<pid_t> id_;
+  std::atomic<bool> leave_{false};
+  pid_t thread_id_ = 0;
+  std::thread thread_;
+};
+
+void yield_until(const std::atomic<bool>& leave) {
+  while (!leave) std::this_thread::yield();
+}
+
+// Waits until the thread is asleep in the kernel: only then is what it waits in what the test is about.
+void await_sleep(pid_t thread) {
+  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
+  for (char state = '?'; state != 'S';) {
+    std::array<char, 256> text{};
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const ssize_t bytes = read(fd, text.data(), text.size() - 1);
+    close(fd);
+    const std::string line(text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+    const std::size_t bracket = line.rfind(')');
+    state = bracket == std::string::npos ? 'S' : line[bracket + 2];
+    std::this_thread::yield();
+  }
+}
+
+class HeldThreads : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Companion one(&yield_until);
+    const std::string reason = hold();
+    if (!reason.empty()) GTEST_SKIP() << "no thread can be held here: " << reason;
+  }
+};
+
+constexpr int rounds = 200;
+
+TEST_F(HeldThreads, do_nothing_while_the_work_runs_and_go_on_afterwards) {
+  std::array<std::atomic<std::uint64_t>, 3> counts{};
+  std::vector<std::unique_ptr<Companion>> companions;
+  for (auto& count : counts) {
+    companions.push_back(std::make_unique<Companion>([&count](const std::atomic<bool>& leave) {
+      while (!leave) count.fetch_add(1);
+    }));
+  }
+  for (auto& count : counts) {
+    while (count == 0) std::this_thread::yield();
+  }
+  for (int round = 0; round < rounds; ++round) {
+    bool has_changed = false;
+    ASSERT_EQ(hold([&] {
+                std::array<std::uint64_t, 3> before{};
+                for (std::size_t i = 0; i < counts.size(); ++i) before[i] = counts[i];
+                for (int look = 0; look < 20; ++look) raw_call(SYS_sched_yield);
+                for (std::size_t i = 0; i < counts.size(); ++i) has_changed = has_changed || counts[i] != before[i];
+              }),
+              "");
+    ASSERT_FALSE(has_changed) << "round " << round;
+  }
+  for (auto& count : counts) {
+    const std::uint64_t before = count;
+    while (count == before) std::this_thread::yield();
+  }
+}
+
+TEST_F(HeldThreads, run_on_where_they_are_left_alone) {
+  std::atomic<std::uint64_t> count{0};
+  const Companion companion([&](const std::atomic<bool>& leave) {
+    while (!leave) count.fetch_add(1);
+  });
+  const std::array<pid_t, 1> left_alone{companion.id()};
+  EXPECT_EQ(hold(
+                [&] {
+                  for (const std::uint64_t before = count; count == before;) raw_call(SYS_sched_yield);
+                },
+                {.left_alone = left_alone}),
+            "");
+}
+
+TEST_F(HeldThreads, may_be_none) {
+  bool has_run = false;
+  EXPECT_EQ(hold([&] { has_run = true; }), "");
+  EXPECT_TRUE(has_run);
+}
+
+TEST_F(HeldThreads, that_end_and_begin_all_the_time_are_all_held) {
+  std::atomic<std::uint64_t> begun{0};
+  std::atomic<bool> leave{false};
+  // Each makes the next and ends, so that there is always one that the list did not show.
+  std::function<void()> be_one = [&] {
+    begun.fetch_add(1);
+    if (!leave) std::thread(be_one).detach();
+    begun.fetch_add(1);
+  };
+  for (int chains = 0; chains < 2; ++chains) std::thread(be_one).detach();
+  int held = 0;
+  for (int round = 0; round < rounds; ++round) {
+    bool has_changed = false;
+    const std::string reason = hold([&] {
+      const std::uint64_t before = begun;
+      for (int look = 0; look < 20; ++look) raw_call(SYS_sched_yield);
+      has_changed = begun != before;
+    });
+    ASSERT_TRUE(reason.empty() || reason == "new ones keep coming") << reason;
+    ASSERT_FALSE(has_changed);
+    held += reason.empty() ? 1 : 0;
+  }
+  leave = true;
+  // The last ones end by themselves; they use what is on this stack.
+  const auto count_threads = [] {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) count += entry.exists() ? 1 : 0;
+    return count;
+  };
+  while (count_threads() > 1) std::this_thread::yield();
+  EXPECT_GT(held, 0);
+}
+
+// ---- calls that wait ----
+
+TEST_F(HeldThreads, that_wait_for_a_mutex_or_a_condition_come_back_right) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int turn = 0;
+  mutex.lock();
+  Companion locking([&](const std::atomic<bool>&) {
+    const std::lock_guard guard(mutex);
+    turn += 10;
+  });
+  Companion waiting([&](const std::atomic<bool>&) {
+    std::unique_lock guard(mutex);
+    changed.wait_for(guard, std::chrono::hours(1), [&] { return turn == 11; });
+    turn += 100;
+  });
+  await_sleep(locking.id());
+  await_sleep(waiting.id());
+  for (int round = 0; round < rounds; ++round) ASSERT_EQ(hold(), "");
+  mutex.unlock();
+  locking.join();
+  {
+    const std::lock_guard guard(mutex);
+    turn += 1;
+  }
+  changed.notify_all();
+  waiting.join();
+  EXPECT_EQ(turn, 111);
+}
+
+struct Wait {
+  const char* name;
+  // Waits for something to come through `from`, and says whether that is what happened.
+  bool (*wait)(int from);
+};
+
+void PrintTo(const Wait& wait, std::ostream* stream) { *stream << wait.name; }
+
+class HeldWait : public testing::TestWithParam<Wait> {};
+
+bool wait_by_epoll(int from, bool with_mask) {
+  const int group = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = 7}};
+  epoll_ctl(group, EPOLL_CTL_ADD, from, &event);
+  epoll_event found{};
+  sigset_t none;
+  sigemptyset(&none);
+  const int count = with_mask ? epoll_pwait(group, &found, 1, -1, &none) : epoll_wait(group, &found, 1, -1);
+  const int error_number = errno;
+  close(group);
+  // With a mask a signal may be what the program waits for: the kernel's answer stands.
+  return (count == 1 && found.data.u64 == 7) || (with_mask && count == -1 && error_number == EINTR);
+}
+
+INSTANTIATE_TEST_SUITE_P(calls, HeldWait,
+                         testing::Values(Wait{"read",
+                                              [](int from) {
+                                                std::uint64_t value = 0;
+                                                return read(from, &value, sizeof value) == sizeof value && value == 5;
+                                              }},
+                                         Wait{"poll",
+                                              [](int from) {
+                                                pollfd query{.fd = from, .events = POLLIN, .revents = 0};
+                                                return poll(&query, 1, -1) == 1 && query.revents == POLLIN;
+                                              }},
+                                         Wait{"poll_with_time_limit",
+                                              [](int from) {
+                                                pollfd query{.fd = from, .events = POLLIN, .revents = 0};
+                                                return poll(&query, 1, 1'000'000'000) == 1;
+                                              }},
+                                         Wait{"select",
+                                              [](int from) {
+                                                fd_set set;
+                                                FD_ZERO(&set);
+                                                FD_SET(from, &set);
+                                                return select(from + 1, &set, nullptr, nullptr, nullptr) == 1;
+                                              }},
+                                         Wait{"epoll", [](int from) { return wait_by_epoll(from, false); }},
+                                         Wait{"epoll_with_mask", [](int from) { return wait_by_epoll(from, true); }}),
+                         [](const auto& parameter) { return std::string(parameter.param.name); });
+
+TEST_P(HeldWait, comes_back_right) {
+  const int event = eventfd(0, EFD_CLOEXEC);
+  bool is_right = false;
+  Companion waiting([&](const std::atomic<bool>&) { is_right = GetParam().wait(event); });
+  await_sleep(waiting.id());
+  const std::string reason = hold();
+  for (int round = 1; round < rounds; ++round) EXPECT_EQ(hold(), reason);
+  const std::uint64_t five = 5;
+  EXPECT_EQ(write(event, &five, sizeof five), static_cast<ssize_t>(sizeof five));
+  waiting.join();
+  close(event);
+  if (!reason.empty()) GTEST_SKIP() << "no thread can be held here: " << reason;
+  EXPECT_TRUE(is_right);
+}
+
+// ---- signals ----
+
+std::atomic<int> signals_seen{0};
+std::atomic<int> sum_of_values{0};
+
+void count_signal(int, siginfo_t* info, void*) {
+  signals_seen.fetch_add(1);
+  sum_of_values.fetch_add(info->si_value.sival_int);
+}
+
+class CountedSignal {
+ public:
+  explicit CountedSignal(int number) : number_(number) {
+    signals_seen = 0;
+    sum_of_values = 0;
+    struct sigaction action {};
+    action.sa_sigaction = &count_signal;
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    sigaction(number, &action, &before_);
+  }
+  ~CountedSignal() { sigaction(number_, &before_, nullptr); }
+  CountedSignal(const CountedSignal&) = delete;
+  CountedSignal& operator=(const CountedSignal&) = delete;
+
+ private:
+  int number_;
+  struct sigaction before_ {};
+};
+
+TEST_F(HeldThreads, get_a_signal_that_was_sent_meanwhile) {
+  const CountedSignal counted(SIGUSR1);
+  const Companion companion(&yield_until);
+  const pid_t process = getpid();
+  for (int round = 1; round <= rounds; ++round) {
+    int seen_meanwhile = 0;
+    ASSERT_EQ(hold([&] {
+                raw_call(SYS_tgkill, process, companion.id(), SIGUSR1);
+                for (int look = 0; look < 20; ++look) raw_call(SYS_sched_yield);
+                seen_meanwhile = signals_seen;
+              }),
+              "");
+    EXPECT_EQ(seen_meanwhile, round - 1);
+    while (signals_seen < round) std::this_thread::yield();
+  }
+}
+
+TEST_F(HeldThreads, lose_no_signal_and_nothing_that_came_with_it) {
+  const int number = SIGRTMIN + 3;
+  const CountedSignal counted(number);
+  const Companion running(&yield_until);
+  const Companion sleeping([](const std::atomic<bool>& leave) {
+    while (!leave) poll(nullptr, 0, 1);
+  });
+  constexpr int signals = 5000;
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  pthread_sigmask(SIG_BLOCK, &only, nullptr);  // the companions are to take them
+  const pid_t sender = fork();
+  if (sender == 0) {
+    for (int i = 1; i <= signals; ++i) {
+      while (sigqueue(getppid(), number, {.sival_int = i}) != 0) sched_yield();
+      if (i % 8 == 0) sched_yield();
+    }
+    _exit(0);
+  }
+  std::string reason;
+  while (signals_seen < signals && reason.empty()) reason = hold();
+  EXPECT_EQ(reason, "");
+  int status = 0;
+  waitpid(sender, &status, 0);
+  while (signals_seen < signals) std::this_thread::yield();
+  EXPECT_EQ(sum_of_values, signals * (signals + 1) / 2);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+}
+
+TEST_F(HeldThreads, of_a_process_that_is_stopped_and_continued_are_held_all_the_same) {
+  EXPECT_EQ(run_in_child([] {
+              const Companion running(&yield_until);
+              const Companion sleeping([](const std::atomic<bool>& leave) {
+                while (!leave) poll(nullptr, 0, 1);
+              });
+              const pid_t parent = getpid();
+              const pid_t sender = fork();
+              if (sender == 0) {
+                for (int i = 0; i < 500; ++i) {
+                  kill(parent, SIGSTOP);
+                  sched_yield();
+                  kill(parent, SIGCONT);
+                  sched_yield();
+                }
+                _exit(0);
+              }
+              int failed = 0;
+              while (waitpid(sender, nullptr, WNOHANG) == 0) failed += hold().empty() ? 0 : 1;
+              return failed == 0 ? 0 : 1;
+            }),
+            0);
+}
+
+// ---- children ----
+
+TEST_F(HeldThreads, of_a_program_that_waits_for_any_child_see_none) {
+  const CountedSignal counted(SIGCHLD);
+  std::atomic<int> strangers{0};
+  {
+    const Companion companion([&](const std::atomic<bool>& leave) {
+      while (!leave) strangers += waitpid(-1, nullptr, 0) > 0 || errno != ECHILD ? 1 : 0;
+    });
+    for (int round = 0; round < rounds; ++round) ASSERT_EQ(hold(), "");
+  }
+  EXPECT_EQ(strangers, 0);
+  EXPECT_EQ(signals_seen, 0);
+  // And one of its own is found while threads are held again and again.
+  std::atomic<bool> was_reaped{false};
+  int status = 0;
+  const pid_t child = fork();
+  if (child == 0) _exit(23);
+  Companion reaping([&](const std::atomic<bool>&) { was_reaped = waitpid(-1, &status, 0) == child; });
+  for (int round = 0; round < rounds; ++round) ASSERT_EQ(hold(), "");
+  reaping.join();
+  EXPECT_TRUE(was_reaped);
+  EXPECT_EQ(WEXITSTATUS(status), 23);
+}
+
+TEST_F(HeldThreads, that_fork_meanwhile_make_whole_children) {
+  std::atomic<int> failed{0};
+  std::atomic<int> made{0};
+  {
+    const Companion forking([&](const std::atomic<bool>& leave) {
+      while (!leave) {
+        failed += run_in_child([] { return 0; }) == 0 ? 0 : 1;
+        ++made;
+      }
+    });
+    for (int round = 0; round < rounds || made < 20; ++round) ASSERT_EQ(hold(), "");
+  }
+  EXPECT_EQ(failed, 0);
+}
+
+TEST_F(HeldThreads, leave_no_map_and_no_descriptor_and_no_process_behind) {
+  const Companion companion(&yield_until);
+  const auto count_maps = [] {
+    std::ifstream file("/proc/self/maps");
+    return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+  };
+  ASSERT_EQ(hold(), "");
+  const auto maps = count_maps();
+  const int next = dup(0);
+  close(next);
+  for (int round = 0; round < rounds; ++round) ASSERT_EQ(hold(), "");
+  EXPECT_EQ(count_maps(), maps);
+  const int after = dup(0);
+  close(after);
+  EXPECT_EQ(after, next);
+  EXPECT_EQ(waitpid(-1, nullptr, __WALL), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+// ---- refusals ----
+
+// A child that traces a thread of this process for as long as `body` runs. 77 where it may not.
+template <class Body>
+int while_traced(pid_t thread, Body body) {
+  std::array<int, 2> ready{};
+  std::array<int, 2> over{};
+  if (pipe(ready.data()) != 0 || pipe(over.data()) != 0) return 1;
+  const pid_t tracer = fork();
+  if (tracer == 0) {
+    close(over[1]);
+    const char said = ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) == 0 ? 'y' : 'n';
+    char byte = 0;
+    [[maybe_unused]] const ssize_t told = write(ready[1], &said, 1);
+    [[maybe_unused]] const ssize_t ended = read(over[0], &byte, 1);
+    _exit(0);
+  }
+  char said = 'n';
+  const bool traces = read(ready[0], &said, 1) == 1 && said == 'y';
+  if (traces) body(tracer);
+  for (const int fd : {ready[0], ready[1], over[0], over[1]}) close(fd);
+  waitpid(tracer, nullptr, 0);
+  return traces ? 0 : 77;
+}
+
+TEST_F(HeldThreads, are_refused_to_a_process_that_is_traced) {
+  const Companion companion(&yield_until);
+  const int status = while_traced(
+      gettid(), [&](pid_t tracer) { EXPECT_EQ(hold(), "process " + std::to_string(tracer) + " traces this one"); });
+  if (status == 77) GTEST_SKIP() << "a child may not trace this process";
+  EXPECT_EQ(hold(), "");
+}
+
+TEST_F(HeldThreads, are_all_let_go_where_one_is_traced_by_another) {
+  std::array<std::atomic<std::uint64_t>, 2> counts{};
+  const auto count_in = [](std::atomic<std::uint64_t>& count) {
+    return [&count](const std::atomic<bool>& leave) {
+      while (!leave) count.fetch_add(1);
+    };
+  };
+  const Companion first(count_in(counts[0]));
+  const Companion second(count_in(counts[1]));
+  const int status = while_traced(second.id(), [&](pid_t tracer) {
+    bool has_run = false;
+    EXPECT_EQ(hold([&] { has_run = true; }),
+              "thread " + std::to_string(second.id()) + " is traced by process " + std::to_string(tracer) + " already");
+    EXPECT_FALSE(has_run);
+    for (auto& count : counts) {
+      for (const std::uint64_t before = count; count == before;) std::this_thread::yield();
+    }
+  });
+  if (status == 77) GTEST_SKIP() << "a child may not trace this process";
+  EXPECT_EQ(hold(), "");
+}
+
+TEST_F(HeldThreads, are_all_let_go_where_one_does_not_stop) {
+  std::atomic<std::uint64_t> count{0};
+  const Companion counting([&](const std::atomic<bool>& leave) {
+    while (!leave) count.fetch_add(1);
+  });
+  // Inside vfork until the child has read a byte.
+  std::array<int, 2> gate{};
+  ASSERT_EQ(pipe(gate.data()), 0);
+  const OwnMap stack = OwnMap::alone(64 * 1024);
+  std::atomic<bool> is_in_child{false};
+  struct Child {
+    int gate;
+    std::atomic<bool>& is_in_child;
+  } child{gate[0], is_in_child};
+  Companion waiting([&](const std::atomic<bool>&) {
+    const pid_t made = clone(
+        [](void* argument) {
+          const auto* self = static_cast<Child*>(argument);
+          self->is_in_child = true;
+          char byte = 0;
+          raw_call(SYS_read, self->gate, raw_argument(&byte), 1);
+          raw_call(SYS_exit, 0);
+          return 0;
+        },
+        stack.middle() + 64 * 1024, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &child);
+    waitpid(made, nullptr, 0);
+  });
+  while (!is_in_child) std::this_thread::yield();
+  bool has_run = false;
+  EXPECT_EQ(hold([&] { has_run = true; }, {.left_alone = {}, .patience = std::chrono::milliseconds(20)}),
+            "thread " + std::to_string(waiting.id()) + " does not stop");
+  EXPECT_FALSE(has_run);
+  for (const std::uint64_t before = count; count == before;) std::this_thread::yield();
+  EXPECT_EQ(write(gate[1], "x", 1), 1);
+  waiting.join();
+  EXPECT_EQ(hold(), "");
+  close(gate[0]);
+  close(gate[1]);
+}
+
+}  // namespace
+}  // namespace farsum::os
