@@ -112,6 +112,8 @@ std::vector<Entry> entries() {
              "refuse: behave as if the kernel refused copies between processes"),
       choice("FARSUM_PROMOTION", permission_words, &Settings::promotion,
              "refuse: user memory is never made shareable in place"),
+      choice("FARSUM_HOLD_THREADS", permission_words, &Settings::hold_threads,
+             "refuse: the program's threads are not held while memory is promoted; beside any, it is not"),
       number<std::uint64_t>("FARSUM_INLINE_BYTES", "bytes", &Settings::inline_bytes, 64, 24576,
                             "owner path: operands up to this ride in the message, longer ones are pulled"),
       number<std::uint64_t>("FARSUM_PULL_BYTES", "bytes", &Settings::pull_bytes, 4096, 1u << 24,

@@ -24,6 +24,7 @@ struct Settings {
   CallerLock caller_lock = CallerLock::stripe;
   Permission attach = Permission::automatic;
   Permission promotion = Permission::automatic;
+  Permission hold_threads = Permission::automatic;
   std::uint64_t inline_bytes = 8192;
   std::uint64_t pull_bytes = 65536;
   std::uint64_t aggregate = 1024;

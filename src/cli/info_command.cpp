@@ -46,7 +46,7 @@ Report settings_table(const Settings& settings) {
 
 Report paths_table(const Settings& settings) {
   Report table = Report::array();
-  for (const PathRow& row : explain_paths({probe_attach(), yama_scope(), settings})) {
+  for (const PathRow& row : explain_paths({probe_attach(), yama_scope(), settings, probe_held_threads()})) {
     table.push_back(
         {{"memory", row.memory}, {"operations", row.operations}, {"path", row.path}, {"reason", row.reason}});
   }

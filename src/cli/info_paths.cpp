@@ -51,10 +51,15 @@ void add_promoted(const PathFacts& facts, std::vector<PathRow>& rows) {
     rows.push_back({memory, "all", "-", "never promoted: FARSUM_PROMOTION=refuse is set"});
     return;
   }
-  rows.push_back(
-      {memory, "all, on whole pages", "direct",
-       fmt::format("private anonymous pages from {} bytes are made shared in place, where no other thread uses them",
-                   facts.settings.promote_least_bytes)});
+  std::string threads = "with the program's other threads held meanwhile";
+  if (facts.settings.hold_threads == Permission::refuse) {
+    threads = "if the program has no other threads: FARSUM_HOLD_THREADS=refuse is set";
+  } else if (!facts.held_threads_refusal.empty()) {
+    threads = "if the program has no other threads, which cannot be held: " + facts.held_threads_refusal;
+  }
+  rows.push_back({memory, "all, on whole pages", "direct",
+                  fmt::format("private anonymous pages from {} bytes are made shared in place, {}",
+                              facts.settings.promote_least_bytes, threads)});
   rows.push_back({memory, "all, on its first and last page", "as adopted", "other data may lie on these pages"});
 }
 

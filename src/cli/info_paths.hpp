@@ -13,6 +13,7 @@ struct PathFacts {
   AttachProbe attach;
   int yama = -1;
   Settings settings;
+  std::string held_threads_refusal = {};  // of probe_held_threads()
 };
 
 struct PathRow {

@@ -13,8 +13,12 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <future>
+#include <thread>
 
 #include "cli/unique_fd.hpp"
+#include "os/attach.hpp"
+#include "os/held_threads.hpp"
 
 namespace farsum::cli {
 
@@ -94,6 +98,27 @@ AttachProbe probe_attach() {
   probe.allowed_on_ask = asked == 0;
   if (asked != 0) probe.refusal = std::strerror(asked);
   return probe;
+}
+
+std::string probe_held_threads() {
+  Pipe answer = make_pipe();
+  if (!answer.write_end.valid()) return std::strerror(errno);
+  const pid_t child = fork();
+  if (child == 0) {
+    (void)os::allow_peers();
+    std::promise<void> over;
+    std::thread other([&over] { over.get_future().wait(); });
+    const std::string reason = os::run_with_threads_held([](void*) {}, nullptr);
+    over.set_value();
+    other.join();
+    [[maybe_unused]] const ssize_t told = write(answer.write_end.get(), reason.data(), reason.size());
+    _exit(0);
+  }
+  answer.write_end.reset();
+  std::array<char, 512> text{};
+  const ssize_t bytes = child > 0 ? read(answer.read_end.get(), text.data(), text.size()) : 0;
+  const int code = exit_code_of_child(child);
+  return code != 0 ? std::strerror(code) : std::string(text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
 }
 
 std::string probe_memory_file() {

@@ -14,6 +14,9 @@ struct AttachProbe {
 };
 [[nodiscard]] AttachProbe probe_attach();
 
+// Whether a process can hold its own threads, as a rank does while it promotes memory. Empty when it can, else why not.
+[[nodiscard]] std::string probe_held_threads();
+
 // Whether an anonymous memory file can be made and mapped shared. Empty when it can, else why not.
 [[nodiscard]] std::string probe_memory_file();
 

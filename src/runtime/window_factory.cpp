@@ -400,7 +400,8 @@ void Context::describe_stretch(const Creation& wish, std::uint64_t from, std::ui
 os::PromotionRules Context::promotion_rules() const {
   os::PromotionRules rules;
   rules.least_pages = std::max<std::size_t>(options_.settings.promote_least_bytes / page_bytes, 1);
-  rules.parked_threads = {agent_->thread_id()};
+  if (agent_ != nullptr) rules.parked_threads = {agent_->thread_id()};
+  rules.may_hold_threads = options_.settings.hold_threads != Permission::refuse;
   return rules;
 }
 
@@ -466,8 +467,7 @@ void Context::demote(WindowObject& object) {
 // Turns back what no window exposes any more; the rest waits for the next window to go. Peers have stopped using the
 // windows gone. Called with the exposures paused.
 void Context::settle_promotions() {
-  os::PromotionRules rules;
-  if (agent_ != nullptr) rules = promotion_rules();
+  const os::PromotionRules rules = promotion_rules();
   const auto give_back = [this](const os::ReleaseOutcome& outcome) {
     if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, place_.rank + 1);
   };

@@ -168,6 +168,21 @@ TEST(ExplainPaths, falls_back_to_the_owner_and_says_who_refused) {
   EXPECT_THAT(explain_paths(by_setting)[1].reason, HasSubstr("FARSUM_ATTACH=refuse"));
 }
 
+TEST(ExplainPaths, says_whether_memory_is_promoted_beside_threads) {
+  const auto reason = [](const PathFacts& facts) {
+    for (const PathRow& row : explain_paths(facts)) {
+      if (row.memory == "adopted, promoted") return row.reason;
+    }
+    return std::string();
+  };
+  PathFacts facts{{true, true, ""}, -1, {}};
+  EXPECT_THAT(reason(facts), HasSubstr("with the program's other threads held meanwhile"));
+  facts.held_threads_refusal = "process 7 traces this one";
+  EXPECT_THAT(reason(facts), HasSubstr("no other threads, which cannot be held: process 7 traces this one"));
+  facts.settings.hold_threads = Permission::refuse;
+  EXPECT_THAT(reason(facts), HasSubstr("FARSUM_HOLD_THREADS=refuse"));
+}
+
 TEST(ExplainPaths, notes_a_path_that_was_forced) {
   Settings settings;
   EXPECT_THAT(forced_path_note(settings), IsEmpty());

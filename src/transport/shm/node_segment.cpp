@@ -173,9 +173,9 @@ Result<std::unique_ptr<NodeSegment>> NodeSegment::open(int fd, const Options& op
       if (old && keeps_memory(fd)) {
         return Status(
             Code::system,
-            "the context before this one left user memory promoted, for threads of the program were still running when "
-            "it was to be turned back; there can be no further context in this job (FARSUM_PROMOTION=refuse avoids "
-            "it)");
+            "the context before this one left user memory promoted, for threads of the program were running that could "
+            "not be held when it was to be turned back; there can be no further context in this job "
+            "(FARSUM_PROMOTION=refuse avoids it)");
       }
       if (old) {
         dead = dead_before_leaving(fd, options.ranks);
