@@ -375,12 +375,22 @@ farsum_status farsum_lock(farsum_window handle, int target, farsum_lock_mode mod
                 fmt::format("farsum_lock: mode {}; it must be FARSUM_LOCK_SHARED or FARSUM_LOCK_EXCLUSIVE",
                             static_cast<int>(mode)));
   }
+  const WindowSlot* slot = find_window(handle);
+  if (slot != nullptr && hot_window(*slot, handle)
+                             .lock(static_cast<std::uint32_t>(target),
+                                   mode == FARSUM_LOCK_EXCLUSIVE ? LockMode::exclusive : LockMode::shared)) [[likely]] {
+    return FARSUM_OK;
+  }
   return on_window("farsum_lock", handle, [&](Window& window) {
     return window.lock(static_cast<std::uint32_t>(target),
                        mode == FARSUM_LOCK_EXCLUSIVE ? LockMode::exclusive : LockMode::shared);
   });
 }
 farsum_status farsum_unlock(farsum_window handle, int target) {
+  const WindowSlot* slot = find_window(handle);
+  if (slot != nullptr && hot_window(*slot, handle).unlock(static_cast<std::uint32_t>(target))) [[likely]] {
+    return FARSUM_OK;
+  }
   return on_window("farsum_unlock", handle,
                    [&](Window& window) { return window.unlock(static_cast<std::uint32_t>(target)); });
 }

@@ -11,13 +11,15 @@
 #include "base/units.hpp"
 #include "core/apply.hpp"
 #include "core/origin_engine.hpp"
+#include "lockfree/shared_lock.hpp"
 #include "ops/atomics.hpp"
 #include "ops/kernels.hpp"
 
 namespace farsum {
 
 // What TargetView::open says of the one access epoch that can include a target. Operations are allowed above no_epoch.
-// Whoever changes no_epoch to something else, by a compare-and-swap, owns the word until the epoch ends.
+// Whoever changes no_epoch to something else owns the word until the epoch ends: by a compare-and-swap, or under the
+// guard of the target's lock, which threads that lock one target pass one by one.
 enum AccessEpoch : std::int32_t {
   epoch_changing = -1,  // a lock is being taken or given back
   no_epoch = 0,
@@ -40,6 +42,9 @@ struct alignas(cache_line_bytes) TargetView {
   alignas(cache_line_bytes) std::atomic<std::uint64_t> hot_operations{0};
   std::atomic<std::uint64_t> hot_bytes{0};
   std::atomic<std::uint64_t> hot_words{0};  // operations of 8 bytes, counted apart: one addition less in the fastest
+  SharedLockState* lock = nullptr;          // null: it is never taken here
+  // In a window's first view only: whether the window as a whole refuses locks now. See Window::settle_lockable.
+  std::atomic<bool> locks_refused{true};
 };
 
 // seq_cst: the stores of earlier operations are in memory before anything after the flush is read. A locked instruction
@@ -59,13 +64,13 @@ inline constexpr bool stores_stay_in_order = false;
 // An operation has stored to the target's memory; called behind those stores.
 //
 // A flush promises two things: what was issued to the target is in its memory before anything after the flush is read,
-// and nothing else; a program that wants its own loads and stores ordered calls sync, which is a fence always. Loads and
-// locked instructions are through when they have run, so that only plain stores wait for a fence, and a flush with none
-// since the last one needs none. Two threads may share the word: a thread that finds it clear after its own operations
-// reads the clearing of a thread whose store came later in the order of this word than its own mark, which then, and
-// with it all that it stored earlier, is in memory; and operations of another thread that come before this flush by the
-// program's own synchronisation were in memory when that was seen. Both hold because x86 keeps stores in order;
-// elsewhere every flush is a fence.
+// and nothing else; a program that wants its own loads and stores ordered calls sync, which is a fence always. Loads
+// and locked instructions are through when they have run, so that only plain stores wait for a fence, and a flush with
+// none since the last one needs none. Two threads may share the word: a thread that finds it clear after its own
+// operations reads the clearing of a thread whose store came later in the order of this word than its own mark, which
+// then, and with it all that it stored earlier, is in memory; and operations of another thread that come before this
+// flush by the program's own synchronisation were in memory when that was seen. Both hold because x86 keeps stores in
+// order; elsewhere every flush is a fence.
 inline void note_stores(TargetView& view) {
   // Not looked at first: a mark that is there may be about to be cleared for stores before these.
   view.unfenced.store(1, std::memory_order_release);
@@ -199,7 +204,8 @@ struct HotWindow {
     return true;
   }
 
-  // With nothing under way to the target, flush is a fence at most. Outside a lock's epoch the long way says whether it may.
+  // With nothing under way to the target, flush is a fence at most. Outside a lock's epoch the long way says whether it
+  // may.
   bool flush(std::uint32_t target) const {
     if (target >= size || aggregates) return false;
     TargetView& view = views[target];
@@ -209,6 +215,34 @@ struct HotWindow {
     view.unfenced.store(0, std::memory_order_relaxed);
     flush_fence();
     return true;
+  }
+
+  // A lock that nobody has or waits for, of a target in no epoch. The rest goes the long way, refusals too.
+  bool lock(std::uint32_t target, LockMode mode) const {
+    if (target >= size || views[target].lock == nullptr) return false;
+    TargetView& view = views[target];
+    // Relaxed: a program that calls on the same window from two threads orders its epochs itself.
+    if (views[0].locks_refused.load(std::memory_order_relaxed)) return false;
+    SharedLock<> target_lock(*view.lock, size);
+    // Relaxed: the guard orders threads of this process that lock this target; others are ordered by the program.
+    return target_lock.try_lock_once(
+        lock_id, mode, [&] { return view.open.load(std::memory_order_relaxed) == no_epoch; },
+        [&] {
+          view.open.store(mode == LockMode::exclusive ? locked_exclusive : locked_shared, std::memory_order_relaxed);
+        });
+  }
+
+  // Gives back what lock() took, with nothing under way to the target.
+  bool unlock(std::uint32_t target) const {
+    if (target >= size || views[target].lock == nullptr) return false;
+    TargetView& view = views[target];
+    const std::int32_t open = view.open.load(std::memory_order_relaxed);
+    if (open != locked_shared && open != locked_exclusive) return false;
+    // The guard is taken by a locked instruction.
+    if (!flush_before_unlock(target)) return false;
+    SharedLock<> target_lock(*view.lock, size);
+    return target_lock.try_unlock_once(lock_id, open == locked_exclusive ? LockMode::exclusive : LockMode::shared,
+                                       [&] { view.open.store(no_epoch, std::memory_order_relaxed); });
   }
 
   // The same for a caller whose next step is a locked instruction.

@@ -12,6 +12,9 @@ Window::Window(Parts parts)
       views_(parts_.views == nullptr ? own_views_.get() : parts_.views),
       details_(std::make_unique<Detail[]>(size_)),
       posts_seen_(size_, 0) {
+  if ((parts_.promises & promise_no_locks) == 0) {
+    for (std::uint32_t target = 0; target < size_; ++target) views_[target].lock = &parts_.shared[target].lock();
+  }
   settle_lockable();
   refresh_views();
 }

@@ -40,8 +40,9 @@ std::uint32_t Window::locks_held() const {
 }
 
 void Window::settle_lockable() {
-  // Relaxed: a program that calls on the same window from two threads orders its epochs itself.
-  lockable_.store(!closed_ && !started_ && (parts_.promises & promise_no_locks) == 0, std::memory_order_relaxed);
+  const bool refused = closed_ || started_ || (parts_.promises & promise_no_locks) != 0;
+  // Relaxed: see HotWindow::lock.
+  views_[0].locks_refused.store(refused, std::memory_order_relaxed);
 }
 
 // ---- fence ----
@@ -299,15 +300,9 @@ Status Window::drop_lock(std::uint32_t target, LockMode mode, const char* call) 
   return {Code::system, where(call, target) + ": the lock is not held in shared memory"};
 }
 
-// The common case touches the target's word and its lock, and nothing of the window's that other threads write.
+// Ends the epoch of a fence where there is one, waits for the lock, or says why it cannot be. What needs none of these
+// is HotWindow::lock.
 Status Window::lock(std::uint32_t target, LockMode mode) {
-  if (target < size_ && lockable_.load(std::memory_order_relaxed) && open_epoch(target, epoch_changing)) [[likely]]
-    return enter_lock(target, mode);
-  return lock_after_look(target, mode);
-}
-
-// Ends the epoch of a fence where there is one, or says why the lock cannot be.
-[[gnu::noinline]] Status Window::lock_after_look(std::uint32_t target, LockMode mode) {
   {
     const std::lock_guard lock(sync_mutex_);
     if (Status status = refuse_lock(target); !status.is_ok()) return status;

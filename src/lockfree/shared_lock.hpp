@@ -74,6 +74,27 @@ class BasicSharedLock {
     return acquired.kind == Acquired::Kind::granted ? LockResult::acquired : LockResult::full;
   }
 
+  // One look: true when the guard was free, may() allowed it under the guard, and the lock was granted at once; then()
+  // runs before the guard is left. What threads of one id agree on only under the guard may be plain loads and stores.
+  template <class May, class Then>
+  bool try_lock_once(std::uint32_t id, LockMode mode, May&& may, Then&& then) {
+    if (!guard_->try_acquire(id)) return false;
+    const bool granted = may() && queue_.would_grant(mode) && queue_.acquire(id, mode).kind == Acquired::Kind::granted;
+    if (granted) then();
+    leave();
+    return granted;
+  }
+
+  // The same for unlock: `then` runs before anybody else can have the lock.
+  template <class Then>
+  bool try_unlock_once(std::uint32_t id, LockMode mode, Then&& then) {
+    if (!guard_->try_acquire(id)) return false;
+    const bool held = queue_.release(id, mode, on_grant());
+    if (held) then();
+    leave();
+    return held;
+  }
+
   // Hands the lock on; false when id does not hold it in this mode.
   bool unlock(std::uint32_t id, LockMode mode) {
     enter(id);

@@ -108,16 +108,27 @@ int test(MPI_Win win, int* flag) {
   return polled(*window, "MPI_Win_test", farsum_test_exposure(window->engine, flag));
 }
 
-int lock(int lock_type, int rank, int assertion, MPI_Win win) {
-  Window* window = find(win);
+// What is no lock of a rank of the engine's.
+[[gnu::noinline]] int no_lock(int lock_type, int rank, int assertion, MPI_Win win) {
+  const Window* window = find(win);
   if (window == nullptr) return library().Win_lock(lock_type, rank, assertion, win);
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
   if ((assertion & ~all_assertions) != 0) return bad_assertion(*window, "MPI_Win_lock");
-  if (lock_type != MPI_LOCK_SHARED && lock_type != MPI_LOCK_EXCLUSIVE) {
-    return raise(*window, "MPI_Win_lock", MPI_ERR_LOCKTYPE, "the lock must be MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE");
+  return raise(*window, "MPI_Win_lock", MPI_ERR_LOCKTYPE, "the lock must be MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE");
+}
+
+int lock(int lock_type, int rank, int assertion, MPI_Win win) {
+  const Window* window = find(win);
+  const bool is_lock = lock_type == MPI_LOCK_SHARED || lock_type == MPI_LOCK_EXCLUSIVE;
+  if (window == nullptr || !is_lock || rank == MPI_PROC_NULL || (assertion & ~all_assertions) != 0) [[unlikely]] {
+    return no_lock(lock_type, rank, assertion, win);
   }
   const farsum_lock_mode mode = lock_type == MPI_LOCK_SHARED ? FARSUM_LOCK_SHARED : FARSUM_LOCK_EXCLUSIVE;
-  return result_of(*window, "MPI_Win_lock", farsum_lock(window->engine, rank, mode));
+  const farsum_status status = farsum_lock(window->engine, rank, mode);
+  if (status == FARSUM_OK) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  return failed(win, "MPI_Win_lock", status);
 }
 
 int lock_all(int assertion, MPI_Win win) {
