@@ -54,7 +54,7 @@ Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(s
   std::uint64_t gap = options_.idle ? std::min(first_idle_gap_ns, gap_ns()) : gap_ns();
   std::uint64_t last_look = now;
   for (;;) {
-    if (options_.idle) options_.idle();
+    if (options_.idle && quiet_.load(std::memory_order_relaxed) == 0) options_.idle();
     sleep(gap);
     if (done()) return {};
     gap = std::min(gap * 2, gap_ns());

@@ -1,8 +1,10 @@
 // The one way in which threads of the application wait (core/waiter.hpp): spin, then sleep with a longest gap.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "core/waiter.hpp"
 #include "runtime/peer_watch.hpp"
@@ -25,6 +27,26 @@ class ThreadWaiter : public Waiter {
   Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) override;
   Status looked_in_vain(const char* doing) override;
   EventCount& own_events() override { return own_; }
+  // From begin() to its end, no thread of this rank runs the idle hook.
+  class Quiet {
+   public:
+    explicit Quiet(ThreadWaiter& waiter) : waiter_(waiter) {}
+    ~Quiet() { end(); }
+    Quiet(const Quiet&) = delete;
+    Quiet& operator=(const Quiet&) = delete;
+
+    void begin() {
+      if (!std::exchange(has_begun_, true)) waiter_.quiet_.fetch_add(1, std::memory_order_relaxed);
+    }
+    void end() {
+      if (std::exchange(has_begun_, false)) waiter_.quiet_.fetch_sub(1, std::memory_order_relaxed);
+    }
+
+   private:
+    ThreadWaiter& waiter_;
+    bool has_begun_ = false;
+  };
+
   std::uint64_t slept() const { return slept_.load(std::memory_order_relaxed); }
 
  private:
@@ -39,6 +61,8 @@ class ThreadWaiter : public Waiter {
   EventCount& own_;
   std::atomic<std::uint64_t> slept_{0};
   std::atomic<std::uint64_t> last_vain_look_ns_{0};
+  // Relaxed: what matters is that the thread that makes a Quiet does not run the hook itself.
+  std::atomic<std::uint32_t> quiet_{0};
 };
 
 }  // namespace farsum

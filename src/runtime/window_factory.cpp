@@ -49,6 +49,7 @@ struct Offer {
   std::uint32_t notification_slots = 0;
   Flavour flavour = Flavour::allocated;
   Code code = Code::ok;
+  bool may_promote = false;
 };
 
 // What the group's first rank answers.
@@ -232,7 +233,8 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   const std::uint32_t me = group.my_rank();
   const Status no_agent = start_agent();
   const Status& refused = !options.refusal.is_ok() ? options.refusal : !wish.refusal.is_ok() ? wish.refusal : no_agent;
-  Offer offer{wish.bytes, options.promises, options.notification_slots, wish.flavour, refused.code()};
+  const bool may_promote = wish.flavour == Flavour::adopted && why_not_promoted(wish, options).empty();
+  Offer offer{wish.bytes, options.promises, options.notification_slots, wish.flavour, refused.code(), may_promote};
   std::vector<Offer> offers(group.size());
   if (Status status =
           team.allgather(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)), call);
@@ -285,6 +287,14 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
     sizes.push_back(object->dynamic ? 0 : offers[rank].bytes);
   }
 
+  // Where a rank may move memory, every rank of the group is in this call and none runs another runtime meanwhile: an
+  // MPI library copies messages into its peers' memory by itself. Nothing waited for here needs that runtime.
+  ThreadWaiter::Quiet quiet(*waiter_);
+  if (std::any_of(offers.begin(), offers.end(), [](const Offer& other) { return other.may_promote; })) {
+    quiet.begin();
+    if (Status status = team.barrier(call); !status.is_ok()) return status;
+  }
+
   // This rank's part: what others may do with it, and what the agent serves.
   std::vector<SharedRegion> own_shared;
   std::vector<ExposedRegion> own_exposed;
@@ -304,9 +314,8 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
     own_exposed.push_back(exposed);
   } else if (wish.flavour == Flavour::adopted) {
     object->memory = wish.memory;
-    std::string refusal = "user memory";
-    if (wish.bytes == 0 || (options.promises & promise_no_promotion) != 0 ||
-        !promote(wish, *object, own_shared, own_exposed, refusal)) {
+    std::string refusal = why_not_promoted(wish, options);
+    if (!refusal.empty() || !promote(wish, *object, own_shared, own_exposed, refusal)) {
       describe_adopted(wish, 0, wish.bytes, refusal, own_shared, own_exposed);
     }
   }
@@ -318,6 +327,7 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   exposure->notification_slots = shape.notification_slots;
   exposures_.set(answer.id, exposure);
   if (Status status = team.barrier(call); !status.is_ok()) return status;
+  quiet.end();
 
   Window::Parts parts;
   parts.id = answer.id;
@@ -405,20 +415,20 @@ os::PromotionRules Context::promotion_rules() const {
   return rules;
 }
 
+// What is known without a look at the memory; empty where it may be promoted.
+std::string Context::why_not_promoted(const Creation& wish, const WindowOptions& options) const {
+  if (wish.bytes == 0 || (options.promises & promise_no_promotion) != 0) return "user memory";
+  if (options_.settings.promotion == Permission::refuse) return "user memory, FARSUM_PROMOTION=refuse";
+  if (wish.unsure) return "user memory that need not be mapped";
+  if (wish.read_only) return "read-only user memory";
+  if (wish.bytes < options_.settings.promote_least_bytes || place_.segment->contains(wish.memory, 1))
+    return "user memory, too small to promote";
+  return {};
+}
+
 bool Context::promote(const Creation& wish, WindowObject& object, std::vector<SharedRegion>& shared,
                       std::vector<ExposedRegion>& exposed, std::string& refusal) {
   NodeSegment& segment = *place_.segment;
-  if (options_.settings.promotion == Permission::refuse) {
-    refusal = "user memory, FARSUM_PROMOTION=refuse";
-    return false;
-  }
-  if (wish.unsure || wish.read_only || wish.bytes < options_.settings.promote_least_bytes ||
-      segment.contains(wish.memory, 1)) {
-    refusal = wish.unsure      ? "user memory that need not be mapped"
-              : wish.read_only ? "read-only user memory"
-                               : "user memory, too small to promote";
-    return false;
-  }
   // The agent serves nothing while memory moves under it.
   const auto parked = exposures_.pause();
   object.promotion = promotions_.share(wish.memory, wish.bytes);
