@@ -16,6 +16,7 @@ constexpr std::uint32_t most_skips = 64;
 }  // namespace
 
 bool Datatypes::open() {
+  if (keyval_ != MPI_KEYVAL_INVALID) return true;
   if (!basics_.fill()) return false;
   return library().Type_create_keyval(MPI_TYPE_NULL_COPY_FN, &Datatypes::attribute_deleted, &keyval_, this) ==
          MPI_SUCCESS;

@@ -144,6 +144,7 @@ void Front::drop_self() {
 
 void Front::stop_engine() {
   if (!engine_runs()) return;
+  if (sessions_only) collect_at_engines_end();
   requests.close();
   // What the program left; its memory goes with the engine's context. One at a time, for the delete callbacks that run
   // in the library's free may free others.

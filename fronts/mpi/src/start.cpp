@@ -28,7 +28,9 @@ void leave_to_library(farsum_mpi_calls& active) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_end() {
-  if (Front::get().sessions_only) Front::get().stop_engine();
+  if (!Front::get().sessions_only) return;
+  Front::get().stop_engine();
+  report_at_last_session();
 }
 
 extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(const farsum_mpi_preload* preload,
@@ -54,6 +56,5 @@ extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(co
   } else {
     leave_to_library(*preload->active);
   }
-  // Without a world there is nobody to gather the numbers from.
-  if (with_world != 0 && statistics_wanted()) put_statistics(*preload->active);
+  if (statistics_wanted()) put_statistics(*preload->active);
 }

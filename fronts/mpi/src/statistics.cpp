@@ -1,5 +1,7 @@
 #include "statistics.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -199,9 +201,10 @@ int counted(const char* name, MPI_Win* win, MPI_Comm comm, const Access&, Call c
   if (result != MPI_SUCCESS) return result;
   const std::uint64_t spent_ns = timer.ns();
   auto record = std::make_shared<WindowRecord>();
-  int rank = 0;
-  library().Comm_rank(MPI_COMM_WORLD, &rank);
-  record->id = static_cast<std::uint64_t>(rank) << 32 | Statistics::get().next_window();
+  // Sessions have no world to number the ranks in.
+  int maker = getpid();
+  if (!Front::get().sessions_only) library().Comm_rank(MPI_COMM_WORLD, &maker);
+  record->id = static_cast<std::uint64_t>(maker) << 32 | Statistics::get().next_window();
   library().Bcast(&record->id, 1, MPI_UINT64_T, 0, comm);
   record->flavor = flavor_of(name);
   const Window* window = Front::get().windows.find(*win);
@@ -261,6 +264,17 @@ MPI_Datatype known(MPI_Datatype type) {
   return Front::get().datatypes.basic(type) != nullptr ? type : MPI_DATATYPE_NULL;
 }
 
+// What a call moves, by its arguments for what is sent and for what is received. MPI_IN_PLACE for what is sent leaves
+// the count and the type beside it without a meaning.
+template <class From, class FromValue, class ToValue>
+auto of_sender(From from, FromValue sent, ToValue received) {
+  if constexpr (std::is_same_v<ToValue, Absent>) {
+    return sent;
+  } else {
+    return from == MPI_IN_PLACE ? received : sent;
+  }
+}
+
 template <class Count, class Counts, class Type, class Op, class Call>
 int counted_collective(const char* name, Count count, Counts counts, Type type, Op op, MPI_Comm comm, Call call) {
   const Timer timer;
@@ -289,6 +303,9 @@ constexpr Absent count;
 constexpr Absent counts;
 constexpr Absent from_count;
 constexpr Absent from_type;
+constexpr Absent from;
+constexpr Absent to_count;
+constexpr Absent to_type;
 
 #define FARSUM_MPI_COUNTED(name, parameters, arguments)                                        \
   int counted_##name parameters {                                                              \
@@ -299,10 +316,11 @@ FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_COUNTED, , int, int)
 FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_COUNTED, _c, MPI_Count, MPI_Aint)
 FARSUM_MPI_PLAIN_CALLS(FARSUM_MPI_COUNTED)
 
-#define FARSUM_MPI_COUNTED_COLLECTIVE(name, parameters, arguments)                                           \
-  int counted_##name parameters {                                                                            \
-    return counted_collective(#name, or_else(count, from_count), counts, or_else(type, from_type), op, comm, \
-                              [&] { return below().name arguments; });                                       \
+#define FARSUM_MPI_COUNTED_COLLECTIVE(name, parameters, arguments)                                  \
+  int counted_##name parameters {                                                                   \
+    return counted_collective(#name, or_else(count, of_sender(from, from_count, to_count)), counts, \
+                              or_else(type, of_sender(from, from_type, to_type)), op, comm,         \
+                              [&] { return below().name arguments; });                              \
   }
 FARSUM_MPI_COLLECTIVE_CALLS(FARSUM_MPI_COUNTED_COLLECTIVE)
 #pragma GCC diagnostic pop
@@ -315,9 +333,9 @@ bool statistics_wanted() {
 
 void put_statistics(farsum_mpi_calls& active) {
   below() = active;
-  // Names of types and operators; an engine that runs has opened them.
+  // Names of types and operators.
   Front& front = Front::get();
-  if (!front.engine_runs()) static_cast<void>(front.datatypes.open());
+  static_cast<void>(front.datatypes.open());
 #define FARSUM_MPI_PUT_COUNTED(name, parameters, arguments) \
   if (active.name != nullptr) active.name = counted_##name;
   FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_PUT_COUNTED, , int, int)

@@ -16,4 +16,10 @@ void put_statistics(farsum_mpi_calls& active);
 // are wanted, and, where `farsum mpi` started the program, what could not be taken over. Otherwise does nothing.
 void report_at_end();
 
+// In a program of sessions, which has no such moment: brings the numbers so far to the first rank of the engine's
+// context, collectively over it and while the engine runs; and prints, before the last session of this process ends,
+// what it was brought.
+void collect_at_engines_end();
+void report_at_last_session();
+
 }  // namespace farsum::mpi

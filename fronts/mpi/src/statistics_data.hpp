@@ -68,8 +68,9 @@ class Statistics {
   void count(const CollectiveKey& key, std::uint64_t spent_ns);
   std::uint64_t next_window() { return windows_.fetch_add(1, std::memory_order_relaxed) + 1; }  // only has to differ
 
-  // Everything, as lines of words between tabs; see statistics_report.cpp.
-  std::string lines();
+  // Everything, as lines of words between tabs; see statistics_report.cpp. It counts no more, but for the windows that
+  // live.
+  std::string take_lines();
 
  private:
   Statistics();

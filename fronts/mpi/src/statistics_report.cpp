@@ -84,7 +84,7 @@ std::string name_of_live(MPI_Win handle) {
 
 }  // namespace
 
-std::string Statistics::lines() {
+std::string Statistics::take_lines() {
   std::ostringstream out;
   const std::lock_guard lock(mutex_);
   for (const auto& record : all_) {
@@ -92,12 +92,14 @@ std::string Statistics::lines() {
     if (record->handle != MPI_WIN_NULL) record->name = name_of_live(record->handle);
     out << "W\t" << record->id << '\t' << cleaned(record->name) << '\t' << record->flavor << '\t' << record->bytes
         << '\n';
-    for (const auto& [key, tally] : record->operations) {
+    record->bytes = 0;  // counted
+    for (const auto& [key, tally] : std::exchange(record->operations, {})) {
       out << "O\t" << record->id << '\t' << key.first << '\t' << key.second << '\t' << tally.count << '\t'
           << tally.bytes << '\t' << tally.spent_ns << '\t' << tally.waited_ns << '\n';
     }
   }
-  for (const auto& [key, tally] : collectives_) {
+  std::erase_if(all_, [this](const auto& record) { return record->handle == MPI_WIN_NULL && record != memory_; });
+  for (const auto& [key, tally] : std::exchange(collectives_, {})) {
     const auto& [call, op, type, elements] = key;
     out << "C\t" << call << '\t' << name_of(op) << '\t' << cleaned(name_of(type, call)) << '\t' << elements << '\t'
         << tally.count << '\t' << tally.spent_ns << '\n';
@@ -341,19 +343,32 @@ void say_what_was_not_taken_over(const Sums& sums) {
 
 }  // namespace
 
-void report_at_end() {
-  const bool launched = farsum_mpi_setting_is_on("FARSUM_MPI_LAUNCHED") != 0;
-  if (!launched && !statistics_wanted()) return;
-  const Front& front = Front::get();
-  int rank = 0;
-  int ranks = 1;
-  library().Comm_rank(MPI_COMM_WORLD, &rank);
-  library().Comm_size(MPI_COMM_WORLD, &ranks);
-  std::string mine = statistics_wanted() ? Statistics::get().lines() : "";
-  mine += "M\t" + std::to_string(front.windows_made.load(std::memory_order_relaxed)) + "\n";
-  for (const std::string& sentence : Front::get().said()) mine += "S\t" + cleaned(sentence) + "\n";
-  std::istringstream all(gather(mine, rank, ranks));
-  if (rank != 0) return;
+namespace {
+
+// What the ranks of engines that have ended brought to this one.
+struct Collected {
+  std::mutex mutex;
+  std::string lines;
+  int ranks = 0;
+
+  static Collected& get() {
+    static auto* const collected = new Collected;
+    return *collected;
+  }
+};
+
+bool report_wanted() { return farsum_mpi_setting_is_on("FARSUM_MPI_LAUNCHED") != 0 || statistics_wanted(); }
+
+std::string take_lines() {
+  Front& front = Front::get();
+  std::string mine = statistics_wanted() ? Statistics::get().take_lines() : "";
+  mine += "M\t" + std::to_string(front.windows_made.exchange(0, std::memory_order_relaxed)) + "\n";
+  for (const std::string& sentence : front.said()) mine += "S\t" + cleaned(sentence) + "\n";
+  return mine;
+}
+
+void report(const std::string& lines, int ranks) {
+  std::istringstream all(lines);
   Sums sums;
   sums.ranks = ranks;
   for (std::string line; std::getline(all, line);) add_line(line, sums);
@@ -361,6 +376,53 @@ void report_at_end() {
   const char* path = std::getenv("FARSUM_MPI_STATS_FILE");
   if (path != nullptr && *path != '\0') write_file(path, sums);
   say_what_was_not_taken_over(sums);
+}
+
+// All ranks' texts one after the other, on the first rank of the engine's context; "" elsewhere.
+std::string gather_by_engine(const std::string& mine, int rank, int ranks) {
+  const std::uint64_t bytes = mine.size();
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(ranks));
+  if (farsum_allgather(farsum_world(), &bytes, sizes.data(), sizeof bytes) != FARSUM_OK) return "";
+  const std::size_t room = *std::max_element(sizes.begin(), sizes.end());
+  std::string padded = mine;
+  padded.resize(room);
+  std::string everything(room * sizes.size(), '\0');
+  if (farsum_allgather(farsum_world(), padded.data(), everything.data(), room) != FARSUM_OK || rank != 0) return "";
+  std::string all;
+  for (std::size_t i = 0; i < sizes.size(); ++i) all.append(everything, i * room, sizes[i]);
+  return all;
+}
+
+}  // namespace
+
+void collect_at_engines_end() {
+  if (!report_wanted()) return;
+  int rank = 0;
+  const int ranks = Front::get().context_size();
+  farsum_rank(farsum_world(), &rank);
+  const std::string all = gather_by_engine(take_lines(), rank, ranks);
+  if (rank != 0) return;
+  Collected& collected = Collected::get();
+  const std::lock_guard lock(collected.mutex);
+  collected.lines += all;
+  collected.ranks = std::max(collected.ranks, ranks);
+}
+
+void report_at_last_session() {
+  Collected& collected = Collected::get();
+  const std::lock_guard lock(collected.mutex);
+  if (!collected.lines.empty()) report(std::exchange(collected.lines, {}), collected.ranks);
+}
+
+void report_at_end() {
+  if (!report_wanted()) return;
+  int rank = 0;
+  int ranks = 1;
+  library().Comm_rank(MPI_COMM_WORLD, &rank);
+  library().Comm_size(MPI_COMM_WORLD, &ranks);
+  // What an engine of sessions brought here before MPI_Init was called counts too.
+  const std::string all = gather(Collected::get().lines + take_lines(), rank, ranks);
+  if (rank == 0) report(all, ranks);
 }
 
 }  // namespace farsum::mpi

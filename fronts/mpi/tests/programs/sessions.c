@@ -1,4 +1,5 @@
-/* A program of MPI-4's sessions, without MPI_Init: windows come and go, and the session ends. */
+/* OPTIONS: --set FARSUM_MPI_STATS=1 --say-once "one-sided calls of 2 ranks" --say Win_fence
+ * A program of MPI-4's sessions, without MPI_Init: windows come and go, and the session ends. */
 #include "check.h"
 
 #ifdef MPI_SESSION_NULL

@@ -1,6 +1,6 @@
 /* OPTIONS: --set FARSUM_MPI_STATS=1 --set FARSUM_MPI_STATS_FILE=/dev/stderr --say halo --say Fetch_and_op --say maxloc
- * What --stats counts: run_case looks for the window's name, an operation and an operator in the table and the lines of
- * the file.
+ * --say '"type":"MPI_FLOAT","elements_at_least":256' What --stats counts: run_case looks for the window's name, an
+ * operation and an operator in the table and the lines of the file.
  */
 #include "check.h"
 
@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   int* memory = NULL;
   int one = 1, old = 0;
   double values[100] = {0}, sums[100];
+  float* parts = calloc((size_t)300 * 64, sizeof *parts);
   struct {
     double value;
     int index;
@@ -21,6 +22,9 @@ int main(int argc, char** argv) {
   CALL(MPI_Win_unlock_all(window));
   CALL(MPI_Allreduce(values, sums, 100, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
   CALL(MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE_INT, MPI_MAXLOC, MPI_COMM_WORLD));
+  /* Where a rank's part is in place already, only the arguments for what is received count. */
+  CALL(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, parts, 300, MPI_FLOAT, MPI_COMM_WORLD));
+  free(parts);
   /* The window is left to MPI_Finalize. */
   return finish();
 }
