@@ -48,4 +48,9 @@ TEST(NwchemOutput, is_read_as_its_own_tests_say) {
   EXPECT_EQ(run.status, 0) << run.output;
 }
 
+TEST(NwchemTables, are_written_as_their_own_tests_say) {
+  const Ended run = shell(std::string(FARSUM_SOURCE_DIR) + "/tests/nwchem/nwchem_tables_test.py");
+  EXPECT_EQ(run.status, 0) << run.output;
+}
+
 }  // namespace
