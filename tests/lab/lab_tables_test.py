@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The tables that tools/lab_evidence writes. Run by lab_evidence_test.cpp; each test is a sentence."""
+"""The tables that tools/lab_evidence writes. Run by lab_test.cpp; each test is a sentence."""
 
 import sys
 import unittest
