@@ -82,11 +82,12 @@ farsum_status no_context(const char* call);
 // for a copy of the whole is put on the stack by some compilers, and read from there again.
 inline HotWindow hot_window(const WindowSlot& slot, farsum_window window) {
   return {.views = view_arena + (window.bits >> index_bits & view_mask),
-          .size = slot.hot.size,
-          .lock_id = slot.hot.lock_id,
-          .kernels = slot.hot.kernels,
-          .agent = slot.hot.agent,
-          .aggregates = slot.hot.aggregates};
+          .size = slot.size,
+          .lock_id = slot.lock_id,
+          .kernels = slot.kernels,
+          .agent = slot.agent,
+          .aggregates = slot.aggregates,
+          .pass = slot.pass};
 }
 
 inline WindowSlot* find_window(farsum_window window) {

@@ -35,18 +35,38 @@ bool try_for_a_while(StripeLock& lock, std::uint32_t me) {
 
 namespace {
 
-Applied take(StripeLock& lock, const LockAgent& agent) {
-  if (lock.try_acquire(agent.id)) return Applied::done;
-  // Relaxed: a statistic.
-  if (agent.contention != nullptr) agent.contention->fetch_add(1, std::memory_order_relaxed);
-  const auto is_dead = [&](std::uint32_t holder) {
-    return agent.liveness != nullptr && holder != 0 && agent.liveness->is_dead(holder - 1);
+// What was not free at once: held, or open.
+[[gnu::noinline]] Applied take_slow(StripeLock& lock, const LockAgent& agent) {
+  const auto rank_is_dead = [&](std::uint32_t rank) {
+    return agent.liveness != nullptr && agent.liveness->is_dead(rank);
   };
-  if (!agent.may_wait) {
-    if (try_for_a_while(lock, agent.id)) return Applied::done;
-    return is_dead(lock.holder()) ? Applied::holder_dead : Applied::busy;
+  const auto is_dead = [&](std::uint32_t holder) { return holder != 0 && rank_is_dead(holder - 1); };
+  bool counted = false;
+  for (;;) {
+    if (lock.is_open()) {
+      const auto pass_at = [&](std::uint32_t rank) -> const WordPass& { return *agent.passes->of_ranks[rank]; };
+      const auto ranks = static_cast<std::uint32_t>(agent.passes->of_ranks.size());
+      const Closing closing = close_stripe(lock, agent.id, ranks, pass_at, rank_is_dead, agent.may_wait);
+      if (closing == Closing::not_open) continue;
+      return closing == Closing::taken ? Applied::done : Applied::busy;
+    }
+    // Relaxed: a statistic.
+    if (agent.contention != nullptr && !std::exchange(counted, true))
+      agent.contention->fetch_add(1, std::memory_order_relaxed);
+    if (agent.may_wait) {
+      if (lock.acquire_slow(agent.id, is_dead)) return Applied::done;
+    } else if (try_for_a_while(lock, agent.id)) {
+      return Applied::done;
+    }
+    // Opened meanwhile, or its holder is dead, or the caller may not wait.
+    const std::uint32_t holder = lock.holder();
+    if (lock.is_open() || (agent.may_wait && !is_dead(holder))) continue;
+    return is_dead(holder) ? Applied::holder_dead : Applied::busy;
   }
-  return lock.acquire_slow(agent.id, is_dead) ? Applied::done : Applied::holder_dead;
+}
+
+Applied take(StripeLock& lock, const LockAgent& agent) {
+  return lock.try_acquire(agent.id) ? Applied::done : take_slow(lock, agent);
 }
 
 [[gnu::noinline]] Applied take_two(const AtomicDomain& domain, std::uint64_t offset, const LockAgent& agent) {
@@ -61,6 +81,8 @@ Applied take(StripeLock& lock, const LockAgent& agent) {
 }
 
 }  // namespace
+
+Applied take_stripe(StripeLock& lock, const LockAgent& agent) { return take(lock, agent); }
 
 Applied take_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes, const LockAgent& agent) {
   if (bytes > domain.bytes_left_in_stripe(offset)) [[unlikely]]

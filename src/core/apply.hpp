@@ -2,11 +2,14 @@
 // caller on mapped memory, the agent for messages, caller-computes on its private copy.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/atomicity.hpp"
+#include "lockfree/word_pass.hpp"
 #include "ops/element_type.hpp"
 #include "ops/kernels.hpp"
 #include "ops/op_kind.hpp"
@@ -36,16 +39,28 @@ struct Reduction {
 Reduction make_reduction(const ops::KernelSet& kernels, ops::ElementType type, ops::Operator op, const void* alpha,
                          std::uint64_t bytes);
 
+// The passes of a node's ranks, by rank of the job.
+struct WordPasses {
+  std::vector<WordPass*> of_ranks;
+
+  bool all_ready() const {
+    return std::all_of(of_ranks.begin(), of_ranks.end(), [](const WordPass* pass) { return pass->is_ready(); });
+  }
+};
+
 // Who asks for a lock, and what it does when the lock is not free.
 struct LockAgent {
   std::uint32_t id = 0;                              // rank + 1
   bool may_wait = true;                              // the agent may not: it gets `busy` and comes back
   const Liveness* liveness = nullptr;                // null: nobody dies (simulator)
   std::atomic<std::uint64_t>* contention = nullptr;  // counts stripes that were not free at once; may be null
+  const WordPasses* passes = nullptr;  // of all who may be in an open stripe; null: no stripe is ever open
 };
 
 enum class Applied : std::uint8_t { done, busy, holder_dead };
 
+// Takes a stripe, also one that is open.
+Applied take_stripe(StripeLock& lock, const LockAgent& agent);
 // Takes the stripes of [offset, offset + bytes), two at most, or says why not and holds none.
 Applied take_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes, const LockAgent& agent);
 void release_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes);

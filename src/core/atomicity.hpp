@@ -15,6 +15,10 @@
 // An element is guarded by the stripes of all its bytes: one, or two where it straddles their boundary, as elements at
 // any address may. A thread holds one stripe at a time, two for such an element, and all of a region with
 // caller-computes' lock of the region; what it holds together it takes in ascending table order.
+//
+// A stripe in which for a while nobody has done anything but update single elements of lockable types is open: there
+// they are updated by CPU atomics, and a stripe is closed before anything else is done to it (lockfree/word_pass.hpp).
+// So of two executors that are not atomic to each other one still keeps the other out.
 #pragma once
 
 #include <algorithm>

@@ -76,6 +76,13 @@ inline void note_stores(TargetView& view) {
   view.unfenced.store(1, std::memory_order_release);
 }
 
+// Load and store instead of an addition: a locked instruction would cost as much as the operation. Relaxed: a
+// statistic.
+inline void count_direct(TargetView& view, std::uint64_t bytes) {
+  view.hot_operations.store(view.hot_operations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  view.hot_bytes.store(view.hot_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+}
+
 // A window's views and what goes with them, small enough to lie beside the handle.
 struct HotWindow {
   TargetView* views = nullptr;
@@ -84,6 +91,7 @@ struct HotWindow {
   const ops::KernelSet* kernels = nullptr;
   const LockAgent* agent = nullptr;
   bool aggregates = false;
+  WordPass* pass = nullptr;  // of this process; null: its threads take locks always
 
   bool put(std::uint32_t target, std::uint64_t offset, const void* origin, std::size_t bytes) const {
     TargetView* view = find(target, offset, bytes);
@@ -94,7 +102,7 @@ struct HotWindow {
     } else if (bytes != 0) {
       // Within one's own part both sides may be one.
       std::memmove(view->memory + offset, origin, bytes);
-      count(*view, bytes);
+      count_direct(*view, bytes);
     }
     note_stores(*view);
     return true;
@@ -108,7 +116,7 @@ struct HotWindow {
       count_word(*view);
     } else if (bytes != 0) {
       std::memmove(result, view->memory + offset, bytes);
-      count(*view, bytes);
+      count_direct(*view, bytes);
     }
     return true;
   }
@@ -121,7 +129,7 @@ struct HotWindow {
     std::byte* address = view->memory + offset;
     if (view->domain.bare) {
       if (bytes != ops::size_of(type) || !ops::is_lockable(type)) return false;
-      count(*view, bytes);
+      count_direct(*view, bytes);
       ops::atomic_apply(address, operand, result, type, op, nullptr);
       // All but a write without a result are locked instructions.
       if (op == ops::Operator::replace) note_stores(*view);
@@ -130,8 +138,17 @@ struct HotWindow {
     if (bytes > view->domain.bytes_left_in_stripe(offset))
       return reduce_stripes(*view, offset, operand, result, bytes, type, op);
     StripeLock& lock = view->domain.lock_of(offset);
+    const bool single = is_single(address, bytes, type);
+    if (single && enter(lock)) {
+      ops::atomic_apply(address, operand, result, type, op, nullptr);
+      pass->leave();
+      count_direct(*view, bytes);
+      // As above.
+      if (op == ops::Operator::replace) note_stores(*view);
+      return true;
+    }
     if (!acquire(lock)) return false;
-    count(*view, bytes);
+    count_direct(*view, bytes);
     if (bytes == 8 && op == ops::Operator::sum &&
         (type == ops::ElementType::int64 || type == ops::ElementType::uint64)) {
       add_word(address, operand, result);
@@ -140,7 +157,10 @@ struct HotWindow {
     } else {
       kernels->fetch(type, op)(address, operand, result, bytes / ops::size_of(type), nullptr);
     }
-    lock.release();
+    if (single)
+      release_after_single(lock);
+    else
+      lock.release();
     note_stores(*view);
     return true;
   }
@@ -161,11 +181,19 @@ struct HotWindow {
       std::memcpy(result, &old, sizeof old);
     } else {
       StripeLock& lock = view->domain.lock_of(offset);
-      if (!acquire(lock)) [[unlikely]]
-        return false;
-      add_word(address, operand, result);
-      lock.release();
-      note_stores(*view);
+      if (enter(lock)) [[likely]] {
+        std::uint64_t addend;
+        std::memcpy(&addend, operand, sizeof addend);
+        const std::uint64_t old = ops::atomic_fetch_sum(address, addend);
+        pass->leave();
+        std::memcpy(result, &old, sizeof old);
+      } else {
+        if (!acquire(lock)) [[unlikely]]
+          return false;
+        add_word(address, operand, result);
+        release_after_single(lock);
+        note_stores(*view);
+      }
     }
     count_word(*view);
     return true;
@@ -178,13 +206,19 @@ struct HotWindow {
     TargetView* view = find(target, offset, bytes);
     if (view == nullptr || view->domain.bare || bytes > view->domain.bytes_left_in_stripe(offset)) [[unlikely]]
       return false;
+    std::byte* address = view->memory + offset;
     StripeLock& lock = view->domain.lock_of(offset);
-    if (!acquire(lock)) [[unlikely]]
-      return false;
-    ops::plain_compare_and_swap(view->memory + offset, expected, desired, result, type);
-    lock.release();
-    note_stores(*view);
-    count(*view, bytes);
+    if (is_single(address, bytes, type) && enter(lock)) [[likely]] {
+      ops::atomic_compare_and_swap(address, expected, desired, result, type);
+      pass->leave();
+    } else {
+      if (!acquire(lock)) [[unlikely]]
+        return false;
+      ops::plain_compare_and_swap(address, expected, desired, result, type);
+      release_after_single(lock);
+      note_stores(*view);
+    }
+    count_direct(*view, bytes);
     return true;
   }
 
@@ -284,12 +318,38 @@ struct HotWindow {
     return lock.try_for_a_while(lock_id);
   }
 
+  // What the processor's atomics can update.
+  static bool is_single(const std::byte* address, std::uint64_t bytes, ops::ElementType type) {
+    return bytes == ops::size_of(type) && ops::is_lockable(type) &&
+           (reinterpret_cast<std::uintptr_t>(address) & (bytes - 1)) == 0;
+  }
+
+  // Whether this thread may update single elements of the stripe by atomics until it leaves its pass.
+  bool enter(const StripeLock& lock) const {
+    return lock.is_open() && pass != nullptr && pass->belongs_to(this_thread()) && pass->enter(lock);
+  }
+
+  void release_after_single(StripeLock& lock) const {
+    if (lock.count_single()) [[unlikely]]
+      return open(lock);
+    lock.release();
+  }
+
+  // Single elements go without the lock from here on, as far as all ranks can.
+  [[gnu::noinline]] void open(StripeLock& lock) const {
+    const bool may_open =
+        pass != nullptr && agent->passes != nullptr && agent->passes->all_ready() && pass->claim(this_thread());
+    if (may_open) return lock.release_open();
+    lock.forget_singles();
+    lock.release();
+  }
+
   // What spans stripes. False when a holder died on the way: the long way says so, and the job is over.
   bool reduce_stripes(TargetView& view, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes,
                       ops::ElementType type, ops::Operator op) const {
     const Reduction reduction = make_reduction(*kernels, type, op, nullptr, bytes);
     std::uint64_t progress = 0;
-    count(view, bytes);
+    count_direct(view, bytes);
     const Applied applied =
         apply_reduction(view.domain, *agent, view.memory, offset, static_cast<const std::byte*>(operand),
                         static_cast<std::byte*>(result), bytes, reduction, progress);
@@ -299,13 +359,6 @@ struct HotWindow {
 
   static void count_word(TargetView& view) {
     view.hot_words.store(view.hot_words.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  }
-
-  // Load and store instead of an addition: a locked instruction would cost as much as the operation. Relaxed: a
-  // statistic.
-  static void count(TargetView& view, std::uint64_t bytes) {
-    view.hot_operations.store(view.hot_operations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    view.hot_bytes.store(view.hot_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
 
   static void add_word(std::byte* address, const void* operand, void* result) {

@@ -34,6 +34,7 @@ class TargetService : public RequestHandler, public TransferHandler {
     const ops::KernelSet* kernels = nullptr;
     const Liveness* liveness = nullptr;
     NotificationListener* listener = nullptr;
+    const WordPasses* passes = nullptr;  // see LockAgent
   };
 
   TargetService(Options options, ExposureTable& exposures);
@@ -103,7 +104,7 @@ class TargetService : public RequestHandler, public TransferHandler {
   Outcome wait_for_transfer(Transfer how, Progress& progress);
   void release_slot(Progress& progress);
   Code check_extent(const wire::Message& message, const Exposure& exposure) const;
-  LockAgent lock_agent() const { return {options_.rank + 1, false, options_.liveness, nullptr}; }
+  LockAgent lock_agent() const { return {options_.rank + 1, false, options_.liveness, nullptr, options_.passes}; }
 
   Options options_;
   ExposureTable& exposures_;

@@ -101,7 +101,7 @@ class Window {
 
   // What finishes in the caller; the values stay as they are while the window lives.
   HotWindow hot() const {
-    return {views_, size_, parts_.lock_agent.id, parts_.kernels, &parts_.lock_agent, aggregates_};
+    return {views_, size_, parts_.lock_agent.id, parts_.kernels, &parts_.lock_agent, aggregates_, nullptr};
   }
 
   // ---- operations: the long way ----

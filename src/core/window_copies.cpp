@@ -104,10 +104,7 @@ class RegionLock {
     for (std::uint64_t i = 0; i < count; ++i) stripes_.push_back(static_cast<std::uint32_t>((first + i) & domain.mask));
     std::sort(stripes_.begin(), stripes_.end());
     for (; taken_ < stripes_.size(); ++taken_) {
-      const bool ok = domain.locks[stripes_[taken_]].acquire(agent.id, [&](std::uint32_t holder) {
-        return agent.liveness != nullptr && agent.liveness->is_dead(holder - 1);
-      });
-      if (!ok) return;
+      if (take_stripe(domain.locks[stripes_[taken_]], agent) != Applied::done) return;
     }
   }
   ~RegionLock() {
@@ -133,9 +130,8 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
   const Rank owner = parts_.ranks[target];
   const std::uint64_t base = operation.offset - region.offset;
   const bool swaps = operation.kind == OperationKind::compare_and_swap;
-  const Reduction reduction =
-      swaps ? Reduction{operation.type, ops::Operator::replace}
-            : make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, 0);
+  const Reduction reduction = swaps ? Reduction{operation.type, ops::Operator::replace}
+                                    : make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, 0);
   const std::uint64_t element = reduction.element_bytes();
   const PackedOperand operand(operation);
   PackedResult result(operation);

@@ -9,8 +9,11 @@
 
 namespace farsum {
 
-// Who may call: any thread of any process that maps it. A holder id is any number but 0 (rank + 1); threads may share
-// one, and the lock is not recursive. Zeroed memory is a free lock.
+// Who may call: any thread of any process that maps it. A holder id is any number but 0 and the largest (rank + 1);
+// threads may share one, and the lock is not recursive. Zeroed memory is a free lock.
+//
+// A stripe may be open (lockfree/word_pass.hpp): then it can be had by close_stripe only, and all that wait here give
+// up at once, also those that began before. Locks that nobody opens need not think of it.
 //
 // Waiters never depend on being woken: after a short spin they sleep for bounded times, so release needs no barrier and
 // no wake-up can be lost. A crash: a killed holder leaves its id in the word. acquire_slow then gives up; break_dead
@@ -24,7 +27,8 @@ class alignas(64) BasicStripeLock {
     return word_.compare_exchange_strong(expected, me, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
-  // Takes the lock; false when its holder is dead, is_dead(holder id) says so, and the lock is left with it.
+  // Takes the lock; false when its holder is dead, is_dead(holder id) says so, and the lock is left with it; or when
+  // the stripe is open.
   template <class DeadCheck>
   bool acquire(std::uint32_t me, DeadCheck&& is_dead) {
     if (try_acquire(me)) [[likely]] {
@@ -38,8 +42,12 @@ class alignas(64) BasicStripeLock {
   [[gnu::noinline]] bool try_for_a_while(std::uint32_t me) {
     int pauses = 1;
     for (int i = 0; i < Policy::spin_limit; ++i) {
-      if (looks_free() && try_acquire(me)) {
+      const std::uint32_t seen = look();
+      if (seen == 0 && try_acquire(me)) {
         return true;
+      }
+      if (seen == open_word) {
+        return false;
       }
       for (int pause = 0; pause < pauses; ++pause) {
         Policy::pause();
@@ -55,8 +63,12 @@ class alignas(64) BasicStripeLock {
       return true;
     }
     for (int i = 0; i < Policy::yield_limit; ++i) {
-      if (looks_free() && try_acquire(me)) {
+      const std::uint32_t seen = look();
+      if (seen == 0 && try_acquire(me)) {
         return true;
+      }
+      if (seen == open_word) {
+        return false;
       }
       Policy::yield();
     }
@@ -66,8 +78,11 @@ class alignas(64) BasicStripeLock {
   // Release pairs with the acquire in try_acquire and break_dead.
   void release() { word_.store(0, std::memory_order_release); }
 
-  // 0 when free. Acquire: whoever sees a holder sees what that holder wrote before it got here.
-  std::uint32_t holder() const { return word_.load(std::memory_order_acquire); }
+  // 0 when free or open. Acquire: whoever sees a holder sees what that holder wrote before it got here.
+  std::uint32_t holder() const {
+    const std::uint32_t word = word_.load(std::memory_order_acquire);
+    return word == open_word ? 0 : word;
+  }
 
   // Takes the lock from `dead`, who will never release it; false when it is no longer with `dead`.
   bool break_dead(std::uint32_t dead, std::uint32_t me) {
@@ -75,14 +90,43 @@ class alignas(64) BasicStripeLock {
     return word_.compare_exchange_strong(dead, me, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
+  // ---- open stripes ----
+
+  // Acquire pairs with the release in release_open: what was done under the lock comes before.
+  bool is_open() const { return word_.load(std::memory_order_acquire) == open_word; }
+  // By the holder: the stripe is open from here on.
+  void release_open() { word_.store(open_word, std::memory_order_release); }
+  // The first step of close_stripe, which alone calls it.
+  bool try_close(std::uint32_t me) {
+    std::uint32_t expected = open_word;
+    if (!word_.compare_exchange_strong(expected, me, std::memory_order_acquire, std::memory_order_relaxed))
+      return false;
+    if (closings_ < most_closings_counted) closings_ = closings_ + 1;
+    singles_ = 0;
+    return true;
+  }
+  // By the holder, for each update of a single element: whether there were enough of them for opening to pay. Closing
+  // costs what some hundreds of locks do, so that the number grows where it happens again and again.
+  bool count_single() {
+    const std::uint32_t singles = singles_ + 1;
+    singles_ = singles;
+    return singles >= least_singles_to_open << closings_;
+  }
+  // Begins to count anew.
+  void forget_singles() { singles_ = 0; }
+
  private:
   static constexpr int most_pauses = 64;
   static constexpr std::uint64_t shortest_sleep_ns = 20'000;
   static constexpr std::uint64_t longest_sleep_ns = 1'000'000;
   static constexpr std::uint64_t liveness_check_ns = 10'000'000;
 
+  static constexpr std::uint32_t open_word = ~std::uint32_t{0};
+  static constexpr std::uint32_t least_singles_to_open = 256;
+  static constexpr std::uint32_t most_closings_counted = 6;
+
   // Relaxed: only decides whether to try.
-  bool looks_free() const { return word_.load(std::memory_order_relaxed) == 0; }
+  std::uint32_t look() const { return word_.load(std::memory_order_relaxed); }
 
   template <class DeadCheck>
   bool acquire_by_sleeping(std::uint32_t me, DeadCheck& is_dead) {
@@ -92,6 +136,9 @@ class alignas(64) BasicStripeLock {
     while (!try_acquire(me)) {
       // Relaxed: a hint, and break_dead compares again.
       const std::uint32_t holder = word_.load(std::memory_order_relaxed);
+      if (holder == open_word) {
+        return false;
+      }
       if (holder != last_holder) {
         // The lock moves: start over with short sleeps.
         last_holder = holder;
@@ -113,6 +160,9 @@ class alignas(64) BasicStripeLock {
 
   // Written by holders and those who try.
   typename Policy::template Atomic<std::uint32_t> word_;
+  // Written by holders.
+  typename Policy::template Guarded<std::uint32_t> singles_;
+  typename Policy::template Guarded<std::uint32_t> closings_;
 };
 
 using StripeLock = BasicStripeLock<SystemAtomics>;

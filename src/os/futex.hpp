@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "os/process_barrier.hpp"
+
 namespace farsum {
 
 enum class WaitResult : std::uint8_t {
@@ -67,6 +69,9 @@ struct SystemAtomics {
 #endif
   }
   static void yield() { yield_processor(); }
+  // See lockfree/word_pass.hpp.
+  static void compiler_barrier() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+  static void process_barrier() { os::process_barrier(); }
   static void sleep(std::uint64_t duration_ns) { sleep_ns(duration_ns); }
 
   // Tell a checker about accesses to plain shared bytes.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "os/attach.hpp"
+#include "os/process_barrier.hpp"
 
 namespace farsum {
 namespace {
@@ -62,6 +63,9 @@ Status Context::join() {
   block.nonce.store(nonce_, std::memory_order_relaxed);
   block.pid.store(getpid(), std::memory_order_relaxed);
 
+  for (Rank rank = 0; rank < place_.size; ++rank) passes_.of_ranks.push_back(&segment.rank(rank).pass);
+  if (os::join_process_barriers()) own_pass().make_ready();
+
   watch_ = std::make_unique<PeerWatch>(segment, place_.rank);
   waiter_ = std::make_unique<ThreadWaiter>(
       ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns}, *watch_,
@@ -74,7 +78,8 @@ Status Context::join() {
   if (options_.many_threads) circle_->take_out();
   listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
   service_ = std::make_unique<TargetService>(
-      TargetService::Options{place_.rank, settings.pull_bytes, 4, kernels_, watch_.get(), listener_.get()}, exposures_);
+      TargetService::Options{place_.rank, settings.pull_bytes, 4, kernels_, watch_.get(), listener_.get(), &passes_},
+      exposures_);
   service_->attach(*transport_);
   engine_ = std::make_unique<OriginEngine>(
       OriginEngine::Options{segment.ranks(), settings.inline_bytes, settings.attach != Permission::refuse, 1024},

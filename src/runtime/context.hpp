@@ -150,6 +150,8 @@ class Context {
   ThreadWaiter& waiter() { return *waiter_; }
   NodeSegment& segment() { return *place_.segment; }
   PeerWatch& watch() { return *watch_; }
+  // For single elements in open stripes, by one thread of this process. See lockfree/word_pass.hpp.
+  WordPass& own_pass() { return place_.segment->rank(place_.rank).pass; }
 
  private:
   class TableGuard;
@@ -159,7 +161,7 @@ class Context {
   Status join();
   // Nobody asks anything of a rank without windows, so the first window starts the agent.
   Status start_agent();
-  LockAgent lock_agent() const { return {place_.rank + 1, true, watch_.get(), &stripe_contention_}; }
+  LockAgent lock_agent() const { return {place_.rank + 1, true, watch_.get(), &stripe_contention_, &passes_}; }
   Region make_region(Rank owner, const SharedRegion& shared) const;
   Result<WindowObject*> make_window(Group& group, const Creation& wish, const WindowOptions& options);
   void describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
@@ -201,6 +203,7 @@ class Context {
   os::PromotionRegistry promotions_;
   std::vector<os::Promotion> kept_promotions_;  // of windows that are gone, over memory that others still expose
   PathCounters counters_;
+  WordPasses passes_;
   mutable std::atomic<std::uint64_t> stripe_contention_{0};
   bool left_ = false;
   std::unique_ptr<FarewellCircle> circle_;

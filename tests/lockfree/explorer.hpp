@@ -183,6 +183,16 @@ class Explorer {
     return woken;
   }
 
+  // Every thread's stores so far reach memory.
+  void barrier_everywhere() {
+    schedule();
+    for (std::size_t thread = 0; thread < bodies_.size(); ++thread) {
+      drain(thread);
+    }
+    observe(8);
+    note("barrier everywhere", nullptr, 0);
+  }
+
   // Nothing to do until somebody writes, or until nobody else can.
   void pause() {
     threads_[self_].status = Status::paused;

@@ -23,6 +23,8 @@ enum class Mutation : std::uint8_t {
   wake_is_lost,
   // A futex that sleeps without looking at its word.
   wait_does_not_compare,
+  // A barrier in all processes is none.
+  process_barrier_is_lost,
 };
 
 template <class T, Mutation M>
@@ -168,6 +170,11 @@ struct ModelAtomics {
   }
   static void yield() { pause(); }
   static void sleep(std::uint64_t) { pause(); }
+  static void compiler_barrier() {}
+  static void process_barrier() {
+    Explorer* explorer = Explorer::active();
+    if (M != Mutation::process_barrier_is_lost && explorer != nullptr) explorer->barrier_everywhere();
+  }
 
   static void reads(const void* address, std::size_t bytes) {
     if (Explorer* explorer = Explorer::active()) {

@@ -15,6 +15,7 @@
 #include "lockfree/awaited_rank.hpp"
 #include "lockfree/doorbell.hpp"
 #include "lockfree/stripe_lock.hpp"
+#include "lockfree/word_pass.hpp"
 #include "os/event_count.hpp"
 
 namespace farsum {
@@ -38,6 +39,8 @@ struct RankBlock {
   alignas(cache_line_bytes) Doorbell doorbell;
   // Threads of this rank that wait for anything.
   alignas(cache_line_bytes) EventCount waiters;
+  // For single elements in open stripes, by a thread of this rank.
+  WordPass pass;
   // Guard this rank's adopted memory.
   alignas(cache_line_bytes) StripeLock stripes[rank_stripes];
 };

@@ -1,0 +1,114 @@
+// Single elements beside bulk, without a lock for the former: in a stripe that is open, elements are updated by the
+// processor's own atomics under a pass, which costs two plain stores; whoever needs the stripe for more closes it.
+//
+// The stripe's lock word says which of the two it is, so that who takes the lock finds out by failing to. A pass is a
+// word of one thread, in which it says what stripe it is in. To go in it writes that, and then looks whether the stripe
+// is open. Who closes the stripe takes the lock word, and then looks at all passes until none is in the stripe. Each
+// writes one word and then reads the other's, so that one of the two must see the other, if no read overtakes a write:
+// the closer, who is rare, sees to it for both sides by a barrier in all processes (os/process_barrier.hpp), and what
+// is left for the pass is that the compiler keeps the order. tests/lockfree/word_pass_model_test.cpp goes through every
+// interleaving of this code on total store order, and shows that it fails without that barrier.
+//
+// A crash: a pass that was killed inside stays inside; its update is an atomic instruction, done or not. The closer
+// asks is_dead and goes on. A closer that was killed holds the lock, as any other holder.
+#pragma once
+
+#include <cstdint>
+
+#include "lockfree/stripe_lock.hpp"
+
+namespace farsum {
+
+// Zeroed memory is a pass that nobody uses.
+template <class Policy>
+class alignas(64) BasicWordPass {
+ public:
+  // ---- one thread at a time: the one for which belongs_to answers true ----
+
+  // Whether the stripe was open, and stays so until leave(). What is done to it in between is done by atomics.
+  bool enter(const BasicStripeLock<Policy>& stripe) {
+    // Relaxed: what orders this store before the look is the closer's barrier.
+    stripe_.store(name_of(stripe), std::memory_order_relaxed);
+    Policy::compiler_barrier();
+    if (stripe.is_open()) [[likely]]
+      return true;
+    leave();
+    return false;
+  }
+  // Release pairs with the acquire in is_in: the update comes before.
+  void leave() { stripe_.store(0, std::memory_order_release); }
+
+  bool belongs_to(std::uint64_t thread) const { return thread_.load(std::memory_order_relaxed) == thread; }
+
+  // ---- any thread of the process whose pass it is ----
+
+  // Gives the pass to the first thread that asks, for good.
+  bool claim(std::uint64_t thread) {
+    std::uint64_t nobody = 0;
+    return belongs_to(thread) ||
+           thread_.compare_exchange_strong(nobody, thread, std::memory_order_relaxed, std::memory_order_relaxed);
+  }
+  // The process has joined the barriers. Release pairs with is_ready.
+  void make_ready() { ready_.store(1, std::memory_order_release); }
+
+  // ---- anybody ----
+
+  bool is_ready() const { return ready_.load(std::memory_order_acquire) != 0; }
+  bool is_in(const BasicStripeLock<Policy>& stripe) const {
+    return stripe_.load(std::memory_order_acquire) == name_of(stripe);
+  }
+
+ private:
+  // Of a lock wherever it is mapped, for that is by whole pages. 64 stripes have one name; who waits for another one's
+  // visitor waits for an instruction.
+  static std::uint32_t name_of(const BasicStripeLock<Policy>& stripe) {
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(&stripe) / sizeof stripe % 64) + 1;
+  }
+
+  // Written by the thread that the pass belongs to.
+  typename Policy::template Atomic<std::uint32_t> stripe_;
+  // Written by the process, once each.
+  typename Policy::template Atomic<std::uint32_t> ready_;
+  typename Policy::template Atomic<std::uint64_t> thread_;
+};
+
+enum class Closing : std::uint8_t {
+  taken,     // the caller holds the lock, and nobody is inside
+  not_open,  // somebody else was faster
+  busy,      // somebody stays inside; the stripe is open as before
+};
+
+// Takes the lock of an open stripe. pass_at(i) are the passes, is_dead(i) says whether i's process is gone. A caller
+// that may not wait gets `busy` where one that is inside was taken off its processor.
+template <class Policy, class PassAt, class DeadCheck>
+Closing close_stripe(BasicStripeLock<Policy>& stripe, std::uint32_t me, std::uint32_t passes, PassAt&& pass_at,
+                     DeadCheck&& is_dead, bool may_wait) {
+  constexpr std::uint64_t sleep_ns = 50'000;
+  if (!stripe.try_close(me)) return Closing::not_open;
+  Policy::process_barrier();
+  for (std::uint32_t i = 0; i < passes; ++i) {
+    for (int looks = 0; pass_at(i).is_in(stripe); ++looks) {
+      if (looks < Policy::spin_limit) {
+        Policy::pause();
+      } else if (is_dead(i)) {
+        break;
+      } else if (!may_wait) {
+        stripe.release_open();
+        return Closing::busy;
+      } else if (looks < Policy::spin_limit + Policy::yield_limit) {
+        Policy::yield();
+      } else {
+        Policy::sleep(sleep_ns);
+      }
+    }
+  }
+  return Closing::taken;
+}
+
+using WordPass = BasicWordPass<SystemAtomics>;
+static_assert(sizeof(WordPass) == 64);
+
+// The thread that runs, by a number that no other living thread of its process has.
+inline std::uint64_t this_thread() { return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()); }
+
+}  // namespace farsum

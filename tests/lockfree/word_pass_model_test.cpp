@@ -1,0 +1,163 @@
+// Every interleaving of who updates an element by an atomic under a pass and who updates it in plain steps with the
+// stripe closed, and of the death of either.
+#include "lockfree/word_pass.hpp"
+
+#include "model_atomics.hpp"
+#include "model_check.hpp"
+
+namespace farsum::model {
+namespace {
+
+template <class Policy>
+struct Shared {
+  BasicStripeLock<Policy> stripe;
+  BasicWordPass<Policy> passes[2];
+  typename Policy::template Atomic<std::uint32_t> element;
+};
+
+bool is_dead_id(std::uint32_t holder) { return Explorer::current->is_dead(holder - 1); }
+bool is_dead_rank(std::uint32_t rank) { return Explorer::current->is_dead(rank); }
+
+// A load and a store: whatever comes between them is lost. Relaxed, for the lock is to order it.
+template <class Policy>
+void add_in_plain_steps(Shared<Policy>& shared) {
+  shared.element.store(shared.element.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+// As core's take: a stripe that is open is closed, one that is held is waited for. False when its holder is dead.
+template <class Policy>
+bool take(Shared<Policy>& shared, std::uint32_t me) {
+  for (;;) {
+    if (shared.stripe.try_acquire(me)) return true;
+    const auto pass_at = [&](std::uint32_t i) -> const BasicWordPass<Policy>& { return shared.passes[i]; };
+    if (shared.stripe.is_open()) {
+      if (close_stripe(shared.stripe, me, 2, pass_at, is_dead_rank, true) == Closing::taken) return true;
+      continue;
+    }
+    if (shared.stripe.acquire_slow(me, is_dead_id)) return true;
+    const std::uint32_t holder = shared.stripe.holder();
+    if (holder != 0 && is_dead_id(holder)) return false;
+  }
+}
+
+template <class Policy>
+void add_as_bulk(Shared<Policy>& shared, std::uint32_t me) {
+  if (!take(shared, me)) return;
+  add_in_plain_steps(shared);
+  shared.stripe.release();
+}
+
+// As the hot path: an atomic where the stripe is open, the lock where it is not; then the stripe is opened.
+template <class Policy>
+void add_as_single(Shared<Policy>& shared, std::uint32_t me) {
+  BasicWordPass<Policy>& pass = shared.passes[me - 1];
+  if (pass.enter(shared.stripe)) {
+    shared.element.fetch_add(1, std::memory_order_acq_rel);
+    pass.leave();
+    return;
+  }
+  if (!take(shared, me)) return;
+  add_in_plain_steps(shared);
+  shared.stripe.release_open();
+}
+
+template <class Policy>
+Outcome single_beside_bulk(bool starts_open, std::uint32_t each, Options options = {}) {
+  using State = Shared<Policy>;
+  return explore<State>(options,
+                        {[=](State& s) {
+                           if (starts_open && s.stripe.try_acquire(1)) s.stripe.release_open();
+                           for (std::uint32_t i = 0; i < each; ++i) add_as_single(s, 1);
+                         },
+                         [=](State& s) {
+                           for (std::uint32_t i = 0; i < each; ++i) add_as_bulk(s, 2);
+                         }},
+                        [=](State& s) {
+                          const std::uint32_t sum = s.element.load(std::memory_order_relaxed);
+                          const bool killed = Explorer::current->was_killed();
+                          // Whoever was killed holding the lock keeps the others out, and they say so.
+                          if (killed && s.stripe.holder() == options.killable + 1) return;
+                          const std::uint32_t dead = killed ? each : 0;
+                          require(sum <= 2 * each && sum + dead >= 2 * each, "an update is lost");
+                        });
+}
+
+TEST(WordPassModel, loses_no_update_beside_one_in_plain_steps) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(single_beside_bulk<ModelAtomics<>>(true, 2));
+}
+
+TEST(WordPassModel, a_stripe_opens_beside_one_that_waits_for_it) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(single_beside_bulk<ModelAtomics<Mutation::none, 1>>(false, 2));
+}
+
+TEST(WordPassModel, two_close_a_stripe_at_once) {
+  FARSUM_NEEDS_FIBERS();
+  using State = Shared<ModelAtomics<>>;
+  expect_holds(explore<State>({.max_preemptions = 2, .finds_races = false},
+                              {[](State& s) {
+                                 if (s.stripe.try_acquire(1)) s.stripe.release_open();
+                                 add_as_single(s, 1);
+                               },
+                               [](State& s) { add_as_bulk(s, 2); }, [](State& s) { add_as_bulk(s, 3); }},
+                              [](State& s) { require(s.element.load(std::memory_order_relaxed) == 3, "lost"); }));
+}
+
+TEST(WordPassModel, a_death_inside_does_not_keep_a_stripe_open) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(single_beside_bulk<ModelAtomics<>>(true, 1, {.killable = 0}));
+}
+
+TEST(WordPassModel, a_closer_that_dies_is_named_by_the_lock) {
+  FARSUM_NEEDS_FIBERS();
+  using State = Shared<ModelAtomics<>>;
+  expect_holds(explore<State>({.killable = 1},
+                              {[](State& s) {
+                                 if (s.stripe.try_acquire(1)) s.stripe.release_open();
+                                 add_as_single(s, 1);
+                                 if (take(s, 1))
+                                   s.stripe.release();
+                                 else
+                                   require(s.stripe.holder() == 2, "another one is named");
+                               },
+                               [](State& s) { add_as_bulk(s, 2); }},
+                              [](State&) {}));
+}
+
+TEST(WordPassModel, catches_a_closer_without_its_barrier) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(single_beside_bulk<ModelAtomics<Mutation::process_barrier_is_lost>>(true, 2), "lost");
+}
+
+TEST(WordPassModel, a_stripe_that_is_closed_again_and_again_opens_later) {
+  StripeLock stripe{};
+  const auto singles_until_open = [&] {
+    int singles = 0;
+    for (bool opened = false; !opened; ++singles) {
+      EXPECT_TRUE(stripe.try_acquire(1));
+      opened = stripe.count_single();
+      opened ? stripe.release_open() : stripe.release();
+    }
+    EXPECT_TRUE(stripe.is_open());
+    EXPECT_EQ(stripe.holder(), 0u);
+    EXPECT_TRUE(stripe.try_close(2));
+    stripe.release();
+    return singles;
+  };
+  const int first = singles_until_open();
+  EXPECT_EQ(singles_until_open(), 2 * first);
+  for (int i = 0; i < 8; ++i) (void)singles_until_open();
+  EXPECT_EQ(singles_until_open(), 64 * first);
+}
+
+TEST(WordPass, stays_with_the_first_thread_that_claims_it) {
+  WordPass pass{};
+  EXPECT_TRUE(pass.claim(7));
+  EXPECT_TRUE(pass.claim(7));
+  EXPECT_FALSE(pass.claim(8));
+  EXPECT_TRUE(pass.belongs_to(7));
+}
+
+}  // namespace
+}  // namespace farsum::model
