@@ -7,11 +7,14 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <vector>
 
 #include "os/attach.hpp"
+#include "os/memory_map.hpp"
 #include "os/page_move.hpp"
 #include "os/raw_system.hpp"
 
@@ -367,6 +370,13 @@ bool proc_is_ours() {
   return readlink("/proc/self", name, sizeof name - 1) > 0 && parse_number(name) == getpid();
 }
 
+// Valgrind makes a plain fork of our clone, or gives up the program.
+bool is_emulated() {
+  const std::vector<Map> maps = read_maps();
+  return std::any_of(maps.begin(), maps.end(),
+                     [](const Map& map) { return map.name.find("/vgpreload_") != std::string::npos; });
+}
+
 void reap(pid_t helper) {
   int status = 0;
   while (waitpid(helper, &status, __WALL) < 0 && errno == EINTR) {
@@ -380,6 +390,7 @@ std::string run_with_threads_held(HeldWork work, void* argument, const HoldRules
   if (!proc_is_ours()) return "/proc does not show this process";
   if (const pid_t tracer = tracer_of(gettid()); tracer != 0)
     return "process " + std::to_string(tracer) + " traces this one";
+  if (is_emulated()) return "valgrind runs this process";
   const Place place;
   if (!place.is_made()) return std::string("there is no memory for it: ") + std::strerror(errno);
   // The pages are zero, which is all that the arrays need; only what differs is written.

@@ -14,7 +14,15 @@
 namespace farsum::os {
 
 // Not under the thread sanitizer, whose own calls in every function take locks that a held thread may hold.
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FARSUM_THREAD_SANITIZER 1
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define FARSUM_THREAD_SANITIZER 1
+#endif
+
+#if defined(__x86_64__) && !defined(FARSUM_THREAD_SANITIZER)
 inline constexpr bool has_raw_calls = true;
 
 [[gnu::always_inline]] inline long raw_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
