@@ -5,11 +5,11 @@
 
 namespace farsum {
 
-std::byte* NodeTeam::slot(std::uint32_t rank) const {
-  return reinterpret_cast<std::byte*>(&block_) + sizeof(NodeTeamBlock) + rank * NodeTeamBlock::slot_bytes;
+std::byte* NodeTeam::slots() const {
+  // Relaxed: the round cannot move before this rank has arrived.
+  const std::uint32_t round = block_.round.load(std::memory_order_relaxed);
+  return reinterpret_cast<std::byte*>(&block_) + sizeof(NodeTeamBlock) + (round & 1) * NodeTeamBlock::half(ranks_);
 }
-
-std::byte* NodeTeam::staging() const { return slot(ranks_); }
 
 // Acquire and release: the last to depart comes after everything the others did with the block.
 bool NodeTeam::depart() { return block_.departed.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_; }
@@ -36,13 +36,12 @@ Status NodeTeam::barrier(const char* doing) {
 Status NodeTeam::allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing) {
   for (std::size_t done = 0; done < mine.size(); done += NodeTeamBlock::slot_bytes) {
     const std::size_t bytes = std::min(NodeTeamBlock::slot_bytes, mine.size() - done);
-    std::memcpy(slot(my_rank_), mine.data() + done, bytes);
+    std::byte* const place = slots();
+    std::memcpy(place + my_rank_ * NodeTeamBlock::slot_bytes, mine.data() + done, bytes);
     if (Status status = barrier(doing); !status.is_ok()) return status;
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
-      std::memcpy(all.data() + rank * mine.size() + done, slot(rank), bytes);
+      std::memcpy(all.data() + rank * mine.size() + done, place + rank * NodeTeamBlock::slot_bytes, bytes);
     }
-    // Nobody writes the next piece before all have read this one.
-    if (Status status = barrier(doing); !status.is_ok()) return status;
   }
   return {};
 }
@@ -50,10 +49,10 @@ Status NodeTeam::allgather(std::span<const std::byte> mine, std::span<std::byte>
 Status NodeTeam::broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing) {
   for (std::size_t done = 0; done < buffer.size(); done += NodeTeamBlock::staging_bytes) {
     const std::size_t bytes = std::min(NodeTeamBlock::staging_bytes, buffer.size() - done);
-    if (my_rank_ == root) std::memcpy(staging(), buffer.data() + done, bytes);
+    std::byte* const place = staging(slots());
+    if (my_rank_ == root) std::memcpy(place, buffer.data() + done, bytes);
     if (Status status = barrier(doing); !status.is_ok()) return status;
-    if (my_rank_ != root) std::memcpy(buffer.data() + done, staging(), bytes);
-    if (Status status = barrier(doing); !status.is_ok()) return status;
+    if (my_rank_ != root) std::memcpy(buffer.data() + done, place, bytes);
   }
   return {};
 }

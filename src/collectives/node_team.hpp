@@ -24,13 +24,12 @@ struct NodeTeamBlock {
   alignas(cache_line_bytes) std::atomic<std::uint32_t> departed;
   // Members asleep in a barrier.
   EventCount events;
-  // Then `ranks` slots of slot_bytes, for allgather, and staging_bytes for broadcast.
+  // Then, for even and for odd rounds, `ranks` slots of slot_bytes, for allgather, and staging_bytes for broadcast.
 
   static constexpr std::size_t slot_bytes = 256;
-  static constexpr std::size_t staging_bytes = 65536;
-  static std::size_t footprint(std::uint32_t ranks) {
-    return sizeof(NodeTeamBlock) + ranks * slot_bytes + staging_bytes;
-  }
+  static constexpr std::size_t staging_bytes = 32768;
+  static std::size_t half(std::uint32_t ranks) { return ranks * slot_bytes + staging_bytes; }
+  static std::size_t footprint(std::uint32_t ranks) { return sizeof(NodeTeamBlock) + 2 * half(ranks); }
 };
 
 // One member's view. One thread of a rank calls at a time.
@@ -49,8 +48,10 @@ class NodeTeam : public Team {
   std::uint32_t ranks() const { return ranks_; }
 
  private:
-  std::byte* slot(std::uint32_t rank) const;
-  std::byte* staging() const;
+  // Where data goes that is exchanged by the next barrier: not where that of the last one may still be read. Who
+  // writes there once more has met all in a barrier in between, to which they came when they had read.
+  std::byte* slots() const;
+  std::byte* staging(std::byte* slots) const { return slots + ranks_ * NodeTeamBlock::slot_bytes; }
 
   NodeTeamBlock& block_;
   std::uint32_t ranks_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -17,6 +18,13 @@
 namespace farsum {
 
 namespace {
+
+constexpr std::uint64_t least_share_of_room = 128;
+constexpr std::uint64_t look_lasts_ns = 20'000'000;
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
 
 bool is_gone(NodeSegment& segment, std::uint32_t holder) {
   // Relaxed: written before the rank could take a lock.
@@ -67,13 +75,17 @@ NodeSegment::Room NodeSegment::room() {
 
 std::uint64_t NodeSegment::allocated_bytes() const { return header().allocated_bytes.load(std::memory_order_relaxed); }
 
-// Reading /proc costs more than a small window: such requests pass until the node has promised so much more than at the
-// last look that it could matter.
+// Reading /proc costs more than a window: small ones pass until the node has promised so much more than at the last
+// look that it could matter, and for a moment after a look all that is little beside what it found.
 bool NodeSegment::is_worth_a_look(std::uint64_t wanted) const {
   if (wanted <= keep_pages_bytes) return false;
-  // Relaxed: a hint; threads that look at once do no harm.
-  return wanted > most_unlooked_bytes ||
-         allocated_bytes() + wanted > promised_at_look_.load(std::memory_order_relaxed) + most_unlooked_growth;
+  // Relaxed: hints; threads that look at once do no harm.
+  const std::uint64_t before = promised_at_look_.load(std::memory_order_relaxed);
+  const std::uint64_t now = allocated_bytes() + wanted;
+  const std::uint64_t growth = now > before ? now - before : 0;
+  if (wanted <= most_unlooked_bytes && growth <= most_unlooked_growth) return false;
+  return std::max(wanted, growth) > room_at_look_.load(std::memory_order_relaxed) / least_share_of_room ||
+         now_ns() - looked_at_ns_.load(std::memory_order_relaxed) > look_lasts_ns;
 }
 
 Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) {
@@ -91,6 +103,8 @@ Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) 
                                 wanted, available.bytes, available.bound));
     }
     promised_at_look_.store(allocated_bytes(), std::memory_order_relaxed);
+    room_at_look_.store(available.bytes, std::memory_order_relaxed);
+    looked_at_ns_.store(now_ns(), std::memory_order_relaxed);
   }
   NodeHeader& shared = header();
   const HeapGuard guard(*this, me);

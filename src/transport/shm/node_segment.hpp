@@ -142,6 +142,8 @@ class NodeSegment {
   std::uint64_t bytes_;
   std::uint32_t ranks_;
   std::atomic<std::uint64_t> promised_at_look_{0};  // what all ranks had been promised when this one last read /proc
+  std::atomic<std::uint64_t> room_at_look_{0};      // what could be allocated then
+  std::atomic<std::uint64_t> looked_at_ns_{0};
 };
 
 }  // namespace farsum
