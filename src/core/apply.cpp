@@ -142,55 +142,49 @@ namespace {
 constexpr std::uint64_t work_of_a_row = 64;
 constexpr std::uint64_t most_work = stripe_bytes + work_of_a_row;
 
-void advance(Rows& rows, std::uint64_t count) {
-  const auto steps = static_cast<std::int64_t>(count);
-  rows.rows -= count;
-  if (rows.rows == 0) return;  // behind the last row there may be no address
-  rows.offset += static_cast<std::uint64_t>(steps * rows.stride);
-  if (rows.operand != nullptr) rows.operand += steps * rows.operand_stride;
-  if (rows.result != nullptr) rows.result += steps * rows.result_stride;
-}
-
 }  // namespace
 
-Applied RowReducer::apply(Rows rows) {
-  while (rows.rows != 0) {
-    Rows here = rows;
-    here.rows = 1;
+// Rows are named by number, not by a copy that moves on: copies of structs stall where what was just stored by words
+// is loaded by vectors.
+Applied RowReducer::apply(const Rows& rows) {
+  for (std::uint64_t first = 0; first != rows.rows;) {
+    const std::uint64_t offset = rows.offset_of(first);
+    std::uint64_t count = 1;
     Applied applied = Applied::done;
-    if (domain_.bare || rows.row_bytes > domain_.bytes_left_in_stripe(rows.offset)) [[unlikely]] {
-      applied = apply_across_stripes(here);
+    if (domain_.bare || rows.row_bytes > domain_.bytes_left_in_stripe(offset)) [[unlikely]] {
+      applied = apply_across_stripes(rows, first);
     } else {
-      here.rows = rows_of_one_stripe(rows);
-      applied = hold(here.offset, here.rows * (here.row_bytes + work_of_a_row));
-      if (applied == Applied::done) compute(here);
+      count = rows_of_one_stripe(rows, offset, rows.rows - first);
+      applied = hold(offset, count * (rows.row_bytes + work_of_a_row));
+      if (applied == Applied::done) compute(rows, first, count);
     }
     if (applied != Applied::done) {
-      refused_at_ = rows.offset;
+      refused_at_ = offset;
       return applied;
     }
-    advance(rows, here.rows);
+    first += count;
   }
   return Applied::done;
 }
 
 // One row.
-Applied RowReducer::apply_across_stripes(const Rows& row) {
+Applied RowReducer::apply_across_stripes(const Rows& rows, std::uint64_t row) {
   let_go();
   std::uint64_t progress = 0;
-  return apply_reduction(domain_, agent_, memory_, row.offset, row.operand, row.result, row.row_bytes, reduction_,
-                         progress);
+  return apply_reduction(domain_, agent_, memory_, rows.offset_of(row), rows.operand_of(row), rows.result_of(row),
+                         rows.row_bytes, reduction_, progress);
 }
 
-// Rows from the first on that lie in its stripe, as it does, and are not too much work for one lock.
-std::uint64_t RowReducer::rows_of_one_stripe(const Rows& rows) const {
-  if (rows.rows == 1) return 1;
+// Of the `left` rows from `offset` on, those that lie in its stripe, as the first does, and are not too much work for
+// one lock.
+std::uint64_t RowReducer::rows_of_one_stripe(const Rows& rows, std::uint64_t offset, std::uint64_t left) const {
+  if (left == 1) return 1;
   const std::uint64_t most = std::max<std::uint64_t>(1, most_work / (rows.row_bytes + work_of_a_row));
   std::uint64_t fitting = most;
-  const std::uint64_t left = domain_.bytes_left_in_stripe(rows.offset);
-  if (rows.stride > 0) fitting = 1 + (left - rows.row_bytes) / static_cast<std::uint64_t>(rows.stride);
-  if (rows.stride < 0) fitting = 1 + (stripe_bytes - left) / (0 - static_cast<std::uint64_t>(rows.stride));
-  return std::min({rows.rows, fitting, most});
+  const std::uint64_t bytes = domain_.bytes_left_in_stripe(offset);
+  if (rows.stride > 0) fitting = 1 + (bytes - rows.row_bytes) / static_cast<std::uint64_t>(rows.stride);
+  if (rows.stride < 0) fitting = 1 + (stripe_bytes - bytes) / (0 - static_cast<std::uint64_t>(rows.stride));
+  return std::min({left, fitting, most});
 }
 
 // Takes the stripe of `offset` unless it is held already and may be kept.
@@ -215,24 +209,27 @@ void RowReducer::let_go() {
   held_ = nullptr;
 }
 
-void RowReducer::compute(const Rows& rows) const {
-  const bool moves_in = reduction_.op == ops::Operator::replace && rows.result == nullptr;
-  const bool moves_out = reduction_.op == ops::Operator::no_op && rows.result != nullptr;
-  std::byte* target = memory_ + rows.offset;
-  if ((moves_in || moves_out) && rows.row_bytes < ops::long_row_bytes) {
-    if (moves_in)
-      reduction_.move_rows(target, rows.stride, rows.operand, rows.operand_stride, rows.row_bytes, rows.rows);
-    else
-      reduction_.move_rows(rows.result, rows.result_stride, target, rows.stride, rows.row_bytes, rows.rows);
+void RowReducer::compute(const Rows& rows, std::uint64_t first, std::uint64_t count) const {
+  std::byte* target = memory_ + rows.offset_of(first);
+  const std::byte* operand = rows.operand_of(first);
+  std::byte* result = rows.result_of(first);
+  const bool is_short = rows.row_bytes < ops::long_row_bytes;
+  if (is_short && reduction_.op == ops::Operator::replace && result == nullptr) {
+    reduction_.move_rows(target, rows.stride, operand, rows.operand_stride, rows.row_bytes, count);
+    return;
+  }
+  if (is_short && reduction_.op == ops::Operator::no_op && result != nullptr) {
+    reduction_.move_rows(result, rows.result_stride, target, rows.stride, rows.row_bytes, count);
     return;
   }
   const std::uint64_t elements = rows.row_bytes / reduction_.element_bytes();
-  Rows left = rows;
-  for (; left.rows != 0; advance(left, 1)) {
-    if (left.result == nullptr)
-      reduction_.bulk(memory_ + left.offset, left.operand, elements, reduction_.alpha);
-    else
-      reduction_.fetch(memory_ + left.offset, left.operand, left.result, elements, reduction_.alpha);
+  for (std::uint64_t row = first; row != first + count; ++row) {
+    if (result == nullptr) {
+      reduction_.bulk(memory_ + rows.offset_of(row), rows.operand_of(row), elements, reduction_.alpha);
+    } else {
+      reduction_.fetch(memory_ + rows.offset_of(row), rows.operand_of(row), rows.result_of(row), elements,
+                       reduction_.alpha);
+    }
   }
 }
 

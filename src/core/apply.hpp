@@ -82,6 +82,14 @@ struct Rows {
   std::int64_t result_stride = 0;
   std::uint64_t row_bytes = 0;
   std::uint64_t rows = 0;
+
+  std::uint64_t offset_of(std::uint64_t row) const { return offset + row * static_cast<std::uint64_t>(stride); }
+  const std::byte* operand_of(std::uint64_t row) const {
+    return operand == nullptr ? nullptr : operand + static_cast<std::int64_t>(row) * operand_stride;
+  }
+  std::byte* result_of(std::uint64_t row) const {
+    return result == nullptr ? nullptr : result + static_cast<std::int64_t>(row) * result_stride;
+  }
 };
 
 // Applies one operation row by row, in their order, for a caller who may wait. A stripe is kept from one row to the
@@ -94,16 +102,16 @@ class RowReducer {
   RowReducer(const RowReducer&) = delete;
   RowReducer& operator=(const RowReducer&) = delete;
 
-  Applied apply(Rows rows);
+  Applied apply(const Rows& rows);
   // Where the rows lie whose stripe could not be had.
   std::uint64_t refused_at() const { return refused_at_; }
 
  private:
-  Applied apply_across_stripes(const Rows& rows);
-  std::uint64_t rows_of_one_stripe(const Rows& rows) const;
+  Applied apply_across_stripes(const Rows& rows, std::uint64_t row);
+  std::uint64_t rows_of_one_stripe(const Rows& rows, std::uint64_t offset, std::uint64_t left) const;
   Applied hold(std::uint64_t offset, std::uint64_t work);
   void let_go();
-  void compute(const Rows& rows) const;
+  void compute(const Rows& rows, std::uint64_t first, std::uint64_t count) const;
 
   const AtomicDomain& domain_;
   const LockAgent& agent_;

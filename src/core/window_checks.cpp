@@ -149,14 +149,17 @@ Status Window::check(const Operation& operation, std::uint32_t target, RegionRef
   const std::uint64_t element = is_atomic(operation.kind) ? ops::size_of(operation.type) : 1;
   const ops::LayoutView* layouts[] = {&operation.target_layout, &operation.operand_layout, &operation.result_layout};
   const char* sides[] = {"target", "origin", "result"};
+  ops::Extent extent;
   for (int side = 0; side < 3; ++side) {
     const bool used = side == 0 || (side == 1 ? needs_operand(operation) : returns_data(operation.kind));
     if (!used) continue;
-    const ops::LayoutFault fault = layouts[side]->check(element);
-    if (fault != ops::LayoutFault::none) {
-      return {Code::layout, fmt::format("{}: the {} layout {}", where(call, target), sides[side], fault_text(fault))};
+    const ops::LayoutView::Measured measured = layouts[side]->measured(element);
+    if (measured.fault != ops::LayoutFault::none) {
+      return {Code::layout,
+              fmt::format("{}: the {} layout {}", where(call, target), sides[side], fault_text(measured.fault))};
     }
-    const std::uint64_t total = *layouts[side]->total_bytes();
+    if (side == 0) extent = measured.extent;
+    const std::uint64_t total = measured.total_bytes;
     if (total != operation.bytes) {
       return {Code::layout, fmt::format("{}: the {} layout names {} bytes, but the operation has {}",
                                         where(call, target), sides[side], total, operation.bytes)};
@@ -176,9 +179,7 @@ Status Window::check(const Operation& operation, std::uint32_t target, RegionRef
   if (operation.kind == OperationKind::compare_and_swap && operation.compare == nullptr) {
     return {Code::argument, fmt::format("{}: the expected value is null", where(call, target))};
   }
-  const std::optional<ops::Extent> extent = operation.target_layout.extent();
-  if (!extent) return {Code::layout, fmt::format("{}: the target layout overflows 63 bits", where(call, target))};
-  return check_range(operation, target, *extent, at);
+  return check_range(operation, target, extent, at);
 }
 
 // Regions that hold every piece, though not all that lies between them; read-only if one of them is.

@@ -28,18 +28,20 @@ Status Window::run_direct(const Operation& operation, std::uint32_t target, cons
   std::byte* there = region.mapped + base;
   switch (operation.kind) {
     case OperationKind::put:
-      ops::for_each_rows(operation.target_layout, operation.operand_layout, 1, [&](const ops::RowPairs& rows) {
-        copy_rows(*parts_.kernels, there + rows.target_offset, rows.target_stride,
-                  operation.operand + rows.origin_offset, rows.origin_stride, rows.row_bytes, rows.rows);
-        return true;
-      });
+      ops::for_each_rows(
+          operation.target_layout, operation.operand_layout, operation.bytes, 1, [&](const ops::RowPairs& rows) {
+            copy_rows(*parts_.kernels, there + rows.target_offset, rows.target_stride,
+                      operation.operand + rows.origin_offset, rows.origin_stride, rows.row_bytes, rows.rows);
+            return true;
+          });
       return {};
     case OperationKind::get:
-      ops::for_each_rows(operation.target_layout, operation.result_layout, 1, [&](const ops::RowPairs& rows) {
-        copy_rows(*parts_.kernels, operation.result + rows.origin_offset, rows.origin_stride,
-                  there + rows.target_offset, rows.target_stride, rows.row_bytes, rows.rows);
-        return true;
-      });
+      ops::for_each_rows(operation.target_layout, operation.result_layout, operation.bytes, 1,
+                         [&](const ops::RowPairs& rows) {
+                           copy_rows(*parts_.kernels, operation.result + rows.origin_offset, rows.origin_stride,
+                                     there + rows.target_offset, rows.target_stride, rows.row_bytes, rows.rows);
+                           return true;
+                         });
       return {};
     case OperationKind::compare_and_swap: {
       const Applied applied =
@@ -62,7 +64,7 @@ Status Window::reduce_direct(const Operation& operation, std::uint32_t target, c
   RowReducer reducer(region.domain, parts_.lock_agent, region.mapped, reduction);
   Applied applied = Applied::done;
   if (!fetches) {
-    ops::for_each_rows(operation.target_layout, operation.operand_layout, reduction.element_bytes(),
+    ops::for_each_rows(operation.target_layout, operation.operand_layout, operation.bytes, reduction.element_bytes(),
                        [&](const ops::RowPairs& rows) {
                          applied = reducer.apply({base + static_cast<std::uint64_t>(rows.target_offset),
                                                   rows.target_stride, offset_by(operation.operand, rows.origin_offset),
@@ -73,15 +75,15 @@ Status Window::reduce_direct(const Operation& operation, std::uint32_t target, c
     // Three sides would have to fall into rows together, so the operand is packed; that of no_op is none.
     const PackedOperand operand(operation);
     std::int64_t packed = 0;
-    ops::for_each_rows(
-        operation.target_layout, operation.result_layout, reduction.element_bytes(), [&](const ops::RowPairs& rows) {
-          applied =
-              reducer.apply({base + static_cast<std::uint64_t>(rows.target_offset), rows.target_stride,
-                             offset_by(operand.data(), packed), static_cast<std::int64_t>(rows.row_bytes),
-                             operation.result + rows.origin_offset, rows.origin_stride, rows.row_bytes, rows.rows});
-          packed += static_cast<std::int64_t>(rows.row_bytes * rows.rows);
-          return applied == Applied::done;
-        });
+    ops::for_each_rows(operation.target_layout, operation.result_layout, operation.bytes, reduction.element_bytes(),
+                       [&](const ops::RowPairs& rows) {
+                         applied = reducer.apply(
+                             {base + static_cast<std::uint64_t>(rows.target_offset), rows.target_stride,
+                              offset_by(operand.data(), packed), static_cast<std::int64_t>(rows.row_bytes),
+                              operation.result + rows.origin_offset, rows.origin_stride, rows.row_bytes, rows.rows});
+                         packed += static_cast<std::int64_t>(rows.row_bytes * rows.rows);
+                         return applied == Applied::done;
+                       });
   }
   return applied_status(applied, region.domain, reducer.refused_at(), call_name(operation.kind), target);
 }

@@ -55,7 +55,11 @@ Window::Route Window::route(const Operation& operation, RegionRef at) const {
 Status Window::carry_out(const Operation& operation, std::uint32_t target, const Route& route, Completion completion,
                          RequestState* request) {
   if (Status status = settle_before(operation, target, route.path); !status.is_ok()) return status;
-  count(route.path, route.path == Path::caller && is_atomic(operation.kind) ? 2 * operation.bytes : operation.bytes);
+  if (route.path == Path::direct) {
+    count_direct(views_[target], operation.bytes);
+  } else {
+    count(route.path, route.path == Path::caller && is_atomic(operation.kind) ? 2 * operation.bytes : operation.bytes);
+  }
   Status status;
   switch (route.path) {
     case Path::owner:

@@ -8,11 +8,7 @@ namespace {
 
 constexpr std::uint64_t most_bytes_of_a_layout = std::numeric_limits<std::int64_t>::max();
 
-struct Measure {
-  LayoutFault fault = LayoutFault::none;
-  std::uint64_t total_bytes = 0;
-  Extent extent;
-};
+using Measure = LayoutView::Measured;
 
 constexpr Measure failed(LayoutFault fault) { return {fault, 0, {}}; }
 
@@ -21,30 +17,29 @@ Measure measure_contiguous(std::uint64_t bytes) {
   return {LayoutFault::none, bytes, {0, static_cast<std::int64_t>(bytes)}};
 }
 
-// Adds what one level reaches to the extent. False on overflow.
-bool widen(Extent& extent, std::uint64_t count, std::int64_t stride) {
-  std::int64_t reach = 0;
-  if (count - 1 > most_bytes_of_a_layout) return false;
-  if (__builtin_mul_overflow(static_cast<std::int64_t>(count - 1), stride, &reach)) return false;
-  std::int64_t& end = reach < 0 ? extent.low : extent.high;
-  return !__builtin_add_overflow(end, reach, &end);
-}
-
+// In locals to the end: this is on the way of every operation with a layout.
 Measure measure_strided(const LayoutView& layout) {
-  const auto counts = layout.counts();
-  const auto strides = layout.strides();
+  const std::span<const std::uint64_t> counts = layout.counts();
+  const std::span<const std::int64_t> strides = layout.strides();
   if (counts.size() != strides.size()) return failed(LayoutFault::uneven_levels);
   if (counts.size() > most_levels) return failed(LayoutFault::too_many_levels);
-  if (std::ranges::find(counts, 0u) != counts.end()) return {};
-  Measure measure = measure_contiguous(layout.block_bytes());
-  if (measure.fault != LayoutFault::none || measure.total_bytes == 0) return measure;
-  for (std::size_t level = 0; level < counts.size(); ++level) {
-    if (__builtin_mul_overflow(measure.total_bytes, counts[level], &measure.total_bytes) ||
-        measure.total_bytes > most_bytes_of_a_layout || !widen(measure.extent, counts[level], strides[level])) {
-      return failed(LayoutFault::overflow);
-    }
+  for (const std::uint64_t count : counts) {
+    if (count == 0) return {};
   }
-  return measure;
+  std::uint64_t total = layout.block_bytes();
+  if (total == 0) return {};
+  std::int64_t low = 0;
+  auto high = static_cast<std::int64_t>(total);
+  bool overflows = total > most_bytes_of_a_layout;
+  for (std::size_t level = 0; level < counts.size(); ++level) {
+    overflows |= counts[level] > most_bytes_of_a_layout || __builtin_mul_overflow(total, counts[level], &total) ||
+                 total > most_bytes_of_a_layout;
+    std::int64_t reach = 0;
+    overflows |= __builtin_mul_overflow(static_cast<std::int64_t>(counts[level] - 1), strides[level], &reach);
+    overflows |= reach < 0 ? __builtin_add_overflow(low, reach, &low) : __builtin_add_overflow(high, reach, &high);
+  }
+  if (overflows) return failed(LayoutFault::overflow);
+  return {LayoutFault::none, total, {low, high}};
 }
 
 Measure measure_indexed(std::span<const Piece> pieces) {
@@ -77,20 +72,16 @@ Measure measure(const LayoutView& layout) {
   return failed(LayoutFault::overflow);
 }
 
-bool is_multiple(std::int64_t offset, std::uint64_t unit) {
-  const std::uint64_t magnitude =
-      offset < 0 ? 0 - static_cast<std::uint64_t>(offset) : static_cast<std::uint64_t>(offset);
-  return magnitude % unit == 0;
-}
-
 }  // namespace
 
-LayoutFault LayoutView::check(std::uint64_t element_bytes) const {
-  const LayoutFault fault = measure(*this).fault;
-  if (fault != LayoutFault::none) return fault;
+LayoutView::Measured LayoutView::measured(std::uint64_t element_bytes) const {
+  Measured result = measure(*this);
+  if (result.fault != LayoutFault::none || element_bytes == 1) return result;
   const auto is_whole = [element_bytes](const Piece& piece) { return piece.bytes % element_bytes == 0; };
-  if (bytes_ % element_bytes != 0 || !std::ranges::all_of(pieces_, is_whole)) return LayoutFault::not_whole_elements;
-  return LayoutFault::none;
+  if (bytes_ % element_bytes != 0 || !std::ranges::all_of(pieces_, is_whole)) {
+    result.fault = LayoutFault::not_whole_elements;
+  }
+  return result;
 }
 
 std::optional<std::uint64_t> LayoutView::total_bytes() const {
@@ -99,23 +90,9 @@ std::optional<std::uint64_t> LayoutView::total_bytes() const {
   return measured.total_bytes;
 }
 
-std::optional<Extent> LayoutView::extent() const {
-  const Measure measured = measure(*this);
-  if (measured.fault != LayoutFault::none) return std::nullopt;
-  return measured.extent;
-}
-
-bool LayoutView::is_aligned_to(std::uint64_t alignment_bytes) const {
-  for (std::size_t level = 0; level < counts_.size(); ++level) {
-    if (counts_[level] > 1 && !is_multiple(strides_[level], alignment_bytes)) return false;
-  }
-  return std::ranges::all_of(pieces_, [alignment_bytes](const Piece& piece) {
-    return piece.bytes == 0 || is_multiple(piece.offset, alignment_bytes);
-  });
-}
-
 // An invalid layout has no total, and is walked as an empty one.
-PieceCursor::PieceCursor(const LayoutView& layout) : total_bytes_(layout.total_bytes().value_or(0)) {
+PieceCursor::PieceCursor(const LayoutView& layout)
+    : total_bytes_(layout.total_bytes().value_or(0)), blocks_(total_bytes_ == 0 ? LayoutView() : layout) {
   if (total_bytes_ == 0) return;
   if (layout.kind() == LayoutKind::indexed) {
     pieces_ = layout.pieces();
@@ -123,7 +100,6 @@ PieceCursor::PieceCursor(const LayoutView& layout) : total_bytes_(layout.total_b
     if (here_.bytes == 0) enter_next_piece();
     return;
   }
-  blocks_ = Blocks(layout);
   index_.fill(0);
   here_ = {0, blocks_.bytes};
 }
@@ -269,17 +245,15 @@ void PairCursor::seek(std::uint64_t position) {
 }
 
 // Blocks against one run: rows are as long as the blocks.
-RowWalk::RowWalk(const LayoutView& target, const LayoutView& origin) {
-  const std::uint64_t total = target.total_bytes().value_or(0);
-  if (total == 0 || origin.total_bytes() != total) return;
-  target_.blocks = Blocks(target);
-  origin_.blocks = Blocks(origin);
+RowWalk::RowWalk(const LayoutView& target, const LayoutView& origin, std::uint64_t total_bytes)
+    : target_(target), origin_(origin) {
+  if (total_bytes == 0) return;
   const std::uint64_t row_bytes = std::min(target_.blocks.bytes, origin_.blocks.bytes);
   const auto fits = [row_bytes](const Blocks& blocks) { return blocks.levels == 0 || blocks.bytes == row_bytes; };
   if (!fits(target_.blocks) || !fits(origin_.blocks)) return;
   target_.cut(row_bytes);
   origin_.cut(row_bytes);
-  rows_left_ = total / row_bytes;
+  rows_left_ = total_bytes / row_bytes;
   possible_ = true;
 }
 

@@ -82,16 +82,18 @@ class LayoutView {
 
   // Whether the other calls, and a cursor, may be used on it, and every piece holds whole elements. Costs a pass over
   // the pieces of an indexed layout.
-  [[nodiscard]] LayoutFault check(std::uint64_t element_bytes) const;
+  [[nodiscard]] LayoutFault check(std::uint64_t element_bytes) const { return measured(element_bytes).fault; }
 
-  // Bytes that the layout names, those named twice counted twice. Null on overflow or bad levels.
-  [[nodiscard]] std::optional<std::uint64_t> total_bytes() const;
+  // The same with what that pass finds besides.
+  struct Measured {
+    LayoutFault fault = LayoutFault::none;
+    std::uint64_t total_bytes = 0;  // those named twice counted twice
+    Extent extent;
+  };
+  [[nodiscard]] Measured measured(std::uint64_t element_bytes) const;
 
   // Null on overflow or bad levels.
-  [[nodiscard]] std::optional<Extent> extent() const;
-
-  // Whether every piece starts at a multiple of this many bytes from the base.
-  [[nodiscard]] bool is_aligned_to(std::uint64_t alignment_bytes) const;
+  [[nodiscard]] std::optional<std::uint64_t> total_bytes() const;
 
  private:
   LayoutKind kind_ = LayoutKind::contiguous;
@@ -102,9 +104,9 @@ class LayoutView {
 };
 
 // A layout that is not indexed as blocks over nested strides: levels of one block are left out, and those that only go
-// on with what is inside them are joined to it. The layout has passed LayoutView::check and names bytes.
+// on with what is inside them are joined to it. The layout has passed LayoutView::check and names bytes. Made where it
+// stays: a copy right behind would wait for every word of it to be in the cache.
 struct Blocks {
-  Blocks() = default;
   explicit Blocks(const LayoutView& layout);
 
   std::uint64_t bytes = 0;  // of a block
@@ -217,7 +219,8 @@ struct RowPairs {
 // blocks of another length, and lists, are not.
 class RowWalk {
  public:
-  RowWalk(const LayoutView& target, const LayoutView& origin);
+  // Both have passed LayoutView::check and name `total_bytes`.
+  RowWalk(const LayoutView& target, const LayoutView& origin, std::uint64_t total_bytes);
 
   [[nodiscard]] bool is_possible() const { return possible_; }
   // As many rows as keep their distance on both sides; none at the end.
@@ -225,6 +228,7 @@ class RowWalk {
 
  private:
   struct Side {
+    explicit Side(const LayoutView& layout) : blocks(layout) {}
     void cut(std::uint64_t row_bytes);
     void advance(std::uint64_t rows);
     [[nodiscard]] std::uint64_t left() const { return blocks.counts[0] - index[0]; }
@@ -239,11 +243,12 @@ class RowWalk {
   bool possible_ = false;
 };
 
-// Calls fn(RowPairs) for all of two layouts of equal total, in their order, until it returns false.
+// Calls fn(RowPairs) for all of two layouts of `total_bytes` each, in their order, until it returns false.
 template <class Fn>
-void for_each_rows(const LayoutView& target, const LayoutView& origin, std::uint64_t element_bytes, Fn&& fn) {
+void for_each_rows(const LayoutView& target, const LayoutView& origin, std::uint64_t total_bytes,
+                   std::uint64_t element_bytes, Fn&& fn) {
   if (target.kind() != LayoutKind::indexed && origin.kind() != LayoutKind::indexed) {
-    RowWalk walk(target, origin);
+    RowWalk walk(target, origin, total_bytes);
     if (walk.is_possible()) {
       for (RowPairs rows = walk.next(); rows.rows != 0; rows = walk.next()) {
         if (!fn(rows)) return;

@@ -60,7 +60,7 @@ void expect_walk_matches(const LayoutView& layout) {
   if (!expected.empty()) {
     extent = {*std::ranges::min_element(expected), *std::ranges::max_element(expected) + 1};
   }
-  ASSERT_EQ(layout.extent(), extent);
+  ASSERT_EQ(layout.measured(1).extent, extent);
   ASSERT_EQ(walk(PieceCursor(layout)), expected);
   ASSERT_EQ(walk(PieceCursor(layout), 3), expected);
 
@@ -170,18 +170,7 @@ TEST(LayoutCheck, reports_each_fault) {
   EXPECT_EQ(LayoutView::indexed(too_many).check(1), LayoutFault::overflow);
   EXPECT_EQ(LayoutView::indexed(std::span(past_the_end).first(0)).check(1), LayoutFault::none);
   EXPECT_EQ(LayoutView::strided(8, three, far).total_bytes(), std::nullopt);
-  EXPECT_EQ(LayoutView::strided(8, three, far).extent(), std::nullopt);
-}
-
-TEST(LayoutCheck, knows_whether_every_piece_is_aligned) {
-  const std::uint64_t counts[] = {3, 1};
-  const std::int64_t even[] = {-16, 3}, odd[] = {12, 8};
-  const Piece pieces[] = {{-8, 8}, {3, 0}, {24, 8}};
-  EXPECT_TRUE(LayoutView::contiguous(3).is_aligned_to(8));
-  EXPECT_TRUE(LayoutView::strided(8, counts, even).is_aligned_to(8)) << "a level of one block moves nothing";
-  EXPECT_FALSE(LayoutView::strided(8, counts, odd).is_aligned_to(8));
-  EXPECT_TRUE(LayoutView::indexed(pieces).is_aligned_to(8)) << "an empty piece is nowhere";
-  EXPECT_FALSE(LayoutView::indexed(pieces).is_aligned_to(16));
+  EXPECT_EQ(LayoutView::strided(8, three, far).measured(1).fault, LayoutFault::overflow);
 }
 
 // A random layout of `elements` elements of 4 bytes.
@@ -263,7 +252,7 @@ TEST(ForEachRows, walks_two_layouts_as_pairs_of_pieces_do) {
     const Layout target = lists ? random_layout(elements * 24, random) : random_rows(elements, random);
     const Layout origin = lists ? random_layout(elements * 24, random) : random_rows(elements, random);
     Offsets target_offsets, origin_offsets;
-    for_each_rows(target.view(), origin.view(), 4, [&](const RowPairs& rows) {
+    for_each_rows(target.view(), origin.view(), *target.view().total_bytes(), 4, [&](const RowPairs& rows) {
       for (std::uint64_t row = 0; row < rows.rows; ++row) {
         const auto step = static_cast<std::int64_t>(row);
         for (std::uint64_t i = 0; i < rows.row_bytes; ++i) {
@@ -284,7 +273,7 @@ TEST(ForEachRows, gives_a_patch_as_one_and_stops_when_told) {
   const std::int64_t wide[] = {2048}, narrow[] = {1024};
   const LayoutView target = LayoutView::strided(512, counts, wide), origin = LayoutView::strided(512, counts, narrow);
   int calls = 0;
-  for_each_rows(target, origin, 8, [&](const RowPairs& rows) {
+  for_each_rows(target, origin, 64 * 512, 8, [&](const RowPairs& rows) {
     EXPECT_EQ(rows.rows, 64u);
     EXPECT_EQ(rows.row_bytes, 512u);
     EXPECT_EQ(rows.target_stride, 2048);
@@ -294,7 +283,7 @@ TEST(ForEachRows, gives_a_patch_as_one_and_stops_when_told) {
   EXPECT_EQ(calls, 1);
   const std::uint64_t more[] = {128};
   const LayoutView half = LayoutView::strided(256, more, narrow);
-  for_each_rows(target, half, 8, [&](const RowPairs&) { return ++calls < 4; });
+  for_each_rows(target, half, 64 * 512, 8, [&](const RowPairs&) { return ++calls < 4; });
   EXPECT_EQ(calls, 4);
 }
 
@@ -388,8 +377,8 @@ TEST(EncodedLayout, survives_random_bytes_and_random_damage) {
     ++accepted;
     ASSERT_LE(layout->bytes_used, message.size()) << "seed " << seed << ", round " << round;
     const LayoutView view = layout->layout.view();
-    ASSERT_TRUE(view.total_bytes() && view.extent()) << "seed " << seed << ", round " << round;
-    const Extent extent = *view.extent();
+    ASSERT_TRUE(view.total_bytes()) << "seed " << seed << ", round " << round;
+    const Extent extent = view.measured(1).extent;
     PieceCursor cursor(view);
     for (int steps = 0; steps < 50; ++steps) {
       const Piece piece = cursor.next(1000);
