@@ -610,13 +610,7 @@ void Context::publish(WindowObject& object, const std::vector<SharedRegion>& sha
   const Window::Parts& parts = object.window->parts();
   const RankWindow& own = parts.shared[parts.my_rank];
   RankWindowHead& head = own.head();
-  {
-    const TableGuard guard(head, *watch_, place_.rank);
-    std::copy(shared.begin(), shared.end(), own.regions());
-    head.region_count = static_cast<std::uint32_t>(shared.size());
-    // Release pairs with the acquire load in Window::read_regions.
-    head.table_version.fetch_add(1, std::memory_order_release);
-  }
+  // First what may find no memory.
   auto exposure = std::make_shared<Exposure>();
   exposure->regions = exposed;
   std::sort(exposure->regions.begin(), exposure->regions.end(),
@@ -624,6 +618,11 @@ void Context::publish(WindowObject& object, const std::vector<SharedRegion>& sha
   exposure->notifications = own.notifications();
   exposure->notification_slots = parts.shape.notification_slots;
   exposures_.set(parts.id, exposure);
+  const TableGuard guard(head, *watch_, place_.rank);
+  std::copy(shared.begin(), shared.end(), own.regions());
+  head.region_count = static_cast<std::uint32_t>(shared.size());
+  // Release pairs with the acquire load in Window::read_regions.
+  head.table_version.fetch_add(1, std::memory_order_release);
 }
 
 Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) {
@@ -672,8 +671,9 @@ Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) 
   }
   if (Status status = make_room_for_regions(object, shared.size()); !status.is_ok())
     return {status.code(), fmt::format("farsum_window_attach: {}", status.text())};
+  std::multimap<std::uintptr_t, std::uint64_t> entry = {{begin, bytes}};
   publish(object, shared, exposed);
-  object.attached.emplace(begin, bytes);
+  object.attached.merge(entry);
   return {};
 }
 
@@ -690,13 +690,15 @@ Status Context::detach(WindowObject& object, const void* memory) {
     return {Code::range, fmt::format("farsum_window_detach: no region that starts at {:#x} is attached", begin)};
   }
   const std::uint64_t end = begin + attached->second;
-  const bool was_empty = begin == end;
-  object.attached.erase(attached);
-  if (was_empty) return {};
+  if (begin == end) {
+    object.attached.erase(attached);
+    return {};
+  }
   const auto inside = [begin, end](const auto& region) { return begin <= region.offset && region.offset < end; };
   std::erase_if(shared, inside);
   std::erase_if(exposed, inside);
   publish(object, shared, exposed);
+  object.attached.erase(attached);
   return {};
 }
 

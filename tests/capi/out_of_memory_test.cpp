@@ -83,6 +83,8 @@ TEST(Allocations, that_fail_are_a_status_and_the_next_call_goes_well) {
     starve("farsum_window_create_dynamic",
            [&] { return farsum_window_create_dynamic(farsum_world(), nullptr, &dynamic); });
     starve("farsum_window_attach", [&] { return farsum_window_attach(dynamic, words.data(), 4096); });
+    starve("farsum_window_detach", [&] { return farsum_window_detach(dynamic, words.data()); });
+    ASSERT_FINE(farsum_window_attach(dynamic, words.data(), 4096));
     const int self = 0;
     farsum_group group{};
     starve("farsum_group_create", [&] { return farsum_group_create(farsum_world(), &self, 1, &group); });

@@ -39,7 +39,7 @@ static int init_then_front(int* argc, char*** argv);
 static int init_thread_then_front(int* argc, char*** argv, int required, int* provided);
 static int init_session(MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session);
 static int finalize_session(farsum_mpi_session* session);
-static void start_front(int with_world);
+static int start_front(int with_world);
 #define LATE_DECLARATION(name, parameters, arguments) static int late_##name parameters;
 FARSUM_MPI_CREATIONS(LATE_DECLARATION, , int, int)
 FARSUM_MPI_CREATIONS(LATE_DECLARATION, _c, MPI_Count, MPI_Aint)
@@ -247,22 +247,21 @@ static int init_then_front(int* argc, char*** argv) {
   const int chosen = choose_components();
   const int result = library.Init(argc, argv);
   forget_components(chosen);
-  if (result == MPI_SUCCESS) start_front(1);
-  return result;
+  return result == MPI_SUCCESS ? start_front(1) : result;
 }
 
 static int init_thread_then_front(int* argc, char*** argv, int required, int* provided) {
   const int chosen = choose_components();
   const int result = library.Init_thread(argc, argv, required, provided);
   forget_components(chosen);
-  if (result == MPI_SUCCESS) start_front(1);
-  return result;
+  return result == MPI_SUCCESS ? start_front(1) : result;
 }
 
 /* A program of sessions has no Init; its front begins with its first window. */
 #define LATE(name, parameters, arguments)                       \
   static int late_##name parameters {                           \
-    start_front(0);                                             \
+    const int result = start_front(0);                          \
+    if (result != MPI_SUCCESS) return result;                   \
     if (active.name == late_##name) active.name = library.name; \
     return active.name arguments;                               \
   }
@@ -352,16 +351,18 @@ static int finalize_session(farsum_mpi_session* session) {
 }
 
 /* Threads may make their first windows at once: the later ones find the front started. */
-static void start_front(int with_world) {
-  if (farsum_mpi_setting_is_on("FARSUM_MPI_OFF")) return;
+static int start_front(int with_world) {
+  int result = MPI_SUCCESS;
+  if (farsum_mpi_setting_is_on("FARSUM_MPI_OFF")) return result;
   pthread_mutex_lock(&start_mutex);
   farsum_mpi_front_start_function* start = front_start();
   if (start != NULL) {
     const struct farsum_mpi_preload preload = {sizeof preload, &library, &active, library_handle};
-    start(&preload, with_world);
+    result = start(&preload, with_world);
     fill_outer();
   }
   pthread_mutex_unlock(&start_mutex);
+  return result;
 }
 
 __attribute__((constructor)) static void begin(void) { find_library(); }

@@ -6,6 +6,7 @@
 #include "calls.hpp"
 #include "farsum.h"
 #include "front.hpp"
+#include "guard.hpp"
 
 namespace farsum::mpi {
 namespace {
@@ -30,7 +31,7 @@ void put_collective_calls(farsum_mpi_calls& active) {
   // The node's processors, not this rank's: all ranks must decide alike. Threads that meet on several communicators at
   // once would need an agreement each time, which costs what is saved.
   if (front.threads_multiple() || front.context_size() <= sysconf(_SC_NPROCESSORS_ONLN)) return;
-  active.Barrier = barrier;
+  active.Barrier = guard::Barrier<barrier>::call;
 }
 
 }  // namespace farsum::mpi

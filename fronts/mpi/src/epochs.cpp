@@ -7,6 +7,7 @@
 #include "calls.hpp"
 #include "errors.hpp"
 #include "front.hpp"
+#include "guard.hpp"
 
 namespace farsum::mpi {
 namespace {
@@ -217,21 +218,21 @@ const char* const FlushLocalAll::name = "MPI_Win_flush_local_all";
 }  // namespace
 
 void put_epoch_calls(farsum_mpi_calls& active) {
-  active.Win_fence = fence;
-  active.Win_start = start;
-  active.Win_complete = Complete::call;
-  active.Win_post = post;
-  active.Win_wait = WaitExposure::call;
-  active.Win_test = test;
-  active.Win_lock = lock;
-  active.Win_lock_all = lock_all;
-  active.Win_unlock = Unlock::call;
-  active.Win_unlock_all = UnlockAll::call;
-  active.Win_flush = Flush::call;
-  active.Win_flush_all = FlushAll::call;
-  active.Win_flush_local = FlushLocal::call;
-  active.Win_flush_local_all = FlushLocalAll::call;
-  active.Win_sync = Sync::call;
+  active.Win_fence = guard::Win_fence<fence>::call;
+  active.Win_start = guard::Win_start<start>::call;
+  active.Win_complete = guard::Win_complete<Complete::call>::call;
+  active.Win_post = guard::Win_post<post>::call;
+  active.Win_wait = guard::Win_wait<WaitExposure::call>::call;
+  active.Win_test = guard::Win_test<test>::call;
+  active.Win_lock = guard::Win_lock<lock>::call;
+  active.Win_lock_all = guard::Win_lock_all<lock_all>::call;
+  active.Win_unlock = guard::Win_unlock<Unlock::call>::call;
+  active.Win_unlock_all = guard::Win_unlock_all<UnlockAll::call>::call;
+  active.Win_flush = guard::Win_flush<Flush::call>::call;
+  active.Win_flush_all = guard::Win_flush_all<FlushAll::call>::call;
+  active.Win_flush_local = guard::Win_flush_local<FlushLocal::call>::call;
+  active.Win_flush_local_all = guard::Win_flush_local_all<FlushLocalAll::call>::call;
+  active.Win_sync = guard::Win_sync<Sync::call>::call;
 }
 
 }  // namespace farsum::mpi

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "guard.hpp"
 #include "statistics.hpp"
 
 namespace farsum::mpi {
@@ -34,9 +35,13 @@ void drive_library(void*) { Front::get().progress.drive(); }
 
 // MPI deletes the attributes of COMM_SELF first when it is finalized.
 int shut_down(MPI_Comm, int, void*, void*) {
-  report_at_end();
-  Front::get().stop_engine();
-  return MPI_SUCCESS;
+  try {
+    report_at_end();
+    Front::get().stop_engine();
+    return MPI_SUCCESS;
+  } catch (...) {
+    return thrown_at_end("MPI_Finalize");
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "calls.hpp"
 #include "farsum.h"
 #include "front.hpp"
+#include "guard.hpp"
 
 namespace farsum::mpi {
 namespace {
@@ -31,8 +32,8 @@ int free_mem(void* base) {
 }  // namespace
 
 void put_memory_calls(farsum_mpi_calls& active) {
-  active.Alloc_mem = alloc_mem;
-  active.Free_mem = free_mem;
+  active.Alloc_mem = guard::Alloc_mem<alloc_mem>::call;
+  active.Free_mem = guard::Free_mem<free_mem>::call;
 }
 
 }  // namespace farsum::mpi

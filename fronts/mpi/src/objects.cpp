@@ -5,6 +5,7 @@
 #include "calls.hpp"
 #include "errors.hpp"
 #include "front.hpp"
+#include "guard.hpp"
 
 namespace farsum::mpi {
 namespace {
@@ -96,10 +97,10 @@ std::map<std::string, std::string> read_info(MPI_Info info) {
 }
 
 void put_object_calls(farsum_mpi_calls& active) {
-  active.Win_get_group = get_group;
-  active.Win_set_info = set_info;
-  active.Win_get_info = get_info;
-  active.Win_get_attr = get_attr;
+  active.Win_get_group = guard::Win_get_group<get_group>::call;
+  active.Win_set_info = guard::Win_set_info<set_info>::call;
+  active.Win_get_info = guard::Win_get_info<get_info>::call;
+  active.Win_get_attr = guard::Win_get_attr<get_attr>::call;
 }
 
 }  // namespace farsum::mpi

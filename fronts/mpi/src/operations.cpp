@@ -4,6 +4,7 @@
 #include "datatypes.hpp"
 #include "errors.hpp"
 #include "front.hpp"
+#include "guard.hpp"
 #include "requests.hpp"
 
 namespace farsum::mpi {
@@ -506,8 +507,8 @@ int compare_and_swap(const void* origin, const void* compare, void* result, MPI_
 
 // Puts a call whose counts are int and its twin with MPI_Count into their two slots.
 #define FARSUM_MPI_BOTH(name, plain, large) \
-  active.name = (plain);                    \
-  active.name##_c = (large)
+  active.name = guard::name<plain>::call;   \
+  active.name##_c = guard::name##_c<large>::call
 
 }  // namespace
 
@@ -520,8 +521,8 @@ void put_operation_calls(farsum_mpi_calls& active) {
   FARSUM_MPI_BOTH(Rget, rget<int>, rget<MPI_Count>);
   FARSUM_MPI_BOTH(Raccumulate, raccumulate<int>, raccumulate<MPI_Count>);
   FARSUM_MPI_BOTH(Rget_accumulate, rget_accumulate<int>, rget_accumulate<MPI_Count>);
-  active.Fetch_and_op = fetch_and_op;
-  active.Compare_and_swap = compare_and_swap;
+  active.Fetch_and_op = guard::Fetch_and_op<fetch_and_op>::call;
+  active.Compare_and_swap = guard::Compare_and_swap<compare_and_swap>::call;
 }
 
 }  // namespace farsum::mpi

@@ -8,6 +8,7 @@
 #include "calls.hpp"
 #include "errors.hpp"
 #include "front.hpp"
+#include "guard.hpp"
 
 namespace farsum::mpi {
 namespace {
@@ -255,19 +256,19 @@ int request_free(MPI_Request* request) {
 }  // namespace
 
 void put_request_calls(farsum_mpi_calls& active) {
-  active.Wait = wait;
-  active.Test = test;
-  active.Waitall = waitall;
-  active.Testall = testall;
-  active.Waitany = waitany;
-  active.Testany = testany;
-  active.Waitsome = waitsome;
-  active.Testsome = testsome;
-  active.Request_get_status = get_status;
-  active.Request_free = request_free;
-  active.Request_get_status_all = get_status_all;
-  active.Request_get_status_any = get_status_any;
-  active.Request_get_status_some = get_status_some;
+  active.Wait = guard::Wait<wait>::call;
+  active.Test = guard::Test<test>::call;
+  active.Waitall = guard::Waitall<waitall>::call;
+  active.Testall = guard::Testall<testall>::call;
+  active.Waitany = guard::Waitany<waitany>::call;
+  active.Testany = guard::Testany<testany>::call;
+  active.Waitsome = guard::Waitsome<waitsome>::call;
+  active.Testsome = guard::Testsome<testsome>::call;
+  active.Request_get_status = guard::Request_get_status<get_status>::call;
+  active.Request_free = guard::Request_free<request_free>::call;
+  active.Request_get_status_all = guard::Request_get_status_all<get_status_all>::call;
+  active.Request_get_status_any = guard::Request_get_status_any<get_status_any>::call;
+  active.Request_get_status_some = guard::Request_get_status_some<get_status_some>::call;
 }
 
 }  // namespace farsum::mpi

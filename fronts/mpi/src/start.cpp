@@ -1,6 +1,7 @@
 // Where the front begins: called by the preloaded file once the library is initialised.
 #include "calls.hpp"
 #include "front.hpp"
+#include "guard.hpp"
 #include "statistics.hpp"
 #include "strict.hpp"
 
@@ -25,36 +26,50 @@ void leave_to_library(farsum_mpi_calls& active) {
   FARSUM_MPI_DYNAMIC_CREATION(FARSUM_MPI_LEAVE)
 }
 
-}  // namespace
-
-extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_end() {
-  if (!Front::get().sessions_only) return;
-  Front::get().stop_engine();
-  report_at_last_session();
-}
-
-extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_start(const farsum_mpi_preload* preload,
-                                                                              int with_world) {
-  if (preload->struct_bytes != sizeof(farsum_mpi_preload)) return;
+void start(const farsum_mpi_preload& preload, bool with_world) {
   Front& front = Front::get();
   const bool again = the_library.Init != nullptr;
   if (!again) {
-    the_library = *preload->library;
-    the_library_handle = preload->library_handle;
-    if (strict_wanted()) make_strict(the_library, *preload->active);
+    the_library = *preload.library;
+    the_library_handle = preload.library_handle;
+    if (strict_wanted()) make_strict(the_library, *preload.active);
   }
-  if (again && with_world == 0) return;  // the engine could not be had before
-  front.sessions_only = with_world == 0;
-  if (with_world != 0) {
+  if (again && !with_world) return;  // the engine could not be had before
+  front.sessions_only = !with_world;
+  if (with_world) {
     install_shutdown();
     if (!front.engine_runs()) front.start_engine(MPI_COMM_WORLD);
   }
   if (again) return;
-  if (with_world == 0 || front.engine_runs()) {
-    put_all(*preload->active);
-    if (with_world != 0) put_collective_calls(*preload->active);
+  if (!with_world || front.engine_runs()) {
+    put_all(*preload.active);
+    if (with_world) put_collective_calls(*preload.active);
   } else {
-    leave_to_library(*preload->active);
+    leave_to_library(*preload.active);
   }
-  if (statistics_wanted()) put_statistics(*preload->active);
+  if (statistics_wanted()) put_statistics(*preload.active);
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int farsum_mpi_front_start(const farsum_mpi_preload* preload,
+                                                                             int with_world) {
+  if (preload->struct_bytes != sizeof(farsum_mpi_preload)) return MPI_SUCCESS;
+  try {
+    start(*preload, with_world != 0);
+    return MPI_SUCCESS;
+  } catch (...) {
+    // Before its first window a program of sessions has no communicator to tell.
+    return with_world != 0 ? thrown_on_communicator("MPI_Init", MPI_COMM_WORLD) : MPI_ERR_NO_MEM;
+  }
+}
+
+extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_end() {
+  if (!Front::get().sessions_only) return;
+  try {
+    Front::get().stop_engine();
+    report_at_last_session();
+  } catch (...) {
+    static_cast<void>(thrown_at_end("MPI_Session_finalize"));
+  }
 }

@@ -9,6 +9,7 @@
 
 #include "absent.hpp"
 #include "front.hpp"
+#include "guard.hpp"
 #include "quick_table.hpp"
 #include "setting.h"
 #include "statistics_data.hpp"
@@ -337,7 +338,7 @@ void put_statistics(farsum_mpi_calls& active) {
   Front& front = Front::get();
   static_cast<void>(front.datatypes.open());
 #define FARSUM_MPI_PUT_COUNTED(name, parameters, arguments) \
-  if (active.name != nullptr) active.name = counted_##name;
+  if (active.name != nullptr) active.name = guard::name<counted_##name>::call;
   FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_PUT_COUNTED, , int, int)
   FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_PUT_COUNTED, _c, MPI_Count, MPI_Aint)
   FARSUM_MPI_PLAIN_CALLS(FARSUM_MPI_PUT_COUNTED)

@@ -1,11 +1,15 @@
 // Making and freeing windows, attaching memory, and where a part can be addressed.
+#include <algorithm>
 #include <cstring>
 #include <memory>
-#include <numeric>
+#include <new>
+#include <optional>
+#include <vector>
 
 #include "calls.hpp"
 #include "errors.hpp"
 #include "front.hpp"
+#include "guard.hpp"
 
 namespace farsum::mpi {
 namespace {
@@ -39,19 +43,6 @@ farsum_window_options engine_options(const Request& request, const std::map<std:
   return options;
 }
 
-// What is wrong with an argument that MPI forbids. The classes are those of the standard's list for window creation.
-const char* bad_argument(const Request& request, int* error_class) {
-  if (request.bytes < 0) {
-    *error_class = MPI_ERR_SIZE;
-    return "the size is negative; it must be 0 or more bytes";
-  }
-  if (request.disp_unit <= 0) {
-    *error_class = MPI_ERR_DISP;
-    return "the displacement unit must be 1 byte or more";
-  }
-  return "";
-}
-
 farsum_status make_engine_window(const Request& request, farsum_group group, const farsum_window_options& options,
                                  Window& window) {
   if (request.flavor == MPI_WIN_FLAVOR_DYNAMIC) return farsum_window_create_dynamic(group, &options, &window.engine);
@@ -79,39 +70,87 @@ struct Offer {
   std::int32_t error_class;
 };
 
-// Every rank's offer, or the error that all ranks raise. `why` words this rank's own.
-int exchange_offers(const Request& request, farsum_group group, Window& window, int error_class,
-                    const std::string& why) {
-  const Offer mine{static_cast<std::uint64_t>(request.disp_unit), error_class};
-  std::vector<Offer> offers(static_cast<std::size_t>(window.size));
+// What this rank finds wrong; MPI_SUCCESS: nothing.
+struct Refusal {
+  int error_class = MPI_SUCCESS;
+  const char* why = "";
+};
+
+// What is wrong with an argument that MPI forbids. The classes are those of the standard's list for window creation.
+Refusal bad_argument(const Request& request) {
+  if (request.bytes < 0) return {MPI_ERR_SIZE, "the size is negative; it must be 0 or more bytes"};
+  if (request.disp_unit <= 0) return {MPI_ERR_DISP, "the displacement unit must be 1 byte or more"};
+  return {};
+}
+
+// Every rank's offer, or the error that all ranks raise.
+int exchange_offers(const Request& request, farsum_group group, std::vector<Offer>& offers, const Refusal& own) {
+  const Offer mine{static_cast<std::uint64_t>(request.disp_unit), own.error_class};
   const farsum_status status = farsum_allgather(group, &mine, offers.data(), sizeof mine);
   if (status != FARSUM_OK) return raise(request.comm, request.call, error_class_of(status), farsum_last_error());
-  if (error_class != MPI_SUCCESS) return raise(request.comm, request.call, error_class, why);
-  window.units.reserve(offers.size());
+  if (own.error_class != MPI_SUCCESS) return raise(request.comm, request.call, own.error_class, own.why);
   for (std::size_t rank = 0; rank < offers.size(); ++rank) {
     if (offers[rank].error_class != MPI_SUCCESS) {
       return raise(request.comm, request.call, offers[rank].error_class,
-                   "rank " + std::to_string(rank) + " refused its own arguments; no rank has made the window");
+                   "rank " + std::to_string(rank) +
+                       " refused its own arguments, or has no memory; no rank has made "
+                       "the window");
     }
-    window.units.push_back(offers[rank].disp_unit);
   }
   return MPI_SUCCESS;
 }
 
-int add_backing(Window& window) {
-  Front& front = Front::get();
-  const std::lock_guard lock(front.backing_mutex);
-  const int result = front.make_backing(&window.handle);
-  if (result == MPI_SUCCESS) front.windows.add(&window);
-  return result;
-}
+// A window in the making: with its handle, which the program has not seen, and which goes again unless it is released.
+class Draft {
+ public:
+  explicit Draft(const Request& request, std::size_t size) : window_(std::make_unique<Window>()) {
+    library().Comm_size(request.comm, &window_->size);
+    library().Comm_rank(request.comm, &window_->rank);
+    window_->base = request.base;
+    window_->bytes = request.bytes;
+    window_->disp_unit = static_cast<int>(request.disp_unit);
+    window_->flavor = request.flavor;
+    window_->info = read_info(request.info);
+    window_->units.resize(size);
+    const std::lock_guard lock(Front::get().backing_mutex);
+    if (Front::get().make_backing(&window_->handle) != MPI_SUCCESS) return;
+    backed_ = true;
+    try {
+      Front::get().windows.add(window_.get());
+    } catch (...) {
+      library().Win_free(&window_->handle);
+      throw;
+    }
+  }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+  ~Draft() {
+    if (window_ == nullptr || !backed_) return;
+    const std::lock_guard lock(Front::get().backing_mutex);
+    Front::get().windows.remove(window_.get());
+    library().Win_free(&window_->handle);
+  }
 
-// Takes the handle back; the program never saw it.
-void drop_backing(Window& window) {
-  Front& front = Front::get();
-  const std::lock_guard lock(front.backing_mutex);
-  front.windows.remove(&window);
-  library().Win_free(&window.handle);
+  bool backed() const { return backed_; }
+  Window& window() { return *window_; }
+  Window* release() { return window_.release(); }
+
+ private:
+  std::unique_ptr<Window> window_;
+  bool backed_ = false;
+};
+
+// All that this rank can do by itself.
+Refusal prepare(const Request& request, std::size_t size, std::optional<Draft>& draft) {
+  if (const Refusal bad = bad_argument(request); bad.error_class != MPI_SUCCESS) return bad;
+  try {
+    draft.emplace(request, size);
+  } catch (const std::bad_alloc&) {
+    return {MPI_ERR_NO_MEM, "the process has no memory left"};
+  }
+  if (draft->backed()) return {};
+  return {MPI_ERR_OTHER,
+          "the MPI library made no window for this process alone, which carries name, attributes and error handler"};
 }
 
 // `fallback` makes the window with the library, where the engine does not reach all ranks.
@@ -127,35 +166,22 @@ int create(const Request& request, void** memory, MPI_Win* handle, Fallback&& fa
     say_fallback(request);
     return fallback();
   }
-  auto window = std::make_unique<Window>();
-  library().Comm_size(request.comm, &window->size);
-  library().Comm_rank(request.comm, &window->rank);
-  window->base = request.base;
-  window->bytes = request.bytes;
-  window->disp_unit = static_cast<int>(request.disp_unit);
-  window->flavor = request.flavor;
-  window->info = read_info(request.info);
-  int error_class = MPI_SUCCESS;
-  std::string why = bad_argument(request, &error_class);
-  const bool backed = error_class == MPI_SUCCESS && add_backing(*window) == MPI_SUCCESS;
-  if (!backed && error_class == MPI_SUCCESS) {
-    error_class = MPI_ERR_OTHER;
-    why = "the MPI library made no window for this process alone, which carries name, attributes and error handler";
-  }
-  int result = exchange_offers(request, lease.group, *window, error_class, why);
-  if (result == MPI_SUCCESS) {
-    const farsum_window_options options = engine_options(request, window->info);
-    const farsum_status made = make_engine_window(request, lease.group, options, *window);
-    if (made != FARSUM_OK) result = raise(request.comm, request.call, error_class_of(made), farsum_last_error());
-  }
-  if (result != MPI_SUCCESS) {
-    if (backed) drop_backing(*window);
-    return result;
-  }
-  library().Comm_group(request.comm, &window->group);
+  int size = 0;
+  library().Comm_size(request.comm, &size);
+  std::vector<Offer> offers(static_cast<std::size_t>(size));
+  std::optional<Draft> draft;
+  const Refusal refusal = prepare(request, offers.size(), draft);
+  if (const int result = exchange_offers(request, lease.group, offers, refusal); result != MPI_SUCCESS) return result;
+  Window& window = draft->window();
+  std::transform(offers.begin(), offers.end(), window.units.begin(),
+                 [](const Offer& offer) { return offer.disp_unit; });
+  const farsum_window_options options = engine_options(request, window.info);
+  const farsum_status made = make_engine_window(request, lease.group, options, window);
+  if (made != FARSUM_OK) return raise(request.comm, request.call, error_class_of(made), farsum_last_error());
+  library().Comm_group(request.comm, &window.group);
   front.windows_made.fetch_add(1, std::memory_order_relaxed);
-  if (memory != nullptr) *memory = window->base;
-  *handle = window.release()->handle;
+  if (memory != nullptr) *memory = window.base;
+  *handle = draft->release()->handle;
   return MPI_SUCCESS;
 }
 
@@ -204,6 +230,8 @@ int create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
                 [&] { return library().Win_create_dynamic(info, comm, win); });
 }
 
+int attach_class(farsum_status status) { return status == FARSUM_ERR_NO_MEMORY ? MPI_ERR_NO_MEM : MPI_ERR_RMA_ATTACH; }
+
 int attach(MPI_Win win, void* base, MPI_Aint size) {
   const Window* window = Front::get().windows.find(win);
   if (window == nullptr) return library().Win_attach(win, base, size);
@@ -214,7 +242,7 @@ int attach(MPI_Win win, void* base, MPI_Aint size) {
     return raise(*window, "MPI_Win_attach", MPI_ERR_SIZE, "the size is negative; it must be 0 or more bytes");
   const farsum_status status = farsum_window_attach(window->engine, base, static_cast<std::size_t>(size));
   if (status == FARSUM_OK) return MPI_SUCCESS;
-  return raise(*window, "MPI_Win_attach", MPI_ERR_RMA_ATTACH, farsum_last_error());
+  return raise(*window, "MPI_Win_attach", attach_class(status), farsum_last_error());
 }
 
 int detach(MPI_Win win, const void* base) {
@@ -222,7 +250,7 @@ int detach(MPI_Win win, const void* base) {
   if (window == nullptr) return library().Win_detach(win, base);
   const farsum_status status = farsum_window_detach(window->engine, base);
   if (status == FARSUM_OK) return MPI_SUCCESS;
-  return raise(*window, "MPI_Win_detach", MPI_ERR_RMA_ATTACH, farsum_last_error());
+  return raise(*window, "MPI_Win_detach", attach_class(status), farsum_last_error());
 }
 
 // The engine is asked first: it refuses on all ranks alike where an epoch is open, and then nothing is freed. The
@@ -288,18 +316,18 @@ int win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_uni
 }  // namespace
 
 void put_window_calls(farsum_mpi_calls& active) {
-  active.Win_create = win_create<int>;
-  active.Win_create_c = win_create<MPI_Aint>;
-  active.Win_allocate = win_allocate;
-  active.Win_allocate_c = win_allocate_c;
-  active.Win_allocate_shared = win_allocate_shared;
-  active.Win_allocate_shared_c = win_allocate_shared_c;
-  active.Win_create_dynamic = create_dynamic;
-  active.Win_attach = attach;
-  active.Win_detach = detach;
-  active.Win_free = win_free;
-  active.Win_shared_query = win_shared_query;
-  active.Win_shared_query_c = win_shared_query_c;
+  active.Win_create = guard::Win_create<win_create<int>>::call;
+  active.Win_create_c = guard::Win_create_c<win_create<MPI_Aint>>::call;
+  active.Win_allocate = guard::Win_allocate<win_allocate>::call;
+  active.Win_allocate_c = guard::Win_allocate_c<win_allocate_c>::call;
+  active.Win_allocate_shared = guard::Win_allocate_shared<win_allocate_shared>::call;
+  active.Win_allocate_shared_c = guard::Win_allocate_shared_c<win_allocate_shared_c>::call;
+  active.Win_create_dynamic = guard::Win_create_dynamic<create_dynamic>::call;
+  active.Win_attach = guard::Win_attach<attach>::call;
+  active.Win_detach = guard::Win_detach<detach>::call;
+  active.Win_free = guard::Win_free<win_free>::call;
+  active.Win_shared_query = guard::Win_shared_query<win_shared_query>::call;
+  active.Win_shared_query_c = guard::Win_shared_query_c<win_shared_query_c>::call;
 }
 
 }  // namespace farsum::mpi

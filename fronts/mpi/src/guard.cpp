@@ -1,0 +1,71 @@
+#include "guard.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "errors.hpp"
+#include "front.hpp"
+
+namespace farsum::mpi {
+namespace {
+
+struct Thrown {
+  int error_class;
+  const char* sentence;  // lives while the exception is handled
+};
+
+Thrown look() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return {MPI_ERR_NO_MEM, "the process has no memory left"};
+  } catch (const std::exception& error) {
+    return {MPI_ERR_OTHER, error.what()};
+  } catch (...) {
+    return {MPI_ERR_OTHER, "something unknown was thrown"};
+  }
+}
+
+// There is no memory for a code of its own either: the error is the class, and the sentence goes to stderr.
+int without_sentence(const char* call, const Thrown& what) noexcept {
+  std::fprintf(stderr, "farsum: %s: %s\n", call, what.sentence);
+  return what.error_class;
+}
+
+}  // namespace
+
+int thrown_on_window(const char* call, MPI_Win win) noexcept {
+  const Thrown what = look();
+  const Window* window = Front::get().windows.find(win);
+  if (window == nullptr) return thrown_on_nothing(call);
+  try {
+    return raise(*window, call, what.error_class, what.sentence);
+  } catch (...) {
+    // Nothing was told yet: what allocates in raise comes before the handler.
+    const int code = without_sentence(call, what);
+    library().Win_call_errhandler(win, code);
+    return code;
+  }
+}
+
+int thrown_on_communicator(const char* call, MPI_Comm comm) noexcept {
+  const Thrown what = look();
+  try {
+    return raise(comm, call, what.error_class, what.sentence);
+  } catch (...) {
+    const int code = without_sentence(call, what);  // see above
+    library().Comm_call_errhandler(comm, code);
+    return code;
+  }
+}
+
+int thrown_at_end(const char* call) noexcept { return without_sentence(call, look()); }
+
+int thrown_on_nothing(const char* call) noexcept {
+  const Front& front = Front::get();
+  // Sessions have no MPI_COMM_SELF.
+  return thrown_on_communicator(call, front.sessions_only ? front.self() : MPI_COMM_SELF);
+}
+
+}  // namespace farsum::mpi

@@ -1,0 +1,66 @@
+// No exception passes a call of the front: what is thrown inside becomes an error of MPI's, told to the handler of the
+// window or communicator that the call names. guard::X<body>::call is the call X of the table around `body`; the
+// compiler puts the body into it, so that nothing is paid unless something is thrown.
+//
+// What threw may have been done in part, and the other ranks of a collective call are not told.
+#pragma once
+
+#include <cxxabi.h>
+
+#include <type_traits>
+
+#include "absent.hpp"
+#include "library.hpp"
+
+namespace farsum::mpi {
+
+// Called while an exception is handled; the error's code.
+[[gnu::cold]] int thrown_on_window(const char* call, MPI_Win win) noexcept;
+[[gnu::cold]] int thrown_on_communicator(const char* call, MPI_Comm comm) noexcept;
+// Of calls that name neither.
+[[gnu::cold]] int thrown_on_nothing(const char* call) noexcept;
+// Where there is nobody to tell any more: says it. MPI_ERR_NO_MEM or MPI_ERR_OTHER.
+[[gnu::cold]] int thrown_at_end(const char* call) noexcept;
+
+template <class Win, class Comm>
+[[gnu::cold, gnu::noinline]] int thrown(const char* call, Win win, Comm comm) noexcept {
+  if constexpr (!std::is_same_v<Comm, Absent>) {
+    return thrown_on_communicator(call, comm);
+  } else if constexpr (std::is_same_v<Win, Absent>) {
+    return thrown_on_nothing(call);
+  } else if constexpr (std::is_same_v<Win, MPI_Win*>) {
+    return thrown_on_window(call, *win);  // MPI_Win_free
+  } else {
+    return thrown_on_window(call, win);
+  }
+}
+
+namespace guard {
+
+// In a call that has no parameter of these names, the names mean these.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+inline constexpr Absent win;
+inline constexpr Absent comm;
+
+// A thread that is cancelled, or ends inside an error handler of the program, unwinds as if by an exception: it goes
+// on.
+#define FARSUM_MPI_GUARD(name, parameters, arguments) \
+  template <auto body>                                \
+  struct name {                                       \
+    static int call parameters {                      \
+      try {                                           \
+        return body arguments;                        \
+      } catch (const abi::__forced_unwind&) {         \
+        throw;                                        \
+      } catch (...) {                                 \
+        return thrown("MPI_" #name, win, comm);       \
+      }                                               \
+    }                                                 \
+  };
+FARSUM_MPI_CALLS(FARSUM_MPI_GUARD)
+#undef FARSUM_MPI_GUARD
+#pragma GCC diagnostic pop
+
+}  // namespace guard
+}  // namespace farsum::mpi
