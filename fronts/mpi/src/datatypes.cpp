@@ -32,13 +32,13 @@ std::size_t Datatypes::cached() const {
   return entries_.size() - free_entries_.size();
 }
 
-const FlatType* Datatypes::flat_uncached(MPI_Datatype type, FlatType& scratch, FlattenResult& result) {
+const FlatType* Datatypes::flat_uncached(MPI_Datatype type, std::optional<FlatType>& scratch, FlattenResult& result) {
   result = FlattenResult::ok;
   if (const FlatType* known = find_kept(type)) return known;
   std::size_t work = 0;
-  result = flatten(basics_, type, scratch, &work);
+  result = flatten(basics_, type, scratch.emplace(), &work);
   if (result != FlattenResult::ok) return nullptr;
-  return worth_keeping(type, work) ? keep(type, scratch) : &scratch;
+  return worth_keeping(type, work) ? keep(type, *scratch) : &*scratch;
 }
 
 const FlatType* Datatypes::find_kept(MPI_Datatype type) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "basic_types.hpp"
@@ -34,9 +35,9 @@ class Datatypes {
   [[nodiscard]] const BasicOp* op(MPI_Op handle) const { return basics_.find_op(handle); }
   [[nodiscard]] const BasicTypes& basics() const { return basics_; }
 
-  // The flattened type: a cached one, or `scratch` filled. Null with `result` set if it cannot be had. Valid until the
+  // The flattened type: a cached one, or `scratch` made. Null with `result` set if it cannot be had. Valid until the
   // type is freed or `scratch` goes.
-  [[nodiscard]] const FlatType* flat(MPI_Datatype type, FlatType& scratch, FlattenResult& result) {
+  [[nodiscard]] const FlatType* flat(MPI_Datatype type, std::optional<FlatType>& scratch, FlattenResult& result) {
     // Pairs with the release stores in keep and find_kept.
     Entry* entry = slots_[place(type)].entry.load(std::memory_order_acquire);
     if (entry != nullptr && entry->key.load(std::memory_order_acquire) == handle_key(type)) [[likely]] {
@@ -80,7 +81,7 @@ class Datatypes {
     return static_cast<std::size_t>((handle_key(type) * 0x9e3779b97f4a7c15) >> (64 - slot_bits));
   }
 
-  const FlatType* flat_uncached(MPI_Datatype type, FlatType& scratch, FlattenResult& result);
+  const FlatType* flat_uncached(MPI_Datatype type, std::optional<FlatType>& scratch, FlattenResult& result);
   const FlatType* find_kept(MPI_Datatype type);
   bool worth_keeping(MPI_Datatype type, std::size_t work);
   const FlatType* keep(MPI_Datatype type, FlatType& flat);

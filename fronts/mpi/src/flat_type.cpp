@@ -16,7 +16,6 @@ struct Part {
   Pattern pattern;
   const BasicType* basic = nullptr;
   bool mixed = false;
-  std::int64_t lb = 0;
   std::int64_t extent = 0;
 };
 
@@ -166,7 +165,7 @@ FlattenResult Flattener::flatten(MPI_Datatype type, Part& part) {
       break;
   }
   if (result != FlattenResult::ok) return result;
-  return library_extent(type, part.lb, part.extent) ? FlattenResult::ok : FlattenResult::bad_type;
+  return library_extent(type, part.extent) ? FlattenResult::ok : FlattenResult::bad_type;
 }
 
 FlattenResult Flattener::flatten_described(TypeDescription& description, Part& part) {
@@ -286,7 +285,8 @@ FlattenResult Flattener::flatten_subarray(TypeDescription& description, Part& pa
   const FlattenResult result = flatten(description.type(0), part);
   if (result != FlattenResult::ok) return result;
   const auto dimensions = static_cast<std::size_t>(description.next_integer());
-  std::vector<std::int64_t> numbers(3 * dimensions);
+  FewOrMany<std::int64_t, 12> few_numbers;
+  const std::span<std::int64_t> numbers(few_numbers.make_room(3 * dimensions), 3 * dimensions);
   for (std::int64_t& number : numbers) number = description.next_count();
   const bool fortran = description.next_integer() == MPI_ORDER_FORTRAN;
   std::int64_t stride = part.extent;
@@ -376,17 +376,12 @@ FlattenResult flatten_views(const BasicTypes& basics, MPI_Datatype type, FlatTyp
   if (work != nullptr) *work = flattener.work();
   if (flattened != FlattenResult::ok) return flattened;
   result.bytes = std::move(part.pattern);
-  set_bounds(result.bytes);
-  result.basic = part.mixed ? nullptr : part.basic;
-  if (result.bytes.bytes == 0) result.basic = nullptr;
-  result.lb = part.lb;
+  result.basic = part.mixed || result.bytes.bytes == 0 ? nullptr : part.basic;
   result.extent = part.extent;
-  result.padded = result.basic != nullptr && result.basic->padded();
-  if (!result.padded) return FlattenResult::ok;
+  if (result.basic == nullptr || !result.basic->padded()) return FlattenResult::ok;
   Part whole;
   const FlattenResult again = Flattener(basics, View::elements).flatten(type, whole);
-  result.elements = std::move(whole.pattern);
-  set_bounds(result.elements);
+  result.elements = std::make_unique<Pattern>(std::move(whole.pattern));
   return again;
 }
 

@@ -1,5 +1,7 @@
 // Put, get, accumulate and their kin. The usual shape, one predefined type on both sides, goes straight to the engine;
 // all else is flattened to layouts first.
+#include <optional>
+
 #include "calls.hpp"
 #include "datatypes.hpp"
 #include "errors.hpp"
@@ -19,11 +21,13 @@ struct Call {
 
 // One side as MPI describes it, and flattened.
 struct Side {
+  Side(MPI_Count items, MPI_Datatype of) : count(items), type(of) {}
+
   MPI_Count count;
   MPI_Datatype type;
-  FlatType scratch{};
-  const FlatType* flat = nullptr;
-  Layout layout{};
+  const BasicType* basic = nullptr;  // of all its elements; null if there is no such one
+  std::optional<FlatType> scratch;
+  Layout layout;
 };
 
 Front& front() { return Front::get(); }
@@ -62,23 +66,32 @@ int check_target(const Window& window, const Call& call, int target, MPI_Aint di
   return MPI_SUCCESS;
 }
 
+[[gnu::cold]] int too_large(const Window& window, const Call& call, const char* which) {
+  return raise(window, call.name, MPI_ERR_COUNT, std::string("the ") + which + " side is larger than an address space");
+}
+
 int flatten_side(const Window& window, const Call& call, const char* which, View view, Side& side) {
   if (side.count < 0) {
     return raise(window, call.name, MPI_ERR_COUNT, std::string("the ") + which + " count is negative");
   }
+  const auto count = static_cast<std::size_t>(side.count);
+  const BasicType* basic = front().datatypes.basic(side.type);
+  if (basic != nullptr && (view == View::elements || !basic->padded())) {
+    std::size_t bytes = 0;
+    side.basic = basic;
+    const bool fits = !__builtin_mul_overflow(count, basic->extent, &bytes) && side.layout.set_run(bytes);
+    return fits ? MPI_SUCCESS : too_large(window, call, which);
+  }
   FlattenResult result = FlattenResult::ok;
-  side.flat = side.type == MPI_DATATYPE_NULL ? nullptr : front().datatypes.flat(side.type, side.scratch, result);
-  if (side.flat == nullptr) {
+  const FlatType* flat =
+      side.type == MPI_DATATYPE_NULL ? nullptr : front().datatypes.flat(side.type, side.scratch, result);
+  if (flat == nullptr) {
     const bool memory = result == FlattenResult::no_memory;
     return raise(window, call.name, memory ? MPI_ERR_NO_MEM : MPI_ERR_TYPE,
                  std::string("the ") + which + (memory ? " type does not fit into memory" : " type is no datatype"));
   }
-  const Pattern& pattern = side.flat->pattern(view);
-  if (!side.layout.set(pattern, side.flat->extent, static_cast<std::size_t>(side.count))) {
-    return raise(window, call.name, MPI_ERR_COUNT,
-                 std::string("the ") + which + " side is larger than an address space");
-  }
-  return MPI_SUCCESS;
+  side.basic = flat->basic;
+  return side.layout.set(flat->pattern(view), flat->extent, count) ? MPI_SUCCESS : too_large(window, call, which);
 }
 
 // The same for memory of this rank that starts at `base`.
@@ -241,14 +254,14 @@ const BasicOp* find_op(const Window& window, const Call& call, MPI_Op op, int* e
 // takes. What is only moved may be of any types: then it is bytes.
 const BasicType* common_element(const Window& window, const Call& call, farsum_op op, const Side* origin,
                                 const Side& target, int* error) {
-  const BasicType* basic = target.flat->basic;
+  const BasicType* basic = target.basic;
   *error = MPI_SUCCESS;
   const bool moves = op == FARSUM_REPLACE || op == FARSUM_NO_OP;
-  if (moves && (basic == nullptr || (origin != nullptr && origin->flat->basic != basic))) {
+  if (moves && (basic == nullptr || (origin != nullptr && origin->basic != basic))) {
     return front().datatypes.basic(MPI_BYTE);
   }
   if (basic == nullptr ||
-      (origin != nullptr && (origin->flat->basic == nullptr || origin->flat->basic->element != basic->element))) {
+      (origin != nullptr && (origin->basic == nullptr || origin->basic->element != basic->element))) {
     *error = raise(window, call.name, MPI_ERR_TYPE,
                    "accumulates need one and the same predefined type on both sides, in all pieces of a derived type");
     return nullptr;

@@ -9,6 +9,11 @@ namespace {
 
 std::int64_t signed_size(std::size_t size) { return static_cast<std::int64_t>(size); }
 
+// Addresses wrap around, and what leaves the address space is found out where it is used.
+std::int64_t wrapped_sum(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
 std::size_t length_at(const Pattern& pattern, std::size_t piece) {
   return pattern.lengths.empty() ? pattern.block : pattern.lengths[piece];
 }
@@ -127,10 +132,11 @@ void PieceList::reserve(std::size_t pieces) {
 bool PieceList::add(const Pattern& pattern, std::int64_t displacement) {
   if (pattern.bytes == 0) return true;
   if (!pattern.is_list()) {
-    return for_each_block(pattern, [&](std::int64_t offset) { return add(displacement + offset, pattern.block); });
+    return for_each_block(pattern,
+                          [&](std::int64_t offset) { return add(wrapped_sum(displacement, offset), pattern.block); });
   }
   for (std::size_t piece = 0; piece < pattern.offsets.size(); ++piece) {
-    if (!add(displacement + pattern.offsets[piece], length_at(pattern, piece))) return false;
+    if (!add(wrapped_sum(displacement, pattern.offsets[piece]), length_at(pattern, piece))) return false;
   }
   return true;
 }
@@ -180,58 +186,30 @@ void move(Pattern& pattern, std::int64_t displacement) {
   for (std::int64_t& offset : pattern.offsets) offset += displacement;
 }
 
-void set_bounds(Pattern& pattern) {
-  pattern.lowest = pattern.highest = 0;
-  if (pattern.bytes == 0) return;
-  if (!pattern.is_list()) {
-    pattern.lowest = pattern.highest = pattern.first;
-    for (int level = 0; level < pattern.levels; ++level) {
-      const auto at = static_cast<std::size_t>(level);
-      const std::int64_t reach = signed_size(pattern.counts[at] - 1) * pattern.strides[at];
-      (reach < 0 ? pattern.lowest : pattern.highest) += reach;
-    }
-    pattern.highest += signed_size(pattern.block);
-    return;
-  }
-  pattern.lowest = std::numeric_limits<std::int64_t>::max();
-  pattern.highest = std::numeric_limits<std::int64_t>::min();
-  for (std::size_t piece = 0; piece < pattern.offsets.size(); ++piece) {
-    pattern.lowest = std::min(pattern.lowest, pattern.offsets[piece]);
-    pattern.highest = std::max(pattern.highest, pattern.offsets[piece] + signed_size(length_at(pattern, piece)));
-  }
-}
-
 bool Layout::set_spread(const Pattern& pattern, std::int64_t extent, std::size_t count) {
-  if (count == 0 || pattern.bytes == 0) return set_contiguous(Pattern{}, 0);
+  if (count == 0 || pattern.bytes == 0) return set_run(0);
   if (__builtin_mul_overflow(pattern.bytes, count, &bytes_) || signed_size(bytes_) < 0) return false;
-  if (!set_range(pattern, extent, count)) return false;
-  if (pattern.is_list()) return set_list(pattern, extent, count);
-  return set_strided(pattern, extent, count);
-}
-
-bool Layout::set_range(const Pattern& pattern, std::int64_t extent, std::size_t count) {
   std::int64_t reach = 0;
   if (signed_size(count) < 0 || __builtin_mul_overflow(signed_size(count - 1), extent, &reach)) return false;
-  return !__builtin_add_overflow(pattern.lowest, std::min<std::int64_t>(reach, 0), &lowest_) &&
-         !__builtin_add_overflow(pattern.highest, std::max<std::int64_t>(reach, 0), &highest_);
+  return pattern.is_list() ? set_list(pattern, extent, count) : set_strided(pattern, extent, count);
 }
 
 bool Layout::set_strided(const Pattern& pattern, std::int64_t extent, std::size_t count) {
-  int levels = pattern.levels;
-  for (std::size_t level = 0; level < static_cast<std::size_t>(levels); ++level) {
-    counts_[level] = pattern.counts[level];
-    strides_[level] = pattern.strides[level];
-  }
-  if (count > 1 && !add_level(counts_, strides_, levels, count, extent)) {
-    return set_list(pattern, extent, count);
+  const Strides* used = &pattern;
+  if (count > 1) {
+    strides_ = pattern;
+    if (!add_level(strides_.counts, strides_.strides, strides_.levels, count, extent)) {
+      return set_list(pattern, extent, count);
+    }
+    used = &strides_;
   }
   shift_ = pattern.first;
   shape_ = {};
   shape_.kind = FARSUM_STRIDED;
   shape_.bytes = pattern.block;
-  shape_.levels = levels;
-  shape_.counts = counts_.data();
-  shape_.strides = strides_.data();
+  shape_.levels = used->levels;
+  shape_.counts = used->counts.data();
+  shape_.strides = used->strides.data();
   return true;
 }
 

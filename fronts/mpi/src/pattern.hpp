@@ -12,17 +12,30 @@
 
 namespace farsum::mpi {
 
-// Offsets are from the item's base, the address that MPI calls are given. Pieces that touch in memory and follow each
-// other are one.
-struct Pattern {
-  std::size_t bytes = 0;   // of all pieces
-  std::int64_t first = 0;  // where the first piece begins; unused in a list
-  std::size_t block = 0;   // bytes of each piece, or 0: see `lengths`
-  int levels = 0;          // strides, innermost first
+// Nested strides, innermost first. Copies take the levels in use alone: most have one.
+struct Strides {
+  Strides() {}  // leaves the arrays as they are
+  Strides(const Strides& other) { *this = other; }
+  Strides& operator=(const Strides& other) {
+    levels = other.levels;
+    for (std::size_t level = 0; level < static_cast<std::size_t>(levels); ++level) {
+      counts[level] = other.counts[level];
+      strides[level] = other.strides[level];
+    }
+    return *this;
+  }
+
+  int levels = 0;
   std::array<std::size_t, FARSUM_MAX_LEVELS> counts;
   std::array<std::int64_t, FARSUM_MAX_LEVELS> strides;
-  std::int64_t lowest = 0;            // the lowest byte touched
-  std::int64_t highest = 0;           // one past the highest
+};
+
+// Offsets are from the item's base, the address that MPI calls are given. Pieces that touch in memory and follow each
+// other are one.
+struct Pattern : Strides {
+  std::size_t bytes = 0;              // of all pieces
+  std::int64_t first = 0;             // where the first piece begins; unused in a list
+  std::size_t block = 0;              // bytes of each piece, or 0: see `lengths`
   std::vector<std::int64_t> offsets;  // a list if not empty
   std::vector<std::size_t> lengths;   // of a list whose pieces differ
 
@@ -41,7 +54,8 @@ class PieceList {
   void reserve(std::size_t pieces);
   // False if the list would grow past most_pieces.
   [[nodiscard]] bool add(std::int64_t offset, std::size_t length) {
-    if (!offsets_.empty() && offsets_.back() + static_cast<std::int64_t>(lengths_.back()) == offset) {
+    if (!offsets_.empty() &&
+        static_cast<std::uint64_t>(offsets_.back()) + lengths_.back() == static_cast<std::uint64_t>(offset)) {
       lengths_.back() += length;
       return true;
     }
@@ -64,8 +78,6 @@ class PieceList {
 // The pattern `count` times, each `stride` bytes after the one before. False if that takes too many pieces.
 [[nodiscard]] bool repeat(Pattern& pattern, std::size_t count, std::int64_t stride);
 void move(Pattern& pattern, std::int64_t displacement);
-// Sets the bounds, once the pattern is whole.
-void set_bounds(Pattern& pattern);
 
 // The engine's layout of `count` items. Borrows the pattern's arrays where it can, so the pattern must outlive it; use
 // it for the call it was made for. Costs no allocation unless a list is repeated.
@@ -82,6 +94,8 @@ class Layout {
     }
     return set_spread(pattern, extent, count);
   }
+  // The same of `bytes` from the base on.
+  [[nodiscard]] bool set_run(std::size_t bytes, std::int64_t first = 0);
 
   // Makes a list count from its first piece, for a base that is null: lists over MPI_BOTTOM name addresses, and the
   // engine takes a null base for none. False if there is no memory for it.
@@ -92,38 +106,36 @@ class Layout {
   // Bytes to add to the caller's base: what the shape is relative to.
   [[nodiscard]] std::int64_t shift() const { return shift_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  // The bytes touched, from the caller's base: [lowest, highest). Both zero if nothing is.
-  [[nodiscard]] std::int64_t lowest() const { return lowest_; }
-  [[nodiscard]] std::int64_t highest() const { return highest_; }
-  [[nodiscard]] bool is_contiguous() const { return shape_.kind == FARSUM_CONTIGUOUS; }
 
  private:
   bool set_contiguous(const Pattern& pattern, std::size_t count);
   bool set_spread(const Pattern& pattern, std::int64_t extent, std::size_t count);
   bool set_strided(const Pattern& pattern, std::int64_t extent, std::size_t count);
   bool set_list(const Pattern& pattern, std::int64_t extent, std::size_t count);
-  bool set_range(const Pattern& pattern, std::int64_t extent, std::size_t count);
 
   farsum_layout shape_{};
   std::int64_t shift_ = 0;
   std::size_t bytes_ = 0;
-  std::int64_t lowest_ = 0;
-  std::int64_t highest_ = 0;
-  std::array<std::size_t, FARSUM_MAX_LEVELS> counts_;
-  std::array<std::int64_t, FARSUM_MAX_LEVELS> strides_;
+  Strides strides_;
   std::vector<std::int64_t> offsets_;
   std::vector<std::size_t> lengths_;
 };
 
-inline bool Layout::set_contiguous(const Pattern& pattern, std::size_t count) {
-  std::size_t bytes = 0;
-  if (__builtin_mul_overflow(pattern.bytes, count, &bytes) || static_cast<std::int64_t>(bytes) < 0) return false;
+inline bool Layout::set_run(std::size_t bytes, std::int64_t first) {
+  std::int64_t end = 0;
+  if (static_cast<std::int64_t>(bytes) < 0 || __builtin_add_overflow(first, static_cast<std::int64_t>(bytes), &end)) {
+    return false;
+  }
   shape_ = {};
   shape_.kind = FARSUM_CONTIGUOUS;
   shape_.bytes = bytes_ = bytes;
-  shift_ = bytes == 0 ? 0 : pattern.first;
-  lowest_ = shift_;
-  return !__builtin_add_overflow(shift_, static_cast<std::int64_t>(bytes), &highest_);
+  shift_ = bytes == 0 ? 0 : first;
+  return true;
+}
+
+inline bool Layout::set_contiguous(const Pattern& pattern, std::size_t count) {
+  std::size_t bytes = 0;
+  return !__builtin_mul_overflow(pattern.bytes, count, &bytes) && set_run(bytes, pattern.first);
 }
 
 }  // namespace farsum::mpi

@@ -163,11 +163,10 @@ MPI_Datatype TypeDescription::f90_equivalent(std::size_t size) const {
   return combiner_ == MPI_COMBINER_F90_REAL ? f90_real(size, integers_[0]) : f90_complex(size, integers_[0]);
 }
 
-bool library_extent(MPI_Datatype type, std::int64_t& lb, std::int64_t& extent) {
+bool library_extent(MPI_Datatype type, std::int64_t& extent) {
   MPI_Aint lower = 0;
   MPI_Aint width = 0;
   if (library().Type_get_extent(type, &lower, &width) != MPI_SUCCESS) return false;
-  lb = lower;
   extent = width;
   return true;
 }

@@ -96,7 +96,7 @@ class TypeDescription {
 };
 
 // What the library says of any type. False if it refuses.
-[[nodiscard]] bool library_extent(MPI_Datatype type, std::int64_t& lb, std::int64_t& extent);
+[[nodiscard]] bool library_extent(MPI_Datatype type, std::int64_t& extent);
 [[nodiscard]] bool library_size(MPI_Datatype type, std::size_t& size);
 
 }  // namespace farsum::mpi
