@@ -35,7 +35,7 @@ std::string whole_file(const std::filesystem::path& file) {
 
 // The operation that a case of lab-bench consists of, as the statistics name it; empty for calls that move nothing.
 std::string operation_of(const std::string& case_name) {
-  constexpr std::array<std::pair<const char*, const char*>, 10> prefixes{{{"put-", "put"},
+  constexpr std::array<std::pair<const char*, const char*>, 11> prefixes{{{"put-", "put"},
                                                                           {"get-", "get"},
                                                                           {"accumulate-", "accumulate"},
                                                                           {"fetch-and-op", "fetch_and_op"},
@@ -44,6 +44,7 @@ std::string operation_of(const std::string& case_name) {
                                                                           {"fence-put", "put"},
                                                                           {"pscw", "put"},
                                                                           {"nwchem-put", "accumulate"},
+                                                                          {"nwchem-acc", "accumulate"},
                                                                           {"nwchem-get", "get_accumulate"}}};
   for (const auto& [prefix, operation] : prefixes) {
     if (case_name.starts_with(prefix)) return operation;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 
 namespace lab {
 namespace {
@@ -337,13 +338,14 @@ class Patch : public PairKernel {
   static constexpr std::size_t window_row = 256;
   static constexpr std::size_t buffer_row = 128;
 
-  static MPI_Datatype make_type(std::size_t row_doubles) {
-    constexpr int row_bytes = static_cast<int>(side * sizeof(double));
-    const std::array<int, 2> sizes{static_cast<int>(side), static_cast<int>(row_doubles * sizeof(double))};
-    constexpr std::array<int, 2> part{static_cast<int>(side), row_bytes};
+  // Of bytes, or of whole doubles where they are to be summed.
+  static MPI_Datatype make_type(std::size_t row_doubles, MPI_Datatype element = MPI_BYTE) {
+    const std::size_t each = element == MPI_BYTE ? sizeof(double) : 1;
+    const std::array<int, 2> sizes{static_cast<int>(side), static_cast<int>(row_doubles * each)};
+    const std::array<int, 2> part{static_cast<int>(side), static_cast<int>(side * each)};
     constexpr std::array<int, 2> starts{0, 0};
     MPI_Datatype type = MPI_DATATYPE_NULL;
-    MPI_Type_create_subarray(2, sizes.data(), part.data(), starts.data(), MPI_ORDER_C, MPI_BYTE, &type);
+    MPI_Type_create_subarray(2, sizes.data(), part.data(), starts.data(), MPI_ORDER_C, element, &type);
     MPI_Type_commit(&type);
     return type;
   }
@@ -408,6 +410,89 @@ class ArmciGetPatch : public Patch {
     }
     return true;
   }
+};
+
+class ArmciAccumulatePatch : public Patch {
+ public:
+  using Patch::Patch;
+  void run(long operations) override {
+    for (long i = 0; i < operations; ++i) {
+      MPI_Datatype from = make_type(buffer_row, MPI_DOUBLE);
+      MPI_Datatype to = make_type(window_row, MPI_DOUBLE);
+      MPI_Accumulate(buffer(), 1, from, owner_rank, 0, 1, to, MPI_SUM, win());
+      MPI_Win_flush_local(owner_rank, win());
+      MPI_Type_free(&from);
+      MPI_Type_free(&to);
+    }
+  }
+  bool check(long operations) override {
+    for (std::size_t i = 0; is_owner() && i < doubles_in_all(); ++i) {
+      std::size_t source = 0;
+      const bool added = in_patch(i, window_row, buffer_row, source);
+      const double sum = added ? static_cast<double>(operations) * buffer_value(origin_rank, source) : 0;
+      if (window()[i] != window_value(owner_rank, i) + sum) {
+        return false;
+      }
+    }
+    return true;
+  }
+};
+
+// What the hardware and the library's types leave no room below: the bytes moved by a bare loop into the caller's own
+// part, with no one-sided call.
+class BareContiguous : public PairKernel {
+ public:
+  using PairKernel::PairKernel;
+  void run(long operations) override {
+    for (long i = 0; i < operations; ++i) {
+      move(window(), buffer(), bytes());
+    }
+  }
+  bool check(long) override {
+    return is_owner() ? window_is_untouched() : std::memcmp(window(), buffer(), bytes()) == 0;
+  }
+
+ protected:
+  // As it stands in the program, however often.
+  static void move(double* to, const double* from, std::size_t bytes) {
+    std::memcpy(to, from, bytes);
+    asm volatile("" : : "r"(to) : "memory");
+  }
+};
+
+// The same of a patch, its types made and freed as ARMCI-MPI does.
+class BarePatch : public Patch {
+ public:
+  using Patch::Patch;
+  void run(long operations) override {
+    for (long i = 0; i < operations; ++i) {
+      MPI_Datatype from = make_type(buffer_row);
+      MPI_Datatype to = make_type(window_row);
+      for (std::size_t row = 0; row < side; ++row) {
+        std::memcpy(window() + row * window_row, buffer() + row * buffer_row, row_bytes_);
+      }
+      asm volatile("" : : "r"(window()) : "memory");
+      MPI_Type_free(&from);
+      MPI_Type_free(&to);
+    }
+  }
+  bool check(long) override {
+    if (is_owner()) {
+      return window_is_untouched();
+    }
+    for (std::size_t i = 0; i < doubles_in_all(); ++i) {
+      std::size_t source = 0;
+      const bool written = in_patch(i, window_row, buffer_row, source);
+      if (window()[i] != (written ? buffer_value(origin_rank, source) : window_value(origin_rank, i))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  // Read anew for each row, so that the loop calls the library's memcpy as any program with sizes of its own does.
+  volatile std::size_t row_bytes_ = side * sizeof(double);
 };
 
 class AllocFree : public PairKernel {
@@ -517,6 +602,10 @@ const std::vector<Case>& all_cases() {
       one<ArmciGet>("nwchem-get-contiguous", patch, all, Callers::origin),
       one<ArmciPutPatch>("nwchem-put-patch", patch, all, Callers::origin),
       one<ArmciGetPatch>("nwchem-get-patch", patch, all, Callers::origin),
+      one<AccumulateSum>("nwchem-acc-contiguous", patch, all, Callers::origin),
+      one<ArmciAccumulatePatch>("nwchem-acc-patch", patch, all, Callers::origin),
+      one<BareContiguous>("bare-contiguous", patch, all, Callers::origin),
+      one<BarePatch>("bare-patch", patch, all, Callers::origin),
       one<FlushAllCleanWindows>("flush-all-500-clean-windows", 0, none, Callers::origin),
       one<AllocFree>("alloc-free-64", 64, none, Callers::origin_locally),
       one<AllocFree>("alloc-free-4KiB", page, none, Callers::origin_locally),
