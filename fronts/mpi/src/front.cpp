@@ -280,9 +280,9 @@ std::vector<std::string> Front::said() {
   return sentences;
 }
 
-void Front::say_once(const char* kind, const std::string& sentence) {
+void Front::say_once(const char* kind, const std::string& sentence, Voice voice) {
   const std::lock_guard lock(said_mutex_);
-  if (!said_.emplace(kind, sentence).second) return;
+  if (!said_.emplace(kind, sentence).second || voice == Voice::silent) return;
   std::fprintf(stderr, "farsum: %s\n", sentence.c_str());
 }
 

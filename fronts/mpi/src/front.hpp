@@ -66,8 +66,10 @@ class Front {
   // Recursive, for a delete callback may free another window.
   std::recursive_mutex backing_mutex;
 
-  // Says `sentence` on stderr, once for each `kind`, on the rank that is asked to.
-  void say_once(const char* kind, const std::string& sentence);
+  // Says `sentence` on stderr, once for each `kind`; or keeps it only for the report at the end, where another rank
+  // says it.
+  enum class Voice : std::uint8_t { aloud, silent };
+  void say_once(const char* kind, const std::string& sentence, Voice voice = Voice::aloud);
   // What was said so far.
   std::vector<std::string> said();
   // Whether the library follows this version of MPI or a later one.

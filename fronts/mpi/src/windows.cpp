@@ -56,11 +56,12 @@ farsum_status make_engine_window(const Request& request, farsum_group group, con
 void say_fallback(const Request& request) {
   int rank = 0;
   library().Comm_rank(request.comm, &rank);
-  if (rank != 0) return;
   Front::get().say_once(
-      "strangers", std::string(request.call) +
-                       " stays the MPI library's own for communicators with ranks of other nodes or of a spawned job; "
-                       "run all ranks on one node to have them served");
+      "strangers",
+      std::string(request.call) +
+          " stays the MPI library's own for communicators with ranks of other nodes or of a spawned job; "
+          "run all ranks on one node to have them served",
+      rank == 0 ? Front::Voice::aloud : Front::Voice::silent);
 }
 
 // What each rank tells the others before a window is made: its unit, and whether its arguments and its part of MPI's
