@@ -149,17 +149,20 @@ Status Window::check(const Operation& operation, std::uint32_t target, RegionRef
   const std::uint64_t element = is_atomic(operation.kind) ? ops::size_of(operation.type) : 1;
   const ops::LayoutView* layouts[] = {&operation.target_layout, &operation.operand_layout, &operation.result_layout};
   const char* sides[] = {"target", "origin", "result"};
-  ops::Extent extent;
+  const ops::LayoutView::Measured at_target = operation.target_layout.measured(element);
   for (int side = 0; side < 3; ++side) {
     const bool used = side == 0 || (side == 1 ? needs_operand(operation) : returns_data(operation.kind));
     if (!used) continue;
-    const ops::LayoutView::Measured measured = layouts[side]->measured(element);
-    if (measured.fault != ops::LayoutFault::none) {
-      return {Code::layout,
-              fmt::format("{}: the {} layout {}", where(call, target), sides[side], fault_text(measured.fault))};
+    ops::LayoutFault fault = at_target.fault;
+    std::uint64_t total = at_target.total_bytes;
+    if (side != 0) {
+      const ops::LayoutView::Measured here = layouts[side]->measured(element);
+      fault = here.fault;
+      total = here.total_bytes;
     }
-    if (side == 0) extent = measured.extent;
-    const std::uint64_t total = measured.total_bytes;
+    if (fault != ops::LayoutFault::none) {
+      return {Code::layout, fmt::format("{}: the {} layout {}", where(call, target), sides[side], fault_text(fault))};
+    }
     if (total != operation.bytes) {
       return {Code::layout, fmt::format("{}: the {} layout names {} bytes, but the operation has {}",
                                         where(call, target), sides[side], total, operation.bytes)};
@@ -179,7 +182,7 @@ Status Window::check(const Operation& operation, std::uint32_t target, RegionRef
   if (operation.kind == OperationKind::compare_and_swap && operation.compare == nullptr) {
     return {Code::argument, fmt::format("{}: the expected value is null", where(call, target))};
   }
-  return check_range(operation, target, extent, at);
+  return check_range(operation, target, at_target.extent, at);
 }
 
 // Regions that hold every piece, though not all that lies between them; read-only if one of them is.

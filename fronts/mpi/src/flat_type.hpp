@@ -19,6 +19,8 @@ namespace farsum::mpi {
 enum class View : std::uint8_t { bytes, elements };
 
 struct FlatType {
+  FlatType() {}  // written out, or making one would clear all its levels first
+
   Pattern bytes;
   std::unique_ptr<Pattern> elements;  // only if it differs from `bytes`
   const BasicType* basic = nullptr;   // of every piece; null if they differ or the type is empty
