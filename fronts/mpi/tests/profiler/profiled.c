@@ -2,7 +2,7 @@
  * is Farsum's: FARSUM_MPI_STRICT ends the program otherwise. */
 #include <dlfcn.h>
 
-#include "check.h"
+#include "../programs/check.h"
 
 enum { rounds = 100 };
 
