@@ -2,7 +2,10 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -27,8 +30,13 @@ constexpr int looks_before_sleep = 100;
 constexpr long sleep_ns = 20'000;
 // What stops a thread for its tracer alone, in the third byte of the status.
 constexpr int stop_event = 128;  // PTRACE_EVENT_STOP
+// How often threads that sit in calls that would be cut short are given time to leave them: 1, 2, 4... ms.
+constexpr int most_attempts = 7;
+constexpr long first_gap_ns = 1'000'000;
+// What the helper may take beyond the caller's patience, where the kernel does not come back from attaching.
+constexpr std::int64_t alarm_margin_ns = 200'000'000;
 
-enum class Failure : std::uint8_t { none, list, too_many, seize, patience };
+enum class Failure : std::uint8_t { none, list, too_many, seize, patience, calls, in_call };
 
 enum class Stage : std::uint8_t { asked, stopped, gone };
 
@@ -45,9 +53,10 @@ struct Hold {
   const pid_t* left_alone = nullptr;
   std::size_t left_alone_count = 0;
   pid_t caller = 0;
+  pid_t process = 0;
   std::int64_t patience_ns = 0;
   char task_folder[32] = {};  // /proc/PID/task
-  char status_file[32] = {};  // /proc/PID/status
+  char stat_file[32] = {};    // /proc/PID/stat
   std::int64_t deadline_ns = 0;
 
   Failure failure = Failure::none;
@@ -100,29 +109,105 @@ pid_t parse_number(const char* text) {
   return number;
 }
 
-const char* find_text(const char* text, const char* wanted) {
-  for (; *text != '\0'; ++text) {
-    std::size_t same = 0;
-    while (wanted[same] != '\0' && text[same] == wanted[same]) ++same;
-    if (wanted[same] == '\0') return text + same;
-  }
-  return nullptr;
+// The state in the text of a stat file, from where fields can be counted: it is behind the last bracket, for names may
+// hold some. Null if there is none.
+const char* state_in(const char* text) {
+  const char* state = nullptr;
+  for (const char* c = text; *c != '\0'; ++c) state = *c == ')' && c[1] == ' ' ? c + 2 : state;
+  return state;
 }
+
+// The file of a thread in /proc. Shorter than the place for it, as folder and number are.
+struct ThreadPath {
+  ThreadPath(const Hold& hold, const char* name, const char* file) {
+    add(hold.task_folder);
+    add("/");
+    add(name);
+    add("/");
+    add(file);
+    text[end] = '\0';
+  }
+  void add(const char* part) {
+    for (; *part != '\0' && end < sizeof text - 1; ++part) text[end++] = *part;
+  }
+
+  char text[80];
+  std::size_t end = 0;
+};
 
 // Whether a thread has ended but is still listed: the first of a process is, until the last has ended.
 bool has_ended(Hold& hold, const char* name) {
-  char path[64];
-  std::size_t at = 0;
-  for (const char* c = hold.task_folder; *c != '\0'; ++c) path[at++] = *c;
-  path[at++] = '/';
-  for (const char* c = name; *c != '\0' && at < sizeof path - 6; ++c) path[at++] = *c;
-  for (const char* c = "/stat"; *c != '\0'; ++c) path[at++] = *c;
-  path[at] = '\0';
-  if (!read_text(path, hold.text, sizeof hold.text)) return true;
-  // The state is behind the last bracket, for names may hold some.
-  const char* state = nullptr;
-  for (const char* c = hold.text; *c != '\0'; ++c) state = *c == ')' ? c + 2 : state;
+  const ThreadPath path(hold, name, "stat");
+  if (!read_text(path.text, hold.text, sizeof hold.text)) return true;
+  const char* state = state_in(hold.text);
   return state != nullptr && (*state == 'Z' || *state == 'X');
+}
+
+// The process's own count of its threads, the 18th word from its state on; 0 if it cannot be read. The file `status`
+// has it too, behind a list of groups without limit.
+long count_of_threads(Hold& hold) {
+  if (!read_text(hold.stat_file, hold.text, sizeof hold.text)) return 0;
+  const char* word = state_in(hold.text);
+  for (int i = 1; i < 18 && word != nullptr; ++i) {
+    while (*word != ' ' && *word != '\0') ++word;
+    word = *word == ' ' ? word + 1 : nullptr;
+  }
+  return word == nullptr ? 0 : parse_number(word);
+}
+
+#if defined(__x86_64__)
+// Calls that give up half way when their thread is stopped, and return less than was asked for.
+bool may_be_cut_short(long call, const unsigned long* arguments) {
+  switch (call) {
+    case SYS_write:
+    case SYS_writev:
+    case SYS_pwrite64:
+    case SYS_pwritev:
+    case SYS_pwritev2:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+    case SYS_recvmmsg:
+    case SYS_sendfile:
+    case SYS_splice:
+    case SYS_tee:
+    case SYS_vmsplice:
+    case SYS_copy_file_range:
+      return true;
+    case SYS_recvfrom:
+      return (arguments[3] & MSG_WAITALL) != 0;
+    case SYS_recvmsg:
+      return (arguments[2] & MSG_WAITALL) != 0;
+    default:
+      return false;
+  }
+}
+#else
+bool may_be_cut_short(long, const unsigned long*) { return true; }
+#endif
+
+// Whether a thread may be stopped now, as far as can be told: one that runs may be in any call.
+bool may_be_stopped(Hold& hold, const char* name) {
+  const ThreadPath path(hold, name, "syscall");
+  if (!read_text(path.text, hold.text, sizeof hold.text))
+    return has_ended(hold, name) || fail(hold, Failure::calls, 0, parse_number(name));
+  // "running", "-1 0xSP 0xPC", or "1 0x3 0x7f...", six arguments and the same two.
+  const char* word = hold.text;
+  if (*word < '0' || *word > '9') return true;
+  const long call = parse_number(word);
+  unsigned long arguments[6] = {};
+  for (unsigned long& argument : arguments) {
+    while (*word != ' ' && *word != '\0') ++word;
+    if (*word == '\0') break;
+    for (word += 3;; ++word) {
+      unsigned long digit = 16;
+      if (*word >= '0' && *word <= '9') digit = static_cast<unsigned long>(*word - '0');
+      if (*word >= 'a' && *word <= 'f') digit = static_cast<unsigned long>(*word - 'a') + 10;
+      if (digit == 16) break;
+      argument = argument * 16 + digit;
+    }
+  }
+  return !may_be_cut_short(call, arguments) || fail(hold, Failure::in_call, 0, parse_number(name));
 }
 
 // The place of a thread: where it is already, else one that another has left, else a new one; null if there is none.
@@ -155,10 +240,13 @@ bool ask(Hold& hold, const char* name, bool& changed) {
   if (thread == nullptr) return fail(hold, Failure::too_many, 0);
   const bool is_new = thread == &hold.threads[hold.count];
   if (!is_new && thread->stage != Stage::gone) return true;
+  if (!may_be_stopped(hold, name)) return false;
   const long error = raw_call(SYS_ptrace, PTRACE_SEIZE, id);
   if (error != 0) {
     if (!has_ended(hold, name)) return fail(hold, Failure::seize, -error, id);
-    changed = changed || error == -ESRCH;
+    // It may have made another one that is not listed, and be taken off the count in its stead. Only the first of a
+    // process stays listed.
+    changed = changed || id != hold.process;
     return true;
   }
   changed = true;
@@ -171,6 +259,11 @@ bool ask(Hold& hold, const char* name, bool& changed) {
   return true;
 }
 
+// Only looks at one.
+bool look_at(Hold& hold, const char* name, bool&) {
+  return is_exempt(hold, parse_number(name)) || may_be_stopped(hold, name);
+}
+
 struct Entry {
   std::uint64_t inode;
   std::int64_t position;
@@ -179,9 +272,11 @@ struct Entry {
   char name[1];
 };
 
-// Asks all threads that are listed and were not asked before. A listing in which threads end may leave some out, so the
+using Visit = bool (*)(Hold& hold, const char* name, bool& changed);
+
+// Visits all threads that are listed, until one visit fails. A listing in which threads end may leave some out, so the
 // process's own count has to agree.
-bool ask_all(Hold& hold, bool& changed) {
+bool visit_all(Hold& hold, Visit visit, bool& changed) {
   const long folder =
       raw_call(SYS_openat, AT_FDCWD, raw_argument(hold.task_folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return fail(hold, Failure::list, -folder);
@@ -196,30 +291,43 @@ bool ask_all(Hold& hold, bool& changed) {
       at += entry->bytes;
       if (entry->name[0] == '.') continue;
       ++listed;
-      is_fine = ask(hold, entry->name, changed);
+      is_fine = visit(hold, entry->name, changed);
     }
     if (!is_fine) break;
   }
   raw_call(SYS_close, folder);
   if (!is_fine) return false;
-  const char* count =
-      read_text(hold.status_file, hold.text, sizeof hold.text) ? find_text(hold.text, "\nThreads:\t") : nullptr;
-  if (count == nullptr) return fail(hold, Failure::list, ENOENT);
-  changed = changed || parse_number(count) != listed;
+  const long count = count_of_threads(hold);
+  if (count == 0) return fail(hold, Failure::list, ENOENT);
+  changed = changed || count != listed;
   return true;
 }
 
 #if defined(__x86_64__)
-// These say EINTR where others are restarted. What the thread sees is the call once more, as if it came a little later.
+// These say EINTR, having done nothing, where others are restarted: some always, the ones of sockets where the socket has
+// a time limit. What the thread sees is the call once more, as if it came a little later, and a time limit from its
+// beginning.
 bool is_restarted_by_hand(const user_regs_struct& registers) {
   switch (registers.orig_rax) {
     case SYS_epoll_wait:
     case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_rt_sigtimedwait:
+    case SYS_read:
+    case SYS_readv:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_connect:  // once more it waits for the connection that is being made
       return true;
     case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
       return registers.r8 == 0;  // no mask of signals that this call alone lets through
-    case SYS_semtimedop:
-      return registers.r10 == 0;
     default:
       return false;
   }
@@ -273,7 +381,7 @@ bool await_all(Hold& hold, bool& changed) {
 bool gather(Hold& hold) {
   for (;;) {
     bool changed = false;
-    if (!ask_all(hold, changed) || !await_all(hold, changed)) return false;
+    if (!visit_all(hold, &ask, changed) || !await_all(hold, changed)) return false;
     if (!changed) return true;
     if (now_ns() > hold.deadline_ns) return fail(hold, Failure::patience, 0);
   }
@@ -287,10 +395,65 @@ void let_go(Hold& hold) {
   }
 }
 
+// Gathers at a moment at which no call is cut in two. First it looks without touching anyone.
+bool gather_between_calls(Hold& hold) {
+  timespec gap{0, first_gap_ns};
+  for (int attempt = 1;; ++attempt) {
+    bool changed = false;
+    hold.failure = Failure::none;
+    if (visit_all(hold, &look_at, changed) && gather(hold)) return true;
+    if (hold.failure != Failure::in_call || attempt == most_attempts || now_ns() > hold.deadline_ns) return false;
+    // Only threads that stand still can be let go.
+    if (!await_all(hold, changed)) return false;
+    let_go(hold);
+    hold.count = 0;
+    raw_call(SYS_nanosleep, raw_argument(&gap));
+    gap.tv_nsec *= 2;
+  }
+}
+
+struct KernelAction {
+  void (*handler)(int);
+  unsigned long flags;
+  void (*restorer)();
+  unsigned long mask;
+};
+
+// While another thread is inside exec, to attach waits for that to be over, and it waits in turn for the threads that
+// are attached already to be let go: the alarm ends the helper, which is the one way out. The helper is a process of
+// its own, so neither its timer nor what it does with signals is the program's.
+class Alarm {
+ public:
+  explicit Alarm(std::int64_t after_ns) {
+    const KernelAction action{};  // SIG_DFL
+    raw_call(SYS_rt_sigaction, SIGALRM, raw_argument(&action), 0, sizeof mask_);
+    raw_call(SYS_rt_sigprocmask, SIG_UNBLOCK, raw_argument(&mask_), 0, sizeof mask_);
+    itimerval timer{};
+    timer.it_value.tv_sec = after_ns / 1'000'000'000;
+    timer.it_value.tv_usec = after_ns % 1'000'000'000 / 1000;
+    raw_call(SYS_setitimer, ITIMER_REAL, raw_argument(&timer));
+  }
+  ~Alarm() {
+    const itimerval off{};
+    raw_call(SYS_setitimer, ITIMER_REAL, raw_argument(&off));
+    raw_call(SYS_rt_sigprocmask, SIG_BLOCK, raw_argument(&mask_), 0, sizeof mask_);
+  }
+  Alarm(const Alarm&) = delete;
+  Alarm& operator=(const Alarm&) = delete;
+
+ private:
+  const unsigned long mask_ = 1ul << (SIGALRM - 1);
+};
+
+bool gather_in_time(Hold& hold) {
+  const Alarm alarm(hold.patience_ns + alarm_margin_ns);
+  return gather_between_calls(hold);
+}
+
 int help(void* argument) {
   Hold& hold = *static_cast<Hold*>(argument);
   hold.deadline_ns = now_ns() + hold.patience_ns;
-  if (gather(hold)) {
+  if (gather_in_time(hold)) {
     hold.work(hold.argument);
     hold.has_worked = true;
   }
@@ -321,7 +484,9 @@ std::string why_not_seized(pid_t thread, int error_number) {
   return "the kernel or a security filter forbids it (" + name + ": " + error + ")";
 }
 
-std::string explain(const Hold& hold) {
+std::string explain(const Hold& hold, int helper_status) {
+  if (WIFSIGNALED(helper_status))
+    return WTERMSIG(helper_status) == SIGALRM ? "one does not stop in time" : "the process that was to do it was killed";
   switch (hold.failure) {
     case Failure::none:
       return {};
@@ -334,6 +499,10 @@ std::string explain(const Hold& hold) {
     case Failure::patience:
       return hold.failed_thread == 0 ? "new ones keep coming"
                                      : "thread " + std::to_string(hold.failed_thread) + " does not stop";
+    case Failure::calls:
+      return "what thread " + std::to_string(hold.failed_thread) + " waits for cannot be read from /proc";
+    case Failure::in_call:
+      return "thread " + std::to_string(hold.failed_thread) + " is in a transfer that would be cut short";
   }
   return {};
 }
@@ -377,10 +546,11 @@ bool is_emulated() {
                      [](const Map& map) { return map.name.find("/vgpreload_") != std::string::npos; });
 }
 
-void reap(pid_t helper) {
+int reap(pid_t helper) {
   int status = 0;
   while (waitpid(helper, &status, __WALL) < 0 && errno == EINTR) {
   }
+  return status;
 }
 
 }  // namespace
@@ -400,9 +570,10 @@ std::string run_with_threads_held(HeldWork work, void* argument, const HoldRules
   hold.left_alone = rules.left_alone.data();
   hold.left_alone_count = rules.left_alone.size();
   hold.caller = gettid();
+  hold.process = getpid();
   hold.patience_ns = std::chrono::nanoseconds(rules.patience).count();
   std::snprintf(hold.task_folder, sizeof hold.task_folder, "/proc/%d/task", getpid());
-  std::snprintf(hold.status_file, sizeof hold.status_file, "/proc/%d/status", getpid());
+  std::snprintf(hold.stat_file, sizeof hold.stat_file, "/proc/%d/stat", getpid());
 
   const SignalsBlocked blocked;
   // With our descriptors, or its end would count as a close of every file of the program, which some file systems take
@@ -410,9 +581,9 @@ std::string run_with_threads_held(HeldWork work, void* argument, const HoldRules
   const int helper =
       clone(&help, place.stack_top(), CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_FS | CLONE_UNTRACED, &hold);
   if (helper < 0) return std::string("no process can be made for it: ") + std::strerror(errno);
-  reap(helper);
+  const int status = reap(helper);
   if (hold.has_worked) return {};
-  const std::string reason = explain(hold);
+  const std::string reason = explain(hold, status);
   return reason.empty() ? "the process that was to do it was killed" : reason;
 }
 

@@ -8,9 +8,15 @@
 // userfaultfd's write protection does not hold back the kernel's own writes, and a membarrier orders but does not stop.
 //
 // What a held thread notices: nothing, but that time passes. Calls that wait are restarted by the kernel, the few that
-// would say EINTR (epoll_wait, semop) by the helper. Signals are passed on, stops by SIGSTOP stay. A thread inside the
-// kernel stops when its call returns, so a call is never cut in two. Threads that the rules leave alone run on. Where
-// the helper dies the kernel lets all go.
+// would say EINTR (epoll_wait, semop, sigtimedwait, calls of sockets with a time limit) by the helper. Signals are
+// passed on, stops by SIGSTOP stay. Threads that the rules leave alone run on. Where the helper dies the kernel lets all
+// go, and an alarm kills it where the kernel does not come back from attaching (another thread is inside exec).
+//
+// Transfers that return less when they are interrupted (write to a pipe, send, recv with MSG_WAITALL) are not
+// interrupted where they can be seen: a thread that sleeps in one is given some time to come out, else it is a refusal.
+// What cannot be seen: a thread that runs through such a call at that moment, or enters it between the look and the
+// stop, and then has to wait in it. It sees the short count that POSIX allows when a signal comes. Neither can a read
+// that has received a part and waits for more, by SO_RCVLOWAT or a terminal's VMIN.
 //
 // What it does not hold: processes that share this memory without being threads (children of vfork elsewhere: the
 // thread that waits for one does not stop, which is a refusal), other processes that copy into it, and devices. A

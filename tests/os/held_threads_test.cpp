@@ -1,14 +1,20 @@
 #include "os/held_threads.hpp"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <array>
@@ -39,7 +45,9 @@ std::string hold(Work work, const HoldRules& rules = {}) {
   return run_with_threads_held([](void* argument) { (*static_cast<Work*>(argument))(); }, &work, rules);
 }
 
-std::string hold() { return run_with_threads_held(&do_nothing, nullptr); }
+std::string hold(const HoldRules& rules) { return run_with_threads_held(&do_nothing, nullptr, rules); }
+
+std::string hold() { return hold(HoldRules{}); }
 
 // A thread that says its number and runs until it is told to leave.
 class Companion {
@@ -236,6 +244,20 @@ bool wait_by_epoll(int from, bool with_mask) {
   return (count == 1 && found.data.u64 == 7) || (with_mask && count == -1 && error_number == EINTR);
 }
 
+bool wait_by_fine_epoll(int from) {
+  const int group = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = 7}};
+  epoll_ctl(group, EPOLL_CTL_ADD, from, &event);
+  const timespec limit{3600, 0};
+  epoll_event found{};
+  constexpr long epoll_pwait2_call = 441;
+  const long count = syscall(epoll_pwait2_call, group, &found, 1, &limit, nullptr, 0);
+  // Kernels before 5.11 do not have it; what it waits for comes all the same.
+  if (count < 0 && errno == ENOSYS) return wait_by_epoll(from, false);
+  close(group);
+  return count == 1 && found.data.u64 == 7;
+}
+
 INSTANTIATE_TEST_SUITE_P(calls, HeldWait,
                          testing::Values(Wait{"read",
                                               [](int from) {
@@ -260,6 +282,7 @@ INSTANTIATE_TEST_SUITE_P(calls, HeldWait,
                                                 return select(from + 1, &set, nullptr, nullptr, nullptr) == 1;
                                               }},
                                          Wait{"epoll", [](int from) { return wait_by_epoll(from, false); }},
+                                         Wait{"epoll_with_fine_time_limit", &wait_by_fine_epoll},
                                          Wait{"epoll_with_mask", [](int from) { return wait_by_epoll(from, true); }}),
                          [](const auto& parameter) { return std::string(parameter.param.name); });
 
@@ -276,6 +299,133 @@ TEST_P(HeldWait, comes_back_right) {
   close(event);
   if (!reason.empty()) GTEST_SKIP() << "no thread can be held here: " << reason;
   EXPECT_TRUE(is_right);
+}
+
+TEST_F(HeldThreads, that_wait_for_a_signal_get_it) {
+  const int number = SIGRTMIN + 4;
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  pthread_sigmask(SIG_BLOCK, &only, nullptr);
+  int without_limit = 0;
+  int within_limit = 0;
+  Companion first([&](const std::atomic<bool>&) { without_limit = sigwaitinfo(&only, nullptr); });
+  Companion second([&](const std::atomic<bool>&) {
+    const timespec limit{3600, 0};
+    within_limit = sigtimedwait(&only, nullptr, &limit);
+  });
+  await_sleep(first.id());
+  await_sleep(second.id());
+  for (int round = 0; round < rounds; ++round) ASSERT_EQ(hold(), "");
+  for (const pid_t thread : {first.id(), second.id()}) tgkill(getpid(), thread, number);
+  first.join();
+  second.join();
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  EXPECT_EQ(without_limit, number);
+  EXPECT_EQ(within_limit, number);
+}
+
+class SocketPair {
+ public:
+  SocketPair() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()), 0); }
+  ~SocketPair() {
+    for (const int end : ends_) close(end);
+  }
+  SocketPair(const SocketPair&) = delete;
+  SocketPair& operator=(const SocketPair&) = delete;
+  int operator[](std::size_t i) const { return ends_[i]; }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+TEST_F(HeldThreads, that_wait_at_a_socket_with_a_time_limit_come_back_right) {
+  const SocketPair received;
+  const SocketPair read_from;
+  for (const SocketPair* pair : {&received, &read_from}) {
+    const timeval limit{3600, 0};
+    ASSERT_EQ(setsockopt((*pair)[1], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+  }
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const timeval limit{3600, 0};
+  ASSERT_EQ(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;  // the kernel chooses a name
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address.sun_family), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  socklen_t length = sizeof address;
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  std::array<ssize_t, 3> results{};
+  std::vector<std::unique_ptr<Companion>> companions;
+  companions.push_back(std::make_unique<Companion>([&](const std::atomic<bool>&) {
+    char byte = 0;
+    results[0] = recv(received[1], &byte, 1, 0);
+  }));
+  companions.push_back(std::make_unique<Companion>([&](const std::atomic<bool>&) {
+    char byte = 0;
+    results[1] = read(read_from[1], &byte, 1);
+  }));
+  companions.push_back(std::make_unique<Companion>([&](const std::atomic<bool>&) {
+    const int accepted = accept(listener, nullptr, nullptr);
+    results[2] = accepted < 0 ? -1 : 1;
+    close(accepted);
+  }));
+  for (const auto& companion : companions) await_sleep(companion->id());
+  for (int round = 0; round < rounds; ++round) ASSERT_EQ(hold(), "");
+  EXPECT_EQ(send(received[0], "x", 1, 0), 1);
+  EXPECT_EQ(send(read_from[0], "x", 1, 0), 1);
+  const int caller = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(connect(caller, reinterpret_cast<sockaddr*>(&address), length), 0);
+  for (const auto& companion : companions) companion->join();
+  EXPECT_EQ(results, (std::array<ssize_t, 3>{1, 1, 1}));
+  close(caller);
+  close(listener);
+}
+
+// ---- transfers that would be cut short ----
+
+std::string in_transfer(const Companion& companion) {
+  return "thread " + std::to_string(companion.id()) + " is in a transfer that would be cut short";
+}
+
+TEST_F(HeldThreads, are_not_stopped_while_one_waits_amid_a_write) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const std::vector<char> data(std::size_t{1} << 20, 'x');
+  ssize_t written = 0;
+  Companion writing([&](const std::atomic<bool>&) { written = write(ends[1], data.data(), data.size()); });
+  await_sleep(writing.id());
+  bool has_run = false;
+  EXPECT_EQ(hold([&] { has_run = true; }), in_transfer(writing));
+  EXPECT_FALSE(has_run);
+  std::vector<char> read_back(data.size());
+  for (std::size_t at = 0; at < data.size();) {
+    const ssize_t bytes = read(ends[0], read_back.data() + at, data.size() - at);
+    ASSERT_GT(bytes, 0);
+    at += static_cast<std::size_t>(bytes);
+  }
+  writing.join();
+  EXPECT_EQ(written, static_cast<ssize_t>(data.size()));
+  EXPECT_EQ(hold(), "");
+  for (const int end : ends) close(end);
+}
+
+TEST_F(HeldThreads, are_not_stopped_while_one_waits_to_receive_all) {
+  const SocketPair pair;
+  ssize_t received = 0;
+  Companion receiving([&](const std::atomic<bool>&) {
+    std::array<char, 1000> data{};
+    received = recv(pair[1], data.data(), data.size(), MSG_WAITALL);
+  });
+  const std::array<char, 500> half{};
+  EXPECT_EQ(send(pair[0], half.data(), half.size(), 0), 500);
+  for (int left = 1; left != 0;) ioctl(pair[1], FIONREAD, &left);
+  await_sleep(receiving.id());
+  EXPECT_EQ(hold(), in_transfer(receiving));
+  EXPECT_EQ(send(pair[0], half.data(), half.size(), 0), 500);
+  receiving.join();
+  EXPECT_EQ(received, 1000);
+  EXPECT_EQ(hold(), "");
 }
 
 // ---- signals ----
@@ -435,6 +585,44 @@ TEST_F(HeldThreads, leave_no_map_and_no_descriptor_and_no_process_behind) {
   EXPECT_EQ(after, next);
   EXPECT_EQ(waitpid(-1, nullptr, __WALL), -1);
   EXPECT_EQ(errno, ECHILD);
+}
+
+// The one who attaches and the one inside exec would wait for each other without end.
+TEST_F(HeldThreads, of_a_program_that_calls_exec_meanwhile_do_not_hang) {
+  for (int round = 0; round < 12; ++round) {
+    EXPECT_EQ(run_in_child([round] {
+                std::atomic<bool> go{false};
+                std::vector<std::unique_ptr<Companion>> idle;
+                for (int i = 0; i < 60; ++i) {
+                  idle.push_back(std::make_unique<Companion>([](const std::atomic<bool>&) {
+                    for (;;) pause();
+                  }));
+                }
+                const Companion leaving([&go, round](const std::atomic<bool>&) {
+                  while (!go) {
+                  }
+                  for (int look = 0; look < round * 20; ++look) raw_call(SYS_sched_yield);
+                  execl("/bin/true", "true", nullptr);
+                  _exit(1);
+                });
+                go = true;
+                for (;;) (void)hold({.left_alone = {}, .patience = std::chrono::milliseconds(100)});
+                return 1;
+              }),
+              0);
+  }
+}
+
+TEST_F(HeldThreads, of_a_process_in_many_groups_are_held) {
+  const int status = run_in_child([] {
+    std::vector<gid_t> groups;
+    for (gid_t group = 1'000'000; group < 1'000'500; ++group) groups.push_back(group);
+    if (setgroups(groups.size(), groups.data()) != 0) return 77;
+    const Companion companion(&yield_until);
+    return hold().empty() ? 0 : 1;
+  });
+  if (status == 77) GTEST_SKIP() << "this process may not change its groups";
+  EXPECT_EQ(status, 0);
 }
 
 // ---- refusals ----
