@@ -148,7 +148,7 @@ TEST(WordPassModel, a_stripe_that_is_closed_again_and_again_opens_later) {
   const int first = singles_until_open();
   EXPECT_EQ(singles_until_open(), 2 * first);
   for (int i = 0; i < 8; ++i) (void)singles_until_open();
-  EXPECT_EQ(singles_until_open(), 64 * first);
+  EXPECT_EQ(singles_until_open(), 16 * first);
 }
 
 TEST(WordPass, stays_with_the_first_thread_that_claims_it) {
