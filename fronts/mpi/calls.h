@@ -122,7 +122,8 @@ typedef void* farsum_mpi_session;
   X(Init, (int* argc, char*** argv), (argc, argv)) \
   X(Init_thread, (int* argc, char*** argv, int required, int* provided), (argc, argv, required, provided)) \
   X(Session_init, (MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session), (info, handler, session)) \
-  X(Session_finalize, (farsum_mpi_session* session), (session))
+  X(Session_finalize, (farsum_mpi_session* session), (session)) \
+  X(Abort, (MPI_Comm comm, int code), (comm, code))
 
 /* Counted by --stats, otherwise the library's own. */
 #define FARSUM_MPI_COLLECTIVE_CALLS(X) \

@@ -144,6 +144,8 @@ std::vector<Entry> entries() {
            "MPI: set by farsum mpi; a program that made no window is told so at its end"),
       text("FARSUM_MPI_HOME", "path", &Settings::mpi_home,
            "MPI: where tools/mpi_libraries installs; empty: ~/.cache/farsum/mpi"),
+      text("FARSUM_MPI_WITNESS", "socket", &Settings::mpi_witness,
+           "MPI: set by farsum mpi; where ranks report, so that one that dies is named; empty: nowhere"),
   };
 }
 

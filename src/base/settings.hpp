@@ -41,6 +41,7 @@ struct Settings {
   bool mpi_off = false;
   bool mpi_strict = false;
   std::string mpi_home;
+  std::string mpi_witness;
 };
 
 // Looks a variable up; null when it is not set. Tests pass their own.

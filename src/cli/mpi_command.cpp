@@ -13,6 +13,7 @@
 #include "cli/commands.hpp"
 #include "cli/exit_codes.hpp"
 #include "cli/mpi_plan.hpp"
+#include "cli/mpi_witness.hpp"
 #include "cli/own_folder.hpp"
 
 extern char** environ;
@@ -69,6 +70,8 @@ Variables settings_from(const MpiOptions& options) {
     settings["FARSUM_MPI_STATS_FILE"] = failed ? options.stats_file : file.string();
   }
   if (!options.path.empty()) settings["FARSUM_PATH"] = options.path;
+  // A command that is only printed can be run later, when no witness lives.
+  if (!options.dry_run) settings["FARSUM_MPI_WITNESS"] = new_witness_name();
   return settings;
 }
 
@@ -116,6 +119,7 @@ int mpi(const MpiOptions& options, const std::vector<std::string>& command) {
     fmt::print("{}\n", shell_words(plan.command));
     return exit_ok;
   }
+  start_witness(request.settings.at("FARSUM_MPI_WITNESS"));
   return become(plan);
 }
 

@@ -11,6 +11,7 @@
 
 #include "guard.hpp"
 #include "statistics.hpp"
+#include "witness.hpp"
 
 namespace farsum::mpi {
 
@@ -38,6 +39,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
   try {
     report_at_end();
     Front::get().stop_engine();
+    tell_witness_of_end();
     return MPI_SUCCESS;
   } catch (...) {
     return thrown_at_end("MPI_Finalize");

@@ -4,6 +4,7 @@
 #include "guard.hpp"
 #include "statistics.hpp"
 #include "strict.hpp"
+#include "witness.hpp"
 
 using namespace farsum::mpi;
 
@@ -38,6 +39,8 @@ void start(const farsum_mpi_preload& preload, bool with_world) {
   front.sessions_only = !with_world;
   if (with_world) {
     install_shutdown();
+    report_to_witness();
+    put_abort(*preload.active);
     if (!front.engine_runs()) front.start_engine(MPI_COMM_WORLD);
   }
   if (again) return;

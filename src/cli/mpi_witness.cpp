@@ -1,0 +1,174 @@
+// The witness's loop: ranks come, say their number and later that they have finished; whose process ends without having
+// said so is named.
+#include "cli/mpi_witness.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "cli/unique_fd.hpp"
+
+namespace farsum::cli {
+
+namespace {
+
+// As the front sends them (fronts/mpi/src/witness.cpp): the rank's number first, then one of these.
+constexpr std::int32_t has_finished = -1;
+constexpr std::int32_t ends_the_job = -2;
+constexpr std::int32_t nothing_yet = -3;
+
+UniqueFd open_process(pid_t pid) { return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
+
+UniqueFd listen_at(const std::string& name) {
+  UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (name.size() + 1 > sizeof address.sun_path) return {};
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) return {};
+  return listen(listener.get(), SOMAXCONN) == 0 ? std::move(listener) : UniqueFd();
+}
+
+class Witness {
+ public:
+  Witness(UniqueFd listener, UniqueFd launcher) : listener_(std::move(listener)), launcher_(std::move(launcher)) {}
+
+  void run() {
+    for (bool launcher_runs = true; launcher_runs;) {
+      std::vector<pollfd> waited = {{launcher_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+      for (const Rank& rank : ranks_) {
+        waited.push_back({rank.process.get(), POLLIN, 0});
+        waited.push_back({rank.connection.get(), POLLIN, 0});
+      }
+      if (poll(waited.data(), waited.size(), -1) < 0) continue;
+      launcher_runs = waited[0].revents == 0;
+      while (accept_rank()) {
+      }
+      look_at_ranks();
+    }
+  }
+
+ private:
+  struct Rank {
+    UniqueFd process;
+    UniqueFd connection;
+    pid_t pid = 0;
+    std::int32_t number = nothing_yet;
+    bool is_done = false;  // nothing is to be learnt of it any more
+  };
+
+  bool accept_rank() {
+    Rank rank;
+    rank.connection.reset(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!rank.connection.valid()) return false;
+    ucred who{};
+    socklen_t bytes = sizeof who;
+    const bool is_known = getsockopt(rank.connection.get(), SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0;
+    // Anybody on this machine may knock.
+    if (!is_known || who.uid != geteuid()) return true;
+    rank.pid = who.pid;
+    rank.process = open_process(who.pid);
+    if (rank.process.valid()) ranks_.push_back(std::move(rank));
+    return true;
+  }
+
+  void look_at_ranks() {
+    std::vector<const Rank*> ended;
+    for (Rank& rank : ranks_) {
+      // Before what it said is read, so that nothing said is missed.
+      const bool runs = is_quiet(rank.process.get());
+      read_from(rank);
+      if (!runs && rank.number >= 0) ended.push_back(&rank);
+      rank.is_done = !runs || rank.number == has_finished || rank.number == ends_the_job;
+    }
+    if (!ended.empty() && !job_ends_) name_them(ended);
+    std::erase_if(ranks_, [](const Rank& rank) { return rank.is_done; });
+  }
+
+  static bool is_quiet(int fd) {
+    pollfd one{fd, POLLIN, 0};
+    return poll(&one, 1, 0) == 0;
+  }
+
+  void read_from(Rank& rank) {
+    std::int32_t said = 0;
+    ssize_t bytes = 0;
+    while (rank.connection.valid() && (bytes = recv(rank.connection.get(), &said, sizeof said, 0)) == sizeof said) {
+      rank.number = said;
+      if (said == ends_the_job) job_ends_ = true;
+    }
+    // A program may close what it did not open; its process tells the rest.
+    if (bytes == 0) rank.connection.reset();
+  }
+
+  // The others follow: the launcher kills them, or they cannot go on.
+  void name_them(std::vector<const Rank*>& ended) {
+    job_ends_ = true;
+    std::sort(ended.begin(), ended.end(),
+              [](const Rank* one, const Rank* other) { return one->number < other->number; });
+    std::string names;
+    for (const Rank* rank : ended) {
+      names += fmt::format("{}{} (process {})", names.empty() ? "" : ", ", rank->number, rank->pid);
+    }
+    const std::string line =
+        fmt::format("farsum mpi: rank{} {} ended before MPI_Finalize, first of all ranks: the job cannot go on\n",
+                    ended.size() > 1 ? "s" : "", names);
+    static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
+  }
+
+  UniqueFd listener_;
+  UniqueFd launcher_;
+  std::vector<Rank> ranks_;
+  bool job_ends_ = false;
+};
+
+// Signals from a terminal are for the launcher, whose end is this process's.
+[[noreturn]] void be_witness(UniqueFd listener, UniqueFd launcher) {
+  prctl(PR_SET_NAME, "farsum-witness");
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP}) std::signal(signal, SIG_IGN);
+  // Who reads the job's output waits for its end.
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  dup2(nothing, STDIN_FILENO);
+  dup2(nothing, STDOUT_FILENO);
+  Witness(std::move(listener), std::move(launcher)).run();
+  _exit(0);
+}
+
+}  // namespace
+
+std::string new_witness_name() {
+  std::array<std::uint64_t, 2> random{};
+  if (getrandom(random.data(), sizeof random, 0) != sizeof random) return {};
+  return fmt::format("farsum-witness-{}-{:016x}{:016x}", getpid(), random[0], random[1]);
+}
+
+void start_witness(const std::string& name) {
+  UniqueFd listener = listen_at(name);
+  UniqueFd launcher = open_process(getpid());
+  if (!listener.valid() || !launcher.valid()) return;
+  // By a child that ends at once: launchers wait for any child, and do not expect this one.
+  const pid_t child = fork();
+  if (child == 0) {
+    if (fork() == 0) be_witness(std::move(listener), std::move(launcher));
+    _exit(0);
+  }
+  if (child > 0) waitpid(child, nullptr, 0);
+}
+
+}  // namespace farsum::cli
