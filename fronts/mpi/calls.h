@@ -252,8 +252,8 @@ struct farsum_mpi_preload {
 };
 
 /* What the front exports, under FARSUM_MPI_FRONT_START. Called after the library's Init (then it is collective over
- * MPI_COMM_WORLD: with_world is 1), or at the first window of a program that has not called it: one of sessions (0). The
- * answer is MPI_SUCCESS or an error, which the call in hand returns. */
+ * MPI_COMM_WORLD: with_world is 1), or at the first window of a program that has not called it: one of sessions (0).
+ * The answer is MPI_SUCCESS or an error, which the call in hand returns. */
 typedef int farsum_mpi_front_start_function(const struct farsum_mpi_preload* preload, int with_world);
 #define FARSUM_MPI_FRONT_START "farsum_mpi_front_start"
 
