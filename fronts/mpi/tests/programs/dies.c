@@ -1,6 +1,5 @@
-/* A rank that dies while another waits for it in a fence ends the job within seconds, and is named, also where the launcher
- * kills the others before they can.
- * OPTIONS: --expect-failure --limit 20 --say "1 (process " */
+/* A rank that dies while another waits for it in a fence ends the job within seconds, and is named, also where the
+ * launcher kills the others before they can. OPTIONS: --expect-failure --limit 20 --say "1 (process " */
 #include <signal.h>
 
 #include "check.h"
