@@ -29,6 +29,22 @@ copy_pages(void* target, const void* source, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes / sizeof(Chunk); ++i) to[i] = from[i];
 }
 
+// An mmap that fails may have unmapped the place already: then what was there comes back from the file.
+template <class Calls>
+bool fill_hole(const Stretch& step, int fd, std::uint64_t file_offset) {
+  if (Calls::look(pointer(step.begin)) != -ENOMEM) return true;
+  const long fresh = Calls::map(pointer(step.begin), step.bytes(), PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  if (is_error(fresh)) return false;
+  for (std::size_t done = 0; done < step.bytes();) {
+    const long got = Calls::read_at(fd, pointer(step.begin + done), step.bytes() - done, file_offset + done);
+    if (got == -EINTR) continue;
+    if (got <= 0) return false;
+    done += static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
 // Copying with pwrite takes no page fault for the file's side and clears no page first; MAP_POPULATE then maps many at
 // a time.
 template <class Calls>
@@ -41,7 +57,8 @@ int to_file(const Stretch& step, int fd, std::uint64_t file_offset) {
   }
   const long mapped = Calls::map(pointer(step.begin), step.bytes(), PROT_READ | PROT_WRITE,
                                  MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, file_offset);
-  return is_error(mapped) ? static_cast<int>(-mapped) : 0;
+  if (!is_error(mapped)) return 0;
+  return fill_hole<Calls>(step, fd, file_offset) ? static_cast<int>(-mapped) : step_is_lost;
 }
 
 // A fresh map at the very address merges with its neighbours again, which one moved there by mremap would not. A length
@@ -61,8 +78,8 @@ int to_private(const Stretch& step, const MoveBack& options) {
       Calls::map(target, step.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   if (is_error(fresh)) {
     // An mmap that fails may have unmapped the place already.
-    Calls::remap(source, step.bytes(), step.bytes(), MREMAP_MAYMOVE | MREMAP_FIXED, target);
-    return static_cast<int>(-fresh);
+    const long back = Calls::remap(source, step.bytes(), step.bytes(), MREMAP_MAYMOVE | MREMAP_FIXED, target);
+    return is_error(back) ? step_is_lost : static_cast<int>(-fresh);
   }
   if (options.huge_page_advice != 0) Calls::advise(target, step.bytes(), options.huge_page_advice);
   // Older kernels do not know it; the copy then takes its faults one by one.

@@ -54,7 +54,11 @@ enum class Carrier : std::uint8_t {
   kernel,   // nobody sees them, no lock is taken: the only one while threads are held (os/held_threads.hpp)
 };
 
-// Moves one step into a file and maps that over it. Returns 0 or an errno, and then nothing has changed.
+// What a move may return besides: the memory is gone, for the kernel has unmapped it and taken nothing in its place. The
+// program cannot go on.
+constexpr int step_is_lost = -1;
+
+// Moves one step into a file and maps that over it. Returns 0, an errno, and then nothing has changed, or step_is_lost.
 [[nodiscard]] int move_to_file(const Stretch& step, int fd, std::uint64_t file_offset,
                                Carrier carrier = Carrier::library);
 
@@ -65,7 +69,7 @@ struct MoveBack {
 };
 
 // Puts private anonymous memory with the same contents in place of one step of a shared map. Async-signal-safe. Returns
-// 0 or an errno, and then nothing has changed.
+// 0, an errno, and then nothing has changed, or step_is_lost.
 [[nodiscard]] int move_to_private(const Stretch& step, const MoveBack& options, Carrier carrier = Carrier::library);
 
 // Tells those who watch calls of the library that the pages of a stretch are others now. Changes nothing.

@@ -51,9 +51,7 @@ std::string refuse_extent(const Examination& stretch, int fd, std::uint64_t file
   return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR ? std::string() : "the file of the extent is not open for writing";
 }
 
-[[noreturn]] void die_amid_move() {
-  static constexpr std::string_view text =
-      "farsum: the process that moved memory of this one was killed midway; the program cannot go on\n";
+[[noreturn]] void die_amid_move(std::string_view text) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
   std::abort();
 }
@@ -78,6 +76,7 @@ struct ToFile {
   std::uint64_t file_offset = 0;
   int huge_page_advice = 0;
   int error_number = 0;  // if not 0, nothing has changed
+  bool is_lost = false;  // some of the memory, or its way back from an extent that others are to have
 
   void run(Carrier carrier) {
     Stretch moved{stretch.begin, stretch.begin};
@@ -87,9 +86,10 @@ struct ToFile {
       return failed;
     });
     if (error_number == 0) return;
-    for_each_step(moved, [&](const Stretch& step) {
+    const int back = for_each_step(moved, [&](const Stretch& step) {
       return move_to_private(step, {.huge_page_advice = huge_page_advice}, carrier);
     });
+    is_lost = error_number == step_is_lost || back != 0;
   }
 
   void announce() const { announce_move(stretch); }
@@ -100,6 +100,7 @@ struct ToPrivate {
   bool gives_pages_back = false;
   int huge_page_advice = 0;
   int error_number = 0;
+  bool is_lost = false;
 
   void run(Carrier carrier) {
     for (std::size_t i = 0; i < pieces.size() && error_number == 0; ++i) {
@@ -109,6 +110,7 @@ struct ToPrivate {
       error_number =
           for_each_step(pieces[i].at, [&](const Stretch& step) { return move_to_private(step, options, carrier); });
     }
+    is_lost = error_number == step_is_lost;
   }
 
   void announce() const {
@@ -140,10 +142,15 @@ struct HeldJob {
 // Runs a move while no other thread of the program does anything. Returns why it has not been run.
 template <class Job>
 std::string run_alone(Job& job, std::span<const ExpectedPiece> expected, const PromotionRules& rules) {
+  static constexpr std::string_view killed =
+      "farsum: the process that moved memory of this one was killed midway; the program cannot go on\n";
+  static constexpr std::string_view lost =
+      "farsum: the kernel has no room to put back memory that was being moved; the program cannot go on\n";
   const pid_t other = other_thread(rules);
   if (other == 0) {
     const SignalsBlocked blocked;
     job.run(Carrier::library);
+    if (job.is_lost) die_amid_move(lost);
     return {};
   }
   if (other < 0 || !rules.may_hold_threads) return refuse_threads(other, "they may not be held");
@@ -152,7 +159,8 @@ std::string run_alone(Job& job, std::span<const ExpectedPiece> expected, const P
   const std::string reason = run_with_threads_held(
       &Held::run, held.get(), {.left_alone = rules.parked_threads, .patience = rules.hold_patience});
   // Half of the memory may be lost: nobody may go on with it.
-  if (held->stage == Held::Stage::begun) die_amid_move();
+  if (held->stage == Held::Stage::begun) die_amid_move(killed);
+  if (job.is_lost) die_amid_move(lost);
   if (held->stage == Held::Stage::changed) return "another thread changes what is mapped there";
   if (!reason.empty()) return refuse_threads(other, "they cannot be held: " + reason);
   job.announce();

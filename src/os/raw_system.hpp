@@ -51,6 +51,10 @@ struct LibraryCalls {
     const ssize_t written = ::pwrite(fd, from, bytes, static_cast<off_t>(offset));
     return written < 0 ? -errno : static_cast<long>(written);
   }
+  static long read_at(int fd, void* to, std::size_t bytes, std::uint64_t offset) {
+    const ssize_t got = ::pread(fd, to, bytes, static_cast<off_t>(offset));
+    return got < 0 ? -errno : static_cast<long>(got);
+  }
   static long map(void* at, std::size_t bytes, int protection, int flags, int fd, std::uint64_t offset) {
     return pointer_or_error(::mmap(at, bytes, protection, flags, fd, static_cast<off_t>(offset)));
   }
@@ -62,6 +66,11 @@ struct LibraryCalls {
   }
   static long advise(void* at, std::size_t bytes, int advice) { return ::madvise(at, bytes, advice) != 0 ? -errno : 0; }
   static long unmap(void* at, std::size_t bytes) { return ::munmap(at, bytes) != 0 ? -errno : 0; }
+  // -ENOMEM where nothing is mapped.
+  static long look(void* at) {
+    unsigned char resident = 0;
+    return ::mincore(at, 1, &resident) != 0 ? -errno : 0;
+  }
 
  private:
   static long pointer_or_error(void* mapped) { return mapped == MAP_FAILED ? -errno : raw_argument(mapped); }
@@ -71,6 +80,9 @@ struct LibraryCalls {
 struct KernelCalls {
   static long write_at(int fd, const void* from, std::size_t bytes, std::uint64_t offset) {
     return raw_call(SYS_pwrite64, fd, raw_argument(from), static_cast<long>(bytes), static_cast<long>(offset));
+  }
+  static long read_at(int fd, void* to, std::size_t bytes, std::uint64_t offset) {
+    return raw_call(SYS_pread64, fd, raw_argument(to), static_cast<long>(bytes), static_cast<long>(offset));
   }
   static long map(void* at, std::size_t bytes, int protection, int flags, int fd, std::uint64_t offset) {
     return raw_call(SYS_mmap, raw_argument(at), static_cast<long>(bytes), protection, flags, fd,
@@ -88,6 +100,10 @@ struct KernelCalls {
   }
   static long unmap(void* at, std::size_t bytes) {
     return raw_call(SYS_munmap, raw_argument(at), static_cast<long>(bytes));
+  }
+  static long look(void* at) {
+    unsigned char resident = 0;
+    return raw_call(SYS_mincore, raw_argument(at), 1, raw_argument(&resident));
   }
 };
 
