@@ -35,18 +35,24 @@ bool try_for_a_while(StripeLock& lock, std::uint32_t me) {
 
 namespace {
 
+bool rank_is_dead(const LockAgent& agent, std::uint32_t rank) {
+  return agent.liveness != nullptr && agent.liveness->is_dead(rank);
+}
+
+auto passes_of(const LockAgent& agent) {
+  return Passes(
+      static_cast<std::uint32_t>(agent.passes->of_ranks.size()),
+      [&agent](std::uint32_t rank) -> const WordPass& { return *agent.passes->of_ranks[rank]; },
+      [&agent](std::uint32_t rank) { return rank_is_dead(agent, rank); }, agent.may_wait);
+}
+
 // What was not free at once: held, or open.
 [[gnu::noinline]] Applied take_slow(StripeLock& lock, const LockAgent& agent) {
-  const auto rank_is_dead = [&](std::uint32_t rank) {
-    return agent.liveness != nullptr && agent.liveness->is_dead(rank);
-  };
-  const auto is_dead = [&](std::uint32_t holder) { return holder != 0 && rank_is_dead(holder - 1); };
+  const auto is_dead = [&](std::uint32_t holder) { return holder != 0 && rank_is_dead(agent, holder - 1); };
   bool counted = false;
   for (;;) {
     if (lock.is_open()) {
-      const auto pass_at = [&](std::uint32_t rank) -> const WordPass& { return *agent.passes->of_ranks[rank]; };
-      const auto ranks = static_cast<std::uint32_t>(agent.passes->of_ranks.size());
-      const Closing closing = close_stripe(lock, agent.id, ranks, pass_at, rank_is_dead, agent.may_wait);
+      const Closing closing = close_stripe(lock, agent.id, passes_of(agent));
       if (closing == Closing::not_open) continue;
       return closing == Closing::taken ? Applied::done : Applied::busy;
     }
@@ -90,6 +96,30 @@ Applied take_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint
   return take(domain.lock_of(offset), agent);
 }
 
+namespace {
+
+[[gnu::noinline]] void close_ahead(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes, const LockAgent& agent) {
+  const std::uint64_t first = domain.stripe_of(offset);
+  const std::uint64_t count = domain.stripe_of(offset + bytes - 1) - first + 1;
+  const auto stripe_at = [&](std::uint32_t i) -> StripeLock& { return domain.locks[(first + i) & domain.mask]; };
+  close_stripes<SystemAtomics>(static_cast<std::uint32_t>(std::min<std::uint64_t>(count, most_closed_together)),
+                               stripe_at, agent.id, passes_of(agent));
+}
+
+}  // namespace
+
+// The others are looked at only where the first is not free.
+Applied take_first_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t run, std::uint64_t left,
+                           const LockAgent& agent) {
+  if (left <= domain.bytes_left_in_stripe(offset)) return take(domain.lock_of(offset), agent);
+  StripeLock& lock = domain.lock_of(offset);
+  const bool is_in_one = run <= domain.bytes_left_in_stripe(offset);
+  if (is_in_one && lock.try_acquire(agent.id)) return Applied::done;
+  if (lock.is_open()) [[unlikely]]
+    close_ahead(domain, offset, left, agent);
+  return take_stripes(domain, offset, run, agent);
+}
+
 void release_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes) {
   domain.lock_of(offset).release();
   StripeLock& next = domain.next_lock_of(offset);
@@ -122,7 +152,7 @@ Applied apply_reduction(const AtomicDomain& domain, const LockAgent& agent, std:
   while (progress < bytes) {
     const std::uint64_t at = offset + progress;
     const std::uint64_t run = domain.run_bytes(at, bytes - progress, size);
-    const Applied taken = take_stripes(domain, at, run, agent);
+    const Applied taken = take_first_stripes(domain, at, run, bytes - progress, agent);
     if (taken != Applied::done) return taken;
     const std::byte* from = operand == nullptr ? nullptr : operand + progress;
     if (result == nullptr) {
@@ -155,7 +185,7 @@ Applied RowReducer::apply(const Rows& rows) {
       applied = apply_across_stripes(rows, first);
     } else {
       count = rows_of_one_stripe(rows, offset, rows.rows - first);
-      applied = hold(offset, count * (rows.row_bytes + work_of_a_row));
+      applied = hold(rows, first, count * (rows.row_bytes + work_of_a_row));
       if (applied == Applied::done) compute(rows, first, count);
     }
     if (applied != Applied::done) {
@@ -187,8 +217,9 @@ std::uint64_t RowReducer::rows_of_one_stripe(const Rows& rows, std::uint64_t off
   return std::min({left, fitting, most});
 }
 
-// Takes the stripe of `offset` unless it is held already and may be kept.
-Applied RowReducer::hold(std::uint64_t offset, std::uint64_t work) {
+// Takes the stripe of the row unless it is held already and may be kept.
+Applied RowReducer::hold(const Rows& rows, std::uint64_t row, std::uint64_t work) {
+  const std::uint64_t offset = rows.offset_of(row);
   const std::uint64_t stripe = domain_.stripe_of(offset);
   if (held_ != nullptr && stripe == held_stripe_ && work <= work_left_) {
     work_left_ -= work;
@@ -196,12 +227,27 @@ Applied RowReducer::hold(std::uint64_t offset, std::uint64_t work) {
   }
   let_go();
   StripeLock& lock = domain_.lock_of(offset);
-  const Applied taken = take(lock, agent_);
-  if (taken != Applied::done) return taken;
+  if (!lock.try_acquire(agent_.id)) {
+    if (lock.is_open()) [[unlikely]]
+      close_ahead(rows, row);
+    const Applied taken = take(lock, agent_);
+    if (taken != Applied::done) return taken;
+  }
   held_ = &lock;
   held_stripe_ = stripe;
   work_left_ = most_work - std::min(work, most_work);
   return Applied::done;
+}
+
+// The stripes of the rows from `row` on, as far as they are open and go together.
+[[gnu::noinline]] void RowReducer::close_ahead(const Rows& rows, std::uint64_t row) const {
+  const auto distance = static_cast<std::uint64_t>(rows.stride < 0 ? -rows.stride : rows.stride);
+  const std::uint64_t left = rows.rows - row;
+  // As many rows on as pass over no stripe.
+  const std::uint64_t step = distance == 0 ? left : std::max<std::uint64_t>(1, stripe_bytes / distance);
+  const std::uint64_t count = std::min<std::uint64_t>((left - 1) / step + 1, most_closed_together);
+  const auto stripe_at = [&](std::uint32_t i) -> StripeLock& { return domain_.lock_of(rows.offset_of(row + i * step)); };
+  close_stripes<SystemAtomics>(static_cast<std::uint32_t>(count), stripe_at, agent_.id, passes_of(agent_));
 }
 
 void RowReducer::let_go() {

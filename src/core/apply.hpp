@@ -63,6 +63,10 @@ enum class Applied : std::uint8_t { done, busy, holder_dead };
 Applied take_stripe(StripeLock& lock, const LockAgent& agent);
 // Takes the stripes of [offset, offset + bytes), two at most, or says why not and holds none.
 Applied take_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes, const LockAgent& agent);
+// The same for the first `run` of `left` bytes, for a caller who will come for all of them, one run after the other:
+// open stripes among them are closed together, for one closing costs what several do.
+Applied take_first_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t run, std::uint64_t left,
+                           const LockAgent& agent);
 void release_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes);
 
 // Applies `reduction` to [offset, offset + bytes) of a region that starts at `memory`. `operand` is packed (may be null
@@ -109,7 +113,8 @@ class RowReducer {
  private:
   Applied apply_across_stripes(const Rows& rows, std::uint64_t row);
   std::uint64_t rows_of_one_stripe(const Rows& rows, std::uint64_t offset, std::uint64_t left) const;
-  Applied hold(std::uint64_t offset, std::uint64_t work);
+  Applied hold(const Rows& rows, std::uint64_t row, std::uint64_t work);
+  void close_ahead(const Rows& rows, std::uint64_t row) const;
   void let_go();
   void compute(const Rows& rows, std::uint64_t first, std::uint64_t count) const;
 

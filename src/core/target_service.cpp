@@ -302,7 +302,7 @@ TargetService::Outcome TargetService::apply_guarded(const wire::MessageHeader& h
     const std::uint64_t run = region.domain.run_bytes(at + done, bytes - done, size);
     const auto address = reinterpret_cast<std::uintptr_t>(region.memory) + at + done;
     if (locked) {
-      const Applied taken = take_stripes(region.domain, at + done, run, lock_agent());
+      const Applied taken = take_first_stripes(region.domain, at + done, run, bytes - done, lock_agent());
       if (taken != Applied::done) return not_taken(taken);
     }
     scratch_.resize(std::max<std::size_t>(scratch_.size(), run));

@@ -78,23 +78,30 @@ enum class Closing : std::uint8_t {
   busy,      // somebody stays inside; the stripe is open as before
 };
 
-// Takes the lock of an open stripe. pass_at(i) are the passes, is_dead(i) says whether i's process is gone. A caller
-// that may not wait gets `busy` where one that is inside was taken off its processor.
+// Who is to be outside: pass_at(i) of `count` passes; is_dead(i) says whether i's process is gone.
+template <class PassAt, class DeadCheck>
+struct Passes {
+  std::uint32_t count;
+  PassAt pass_at;
+  DeadCheck is_dead;
+  // A caller that may not wait goes away where one that is inside was taken off its processor.
+  bool may_wait;
+};
+template <class PassAt, class DeadCheck>
+Passes(std::uint32_t, PassAt, DeadCheck, bool) -> Passes<PassAt, DeadCheck>;
+
+// By the holder of a stripe that was open, behind the barrier: whether all are outside.
 template <class Policy, class PassAt, class DeadCheck>
-Closing close_stripe(BasicStripeLock<Policy>& stripe, std::uint32_t me, std::uint32_t passes, PassAt&& pass_at,
-                     DeadCheck&& is_dead, bool may_wait) {
+bool all_outside(const BasicStripeLock<Policy>& stripe, const Passes<PassAt, DeadCheck>& passes) {
   constexpr std::uint64_t sleep_ns = 50'000;
-  if (!stripe.try_close(me)) return Closing::not_open;
-  Policy::process_barrier();
-  for (std::uint32_t i = 0; i < passes; ++i) {
-    for (int looks = 0; pass_at(i).is_in(stripe); ++looks) {
+  for (std::uint32_t i = 0; i < passes.count; ++i) {
+    for (int looks = 0; passes.pass_at(i).is_in(stripe); ++looks) {
       if (looks < Policy::spin_limit) {
         Policy::pause();
-      } else if (is_dead(i)) {
+      } else if (passes.is_dead(i)) {
         break;
-      } else if (!may_wait) {
-        stripe.release_open();
-        return Closing::busy;
+      } else if (!passes.may_wait) {
+        return false;
       } else if (looks < Policy::spin_limit + Policy::yield_limit) {
         Policy::yield();
       } else {
@@ -102,7 +109,41 @@ Closing close_stripe(BasicStripeLock<Policy>& stripe, std::uint32_t me, std::uin
       }
     }
   }
-  return Closing::taken;
+  return true;
+}
+
+// Takes the lock of an open stripe.
+template <class Policy, class PassAt, class DeadCheck>
+Closing close_stripe(BasicStripeLock<Policy>& stripe, std::uint32_t me, const Passes<PassAt, DeadCheck>& passes) {
+  if (!stripe.try_close(me)) return Closing::not_open;
+  Policy::process_barrier();
+  if (all_outside(stripe, passes)) return Closing::taken;
+  stripe.release_open();
+  return Closing::busy;
+}
+
+// Closes those of `count` stripes that are open, at the price of one barrier, and leaves them free; those that somebody
+// stays inside of are open as before. It holds them all for that time, in which it waits for no lock, and who is inside
+// neither: no two can wait for each other. At most most_closed_together.
+inline constexpr std::uint32_t most_closed_together = 64;
+template <class Policy, class StripeAt, class PassAt, class DeadCheck>
+void close_stripes(std::uint32_t count, StripeAt&& stripe_at, std::uint32_t me,
+                   const Passes<PassAt, DeadCheck>& passes) {
+  BasicStripeLock<Policy>* closed[most_closed_together];
+  std::uint32_t closed_count = 0;
+  for (std::uint32_t i = 0; i < count && closed_count < most_closed_together; ++i) {
+    BasicStripeLock<Policy>& stripe = stripe_at(i);
+    // Looked at first: what is not open keeps its line.
+    if (stripe.is_open() && stripe.try_close(me)) closed[closed_count++] = &stripe;
+  }
+  if (closed_count == 0) return;
+  Policy::process_barrier();
+  for (std::uint32_t i = 0; i < closed_count; ++i) {
+    if (all_outside(*closed[i], passes))
+      closed[i]->release();
+    else
+      closed[i]->release_open();
+  }
 }
 
 using WordPass = BasicWordPass<SystemAtomics>;

@@ -19,6 +19,11 @@ struct Memory {
   Memory() : target(region_bytes), locks(stripe_count) {}
 
   AtomicDomain domain(std::uint64_t key_base) { return {locks.data(), key_base, stripe_count - 1, false}; }
+  void open_all() {
+    for (StripeLock& lock : locks) {
+      if (lock.try_acquire(9)) lock.release_open();
+    }
+  }
   bool all_free() const {
     for (const StripeLock& lock : locks) {
       if (lock.holder() != 0) return false;
@@ -119,7 +124,10 @@ TEST(RowReducer, does_what_one_element_after_the_other_does) {
               .result_stride = static_cast<std::int64_t>(origin_row),
               .row_bytes = shape.row_bytes,
               .rows = shape.rows};
-    const LockAgent agent{.id = 1};
+    WordPass pass{};
+    const WordPasses passes{{&pass}};
+    const LockAgent agent{.id = 1, .passes = &passes};
+    if (random() % 3 == 0) memory.open_all();
     const Reduction reduction =
         reduction_of(ops::ElementType::float64, way.op, random() % 2 == 0 ? 0 : shape.row_bytes * shape.rows);
     {
@@ -164,6 +172,29 @@ TEST(RowReducer, says_where_a_stripe_could_not_be_had_and_keeps_none) {
     EXPECT_EQ(reducer.refused_at(), stripe_bytes);
   }
   memory.locks[1].release();
+  EXPECT_TRUE(memory.all_free());
+}
+
+TEST(ApplyReduction, closes_the_open_stripes_ahead_of_it_together) {
+  Memory memory;
+  memory.open_all();
+  ASSERT_TRUE(memory.locks[1].try_close(7));
+  WordPass pass{};
+  const WordPasses passes{{&pass}};
+  const LockAgent agent{.id = 1, .may_wait = false, .passes = &passes};
+  const Reduction reduction = reduction_of(ops::ElementType::float64, ops::Operator::sum, 0);
+  const std::vector<std::byte> operand(3 * stripe_bytes);
+  std::uint64_t progress = 0;
+  const auto apply = [&] {
+    return apply_reduction(memory.domain(0), agent, memory.target.data(), 0, operand.data(), nullptr, operand.size(),
+                           reduction, progress);
+  };
+  EXPECT_EQ(apply(), Applied::busy);
+  EXPECT_EQ(progress, stripe_bytes);
+  EXPECT_FALSE(memory.locks[2].is_open());
+  EXPECT_TRUE(memory.locks[3].is_open());  // of no concern to it
+  memory.locks[1].release();
+  EXPECT_EQ(apply(), Applied::done);
   EXPECT_TRUE(memory.all_free());
 }
 

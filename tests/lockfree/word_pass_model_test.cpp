@@ -24,14 +24,20 @@ void add_in_plain_steps(Shared<Policy>& shared) {
   shared.element.store(shared.element.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
+template <class Policy>
+auto passes_of(const Shared<Policy>& shared, bool may_wait) {
+  return Passes(
+      2, [&shared](std::uint32_t i) -> const BasicWordPass<Policy>& { return shared.passes[i]; }, is_dead_rank,
+      may_wait);
+}
+
 // As core's take: a stripe that is open is closed, one that is held is waited for. False when its holder is dead.
 template <class Policy>
 bool take(Shared<Policy>& shared, std::uint32_t me) {
   for (;;) {
     if (shared.stripe.try_acquire(me)) return true;
-    const auto pass_at = [&](std::uint32_t i) -> const BasicWordPass<Policy>& { return shared.passes[i]; };
     if (shared.stripe.is_open()) {
-      if (close_stripe(shared.stripe, me, 2, pass_at, is_dead_rank, true) == Closing::taken) return true;
+      if (close_stripe(shared.stripe, me, passes_of(shared, true)) == Closing::taken) return true;
       continue;
     }
     if (shared.stripe.acquire_slow(me, is_dead_id)) return true;
@@ -59,6 +65,18 @@ void add_as_single(Shared<Policy>& shared, std::uint32_t me) {
   if (!take(shared, me)) return;
   add_in_plain_steps(shared);
   shared.stripe.release_open();
+}
+
+// As the agent: where somebody stays inside it goes away, and has added nothing.
+template <class Policy>
+bool try_add_as_bulk(Shared<Policy>& shared, std::uint32_t me) {
+  if (!shared.stripe.try_acquire(me) &&
+      close_stripe(shared.stripe, me, passes_of(shared, false)) != Closing::taken) {
+    return false;
+  }
+  add_in_plain_steps(shared);
+  shared.stripe.release();
+  return true;
 }
 
 template <class Policy>
@@ -102,6 +120,66 @@ TEST(WordPassModel, two_close_a_stripe_at_once) {
                                },
                                [](State& s) { add_as_bulk(s, 2); }, [](State& s) { add_as_bulk(s, 3); }},
                               [](State& s) { require(s.element.load(std::memory_order_relaxed) == 3, "lost"); }));
+}
+
+// One that may not wait finds somebody inside, opens the stripe again and goes, beside one that closes it to stay.
+template <class Policy>
+Outcome impatient_beside_another(std::uint32_t singles) {
+  struct State : Shared<Policy> {
+    typename Policy::template Atomic<std::uint32_t> added;
+  };
+  return explore<State>({.max_preemptions = 2, .finds_races = false},
+                        {[=](State& s) {
+                           if (s.stripe.try_acquire(1)) s.stripe.release_open();
+                           for (std::uint32_t i = 0; i < singles; ++i) add_as_single(s, 1);
+                         },
+                         [](State& s) {
+                           if (try_add_as_bulk(s, 2)) s.added.store(1, std::memory_order_relaxed);
+                         },
+                         [](State& s) { add_as_bulk(s, 3); }},
+                        [=](State& s) {
+                          const std::uint32_t sum = s.element.load(std::memory_order_relaxed);
+                          require(sum == singles + 1 + s.added.load(std::memory_order_relaxed), "an update is lost");
+                          require(s.stripe.holder() == 0, "the stripe is left held");
+                        });
+}
+
+TEST(WordPassModel, one_that_may_not_wait_leaves_the_stripe_open_and_adds_nothing) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(impatient_beside_another<ModelAtomics<>>(1));
+  expect_caught(impatient_beside_another<ModelAtomics<Mutation::process_barrier_is_lost>>(2), "lost");
+}
+
+// A stripe that is closed together with another one, beside one that closes it alone.
+template <class Policy>
+Outcome stripes_closed_together(std::uint32_t singles) {
+  struct State : Shared<Policy> {
+    BasicStripeLock<Policy> before;
+  };
+  return explore<State>({.max_preemptions = 2, .finds_races = false},
+                        {[=](State& s) {
+                           if (s.before.try_acquire(1)) s.before.release_open();
+                           if (s.stripe.try_acquire(1)) s.stripe.release_open();
+                           for (std::uint32_t i = 0; i < singles; ++i) add_as_single(s, 1);
+                         },
+                         [](State& s) {
+                           const auto stripe_at = [&s](std::uint32_t i) -> BasicStripeLock<Policy>& {
+                             return i == 0 ? s.before : s.stripe;
+                           };
+                           close_stripes<Policy>(2, stripe_at, 2, passes_of(s, true));
+                           add_as_bulk(s, 2);
+                         },
+                         [](State& s) { add_as_bulk(s, 3); }},
+                        [=](State& s) {
+                          require(s.element.load(std::memory_order_relaxed) == singles + 2, "an update is lost");
+                          require(s.before.holder() == 0 && s.stripe.holder() == 0, "a stripe is left held");
+                        });
+}
+
+TEST(WordPassModel, stripes_closed_together_lose_no_update) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(stripes_closed_together<ModelAtomics<>>(1));
+  expect_caught(stripes_closed_together<ModelAtomics<Mutation::process_barrier_is_lost>>(2), "lost");
 }
 
 TEST(WordPassModel, a_death_inside_does_not_keep_a_stripe_open) {
