@@ -98,6 +98,7 @@ Status Farewell::agree(Code mine, FarewellCircle& circle, const char* doing, Ans
     const std::uint64_t word = said(rank, round_).load(std::memory_order_acquire);
     if (word >> code_bits < round_) continue;
     answer.code = static_cast<Code>(word & code_mask);
+    answer.some_left = answer.some_left || word == gone;
     answer.rank = rank;
   }
   if (answer.code != Code::ok || answer.all_came) return {};

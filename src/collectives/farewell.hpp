@@ -78,6 +78,7 @@ class Farewell {
     Code code = Code::ok;    // the first that is not ok
     std::uint32_t rank = 0;  // whose it is
     bool all_came = true;    // false: a circle was left, and the others have yet to come
+    bool some_left = false;  // a rank has left a circle, and comes to no further round
   };
   // Says whether this rank is ready to part, and waits for what the others say. After an answer of ok this rank is
   // taken for ready for ever.

@@ -304,8 +304,8 @@ bool visit_all(Hold& hold, Visit visit, bool& changed) {
 }
 
 #if defined(__x86_64__)
-// These say EINTR, having done nothing, where others are restarted: some always, the ones of sockets where the socket has
-// a time limit. What the thread sees is the call once more, as if it came a little later, and a time limit from its
+// These say EINTR, having done nothing, where others are restarted: some always, the ones of sockets where the socket
+// has a time limit. What the thread sees is the call once more, as if it came a little later, and a time limit from its
 // beginning.
 bool is_restarted_by_hand(const user_regs_struct& registers) {
   switch (registers.orig_rax) {
@@ -486,7 +486,8 @@ std::string why_not_seized(pid_t thread, int error_number) {
 
 std::string explain(const Hold& hold, int helper_status) {
   if (WIFSIGNALED(helper_status))
-    return WTERMSIG(helper_status) == SIGALRM ? "one does not stop in time" : "the process that was to do it was killed";
+    return WTERMSIG(helper_status) == SIGALRM ? "one does not stop in time"
+                                              : "the process that was to do it was killed";
   switch (hold.failure) {
     case Failure::none:
       return {};

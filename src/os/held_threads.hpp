@@ -9,8 +9,8 @@
 //
 // What a held thread notices: nothing, but that time passes. Calls that wait are restarted by the kernel, the few that
 // would say EINTR (epoll_wait, semop, sigtimedwait, calls of sockets with a time limit) by the helper. Signals are
-// passed on, stops by SIGSTOP stay. Threads that the rules leave alone run on. Where the helper dies the kernel lets all
-// go, and an alarm kills it where the kernel does not come back from attaching (another thread is inside exec).
+// passed on, stops by SIGSTOP stay. Threads that the rules leave alone run on. Where the helper dies the kernel lets
+// all go, and an alarm kills it where the kernel does not come back from attaching (another thread is inside exec).
 //
 // Transfers that return less when they are interrupted (write to a pipe, send, recv with MSG_WAITALL) are not
 // interrupted where they can be seen: a thread that sleeps in one is given some time to come out, else it is a refusal.

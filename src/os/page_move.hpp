@@ -54,8 +54,8 @@ enum class Carrier : std::uint8_t {
   kernel,   // nobody sees them, no lock is taken: the only one while threads are held (os/held_threads.hpp)
 };
 
-// What a move may return besides: the memory is gone, for the kernel has unmapped it and taken nothing in its place. The
-// program cannot go on.
+// What a move may return besides: the memory is gone, for the kernel has unmapped it and taken nothing in its place.
+// The program cannot go on.
 constexpr int step_is_lost = -1;
 
 // Moves one step into a file and maps that over it. Returns 0, an errno, and then nothing has changed, or step_is_lost.

@@ -112,14 +112,13 @@ Status Context::start_agent() {
 
 Context::~Context() {
   agent_.reset();
-  if (!left_) leave();
+  if (left_) return;
+  demote_all();
+  leave();
 }
 
-// Gives user memory back and leaves the node. The agent has ended.
+// The agent has ended.
 void Context::leave() {
-  for (const std::unique_ptr<WindowObject>& object : windows_) exposures_.erase(object->window->parts().id);
-  for (const std::unique_ptr<WindowObject>& object : windows_) demote(*object);
-  for (const std::unique_ptr<WindowObject>& object : left_circles_) demote(*object);
   left_ = true;
   // What could not be turned back (a thread of the program may be using it) stays the program's memory and lies in the
   // file.
@@ -184,9 +183,14 @@ Status Context::finalize(Insistence insistence) {
     }
   }
   if (!mine.is_ok()) abandon_all();
+  // Every rank is in here now and none runs another runtime from here on: see make_window.
+  ThreadWaiter::Quiet quiet(*waiter_);
+  quiet.begin();
   // Nobody serves or sends after this.
   if (status.is_ok()) status = world_->team().barrier("farsum_finalize");
   agent_.reset();
+  demote_all();
+  if (status.is_ok()) status = world_->team().barrier("farsum_finalize");
   leave();
   return status;
 }

@@ -76,6 +76,7 @@ struct WindowObject {
   std::unique_ptr<Farewell> farewell;
   bool prepared = false;  // all ranks have agreed that it goes, or this one has left a circle
   bool left_circle = false;
+  bool some_promoted = false;  // of the ranks' parts
   os::Promotion promotion;
   std::byte* memory = nullptr;  // this rank's part
   bool dynamic = false;
@@ -175,12 +176,15 @@ class Context {
   void publish(WindowObject& object, const std::vector<SharedRegion>& shared,
                const std::vector<ExposedRegion>& exposed);
   void demote(WindowObject& object);
+  void demote_in_quiet(WindowObject& object, const char* call);
+  void demote_all();
   void depart(WindowObject& object);
   void sweep_circles();
   void note_thread();
   Status find_open();
   void abandon_all();
   void settle_promotions();
+  void retry_kept(const os::PromotionRules& rules);
   void leave();
   AtomicDomain own_domain(const void* memory) const;
   os::PromotionRules promotion_rules() const;
@@ -202,6 +206,9 @@ class Context {
   std::atomic<const Agent*> running_agent_{nullptr};
   os::PromotionRegistry promotions_;
   std::vector<os::Promotion> kept_promotions_;  // of windows that are gone, over memory that others still expose
+  // Frees until what could not be turned back is tried again, and how many that were last.
+  std::uint32_t frees_until_retry_ = 1;
+  std::uint32_t frees_between_retries_ = 1;
   PathCounters counters_;
   WordPasses passes_;
   mutable std::atomic<std::uint64_t> stripe_contention_{0};

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -22,6 +23,9 @@ constexpr std::uint32_t most_dynamic_regions = 4096;
 // An adopted part is an edge, a promoted stretch and an edge, or what lies around the node segment and stretches of it
 // that differ in who may touch them; where there are more of those, the last is taken for one.
 constexpr std::uint32_t most_adopted_regions = 16;
+// For memory that could not be turned back, which is tried again while other windows are freed.
+constexpr std::chrono::milliseconds retry_patience{50};
+constexpr std::uint32_t most_frees_between_retries = 256;
 
 const char* call_of(Flavour flavour) {
   switch (flavour) {
@@ -328,6 +332,10 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   exposures_.set(answer.id, exposure);
   if (Status status = team.barrier(call); !status.is_ok()) return status;
   quiet.end();
+  object->some_promoted = std::any_of(shared.begin(), shared.end(), [](const RankWindow& rank) {
+    return std::any_of(rank.regions(), rank.regions() + rank.head().region_count,
+                       [](const SharedRegion& region) { return (region.flags & region_promoted) != 0; });
+  });
 
   Window::Parts parts;
   parts.id = answer.id;
@@ -474,19 +482,58 @@ void Context::demote(WindowObject& object) {
   settle_promotions();
 }
 
-// Turns back what no window exposes any more; the rest waits for the next window to go. Peers have stopped using the
-// windows gone. Called with the exposures paused.
+// Of a window that all ranks have agreed to free: between two meetings each is in here and none runs another runtime,
+// as in make_window. Where one has left a circle, which all see alike, the memory turns back when the window departs.
+void Context::demote_in_quiet(WindowObject& object, const char* call) {
+  ThreadWaiter::Quiet quiet(*waiter_);
+  quiet.begin();
+  Farewell::Answer answer;
+  // What fails here is the wait for a rank that has died, which every later wait tells.
+  if (!object.farewell->agree(Code::ok, *circle_, call, answer).is_ok()) return;
+  object.left_circle = !answer.all_came;
+  if (!answer.all_came || answer.some_left) return;
+  exposures_.erase(object.window->parts().id);
+  if (object.group->size() == place_.size) {
+    const auto parked = exposures_.pause();
+    os::PromotionRules rules = promotion_rules();
+    // Each may cost it, for nothing.
+    rules.hold_patience = retry_patience;
+    if (--frees_until_retry_ == 0) retry_kept(rules);
+  }
+  demote(object);
+  (void)object.farewell->agree(Code::ok, *circle_, call, answer);
+}
+
+// At the end, when no window serves any more.
+void Context::demote_all() {
+  for (const std::unique_ptr<WindowObject>& object : windows_) exposures_.erase(object->window->parts().id);
+  for (const std::unique_ptr<WindowObject>& object : windows_) demote(*object);
+  for (const std::unique_ptr<WindowObject>& object : left_circles_) demote(*object);
+  const auto parked = exposures_.pause();
+  retry_kept(promotion_rules());
+}
+
+// Turns back what no window exposes any more; the rest waits for the next promoted window to go. Peers have stopped
+// using the windows gone. Called with the exposures paused.
 void Context::settle_promotions() {
   const os::PromotionRules rules = promotion_rules();
-  const auto give_back = [this](const os::ReleaseOutcome& outcome) {
-    if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, place_.rank + 1);
-  };
-  for (const os::ReleaseOutcome& outcome : promotions_.retry_kept(rules)) give_back(outcome);
   std::erase_if(kept_promotions_, [&](os::Promotion& promotion) {
     if (exposures_.overlaps(promotion.address(), promotion.bytes())) return false;
-    give_back(promotions_.release(promotion, rules));
+    const os::ReleaseOutcome outcome = promotions_.release(promotion, rules);
+    if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, place_.rank + 1);
     return true;
   });
+}
+
+// Once more what could not be turned back, and if that fails again, after twice as many frees. Called as the former.
+void Context::retry_kept(const os::PromotionRules& rules) {
+  bool has_failed = false;
+  for (const os::ReleaseOutcome& outcome : promotions_.retry_kept(rules)) {
+    has_failed = has_failed || outcome.demotion == os::Demotion::kept;
+    if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, place_.rank + 1);
+  }
+  frees_between_retries_ = has_failed ? std::min(2 * frees_between_retries_, most_frees_between_retries) : 1;
+  frees_until_retry_ = frees_between_retries_;
 }
 
 // Where several threads make and free windows, one of them may be about to do what another rank waits for.
@@ -513,6 +560,7 @@ Status Context::prepare_free(WindowObject& object, const char* call) {
   object.prepared = true;
   object.left_circle = !answer.all_came;
   object.window->close();
+  if (answer.all_came && object.some_promoted) demote_in_quiet(object, call);
   return {};
 }
 
@@ -547,7 +595,7 @@ Status Context::free_window(WindowObject* object) {
 
 // Nobody uses this rank's part any more.
 void Context::depart(WindowObject& object) {
-  demote(object);
+  if (object.promotion) demote(object);
   place_.segment->release(object.table, place_.rank + 1);
   if (!object.farewell->depart()) return;
   place_.segment->unmark_bare(object.extent, place_.rank + 1);

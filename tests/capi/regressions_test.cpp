@@ -2,6 +2,8 @@
 // threads that kept one another out, and memory that did not come back.
 #include <gmock/gmock.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +14,7 @@
 #include <cstring>
 #include <fstream>
 #include <future>
+#include <iterator>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -332,6 +335,84 @@ void add_one_to_the_peer(farsum_window window, int rank, std::uint64_t word) {
   ASSERT_FINE(farsum_accumulate(window, 1 - rank, word * 8, &one, 1, FARSUM_UINT64, FARSUM_SUM));
   ASSERT_FINE(farsum_unlock_all(window));
   barrier();
+}
+
+// All ranks are in the call then; in the free itself others may be at their MPI library again.
+TEST(Promotion, is_undone_where_the_ranks_agree_that_the_window_goes) {
+  run_ranks(3, [](int rank) {
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    std::uint64_t* const memory = map_words(bytes);
+    // Of one rank nothing is promoted; it comes to the same meetings.
+    farsum_window window = adopt(memory, rank == 2 ? 0 : bytes);
+    if (rank != 2 && !is_promoted(window, rank)) GTEST_SKIP() << "nothing is promoted here";
+    memory[7] = 8;
+    ASSERT_FINE(farsum_window_prepare_free(window));
+    EXPECT_TRUE(is_private(memory, bytes));
+    ASSERT_FINE(farsum_window_free(&window));
+    EXPECT_EQ(memory[7], 8u);
+    munmap(memory, bytes);
+  });
+}
+
+TEST(Promotion, of_windows_freed_in_different_orders_is_undone) {
+  run_ranks(3, [](int rank) {
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    std::array<std::uint64_t*, 3> memories{};
+    std::array<farsum_window, 3> windows{};
+    for (std::size_t i = 0; i < 3; ++i) {
+      memories[i] = map_words(bytes);
+      windows[i] = adopt(memories[i], bytes);
+      memories[i][7] = i;
+    }
+    for (std::size_t i = 0; i < 3; ++i)
+      ASSERT_FINE(farsum_window_free(&windows[(i + static_cast<std::size_t>(rank)) % 3]));
+    barrier();
+    // Those that had to wait for others go with the next call.
+    farsum_window last = adopt(memories[0], 64);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_TRUE(is_private(memories[i], bytes));
+      EXPECT_EQ(memories[i][7], i);
+    }
+    ASSERT_FINE(farsum_window_free(&last));
+    for (std::uint64_t* const memory : memories) munmap(memory, bytes);
+  });
+}
+
+TEST(Promotion, that_could_not_be_undone_is_undone_when_another_goes) {
+  run_ranks(2, [](int rank) {
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    std::uint64_t* const memory = map_words(bytes);
+    std::uint64_t* const other = map_words(bytes);
+    farsum_window window = adopt(memory, bytes);
+    if (!is_promoted(window, rank)) GTEST_SKIP() << "nothing is promoted here";
+    memory[7] = 8;
+    // A thread that waits amid a write is not stopped, or its write would be cut short.
+    std::array<int, 2> ends{};
+    ASSERT_EQ(pipe(ends.data()), 0);
+    std::vector<char> data(std::size_t{1} << 20);
+    std::promise<pid_t> id;
+    std::thread writing([&] {
+      id.set_value(gettid());
+      EXPECT_EQ(write(ends[1], data.data(), data.size()), std::ssize(data));
+    });
+    const std::string in_call = "/proc/self/task/" + std::to_string(id.get_future().get()) + "/syscall";
+    for (std::string word; word != std::to_string(SYS_write);) std::ifstream(in_call) >> word;
+    ASSERT_FINE(farsum_window_free(&window));
+    EXPECT_FALSE(is_private(memory, bytes));
+    std::vector<char> received(data.size());
+    for (std::size_t at = 0; at < received.size();) {
+      const ssize_t got = read(ends[0], received.data() + at, received.size() - at);
+      ASSERT_GT(got, 0);
+      at += static_cast<std::size_t>(got);
+    }
+    writing.join();
+    window = adopt(other, bytes);
+    ASSERT_FINE(farsum_window_free(&window));
+    EXPECT_TRUE(is_private(memory, bytes));
+    EXPECT_EQ(memory[7], 8u);
+    for (const int end : ends) close(end);
+    for (std::uint64_t* const each : {memory, other}) munmap(each, bytes);
+  });
 }
 
 TEST(Promotion, outlives_its_window_while_another_exposes_the_memory_and_is_undone_with_the_last) {
