@@ -14,6 +14,7 @@
 #include "lockfree/shared_lock.hpp"
 #include "ops/atomics.hpp"
 #include "ops/kernels.hpp"
+#include "os/thread_mark.hpp"
 
 namespace farsum {
 
@@ -326,7 +327,14 @@ struct HotWindow {
 
   // Whether this thread may update single elements of the stripe by atomics until it leaves its pass.
   bool enter(const StripeLock& lock) const {
-    return lock.is_open() && pass != nullptr && pass->belongs_to(this_thread()) && pass->enter(lock);
+    return lock.is_open() && pass != nullptr && (pass->belongs_to(os::own_thread_mark) || claim_pass()) &&
+           pass->enter(lock);
+  }
+
+  // Of a process whose pass nobody has, or had a thread that has ended. Another thread closes the stripe, beside which
+  // this is cheap.
+  [[gnu::noinline]] bool claim_pass() const {
+    return pass->claim(os::thread_mark(), [](std::uint64_t thread) { return os::has_ended(thread); });
   }
 
   void release_after_single(StripeLock& lock) const {
@@ -338,7 +346,7 @@ struct HotWindow {
   // Single elements go without the lock from here on, as far as all ranks can.
   [[gnu::noinline]] void open(StripeLock& lock) const {
     const bool may_open =
-        pass != nullptr && agent->passes != nullptr && agent->passes->all_ready() && pass->claim(this_thread());
+        pass != nullptr && agent->passes != nullptr && agent->passes->all_ready() && claim_pass();
     if (may_open) return lock.release_open();
     lock.forget_singles();
     lock.release();

@@ -23,7 +23,7 @@ namespace farsum {
 template <class Policy>
 class alignas(64) BasicWordPass {
  public:
-  // ---- one thread at a time: the one for which belongs_to answers true ----
+  // ---- one thread at a time: the one for which belongs_to answers true; threads go by marks, os/thread_mark.hpp ----
 
   // Whether the stripe was open, and stays so until leave(). What is done to it in between is done by atomics.
   bool enter(const BasicStripeLock<Policy>& stripe) {
@@ -42,11 +42,15 @@ class alignas(64) BasicWordPass {
 
   // ---- any thread of the process whose pass it is ----
 
-  // Gives the pass to the first thread that asks, for good.
-  bool claim(std::uint64_t thread) {
-    std::uint64_t nobody = 0;
-    return belongs_to(thread) ||
-           thread_.compare_exchange_strong(nobody, thread, std::memory_order_relaxed, std::memory_order_relaxed);
+  // Gives the pass to the first thread that asks, and when that has ended, has_ended(its mark) says so, to another. No
+  // mark comes twice, so that who was to be replaced is still the one that has ended.
+  template <class EndCheck>
+  bool claim(std::uint64_t thread, EndCheck&& has_ended) {
+    std::uint64_t owner = thread_.load(std::memory_order_relaxed);
+    if (owner == thread) return true;
+    if (owner != 0 && !has_ended(owner)) return false;
+    // Relaxed: the end of a thread, which the kernel has reported, comes after all that it did.
+    return thread_.compare_exchange_strong(owner, thread, std::memory_order_relaxed, std::memory_order_relaxed);
   }
   // The process has joined the barriers. Release pairs with is_ready.
   void make_ready() { ready_.store(1, std::memory_order_release); }
@@ -67,7 +71,7 @@ class alignas(64) BasicWordPass {
 
   // Written by the thread that the pass belongs to.
   typename Policy::template Atomic<std::uint32_t> stripe_;
-  // Written by the process, once each.
+  // Written by the process.
   typename Policy::template Atomic<std::uint32_t> ready_;
   typename Policy::template Atomic<std::uint64_t> thread_;
 };
@@ -148,8 +152,5 @@ void close_stripes(std::uint32_t count, StripeAt&& stripe_at, std::uint32_t me,
 
 using WordPass = BasicWordPass<SystemAtomics>;
 static_assert(sizeof(WordPass) == 64);
-
-// The thread that runs, by a number that no other living thread of its process has.
-inline std::uint64_t this_thread() { return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()); }
 
 }  // namespace farsum
