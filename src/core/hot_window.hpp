@@ -166,8 +166,10 @@ struct HotWindow {
     return true;
   }
 
-  // The same for one 64-bit integer sum: the shared counter's operation, with all sizes known here.
-  bool fetch_add_word(std::uint32_t target, std::uint64_t offset, const void* operand, void* result) const {
+  // The same for one 64-bit integer sum: the shared counter's operation, with all sizes known here. Inlined, for
+  // the caller would build a HotWindow for a call.
+  [[gnu::always_inline]] bool fetch_add_word(std::uint32_t target, std::uint64_t offset, const void* operand,
+                                             void* result) const {
     TargetView* view = find(target, offset, sizeof(std::uint64_t));
     if (view == nullptr) [[unlikely]]
       return false;
@@ -327,13 +329,15 @@ struct HotWindow {
 
   // Whether this thread may update single elements of the stripe by atomics until it leaves its pass.
   bool enter(const StripeLock& lock) const {
-    return lock.is_open() && pass != nullptr && (pass->belongs_to(os::own_thread_mark) || claim_pass()) &&
-           pass->enter(lock);
+    if (!lock.is_open() || pass == nullptr) return false;
+    if (!pass->belongs_to(os::own_thread_mark) && !claim_pass()) [[unlikely]]
+      return false;
+    return pass->enter(lock);
   }
 
   // Of a process whose pass nobody has, or had a thread that has ended. Another thread closes the stripe, beside which
   // this is cheap.
-  [[gnu::noinline]] bool claim_pass() const {
+  [[gnu::noinline, gnu::cold]] bool claim_pass() const {
     return pass->claim(os::thread_mark(), [](std::uint64_t thread) { return os::has_ended(thread); });
   }
 
@@ -345,8 +349,7 @@ struct HotWindow {
 
   // Single elements go without the lock from here on, as far as all ranks can.
   [[gnu::noinline]] void open(StripeLock& lock) const {
-    const bool may_open =
-        pass != nullptr && agent->passes != nullptr && agent->passes->all_ready() && claim_pass();
+    const bool may_open = pass != nullptr && agent->passes != nullptr && agent->passes->all_ready() && claim_pass();
     if (may_open) return lock.release_open();
     lock.forget_singles();
     lock.release();
