@@ -7,8 +7,8 @@
 //  - Memory whose windows promise single lockable elements is `bare`: CPU atomics only, no locks. The promise is kept
 //  with the memory
 //    (its extent in the segment); adopted memory is never bare, because copies by the kernel are not CPU atomics.
-// Every executor on this node (caller, agent, owner) goes through apply.hpp with this domain, so no two that are not
-// atomic to each other touch the same element. A network card's atomics are a third executor: memory they may touch
+// Every executor on this node (caller, agent, owner) goes through apply.hpp or hot_window.hpp with this domain, so no
+// two that are not atomic to each other touch the same element. A network card's atomics are a third executor: memory they may touch
 // belongs to windows that are declared for the card alone, local ranks included (tests/sim shows what happens
 // otherwise).
 //
@@ -16,9 +16,11 @@
 // any address may. A thread holds one stripe at a time, two for such an element, and all of a region with
 // caller-computes' lock of the region; what it holds together it takes in ascending table order.
 //
-// A stripe in which for a while nobody has done anything but update single elements of lockable types is open: there
-// they are updated by CPU atomics, and a stripe is closed before anything else is done to it (lockfree/word_pass.hpp).
-// So of two executors that are not atomic to each other one still keeps the other out.
+// A stripe in which thousands of single elements of lockable types were updated by callers on mapped memory is open:
+// from there on those are updated by CPU atomics without the lock, and the stripe is closed before anything else is
+// done to it (lockfree/word_pass.hpp). So of two executors that are not atomic to each other one still keeps the other
+// out. A bulk update closes the open stripes of its range together; caller-computes' lock of a region and scattered
+// elements close one after the other. Where a rank of the node has no membarrier, no stripe opens.
 #pragma once
 
 #include <algorithm>
