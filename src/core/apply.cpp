@@ -98,7 +98,8 @@ Applied take_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint
 
 namespace {
 
-[[gnu::noinline]] void close_ahead(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes, const LockAgent& agent) {
+[[gnu::noinline]] void close_ahead(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes,
+                                   const LockAgent& agent) {
   const std::uint64_t first = domain.stripe_of(offset);
   const std::uint64_t count = domain.stripe_of(offset + bytes - 1) - first + 1;
   const auto stripe_at = [&](std::uint32_t i) -> StripeLock& { return domain.locks[(first + i) & domain.mask]; };
@@ -246,7 +247,9 @@ Applied RowReducer::hold(const Rows& rows, std::uint64_t row, std::uint64_t work
   // As many rows on as pass over no stripe.
   const std::uint64_t step = distance == 0 ? left : std::max<std::uint64_t>(1, stripe_bytes / distance);
   const std::uint64_t count = std::min<std::uint64_t>((left - 1) / step + 1, most_closed_together);
-  const auto stripe_at = [&](std::uint32_t i) -> StripeLock& { return domain_.lock_of(rows.offset_of(row + i * step)); };
+  const auto stripe_at = [&](std::uint32_t i) -> StripeLock& {
+    return domain_.lock_of(rows.offset_of(row + i * step));
+  };
   close_stripes<SystemAtomics>(static_cast<std::uint32_t>(count), stripe_at, agent_.id, passes_of(agent_));
 }
 

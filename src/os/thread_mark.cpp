@@ -1,8 +1,8 @@
 #include "os/thread_mark.hpp"
 
-#include <csignal>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <atomic>
 #include <cerrno>

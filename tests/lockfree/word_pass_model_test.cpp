@@ -73,8 +73,7 @@ void add_as_single(Shared<Policy>& shared, std::uint32_t me) {
 // As the agent: where somebody stays inside it goes away, and has added nothing.
 template <class Policy>
 bool try_add_as_bulk(Shared<Policy>& shared, std::uint32_t me) {
-  if (!shared.stripe.try_acquire(me) &&
-      close_stripe(shared.stripe, me, passes_of(shared, false)) != Closing::taken) {
+  if (!shared.stripe.try_acquire(me) && close_stripe(shared.stripe, me, passes_of(shared, false)) != Closing::taken) {
     return false;
   }
   add_in_plain_steps(shared);
