@@ -40,10 +40,9 @@ bool rank_is_dead(const LockAgent& agent, std::uint32_t rank) {
 }
 
 auto passes_of(const LockAgent& agent) {
-  return Passes(
-      static_cast<std::uint32_t>(agent.passes->of_ranks.size()),
-      [&agent](std::uint32_t rank) -> const WordPass& { return *agent.passes->of_ranks[rank]; },
-      [&agent](std::uint32_t rank) { return rank_is_dead(agent, rank); }, agent.may_wait);
+  return Passes{static_cast<std::uint32_t>(agent.passes->of_ranks.size()),
+                [&agent](std::uint32_t rank) -> const WordPass& { return *agent.passes->of_ranks[rank]; },
+                [&agent](std::uint32_t rank) { return rank_is_dead(agent, rank); }, agent.may_wait};
 }
 
 // What was not free at once: held, or open.

@@ -8,9 +8,9 @@
 //  with the memory
 //    (its extent in the segment); adopted memory is never bare, because copies by the kernel are not CPU atomics.
 // Every executor on this node (caller, agent, owner) goes through apply.hpp or hot_window.hpp with this domain, so no
-// two that are not atomic to each other touch the same element. A network card's atomics are a third executor: memory they may touch
-// belongs to windows that are declared for the card alone, local ranks included (tests/sim shows what happens
-// otherwise).
+// two that are not atomic to each other touch the same element. A network card's atomics are a third executor: memory
+// they may touch belongs to windows that are declared for the card alone, local ranks included (tests/sim shows what
+// happens otherwise).
 //
 // An element is guarded by the stripes of all its bytes: one, or two where it straddles their boundary, as elements at
 // any address may. A thread holds one stripe at a time, two for such an element, and all of a region with

@@ -204,6 +204,7 @@ struct PromotionRegistry::Entry {
 
   std::vector<ExpectedPiece> expected(const std::vector<Piece>& of) const {
     std::vector<ExpectedPiece> expected;
+    expected.reserve(of.size());
     for (const Piece& piece : of) {
       expected.push_back({.at = piece.at,
                           .protection = piece.protection,

@@ -332,10 +332,12 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   exposures_.set(answer.id, exposure);
   if (Status status = team.barrier(call); !status.is_ok()) return status;
   quiet.end();
-  object->some_promoted = std::any_of(shared.begin(), shared.end(), [](const RankWindow& rank) {
-    return std::any_of(rank.regions(), rank.regions() + rank.head().region_count,
-                       [](const SharedRegion& region) { return (region.flags & region_promoted) != 0; });
-  });
+  // Other windows have none, and their tables may be under change from here on.
+  object->some_promoted =
+      wish.flavour == Flavour::adopted && std::any_of(shared.begin(), shared.end(), [](const RankWindow& rank) {
+        return std::any_of(rank.regions(), rank.regions() + rank.head().region_count,
+                           [](const SharedRegion& region) { return (region.flags & region_promoted) != 0; });
+      });
 
   Window::Parts parts;
   parts.id = answer.id;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -157,7 +158,16 @@ TEST_F(PromotionTest, takes_zeroed_static_data_but_not_data_of_a_file) {
             "the range is static data that belongs to a file");
 }
 
+// Afterwards malloc finds room without moving the break.
+void keep_room_in_malloc() {
+  constexpr int most = 32 * static_cast<int>(mib);
+  mallopt(M_MMAP_THRESHOLD, most);
+  mallopt(M_TRIM_THRESHOLD, most);
+  std::free(std::malloc(4 * mib));
+}
+
 TEST_F(PromotionTest, takes_a_large_part_of_the_break_segment) {
+  keep_room_in_malloc();
   auto* heap = static_cast<std::byte*>(sbrk(2 * mib));
   ASSERT_NE(heap, reinterpret_cast<std::byte*>(-1));
   fill(heap, 2 * mib, 4);

@@ -50,7 +50,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
 
 Front::Front() = default;
 
-Front* const Front::the_one_ = new Front;
+Front* const Front::the_one = new Front;
 
 // Installed in Init, before the program can install its own: the callbacks run in reverse order, and a program's may
 // free windows.

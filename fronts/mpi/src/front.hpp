@@ -23,7 +23,7 @@ class Front {
   Front();
 
   // The one of this process. Made when the front is loaded, never destroyed: calls may come until the process ends.
-  static Front& get() { return *the_one_; }
+  static Front& get() { return *the_one; }
 
   // Joins the engine, collectively over the ranks of `comm` that share this node.
   void start_engine(MPI_Comm comm);
@@ -80,7 +80,7 @@ class Front {
   std::atomic<std::uint64_t> windows_made{0};
 
  private:
-  static Front* const the_one_;
+  static Front* const the_one;
   // How a library is asked for a backing window; see make_backing.
   enum class Backing { allocate_shared, allocate, create };
 
