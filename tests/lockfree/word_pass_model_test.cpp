@@ -29,9 +29,8 @@ void add_in_plain_steps(Shared<Policy>& shared) {
 
 template <class Policy>
 auto passes_of(const Shared<Policy>& shared, bool may_wait) {
-  return Passes(
-      2, [&shared](std::uint32_t i) -> const BasicWordPass<Policy>& { return shared.passes[i]; }, is_dead_rank,
-      may_wait);
+  return Passes{2, [&shared](std::uint32_t i) -> const BasicWordPass<Policy>& { return shared.passes[i]; },
+                is_dead_rank, may_wait};
 }
 
 // As core's take: a stripe that is open is closed, one that is held is waited for. False when its holder is dead.
