@@ -224,7 +224,7 @@ FARSUM_API farsum_status farsum_window_shared_query(farsum_window window, int ra
  * every rank while some rank has a lock or an epoch of start or post open, and then nothing is freed anywhere.
  * Several threads may free several windows of a group at once. Ranks that free windows in different orders do not hang:
  * where they wait for each other in a circle for 100 ms they go on without the others, and the memory goes with the
- * last of them. (Not in a process of which several threads make or free windows: there each free waits for all ranks.)
+ * last of them. (Not where several threads of a process make or free windows, nor with many_threads: there all wait.)
  */
 FARSUM_API farsum_status farsum_window_free(farsum_window* window);
 

@@ -32,6 +32,8 @@ constexpr std::int32_t has_finished = -1;
 constexpr std::int32_t ends_the_job = -2;
 constexpr std::int32_t nothing_yet = -3;
 
+constexpr int longest_doubt_ms = 1000;
+
 UniqueFd open_process(pid_t pid) { return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
 
 UniqueFd listen_at(const std::string& name) {
@@ -45,6 +47,9 @@ UniqueFd listen_at(const std::string& name) {
   return listen(listener.get(), SOMAXCONN) == 0 ? std::move(listener) : UniqueFd();
 }
 
+// A signal from the terminal, or to the whole group of processes: the launcher ends the ranks.
+volatile std::sig_atomic_t end_is_wanted = 0;
+
 class Witness {
  public:
   Witness(UniqueFd listener, UniqueFd launcher) : listener_(std::move(listener)), launcher_(std::move(launcher)) {}
@@ -53,14 +58,17 @@ class Witness {
     for (bool launcher_runs = true; launcher_runs;) {
       std::vector<pollfd> waited = {{launcher_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
       for (const Rank& rank : ranks_) {
-        waited.push_back({rank.process.get(), POLLIN, 0});
+        waited.push_back({rank.is_dead ? -1 : rank.process.get(), POLLIN, 0});
         waited.push_back({rank.connection.get(), POLLIN, 0});
       }
-      if (poll(waited.data(), waited.size(), -1) < 0) continue;
+      const bool is_in_doubt = is_one_dead() && !has_named_;
+      const int ready = poll(waited.data(), waited.size(), is_in_doubt ? longest_doubt_ms : -1);
+      if (ready < 0) continue;
       launcher_runs = waited[0].revents == 0;
       while (accept_rank()) {
       }
       look_at_ranks();
+      if (is_one_dead() && !has_named_ && end_is_wanted == 0) name_the_first(ready == 0 || !launcher_runs);
     }
   }
 
@@ -70,7 +78,8 @@ class Witness {
     UniqueFd connection;
     pid_t pid = 0;
     std::int32_t number = nothing_yet;
-    bool is_done = false;  // nothing is to be learnt of it any more
+    std::uint64_t closed_in = 0;  // the round in which its end was first seen; 0: not yet
+    bool is_dead = false;
   };
 
   bool accept_rank() {
@@ -84,21 +93,45 @@ class Witness {
     if (!is_known || who.uid != geteuid()) return true;
     rank.pid = who.pid;
     rank.process = open_process(who.pid);
+    // It waits for this, so that no rank ends unwatched.
+    const std::int32_t watched = nothing_yet;
+    static_cast<void>(!send(rank.connection.get(), &watched, sizeof watched, MSG_NOSIGNAL));
     if (rank.process.valid()) ranks_.push_back(std::move(rank));
     return true;
   }
 
+  // Ends of files come before the process has ended, and a launcher that sees one kills the others: a small one may be
+  // gone sooner. So what counts is whose connection was closed first.
   void look_at_ranks() {
-    std::vector<const Rank*> ended;
+    ++round_;
     for (Rank& rank : ranks_) {
       // Before what it said is read, so that nothing said is missed.
-      const bool runs = is_quiet(rank.process.get());
+      rank.is_dead = !is_quiet(rank.process.get());
       read_from(rank);
-      if (!runs && rank.number >= 0) ended.push_back(&rank);
-      rank.is_done = !runs || rank.number == has_finished || rank.number == ends_the_job;
+      if (rank.is_dead && rank.closed_in == 0) rank.closed_in = round_;
     }
-    if (!ended.empty() && !job_ends_) name_them(ended);
-    std::erase_if(ranks_, [](const Rank& rank) { return rank.is_done; });
+    std::erase_if(ranks_, [](const Rank& rank) {
+      return rank.number == has_finished || rank.number == ends_the_job || (rank.is_dead && rank.number < 0);
+    });
+  }
+
+  bool is_one_dead() const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.is_dead; });
+  }
+
+  // Waits for those that were closed first to end, unless that takes long: a program may close what it did not open.
+  void name_the_first(bool waits_no_more) {
+    std::uint64_t first = round_;
+    for (const Rank& rank : ranks_) {
+      if (rank.closed_in != 0 && (rank.is_dead || !waits_no_more)) first = std::min(first, rank.closed_in);
+    }
+    std::vector<const Rank*> ended;
+    for (const Rank& rank : ranks_) {
+      if (rank.closed_in != first) continue;
+      if (!rank.is_dead && !waits_no_more) return;
+      if (rank.is_dead) ended.push_back(&rank);
+    }
+    name_them(ended);
   }
 
   static bool is_quiet(int fd) {
@@ -108,18 +141,19 @@ class Witness {
 
   void read_from(Rank& rank) {
     std::int32_t said = 0;
-    ssize_t bytes = 0;
+    ssize_t bytes = -1;
     while (rank.connection.valid() && (bytes = recv(rank.connection.get(), &said, sizeof said, 0)) == sizeof said) {
       rank.number = said;
-      if (said == ends_the_job) job_ends_ = true;
+      if (said == ends_the_job) has_named_ = true;
     }
-    // A program may close what it did not open; its process tells the rest.
-    if (bytes == 0) rank.connection.reset();
+    if (bytes != 0 || !rank.connection.valid()) return;
+    rank.connection.reset();
+    rank.closed_in = round_;
   }
 
   // The others follow: the launcher kills them, or they cannot go on.
   void name_them(std::vector<const Rank*>& ended) {
-    job_ends_ = true;
+    has_named_ = true;
     std::sort(ended.begin(), ended.end(),
               [](const Rank* one, const Rank* other) { return one->number < other->number; });
     std::string names;
@@ -127,21 +161,25 @@ class Witness {
       names += fmt::format("{}{} (process {})", names.empty() ? "" : ", ", rank->number, rank->pid);
     }
     const std::string line =
-        fmt::format("farsum mpi: rank{} {} ended before MPI_Finalize, first of all ranks: the job cannot go on\n",
-                    ended.size() > 1 ? "s" : "", names);
+        fmt::format("farsum mpi: rank{} {} ended before MPI_Finalize{}: the job cannot go on\n",
+                    ended.size() > 1 ? "s" : "", names, ended.size() > 1 ? ", one of them first" : "");
     static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
   }
 
   UniqueFd listener_;
   UniqueFd launcher_;
   std::vector<Rank> ranks_;
-  bool job_ends_ = false;
+  std::uint64_t round_ = 0;
+  bool has_named_ = false;  // or nobody is to be named: the program ends the job
 };
 
 // Signals from a terminal are for the launcher, whose end is this process's.
 [[noreturn]] void be_witness(UniqueFd listener, UniqueFd launcher) {
   prctl(PR_SET_NAME, "farsum-witness");
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP}) std::signal(signal, SIG_IGN);
+  for (const int signal : {SIGPIPE, SIGTSTP}) std::signal(signal, SIG_IGN);
+  struct sigaction wanted {};
+  wanted.sa_handler = [](int) { end_is_wanted = 1; };
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaction(signal, &wanted, nullptr);
   // Who reads the job's output waits for its end.
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   dup2(nothing, STDIN_FILENO);

@@ -20,21 +20,6 @@ Reduction make_reduction(const ops::KernelSet& kernels, ops::ElementType type, o
 
 namespace {
 
-// A holder keeps a stripe for under a microsecond unless it was preempted, so a short look nearly always succeeds, also
-// against a caller that takes the lock again and again.
-bool try_for_a_while(StripeLock& lock, std::uint32_t me) {
-  constexpr int tries = 512;
-  for (int attempt = 0; attempt < tries; ++attempt) {
-    if (lock.holder() == 0 && lock.try_acquire(me)) return true;
-    SystemAtomics::pause();
-  }
-  return false;
-}
-
-}  // namespace
-
-namespace {
-
 bool rank_is_dead(const LockAgent& agent, std::uint32_t rank) {
   return agent.liveness != nullptr && agent.liveness->is_dead(rank);
 }
@@ -60,7 +45,7 @@ auto passes_of(const LockAgent& agent) {
       agent.contention->fetch_add(1, std::memory_order_relaxed);
     if (agent.may_wait) {
       if (lock.acquire_slow(agent.id, is_dead)) return Applied::done;
-    } else if (try_for_a_while(lock, agent.id)) {
+    } else if (lock.try_for_a_while(agent.id)) {
       return Applied::done;
     }
     // Opened meanwhile, or its holder is dead, or the caller may not wait.

@@ -27,7 +27,7 @@ class ThreadWaiter : public Waiter {
   Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) override;
   Status looked_in_vain(const char* doing) override;
   EventCount& own_events() override { return own_; }
-  // From begin() to its end, no thread of this rank runs the idle hook.
+  // From begin() to its end, no thread of this rank starts the idle hook.
   class Quiet {
    public:
     explicit Quiet(ThreadWaiter& waiter) : waiter_(waiter) {}

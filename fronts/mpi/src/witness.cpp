@@ -1,6 +1,7 @@
 #include "witness.hpp"
 
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -57,6 +58,11 @@ void report_to_witness() {
     return;
   }
   say(to, rank);
+  // Until it watches this process. One that cannot is not waited for long.
+  const timeval patience{1, 0};
+  std::int32_t watched = 0;
+  setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  static_cast<void>(!recv(to, &watched, sizeof watched, 0));
   connection.store(to);
 }
 
