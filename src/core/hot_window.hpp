@@ -19,8 +19,9 @@
 namespace farsum {
 
 // What TargetView::open says of the one access epoch that can include a target. Operations are allowed above no_epoch.
-// Whoever changes no_epoch to something else owns the word until the epoch ends: by a compare-and-swap, or under the
-// guard of the target's lock, which threads that lock one target pass one by one.
+// Whoever changes no_epoch to something else owns the word until the epoch ends. For a lock's epoch that is done under
+// the guard of the target's lock, which threads that lock one target pass one by one; for those of fence and start by a
+// compare-and-swap, which no lock may race with.
 enum AccessEpoch : std::int32_t {
   epoch_changing = -1,  // a lock is being taken or given back
   no_epoch = 0,
@@ -278,8 +279,11 @@ struct HotWindow {
     // The guard is taken by a locked instruction.
     if (!flush_before_unlock(target)) return false;
     SharedLock<> target_lock(*view.lock, size);
-    return target_lock.try_unlock_once(lock_id, open == locked_exclusive ? LockMode::exclusive : LockMode::shared,
-                                       [&] { view.open.store(no_epoch, std::memory_order_relaxed); });
+    // Relaxed: as in lock().
+    return target_lock.try_unlock_once(
+        lock_id, open == locked_exclusive ? LockMode::exclusive : LockMode::shared,
+        [&] { return view.open.load(std::memory_order_relaxed) == open; },
+        [&] { view.open.store(no_epoch, std::memory_order_relaxed); });
   }
 
   // The same for a caller whose next step is a locked instruction.
@@ -290,8 +294,8 @@ struct HotWindow {
   }
 
  private:
-  static constexpr std::uint32_t most_flushed_at_once =
-      64;  // beyond, the long way's bookkeeping is small beside the walk
+  // Beyond, the long way's bookkeeping is small beside the walk.
+  static constexpr std::uint32_t most_flushed_at_once = 64;
 
   static bool is_clean(const TargetView& view) {
     // Acquire pairs with the release in OriginEngine::finish_job.

@@ -238,6 +238,8 @@ class Window {
     if (!issued_.load(std::memory_order_relaxed)) issued_.store(true, std::memory_order_relaxed);
   }
   bool open_epoch(std::uint32_t target, AccessEpoch epoch);
+  // To epoch_changing, for a lock that is taken or given back; false where the word is not `from`.
+  bool change_under_guard(std::uint32_t target, std::int32_t from);
   void close_epoch(std::uint32_t target);
   Status enter_lock(std::uint32_t target, LockMode mode);
   Status take_lock(std::uint32_t target, LockMode mode, const char* call);

@@ -28,6 +28,16 @@ bool Window::open_epoch(std::uint32_t target, AccessEpoch epoch) {
   return views_[target].open.compare_exchange_strong(open, epoch, std::memory_order_acquire, std::memory_order_relaxed);
 }
 
+// Under the lock's guard, for HotWindow::lock and unlock change the word by plain stores under it.
+bool Window::change_under_guard(std::uint32_t target, std::int32_t from) {
+  const HolderDead is_dead{parts_.lock_agent.liveness};
+  SharedLock<HolderDead> lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
+  return lock.under_guard(parts_.lock_agent.id, [&] {
+    return views_[target].open.compare_exchange_strong(from, epoch_changing, std::memory_order_acquire,
+                                                       std::memory_order_relaxed);
+  });
+}
+
 void Window::close_epoch(std::uint32_t target) { views_[target].open.store(no_epoch, std::memory_order_release); }
 
 // Locks that are held, or being taken or given back.
@@ -323,7 +333,7 @@ Status Window::refuse_lock(std::uint32_t target) {
   if (started_) return {Code::sync, what + ": an epoch of farsum_start is open; complete it first"};
   if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
   if (Status status = leave_fence(what); !status.is_ok()) return status;
-  return open_epoch(target, epoch_changing) ? Status() : Status(Code::sync, what + held);
+  return change_under_guard(target, no_epoch) ? Status() : Status(Code::sync, what + held);
 }
 
 // The target's word is this thread's.
@@ -341,16 +351,19 @@ Status Window::enter_lock(std::uint32_t target, LockMode mode) {
 Status Window::unlock(std::uint32_t target) {
   if (target >= size_) [[unlikely]]
     return check_rank("farsum_unlock", target);
+  const auto not_held = [&]() -> Status {
+    return {Code::sync, where("farsum_unlock", target) + ": this rank does not hold that lock; farsum_lock takes it"};
+  };
   const std::int32_t open = views_[target].open.load(std::memory_order_relaxed);
   if (open != locked_shared && open != locked_exclusive) [[unlikely]]
-    return {Code::sync, where("farsum_unlock", target) + ": this rank does not hold that lock; farsum_lock takes it"};
+    return not_held();
   // A failed flush leaves the lock held and the epoch open; the failure has been told, so that the next try ends it.
   // The next step takes the guard of the lock.
   if (!hot().flush_before_unlock(target)) {
     if (Status flushed = flush(target, "farsum_unlock"); !flushed.is_ok()) return flushed;
   }
-  // Relaxed: see enter_lock.
-  views_[target].open.store(epoch_changing, std::memory_order_relaxed);
+  // Another thread may have given it back meanwhile.
+  if (!change_under_guard(target, open)) return not_held();
   const LockMode mode = open == locked_exclusive ? LockMode::exclusive : LockMode::shared;
   if (Status status = drop_lock(target, mode, "farsum_unlock"); !status.is_ok()) return status;
   close_epoch(target);
@@ -394,7 +407,7 @@ Status Window::refuse_lock_all() {
     if (Status status = leave_fence(what); !status.is_ok()) return status;
   }
   for (std::uint32_t target = 0; target < size_; ++target) {
-    if (open_epoch(target, epoch_changing)) continue;
+    if (change_under_guard(target, no_epoch)) continue;
     while (target-- != 0) close_epoch(target);
     return say(held);
   }

@@ -86,13 +86,22 @@ class BasicSharedLock {
   }
 
   // The same for unlock: `then` runs before anybody else can have the lock.
-  template <class Then>
-  bool try_unlock_once(std::uint32_t id, LockMode mode, Then&& then) {
+  template <class May, class Then>
+  bool try_unlock_once(std::uint32_t id, LockMode mode, May&& may, Then&& then) {
     if (!guard_->try_acquire(id)) return false;
-    const bool held = queue_.release(id, mode, on_grant());
+    const bool held = may() && queue_.release(id, mode, on_grant());
     if (held) then();
     leave();
     return held;
+  }
+
+  // What f() changes is seen whole by the may() and then() of other threads, and they by f().
+  template <class F>
+  auto under_guard(std::uint32_t id, F&& f) {
+    enter(id);
+    const auto result = f();
+    leave();
+    return result;
   }
 
   // Hands the lock on; false when id does not hold it in this mode.

@@ -1,4 +1,5 @@
-// Every interleaving of three who want one shared lock, and of the death of one of them between any two writes.
+// Every interleaving of three who want one shared lock, and of the death of one of them between any two writes; and of
+// two threads of one id, of which one may have it.
 #include <vector>
 
 #include "lockfree/shared_lock.hpp"
@@ -86,6 +87,61 @@ Outcome each_locks_once(std::vector<LockMode> modes, std::size_t killable = no_t
                         require_free_once_the_dead_is_removed<Policy>);
 }
 
+// As the threads of one rank use a window's lock: whose epoch it is stands in a word of the process, which the quick
+// way changes by plain stores under the guard and the long way claims first.
+enum Epoch : std::uint32_t { none, changing, locked };
+
+template <class Policy>
+struct OfOneId {
+  Shared<Policy> shared;
+  typename Policy::template Atomic<std::uint32_t> epoch;
+};
+
+template <class Policy>
+void quickly(OfOneId<Policy>& state) {
+  View<Policy> lock(state.shared.lock, capacity);
+  const auto stands_at = [&](Epoch epoch) {
+    return [&state, epoch] { return state.epoch.load(std::memory_order_relaxed) == epoch; };
+  };
+  const auto move_to = [&](Epoch epoch) {
+    return [&state, epoch] { state.epoch.store(epoch, std::memory_order_relaxed); };
+  };
+  if (!lock.try_lock_once(1, LockMode::exclusive, stands_at(none), move_to(locked))) return;
+  touch(state.shared, LockMode::exclusive);
+  // The guard may be the other thread's for a moment.
+  while (!lock.try_unlock_once(1, LockMode::exclusive, stands_at(locked), move_to(none))) Policy::yield();
+}
+
+template <class Policy, bool guarded>
+void the_long_way(OfOneId<Policy>& state) {
+  View<Policy> lock(state.shared.lock, capacity);
+  const auto claim = [&](std::uint32_t from) {
+    const auto change = [&] {
+      return state.epoch.compare_exchange_strong(from, changing, std::memory_order_acquire, std::memory_order_relaxed);
+    };
+    return guarded ? lock.under_guard(1, change) : change();
+  };
+  if (!claim(none)) return;
+  require(lock.try_lock(1, LockMode::exclusive), "claimed, and the lock is another thread's");
+  state.epoch.store(locked, std::memory_order_relaxed);
+  touch(state.shared, LockMode::exclusive);
+  require(claim(locked), "the epoch was not this thread's");
+  require(lock.unlock(1, LockMode::exclusive), "not held at unlock");
+  state.epoch.store(none, std::memory_order_release);
+}
+
+template <bool guarded>
+Outcome two_threads_of_one_id() {
+  using Policy = ModelAtomics<>;
+  using State = OfOneId<Policy>;
+  const std::vector<std::function<void(State&)>> bodies{quickly<Policy>, the_long_way<Policy, guarded>,
+                                                        quickly<Policy>};
+  return explore<State>({.max_preemptions = 3}, bodies, [](State& state) {
+    require(state.epoch.load(std::memory_order_relaxed) == none, "an epoch is left");
+    require_free_once_the_dead_is_removed<Policy>(state.shared);
+  });
+}
+
 constexpr LockMode x = LockMode::exclusive;
 constexpr LockMode s = LockMode::shared;
 
@@ -111,6 +167,16 @@ TEST(SharedLockModel, survives_a_reader_killed_anywhere) {
   FARSUM_NEEDS_FIBERS();
   expect_holds(each_locks_once<ModelAtomics<>>({s, x}, 0, 2));
   expect_holds(each_locks_once<ModelAtomics<>>({s, x, s}, 0, 1));
+}
+
+TEST(SharedLockModel, gives_threads_of_one_id_one_epoch) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(two_threads_of_one_id<true>());
+}
+
+TEST(SharedLockModel, catches_a_claim_without_the_guard) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(two_threads_of_one_id<false>(), "another thread's");
 }
 
 TEST(SharedLockModel, catches_a_guard_that_is_not_atomic) {
