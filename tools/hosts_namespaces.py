@@ -35,7 +35,7 @@ def _mount(source, target, kind, flags, options=None):
 
 
 def marker(instance, host):
-    """The name that the holder of a host goes by in /proc/PID/cmdline; hosts with a '/' in front are parts of the network."""
+    """The name that the holder of a host goes by in /proc/PID/cmdline; the bridge's is `/switch`."""
     return f"farsum-hosts:{instance}:{host}"
 
 
@@ -85,7 +85,10 @@ def enter(pid, name):
         return False
     _check(libc.setns(holder, ctypes.c_int(sum(NAMESPACES.values()))), "setns")
     os.close(holder)
-    os.chdir(folder)
+    try:
+        os.chdir(folder)
+    except FileNotFoundError:
+        raise OSError(errno.ENOTDIR, f"the folder {folder} is not in the host, which has its own /dev/shm") from None
     return True
 
 
