@@ -78,7 +78,8 @@ TEST_F(Hosts, run_a_command_with_the_callers_folder_environment_input_and_exit_s
 TEST_F(Hosts, become_the_command_so_that_signals_reach_it) {
   ASSERT_NO_FATAL_FAILURE(up());
   if (IsSkipped()) return;
-  EXPECT_EQ(hosts("exec a sh -c 'kill -TERM $$'; echo $?").output, "143\n");
+  EXPECT_EQ(shell("exec 2> /dev/null; " + tool + " --name " + name_ + " exec a sh -c 'kill -TERM $$'; echo $?").output,
+            "143\n");
   EXPECT_EQ(
       shell("(echo $BASHPID; exec " + tool + " --name " + name_ + " exec a sh -c 'echo $$') | uniq | wc -l").output,
       "1\n");
