@@ -156,7 +156,7 @@ class Context {
 
  private:
   class TableGuard;
-  struct Creation;  // what the ranks of a group agree on while a window is made (window_factory.cpp)
+  struct Creation;  // a rank's wish for a window (window_creation.hpp)
 
   Context(Place place, Options options);
   Status join();

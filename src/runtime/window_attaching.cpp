@@ -1,0 +1,151 @@
+// Regions that come to a dynamic window and go: this rank's own table, which others may be reading meanwhile.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "os/memory_map.hpp"
+#include "runtime/window_creation.hpp"
+
+namespace farsum {
+namespace {
+
+// Regions that a rank may attach to a dynamic window at once.
+constexpr std::uint32_t most_dynamic_regions = 4096;
+}  // namespace
+
+// A change of this rank's own table of regions, which others may be reading.
+class Context::TableGuard {
+ public:
+  TableGuard(RankWindowHead& head, const PeerWatch& watch, Rank me) : head_(head) {
+    // A reader that died holding it has changed nothing.
+    while (!head.table_lock.acquire(me + 1, [&](std::uint32_t holder) { return watch.is_dead(holder - 1); })) {
+      const std::uint32_t holder = head.table_lock.holder();
+      if (holder != 0 && watch.is_dead(holder - 1) && head.table_lock.break_dead(holder, me + 1)) break;
+    }
+  }
+  ~TableGuard() { head_.table_lock.release(); }
+  TableGuard(const TableGuard&) = delete;
+  TableGuard& operator=(const TableGuard&) = delete;
+
+ private:
+  RankWindowHead& head_;
+};
+
+// A table that is full moves to a place of twice the size.
+Status Context::make_room_for_regions(WindowObject& object, std::uint64_t count) {
+  const Window::Parts& parts = object.window->parts();
+  const std::uint64_t now =
+      object.table.bytes == 0 ? parts.shape.most_regions * sizeof(SharedRegion) : object.table.bytes;
+  if (count * sizeof(SharedRegion) <= now) return {};
+  Result<HeapExtent> made = place_.segment->allocate(std::max(2 * now, count * sizeof(SharedRegion)), place_.rank + 1);
+  if (!made.is_ok()) return made.take_status();
+  const RankWindow& own = parts.shared[parts.my_rank];
+  auto* const place = reinterpret_cast<SharedRegion*>(place_.segment->at(made.value().offset));
+  {
+    const TableGuard guard(own.head(), *watch_, place_.rank);
+    std::copy(own.regions(), own.regions() + own.head().region_count, place);
+    own.head().moved_table = reinterpret_cast<std::byte*>(place) - reinterpret_cast<std::byte*>(&own.head());
+  }
+  place_.segment->release(std::exchange(object.table, made.value()), place_.rank + 1);
+  return {};
+}
+
+void Context::publish(WindowObject& object, const std::vector<SharedRegion>& shared,
+                      const std::vector<ExposedRegion>& exposed) {
+  const Window::Parts& parts = object.window->parts();
+  const RankWindow& own = parts.shared[parts.my_rank];
+  RankWindowHead& head = own.head();
+  // First what may find no memory.
+  auto exposure = std::make_shared<Exposure>();
+  exposure->regions = exposed;
+  std::sort(exposure->regions.begin(), exposure->regions.end(),
+            [](const ExposedRegion& a, const ExposedRegion& b) { return a.offset < b.offset; });
+  exposure->notifications = own.notifications();
+  exposure->notification_slots = parts.shape.notification_slots;
+  exposures_.set(parts.id, exposure);
+  const TableGuard guard(head, *watch_, place_.rank);
+  std::copy(shared.begin(), shared.end(), own.regions());
+  head.region_count = static_cast<std::uint32_t>(shared.size());
+  // Release pairs with the acquire load in Window::read_regions.
+  head.table_version.fetch_add(1, std::memory_order_release);
+}
+
+Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) {
+  if (!object.dynamic)
+    return {Code::argument, "farsum_window_attach: the window is not dynamic; its memory was set when it was made"};
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  const std::lock_guard lock(object.regions_mutex);
+  if (bytes == 0) {
+    object.attached.emplace(begin, 0);
+    return {};
+  }
+  const bool of_node = place_.segment->contains(memory, bytes);
+  bool read_only = false;
+  if (!of_node) {
+    const os::MappedRange range = os::classify(memory, bytes);
+    if (!range.readable) {
+      return {
+          Code::unreachable,
+          fmt::format("farsum_window_attach: [{:#x}, {:#x}) is {}; memory must be mapped and readable to be exposed",
+                      begin, begin + bytes, range.describe())};
+    }
+    read_only = !range.writable;
+  }
+  // Disjoint as they are, only the last that is not empty can reach into this one.
+  for (auto earlier = object.attached.lower_bound(begin + bytes); earlier != object.attached.begin();) {
+    --earlier;
+    if (earlier->second == 0) continue;
+    if (begin >= earlier->first + earlier->second) break;
+    return {Code::argument,
+            fmt::format("farsum_window_attach: [{:#x}, {:#x}) overlaps [{:#x}, {:#x}), which is attached already",
+                        begin, begin + bytes, earlier->first, earlier->first + earlier->second)};
+  }
+  const Window::Parts& parts = object.window->parts();
+  const RankWindow& own = parts.shared[parts.my_rank];
+  std::vector<SharedRegion> shared(own.regions(), own.regions() + own.head().region_count);
+  Creation wish;
+  wish.flavour = Flavour::dynamic;
+  wish.memory = static_cast<std::byte*>(memory);
+  wish.bytes = bytes;
+  wish.read_only = read_only;
+  std::vector<ExposedRegion> exposed = exposures_.regions(parts.id);
+  describe_adopted(wish, 0, bytes, "attached user memory", shared, exposed);
+  if (shared.size() > most_dynamic_regions) {
+    return {Code::no_memory, fmt::format("farsum_window_attach: {} regions are attached already, the most there can be",
+                                         object.attached.size())};
+  }
+  if (Status status = make_room_for_regions(object, shared.size()); !status.is_ok())
+    return {status.code(), fmt::format("farsum_window_attach: {}", status.text())};
+  std::multimap<std::uintptr_t, std::uint64_t> entry = {{begin, bytes}};
+  publish(object, shared, exposed);
+  object.attached.merge(entry);
+  return {};
+}
+
+Status Context::detach(WindowObject& object, const void* memory) {
+  if (!object.dynamic) return {Code::argument, "farsum_window_detach: the window is not dynamic"};
+  const std::lock_guard lock(object.regions_mutex);
+  const Window::Parts& parts = object.window->parts();
+  const RankWindow& own = parts.shared[parts.my_rank];
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  std::vector<SharedRegion> shared(own.regions(), own.regions() + own.head().region_count);
+  std::vector<ExposedRegion> exposed = exposures_.regions(parts.id);
+  const auto attached = object.attached.find(begin);
+  if (attached == object.attached.end()) {
+    return {Code::range, fmt::format("farsum_window_detach: no region that starts at {:#x} is attached", begin)};
+  }
+  const std::uint64_t end = begin + attached->second;
+  if (begin == end) {
+    object.attached.erase(attached);
+    return {};
+  }
+  const auto inside = [begin, end](const auto& region) { return begin <= region.offset && region.offset < end; };
+  std::erase_if(shared, inside);
+  std::erase_if(exposed, inside);
+  publish(object, shared, exposed);
+  object.attached.erase(attached);
+  return {};
+}
+
+}  // namespace farsum

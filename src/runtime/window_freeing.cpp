@@ -1,0 +1,91 @@
+// Unmaking windows: the ranks agree that one goes, each leaves it on its own, the last gives its extent back. Ranks
+// that free windows in different orders: collectives/farewell.hpp.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/context.hpp"
+
+namespace farsum {
+
+// Where several threads make and free windows, one of them may be about to do what another rank waits for.
+void Context::note_thread() {
+  const std::lock_guard lock(mutex_);
+  const std::thread::id me = std::this_thread::get_id();
+  if (window_thread_ == std::thread::id()) window_thread_ = me;
+  if (window_thread_ != me) circle_->take_out();
+}
+
+Status Context::prepare_free(WindowObject& object, const char* call) {
+  if (object.prepared) return {Code::sync, fmt::format("{}: the window is being freed already", call)};
+  note_thread();
+  const Status mine = object.window->settle(call);
+  Farewell::Answer answer;
+  Status status = object.farewell->agree(mine.code(), *circle_, call, answer);
+  if (!status.is_ok()) return status;
+  if (!mine.is_ok()) return {mine.code(), std::string(mine.text())};
+  if (answer.code != Code::ok) {
+    return {Code::pending,
+            fmt::format("{}: rank {} of the group has an epoch or a lock open on the window, or an operation failed",
+                        call, answer.rank)};
+  }
+  object.prepared = true;
+  object.left_circle = !answer.all_came;
+  object.window->close();
+  if (answer.all_came && object.some_promoted) demote_in_quiet(object, call);
+  return {};
+}
+
+Status Context::free_window(WindowObject* object) {
+  if (!object->prepared) {
+    if (Status status = prepare_free(*object, "farsum_window_free"); !status.is_ok()) return status;
+  }
+  exposures_.erase(object->window->parts().id);
+  object->farewell->settle();
+  object->group->users().fetch_sub(1, std::memory_order_relaxed);
+  sweep_circles();
+  std::unique_ptr<WindowObject> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    retired_hot_operations_ += object->window->hot_operations();
+    retired_hot_bytes_ += object->window->hot_bytes();
+    const auto place =
+        std::find_if(windows_.begin(), windows_.end(), [object](const auto& other) { return other.get() == object; });
+    gone = std::move(*place);
+    std::swap(*place, windows_.back());
+    windows_.pop_back();
+    if (object->left_circle) {
+      // The others may still use this rank's memory: it stays what it is until they have come.
+      object->window.reset();
+      left_circles_.push_back(std::move(gone));
+      return {};
+    }
+  }
+  depart(*gone);
+  return {};
+}
+
+// Nobody uses this rank's part any more.
+void Context::depart(WindowObject& object) {
+  if (object.promotion) demote(object);
+  place_.segment->release(object.table, place_.rank + 1);
+  if (!object.farewell->depart()) return;
+  place_.segment->unmark_bare(object.extent, place_.rank + 1);
+  place_.segment->release(object.extent, place_.rank + 1);
+}
+
+void Context::sweep_circles() {
+  std::vector<std::unique_ptr<WindowObject>> settled;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto rest = std::stable_partition(left_circles_.begin(), left_circles_.end(),
+                                            [](const auto& object) { return !object->farewell->all_settled(); });
+    std::move(rest, left_circles_.end(), std::back_inserter(settled));
+    left_circles_.erase(rest, left_circles_.end());
+  }
+  for (const std::unique_ptr<WindowObject>& object : settled) depart(*object);
+}
+
+}  // namespace farsum

@@ -1,0 +1,141 @@
+// When adopted memory moves into the node segment, and when it turns back: never while the agent serves it or a rank of
+// the window runs another runtime. How pages move is os/promotion.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/window_creation.hpp"
+
+namespace farsum {
+namespace {
+
+// For memory that could not be turned back, which is tried again while other windows are freed.
+constexpr std::chrono::milliseconds retry_patience{50};
+constexpr std::uint32_t most_frees_between_retries = 256;
+
+}  // namespace
+
+os::PromotionRules Context::promotion_rules() const {
+  os::PromotionRules rules;
+  rules.least_pages = std::max<std::size_t>(options_.settings.promote_least_bytes / page_bytes, 1);
+  if (agent_ != nullptr) rules.parked_threads = {agent_->thread_id()};
+  rules.may_hold_threads = options_.settings.hold_threads != Permission::refuse;
+  return rules;
+}
+
+// What is known without a look at the memory; empty where it may be promoted.
+std::string Context::why_not_promoted(const Creation& wish, const WindowOptions& options) const {
+  if (wish.bytes == 0 || (options.promises & promise_no_promotion) != 0) return "user memory";
+  if (options_.settings.promotion == Permission::refuse) return "user memory, FARSUM_PROMOTION=refuse";
+  if (wish.unsure) return "user memory that need not be mapped";
+  if (wish.read_only) return "read-only user memory";
+  if (wish.bytes < options_.settings.promote_least_bytes || place_.segment->contains(wish.memory, 1))
+    return "user memory, too small to promote";
+  return {};
+}
+
+bool Context::promote(const Creation& wish, WindowObject& object, std::vector<SharedRegion>& shared,
+                      std::vector<ExposedRegion>& exposed, std::string& refusal) {
+  NodeSegment& segment = *place_.segment;
+  // The agent serves nothing while memory moves under it.
+  const auto parked = exposures_.pause();
+  object.promotion = promotions_.share(wish.memory, wish.bytes);
+  if (!object.promotion) {
+    const os::Examination stretch = os::examine(wish.memory, wish.bytes, promotion_rules());
+    if (!stretch.ok()) {
+      refusal = fmt::format("user memory, not promoted: {}", stretch.refusal);
+      return false;
+    }
+    if (exposures_.overlaps(stretch.address, stretch.bytes)) {
+      refusal = "user memory, not promoted: another window exposes it";
+      return false;
+    }
+    Result<HeapExtent> extent = segment.allocate(stretch.bytes, place_.rank + 1);
+    if (!extent.is_ok()) {
+      refusal = "user memory, not promoted: no shared memory left";
+      return false;
+    }
+    os::PromotionOutcome outcome = promotions_.promote(stretch, segment.fd(), extent.value().offset, promotion_rules());
+    if (!outcome.ok()) {
+      segment.release(extent.value(), place_.rank + 1);
+      refusal = fmt::format("user memory, not promoted: {}", outcome.refusal);
+      return false;
+    }
+    object.promotion = std::move(outcome.promotion);
+  }
+  const auto begin = reinterpret_cast<std::uintptr_t>(wish.memory);
+  const std::uint64_t from = object.promotion.address() - begin;
+  const std::uint64_t to = from + object.promotion.bytes();
+  if (from != 0) describe_adopted(wish, 0, from, "edge of promoted user memory", shared, exposed);
+  SharedRegion middle{from, to - from, object.promotion.address(), object.promotion.file_offset(), region_promoted,
+                      0,    {}};
+  set_note(middle, "promoted user memory");
+  shared.push_back(middle);
+  exposed.push_back({from, to - from, wish.memory + from, own_domain(wish.memory + from), false, false});
+  if (to != wish.bytes) describe_adopted(wish, to, wish.bytes, "edge of promoted user memory", shared, exposed);
+  return true;
+}
+
+void Context::demote(WindowObject& object) {
+  const auto parked = exposures_.pause();
+  if (object.promotion) kept_promotions_.push_back(std::move(object.promotion));
+  settle_promotions();
+}
+
+// Of a window that all ranks have agreed to free: between two meetings each is in here and none runs another runtime,
+// as in make_window. Where one has left a circle, which all see alike, the memory turns back when the window departs.
+void Context::demote_in_quiet(WindowObject& object, const char* call) {
+  ThreadWaiter::Quiet quiet(*waiter_);
+  quiet.begin();
+  Farewell::Answer answer;
+  // What fails here is the wait for a rank that has died, which every later wait tells.
+  if (!object.farewell->agree(Code::ok, *circle_, call, answer).is_ok()) return;
+  object.left_circle = !answer.all_came;
+  if (!answer.all_came || answer.some_left) return;
+  exposures_.erase(object.window->parts().id);
+  if (object.group->size() == place_.size) {
+    const auto parked = exposures_.pause();
+    os::PromotionRules rules = promotion_rules();
+    // Each may cost it, for nothing.
+    rules.hold_patience = retry_patience;
+    if (--frees_until_retry_ == 0) retry_kept(rules);
+  }
+  demote(object);
+  (void)object.farewell->agree(Code::ok, *circle_, call, answer);
+}
+
+// At the end, when no window serves any more.
+void Context::demote_all() {
+  for (const std::unique_ptr<WindowObject>& object : windows_) exposures_.erase(object->window->parts().id);
+  for (const std::unique_ptr<WindowObject>& object : windows_) demote(*object);
+  for (const std::unique_ptr<WindowObject>& object : left_circles_) demote(*object);
+  const auto parked = exposures_.pause();
+  retry_kept(promotion_rules());
+}
+
+// Turns back what no window exposes any more; the rest waits for the next promoted window to go. Peers have stopped
+// using the windows gone. Called with the exposures paused.
+void Context::settle_promotions() {
+  const os::PromotionRules rules = promotion_rules();
+  std::erase_if(kept_promotions_, [&](os::Promotion& promotion) {
+    if (exposures_.overlaps(promotion.address(), promotion.bytes())) return false;
+    const os::ReleaseOutcome outcome = promotions_.release(promotion, rules);
+    if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, place_.rank + 1);
+    return true;
+  });
+}
+
+// Once more what could not be turned back, and if that fails again, after twice as many frees. Called as the former.
+void Context::retry_kept(const os::PromotionRules& rules) {
+  bool has_failed = false;
+  for (const os::ReleaseOutcome& outcome : promotions_.retry_kept(rules)) {
+    has_failed = has_failed || outcome.demotion == os::Demotion::kept;
+    if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, place_.rank + 1);
+  }
+  frees_between_retries_ = has_failed ? std::min(2 * frees_between_retries_, most_frees_between_retries) : 1;
+  frees_until_retry_ = frees_between_retries_;
+}
+
+}  // namespace farsum

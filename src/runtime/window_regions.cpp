@@ -1,0 +1,97 @@
+// The regions of windows: how memory of this rank is described to the others, and how a rank reaches what another has
+// described.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runtime/window_creation.hpp"
+
+namespace farsum {
+
+AtomicDomain Context::own_domain(const void* memory) const {
+  NodeSegment& segment = *place_.segment;
+  if (segment.contains(memory, 1)) return {segment.stripes(), segment.offset_of(memory), node_stripes - 1, false};
+  return {segment.rank(place_.rank).stripes, reinterpret_cast<std::uintptr_t>(memory), rank_stripes - 1, false};
+}
+
+Region Context::make_region(Rank owner, const SharedRegion& shared) const {
+  NodeSegment& segment = *place_.segment;
+  Region region;
+  region.offset = shared.offset;
+  region.bytes = shared.bytes;
+  region.owner_address = shared.owner_address;
+  region.read_only = (shared.flags & region_read_only) != 0;
+  region.promoted = (shared.flags & region_promoted) != 0;
+  const bool by_segment = (shared.flags & region_segment_key) != 0;
+  region.domain.locks = by_segment ? segment.stripes() : segment.rank(owner).stripes;
+  region.domain.mask = (by_segment ? node_stripes : rank_stripes) - 1;
+  region.domain.key_base = by_segment ? shared.segment_offset : shared.owner_address;
+  region.domain.bare = (shared.flags & region_bare) != 0;
+  if (shared.segment_offset != not_in_segment) {
+    region.mapped = segment.at(shared.segment_offset);
+  } else if (owner == place_.rank && (shared.flags & region_unsure) == 0) {
+    region.mapped = reinterpret_cast<std::byte*>(shared.owner_address);
+  }
+  const PathChoiceResult paths =
+      choose_paths(options_.settings.path, {.mapped = region.mapped != nullptr,
+                                            .attach_allowed = transport_->attach_refusal(owner).empty(),
+                                            .bare = region.domain.bare,
+                                            .attach_refusal = transport_->attach_refusal(owner),
+                                            .not_mapped_because = shared.note});
+  region.bulk = paths.bulk;
+  region.atomic = paths.atomic;
+  region.reason = paths.reason;
+  if (shared.note[0] != '\0' && region.mapped != nullptr) region.reason += fmt::format(" ({})", shared.note);
+  return region;
+}
+
+// [from, to) of adopted memory as it is: cut where the node segment begins and ends, and inside that where memory that
+// only CPU atomics may touch does, so that each stretch is under the locks of whatever else exposes it.
+void Context::describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
+                               std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed) {
+  NodeSegment& segment = *place_.segment;
+  const auto base = reinterpret_cast<std::uintptr_t>(wish.memory);
+  const auto within = [&](std::uintptr_t address) {
+    return address <= base + from ? from : std::min<std::uint64_t>(address - base, to);
+  };
+  const auto segment_begin = reinterpret_cast<std::uintptr_t>(segment.begin());
+  const std::uint64_t first = within(segment_begin);
+  const std::uint64_t last = within(segment_begin + segment.bytes());
+  if (first >= last) return describe_stretch(wish, from, to, note, false, shared, exposed);
+  if (from != first) describe_stretch(wish, from, first, note, false, shared, exposed);
+  // Two more follow: what is left of the segment, and what lies behind it.
+  for (std::uint64_t at = first; at < last;) {
+    const std::uint64_t offset = base + at - segment_begin;
+    const HeapExtent bare = segment.first_bare(offset, last - at, place_.rank + 1);
+    const bool is_bare = bare.bytes != 0 && bare.offset == offset;
+    std::uint64_t end = is_bare ? at + bare.bytes : at + (bare.offset - offset);
+    if (wish.flavour == Flavour::adopted && shared.size() + 2 >= most_adopted_regions) end = last;
+    describe_stretch(wish, at, end, "memory of the node", is_bare, shared, exposed);
+    at = end;
+  }
+  if (last != to) describe_stretch(wish, last, to, note, false, shared, exposed);
+}
+
+// A stretch that lies in the node segment, where it is mapped everywhere, or outside, reached by attach and agent.
+void Context::describe_stretch(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
+                               bool bare, std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed) {
+  NodeSegment& segment = *place_.segment;
+  const auto address = reinterpret_cast<std::uintptr_t>(wish.memory) + from;
+  auto* memory = reinterpret_cast<std::byte*>(address);
+  const std::uint64_t base = wish.flavour == Flavour::dynamic ? reinterpret_cast<std::uintptr_t>(wish.memory) : 0;
+  const std::uint32_t flags = (wish.read_only ? region_read_only : 0) | (wish.unsure ? region_unsure : 0);
+  SharedRegion region{base + from, to - from, address, not_in_segment, flags, 0, {}};
+  set_note(region, note);
+  ExposedRegion own{base + from, to - from, memory, own_domain(memory), true, wish.read_only};
+  if (to != from && segment.contains(memory, to - from)) {
+    region.segment_offset = segment.offset_of(memory);
+    region.flags = region_segment_key | (bare ? region_bare : 0);
+    own.guarded = false;
+    own.read_only = false;
+    own.domain.bare = bare;
+  }
+  shared.push_back(region);
+  exposed.push_back(own);
+}
+
+}  // namespace farsum
