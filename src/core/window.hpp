@@ -90,9 +90,9 @@ class Window {
     OriginEngine* engine = nullptr;
     Transport* transport = nullptr;
     PathCounters* counters = nullptr;
-    // Turns what a rank has published of its memory into what this process can do with it.
     // Where the views lie: as many as there are ranks, in their initial state. Null: the window keeps them itself.
     TargetView* views = nullptr;
+    // Turns what a rank has published of its memory into what this process can do with it.
     std::function<Region(Rank owner, const SharedRegion&)> make_region;
     std::function<void(Rank)> wake_rank;  // wakes that rank's waiting threads
   };
@@ -177,6 +177,9 @@ class Window {
   std::string where(const char* call, std::uint32_t target) const;
   // `at` becomes the region where the target's bytes begin; none for an operation without bytes.
   Status check(const Operation& operation, std::uint32_t target, RegionRef& at);
+  Status check_elements(const Operation& operation, std::uint32_t target) const;
+  Status check_layouts(const Operation& operation, std::uint32_t target, ops::Extent& extent) const;
+  Status check_arguments(const Operation& operation, std::uint32_t target) const;
   Status check_range(const Operation& operation, std::uint32_t target, const ops::Extent& extent, RegionRef& at);
   RegionRef regions_of_pieces(const Operation& operation, std::uint32_t target);
   Status check_rank(const char* call, std::uint32_t target) const;
@@ -220,14 +223,14 @@ class Window {
   Status check_ranks(const char* call, std::span<const std::uint32_t> ranks) const;
   // `lock` is that of sync_mutex_, let go while it waits.
   Status await_posts(std::span<const std::uint32_t> targets, std::unique_lock<std::mutex>& lock);
-  // These with sync_mutex_ held.
-  Status refuse_when_closed(const std::string& what) const;
-  Status leave_fence(const std::string& what);
-  Status refuse_fence() const;
+  Status refuse(const char* call, const char* why) const;
+  // These with sync_mutex_ held. Why an epoch cannot begin, null where it can: sentences are made of it only then.
+  const char* leave_fence();
+  const char* why_no_fence() const;
   bool set_fence(bool open);
-  Status refuse_start();
-  Status refuse_lock(std::uint32_t target);
-  Status refuse_lock_all();
+  const char* why_no_start();
+  const char* why_no_lock(std::uint32_t target);
+  const char* why_no_lock_all();
   void settle_lockable();
   std::uint32_t locks_held() const;
   Status check_closed_epochs(const char* call) const;

@@ -124,15 +124,26 @@ Status Window::check(const Operation& operation, std::uint32_t target, RegionRef
                         "farsum_lock_all",
                         where(call, target))};
   }
-  if (is_atomic(operation.kind) && operation.kind != OperationKind::compare_and_swap &&
-      !ops::legal(operation.type, operation.op)) {
+  if (is_atomic(operation.kind)) {
+    if (Status status = check_elements(operation, target); !status.is_ok()) return status;
+  }
+  ops::Extent extent;
+  if (Status status = check_layouts(operation, target, extent); !status.is_ok()) return status;
+  if (Status status = check_arguments(operation, target); !status.is_ok()) return status;
+  return check_range(operation, target, extent, at);
+}
+
+// Of an atomic operation: type, operator and how many.
+Status Window::check_elements(const Operation& operation, std::uint32_t target) const {
+  const char* call = call_name(operation.kind);
+  const bool has_operator = operation.kind != OperationKind::compare_and_swap;
+  if (has_operator && !ops::legal(operation.type, operation.op)) {
     return {Code::type, fmt::format("{}: operator {} is not defined for {}; docs/OPERATORS.md lists the legal pairs",
                                     where(call, target), ops::name_of(operation.op), ops::name_of(operation.type))};
   }
-  if (is_atomic(operation.kind) && (parts_.promises & promise_single_element) != 0 &&
-      (!ops::is_lockable(operation.type) ||
-       operation.bytes > ops::size_of(operation.type) *
-                             (operation.target_layout.kind() == ops::LayoutKind::contiguous ? 1 : ~0ULL >> 6))) {
+  const bool may_be_several = operation.target_layout.kind() != ops::LayoutKind::contiguous;
+  if ((parts_.promises & promise_single_element) != 0 &&
+      (!ops::is_lockable(operation.type) || (operation.bytes > ops::size_of(operation.type) && !may_be_several))) {
     return {
         Code::type,
         fmt::format(
@@ -140,49 +151,53 @@ Status Window::check(const Operation& operation, std::uint32_t target, RegionRef
             "one has {} bytes of {}",
             where(call, target), operation.bytes, ops::name_of(operation.type))};
   }
-  if (operation.op == ops::Operator::scaled_sum && operation.kind != OperationKind::put &&
-      operation.kind != OperationKind::get && operation.alpha == nullptr && is_atomic(operation.kind) &&
-      operation.kind != OperationKind::compare_and_swap) {
+  if (has_operator && operation.op == ops::Operator::scaled_sum && operation.alpha == nullptr) {
     return {Code::argument, fmt::format("{}: scaled_sum needs alpha, one element of {}", where(call, target),
                                         ops::name_of(operation.type))};
   }
+  return {};
+}
+
+// `extent` becomes that of the target's layout.
+Status Window::check_layouts(const Operation& operation, std::uint32_t target, ops::Extent& extent) const {
+  struct Side {
+    const char* name;
+    const ops::LayoutView& layout;
+    bool is_used;
+  };
+  const Side sides[] = {{"target", operation.target_layout, true},
+                        {"origin", operation.operand_layout, needs_operand(operation)},
+                        {"result", operation.result_layout, returns_data(operation.kind)}};
   const std::uint64_t element = is_atomic(operation.kind) ? ops::size_of(operation.type) : 1;
-  const ops::LayoutView* layouts[] = {&operation.target_layout, &operation.operand_layout, &operation.result_layout};
-  const char* sides[] = {"target", "origin", "result"};
-  const ops::LayoutView::Measured at_target = operation.target_layout.measured(element);
-  for (int side = 0; side < 3; ++side) {
-    const bool used = side == 0 || (side == 1 ? needs_operand(operation) : returns_data(operation.kind));
-    if (!used) continue;
-    ops::LayoutFault fault = at_target.fault;
-    std::uint64_t total = at_target.total_bytes;
-    if (side != 0) {
-      const ops::LayoutView::Measured here = layouts[side]->measured(element);
-      fault = here.fault;
-      total = here.total_bytes;
-    }
-    if (fault != ops::LayoutFault::none) {
-      return {Code::layout, fmt::format("{}: the {} layout {}", where(call, target), sides[side], fault_text(fault))};
-    }
-    if (total != operation.bytes) {
-      return {Code::layout, fmt::format("{}: the {} layout names {} bytes, but the operation has {}",
-                                        where(call, target), sides[side], total, operation.bytes)};
-    }
+  for (const Side& side : sides) {
+    if (!side.is_used) continue;
+    const ops::LayoutView::Measured measured = side.layout.measured(element);
+    if (&side == sides) extent = measured.extent;
+    if (measured.fault == ops::LayoutFault::none && measured.total_bytes == operation.bytes) [[likely]]
+      continue;
+    const std::string what = where(call_name(operation.kind), target);
+    if (measured.fault != ops::LayoutFault::none)
+      return {Code::layout, fmt::format("{}: the {} layout {}", what, side.name, fault_text(measured.fault))};
+    return {Code::layout, fmt::format("{}: the {} layout names {} bytes, but the operation has {}", what, side.name,
+                                      measured.total_bytes, operation.bytes)};
   }
-  if (operation.bytes != 0 && needs_operand(operation) && operation.operand == nullptr) {
+  return {};
+}
+
+Status Window::check_arguments(const Operation& operation, std::uint32_t target) const {
+  const char* call = call_name(operation.kind);
+  if (operation.bytes != 0 && needs_operand(operation) && operation.operand == nullptr)
     return {Code::argument, fmt::format("{}: the origin buffer is null", where(call, target))};
-  }
-  if (operation.bytes != 0 && returns_data(operation.kind) && operation.result == nullptr) {
+  if (operation.bytes != 0 && returns_data(operation.kind) && operation.result == nullptr)
     return {Code::argument, fmt::format("{}: the result buffer is null", where(call, target))};
-  }
   if (operation.notify && operation.notify_slot >= parts_.shape.notification_slots) {
     return {Code::range, fmt::format("{}: notification slot {} was asked for, but the window has {} (0 to {})",
                                      where("farsum_put_notify", target), operation.notify_slot,
                                      parts_.shape.notification_slots, parts_.shape.notification_slots - 1)};
   }
-  if (operation.kind == OperationKind::compare_and_swap && operation.compare == nullptr) {
+  if (operation.kind == OperationKind::compare_and_swap && operation.compare == nullptr)
     return {Code::argument, fmt::format("{}: the expected value is null", where(call, target))};
-  }
-  return check_range(operation, target, at_target.extent, at);
+  return {};
 }
 
 // Regions that hold every piece, though not all that lies between them; read-only if one of them is.

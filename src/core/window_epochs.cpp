@@ -10,6 +10,11 @@
 namespace farsum {
 namespace {
 
+constexpr const char* being_freed = "the window is being freed (farsum_window_prepare_free); no epoch can begin";
+constexpr const char* lock_held = "a lock is held; unlock it first";
+constexpr const char* start_open = "an epoch of farsum_start is open; complete it first";
+constexpr const char* no_locks_promised = "the window promises never to be locked (FARSUM_NO_LOCKS)";
+
 const char* mode_name(LockMode mode) { return mode == LockMode::exclusive ? "exclusive" : "shared"; }
 
 // A lock's holders are ranks plus one; a dead one is what everybody waits for in vain.
@@ -60,29 +65,24 @@ void Window::settle_lockable() {
 Status Window::fence(bool precede, bool succeed) {
   {
     const std::lock_guard lock(sync_mutex_);
-    if (Status status = refuse_fence(); !status.is_ok()) return status;
+    if (const char* const why = why_no_fence(); why != nullptr) return refuse("farsum_fence", why);
   }
   // A failed operation is told at the end: the others wait in the barrier, whatever this rank has to report.
   Status flushed;
   if (precede || fence_open_) flushed = flush_all("farsum_fence");
   if (Status status = parts_.team->barrier("farsum_fence"); !status.is_ok()) return status;
   const std::lock_guard lock(sync_mutex_);
-  if (!set_fence(succeed)) {
-    return {Code::sync, fmt::format("farsum_fence: window {}: a lock was taken meanwhile; unlock it first", parts_.id)};
-  }
+  if (!set_fence(succeed)) return refuse("farsum_fence", "a lock was taken meanwhile; unlock it first");
   hot_at_fence_ = hot_operations();
   issued_.store(false, std::memory_order_relaxed);
   return flushed;
 }
 
-Status Window::refuse_fence() const {
+const char* Window::why_no_fence() const {
+  if (closed_) return being_freed;
   // The epoch of a fence includes every target: no lock can be held in it.
-  const bool locked = all_locked_ || (!fence_open_ && locks_held() != 0);
-  if (!closed_ && !locked && !started_ && !exposed_) return {};
-  const std::string what = fmt::format("farsum_fence: window {}", parts_.id);
-  if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
-  if (locked) return {Code::sync, what + ": a lock is held; unlock it first"};
-  return {Code::sync, what + ": an epoch of start or post is open; complete it first"};
+  if (all_locked_ || (!fence_open_ && locks_held() != 0)) return lock_held;
+  return started_ || exposed_ ? "an epoch of start or post is open; complete it first" : nullptr;
 }
 
 // False, and nothing has changed, when another epoch includes a target.
@@ -101,19 +101,16 @@ bool Window::set_fence(bool open) {
 }
 
 // An epoch of another kind begins: that of a fence ends if nothing was issued in it.
-Status Window::leave_fence(const std::string& what) {
-  if (!fence_open_) return {};
-  if (issued_.load(std::memory_order_relaxed) || hot_operations() != hot_at_fence_) {
-    return {Code::sync,
-            what + ": operations were issued in the epoch of a fence; end it with another farsum_fence first"};
-  }
+const char* Window::leave_fence() {
+  if (!fence_open_) return nullptr;
+  if (issued_.load(std::memory_order_relaxed) || hot_operations() != hot_at_fence_)
+    return "operations were issued in the epoch of a fence; end it with another farsum_fence first";
   (void)set_fence(false);
-  return {};
+  return nullptr;
 }
 
-Status Window::refuse_when_closed(const std::string& what) const {
-  if (!closed_) return {};
-  return {Code::sync, what + ": the window is being freed (farsum_window_prepare_free); no epoch can begin"};
+Status Window::refuse(const char* call, const char* why) const {
+  return {Code::sync, fmt::format("{}: window {}: {}", call, parts_.id, why)};
 }
 
 // ---- the end ----
@@ -156,11 +153,8 @@ void Window::abandon(const char* call) {
 
 Status Window::post(std::span<const std::uint32_t> origins) {
   const std::lock_guard lock(sync_mutex_);
-  if (exposed_ || closed_) {
-    const std::string what = fmt::format("farsum_post: window {}", parts_.id);
-    if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
-    return {Code::sync, what + ": already posted; call farsum_wait_exposure first"};
-  }
+  if (closed_) return refuse("farsum_post", being_freed);
+  if (exposed_) return refuse("farsum_post", "already posted; call farsum_wait_exposure first");
   if (Status status = check_ranks("farsum_post", origins); !status.is_ok()) return status;
   exposed_ = true;
   completes_expected_ += origins.size();
@@ -175,7 +169,7 @@ Status Window::post(std::span<const std::uint32_t> origins) {
 Status Window::start(std::span<const std::uint32_t> targets) {
   std::unique_lock lock(sync_mutex_);
   if (Status status = check_ranks("farsum_start", targets); !status.is_ok()) return status;
-  if (Status status = refuse_start(); !status.is_ok()) return status;
+  if (const char* const why = why_no_start(); why != nullptr) return refuse("farsum_start", why);
   started_ = true;
   settle_lockable();
   if (Status status = await_posts(targets, lock); !status.is_ok()) {
@@ -192,14 +186,11 @@ Status Window::start(std::span<const std::uint32_t> targets) {
   return {};
 }
 
-Status Window::refuse_start() {
-  const bool locked = all_locked_ || (!fence_open_ && locks_held() != 0);
-  if (!started_ && !closed_ && !fence_open_ && !locked) return {};
-  const std::string what = fmt::format("farsum_start: window {}", parts_.id);
-  if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
-  if (started_) return {Code::sync, what + ": already started; call farsum_complete first"};
-  if (locked) return {Code::sync, what + ": a lock is held; unlock it first"};
-  return leave_fence(what);
+const char* Window::why_no_start() {
+  if (closed_) return being_freed;
+  if (started_) return "already started; call farsum_complete first";
+  if (all_locked_ || (!fence_open_ && locks_held() != 0)) return lock_held;
+  return leave_fence();
 }
 
 // Every rank named, and each once.
@@ -234,7 +225,7 @@ Status Window::await_posts(std::span<const std::uint32_t> targets, std::unique_l
 
 Status Window::complete() {
   const std::lock_guard lock(sync_mutex_);
-  if (!started_) return {Code::sync, fmt::format("farsum_complete: window {}: no farsum_start precedes it", parts_.id)};
+  if (!started_) return refuse("farsum_complete", "no farsum_start precedes it");
   for (const std::uint32_t target : started_targets_) {
     if (Status status = flush(target, "farsum_complete"); !status.is_ok()) return status;
   }
@@ -252,8 +243,7 @@ Status Window::complete() {
 
 Status Window::wait_exposure() {
   std::unique_lock lock(sync_mutex_);
-  if (!exposed_)
-    return {Code::sync, fmt::format("farsum_wait_exposure: window {}: no farsum_post precedes it", parts_.id)};
+  if (!exposed_) return refuse("farsum_wait_exposure", "no farsum_post precedes it");
   std::atomic<std::uint64_t>& completes = parts_.shared[parts_.my_rank].head().completes;
   // Acquire pairs with the release in complete.
   const auto completed = [&completes, expected = completes_expected_] {
@@ -272,8 +262,7 @@ Status Window::wait_exposure() {
 
 Status Window::test_exposure(bool& done) {
   const std::lock_guard lock(sync_mutex_);
-  if (!exposed_)
-    return {Code::sync, fmt::format("farsum_test_exposure: window {}: no farsum_post precedes it", parts_.id)};
+  if (!exposed_) return refuse("farsum_test_exposure", "no farsum_post precedes it");
   done = parts_.shared[parts_.my_rank].head().completes.load(std::memory_order_acquire) >= completes_expected_;
   if (!done) return parts_.waiter->looked_in_vain("farsum_test_exposure");
   exposed_ = false;
@@ -315,25 +304,24 @@ Status Window::drop_lock(std::uint32_t target, LockMode mode, const char* call) 
 Status Window::lock(std::uint32_t target, LockMode mode) {
   {
     const std::lock_guard lock(sync_mutex_);
-    if (Status status = refuse_lock(target); !status.is_ok()) return status;
+    if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
+    if (const char* const why = why_no_lock(target); why != nullptr)
+      return {Code::sync, fmt::format("{}: {}", where("farsum_lock", target), why)};
   }
   return enter_lock(target, mode);
 }
 
-// Where it refuses nothing, the target's word is the caller's.
-Status Window::refuse_lock(std::uint32_t target) {
-  if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
-  const std::string what = where("farsum_lock", target);
-  const char* const held = ": this rank holds that lock already; call farsum_unlock first";
-  if ((parts_.promises & promise_no_locks) != 0)
-    return {Code::sync, what + ": the window promises never to be locked (FARSUM_NO_LOCKS)"};
+// Where it names nothing, the target's word is the caller's.
+const char* Window::why_no_lock(std::uint32_t target) {
+  constexpr const char* held = "this rank holds that lock already; call farsum_unlock first";
+  if ((parts_.promises & promise_no_locks) != 0) return no_locks_promised;
   // Without a fence's epoch, and that of start is named below, only a lock's is left.
   if (all_locked_ || (!fence_open_ && !started_ && views_[target].open.load(std::memory_order_relaxed) != no_epoch))
-    return {Code::sync, what + held};
-  if (started_) return {Code::sync, what + ": an epoch of farsum_start is open; complete it first"};
-  if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
-  if (Status status = leave_fence(what); !status.is_ok()) return status;
-  return change_under_guard(target, no_epoch) ? Status() : Status(Code::sync, what + held);
+    return held;
+  if (started_) return start_open;
+  if (closed_) return being_freed;
+  if (const char* const why = leave_fence(); why != nullptr) return why;
+  return change_under_guard(target, no_epoch) ? nullptr : held;
 }
 
 // The target's word is this thread's.
@@ -373,7 +361,7 @@ Status Window::unlock(std::uint32_t target) {
 Status Window::lock_all() {
   {
     const std::lock_guard lock(sync_mutex_);
-    if (Status status = refuse_lock_all(); !status.is_ok()) return status;
+    if (const char* const why = why_no_lock_all(); why != nullptr) return refuse("farsum_lock_all", why);
     all_locked_ = true;
   }
   // Without the mutex: another thread may have to end another epoch meanwhile.
@@ -392,33 +380,25 @@ Status Window::lock_all() {
   return {};
 }
 
-// Where it refuses nothing, the words of all targets are the caller's.
-Status Window::refuse_lock_all() {
-  const auto say = [this](const char* why) -> Status {
-    return {Code::sync, fmt::format("farsum_lock_all: window {}: {}", parts_.id, why)};
-  };
-  const char* const held = "this rank holds locks already; unlock them first";
-  if ((parts_.promises & promise_no_locks) != 0) return say("the window promises never to be locked (FARSUM_NO_LOCKS)");
-  if (all_locked_ || (!fence_open_ && locks_held() != 0)) return say(held);
-  if (started_) return say("an epoch of farsum_start is open; complete it first");
-  if (closed_ || fence_open_) {
-    const std::string what = fmt::format("farsum_lock_all: window {}", parts_.id);
-    if (Status status = refuse_when_closed(what); !status.is_ok()) return status;
-    if (Status status = leave_fence(what); !status.is_ok()) return status;
-  }
+// Where it names nothing, the words of all targets are the caller's.
+const char* Window::why_no_lock_all() {
+  constexpr const char* held = "this rank holds locks already; unlock them first";
+  if ((parts_.promises & promise_no_locks) != 0) return no_locks_promised;
+  if (all_locked_ || (!fence_open_ && locks_held() != 0)) return held;
+  if (started_) return start_open;
+  if (closed_) return being_freed;
+  if (const char* const why = leave_fence(); why != nullptr) return why;
   for (std::uint32_t target = 0; target < size_; ++target) {
     if (change_under_guard(target, no_epoch)) continue;
     while (target-- != 0) close_epoch(target);
-    return say(held);
+    return held;
   }
-  return {};
+  return nullptr;
 }
 
 Status Window::unlock_all() {
   const std::lock_guard lock(sync_mutex_);
-  if (!all_locked_) {
-    return {Code::sync, fmt::format("farsum_unlock_all: window {}: no farsum_lock_all precedes it", parts_.id)};
-  }
+  if (!all_locked_) return refuse("farsum_unlock_all", "no farsum_lock_all precedes it");
   if (Status flushed = flush_all("farsum_unlock_all"); !flushed.is_ok()) return flushed;
   for (std::uint32_t target = 0; target < size_; ++target) {
     // Relaxed: see enter_lock.
