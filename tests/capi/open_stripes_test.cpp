@@ -7,7 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include "capi/global.hpp"
 #include "farsum.h"
+#include "os/process_barrier.hpp"
 #include "rank_processes.hpp"
 
 namespace farsum::test {
@@ -42,6 +44,11 @@ struct Words {
     static const std::vector<std::int64_t> ones(words, 1);  // until a flush the engine may read them
     ASSERT_EQ(farsum_accumulate(window, 0, 0, ones.data(), words, FARSUM_INT64, FARSUM_SUM), FARSUM_OK);
   }
+  // By rank 0, whose memory it is. The words lie in one.
+  const StripeLock& stripe() const {
+    NodeSegment& segment = capi::global().context->segment();
+    return segment.stripes()[(segment.offset_of(memory) >> stripe_shift) & (node_stripes - 1)];
+  }
   void expect_everywhere(std::int64_t value) const {
     EXPECT_EQ(farsum_flush(window, 0), FARSUM_OK);
     EXPECT_EQ(farsum_barrier(farsum_world()), FARSUM_OK);
@@ -69,6 +76,34 @@ TEST(OpenStripes, lose_no_update_to_bulk_of_another_rank) {
     }
     const std::int64_t of_bulk = (rounds + 7) / 8 * 8;
     shared.expect_everywhere(std::int64_t{rounds} * (ranks - 1) + of_bulk);
+  });
+}
+
+// Here each closing finds the stripe open.
+TEST(OpenStripes, open_for_singles_again_and_again_and_close_for_each_bulk) {
+  if (!os::join_process_barriers()) GTEST_SKIP() << "this kernel has no barrier for all processes";
+  struct Progress {
+    std::atomic<bool> is_over;
+    std::atomic<std::int64_t> singles;
+  };
+  const SharedWithRanks<Progress> progress;
+  run_ranks(ranks, [&](int rank) {
+    const Words shared;
+    constexpr int closings = 6;
+    if (rank == 0) {
+      for (int closing = 0; closing < closings && !testing::Test::HasFatalFailure(); ++closing) {
+        while (!shared.stripe().is_open()) std::this_thread::yield();
+        shared.add_to_all();
+      }
+      progress->is_over = true;
+    }
+    while (rank != 0 && !progress->is_over && !testing::Test::HasFatalFailure()) {
+      for (std::uint64_t word = 0; word < words; ++word) shared.add_single(word);
+      ++progress->singles;
+    }
+    if (testing::Test::HasFatalFailure()) _exit(1);
+    EXPECT_EQ(farsum_barrier(farsum_world()), FARSUM_OK);
+    shared.expect_everywhere(progress->singles + closings);
   });
 }
 
