@@ -324,18 +324,25 @@ int promote_into_too_small_a_file_system(PromotionRegistry& registry, const Exam
   return outcome.refusal == "the range cannot be moved into its extent: No space left on device" ? 0 : 2;
 }
 
-TEST_F(PromotionTest, puts_everything_back_when_the_file_is_full_midway) {
+// `around` calls what it is given in the child, alone or beside threads.
+template <class Around>
+void expect_everything_back_when_the_file_is_full(PromotionRegistry& registry, Around around) {
   const std::size_t bytes = 80 * mib;
   const OwnMap map = OwnMap::alone(bytes);
   fill(map.middle(), bytes, 5);
   const int status = run_in_child([&] {
-    const Examination found = registry_.examine(map.middle(), bytes);
-    if (const int failed = promote_into_too_small_a_file_system(registry_, found)) return failed;
+    const int failed =
+        around([&] { return promote_into_too_small_a_file_system(registry, registry.examine(map.middle(), bytes)); });
+    if (failed != 0) return failed;
     if (classify(map.middle(), bytes).kind != MemoryKind::anonymous_private) return 3;
-    return is_filled(map.middle(), bytes, 5) && registry_.promoted_bytes() == 0 ? 0 : 4;
+    return is_filled(map.middle(), bytes, 5) && registry.promoted_bytes() == 0 ? 0 : 4;
   });
   if (status == 77) GTEST_SKIP() << "no file system can be mounted for this test";
   EXPECT_EQ(status, 0);
+}
+
+TEST_F(PromotionTest, puts_everything_back_when_the_file_is_full_midway) {
+  expect_everything_back_when_the_file_is_full(registry_, [](auto promote) { return promote(); });
 }
 
 // ---- sharing ----
@@ -730,22 +737,14 @@ TEST_F(PromotionBesideThreads, moves_the_stack_of_one) {
 }
 
 TEST_F(PromotionBesideThreads, puts_everything_back_when_the_file_is_full_midway) {
-  const std::size_t bytes = 80 * mib;
-  const OwnMap map = OwnMap::alone(bytes);
-  fill(map.middle(), bytes, 5);
-  const int status = run_in_child([&] {
+  expect_everything_back_when_the_file_is_full(registry_, [](auto promote) {
     std::promise<void> leave;
     std::thread other([&] { leave.get_future().wait(); });
-    const Examination found = registry_.examine(map.middle(), bytes);
-    int failed = promote_into_too_small_a_file_system(registry_, found);
+    const int failed = promote();
     leave.set_value();
     other.join();
-    if (failed != 0) return failed;
-    if (classify(map.middle(), bytes).kind != MemoryKind::anonymous_private) return 3;
-    return is_filled(map.middle(), bytes, 5) && registry_.promoted_bytes() == 0 ? 0 : 4;
+    return failed;
   });
-  if (status == 77) GTEST_SKIP() << "no file system can be mounted for this test";
-  EXPECT_EQ(status, 0);
 }
 
 TEST_F(PromotionBesideThreads, is_kept_where_they_cannot_be_held_and_goes_back_later) {
