@@ -167,10 +167,10 @@ Applied RowReducer::apply(const Rows& rows) {
     std::uint64_t count = 1;
     Applied applied = Applied::done;
     if (domain_.bare || rows.row_bytes > domain_.bytes_left_in_stripe(offset)) [[unlikely]] {
-      applied = apply_across_stripes(rows, first);
+      applied = apply_across_stripes(offset, rows.operand_of(first), rows.result_of(first), rows.row_bytes);
     } else {
       count = rows_of_one_stripe(rows, offset, rows.rows - first);
-      applied = hold(rows, first, count * (rows.row_bytes + work_of_a_row));
+      applied = hold(offset, count * (rows.row_bytes + work_of_a_row), [&] { close_ahead(rows, first); });
       if (applied == Applied::done) compute(rows, first, count);
     }
     if (applied != Applied::done) {
@@ -182,12 +182,65 @@ Applied RowReducer::apply(const Rows& rows) {
   return Applied::done;
 }
 
-// One row.
-Applied RowReducer::apply_across_stripes(const Rows& rows, std::uint64_t row) {
+namespace {
+
+// What another rank's cache has is on its way for as long as some twenty updates take.
+constexpr std::size_t pieces_asked_for_ahead = 24;
+
+}  // namespace
+
+// The lines of a coming piece and, where it is another stripe's than the one before, of its lock.
+template <class List>
+void RowReducer::ask_for(const List& list, std::size_t piece) const {
+  const std::uint64_t offset = list.offset_of(piece);
+  __builtin_prefetch(memory_ + offset, 1);
+  if (piece == 0 || domain_.stripe_of(offset) != domain_.stripe_of(list.offset_of(piece - 1)))
+    __builtin_prefetch(&domain_.lock_of(offset), 1);
+}
+
+// Misses overlap, where one update after the other would wait for each.
+template <class List>
+Applied RowReducer::apply_list(const List& list) {
+  const std::uint64_t element_bytes = reduction_.element_bytes();
+  const std::byte* operand = list.operand;
+  std::byte* result = list.result;
+  const std::size_t size = list.size();
+  for (std::size_t i = 0; i < std::min(size, pieces_asked_for_ahead); ++i) ask_for(list, i);
+  for (std::size_t i = 0; i < size; ++i) {
+    if (i + pieces_asked_for_ahead < size) ask_for(list, i + pieces_asked_for_ahead);
+    const std::uint64_t offset = list.offset_of(i);
+    const std::uint64_t bytes = list.bytes_of(i);
+    if (bytes == 0) continue;
+    Applied applied = Applied::done;
+    if (domain_.bare || bytes > domain_.bytes_left_in_stripe(offset)) [[unlikely]] {
+      applied = apply_across_stripes(offset, operand, result, bytes);
+    } else {
+      applied = hold(offset, bytes + work_of_a_row, [&] { close_ahead(list, i); });
+      const std::uint64_t elements = bytes == element_bytes ? 1 : bytes / element_bytes;
+      if (applied == Applied::done && result == nullptr)
+        reduction_.bulk(memory_ + offset, operand, elements, reduction_.alpha);
+      else if (applied == Applied::done)
+        reduction_.fetch(memory_ + offset, operand, result, elements, reduction_.alpha);
+    }
+    if (applied != Applied::done) {
+      refused_at_ = offset;
+      return applied;
+    }
+    if (operand != nullptr) operand += bytes;
+    if (result != nullptr) result += bytes;
+  }
+  return Applied::done;
+}
+
+template Applied RowReducer::apply_list(const PieceList& list);
+template Applied RowReducer::apply_list(const ElementList& list);
+
+// One row or piece.
+Applied RowReducer::apply_across_stripes(std::uint64_t offset, const std::byte* operand, std::byte* result,
+                                         std::uint64_t bytes) {
   let_go();
   std::uint64_t progress = 0;
-  return apply_reduction(domain_, agent_, memory_, rows.offset_of(row), rows.operand_of(row), rows.result_of(row),
-                         rows.row_bytes, reduction_, progress);
+  return apply_reduction(domain_, agent_, memory_, offset, operand, result, bytes, reduction_, progress);
 }
 
 // Of the `left` rows from `offset` on, those that lie in its stripe, as the first does, and are not too much work for
@@ -202,9 +255,9 @@ std::uint64_t RowReducer::rows_of_one_stripe(const Rows& rows, std::uint64_t off
   return std::min({left, fitting, most});
 }
 
-// Takes the stripe of the row unless it is held already and may be kept.
-Applied RowReducer::hold(const Rows& rows, std::uint64_t row, std::uint64_t work) {
-  const std::uint64_t offset = rows.offset_of(row);
+// Takes the stripe of the offset unless it is held already and may be kept.
+template <class CloseAhead>
+Applied RowReducer::hold(std::uint64_t offset, std::uint64_t work, CloseAhead&& close_ahead) {
   const std::uint64_t stripe = domain_.stripe_of(offset);
   if (held_ != nullptr && stripe == held_stripe_ && work <= work_left_) {
     work_left_ -= work;
@@ -214,7 +267,7 @@ Applied RowReducer::hold(const Rows& rows, std::uint64_t row, std::uint64_t work
   StripeLock& lock = domain_.lock_of(offset);
   if (!lock.try_acquire(agent_.id)) {
     if (lock.is_open()) [[unlikely]]
-      close_ahead(rows, row);
+      close_ahead();
     const Applied taken = take(lock, agent_);
     if (taken != Applied::done) return taken;
   }
@@ -235,6 +288,15 @@ Applied RowReducer::hold(const Rows& rows, std::uint64_t row, std::uint64_t work
     return domain_.lock_of(rows.offset_of(row + i * step));
   };
   close_stripes<SystemAtomics>(static_cast<std::uint32_t>(count), stripe_at, agent_.id, passes_of(agent_));
+}
+
+// The same of the pieces from `piece` on.
+template <class List>
+[[gnu::noinline]] void RowReducer::close_ahead(const List& list, std::size_t piece) const {
+  constexpr std::size_t most_looked_at = 4096;  // takes about as long as the closing
+  const auto stripe_at = [&](std::uint32_t i) -> StripeLock& { return domain_.lock_of(list.offset_of(piece + i)); };
+  close_stripes<SystemAtomics>(static_cast<std::uint32_t>(std::min(list.size() - piece, most_looked_at)), stripe_at,
+                               agent_.id, passes_of(agent_));
 }
 
 void RowReducer::let_go() {

@@ -6,12 +6,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/atomicity.hpp"
 #include "lockfree/word_pass.hpp"
 #include "ops/element_type.hpp"
 #include "ops/kernels.hpp"
+#include "ops/layout.hpp"
 #include "ops/op_kind.hpp"
 
 namespace farsum {
@@ -96,8 +98,34 @@ struct Rows {
   }
 };
 
-// Applies one operation row by row, in their order, for a caller who may wait. A stripe is kept from one row to the
-// next while they lie in it, though for no longer than a whole stripe's update takes.
+// Pieces of whole elements anywhere in a region; the sides of the origin are packed. A piece's offset counts from
+// `base`.
+struct PieceList {
+  std::uint64_t base = 0;
+  std::span<const ops::Piece> pieces;
+  const std::byte* operand = nullptr;  // may be null for no_op
+  std::byte* result = nullptr;         // where not null, receives the old values
+
+  std::size_t size() const { return pieces.size(); }
+  std::uint64_t offset_of(std::size_t i) const { return base + static_cast<std::uint64_t>(pieces[i].offset); }
+  std::uint64_t bytes_of(std::size_t i) const { return pieces[i].bytes; }
+};
+
+// The same where each piece is one element.
+struct ElementList {
+  std::uint64_t base = 0;
+  std::span<const std::int64_t> offsets;
+  std::uint64_t element_bytes = 0;
+  const std::byte* operand = nullptr;
+  std::byte* result = nullptr;  // as above
+
+  std::size_t size() const { return offsets.size(); }
+  std::uint64_t offset_of(std::size_t i) const { return base + static_cast<std::uint64_t>(offsets[i]); }
+  std::uint64_t bytes_of(std::size_t) const { return element_bytes; }
+};
+
+// Applies one operation row by row or piece by piece, in their order, for a caller who may wait. A stripe is kept from
+// one to the next while they lie in it, though for no longer than a whole stripe's update takes.
 class RowReducer {
  public:
   RowReducer(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory, const Reduction& reduction)
@@ -107,14 +135,23 @@ class RowReducer {
   RowReducer& operator=(const RowReducer&) = delete;
 
   Applied apply(const Rows& rows);
-  // Where the rows lie whose stripe could not be had.
+  Applied apply(const PieceList& list) { return apply_list(list); }
+  Applied apply(const ElementList& list) { return apply_list(list); }
+  // Where that lies whose stripe could not be had.
   std::uint64_t refused_at() const { return refused_at_; }
 
  private:
-  Applied apply_across_stripes(const Rows& rows, std::uint64_t row);
+  template <class List>
+  Applied apply_list(const List& list);
+  template <class List>
+  void ask_for(const List& list, std::size_t piece) const;
+  Applied apply_across_stripes(std::uint64_t offset, const std::byte* operand, std::byte* result, std::uint64_t bytes);
   std::uint64_t rows_of_one_stripe(const Rows& rows, std::uint64_t offset, std::uint64_t left) const;
-  Applied hold(const Rows& rows, std::uint64_t row, std::uint64_t work);
+  template <class CloseAhead>
+  Applied hold(std::uint64_t offset, std::uint64_t work, CloseAhead&& close_ahead);
   void close_ahead(const Rows& rows, std::uint64_t row) const;
+  template <class List>
+  void close_ahead(const List& list, std::size_t piece) const;
   void let_go();
   void compute(const Rows& rows, std::uint64_t first, std::uint64_t count) const;
 

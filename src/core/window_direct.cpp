@@ -63,7 +63,12 @@ Status Window::reduce_direct(const Operation& operation, std::uint32_t target, c
       make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, operation.bytes);
   RowReducer reducer(region.domain, parts_.lock_agent, region.mapped, reduction);
   Applied applied = Applied::done;
-  if (!fetches) {
+  const ops::LayoutView& here = fetches ? operation.result_layout : operation.operand_layout;
+  if (operation.target_layout.kind() == ops::LayoutKind::indexed && is_contiguous(here)) {
+    const PackedOperand operand(operation);
+    applied = reducer.apply(
+        PieceList{base, operation.target_layout.pieces(), operand.data(), fetches ? operation.result : nullptr});
+  } else if (!fetches) {
     ops::for_each_rows(operation.target_layout, operation.operand_layout, operation.bytes, reduction.element_bytes(),
                        [&](const ops::RowPairs& rows) {
                          applied = reducer.apply({base + static_cast<std::uint64_t>(rows.target_offset),

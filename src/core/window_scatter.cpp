@@ -46,21 +46,12 @@ bool is_word_integer(ops::ElementType type) {
 
 }  // namespace
 
-// Elements under their stripes' locks, one after the other.
 Status Window::scatter_under_locks(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets,
                                    const std::byte* elements, const Reduction& reduction) {
   const TargetView& view = views_[target];
-  const std::size_t size = reduction.element_bytes();
-  for (std::size_t i = 0; i < offsets.size(); ++i) {
-    if (i + prefetch_distance < offsets.size())
-      __builtin_prefetch(view.memory + offset + offsets[i + prefetch_distance], 1);
-    const std::uint64_t at = offset + static_cast<std::uint64_t>(offsets[i]);
-    const Applied taken = take_stripes(view.domain, at, size, parts_.lock_agent);
-    if (taken != Applied::done) return applied_status(taken, view.domain, at, "farsum_accumulate", target);
-    reduction.bulk(view.memory + at, elements + i * size, 1, nullptr);
-    release_stripes(view.domain, at, size);
-  }
-  return {};
+  RowReducer reducer(view.domain, parts_.lock_agent, view.memory, reduction);
+  const Applied applied = reducer.apply(ElementList{offset, offsets, reduction.element_bytes(), elements});
+  return applied_status(applied, view.domain, reducer.refused_at(), "farsum_accumulate", target);
 }
 
 // False when something is not plain, and nothing was done: the long way finds out what.

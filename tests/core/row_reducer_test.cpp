@@ -1,6 +1,7 @@
 // Rows under stripes against one element after the other, and that no stripe is left taken.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <random>
@@ -151,6 +152,98 @@ TEST(RowReducer, does_what_one_element_after_the_other_does) {
     ASSERT_EQ(result, plain_result);
     ASSERT_TRUE(memory.all_free());
   }
+}
+
+// Pieces of any lengths at any places, some twice, some empty.
+std::vector<ops::Piece> random_pieces(std::mt19937& random) {
+  std::vector<ops::Piece> pieces(1 + random() % 300);
+  const std::uint64_t longest = random() % 4 == 0 ? 3000 : 1 + random() % 2;
+  for (ops::Piece& piece : pieces) {
+    piece.bytes = 8 * (random() % (longest + 1));
+    piece.offset = static_cast<std::int64_t>(8 * (random() % ((region_bytes - piece.bytes) / 8)));
+  }
+  if (random() % 2 == 0) std::ranges::sort(pieces, {}, &ops::Piece::offset);
+  if (random() % 2 == 0) pieces.push_back(pieces[random() % pieces.size()]);
+  return pieces;
+}
+
+std::uint64_t bytes_of(const std::vector<ops::Piece>& pieces) {
+  std::uint64_t bytes = 0;
+  for (const ops::Piece& piece : pieces) bytes += piece.bytes;
+  return bytes;
+}
+
+TEST(RowReducer, does_to_a_list_what_one_element_after_the_other_does) {
+  constexpr Way ways[] = {{ops::Operator::sum, true, false},
+                          {ops::Operator::replace, true, false},
+                          {ops::Operator::sum, true, true},
+                          {ops::Operator::no_op, false, true}};
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937 random(seed);
+    const Way way = ways[seed % std::size(ways)];
+    const std::vector<ops::Piece> pieces = random_pieces(random);
+    const std::uint64_t key_base = random() % 2 == 0 ? 0 : 4 + random() % 5000;
+    Memory memory, plain;
+    fill(memory.target, random);
+    plain.target = memory.target;
+    std::vector<std::byte> operand(bytes_of(pieces)), result(operand.size()), plain_result(operand.size());
+    fill(operand, random);
+    WordPass pass{};
+    const WordPasses passes{{&pass}};
+    const LockAgent agent{.id = 1, .passes = &passes};
+    if (random() % 3 == 0) memory.open_all();
+    const Reduction reduction = reduction_of(ops::ElementType::float64, way.op, operand.size());
+    {
+      const AtomicDomain domain = memory.domain(key_base);
+      RowReducer reducer(domain, agent, memory.target.data(), reduction);
+      ASSERT_EQ(reducer.apply(PieceList{.pieces = pieces,
+                                        .operand = way.reads ? operand.data() : nullptr,
+                                        .result = way.fetches ? result.data() : nullptr}),
+                Applied::done);
+    }
+    std::uint64_t packed = 0;
+    for (const ops::Piece& piece : pieces) {
+      reduce_elements(plain.domain(key_base), agent, plain.target.data(),
+                      {.offset = static_cast<std::uint64_t>(piece.offset),
+                       .operand = way.reads ? operand.data() + packed : nullptr,
+                       .result = way.fetches ? plain_result.data() + packed : nullptr,
+                       .row_bytes = piece.bytes,
+                       .rows = 1},
+                      reduction);
+      packed += piece.bytes;
+    }
+    ASSERT_EQ(memory.target, plain.target);
+    ASSERT_EQ(result, plain_result);
+    ASSERT_TRUE(memory.all_free());
+  }
+}
+
+TEST(RowReducer, closes_the_open_stripes_of_a_list_together) {
+  Memory memory;
+  memory.open_all();
+  WordPass pass{};
+  const WordPasses passes{{&pass}};
+  const LockAgent agent{.id = 1, .may_wait = false, .passes = &passes};
+  const Reduction reduction = reduction_of(ops::ElementType::uint64, ops::Operator::sum, 0);
+  const std::vector<std::uint64_t> ones(3, 1);
+  constexpr auto stripe = static_cast<std::int64_t>(stripe_bytes);
+  const std::vector<std::int64_t> places{2 * stripe, 8, stripe};
+  const AtomicDomain domain = memory.domain(0);
+  {
+    RowReducer reducer(domain, agent, memory.target.data(), reduction);
+    const ElementList list{
+        .offsets = places, .element_bytes = 8, .operand = reinterpret_cast<const std::byte*>(ones.data())};
+    // The first stripe's update is done and the others' not yet, when somebody holds the second.
+    ASSERT_TRUE(memory.locks[0].try_close(7));
+    EXPECT_EQ(reducer.apply(list), Applied::busy);
+    EXPECT_EQ(reducer.refused_at(), 8U);
+  }
+  EXPECT_FALSE(memory.locks[1].is_open());
+  EXPECT_FALSE(memory.locks[2].is_open());
+  EXPECT_TRUE(memory.locks[3].is_open());  // of no concern to it
+  memory.locks[0].release();
+  EXPECT_TRUE(memory.all_free());
 }
 
 TEST(RowReducer, says_where_a_stripe_could_not_be_had_and_keeps_none) {
