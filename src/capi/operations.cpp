@@ -260,7 +260,8 @@ Status describe(const farsum_operation& from, Described& described) {
   return status;
 }
 
-// A contiguous operation that somebody has a request for: the hot path finishes most. False: nothing was done.
+// A contiguous operation with a request, which is complete at once where the hot path serves it. False: take the long
+// way, which also says what is wrong.
 bool finished_in_caller(farsum_window handle, const farsum_operation& from) {
   const WindowSlot* slot = find_window(handle);
   if (slot == nullptr || from.struct_bytes < sizeof from || from.origin_layout != nullptr ||

@@ -2,7 +2,6 @@
 
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <csignal>
 
 #include <atomic>
 #include <cerrno>
