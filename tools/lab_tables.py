@@ -9,6 +9,7 @@ from doc_section import markdown
 
 MEMORIES = {"allocate": "allocated", "create": "user"}
 MODE_COLUMNS = ("without", "with")
+BARE = "bare"  # the counter that is a locked addition to shared memory
 
 
 def read_records(text):
@@ -100,6 +101,8 @@ def counter(runs, program):
         for memory, memory_words in MEMORIES.items():
             for tasks in own.values("tasks"):
                 for kind in own.values("implementation"):
+                    if kind == BARE:
+                        continue
                     row = [mpi, memory_words, tasks, kind]
                     for farsum in (False, True):
                         found = [own.find(mpi, farsum, memory=memory, tasks=tasks, implementation=kind, case=case)
@@ -107,6 +110,18 @@ def counter(runs, program):
                         row += [*(cell(one, "get_us") for one in found), ratio(found[0], found[1], "get_us")]
                     rows.append(row)
     return markdown(heading, rows, 4)
+
+
+def numbers_after(runs):
+    """Case 1 on allocated memory: a number after one of the own rank and after one of another, beside the processor's own addition."""
+    own = runs.of("counter")
+    columns = [("fetch-op", False, "without"), ("fetch-op", True, "with"), (BARE, True, BARE)]
+    measures = {"get_us_after_own": "after own", "get_us_after_another": "after another's"}
+    heading = ["library", "tasks", *(f"{words}: {after}" for _, _, words in columns for after in measures.values())]
+    rows = [[mpi, tasks, *(cell(own.find(mpi, farsum, memory="allocate", tasks=tasks, implementation=kind, case=1), measure)
+                           for kind, farsum, _ in columns for measure in measures)]
+            for mpi in own.libraries() for tasks in own.values("tasks")]
+    return markdown(heading, rows, 2)
 
 
 def randomaccess(runs, op, memory):
@@ -162,6 +177,8 @@ def section(runs, conditions):
     for program, language in (("counter", "C"), ("counter-fortran", "Fortran")):
         if runs.of(program).runs:
             parts.append(f"### Counter in {language}: microseconds to draw a number\n\n{counter(runs, program)}")
+    if BARE in runs.of("counter").values("implementation"):
+        parts.append(f"### Counter on allocated memory, case 1: after a number of the own rank and after another's\n\n{numbers_after(runs)}")
     if runs.of("randomaccess").runs:
         for op in runs.of("randomaccess").values("op"):
             for memory, words in MEMORIES.items():

@@ -1,7 +1,8 @@
 // Per-rank words as in paper 3's appendix, the tree of Gropp, Lusk and Thakur ("Using MPI-2", fetchandadd_tree.c), and
-// the fetch-and-op that MPI-3 brought.
+// the fetch-and-op that MPI-3 brought. And what they are to be held against: the processor's own.
 #include "counters.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -172,7 +173,67 @@ class FetchOp : public CounterBase {
   void close() { MPI_Win_unlock_all(win()); }
 };
 
+// No MPI call to draw a number: one locked addition to a word that all ranks have mapped. The others are not to be
+// faster, and what another rank's draw before it costs them, it costs this too.
+class BareWord : public Counter {
+ public:
+  explicit BareWord(MPI_Comm comm) : comm_(comm) {
+    MPI_Comm node = MPI_COMM_NULL;
+    MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    int ranks = 0;
+    int ranks_of_node = 0;
+    MPI_Comm_rank(comm, &rank_);
+    MPI_Comm_size(comm, &ranks);
+    MPI_Comm_size(node, &ranks_of_node);
+    MPI_Comm_free(&node);
+    if (ranks != ranks_of_node) {
+      fail("the bare counter is for ranks that share memory");
+    }
+    void* own = nullptr;
+    MPI_Win_allocate_shared(rank_ == root ? line_bytes : 0, 1, MPI_INFO_NULL, comm, &own, &win_);
+    MPI_Aint bytes = 0;
+    int unit = 0;
+    MPI_Win_shared_query(win_, root, &bytes, &unit, &word_);
+    reset();
+  }
+  BareWord(const BareWord&) = delete;
+  BareWord& operator=(const BareWord&) = delete;
+  ~BareWord() override { MPI_Win_free(&win_); }
+
+  void reset() override {
+    MPI_Barrier(comm_);
+    if (rank_ == root) {
+      std::atomic_ref<std::int64_t>(*word_).store(0);
+    }
+    MPI_Barrier(comm_);
+  }
+  long next() override { return std::atomic_ref<std::int64_t>(*word_).fetch_add(1); }
+
+ private:
+  static constexpr MPI_Aint line_bytes = 64;
+
+  MPI_Comm comm_;
+  int rank_ = 0;
+  MPI_Win win_ = MPI_WIN_NULL;
+  std::int64_t* word_ = nullptr;
+};
+
+constexpr const char* bare = "bare";
+
 }  // namespace
+
+bool has_memory(const std::string& implementation, MemoryKind memory) {
+  return implementation != bare || memory == MemoryKind::allocate;
+}
+
+const std::vector<std::string>& all_counters() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = counter_implementations();
+    all.emplace_back(bare);
+    return all;
+  }();
+  return names;
+}
 
 const std::vector<std::string>& counter_implementations() {
   static const std::vector<std::string> names{"per-rank-words", "tree", "fetch-op"};
@@ -185,6 +246,9 @@ std::unique_ptr<Counter> make_counter(const std::string& implementation, MemoryK
   }
   if (implementation == "tree") {
     return std::make_unique<Tree>(memory, comm);
+  }
+  if (implementation == bare) {
+    return std::make_unique<BareWord>(comm);
   }
   return std::make_unique<FetchOp>(memory, comm);
 }

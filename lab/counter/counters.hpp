@@ -24,8 +24,11 @@ class Counter {
   virtual void reset() = 0;
 };
 
-// One of "per-rank-words", "tree", "fetch-op".
-std::unique_ptr<Counter> make_counter(const std::string& implementation, MemoryKind memory, MPI_Comm comm);
+// "per-rank-words", "tree", "fetch-op".
 const std::vector<std::string>& counter_implementations();
+// These and "bare", which is no MPI: a locked addition to a shared word, in memory that MPI allocated only.
+const std::vector<std::string>& all_counters();
+bool has_memory(const std::string& implementation, MemoryKind memory);
+std::unique_ptr<Counter> make_counter(const std::string& implementation, MemoryKind memory, MPI_Comm comm);
 
 }  // namespace lab

@@ -36,6 +36,10 @@ struct Options {
 struct Outcome {
   std::vector<double> gets_us;        // of ranks other than the owner, or of the only one
   std::vector<double> owner_gets_us;  // of rank 0
+  // Of gets_us, those whose number follows one that the same rank drew, and one that another rank drew: then the
+  // counter is in that one's cache.
+  std::vector<double> after_own_us;
+  std::vector<double> after_another_us;
   double total_ms = 0;
 };
 
@@ -118,11 +122,34 @@ class Kernel {
     }
     check_tickets(tickets, tasks);
     const auto owners = gets.begin() + counts.front();
-    Outcome outcome{.gets_us = {owners, gets.end()}, .owner_gets_us = {gets.begin(), owners}, .total_ms = total_ms};
+    Outcome outcome;
+    outcome.gets_us.assign(owners, gets.end());
+    outcome.owner_gets_us.assign(gets.begin(), owners);
+    outcome.total_ms = total_ms;
     if (session_.size() == 1) {
       outcome.gets_us = outcome.owner_gets_us;
     }
+    sort_by_drawer_before(tickets, gets, counts, outcome);
     return outcome;
+  }
+
+  // `tickets` and `gets` are those of all ranks, the owner's first, `counts` how many each has.
+  static void sort_by_drawer_before(const std::vector<long>& tickets, const std::vector<double>& gets,
+                                    const std::vector<int>& counts, Outcome& outcome) {
+    std::vector<std::size_t> drawer(tickets.size());
+    std::size_t place = 0;
+    for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+      for (int i = 0; i < counts[rank]; ++i) {
+        drawer[static_cast<std::size_t>(tickets[place++])] = rank;
+      }
+    }
+    for (auto i = static_cast<std::size_t>(counts.front()); i < tickets.size(); ++i) {
+      const auto ticket = static_cast<std::size_t>(tickets[i]);
+      if (ticket != 0) {
+        const bool own = drawer[ticket - 1] == drawer[ticket];
+        (own ? outcome.after_own_us : outcome.after_another_us).push_back(gets[i]);
+      }
+    }
   }
 
   // Every number from 0 on, once each, up to the last that any rank drew.
@@ -154,20 +181,30 @@ struct Setting {
 class CaseResult {
  public:
   void add(const Outcome& outcome) {
-    gets_us_.insert(gets_us_.end(), outcome.gets_us.begin(), outcome.gets_us.end());
-    owner_gets_us_.insert(owner_gets_us_.end(), outcome.owner_gets_us.begin(), outcome.owner_gets_us.end());
+    append(gets_us_, outcome.gets_us);
+    append(owner_gets_us_, outcome.owner_gets_us);
+    append(after_own_us_, outcome.after_own_us);
+    append(after_another_us_, outcome.after_another_us);
     totals_ms_.push_back(outcome.total_ms);
     run_medians_us_.push_back(spread_of(outcome.gets_us).median);
   }
 
   [[nodiscard]] Spread gets() const { return spread_of(gets_us_); }
   [[nodiscard]] Spread owner_gets() const { return spread_of(owner_gets_us_); }
+  [[nodiscard]] Spread after_own() const { return spread_of(after_own_us_); }
+  [[nodiscard]] Spread after_another() const { return spread_of(after_another_us_); }
   [[nodiscard]] Spread run_medians() const { return spread_of(run_medians_us_); }
   [[nodiscard]] Spread totals() const { return spread_of(totals_ms_); }
 
  private:
+  static void append(std::vector<double>& all, const std::vector<double>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+
   std::vector<double> gets_us_;
   std::vector<double> owner_gets_us_;
+  std::vector<double> after_own_us_;
+  std::vector<double> after_another_us_;
   std::vector<double> run_medians_us_;
   std::vector<double> totals_ms_;
 };
@@ -197,13 +234,17 @@ void tell(const Report& report, const Options& options, const Setting& setting, 
                     {"tasks_per_rank", options.tasks_per_rank},
                     {"repeats", options.repeats},
                     {"get_us", to_json(gets)},
+                    {"get_us_after_own", to_json(result.after_own())},
+                    {"get_us_after_another", to_json(result.after_another())},
                     {"get_us_run_medians", to_json(medians)},
                     {"owner_get_us", to_json(result.owner_gets())},
                     {"total_ms", to_json(totals)},
                     {"tickets", "distinct"}};
-  report.measured(record, fmt::format("{:<15} {:<9} {:<10} {}  {:>10.3f} {:>10.3f} {:>12.3f} .. {:<10.3f} {:>9.2f}",
+  report.measured(record, fmt::format("{:<15} {:<9} {:<10} {}  {:>8.3f} {:>10.3f} {:>10.3f} {:>10.3f} {:>12.3f} .. "
+                                      "{:<10.3f} {:>9.2f}",
                                       setting.implementation, setting.memory, setting.shape, kernel_case, gets.median,
-                                      gets.mean, medians.low, medians.high, totals.median));
+                                      gets.mean, result.after_own().median, result.after_another().median, medians.low,
+                                      medians.high, totals.median));
 }
 
 void run_setting(const Session& session, const Options& options, const Report& report, Kernel& kernel,
@@ -235,17 +276,21 @@ void run_setting(const Session& session, const Options& options, const Report& r
 
 void run_all(const Session& session, const Options& options) {
   const Report report(session, "lab-counter", options.json);
-  report.say(
-      fmt::format("tasks of {} us, {} per rank; time per get in us of ranks other than the owner, total in ms\n"
-                  "{:<15} {:<9} {:<10} {}  {:>8} {:>10} {:>29} {:>9}",
-                  options.task_us, options.tasks_per_rank, "implementation", "memory", "tasks", "case", "median",
-                  "mean", "median of runs, low .. high", "total"));
+  report.say(fmt::format(
+      "tasks of {} us, {} per rank; time per get in us of ranks other than the owner, also of those after a "
+      "number of its own and after another rank's (medians), total in ms\n"
+      "{:<15} {:<9} {:<10} {}  {:>5} {:>10} {:>10} {:>10} {:>29} {:>9}",
+      options.task_us, options.tasks_per_rank, "implementation", "memory", "tasks", "case", "median", "mean",
+      "after own", "another's", "median of runs, low .. high", "total"));
   double iterations_per_us = BusyWork::calibrated().iterations_per_us();
   MPI_Bcast(&iterations_per_us, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   Kernel kernel(session, BusyWork(iterations_per_us));
   Progress progress(session.speaks());
   for (const std::string& implementation : options.implementations) {
     for (const std::string& memory : options.memories) {
+      if (!has_memory(implementation, memory_names().at(memory))) {
+        continue;
+      }
       for (const std::string& shape : options.shapes) {
         run_setting(session, options, report, kernel, {implementation, memory, shape}, progress);
       }
@@ -255,9 +300,10 @@ void run_all(const Session& session, const Options& options) {
 
 void declare_options(CLI::App& app, Options& options) {
   app.footer("Example: mpirun -n 2 lab-counter-" LAB_ABI " --cases 1,2 --implementation fetch-op --tasks irregular");
-  app.add_option("--implementation", options.implementations, "per-rank-words, tree, fetch-op (default: all)")
+  app.add_option("--implementation", options.implementations,
+                 "per-rank-words, tree, fetch-op (default: these), bare (a locked addition to shared memory, no MPI)")
       ->delimiter(',')
-      ->check(CLI::IsMember(counter_implementations()));
+      ->check(CLI::IsMember(all_counters()));
   app.add_option("--memory", options.memories, "allocate (MPI's memory), create (the program's); default: both")
       ->delimiter(',')
       ->check(CLI::IsMember({"allocate", "create"}));

@@ -44,6 +44,18 @@ class CounterTable(unittest.TestCase):
                          ["2000", "> 60 s", "> 60 s", "-", "1", "1", "n/a", "1"])
 
 
+class NumbersAfter(unittest.TestCase):
+    def test_stand_beside_the_processors_own_addition(self):
+        def after(kind, own, another):
+            return {"memory": "allocate", "tasks": "equal", "implementation": kind, "case": 1, "get_us": {"median": own},
+                    "get_us_after_own": {"median": own}, "get_us_after_another": {"median": another}}
+
+        runs = lab_tables.Runs([run_of("counter", False, [after("fetch-op", 0.1, 0.5), after("bare", 0.03, 0.2)]),
+                                run_of("counter", True, [after("fetch-op", 0.05, 0.2), after("bare", 0.03, 0.16)])])
+        self.assertEqual(lab_tables.numbers_after(runs).splitlines()[2:], ["| mpich5 | equal | 0.1 | 0.5 | 0.05 | 0.2 | 0.03 | 0.16 |"])
+        self.assertEqual([line for line in lab_tables.counter(runs, "counter").splitlines() if "bare" in line], [])
+
+
 class RandomAccessTable(unittest.TestCase):
     def test_gives_a_run_of_another_way_no_blame(self):
         def updates(mode, depth):
