@@ -2,7 +2,7 @@
 
 # Each line names a component and the components it may link to (their own dependencies follow). The same arrows, file by file,
 # are held by tools/check_includes.
-set(FARSUM_COMPONENTS base os lockfree ops cost transport transport/shm transport/sim transport/trace core agent collectives
+set(FARSUM_COMPONENTS base os lockfree ops cost transport transport/shm transport/link transport/sim transport/trace core agent collectives
                       runtime capi)
 set(FARSUM_NEEDS_base "")
 set(FARSUM_NEEDS_os base)
@@ -11,12 +11,13 @@ set(FARSUM_NEEDS_ops lockfree)
 set(FARSUM_NEEDS_cost ops)
 set(FARSUM_NEEDS_transport cost)
 set(FARSUM_NEEDS_transport_shm transport)
+set(FARSUM_NEEDS_transport_link transport)
 set(FARSUM_NEEDS_transport_sim transport)
 set(FARSUM_NEEDS_transport_trace transport)
 set(FARSUM_NEEDS_core transport)
 set(FARSUM_NEEDS_agent core)
 set(FARSUM_NEEDS_collectives core)
-set(FARSUM_NEEDS_runtime agent collectives transport_shm transport_sim transport_trace)
+set(FARSUM_NEEDS_runtime agent collectives transport_shm transport_link transport_sim transport_trace)
 set(FARSUM_NEEDS_capi runtime)
 
 # Instruction sets are chosen when the library starts, so each kernel file alone is compiled for its own.

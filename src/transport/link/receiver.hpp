@@ -1,0 +1,116 @@
+// The target's half of a link: hands each request to the engine once and in order, keeps each reply until the origin
+// has taken it, and grants credit so that what it holds stays within what the process can spare.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "transport/link/credit_pool.hpp"
+#include "transport/link/early_frames.hpp"
+#include "transport/link/fifo.hpp"
+#include "transport/link/link.hpp"
+#include "transport/link/outbox.hpp"
+#include "transport/transport.hpp"
+
+namespace farsum::link {
+
+struct ReceiverOptions : LinkOptions {
+  std::uint64_t most_window = 2 << 20;  // credit that one origin holds at most
+};
+
+// Served::Kind from a handler: `again` holds back the origin's whole stream until serve_parked() brings the same
+// message and room; `later` holds back nothing: complete() answers it. The message of a request that may wait stays
+// where it is from its first on_request to its completion; any other's is valid until on_request returns.
+class LinkReceiver : private CreditTaker {
+ public:
+  LinkReceiver(const ReceiverOptions& options, Wire& wire, CreditPool& pool);
+  ~LinkReceiver() override;
+
+  // A frame to this rank that link::decode let through, from the peer and going to the target. Requests that come in
+  // order are served inside the call.
+  Fault on_frame(const Frame& frame, RequestHandler& handler);
+  // Serves what was answered `again` and what stood behind it; returns how many were finished.
+  std::size_t serve_parked(RequestHandler& handler, std::size_t budget);
+  // Answers a request that was answered `later`; may be called by a handler. Tickets that are not waiting are ignored.
+  void complete(std::uint64_t ticket, Code code, std::span<const std::byte> reply);
+  // Sends the replies and acknowledgements gathered since the last turn. Call it, and CreditPool::hand_out, at the end
+  // of each turn, and after complete().
+  void end_turn();
+
+  void on_sent(FrameId id, bool ok);
+  void on_broken(std::uint32_t epoch);  // the connection back has failed; the origin will come again
+  void on_disconnected(std::uint32_t epoch);
+  // The peer has died or was given up: what it asked for is dropped, and it is refused for ever.
+  void forget_peer();
+  // Closes the connection back, at the end of the process. is_quiet() tells when the wire holds nothing of it.
+  void close();
+
+  bool has_again() const { return !parked_.empty(); }
+  bool has_unsent() const { return outbox_.has_gathered() || outbox_.holds_unsent(); }
+  bool is_quiet() const { return outbox_.is_quiet() && !connected_; }
+  bool is_closed() const { return closed_; }
+  std::uint64_t held_bytes() const;     // parked requests with room for their replies, early frames, retained replies
+  std::uint64_t granted_bytes() const;  // credit out: unspent, or held by the above
+  const LinkCounters& counters() const { return outbox_.counters(); }
+
+ private:
+  struct Parked {
+    std::uint64_t ticket = 0;
+    RequestRecord record{};
+    std::unique_ptr<std::byte[]> bytes;  // the message, then room for the reply
+    bool completed = false;              // by complete(), inside a handler
+    Code code = Code::ok;
+    std::uint32_t reply_bytes = 0;
+
+    std::span<const std::byte> message() const { return {bytes.get(), record.bytes}; }
+    std::span<std::byte> room() const { return {bytes.get() + record.bytes, record.reply_capacity}; }
+  };
+
+  void on_hello(const Frame& frame);
+  void connect();
+  void greet();
+  Fault on_requests(const Frame& frame, RequestHandler& handler);
+  Fault check_requests(const Frame& frame, std::uint64_t& new_charge) const;
+  void accept(const Frame& frame, RequestHandler& handler);
+  void accept_record(const RequestRecord& record, std::span<const std::byte> message, RequestHandler& handler);
+  Parked park(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message);
+  bool serve(Parked& parked, RequestHandler& handler);
+  void finish_completed();
+  void reply(std::uint64_t ticket, const RequestRecord& record, Code code, std::span<const std::byte> data);
+  bool tells_the_possible(const FrameHeader& header) const;
+  void on_bye();
+  void release(std::uint64_t bytes);
+  void renew();
+  void pump();
+  void drop_all();
+  // CreditTaker: the pool has something for this link.
+  bool take_credit() override;
+  void return_idle_credit() override;
+
+  ReceiverOptions options_;
+  CreditPool& pool_;
+  Outbox outbox_;  // frames of replies; numbers are reply numbers
+  std::uint32_t epoch_ = 0;
+  bool connected_ = false, disconnecting_ = false;
+  bool dead_ = false, closed_ = false;
+  std::vector<std::byte> address_;  // of the hello that waits for the old connection's end
+  std::uint64_t hello_stamp_ = 0;
+
+  std::uint64_t next_ticket_ = 0;    // requests received: all smaller ones are
+  std::uint64_t told_received_ = 0;  //
+  EarlyFrames early_;
+  Fifo<Parked> parked_;  // in order; the first was answered `again`
+  std::unordered_map<std::uint64_t, Parked> later_;
+  std::vector<std::uint64_t> completed_;  // of later_, while a handler runs
+  bool serving_ = false;
+
+  std::uint64_t received_charge_ = 0, returned_ = 0, released_ = 0;  // released_: returned_ ones included
+  std::uint64_t allowed_ = 0, told_allowed_ = 0, wanted_ = 0, window_ = 0;
+  bool wanted_at_any_price_ = false, recalled_ = false;
+  CreditShare share_;
+};
+
+}  // namespace farsum::link

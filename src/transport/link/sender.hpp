@@ -1,0 +1,157 @@
+// The origin's half of a link: gives requests tickets, keeps them until the target has them, hands out each reply once.
+// It never blocks: what finds no credit is refused and may be posted again later.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/function_ref.hpp"
+#include "base/status.hpp"
+#include "transport/link/early_frames.hpp"
+#include "transport/link/fifo.hpp"
+#include "transport/link/link.hpp"
+#include "transport/link/outbox.hpp"
+
+namespace farsum::link {
+
+enum class LinkState : std::uint8_t {
+  idle,        // no connection and no need of one
+  connecting,  // hello sent
+  open,
+  broken,   // the connection is being closed, or the next attempt waits
+  closing,  // bye sent
+  closed,
+  failed,  // for good: everything is answered with Code::peer_failed
+};
+
+struct SenderOptions : LinkOptions {
+  std::span<const std::byte> address;         // how the target reaches this process; at most 1024 B, kept by the caller
+  std::uint64_t may_wait_bytes = 131072;      // charges of requests that may wait which are unanswered at once
+  std::uint64_t timeout_ns = 30'000'000'000;  // without a sign of the peer while something is due; 0: never
+  std::uint64_t ping_after_ns = 5'000'000'000;
+  std::uint64_t reconnect_after_ns = 10'000'000'000;  // silence that ends a connection
+  std::uint64_t backoff_least_ns = 10'000'000;
+  std::uint64_t backoff_most_ns = 1'000'000'000;
+};
+
+struct Post {
+  std::span<const std::byte> head;
+  std::span<const std::byte> body;
+  std::size_t reply_capacity = 0;
+  std::span<std::byte> reply_into;  // where the reply's data go; empty: they are kept for take_replies
+  bool borrow_body = false;         // body is not copied; it stays as it is until the reply is handed out
+  bool may_wait = false;       // its reply may wait for what other ranks do (locks, teams, and what rides behind them)
+  bool last_of_bundle = true;  // false: held for the next post, or flush()
+};
+
+class LinkSender {
+ public:
+  static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+  using TakeReply = FunctionRef<void(std::uint64_t ticket, Code code, std::span<const std::byte> data)>;
+
+  LinkSender(const SenderOptions& options, Wire& wire);
+
+  // Tickets are 0, 1, 2, ...; nothing where there is no credit now: what was asked for is then asked of the target, and
+  // a reply (has_replies) or on_frame brings it. The first post opens the link and finds no credit. On a link that has
+  // failed every post is taken and answered Code::peer_failed. head + body and reply_capacity must fit a frame
+  // (max_message_bytes, max_reply_bytes). head may be reused on return, body too unless borrowed.
+  std::optional<std::uint64_t> post(const Post& post, std::uint64_t now_ns);
+  void flush();                     // sends what last_of_bundle == false held back
+  void open(std::uint64_t now_ns);  // connects before the first post
+
+  // A frame to this rank that link::decode let through, from the peer and going to the origin.
+  Fault on_frame(const Frame& frame, std::uint64_t now_ns);
+  void on_sent(FrameId id, bool ok, std::uint64_t now_ns);  // ok == false: counts as on_broken too
+  void on_broken(std::uint32_t epoch, std::uint64_t now_ns);
+  void on_disconnected(std::uint32_t epoch, std::uint64_t now_ns);
+
+  // Time passes only here: pings, reconnects, fails. Call it when next_deadline_ns() is reached; earlier does no harm.
+  void tick(std::uint64_t now_ns);
+  std::uint64_t next_deadline_ns() const;  // `never` where nothing is due, nothing asked for and nothing connecting
+
+  // Hands out replies in the order in which they came, each once. Those whose borrowed body the wire still reads, and
+  // all behind them, wait for on_sent. `take` must not call this object.
+  std::size_t take_replies(TakeReply take);
+  bool has_replies() const { return !inbox_.empty(); }
+
+  // Ends the link: closes the connection, answers what is unanswered with `code`. No reply_into is written any more;
+  // memory lent to the wire is free when is_quiet().
+  void give_up(Code code);
+  bool is_quiet() const { return outbox_.is_quiet(); }
+  // Says goodbye; false while something is unanswered. Where the peer does not answer, give_up() ends it.
+  bool close(std::uint64_t now_ns);
+
+  LinkState state() const { return state_; }
+  bool has_unreceived() const { return outbox_.holds_frames(); }
+  bool has_unanswered() const { return unanswered_ != 0; }
+  bool wants_credit() const { return wanted_ > allowed_; }  // a post was refused: this side is needed
+  const LinkCounters& counters() const { return outbox_.counters(); }
+
+ private:
+  struct Request {
+    std::uint64_t charge = 0;
+    std::uint32_t reply_capacity = 0;
+    bool answered = false;
+    bool may_wait = false;
+    bool borrowed = false;
+    std::uint64_t frame = 0;  // that holds it, where borrowed
+    std::span<std::byte> reply_into;
+  };
+  struct Reply {
+    std::uint64_t ticket = 0;
+    std::uint32_t count = 1;
+    Code code = Code::ok;
+    std::unique_ptr<std::byte[]> kept;
+    std::span<const std::byte> data;
+    std::uint64_t number = 0;
+    bool ends_entry = false;  // counts as a reply of the peer's when taken
+  };
+
+  bool has_credit(const Post& post, std::uint64_t cost);
+  void ask_for_credit(std::uint64_t cost, bool may_wait, std::uint64_t now_ns);
+  void start_connecting(std::uint64_t now_ns);
+  void break_link(std::uint64_t now_ns);
+  bool needs_link() const;
+  void note_need(std::uint64_t now_ns);
+  void hear(const FrameHeader& header, std::uint64_t now_ns);
+  bool tells_the_possible(const FrameHeader& header) const;
+  void on_hello_ack(std::uint64_t now_ns);
+  Fault on_replies(const Frame& frame);
+  Fault check_entries(const Frame& frame) const;
+  void take_entries(std::span<const std::byte> payload, std::uint64_t first);
+  void answer(Request& request, std::uint64_t ticket, Code code, std::span<const std::byte> data, bool ends_entry);
+  void on_recall(std::uint64_t may_keep);
+  void tell_seen();
+  void pump();
+
+  SenderOptions options_;
+  Outbox outbox_;
+  LinkState state_ = LinkState::idle;
+  std::uint32_t epoch_ = 0;
+  bool connected_ = false;  // between connect() and on_disconnected()
+
+  Fifo<Request> requests_;  // by ticket; the answered ones leave at the front
+  std::uint64_t unanswered_ = 0;
+  std::uint64_t reply_room_ = 0;  // reply charges of the unanswered, which bound the early replies
+  std::uint64_t may_wait_charge_ = 0;
+
+  std::uint64_t charged_ = 0, returned_ = 0, allowed_ = 0;  // charged_ + returned_ <= allowed_
+  std::uint64_t wanted_ = 0, asked_at_ = 0;  // asked_at_: allowed_ when credit was last asked for, plus 1
+  bool wanted_at_any_price_ = false;
+
+  Fifo<Reply> inbox_;
+  EarlyFrames early_;
+  std::uint64_t next_reply_ = 0;                    // number of the next entry
+  std::uint64_t seen_ = 0;                          // entries taken
+  std::uint64_t told_seen_ = 0, untold_bytes_ = 0;  // taken, and not told with a frame yet
+
+  std::uint64_t last_heard_ns_ = 0, needed_since_ns_ = never, connected_ns_ = 0, last_ping_ns_ = 0, retry_ns_ = 0;
+  std::uint64_t backoff_ns_ = 0;
+  std::uint64_t nonce_ = 0;
+};
+
+}  // namespace farsum::link
