@@ -154,6 +154,14 @@ std::string first_line(const char* path) {
 
 std::string yama_scope() { return first_line(yama_scope_path); }
 
+std::string why_yama_forbids(const std::string& scope) {
+  if (scope.empty() || scope == "0") return {};
+  const std::string fact = std::string("Yama forbids it (") + yama_scope_path + " is " + scope;
+  if (scope == "1") return fact + "; it takes 0, or the other's leave by PR_SET_PTRACER)";
+  if (scope == "2") return fact + "; it takes 0 or 1, or CAP_SYS_PTRACE)";
+  return fact + "; it takes 0 or 1, which this machine can have only after it has started anew)";
+}
+
 namespace {
 
 std::string why_refused(pid_t pid) {
@@ -163,10 +171,8 @@ std::string why_refused(pid_t pid) {
     return process + " belongs to user " + std::to_string(owner.st_uid) + " and this one to user " +
            std::to_string(geteuid()) + ", or it may not be dumped";
   }
-  const std::string scope = yama_scope();
-  if (!scope.empty() && scope != "0") {
-    return "Yama (" + std::string(yama_scope_path) + " is " + scope + ") keeps this process out of " + process;
-  }
+  const std::string yama = why_yama_forbids(yama_scope());
+  if (!yama.empty()) return "this process may not reach " + process + ": " + yama;
   return "the kernel or a security filter keeps this process out of " + process;
 }
 

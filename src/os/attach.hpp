@@ -78,6 +78,9 @@ class Attach {
 
 // The value of Yama's ptrace_scope; empty where there is no Yama.
 [[nodiscard]] std::string yama_scope();
+// Why Yama keeps a process out of another of the same user at that value, and what would let it in, as part of a
+// sentence; empty where it does not.
+[[nodiscard]] std::string why_yama_forbids(const std::string& scope);
 
 // Why `error` may have come from that process, as one sentence.
 [[nodiscard]] std::string explain(AttachError error, pid_t pid);

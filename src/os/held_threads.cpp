@@ -37,10 +37,16 @@ std::string why_not_seized(pid_t thread, int error_number) {
   const std::string name = "thread " + std::to_string(thread);
   if (const pid_t tracer = tracer_of(thread); tracer != 0)
     return name + " is traced by process " + std::to_string(tracer) + " already";
-  const std::string scope = yama_scope();
-  const std::string error = std::strerror(error_number);
-  if (error_number == EPERM && !scope.empty() && scope != "0") return "Yama forbids it (its scope is " + scope + ")";
-  return "the kernel or a security filter forbids it (" + name + ": " + error + ")";
+  const std::string yama = error_number == EPERM ? why_yama_forbids(yama_scope()) : std::string();
+  if (!yama.empty()) return yama;
+  return "the kernel or a security filter forbids it (" + name + ": " + std::strerror(error_number) + ")";
+}
+
+// The kernel asks for the same right as it does for ptrace.
+std::string why_not_read(pid_t thread, int error_number) {
+  if (error_number == EPERM || error_number == EACCES) return why_not_seized(thread, EPERM);
+  return "what thread " + std::to_string(thread) +
+         " waits for cannot be read from /proc: " + std::strerror(error_number);
 }
 
 std::string explain(const Hold& hold, int helper_status) {
@@ -60,7 +66,7 @@ std::string explain(const Hold& hold, int helper_status) {
       return hold.failed_thread == 0 ? "new ones keep coming"
                                      : "thread " + std::to_string(hold.failed_thread) + " does not stop";
     case HoldFailure::calls:
-      return "what thread " + std::to_string(hold.failed_thread) + " waits for cannot be read from /proc";
+      return why_not_read(hold.failed_thread, hold.error_number);
     case HoldFailure::in_call:
       return "thread " + std::to_string(hold.failed_thread) + " is in a transfer that would be cut short";
   }

@@ -215,6 +215,16 @@ TEST(Attach, cannot_reach_a_process_of_another_user) {
             0);
 }
 
+TEST(Attach, is_told_what_yama_would_have_to_allow) {
+  EXPECT_EQ(why_yama_forbids(""), "");
+  EXPECT_EQ(why_yama_forbids("0"), "");
+  const std::string begin = "Yama forbids it (/proc/sys/kernel/yama/ptrace_scope is ";
+  EXPECT_EQ(why_yama_forbids("1"), begin + "1; it takes 0, or the other's leave by PR_SET_PTRACER)");
+  EXPECT_EQ(why_yama_forbids("2"), begin + "2; it takes 0 or 1, or CAP_SYS_PTRACE)");
+  EXPECT_EQ(why_yama_forbids("3"),
+            begin + "3; it takes 0 or 1, which this machine can have only after it has started anew)");
+}
+
 TEST(Attach, probe_takes_the_right_process_only) {
   std::uint64_t secret = 0x1234'5678'9abc'def0;
   const Peer peer;

@@ -31,6 +31,7 @@
 #include <thread>
 #include <vector>
 
+#include "os/attach.hpp"
 #include "os/raw_system.hpp"
 #include "own_map.hpp"
 
@@ -656,6 +657,21 @@ TEST_F(HeldThreads, are_refused_to_a_process_that_is_traced) {
       gettid(), [&](pid_t tracer) { EXPECT_EQ(hold(), "process " + std::to_string(tracer) + " traces this one"); });
   if (status == 77) GTEST_SKIP() << "a child may not trace this process";
   EXPECT_EQ(hold(), "");
+}
+
+// A process that has changed its user is closed to its own children, as under Yama: not even /proc tells them what its
+// threads wait for.
+TEST_F(HeldThreads, are_refused_by_the_kernel_and_not_by_proc_where_nobody_may_trace) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  EXPECT_EQ(run_in_child([] {
+              const Companion companion(&yield_until);
+              if (setresuid(65534, 65534, 65534) != 0) return 1;
+              const std::string yama = why_yama_forbids(yama_scope());
+              const std::string expected = "the kernel or a security filter forbids it (thread " +
+                                           std::to_string(companion.id()) + ": Operation not permitted)";
+              return hold() == (yama.empty() ? expected : yama) ? 0 : 2;
+            }),
+            0);
 }
 
 TEST_F(HeldThreads, are_all_let_go_where_one_is_traced_by_another) {
