@@ -52,8 +52,12 @@ class alignas(64) BasicWordPass {
     // Relaxed: the end of a thread, which the kernel has reported, comes after all that it did.
     return thread_.compare_exchange_strong(owner, thread, std::memory_order_relaxed, std::memory_order_relaxed);
   }
-  // The process has joined the barriers. Release pairs with is_ready.
-  void make_ready() { ready_.store(1, std::memory_order_release); }
+  // The process has joined the barriers, and none of its threads has asked yet: one that had the pass in a process
+  // before this one is no concern of it. Release pairs with is_ready.
+  void make_ready() {
+    thread_.store(0, std::memory_order_relaxed);
+    ready_.store(1, std::memory_order_release);
+  }
 
   // ---- anybody ----
 

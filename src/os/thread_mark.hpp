@@ -7,7 +7,8 @@ namespace farsum::os {
 
 inline constexpr std::uint64_t no_mark = ~std::uint64_t{0};
 
-// One word: it fits where the loader keeps room for libraries that are opened late, and is found without a call.
+// What thread_mark() last said here; in a forked child that may have been to the parent. One word: it fits where the
+// loader keeps room for libraries that are opened late, and is found without a call.
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local std::uint64_t own_thread_mark = no_mark;
 
 // Of the calling thread. Neither 0 nor no_mark.
