@@ -93,18 +93,18 @@ auto or_else(Value value, Otherwise otherwise) {
 }
 
 struct Access {
-  bool exists = false;
-  int target = 0;
+  bool exists = false;         // the call moves data
+  int target = MPI_PROC_NULL;  // of calls that move nothing too
   MPI_Aint disp = 0;
   MPI_Count count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;
 };
 
 // `count` and `type` are those of the target where a call names several.
-template <class Target, class Disp, class TargetCount, class TargetType, class Type>
-Access access_of(Target target, Disp disp, TargetCount count, TargetType target_type, Type type) {
+template <class Target, class Rank, class Disp, class TargetCount, class TargetType, class Type>
+Access access_of(Target target, Rank rank, Disp disp, TargetCount count, TargetType target_type, Type type) {
   if constexpr (std::is_same_v<Disp, Absent>) {
-    return {};
+    return {.target = or_else(rank, MPI_PROC_NULL)};
   } else {
     return {true, target, disp, or_else(count, MPI_Count{1}), or_else(target_type, or_else(type, MPI_DATATYPE_NULL))};
   }
@@ -173,8 +173,14 @@ void tally(WindowRecord& record, const char* call, const Window* window, const A
   const bool atomic = always_atomic(call) || (accumulates(call) && access.count == 1);
   const std::uint64_t bytes = to_somebody ? bytes_of(access) : 0;
   const std::uint64_t waited_ns = waits_for_others(call) ? spent_ns : 0;
+  Tally one{1, bytes, spent_ns, waited_ns};
+  if (window != nullptr && access.target != MPI_PROC_NULL) {
+    const bool own = access.target == window->rank;
+    (own ? one.own_count : one.peer_count) = 1;
+    (own ? one.own_bytes : one.peer_bytes) = bytes;
+  }
   const std::lock_guard lock(record.mutex);
-  record.operations[{call, path_of(record, window, access, atomic)}].add({1, bytes, spent_ns, waited_ns});
+  record.operations[{call, path_of(record, window, access, atomic)}].add(one);
 }
 
 template <class Call>
@@ -295,6 +301,7 @@ int counted_collective(const char* name, Count count, Counts counts, Type type, 
 constexpr Absent win;
 constexpr Absent comm;
 constexpr Absent target;
+constexpr Absent rank;
 constexpr Absent disp;
 constexpr Absent target_count;
 constexpr Absent target_type;
@@ -308,10 +315,10 @@ constexpr Absent from;
 constexpr Absent to_count;
 constexpr Absent to_type;
 
-#define FARSUM_MPI_COUNTED(name, parameters, arguments)                                        \
-  int counted_##name parameters {                                                              \
-    return counted(#name, win, comm, access_of(target, disp, target_count, target_type, type), \
-                   [&] { return below().name arguments; });                                    \
+#define FARSUM_MPI_COUNTED(name, parameters, arguments)                                              \
+  int counted_##name parameters {                                                                    \
+    return counted(#name, win, comm, access_of(target, rank, disp, target_count, target_type, type), \
+                   [&] { return below().name arguments; });                                          \
   }
 FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_COUNTED, , int, int)
 FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_COUNTED, _c, MPI_Count, MPI_Aint)

@@ -22,12 +22,21 @@ struct Tally {
   std::uint64_t bytes = 0;
   std::uint64_t spent_ns = 0;
   std::uint64_t waited_ns = 0;
+  // Of calls that name one target: those to the calling rank itself, the only ones that no network would ever carry.
+  std::uint64_t own_count = 0;
+  std::uint64_t own_bytes = 0;
+  std::uint64_t peer_count = 0;
+  std::uint64_t peer_bytes = 0;
 
   void add(const Tally& other) {
     count += other.count;
     bytes += other.bytes;
     spent_ns += other.spent_ns;
     waited_ns += other.waited_ns;
+    own_count += other.own_count;
+    own_bytes += other.own_bytes;
+    peer_count += other.peer_count;
+    peer_bytes += other.peer_bytes;
   }
 };
 

@@ -1,7 +1,7 @@
 // The end of a run: every rank turns its numbers into lines of words between tabs, rank 0 adds them up and prints them.
 //
 //   W id name flavor bytes                                   a window
-//   O id call path count bytes spent_ns waited_ns            what was done on it
+//   O id call path count bytes spent_ns waited_ns own_count own_bytes peer_count peer_bytes   what was done on it
 //   C call operator type elements count spent_ns             collective calls
 //   M windows                                                windows that the engine made
 //   S sentence                                               what was left to the library, and why
@@ -95,7 +95,8 @@ std::string Statistics::take_lines() {
     record->bytes = 0;  // counted
     for (const auto& [key, tally] : std::exchange(record->operations, {})) {
       out << "O\t" << record->id << '\t' << key.first << '\t' << key.second << '\t' << tally.count << '\t'
-          << tally.bytes << '\t' << tally.spent_ns << '\t' << tally.waited_ns << '\n';
+          << tally.bytes << '\t' << tally.spent_ns << '\t' << tally.waited_ns << '\t' << tally.own_count << '\t'
+          << tally.own_bytes << '\t' << tally.peer_count << '\t' << tally.peer_bytes << '\n';
     }
   }
   std::erase_if(all_, [this](const auto& record) { return record->handle == MPI_WIN_NULL && record != memory_; });
@@ -149,9 +150,10 @@ void add_line(const std::string& line, Sums& sums) {
     window.name = words[2];
     window.flavor = words[3];
     window.bytes += number(words[4]);
-  } else if (words[0] == "O" && words.size() == 8) {
+  } else if (words[0] == "O" && words.size() == 12) {
     sums.windows[number(words[1])].operations[{words[2], words[3]}].add(
-        {number(words[4]), number(words[5]), number(words[6]), number(words[7])});
+        {number(words[4]), number(words[5]), number(words[6]), number(words[7]), number(words[8]), number(words[9]),
+         number(words[10]), number(words[11])});
   } else if (words[0] == "C" && words.size() == 7) {
     sums.collectives[{words[1], words[2], words[3], number(words[4])}].add({number(words[5]), 0, number(words[6]), 0});
   } else if (words[0] == "M") {
@@ -220,6 +222,11 @@ std::string mean_us(const Tally& tally) {
 
 std::string seconds(std::uint64_t ns) { return fixed(static_cast<double>(ns) / 1e9, 4); }
 
+// Of calls that name no target, or several, nothing.
+std::string to_itself(const Tally& tally) {
+  return tally.own_count + tally.peer_count == 0 ? "" : std::to_string(tally.own_count);
+}
+
 void add_rows(Table& table, const std::string& title, const WindowSum& window) {
   using Row = std::pair<std::pair<std::string, std::string>, Tally>;
   std::vector<Row> rows(window.operations.begin(), window.operations.end());
@@ -228,7 +235,8 @@ void add_rows(Table& table, const std::string& title, const WindowSum& window) {
   for (const auto& [key, tally] : rows) {
     table.add({first ? title : "", first ? window.flavor : "", key.first, key.second,
                first && window.bytes != 0 ? std::to_string(window.bytes) : "", std::to_string(tally.count),
-               std::to_string(tally.bytes), mean_us(tally), seconds(tally.spent_ns), seconds(tally.waited_ns)});
+               to_itself(tally), std::to_string(tally.bytes), mean_us(tally), seconds(tally.spent_ns),
+               seconds(tally.waited_ns)});
     first = false;
   }
 }
@@ -240,7 +248,8 @@ std::string title_of(std::size_t number, const WindowSum& window) {
 
 std::string window_table(const Sums& sums) {
   constexpr std::size_t shown = 20;
-  Table table({"window", "flavor", "operation", "path", "memory B", "count", "bytes", "mean us", "total s", "waited s"},
+  Table table({"window", "flavor", "operation", "path", "memory B", "count", "to itself", "bytes", "mean us", "total s",
+               "waited s"},
               4);
   std::vector<std::pair<std::string, const WindowSum*>> windows;
   std::size_t number = 0;
@@ -278,7 +287,8 @@ std::string collective_table(const Sums& sums) {
 
 void print(const Sums& sums) {
   std::string out = "farsum: one-sided calls of " + std::to_string(sums.ranks) +
-                    " ranks: counts, bytes and times are sums over the ranks; waited: in calls that wait for others\n" +
+                    " ranks: counts, bytes and times are sums over the ranks; to itself: calls whose target is the "
+                    "caller; waited: in calls that wait for others\n" +
                     window_table(sums);
   if (!sums.collectives.empty()) out += "farsum: collective calls\n" + collective_table(sums);
   std::fputs(out.c_str(), stderr);
@@ -310,10 +320,11 @@ void write_file(const char* path, const Sums& sums) {
       std::fprintf(file,
                    "{\"kind\":\"operation\",\"window\":%zu,\"name\":%s,\"flavor\":%s,\"window_bytes\":%" PRIu64
                    ",\"operation\":%s,\"path\":%s,\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"total_ns\":%" PRIu64
-                   ",\"waited_ns\":%" PRIu64 "}\n",
+                   ",\"waited_ns\":%" PRIu64 ",\"own_count\":%" PRIu64 ",\"own_bytes\":%" PRIu64
+                   ",\"peer_count\":%" PRIu64 ",\"peer_bytes\":%" PRIu64 "}\n",
                    mine, quoted(window.name).c_str(), quoted(window.flavor).c_str(), window.bytes,
                    quoted(key.first).c_str(), quoted(key.second).c_str(), tally.count, tally.bytes, tally.spent_ns,
-                   tally.waited_ns);
+                   tally.waited_ns, tally.own_count, tally.own_bytes, tally.peer_count, tally.peer_bytes);
     }
   }
   for (const auto& [key, tally] : sums.collectives) {

@@ -1,7 +1,7 @@
-/* OPTIONS: --set FARSUM_MPI_STATS=1 --set FARSUM_MPI_STATS_FILE=/dev/stderr --say halo --say Fetch_and_op --say maxloc
- * --say '"type":"MPI_FLOAT","elements_at_least":256' What --stats counts: run_case looks for the window's name, an
- * operation and an operator in the table and the lines of the file.
- */
+/* OPTIONS: --set FARSUM_MPI_STATS=1 --set FARSUM_MPI_STATS_FILE=/dev/stderr --say halo --say Fetch_and_op */
+/* OPTIONS: --say maxloc --say '"type":"MPI_FLOAT","elements_at_least":256' --say '"own_count":10,"own_bytes":40' */
+/* What --stats counts: run_case looks for the window's name, an operation and an operator in the table and the lines of
+ * the file, and for what rank 0 did to itself. */
 #include "check.h"
 
 int main(int argc, char** argv) {
