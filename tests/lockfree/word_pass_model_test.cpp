@@ -2,6 +2,8 @@
 // stripe closed, and of the death of either.
 #include "lockfree/word_pass.hpp"
 
+#include <type_traits>
+
 #include "model_atomics.hpp"
 #include "model_check.hpp"
 #include "os/thread_mark.hpp"
@@ -16,8 +18,17 @@ struct Shared {
   typename Policy::template Atomic<std::uint32_t> element;
 };
 
-bool is_dead_id(std::uint32_t holder) { return Explorer::current->is_dead(holder - 1); }
-bool is_dead_rank(std::uint32_t rank) { return Explorer::current->is_dead(rank); }
+// Its threads learn of no death.
+struct Unaware : ModelAtomics<> {};
+
+template <class Policy>
+bool is_dead_rank(std::uint32_t rank) {
+  return !std::is_same_v<Policy, Unaware> && Explorer::current->is_dead(rank);
+}
+template <class Policy>
+bool is_dead_id(std::uint32_t holder) {
+  return is_dead_rank<Policy>(holder - 1);
+}
 
 // A load and a store: whatever comes between them is lost. Relaxed, for the lock is to order it.
 template <class Policy>
@@ -28,7 +39,7 @@ void add_in_plain_steps(Shared<Policy>& shared) {
 template <class Policy>
 auto passes_of(const Shared<Policy>& shared, bool may_wait) {
   return Passes{2, [&shared](std::uint32_t i) -> const BasicWordPass<Policy>& { return shared.passes[i]; },
-                is_dead_rank, may_wait};
+                is_dead_rank<Policy>, may_wait};
 }
 
 // As core's take: a stripe that is open is closed, one that is held is waited for. False when its holder is dead.
@@ -40,9 +51,9 @@ bool take(Shared<Policy>& shared, std::uint32_t me) {
       if (close_stripe(shared.stripe, me, passes_of(shared, true)) == Closing::taken) return true;
       continue;
     }
-    if (shared.stripe.acquire_slow(me, is_dead_id)) return true;
+    if (shared.stripe.acquire_slow(me, is_dead_id<Policy>)) return true;
     const std::uint32_t holder = shared.stripe.holder();
-    if (holder != 0 && is_dead_id(holder)) return false;
+    if (holder != 0 && is_dead_id<Policy>(holder)) return false;
   }
 }
 
@@ -107,18 +118,26 @@ TEST(WordPassModel, loses_no_update_beside_one_in_plain_steps) {
 TEST(WordPassModel, a_stripe_opens_beside_one_that_waits_for_it) {
   FARSUM_NEEDS_FIBERS();
   expect_holds(single_beside_bulk<ModelAtomics<Mutation::none, 1>>(false, 2));
+  expect_caught(single_beside_bulk<ModelAtomics<Mutation::compare_exchange_is_torn, 1>>(false, 2), "lost");
+}
+
+template <class Policy>
+Outcome two_that_close(std::uint32_t singles) {
+  using State = Shared<Policy>;
+  return explore<State>({.max_preemptions = 2, .finds_races = false},
+                        {[=](State& s) {
+                           if (s.stripe.try_acquire(1)) s.stripe.release_open();
+                           for (std::uint32_t i = 0; i < singles; ++i) add_as_single(s, 1);
+                         },
+                         [](State& s) { add_as_bulk(s, 2); }, [](State& s) { add_as_bulk(s, 3); }},
+                        [=](State& s) { require(s.element.load(std::memory_order_relaxed) == singles + 2, "lost"); });
 }
 
 TEST(WordPassModel, two_close_a_stripe_at_once) {
   FARSUM_NEEDS_FIBERS();
-  using State = Shared<ModelAtomics<>>;
-  expect_holds(explore<State>({.max_preemptions = 2, .finds_races = false},
-                              {[](State& s) {
-                                 if (s.stripe.try_acquire(1)) s.stripe.release_open();
-                                 add_as_single(s, 1);
-                               },
-                               [](State& s) { add_as_bulk(s, 2); }, [](State& s) { add_as_bulk(s, 3); }},
-                              [](State& s) { require(s.element.load(std::memory_order_relaxed) == 3, "lost"); }));
+  expect_holds(two_that_close<ModelAtomics<>>(1));
+  expect_caught(two_that_close<ModelAtomics<Mutation::compare_exchange_is_torn>>(1), "race");
+  expect_caught(two_that_close<ModelAtomics<Mutation::process_barrier_is_lost>>(2), "lost");
 }
 
 // One that may not wait finds somebody inside, opens the stripe again and goes, beside one that closes it to stay.
@@ -184,22 +203,29 @@ TEST(WordPassModel, stripes_closed_together_lose_no_update) {
 TEST(WordPassModel, a_death_inside_does_not_keep_a_stripe_open) {
   FARSUM_NEEDS_FIBERS();
   expect_holds(single_beside_bulk<ModelAtomics<>>(true, 1, {.killable = 0}));
+  expect_caught(single_beside_bulk<Unaware>(true, 1, {.killable = 0}), "livelock");
+}
+
+template <class Policy>
+Outcome closer_that_dies() {
+  using State = Shared<Policy>;
+  return explore<State>({.killable = 1},
+                        {[](State& s) {
+                           if (s.stripe.try_acquire(1)) s.stripe.release_open();
+                           add_as_single(s, 1);
+                           if (take(s, 1))
+                             s.stripe.release();
+                           else
+                             require(s.stripe.holder() == 2, "another one is named");
+                         },
+                         [](State& s) { add_as_bulk(s, 2); }},
+                        [](State&) {});
 }
 
 TEST(WordPassModel, a_closer_that_dies_is_named_by_the_lock) {
   FARSUM_NEEDS_FIBERS();
-  using State = Shared<ModelAtomics<>>;
-  expect_holds(explore<State>({.killable = 1},
-                              {[](State& s) {
-                                 if (s.stripe.try_acquire(1)) s.stripe.release_open();
-                                 add_as_single(s, 1);
-                                 if (take(s, 1))
-                                   s.stripe.release();
-                                 else
-                                   require(s.stripe.holder() == 2, "another one is named");
-                               },
-                               [](State& s) { add_as_bulk(s, 2); }},
-                              [](State&) {}));
+  expect_holds(closer_that_dies<ModelAtomics<>>());
+  expect_caught(closer_that_dies<Unaware>(), "livelock");
 }
 
 TEST(WordPassModel, catches_a_closer_without_its_barrier) {
