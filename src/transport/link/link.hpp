@@ -50,6 +50,12 @@ struct LinkCounters {
   std::uint64_t doubles = 0;       // records and entries that had come before
   std::uint64_t replayed = 0;      // frames sent again over a new connection
   std::uint64_t connections = 0;
+
+  void count_received(const Frame& frame) {
+    Traffic& traffic = received[static_cast<std::size_t>(frame.header.kind)];
+    ++traffic.frames;
+    traffic.bytes += sizeof(FrameHeader) + frame.payload.size();
+  }
 };
 
 // What a test leaves out to show that its checks would notice. Only tests set it.

@@ -24,7 +24,9 @@ class Outbox {
 
   Outbox(const LinkOptions& options, Wire& wire, FrameKind record_kind);
 
-  // Connections. Between start() and stop() there is one. Records wait for release_records().
+  // Connections. Between start() and stop() frames go out. Records wait for release_records().
+  void connect(std::span<const std::byte> address) { wire_.connect(epoch_, address); }
+  void disconnect() { wire_.disconnect(epoch_); }
   void start(std::uint32_t epoch);
   void stop() { started_ = records_go_ = false; }
   void release_records() { records_go_ = true; }
@@ -32,19 +34,19 @@ class Outbox {
   bool is_quiet() const { return in_wire_ == 0 && controls_in_wire_ == 0; }
 
   // Records: room for one, then commit() of what it became. A held frame waits for let_go().
-  std::span<std::byte> reserve(std::size_t bytes);
+  std::span<std::byte> reserve(std::size_t bytes, std::size_t borrowed_bytes = 0);
   std::uint64_t commit(std::size_t bytes, std::uint64_t charge);  // returns the number of the frame
-  void add_charge(std::uint64_t charge) { frames_.back().charge += charge; }
   void append_borrowed(std::span<const std::byte> body);  // belongs to the record last committed; ends the frame
   std::span<std::byte> last_record();                     // of the frame being gathered; empty where there is none
-  bool begins_frame(std::size_t bytes) const { return !fits(bytes); }  // whether such a record opens a frame
+  bool gathers_first_record() const { return has_gathered() && frames_.back().records == 0; }
   void hold() { held_ = true; }
   void let_go() { held_ = false; }
   bool has_gathered() const { return !frames_.empty() && !frames_.back().sealed; }
   bool holds_frames() const { return !frames_.empty(); }
-  bool holds_unsent() const { return next_unsent_ != frames_.end(); }
+  bool holds_unsent() const { return next_unsent_ != frames_.end() && frames_[next_unsent_].records != 0; }
   bool is_in_wire(std::uint64_t frame) const { return frames_.holds(frame) && frames_[frame].in_wire; }
   std::uint64_t next_number() const { return next_number_; }
+  std::uint64_t sent_upto() const { return sent_upto_; }  // records that the peer can know of
   std::uint64_t held_bytes() const { return held_bytes_; }
 
   // The peer has all records below `upto`.
@@ -52,11 +54,11 @@ class Outbox {
   void drop_all();                    // nothing is kept any more; what the wire holds stays until on_sent
   std::uint64_t take_freed_charge();  // charges of the frames that were freed since the last call
 
-  // Sends a control frame now, or when the one of its kind that is out has been sent.
-  void control(FrameKind kind, std::uint64_t first, std::uint64_t stamp, const Told& told,
+  // Sends a control frame now, or when the one of its kind that is out has been sent; true: now.
+  bool control(FrameKind kind, std::uint64_t first, std::uint64_t stamp, const Told& told,
                std::span<const std::byte> payload = {});
-  // Sends what may be sent.
-  void pump(const Told& told);
+  // Sends what may be sent; whether that was anything.
+  bool pump(const Told& told);
 
   LinkCounters& counters() { return counters_; }
   const LinkCounters& counters() const { return counters_; }
@@ -97,7 +99,7 @@ class Outbox {
   Fifo<OutFrame> frames_;
   std::vector<OutFrame> spare_;  // small buffers for the next frames
   std::uint64_t next_unsent_ = 0;
-  std::uint64_t next_number_ = 0, acknowledged_ = 0;
+  std::uint64_t next_number_ = 0, sent_upto_ = 0, acknowledged_ = 0;
   std::uint64_t held_bytes_ = 0, freed_charge_ = 0;
   std::size_t in_wire_ = 0, controls_in_wire_ = 0;
   std::array<Control, frame_kinds> controls_;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -36,8 +37,8 @@ class LinkReceiver : private CreditTaker {
   std::size_t serve_parked(RequestHandler& handler, std::size_t budget);
   // Answers a request that was answered `later`; may be called by a handler. Tickets that are not waiting are ignored.
   void complete(std::uint64_t ticket, Code code, std::span<const std::byte> reply);
-  // Sends the replies and acknowledgements gathered since the last turn. Call it, and CreditPool::hand_out, at the end
-  // of each turn, and after complete().
+  // Sends the replies and acknowledgements gathered since the last turn. Call it at the end of each turn and after
+  // complete(), and when all receivers had theirs CreditPool::hand_out.
   void end_turn();
 
   void on_sent(FrameId id, bool ok);
@@ -49,7 +50,6 @@ class LinkReceiver : private CreditTaker {
   void close();
 
   bool has_again() const { return !parked_.empty(); }
-  bool has_unsent() const { return outbox_.has_gathered() || outbox_.holds_unsent(); }
   bool is_quiet() const { return outbox_.is_quiet() && !connected_; }
   bool is_closed() const { return closed_; }
   std::uint64_t held_bytes() const;     // parked requests with room for their replies, early frames, retained replies
@@ -65,42 +65,57 @@ class LinkReceiver : private CreditTaker {
     Code code = Code::ok;
     std::uint32_t reply_bytes = 0;
 
+    std::uint64_t size() const { return std::uint64_t{record.bytes} + record.reply_capacity; }
     std::span<const std::byte> message() const { return {bytes.get(), record.bytes}; }
     std::span<std::byte> room() const { return {bytes.get() + record.bytes, record.reply_capacity}; }
   };
 
+  bool tells_the_possible(const FrameHeader& header) const;
+  Fault obey(const Frame& frame, RequestHandler& handler);
   void on_hello(const Frame& frame);
   void connect();
   void greet();
+  void on_bye();
+  void on_want(const FrameHeader& header);
   Fault on_requests(const Frame& frame, RequestHandler& handler);
-  Fault check_requests(const Frame& frame, std::uint64_t& new_charge) const;
+  std::optional<std::uint64_t> charge_of_new(const Frame& frame) const;
+  bool has_credit_for(std::uint64_t cost) const;
   void accept(const Frame& frame, RequestHandler& handler);
-  void accept_record(const RequestRecord& record, std::span<const std::byte> message, RequestHandler& handler);
-  Parked park(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message);
+  void accept_record(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
+                     RequestHandler& handler);
+  void serve_in_place(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
+                      RequestHandler& handler);
   bool serve(Parked& parked, RequestHandler& handler);
+  Served ask(std::uint64_t ticket, std::span<const std::byte> message, std::span<std::byte> room,
+             RequestHandler& handler);
+  Parked park(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message);
+  void defer(Parked parked);
   void finish_completed();
   void reply(std::uint64_t ticket, const RequestRecord& record, Code code, std::span<const std::byte> data);
-  bool tells_the_possible(const FrameHeader& header) const;
-  void on_bye();
+  bool joins_last_entry(std::uint64_t ticket);
   void release(std::uint64_t bytes);
-  void renew();
-  void pump();
+  void renew(bool is_next);
+  void send_turn();
   void drop_all();
+  Outbox::Told told() const { return {next_ticket_, allowed_}; }
+  void pump();
+  void disconnect();
   // CreditTaker: the pool has something for this link.
   bool take_credit() override;
   void return_idle_credit() override;
 
   ReceiverOptions options_;
   CreditPool& pool_;
-  Outbox outbox_;  // frames of replies; numbers are reply numbers
-  std::uint32_t epoch_ = 0;
+  Outbox outbox_;                      // frames of replies; numbers are reply numbers
+  std::uint32_t epoch_ = 0;            // of the latest hello
+  std::uint32_t connected_epoch_ = 0;  // of the latest connection back
   bool connected_ = false, disconnecting_ = false;
-  bool dead_ = false, closed_ = false;
+  bool dead_ = false, closed_ = false, shut_ = false;
   std::vector<std::byte> address_;  // of the hello that waits for the old connection's end
   std::uint64_t hello_stamp_ = 0;
 
-  std::uint64_t next_ticket_ = 0;    // requests received: all smaller ones are
-  std::uint64_t told_received_ = 0;  //
+  std::uint64_t next_ticket_ = 0;  // requests received: all smaller ones are
+  std::uint64_t told_received_ = 0;
   EarlyFrames early_;
   Fifo<Parked> parked_;  // in order; the first was answered `again`
   std::unordered_map<std::uint64_t, Parked> later_;

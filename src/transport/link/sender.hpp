@@ -88,44 +88,51 @@ class LinkSender {
   LinkState state() const { return state_; }
   bool has_unreceived() const { return outbox_.holds_frames(); }
   bool has_unanswered() const { return unanswered_ != 0; }
-  bool wants_credit() const { return wanted_ > allowed_; }  // a post was refused: this side is needed
+  bool wants_credit() const { return wanted_ != 0; }  // a post was refused and not posted again: this side is needed
   const LinkCounters& counters() const { return outbox_.counters(); }
 
  private:
   struct Request {
     std::uint64_t charge = 0;
+    std::uint64_t frame = 0;  // that holds it
     std::uint32_t reply_capacity = 0;
-    bool answered = false;
-    bool may_wait = false;
-    bool borrowed = false;
-    std::uint64_t frame = 0;  // that holds it, where borrowed
+    bool answered = false, taken = false;
+    bool may_wait = false, borrowed = false;
     std::span<std::byte> reply_into;
   };
+  // One entry of the peer's, or what give_up() answers.
   struct Reply {
     std::uint64_t ticket = 0;
     std::uint32_t count = 1;
     Code code = Code::ok;
+    bool from_peer = false;
     std::unique_ptr<std::byte[]> kept;
     std::span<const std::byte> data;
-    std::uint64_t number = 0;
-    bool ends_entry = false;  // counts as a reply of the peer's when taken
   };
 
-  bool has_credit(const Post& post, std::uint64_t cost);
+  bool has_credit(const Post& post, std::uint64_t cost) const;
   void ask_for_credit(std::uint64_t cost, bool may_wait, std::uint64_t now_ns);
+  void tell_want();
+  void append(const Post& post, std::uint64_t cost);
+  std::uint64_t answer_at_once();
   void start_connecting(std::uint64_t now_ns);
   void break_link(std::uint64_t now_ns);
+  void disconnect();
   bool needs_link() const;
   void note_need(std::uint64_t now_ns);
-  void hear(const FrameHeader& header, std::uint64_t now_ns);
+  std::uint64_t quiet_since_ns() const;
   bool tells_the_possible(const FrameHeader& header) const;
-  void on_hello_ack(std::uint64_t now_ns);
+  Fault obey(const Frame& frame, std::uint64_t now_ns);
+  void on_hello_ack();
   Fault on_replies(const Frame& frame);
-  Fault check_entries(const Frame& frame) const;
-  void take_entries(std::span<const std::byte> payload, std::uint64_t first);
-  void answer(Request& request, std::uint64_t ticket, Code code, std::span<const std::byte> data, bool ends_entry);
+  bool are_due(const Frame& frame) const;
+  void take_entries(const Frame& frame);
+  void keep_reply(const ReplyEntry& entry, std::span<const std::byte> data);
+  void settle(Request& request);
+  bool hand_out(Reply& reply, TakeReply take);
   void on_recall(std::uint64_t may_keep);
   void tell_seen();
+  Outbox::Told told() const;
   void pump();
 
   SenderOptions options_;
@@ -133,8 +140,10 @@ class LinkSender {
   LinkState state_ = LinkState::idle;
   std::uint32_t epoch_ = 0;
   bool connected_ = false;  // between connect() and on_disconnected()
+  bool disconnecting_ = false;
+  Code failure_ = Code::peer_failed;
 
-  Fifo<Request> requests_;  // by ticket; the answered ones leave at the front
+  Fifo<Request> requests_;  // by ticket; those whose replies were taken leave at the front
   std::uint64_t unanswered_ = 0;
   std::uint64_t reply_room_ = 0;  // reply charges of the unanswered, which bound the early replies
   std::uint64_t may_wait_charge_ = 0;
@@ -145,9 +154,9 @@ class LinkSender {
 
   Fifo<Reply> inbox_;
   EarlyFrames early_;
-  std::uint64_t next_reply_ = 0;                    // number of the next entry
-  std::uint64_t seen_ = 0;                          // entries taken
-  std::uint64_t told_seen_ = 0, untold_bytes_ = 0;  // taken, and not told with a frame yet
+  std::uint64_t next_reply_ = 0;    // number of the next entry
+  std::uint64_t seen_ = 0;          // entries taken
+  std::uint64_t untold_bytes_ = 0;  // of replies taken since a frame last told of them
 
   std::uint64_t last_heard_ns_ = 0, needed_since_ns_ = never, connected_ns_ = 0, last_ping_ns_ = 0, retry_ns_ = 0;
   std::uint64_t backoff_ns_ = 0;

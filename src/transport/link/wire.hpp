@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/status.hpp"
 #include "base/units.hpp"
 
 namespace farsum::link {

@@ -1,0 +1,73 @@
+#include "transport/link/credit_pool.hpp"
+
+#include <algorithm>
+
+namespace farsum::link {
+namespace {
+
+// Idle origins asked to give credit back each time that somebody waits for some.
+constexpr std::size_t asked_at_once = 8;
+
+}  // namespace
+
+CreditPool::CreditPool(std::uint64_t budget_bytes, std::uint64_t peers) {
+  peers = std::max<std::uint64_t>(peers, 1);
+  total_ = std::max(budget_bytes, 2 * peers * least_base + 2 * turn_bytes);
+  base_ = std::clamp(total_ / 4 / peers, least_base, most_base);
+  shared_ = total_ - peers * base_ - turn_bytes;
+}
+
+void CreditPool::leave(CreditTaker& taker, CreditShare& share) {
+  give_back(share, share.grown + share.turn);
+  share.waits = false;
+  std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.taker == &taker; });
+  std::erase(joined_, &taker);
+}
+
+std::uint64_t CreditPool::grow(CreditShare& share, std::uint64_t wanted) {
+  const std::uint64_t most = std::max(free_bytes() / 2, turn_bytes);
+  const std::uint64_t taken = std::min({wanted, free_bytes(), most - std::min(most, share.grown)});
+  share.grown += taken;
+  grown_ += taken;
+  return taken;
+}
+
+bool CreditPool::take_turn(CreditShare& share, std::uint64_t wanted) {
+  if (turn_ != 0 || wanted > turn_bytes) return false;
+  share.turn = turn_ = wanted;
+  return true;
+}
+
+void CreditPool::give_back(CreditShare& share, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  const std::uint64_t of_turn = std::min(share.turn, bytes);
+  share.turn -= of_turn;
+  turn_ -= of_turn;
+  share.grown -= bytes - of_turn;
+  grown_ -= bytes - of_turn;
+  changed_ = true;
+}
+
+void CreditPool::wait(CreditTaker& taker, CreditShare& share) {
+  if (share.waits) return;
+  share.waits = true;
+  waiters_.push_back({&taker, &share});
+  changed_ = true;
+}
+
+void CreditPool::hand_out() {
+  if (waiters_.empty() || !changed_) return;
+  changed_ = false;
+  for (std::size_t left = waiters_.size(); left != 0 && (free_bytes() != 0 || turn_ == 0); --left) {
+    const Waiter waiter = waiters_.front();
+    waiters_.pop_front();
+    waiter.share->waits = false;
+    if (waiter.taker->take_credit()) continue;
+    waiter.share->waits = true;
+    waiters_.push_back(waiter);
+  }
+  const std::size_t asked = waiters_.empty() ? 0 : std::min(asked_at_once, joined_.size());
+  for (std::size_t i = 0; i < asked; ++i) joined_[next_to_ask_++ % joined_.size()]->return_idle_credit();
+}
+
+}  // namespace farsum::link

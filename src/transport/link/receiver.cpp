@@ -1,0 +1,433 @@
+#include "transport/link/receiver.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace farsum::link {
+namespace {
+
+constexpr std::size_t most_address_bytes = 4096;
+
+}  // namespace
+
+LinkReceiver::LinkReceiver(const ReceiverOptions& options, Wire& wire, CreditPool& pool)
+    : options_(options), pool_(pool), outbox_(options, wire, FrameKind::replies), window_(pool.base()) {}
+
+LinkReceiver::~LinkReceiver() { pool_.leave(*this, share_); }
+
+// ---- frames
+
+// Nothing is taken back, and nobody tells what only we could have given.
+bool LinkReceiver::tells_the_possible(const FrameHeader& header) const {
+  return header.seen <= outbox_.sent_upto() && header.credit <= allowed_ - std::min(allowed_, received_charge_);
+}
+
+Fault LinkReceiver::on_frame(const Frame& frame, RequestHandler& handler) {
+  const FrameHeader& header = frame.header;
+  const bool is_old = header.epoch < epoch_ || closed_ || dead_;
+  LinkCounters& counters = outbox_.counters();
+  Fault fault = Fault::none;
+  if (header.from != options_.peer || goes_to_origin(header.kind)) {
+    fault = Fault::malformed;
+  } else if (header.kind != FrameKind::hello && header.epoch > epoch_) {
+    ++counters.before_hello;
+    return Fault::stale;
+  } else if (is_old && header.kind != FrameKind::hello && options_.omission != Omission::epoch_check) {
+    fault = Fault::stale;
+  } else if (header.kind == FrameKind::hello && header.epoch < epoch_) {
+    fault = Fault::stale;
+  } else if (!tells_the_possible(header) && !dead_) {
+    fault = Fault::malformed;
+  } else {
+    fault = obey(frame, handler);
+  }
+  if (fault == Fault::none) {
+    counters.count_received(frame);
+  } else {
+    ++(fault == Fault::stale ? counters.stale : counters.malformed);
+  }
+  return fault;
+}
+
+Fault LinkReceiver::obey(const Frame& frame, RequestHandler& handler) {
+  const FrameHeader& header = frame.header;
+  if (header.kind == FrameKind::requests) {
+    const Fault fault = on_requests(frame, handler);
+    if (fault != Fault::none) return fault;
+  }
+  if (header.kind == FrameKind::seen &&
+      header.stamp > allowed_ + charge(max_message_bytes(options_), max_reply_bytes(options_))) {
+    return Fault::malformed;
+  }
+  if (header.kind == FrameKind::hello && frame.payload.size() > most_address_bytes) return Fault::malformed;
+  if (!dead_) {
+    outbox_.acknowledge(header.seen);
+    if (header.credit > returned_) {
+      const std::uint64_t back = header.credit - returned_;
+      returned_ = header.credit;
+      recalled_ = false;
+      window_ = pool_.base();
+      release(back);
+    }
+    release(outbox_.take_freed_charge());
+  }
+  if (header.kind == FrameKind::hello) on_hello(frame);
+  if (header.kind == FrameKind::seen) on_want(header);
+  if (header.kind == FrameKind::ping) outbox_.control(FrameKind::pong, 0, header.stamp, told());
+  if (header.kind == FrameKind::bye) on_bye();
+  return Fault::none;
+}
+
+void LinkReceiver::on_bye() {
+  drop_all();
+  closed_ = true;
+  outbox_.control(FrameKind::bye_ack, 0, 0, told());
+}
+
+// ---- connections back
+
+void LinkReceiver::on_hello(const Frame& frame) {
+  hello_stamp_ = frame.header.stamp;
+  if (frame.header.epoch == epoch_) {  // its answer was lost, or it came twice
+    if (connected_ && !disconnecting_) greet();
+    return;
+  }
+  if (epoch_ == 0 && !dead_ && !closed_) {
+    pool_.join(*this);
+    allowed_ = pool_.base();
+  }
+  epoch_ = frame.header.epoch;
+  address_.assign(frame.payload.begin(), frame.payload.end());
+  early_.clear();
+  recalled_ = false;
+  disconnect();
+  if (!connected_) connect();
+}
+
+void LinkReceiver::connect() {
+  if (shut_) return;
+  connected_ = true;
+  connected_epoch_ = epoch_;
+  outbox_.start(epoch_);
+  outbox_.connect(address_);
+  greet();
+}
+
+void LinkReceiver::greet() {
+  if (dead_ || closed_) {
+    outbox_.control(FrameKind::refused, 0, hello_stamp_, told());
+    return;
+  }
+  outbox_.control(FrameKind::hello_ack, 0, hello_stamp_, told());
+  outbox_.release_records();
+  told_received_ = next_ticket_;
+  told_allowed_ = allowed_;
+}
+
+void LinkReceiver::disconnect() {
+  outbox_.stop();
+  if (!connected_ || disconnecting_) return;
+  disconnecting_ = true;
+  outbox_.disconnect();
+}
+
+void LinkReceiver::on_sent(FrameId id, bool ok) {
+  outbox_.on_sent(id);
+  release(outbox_.take_freed_charge());
+  if (!ok) on_broken(connected_epoch_);
+  if (closed_ && outbox_.is_quiet()) disconnect();
+  pump();
+}
+
+void LinkReceiver::on_broken(std::uint32_t epoch) {
+  if (epoch == connected_epoch_) disconnect();
+}
+
+void LinkReceiver::on_disconnected(std::uint32_t epoch) {
+  if (epoch != connected_epoch_ || !disconnecting_) return;
+  connected_ = disconnecting_ = false;
+  if (epoch_ > connected_epoch_) connect();
+}
+
+void LinkReceiver::forget_peer() {
+  if (dead_) return;
+  drop_all();
+  dead_ = true;
+  outbox_.control(FrameKind::refused, 0, 0, told());
+}
+
+void LinkReceiver::close() {
+  drop_all();
+  shut_ = true;
+  disconnect();
+}
+
+void LinkReceiver::drop_all() {
+  early_.clear();
+  parked_.clear();
+  later_.clear();
+  completed_.clear();
+  outbox_.drop_all();
+  outbox_.take_freed_charge();
+  wanted_ = 0;
+  pool_.leave(*this, share_);
+  allowed_ = released_ = received_charge_ + returned_;
+}
+
+// ---- requests
+
+bool LinkReceiver::has_credit_for(std::uint64_t cost) const {
+  return cost <= allowed_ && received_charge_ + returned_ + early_.charge() <= allowed_ - cost;
+}
+
+// The charges of the records that have not come before; nothing where the frame is no frame of requests.
+std::optional<std::uint64_t> LinkReceiver::charge_of_new(const Frame& frame) const {
+  if (frame.header.records == 0 || frame.payload.size() + sizeof(FrameHeader) > options_.max_frame_bytes) return {};
+  if (!holds_whole_records(frame)) return {};
+  std::uint64_t sum = 0;
+  std::span<const std::byte> rest = frame.payload, message;
+  RequestRecord record;
+  for (std::uint64_t ticket = frame.header.first; next_record(rest, record, message); ++ticket) {
+    if (record.reply_capacity > max_reply_bytes(options_)) return {};
+    if (ticket >= next_ticket_) sum += charge(record.bytes, record.reply_capacity);
+  }
+  return sum;
+}
+
+Fault LinkReceiver::on_requests(const Frame& frame, RequestHandler& handler) {
+  const std::optional<std::uint64_t> cost = charge_of_new(frame);
+  if (!cost || !has_credit_for(*cost)) return Fault::malformed;
+  recalled_ = false;
+  if (frame.header.first > next_ticket_) {
+    if (!early_.add(frame, *cost)) ++outbox_.counters().doubles;
+    return Fault::none;
+  }
+  accept(frame, handler);
+  while (const std::optional<EarlyFrames::Kept> kept = early_.take(next_ticket_)) accept(kept->frame(), handler);
+  return Fault::none;
+}
+
+void LinkReceiver::accept(const Frame& frame, RequestHandler& handler) {
+  std::span<const std::byte> rest = frame.payload, message;
+  RequestRecord record;
+  for (std::uint64_t ticket = frame.header.first; next_record(rest, record, message); ++ticket) {
+    if (ticket < next_ticket_) {
+      ++outbox_.counters().doubles;
+      if (options_.omission != Omission::doubles_check) continue;
+    } else {
+      received_charge_ += charge(record.bytes, record.reply_capacity);
+      ++next_ticket_;
+    }
+    accept_record(ticket, record, message, handler);
+  }
+}
+
+void LinkReceiver::accept_record(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
+                                 RequestHandler& handler) {
+  if (!parked_.empty()) {
+    parked_.push_back(park(ticket, record, message));
+  } else if ((record.flags & may_wait_flag) != 0) {
+    Parked parked = park(ticket, record, message);
+    if (!serve(parked, handler)) parked_.push_back(std::move(parked));
+  } else {
+    serve_in_place(ticket, record, message, handler);
+  }
+}
+
+Served LinkReceiver::ask(std::uint64_t ticket, std::span<const std::byte> message, std::span<std::byte> room,
+                         RequestHandler& handler) {
+  serving_ = true;
+  const Served served = handler.on_request(options_.peer, message, room, {options_.peer, ticket});
+  serving_ = false;
+  return served;
+}
+
+// The common case: the message is read where the wire left it, its reply is written where it leaves from.
+void LinkReceiver::serve_in_place(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
+                                  RequestHandler& handler) {
+  const std::span<std::byte> room =
+      outbox_.reserve(sizeof(ReplyEntry) + record.reply_capacity).subspan(sizeof(ReplyEntry));
+  const Served served = ask(ticket, message, room, handler);
+  if (served.kind == Served::Kind::done) {
+    reply(ticket, record, served.code, room.first(std::min<std::size_t>(served.reply_bytes, room.size())));
+  } else {
+    Parked parked = park(ticket, record, message);
+    std::copy(room.begin(), room.end(), parked.room().begin());
+    if (served.kind == Served::Kind::again) {
+      parked_.push_back(std::move(parked));
+    } else {
+      defer(std::move(parked));
+    }
+  }
+  finish_completed();
+}
+
+// False: `again`.
+bool LinkReceiver::serve(Parked& parked, RequestHandler& handler) {
+  const Served served = ask(parked.ticket, parked.message(), parked.room(), handler);
+  const bool is_done = served.kind == Served::Kind::done;
+  if (is_done) {
+    const std::size_t bytes = std::min<std::size_t>(served.reply_bytes, parked.room().size());
+    reply(parked.ticket, parked.record, served.code, parked.room().first(bytes));
+  } else if (served.kind == Served::Kind::later) {
+    defer(std::move(parked));
+  }
+  finish_completed();
+  return served.kind != Served::Kind::again;
+}
+
+std::size_t LinkReceiver::serve_parked(RequestHandler& handler, std::size_t budget) {
+  std::size_t finished = 0;
+  while (!parked_.empty() && finished < budget && serve(parked_.front(), handler)) {
+    parked_.pop_front();
+    ++finished;
+  }
+  return finished;
+}
+
+LinkReceiver::Parked LinkReceiver::park(std::uint64_t ticket, const RequestRecord& record,
+                                        std::span<const std::byte> message) {
+  Parked parked;
+  parked.ticket = ticket;
+  parked.record = record;
+  parked.bytes = std::make_unique<std::byte[]>(std::size_t{record.bytes} + record.reply_capacity);
+  std::copy(message.begin(), message.end(), parked.bytes.get());
+  return parked;
+}
+
+void LinkReceiver::defer(Parked parked) {
+  const std::uint64_t ticket = parked.ticket;
+  later_.insert_or_assign(ticket, std::move(parked));
+}
+
+// ---- replies
+
+void LinkReceiver::complete(std::uint64_t ticket, Code code, std::span<const std::byte> data) {
+  const auto found = later_.find(ticket);
+  if (found == later_.end() || found->second.completed) return;
+  Parked& parked = found->second;
+  const bool fits = data.size() <= parked.room().size();
+  parked.completed = true;
+  parked.code = fits ? code : Code::system;
+  parked.reply_bytes = fits ? static_cast<std::uint32_t>(data.size()) : 0;
+  std::copy_n(data.begin(), parked.reply_bytes, parked.room().begin());
+  completed_.push_back(ticket);
+  if (!serving_) finish_completed();
+}
+
+// Also those that a handler completed while it was writing its own reply.
+void LinkReceiver::finish_completed() {
+  for (const std::uint64_t ticket : completed_) {
+    const Parked parked = std::move(later_.extract(ticket).mapped());
+    reply(ticket, parked.record, parked.code, parked.room().first(parked.reply_bytes));
+  }
+  completed_.clear();
+}
+
+// Whether the request is ok and without data as all of the entry gathered last, which ends just before it.
+bool LinkReceiver::joins_last_entry(std::uint64_t ticket) {
+  const std::span<std::byte> last = outbox_.last_record();
+  if (last.size() != sizeof(ReplyEntry)) return false;
+  ReplyEntry entry;
+  std::memcpy(&entry, last.data(), sizeof entry);
+  if (entry.code != 0 || entry.ticket + entry.count != ticket || entry.count == ~std::uint32_t{0}) return false;
+  ++entry.count;
+  std::memcpy(last.data(), &entry, sizeof entry);
+  return true;
+}
+
+void LinkReceiver::reply(std::uint64_t ticket, const RequestRecord& record, Code code,
+                         std::span<const std::byte> data) {
+  outbox_.hold();
+  const std::uint64_t cost = charge(record.bytes, record.reply_capacity);
+  if (code == Code::ok && data.empty() && joins_last_entry(ticket)) return release(cost);
+  const ReplyEntry entry{ticket, 1, static_cast<std::uint32_t>(code), static_cast<std::uint32_t>(data.size()), 0};
+  std::byte* const at = outbox_.reserve(sizeof entry + data.size()).data();
+  if (!data.empty() && at + sizeof entry != data.data()) std::memmove(at + sizeof entry, data.data(), data.size());
+  std::memcpy(at, &entry, sizeof entry);
+  // The rest of the charge comes back when the origin has taken the reply.
+  std::uint64_t kept = sizeof entry + data.size() + (outbox_.gathers_first_record() ? sizeof(FrameHeader) : 0);
+  if (options_.omission == Omission::hold_credit_of_replies) kept = 0;
+  outbox_.commit(sizeof entry + data.size(), kept);
+  release(cost - kept);
+}
+
+// ---- credit
+
+void LinkReceiver::release(std::uint64_t bytes) {
+  if (dead_ || closed_ || shut_) return;  // all of it went back at once
+  released_ += bytes;
+  pool_.give_back(share_, std::min(bytes, share_.grown + share_.turn));
+}
+
+void LinkReceiver::on_want(const FrameHeader& header) {
+  if (header.stamp <= allowed_) return;
+  wanted_ = std::max(wanted_, header.stamp);
+  if (header.first == 1) wanted_at_any_price_ = true;
+  window_ = std::min(std::max(2 * window_, wanted_ - released_), options_.most_window);
+}
+
+// Tops the window up, while others wait to its base only.
+void LinkReceiver::renew(bool is_next) {
+  const std::uint64_t out = allowed_ - released_;
+  const std::uint64_t goal = pool_.has_waiters() && !is_next ? pool_.base() : window_;
+  if (goal > out) {
+    const std::uint64_t base_left = pool_.base() - (out - share_.grown - share_.turn);
+    const std::uint64_t of_base = std::min(goal - out, base_left);
+    allowed_ += of_base + pool_.grow(share_, goal - out - of_base);
+  }
+  if (is_next && wanted_at_any_price_ && wanted_ > allowed_ && pool_.take_turn(share_, wanted_ - allowed_)) {
+    allowed_ = wanted_;
+  }
+  if (wanted_ <= allowed_) wanted_at_any_price_ = false;
+}
+
+bool LinkReceiver::take_credit() {
+  renew(true);
+  send_turn();
+  return wanted_ <= allowed_;
+}
+
+void LinkReceiver::return_idle_credit() {
+  const std::uint64_t unspent = allowed_ - received_charge_ - returned_;
+  if (recalled_ || !connected_ || disconnecting_ || unspent <= pool_.base()) return;
+  recalled_ = true;
+  outbox_.control(FrameKind::recall, 0, pool_.base(), told());
+}
+
+std::uint64_t LinkReceiver::granted_bytes() const { return allowed_ - released_; }
+
+std::uint64_t LinkReceiver::held_bytes() const {
+  std::uint64_t sum = early_.bytes() + outbox_.held_bytes();
+  for (std::uint64_t at = parked_.begin(); at != parked_.end(); ++at) sum += parked_[at].size();
+  for (const auto& [ticket, parked] : later_) sum += parked.size();
+  return sum;
+}
+
+// ---- the end of a turn
+
+void LinkReceiver::pump() {
+  if (!outbox_.pump(told())) return;
+  told_received_ = next_ticket_;
+  told_allowed_ = allowed_;
+}
+
+void LinkReceiver::end_turn() {
+  if (closed_ || dead_ || shut_ || epoch_ == 0) return;
+  renew(false);
+  if (wanted_ > allowed_) pool_.wait(*this, share_);
+  send_turn();
+}
+
+void LinkReceiver::send_turn() {
+  outbox_.let_go();
+  pump();
+  const bool is_news = allowed_ > told_allowed_ && (wanted_ > told_allowed_ || allowed_ - told_allowed_ >= window_ / 4);
+  if ((told_received_ != next_ticket_ || is_news) && outbox_.control(FrameKind::replies, 0, 0, told())) {
+    told_received_ = next_ticket_;
+    told_allowed_ = allowed_;
+  }
+}
+
+}  // namespace farsum::link

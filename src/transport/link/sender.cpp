@@ -1,0 +1,427 @@
+#include "transport/link/sender.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace farsum::link {
+namespace {
+
+// No honest target allows more than this beyond what was spent.
+constexpr std::uint64_t most_credit = std::uint64_t{1} << 40;
+
+}  // namespace
+
+LinkSender::LinkSender(const SenderOptions& options, Wire& wire)
+    : options_(options), outbox_(options, wire, FrameKind::requests), backoff_ns_(options.backoff_least_ns) {}
+
+// ---- posting
+
+bool LinkSender::has_credit(const Post& post, std::uint64_t cost) const {
+  if (charged_ + returned_ + cost > allowed_) return false;
+  if (!post.may_wait || options_.omission == Omission::may_wait_share) return true;
+  // What may wait must leave room for what releases it, and must not spend what was granted for that.
+  return !wanted_at_any_price_ && may_wait_charge_ + cost <= options_.may_wait_bytes;
+}
+
+std::optional<std::uint64_t> LinkSender::post(const Post& post, std::uint64_t now_ns) {
+  if (state_ >= LinkState::closing) return answer_at_once();
+  const std::uint64_t cost = charge(post.head.size() + post.body.size(), post.reply_capacity);
+  if (!has_credit(post, cost)) {
+    ask_for_credit(cost, post.may_wait, now_ns);
+    return std::nullopt;
+  }
+  append(post, cost);
+  note_need(now_ns);
+  if (!post.may_wait || !wanted_at_any_price_) wanted_ = 0;
+  if (!post.may_wait) wanted_at_any_price_ = false;
+  if (state_ == LinkState::idle) start_connecting(now_ns);
+  if (post.last_of_bundle) {
+    flush();
+  } else {
+    outbox_.hold();
+  }
+  return requests_.end() - 1;
+}
+
+void LinkSender::append(const Post& post, std::uint64_t cost) {
+  const std::size_t borrowed = post.borrow_body ? post.body.size() : 0;
+  const RequestRecord record{static_cast<std::uint32_t>(post.head.size() + post.body.size()),
+                             static_cast<std::uint32_t>(post.reply_capacity), post.may_wait ? may_wait_flag : 0, 0};
+  const std::size_t copied = sizeof record + post.head.size() + post.body.size() - borrowed;
+  std::byte* const at = outbox_.reserve(copied, borrowed).data();
+  std::memcpy(at, &record, sizeof record);
+  if (!post.head.empty()) std::memcpy(at + sizeof record, post.head.data(), post.head.size());
+  if (borrowed == 0 && !post.body.empty()) {
+    std::memcpy(at + sizeof record + post.head.size(), post.body.data(), post.body.size());
+  }
+  Request request;
+  request.frame = outbox_.commit(copied, 0);
+  if (borrowed != 0) outbox_.append_borrowed(post.body);
+  request.charge = cost;
+  request.reply_capacity = record.reply_capacity;
+  request.may_wait = post.may_wait;
+  request.borrowed = borrowed != 0;
+  request.reply_into = post.reply_into;
+  requests_.push_back(request);
+  ++unanswered_;
+  charged_ += cost;
+  reply_room_ += reply_charge(post.reply_capacity);
+  if (post.may_wait) may_wait_charge_ += cost;
+}
+
+std::uint64_t LinkSender::answer_at_once() {
+  Request request;
+  request.answered = true;
+  requests_.push_back(request);
+  const std::uint64_t ticket = requests_.end() - 1;
+  Reply reply;
+  reply.ticket = ticket;
+  reply.code = failure_;
+  inbox_.push_back(std::move(reply));
+  return ticket;
+}
+
+void LinkSender::ask_for_credit(std::uint64_t cost, bool may_wait, std::uint64_t now_ns) {
+  // What a bundle holds back would keep the credit that is waited for.
+  flush();
+  const std::uint64_t needed = charged_ + returned_ + cost;
+  if (needed > allowed_) {
+    wanted_ = std::max(wanted_, needed);
+    if (!may_wait) wanted_at_any_price_ = true;
+  }
+  note_need(now_ns);
+  if (state_ == LinkState::idle) return start_connecting(now_ns);
+  tell_want();
+}
+
+// Once for each amount of credit: more of it may already be on its way.
+void LinkSender::tell_want() {
+  if (state_ != LinkState::open || wanted_ <= allowed_ || asked_at_ == allowed_ + 1) return;
+  asked_at_ = allowed_ + 1;
+  tell_seen();
+}
+
+void LinkSender::flush() {
+  outbox_.let_go();
+  pump();
+}
+
+void LinkSender::open(std::uint64_t now_ns) {
+  if (state_ == LinkState::idle) start_connecting(now_ns);
+}
+
+// ---- connections and time
+
+bool LinkSender::needs_link() const {
+  return unanswered_ != 0 || wanted_ > allowed_ || state_ == LinkState::connecting || state_ == LinkState::closing;
+}
+
+void LinkSender::note_need(std::uint64_t now_ns) {
+  if (!needs_link()) {
+    needed_since_ns_ = never;
+  } else if (needed_since_ns_ == never) {
+    needed_since_ns_ = now_ns;
+  }
+}
+
+void LinkSender::start_connecting(std::uint64_t now_ns) {
+  if (connected_) {  // the old connection is still being closed
+    state_ = LinkState::broken;
+    retry_ns_ = now_ns;
+    return;
+  }
+  state_ = LinkState::connecting;
+  connected_ = true;
+  connected_ns_ = now_ns;
+  asked_at_ = 0;
+  early_.clear();
+  note_need(now_ns);
+  outbox_.start(++epoch_);
+  outbox_.connect({});
+  outbox_.control(FrameKind::hello, 0, ++nonce_, told(), options_.address);
+}
+
+void LinkSender::disconnect() {
+  outbox_.stop();
+  if (!connected_ || disconnecting_) return;
+  disconnecting_ = true;
+  outbox_.disconnect();
+}
+
+void LinkSender::break_link(std::uint64_t now_ns) {
+  if (state_ == LinkState::connecting && unanswered_ == 0 && wanted_ <= allowed_) state_ = LinkState::idle;
+  if (state_ == LinkState::closing) {
+    state_ = LinkState::closed;
+  } else if (state_ != LinkState::closed && state_ != LinkState::failed) {
+    state_ = needs_link() ? LinkState::broken : LinkState::idle;
+    retry_ns_ = now_ns + backoff_ns_;
+    backoff_ns_ = std::min(2 * backoff_ns_, options_.backoff_most_ns);
+  }
+  disconnect();
+  note_need(now_ns);
+}
+
+void LinkSender::on_sent(FrameId id, bool ok, std::uint64_t now_ns) {
+  outbox_.on_sent(id);
+  if (!ok && connected_ && !disconnecting_) break_link(now_ns);
+  pump();
+}
+
+void LinkSender::on_broken(std::uint32_t epoch, std::uint64_t now_ns) {
+  if (epoch == epoch_ && connected_ && !disconnecting_) break_link(now_ns);
+}
+
+void LinkSender::on_disconnected(std::uint32_t epoch, std::uint64_t now_ns) {
+  if (epoch != epoch_ || !disconnecting_) return;
+  connected_ = disconnecting_ = false;
+  tick(now_ns);
+}
+
+std::uint64_t LinkSender::quiet_since_ns() const { return std::max(last_heard_ns_, needed_since_ns_); }
+
+std::uint64_t LinkSender::next_deadline_ns() const {
+  if (state_ >= LinkState::closed || needed_since_ns_ == never) return never;
+  std::uint64_t next = options_.timeout_ns == 0 ? never : quiet_since_ns() + options_.timeout_ns;
+  if (state_ == LinkState::broken) return connected_ ? next : std::min(next, retry_ns_);
+  next = std::min(next, std::max(quiet_since_ns(), connected_ns_) + options_.reconnect_after_ns);
+  if (state_ == LinkState::open)
+    next = std::min(next, std::max(quiet_since_ns(), last_ping_ns_) + options_.ping_after_ns);
+  return next;
+}
+
+void LinkSender::tick(std::uint64_t now_ns) {
+  if (state_ >= LinkState::closed || needed_since_ns_ == never) return;
+  if (options_.timeout_ns != 0 && now_ns >= quiet_since_ns() + options_.timeout_ns) return give_up(Code::peer_failed);
+  if (state_ == LinkState::broken) {
+    if (!connected_ && now_ns >= retry_ns_) start_connecting(now_ns);
+    return;
+  }
+  if (now_ns >= std::max(quiet_since_ns(), connected_ns_) + options_.reconnect_after_ns) return break_link(now_ns);
+  if (state_ == LinkState::open && now_ns >= std::max(quiet_since_ns(), last_ping_ns_) + options_.ping_after_ns) {
+    last_ping_ns_ = now_ns;
+    outbox_.control(FrameKind::ping, 0, ++nonce_, told());
+  }
+}
+
+bool LinkSender::close(std::uint64_t now_ns) {
+  if (state_ >= LinkState::closing) return true;
+  if (unanswered_ != 0) return false;
+  wanted_ = 0;
+  if (state_ == LinkState::open) {
+    state_ = LinkState::closing;
+    outbox_.control(FrameKind::bye, 0, 0, told());
+  } else {
+    state_ = LinkState::closed;
+    disconnect();
+  }
+  note_need(now_ns);
+  return true;
+}
+
+void LinkSender::give_up(Code code) {
+  if (state_ == LinkState::failed) return;
+  state_ = LinkState::failed;
+  failure_ = code;
+  wanted_ = 0;
+  needed_since_ns_ = never;
+  disconnect();
+  outbox_.drop_all();
+  early_.clear();
+  for (std::uint64_t ticket = requests_.begin(); ticket != requests_.end(); ++ticket) {
+    if (requests_[ticket].answered) continue;
+    settle(requests_[ticket]);
+    Reply reply;
+    reply.ticket = ticket;
+    reply.code = code;
+    inbox_.push_back(std::move(reply));
+  }
+}
+
+// ---- what the target says
+
+bool LinkSender::tells_the_possible(const FrameHeader& header) const {
+  return header.seen <= outbox_.sent_upto() && header.credit <= charged_ + returned_ + most_credit;
+}
+
+Fault LinkSender::on_frame(const Frame& frame, std::uint64_t now_ns) {
+  const FrameHeader& header = frame.header;
+  const bool is_current = header.epoch == epoch_ && connected_ && !disconnecting_ && state_ < LinkState::closed;
+  Fault fault = Fault::none;
+  if (header.from != options_.peer || !goes_to_origin(header.kind)) {
+    fault = Fault::malformed;
+  } else if (!is_current && !(options_.omission == Omission::epoch_check && state_ < LinkState::closed)) {
+    fault = Fault::stale;
+  } else if (!tells_the_possible(header)) {
+    fault = Fault::malformed;
+  } else {
+    fault = obey(frame, now_ns);
+  }
+  LinkCounters& counters = outbox_.counters();
+  if (fault == Fault::none) {
+    counters.count_received(frame);
+  } else {
+    ++(fault == Fault::stale ? counters.stale : counters.malformed);
+  }
+  return fault;
+}
+
+Fault LinkSender::obey(const Frame& frame, std::uint64_t now_ns) {
+  const FrameHeader& header = frame.header;
+  if (header.kind == FrameKind::hello_ack && header.stamp != nonce_ && state_ == LinkState::connecting) {
+    return Fault::malformed;
+  }
+  if (header.kind == FrameKind::replies) {
+    const Fault fault = on_replies(frame);
+    if (fault != Fault::none) return fault;
+  }
+  last_heard_ns_ = now_ns;
+  allowed_ = std::max(allowed_, header.credit);
+  outbox_.acknowledge(header.seen);
+  if (header.kind == FrameKind::hello_ack && state_ == LinkState::connecting) on_hello_ack();
+  if (header.kind == FrameKind::recall) on_recall(header.stamp);
+  if (header.kind == FrameKind::refused) give_up(Code::peer_failed);
+  if (header.kind == FrameKind::bye_ack && state_ == LinkState::closing) {
+    state_ = LinkState::closed;
+    disconnect();
+  }
+  note_need(now_ns);
+  pump();
+  return Fault::none;
+}
+
+void LinkSender::on_hello_ack() {
+  state_ = LinkState::open;
+  backoff_ns_ = options_.backoff_least_ns;
+  outbox_.release_records();
+  tell_want();
+}
+
+Fault LinkSender::on_replies(const Frame& frame) {
+  if (!holds_whole_entries(frame)) return Fault::malformed;
+  if (frame.header.records == 0) return Fault::none;
+  if (frame.header.first > next_reply_) {
+    const std::uint64_t bytes = sizeof(FrameHeader) + frame.payload.size();
+    if (early_.has(frame.header.first)) return Fault::none;
+    if (early_.charge() + bytes > reply_room_) return Fault::malformed;
+    early_.add(frame, bytes);
+    return Fault::none;
+  }
+  if (!are_due(frame)) return Fault::malformed;
+  take_entries(frame);
+  while (const std::optional<EarlyFrames::Kept> kept = early_.take(next_reply_)) {
+    if (are_due(kept->frame())) take_entries(kept->frame());
+  }
+  return Fault::none;
+}
+
+// Whether each entry that has not come before answers requests that are open and fits the room they asked for.
+bool LinkSender::are_due(const Frame& frame) const {
+  std::span<const std::byte> rest = frame.payload, data;
+  ReplyEntry entry;
+  for (std::uint64_t number = frame.header.first; next_entry(rest, entry, data); ++number) {
+    if (number < next_reply_) continue;
+    if (!requests_.holds(entry.ticket) || !requests_.holds(entry.ticket + entry.count - 1)) return false;
+    for (std::uint64_t ticket = entry.ticket; ticket != entry.ticket + entry.count; ++ticket) {
+      if (requests_[ticket].answered || entry.bytes > requests_[ticket].reply_capacity) return false;
+    }
+  }
+  return true;
+}
+
+void LinkSender::take_entries(const Frame& frame) {
+  std::span<const std::byte> rest = frame.payload, data;
+  ReplyEntry entry;
+  for (std::uint64_t number = frame.header.first; next_entry(rest, entry, data); ++number) {
+    if (number < next_reply_) {
+      ++outbox_.counters().doubles;
+    } else {
+      ++next_reply_;
+      keep_reply(entry, data);
+    }
+  }
+}
+
+void LinkSender::keep_reply(const ReplyEntry& entry, std::span<const std::byte> data) {
+  Reply reply;
+  reply.ticket = entry.ticket;
+  reply.count = entry.count;
+  reply.code = static_cast<Code>(entry.code);
+  reply.from_peer = true;
+  for (std::uint64_t ticket = entry.ticket; ticket != entry.ticket + entry.count; ++ticket) {
+    // Two entries of one frame that name the same ticket: the second is not handed out.
+    if (requests_[ticket].answered) {
+      reply.count = static_cast<std::uint32_t>(ticket - entry.ticket);
+      break;
+    }
+    settle(requests_[ticket]);
+  }
+  if (!data.empty() && reply.count != 0) {
+    const std::span<std::byte> into = requests_[entry.ticket].reply_into;
+    if (into.size() < data.size()) reply.kept = std::make_unique_for_overwrite<std::byte[]>(data.size());
+    std::byte* const place = reply.kept != nullptr ? reply.kept.get() : into.data();
+    std::memcpy(place, data.data(), data.size());
+    reply.data = {place, data.size()};
+  }
+  inbox_.push_back(std::move(reply));
+}
+
+void LinkSender::settle(Request& request) {
+  request.answered = true;
+  --unanswered_;
+  reply_room_ -= reply_charge(request.reply_capacity);
+  if (request.may_wait) may_wait_charge_ -= request.charge;
+}
+
+// Credit that nobody here waits for goes back; in any case the target learns which replies it need not keep.
+void LinkSender::on_recall(std::uint64_t may_keep) {
+  const std::uint64_t unspent = allowed_ - charged_ - returned_;
+  if (wanted_ == 0 && unspent > may_keep) returned_ += unspent - may_keep;
+  tell_seen();
+}
+
+// ---- what is handed out
+
+bool LinkSender::hand_out(Reply& reply, TakeReply take) {
+  for (; reply.count != 0; ++reply.ticket, --reply.count) {
+    Request& request = requests_[reply.ticket];
+    const bool waits = request.borrowed && outbox_.is_in_wire(request.frame);
+    if (waits && options_.omission != Omission::wait_for_sent) return false;
+    request.taken = true;
+    take(reply.ticket, reply.code, reply.data);
+  }
+  return true;
+}
+
+std::size_t LinkSender::take_replies(TakeReply take) {
+  std::size_t count = 0;
+  while (!inbox_.empty() && hand_out(inbox_.front(), take)) {
+    const Reply& reply = inbox_.front();
+    if (reply.from_peer) {
+      ++seen_;
+      untold_bytes_ += reply_charge(reply.data.size());
+    }
+    inbox_.pop_front();
+    ++count;
+  }
+  while (!requests_.empty() && requests_.front().taken) requests_.pop_front();
+  // The target keeps what it does not know to be taken, out of the credit that this side waits for or soon will.
+  const std::uint64_t unspent = allowed_ - charged_ - returned_;
+  const bool is_much = untold_bytes_ > unspent / 2 || wanted_ > allowed_;
+  if (count != 0 && is_much && state_ == LinkState::open && options_.omission != Omission::bare_acks) tell_seen();
+  return count;
+}
+
+void LinkSender::tell_seen() {
+  const bool wants = wanted_ > allowed_;
+  outbox_.control(FrameKind::seen, wants && wanted_at_any_price_ ? 1 : 0, wants ? wanted_ : 0, told());
+  untold_bytes_ = 0;
+}
+
+Outbox::Told LinkSender::told() const { return {seen_, returned_}; }
+
+void LinkSender::pump() {
+  if (outbox_.pump(told())) untold_bytes_ = 0;
+}
+
+}  // namespace farsum::link
