@@ -60,34 +60,53 @@ FARSUM_MPI_CALLS(OUTER_FIRST_DECLARATION)
 
 #define FIRST_SLOT(name, parameters, arguments) .name = first_##name,
 #define OUTER_FIRST_SLOT(name, parameters, arguments) .name = outer_first_##name,
+/* Of programs of sessions, threads call while another one's first window starts the front. */
+#define ATOMIC_SLOT(name, parameters, arguments) int(*_Atomic name) parameters;
+struct shared_calls {
+  FARSUM_MPI_CALLS(ATOMIC_SLOT)
+};
 /* What PMPI_X calls, and what MPI_X calls: the same unless a profiler has an MPI_X. */
-static struct farsum_mpi_calls active = {FARSUM_MPI_CALLS(FIRST_SLOT)};
-static struct farsum_mpi_calls outer = {FARSUM_MPI_CALLS(OUTER_FIRST_SLOT)};
+static struct shared_calls active = {FARSUM_MPI_CALLS(FIRST_SLOT)};
+static struct shared_calls outer = {FARSUM_MPI_CALLS(OUTER_FIRST_SLOT)};
 static struct farsum_mpi_calls profiler; /* NULL where there is none */
+/* What `active` holds. Written by resolve, from then on under start_mutex. */
+static struct farsum_mpi_calls latest;
 
-static void find_library(void) {
+/* Acquire pairs with the release in publish: what the function needs is there. */
+#define FUNCTION_OF(table, name) atomic_load_explicit(&(table).name, memory_order_acquire)
+
+static void publish(void) {
+#define PUBLISH(name, parameters, arguments)                              \
+  atomic_store_explicit(&active.name, latest.name, memory_order_release); \
+  atomic_store_explicit(&outer.name, profiler.name != NULL ? profiler.name : latest.name, memory_order_release);
+  FARSUM_MPI_CALLS(PUBLISH)
+}
+
+/* Whether it is there. */
+static int find_library(void) {
   pthread_mutex_lock(&resolve_mutex);
   if (!resolved) resolve();
+  const int found = resolved;
   pthread_mutex_unlock(&resolve_mutex);
+  return found;
 }
 
 /* A call before the library could be found, as from a program that loads MPI by hand. */
 static void need_library(const char* call) {
-  find_library();
-  if (resolved) return;
+  if (find_library()) return;
   fprintf(stderr, "farsum: %s was called, but no MPI library of this kind (%s) is loaded in this process\n", call,
           FARSUM_MPI_ABI_NAME);
   abort();
 }
 
-#define FIRST(name, parameters, arguments)   \
-  static int first_##name parameters {       \
-    need_library("MPI_" #name);              \
-    return active.name arguments;            \
-  }                                          \
-  static int outer_first_##name parameters { \
-    need_library("MPI_" #name);              \
-    return outer.name arguments;             \
+#define FIRST(name, parameters, arguments)      \
+  static int first_##name parameters {          \
+    need_library("MPI_" #name);                 \
+    return FUNCTION_OF(active, name) arguments; \
+  }                                             \
+  static int outer_first_##name parameters {    \
+    need_library("MPI_" #name);                 \
+    return FUNCTION_OF(outer, name) arguments;  \
   }
 FARSUM_MPI_CALLS(FIRST)
 
@@ -164,9 +183,9 @@ static int status_of_some(int count, const MPI_Request requests[], int* done, in
 
 /* ---- what is exported ---------------------------------------------------------------------------------------- */
 
-#define EXPORT(name, parameters, arguments)                           \
-  EXPORTED int MPI_##name parameters { return outer.name arguments; } \
-  EXPORTED int PMPI_##name parameters { return active.name arguments; }
+#define EXPORT(name, parameters, arguments)                                         \
+  EXPORTED int MPI_##name parameters { return FUNCTION_OF(outer, name) arguments; } \
+  EXPORTED int PMPI_##name parameters { return FUNCTION_OF(active, name) arguments; }
 FARSUM_MPI_COUNTED_CALLS(EXPORT, , int, int)
 #ifndef FARSUM_MPI_NO_LARGE_COUNTS
 FARSUM_MPI_COUNTED_CALLS(EXPORT, _c, MPI_Count, MPI_Aint)
@@ -190,11 +209,6 @@ static void* profiler_function(const char* name, const void* librarys) {
 /* ISO C keeps object and function pointers apart; POSIX lets dlsym cross over. */
 static void store(void* slot, void* function) { memcpy(slot, &function, sizeof function); }
 
-static void fill_outer(void) {
-#define TO_OUTER(name, parameters, arguments) outer.name = profiler.name != NULL ? profiler.name : active.name;
-  FARSUM_MPI_CALLS(TO_OUTER)
-}
-
 static void resolve(void) {
   static const char* const sonames[] = {FARSUM_MPI_SONAMES};
   for (size_t i = 0; i < sizeof sonames / sizeof sonames[0] && library_handle == NULL; ++i) {
@@ -209,18 +223,18 @@ static void resolve(void) {
   if (library.Request_get_status_some == NULL) library.Request_get_status_some = status_of_some;
 #define TO_LIBRARY(name, parameters, arguments)            \
   if (library.name == NULL) library.name = missing_##name; \
-  active.name = library.name;                              \
+  latest.name = library.name;                              \
   store(&profiler.name, profiler_function("MPI_" #name, dlsym(library_handle, "MPI_" #name)));
   FARSUM_MPI_CALLS(TO_LIBRARY)
-#define TO_LATE(name, parameters, arguments) active.name = late_##name;
-  active.Init = init_then_front;
-  active.Init_thread = init_thread_then_front;
-  active.Session_init = init_session;
-  active.Session_finalize = finalize_session;
+#define TO_LATE(name, parameters, arguments) latest.name = late_##name;
+  latest.Init = init_then_front;
+  latest.Init_thread = init_thread_then_front;
+  latest.Session_init = init_session;
+  latest.Session_finalize = finalize_session;
   FARSUM_MPI_CREATIONS(TO_LATE, , int, int)
   FARSUM_MPI_CREATIONS(TO_LATE, _c, MPI_Count, MPI_Aint)
   FARSUM_MPI_DYNAMIC_CREATION(TO_LATE)
-  fill_outer();
+  publish();
   resolved = 1;
 }
 
@@ -258,12 +272,10 @@ static int init_thread_then_front(int* argc, char*** argv, int required, int* pr
 }
 
 /* A program of sessions has no Init; its front begins with its first window. */
-#define LATE(name, parameters, arguments)                       \
-  static int late_##name parameters {                           \
-    const int result = start_front(0);                          \
-    if (result != MPI_SUCCESS) return result;                   \
-    if (active.name == late_##name) active.name = library.name; \
-    return active.name arguments;                               \
+#define LATE(name, parameters, arguments)                                        \
+  static int late_##name parameters {                                            \
+    const int result = start_front(0);                                           \
+    return result == MPI_SUCCESS ? FUNCTION_OF(active, name) arguments : result; \
   }
 FARSUM_MPI_CREATIONS(LATE, , int, int)
 FARSUM_MPI_CREATIONS(LATE, _c, MPI_Count, MPI_Aint)
@@ -306,14 +318,26 @@ static int front_path(char* path, size_t room) {
   return length > 0 && (size_t)length < room;
 }
 
-static farsum_mpi_front_end_function* end_front;
+/* Written under start_mutex. */
+static farsum_mpi_front_end_function* _Atomic front_ending;
+static farsum_mpi_front_end_function* _Atomic front_end;
+
+static farsum_mpi_front_end_function* end_function(void* front, const char* name) {
+  farsum_mpi_front_end_function* function = NULL;
+  store(&function, dlsym(front, name));
+  return function;
+}
 
 static farsum_mpi_front_start_function* load_front(void) {
   char path[4096];
   void* front = front_path(path, sizeof path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
   farsum_mpi_front_start_function* start = NULL;
   if (front != NULL) store(&start, dlsym(front, FARSUM_MPI_FRONT_START));
-  if (front != NULL) store(&end_front, dlsym(front, FARSUM_MPI_FRONT_END));
+  if (front != NULL) {
+    /* Release pairs with the acquire in finalize_session: what the front's constructors made is there. */
+    atomic_store_explicit(&front_ending, end_function(front, FARSUM_MPI_FRONT_ENDING), memory_order_release);
+    atomic_store_explicit(&front_end, end_function(front, FARSUM_MPI_FRONT_END), memory_order_release);
+  }
   if (start != NULL) return start;
   const char* why = dlerror();
   fprintf(stderr, "farsum: the one-sided layer stays the MPI library's own: %s could not be loaded (%s)\n", path,
@@ -335,34 +359,58 @@ static farsum_mpi_front_start_function* front_start(void) {
   return start;
 }
 
-static atomic_int live_sessions;
+static pthread_mutex_t sessions_mutex = PTHREAD_MUTEX_INITIALIZER;
+static long live_sessions; /* guarded by sessions_mutex */
+
+static void count_session(void) {
+  pthread_mutex_lock(&sessions_mutex);
+  ++live_sessions;
+  pthread_mutex_unlock(&sessions_mutex);
+}
 
 static int init_session(MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session) {
   const int result = library.Session_init(info, handler, session);
-  if (result == MPI_SUCCESS) atomic_fetch_add(&live_sessions, 1);
+  if (result == MPI_SUCCESS) count_session();
   return result;
 }
 
 static int finalize_session(farsum_mpi_session* session) {
-  if (atomic_fetch_sub(&live_sessions, 1) == 1 && end_front != NULL) end_front();
+  pthread_mutex_lock(&sessions_mutex);
+  const int is_last = --live_sessions == 0;
+  farsum_mpi_front_end_function* const ending = atomic_load_explicit(&front_ending, memory_order_acquire);
+  farsum_mpi_front_end_function* const end = atomic_load_explicit(&front_end, memory_order_acquire);
+  /* Before another thread can have a session. The mutex is not held while the front waits for other ranks: there a
+   * thread may have a session already, and wait for one of this rank to open its own. */
+  if (is_last && ending != NULL) ending();
+  pthread_mutex_unlock(&sessions_mutex);
+  if (is_last && end != NULL) end();
   const int result = library.Session_finalize(session);
-  if (result != MPI_SUCCESS) atomic_fetch_add(&live_sessions, 1);
+  if (result != MPI_SUCCESS) count_session();
   return result;
 }
 
 /* Threads may make their first windows at once: the later ones find the front started. */
 static int start_front(int with_world) {
   int result = MPI_SUCCESS;
-  if (farsum_mpi_setting_is_on("FARSUM_MPI_OFF")) return result;
   pthread_mutex_lock(&start_mutex);
-  farsum_mpi_front_start_function* start = front_start();
+  farsum_mpi_front_start_function* start = farsum_mpi_setting_is_on("FARSUM_MPI_OFF") ? NULL : front_start();
+  struct farsum_mpi_calls calls = latest;
+  /* What the front does not take over. */
+#define NOT_LATE(name, parameters, arguments) \
+  if (calls.name == late_##name) calls.name = library.name;
+  FARSUM_MPI_CREATIONS(NOT_LATE, , int, int)
+  FARSUM_MPI_CREATIONS(NOT_LATE, _c, MPI_Count, MPI_Aint)
+  FARSUM_MPI_DYNAMIC_CREATION(NOT_LATE)
   if (start != NULL) {
-    const struct farsum_mpi_preload preload = {sizeof preload, &library, &active, library_handle};
+    const struct farsum_mpi_preload preload = {sizeof preload, &library, &calls, library_handle};
     result = start(&preload, with_world);
-    fill_outer();
+  }
+  if (result == MPI_SUCCESS) {
+    latest = calls;
+    publish();
   }
   pthread_mutex_unlock(&start_mutex);
   return result;
 }
 
-__attribute__((constructor)) static void begin(void) { find_library(); }
+__attribute__((constructor)) static void begin(void) { (void)find_library(); }

@@ -62,7 +62,7 @@ void install_shutdown() {
 }
 
 void Front::make_self(MPI_Comm comm) {
-  if (sessions_only) {
+  if (sessions_only()) {
     int rank = 0;
     library().Comm_rank(comm, &rank);
     library().Comm_split(comm, rank, 0, &self_);
@@ -93,7 +93,7 @@ void Front::find_backing() {
   library().Comm_set_errhandler(self_, MPI_ERRORS_RETURN);
   std::array ways = {Backing::allocate_shared, Backing::allocate, Backing::create};
   // MPICH 4 and Intel MPI crash in the shared one of a program without MPI_Init.
-  if (sessions_only) std::reverse(ways.begin(), ways.end());
+  if (sessions_only()) std::reverse(ways.begin(), ways.end());
   for (const Backing way : ways) {
     backing_ = way;
     MPI_Win win = MPI_WIN_NULL;
@@ -125,23 +125,34 @@ void Front::start_engine(MPI_Comm comm) {
   const farsum_status status = farsum_init(&options);
   find_backing();
   // All ranks or none.
-  const int mine = status == FARSUM_OK && datatypes.open() ? 1 : 0;
+  const char* const missing = status == FARSUM_OK ? what_is_missing(options.size) : farsum_last_error();
+  const int mine = missing == nullptr ? 1 : 0;
   int all = 0;
   library().Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, node);
   if (all == 1) {
     library().Get_version(&version_, &subversion_);
     library().Comm_group(node, &context_);
     context_size_ = options.size;
-    engine_runs_.store(true, std::memory_order_relaxed);
+    // Release pairs with the acquire in engine_runs.
+    engine_runs_.store(true, std::memory_order_release);
   } else {
-    if (mine == 0) {
-      const char* why = status == FARSUM_OK ? "the library's datatypes could not be read" : farsum_last_error();
-      say_once("engine", std::string("the one-sided layer stays the MPI library's own: ") + why);
-    }
+    if (mine == 0) say_once("engine", std::string("the one-sided layer stays the MPI library's own: ") + missing);
     if (status == FARSUM_OK) (void)farsum_finalize_forced();
     drop_self();
   }
   library().Comm_free(&node);
+}
+
+// Beside the engine, that this rank could not get or make; nullptr: nothing.
+const char* Front::what_is_missing(int ranks) {
+  try {
+    everyone_.resize(static_cast<std::size_t>(ranks));
+    std::iota(everyone_.begin(), everyone_.end(), 0);
+    looked_up_.resize(everyone_.size());
+    return datatypes.open() ? nullptr : "the library's datatypes could not be read";
+  } catch (const std::bad_alloc&) {
+    return "the process has no memory left";
+  }
 }
 
 void Front::drop_self() {
@@ -151,7 +162,7 @@ void Front::drop_self() {
 
 void Front::stop_engine() {
   if (!engine_runs()) return;
-  if (sessions_only) collect_at_engines_end();
+  if (sessions_only()) collect_at_engines_end();
   requests.close();
   // What the program left; its memory goes with the engine's context. One at a time, for the delete callbacks that run
   // in the library's free may free others.
@@ -164,7 +175,8 @@ void Front::stop_engine() {
     delete window;
   }
   if (farsum_finalize_forced() != FARSUM_OK) std::fprintf(stderr, "farsum: %s\n", farsum_last_error());
-  engine_runs_.store(false, std::memory_order_relaxed);
+  // Release: who begins the next engine comes after this end.
+  engine_runs_.store(false, std::memory_order_release);
   groups_.clear();
   datatypes.close();
   library().Group_free(&context_);
@@ -179,20 +191,38 @@ void Front::end_if_unused(int ranks) {
   if (std::all_of(all.begin(), all.end(), [](std::uint64_t left) { return left == 0; })) stop_engine();
 }
 
+// Release pairs with the acquire in begin_together. A session that was opened before keeps the engine.
+void Front::begin_to_end() { engine_ends_.store(engine_runs(), std::memory_order_release); }
+
+void Front::end_with_sessions() {
+  const std::lock_guard lock(beginning_);
+  stop_engine();
+  // Relaxed: published by the lock, without which nobody begins.
+  engine_ends_.store(false, std::memory_order_relaxed);
+}
+
 // The first window of a program of sessions starts the engine over its ranks. A later one over other ranks, of which
-// some are in a context and some are not, stays the library's on all of them. Where threads are at this on several
-// communicators at once, one of them gets hold of all its ranks; those that got hold of some try again.
+// some are in a context and some are not, stays the library's on all of them; and so does one of which some ranks leave
+// their context, for they wait there for the others. Where threads are at this on several communicators at once, one of
+// them gets hold of all its ranks; those that got hold of some try again.
 bool Front::begin_together(MPI_Comm comm) {
+  enum : std::size_t { runs, runs_not, ends, is_busy, facts };
   for (useconds_t pause_us = 100;; pause_us = std::min<useconds_t>(2 * pause_us, 10'000)) {
     std::unique_lock mine(beginning_, std::try_to_lock);
-    const bool runs = engine_runs();
-    const int here[3] = {runs ? 1 : 0, runs ? 0 : 1, mine.owns_lock() ? 0 : 1};
-    int any[3] = {0, 0, 0};
-    if (library().Allreduce(here, any, 3, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS) return false;
-    if (any[1] == 0) return true;
-    if (any[2] == 0) {
-      if (any[0] == 0) start_engine(comm);
-      return any[0] == 0;
+    const bool is_ending = engine_ends_.load(std::memory_order_acquire);
+    const bool is_there = engine_runs() && !is_ending;
+    std::array<int, facts> here{};
+    here[runs] = is_there ? 1 : 0;
+    here[runs_not] = is_there ? 0 : 1;
+    here[ends] = is_ending ? 1 : 0;
+    here[is_busy] = mine.owns_lock() ? 0 : 1;
+    std::array<int, facts> any{};
+    if (library().Allreduce(here.data(), any.data(), facts, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS) return false;
+    if (any[runs_not] == 0) return true;
+    if (any[runs] != 0 && (any[ends] != 0 || any[is_busy] == 0)) return false;
+    if (any[ends] == 0 && any[is_busy] == 0) {
+      start_engine(comm);
+      return true;
     }
     if (mine.owns_lock()) mine.unlock();
     // Threads wait for different times, so that they do not stand in each other's way again and again.
@@ -202,61 +232,110 @@ bool Front::begin_together(MPI_Comm comm) {
 
 Front::GroupLease Front::engine_group(MPI_Comm comm) {
   GroupLease lease;
-  if (sessions_only && !begin_together(comm)) return lease;
-  int size = 0;
-  MPI_Group members = MPI_GROUP_NULL;
-  if (!engine_runs() || library().Comm_size(comm, &size) != MPI_SUCCESS ||
-      library().Comm_group(comm, &members) != MPI_SUCCESS) {
-    return lease;
-  }
-  std::vector<int> theirs(static_cast<std::size_t>(size));
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  std::iota(theirs.begin(), theirs.end(), 0);
-  library().Group_translate_ranks(members, size, theirs.data(), context_, ranks.data());
-  library().Group_free(&members);
-  if (std::find(ranks.begin(), ranks.end(), MPI_UNDEFINED) != ranks.end()) return lease;
-  Groups* groups = nullptr;
-  {
-    const std::lock_guard lock(groups_mutex_);
-    groups = &groups_[ranks];
-  }
-  GroupInstance* instance = take_instance(comm, *groups, ranks);
-  if (instance == nullptr) return lease;
-  lease.group = instance->group;
-  lease.held_ = std::unique_lock(instance->in_use, std::adopt_lock);
+  GroupsByRanks::value_type* groups = nullptr;
+  if (sessions_only() && !begin_together(comm)) return lease;
+  if (!engine_runs() || !find_groups(comm, groups)) return lease;
+  agree_on_instance(comm, groups, lease);
   return lease;
 }
 
-// With one thread at a time there is one instance. Otherwise the first rank takes one that no thread of its own uses
-// and tells the others; there it can only be in the last steps of an earlier use, which wait for nobody.
-Front::GroupInstance* Front::take_instance(MPI_Comm comm, Groups& groups, const std::vector<int>& ranks) {
-  std::uint64_t index = 0;
+bool Front::find_groups(MPI_Comm comm, GroupsByRanks::value_type*& groups) {
+  int size = 0;
+  MPI_Group members = MPI_GROUP_NULL;
+  if (library().Comm_size(comm, &size) != MPI_SUCCESS || size > context_size_ ||
+      library().Comm_group(comm, &members) != MPI_SUCCESS) {
+    return false;
+  }
+  const std::lock_guard lock(groups_mutex_);
+  const std::span<int> ranks(looked_up_.data(), static_cast<std::size_t>(size));
+  library().Group_translate_ranks(members, size, everyone_.data(), context_, ranks.data());
+  library().Group_free(&members);
+  if (std::find(ranks.begin(), ranks.end(), MPI_UNDEFINED) != ranks.end()) return false;
+  auto found = groups_.find(ranks);
+  try {
+    if (found == groups_.end()) found = groups_.try_emplace({ranks.begin(), ranks.end()}).first;
+    groups = &*found;
+  } catch (const std::bad_alloc&) {
+  }
+  return true;
+}
+
+// With one thread at a time all ranks take the same one by themselves. With several, the first rank takes one that no
+// thread of its own uses and tells the others; there it can only be in the last steps of an earlier use, which wait for
+// nobody. One that was never used needs memory, and whoever has none says so before any rank waits for the others.
+void Front::agree_on_instance(MPI_Comm comm, GroupsByRanks::value_type* groups, GroupLease& lease) {
   int rank = 0;
   library().Comm_rank(comm, &rank);
-  const bool chooses = threads_multiple_ && rank == 0;
-  if (chooses) {
-    const std::lock_guard lock(groups.listing);
-    while (index < groups.instances.size() && !groups.instances[index]->in_use.try_lock()) ++index;
-    if (index == groups.instances.size()) {
-      groups.instances.push_back(std::make_unique<GroupInstance>());
-      groups.instances.back()->in_use.lock();
-    }
+  const bool chooses = !threads_multiple_ || rank == 0;
+  std::size_t count = 1;  // of instances that are needed
+  GroupInstance* instance = nullptr;
+  std::unique_lock<std::mutex> held;
+  if (chooses && groups != nullptr) {
+    instance = take_unused(*groups, count);
+    if (instance != nullptr) held = std::unique_lock(instance->in_use, std::adopt_lock);
   }
-  if (threads_multiple_ && library().Bcast(&index, 1, MPI_UINT64_T, 0, comm) != MPI_SUCCESS) return nullptr;
-  GroupInstance* instance = instance_of(groups, ranks, index);
-  if (instance != nullptr && !chooses) instance->in_use.lock();
-  return instance;
+  const bool is_known = !threads_multiple_ && instance != nullptr && instance->made;
+  for (std::size_t least = is_known ? count : 0; least < count;) {
+    enum : std::size_t { too_few, needed, missing, facts };
+    const std::size_t have = groups == nullptr ? 0 : chooses ? (instance == nullptr ? 0 : count) : grow(*groups, count);
+    std::array<std::uint64_t, facts> here{};
+    here[too_few] = have < count ? 1 : 0;
+    here[needed] = count;
+    here[missing] = ~std::uint64_t{have};
+    std::array<std::uint64_t, facts> any{};
+    if (library().Allreduce(here.data(), any.data(), facts, MPI_UINT64_T, MPI_MAX, comm) != MPI_SUCCESS) return;
+    lease.no_memory = any[too_few] != 0;
+    if (lease.no_memory) return;
+    count = any[needed];
+    least = ~any[missing];
+  }
+  instance = make_instance(*groups, count - 1);
+  if (instance == nullptr) return;
+  if (!chooses) held = std::unique_lock(instance->in_use);
+  lease.group = instance->group;
+  lease.offers = instance->offers;
+  lease.held_ = std::move(held);
+}
+
+// One that no thread uses, taken for this one, and how many there are up to it.
+Front::GroupInstance* Front::take_unused(GroupsByRanks::value_type& groups, std::size_t& count) {
+  auto& [ranks, entry] = groups;
+  const std::lock_guard lock(entry.listing);
+  for (count = 1; count <= entry.instances.size(); ++count) {
+    if (entry.instances[count - 1]->in_use.try_lock()) return entry.instances[count - 1].get();
+  }
+  if (!add_instance(groups)) return nullptr;
+  entry.instances.back()->in_use.lock();
+  return entry.instances.back().get();
+}
+
+// How many there are when there should be `count`.
+std::size_t Front::grow(GroupsByRanks::value_type& groups, std::size_t count) {
+  const std::lock_guard lock(groups.second.listing);
+  while (groups.second.instances.size() < count && add_instance(groups)) {
+  }
+  return groups.second.instances.size();
+}
+
+// `listing` is held.
+bool Front::add_instance(GroupsByRanks::value_type& groups) {
+  try {
+    groups.second.instances.push_back(std::make_unique<GroupInstance>(groups.first.size()));
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 // The instances of a list are made in order, so that all its ranks mean the same one by an index.
-Front::GroupInstance* Front::instance_of(Groups& groups, const std::vector<int>& ranks, std::size_t index) {
-  const std::lock_guard making(groups.making);
+Front::GroupInstance* Front::make_instance(GroupsByRanks::value_type& groups, std::size_t index) {
+  auto& [ranks, entry] = groups;
+  const std::lock_guard making(entry.making);
   for (std::size_t i = 0; i <= index; ++i) {
     GroupInstance* instance = nullptr;
     {
-      const std::lock_guard lock(groups.listing);
-      if (i == groups.instances.size()) groups.instances.push_back(std::make_unique<GroupInstance>());
-      instance = groups.instances[i].get();
+      const std::lock_guard lock(entry.listing);
+      instance = entry.instances[i].get();
     }
     if (!instance->made && !make_group(ranks, i, &instance->group)) return nullptr;
     instance->made = true;
@@ -266,9 +345,7 @@ Front::GroupInstance* Front::instance_of(Groups& groups, const std::vector<int>&
 }
 
 bool Front::make_group(const std::vector<int>& ranks, std::size_t index, farsum_group* group) const {
-  std::vector<int> everyone(static_cast<std::size_t>(context_size_));
-  std::iota(everyone.begin(), everyone.end(), 0);
-  if (index == 0 && ranks == everyone) {
+  if (index == 0 && ranks == everyone_) {
     *group = farsum_world();
     return true;
   }

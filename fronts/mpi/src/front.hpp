@@ -2,10 +2,12 @@
 // communicator.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,13 @@
 
 namespace farsum::mpi {
 
+// What each rank tells the others before a window is made: its unit, and whether its arguments and its part of MPI's
+// objects are in order, so that all ranks succeed or all fail.
+struct Offer {
+  std::uint64_t disp_unit;
+  std::int32_t error_class;
+};
+
 class Front {
  public:
   Front();
@@ -25,15 +34,21 @@ class Front {
   // The one of this process. Made when the front is loaded, never destroyed: calls may come until the process ends.
   static Front& get() { return *the_one; }
 
-  // Joins the engine, collectively over the ranks of `comm` that share this node.
-  void start_engine(MPI_Comm comm);
+  // Joins the engine, collectively over the ranks of `comm` that share this node, unless it runs for all ranks of
+  // `comm`. False: it runs for some of them only.
+  bool begin_together(MPI_Comm comm);
   void stop_engine();
   // In a program of sessions, which has no Finalize and may free its communicators: after a window of `ranks` ranks was
   // freed, stops the engine if that was the last window of all ranks of the context. Collective over the window's
   // ranks. With several threads, of which one may be making another, it goes on until the last session's end.
   void end_if_unused(int ranks);
-  // Relaxed: who uses the engine has met the thread that started it, or begin_together.
-  bool engine_runs() const { return engine_runs_.load(std::memory_order_relaxed); }
+  // In a program of sessions, before its last session of this process ends: no window that begins to be made from here
+  // on is made in the engine. Does not wait.
+  void begin_to_end();
+  // Then: waits for the other ranks and stops the engine.
+  void end_with_sessions();
+  // Acquire pairs with the release in start_engine: what belongs to the engine is there.
+  bool engine_runs() const { return engine_runs_.load(std::memory_order_acquire); }
   bool threads_multiple() const { return threads_multiple_; }
   int context_size() const { return context_size_; }
 
@@ -42,6 +57,8 @@ class Front {
   class GroupLease {
    public:
     farsum_group group{};
+    std::span<Offer> offers;  // room for one of each rank
+    bool no_memory = false;   // some rank has none left for the group; all ranks are told so
     explicit operator bool() const { return held_.owns_lock(); }
 
    private:
@@ -49,7 +66,7 @@ class Front {
     std::unique_lock<std::mutex> held_;
   };
   // Not held where some of the ranks are outside the engine's context (another node, a spawned process). Collective
-  // over the communicator.
+  // over the communicator; on all ranks or on none. Of a list of ranks that has met before it allocates nothing.
   GroupLease engine_group(MPI_Comm comm);
 
   // A backing window: name, attributes and error handler of a window, and its handle. No other rank takes part.
@@ -76,7 +93,10 @@ class Front {
   bool standard_at_least(int version, int subversion) const {
     return version_ > version || (version_ == version && subversion_ >= subversion);
   }
-  bool sessions_only = false;
+  // Relaxed: a program that calls MPI_Init beside its sessions orders them itself.
+  bool sessions_only() const { return sessions_only_.load(std::memory_order_relaxed); }
+  void set_sessions_only(bool sessions_only) { sessions_only_.store(sessions_only, std::memory_order_relaxed); }
+  bool has_begun = false;  // guarded by the mutex of the preloaded file, under which it starts the front
   std::atomic<std::uint64_t> windows_made{0};
 
  private:
@@ -84,15 +104,18 @@ class Front {
   // How a library is asked for a backing window; see make_backing.
   enum class Backing { allocate_shared, allocate, create };
 
+  void start_engine(MPI_Comm comm);
   void make_self(MPI_Comm comm);
   void drop_self();
-  bool begin_together(MPI_Comm comm);
   void find_backing();
+  const char* what_is_missing(int ranks);
 
   // The engine's groups of one list of ranks, made in order, so that the n-th is the same on all of them.
   struct GroupInstance {
+    explicit GroupInstance(std::size_t ranks) : offers(ranks) {}
     farsum_group group{};
     bool made = false;  // guarded, as `group`, by `making`
+    std::vector<Offer> offers;
     std::mutex in_use;
   };
   struct Groups {
@@ -100,12 +123,28 @@ class Front {
     std::mutex listing;                                     // held for moments
     std::vector<std::unique_ptr<GroupInstance>> instances;  // guarded by `listing`
   };
-  bool make_group(const std::vector<int>& ranks, std::size_t index, farsum_group* group) const;
-  GroupInstance* instance_of(Groups& groups, const std::vector<int>& ranks, std::size_t index);
-  GroupInstance* take_instance(MPI_Comm comm, Groups& groups, const std::vector<int>& ranks);
+  struct ByRanks {
+    using is_transparent = void;
+    bool operator()(std::span<const int> one, std::span<const int> other) const {
+      return std::lexicographical_compare(one.begin(), one.end(), other.begin(), other.end());
+    }
+  };
+  using GroupsByRanks = std::map<std::vector<int>, Groups, ByRanks>;
 
-  std::mutex beginning_;  // in a program of sessions: held by one thread of each rank while the engine begins
+  // Whether the context holds all ranks of `comm`. Then `groups` is their entry; nullptr: there is no memory for it.
+  bool find_groups(MPI_Comm comm, GroupsByRanks::value_type*& groups);
+  void agree_on_instance(MPI_Comm comm, GroupsByRanks::value_type* groups, GroupLease& lease);
+  static GroupInstance* take_unused(GroupsByRanks::value_type& groups, std::size_t& count);
+  static std::size_t grow(GroupsByRanks::value_type& groups, std::size_t count);
+  static bool add_instance(GroupsByRanks::value_type& groups);
+  GroupInstance* make_instance(GroupsByRanks::value_type& groups, std::size_t index);
+  bool make_group(const std::vector<int>& ranks, std::size_t index, farsum_group* group) const;
+
+  // In a program of sessions: held by one thread of each rank while the engine begins or ends.
+  std::mutex beginning_;
   std::atomic<bool> engine_runs_{false};
+  std::atomic<bool> engine_ends_{false};
+  std::atomic<bool> sessions_only_{false};
   MPI_Comm self_ = MPI_COMM_NULL;
   Backing backing_ = Backing::allocate_shared;
   MPI_Group context_ = MPI_GROUP_NULL;  // the ranks of the engine's context, in its order
@@ -114,8 +153,10 @@ class Front {
   int version_ = 3;
   int subversion_ = 1;
 
-  std::mutex groups_mutex_;
-  std::map<std::vector<int>, Groups> groups_;  // entries stay where they are
+  std::vector<int> everyone_;   // the context's ranks: 0, 1, 2, ...
+  std::mutex groups_mutex_;     // guards what follows
+  std::vector<int> looked_up_;  // room for as many
+  GroupsByRanks groups_;        // entries stay where they are
   std::mutex said_mutex_;
   std::map<std::string, std::string> said_;  // by kind
 };

@@ -14,7 +14,7 @@ int alloc_mem(MPI_Aint size, MPI_Info info, void* base) {
   void* memory = nullptr;
   // A size that is negative or more than the node has is the library's to refuse, in its words. The engine of a program
   // of sessions ends with its last window, which memory may outlive.
-  if (size < 0 || Front::get().sessions_only ||
+  if (size < 0 || Front::get().sessions_only() ||
       farsum_memory_allocate(static_cast<std::size_t>(size), &memory) != FARSUM_OK) [[unlikely]] {
     return library().Alloc_mem(size, info, base);
   }

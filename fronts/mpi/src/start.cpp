@@ -19,38 +19,28 @@ void put_all(farsum_mpi_calls& active) {
   put_request_calls(active);
 }
 
-// Without an engine no window of this process can begin the front later either.
-void leave_to_library(farsum_mpi_calls& active) {
-#define FARSUM_MPI_LEAVE(name, parameters, arguments) active.name = library().name;
-  FARSUM_MPI_CREATIONS(FARSUM_MPI_LEAVE, , int, int)
-  FARSUM_MPI_CREATIONS(FARSUM_MPI_LEAVE, _c, MPI_Count, MPI_Aint)
-  FARSUM_MPI_DYNAMIC_CREATION(FARSUM_MPI_LEAVE)
-}
-
 void start(const farsum_mpi_preload& preload, bool with_world) {
   Front& front = Front::get();
-  const bool again = the_library.Init != nullptr;
-  if (!again) {
+  if (the_library.Init == nullptr) {
     the_library = *preload.library;
     the_library_handle = preload.library_handle;
     if (strict_wanted()) make_strict(the_library, *preload.active);
   }
-  if (again && !with_world) return;  // the engine could not be had before
-  front.sessions_only = !with_world;
+  if (front.has_begun && !with_world) return;  // another thread's first window was first, or there is no engine
+  front.set_sessions_only(!with_world);
   if (with_world) {
     install_shutdown();
     report_to_witness();
     put_abort(*preload.active);
-    if (!front.engine_runs()) front.start_engine(MPI_COMM_WORLD);
+    static_cast<void>(front.begin_together(MPI_COMM_WORLD));
   }
-  if (again) return;
+  if (front.has_begun) return;
   if (!with_world || front.engine_runs()) {
     put_all(*preload.active);
     if (with_world) put_collective_calls(*preload.active);
-  } else {
-    leave_to_library(*preload.active);
   }
   if (statistics_wanted()) put_statistics(*preload.active);
+  front.has_begun = true;
 }
 
 }  // namespace
@@ -67,10 +57,14 @@ extern "C" __attribute__((visibility("default"))) int farsum_mpi_front_start(con
   }
 }
 
+extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_ending() {
+  if (Front::get().sessions_only()) Front::get().begin_to_end();
+}
+
 extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_end() {
-  if (!Front::get().sessions_only) return;
+  if (!Front::get().sessions_only()) return;
   try {
-    Front::get().stop_engine();
+    Front::get().end_with_sessions();
     report_at_last_session();
   } catch (...) {
     static_cast<void>(thrown_at_end("MPI_Session_finalize"));

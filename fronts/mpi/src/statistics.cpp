@@ -210,7 +210,7 @@ int counted(const char* name, MPI_Win* win, MPI_Comm comm, const Access&, Call c
   auto record = std::make_shared<WindowRecord>();
   // Sessions have no world to number the ranks in.
   int maker = getpid();
-  if (!Front::get().sessions_only) library().Comm_rank(MPI_COMM_WORLD, &maker);
+  if (!Front::get().sessions_only()) library().Comm_rank(MPI_COMM_WORLD, &maker);
   record->id = static_cast<std::uint64_t>(maker) << 32 | Statistics::get().next_window();
   library().Bcast(&record->id, 1, MPI_UINT64_T, 0, comm);
   record->flavor = flavor_of(name);

@@ -56,20 +56,17 @@ farsum_status make_engine_window(const Request& request, farsum_group group, con
 void say_fallback(const Request& request) {
   int rank = 0;
   library().Comm_rank(request.comm, &rank);
-  Front::get().say_once(
-      "strangers",
-      std::string(request.call) +
-          " stays the MPI library's own for communicators with ranks of other nodes or of a spawned job; "
-          "run all ranks on one node to have them served",
-      rank == 0 ? Front::Voice::aloud : Front::Voice::silent);
+  try {
+    Front::get().say_once(
+        "strangers",
+        std::string(request.call) +
+            " stays the MPI library's own for communicators with ranks of other nodes or of a spawned job; "
+            "run all ranks on one node to have them served",
+        rank == 0 ? Front::Voice::aloud : Front::Voice::silent);
+  } catch (const std::bad_alloc&) {
+    // The other ranks are on their way into the library.
+  }
 }
-
-// What each rank tells the others before a window is made: its unit, and whether its arguments and its part of MPI's
-// objects are in order, so that all ranks succeed or all fail.
-struct Offer {
-  std::uint64_t disp_unit;
-  std::int32_t error_class;
-};
 
 // What this rank finds wrong; MPI_SUCCESS: nothing.
 struct Refusal {
@@ -85,27 +82,28 @@ Refusal bad_argument(const Request& request) {
 }
 
 // Every rank's offer, or the error that all ranks raise.
-int exchange_offers(const Request& request, farsum_group group, std::vector<Offer>& offers, const Refusal& own) {
+int exchange_offers(const Request& request, const Front::GroupLease& lease, const Refusal& own) {
+  const std::span<Offer> offers = lease.offers;
   const Offer mine{static_cast<std::uint64_t>(request.disp_unit), own.error_class};
-  const farsum_status status = farsum_allgather(group, &mine, offers.data(), sizeof mine);
+  const farsum_status status = farsum_allgather(lease.group, &mine, offers.data(), sizeof mine);
   if (status != FARSUM_OK) return raise(request.comm, request.call, error_class_of(status), farsum_last_error());
   if (own.error_class != MPI_SUCCESS) return raise(request.comm, request.call, own.error_class, own.why);
   for (std::size_t rank = 0; rank < offers.size(); ++rank) {
     if (offers[rank].error_class != MPI_SUCCESS) {
-      return raise(request.comm, request.call, offers[rank].error_class,
-                   "rank " + std::to_string(rank) +
-                       " refused its own arguments, or has no memory; no rank has made "
-                       "the window");
+      return raise(
+          request.comm, request.call, offers[rank].error_class,
+          "rank " + std::to_string(rank) + " refused its own arguments, or has no memory; no rank has made the window");
     }
   }
   return MPI_SUCCESS;
 }
 
-// A window in the making: with its handle, which the program has not seen, and which goes again unless it is released.
+// A window in the making, with all that this rank allocates for it: with its handle, which the program has not seen,
+// and which goes again unless it is released.
 class Draft {
  public:
   explicit Draft(const Request& request, std::size_t size) : window_(std::make_unique<Window>()) {
-    library().Comm_size(request.comm, &window_->size);
+    window_->size = static_cast<int>(size);
     library().Comm_rank(request.comm, &window_->rank);
     window_->base = request.base;
     window_->bytes = request.bytes;
@@ -113,6 +111,7 @@ class Draft {
     window_->flavor = request.flavor;
     window_->info = read_info(request.info);
     window_->units.resize(size);
+    options_ = engine_options(request, window_->info);
     const std::lock_guard lock(Front::get().backing_mutex);
     if (Front::get().make_backing(&window_->handle) != MPI_SUCCESS) return;
     backed_ = true;
@@ -134,10 +133,12 @@ class Draft {
 
   bool backed() const { return backed_; }
   Window& window() { return *window_; }
+  const farsum_window_options& options() const { return options_; }
   Window* release() { return window_.release(); }
 
  private:
   std::unique_ptr<Window> window_;
+  farsum_window_options options_{};
   bool backed_ = false;
 };
 
@@ -163,21 +164,22 @@ int create(const Request& request, void** memory, MPI_Win* handle, Fallback&& fa
     return fallback();  // the library words the error
   }
   const Front::GroupLease lease = front.engine_group(request.comm);
+  if (lease.no_memory) {
+    return raise(request.comm, request.call, MPI_ERR_NO_MEM,
+                 "a rank of the communicator has no memory left; no rank has made the window");
+  }
   if (!lease) {
     say_fallback(request);
     return fallback();
   }
-  int size = 0;
-  library().Comm_size(request.comm, &size);
-  std::vector<Offer> offers(static_cast<std::size_t>(size));
+  // From here on no rank allocates anything by itself until the engine's call, but for the words of an error.
   std::optional<Draft> draft;
-  const Refusal refusal = prepare(request, offers.size(), draft);
-  if (const int result = exchange_offers(request, lease.group, offers, refusal); result != MPI_SUCCESS) return result;
+  const Refusal refusal = prepare(request, lease.offers.size(), draft);
+  if (const int result = exchange_offers(request, lease, refusal); result != MPI_SUCCESS) return result;
   Window& window = draft->window();
-  std::transform(offers.begin(), offers.end(), window.units.begin(),
+  std::transform(lease.offers.begin(), lease.offers.end(), window.units.begin(),
                  [](const Offer& offer) { return offer.disp_unit; });
-  const farsum_window_options options = engine_options(request, window.info);
-  const farsum_status made = make_engine_window(request, lease.group, options, window);
+  const farsum_status made = make_engine_window(request, lease.group, draft->options(), window);
   if (made != FARSUM_OK) return raise(request.comm, request.call, error_class_of(made), farsum_last_error());
   library().Comm_group(request.comm, &window.group);
   front.windows_made.fetch_add(1, std::memory_order_relaxed);
@@ -277,7 +279,7 @@ int win_free(MPI_Win* win) {
   const int result = status == FARSUM_OK
                          ? MPI_SUCCESS
                          : raise(front.self(), "MPI_Win_free", error_class_of(status), farsum_last_error());
-  if (front.sessions_only) front.end_if_unused(ranks);
+  if (front.sessions_only()) front.end_if_unused(ranks);
   return result;
 }
 

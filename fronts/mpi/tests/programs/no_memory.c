@@ -1,60 +1,7 @@
 /* RANKS: 1
  * A process without memory gets MPI_ERR_NO_MEM from each call that needs some, through the handler of the window or
- * communicator, and the call goes well once there is memory again. Allocations of the front and the engine fail when
- * they are told to; the MPI library's own go on.
- */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <link.h>
-#include <stdint.h>
-
-#include "check.h"
-
-void* __libc_malloc(size_t bytes);
-
-/* The front and the C++ library that the engine allocates through. */
-static uintptr_t begins[2], ends[2];
-static int ranges;
-static _Thread_local long left = -1; /* allocations that succeed; negative: all */
-
-static int is_ours(uintptr_t caller) {
-  for (int i = 0; i < ranges; ++i) {
-    if (begins[i] <= caller && caller < ends[i]) return 1;
-  }
-  return 0;
-}
-
-/* Takes the place of libc's for the whole process. */
-__attribute__((visibility("default"))) void* malloc(size_t bytes) {
-  if (left >= 0 && is_ours((uintptr_t)__builtin_return_address(0))) {
-    if (left == 0) return NULL;
-    --left;
-  }
-  return __libc_malloc(bytes);
-}
-
-static int note(struct dl_phdr_info* object, size_t bytes, void* nothing) {
-  (void)bytes, (void)nothing;
-  if (strstr(object->dlpi_name, "libfarsum_front_") == NULL && strstr(object->dlpi_name, "libstdc++") == NULL) return 0;
-  for (int i = 0; i < object->dlpi_phnum; ++i) {
-    if (object->dlpi_phdr[i].p_type != PT_LOAD || (object->dlpi_phdr[i].p_flags & PF_X) == 0) continue;
-    begins[ranges] = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
-    ends[ranges] = begins[ranges] + object->dlpi_phdr[i].p_memsz;
-    ++ranges;
-    break;
-  }
-  return 0;
-}
-
-static int handled;
-static void on_window(MPI_Win* win, int* code, ...) {
-  (void)win, (void)code;
-  ++handled;
-}
-static void on_communicator(MPI_Comm* comm, int* code, ...) {
-  (void)comm, (void)code;
-  ++handled;
-}
+ * communicator, and the call goes well once there is memory again. */
+#include "starve.h"
 
 /* With none, one, two ... allocations granted, until the call succeeds. */
 #define STARVE(expression)                                                                                \
@@ -86,8 +33,7 @@ int main(int argc, char** argv) {
   int starved = 0;
   double* memory = NULL;
   static double values[4096], got[4096];
-  dl_iterate_phdr(note, NULL);
-  CHECK(ranges == 2, "%d libraries that allocate were found", ranges);
+  find_allocators();
   MPI_Win_create_errhandler(on_window, &of_window);
   MPI_Comm_create_errhandler(on_communicator, &of_communicator);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, of_communicator);
