@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <new>
 #include <string_view>
 
 #include "absent.hpp"
 #include "front.hpp"
-#include "guard.hpp"
 #include "quick_table.hpp"
 #include "setting.h"
 #include "statistics_data.hpp"
@@ -168,6 +168,15 @@ constexpr bool accumulates(std::string_view call) { return call.find("ccumulate"
 
 // ---- one call on a window ----
 
+// What there is no memory to count is not counted: the call was made, and other ranks may have taken part.
+template <class Count>
+void count_if_possible(Count count) {
+  try {
+    count();
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 void tally(WindowRecord& record, const char* call, const Window* window, const Access& access, std::uint64_t spent_ns) {
   const bool to_somebody = access.exists && access.target != MPI_PROC_NULL;
   const bool atomic = always_atomic(call) || (accumulates(call) && access.count == 1);
@@ -189,8 +198,9 @@ int counted(const char* name, MPI_Win win, Absent, const Access& access, Call ca
   const int result = call();
   if (result != MPI_SUCCESS) return result;
   const std::uint64_t spent_ns = timer.ns();
-  if (const auto record = Statistics::get().find(win))
-    tally(*record, name, Front::get().windows.find(win), access, spent_ns);
+  if (const auto record = Statistics::get().find(win)) {
+    count_if_possible([&] { tally(*record, name, Front::get().windows.find(win), access, spent_ns); });
+  }
   return result;
 }
 
@@ -207,17 +217,20 @@ int counted(const char* name, MPI_Win* win, MPI_Comm comm, const Access&, Call c
   const int result = call();
   if (result != MPI_SUCCESS) return result;
   const std::uint64_t spent_ns = timer.ns();
-  auto record = std::make_shared<WindowRecord>();
   // Sessions have no world to number the ranks in.
   int maker = getpid();
   if (!Front::get().sessions_only()) library().Comm_rank(MPI_COMM_WORLD, &maker);
-  record->id = static_cast<std::uint64_t>(maker) << 32 | Statistics::get().next_window();
-  library().Bcast(&record->id, 1, MPI_UINT64_T, 0, comm);
-  record->flavor = flavor_of(name);
-  const Window* window = Front::get().windows.find(*win);
-  record->bytes = window == nullptr ? 0 : static_cast<std::uint64_t>(window->bytes);
-  Statistics::get().add(*win, record);
-  tally(*record, name, window, {}, spent_ns);
+  std::uint64_t id = static_cast<std::uint64_t>(maker) << 32 | Statistics::get().next_window();
+  library().Bcast(&id, 1, MPI_UINT64_T, 0, comm);
+  count_if_possible([&] {
+    const auto record = std::make_shared<WindowRecord>();
+    record->id = id;
+    record->flavor = flavor_of(name);
+    const Window* window = Front::get().windows.find(*win);
+    record->bytes = window == nullptr ? 0 : static_cast<std::uint64_t>(window->bytes);
+    Statistics::get().add(*win, record);
+    tally(*record, name, window, {}, spent_ns);
+  });
   return result;
 }
 
@@ -229,16 +242,16 @@ int counted(const char* name, MPI_Win* win, Absent, const Access&, Call call) {
   if (record == nullptr) return call();
   char title[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
-  if (library().Win_get_name(handle, title, &length) == MPI_SUCCESS) record->name = title;
+  if (library().Win_get_name(handle, title, &length) == MPI_SUCCESS) count_if_possible([&] { record->name = title; });
   const bool engines = Front::get().windows.find(handle) != nullptr;
   const Timer timer;
   const int result = call();
   if (result == MPI_SUCCESS) {
     const std::uint64_t spent_ns = timer.ns();
     const std::lock_guard lock(record->mutex);
-    record->operations[{name, engines ? "-" : "library"}].add({1, 0, spent_ns, spent_ns});
+    count_if_possible([&] { record->operations[{name, engines ? "-" : "library"}].add({1, 0, spent_ns, spent_ns}); });
   } else {
-    Statistics::get().add(handle, record);
+    count_if_possible([&] { Statistics::get().add(handle, record); });
   }
   return result;
 }
@@ -251,7 +264,7 @@ int counted(const char* name, Absent, Absent, const Access&, Call call) {
   const std::uint64_t spent_ns = timer.ns();
   WindowRecord& record = *Statistics::get().memory();
   const std::lock_guard lock(record.mutex);
-  record.operations[{name, "-"}].add({1, 0, spent_ns, 0});
+  count_if_possible([&] { record.operations[{name, "-"}].add({1, 0, spent_ns, 0}); });
   return result;
 }
 
@@ -288,8 +301,9 @@ int counted_collective(const char* name, Count count, Counts counts, Type type, 
   const int result = call();
   const std::uint64_t spent_ns = timer.ns();
   const std::uint64_t elements = elements_of(count, counts, comm);
-  Statistics::get().count(
-      {name, or_else(op, MPI_OP_NULL), known(or_else(type, MPI_DATATYPE_NULL)), std::bit_floor(elements)}, spent_ns);
+  const CollectiveKey key{name, or_else(op, MPI_OP_NULL), known(or_else(type, MPI_DATATYPE_NULL)),
+                          std::bit_floor(elements)};
+  count_if_possible([&] { Statistics::get().count(key, spent_ns); });
   return result;
 }
 
@@ -341,11 +355,9 @@ bool statistics_wanted() {
 
 void put_statistics(farsum_mpi_calls& active) {
   below() = active;
-  // Names of types and operators.
-  Front& front = Front::get();
-  static_cast<void>(front.datatypes.open());
+  static_cast<void>(Front::get().datatypes.open());  // names of types and operators
 #define FARSUM_MPI_PUT_COUNTED(name, parameters, arguments) \
-  if (active.name != nullptr) active.name = guard::name<counted_##name>::call;
+  if (active.name != nullptr) active.name = counted_##name;
   FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_PUT_COUNTED, , int, int)
   FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_PUT_COUNTED, _c, MPI_Count, MPI_Aint)
   FARSUM_MPI_PLAIN_CALLS(FARSUM_MPI_PUT_COUNTED)
