@@ -10,6 +10,7 @@ import errno
 import os
 import select
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +18,9 @@ NAMESPACES = {"mnt": 0x00020000, "uts": 0x04000000, "ipc": 0x08000000, "net": 0x
 MS_BIND, MS_REC, MS_SLAVE = 0x1000, 0x4000, 0x80000
 MNT_DETACH = 2
 KILL_LIMIT_MS = 10_000
+HOLDER, HELPERS = "farsum-hosts", ("farsum-relay", "farsum-owner")  # what processes are called in /proc/PID/cmdline
+CANNOT = 77  # the status of a holder on a machine, or for a user, that cannot have such namespaces
+UNSUPPORTED = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EINVAL, errno.ENOSPC, errno.ENODEV, errno.EUSERS)
 IDENTITY = "FARSUM_HOST_ID"  # in the environment of all that runs in a host: how it is found when its host's holder was killed
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -35,12 +39,18 @@ def _mount(source, target, kind, flags, options=None):
 
 
 def marker(instance, host):
-    """The name that the holder of a host goes by in /proc/PID/cmdline; the bridge's is `/switch`."""
-    return f"farsum-hosts:{instance}:{host}"
+    """The name of the holder of a host, `switch` being the bridge's."""
+    return f"{HOLDER}:{instance}:{host}"
+
+
+def start(name, *words, **options):
+    """Starts Python under a name of ours. It has the name from its first instant, so that no sweep can miss it."""
+    return subprocess.Popen([name, "-B", *map(str, words)], executable=sys.executable, cwd="/", stdin=subprocess.DEVNULL,
+                            start_new_session=True, text=True, **options)
 
 
 def hold(instance, host, hosts_file):
-    """Becomes the holder of a new host: says `ready` on stdout when its namespaces are complete, then sleeps until it is killed."""
+    """Makes the namespaces of a new host, says `ready` on stdout when they are complete, then sleeps until it is killed."""
     _check(libc.unshare(ctypes.c_int(sum(NAMESPACES.values()))), "unshare")
     # Mounts that the machine makes later are seen here; none made here is seen there.
     _mount(None, "/", None, MS_REC | MS_SLAVE)
@@ -51,7 +61,6 @@ def hold(instance, host, hosts_file):
         _show_own_network_in_sys()
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    os.chdir("/")
     nothing = os.open("/dev/null", os.O_RDWR)
     ready = os.dup(1)
     os.set_inheritable(ready, False)
@@ -75,7 +84,10 @@ def _show_own_network_in_sys():
 
 def enter(pid, name):
     """Moves this process into the namespaces of the holder `pid`, in the same folder; False when that holder is gone."""
-    folder = os.getcwd()
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:
+        raise OSError(errno.ENOTDIR, "the current folder was removed (cd to another)") from None
     try:
         holder = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -96,14 +108,41 @@ def is_holder(pid, name):
     return _command(pid) == name
 
 
-def ended_if_killed(pid):
-    """Sends SIGKILL and waits for the end; a process already gone is fine."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+def open_network(pid, name):
+    """A descriptor of the holder's network, None when the holder is gone. A name in /proc may come to mean another process."""
+    try:
+        network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    if _command(pid) != name:
+        os.close(network)
+        return None
+    return network
+
+
+def join_network(descriptor):
+    _check(libc.setns(ctypes.c_int(descriptor), ctypes.c_int(NAMESPACES["net"])), "setns")
+
+
+def started(pid):
+    """When a process was started, in ticks since the boot: with its number it names a process for good. None when it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def wait_for_end(pid, start_ticks):
+    try:
         process = os.pidfd_open(pid)
-        try:
-            _kill_and_wait({pid: process})
-        finally:
-            os.close(process)
+    except ProcessLookupError:
+        return
+    if started(pid) == start_ticks:
+        ended = select.poll()
+        ended.register(process, select.POLLIN)
+        ended.poll()
+    os.close(process)
 
 
 def inside(instance):
@@ -131,12 +170,15 @@ def processes(instance, identity):
 
 
 def end_all(instance, identity):
-    """Ends everything in the instance's namespaces, then the holders, and with them the namespaces."""
+    """Ends everything in the instance's namespaces, then the holders, and with them the namespaces, then the helpers."""
     held = _held_namespaces(_holders(instance))
     while members := [pid for pids in processes(instance, identity).values() for pid in pids]:
         _end(members, lambda pid: bool(held & _namespaces(pid)) or bool(identity) and _has_identity(pid, identity))
     while holders := _holders(instance):
         _end(list(holders), lambda pid: pid in _holders(instance))
+    names = [f"{kind}:{instance}" for kind in HELPERS]
+    while helpers := [pid for pid in _all_pids() if pid != os.getpid() and _command(pid) in names]:
+        _end(helpers, lambda pid: _command(pid) in names)
 
 
 def _end(pids, still_ours):
@@ -205,4 +247,8 @@ def _has_identity(pid, identity):
 
 
 if __name__ == "__main__":
-    hold(*sys.argv[1:4])
+    try:
+        hold(*sys.argv[1:4])
+    except OSError as problem:
+        print(problem.strerror, file=sys.stderr)
+        sys.exit(CANNOT if problem.errno in UNSUPPORTED else 1)

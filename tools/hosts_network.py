@@ -43,9 +43,9 @@ def hosts_file(names):
     return "\n".join(lines) + "\n"
 
 
-def in_network(holder, *command, text=None, may_fail=False):
-    """Runs a command in the network namespace of a holder and returns what it printed."""
-    whole = ["nsenter", f"--net=/proc/{holder}/ns/net", *command]
+def in_network(network, *command, text=None, may_fail=False):
+    """Runs a command in a network namespace, given as a path, and returns what it printed."""
+    whole = ["nsenter", f"--net={network}", *command]
     try:
         result = subprocess.run(whole, input=text, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     except FileNotFoundError as missing:
@@ -57,8 +57,14 @@ def in_network(holder, *command, text=None, may_fail=False):
     raise kind(f"{' '.join(command)}: {words}")
 
 
+def of_child(holder):
+    """The network of a holder that this process has started and not waited for: nobody else can have its number."""
+    return f"/proc/{holder}/ns/net"
+
+
 def build(switch, holders):
-    """Joins the hosts, given as a list of (name, holder), through the switch's bridge; addresses are known beforehand, so no ARP."""
+    """Joins the hosts, (name, child) each, through the bridge of the switch; addresses are known beforehand, so no ARP."""
+    bridge = of_child(switch)
     lines = ["link add bridge type bridge mcast_snooping 0", "link set bridge up",
              # Frames that are to be late go out at `delay`, to the relay that reads `relay`, and come back the same way.
              "link add delay type veth peer name relay", "link set relay up", "link set delay master bridge",
@@ -67,20 +73,28 @@ def build(switch, holders):
         lines += [f"link add {port(name)} type veth peer name eth0 address {hardware_address(number)} netns {holder}",
                   f"link set {port(name)} master bridge", f"link set {port(name)} type bridge_slave learning off",
                   f"link set {port(name)} up"]
-    in_network(switch, "ip", "-batch", "-", text="\n".join(lines) + "\n")
+    in_network(bridge, "ip", "-batch", "-", text="\n".join(lines) + "\n")
     for number, (name, _) in enumerate(holders):
-        in_network(switch, "bridge", "fdb", "add", hardware_address(number), "dev", port(name), "master", "static")
-        in_network(switch, "tc", "qdisc", "add", "dev", port(name), "clsact")
+        in_network(bridge, "bridge", "fdb", "add", hardware_address(number), "dev", port(name), "master", "static")
+        in_network(bridge, "tc", "qdisc", "add", "dev", port(name), "clsact")
     for number, (name, holder) in enumerate(holders):
         lines = ["link set lo up", "link set eth0 addrgenmode none", f"address add {address(number)}/24 dev eth0", "link set eth0 up"]
         lines += [f"neighbour replace {address(other)} lladdr {hardware_address(other)} dev eth0 nud permanent"
                   for other in range(len(holders)) if other != number]
-        in_network(holder, "ip", "-batch", "-", text="\n".join(lines) + "\n")
+        in_network(of_child(holder), "ip", "-batch", "-", text="\n".join(lines) + "\n")
 
 
 def _frames(offset, number, then, otherwise):
     """Classic BPF: loads the last two bytes of an Ethernet address and compares them with those of a host."""
     return f"4,40 0 0 {offset},21 0 1 {number + 1},6 0 0 {then},6 0 0 {otherwise}"
+
+
+def _remove_filter(network, filter_):
+    """A filter that is not there may be removed; one that stays is a failure."""
+    complaint = in_network(network, "tc", "filter", "del", *filter_, may_fail=True)
+    where = filter_[:filter_.index("handle")]
+    if complaint and in_network(network, "tc", "filter", "show", *where):
+        raise Failed(f"tc filter del {' '.join(filter_)}: {complaint.strip()}")
 
 
 def set_cut(switch, pair, cut):
@@ -90,18 +104,22 @@ def set_cut(switch, pair, cut):
         if cut:
             in_network(switch, "tc", "filter", "replace", *filter_, "da", "bytecode", _frames(SOURCE_OFFSET, source, DROP, PASS))
         else:
-            in_network(switch, "tc", "filter", "del", *filter_, may_fail=True)
+            _remove_filter(switch, filter_)
 
 
-def set_delay(switch, pair, delayed):
+def set_relayed(switch, pair, relayed):
     """Sends the frames of a link through the relay, or no longer."""
     for (_, source), (target, _) in (pair, pair[::-1]):
         filter_ = ("dev", port(source), "ingress", "pref", str(DELAY + target), "handle", "1", "protocol", "all", "bpf")
-        if delayed:
+        if relayed:
             in_network(switch, "tc", "filter", "replace", *filter_, "bytecode", _frames(DESTINATION_OFFSET, target, MATCH, 0),
                        "action", "mirred", "egress", "redirect", "dev", "delay")
         else:
-            in_network(switch, "tc", "filter", "del", *filter_, may_fail=True)
+            _remove_filter(switch, filter_)
+
+
+def queue_bytes(rate_mbit):
+    return max(LEAST_QUEUE_BYTES, int(QUEUE_MS * rate_mbit * 125))
 
 
 def set_rate(switch, pair, rate_mbit):
@@ -110,18 +128,16 @@ def set_rate(switch, pair, rate_mbit):
         where, class_ = ("dev", port(target)), f"1:{source + 1:x}"
         filter_ = (*where, "parent", "1:", "pref", str(RATE + source), "handle", "1", "protocol", "all", "bpf")
         if rate_mbit:
-            bytes_per_ms = int(rate_mbit * 125)
-            burst = str(max(LEAST_BURST_BYTES, bytes_per_ms))
+            burst = str(max(LEAST_BURST_BYTES, int(rate_mbit * 125)))  # a millisecond
             if "htb" not in in_network(switch, "tc", "qdisc", "show", *where, "root"):
                 in_network(switch, "tc", "qdisc", "add", *where, "root", "handle", "1:", "htb")
             in_network(switch, "tc", "class", "replace", *where, "parent", "1:", "classid", class_, "htb", "rate",
                        f"{max(1, round(rate_mbit * 1000))}kbit", "burst", burst, "cburst", burst, "quantum", "60000")
-            in_network(switch, "tc", "qdisc", "replace", *where, "parent", class_, "bfifo", "limit",
-                       str(max(LEAST_QUEUE_BYTES, QUEUE_MS * bytes_per_ms)))
+            in_network(switch, "tc", "qdisc", "replace", *where, "parent", class_, "bfifo", "limit", str(queue_bytes(rate_mbit)))
             in_network(switch, "tc", "filter", "replace", *filter_, "flowid", class_, "bytecode",
                        _frames(SOURCE_OFFSET, source, MATCH, 0))
         else:
-            in_network(switch, "tc", "filter", "del", *filter_, may_fail=True)
+            _remove_filter(switch, filter_)
             in_network(switch, "tc", "class", "del", *where, "classid", class_, may_fail=True)
             if not in_network(switch, "tc", "class", "show", *where):
                 in_network(switch, "tc", "qdisc", "del", *where, "root", may_fail=True)
