@@ -2,8 +2,8 @@
 
 # Each line names a component and the components it may link to (their own dependencies follow). The same arrows, file by file,
 # are held by tools/check_includes.
-set(FARSUM_COMPONENTS base os lockfree ops cost transport transport/shm transport/link transport/sim transport/trace core agent collectives
-                      runtime capi)
+set(FARSUM_COMPONENTS base os lockfree ops cost transport transport/shm transport/link transport/sim transport/trace
+                      transport/ucx core agent collectives runtime capi)
 set(FARSUM_NEEDS_base "")
 set(FARSUM_NEEDS_os base)
 set(FARSUM_NEEDS_lockfree os)
@@ -14,10 +14,11 @@ set(FARSUM_NEEDS_transport_shm transport)
 set(FARSUM_NEEDS_transport_link transport)
 set(FARSUM_NEEDS_transport_sim transport)
 set(FARSUM_NEEDS_transport_trace transport)
+set(FARSUM_NEEDS_transport_ucx transport_link)
 set(FARSUM_NEEDS_core transport)
 set(FARSUM_NEEDS_agent core)
 set(FARSUM_NEEDS_collectives core)
-set(FARSUM_NEEDS_runtime agent collectives transport_shm transport_link transport_sim transport_trace)
+set(FARSUM_NEEDS_runtime agent collectives transport_shm transport_link transport_sim transport_trace transport_ucx)
 set(FARSUM_NEEDS_capi runtime)
 
 # Instruction sets are chosen when the library starts, so each kernel file alone is compiled for its own.
@@ -47,6 +48,14 @@ function(farsum_add_component component)
     list(FILTER sources EXCLUDE REGEX "_(avx2|avx512)\\.cpp$")
   endif()
 
+  if(component STREQUAL "transport/ucx")
+    if(UCX_FOUND)
+      list(FILTER sources EXCLUDE REGEX "_absent\\.cpp$")
+    else()
+      list(FILTER sources INCLUDE REGEX "(_absent|/ucx_text)\\.cpp$")
+    endif()
+  endif()
+
   set(kind PUBLIC)
   if(sources)
     farsum_set_kernel_options(${sources})
@@ -59,6 +68,10 @@ function(farsum_add_component component)
 
   target_include_directories(farsum_${name} ${kind} "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
   target_compile_definitions(farsum_${name} ${kind} FARSUM_HAS_X86_KERNELS=$<BOOL:${FARSUM_X86_64}>)
+  if(component STREQUAL "transport/ucx" AND UCX_FOUND)
+    # Its headers only: the library is found at run time, or is the one that an MPI library has loaded.
+    target_include_directories(farsum_${name} SYSTEM ${kind} ${UCX_INCLUDE_DIRS})
+  endif()
   if(component STREQUAL "base")
     target_link_libraries(farsum_${name} ${kind} fmt::fmt spdlog::spdlog Threads::Threads PkgConfig::HWLOC)
   endif()

@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -14,6 +13,8 @@
 #include <system_error>
 
 #include <fmt/format.h>
+
+#include "os/blocked_signals.hpp"
 
 namespace farsum {
 namespace {
@@ -44,23 +45,6 @@ std::optional<cpu_set_t> parse_cpus(std::string_view text) {
   return set;
 }
 
-// A thread inherits its maker's signal mask: with all blocked there is no instant in which the agent could take a
-// signal of the program.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
 }  // namespace
 
 Status Agent::check(const Options& options) {
@@ -73,7 +57,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& t
                                             Doorbell& doorbell) {
   if (Status status = check(options); !status.is_ok()) return status;
   std::unique_ptr<Agent> agent(new Agent(transport, handler, doorbell));
-  const AllSignalsBlocked blocked;
+  const os::BlockedSignals blocked;
   try {
     agent->thread_ = std::thread([raw = agent.get(), options] {
       raw->take_place(options);

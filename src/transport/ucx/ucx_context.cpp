@@ -1,0 +1,102 @@
+#include "transport/ucx/ucx_context.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "os/blocked_signals.hpp"
+#include "transport/ucx/ucx_calls.hpp"
+#include "transport/ucx/ucx_library.hpp"
+#include "transport/ucx/ucx_printed.hpp"
+
+namespace farsum {
+namespace {
+
+// Variables FARSUM_NET_UCX_* reach UCX. They are for whoever looks for a fault; FARSUM_UCX_LIBRARY must not begin so,
+// or UCX would complain of a variable that it does not know.
+constexpr const char* prefix = "FARSUM_NET";
+
+struct Key {
+  const char* name;
+  std::string value;
+  const char* newer_name = nullptr;  // for versions that refuse the other
+};
+
+// A prefix of one's own does not keep a job's UCX_* away: UCX reads those first. What decides whether Farsum's messages
+// travel as they are meant to is therefore set here, whatever the job says.
+std::vector<Key> keys_for(const UcxOptions& options) {
+  return {
+      {"TLS", options.transports},   {"NET_DEVICES", options.devices},
+      {"RNDV_THRESH", "inf"},         // a message is applied from UCX's buffer as it comes; none asks for a second trip
+      {"ZCOPY_THRESH", "8192"},       // with "auto", 1.20 cuts what is above 16515 bytes into copied fragments
+      {"MAX_EAGER_LANES", "1"},       // order on the wire is order of posting
+      {"KEEPALIVE_INTERVAL", "inf"},  // finds no dead peer over TCP, but wakes everybody
+      {"ADDRESS_VERSION", "v1"},
+  };
+}
+
+// Keys of one transport. UCX warns of those that no device took. 1.13 knows them without the transport's name, and 1.20
+// only with it.
+std::vector<Key> transport_keys(const UcxOptions& options) {
+  const bool excludes = options.transports.starts_with('^');
+  const auto names = [&](const char* transport) {
+    return !excludes && options.transports.find(transport) != std::string::npos;
+  };
+  std::vector<Key> keys;
+  if (excludes || names("tcp")) keys.push_back({"RX_SEG_SIZE", std::to_string(tcp_segment_bytes), "TCP_RX_SEG_SIZE"});
+  if (names("posix")) keys.push_back({"SEG_SIZE", std::to_string(memory_segment_bytes), "POSIX_SEG_SIZE"});
+  return keys;
+}
+
+Status failure(const UcxCalls& calls, const UcxOptions& options, const std::string& what, ucs_status_t status) {
+  return {Code::system, fmt::format("UCX: {} with transports '{}' over devices '{}' failed: {}", what,
+                                    options.transports, options.devices, calls.status_string(status))};
+}
+
+Status configure(const UcxCalls& calls, const UcxOptions& options, ucp_config_t* config) {
+  std::vector<Key> keys = keys_for(options);
+  for (Key& key : transport_keys(options)) keys.push_back(std::move(key));
+  for (const Key& key : keys) {
+    ucs_status_t status = calls.config_modify(config, key.name, key.value.c_str());
+    if (status != UCS_OK && key.newer_name != nullptr) {
+      status = calls.config_modify(config, key.newer_name, key.value.c_str());
+    }
+    if (status != UCS_OK) return failure(calls, options, fmt::format("setting {} to {}", key.name, key.value), status);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<UcxContext>> UcxContext::create(const UcxLibrary& library, const UcxOptions& options) {
+  const UcxCalls& calls = library.calls();
+  const os::BlockedSignals blocked;  // UCX may start a thread, which must not take the program's signals
+  ucp_config_t* config = nullptr;
+  ucs_status_t status = calls.config_read(prefix, nullptr, &config);
+  if (status != UCS_OK) return failure(calls, options, "reading its configuration", status);
+  const std::unique_ptr<ucp_config_t, decltype(calls.config_release)> owned(config, calls.config_release);
+  if (Status refused = configure(calls, options, config); !refused.is_ok()) return refused;
+
+  ucp_params_t parameters{};
+  parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED | UCP_PARAM_FIELD_NAME;
+  parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  parameters.mt_workers_shared = 1;  // the origin's worker and the target's are driven by different threads
+  parameters.name = "farsum";
+  ucp_context_h handle = nullptr;
+  status = calls.init_version(1, 11, &parameters, config, &handle);
+  if (status != UCS_OK) return failure(calls, options, "making a context", status);
+  std::unique_ptr<UcxContext> context(new UcxContext(calls, handle));
+  context->resources_ = resources_in(printed_by([&](std::FILE* stream) { calls.context_print_info(handle, stream); }));
+  return context;
+}
+
+UcxContext::~UcxContext() { calls_.cleanup(handle_); }
+
+bool UcxContext::tells_of_failures() const {
+  return std::none_of(resources_.begin(), resources_.end(), [](const UcxResource& resource) {
+    return resource.transport == "posix" || resource.transport == "sysv" || resource.transport == "self";
+  });
+}
+
+}  // namespace farsum

@@ -1,0 +1,47 @@
+// One UCP context: which transports and devices Farsum's workers may use, with a configuration that the job's own UCX
+// variables cannot turn against it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "transport/ucx/ucx_text.hpp"
+
+struct ucp_context;
+
+namespace farsum {
+
+struct UcxCalls;
+class UcxLibrary;
+
+struct UcxOptions {
+  std::string transports = "^shm,self";  // UCX's TLS: ranks of one node never meet here
+  std::string devices = "all";           // UCX's NET_DEVICES
+};
+
+class UcxContext {
+ public:
+  // The library must outlive the context. Fails with Code::system, saying what was asked of UCX and what it answered.
+  static Result<std::unique_ptr<UcxContext>> create(const UcxLibrary& library, const UcxOptions& options);
+  ~UcxContext();
+  UcxContext(const UcxContext&) = delete;
+  UcxContext& operator=(const UcxContext&) = delete;
+
+  const UcxCalls& calls() const { return calls_; }
+  ucp_context* handle() const { return handle_; }
+  const std::vector<UcxResource>& resources() const { return resources_; }
+  // Whether an endpoint may ask to be told of its peer's end: UCX's transports for one machine cannot.
+  bool tells_of_failures() const;
+
+ private:
+  UcxContext(const UcxCalls& calls, ucp_context* handle) : calls_(calls), handle_(handle) {}
+
+  const UcxCalls& calls_;
+  ucp_context* handle_;
+  std::vector<UcxResource> resources_;
+};
+
+}  // namespace farsum
