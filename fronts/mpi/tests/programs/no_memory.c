@@ -1,7 +1,7 @@
 /* RANKS: 1
  * A process without memory gets MPI_ERR_NO_MEM from each call that needs some, through the handler of the window or
  * communicator, and the call goes well once there is memory again. */
-#include "starve.h"
+#include "starve.inl"
 
 /* With none, one, two ... allocations granted, until the call succeeds. */
 #define STARVE(expression)                                                                                \

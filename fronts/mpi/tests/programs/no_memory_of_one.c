@@ -1,7 +1,7 @@
 /* RANKS: 2 3
  * Where one rank has no memory left to make a window, all ranks get MPI_ERR_NO_MEM, none waits for another, and the
  * window is made once there is memory again. What the engine allocates by itself is not starved here. */
-#include "starve.h"
+#include "starve.inl"
 
 #ifndef LEVEL
 #define LEVEL MPI_THREAD_SINGLE

@@ -1,5 +1,5 @@
 /* Takes memory from Farsum while a program runs: allocations of the front and the engine fail when they are told to;
- * the MPI library's own go on. Include it once, before everything else. */
+ * the MPI library's own go on. Included once, before everything else. */
 #ifndef FARSUM_MPI_TESTS_STARVE_H
 #define FARSUM_MPI_TESTS_STARVE_H
 
