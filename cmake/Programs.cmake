@@ -54,6 +54,8 @@ function(farsum_add_launcher)
   set(main_source "${PROJECT_SOURCE_DIR}/src/cli/main.cpp")
   list(REMOVE_ITEM sources "${main_source}")
   add_library(farsum_cli_parts STATIC ${sources})
+  # Only for what `farsum mpi` and the ranks say to each other.
+  target_include_directories(farsum_cli_parts PRIVATE "${PROJECT_SOURCE_DIR}/fronts/mpi")
   target_link_libraries(farsum_cli_parts PUBLIC farsum_engine CLI11::CLI11 fmt::fmt nlohmann_json::nlohmann_json Threads::Threads)
   add_executable(farsum_cli "${main_source}")
   set_property(GLOBAL APPEND PROPERTY FARSUM_PROGRAMS farsum_cli)

@@ -15,7 +15,7 @@ HEADERS = (".h", ".hpp")
 SOURCES = (".c", ".cpp")
 
 # Parts whose files name their own headers from a folder of the part, before any other of the project's.
-OWN_INCLUDE_FOLDERS = {"lab": ("lab",), "fronts/mpi": ("fronts/mpi", "fronts/mpi/src")}
+OWN_INCLUDE_FOLDERS = {"lab": ("lab",), "fronts/mpi": ("fronts/mpi", "fronts/mpi/src"), "src/cli": ("fronts/mpi",)}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 

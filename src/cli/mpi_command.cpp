@@ -71,7 +71,7 @@ Variables settings_from(const MpiOptions& options) {
   }
   if (!options.path.empty()) settings["FARSUM_PATH"] = options.path;
   // A command that is only printed can be run later, when no witness lives.
-  if (!options.dry_run) settings["FARSUM_MPI_WITNESS"] = new_witness_name();
+  if (!options.dry_run) settings[witness_setting] = new_witness_name();
   return settings;
 }
 
@@ -119,7 +119,7 @@ int mpi(const MpiOptions& options, const std::vector<std::string>& command) {
     fmt::print("{}\n", shell_words(plan.command));
     return exit_ok;
   }
-  start_witness(request.settings.at("FARSUM_MPI_WITNESS"));
+  start_witness(request.settings.at(witness_setting));
   return become(plan);
 }
 

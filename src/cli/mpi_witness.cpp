@@ -7,9 +7,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,15 +20,14 @@
 #include <vector>
 
 #include "cli/unique_fd.hpp"
+#include "witness_words.h"
 
 namespace farsum::cli {
 
 namespace {
 
-// As the front sends them (fronts/mpi/src/witness.cpp): the rank's number first, then one of these.
-constexpr std::int32_t has_finished = -1;
-constexpr std::int32_t ends_the_job = -2;
-constexpr std::int32_t nothing_yet = -3;
+// For a rank's number that is not known yet; no rank says it.
+constexpr std::int32_t nothing_yet = farsum_witness_watches;
 
 constexpr int longest_doubt_ms = 1000;
 
@@ -39,11 +36,8 @@ UniqueFd open_process(pid_t pid) { return UniqueFd(static_cast<int>(syscall(SYS_
 UniqueFd listen_at(const std::string& name) {
   UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (name.size() + 1 > sizeof address.sun_path) return {};
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
-  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) return {};
+  const socklen_t bytes = farsum_witness_address(name.c_str(), &address);
+  if (bytes == 0 || bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) return {};
   return listen(listener.get(), SOMAXCONN) == 0 ? std::move(listener) : UniqueFd();
 }
 
@@ -94,7 +88,7 @@ class Witness {
     rank.pid = who.pid;
     rank.process = open_process(who.pid);
     // It waits for this, so that no rank ends unwatched.
-    const std::int32_t watched = nothing_yet;
+    const std::int32_t watched = farsum_witness_watches;
     static_cast<void>(!send(rank.connection.get(), &watched, sizeof watched, MSG_NOSIGNAL));
     if (rank.process.valid()) ranks_.push_back(std::move(rank));
     return true;
@@ -111,7 +105,8 @@ class Witness {
       if (rank.is_dead && rank.closed_in == 0) rank.closed_in = round_;
     }
     std::erase_if(ranks_, [](const Rank& rank) {
-      return rank.number == has_finished || rank.number == ends_the_job || (rank.is_dead && rank.number < 0);
+      return rank.number == farsum_witness_has_finished || rank.number == farsum_witness_ends_the_job ||
+             (rank.is_dead && rank.number < 0);
     });
   }
 
@@ -144,7 +139,7 @@ class Witness {
     ssize_t bytes = -1;
     while (rank.connection.valid() && (bytes = recv(rank.connection.get(), &said, sizeof said, 0)) == sizeof said) {
       rank.number = said;
-      if (said == ends_the_job) has_named_ = true;
+      if (said == farsum_witness_ends_the_job) has_named_ = true;
     }
     if (bytes != 0 || !rank.connection.valid()) return;
     rank.connection.reset();
@@ -189,6 +184,8 @@ class Witness {
 }
 
 }  // namespace
+
+const char* const witness_setting = FARSUM_MPI_WITNESS_SETTING;
 
 std::string new_witness_name() {
   std::array<std::uint64_t, 2> random{};

@@ -6,7 +6,10 @@
 
 namespace farsum::cli {
 
-// Where the ranks of a job report to its witness, for FARSUM_MPI_WITNESS: a socket in the abstract namespace, so that
+// The setting that tells the ranks of a job where its witness is.
+extern const char* const witness_setting;
+
+// A value for it: a socket in the abstract namespace, so that
 // nothing is left behind. Ranks on other hosts do not reach it.
 [[nodiscard]] std::string new_witness_name();
 

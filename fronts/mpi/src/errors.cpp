@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "window.hpp"
+#include "witness.hpp"
 
 namespace farsum::mpi {
 namespace {
@@ -39,7 +40,10 @@ bool ends_the_job(MPI_Errhandler handler) {
 
 // A handler that ends the job may print the library's words for the code only: the sentence comes first.
 void say_before_end(MPI_Errhandler handler, const char* sentence) {
-  if (ends_the_job(handler)) std::fprintf(stderr, "farsum: %s\n", sentence);
+  if (ends_the_job(handler)) {
+    std::fprintf(stderr, "farsum: %s\n", sentence);
+    tell_witness_of_abort();
+  }
   if (handler != MPI_ERRHANDLER_NULL) library().Errhandler_free(&handler);
 }
 

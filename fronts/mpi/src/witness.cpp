@@ -1,26 +1,18 @@
 #include "witness.hpp"
 
-#include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
-#include <string_view>
 
 #include "guard.hpp"
 #include "library.hpp"
+#include "witness_words.h"
 
 namespace farsum::mpi {
 namespace {
-
-// As the witness understands them: the rank's number first, then one of these.
-constexpr std::int32_t has_finished = -1;
-constexpr std::int32_t ends_the_job = -2;
 
 // Stays open as long as the process has not finished. The program's threads may abort together.
 constinit std::atomic<int> connection = -1;
@@ -28,28 +20,26 @@ constinit std::atomic<int> connection = -1;
 void say(int to, std::int32_t what) { static_cast<void>(!send(to, &what, sizeof what, MSG_NOSIGNAL | MSG_DONTWAIT)); }
 
 void say_last(std::int32_t what) {
-  const int to = connection.exchange(-1);
+  // Relaxed: the number alone is what threads pass on, and only one of them gets it.
+  const int to = connection.exchange(-1, std::memory_order_relaxed);
   if (to < 0) return;
   say(to, what);
   close(to);
 }
 
 int abort_job(MPI_Comm comm, int code) {
-  say_last(ends_the_job);
+  tell_witness_of_abort();
   return library().Abort(comm, code);
 }
 
 }  // namespace
 
 void report_to_witness() {
-  const char* name = std::getenv("FARSUM_MPI_WITNESS");
+  const char* name = std::getenv(FARSUM_MPI_WITNESS_SETTING);
   if (name == nullptr || *name == '\0') return;
-  const std::string_view text = name;
   sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (text.size() + 1 > sizeof address.sun_path) return;
-  std::memcpy(address.sun_path + 1, text.data(), text.size());
-  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  const socklen_t bytes = farsum_witness_address(name, &address);
+  if (bytes == 0) return;
   const int to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   int rank = 0;
   if (to < 0 || connect(to, reinterpret_cast<const sockaddr*>(&address), bytes) != 0 ||
@@ -63,10 +53,11 @@ void report_to_witness() {
   std::int32_t watched = 0;
   setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   static_cast<void>(!recv(to, &watched, sizeof watched, 0));
-  connection.store(to);
+  connection.store(to, std::memory_order_relaxed);  // see say_last
 }
 
-void tell_witness_of_end() { say_last(has_finished); }
+void tell_witness_of_end() { say_last(farsum_witness_has_finished); }
+void tell_witness_of_abort() { say_last(farsum_witness_ends_the_job); }
 
 void put_abort(farsum_mpi_calls& active) { active.Abort = guard::Abort<abort_job>::call; }
 

@@ -10,7 +10,9 @@ namespace farsum::mpi {
 void report_to_witness();
 // In MPI_Finalize.
 void tell_witness_of_end();
-// MPI_Abort tells it that the end is wanted.
+// Where the job is about to be ended: what has to be said about it is said by whoever ends it.
+void tell_witness_of_abort();
+// MPI_Abort tells it so.
 void put_abort(farsum_mpi_calls& active);
 
 }  // namespace farsum::mpi
