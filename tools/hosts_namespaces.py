@@ -45,7 +45,7 @@ def marker(instance, host):
 
 def start(name, *words, **options):
     """Starts Python under a name of ours. It has the name from its first instant, so that no sweep can miss it."""
-    return subprocess.Popen([name, "-B", *map(str, words)], executable=sys.executable, cwd="/", stdin=subprocess.DEVNULL,
+    return subprocess.Popen([name, "-BS", *map(str, words)], executable=sys.executable, cwd="/", stdin=subprocess.DEVNULL,
                             start_new_session=True, text=True, **options)
 
 

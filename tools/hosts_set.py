@@ -8,7 +8,6 @@ import contextlib
 import fcntl
 import json
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -149,7 +148,7 @@ class HostSet:
                               "(tools/hosts down, or another --name)")
             return
         self.clear()
-        self.state = {"identity": f"{self.name}-{secrets.token_hex(8)}", "owner": owner, "switch": 0, "relay": 0,
+        self.state = {"identity": f"{self.name}-{os.urandom(8).hex()}", "owner": owner, "switch": 0, "relay": 0,
                       "links": {}, "hosts": []}
         self.save()
         if owner:

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""Builds two_hosts.c with one MPI library, runs it on all test hosts as `tools/hosts launcher` says, and prints what it prints.
+"""Builds a small program with one MPI library, runs it on all test hosts as `tools/hosts launcher` says, and prints what it prints:
+the hosts of all ranks in their order, then how many share the first one's.
 
     mpi_start.py HOSTS NAME LIBRARY RANKS_PER_HOST       HOSTS: tools/hosts; NAME: the set of hosts
 
@@ -14,11 +15,39 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
 SKIPPED = 77
 # Before 4.2, MPICH over UCX may wait for ever in MPI_Finalize (mpich pull request 6596): some ranks still close their
 # connections, which the others, asleep in a barrier of the launcher, no longer serve.
 MAY_NOT_END = ("mpich",)
+PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+
+enum { most_ranks = 16 };
+
+int main(int argc, char** argv) {
+  static char names[most_ranks][MPI_MAX_PROCESSOR_NAME];
+  char name[MPI_MAX_PROCESSOR_NAME] = {0};
+  int rank, ranks, length, neighbours;
+  MPI_Comm node;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks > most_ranks) MPI_Abort(MPI_COMM_WORLD, 1);
+  MPI_Get_processor_name(name, &length);
+  MPI_Gather(name, sizeof name, MPI_CHAR, names, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+  MPI_Comm_size(node, &neighbours);
+  if (rank == 0) {
+    for (int other = 0; other < ranks; ++other) printf("%s ", names[other]);
+    printf("%d\n", neighbours);
+    fflush(stdout);
+  }
+  MPI_Comm_free(&node);
+  MPI_Finalize();
+  return 0;
+}
+"""
 
 
 def compiler(tools, name):
@@ -47,7 +76,7 @@ def main():
         sys.exit(SKIPPED)
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/two_hosts"
-        subprocess.run([wrapper, HERE / "two_hosts.c", "-o", program], check=True)
+        subprocess.run([wrapper, "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True)
         sys.exit(run([tool, "--name", name], library, program, ranks_per_host))
 
 
