@@ -34,6 +34,9 @@ struct Settings {
   std::uint64_t channel_bytes = 131072;
   std::uint64_t promote_least_bytes = 262144;
   std::string isa;
+  std::string ucx_library;
+  std::string net_tls;
+  std::string net_devices;
   // What the MPI fronts read; the engine does nothing with them.
   bool mpi_stats = false;
   std::string mpi_stats_file;

@@ -10,6 +10,7 @@
 #include "cli/exit_codes.hpp"
 #include "cli/info_machine.hpp"
 #include "cli/info_mpi.hpp"
+#include "cli/info_network.hpp"
 #include "cli/info_paths.hpp"
 
 namespace farsum::cli {
@@ -18,7 +19,7 @@ namespace {
 
 constexpr const char* epilogue = R"(
 Examples:
-  farsum info                    the build, the machine, what its kernel permits, and MPI
+  farsum info                    the build, the machine, what its kernel permits, the network, and MPI
   farsum info --paths            how operations travel here, and why
   farsum info --settings         every FARSUM_ variable with its meaning and its value now
   farsum info --json | jq .machine.cores
@@ -99,6 +100,7 @@ Report collect(const InfoOptions& options, const Settings& settings) {
     report["build"] = describe_build(settings);
     report["machine"] = describe_machine();
     report["permissions"] = describe_permissions();
+    report["network"] = describe_network(probe_network(settings));
     report["mpi_fronts"] = describe_mpi_fronts();
     report["mpi_libraries"] = describe_mpi_libraries();
   }
@@ -106,6 +108,9 @@ Report collect(const InfoOptions& options, const Settings& settings) {
     report["paths"] = paths_table(settings);
     const std::string note = forced_path_note(settings);
     if (!note.empty()) report["forced_path"] = note;
+    report["windows_across_hosts"] =
+        fmt::format("Windows across hosts are {}. Their paths would use:", hosts_are_not_served);
+    report["paths_across_hosts"] = describe_paths_across_hosts(probe_network(settings));
   }
   if (options.settings) report["settings"] = settings_table(settings);
   return report;

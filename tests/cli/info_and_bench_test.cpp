@@ -31,6 +31,33 @@ TEST(InfoCommand, explains_the_paths_of_each_kind_of_memory) {
   EXPECT_THAT(text.out, HasSubstr("adopted"));
 }
 
+TEST(InfoCommand, says_what_there_is_for_messages_between_hosts_and_that_windows_do_not_use_it_yet) {
+  const json network = json::parse(run_farsum({"info", "--json"}).out).at("network");
+  EXPECT_THAT(network.at("windows_across_hosts").get<std::string>(), HasSubstr("not carried yet"));
+  const auto carried_by = network.at("messages_between_hosts").get<std::string>();
+  if (carried_by.starts_with("none: UCX: ")) GTEST_SKIP() << carried_by;
+  EXPECT_FALSE(network.at("ucx_version").get<std::string>().empty());
+  EXPECT_FALSE(network.at("ucx_library").get<std::string>().empty());
+  EXPECT_THAT(network.at("transports").dump(), HasSubstr("tcp over "));
+  EXPECT_GE(network.at("longest_message_bytes").get<int>(), 8000);
+}
+
+TEST(InfoCommand, says_what_each_path_would_use_between_hosts) {
+  const json report = json::parse(run_farsum({"info", "--paths", "--json"}).out);
+  EXPECT_THAT(report.at("windows_across_hosts").get<std::string>(), HasSubstr("not carried yet"));
+  EXPECT_FALSE(report.at("paths_across_hosts").empty());
+}
+
+TEST(InfoCommand, names_a_ucx_library_that_is_not_there_and_what_would_be_right) {
+  const Ended ended =
+      run_farsum({"run", "--env", "FARSUM_UCX_LIBRARY=/nonexistent", FARSUM_BIN_DIR "/farsum", "info", "--json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const auto sentence = json::parse(ended.out).at("network").at("messages_between_hosts").get<std::string>();
+  if (sentence.find("found no headers") != std::string::npos) GTEST_SKIP() << sentence;
+  EXPECT_THAT(sentence, HasSubstr("/nonexistent"));
+  EXPECT_THAT(sentence, HasSubstr("FARSUM_UCX_LIBRARY must name"));
+}
+
 TEST(InfoCommand, lists_every_setting_with_its_value) {
   const json report = json::parse(run_farsum({"info", "--settings", "--json"}).out);
   const auto& settings = report.at("settings");
