@@ -13,6 +13,8 @@ using WindowId = std::uint32_t;
 
 inline constexpr std::size_t cache_line_bytes = 64;
 inline constexpr std::size_t page_bytes = 4096;
+// Of a transparent huge page over pages of 4 KiB.
+inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
 // Wide enough for the sum of any offset and any length.
 __extension__ using WideInteger = __int128;

@@ -200,6 +200,13 @@ class FlagReader {
     constexpr std::string_view flags_key = "VmFlags:";
     constexpr std::string_view key_key = "ProtectionKey:";
     if (text.starts_with(flags_key)) note_flags(text.substr(flags_key.size()));
+    constexpr std::string_view huge_key = "AnonHugePages:";
+    if (text.starts_with(huge_key)) {
+      Scanner scan(text.substr(huge_key.size()));
+      scan.spaces();
+      std::size_t kilobytes = 0;
+      if (scan.number(kilobytes, 10)) flags_.transparent_huge_bytes += kilobytes << 10U;
+    }
     if (text.starts_with(key_key)) {
       const std::string_view value = text.substr(key_key.size());
       flags_.protection_key |= value.find_first_not_of(" 0") != std::string_view::npos;

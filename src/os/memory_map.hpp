@@ -65,8 +65,8 @@ struct MappedRange {
 [[nodiscard]] MappedRange classify(const void* address, std::size_t bytes);
 [[nodiscard]] MappedRange classify(const void* address, std::size_t bytes, const std::vector<Map>& maps);
 
-// What the VmFlags of the maps that overlap the range say, from /proc/self/smaps. The kernel walks the page tables of
-// all maps up to the range, 20 to 40 ms for each GB in use, so ask only before something that costs more.
+// What /proc/self/smaps says of the maps that overlap the range, their VmFlags above all. The kernel walks the page
+// tables of all maps up to the range, 20 to 40 ms for each GB in use, so ask only before something that costs more.
 struct SpecialFlags {
   bool known = false;  // false if /proc/self/smaps cannot be read
   bool locked = false;
@@ -79,6 +79,8 @@ struct SpecialFlags {
   bool protection_key = false;
   bool wants_huge_pages = false;  // MADV_HUGEPAGE
   bool shuns_huge_pages = false;  // MADV_NOHUGEPAGE
+  // What of these maps lies on transparent huge pages now.
+  std::size_t transparent_huge_bytes = 0;
 };
 [[nodiscard]] SpecialFlags special_flags(const void* address, std::size_t bytes);
 [[nodiscard]] SpecialFlags parse_special_flags(std::string_view smaps, std::uintptr_t begin, std::uintptr_t end);

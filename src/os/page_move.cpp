@@ -11,6 +11,9 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 namespace farsum::os {
 namespace {
@@ -43,6 +46,30 @@ bool fill_hole(const Stretch& step, int fd, std::uint64_t file_offset) {
     done += static_cast<std::size_t>(got);
   }
   return true;
+}
+
+// Through a map of its own, for the step's is still that of the private memory. A kernel collapses only where some page
+// is; populating one gives the whole huge page at once where shared memory may have them on advice.
+template <class Calls>
+bool ask_for_huge_pages(const Stretch& step, int fd, std::uint64_t file_offset) {
+  constexpr std::uintptr_t mask = huge_page_bytes - 1;
+  const Stretch whole{(step.begin + mask) & ~mask, step.end & ~mask};
+  const std::uint64_t whole_offset = file_offset + (whole.begin - step.begin);
+  if (whole.is_empty() || (whole_offset & mask) != 0) return false;
+  const std::size_t reserved_bytes = whole.bytes() + huge_page_bytes;
+  const long reserved =
+      Calls::map(nullptr, reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (is_error(reserved)) return false;
+  const std::uintptr_t begin = (static_cast<std::uintptr_t>(reserved) + mask) & ~mask;
+  bool is_given = !is_error(
+      Calls::map(pointer(begin), whole.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, whole_offset));
+  if (is_given) Calls::advise(pointer(begin), whole.bytes(), MADV_HUGEPAGE);
+  for (std::size_t at = 0; is_given && at < whole.bytes(); at += huge_page_bytes) {
+    is_given = Calls::advise(pointer(begin + at), 1, MADV_POPULATE_WRITE) == 0;
+  }
+  is_given = is_given && Calls::advise(pointer(begin), whole.bytes(), MADV_COLLAPSE) == 0;
+  Calls::unmap(pointer(static_cast<std::uintptr_t>(reserved)), reserved_bytes);
+  return is_given;
 }
 
 // Copying with pwrite takes no page fault for the file's side and clears no page first; MAP_POPULATE then maps many at
@@ -109,6 +136,11 @@ Stretch whole_pages(const Stretch& range) {
 int move_to_file(const Stretch& step, int fd, std::uint64_t file_offset, Carrier carrier) {
   return carrier == Carrier::library ? to_file<LibraryCalls>(step, fd, file_offset)
                                      : to_file<KernelCalls>(step, fd, file_offset);
+}
+
+bool make_huge(const Stretch& step, int fd, std::uint64_t file_offset, Carrier carrier) {
+  return carrier == Carrier::library ? ask_for_huge_pages<LibraryCalls>(step, fd, file_offset)
+                                     : ask_for_huge_pages<KernelCalls>(step, fd, file_offset);
 }
 
 int move_to_private(const Stretch& step, const MoveBack& options, Carrier carrier) {

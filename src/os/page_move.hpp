@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/units.hpp"
+
 namespace farsum::os {
 
 // Stretches move in steps of this many bytes, so that a stretch never needs twice its memory.
@@ -54,6 +56,12 @@ enum class Carrier : std::uint8_t {
   kernel,   // nobody sees them, no lock is taken: the only one while threads are held (os/held_threads.hpp)
 };
 
+// Has the kernel back with huge pages what of a step's place in the file can be: whole huge pages, and the addresses
+// that the step comes from congruent to the file's offsets. The settings that a kernel has for shared memory do not
+// count, as where MADV_COLLAPSE is asked for. False if it gives none, and then the step moves as well.
+[[nodiscard]] bool make_huge(const Stretch& step, int fd, std::uint64_t file_offset,
+                             Carrier carrier = Carrier::library);
+
 // What a move may return besides: the memory is gone, for the kernel has unmapped it and taken nothing in its place.
 // The program cannot go on.
 constexpr int step_is_lost = -1;
@@ -75,12 +83,13 @@ struct MoveBack {
 // Tells those who watch calls of the library that the pages of a stretch are others now. Changes nothing.
 void announce_move(const Stretch& stretch);
 
-// Calls `move` for each step of a stretch until one returns other than 0, and returns that.
+// Calls `move` for each step of a stretch until one returns other than 0, and returns that. Steps end where huge pages
+// do, so that none is torn.
 template <class Move>
 int for_each_step(const Stretch& stretch, Move move) {
   for (std::uintptr_t begin = stretch.begin; begin < stretch.end;) {
-    const std::size_t rest = stretch.end - begin;
-    const Stretch step{begin, begin + (rest < step_bytes ? rest : step_bytes)};
+    const bool is_last = stretch.end - begin <= step_bytes;
+    const Stretch step{begin, is_last ? stretch.end : (begin + step_bytes) & ~(huge_page_bytes - 1)};
     if (const int error_number = move(step)) return error_number;
     begin = step.end;
   }

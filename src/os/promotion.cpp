@@ -75,13 +75,18 @@ struct ToFile {
   int fd = -1;
   std::uint64_t file_offset = 0;
   int huge_page_advice = 0;
+  bool may_be_huge = false;
   int error_number = 0;  // if not 0, nothing has changed
   bool is_lost = false;  // some of the memory, or its way back from an extent that others are to have
 
   void run(Carrier carrier) {
     Stretch moved{stretch.begin, stretch.begin};
+    bool asks_for_huge_pages = may_be_huge;
     error_number = for_each_step(stretch, [&](const Stretch& step) {
-      const int failed = move_to_file(step, fd, file_offset + (step.begin - stretch.begin), carrier);
+      const std::uint64_t place = file_offset + (step.begin - stretch.begin);
+      // A kernel that had none may have looked for long.
+      asks_for_huge_pages = asks_for_huge_pages && make_huge(step, fd, place, carrier);
+      const int failed = move_to_file(step, fd, place, carrier);
       if (failed == 0) moved.end = step.end;
       return failed;
     });
@@ -373,6 +378,7 @@ Examination examine(const void* address, std::size_t bytes, const PromotionRules
   found.address = pages.begin;
   found.bytes = pages.bytes();
   found.huge_page_advice = huge_page_advice(flags);
+  found.may_be_huge = !flags.shuns_huge_pages && (flags.wants_huge_pages || flags.transparent_huge_bytes != 0);
   return found;
 }
 
@@ -456,6 +462,7 @@ PromotionOutcome PromotionRegistry::promote(const Examination& stretch, int fd, 
              .fd = fd,
              .file_offset = file_offset,
              .huge_page_advice = entry->huge_page_advice,
+             .may_be_huge = stretch.may_be_huge,
              .error_number = 0};
   const ExpectedPiece expected{.at = entry->stretch, .protection = PROT_READ | PROT_WRITE};
   outcome.refusal = run_alone(job, {&expected, 1}, rules);

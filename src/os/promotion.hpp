@@ -37,8 +37,9 @@ struct Examination {
   std::uintptr_t address = 0;
   std::size_t bytes = 0;
   int huge_page_advice =
-      0;                // MADV_HUGEPAGE or MADV_NOHUGEPAGE where the user has given it; given again when turned back
-  std::string refusal;  // a sentence saying why not, such as "the range has no whole page"
+      0;  // MADV_HUGEPAGE or MADV_NOHUGEPAGE where the user has given it; given again when turned back
+  bool may_be_huge = false;  // some of it is on huge pages, or the user has asked for them
+  std::string refusal;       // a sentence saying why not, such as "the range has no whole page"
 
   [[nodiscard]] bool ok() const { return refusal.empty(); }
 };
@@ -131,6 +132,9 @@ class PromotionRegistry {
   // examine().
   [[nodiscard]] Promotion share(const void* address, std::size_t bytes);
 
+  // An offset congruent to the stretch's address modulo huge_page_bytes keeps memory on huge pages
+  // that was there, where the kernel gives any to the file.
+  //
   // Moves the stretch that examine() found into [file_offset, file_offset + bytes) of `fd` and maps that over it.
   // `file_offset` is a multiple of the page size and the file is long enough; what the extent held before is
   // overwritten. On refusal nothing has changed. The caller has parked its own threads and no peer is copying from or

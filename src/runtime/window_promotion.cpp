@@ -52,7 +52,7 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
       refusal = "user memory, not promoted: another window exposes it";
       return false;
     }
-    Result<HeapExtent> extent = segment.allocate(stretch.bytes, place_.rank + 1);
+    Result<HeapExtent> extent = segment.allocate_for(stretch.address, stretch.bytes, place_.rank + 1);
     if (!extent.is_ok()) {
       refusal = "user memory, not promoted: no shared memory left";
       return false;

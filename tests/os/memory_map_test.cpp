@@ -163,5 +163,15 @@ TEST(SpecialFlags, are_read_from_the_maps_of_the_range_alone) {
   EXPECT_FALSE(parse_special_flags(smaps, 0x4000, 0x5000).known);
 }
 
+TEST(SpecialFlags, count_what_the_maps_of_the_range_have_on_transparent_huge_pages) {
+  constexpr std::string_view smaps =
+      "200000-400000 rw-p 00000000 00:00 0 \nAnonHugePages:      2048 kB\nVmFlags: rd wr \n"
+      "400000-800000 rw-p 00000000 00:00 0 \nAnonHugePages:      4096 kB\nVmFlags: rd wr hg \n"
+      "800000-a00000 rw-p 00000000 00:00 0 \nAnonHugePages:         0 kB\nVmFlags: rd wr \n";
+  EXPECT_EQ(parse_special_flags(smaps, 0x200000, 0x400001).transparent_huge_bytes, std::size_t{6} << 20);
+  EXPECT_EQ(parse_special_flags(smaps, 0x400000, 0x900000).transparent_huge_bytes, std::size_t{4} << 20);
+  EXPECT_EQ(parse_special_flags(smaps, 0x800000, 0x900000).transparent_huge_bytes, 0U);
+}
+
 }  // namespace
 }  // namespace farsum::os

@@ -88,36 +88,27 @@ bool NodeSegment::is_worth_a_look(std::uint64_t wanted) const {
          now_ns() - looked_at_ns_.load(std::memory_order_relaxed) > look_lasts_ns;
 }
 
-Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) {
-  if (bytes > bytes_) {
-    return Status(
-        Code::no_memory,
-        fmt::format("asked for {} bytes of shared memory, but the node's segment has {} bytes in all", bytes, bytes_));
+Status NodeSegment::look_for_room(std::uint64_t bytes) {
+  const Room available = room();
+  if (bytes > available.bytes) {
+    return {Code::no_memory,
+            fmt::format("asked for {} bytes of shared memory, but {} bytes are available, bounded by {}", bytes,
+                        available.bytes, available.bound)};
   }
-  const std::uint64_t wanted = std::max(round_up(bytes, page_bytes), page_bytes);
-  if (is_worth_a_look(wanted)) {
-    const Room available = room();
-    if (wanted > available.bytes) {
-      return Status(Code::no_memory,
-                    fmt::format("asked for {} bytes of shared memory, but {} bytes are available, bounded by {}",
-                                wanted, available.bytes, available.bound));
-    }
-    promised_at_look_.store(allocated_bytes(), std::memory_order_relaxed);
-    room_at_look_.store(available.bytes, std::memory_order_relaxed);
-    looked_at_ns_.store(now_ns(), std::memory_order_relaxed);
-  }
+  promised_at_look_.store(allocated_bytes(), std::memory_order_relaxed);
+  room_at_look_.store(available.bytes, std::memory_order_relaxed);
+  looked_at_ns_.store(now_ns(), std::memory_order_relaxed);
+  return {};
+}
+
+HeapExtent NodeSegment::cut(std::uint64_t bytes, const Alignment& alignment) {
   NodeHeader& shared = header();
-  const HeapGuard guard(*this, me);
-  if (!guard.usable()) return guard.refusal();
-  // Large extents start on a stripe's boundary, so that what is aligned inside them is aligned to the stripes of the
-  // node's table.
-  const std::uint64_t alignment = wanted >= aligned_from_bytes ? aligned_from_bytes : page_bytes;
   for (std::uint32_t i = 0; i < shared.free_count; ++i) {
     const HeapExtent whole = shared.free_extents[i];
-    const std::uint64_t start = round_up(whole.offset, alignment);
-    const std::uint64_t gap = start - whole.offset;
-    if (whole.bytes < gap + wanted || (gap != 0 && shared.free_count == most_free_extents)) continue;
-    const HeapExtent rest{start + wanted, whole.bytes - gap - wanted};
+    const std::uint64_t gap = (alignment.past - whole.offset) & (alignment.bytes - 1);
+    const std::uint64_t start = whole.offset + gap;
+    if (whole.bytes < gap + bytes || (gap != 0 && shared.free_count == most_free_extents)) continue;
+    const HeapExtent rest{start + bytes, whole.bytes - gap - bytes};
     HeapExtent* const here = &shared.free_extents[i];
     HeapExtent* const end = &shared.free_extents[shared.free_count];
     if (gap != 0 && rest.bytes != 0) {
@@ -131,13 +122,46 @@ Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) 
       std::copy(here + 1, end, here);
       --shared.free_count;
     }
-    shared.allocated_bytes.fetch_add(wanted, std::memory_order_relaxed);
-    return HeapExtent{start, wanted};
+    shared.allocated_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    return {start, bytes};
+  }
+  return {};
+}
+
+Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::span<const Alignment> alignments, std::uint32_t me) {
+  if (bytes > bytes_) {
+    return Status(
+        Code::no_memory,
+        fmt::format("asked for {} bytes of shared memory, but the node's segment has {} bytes in all", bytes, bytes_));
+  }
+  const std::uint64_t wanted = std::max(round_up(bytes, page_bytes), page_bytes);
+  if (is_worth_a_look(wanted)) {
+    if (Status status = look_for_room(wanted); !status.is_ok()) return status;
+  }
+  const HeapGuard guard(*this, me);
+  if (!guard.usable()) return guard.refusal();
+  for (const Alignment& alignment : alignments) {
+    if (const HeapExtent extent = cut(wanted, alignment); extent.bytes != 0) return extent;
   }
   return Status(Code::no_memory,
                 fmt::format("asked for {} bytes of shared memory, but the node's segment of {} bytes has no such "
                             "stretch left (FARSUM_SEGMENT_BYTES sets its size)",
                             wanted, bytes_));
+}
+
+// Large extents start on a stripe's boundary, so that what is aligned inside them is aligned to the stripes of the
+// node's table.
+Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) {
+  const std::uint64_t pages = round_up(bytes, page_bytes);
+  const Alignment alignment{pages >= aligned_from_bytes ? aligned_from_bytes : page_bytes, 0};
+  return allocate(bytes, {&alignment, 1}, me);
+}
+
+Result<HeapExtent> NodeSegment::allocate_for(std::uintptr_t address, std::uint64_t bytes, std::uint32_t me) {
+  static constexpr Alignment any{page_bytes, 0};
+  if (bytes < huge_page_bytes) return allocate(bytes, {&any, 1}, me);
+  const Alignment alignments[] = {{huge_page_bytes, address % huge_page_bytes}, any};
+  return allocate(bytes, alignments, me);
 }
 
 void NodeSegment::punch(HeapExtent extent) const {

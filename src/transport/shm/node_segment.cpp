@@ -53,8 +53,23 @@ Status system_failure(const char* what) {
   return {Code::system, fmt::format("{} failed: {}", what, std::strerror(errno))};
 }
 
+// On a boundary of huge pages, so that those of the file can be mapped as such; where address space is short, anywhere.
 void* map(int fd, std::uint64_t bytes) {
-  return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  const std::uint64_t room = bytes + huge_page_bytes;
+  void* reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  auto* const begin = static_cast<std::byte*>(reserved);
+  const std::uint64_t before = -reinterpret_cast<std::uintptr_t>(reserved) & (huge_page_bytes - 1);
+  std::byte* const base = begin + before;
+  void* mapped = mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+  if (mapped == MAP_FAILED) {
+    munmap(reserved, room);
+    return mapped;
+  }
+  const std::uint64_t kept = round_up(bytes, page_bytes);
+  if (before != 0) munmap(begin, before);
+  if (before + kept != room) munmap(base + kept, room - before - kept);
+  return mapped;
 }
 
 std::uint64_t file_bytes(int fd) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/status.hpp"
@@ -97,6 +98,9 @@ class NodeSegment {
   // Cuts `bytes` zeroed bytes off the heap, page-aligned; `me` is rank + 1. no_memory when the heap's address space is
   // used up or the node cannot back it, with the bytes asked and available. Any thread may call.
   Result<HeapExtent> allocate(std::uint64_t bytes, std::uint32_t me);
+  // The same for what is to be mapped over whole pages at `address`: congruent to it modulo huge_page_bytes if the heap
+  // has such a stretch, so that huge pages can be mapped there; page-aligned otherwise.
+  Result<HeapExtent> allocate_for(std::uintptr_t address, std::uint64_t bytes, std::uint32_t me);
   // Gives it back: its pages go to the system at once unless it is small.
   void release(HeapExtent extent, std::uint32_t me);
   // Lets `expected` ranks that name the same key get the same zeroed extent without waiting for each other: the first
@@ -136,6 +140,15 @@ class NodeSegment {
   NodeHeader& header() const;
   void punch(HeapExtent extent) const;
   bool is_worth_a_look(std::uint64_t wanted) const;
+  // Where an extent may start: so many bytes past a multiple of the alignment, a power of two.
+  struct Alignment {
+    std::uint64_t bytes;
+    std::uint64_t past;
+  };
+  // Under the heap's lock; 0 bytes where no stretch has room.
+  HeapExtent cut(std::uint64_t bytes, const Alignment& alignment);
+  Status look_for_room(std::uint64_t bytes);
+  Result<HeapExtent> allocate(std::uint64_t bytes, std::span<const Alignment> alignments, std::uint32_t me);
 
   int fd_;
   std::byte* base_;
