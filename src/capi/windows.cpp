@@ -24,8 +24,12 @@ std::uint64_t ViewRuns::take(std::uint64_t count) {
     if (run->second < count) continue;
     const std::uint64_t first = run->first;
     const std::uint64_t left = run->second - count;
-    free_.erase(run);
-    if (left != 0) free_.emplace(first + count, left);
+    auto rest = free_.extract(run);
+    if (left != 0) {
+      rest.key() = first + count;
+      rest.mapped() = left;
+      free_.insert(std::move(rest));
+    }
     return first;
   }
   return 0;
@@ -54,12 +58,6 @@ void ViewRuns::give_back(std::uint64_t first, std::uint64_t count) {
 namespace {
 
 constexpr std::uint64_t generation_mask = (std::uint64_t{1} << (64 - index_bits - view_bits)) - 1;
-
-TargetView* place_views(std::uint32_t ranks) {
-  const std::lock_guard lock(global().windows_mutex);
-  const std::uint64_t first = global().view_runs.take(ranks);
-  return first == 0 ? nullptr : &view_arena[first];
-}
 
 // Where a window's views begin in the arena; 0, the closed ones, when they lie elsewhere.
 std::uint64_t first_view_of(const Window& window) {
@@ -134,7 +132,6 @@ Window* window_of(const char* call, farsum_window handle, farsum_status& status)
 }
 
 Status read_options(const char* call, const farsum_window_options* from, WindowOptions& options) {
-  options.place_views = place_views;
   if (from == nullptr) return {};
   if (from->struct_bytes < sizeof(farsum_window_options)) {
     return {Code::argument, fmt::format("{}: struct_bytes must be sizeof(farsum_window_options)", call)};
@@ -165,22 +162,54 @@ Status read_options_of_given_memory(const char* call, const farsum_window_option
   return read_options(call, from, options);
 }
 
+// The slot and the views of a window that is being made; given back where it is not.
+class WindowPlace {
+ public:
+  WindowPlace() : slot_(take_window_slot()) {}
+  ~WindowPlace() {
+    if (slot_ != no_window_slot) give_window_slot_back(slot_);
+    if (first_view_ == 0) return;
+    try {
+      const std::lock_guard lock(global().windows_mutex);
+      global().view_runs.give_back(first_view_, views_);
+    } catch (...) {
+      // Without memory to note them these views are not used again.
+    }
+  }
+  WindowPlace(const WindowPlace&) = delete;
+  WindowPlace& operator=(const WindowPlace&) = delete;
+
+  bool has_slot() const { return slot_ != no_window_slot; }
+  TargetView* place_views(std::uint32_t ranks) {
+    const std::lock_guard lock(global().windows_mutex);
+    first_view_ = global().view_runs.take(ranks);
+    views_ = ranks;
+    return first_view_ == 0 ? nullptr : &view_arena[first_view_];
+  }
+  // The slot, which is the window's from here on, as the views are.
+  std::size_t take() {
+    first_view_ = 0;
+    return std::exchange(slot_, no_window_slot);
+  }
+
+ private:
+  std::size_t slot_;
+  std::uint64_t first_view_ = 0;
+  std::uint32_t views_ = 0;
+};
+
 // Makes a window with `make(options)` and gives its handle out.
 template <class Make>
 farsum_status make_window(const char* call, WindowOptions& options, farsum_window* window, Make&& make) {
-  struct Hold {
-    std::size_t slot;
-    ~Hold() {
-      if (slot != no_window_slot) give_window_slot_back(slot);
-    }
-  } hold{take_window_slot()};
-  if (hold.slot == no_window_slot) {
+  WindowPlace place;
+  options.place_views = [&place](std::uint32_t ranks) { return place.place_views(ranks); };
+  if (!place.has_slot()) {
     options.refusal =
         Status(Code::no_memory, fmt::format("{}: {} windows live, the most there can be", call, most_windows));
   }
   Result<WindowObject*> made = make(options);
   if (!made.is_ok()) return fail(made.take_status());
-  *window = add_window(std::exchange(hold.slot, no_window_slot), made.value());
+  *window = add_window(place.take(), made.value());
   return FARSUM_OK;
 }
 

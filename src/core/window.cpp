@@ -11,25 +11,29 @@ Window::Window(Parts parts)
       own_views_(parts_.views == nullptr ? std::make_unique<TargetView[]>(size_) : nullptr),
       views_(parts_.views == nullptr ? own_views_.get() : parts_.views),
       details_(std::make_unique<Detail[]>(size_)),
+      reads_regions_(parts_.dynamic),
       posts_seen_(size_, 0) {
   if ((parts_.promises & promise_no_locks) == 0) {
     for (std::uint32_t target = 0; target < size_; ++target) views_[target].lock = &parts_.shared[target].lock();
   }
   settle_lockable();
-  refresh_views();
 }
 
-void Window::refresh_views() {
+void Window::refresh_views() noexcept {
   for (std::uint32_t target = 0; target < size_; ++target) {
-    const RegionTable table = read_regions(target);
-    TargetView& view = views_[target];
-    view.memory = nullptr;
-    view.direct_bytes = 0;
+    RegionTable table;
+    try {
+      table = read_regions(target);
+    } catch (...) {
+      reads_regions_ = true;
+      continue;
+    }
     // The hot path serves parts that are mapped from their first to their last byte and have no path forced upon them.
     if (parts_.dynamic || table->size() != 1) continue;
     const Region& region = table->front();
     if (region.mapped == nullptr || region.bulk != Path::direct || region.atomic != Path::direct || region.read_only)
       continue;
+    TargetView& view = views_[target];
     view.memory = region.mapped;
     view.direct_bytes = region.bytes;
     view.domain = region.domain;
@@ -43,7 +47,6 @@ RegionTable Window::read_regions(std::uint32_t target) {
   // Acquire pairs with the release store of whoever changed the table.
   const std::uint64_t version = shared.head().table_version.load(std::memory_order_acquire);
   if (detail.regions != nullptr && version == detail.regions_version) return detail.regions;
-  std::vector<SharedRegion> copy;
   StripeLock& table_lock = shared.head().table_lock;
   const Liveness* liveness = parts_.lock_agent.liveness;
   // The owner may have died while it wrote: then what was known before counts, for the job ends anyway.
@@ -54,9 +57,11 @@ RegionTable Window::read_regions(std::uint32_t target) {
     if (detail.regions == nullptr) detail.regions = std::make_shared<std::vector<Region>>();
     return detail.regions;
   }
-  detail.regions_version = shared.head().table_version.load(std::memory_order_relaxed);
-  copy.assign(shared.regions(), shared.regions() + shared.head().region_count);
-  table_lock.release();
+  const auto release = [](StripeLock* held) { held->release(); };
+  std::unique_ptr<StripeLock, decltype(release)> taken_lock(&table_lock, release);
+  const std::uint64_t version_read = shared.head().table_version.load(std::memory_order_relaxed);
+  const std::vector<SharedRegion> copy(shared.regions(), shared.regions() + shared.head().region_count);
+  taken_lock.reset();
 
   auto table = std::make_shared<std::vector<Region>>();
   for (const SharedRegion& region : copy) {
@@ -64,13 +69,14 @@ RegionTable Window::read_regions(std::uint32_t target) {
   }
   std::sort(table->begin(), table->end(), [](const Region& a, const Region& b) { return a.offset < b.offset; });
   detail.regions = std::move(table);
+  detail.regions_version = version_read;
   return detail.regions;
 }
 
 RegionRef Window::region_at(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) {
   RegionRef ref;
   const std::vector<Region>* table = details_[target].regions.get();
-  if (parts_.dynamic) {
+  if (reads_regions_) {
     ref.keep = read_regions(target);
     table = ref.keep.get();
   }

@@ -150,8 +150,9 @@ class Window {
   void close();
   // Ends everything that is open, as far as it goes.
   void abandon(const char* call);
-  // Reads the regions that ranks have published and sets the hot views. Called when the window is made.
-  void refresh_views();
+  // Reads the regions that ranks have published and sets the hot views. Called once, before any operation, when all
+  // have. Where there is no memory for it the regions are read by each operation that needs them.
+  void refresh_views() noexcept;
   std::uint64_t hot_operations() const;
   std::uint64_t hot_bytes() const;
 
@@ -254,6 +255,7 @@ class Window {
   std::unique_ptr<TargetView[]> own_views_;
   TargetView* views_;
   std::unique_ptr<Detail[]> details_;
+  bool reads_regions_;  // anew for each operation, for they may change
 
   std::mutex sync_mutex_;
   bool fence_open_ = false;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,12 @@ const ops::KernelSet& choose_kernels(const std::string& isa) {
   if (isa == "baseline") return ops::kernels(ops::Isa::baseline);
   if (isa == "avx2" && named(ops::Isa::avx2)) return ops::kernels(ops::Isa::avx2);
   return ops::kernels_for_this_machine();
+}
+
+// Not those that this process is bound to: a launcher binds each rank to one of its own.
+std::uint32_t online_processors() {
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? static_cast<std::uint32_t>(online) : ~std::uint32_t{0};
 }
 
 std::uint64_t hash(std::span<const std::uint64_t> words, std::uint64_t seed) {
@@ -68,8 +75,9 @@ Status Context::join() {
 
   watch_ = std::make_unique<PeerWatch>(segment, place_.rank);
   waiter_ = std::make_unique<ThreadWaiter>(
-      ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns}, *watch_,
-      block.waiters);
+      ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns,
+                            place_.size > online_processors()},
+      *watch_, block.waiters);
   transport_ = std::make_unique<ShmTransport>(
       segment, ShmTransport::Options{place_.rank, settings.channel_bytes, settings.attach != Permission::refuse});
   circle_ =
@@ -91,8 +99,8 @@ Status Context::join() {
 
   std::vector<Rank> all(place_.size);
   for (std::uint32_t rank = 0; rank < place_.size; ++rank) all[rank] = rank;
-  world_ = std::make_unique<Group>(std::move(all), place_.rank, HeapExtent{},
-                                   *reinterpret_cast<NodeTeamBlock*>(segment.world_team()), *waiter_);
+  world_ = std::make_unique<Group>(std::move(all), place_.rank);
+  world_->begin({}, *reinterpret_cast<NodeTeamBlock*>(segment.world_team()), *waiter_);
   if (Status status = world_->team().barrier("farsum_init"); !status.is_ok()) return status;
   transport_->probe_peers();
   return world_->team().barrier("farsum_init");
@@ -189,7 +197,11 @@ Status Context::finalize(Insistence insistence) {
   // Nobody serves or sends after this.
   if (status.is_ok()) status = world_->team().barrier("farsum_finalize");
   agent_.reset();
-  demote_all();
+  try {
+    demote_all();
+  } catch (const std::bad_alloc&) {
+    // What could not be turned back stays as leave() has it; the others wait in the barrier.
+  }
   if (status.is_ok()) status = world_->team().barrier("farsum_finalize");
   leave();
   return status;
@@ -217,21 +229,32 @@ Result<Group*> Context::create_group(Group& parent, const std::vector<std::uint3
     return Status(Code::argument,
                   "farsum_group_create: the calling rank is not among the ranks listed; only those listed call");
   }
+  // All that may find no memory comes before the meeting, so that a rank that finds none may call once more.
   std::vector<std::uint64_t> words(ranks.begin(), ranks.end());
+  const auto forget_it = [this](Group* made) { forget(made); };
+  std::unique_ptr<Group, decltype(forget_it)> group(nullptr, forget_it);
+  std::uint64_t* round = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    words.push_back(group_rounds_[ranks]++);
+    round = &group_rounds_[ranks];
+    words.push_back(*round);
+    groups_.push_back(std::make_unique<Group>(std::move(ranks), my_rank));
+    group.reset(groups_.back().get());
   }
-  const auto size = static_cast<std::uint32_t>(ranks.size());
+  const std::uint32_t size = group->size();
   Result<HeapExtent> block =
       place_.segment->meet({{hash(words, 1), hash(words, 2)}}, size, NodeTeamBlock::footprint(size), place_.rank + 1);
   if (!block.is_ok()) return block.take_status();
-  auto* team_block = reinterpret_cast<NodeTeamBlock*>(place_.segment->at(block.value().offset));
-  auto group = std::make_unique<Group>(std::move(ranks), my_rank, block.value(), *team_block, *waiter_);
+  // By nobody else: groups of the same ranks are made one after the other.
+  ++*round;
+  group->begin(block.value(), *reinterpret_cast<NodeTeamBlock*>(place_.segment->at(block.value().offset)), *waiter_);
   if (Status status = group->team().barrier("farsum_group_create"); !status.is_ok()) return status;
+  return group.release();
+}
+
+void Context::forget(Group* group) {
   const std::lock_guard lock(mutex_);
-  groups_.push_back(std::move(group));
-  return groups_.back().get();
+  std::erase_if(groups_, [group](const auto& other) { return other.get() == group; });
 }
 
 Status Context::free_group(Group* group) {
@@ -243,8 +266,7 @@ Status Context::free_group(Group* group) {
   }
   if (Status status = group->team().barrier("farsum_group_free"); !status.is_ok()) return status;
   if (group->team().depart()) place_.segment->release(group->block(), place_.rank + 1);
-  const std::lock_guard lock(mutex_);
-  std::erase_if(groups_, [group](const auto& other) { return other.get() == group; });
+  forget(group);
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,17 +34,18 @@ namespace farsum {
 // Ranks that meet. Made by Context, lives until it is freed or the context ends.
 class Group {
  public:
-  Group(std::vector<Rank> ranks, std::uint32_t my_rank, HeapExtent block, NodeTeamBlock& team_block, Waiter& waiter)
-      : ranks_(std::move(ranks)),
-        my_rank_(my_rank),
-        block_(block),
-        team_(team_block, static_cast<std::uint32_t>(ranks_.size()), my_rank, waiter) {}
+  Group(std::vector<Rank> ranks, std::uint32_t my_rank) : ranks_(std::move(ranks)), my_rank_(my_rank) {}
+  // Where the ranks meet; before anything else but what the group was made of is asked for.
+  void begin(HeapExtent block, NodeTeamBlock& team_block, Waiter& waiter) noexcept {
+    block_ = block;
+    team_.emplace(team_block, size(), my_rank_, waiter);
+  }
 
   const std::vector<Rank>& ranks() const { return ranks_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()); }
   std::uint32_t my_rank() const { return my_rank_; }
   HeapExtent block() const { return block_; }
-  NodeTeam& team() { return team_; }
+  NodeTeam& team() { return *team_; }
   // Windows, counters and mutexes made over it. Relaxed: collective calls order whoever counts.
   std::atomic<int>& users() { return users_; }
 
@@ -51,7 +53,7 @@ class Group {
   std::vector<Rank> ranks_;
   std::uint32_t my_rank_;
   HeapExtent block_;
-  NodeTeam team_;
+  std::optional<NodeTeam> team_;
   std::atomic<int> users_{0};
 };
 
@@ -156,6 +158,7 @@ class Context {
 
  private:
   class TableGuard;
+  class Making;
   struct Creation;  // a rank's wish for a window (window_creation.hpp)
 
   Context(Place place, Options options);
@@ -164,6 +167,9 @@ class Context {
   Status start_agent();
   LockAgent lock_agent() const { return {place_.rank + 1, true, watch_.get(), &stripe_contention_, &passes_}; }
   Region make_region(Rank owner, const SharedRegion& shared) const;
+  void keep_place_for_window();
+  void give_place_for_window_back();
+  void forget(Group* group);
   Result<WindowObject*> make_window(Group& group, const Creation& wish, const WindowOptions& options);
   void describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
                         std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
@@ -220,6 +226,7 @@ class Context {
   std::vector<std::unique_ptr<Group>> groups_;
   std::map<std::vector<Rank>, std::uint64_t> group_rounds_;  // how often each list of ranks has become a group
   std::vector<std::unique_ptr<WindowObject>> windows_;
+  std::size_t windows_being_made_ = 0;
   std::vector<std::unique_ptr<WindowObject>> left_circles_;  // freed here, while others have yet to come
   std::thread::id window_thread_;                            // that made the first window
   std::vector<std::unique_ptr<LockSet>> lock_sets_;

@@ -2,6 +2,8 @@
 // others.
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -52,8 +54,8 @@ struct Answer {
 
 // Where each rank's part starts behind the control block, and the bytes of all. Contiguous parts leave no gap, not even
 // for the alignment of an element.
-std::vector<std::uint64_t> lay_out(const std::vector<Offer>& offers, std::uint64_t control_bytes,
-                                   std::uint64_t& total) {
+std::vector<std::uint64_t> starts_of_parts(const std::vector<Offer>& offers, std::uint64_t control_bytes,
+                                           std::uint64_t& total) {
   std::vector<std::uint64_t> starts;
   total = control_bytes;
   if ((offers[0].promises & promise_contiguous_parts) != 0) {
@@ -159,143 +161,285 @@ Result<WindowObject*> Context::create_dynamic_window(Group& group, const WindowO
   return make_window(group, wish, options);
 }
 
-Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, const WindowOptions& options) {
-  const char* call = call_of(wish.flavour);
-  note_thread();
-  sweep_circles();
-  NodeTeam& team = group.team();
-  const std::uint32_t me = group.my_rank();
-  const Status no_agent = start_agent();
-  const Status& refused = !options.refusal.is_ok() ? options.refusal : !wish.refusal.is_ok() ? wish.refusal : no_agent;
-  const bool may_promote = wish.flavour == Flavour::adopted && why_not_promoted(wish, options).empty();
-  Offer offer{wish.bytes, options.promises, options.notification_slots, wish.flavour, refused.code(), may_promote};
-  std::vector<Offer> offers(group.size());
-  if (Status status =
-          team.allgather(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)), call);
+// A window on its way, on one rank. The ranks meet three times, and whoever has come to the first comes to the last:
+// what a rank throws in between (it finds no memory) is kept, told there, and the window is made nowhere.
+class Context::Making {
+ public:
+  Making(Context& context, Group& group, const Creation& wish, const WindowOptions& options)
+      : context_(context),
+        group_(group),
+        wish_(wish),
+        options_(options),
+        call_(call_of(wish.flavour)),
+        me_(group.my_rank()),
+        offers_(group.size()) {
+    context_.keep_place_for_window();
+  }
+  ~Making() { context_.give_place_for_window_back(); }
+  Making(const Making&) = delete;
+  Making& operator=(const Making&) = delete;
+
+  Status exchange_offers(const Status& refused);
+  Status agree_on_extent();
+  Result<WindowObject*> make_parts();
+
+ private:
+  struct Block;
+
+  // Runs a step unless one before it has thrown.
+  template <class Step>
+  void attempt(Step&& step) noexcept;
+  NodeSegment& segment() const { return *context_.place_.segment; }
+  std::uint32_t id_in_segment() const { return context_.place_.rank + 1; }
+  Block& block() const;
+  void lay_out();
+  void cut_extent();
+  void begin_object();
+  void describe_part();
+  void expose_part();
+  void begin_window();
+  Status give_up();
+
+  Context& context_;
+  Group& group_;
+  const Creation& wish_;
+  const WindowOptions& options_;
+  const char* call_;
+  std::uint32_t me_;
+  std::exception_ptr thrown_;
+  std::vector<Offer> offers_;
+  std::uint32_t promises_ = 0;
+  WindowSharedShape shape_;
+  // The control block: what each rank tells of its part, where they meet, where they part, and who could not go on.
+  std::uint64_t team_at_ = 0;
+  std::uint64_t farewell_at_ = 0;
+  std::uint64_t block_at_ = 0;
+  std::uint64_t total_bytes_ = 0;
+  std::vector<std::uint64_t> starts_;
+  Answer answer_;
+  std::unique_ptr<WindowObject> object_;
+  std::vector<RankWindow> shared_;
+  std::vector<SharedRegion> own_shared_;
+  std::vector<ExposedRegion> own_exposed_;
+};
+
+struct alignas(cache_line_bytes) Context::Making::Block {
+  // Rank of the group plus one that found no memory; 0: none. Relaxed: a meeting comes between.
+  std::atomic<std::uint32_t> failed;
+};
+
+template <class Step>
+void Context::Making::attempt(Step&& step) noexcept {
+  if (thrown_ != nullptr) return;
+  try {
+    step();
+  } catch (...) {
+    thrown_ = std::current_exception();
+  }
+}
+
+Context::Making::Block& Context::Making::block() const {
+  return *reinterpret_cast<Block*>(segment().at(answer_.extent.offset) + block_at_);
+}
+
+// The first meeting.
+Status Context::Making::exchange_offers(const Status& refused) {
+  const bool may_promote = wish_.flavour == Flavour::adopted && context_.why_not_promoted(wish_, options_).empty();
+  Offer offer{wish_.bytes, options_.promises, options_.notification_slots, wish_.flavour, refused.code(), may_promote};
+  if (Status status = group_.team().allgather(std::as_bytes(std::span(&offer, 1)),
+                                              std::as_writable_bytes(std::span(offers_)), call_);
       !status.is_ok()) {
     return status;
   }
-  if (!refused.is_ok()) return Status(refused.code(), refused.text());
-  if (Status status = agree(offers, call); !status.is_ok()) return status;
+  if (!refused.is_ok()) return {refused.code(), refused.text()};
+  return agree(offers_, call_);
+}
 
-  const std::uint32_t promises = agreed_promises(offers, options.promises);
-  const WindowSharedShape shape{group.size(), options.notification_slots, most_adopted_regions};
-  std::uint64_t total = 0;
-  // The control block: what each rank tells of its part, where they meet, and where they part.
-  const std::uint64_t team_at = shape.rank_bytes() * group.size();
-  const std::uint64_t farewell_at = team_at + round_up(sizeof(NodeTeamBlock), cache_line_bytes);
-  const std::uint64_t control_bytes = farewell_at + FarewellBlock::footprint(group.size());
-  const std::vector<std::uint64_t> starts = lay_out(offers, round_up(control_bytes, page_bytes), total);
-  Answer answer;
-  if (me == 0) {
-    Result<HeapExtent> extent = place_.segment->allocate(total, place_.rank + 1);
-    if (extent.is_ok()) {
-      answer.extent = extent.value();
-      answer.id = place_.segment->next_window_id().fetch_add(1, std::memory_order_relaxed) + 1;
-      answer.bare = wish.flavour == Flavour::allocated && (promises & promise_single_element) != 0 &&
-                    place_.segment->mark_bare(answer.extent, place_.rank + 1);
-    } else {
-      Status status = extent.take_status();
-      answer.code = status.code();
-      std::strncpy(answer.text, status.text().c_str(), sizeof answer.text - 1);
-    }
-  }
-  if (Status status = team.broadcast(std::as_writable_bytes(std::span(&answer, 1)), 0, call); !status.is_ok())
+// The second meeting: the group's first rank cuts what all need off the heap.
+Status Context::Making::agree_on_extent() {
+  attempt([this] { lay_out(); });
+  if (me_ == 0) cut_extent();
+  if (Status status = group_.team().broadcast(std::as_writable_bytes(std::span(&answer_, 1)), 0, call_);
+      !status.is_ok())
     return status;
-  if (answer.code != Code::ok) return Status(answer.code, fmt::format("{}: {}", call, answer.text));
+  if (answer_.code == Code::ok) return {};
+  if (thrown_ != nullptr) std::rethrow_exception(thrown_);
+  return {answer_.code, fmt::format("{}: {}", call_, answer_.text)};
+}
 
-  auto object = std::make_unique<WindowObject>();
-  object->group = &group;
-  object->extent = answer.extent;
-  object->dynamic = wish.flavour == Flavour::dynamic;
-  object->internal = options.internal;
-  std::byte* const control = place_.segment->at(answer.extent.offset);
-  object->team =
-      std::make_unique<NodeTeam>(*reinterpret_cast<NodeTeamBlock*>(control + team_at), group.size(), me, *waiter_);
-  object->farewell =
-      std::make_unique<Farewell>(*reinterpret_cast<FarewellBlock*>(control + farewell_at), group.ranks(), me, *waiter_);
-  std::vector<RankWindow> shared;
-  std::vector<std::uint64_t> sizes;
-  for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
-    shared.emplace_back(place_.segment->at(answer.extent.offset + rank * shape.rank_bytes()), shape);
-    sizes.push_back(object->dynamic ? 0 : offers[rank].bytes);
-  }
+void Context::Making::lay_out() {
+  promises_ = agreed_promises(offers_, options_.promises);
+  shape_ = {group_.size(), options_.notification_slots, most_adopted_regions};
+  team_at_ = shape_.rank_bytes() * group_.size();
+  farewell_at_ = team_at_ + round_up(sizeof(NodeTeamBlock), cache_line_bytes);
+  block_at_ = round_up(farewell_at_ + FarewellBlock::footprint(group_.size()), cache_line_bytes);
+  starts_ = starts_of_parts(offers_, round_up(block_at_ + sizeof(Block), page_bytes), total_bytes_);
+}
 
+void Context::Making::cut_extent() {
+  attempt([this] {
+    Result<HeapExtent> extent = segment().allocate(total_bytes_, id_in_segment());
+    if (!extent.is_ok()) {
+      const Status status = extent.take_status();
+      std::strncpy(answer_.text, status.text().c_str(), sizeof answer_.text - 1);
+      answer_.code = status.code();
+      return;
+    }
+    answer_.extent = extent.value();
+    answer_.id = segment().next_window_id().fetch_add(1, std::memory_order_relaxed) + 1;
+    answer_.bare = wish_.flavour == Flavour::allocated && (promises_ & promise_single_element) != 0 &&
+                   segment().mark_bare(answer_.extent, id_in_segment());
+  });
+  if (thrown_ == nullptr) return;
+  answer_.code = Code::no_memory;
+  std::strncpy(answer_.text, "rank 0 of the group has no memory left", sizeof answer_.text - 1);
+}
+
+// Up to the last meeting, behind which nothing can fail.
+Result<WindowObject*> Context::Making::make_parts() {
+  attempt([this] { begin_object(); });
   // Where a rank may move memory, every rank of the group is in this call and none runs another runtime meanwhile: an
   // MPI library copies messages into its peers' memory by itself. Nothing waited for here needs that runtime.
-  ThreadWaiter::Quiet quiet(*waiter_);
-  if (std::any_of(offers.begin(), offers.end(), [](const Offer& other) { return other.may_promote; })) {
+  ThreadWaiter::Quiet quiet(*context_.waiter_);
+  if (std::any_of(offers_.begin(), offers_.end(), [](const Offer& other) { return other.may_promote; })) {
     quiet.begin();
-    if (Status status = team.barrier(call); !status.is_ok()) return status;
+    if (Status status = group_.team().barrier(call_); !status.is_ok()) return status;
   }
-
-  // This rank's part: what others may do with it, and what the agent serves.
-  std::vector<SharedRegion> own_shared;
-  std::vector<ExposedRegion> own_exposed;
-  if (wish.flavour == Flavour::allocated) {
-    const std::uint64_t offset = answer.extent.offset + starts[me];
-    object->memory = place_.segment->at(offset);
-    SharedRegion region{0,
-                        wish.bytes,
-                        reinterpret_cast<std::uintptr_t>(object->memory),
-                        offset,
-                        region_segment_key | (answer.bare ? region_bare : 0),
-                        0,
-                        {}};
-    ExposedRegion exposed{0, wish.bytes, object->memory, own_domain(object->memory), false, false};
-    exposed.domain.bare = answer.bare;
-    own_shared.push_back(region);
-    own_exposed.push_back(exposed);
-  } else if (wish.flavour == Flavour::adopted) {
-    object->memory = wish.memory;
-    std::string refusal = why_not_promoted(wish, options);
-    if (!refusal.empty() || !promote(wish, *object, own_shared, own_exposed, refusal)) {
-      describe_adopted(wish, 0, wish.bytes, refusal, own_shared, own_exposed);
-    }
-  }
-  std::copy(own_shared.begin(), own_shared.end(), shared[me].regions());
-  shared[me].head().region_count = static_cast<std::uint32_t>(own_shared.size());
-  auto exposure = std::make_shared<Exposure>();
-  exposure->regions = own_exposed;
-  exposure->notifications = shared[me].notifications();
-  exposure->notification_slots = shape.notification_slots;
-  exposures_.set(answer.id, exposure);
-  if (Status status = team.barrier(call); !status.is_ok()) return status;
+  attempt([this] { describe_part(); });
+  attempt([this] { expose_part(); });
+  attempt([this] { begin_window(); });
+  if (thrown_ != nullptr) block().failed.store(me_ + 1, std::memory_order_relaxed);
+  if (Status status = group_.team().barrier(call_); !status.is_ok()) return status;
+  if (block().failed.load(std::memory_order_relaxed) != 0) return give_up();
   quiet.end();
   // Other windows have none, and their tables may be under change from here on.
-  object->some_promoted =
-      wish.flavour == Flavour::adopted && std::any_of(shared.begin(), shared.end(), [](const RankWindow& rank) {
+  const std::vector<RankWindow>& shared = object_->window->parts().shared;
+  object_->some_promoted =
+      wish_.flavour == Flavour::adopted && std::any_of(shared.begin(), shared.end(), [](const RankWindow& rank) {
         return std::any_of(rank.regions(), rank.regions() + rank.head().region_count,
                            [](const SharedRegion& region) { return (region.flags & region_promoted) != 0; });
       });
+  object_->window->refresh_views();
+  group_.users().fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard lock(context_.mutex_);
+  context_.windows_.push_back(std::move(object_));
+  return context_.windows_.back().get();
+}
 
+void Context::Making::begin_object() {
+  object_ = std::make_unique<WindowObject>();
+  object_->group = &group_;
+  object_->extent = answer_.extent;
+  object_->dynamic = wish_.flavour == Flavour::dynamic;
+  object_->internal = options_.internal;
+  std::byte* const control = segment().at(answer_.extent.offset);
+  object_->team = std::make_unique<NodeTeam>(*reinterpret_cast<NodeTeamBlock*>(control + team_at_), group_.size(), me_,
+                                             *context_.waiter_);
+  object_->farewell = std::make_unique<Farewell>(*reinterpret_cast<FarewellBlock*>(control + farewell_at_),
+                                                 group_.ranks(), me_, *context_.waiter_);
+  for (std::uint32_t rank = 0; rank < group_.size(); ++rank)
+    shared_.emplace_back(control + rank * shape_.rank_bytes(), shape_);
+}
+
+// This rank's part: what others may do with it, and what the agent serves.
+void Context::Making::describe_part() {
+  if (wish_.flavour == Flavour::allocated) {
+    const std::uint64_t offset = answer_.extent.offset + starts_[me_];
+    object_->memory = segment().at(offset);
+    const auto address = reinterpret_cast<std::uintptr_t>(object_->memory);
+    own_shared_.push_back(
+        {0, wish_.bytes, address, offset, region_segment_key | (answer_.bare ? region_bare : 0), 0, {}});
+    own_exposed_.push_back({0, wish_.bytes, object_->memory, context_.own_domain(object_->memory), false, false});
+    own_exposed_.back().domain.bare = answer_.bare;
+  } else if (wish_.flavour == Flavour::adopted) {
+    object_->memory = wish_.memory;
+    std::string refusal = context_.why_not_promoted(wish_, options_);
+    if (!refusal.empty() || !context_.promote(wish_, *object_, own_shared_, own_exposed_, refusal))
+      context_.describe_adopted(wish_, 0, wish_.bytes, refusal, own_shared_, own_exposed_);
+  }
+}
+
+void Context::Making::expose_part() {
+  const RankWindow& own = shared_[me_];
+  std::copy(own_shared_.begin(), own_shared_.end(), own.regions());
+  own.head().region_count = static_cast<std::uint32_t>(own_shared_.size());
+  auto exposure = std::make_shared<Exposure>();
+  exposure->regions = std::move(own_exposed_);
+  exposure->notifications = own.notifications();
+  exposure->notification_slots = shape_.notification_slots;
+  context_.exposures_.set(answer_.id, exposure);
+}
+
+void Context::Making::begin_window() {
   Window::Parts parts;
-  parts.id = answer.id;
-  parts.name = options.name;
-  parts.ranks = group.ranks();
-  parts.my_rank = me;
-  parts.promises = answer.bare ? promises : promises & ~std::uint32_t{promise_single_element};
-  parts.dynamic = object->dynamic;
-  parts.aggregate_limit = options.aggregate_limit != 0 ? options.aggregate_limit : options_.settings.aggregate;
-  parts.shape = shape;
-  parts.shared = std::move(shared);
-  parts.sizes = std::move(sizes);
-  parts.settings = options_.settings;
-  parts.lock_agent = lock_agent();
-  parts.kernels = kernels_;
-  if (options.place_views) parts.views = options.place_views(group.size());
-  parts.team = object->team.get();
-  parts.waiter = waiter_.get();
-  parts.engine = engine_.get();
-  parts.transport = transport_.get();
-  parts.counters = &counters_;
-  parts.make_region = [this](Rank owner, const SharedRegion& region) { return make_region(owner, region); };
-  parts.wake_rank = [segment = place_.segment.get()](Rank rank) { segment->rank(rank).waiters.notify_all(); };
-  object->window = std::make_unique<Window>(std::move(parts));
-  group.users().fetch_add(1, std::memory_order_relaxed);
+  parts.id = answer_.id;
+  parts.name = options_.name;
+  parts.ranks = group_.ranks();
+  parts.my_rank = me_;
+  parts.promises = answer_.bare ? promises_ : promises_ & ~std::uint32_t{promise_single_element};
+  parts.dynamic = object_->dynamic;
+  parts.aggregate_limit =
+      options_.aggregate_limit != 0 ? options_.aggregate_limit : context_.options_.settings.aggregate;
+  parts.shape = shape_;
+  parts.shared = std::move(shared_);
+  for (const Offer& offer : offers_) parts.sizes.push_back(object_->dynamic ? 0 : offer.bytes);
+  parts.settings = context_.options_.settings;
+  parts.lock_agent = context_.lock_agent();
+  parts.kernels = context_.kernels_;
+  if (options_.place_views) parts.views = options_.place_views(group_.size());
+  parts.team = object_->team.get();
+  parts.waiter = context_.waiter_.get();
+  parts.engine = context_.engine_.get();
+  parts.transport = context_.transport_.get();
+  parts.counters = &context_.counters_;
+  parts.make_region = [&context = context_](Rank owner, const SharedRegion& region) {
+    return context.make_region(owner, region);
+  };
+  parts.wake_rank = [&segment = segment()](Rank rank) { segment.rank(rank).waiters.notify_all(); };
+  object_->window = std::make_unique<Window>(std::move(parts));
+}
+
+// Some rank has failed, which all know.
+Status Context::Making::give_up() {
+  const std::uint32_t failed = block().failed.load(std::memory_order_relaxed) - 1;
+  context_.exposures_.erase(answer_.id);
+  try {
+    if (object_ != nullptr && object_->promotion) context_.demote(*object_);
+  } catch (const std::bad_alloc&) {
+    // What could not be turned back now is tried again when other windows are freed.
+  }
+  // From here on nobody looks at the extent, and no memory moves.
+  if (Status status = group_.team().barrier(call_); !status.is_ok()) return status;
+  if (me_ == 0) {
+    segment().unmark_bare(answer_.extent, id_in_segment());
+    segment().release(answer_.extent, id_in_segment());
+  }
+  if (thrown_ != nullptr) std::rethrow_exception(thrown_);
+  return {Code::no_memory, fmt::format("{}: rank {} of the group has no memory left", call_, failed)};
+}
+
+Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, const WindowOptions& options) {
+  note_thread();
+  sweep_circles();
+  const Status no_agent = start_agent();
+  const Status& refused = !options.refusal.is_ok() ? options.refusal : !wish.refusal.is_ok() ? wish.refusal : no_agent;
+  Making making(*this, group, wish, options);
+  if (Status status = making.exchange_offers(refused); !status.is_ok()) return status;
+  if (Status status = making.agree_on_extent(); !status.is_ok()) return status;
+  return making.make_parts();
+}
+
+// So that a window that all ranks have made finds its place in the list.
+void Context::keep_place_for_window() {
   const std::lock_guard lock(mutex_);
-  windows_.push_back(std::move(object));
-  return windows_.back().get();
+  const std::size_t needed = windows_.size() + windows_being_made_ + 1;
+  if (windows_.capacity() < needed) windows_.reserve(std::max(needed, 2 * windows_.capacity()));
+  ++windows_being_made_;
+}
+
+void Context::give_place_for_window_back() {
+  const std::lock_guard lock(mutex_);
+  --windows_being_made_;
 }
 
 }  // namespace farsum

@@ -3,6 +3,7 @@
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -60,9 +61,10 @@ namespace {
 
 using testing::HasSubstr;
 
-// Makes the call with none, one, two ... allocations granted until it succeeds.
+// Makes the call with none, one, two ... allocations granted until it succeeds; calls that need thousands pass over
+// some.
 void starve(const char* name, const std::function<farsum_status()>& call) {
-  for (long granted = 0; granted < 1000; ++granted) {
+  for (long granted = 0; granted < 100'000; granted += 1 + granted / 200) {
     allocations_left = granted;
     const farsum_status status = call();
     allocations_left = -1;
@@ -119,6 +121,50 @@ TEST(Allocations, that_fail_are_a_status_and_the_next_call_goes_well) {
     ASSERT_FINE(farsum_unlock_all(window));
     ASSERT_FINE(farsum_window_free(&window));
     ASSERT_FINE(farsum_window_free(&dynamic));
+    ASSERT_FINE(farsum_group_free(&group));
+  });
+}
+
+// Rank 1 makes the call with none, one, two ... allocations granted until it succeeds, and rank 0 as often as it is
+// told that rank 1 has no memory. Where it finds none before the ranks meet, rank 0 waits for the next try.
+void starve_one_of_two(int rank, const char* name, const std::function<farsum_status()>& call) {
+  if (rank == 1) return starve(name, call);
+  farsum_status status = call();
+  while (status == FARSUM_ERR_NO_MEMORY) {
+    EXPECT_THAT(farsum_last_error(), HasSubstr("rank 1 of the group has no memory left"));
+    status = call();
+  }
+  ASSERT_FINE(status);
+}
+
+TEST(Allocations, that_fail_in_one_rank_leave_no_other_waiting) {
+  run_ranks(2, [](int rank) {
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    std::vector<std::uint64_t> words(bytes / 8, 0);
+    farsum_window adopted{};
+    starve_one_of_two(rank, "farsum_window_adopt",
+                      [&] { return farsum_window_adopt(farsum_world(), words.data(), bytes, nullptr, &adopted); });
+    farsum_window allocated{};
+    void* memory = nullptr;
+    starve_one_of_two(rank, "farsum_window_allocate",
+                      [&] { return farsum_window_allocate(farsum_world(), bytes, nullptr, &memory, &allocated); });
+    farsum_window dynamic{};
+    starve_one_of_two(rank, "farsum_window_create_dynamic",
+                      [&] { return farsum_window_create_dynamic(farsum_world(), nullptr, &dynamic); });
+    farsum_group group{};
+    const std::array<int, 2> both = {0, 1};
+    starve_one_of_two(rank, "farsum_group_create",
+                      [&] { return farsum_group_create(farsum_world(), both.data(), 2, &group); });
+    // What was made is whole.
+    for (const farsum_window window : {adopted, allocated}) {
+      const std::uint64_t value = 7;
+      ASSERT_FINE(farsum_fence(window, 0));
+      ASSERT_FINE(farsum_put(window, 1 - rank, 8, &value, sizeof value));
+      ASSERT_FINE(farsum_fence(window, FARSUM_FENCE_NO_SUCCEED));
+    }
+    EXPECT_EQ(words[1], 7U);
+    EXPECT_EQ(static_cast<std::uint64_t*>(memory)[1], 7U);
+    for (farsum_window window : {adopted, allocated, dynamic}) ASSERT_FINE(farsum_window_free(&window));
     ASSERT_FINE(farsum_group_free(&group));
   });
 }
