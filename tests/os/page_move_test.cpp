@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "huge_pages.hpp"
+#include "os/raw_system.hpp"
 #include "own_map.hpp"
 
 namespace farsum::os {
@@ -49,6 +50,8 @@ TEST(Steps, of_a_stretch_that_fits_into_one_are_one) {
 class HugePages : public testing::TestWithParam<Carrier> {
  protected:
   void SetUp() override {
+    if (GetParam() == Carrier::kernel && !has_raw_calls)
+      GTEST_SKIP() << "no calls straight to the kernel in this build";
     if (const std::string reason = test::why_no_huge_pages(); !reason.empty()) GTEST_SKIP() << reason;
   }
 
