@@ -1,31 +1,18 @@
 // NWChem as Debian ships it, with Farsum in front: the short form of docs/NWCHEM.md. Where NWChem is not installed
 // these are reported skips (tools/setup --with-nwchem installs it).
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 
+#include "shell.hpp"
+
 namespace {
 
+using farsum::test::Ended;
+using farsum::test::shell;
+
 constexpr int missing_status = 77;  // as tools/nwchem_evidence says it
-
-struct Ended {
-  int status;
-  std::string output;
-};
-
-Ended shell(const std::string& command) {
-  std::FILE* pipe = popen((command + " 2>&1 < /dev/null").c_str(), "r");
-  if (pipe == nullptr) return {-1, "popen failed"};
-  std::string output;
-  std::array<char, 4096> piece;
-  while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), pipe)) output.append(piece.data(), got);
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
-}
 
 class Nwchem : public testing::TestWithParam<const char*> {};
 
