@@ -186,9 +186,7 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--modes", options.modes, "two-sided, pscw, lock-unlock, fence, notify, notify-late (default: all)")
       ->delimiter(',')
       ->check(CLI::IsMember(exchange_names()));
-  app.add_option("--memory", options.memories, "allocate (MPI's memory), create (the program's); default: both")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"allocate", "create"}));
+  add_memory_option(app, options.memories);
   app.add_option("--width", options.width, "cells of 8 bytes in a row; 1024 are the paper's 8 KB")
       ->check(CLI::Range(3, 1 << 20))
       ->capture_default_str();
@@ -196,7 +194,7 @@ void declare_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--steps", options.steps, "steps of each run")->check(CLI::Range(1, 1000000))->capture_default_str();
-  app.add_option("--repeats", options.repeats, "runs of each mode")->check(CLI::Range(1, 1000))->capture_default_str();
+  add_repeats_option(app, options.repeats, "runs of each mode");
   app.add_flag("--json", options.json, "one JSON object a line");
 }
 

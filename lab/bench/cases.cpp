@@ -350,12 +350,31 @@ class Patch : public PairKernel {
     return type;
   }
 
-  // The index in the other array if this element lies in the patch.
-  static bool in_patch(std::size_t i, std::size_t row_doubles, std::size_t other_row, std::size_t& other) {
-    const std::size_t row = i / row_doubles;
-    const std::size_t column = i % row_doubles;
-    other = row * other_row + column;
-    return row < side && column < side;
+  // Whether each element of the window is `inside(its index, its index in the buffer)` in the patch and `outside(its
+  // index)` around it.
+  template <class Inside, class Outside>
+  [[nodiscard]] bool window_is(Inside inside, Outside outside) const {
+    return is_as_told(window(), window_row, buffer_row, inside, outside);
+  }
+  // The same of the buffer.
+  template <class Inside, class Outside>
+  [[nodiscard]] bool buffer_is(Inside inside, Outside outside) const {
+    return is_as_told(buffer(), buffer_row, window_row, inside, outside);
+  }
+
+ private:
+  template <class Inside, class Outside>
+  [[nodiscard]] bool is_as_told(const double* array, std::size_t row_doubles, std::size_t other_row, Inside inside,
+                                Outside outside) const {
+    for (std::size_t i = 0; i < doubles_in_all(); ++i) {
+      const std::size_t row = i / row_doubles;
+      const std::size_t column = i % row_doubles;
+      const bool in_patch = row < side && column < side;
+      if (array[i] != (in_patch ? inside(i, row * other_row + column) : outside(i))) {
+        return false;
+      }
+    }
+    return true;
   }
 };
 
@@ -373,14 +392,8 @@ class ArmciPutPatch : public Patch {
     }
   }
   bool check(long) override {
-    for (std::size_t i = 0; is_owner() && i < doubles_in_all(); ++i) {
-      std::size_t source = 0;
-      const bool written = in_patch(i, window_row, buffer_row, source);
-      if (window()[i] != (written ? buffer_value(origin_rank, source) : window_value(owner_rank, i))) {
-        return false;
-      }
-    }
-    return true;
+    return is_origin() || window_is([](std::size_t, std::size_t from) { return buffer_value(origin_rank, from); },
+                                    [](std::size_t i) { return window_value(owner_rank, i); });
   }
 };
 
@@ -401,14 +414,8 @@ class ArmciGetPatch : public Patch {
     if (is_owner()) {
       return window_is_untouched();
     }
-    for (std::size_t i = 0; i < doubles_in_all(); ++i) {
-      std::size_t source = 0;
-      const bool read = in_patch(i, buffer_row, window_row, source);
-      if (buffer()[i] != (read ? window_value(owner_rank, source) : buffer_value(origin_rank, i))) {
-        return false;
-      }
-    }
-    return true;
+    return buffer_is([](std::size_t, std::size_t from) { return window_value(owner_rank, from); },
+                     [](std::size_t i) { return buffer_value(origin_rank, i); });
   }
 };
 
@@ -426,15 +433,10 @@ class ArmciAccumulatePatch : public Patch {
     }
   }
   bool check(long operations) override {
-    for (std::size_t i = 0; is_owner() && i < doubles_in_all(); ++i) {
-      std::size_t source = 0;
-      const bool added = in_patch(i, window_row, buffer_row, source);
-      const double sum = added ? static_cast<double>(operations) * buffer_value(origin_rank, source) : 0;
-      if (window()[i] != window_value(owner_rank, i) + sum) {
-        return false;
-      }
-    }
-    return true;
+    const auto summed = [operations](std::size_t i, std::size_t from) {
+      return window_value(owner_rank, i) + static_cast<double>(operations) * buffer_value(origin_rank, from);
+    };
+    return is_origin() || window_is(summed, [](std::size_t i) { return window_value(owner_rank, i); });
   }
 };
 
@@ -480,14 +482,8 @@ class BarePatch : public Patch {
     if (is_owner()) {
       return window_is_untouched();
     }
-    for (std::size_t i = 0; i < doubles_in_all(); ++i) {
-      std::size_t source = 0;
-      const bool written = in_patch(i, window_row, buffer_row, source);
-      if (window()[i] != (written ? buffer_value(origin_rank, source) : window_value(origin_rank, i))) {
-        return false;
-      }
-    }
-    return true;
+    return window_is([](std::size_t, std::size_t from) { return buffer_value(origin_rank, from); },
+                     [](std::size_t i) { return window_value(origin_rank, i); });
   }
 
  private:

@@ -299,18 +299,14 @@ void declare_options(CLI::App& app, Options& options) {
                  "names or patterns of cases to leave out, such as those that a library dies of")
       ->delimiter(',');
   app.add_flag("--list", options.list, "print the names of the cases and end");
-  app.add_option("--memory", options.memories, "allocate (MPI's memory), create (the program's); default: both")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"allocate", "create"}));
+  add_memory_option(app, options.memories);
   app.add_option("--owner", options.owners, "idle (blocked in MPI), computing (no MPI call for a while); default: both")
       ->delimiter(',')
       ->check(CLI::IsMember({"idle", "computing"}));
   app.add_option("--idle-in", options.idle_in, "where an idle owner is blocked: recv, barrier")
       ->check(CLI::IsMember({"recv", "barrier"}))
       ->capture_default_str();
-  app.add_option("--repeats", options.repeats, "repetitions of each measurement")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  add_repeats_option(app, options.repeats, "repetitions of each measurement");
   app.add_option("--repeat-ms", options.repeat_ms, "length of a repetition in milliseconds")
       ->check(CLI::Range(0.01, 60000.0))
       ->capture_default_str();

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace lab {
 
@@ -23,6 +24,17 @@ inline int rank_before_init() {
     }
   }
   return 0;
+}
+
+// Options that several programs have.
+inline void add_memory_option(CLI::App& app, std::vector<std::string>& memories) {
+  app.add_option("--memory", memories, "allocate (MPI's memory), create (the program's); default: both")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"allocate", "create"}));
+}
+
+inline void add_repeats_option(CLI::App& app, int& repeats, const std::string& meaning) {
+  app.add_option("--repeats", repeats, meaning)->check(CLI::Range(1, 1000))->capture_default_str();
 }
 
 // Reads the options; an exit status means that the program ends with it (help, or options that cannot be). One rank

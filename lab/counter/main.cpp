@@ -304,9 +304,7 @@ void declare_options(CLI::App& app, Options& options) {
                  "per-rank-words, tree, fetch-op (default: these), bare (a locked addition to shared memory, no MPI)")
       ->delimiter(',')
       ->check(CLI::IsMember(all_counters()));
-  app.add_option("--memory", options.memories, "allocate (MPI's memory), create (the program's); default: both")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"allocate", "create"}));
+  add_memory_option(app, options.memories);
   app.add_option("--cases", options.cases,
                  "1: the owner computes; 2: it waits in a barrier; 3: as 1, with a helper thread")
       ->delimiter(',')
@@ -320,9 +318,7 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--task-us", options.task_us, "mean length of a task in microseconds")
       ->check(CLI::Range(0.0, 1e8))
       ->capture_default_str();
-  app.add_option("--repeats", options.repeats, "repetitions of each case")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  add_repeats_option(app, options.repeats, "repetitions of each case");
   app.add_option("--seed", options.seed, "of the irregular tasks")->capture_default_str();
   app.add_flag("--json", options.json, "one JSON object a line");
 }

@@ -196,9 +196,7 @@ void declare_options(CLI::App& app, Options& options) {
         const bool known = std::count(names.begin(), names.end(), name) != 0;
         return known ? std::string() : fmt::format("{} is not one of {}", name, fmt::join(names, ", "));
       });
-  app.add_option("--memory", options.memories, "allocate (MPI's memory), create (the program's); default: both")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"allocate", "create"}));
+  add_memory_option(app, options.memories);
   app.add_option("--ops", options.operators, "xor, sum (default: both)")
       ->delimiter(',')
       ->check(CLI::IsMember({"xor", "sum"}));
@@ -215,9 +213,7 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--updates", options.updates_per_rank, "updates of each rank")
       ->check(CLI::Range(1L, 1L << 40U))
       ->capture_default_str();
-  app.add_option("--repeats", options.repeats, "repetitions of each measurement")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  add_repeats_option(app, options.repeats, "repetitions of each measurement");
   app.add_flag("--json", options.json, "one JSON object a line");
 }
 
