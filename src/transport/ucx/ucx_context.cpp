@@ -93,6 +93,12 @@ Result<std::unique_ptr<UcxContext>> UcxContext::create(const UcxLibrary& library
 
 UcxContext::~UcxContext() { calls_.cleanup(handle_); }
 
+std::size_t UcxContext::piece_bytes() const {
+  std::size_t least = piece_bytes_of("tcp");
+  for (const UcxResource& resource : resources_) least = std::min(least, piece_bytes_of(resource.transport));
+  return least;
+}
+
 bool UcxContext::tells_of_failures() const {
   return std::none_of(resources_.begin(), resources_.end(), [](const UcxResource& resource) {
     return resource.transport == "posix" || resource.transport == "sysv" || resource.transport == "self";

@@ -35,6 +35,8 @@ class UcxContext {
   const std::vector<UcxResource>& resources() const { return resources_; }
   // Whether an endpoint may ask to be told of its peer's end: UCX's transports for one machine cannot.
   bool tells_of_failures() const;
+  // The longest message that stays in one fragment whichever of the resources carries it.
+  std::size_t piece_bytes() const;
 
  private:
   UcxContext(const UcxCalls& calls, ucp_context* handle) : calls_(calls), handle_(handle) {}

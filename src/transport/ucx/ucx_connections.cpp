@@ -1,0 +1,183 @@
+#include "transport/ucx/ucx_connections.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace farsum {
+
+// The wire to one peer. One connection at a time: the next begins when the last has ended.
+class UcxConnections::Connection final : public link::Wire {
+ public:
+  enum class State {
+    none,
+    to_open,
+    open,
+    unopened,  // UCX would not connect; the link is told that it is broken, and closes it
+    to_close,
+    closing,
+  };
+  struct Frame {
+    link::FrameId id = 0;
+    std::array<std::span<const std::byte>, 2> pieces;
+    std::size_t count = 0;
+    bool given = false;  // to UCX
+  };
+
+  Connection(UcxConnections& owner, Rank rank, std::span<const std::byte> fixed_address)
+      : connections(owner), peer(rank), address(fixed_address.begin(), fixed_address.end()) {}
+
+  void send(link::FrameId id, std::uint32_t, std::span<const std::span<const std::byte>> pieces) override {
+    Frame frame{.id = id, .pieces = {}, .count = std::min(pieces.size(), frame.pieces.size())};
+    std::copy_n(pieces.begin(), frame.count, frame.pieces.begin());
+    out.push_back(frame);
+    if (state == State::open) give(out.size() - 1);
+  }
+
+  void connect(std::uint32_t new_epoch, std::span<const std::byte> to) override {
+    epoch = new_epoch;
+    if (!to.empty()) address.assign(to.begin(), to.end());
+    state = State::to_open;
+    connections.due_.push_back(this);
+  }
+
+  void disconnect(std::uint32_t) override {
+    state = State::to_close;
+    connections.due_.push_back(this);
+  }
+
+  // Hands a frame to UCX; true where it is gone from `out`. One that is refused stays: the connection is broken.
+  bool give(std::size_t which) {
+    Frame& frame = out[which];
+    const auto pieces = std::span(frame.pieces).first(frame.count);
+    const UcxWorker::Sent sent = connections.worker_->send(endpoint, connections.channel_, pieces, frame.id);
+    frame.given = sent == UcxWorker::Sent::started;
+    if (sent != UcxWorker::Sent::done) return false;
+    connections.sent_.push_back({this, frame.id, true});
+    out.erase(out.begin() + static_cast<std::ptrdiff_t>(which));
+    return true;
+  }
+
+  void note_sent(link::FrameId id, bool ok) {
+    const auto found =
+        std::find_if(out.begin(), out.end(), [id](const Frame& frame) { return frame.given && frame.id == id; });
+    if (found == out.end()) return;
+    out.erase(found);
+    connections.sent_.push_back({this, id, ok});
+  }
+
+  UcxConnections& connections;
+  const Rank peer;
+  std::vector<std::byte> address;
+  State state = State::none;
+  std::uint32_t epoch = 0;
+  UcxWorker::Endpoint endpoint = 0;  // 0 where there is none
+  std::vector<Frame> out;            // in the order in which they were sent
+};
+
+UcxConnections::UcxConnections(Owner& owner, unsigned channel) : owner_(owner), channel_(channel) {}
+UcxConnections::~UcxConnections() = default;
+
+Result<std::unique_ptr<UcxConnections>> UcxConnections::create(const UcxContext& context, Owner& owner,
+                                                               unsigned channel) {
+  std::unique_ptr<UcxConnections> made(new UcxConnections(owner, channel));
+  auto worker = UcxWorker::create(context, *made);
+  if (!worker.is_ok()) return worker.take_status();
+  made->worker_ = std::move(worker.value());
+  return made;
+}
+
+link::Wire& UcxConnections::wire(Rank peer, std::span<const std::byte> address) {
+  std::unique_ptr<Connection>& connection = connections_[peer];
+  if (!connection) connection = std::make_unique<Connection>(*this, peer, address);
+  return *connection;
+}
+
+UcxConnections::Connection* UcxConnections::connection_of(UcxWorker::Endpoint endpoint) const {
+  const auto found = by_endpoint_.find(endpoint);
+  return found == by_endpoint_.end() ? nullptr : found->second;
+}
+
+std::size_t UcxConnections::progress() {
+  const std::size_t events = worker_->progress();
+  settle();
+  return events;
+}
+
+void UcxConnections::settle() {
+  while (settle_once()) {
+  }
+}
+
+bool UcxConnections::settle_once() {
+  if (due_.empty() && sent_.empty() && broken_.empty() && ended_.empty()) return false;
+  // What the links answer comes into the first vectors and waits for the next round.
+  std::swap(due_, settling_due_);
+  std::swap(sent_, settling_sent_);
+  std::swap(broken_, settling_broken_);
+  std::swap(ended_, settling_ended_);
+  for (Connection* connection : settling_due_) {
+    if (connection->state == Connection::State::to_open) open(*connection);
+    if (connection->state == Connection::State::to_close) close(*connection);
+  }
+  for (const Sent& sent : settling_sent_) owner_.on_sent(sent.connection->peer, sent.id, sent.ok);
+  for (const Connection* connection : settling_broken_) owner_.on_broken(connection->peer, connection->epoch);
+  for (Connection* connection : settling_ended_) end(*connection);
+  settling_due_.clear();
+  settling_sent_.clear();
+  settling_broken_.clear();
+  settling_ended_.clear();
+  return true;
+}
+
+void UcxConnections::open(Connection& connection) {
+  auto endpoint = worker_->connect(connection.address);
+  if (!endpoint.is_ok()) {
+    connection.state = Connection::State::unopened;
+    broken_.push_back(&connection);
+    return;
+  }
+  connection.endpoint = endpoint.value();
+  connection.state = Connection::State::open;
+  by_endpoint_[connection.endpoint] = &connection;
+  for (std::size_t which = 0; which < connection.out.size();) {
+    if (!connection.give(which)) ++which;
+  }
+}
+
+void UcxConnections::close(Connection& connection) {
+  connection.state = Connection::State::closing;
+  if (connection.endpoint == 0) {
+    ended_.push_back(&connection);
+  } else {
+    worker_->close(connection.endpoint);
+  }
+}
+
+// Nothing is with UCX any more: what is still here never left.
+void UcxConnections::end(Connection& connection) {
+  connection.endpoint = 0;
+  connection.state = Connection::State::none;
+  const std::vector<Connection::Frame> left = std::exchange(connection.out, {});
+  for (const Connection::Frame& frame : left) owner_.on_sent(connection.peer, frame.id, false);
+  owner_.on_disconnected(connection.peer, connection.epoch);
+}
+
+void UcxConnections::on_message(unsigned, std::span<const std::byte> message) { owner_.on_frame(message); }
+
+void UcxConnections::on_sent(UcxWorker::Endpoint endpoint, std::uint64_t cookie, bool left) {
+  if (Connection* connection = connection_of(endpoint)) connection->note_sent(cookie, left);
+}
+
+void UcxConnections::on_broken(UcxWorker::Endpoint endpoint) {
+  if (Connection* connection = connection_of(endpoint)) broken_.push_back(connection);
+}
+
+void UcxConnections::on_closed(UcxWorker::Endpoint endpoint) {
+  Connection* connection = connection_of(endpoint);
+  if (connection == nullptr) return;
+  by_endpoint_.erase(endpoint);
+  ended_.push_back(connection);
+}
+
+}  // namespace farsum
