@@ -22,19 +22,26 @@ void CreditPool::leave(CreditTaker& taker, CreditShare& share) {
   share.waits = false;
   std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.taker == &taker; });
   std::erase(joined_, &taker);
+  to_look_at_ = 0;
+  changed_ = true;
 }
 
-std::uint64_t CreditPool::grow(CreditShare& share, std::uint64_t wanted) {
+std::uint64_t CreditPool::can_grow(const CreditShare& share, std::uint64_t wanted) const {
   const std::uint64_t most = std::max(free_bytes() / 2, turn_bytes);
-  const std::uint64_t taken = std::min({wanted, free_bytes(), most - std::min(most, share.grown)});
-  share.grown += taken;
-  grown_ += taken;
-  return taken;
+  return std::min({wanted, free_bytes(), most - std::min(most, share.grown)});
 }
 
-bool CreditPool::take_turn(CreditShare& share, std::uint64_t wanted) {
-  if (turn_ != 0 || wanted > turn_bytes) return false;
-  share.turn = turn_ = wanted;
+std::uint64_t CreditPool::grow(CreditShare& share, std::uint64_t bytes) {
+  share.grown += bytes;
+  grown_ += bytes;
+  return bytes;
+}
+
+bool CreditPool::take_turn(CreditTaker& taker, CreditShare& share, std::uint64_t wanted) {
+  const bool is_taken = turn_ != share.turn;
+  if (is_taken || share.turn + wanted > turn_bytes) return false;
+  share.turn = turn_ += wanted;
+  turn_holder_ = &taker;
   return true;
 }
 
@@ -56,8 +63,19 @@ void CreditPool::wait(CreditTaker& taker, CreditShare& share) {
 }
 
 void CreditPool::hand_out() {
-  if (waiters_.empty() || !changed_) return;
+  if (waiters_.empty()) return;
+  if (changed_) serve_waiters();
+  if (waiters_.empty()) return;
+  if (turn_ != 0) turn_holder_->return_idle_credit();
+  std::size_t asked = 0;
+  for (; to_look_at_ != 0 && asked != asked_at_once; --to_look_at_) {
+    if (joined_[next_to_ask_++ % joined_.size()]->return_idle_credit()) ++asked;
+  }
+}
+
+void CreditPool::serve_waiters() {
   changed_ = false;
+  to_look_at_ = joined_.size();
   for (std::size_t left = waiters_.size(); left != 0 && (free_bytes() != 0 || turn_ == 0); --left) {
     const Waiter waiter = waiters_.front();
     waiters_.pop_front();
@@ -66,8 +84,6 @@ void CreditPool::hand_out() {
     waiter.share->waits = true;
     waiters_.push_back(waiter);
   }
-  const std::size_t asked = waiters_.empty() ? 0 : std::min(asked_at_once, joined_.size());
-  for (std::size_t i = 0; i < asked; ++i) joined_[next_to_ask_++ % joined_.size()]->return_idle_credit();
 }
 
 }  // namespace farsum::link

@@ -24,7 +24,7 @@ class CreditTaker {
  public:
   virtual ~CreditTaker() = default;
   virtual bool take_credit() = 0;         // true: has what it wanted
-  virtual void return_idle_credit() = 0;  // asks its origin for what that does not use
+  virtual bool return_idle_credit() = 0;  // asks its origin for what that does not use; false: nothing to ask for
 };
 
 class CreditPool {
@@ -41,28 +41,32 @@ class CreditPool {
 
   void join(CreditTaker& taker) { joined_.push_back(&taker); }
   void leave(CreditTaker& taker, CreditShare& share);
-  // Up to `wanted` bytes of what is free.
-  std::uint64_t grow(CreditShare& share, std::uint64_t wanted);
-  // The reserve, if nobody has it.
-  bool take_turn(CreditShare& share, std::uint64_t wanted);
+  // How much of `wanted` is free for this one, and taking so much.
+  std::uint64_t can_grow(const CreditShare& share, std::uint64_t wanted) const;
+  std::uint64_t grow(CreditShare& share, std::uint64_t bytes);
+  // Out of the reserve, if nobody else has of it.
+  bool take_turn(CreditTaker& taker, CreditShare& share, std::uint64_t wanted);
   void give_back(CreditShare& share, std::uint64_t bytes);
-  // take_credit() comes out of hand_out() until it answers true.
+  // take_credit() comes out of hand_out() until it answers true. While somebody waits, those who hold credit are asked
+  // for what they do not use.
   void wait(CreditTaker& taker, CreditShare& share);
   void hand_out();
 
  private:
+  void serve_waiters();
   std::uint64_t free_bytes() const { return shared_ - grown_; }
 
   std::uint64_t base_, total_, shared_;  // shared_: total less bases and reserve
   std::uint64_t grown_ = 0, turn_ = 0;
-  bool changed_ = false;  // since hand_out() last looked
+  CreditTaker* turn_holder_ = nullptr;
+  bool changed_ = false;  // since the waiters were last served
   struct Waiter {
     CreditTaker* taker;
     CreditShare* share;
   };
   std::deque<Waiter> waiters_;
   std::vector<CreditTaker*> joined_;
-  std::size_t next_to_ask_ = 0;
+  std::size_t next_to_ask_ = 0, to_look_at_ = 0;  // of joined_
 };
 
 }  // namespace farsum::link

@@ -22,13 +22,12 @@ class EarlyFrames {
     Frame frame() const { return {header, payload}; }
   };
 
-  // `charge` is what the caller bounds; a frame that begins where another does is a double and is not kept.
-  bool add(const Frame& frame, std::uint64_t frame_charge) {
+  // `charge` is what the caller bounds. None that begins there is kept yet.
+  void add(const Frame& frame, std::uint64_t frame_charge) {
     Kept kept{frame.header, {frame.payload.begin(), frame.payload.end()}, frame_charge};
-    if (!kept_.try_emplace(frame.header.first, std::move(kept)).second) return false;
+    kept_.emplace(frame.header.first, std::move(kept));
     charge_ += frame_charge;
     bytes_ += frame.payload.size();
-    return true;
   }
   bool has(std::uint64_t first) const { return kept_.contains(first); }
   // The frame whose turn it is when `next` is expected, if it is here.

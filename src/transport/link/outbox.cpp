@@ -175,6 +175,7 @@ void Outbox::send_frame(OutFrame& frame, std::uint64_t number, const Told& told)
   std::memcpy(frame.bytes.get(), &header, sizeof header);
   if (frame.was_sent) ++counters_.replayed;
   frame.in_wire = frame.was_sent = true;
+  seen_told_with_records_ = told.seen;
   ++in_wire_;
   sent_upto_ = std::max(sent_upto_, frame.first + frame.records);
   count_sent(record_kind_, frame.size + frame.body.size());
@@ -203,6 +204,7 @@ void Outbox::send_control(FrameKind kind, const Told& told) {
   control.in_wire = true;
   ++controls_in_wire_;
   count_sent(kind, sizeof control.header + control.payload.size());
+  if (options_.omission == Omission::bare_acks) control.header.seen = seen_told_with_records_;
   const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(&control.header, 1)), control.payload};
   wire_.send(control_bit | index_of(kind), epoch_, std::span(pieces, control.payload.empty() ? 1 : 2));
 }

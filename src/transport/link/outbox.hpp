@@ -101,6 +101,7 @@ class Outbox {
   std::uint64_t next_unsent_ = 0;
   std::uint64_t next_number_ = 0, sent_upto_ = 0, acknowledged_ = 0;
   std::uint64_t held_bytes_ = 0, freed_charge_ = 0;
+  std::uint64_t seen_told_with_records_ = 0;  // for Omission::bare_acks
   std::size_t in_wire_ = 0, controls_in_wire_ = 0;
   std::array<Control, frame_kinds> controls_;
   LinkCounters counters_;

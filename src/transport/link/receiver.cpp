@@ -172,7 +172,7 @@ void LinkReceiver::drop_all() {
   outbox_.take_freed_charge();
   wanted_ = 0;
   pool_.leave(*this, share_);
-  allowed_ = released_ = received_charge_ + returned_;
+  released_ = allowed_;
 }
 
 // ---- requests
@@ -196,11 +196,15 @@ std::optional<std::uint64_t> LinkReceiver::charge_of_new(const Frame& frame) con
 }
 
 Fault LinkReceiver::on_requests(const Frame& frame, RequestHandler& handler) {
+  if (early_.has(frame.header.first)) {
+    ++outbox_.counters().doubles;
+    return Fault::none;
+  }
   const std::optional<std::uint64_t> cost = charge_of_new(frame);
   if (!cost || !has_credit_for(*cost)) return Fault::malformed;
   recalled_ = false;
   if (frame.header.first > next_ticket_) {
-    if (!early_.add(frame, *cost)) ++outbox_.counters().doubles;
+    early_.add(frame, *cost);
     return Fault::none;
   }
   accept(frame, handler);
@@ -368,16 +372,19 @@ void LinkReceiver::on_want(const FrameHeader& header) {
   window_ = std::min(std::max(2 * window_, wanted_ - released_), options_.most_window);
 }
 
-// Tops the window up, while others wait to its base only.
+// Tops the window up, while others wait to its base only. Who waits gets all that it needs or nothing: with a part of
+// it it could do no more than ask again.
 void LinkReceiver::renew(bool is_next) {
   const std::uint64_t out = allowed_ - released_;
   const std::uint64_t goal = pool_.has_waiters() && !is_next ? pool_.base() : window_;
   if (goal > out) {
     const std::uint64_t base_left = pool_.base() - (out - share_.grown - share_.turn);
     const std::uint64_t of_base = std::min(goal - out, base_left);
-    allowed_ += of_base + pool_.grow(share_, goal - out - of_base);
+    allowed_ += of_base;
+    const std::uint64_t more = pool_.can_grow(share_, goal - out - of_base);
+    if (wanted_ <= allowed_ + more) allowed_ += pool_.grow(share_, more);
   }
-  if (is_next && wanted_at_any_price_ && wanted_ > allowed_ && pool_.take_turn(share_, wanted_ - allowed_)) {
+  if (is_next && wanted_at_any_price_ && wanted_ > allowed_ && pool_.take_turn(*this, share_, wanted_ - allowed_)) {
     allowed_ = wanted_;
   }
   if (wanted_ <= allowed_) wanted_at_any_price_ = false;
@@ -389,11 +396,13 @@ bool LinkReceiver::take_credit() {
   return wanted_ <= allowed_;
 }
 
-void LinkReceiver::return_idle_credit() {
+bool LinkReceiver::return_idle_credit() {
   const std::uint64_t unspent = allowed_ - received_charge_ - returned_;
-  if (recalled_ || !connected_ || disconnecting_ || unspent <= pool_.base()) return;
+  const bool is_used = unspent <= pool_.base() && !outbox_.holds_frames();
+  if (is_used || recalled_ || !connected_ || disconnecting_) return false;
   recalled_ = true;
   outbox_.control(FrameKind::recall, 0, pool_.base(), told());
+  return true;
 }
 
 std::uint64_t LinkReceiver::granted_bytes() const { return allowed_ - released_; }
@@ -423,7 +432,8 @@ void LinkReceiver::end_turn() {
 void LinkReceiver::send_turn() {
   outbox_.let_go();
   pump();
-  const bool is_news = allowed_ > told_allowed_ && (wanted_ > told_allowed_ || allowed_ - told_allowed_ >= window_ / 4);
+  const bool ends_wait = wanted_ > told_allowed_ && wanted_ <= allowed_;
+  const bool is_news = ends_wait || allowed_ - told_allowed_ >= window_ / 4;
   if ((told_received_ != next_ticket_ || is_news) && outbox_.control(FrameKind::replies, 0, 0, told())) {
     told_received_ = next_ticket_;
     told_allowed_ = allowed_;

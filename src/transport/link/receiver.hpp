@@ -51,7 +51,7 @@ class LinkReceiver : private CreditTaker {
 
   bool has_again() const { return !parked_.empty(); }
   bool is_quiet() const { return outbox_.is_quiet() && !connected_; }
-  bool is_closed() const { return closed_; }
+  bool is_closed() const { return closed_ || shut_; }
   std::uint64_t held_bytes() const;     // parked requests with room for their replies, early frames, retained replies
   std::uint64_t granted_bytes() const;  // credit out: unspent, or held by the above
   const LinkCounters& counters() const { return outbox_.counters(); }
@@ -102,7 +102,7 @@ class LinkReceiver : private CreditTaker {
   void disconnect();
   // CreditTaker: the pool has something for this link.
   bool take_credit() override;
-  void return_idle_credit() override;
+  bool return_idle_credit() override;
 
   ReceiverOptions options_;
   CreditPool& pool_;

@@ -32,9 +32,10 @@ std::optional<std::uint64_t> LinkSender::post(const Post& post, std::uint64_t no
     return std::nullopt;
   }
   append(post, cost);
+  is_recalled_ = false;
+  give_back_at_ns_ = never;
   note_need(now_ns);
-  if (!post.may_wait || !wanted_at_any_price_) wanted_ = 0;
-  if (!post.may_wait) wanted_at_any_price_ = false;
+  if (!post.may_wait || !wanted_at_any_price_) forget_want();
   if (state_ == LinkState::idle) start_connecting(now_ns);
   if (post.last_of_bundle) {
     flush();
@@ -114,7 +115,8 @@ void LinkSender::open(std::uint64_t now_ns) {
 // ---- connections and time
 
 bool LinkSender::needs_link() const {
-  return unanswered_ != 0 || wanted_ > allowed_ || state_ == LinkState::connecting || state_ == LinkState::closing;
+  return unanswered_ != 0 || outbox_.holds_frames() || wanted_ > allowed_ || state_ == LinkState::connecting ||
+         state_ == LinkState::closing;
 }
 
 void LinkSender::note_need(std::uint64_t now_ns) {
@@ -132,6 +134,7 @@ void LinkSender::start_connecting(std::uint64_t now_ns) {
     return;
   }
   state_ = LinkState::connecting;
+  give_back_at_ns_ = never;
   connected_ = true;
   connected_ns_ = now_ns;
   asked_at_ = 0;
@@ -150,11 +153,11 @@ void LinkSender::disconnect() {
 }
 
 void LinkSender::break_link(std::uint64_t now_ns) {
-  if (state_ == LinkState::connecting && unanswered_ == 0 && wanted_ <= allowed_) state_ = LinkState::idle;
   if (state_ == LinkState::closing) {
     state_ = LinkState::closed;
   } else if (state_ != LinkState::closed && state_ != LinkState::failed) {
-    state_ = needs_link() ? LinkState::broken : LinkState::idle;
+    state_ = LinkState::idle;
+    if (needs_link()) state_ = LinkState::broken;
     retry_ns_ = now_ns + backoff_ns_;
     backoff_ns_ = std::min(2 * backoff_ns_, options_.backoff_most_ns);
   }
@@ -165,6 +168,7 @@ void LinkSender::break_link(std::uint64_t now_ns) {
 void LinkSender::on_sent(FrameId id, bool ok, std::uint64_t now_ns) {
   outbox_.on_sent(id);
   if (!ok && connected_ && !disconnecting_) break_link(now_ns);
+  note_need(now_ns);
   pump();
 }
 
@@ -181,7 +185,11 @@ void LinkSender::on_disconnected(std::uint32_t epoch, std::uint64_t now_ns) {
 std::uint64_t LinkSender::quiet_since_ns() const { return std::max(last_heard_ns_, needed_since_ns_); }
 
 std::uint64_t LinkSender::next_deadline_ns() const {
-  if (state_ >= LinkState::closed || needed_since_ns_ == never) return never;
+  if (state_ >= LinkState::closed) return never;
+  return std::min(give_back_at_ns_, needed_since_ns_ == never ? never : link_deadline_ns());
+}
+
+std::uint64_t LinkSender::link_deadline_ns() const {
   std::uint64_t next = options_.timeout_ns == 0 ? never : quiet_since_ns() + options_.timeout_ns;
   if (state_ == LinkState::broken) return connected_ ? next : std::min(next, retry_ns_);
   next = std::min(next, std::max(quiet_since_ns(), connected_ns_) + options_.reconnect_after_ns);
@@ -191,6 +199,11 @@ std::uint64_t LinkSender::next_deadline_ns() const {
 }
 
 void LinkSender::tick(std::uint64_t now_ns) {
+  if (now_ns >= give_back_at_ns_ && state_ < LinkState::closed) {
+    forget_want();
+    give_credit_back();
+    note_need(now_ns);
+  }
   if (state_ >= LinkState::closed || needed_since_ns_ == never) return;
   if (options_.timeout_ns != 0 && now_ns >= quiet_since_ns() + options_.timeout_ns) return give_up(Code::peer_failed);
   if (state_ == LinkState::broken) {
@@ -279,12 +292,13 @@ Fault LinkSender::obey(const Frame& frame, std::uint64_t now_ns) {
   allowed_ = std::max(allowed_, header.credit);
   outbox_.acknowledge(header.seen);
   if (header.kind == FrameKind::hello_ack && state_ == LinkState::connecting) on_hello_ack();
-  if (header.kind == FrameKind::recall) on_recall(header.stamp);
+  if (header.kind == FrameKind::recall) on_recall(header.stamp, now_ns);
   if (header.kind == FrameKind::refused) give_up(Code::peer_failed);
   if (header.kind == FrameKind::bye_ack && state_ == LinkState::closing) {
     state_ = LinkState::closed;
     disconnect();
   }
+  tell_seen_if_much();
   note_need(now_ns);
   pump();
   return Fault::none;
@@ -337,6 +351,7 @@ void LinkSender::take_entries(const Frame& frame) {
       ++outbox_.counters().doubles;
     } else {
       ++next_reply_;
+      untold_bytes_ += reply_charge(data.size());
       keep_reply(entry, data);
     }
   }
@@ -347,7 +362,6 @@ void LinkSender::keep_reply(const ReplyEntry& entry, std::span<const std::byte> 
   reply.ticket = entry.ticket;
   reply.count = entry.count;
   reply.code = static_cast<Code>(entry.code);
-  reply.from_peer = true;
   for (std::uint64_t ticket = entry.ticket; ticket != entry.ticket + entry.count; ++ticket) {
     // Two entries of one frame that name the same ticket: the second is not handed out.
     if (requests_[ticket].answered) {
@@ -373,10 +387,28 @@ void LinkSender::settle(Request& request) {
   if (request.may_wait) may_wait_charge_ -= request.charge;
 }
 
-// Credit that nobody here waits for goes back; in any case the target learns which replies it need not keep.
-void LinkSender::on_recall(std::uint64_t may_keep) {
+// Credit that no request can use now goes back. One that was refused and has enough by now gets a while to be posted
+// again. Until the next request the target also learns at once which replies it need not keep.
+void LinkSender::on_recall(std::uint64_t may_keep, std::uint64_t now_ns) {
+  may_keep_ = may_keep;
+  is_recalled_ = true;
+  if (wanted_ == 0 || wanted_ > allowed_) return give_credit_back();
+  give_back_at_ns_ = now_ns + options_.hold_credit_ns;
+  tell_seen();
+}
+
+void LinkSender::forget_want() {
+  wanted_ = 0;
+  wanted_at_any_price_ = false;
+}
+
+// A request that still waits then needs as much more: it gets all that it needs at once.
+void LinkSender::give_credit_back() {
+  give_back_at_ns_ = never;
   const std::uint64_t unspent = allowed_ - charged_ - returned_;
-  if (wanted_ == 0 && unspent > may_keep) returned_ += unspent - may_keep;
+  const std::uint64_t back = unspent - std::min(unspent, may_keep_);
+  returned_ += back;
+  if (wanted_ != 0) wanted_ += back;
   tell_seen();
 }
 
@@ -395,21 +427,17 @@ bool LinkSender::hand_out(Reply& reply, TakeReply take) {
 
 std::size_t LinkSender::take_replies(TakeReply take) {
   std::size_t count = 0;
-  while (!inbox_.empty() && hand_out(inbox_.front(), take)) {
-    const Reply& reply = inbox_.front();
-    if (reply.from_peer) {
-      ++seen_;
-      untold_bytes_ += reply_charge(reply.data.size());
-    }
-    inbox_.pop_front();
-    ++count;
-  }
+  for (; !inbox_.empty() && hand_out(inbox_.front(), take); ++count) inbox_.pop_front();
   while (!requests_.empty() && requests_.front().taken) requests_.pop_front();
-  // The target keeps what it does not know to be taken, out of the credit that this side waits for or soon will.
-  const std::uint64_t unspent = allowed_ - charged_ - returned_;
-  const bool is_much = untold_bytes_ > unspent / 2 || wanted_ > allowed_;
-  if (count != 0 && is_much && state_ == LinkState::open && options_.omission != Omission::bare_acks) tell_seen();
   return count;
+}
+
+// The target keeps the replies that it does not know to be here, out of the credit that this side waits for or soon
+// will.
+void LinkSender::tell_seen_if_much() {
+  const std::uint64_t unspent = allowed_ - charged_ - returned_;
+  if (untold_bytes_ == 0 || state_ != LinkState::open) return;
+  if (untold_bytes_ > unspent / 2 || wanted_ > allowed_ || is_recalled_) tell_seen();
 }
 
 void LinkSender::tell_seen() {
@@ -418,7 +446,7 @@ void LinkSender::tell_seen() {
   untold_bytes_ = 0;
 }
 
-Outbox::Told LinkSender::told() const { return {seen_, returned_}; }
+Outbox::Told LinkSender::told() const { return {next_reply_, returned_}; }
 
 void LinkSender::pump() {
   if (outbox_.pump(told())) untold_bytes_ = 0;

@@ -36,6 +36,7 @@ struct SenderOptions : LinkOptions {
   std::uint64_t reconnect_after_ns = 10'000'000'000;  // silence that ends a connection
   std::uint64_t backoff_least_ns = 10'000'000;
   std::uint64_t backoff_most_ns = 1'000'000'000;
+  std::uint64_t hold_credit_ns = 1'000'000;  // that others wait for, by a post that was refused and not posted again
 };
 
 struct Post {
@@ -100,12 +101,11 @@ class LinkSender {
     bool may_wait = false, borrowed = false;
     std::span<std::byte> reply_into;
   };
-  // One entry of the peer's, or what give_up() answers.
+  // One entry of the target's, or what give_up() answers.
   struct Reply {
     std::uint64_t ticket = 0;
     std::uint32_t count = 1;
     Code code = Code::ok;
-    bool from_peer = false;
     std::unique_ptr<std::byte[]> kept;
     std::span<const std::byte> data;
   };
@@ -121,6 +121,7 @@ class LinkSender {
   bool needs_link() const;
   void note_need(std::uint64_t now_ns);
   std::uint64_t quiet_since_ns() const;
+  std::uint64_t link_deadline_ns() const;
   bool tells_the_possible(const FrameHeader& header) const;
   Fault obey(const Frame& frame, std::uint64_t now_ns);
   void on_hello_ack();
@@ -130,8 +131,11 @@ class LinkSender {
   void keep_reply(const ReplyEntry& entry, std::span<const std::byte> data);
   void settle(Request& request);
   bool hand_out(Reply& reply, TakeReply take);
-  void on_recall(std::uint64_t may_keep);
+  void on_recall(std::uint64_t may_keep, std::uint64_t now_ns);
+  void give_credit_back();
+  void forget_want();
   void tell_seen();
+  void tell_seen_if_much();
   Outbox::Told told() const;
   void pump();
 
@@ -150,13 +154,13 @@ class LinkSender {
 
   std::uint64_t charged_ = 0, returned_ = 0, allowed_ = 0;  // charged_ + returned_ <= allowed_
   std::uint64_t wanted_ = 0, asked_at_ = 0;  // asked_at_: allowed_ when credit was last asked for, plus 1
-  bool wanted_at_any_price_ = false;
+  bool wanted_at_any_price_ = false, is_recalled_ = false;
+  std::uint64_t may_keep_ = 0, give_back_at_ns_ = never;
 
   Fifo<Reply> inbox_;
   EarlyFrames early_;
-  std::uint64_t next_reply_ = 0;    // number of the next entry
-  std::uint64_t seen_ = 0;          // entries taken
-  std::uint64_t untold_bytes_ = 0;  // of replies taken since a frame last told of them
+  std::uint64_t next_reply_ = 0;    // number of the next entry: all smaller ones are here
+  std::uint64_t untold_bytes_ = 0;  // of replies that came since a frame last told of them
 
   std::uint64_t last_heard_ns_ = 0, needed_since_ns_ = never, connected_ns_ = 0, last_ping_ns_ = 0, retry_ns_ = 0;
   std::uint64_t backoff_ns_ = 0;
