@@ -1,17 +1,24 @@
-/* Where a rank meets the witness that `farsum mpi` keeps beside the launcher, and what they say: packets of one 32-bit
- * number. C11 and C++. */
+/* Where a rank meets the witness that `farsum mpi` keeps beside the launcher, and what they say: an arrival, and
+ * packets of one 32-bit number. C11 and C++. */
 #ifndef FARSUM_MPI_WITNESS_WORDS_H
 #define FARSUM_MPI_WITNESS_WORDS_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #define FARSUM_MPI_WITNESS_SETTING "FARSUM_MPI_WITNESS"
 
+/* What a rank says first. */
+struct farsum_witness_arrival {
+  int32_t rank;
+  int32_t ranks_here; /* how many ranks the launcher started on this host together; 0: it does not tell */
+};
+
 enum {
-  /* A rank says its number, 0 or more, and later one of these. */
+  /* What a rank says later. */
   farsum_witness_has_finished = -1,
   farsum_witness_ends_the_job = -2,
   /* The witness says when it watches the rank's process. */

@@ -1,5 +1,6 @@
 // The witness's loop: ranks come, say their number and later that they have finished; whose process ends without having
-// said so is named.
+// said so is named. Where some of the ranks do not come, their peers wait for them in MPI_Init, and only this process
+// can say so.
 #include "cli/mpi_witness.hpp"
 
 #include <fcntl.h>
@@ -13,9 +14,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstring>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,9 @@ namespace {
 constexpr std::int32_t nothing_yet = farsum_witness_watches;
 
 constexpr int longest_doubt_ms = 1000;
+
+// MPI_Init lets ranks go at about the same time: whoever comes this much later than another comes no more.
+constexpr std::chrono::seconds patience{10};
 
 UniqueFd open_process(pid_t pid) { return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
 
@@ -56,12 +61,13 @@ class Witness {
         waited.push_back({rank.connection.get(), POLLIN, 0});
       }
       const bool is_in_doubt = is_one_dead() && !has_named_;
-      const int ready = poll(waited.data(), waited.size(), is_in_doubt ? longest_doubt_ms : -1);
+      const int ready = poll(waited.data(), waited.size(), is_in_doubt ? longest_doubt_ms : patience_left_ms());
       if (ready < 0) continue;
       launcher_runs = waited[0].revents == 0;
       while (accept_rank()) {
       }
       look_at_ranks();
+      if (patience_left_ms() == 0) name_those_who_came();
       if (is_one_dead() && !has_named_ && end_is_wanted == 0) name_the_first(ready == 0 || !launcher_runs);
     }
   }
@@ -129,16 +135,45 @@ class Witness {
     name_them(ended);
   }
 
+  // -1: nobody is missing, or it has been said.
+  int patience_left_ms() const {
+    if (came_.size() >= expected_ || has_named_ || has_named_those_who_came_) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(last_came_ + patience - Clock::now());
+    return std::max(0, static_cast<int>(left.count()));
+  }
+
+  // Jobs that this one spawns are other launches, of which nothing is known but what their own ranks say.
+  void note_arrival(const farsum_witness_arrival& arrival) {
+    const std::size_t expected = arrival.ranks_here < 0 ? 0 : static_cast<std::size_t>(arrival.ranks_here);
+    if (came_.empty()) expected_ = expected;
+    if (expected == expected_) came_.insert(arrival.rank);
+    last_came_ = Clock::now();
+  }
+
+  void name_those_who_came() {
+    has_named_those_who_came_ = true;
+    const std::string line = fmt::format(
+        "farsum mpi: {} of this host's {} ranks ({}) are in MPI_Init for {} s, where they wait for the others, which "
+        "have "
+        "not come. A rank that lacks Farsum's preload (a static program, FARSUM_MPI_OFF, an environment of its own) "
+        "never "
+        "comes: give it to all ranks or to none\n",
+        came_.size(), expected_, fmt::join(came_, ", "), patience.count());
+    static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
+  }
+
   static bool is_quiet(int fd) {
     pollfd one{fd, POLLIN, 0};
     return poll(&one, 1, 0) == 0;
   }
 
   void read_from(Rank& rank) {
-    std::int32_t said = 0;
+    farsum_witness_arrival packet{};
     ssize_t bytes = -1;
-    while (rank.connection.valid() && (bytes = recv(rank.connection.get(), &said, sizeof said, 0)) == sizeof said) {
+    while (rank.connection.valid() && (bytes = recv(rank.connection.get(), &packet, sizeof packet, 0)) > 0) {
+      const std::int32_t said = packet.rank;
       rank.number = said;
+      if (bytes == sizeof packet) note_arrival(packet);
       if (said == farsum_witness_ends_the_job) has_named_ = true;
     }
     if (bytes != 0 || !rank.connection.valid()) return;
@@ -165,6 +200,11 @@ class Witness {
   UniqueFd launcher_;
   std::vector<Rank> ranks_;
   std::uint64_t round_ = 0;
+  using Clock = std::chrono::steady_clock;
+  std::set<std::int32_t> came_;
+  std::size_t expected_ = 0;  // of the launch of those
+  Clock::time_point last_came_;
+  bool has_named_those_who_came_ = false;
   bool has_named_ = false;  // or nobody is to be named: the program ends the job
 };
 

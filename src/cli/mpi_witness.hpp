@@ -1,5 +1,6 @@
 // Names the rank whose process ends before MPI_Finalize. Launchers name that process at best, and kill the other ranks
 // before one of them can say what happened.
+// Says too which ranks have come to MPI_Init where others do not.
 #pragma once
 
 #include <string>

@@ -17,7 +17,18 @@ namespace {
 // Stays open as long as the process has not finished. The program's threads may abort together.
 constinit std::atomic<int> connection = -1;
 
-void say(int to, std::int32_t what) { static_cast<void>(!send(to, &what, sizeof what, MSG_NOSIGNAL | MSG_DONTWAIT)); }
+template <class What>
+void say(int to, const What& what) {
+  static_cast<void>(!send(to, &what, sizeof what, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+// As Hydra and Open MPI tell their ranks.
+int ranks_here() {
+  for (const char* name : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
+    if (const char* text = std::getenv(name)) return std::atoi(text);
+  }
+  return 0;
+}
 
 void say_last(std::int32_t what) {
   // Relaxed: the number alone is what threads pass on, and only one of them gets it.
@@ -47,7 +58,7 @@ void report_to_witness() {
     if (to >= 0) close(to);
     return;
   }
-  say(to, rank);
+  say(to, farsum_witness_arrival{rank, ranks_here()});
   // Until it watches this process. One that cannot is not waited for long.
   const timeval patience{1, 0};
   std::int32_t watched = 0;
