@@ -7,6 +7,7 @@ namespace {
 
 // Idle origins asked to give credit back each time that somebody waits for some.
 constexpr std::size_t asked_at_once = 8;
+constexpr std::size_t looks_in_vain = 16;
 
 }  // namespace
 
@@ -76,11 +77,15 @@ void CreditPool::hand_out() {
 void CreditPool::serve_waiters() {
   changed_ = false;
   to_look_at_ = joined_.size();
-  for (std::size_t left = waiters_.size(); left != 0 && (free_bytes() != 0 || turn_ == 0); --left) {
+  std::size_t in_vain = 0;
+  for (std::size_t left = waiters_.size(); left != 0; --left) {
+    // Whoever comes next may take the reserve; without it a few more may be content with what is free.
+    if (turn_ != 0 && (free_bytes() == 0 || in_vain == looks_in_vain)) return;
     const Waiter waiter = waiters_.front();
     waiters_.pop_front();
     waiter.share->waits = false;
     if (waiter.taker->take_credit()) continue;
+    ++in_vain;
     waiter.share->waits = true;
     waiters_.push_back(waiter);
   }

@@ -136,7 +136,7 @@ void LinkReceiver::on_sent(FrameId id, bool ok) {
   outbox_.on_sent(id);
   release(outbox_.take_freed_charge());
   if (!ok) on_broken(connected_epoch_);
-  if (closed_ && outbox_.is_quiet()) disconnect();
+  if ((closed_ || dead_) && outbox_.is_quiet()) disconnect();
   pump();
 }
 
@@ -154,7 +154,7 @@ void LinkReceiver::forget_peer() {
   if (dead_) return;
   drop_all();
   dead_ = true;
-  outbox_.control(FrameKind::refused, 0, 0, told());
+  disconnect();  // where it lives after all it comes again, and is told
 }
 
 void LinkReceiver::close() {

@@ -40,11 +40,11 @@ struct SenderOptions : LinkOptions {
 };
 
 struct Post {
-  std::span<const std::byte> head;
-  std::span<const std::byte> body;
+  std::span<const std::byte> head = {};
+  std::span<const std::byte> body = {};
   std::size_t reply_capacity = 0;
-  std::span<std::byte> reply_into;  // where the reply's data go; empty: they are kept for take_replies
-  bool borrow_body = false;         // body is not copied; it stays as it is until the reply is handed out
+  std::span<std::byte> reply_into = {};  // where the reply's data go; empty: they are kept for take_replies
+  bool borrow_body = false;              // body is not copied; it stays as it is until the reply is handed out
   bool may_wait = false;       // its reply may wait for what other ranks do (locks, teams, and what rides behind them)
   bool last_of_bundle = true;  // false: held for the next post, or flush()
 };

@@ -1,0 +1,295 @@
+// One half of a link at a time: what it refuses, what it says when nothing comes, how it ends.
+#include <gtest/gtest.h>
+
+#include "link_world.hpp"
+
+namespace farsum::link {
+namespace {
+
+class Receiver : public testing::Test {
+ protected:
+  Receiver() { say(bytes_of(header_of(FrameKind::hello, 0, 1), Bytes(79))); }
+
+  static ReceiverOptions options() {
+    ReceiverOptions options;
+    options.me = 1;
+    options.secret = secret_of_tests();
+    return options;
+  }
+  Fault say(const Bytes& bytes) { return receiver.on_frame(frame_of(bytes), handler); }
+  static Bytes requests(std::uint64_t first, std::uint16_t count, const Bytes& payload, std::uint32_t epoch = 1) {
+    FrameHeader header = header_of(FrameKind::requests, 0, 1, epoch);
+    header.first = first;
+    header.records = count;
+    return bytes_of(header, payload);
+  }
+
+  CreditPool pool{1 << 20, 4};
+  RecordingWire wire;
+  CountingHandler handler;
+  LinkReceiver receiver{options(), wire, pool};
+};
+
+TEST_F(Receiver, obeys_nothing_that_is_impossible) {
+  const auto is_malformed = [&](const Bytes& bytes) {
+    const std::uint64_t before = receiver.counters().malformed;
+    return say(bytes) == Fault::malformed && receiver.counters().malformed == before + 1;
+  };
+  FrameHeader header = header_of(FrameKind::seen, 0, 1);
+  header.seen = 1;
+  EXPECT_TRUE(is_malformed(bytes_of(header))) << "a reply that was never sent is seen";
+  header = header_of(FrameKind::seen, 0, 1);
+  header.credit = pool.base() + 1;
+  EXPECT_TRUE(is_malformed(bytes_of(header))) << "more credit comes back than was given";
+  header = header_of(FrameKind::seen, 0, 1);
+  header.stamp = std::uint64_t{1} << 40;
+  EXPECT_TRUE(is_malformed(bytes_of(header))) << "more credit is wanted than any request needs";
+  EXPECT_TRUE(is_malformed(requests(0, 1, record(static_cast<std::uint32_t>(pool.base()))))) << "no credit for it";
+  EXPECT_TRUE(is_malformed(requests(0, 1, record(0, 60000)))) << "a reply longer than a frame";
+  EXPECT_TRUE(is_malformed(requests(0, 0, {})));
+  EXPECT_TRUE(is_malformed(requests(0, 2, record(8))));
+  EXPECT_TRUE(is_malformed(bytes_of(header_of(FrameKind::pong, 0, 1)))) << "the wrong way";
+  EXPECT_TRUE(is_malformed(bytes_of(header_of(FrameKind::ping, 2, 1)))) << "another rank's";
+  EXPECT_TRUE(is_malformed(bytes_of(header_of(FrameKind::hello, 0, 1, 2), Bytes(5000)))) << "an endless address";
+  for (std::uint64_t first = 1; first < 100; ++first) say(requests(first, 1, record(1000)));
+  EXPECT_LE(receiver.held_bytes(), pool.base()) << "requests that come early are kept within the credit only";
+  EXPECT_EQ(handler.served, 0u);
+}
+
+TEST_F(Receiver, drops_frames_of_other_connections) {
+  EXPECT_EQ(say(requests(0, 1, record(8), 2)), Fault::stale);
+  EXPECT_EQ(receiver.counters().before_hello, 1u);
+  say(bytes_of(header_of(FrameKind::hello, 0, 1, 2)));
+  EXPECT_EQ(say(requests(0, 1, record(8), 1)), Fault::stale);
+  EXPECT_EQ(say(bytes_of(header_of(FrameKind::hello, 0, 1, 1))), Fault::stale);
+  EXPECT_EQ(receiver.counters().stale, 2u);
+  EXPECT_EQ(handler.served, 0u);
+}
+
+TEST_F(Receiver, answers_a_hello_that_comes_twice_and_a_new_one_over_a_new_connection) {
+  wire.let_go([&](FrameId id) { receiver.on_sent(id, true); });
+  say(bytes_of(header_of(FrameKind::hello, 0, 1)));
+  EXPECT_EQ(wire.count(FrameKind::hello_ack), 2u);
+  say(bytes_of(header_of(FrameKind::hello, 0, 1, 2)));
+  EXPECT_EQ(wire.disconnected, 1u);
+  EXPECT_EQ(wire.connected, 1u) << "the old connection is not closed yet";
+  wire.let_go([&](FrameId id) { receiver.on_sent(id, false); });
+  receiver.on_disconnected(1);
+  EXPECT_EQ(wire.connected, 2u);
+  EXPECT_EQ(wire.sent.back().epoch, 2u);
+  EXPECT_EQ(wire.sent.back().header.kind, FrameKind::hello_ack);
+}
+
+TEST_F(Receiver, joins_answers_without_data_in_one_entry_and_acknowledges_a_turn_with_one_frame) {
+  Bytes payload;
+  for (int i = 0; i < 10; ++i) append(payload, RequestRecord{0, 0, 0, 0});
+  say(requests(0, 10, payload));
+  receiver.end_turn();
+  ASSERT_EQ(wire.count(FrameKind::replies), 1u);
+  const Frame frame = frame_of(wire.sent.back().bytes);
+  EXPECT_EQ(frame.header.records, 1);
+  EXPECT_EQ(frame.header.seen, 10u);
+  std::span<const std::byte> rest = frame.payload, data;
+  ReplyEntry first;
+  ASSERT_TRUE(next_entry(rest, first, data));
+  EXPECT_EQ(first.count, 10u);
+  receiver.end_turn();
+  EXPECT_EQ(wire.count(FrameKind::replies), 1u);
+}
+
+TEST_F(Receiver, has_one_acknowledgement_on_its_way_whatever_comes) {
+  handler.kind = Served::Kind::again;
+  for (std::uint64_t ticket = 0; ticket < 10; ++ticket) {
+    say(requests(ticket, 1, record(8)));
+    receiver.end_turn();
+  }
+  EXPECT_EQ(wire.count(FrameKind::replies), 1u);
+  wire.let_go([&](FrameId id) { receiver.on_sent(id, true); });
+  EXPECT_EQ(wire.count(FrameKind::replies), 2u);
+  EXPECT_EQ(wire.sent.back().header.seen, 10u);
+}
+
+TEST_F(Receiver, refuses_the_dead_for_ever) {
+  handler.kind = Served::Kind::again;
+  say(requests(0, 1, record(8)));
+  receiver.forget_peer();
+  EXPECT_EQ(receiver.held_bytes(), 0u);
+  EXPECT_EQ(pool.used(), 0u);
+  EXPECT_EQ(wire.disconnected, 1u);
+  EXPECT_EQ(say(requests(1, 1, record(8))), Fault::stale);
+  say(bytes_of(header_of(FrameKind::hello, 0, 1, 2)));
+  wire.let_go([&](FrameId id) { receiver.on_sent(id, true); });
+  receiver.on_disconnected(1);
+  EXPECT_EQ(wire.sent.back().header.kind, FrameKind::refused);
+  EXPECT_EQ(say(requests(1, 1, record(8), 2)), Fault::stale);
+  EXPECT_EQ(handler.served, 1u);
+}
+
+class Sender : public testing::Test {
+ protected:
+  static SenderOptions options() {
+    SenderOptions options;
+    options.peer = 1;
+    options.secret = secret_of_tests();
+    return options;
+  }
+  Fault hear(FrameHeader header, std::uint64_t now, const Bytes& payload = {}) {
+    return sender.on_frame(frame_of(bytes_of(header, payload)), now);
+  }
+  void open() {
+    sender.open(0);
+    FrameHeader header = header_of(FrameKind::hello_ack, 1, 0);
+    header.stamp = wire.sent.back().header.stamp;
+    header.credit = 1 << 20;
+    ASSERT_EQ(hear(header, 0), Fault::none);
+    ASSERT_EQ(sender.state(), LinkState::open);
+  }
+  // Replies to the next tickets, as `count` entries.
+  Fault reply(std::uint64_t first, const Bytes& payload, std::uint16_t count = 1) {
+    FrameHeader header = header_of(FrameKind::replies, 1, 0);
+    header.first = first;
+    header.records = count;
+    return hear(header, 0, payload);
+  }
+  std::vector<Code> taken() {
+    std::vector<Code> codes;
+    sender.take_replies([&](std::uint64_t, Code code, std::span<const std::byte>) { codes.push_back(code); });
+    return codes;
+  }
+
+  RecordingWire wire;
+  LinkSender sender{options(), wire};
+};
+
+TEST_F(Sender, takes_nothing_before_the_target_allowed_it) {
+  EXPECT_FALSE(sender.post({}, 0).has_value());
+  EXPECT_EQ(wire.count(FrameKind::hello), 1u);
+  EXPECT_TRUE(sender.wants_credit());
+}
+
+TEST_F(Sender, obeys_nothing_that_is_impossible) {
+  open();
+  const Bytes message(8);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(sender.post({.head = message, .reply_capacity = 8}, 0).has_value());
+  EXPECT_EQ(reply(0, entry(3)), Fault::malformed) << "a ticket that was not posted";
+  EXPECT_EQ(reply(0, entry(2, 2)), Fault::malformed);
+  EXPECT_EQ(reply(0, entry(0, 1, 0, 9)), Fault::malformed) << "more than there is room for";
+  FrameHeader header = header_of(FrameKind::replies, 1, 0);
+  header.seen = 4;
+  EXPECT_EQ(hear(header, 0), Fault::malformed) << "a request that was never sent is received";
+  header.seen = 0;
+  header.credit = ~std::uint64_t{0};
+  EXPECT_EQ(hear(header, 0), Fault::malformed);
+  EXPECT_EQ(hear(header_of(FrameKind::replies, 1, 0, 2), 0), Fault::stale);
+  EXPECT_EQ(hear(header_of(FrameKind::ping, 1, 0), 0), Fault::malformed) << "the wrong way";
+  for (std::uint64_t first = 1; first < 50; ++first) reply(first, entry(0, 1, 0, 8));
+  EXPECT_FALSE(sender.has_replies());
+  EXPECT_EQ(reply(0, entry(0, 3)), Fault::none);
+  EXPECT_EQ(taken().size(), 3u);
+  Bytes twice = entry(0);
+  EXPECT_EQ(reply(1, twice), Fault::malformed) << "a request that was answered";
+}
+
+TEST_F(Sender, hands_out_a_reply_when_the_wire_has_let_go_of_its_borrowed_body) {
+  open();
+  wire.let_go([&](FrameId id) { sender.on_sent(id, true, 0); });
+  const Bytes body(20000);
+  ASSERT_TRUE(sender.post({.body = body, .borrow_body = true}, 0).has_value());
+  FrameHeader header = header_of(FrameKind::replies, 1, 0);
+  header.records = 1;
+  header.seen = 1;
+  ASSERT_EQ(hear(header, 0, entry(0)), Fault::none);
+  EXPECT_TRUE(taken().empty());
+  wire.let_go([&](FrameId id) { sender.on_sent(id, true, 0); });
+  EXPECT_EQ(taken().size(), 1u);
+}
+
+TEST_F(Sender, pings_a_silent_target_and_does_not_fail_while_it_answers) {
+  open();
+  ASSERT_TRUE(sender.post({.may_wait = true}, 0).has_value());
+  for (std::uint64_t now = 5 * s; now <= 100 * s; now += 5 * s) {
+    EXPECT_EQ(sender.next_deadline_ns(), now);
+    wire.let_go([&](FrameId id) { sender.on_sent(id, true, now); });
+    sender.tick(now);
+    hear(header_of(FrameKind::pong, 1, 0), now);
+  }
+  EXPECT_EQ(wire.count(FrameKind::ping), 20u);
+  EXPECT_EQ(sender.state(), LinkState::open);
+}
+
+TEST_F(Sender, does_not_fail_a_target_that_was_stopped_for_ten_seconds) {
+  open();
+  ASSERT_TRUE(sender.post({}, 0).has_value());
+  for (std::uint64_t now = 0; now < 10 * s; now += 100 * ms) sender.tick(now);
+  EXPECT_EQ(hear(header_of(FrameKind::pong, 1, 0), 10 * s), Fault::none);
+  EXPECT_EQ(sender.state(), LinkState::open);
+}
+
+TEST_F(Sender, answers_all_with_peer_failed_when_the_target_is_silent_for_too_long) {
+  open();
+  Bytes place(8);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(sender.post({.reply_capacity = 8, .reply_into = place}, 0).has_value());
+  std::uint64_t now = 0;
+  for (std::size_t steps = 0; sender.next_deadline_ns() != LinkSender::never && steps < 1000; ++steps) {
+    now = sender.next_deadline_ns();
+    sender.tick(now);
+    wire.let_go([&](FrameId id) { sender.on_sent(id, false, now); });
+    sender.on_disconnected(wire.disconnected, now);
+  }
+  EXPECT_EQ(sender.state(), LinkState::failed);
+  EXPECT_EQ(now, options().timeout_ns);
+  EXPECT_EQ(taken(), std::vector<Code>(3, Code::peer_failed));
+  EXPECT_TRUE(sender.is_quiet());
+  ASSERT_EQ(sender.post({}, now), 3u);
+  EXPECT_EQ(taken(), std::vector<Code>{Code::peer_failed});
+  EXPECT_EQ(reply(0, entry(0, 1, 0, 8)), Fault::stale);
+}
+
+TEST_F(Sender, fails_at_once_when_it_is_refused) {
+  open();
+  ASSERT_TRUE(sender.post({}, 0).has_value());
+  hear(header_of(FrameKind::refused, 1, 0), 1);
+  EXPECT_EQ(sender.state(), LinkState::failed);
+  EXPECT_EQ(taken(), std::vector<Code>{Code::peer_failed});
+}
+
+TEST_F(Sender, counts_frames_and_bytes_by_kind) {
+  open();
+  const Bytes message(100);
+  sender.post({.head = message, .last_of_bundle = false}, 0);
+  sender.post({.head = message}, 0);
+  const auto& sent = sender.counters().sent[static_cast<std::size_t>(FrameKind::requests)];
+  EXPECT_EQ(sent.frames, 1u);
+  EXPECT_EQ(sent.bytes, 64u + 2 * (16 + 100));
+  EXPECT_EQ(sender.counters().received[static_cast<std::size_t>(FrameKind::hello_ack)].frames, 1u);
+}
+
+// A cut for good: all waiting ends within the timeout, and what comes through when the network is back is refused.
+TEST(DeadLink, ends_all_that_waits_and_applies_nothing_afterwards) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    WorldOptions options;
+    options.seed = seed;
+    options.timeout_ns = 3 * s;
+    options.links = {{.from = 0, .to = 1, .requests = 2000, .waits = 20}};
+    LinkWorld world(options);
+    SimLink& link = *world.links[0];
+    world.at(300 * us, [&] {
+      world.down_until = 20 * s;
+      link.to_target.cut();
+      link.to_origin.cut();
+    });
+    world.run_until(10 * s);
+    EXPECT_EQ(link.sender.state(), LinkState::failed);
+    EXPECT_FALSE(link.sender.has_unanswered());
+    EXPECT_TRUE(link.sender.is_quiet());
+    EXPECT_GT(link.failed, 0u);
+    link.declare_dead();
+    world.run_until(60 * s);
+    EXPECT_EQ(world.failure(), "");
+    EXPECT_EQ(link.receiver.held_bytes(), 0u);
+    EXPECT_EQ(world.pools[1]->used(), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace farsum::link

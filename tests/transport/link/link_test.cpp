@@ -1,0 +1,166 @@
+// What a link promises over connections that lose, double, reorder and break, whatever the seed.
+#include <gtest/gtest.h>
+
+#include "link_world.hpp"
+#include "sim/seeds.hpp"
+
+namespace farsum::link {
+namespace {
+
+WorldOptions both_ways(std::uint64_t seed) {
+  WorldOptions options;
+  options.seed = seed;
+  options.links = {{.from = 0, .to = 1}, {.from = 1, .to = 0}};
+  return options;
+}
+
+WorldOptions broken_often(std::uint64_t seed) {
+  WorldOptions options = both_ways(seed);
+  for (LinkPlan& plan : options.links) plan.waits = 20;
+  options.cuts = 6;
+  options.down_ns = seed % 2 * 2 * s;
+  return options;
+}
+
+// Windows of a few records, so that credit is asked for all the time.
+WorldOptions short_of_credit(std::uint64_t seed) {
+  WorldOptions options = both_ways(seed);
+  options.budget_bytes = 0;
+  options.peers = 2000;
+  options.most_window = 4096;
+  options.may_wait_bytes = 4096;
+  for (LinkPlan& plan : options.links) plan.most_message_bytes = 200;
+  return options;
+}
+
+// More requests wait than half a window holds, for requests that are posted after them.
+WorldOptions waits_fill_the_share(std::uint64_t seed) {
+  WorldOptions options = both_ways(seed);
+  options.most_window = 16384;
+  options.may_wait_bytes = 8192;
+  for (LinkPlan& plan : options.links) {
+    plan.waits = 200;
+    plan.requests = 220;
+  }
+  return options;
+}
+
+// Many share a budget of little more than one long request.
+WorldOptions shared_by_many(std::uint64_t seed) {
+  WorldOptions options;
+  options.seed = seed;
+  options.budget_bytes = 0;
+  options.peers = 130;
+  for (Rank origin = 1; origin <= 12; ++origin) {
+    options.links.push_back(
+        {.from = origin, .to = 0, .requests = 30, .most_message_bytes = 56000, .most_reply_bytes = 8000});
+  }
+  return options;
+}
+
+TEST(Link, answers_each_request_once_and_in_order) {
+  for_each_seed(200, [](std::uint64_t seed) { EXPECT_EQ(LinkWorld(both_ways(seed)).run(), ""); });
+}
+
+TEST(Link, answers_each_request_once_though_connections_break) {
+  for_each_seed(600, [](std::uint64_t seed) { EXPECT_EQ(LinkWorld(broken_often(seed)).run(), ""); });
+}
+
+TEST(Link, goes_on_with_windows_of_a_few_requests) {
+  for_each_seed(200, [](std::uint64_t seed) {
+    WorldOptions options = short_of_credit(seed);
+    options.cuts = seed % 3;
+    EXPECT_EQ(LinkWorld(options).run(), "");
+  });
+}
+
+TEST(Link, serves_what_releases_the_waiting_while_these_take_all_that_they_may) {
+  for_each_seed(200, [](std::uint64_t seed) { EXPECT_EQ(LinkWorld(waits_fill_the_share(seed)).run(), ""); });
+}
+
+TEST(Link, carries_long_messages_with_every_queue_full_both_ways) {
+  for_each_seed(60, [](std::uint64_t seed) {
+    WorldOptions options = both_ways(seed);
+    options.frames_in_wire = 2;
+    options.budget_bytes = 0;
+    options.cuts = seed % 3;
+    for (LinkPlan& plan : options.links) {
+      plan.most_message_bytes = 56000;
+      plan.most_reply_bytes = 56000;
+    }
+    EXPECT_EQ(LinkWorld(options).run(), "");
+  });
+}
+
+// Together they ask for more than twenty times the budget.
+TEST(Link, keeps_all_origins_of_a_target_within_its_budget_and_serves_each) {
+  constexpr Rank origins = 4096;
+  WorldOptions options;
+  options.seed = 5;
+  options.budget_bytes = 8 << 20;
+  options.peers = origins;
+  for (Rank origin = 1; origin <= origins; ++origin) {
+    options.links.push_back({.from = origin, .to = 0, .requests = 2, .most_message_bytes = 56000});
+  }
+  LinkWorld world(options);
+  EXPECT_EQ(world.run(), "");
+  EXPECT_LE(world.peak_used, world.pools[0]->total());
+  EXPECT_LE(world.pools[0]->total(), options.budget_bytes + 2 * CreditPool::turn_bytes);
+}
+
+// Peers that hold credit and do nothing with it must not starve the others.
+TEST(Link, serves_an_origin_though_idle_ones_hold_the_credit) {
+  for_each_seed(20, [](std::uint64_t seed) {
+    LinkWorld world(shared_by_many(seed));
+    for (std::size_t i = 0; i + 1 < world.links.size(); ++i) {
+      world.at(2 * ms, [&world, i] { world.links[i]->program_stops = true; });
+    }
+    EXPECT_EQ(world.run(), "");
+    EXPECT_LE(world.peak_used, world.pools[0]->total());
+  });
+}
+
+// ---- the checks above would notice
+
+bool is_noticed(WorldOptions (*make)(std::uint64_t seed), Omission omission) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    WorldOptions options = make(seed);
+    options.omission = omission;
+    options.timeout_ns = 0;
+    if (!LinkWorld(options).run().empty()) return true;
+  }
+  return false;
+}
+
+TEST(LinkChecks, notice_requests_that_are_forgotten_before_they_were_received) {
+  EXPECT_TRUE(is_noticed(broken_often, Omission::keep_until_received));
+}
+
+TEST(LinkChecks, notice_replies_that_are_forgotten_before_they_were_taken) {
+  EXPECT_TRUE(is_noticed(broken_often, Omission::keep_reply_until_seen));
+}
+
+TEST(LinkChecks, notice_that_taken_replies_are_told_with_requests_only) {
+  EXPECT_TRUE(is_noticed(short_of_credit, Omission::bare_acks));
+}
+
+TEST(LinkChecks, notice_that_requests_which_wait_take_all_credit) {
+  EXPECT_TRUE(is_noticed(waits_fill_the_share, Omission::may_wait_share));
+}
+
+TEST(LinkChecks, notice_that_frames_of_old_connections_are_obeyed) {
+  EXPECT_TRUE(is_noticed(broken_often, Omission::epoch_check));
+}
+
+TEST(LinkChecks, notice_that_credit_is_given_back_while_its_reply_is_kept) {
+  EXPECT_TRUE(is_noticed(both_ways, Omission::hold_credit_of_replies));
+}
+
+TEST(LinkChecks, notice_that_memory_is_given_back_while_the_wire_reads_it) {
+  EXPECT_TRUE(is_noticed(both_ways, Omission::wait_for_sent));
+}
+
+TEST(LinkChecks, notice_that_a_double_is_executed) { EXPECT_TRUE(is_noticed(both_ways, Omission::doubles_check)); }
+
+}  // namespace
+}  // namespace farsum::link
