@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -52,7 +53,11 @@ void ViewRuns::give_back(std::uint64_t first, std::uint64_t count) {
       return;
     }
   }
-  free_.emplace(first, count);
+  try {
+    free_.emplace(first, count);
+  } catch (const std::bad_alloc&) {
+    // Without memory to note them these are not used again; what they belonged to is gone all the same.
+  }
 }
 
 namespace {
@@ -169,12 +174,8 @@ class WindowPlace {
   ~WindowPlace() {
     if (slot_ != no_window_slot) give_window_slot_back(slot_);
     if (first_view_ == 0) return;
-    try {
-      const std::lock_guard lock(global().windows_mutex);
-      global().view_runs.give_back(first_view_, views_);
-    } catch (...) {
-      // Without memory to note them these views are not used again.
-    }
+    const std::lock_guard lock(global().windows_mutex);
+    global().view_runs.give_back(first_view_, views_);
   }
   WindowPlace(const WindowPlace&) = delete;
   WindowPlace& operator=(const WindowPlace&) = delete;

@@ -190,6 +190,7 @@ class Context {
   Status find_open();
   void abandon_all();
   void settle_promotions();
+  void retry_some_kept();
   void retry_kept(const os::PromotionRules& rules);
   void leave();
   AtomicDomain own_domain(const void* memory) const;
@@ -212,6 +213,7 @@ class Context {
   std::atomic<const Agent*> running_agent_{nullptr};
   os::PromotionRegistry promotions_;
   std::vector<os::Promotion> kept_promotions_;  // of windows that are gone, over memory that others still expose
+  std::size_t promotions_of_windows_ = 0;       // guarded as kept_promotions_, by a pause of the exposures
   // Frees until what could not be turned back is tried again, and how many that were last.
   std::uint32_t frees_until_retry_ = 1;
   std::uint32_t frees_between_retries_ = 1;

@@ -2,6 +2,7 @@
 // that free windows in different orders: collectives/farewell.hpp.
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -69,7 +70,11 @@ Status Context::free_window(WindowObject* object) {
 
 // Nobody uses this rank's part any more.
 void Context::depart(WindowObject& object) {
-  if (object.promotion) demote(object);
+  try {
+    if (object.promotion) demote(object);
+  } catch (const std::bad_alloc&) {
+    // The promotion is kept, and turned back with a later window's.
+  }
   place_.segment->release(object.table, place_.rank + 1);
   if (!object.farewell->depart()) return;
   place_.segment->unmark_bare(object.extent, place_.rank + 1);

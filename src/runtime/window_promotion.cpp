@@ -2,6 +2,7 @@
 // the window runs another runtime. How pages move is os/promotion.
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,6 +42,9 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
   NodeSegment& segment = *place_.segment;
   // The agent serves nothing while memory moves under it.
   const auto parked = exposures_.pause();
+  // So that a window that goes can leave its promotion there.
+  const std::size_t needed = kept_promotions_.size() + promotions_of_windows_ + 1;
+  if (kept_promotions_.capacity() < needed) kept_promotions_.reserve(std::max(needed, 2 * kept_promotions_.capacity()));
   object.promotion = promotions_.share(wish.memory, wish.bytes);
   if (!object.promotion) {
     const os::Examination stretch = os::examine(wish.memory, wish.bytes, promotion_rules());
@@ -57,7 +61,13 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
       refusal = "user memory, not promoted: no shared memory left";
       return false;
     }
-    os::PromotionOutcome outcome = promotions_.promote(stretch, segment.fd(), extent.value().offset, promotion_rules());
+    os::PromotionOutcome outcome;
+    try {
+      outcome = promotions_.promote(stretch, segment.fd(), extent.value().offset, promotion_rules());
+    } catch (...) {
+      segment.release(extent.value(), place_.rank + 1);
+      throw;
+    }
     if (!outcome.ok()) {
       segment.release(extent.value(), place_.rank + 1);
       refusal = fmt::format("user memory, not promoted: {}", outcome.refusal);
@@ -65,6 +75,7 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
     }
     object.promotion = std::move(outcome.promotion);
   }
+  ++promotions_of_windows_;
   const auto begin = reinterpret_cast<std::uintptr_t>(wish.memory);
   const std::uint64_t from = object.promotion.address() - begin;
   const std::uint64_t to = from + object.promotion.bytes();
@@ -80,7 +91,10 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
 
 void Context::demote(WindowObject& object) {
   const auto parked = exposures_.pause();
-  if (object.promotion) kept_promotions_.push_back(std::move(object.promotion));
+  if (object.promotion) {
+    kept_promotions_.push_back(std::move(object.promotion));
+    --promotions_of_windows_;
+  }
   settle_promotions();
 }
 
@@ -95,15 +109,23 @@ void Context::demote_in_quiet(WindowObject& object, const char* call) {
   object.left_circle = !answer.all_came;
   if (!answer.all_came || answer.some_left) return;
   exposures_.erase(object.window->parts().id);
-  if (object.group->size() == place_.size) {
-    const auto parked = exposures_.pause();
-    os::PromotionRules rules = promotion_rules();
-    // Each may cost it, for nothing.
-    rules.hold_patience = retry_patience;
-    if (--frees_until_retry_ == 0) retry_kept(rules);
+  try {
+    if (object.group->size() == place_.size) retry_some_kept();
+    demote(object);
+  } catch (const std::bad_alloc&) {
+    // Turned back with a later window; the others wait.
   }
-  demote(object);
   (void)object.farewell->agree(Code::ok, *circle_, call, answer);
+}
+
+void Context::retry_some_kept() {
+  if (--frees_until_retry_ != 0) return;
+  frees_until_retry_ = frees_between_retries_;
+  const auto parked = exposures_.pause();
+  os::PromotionRules rules = promotion_rules();
+  // Each may cost it, for nothing.
+  rules.hold_patience = retry_patience;
+  retry_kept(rules);
 }
 
 // At the end, when no window serves any more.
@@ -119,12 +141,17 @@ void Context::demote_all() {
 // using the windows gone. Called with the exposures paused.
 void Context::settle_promotions() {
   const os::PromotionRules rules = promotion_rules();
-  std::erase_if(kept_promotions_, [&](os::Promotion& promotion) {
-    if (exposures_.overlaps(promotion.address(), promotion.bytes())) return false;
+  for (auto kept = kept_promotions_.begin(); kept != kept_promotions_.end();) {
+    if (exposures_.overlaps(kept->address(), kept->bytes())) {
+      ++kept;
+      continue;
+    }
+    // Whatever comes of it, the registry has it from here on.
+    os::Promotion promotion = std::move(*kept);
+    kept = kept_promotions_.erase(kept);
     const os::ReleaseOutcome outcome = promotions_.release(promotion, rules);
     if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, place_.rank + 1);
-    return true;
-  });
+  }
 }
 
 // Once more what could not be turned back, and if that fails again, after twice as many frees. Called as the former.
