@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -156,12 +157,16 @@ TEST_F(UcxLibraryTest, leaves_the_programs_signal_handlers_as_they_were) {
     struct sigaction own {};
     own.sa_handler = handler_of_the_program;
     sigaction(SIGBUS, &own, nullptr);
+    constexpr int numbers[] = {SIGSEGV, SIGILL, SIGFPE, SIGHUP, SIGABRT};
+    struct sigaction before[std::size(numbers)];
+    for (std::size_t i = 0; i < std::size(numbers); ++i) sigaction(numbers[i], nullptr, &before[i]);
     if (auto library = UcxLibrary::load(""); !library.is_ok()) return library.take_status().text();
     std::string complaint;
-    for (const int number : {SIGSEGV, SIGILL, SIGFPE, SIGHUP, SIGABRT}) {
+    for (std::size_t i = 0; i < std::size(numbers); ++i) {
       struct sigaction now {};
-      sigaction(number, nullptr, &now);
-      if (now.sa_handler != SIG_DFL) complaint += " signal " + std::to_string(number) + " has a handler now;";
+      sigaction(numbers[i], nullptr, &now);
+      const bool is_kept = now.sa_handler == before[i].sa_handler;
+      complaint += complaint_unless(is_kept, " signal " + std::to_string(numbers[i]) + " has another handler;");
     }
     struct sigaction now {};
     sigaction(SIGBUS, nullptr, &now);
