@@ -70,18 +70,6 @@ Applied take(StripeLock& lock, const LockAgent& agent) {
   return both;
 }
 
-}  // namespace
-
-Applied take_stripe(StripeLock& lock, const LockAgent& agent) { return take(lock, agent); }
-
-Applied take_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes, const LockAgent& agent) {
-  if (bytes > domain.bytes_left_in_stripe(offset)) [[unlikely]]
-    return take_two(domain, offset, agent);
-  return take(domain.lock_of(offset), agent);
-}
-
-namespace {
-
 [[gnu::noinline]] void close_ahead(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes,
                                    const LockAgent& agent) {
   const std::uint64_t first = domain.stripe_of(offset);
@@ -91,7 +79,24 @@ namespace {
                                stripe_at, agent.id, passes_of(agent));
 }
 
+void apply_bare(std::byte* memory, std::uint64_t offset, const std::byte* operand, std::byte* result,
+                std::uint64_t bytes, const Reduction& reduction) {
+  const std::uint64_t size = reduction.element_bytes();
+  for (std::uint64_t done = 0; done < bytes; done += size) {
+    ops::atomic_apply(memory + offset + done, operand == nullptr ? nullptr : operand + done,
+                      result == nullptr ? nullptr : result + done, reduction.type, reduction.op, reduction.alpha);
+  }
+}
+
 }  // namespace
+
+Applied take_stripe(StripeLock& lock, const LockAgent& agent) { return take(lock, agent); }
+
+Applied take_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes, const LockAgent& agent) {
+  if (bytes > domain.bytes_left_in_stripe(offset)) [[unlikely]]
+    return take_two(domain, offset, agent);
+  return take(domain.lock_of(offset), agent);
+}
 
 // The others are looked at only where the first is not free.
 Applied take_first_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t run, std::uint64_t left,
@@ -111,19 +116,6 @@ void release_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint
   if (bytes > domain.bytes_left_in_stripe(offset) && &next != &domain.lock_of(offset)) [[unlikely]]
     next.release();
 }
-
-namespace {
-
-void apply_bare(std::byte* memory, std::uint64_t offset, const std::byte* operand, std::byte* result,
-                std::uint64_t bytes, const Reduction& reduction) {
-  const std::uint64_t size = reduction.element_bytes();
-  for (std::uint64_t done = 0; done < bytes; done += size) {
-    ops::atomic_apply(memory + offset + done, operand == nullptr ? nullptr : operand + done,
-                      result == nullptr ? nullptr : result + done, reduction.type, reduction.op, reduction.alpha);
-  }
-}
-
-}  // namespace
 
 Applied apply_reduction(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory, std::uint64_t offset,
                         const std::byte* operand, std::byte* result, std::uint64_t bytes, const Reduction& reduction,
