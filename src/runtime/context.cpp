@@ -224,22 +224,20 @@ Result<Group*> Context::create_group(Group& parent, const std::vector<std::uint3
   }
   // All that may find no memory comes before the meeting, so that a rank that finds none may call once more.
   std::vector<std::uint64_t> words(ranks.begin(), ranks.end());
+  words.push_back(0);
   const auto forget_it = [this](Group* made) { forget(made); };
   std::unique_ptr<Group, decltype(forget_it)> group(nullptr, forget_it);
-  std::uint64_t* round = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    round = &group_rounds_[ranks];
-    words.push_back(*round);
+    std::uint64_t& round = group_rounds_[ranks];
     groups_.push_back(std::make_unique<Group>(std::move(ranks), my_rank));
     group.reset(groups_.back().get());
+    words.back() = round++;
   }
   const std::uint32_t size = group->size();
   Result<HeapExtent> block =
       place_.segment->meet({{hash(words, 1), hash(words, 2)}}, size, NodeTeamBlock::footprint(size), place_.rank + 1);
   if (!block.is_ok()) return block.take_status();
-  // By nobody else: groups of the same ranks are made one after the other.
-  ++*round;
   group->begin(block.value(), *reinterpret_cast<NodeTeamBlock*>(place_.segment->at(block.value().offset)), *waiter_);
   if (Status status = group->team().barrier("farsum_group_create"); !status.is_ok()) return status;
   return group.release();
