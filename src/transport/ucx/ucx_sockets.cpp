@@ -2,14 +2,19 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <string>
+
+#include <fmt/format.h>
 
 namespace farsum {
 namespace {
@@ -62,12 +67,45 @@ void close_on_exec(const std::vector<int>& sockets) {
   for (const int descriptor : sockets) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
 }
 
+std::vector<int> listening(const std::vector<int>& sockets) {
+  std::vector<int> found;
+  std::copy_if(sockets.begin(), sockets.end(), std::back_inserter(found), listens);
+  return found;
+}
+
 std::vector<std::uint16_t> listening_ports(const std::vector<int>& sockets) {
   std::vector<std::uint16_t> ports;
-  for (const int descriptor : sockets) {
-    if (listens(descriptor)) ports.push_back(local_port(descriptor));
-  }
+  for (const int descriptor : listening(sockets)) ports.push_back(local_port(descriptor));
   return ports;
+}
+
+// Per packet: the source address of an IPv4 header, looked for among the hosts. A packet of IPv6 is dropped: UCX's
+// addresses of it are not among what Farsum's ranks tell each other.
+Status let_in_only(const std::vector<std::uint32_t>& hosts, const std::vector<int>& sockets) {
+  if (hosts.size() > most_hosts_let_in) {
+    return {Code::unsupported,
+            fmt::format("a filter of {} hosts is asked for, but {} is the most", hosts.size(), most_hosts_let_in)};
+  }
+  constexpr std::uint32_t header = static_cast<std::uint32_t>(SKF_NET_OFF);
+  constexpr std::uint32_t whole_packet = 0xffff'ffff;
+  std::vector<sock_filter> program = {
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, header),      BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 4, 1, 0),    BPF_STMT(BPF_RET | BPF_K, 0),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, header + 12),
+  };
+  // Each host answers for itself, for a jump reaches no further than 255 instructions.
+  for (const std::uint32_t host : hosts) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(host), 0, 1));
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, whole_packet));
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, 0));
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  for (const int descriptor : sockets) {
+    if (setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) != 0) {
+      return {Code::system, fmt::format("a filter for a listening socket was refused: {}", std::strerror(errno))};
+    }
+  }
+  return {};
 }
 
 std::vector<int> accepted_on(const std::vector<std::uint16_t>& ports, const std::vector<int>& sockets) {

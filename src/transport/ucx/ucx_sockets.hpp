@@ -2,8 +2,11 @@
 // connections open after the job has died, and nobody would be told of the death.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "base/status.hpp"
 
 namespace farsum {
 
@@ -15,8 +18,15 @@ std::vector<int> new_sockets(const std::vector<int>& before, const std::vector<i
 
 void close_on_exec(const std::vector<int>& sockets);
 
-// The ports on which those of the sockets that listen do so.
+// Those of the sockets that listen, and the ports on which they do.
+std::vector<int> listening(const std::vector<int>& sockets);
 std::vector<std::uint16_t> listening_ports(const std::vector<int>& sockets);
+
+// Lets only these hosts (IPv4 addresses in the order of the network, at most most_hosts_let_in) connect to the sockets:
+// what any other host sends them the kernel drops. UCX trusts whoever connects and knows its magic number, and a packet
+// of a stranger's making ends the process. Fails with Code::system; then everybody is let in as before.
+inline constexpr std::size_t most_hosts_let_in = 2000;
+Status let_in_only(const std::vector<std::uint32_t>& hosts, const std::vector<int>& sockets);
 
 // The sockets that were accepted on one of the ports.
 std::vector<int> accepted_on(const std::vector<std::uint16_t>& ports, const std::vector<int>& sockets);

@@ -75,6 +75,12 @@ Status UcxTransport::open_workers() {
 
 std::span<const std::byte> UcxTransport::address() const { return target_.connections->worker().address(); }
 
+Status UcxTransport::let_in_only(const std::vector<std::uint32_t>& hosts) {
+  const std::lock_guard lock(drive_);
+  if (Status status = target_.connections->worker().let_in_only(hosts); !status.is_ok()) return status;
+  return origin_.connections->worker().let_in_only(hosts);
+}
+
 link::LinkOptions UcxTransport::link_options(Rank peer) const {
   link::LinkOptions options;
   options.me = options_.rank;

@@ -46,6 +46,8 @@ class UcxTransport final : public Transport {
 
   // Where the other ranks reach this one.
   std::span<const std::byte> address() const;
+  // Lets only these hosts (IPv4, as the network has them) connect to this rank: those of the job. Before introduce().
+  Status let_in_only(const std::vector<std::uint32_t>& hosts);
   // Says where a peer is reached. Nothing is sent before the first request to it, or open().
   void introduce(Rank peer, std::span<const std::byte> address);
   // Connects to a peer that was introduced, so that its first request finds room.

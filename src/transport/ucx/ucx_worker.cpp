@@ -106,7 +106,8 @@ Status UcxWorker::open() {
   if (status != UCS_OK) return failure("making a worker", status);
   const std::vector<int> sockets = new_sockets(before, open_tcp_sockets());
   close_on_exec(sockets);
-  ports_ = listening_ports(sockets);
+  listening_ = listening(sockets);
+  ports_ = listening_ports(listening_);
 
   status = calls_.worker_get_efd(handle_, &event_descriptor_);
   if (status != UCS_OK) return failure("asking for a descriptor to sleep on", status);
@@ -285,6 +286,10 @@ Result<bool> UcxWorker::arm() {
   if (status == UCS_ERR_BUSY) return false;
   return Status(Code::system,
                 fmt::format("UCX: arming the descriptor to sleep on failed: {}", calls_.status_string(status)));
+}
+
+Status UcxWorker::let_in_only(const std::vector<std::uint32_t>& hosts) {
+  return farsum::let_in_only(hosts, listening_);
 }
 
 void UcxWorker::mark_accepted_sockets() const { close_on_exec(accepted_on(ports_, open_tcp_sockets())); }

@@ -79,6 +79,8 @@ class UcxWorker {
   Result<bool> arm();
 
   std::size_t open_endpoints() const { return endpoints_.size(); }
+  // Lets only these hosts connect from now on; see let_in_only. Connections that are there stay.
+  Status let_in_only(const std::vector<std::uint32_t>& hosts);
   // Sets close-on-exec on connections that UCX's thread has accepted meanwhile.
   void mark_accepted_sockets() const;
   const std::vector<std::uint16_t>& ports() const { return ports_; }
@@ -108,7 +110,8 @@ class UcxWorker {
   int event_descriptor_ = -1;
   bool ending_ = false;
   std::vector<std::byte> address_;
-  std::vector<std::uint16_t> ports_;  // on which UCX listens for this worker
+  std::vector<int> listening_;  // UCX's sockets for this worker
+  std::vector<std::uint16_t> ports_;
 
   Endpoint next_endpoint_ = 1;
   std::map<Endpoint, std::unique_ptr<Link>> endpoints_;

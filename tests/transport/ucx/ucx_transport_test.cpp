@@ -2,6 +2,8 @@
 // strangers.
 #include "transport/ucx/ucx_transport.hpp"
 
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -218,6 +220,27 @@ TEST_F(UcxTransportTest, serves_nobody_who_does_not_know_the_secret) {
   while (!at(origin).try_post(target, bytes_of(value), {}, 8)) round(adder, sums);
   while (sums.count == 0) round(adder, sums);
   EXPECT_EQ(adder.calls, 1u);
+}
+
+TEST_F(UcxTransportTest, serves_the_hosts_that_are_let_in) {
+  std::vector<std::uint32_t> own_hosts;
+  ifaddrs* all = nullptr;
+  ASSERT_EQ(getifaddrs(&all), 0);
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    own_hosts.push_back(reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr);
+  }
+  freeifaddrs(all);
+  for (const Rank rank : {origin, target}) {
+    const Status status = at(rank).let_in_only(own_hosts);
+    ASSERT_TRUE(status.is_ok()) << status.text();
+  }
+  Adder adder;
+  Sums sums;
+  const std::uint64_t value = 1;
+  while (!at(origin).try_post(target, bytes_of(value), {}, 8)) round(adder, sums);
+  while (sums.count == 0) round(adder, sums);
+  EXPECT_TRUE(sums.right);
 }
 
 TEST_F(UcxTransportTest, counts_messages_that_are_no_frames_and_goes_on) {

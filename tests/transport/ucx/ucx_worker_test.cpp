@@ -1,10 +1,12 @@
 #include "transport/ucx/ucx_worker.hpp"
 
-#include <dirent.h>
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <netinet/in.h>
 #include <poll.h>
-#include <sys/types.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -215,6 +217,41 @@ TEST_P(UcxWorkerTest, keeps_its_sockets_from_programs_that_the_job_starts) {
   for (const int descriptor : open_tcp_sockets()) {
     EXPECT_NE(fcntl(descriptor, F_GETFD) & FD_CLOEXEC, 0) << "descriptor " << descriptor;
   }
+}
+
+// Whether a connection from this address to that port of 127.0.0.1 is there at once, as all on one machine are.
+bool connects(const char* from, std::uint16_t port) {
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  sockaddr_in source{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {inet_addr(from)}, .sin_zero = {}};
+  sockaddr_in target{
+      .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {inet_addr("127.0.0.1")}, .sin_zero = {}};
+  EXPECT_EQ(bind(descriptor, reinterpret_cast<sockaddr*>(&source), sizeof source), 0);
+  static_cast<void>(connect(descriptor, reinterpret_cast<sockaddr*>(&target), sizeof target));
+  pollfd ready{.fd = descriptor, .events = POLLOUT, .revents = 0};
+  const bool connected = poll(&ready, 1, 0) == 1 && (ready.revents & (POLLERR | POLLHUP)) == 0;
+  close(descriptor);
+  return connected;
+}
+
+TEST_P(UcxWorkerTest, lets_in_only_the_hosts_that_it_was_told) {
+  if (GetParam().options.devices != "lo") GTEST_SKIP() << "only lo has two addresses everywhere";
+  ASSERT_FALSE(b().ports().empty());
+  const std::uint16_t port = b().ports().front();
+  EXPECT_TRUE(connects("127.0.0.1", port));
+  EXPECT_TRUE(connects("127.0.0.2", port));
+  std::vector<std::uint32_t> hosts(300, inet_addr("10.1.2.3"));
+  hosts.push_back(inet_addr("127.0.0.1"));
+  const Status status = b().let_in_only(hosts);
+  ASSERT_TRUE(status.is_ok()) << status.text();
+  EXPECT_TRUE(connects("127.0.0.1", port));
+  EXPECT_FALSE(connects("127.0.0.2", port));
+  // Who may connect is not hindered.
+  a().close(pair_->a_to_b);
+  auto endpoint = a().connect(b().address());
+  ASSERT_TRUE(endpoint.is_ok()) << endpoint.take_status().text();
+  pair_->a_to_b = endpoint.value();
+  ASSERT_NE(send(pattern(a().piece_bytes(pair_->a_to_b), 1)), UcxWorker::Sent::failed);
+  pair_->until([&] { return heard_by_b().messages.size() == 1; });
 }
 
 // The signals that a thread blocks, as /proc has it.
