@@ -203,6 +203,7 @@ bool UcxTransport::let_through(std::span<const std::byte> bytes, link::Frame& fr
 void UcxTransport::OriginHalf::on_frame(std::span<const std::byte> bytes) {
   link::Frame frame;
   if (!owner.let_through(bytes, frame)) return;
+  if (frame.header.kind == link::FrameKind::hello_ack) connections->worker().mark_accepted_sockets();
   if (link::LinkSender* link = owner.sender(frame.header.from)) link->on_frame(frame, owner.options_.now_ns());
 }
 
@@ -268,6 +269,7 @@ Result<bool> UcxTransport::arm_replies() {
 void UcxTransport::TargetHalf::on_frame(std::span<const std::byte> bytes) {
   link::Frame frame;
   if (handler == nullptr || !owner.let_through(bytes, frame)) return;
+  if (frame.header.kind == link::FrameKind::hello) connections->worker().mark_accepted_sockets();
   const Rank peer = frame.header.from;
   receiver_made(peer).on_frame(frame, *handler);
   touch(peer);
