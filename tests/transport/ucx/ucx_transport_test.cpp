@@ -2,7 +2,6 @@
 // strangers.
 #include "transport/ucx/ucx_transport.hpp"
 
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -221,17 +220,6 @@ TEST_F(UcxTransportTest, serves_nobody_who_does_not_know_the_secret) {
   while (!at(origin).try_post(target, bytes_of(value), {}, 8)) round(adder, sums);
   while (sums.count == 0) round(adder, sums);
   EXPECT_EQ(adder.calls, 1u);
-}
-
-TEST_F(UcxTransportTest, keeps_its_connections_from_programs_that_the_job_starts) {
-  Adder adder;
-  Sums sums;
-  const std::uint64_t value = 1;
-  while (!at(origin).try_post(target, bytes_of(value), {}, 8)) round(adder, sums);
-  while (sums.count == 0) round(adder, sums);
-  for (const int descriptor : open_tcp_sockets()) {
-    EXPECT_NE(fcntl(descriptor, F_GETFD) & FD_CLOEXEC, 0) << "descriptor " << descriptor;
-  }
 }
 
 TEST_F(UcxTransportTest, serves_the_hosts_that_are_let_in) {
