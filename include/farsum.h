@@ -405,7 +405,8 @@ FARSUM_API farsum_status farsum_fence(farsum_window window, uint32_t assertions)
 
 /* post exposes this rank's part to `count` origin ranks; start begins access to `count` targets, complete ends it;
  * wait returns once all origins of the post have completed, test says whether they have. With no rank named they return
- * at once. */
+ * at once. start does not wait for the posts: what is issued to a target before its post is kept until then, until
+ * complete at the latest, or waits for it. */
 FARSUM_API farsum_status farsum_post(farsum_window window, const int* origins, int count);
 FARSUM_API farsum_status farsum_start(farsum_window window, const int* targets, int count);
 FARSUM_API farsum_status farsum_complete(farsum_window window);

@@ -120,8 +120,9 @@ std::vector<Entry> entries() {
                             "owner path: piece in which the agent pulls a long operand"),
       number<std::uint64_t>("FARSUM_AGGREGATE", "updates", &Settings::aggregate, 1, 1024,
                             "aggregated path: updates gathered per target before a message is sent"),
-      number<std::uint64_t>("FARSUM_SPIN_NS", "ns", &Settings::spin_ns, 0, 1'000'000'000,
-                            "how long a waiting thread looks before it sleeps"),
+      number<std::uint64_t>(
+          "FARSUM_SPIN_NS", "ns", &Settings::spin_ns, 0, 1'000'000'000,
+          "how long a waiting thread looks before it sleeps; not at all with more ranks than processors"),
       number<std::uint64_t>("FARSUM_WAIT_GAP_NS", "ns", &Settings::wait_gap_ns, 10'000, 1'000'000'000,
                             "longest sleep of a waiting thread before it looks whether its peers live"),
       number<std::uint64_t>(

@@ -166,7 +166,22 @@ class Window {
     std::vector<std::uint64_t> offsets;
     std::vector<std::byte> elements;
   };
+  // An operation that its target's post has to come before, with all that it borrows but the origin's buffers: those
+  // are the window's until the epoch ends.
+  class Kept {
+   public:
+    explicit Kept(const Operation& operation);
+    Operation operation() const;
+
+   private:
+    Operation operation_;
+    ops::Layout operand_layout_, target_layout_, result_layout_;
+    std::byte alpha_[wire::alpha_bytes] = {};
+  };
   struct Detail {
+    std::atomic<bool> awaits_post{false};  // an epoch of start includes the target, whose post has not been seen
+    std::mutex kept_mutex;                 // while that is so, guards these and the target's posts_seen_
+    std::vector<Kept> kept;
     std::mutex regions_mutex;  // of a dynamic window; elsewhere the table never changes
     RegionTable regions;
     std::uint64_t regions_version = ~std::uint64_t{0};
@@ -191,6 +206,7 @@ class Window {
     Path path = Path::owner;
   };
   Route route(const Operation& operation, RegionRef at) const;
+  Status operate_now(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
   Status carry_out(const Operation& operation, std::uint32_t target, const Route& route, Completion completion,
                    RequestState* request);
   Status run_direct(const Operation& operation, std::uint32_t target, const Region& region);
@@ -222,8 +238,20 @@ class Window {
 
   // Epochs (window_epochs.cpp).
   Status check_ranks(const char* call, std::span<const std::uint32_t> ranks) const;
-  // `lock` is that of sync_mutex_, let go while it waits.
-  Status await_posts(std::span<const std::uint32_t> targets, std::unique_lock<std::mutex>& lock);
+  // Of the epoch of start, while a target's post has not been seen.
+  bool awaits_post(std::uint32_t target) const {
+    // Acquire pairs with the release in await_post: what was kept has been carried out.
+    return details_[target].awaits_post.load(std::memory_order_acquire);
+  }
+  bool has_posted(std::uint32_t target) const;
+  bool keep_until_post(const Operation& operation, std::uint32_t target, Status& status);
+  Status await_post(std::uint32_t target, const char* call);
+  void give_up_post(std::uint32_t target);
+  void begin_access(std::uint32_t target);
+  bool in_access_epoch(std::uint32_t target) const {
+    // Relaxed: see HotWindow::find.
+    return views_[target].open.load(std::memory_order_relaxed) > no_epoch || awaits_post(target);
+  }
   Status refuse(const char* call, const char* why) const;
   // These with sync_mutex_ held. Why an epoch cannot begin, null where it can: sentences are made of it only then.
   const char* leave_fence();

@@ -117,8 +117,7 @@ Status Window::check_rank(const char* call, std::uint32_t target) const {
 Status Window::check(const Operation& operation, std::uint32_t target, RegionRef& at) {
   const char* call = call_name(operation.kind);
   if (Status status = check_rank(call, target); !status.is_ok()) return status;
-  // Relaxed: see HotWindow::find.
-  if (views_[target].open.load(std::memory_order_relaxed) <= no_epoch) {
+  if (!in_access_epoch(target)) {
     return {Code::sync,
             fmt::format("{}: outside an access epoch; begin one with farsum_fence, farsum_start, farsum_lock or "
                         "farsum_lock_all",

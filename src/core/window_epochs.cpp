@@ -2,6 +2,9 @@
 // the target's program. The order of memory: closing an access epoch flushes, and flush ends with a full fence, before
 // anything here tells the target.
 #include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -132,6 +135,9 @@ void Window::close() {
 
 void Window::abandon(const char* call) {
   (void)flush_all(call);
+  for (std::uint32_t target = 0; target < size_; ++target) {
+    if (awaits_post(target) && (!has_posted(target) || !await_post(target, call).is_ok())) give_up_post(target);
+  }
   if (started_) (void)complete();
   // A second try: the failure that hindered the first has been told.
   if (started_) (void)complete();
@@ -166,21 +172,20 @@ Status Window::post(std::span<const std::uint32_t> origins) {
   return {};
 }
 
+// Does not wait for the posts: with more ranks than processors a rank whose neighbour has not come to run yet would
+// leave its processor idle, though it has work until its own rows are asked for (paper 2's automaton).
 Status Window::start(std::span<const std::uint32_t> targets) {
-  std::unique_lock lock(sync_mutex_);
+  const std::lock_guard lock(sync_mutex_);
   if (Status status = check_ranks("farsum_start", targets); !status.is_ok()) return status;
   if (const char* const why = why_no_start(); why != nullptr) return refuse("farsum_start", why);
   started_ = true;
   settle_lockable();
-  if (Status status = await_posts(targets, lock); !status.is_ok()) {
-    started_ = false;
-    settle_lockable();
-    return status;
-  }
   for (const std::uint32_t target : targets) {
-    ++posts_seen_[target];
-    // Nobody else opens an epoch here: no lock was held, and none is taken since.
-    (void)open_epoch(target, active_epoch);
+    // Relaxed: for this thread, or for one that the program orders after it.
+    if (has_posted(target))
+      begin_access(target);
+    else
+      details_[target].awaits_post.store(true, std::memory_order_relaxed);
   }
   started_targets_.assign(targets.begin(), targets.end());
   return {};
@@ -208,24 +213,119 @@ Status Window::check_ranks(const char* call, std::span<const std::uint32_t> rank
   return {};
 }
 
-Status Window::await_posts(std::span<const std::uint32_t> targets, std::unique_lock<std::mutex>& lock) {
-  std::atomic<std::uint32_t>* posts = parts_.shared[parts_.my_rank].posts();
-  for (const std::uint32_t target : targets) {
-    // Acquire pairs with the release in post. Counters wrap: only the difference counts.
-    const auto posted = [&] { return posts[target].load(std::memory_order_acquire) != posts_seen_[target]; };
-    if (posted()) continue;
-    // Without the mutex: another thread may have to post meanwhile.
+// Acquire pairs with the release in post. Counters wrap: only the difference counts.
+bool Window::has_posted(std::uint32_t target) const {
+  return parts_.shared[parts_.my_rank].posts()[target].load(std::memory_order_acquire) != posts_seen_[target];
+}
+
+namespace {
+
+// What costs more memory waits for the post instead.
+constexpr std::size_t most_kept = 32;
+constexpr std::size_t most_pieces_kept = 256;
+
+bool is_cheap_to_keep(const Operation& operation) {
+  return operation.kind != OperationKind::compare_and_swap &&
+         std::max({operation.target_layout.pieces().size(), operation.operand_layout.pieces().size(),
+                   operation.result_layout.pieces().size()}) <= most_pieces_kept;
+}
+
+}  // namespace
+
+// The sides that the kind has no use for may be anything.
+Window::Kept::Kept(const Operation& operation)
+    : operation_(operation),
+      operand_layout_(operation.operand_layout),
+      target_layout_(operation.target_layout),
+      result_layout_(operation.result_layout) {
+  if (operation.alpha != nullptr) std::memcpy(alpha_, operation.alpha, ops::size_of(operation.type));
+}
+
+Operation Window::Kept::operation() const {
+  Operation operation = operation_;
+  operation.operand_layout = operand_layout_.view();
+  operation.target_layout = target_layout_.view();
+  operation.result_layout = result_layout_.view();
+  if (operation.alpha != nullptr) operation.alpha = alpha_;
+  return operation;
+}
+
+// False where the operation cannot be kept, or need not be any more.
+bool Window::keep_until_post(const Operation& operation, std::uint32_t target, Status& status) {
+  Detail& detail = details_[target];
+  const std::lock_guard lock(detail.kept_mutex);
+  // A dynamic window's regions are those that the target has attached before its post.
+  if (parts_.dynamic || !awaits_post(target) || has_posted(target) || detail.kept.size() == most_kept ||
+      !is_cheap_to_keep(operation))
+    return false;
+  RegionRef at;
+  status = check(operation, target, at);
+  if (status.is_ok()) detail.kept.emplace_back(operation);
+  return true;
+}
+
+// Waits for the post, and carries out what was kept for it: in its order and before anything that comes later. What was
+// kept and fails is told here.
+Status Window::await_post(std::uint32_t target, const char* call) {
+  Detail& detail = details_[target];
+  std::unique_lock lock(detail.kept_mutex);
+  if (awaits_post(target) && !has_posted(target)) {
+    const std::atomic<std::uint32_t>& posts = parts_.shared[parts_.my_rank].posts()[target];
+    // Acquire: see has_posted. Another thread may see the post first.
+    const auto posted = [&, seen = posts_seen_[target]] {
+      return posts.load(std::memory_order_acquire) != seen || !awaits_post(target);
+    };
     lock.unlock();
-    Status status = parts_.waiter->wait(parts_.waiter->own_events(), posted, "farsum_start");
+    if (Status status = parts_.waiter->wait(parts_.waiter->own_events(), posted, call); !status.is_ok()) return status;
     lock.lock();
-    if (!status.is_ok()) return status;
   }
-  return {};
+  if (!awaits_post(target)) return {};
+  // None is done twice, where one finds no memory.
+  const std::vector<Kept> all_kept = std::exchange(detail.kept, {});
+  Status first;
+  for (const Kept& kept : all_kept) {
+    Status status = operate_now(kept.operation(), target, Completion::implicit, nullptr);
+    if (first.is_ok()) first = std::move(status);
+  }
+  begin_access(target);
+  return first;
+}
+
+// Its post will not come, or nobody waits for it any more: the epoch goes to its end without what was kept.
+void Window::give_up_post(std::uint32_t target) {
+  const std::lock_guard lock(details_[target].kept_mutex);
+  if (!awaits_post(target)) return;
+  details_[target].kept.clear();
+  begin_access(target);
+}
+
+// With kept_mutex held, or by start.
+void Window::begin_access(std::uint32_t target) {
+  ++posts_seen_[target];
+  // Nobody else opens an epoch here: no lock was held, and none is taken since.
+  (void)open_epoch(target, active_epoch);
+  details_[target].awaits_post.store(false, std::memory_order_release);
 }
 
 Status Window::complete() {
-  const std::lock_guard lock(sync_mutex_);
+  std::unique_lock lock(sync_mutex_);
   if (!started_) return refuse("farsum_complete", "no farsum_start precedes it");
+  const auto awaited = [this] {
+    return std::find_if(started_targets_.begin(), started_targets_.end(),
+                        [this](std::uint32_t target) { return awaits_post(target); });
+  };
+  while (awaited() != started_targets_.end()) {
+    const std::uint32_t target = *awaited();
+    // Without the mutex: another thread may have to post meanwhile.
+    lock.unlock();
+    Status status = await_post(target, "farsum_complete");
+    lock.lock();
+    if (!status.is_ok()) {
+      // As with a failed flush below: it has been told, and the next try ends the epoch.
+      give_up_post(target);
+      return status;
+    }
+  }
   for (const std::uint32_t target : started_targets_) {
     if (Status status = flush(target, "farsum_complete"); !status.is_ok()) return status;
   }
@@ -249,13 +349,14 @@ Status Window::wait_exposure() {
   const auto completed = [&completes, expected = completes_expected_] {
     return completes.load(std::memory_order_acquire) >= expected;
   };
+  // Without the mutex: another thread may have to complete an access epoch meanwhile.
+  lock.unlock();
+  parts_.waiter->give_way();
   if (!completed()) {
-    // Without the mutex: another thread may have to complete an access epoch meanwhile.
-    lock.unlock();
     Status status = parts_.waiter->wait(parts_.waiter->own_events(), completed, "farsum_wait_exposure");
     if (!status.is_ok()) return status;
-    lock.lock();
   }
+  lock.lock();
   exposed_ = false;
   return {};
 }

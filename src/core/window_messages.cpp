@@ -159,16 +159,24 @@ Status Window::flush_all(const char* call) {
 
 Status Window::flush_every_target() {
   const std::int32_t least = least_open_to_flush();
-  const bool in_epoch = std::any_of(views_, views_ + size_, [least](const TargetView& view) {
-    return view.open.load(std::memory_order_relaxed) >= least;
-  });
+  bool in_epoch = false;
+  for (std::uint32_t target = 0; target < size_; ++target) {
+    if (least == active_epoch && awaits_post(target)) {
+      if (Status status = await_post(target, "farsum_flush"); !status.is_ok()) return status;
+    }
+    in_epoch |= views_[target].open.load(std::memory_order_relaxed) >= least;
+  }
   if (!in_epoch) return outside_flushable_epoch(fmt::format("farsum_flush: window {}", parts_.id));
   return flush_all();
 }
 
 Status Window::flush_one_target(std::uint32_t target) {
   if (Status status = check_rank("farsum_flush", target); !status.is_ok()) return status;
-  if (views_[target].open.load(std::memory_order_relaxed) < least_open_to_flush())
+  const std::int32_t least = least_open_to_flush();
+  if (least == active_epoch && awaits_post(target)) {
+    if (Status status = await_post(target, "farsum_flush"); !status.is_ok()) return status;
+  }
+  if (views_[target].open.load(std::memory_order_relaxed) < least)
     return outside_flushable_epoch(where("farsum_flush", target));
   return flush(target);
 }

@@ -15,6 +15,16 @@ bool is_single_element(const Operation& operation) {
 
 Status Window::operate(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request) {
   note_issued();
+  if (target < size_ && awaits_post(target)) [[unlikely]] {
+    Status status;
+    if (completion == Completion::implicit && keep_until_post(operation, target, status)) return status;
+    if (status = await_post(target, call_name(operation.kind)); !status.is_ok()) return status;
+  }
+  return operate_now(operation, target, completion, request);
+}
+
+Status Window::operate_now(const Operation& operation, std::uint32_t target, Completion completion,
+                           RequestState* request) {
   RegionRef at;
   if (Status status = check(operation, target, at); !status.is_ok()) {
     if (!parts_.dynamic || status.code() != Code::range) return status;

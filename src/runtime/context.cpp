@@ -35,6 +35,12 @@ const ops::KernelSet& choose_kernels(const std::string& isa) {
   return ops::kernels_for_this_machine();
 }
 
+// Not those that this process is bound to: a launcher binds each rank to one of its own.
+std::uint32_t online_processors() {
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? static_cast<std::uint32_t>(online) : ~std::uint32_t{0};
+}
+
 std::uint64_t hash(std::span<const std::uint64_t> words, std::uint64_t seed) {
   // FNV-1a over words: tells groups being made at one moment apart.
   std::uint64_t value = 14695981039346656037ULL ^ seed;
@@ -68,9 +74,10 @@ Status Context::join() {
   if (os::join_process_barriers()) own_pass().make_ready();
 
   watch_ = std::make_unique<PeerWatch>(segment, place_.rank);
-  waiter_ = std::make_unique<ThreadWaiter>(
-      ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns}, *watch_,
-      block.waiters);
+  waiter_ =
+      std::make_unique<ThreadWaiter>(ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle,
+                                                           options_.idle_gap_ns, place_.size > online_processors()},
+                                     *watch_, block.waiters);
   transport_ = std::make_unique<ShmTransport>(
       segment, ShmTransport::Options{place_.rank, settings.channel_bytes, settings.attach != Permission::refuse});
   circle_ =

@@ -1,5 +1,7 @@
 #include "runtime/thread_waiter.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -33,14 +35,15 @@ Status ThreadWaiter::check_peers(const char* doing) {
 // come true. Between two calls of the idle hook done() is looked at.
 Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t)> sleep,
                                     const char* doing) {
+  const std::uint64_t spin_ns = options_.is_crowded ? 0 : options_.spin_ns;
   // Most of what is waited for comes within a microsecond: the clock is not read for it.
-  for (int i = 0; options_.spin_ns != 0 && i < first_looks; ++i) {
+  for (int i = 0; spin_ns != 0 && i < first_looks; ++i) {
     if (done()) return {};
     SystemAtomics::pause();
   }
   const std::uint64_t begin = now_ns();
   std::uint64_t now = begin;
-  while (now - begin < options_.spin_ns) {
+  while (now - begin < spin_ns) {
     for (int i = 0; i < 8; ++i) {
       if (done()) return {};
       SystemAtomics::pause();
@@ -77,6 +80,10 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
     where.wait(key, gap);
   };
   return spin_and_sleep(done, sleep, doing);
+}
+
+void ThreadWaiter::give_way() {
+  if (options_.is_crowded) sched_yield();
 }
 
 Status ThreadWaiter::looked_in_vain(const char* doing) {

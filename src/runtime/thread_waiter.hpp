@@ -18,6 +18,7 @@ class ThreadWaiter : public Waiter {
     std::uint64_t gap_ns = 100'000'000;
     std::function<void()> idle;  // called between sleeps, at most idle_gap_ns apart
     std::uint64_t idle_gap_ns = 1'000'000;
+    bool is_crowded = false;  // more ranks than processors: it does not look, and gives way
   };
 
   ThreadWaiter(Options options, PeerWatch& watch, EventCount& own)
@@ -26,6 +27,7 @@ class ThreadWaiter : public Waiter {
   Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override;
   Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) override;
   Status looked_in_vain(const char* doing) override;
+  void give_way() override;
   EventCount& own_events() override { return own_; }
   // From begin() to its end, no thread of this rank starts the idle hook.
   class Quiet {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <deque>
 #include <thread>
 #include <vector>
 
@@ -33,7 +34,9 @@ Words allocate_words(std::size_t count, const farsum_window_options* options = n
 void barrier() { EXPECT_FINE(farsum_barrier(farsum_world())); }
 
 farsum_status put_word(farsum_window window, int target, std::size_t word, std::uint64_t value) {
-  return farsum_put(window, target, word * 8, &value, 8);
+  // Until the epoch ends the engine may read them.
+  thread_local std::deque<std::uint64_t> values;
+  return farsum_put(window, target, word * 8, &values.emplace_back(value), 8);
 }
 
 std::uint64_t peek(const std::uint64_t* word) {
@@ -98,6 +101,105 @@ TEST_P(EpochsOn, hand_a_row_of_words_from_origin_to_target_by_post_and_start) {
       }
     }
     EXPECT_FINE(farsum_window_free(&words.window));
+  });
+}
+
+// The arrays of a layout are the caller's again at once, its buffers are not.
+farsum_status add_to_words(farsum_window window, int target, std::vector<std::int64_t> places, const void* ones) {
+  farsum_layout layout{};
+  layout.kind = FARSUM_INDEXED;
+  layout.bytes = 8;
+  layout.pieces = places.size();
+  layout.offsets = places.data();
+  farsum_operation operation{};
+  operation.struct_bytes = sizeof operation;
+  operation.kind = FARSUM_ACCUMULATE;
+  operation.target = target;
+  operation.type = FARSUM_UINT64;
+  operation.op = FARSUM_SUM;
+  operation.origin = ones;
+  operation.target_layout = &layout;
+  const farsum_status status = farsum_operate(window, &operation, nullptr);
+  std::ranges::fill(places, -1);
+  return status;
+}
+
+TEST_P(EpochsOn, of_start_begin_before_the_post_and_keep_what_is_issued_in_its_order) {
+  run_ranks(job(2), [](int rank) {
+    Words words = allocate_words(8);
+    const int peer = 1 - rank;
+    const std::array<std::uint64_t, 3> ones{1, 1, 1};
+    std::uint64_t read = 0;
+    for (std::uint64_t round = 1; round <= 20; ++round) {
+      if (rank == 0) {
+        ASSERT_FINE(farsum_start(words.window, &peer, 1));
+        ASSERT_FINE(put_word(words.window, 1, 0, 10 * round));
+        ASSERT_FINE(farsum_accumulate(words.window, 1, 0, ones.data(), 1, FARSUM_UINT64, FARSUM_SUM));
+        ASSERT_FINE(add_to_words(words.window, 1, {0, 16, 56}, ones.data()));
+        ASSERT_FINE(farsum_get(words.window, 1, 8, &read, 8));
+        EXPECT_REFUSED(put_word(words.window, 1, 8, 1), FARSUM_ERR_RANGE, HasSubstr("exposes [0, 64)"));
+        EXPECT_REFUSED(put_word(words.window, 0, 0, 1), FARSUM_ERR_SYNC, HasSubstr("outside an access epoch"));
+        barrier();
+        ASSERT_FINE(farsum_complete(words.window));
+        EXPECT_EQ(read, round);
+      } else {
+        words.mine[1] = round;
+        barrier();
+        EXPECT_EQ(words.mine[7], round - 1);
+        ASSERT_FINE(farsum_post(words.window, &peer, 1));
+        ASSERT_FINE(farsum_wait_exposure(words.window));
+        EXPECT_EQ(words.mine[0], 10 * round + 2);
+        EXPECT_EQ(words.mine[2], round);
+        EXPECT_EQ(words.mine[7], round);
+      }
+    }
+    EXPECT_FINE(farsum_window_free(&words.window));
+  });
+}
+
+TEST_P(EpochsOn, of_start_wait_for_the_post_where_the_answer_or_the_room_is_needed) {
+  run_ranks(job(2), [](int rank) {
+    Words words = allocate_words(1);
+    const int peer = 1 - rank;
+    const std::uint64_t one = 1;
+    constexpr std::uint64_t many = 1000;
+    for (std::uint64_t round = 0; round < 10; ++round) {
+      if (rank == 0) {
+        ASSERT_FINE(farsum_start(words.window, &peer, 1));
+        std::uint64_t before = 0;
+        const std::uint64_t first = round * (many + 1);
+        for (std::uint64_t i = 0; i < many; ++i) {
+          ASSERT_FINE(farsum_accumulate(words.window, 1, 0, &one, 1, FARSUM_UINT64, FARSUM_SUM));
+          if (i == 2 && round % 2 == 0) {
+            ASSERT_FINE(farsum_flush(words.window, 1));
+          }
+        }
+        ASSERT_FINE(farsum_fetch_op(words.window, 1, 0, &one, &before, FARSUM_UINT64, FARSUM_SUM));
+        EXPECT_EQ(before, first + many);
+        ASSERT_FINE(farsum_complete(words.window));
+      } else {
+        ASSERT_FINE(farsum_post(words.window, &peer, 1));
+        ASSERT_FINE(farsum_wait_exposure(words.window));
+        EXPECT_EQ(words.mine[0], (round + 1) * (many + 1));
+      }
+    }
+    EXPECT_FINE(farsum_window_free(&words.window));
+  });
+}
+
+TEST(Epoch, of_start_that_nobody_posts_for_ends_with_a_forced_finalize) {
+  Job job;
+  job.starts = false;
+  run_ranks(job, [](int rank) {
+    ASSERT_FINE(farsum_init(nullptr));
+    const Words words = allocate_words(1);
+    const int peer = 1 - rank;
+    if (rank == 0) {
+      ASSERT_FINE(farsum_start(words.window, &peer, 1));
+      ASSERT_FINE(put_word(words.window, 1, 0, 1));
+    }
+    barrier();
+    ASSERT_FINE(farsum_finalize_forced());
   });
 }
 

@@ -263,7 +263,7 @@ std::uint64_t waits_slept() {
   return statistics.waits_slept;
 }
 
-TEST(Epochs, let_one_thread_post_while_another_waits_in_start) {
+TEST(Epochs, let_one_thread_post_while_another_waits_in_complete) {
   Job job;
   job.settings = {{"FARSUM_SPIN_NS", "0"}};
   run_ranks(job, [](int rank) {
@@ -279,7 +279,7 @@ TEST(Epochs, let_one_thread_post_while_another_waits_in_start) {
         ASSERT_FINE(farsum_complete(words.window));
       };
       if (rank == 0) {
-        // The peer posts only after it has been posted to: the thread sleeps in start until this one posts.
+        // The peer posts only after it has been posted to: the thread sleeps in complete until this one posts.
         const std::uint64_t slept = waits_slept();
         std::thread accessing(access);
         while (waits_slept() == slept) std::this_thread::yield();
@@ -287,6 +287,7 @@ TEST(Epochs, let_one_thread_post_while_another_waits_in_start) {
         accessing.join();
       } else {
         ASSERT_FINE(farsum_start(words.window, &peer, 1));
+        ASSERT_FINE(farsum_flush(words.window, peer));
         ASSERT_FINE(farsum_post(words.window, &peer, 1));
         ASSERT_FINE(farsum_accumulate(words.window, peer, 0, &one, 1, FARSUM_UINT64, FARSUM_SUM));
         ASSERT_FINE(farsum_complete(words.window));

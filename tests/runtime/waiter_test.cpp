@@ -65,5 +65,15 @@ TEST_F(Waiting, for_a_word_runs_the_hook_until_it_changes) {
   EXPECT_EQ(idles, 20);
 }
 
+TEST_F(Waiting, sleeps_without_looking_first_where_ranks_are_more_than_processors) {
+  constexpr std::uint64_t longer_than_any_test = 3'600'000'000'000;
+  ThreadWaiter waiter({.spin_ns = longer_than_any_test, .gap_ns = 50'000, .idle = {}, .is_crowded = true}, *watch_,
+                      segment_->rank(0).waiters);
+  EXPECT_TRUE(waiter
+                  .wait(
+                      waiter.own_events(), [&] { return waiter.slept() == 3; }, "test")
+                  .is_ok());
+}
+
 }  // namespace
 }  // namespace farsum::test
