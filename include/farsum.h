@@ -115,9 +115,10 @@ typedef struct farsum_init_options {
 } farsum_init_options;
 
 /* Joins the job: collective over all ranks. `options` may be NULL: then the launcher's environment is used
- * (`farsum run`), and a process started without a launcher becomes a job of one rank.
- * Several contexts may follow one another in a process, one at a time.
- * Errors: SYSTEM, NO_MEMORY, ARGUMENT, PEER_FAILED; PENDING when a context lives already. */
+ * (`farsum run`, or PMIx as under `mpirun`, `prterun` and `srun`), and a process started without a launcher becomes a
+ * job of one rank. Several contexts may follow one another in a process, one at a time.
+ * Errors: SYSTEM, NO_MEMORY, ARGUMENT; PEER_FAILED when a rank ended or did not come in time; UNSUPPORTED when the
+ * ranks are on several hosts; PENDING when a context lives already. */
 FARSUM_API farsum_status farsum_init(const farsum_init_options* options);
 
 /* Leaves the job: collective. Windows, counters, mutexes and groups still alive are freed.

@@ -30,6 +30,10 @@ struct Settings {
   std::uint64_t aggregate = 1024;
   std::uint64_t spin_ns = 20000;
   std::uint64_t wait_gap_ns = 500'000'000;
+  std::uint64_t wireup_timeout_s = 30;
+  Permission pmix = Permission::automatic;
+  std::string pmix_library;
+  std::string node_name;
   std::uint64_t segment_bytes = 0;
   std::uint64_t channel_bytes = 131072;
   std::uint64_t promote_least_bytes = 262144;

@@ -33,7 +33,8 @@ struct CounterSlot {
 };
 
 struct Global {
-  std::mutex life;  // init and finalize
+  std::mutex life;             // init and finalize
+  std::unique_ptr<Seat> seat;  // that PMIx gave to this process
   std::unique_ptr<Context> context;
   std::atomic<Context*> live{nullptr};
   std::atomic<bool> is_forked_child{false};  // of a process with a context: it has none, and is no rank

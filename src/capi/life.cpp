@@ -98,9 +98,9 @@ void forget_windows_in_child() {
   for (std::size_t index = 0; index < used; ++index) window_slots[index].bits.store(0, std::memory_order_relaxed);
 }
 
-Result<Place> find_place(const farsum_init_options* options, const Settings& settings) {
+Result<Place> place_for(const farsum_init_options* options, const Settings& settings) {
   const Environment environment = [](const char* name) { return std::getenv(name); };
-  if (options == nullptr || options->allgather == nullptr) return place_from_environment(environment, settings);
+  if (options == nullptr || options->allgather == nullptr) return find_place(environment, settings, global().seat);
   if (options->size < 1 || options->rank < 0 || options->rank >= options->size ||
       options->size > static_cast<int>(most_node_ranks)) {
     return Status(Code::argument,
@@ -109,8 +109,9 @@ Result<Place> find_place(const farsum_init_options* options, const Settings& set
   }
   return place_from_allgather(
       static_cast<std::uint32_t>(options->rank), static_cast<std::uint32_t>(options->size),
-      [options](const void* mine, void* all, std::size_t bytes) {
-        return options->allgather(mine, all, bytes, options->allgather_user) == 0;
+      [options](const void* mine, void* all, std::size_t bytes) -> Status {
+        if (options->allgather(mine, all, bytes, options->allgather_user) == 0) return {};
+        return {Code::system, "farsum_init: the caller's allgather failed"};
       },
       settings);
 }
@@ -118,7 +119,7 @@ Result<Place> find_place(const farsum_init_options* options, const Settings& set
 Status start(const farsum_init_options* options) {
   Result<Settings> settings = read_settings([](const char* name) { return std::getenv(name); });
   if (!settings.is_ok()) return settings.take_status();
-  Result<Place> place = find_place(options, settings.value());
+  Result<Place> place = place_for(options, settings.value());
   if (!place.is_ok()) return place.take_status();
   Context::Options context_options;
   context_options.settings = settings.value();

@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -18,6 +19,8 @@
 #include "cli/run_binding.hpp"
 #include "ops/kernels.hpp"
 #include "os/memory_room.hpp"
+#include "runtime/pmix.hpp"
+#include "runtime/wireup.hpp"
 
 namespace farsum::cli {
 
@@ -127,6 +130,21 @@ std::string attach_sentence(const AttachProbe& probe) {
   return fmt::format("refused: {}", probe.refusal);
 }
 
+// How farsum_init would take its place in a program that stood where this one does.
+std::string describe_wire_up(const Settings& settings) {
+  const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
+  const auto text = [&](const char* name) { return variable(name) == nullptr ? "?" : variable(name); };
+  switch (choose_wire_up(variable, settings)) {
+    case WireUp::launcher:
+      return fmt::format("farsum run: rank {} of {}", text("FARSUM_RANK"), text("FARSUM_SIZE"));
+    case WireUp::pmix:
+      return fmt::format("PMIx: rank {} of job {}", text("PMIX_RANK"), text("PMIX_NAMESPACE"));
+    case WireUp::alone:
+      break;
+  }
+  return "none: a rank alone";
+}
+
 }  // namespace
 
 Report describe_build(const Settings& settings) {
@@ -137,6 +155,8 @@ Report describe_build(const Settings& settings) {
   report["kernels_runnable_here"] = runnable_kernels();
   report["kernels_used_here"] =
       settings.isa.empty() ? std::string(ops::kernels_for_this_machine().name) : settings.isa + " (FARSUM_ISA is set)";
+  report["wire-up"] = describe_wire_up(settings);
+  report["pmix"] = describe_pmix(settings);
   return report;
 }
 

@@ -13,7 +13,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,24 +21,15 @@
 
 #include "collectives/node_team.hpp"
 #include "os/process.hpp"
+#include "runtime/pmix.hpp"
 
 namespace farsum {
 namespace {
 
-constexpr int join_timeout_ms = 30'000;
 constexpr int look_interval_ms = 100;
 
 NodeSegment::Options segment_options(std::uint32_t ranks, const Settings& settings) {
   return {.ranks = ranks, .segment_bytes = settings.segment_bytes, .team_bytes = NodeTeamBlock::footprint(ranks)};
-}
-
-Result<Place> place_on(int fd, std::uint32_t rank, std::uint32_t size, const Settings& settings) {
-  Result<std::unique_ptr<NodeSegment>> segment = NodeSegment::open(fd, segment_options(size, settings));
-  if (!segment.is_ok()) {
-    close(fd);
-    return segment.take_status();
-  }
-  return Place{rank, size, std::move(segment.value())};
 }
 
 constexpr std::uint32_t no_number = ~std::uint32_t{0};
@@ -58,12 +48,18 @@ Status system_failure(const char* what) {
   return {Code::system, fmt::format("farsum_init: {} failed: {}", what, std::strerror(errno))};
 }
 
-// What each rank tells all others through the caller's allgather.
+// What each rank tells all others.
 struct Card {
-  std::array<char, 40> node{};    // the boot of the machine: the same for all ranks of a node
+  NodeIdentity node;
   std::array<char, 48> socket{};  // abstract name on which the node's lowest rank hands out the memory
   std::array<unsigned char, 16> secret{};
   std::int32_t pid = 0;
+};
+
+// What a rank knows while it joins the others.
+struct Joining {
+  std::vector<Card> cards;
+  std::uint64_t timeout_s = 0;
 };
 
 // Repeats a call that a signal of the program interrupted.
@@ -76,9 +72,9 @@ auto despite_signals(Call&& call) {
 }
 
 // Why a rank waits in vain for the others; fine while all of them live.
-Status look_at(const std::vector<Card>& cards) {
-  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
-    if (!os::process_has_ended(cards[rank].pid)) continue;
+Status look_at(const Joining& joining) {
+  for (std::size_t rank = 0; rank < joining.cards.size(); ++rank) {
+    if (!os::process_has_ended(joining.cards[rank].pid)) continue;
     return {Code::peer_failed, fmt::format("farsum_init: rank {} of the job died", rank)};
   }
   return {};
@@ -93,15 +89,15 @@ class Socket {
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
   int fd() const { return fd_; }
-  // system when nothing has come within 30 s, peer_failed when one of the ranks has died before.
-  Status wait_readable(const std::vector<Card>& cards) const {
+  // system when nothing has come in time, peer_failed when one of the ranks has died before.
+  Status wait_readable(const Joining& joining) const {
     const auto begin = std::chrono::steady_clock::now();
     for (;;) {
       pollfd query{fd_, POLLIN, 0};
       if (poll(&query, 1, look_interval_ms) == 1) return {};
-      if (Status status = look_at(cards); !status.is_ok()) return status;
-      if (std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(join_timeout_ms)) {
-        return {Code::system, "nothing came within 30 s"};
+      if (Status status = look_at(joining); !status.is_ok()) return status;
+      if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(joining.timeout_s)) {
+        return {Code::system, "nothing came in time"};
       }
     }
   }
@@ -155,42 +151,43 @@ int receive_descriptor(int socket) {
 }
 
 // Whether who connected runs as this user and knows the job's secret.
-bool is_one_of_us(const Socket& peer, const Card& card, const std::vector<Card>& cards) {
+bool is_one_of_us(const Socket& peer, const Card& card, const Joining& joining) {
   ucred credentials{};
   socklen_t length = sizeof credentials;
   if (getsockopt(peer.fd(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0 || credentials.uid != getuid())
     return false;
   std::array<unsigned char, 16> secret{};
   const auto receive = [&] { return recv(peer.fd(), secret.data(), secret.size(), MSG_WAITALL); };
-  return peer.wait_readable(cards).is_ok() && despite_signals(receive) == static_cast<ssize_t>(secret.size()) &&
+  return peer.wait_readable(joining).is_ok() && despite_signals(receive) == static_cast<ssize_t>(secret.size()) &&
          secret == card.secret;
 }
 
-Status hand_out(const Socket& listener, int fd, const Card& card, const std::vector<Card>& cards) {
-  const std::size_t others = cards.size() - 1;
+Status hand_out(const Socket& listener, int fd, const Card& card, const Joining& joining) {
+  const std::size_t others = joining.cards.size() - 1;
   for (std::size_t served = 0; served < others;) {
-    if (Status status = listener.wait_readable(cards); !status.is_ok()) {
+    if (Status status = listener.wait_readable(joining); !status.is_ok()) {
       if (status.code() == Code::peer_failed) return status;
-      return {Code::system, fmt::format("farsum_init: {} of {} ranks did not come for the node's memory within 30 s",
-                                        others - served, others)};
+      return {Code::system, fmt::format("farsum_init: {} of {} ranks did not come for the node's memory within {} s "
+                                        "(FARSUM_WIREUP_TIMEOUT)",
+                                        others - served, others, joining.timeout_s)};
     }
     const Socket peer(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (peer.fd() < 0 || !is_one_of_us(peer, card, cards)) continue;
+    if (peer.fd() < 0 || !is_one_of_us(peer, card, joining)) continue;
     if (!send_descriptor(peer.fd(), fd)) return system_failure("handing out the node's memory");
     ++served;
   }
   return {};
 }
 
-Result<int> fetch(const std::vector<Card>& cards) {
-  const Card& card = cards[0];
+Result<int> fetch(const Joining& joining) {
+  const Card& card = joining.cards[0];
   const Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   socklen_t length = 0;
   const sockaddr_un address = address_of(card, length);
   // What fails because the first rank has died is reported as that.
   const auto failed = [&](const char* what) {
     const int error = errno;
-    Status dead = look_at(cards);
+    Status dead = look_at(joining);
     errno = error;
     return dead.is_ok() ? system_failure(what) : std::move(dead);
   };
@@ -199,106 +196,161 @@ Result<int> fetch(const std::vector<Card>& cards) {
   const auto greet = [&] { return send(socket.fd(), card.secret.data(), card.secret.size(), MSG_NOSIGNAL); };
   if (despite_signals(greet) != static_cast<ssize_t>(card.secret.size()))
     return failed("greeting the node's first rank");
-  if (Status status = socket.wait_readable(cards); !status.is_ok()) {
+  if (Status status = socket.wait_readable(joining); !status.is_ok()) {
     if (status.code() == Code::peer_failed) return status;
-    return Status(Code::system, "farsum_init: the node's first rank did not answer within 30 s");
+    return Status(Code::system,
+                  fmt::format("farsum_init: the node's first rank did not answer within {} s (FARSUM_WIREUP_TIMEOUT)",
+                              joining.timeout_s));
   }
-  const Socket received(receive_descriptor(socket.fd()));
-  // As in place_from_environment: an open file of its own.
-  const int fd =
-      received.fd() < 0 ? -1 : ::open(fmt::format("/proc/self/fd/{}", received.fd()).c_str(), O_RDWR | O_CLOEXEC);
+  const int fd = receive_descriptor(socket.fd());
   if (fd < 0) {
-    Status dead = look_at(cards);
+    Status dead = look_at(joining);
     return dead.is_ok() ? Status(Code::system, "farsum_init: the node's first rank did not hand out the node's memory")
                         : std::move(dead);
   }
   return fd;
 }
 
-// Writes down everybody's process, so that the death of one is seen that never gets to do it itself.
-Result<Place> introduce(Result<Place> place, const std::vector<Card>& cards) {
-  if (!place.is_ok()) return place;
-  for (std::uint32_t rank = 0; rank < cards.size(); ++rank) {
+// Each context has an open file of its own: a lock on one that several ranks share would exclude none of them.
+Result<Place> take(const Seat& seat, const Settings& settings) {
+  const int fd = ::open(fmt::format("/proc/self/fd/{}", seat.node_fd).c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return system_failure("opening the node's memory");
+  Result<std::unique_ptr<NodeSegment>> segment = NodeSegment::open(fd, segment_options(seat.size, settings));
+  if (!segment.is_ok()) {
+    close(fd);
+    return segment.take_status();
+  }
+  Place place{seat.rank, seat.size, std::move(segment.value()), seat.map};
+  // Written down for everybody, so that the death of one is seen that never gets to do it itself.
+  for (std::uint32_t rank = 0; rank < seat.processes.size(); ++rank) {
     // Relaxed: whoever writes it writes the same.
-    place.value().segment->rank(rank).pid.store(cards[rank].pid, std::memory_order_relaxed);
+    place.segment->rank(rank).pid.store(seat.processes[rank], std::memory_order_relaxed);
   }
   return place;
 }
 
-}  // namespace
-
-Result<Place> place_from_environment(const Environment& environment, const Settings& settings) {
+Result<Place> place_from_launcher(const Environment& environment, const Settings& settings) {
   const char* rank_text = environment("FARSUM_RANK");
   const char* size_text = environment("FARSUM_SIZE");
   const char* fd_text = environment("FARSUM_NODE_FD");
-  if (rank_text == nullptr && size_text == nullptr && fd_text == nullptr) {
-    Result<std::unique_ptr<NodeSegment>> segment = NodeSegment::create(segment_options(1, settings));
-    if (!segment.is_ok()) return segment.take_status();
-    return Place{0, 1, std::move(segment.value())};
-  }
-  const std::uint32_t rank = number(rank_text);
-  const std::uint32_t size = number(size_text);
+  Seat seat;
+  seat.rank = number(rank_text);
+  seat.size = number(size_text);
   const std::uint32_t fd = number(fd_text);
-  if (size == 0 || size > most_node_ranks || rank >= size || fd == no_number) {
+  if (seat.size == 0 || seat.size > most_node_ranks || seat.rank >= seat.size || fd == no_number) {
     return Status(
         Code::argument,
         fmt::format("farsum_init: the launcher's environment does not hold together: FARSUM_RANK={} FARSUM_SIZE={} "
                     "FARSUM_NODE_FD={}; start the program with farsum run",
                     rank_text ? rank_text : "", size_text ? size_text : "", fd_text ? fd_text : ""));
   }
-  // Opened anew, so that a next context can start from the same descriptor, and because the ranks share the launcher's
-  // open file: a lock on that would exclude none of them.
-  const int copy = ::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDWR | O_CLOEXEC);
-  if (copy < 0) return system_failure("using the descriptor in FARSUM_NODE_FD");
+  seat.node_fd = fcntl(static_cast<int>(fd), F_DUPFD_CLOEXEC, 0);
+  if (seat.node_fd < 0) return system_failure("using the descriptor in FARSUM_NODE_FD");
   // What this process starts later is no rank.
   fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);
-  return place_on(copy, rank, size, settings);
+  seat.map = JobMap::of_one_node(seat.size, identify_node(settings.node_name));
+  return take(seat, settings);
+}
+
+Result<Place> place_alone(const Settings& settings) {
+  Result<std::unique_ptr<NodeSegment>> segment = NodeSegment::create(segment_options(1, settings));
+  if (!segment.is_ok()) return segment.take_status();
+  return Place{0, 1, std::move(segment.value()), JobMap::of_one_node(1, identify_node(settings.node_name))};
+}
+
+Status make_card(const Socket& listener, std::uint32_t rank, const Settings& settings, Card& card) {
+  card.node = identify_node(settings.node_name);
+  card.pid = getpid();
+  if (getrandom(card.secret.data(), card.secret.size(), 0) != static_cast<ssize_t>(card.secret.size()))
+    return system_failure("getrandom");
+  if (rank != 0) return {};
+  std::uint64_t tag = 0;
+  std::memcpy(&tag, card.secret.data(), sizeof tag);
+  // The name is no secret; the rest of the bytes are.
+  const std::string name = fmt::format("farsum-{}-{:x}", getpid(), tag & 0xffffffU);
+  std::memcpy(card.socket.data(), name.data(), std::min(name.size(), card.socket.size() - 1));
+  socklen_t length = 0;
+  const sockaddr_un address = address_of(card, length);
+  if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&address), length) != 0 || listen(listener.fd(), 128) != 0)
+    return system_failure("listening for the node's ranks");
+  return {};
+}
+
+Status meet(std::uint32_t rank, std::uint32_t size, const Allgather& allgather, const Settings& settings, Seat& seat) {
+  const Socket listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Card mine;
+  if (Status status = make_card(listener, rank, settings, mine); !status.is_ok()) return status;
+  Joining joining{std::vector<Card>(size), settings.wireup_timeout_s};
+  if (Status status = allgather(&mine, joining.cards.data(), sizeof mine); !status.is_ok()) return status;
+  std::vector<NodeIdentity> nodes;
+  for (const Card& card : joining.cards) {
+    nodes.push_back(card.node);
+    seat.processes.push_back(card.pid);
+  }
+  seat.rank = rank;
+  seat.size = size;
+  seat.map = JobMap(nodes);
+  if (Status status = seat.map.require_one_node(); !status.is_ok()) return status;
+  if (rank != 0) {
+    Result<int> fd = fetch(joining);
+    if (!fd.is_ok()) return fd.take_status();
+    seat.node_fd = fd.value();
+    return {};
+  }
+  seat.node_fd = memfd_create("farsum-node", MFD_CLOEXEC);
+  if (seat.node_fd < 0) return system_failure("memfd_create");
+  return hand_out(listener, seat.node_fd, mine, joining);
+}
+
+Result<Place> place_from_pmix(const Settings& settings, std::unique_ptr<Seat>& kept) {
+  if (kept != nullptr) return take(*kept, settings);
+  Result<std::unique_ptr<Pmix>> opened = open_pmix(settings);
+  if (!opened.is_ok()) return opened.take_status();
+  Pmix& pmix = *opened.value();
+  if (pmix.size() > most_node_ranks) {
+    return Status(Code::unsupported, fmt::format("farsum_init: the job has {} ranks; one node holds {} at most",
+                                                 pmix.size(), most_node_ranks));
+  }
+  auto seat = std::make_unique<Seat>();
+  const auto exchange = [&](const void* mine, void* all, std::size_t bytes) {
+    return exchange_through(pmix, mine, all, bytes, std::chrono::seconds(settings.wireup_timeout_s));
+  };
+  if (Status status = meet(pmix.rank(), pmix.size(), exchange, settings, *seat); !status.is_ok()) return status;
+  kept = std::move(seat);
+  return take(*kept, settings);
+}
+
+}  // namespace
+
+Seat::~Seat() {
+  if (node_fd >= 0) close(node_fd);
+}
+
+WireUp choose_wire_up(const Environment& environment, const Settings& settings) {
+  for (const char* name : {"FARSUM_RANK", "FARSUM_SIZE", "FARSUM_NODE_FD"}) {
+    if (environment(name) != nullptr) return WireUp::launcher;
+  }
+  const bool by_pmix = environment("PMIX_NAMESPACE") != nullptr && settings.pmix != Permission::refuse;
+  return by_pmix ? WireUp::pmix : WireUp::alone;
+}
+
+Result<Place> find_place(const Environment& environment, const Settings& settings, std::unique_ptr<Seat>& kept) {
+  switch (choose_wire_up(environment, settings)) {
+    case WireUp::launcher:
+      return place_from_launcher(environment, settings);
+    case WireUp::pmix:
+      return place_from_pmix(settings, kept);
+    case WireUp::alone:
+      break;
+  }
+  return place_alone(settings);
 }
 
 Result<Place> place_from_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
                                    const Settings& settings) {
-  Card mine;
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  std::memcpy(mine.node.data(), boot.data(), std::min(boot.size(), mine.node.size() - 1));
-  mine.pid = getpid();
-  if (getrandom(mine.secret.data(), mine.secret.size(), 0) != static_cast<ssize_t>(mine.secret.size()))
-    return system_failure("getrandom");
-  const Socket listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (rank == 0) {
-    std::uint64_t tag = 0;
-    std::memcpy(&tag, mine.secret.data(), sizeof tag);
-    // The name is no secret; the rest of the bytes are.
-    const std::string name = fmt::format("farsum-{}-{:x}", getpid(), tag & 0xffffffU);
-    std::memcpy(mine.socket.data(), name.data(), std::min(name.size(), mine.socket.size() - 1));
-    socklen_t length = 0;
-    const sockaddr_un address = address_of(mine, length);
-    if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
-        listen(listener.fd(), 128) != 0) {
-      return system_failure("listening for the node's ranks");
-    }
-  }
-  std::vector<Card> cards(size);
-  if (!allgather(&mine, cards.data(), sizeof mine))
-    return Status(Code::system, "farsum_init: the caller's allgather failed");
-  for (std::uint32_t other = 0; other < size; ++other) {
-    if (cards[other].node == cards[0].node) continue;
-    return Status(
-        Code::unsupported,
-        fmt::format("farsum_init: rank {} runs on another node than rank 0; this build serves one node", other));
-  }
-  if (rank != 0) {
-    Result<int> fd = fetch(cards);
-    if (!fd.is_ok()) return fd.take_status();
-    return introduce(place_on(fd.value(), rank, size, settings), cards);
-  }
-  const int fd = memfd_create("farsum-node", MFD_CLOEXEC);
-  if (fd < 0) return system_failure("memfd_create");
-  if (Status status = hand_out(listener, fd, mine, cards); !status.is_ok()) {
-    close(fd);
-    return status;
-  }
-  return introduce(place_on(fd, rank, size, settings), cards);
+  Seat seat;
+  if (Status status = meet(rank, size, allgather, settings, seat); !status.is_ok()) return status;
+  return take(seat, settings);
 }
 
 }  // namespace farsum

@@ -1,28 +1,51 @@
-// How a process becomes a rank: from the launcher's environment, alone, or through a caller's allgather.
+// How a process becomes a rank: from Farsum's launcher, through PMIx, through a caller's allgather, or alone.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/settings.hpp"
 #include "base/status.hpp"
+#include "runtime/job_map.hpp"
 #include "transport/shm/node_segment.hpp"
 
 namespace farsum {
 
-// Gathers `bytes` of every rank, in rank order; false when the caller's function failed.
-using Allgather = std::function<bool(const void* mine, void* all, std::size_t bytes)>;
+// Gathers `bytes` of every rank, in rank order.
+using Allgather = std::function<Status(const void* mine, void* all, std::size_t bytes)>;
 
 // A place in a job.
 struct Place {
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
   std::shared_ptr<NodeSegment> segment;
+  JobMap map{};
 };
 
-// Takes FARSUM_RANK, FARSUM_SIZE and FARSUM_NODE_FD, or makes a job of one rank where there is no launcher.
-Result<Place> place_from_environment(const Environment& environment, const Settings& settings);
+// What a rank needs to take its place, and to take it again for a next context.
+struct Seat {
+  Seat() = default;
+  ~Seat();
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+
+  std::uint32_t rank = 0;
+  std::uint32_t size = 1;
+  int node_fd = -1;  // of the node's memory; owned
+  JobMap map{};
+  std::vector<std::int32_t> processes;  // by rank
+};
+
+enum class WireUp : std::uint8_t { launcher, pmix, alone };
+// Farsum's own launcher comes before PMIx: farsum run may itself have been started by an mpirun.
+WireUp choose_wire_up(const Environment& environment, const Settings& settings);
+
+// As `choose_wire_up` says. PMIx is asked once in a process, since not every version of it can be started twice: `kept`
+// belongs to the caller, is empty at first, and holds the seat for next contexts.
+Result<Place> find_place(const Environment& environment, const Settings& settings, std::unique_ptr<Seat>& kept);
 
 // All ranks on one node; the lowest hands the others the node's memory over a socket that proves user and secret.
 Result<Place> place_from_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
