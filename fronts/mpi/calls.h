@@ -247,7 +247,7 @@ struct farsum_mpi_library {
 struct farsum_mpi_preload {
   size_t struct_bytes;
   const struct farsum_mpi_library* library;
-  struct farsum_mpi_calls* active; /* a copy, for the front to put its own over it; taken if the front's start succeeds */
+  struct farsum_mpi_calls* active; /* a copy, on which the front puts its own; taken if its start succeeds */
   void* library_handle;            /* of dlopen, for symbols that only one library has */
 };
 
@@ -257,8 +257,9 @@ struct farsum_mpi_preload {
 typedef int farsum_mpi_front_start_function(const struct farsum_mpi_preload* preload, int with_world);
 #define FARSUM_MPI_FRONT_START "farsum_mpi_front_start"
 
-/* Exported too: called one after the other before the last session of the process is finalized, where the front has been
- * started. A session that opens after the first, which returns at once, has nothing to do with the front that ends. */
+/* Exported too: called one after the other before the last session of the process is finalized, where the front has
+ * been started. A session that opens after the first, which returns at once, has nothing to do with the front that
+ * ends. */
 typedef void farsum_mpi_front_end_function(void);
 #define FARSUM_MPI_FRONT_ENDING "farsum_mpi_front_ending"
 #define FARSUM_MPI_FRONT_END "farsum_mpi_front_end"
