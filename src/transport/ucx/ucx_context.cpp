@@ -44,7 +44,11 @@ std::vector<Key> transport_keys(const UcxOptions& options) {
     return !excludes && options.transports.find(transport) != std::string::npos;
   };
   std::vector<Key> keys;
-  if (excludes || names("tcp")) keys.push_back({"RX_SEG_SIZE", std::to_string(tcp_segment_bytes), "TCP_RX_SEG_SIZE"});
+  if (excludes || names("tcp")) {
+    keys.push_back({"RX_SEG_SIZE", std::to_string(tcp_segment_bytes), "TCP_RX_SEG_SIZE"});
+    // Else whoever connects to a host that does not answer sits in connect() for minutes.
+    keys.push_back({"CONN_NB", "y", "TCP_CONN_NB"});
+  }
   if (names("posix")) keys.push_back({"SEG_SIZE", std::to_string(memory_segment_bytes), "POSIX_SEG_SIZE"});
   return keys;
 }

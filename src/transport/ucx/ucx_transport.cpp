@@ -8,6 +8,14 @@ namespace farsum {
 namespace {
 
 constexpr unsigned to_target = 1, to_origin = 2;  // channels of UcxWorker
+// Rounds of UCX in one turn. A connection to a host that does not answer can have something to do for ever, and time
+// must pass for the links meanwhile.
+constexpr int most_rounds = 64;
+
+void drive(UcxConnections& connections) {
+  for (int i = 0; i < most_rounds && connections.progress() != 0; ++i) {
+  }
+}
 
 std::uint64_t monotonic_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -162,8 +170,7 @@ std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   const std::lock_guard lock(drive_);
   link::LinkSender* link = sender(peer);
   if (link == nullptr) return 0;
-  while (origin_.connections->progress() != 0) {
-  }
+  drive(*origin_.connections);
   if (const std::uint64_t now = options_.now_ns(); now >= link->next_deadline_ns()) link->tick(now);
   std::size_t count = 0;
   link->take_replies([&](std::uint64_t ticket, Code code, std::span<const std::byte> data) {
@@ -177,8 +184,7 @@ std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {
 void UcxTransport::tick() {
   const std::lock_guard lock(drive_);
   const std::uint64_t now = options_.now_ns();
-  while (origin_.connections->progress() != 0) {
-  }
+  drive(*origin_.connections);
   for (auto& [peer, link] : origin_.senders) {
     if (now >= link.next_deadline_ns()) link.tick(now);
   }
@@ -229,7 +235,7 @@ std::size_t UcxTransport::poll_requests(RequestHandler& handler, std::size_t bud
     target_.touch(peer);
     link.serve_parked(budgeted, budgeted.left());
   }
-  while (budgeted.left() != 0 && target_.connections->progress() != 0) {
+  for (int i = 0; i < most_rounds && budgeted.left() != 0 && target_.connections->progress() != 0; ++i) {
   }
   target_.end_turn();
   target_.handler = nullptr;
