@@ -24,30 +24,28 @@ bool LinkReceiver::tells_the_possible(const FrameHeader& header) const {
 }
 
 Fault LinkReceiver::on_frame(const Frame& frame, RequestHandler& handler) {
-  const FrameHeader& header = frame.header;
-  const bool is_old = header.epoch < epoch_ || closed_ || dead_;
   LinkCounters& counters = outbox_.counters();
-  Fault fault = Fault::none;
-  if (header.from != options_.peer || goes_to_origin(header.kind)) {
-    fault = Fault::malformed;
-  } else if (header.kind != FrameKind::hello && header.epoch > epoch_) {
-    ++counters.before_hello;
-    return Fault::stale;
-  } else if (is_old && header.kind != FrameKind::hello && options_.omission != Omission::epoch_check) {
-    fault = Fault::stale;
-  } else if (header.kind == FrameKind::hello && header.epoch < epoch_) {
-    fault = Fault::stale;
-  } else if (!tells_the_possible(header) && !dead_) {
-    fault = Fault::malformed;
-  } else {
-    fault = obey(frame, handler);
-  }
+  const bool is_early = frame.header.kind != FrameKind::hello && frame.header.epoch > epoch_;
+  Fault fault = judge(frame.header);
+  if (fault == Fault::none) fault = obey(frame, handler);
   if (fault == Fault::none) {
     counters.count_received(frame);
+  } else if (fault == Fault::malformed) {
+    ++counters.malformed;
   } else {
-    ++(fault == Fault::stale ? counters.stale : counters.malformed);
+    ++(is_early ? counters.before_hello : counters.stale);
   }
   return fault;
+}
+
+// What can be said of a frame without looking at its payload.
+Fault LinkReceiver::judge(const FrameHeader& header) const {
+  const bool is_hello = header.kind == FrameKind::hello;
+  const bool is_over = (closed_ || dead_) && !is_hello;
+  const bool is_old = (header.epoch < epoch_ || is_over) && (is_hello || options_.omission != Omission::epoch_check);
+  if (header.from != options_.peer || goes_to_origin(header.kind)) return Fault::malformed;
+  if (is_old || (header.epoch > epoch_ && !is_hello)) return Fault::stale;
+  return tells_the_possible(header) || dead_ ? Fault::none : Fault::malformed;
 }
 
 Fault LinkReceiver::obey(const Frame& frame, RequestHandler& handler) {

@@ -71,6 +71,7 @@ class LinkReceiver : private CreditTaker {
   };
 
   bool tells_the_possible(const FrameHeader& header) const;
+  Fault judge(const FrameHeader& header) const;
   Fault obey(const Frame& frame, RequestHandler& handler);
   void on_hello(const Frame& frame);
   void connect();

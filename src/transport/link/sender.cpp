@@ -258,25 +258,24 @@ bool LinkSender::tells_the_possible(const FrameHeader& header) const {
 }
 
 Fault LinkSender::on_frame(const Frame& frame, std::uint64_t now_ns) {
-  const FrameHeader& header = frame.header;
-  const bool is_current = header.epoch == epoch_ && connected_ && !disconnecting_ && state_ < LinkState::closed;
-  Fault fault = Fault::none;
-  if (header.from != options_.peer || !goes_to_origin(header.kind)) {
-    fault = Fault::malformed;
-  } else if (!is_current && !(options_.omission == Omission::epoch_check && state_ < LinkState::closed)) {
-    fault = Fault::stale;
-  } else if (!tells_the_possible(header)) {
-    fault = Fault::malformed;
-  } else {
-    fault = obey(frame, now_ns);
-  }
   LinkCounters& counters = outbox_.counters();
+  Fault fault = judge(frame.header);
+  if (fault == Fault::none) fault = obey(frame, now_ns);
   if (fault == Fault::none) {
     counters.count_received(frame);
   } else {
     ++(fault == Fault::stale ? counters.stale : counters.malformed);
   }
   return fault;
+}
+
+// What can be said of a frame without looking at its payload.
+Fault LinkSender::judge(const FrameHeader& header) const {
+  const bool is_current = header.epoch == epoch_ && connected_ && !disconnecting_;
+  const bool counts = is_current || options_.omission == Omission::epoch_check;
+  if (header.from != options_.peer || !goes_to_origin(header.kind)) return Fault::malformed;
+  if (!counts || state_ >= LinkState::closed) return Fault::stale;
+  return tells_the_possible(header) ? Fault::none : Fault::malformed;
 }
 
 Fault LinkSender::obey(const Frame& frame, std::uint64_t now_ns) {

@@ -123,6 +123,7 @@ class LinkSender {
   std::uint64_t quiet_since_ns() const;
   std::uint64_t link_deadline_ns() const;
   bool tells_the_possible(const FrameHeader& header) const;
+  Fault judge(const FrameHeader& header) const;
   Fault obey(const Frame& frame, std::uint64_t now_ns);
   void on_hello_ack();
   Fault on_replies(const Frame& frame);
