@@ -44,7 +44,7 @@ struct RankWords {
   std::atomic<std::uint64_t> ended_ns{0};
   std::atomic<std::uint64_t> value{0};
   std::array<char, 512> text{};
-  std::array<char, 128> gathered{};
+  std::array<char, 512> gathered{};
 };
 
 struct Control {
