@@ -37,7 +37,7 @@ std::string why_not_seized(pid_t thread, int error_number) {
   const std::string name = "thread " + std::to_string(thread);
   if (const pid_t tracer = tracer_of(thread); tracer != 0)
     return name + " is traced by process " + std::to_string(tracer) + " already";
-  const std::string yama = error_number == EPERM ? why_yama_forbids(yama_scope()) : std::string();
+  std::string yama = error_number == EPERM ? why_yama_forbids(yama_scope()) : std::string();
   if (!yama.empty()) return yama;
   return "the kernel or a security filter forbids it (" + name + ": " + std::strerror(error_number) + ")";
 }

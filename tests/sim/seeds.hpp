@@ -28,8 +28,8 @@ inline std::vector<std::uint64_t> seeds(std::uint64_t count) {
 
 inline std::string how_to_replay(std::uint64_t seed) {
   const testing::TestInfo* const test = testing::UnitTest::GetInstance()->current_test_info();
-  return "seed " + std::to_string(seed) + "; replay with: FARSUM_SEED=" + std::to_string(seed) +
-         " " + program_invocation_short_name + " --gtest_filter=" + test->test_suite_name() + "." + test->name();
+  return "seed " + std::to_string(seed) + "; replay with: FARSUM_SEED=" + std::to_string(seed) + " " +
+         program_invocation_short_name + " --gtest_filter=" + test->test_suite_name() + "." + test->name();
 }
 
 // Stops at the first seed that fails.

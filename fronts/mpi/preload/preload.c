@@ -60,8 +60,12 @@ FARSUM_MPI_CALLS(OUTER_FIRST_DECLARATION)
 
 #define FIRST_SLOT(name, parameters, arguments) .name = first_##name,
 #define OUTER_FIRST_SLOT(name, parameters, arguments) .name = outer_first_##name,
+#define FUNCTION_TYPE(name, parameters, arguments) \
+  typedef int name##_function parameters;          \
+  typedef name##_function* name##_pointer;
+FARSUM_MPI_CALLS(FUNCTION_TYPE)
 /* Of programs of sessions, threads call while another one's first window starts the front. */
-#define ATOMIC_SLOT(name, parameters, arguments) int(*_Atomic name) parameters;
+#define ATOMIC_SLOT(name, parameters, arguments) _Atomic name##_pointer name;
 struct shared_calls {
   FARSUM_MPI_CALLS(ATOMIC_SLOT)
 };
@@ -99,14 +103,16 @@ static void need_library(const char* call) {
   abort();
 }
 
-#define FIRST(name, parameters, arguments)      \
-  static int first_##name parameters {          \
-    need_library("MPI_" #name);                 \
-    return FUNCTION_OF(active, name) arguments; \
-  }                                             \
-  static int outer_first_##name parameters {    \
-    need_library("MPI_" #name);                 \
-    return FUNCTION_OF(outer, name) arguments;  \
+#define FIRST(name, parameters, arguments)                 \
+  static int first_##name parameters {                     \
+    need_library("MPI_" #name);                            \
+    const name##_pointer call = FUNCTION_OF(active, name); \
+    return call arguments;                                 \
+  }                                                        \
+  static int outer_first_##name parameters {               \
+    need_library("MPI_" #name);                            \
+    const name##_pointer call = FUNCTION_OF(outer, name);  \
+    return call arguments;                                 \
   }
 FARSUM_MPI_CALLS(FIRST)
 
@@ -183,9 +189,15 @@ static int status_of_some(int count, const MPI_Request requests[], int* done, in
 
 /* ---- what is exported ---------------------------------------------------------------------------------------- */
 
-#define EXPORT(name, parameters, arguments)                                         \
-  EXPORTED int MPI_##name parameters { return FUNCTION_OF(outer, name) arguments; } \
-  EXPORTED int PMPI_##name parameters { return FUNCTION_OF(active, name) arguments; }
+#define EXPORT(name, parameters, arguments)                \
+  EXPORTED int MPI_##name parameters {                     \
+    const name##_pointer call = FUNCTION_OF(outer, name);  \
+    return call arguments;                                 \
+  }                                                        \
+  EXPORTED int PMPI_##name parameters {                    \
+    const name##_pointer call = FUNCTION_OF(active, name); \
+    return call arguments;                                 \
+  }
 FARSUM_MPI_COUNTED_CALLS(EXPORT, , int, int)
 #ifndef FARSUM_MPI_NO_LARGE_COUNTS
 FARSUM_MPI_COUNTED_CALLS(EXPORT, _c, MPI_Count, MPI_Aint)
@@ -272,10 +284,11 @@ static int init_thread_then_front(int* argc, char*** argv, int required, int* pr
 }
 
 /* A program of sessions has no Init; its front begins with its first window. */
-#define LATE(name, parameters, arguments)                                        \
-  static int late_##name parameters {                                            \
-    const int result = start_front(0);                                           \
-    return result == MPI_SUCCESS ? FUNCTION_OF(active, name) arguments : result; \
+#define LATE(name, parameters, arguments)                   \
+  static int late_##name parameters {                       \
+    const int result = start_front(0);                      \
+    const name##_pointer call = FUNCTION_OF(active, name);  \
+    return result == MPI_SUCCESS ? call arguments : result; \
   }
 FARSUM_MPI_CREATIONS(LATE, , int, int)
 FARSUM_MPI_CREATIONS(LATE, _c, MPI_Count, MPI_Aint)

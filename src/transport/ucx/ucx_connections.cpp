@@ -28,7 +28,9 @@ class UcxConnections::Connection final : public link::Wire {
       : connections(owner), peer(rank), address(fixed_address.begin(), fixed_address.end()) {}
 
   void send(link::FrameId id, std::uint32_t, std::span<const std::span<const std::byte>> pieces) override {
-    Frame frame{.id = id, .pieces = {}, .count = std::min(pieces.size(), frame.pieces.size())};
+    Frame frame;
+    frame.id = id;
+    frame.count = std::min(pieces.size(), frame.pieces.size());
     std::copy_n(pieces.begin(), frame.count, frame.pieces.begin());
     out.push_back(frame);
     if (state == State::open) give(out.size() - 1);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -64,7 +65,13 @@ class UcxWorkerTest : public testing::TestWithParam<UcxSetUp> {
   UcxWorker::Sent send(const Bytes& message, std::uint64_t cookie = 0, std::size_t pieces = 1) {
     return a().send(pair_->a_to_b, 1, cut(message, pieces), cookie);
   }
+  // UCX may read the message until it lets go of it.
+  UcxWorker::Sent send(Bytes&& message) {
+    kept_.push_back(std::move(message));
+    return send(kept_.back());
+  }
 
+  std::deque<Bytes> kept_;  // outlives the workers
   std::unique_ptr<TwoWorkers> pair_;
 };
 
