@@ -270,12 +270,16 @@ class Window {
     if (!issued_.load(std::memory_order_relaxed)) issued_.store(true, std::memory_order_relaxed);
   }
   bool open_epoch(std::uint32_t target, AccessEpoch epoch);
-  // To epoch_changing, for a lock that is taken or given back; false where the word is not `from`.
-  bool change_under_guard(std::uint32_t target, std::int32_t from);
+  // To epoch_changing, under the guard of the target's lock; false where the word is not `from`.
+  bool claim(std::uint32_t target, std::int32_t from);
+  // For a lock that is taken with others; false where an epoch includes the target.
+  bool claim_under_guard(std::uint32_t target);
   void close_epoch(std::uint32_t target);
-  Status enter_lock(std::uint32_t target, LockMode mode);
+  Status enter_lock(std::uint32_t target, LockMode mode, bool granted);
   Status take_lock(std::uint32_t target, LockMode mode, const char* call);
+  Status await_lock(std::uint32_t target, LockMode mode, const char* call);
   Status drop_lock(std::uint32_t target, LockMode mode, const char* call);
+  Status not_held_in_memory(const char* call, std::uint32_t target) const;
 
   Parts parts_;
   std::uint32_t size_;

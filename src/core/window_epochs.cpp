@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@ namespace {
 
 constexpr const char* being_freed = "the window is being freed (farsum_window_prepare_free); no epoch can begin";
 constexpr const char* lock_held = "a lock is held; unlock it first";
+constexpr const char* held_already = "this rank holds that lock already; call farsum_unlock first";
 constexpr const char* start_open = "an epoch of farsum_start is open; complete it first";
 constexpr const char* no_locks_promised = "the window promises never to be locked (FARSUM_NO_LOCKS)";
 
@@ -36,14 +38,18 @@ bool Window::open_epoch(std::uint32_t target, AccessEpoch epoch) {
   return views_[target].open.compare_exchange_strong(open, epoch, std::memory_order_acquire, std::memory_order_relaxed);
 }
 
-// Under the lock's guard, for HotWindow::lock and unlock change the word by plain stores under it.
-bool Window::change_under_guard(std::uint32_t target, std::int32_t from) {
+// Plain loads and stores, as those of HotWindow::lock and unlock: the guard orders them.
+bool Window::claim(std::uint32_t target, std::int32_t from) {
+  std::atomic<std::int32_t>& open = views_[target].open;
+  if (open.load(std::memory_order_relaxed) != from) return false;
+  open.store(epoch_changing, std::memory_order_relaxed);
+  return true;
+}
+
+bool Window::claim_under_guard(std::uint32_t target) {
   const HolderDead is_dead{parts_.lock_agent.liveness};
   SharedLock<HolderDead> lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
-  return lock.under_guard(parts_.lock_agent.id, [&] {
-    return views_[target].open.compare_exchange_strong(from, epoch_changing, std::memory_order_acquire,
-                                                       std::memory_order_relaxed);
-  });
+  return lock.under_guard(parts_.lock_agent.id, [&] { return claim(target, no_epoch); });
 }
 
 void Window::close_epoch(std::uint32_t target) { views_[target].open.store(no_epoch, std::memory_order_release); }
@@ -378,6 +384,13 @@ Status Window::take_lock(std::uint32_t target, LockMode mode, const char* call) 
   const std::uint32_t me = parts_.lock_agent.id;
   if (shared_lock.try_lock(me, mode)) [[likely]]
     return {};
+  return await_lock(target, mode, call);
+}
+
+Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call) {
+  const HolderDead is_dead{parts_.lock_agent.liveness};
+  SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
+  const std::uint32_t me = parts_.lock_agent.id;
   Status failure;
   const LockResult result =
       shared_lock.lock(me, mode, [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
@@ -397,37 +410,49 @@ Status Window::drop_lock(std::uint32_t target, LockMode mode, const char* call) 
   const HolderDead is_dead{parts_.lock_agent.liveness};
   SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
   if (shared_lock.unlock(parts_.lock_agent.id, mode)) return {};
+  return not_held_in_memory(call, target);
+}
+
+Status Window::not_held_in_memory(const char* call, std::uint32_t target) const {
   return {Code::system, where(call, target) + ": the lock is not held in shared memory"};
 }
 
 // Ends the epoch of a fence where there is one, waits for the lock, or says why it cannot be. What needs none of these
 // is HotWindow::lock.
 Status Window::lock(std::uint32_t target, LockMode mode) {
+  bool granted = false;
   {
     const std::lock_guard lock(sync_mutex_);
     if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
-    if (const char* const why = why_no_lock(target); why != nullptr)
-      return {Code::sync, fmt::format("{}: {}", where("farsum_lock", target), why)};
+    const char* why = why_no_lock(target);
+    if (why == nullptr) {
+      // One visit of the guard for both: whoever waits for it is about to lock, too.
+      const HolderDead is_dead{parts_.lock_agent.liveness};
+      SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
+      const std::optional<bool> got =
+          shared_lock.try_lock(parts_.lock_agent.id, mode, [&] { return claim(target, no_epoch); });
+      if (!got) why = held_already;
+      granted = got.value_or(false);
+    }
+    if (why != nullptr) return {Code::sync, fmt::format("{}: {}", where("farsum_lock", target), why)};
   }
-  return enter_lock(target, mode);
+  return enter_lock(target, mode, granted);
 }
 
-// Where it names nothing, the target's word is the caller's.
+// The target's word is still to be claimed, which fails where another thread is quicker.
 const char* Window::why_no_lock(std::uint32_t target) {
-  constexpr const char* held = "this rank holds that lock already; call farsum_unlock first";
   if ((parts_.promises & promise_no_locks) != 0) return no_locks_promised;
   // Without a fence's epoch, and that of start is named below, only a lock's is left.
   if (all_locked_ || (!fence_open_ && !started_ && views_[target].open.load(std::memory_order_relaxed) != no_epoch))
-    return held;
+    return held_already;
   if (started_) return start_open;
   if (closed_) return being_freed;
-  if (const char* const why = leave_fence(); why != nullptr) return why;
-  return change_under_guard(target, no_epoch) ? nullptr : held;
+  return leave_fence();
 }
 
 // The target's word is this thread's.
-Status Window::enter_lock(std::uint32_t target, LockMode mode) {
-  Status status = take_lock(target, mode, "farsum_lock");
+Status Window::enter_lock(std::uint32_t target, LockMode mode, bool granted) {
+  Status status = granted ? Status() : await_lock(target, mode, "farsum_lock");
   if (!status.is_ok()) {
     close_epoch(target);
     return status;
@@ -451,10 +476,13 @@ Status Window::unlock(std::uint32_t target) {
   if (!hot().flush_before_unlock(target)) {
     if (Status flushed = flush(target, "farsum_unlock"); !flushed.is_ok()) return flushed;
   }
-  // Another thread may have given it back meanwhile.
-  if (!change_under_guard(target, open)) return not_held();
   const LockMode mode = open == locked_exclusive ? LockMode::exclusive : LockMode::shared;
-  if (Status status = drop_lock(target, mode, "farsum_unlock"); !status.is_ok()) return status;
+  const HolderDead is_dead{parts_.lock_agent.liveness};
+  SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
+  // Another thread may have given it back meanwhile.
+  const std::optional<bool> held = shared_lock.unlock(parts_.lock_agent.id, mode, [&] { return claim(target, open); });
+  if (!held) return not_held();
+  if (!*held) return not_held_in_memory("farsum_unlock", target);
   close_epoch(target);
   return {};
 }
@@ -490,7 +518,7 @@ const char* Window::why_no_lock_all() {
   if (closed_) return being_freed;
   if (const char* const why = leave_fence(); why != nullptr) return why;
   for (std::uint32_t target = 0; target < size_; ++target) {
-    if (change_under_guard(target, no_epoch)) continue;
+    if (claim_under_guard(target)) continue;
     while (target-- != 0) close_epoch(target);
     return held;
   }

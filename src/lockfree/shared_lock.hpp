@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "lockfree/lock_queue.hpp"
 #include "lockfree/stripe_lock.hpp"
@@ -50,8 +51,15 @@ class BasicSharedLock {
 
   // Takes the lock if nobody is in the way and nobody waits; never waits itself, but for the guard.
   bool try_lock(std::uint32_t id, LockMode mode) {
+    return *try_lock(id, mode, [] { return true; });
+  }
+
+  // The same where claim() says yes under the guard; nothing where it says no.
+  template <class Claim>
+  std::optional<bool> try_lock(std::uint32_t id, LockMode mode, Claim&& claim) {
     enter(id);
-    const bool granted = queue_.would_grant(mode) && queue_.acquire(id, mode).kind == Acquired::Kind::granted;
+    std::optional<bool> granted;
+    if (claim()) granted = queue_.would_grant(mode) && queue_.acquire(id, mode).kind == Acquired::Kind::granted;
     leave();
     return granted;
   }
@@ -106,8 +114,15 @@ class BasicSharedLock {
 
   // Hands the lock on; false when id does not hold it in this mode.
   bool unlock(std::uint32_t id, LockMode mode) {
+    return *unlock(id, mode, [] { return true; });
+  }
+
+  // The same where claim() says yes under the guard; nothing where it says no.
+  template <class Claim>
+  std::optional<bool> unlock(std::uint32_t id, LockMode mode, Claim&& claim) {
     enter(id);
-    const bool held = queue_.release(id, mode, on_grant());
+    std::optional<bool> held;
+    if (claim()) held = queue_.release(id, mode, on_grant());
     leave();
     return held;
   }
