@@ -275,7 +275,6 @@ class Window {
   // For a lock that is taken with others; false where an epoch includes the target.
   bool claim_under_guard(std::uint32_t target);
   void close_epoch(std::uint32_t target);
-  Status enter_lock(std::uint32_t target, LockMode mode, bool granted);
   Status take_lock(std::uint32_t target, LockMode mode, const char* call);
   Status await_lock(std::uint32_t target, LockMode mode, const char* call);
   Status drop_lock(std::uint32_t target, LockMode mode, const char* call);

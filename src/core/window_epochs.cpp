@@ -28,6 +28,10 @@ struct HolderDead {
   bool operator()(std::uint32_t id) const { return liveness != nullptr && liveness->is_dead(id - 1); }
 };
 
+SharedLock<HolderDead> lock_of(const Window::Parts& parts, std::uint32_t target) {
+  return {parts.shared[target].lock(), parts.shape.ranks, HolderDead{parts.lock_agent.liveness}};
+}
+
 }  // namespace
 
 // ---- the words of the targets ----
@@ -47,9 +51,7 @@ bool Window::claim(std::uint32_t target, std::int32_t from) {
 }
 
 bool Window::claim_under_guard(std::uint32_t target) {
-  const HolderDead is_dead{parts_.lock_agent.liveness};
-  SharedLock<HolderDead> lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
-  return lock.under_guard(parts_.lock_agent.id, [&] { return claim(target, no_epoch); });
+  return lock_of(parts_, target).under_guard(parts_.lock_agent.id, [&] { return claim(target, no_epoch); });
 }
 
 void Window::close_epoch(std::uint32_t target) { views_[target].open.store(no_epoch, std::memory_order_release); }
@@ -379,21 +381,17 @@ Status Window::test_exposure(bool& done) {
 // ---- locks ----
 
 Status Window::take_lock(std::uint32_t target, LockMode mode, const char* call) {
-  const HolderDead is_dead{parts_.lock_agent.liveness};
-  SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
-  const std::uint32_t me = parts_.lock_agent.id;
-  if (shared_lock.try_lock(me, mode)) [[likely]]
+  if (lock_of(parts_, target).try_lock(parts_.lock_agent.id, mode)) [[likely]]
     return {};
   return await_lock(target, mode, call);
 }
 
 Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call) {
   const HolderDead is_dead{parts_.lock_agent.liveness};
-  SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
-  const std::uint32_t me = parts_.lock_agent.id;
+  SharedLock<HolderDead> shared_lock = lock_of(parts_, target);
   Status failure;
   const LockResult result =
-      shared_lock.lock(me, mode, [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
+      shared_lock.lock(parts_.lock_agent.id, mode, [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
         failure = parts_.waiter->wait_word(word, while_value, call);
         return failure.is_ok();
       });
@@ -407,9 +405,7 @@ Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call)
 }
 
 Status Window::drop_lock(std::uint32_t target, LockMode mode, const char* call) {
-  const HolderDead is_dead{parts_.lock_agent.liveness};
-  SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
-  if (shared_lock.unlock(parts_.lock_agent.id, mode)) return {};
+  if (lock_of(parts_, target).unlock(parts_.lock_agent.id, mode)) return {};
   return not_held_in_memory(call, target);
 }
 
@@ -427,16 +423,23 @@ Status Window::lock(std::uint32_t target, LockMode mode) {
     const char* why = why_no_lock(target);
     if (why == nullptr) {
       // One visit of the guard for both: whoever waits for it is about to lock, too.
-      const HolderDead is_dead{parts_.lock_agent.liveness};
-      SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
       const std::optional<bool> got =
-          shared_lock.try_lock(parts_.lock_agent.id, mode, [&] { return claim(target, no_epoch); });
+          lock_of(parts_, target).try_lock(parts_.lock_agent.id, mode, [&] { return claim(target, no_epoch); });
       if (!got) why = held_already;
       granted = got.value_or(false);
     }
     if (why != nullptr) return {Code::sync, fmt::format("{}: {}", where("farsum_lock", target), why)};
   }
-  return enter_lock(target, mode, granted);
+  // The target's word is this thread's.
+  if (!granted) {
+    if (Status status = await_lock(target, mode, "farsum_lock"); !status.is_ok()) {
+      close_epoch(target);
+      return status;
+    }
+  }
+  // Relaxed: for this thread, or for one that the program orders after it.
+  views_[target].open.store(mode == LockMode::exclusive ? locked_exclusive : locked_shared, std::memory_order_relaxed);
+  return {};
 }
 
 // The target's word is still to be claimed, which fails where another thread is quicker.
@@ -448,18 +451,6 @@ const char* Window::why_no_lock(std::uint32_t target) {
   if (started_) return start_open;
   if (closed_) return being_freed;
   return leave_fence();
-}
-
-// The target's word is this thread's.
-Status Window::enter_lock(std::uint32_t target, LockMode mode, bool granted) {
-  Status status = granted ? Status() : await_lock(target, mode, "farsum_lock");
-  if (!status.is_ok()) {
-    close_epoch(target);
-    return status;
-  }
-  // Relaxed: for this thread, or for one that the program orders after it.
-  views_[target].open.store(mode == LockMode::exclusive ? locked_exclusive : locked_shared, std::memory_order_relaxed);
-  return {};
 }
 
 Status Window::unlock(std::uint32_t target) {
@@ -477,10 +468,9 @@ Status Window::unlock(std::uint32_t target) {
     if (Status flushed = flush(target, "farsum_unlock"); !flushed.is_ok()) return flushed;
   }
   const LockMode mode = open == locked_exclusive ? LockMode::exclusive : LockMode::shared;
-  const HolderDead is_dead{parts_.lock_agent.liveness};
-  SharedLock<HolderDead> shared_lock(parts_.shared[target].lock(), parts_.shape.ranks, is_dead);
   // Another thread may have given it back meanwhile.
-  const std::optional<bool> held = shared_lock.unlock(parts_.lock_agent.id, mode, [&] { return claim(target, open); });
+  const std::optional<bool> held =
+      lock_of(parts_, target).unlock(parts_.lock_agent.id, mode, [&] { return claim(target, open); });
   if (!held) return not_held();
   if (!*held) return not_held_in_memory("farsum_unlock", target);
   close_epoch(target);
@@ -503,7 +493,7 @@ Status Window::lock_all() {
       return status;
     }
   }
-  // Relaxed: see enter_lock.
+  // Relaxed: see lock.
   for (std::uint32_t target = 0; target < size_; ++target)
     views_[target].open.store(locked_with_all, std::memory_order_relaxed);
   return {};
@@ -530,7 +520,7 @@ Status Window::unlock_all() {
   if (!all_locked_) return refuse("farsum_unlock_all", "no farsum_lock_all precedes it");
   if (Status flushed = flush_all("farsum_unlock_all"); !flushed.is_ok()) return flushed;
   for (std::uint32_t target = 0; target < size_; ++target) {
-    // Relaxed: see enter_lock.
+    // Relaxed: see lock.
     views_[target].open.store(epoch_changing, std::memory_order_relaxed);
     if (Status status = drop_lock(target, LockMode::shared, "farsum_unlock_all"); !status.is_ok()) return status;
     close_epoch(target);

@@ -1,5 +1,6 @@
 // Every interleaving of three who want one shared lock, and of the death of one of them between any two writes; and of
 // two threads of one id, of which one may have it.
+#include <optional>
 #include <vector>
 
 #include "lockfree/shared_lock.hpp"
@@ -87,8 +88,8 @@ Outcome each_locks_once(std::vector<LockMode> modes, std::size_t killable = no_t
                         require_free_once_the_dead_is_removed<Policy>);
 }
 
-// As the threads of one rank use a window's lock: whose epoch it is stands in a word of the process, which the quick
-// way changes by plain stores under the guard and the long way claims first.
+// As the threads of one rank use a window's lock: whose epoch it is stands in a word of the process, which all change
+// by plain loads and stores under the guard.
 enum Epoch : std::uint32_t { none, changing, locked };
 
 template <class Policy>
@@ -96,6 +97,15 @@ struct OfOneId {
   Shared<Policy> shared;
   typename Policy::template Atomic<std::uint32_t> epoch;
 };
+
+template <class Policy>
+auto moves_epoch(OfOneId<Policy>& state, Epoch from, Epoch to) {
+  return [&state, from, to] {
+    if (state.epoch.load(std::memory_order_relaxed) != from) return false;
+    state.epoch.store(to, std::memory_order_relaxed);
+    return true;
+  };
+}
 
 template <class Policy>
 void quickly(OfOneId<Policy>& state) {
@@ -115,18 +125,17 @@ void quickly(OfOneId<Policy>& state) {
 template <class Policy, bool guarded>
 void the_long_way(OfOneId<Policy>& state) {
   View<Policy> lock(state.shared.lock, capacity);
-  const auto claim = [&](std::uint32_t from) {
-    const auto change = [&] {
-      return state.epoch.compare_exchange_strong(from, changing, std::memory_order_acquire, std::memory_order_relaxed);
-    };
-    return guarded ? lock.under_guard(1, change) : change();
-  };
-  if (!claim(none)) return;
-  require(lock.try_lock(1, LockMode::exclusive), "claimed, and the lock is another thread's");
+  const auto claim = moves_epoch(state, none, changing);
+  if (!guarded && !claim()) return;
+  const std::optional<bool> granted =
+      guarded ? lock.try_lock(1, LockMode::exclusive, claim) : lock.try_lock(1, LockMode::exclusive);
+  if (!granted) return;
+  require(*granted, "claimed, and the lock is another thread's");
   state.epoch.store(locked, std::memory_order_relaxed);
   touch(state.shared, LockMode::exclusive);
-  require(claim(locked), "the epoch was not this thread's");
-  require(lock.unlock(1, LockMode::exclusive), "not held at unlock");
+  const std::optional<bool> held = lock.unlock(1, LockMode::exclusive, moves_epoch(state, locked, changing));
+  require(held.has_value(), "the epoch was not this thread's");
+  require(*held, "not held at unlock");
   state.epoch.store(none, std::memory_order_release);
 }
 
