@@ -9,7 +9,9 @@ namespace farsum {
 // A rank of the job (not of a group). Groups translate.
 using Rank = std::uint32_t;
 
-using WindowId = std::uint32_t;
+// Of a window whose ranks share a node below 2^32, drawn by the node; else (rank of the job that made it + 1) << 32,
+// plus a number that it drew.
+using WindowId = std::uint64_t;
 
 inline constexpr std::size_t cache_line_bytes = 64;
 inline constexpr std::size_t page_bytes = 4096;

@@ -17,7 +17,7 @@
 
 namespace farsum::wire {
 
-inline constexpr std::uint8_t version = 1;
+inline constexpr std::uint8_t version = 2;
 
 enum class MessageKind : std::uint8_t { operate = 1, scatter = 2, lock = 3, unlock = 4 };
 
@@ -38,15 +38,14 @@ struct MessageHeader {
   ops::Operator op = ops::Operator::replace;
   std::uint8_t flags = 0;
   std::uint16_t reserved = 0;
-  std::uint32_t window = 0;
   std::uint32_t layout_bytes = 0;
+  std::uint32_t notify_slot = 0;
+  WindowId window = 0;
   std::uint64_t sequence = 0;  // per sender and receiver, from 1
   std::uint64_t offset = 0;    // base of the target layout
   std::uint64_t bytes = 0;     // payload: of the target layout, or of the scattered elements
   std::uint64_t operand_address = 0;
   std::uint64_t result_address = 0;
-  std::uint32_t notify_slot = 0;
-  std::uint32_t reserved_too = 0;
   std::byte alpha[alpha_bytes] = {};
 };
 static_assert(sizeof(MessageHeader) == 96, "the header is part of the wire format");

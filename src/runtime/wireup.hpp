@@ -1,12 +1,14 @@
 // How a process becomes a rank: from Farsum's launcher, through PMIx, through a caller's allgather, or alone.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "base/node_ranks.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
 #include "runtime/job_map.hpp"
@@ -19,10 +21,13 @@ using Allgather = std::function<Status(const void* mine, void* all, std::size_t 
 
 // A place in a job.
 struct Place {
-  std::uint32_t rank = 0;
+  std::uint32_t rank = 0;  // of the job
   std::uint32_t size = 1;
   std::shared_ptr<NodeSegment> segment;
-  JobMap map{};
+  JobMap map{};                        // empty where only this node's ranks are known
+  NodeRanks here{};                    // empty: all ranks
+  std::array<std::byte, 16> secret{};  // of the job
+  Allgather allgather{};               // over the job, while it begins; empty where that is not to be had
 };
 
 // What a rank needs to take its place, and to take it again for a next context.
