@@ -19,6 +19,7 @@ struct OriginEngine::Job {
   ops::Layout result_layout;
   std::byte* scattered_result = nullptr;  // where `gathered` goes at the end
   std::vector<std::byte> offsets;         // scatter: packed target offsets
+  std::uint64_t reply_capacity = 0;       // of a control message
   std::uint64_t bytes = 0;
   std::uint64_t posted_bytes = 0;
   std::uint32_t in_flight = 0;
@@ -176,18 +177,17 @@ bool OriginEngine::submit_scatter(Rank rank, WindowId window, ops::ElementType t
   return enqueue(peer, rank, job, outstanding, nullptr);
 }
 
-bool OriginEngine::submit_lock(Rank rank, WindowId window, wire::MessageKind kind, bool exclusive,
-                               Outstanding& outstanding, RequestState* request) {
+bool OriginEngine::submit_control(Rank rank, const wire::MessageHeader& header, std::span<const std::byte> body,
+                                  Outstanding& outstanding, RequestState* request, std::span<std::byte> reply) {
   Peer& peer = *peers_[rank];
   const std::lock_guard lock(peer.mutex);
   if (peer.backlog.size() >= options_.backlog) return false;
   Job* job = peer.take_job();
-  job->header = wire::MessageHeader{};
-  job->header.kind = kind;
-  job->header.window = window;
-  if (exclusive) job->header.flags = wire::flag_exclusive;
-  job->operand = nullptr;
-  job->result = nullptr;
+  job->header = header;
+  job->packed.assign(body.begin(), body.end());
+  job->operand = job->packed.data();
+  job->result = reply.data();
+  job->reply_capacity = reply.size();
   job->scattered_result = nullptr;
   job->bytes = 0;
   return enqueue(peer, rank, job, outstanding, request);
@@ -208,7 +208,10 @@ bool OriginEngine::enqueue(Peer& peer, Rank rank, Job* job, Outstanding& outstan
     finish_job(peer, *job);
     return true;
   }
-  if (!peer.backlog.empty() || !post_pieces(peer, rank, *job)) peer.backlog.push_back(job);
+  const bool had_backlog = !peer.backlog.empty();
+  if (!had_backlog && post_pieces(peer, rank, *job)) return true;
+  peer.backlog.push_back(job);
+  if (!had_backlog) transport_.hand_over();
   return true;
 }
 
@@ -220,7 +223,30 @@ bool OriginEngine::post_pieces(Peer& peer, Rank rank, Job& job) {
   return true;
 }
 
+// Names a posted message as a part of its job, from `start` on; the job ends with the last.
+void OriginEngine::note_posted(Peer& peer, Job& job, std::uint64_t ticket, std::uint64_t start) {
+  // Relaxed: a statistic.
+  messages_sent_.fetch_add(1, std::memory_order_relaxed);
+  ++peer.next_sequence;
+  peer.in_flight.push_back({ticket, &job, start});
+  ++job.in_flight;
+}
+
+bool OriginEngine::post_control(Peer& peer, Rank rank, Job& job) {
+  job.header.sequence = peer.next_sequence;
+  peer.head.resize(sizeof job.header);
+  std::memcpy(peer.head.data(), &job.header, sizeof job.header);
+  const auto ticket = transport_.try_post(rank, peer.head, job.packed, job.reply_capacity);
+  if (!ticket) return false;
+  note_posted(peer, job, *ticket, 0);
+  job.all_posted = true;
+  return true;
+}
+
 bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
+  if (job.header.kind != wire::MessageKind::operate && job.header.kind != wire::MessageKind::scatter) {
+    return post_control(peer, rank, job);
+  }
   wire::MessageHeader header = job.header;
   header.sequence = peer.next_sequence;
   const std::uint64_t left = job.bytes - job.posted_bytes;
@@ -271,11 +297,7 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
 
   const auto ticket = transport_.try_post(rank, peer.head, body, replies_inline ? piece : 0);
   if (!ticket) return false;
-  // Relaxed: a statistic.
-  messages_sent_.fetch_add(1, std::memory_order_relaxed);
-  ++peer.next_sequence;
-  peer.in_flight.push_back({*ticket, &job, job.posted_bytes});
-  ++job.in_flight;
+  note_posted(peer, job, *ticket, job.posted_bytes);
   job.posted_bytes += piece;
   job.all_posted = job.posted_bytes == job.bytes;
   return true;

@@ -72,9 +72,10 @@ class OriginEngine {
   bool submit_scatter(Rank peer, WindowId window, ops::ElementType type, ops::Operator op, const void* alpha,
                       std::span<const std::uint64_t> offsets, std::span<const std::byte> elements,
                       Outstanding& outstanding);
-  // Window locks as messages; `request` is done when the lock is granted.
-  bool submit_lock(Rank peer, WindowId window, wire::MessageKind kind, bool exclusive, Outstanding& outstanding,
-                   RequestState* request);
+  // Starts a message that is no operation (locks, posts, teams): the header as it is but for its sequence number, and
+  // `body`, copied before this returns. What is answered goes to `reply`, borrowed until `request` is done.
+  bool submit_control(Rank peer, const wire::MessageHeader& header, std::span<const std::byte> body,
+                      Outstanding& outstanding, RequestState* request, std::span<std::byte> reply = {});
 
   // Takes in replies and sends what was kept back. Returns how many replies came.
   std::size_t progress(Rank peer);
@@ -96,6 +97,8 @@ class OriginEngine {
 
   bool enqueue(Peer& peer, Rank rank, Job* job, Outstanding& outstanding, RequestState* request);
   bool post_pieces(Peer& peer, Rank rank, Job& job);
+  void note_posted(Peer& peer, Job& job, std::uint64_t ticket, std::uint64_t start);
+  bool post_control(Peer& peer, Rank rank, Job& job);
   bool post_one(Peer& peer, Rank rank, Job& job);
   std::uint64_t most_layout_bytes(Rank peer) const;
   std::uint64_t append_layout(Peer& peer, Rank rank, Job& job, std::uint64_t most, wire::MessageHeader& header);

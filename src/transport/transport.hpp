@@ -100,6 +100,10 @@ class Transport {
   // Hands over the replies of `peer` that have come, in ticket order unless late replies overtake; returns how many.
   virtual std::size_t poll_replies(Rank peer, ReplyHandler& handler) = 0;
 
+  // The caller goes on though what it has posted, or could not post, needs this half; somebody must look after it. By
+  // any thread, which may hold core's locks.
+  virtual void hand_over() {}
+
   // Serves at most `budget` requests; returns how many were finished.
   virtual std::size_t poll_requests(RequestHandler& handler, std::size_t budget) = 0;
   // Whether a request was answered `again` and waits for the next poll: then the agent must not sleep for long.

@@ -124,7 +124,11 @@ SimTask<Code> CoreRank::unlock(Rank owner, bool is_exclusive) {
 SimTask<Code> CoreRank::lock_message(Rank owner, wire::MessageKind kind, bool is_exclusive) {
   Outstanding outstanding;
   RequestState request;
-  co_await program.until([&] { return engine.submit_lock(owner, window, kind, is_exclusive, outstanding, &request); });
+  wire::MessageHeader header;
+  header.kind = kind;
+  header.window = window;
+  if (is_exclusive) header.flags = wire::flag_exclusive;
+  co_await program.until([&] { return engine.submit_control(owner, header, {}, outstanding, &request); });
   co_await program.until([&] { return request.done.load(); });
   co_return request.code.load();
 }
