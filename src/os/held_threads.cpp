@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "os/attach.hpp"
+#include "os/blocked_signals.hpp"
 #include "os/held_helper.hpp"
 #include "os/memory_map.hpp"
 #include "os/page_move.hpp"
@@ -134,7 +135,7 @@ std::string run_with_threads_held(HeldWork work, void* argument, const HoldRules
   hold.patience_ns = std::chrono::nanoseconds(rules.patience).count();
   hold.tasks.open(hold.process);
 
-  const SignalsBlocked blocked;
+  const BlockedSignals blocked;
   // With our descriptors, or its end would count as a close of every file of the program, which some file systems take
   // for a flush. No signal tells of its end, so that the program's own waits know nothing of it.
   const int helper = clone(&run_held_helper, place.stack_top(),

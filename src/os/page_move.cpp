@@ -6,14 +6,8 @@
 
 #include <cerrno>
 
+#include "os/huge_page_advice.hpp"
 #include "os/raw_system.hpp"
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 
 namespace farsum::os {
 namespace {

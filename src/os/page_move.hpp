@@ -2,8 +2,6 @@
 // nothing: who calls knows that the pages may be moved and that nobody stores to them meanwhile. For promotion alone.
 #pragma once
 
-#include <signal.h>
-
 #include <cstddef>
 #include <cstdint>
 
@@ -33,22 +31,6 @@ struct Stretch {
 
 // The pages that lie wholly inside.
 [[nodiscard]] Stretch whole_pages(const Stretch& range);
-
-// Keeps this thread's signal handlers away from memory that is being moved.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 // Who carries the calls to the kernel.
 enum class Carrier : std::uint8_t {

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <utility>
 
+#include "os/blocked_signals.hpp"
 #include "os/held_threads.hpp"
 #include "os/map_check.hpp"
 #include "os/memory_map.hpp"
@@ -153,7 +154,7 @@ std::string run_alone(Job& job, std::span<const ExpectedPiece> expected, const P
       "farsum: the kernel has no room to put back memory that was being moved; the program cannot go on\n";
   const pid_t other = other_thread(rules);
   if (other == 0) {
-    const SignalsBlocked blocked;
+    const BlockedSignals blocked;
     job.run(Carrier::library);
     if (job.is_lost) die_amid_move(lost);
     return {};
@@ -322,7 +323,7 @@ struct ForkHandlers {
   // Only async-signal-safe calls from here on.
   static void in_child() {
     const int error_number = errno;
-    const SignalsBlocked blocked;
+    const BlockedSignals blocked;
     close_end(report_sockets[0]);
     for_each_entry([](PromotionRegistry::Entry& entry) {
       if (!entry.is_left_to_parent) copy_in_child(entry);

@@ -13,14 +13,8 @@
 #include <string_view>
 
 #include "base/units.hpp"
+#include "os/huge_page_advice.hpp"
 #include "os/memory_map.hpp"
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 
 namespace farsum::test {
 
