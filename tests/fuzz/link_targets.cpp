@@ -117,6 +117,14 @@ void check_entries(Frame frame) {
   (void)holds_whole_entries(frame);
 }
 
+// A frame is obeyed, or counted as what is wrong with it.
+template <class Half, class Context>
+void feed(Half& half, const Bytes& frame, Context&& context) {
+  const std::uint64_t before = malformed_or_stale(half.counters());
+  const Fault fault = half.on_frame(frame_of(frame), context);
+  demand((fault == Fault::none) == (before == malformed_or_stale(half.counters())));
+}
+
 }  // namespace
 
 void link_frame(Input input) {
@@ -151,10 +159,7 @@ void link_receiver(Input input) {
   while (!reader.empty()) {
     const std::uint8_t action = reader.byte();
     if (action < 192) {
-      const Bytes bytes = hostile_frame(reader, to_target[action & 7], 0, 1);
-      const std::uint64_t before = malformed_or_stale(receiver.counters());
-      const Fault fault = receiver.on_frame(frame_of(bytes), engine);
-      demand((fault == Fault::none) == (before == malformed_or_stale(receiver.counters())));
+      feed(receiver, hostile_frame(reader, to_target[action & 7], 0, 1), engine);
     } else if (action < 208) {
       receiver.serve_parked(engine, 1 + (action & 3));
     } else if (action < 224) {
@@ -193,10 +198,7 @@ void link_sender(Input input) {
     const std::uint8_t action = reader.byte();
     now += 1000;
     if (action < 144) {
-      const Bytes bytes = hostile_frame(reader, to_origin[action & 7], 1, 0);
-      const std::uint64_t before = malformed_or_stale(sender.counters());
-      const Fault fault = sender.on_frame(frame_of(bytes), now);
-      demand((fault == Fault::none) == (before == malformed_or_stale(sender.counters())));
+      feed(sender, hostile_frame(reader, to_origin[action & 7], 1, 0), now);
     } else if (action < 208) {
       Post post;
       places.emplace_back(action & 31);

@@ -1,6 +1,8 @@
 // What a link promises over connections that lose, double, reorder and break, whatever the seed.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "link_world.hpp"
 #include "sim/seeds.hpp"
 
@@ -122,45 +124,38 @@ TEST(Link, serves_an_origin_though_idle_ones_hold_the_credit) {
 
 // ---- the checks above would notice
 
-bool is_noticed(WorldOptions (*make)(std::uint64_t seed), Omission omission) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    WorldOptions options = make(seed);
-    options.omission = omission;
+struct NoticedOmission {
+  const char* name;
+  WorldOptions (*make)(std::uint64_t seed);
+  Omission omission;
+};
+
+class LinkChecks : public testing::TestWithParam<NoticedOmission> {};
+
+TEST_P(LinkChecks, notice) {
+  bool is_noticed = false;
+  for (std::uint64_t seed = 1; seed <= 40 && !is_noticed; ++seed) {
+    WorldOptions options = GetParam().make(seed);
+    options.omission = GetParam().omission;
     options.timeout_ns = 0;
-    if (!LinkWorld(options).run().empty()) return true;
+    is_noticed = !LinkWorld(options).run().empty();
   }
-  return false;
+  EXPECT_TRUE(is_noticed);
 }
 
-TEST(LinkChecks, notice_requests_that_are_forgotten_before_they_were_received) {
-  EXPECT_TRUE(is_noticed(broken_often, Omission::keep_until_received));
-}
-
-TEST(LinkChecks, notice_replies_that_are_forgotten_before_they_were_taken) {
-  EXPECT_TRUE(is_noticed(broken_often, Omission::keep_reply_until_seen));
-}
-
-TEST(LinkChecks, notice_that_taken_replies_are_told_with_requests_only) {
-  EXPECT_TRUE(is_noticed(short_of_credit, Omission::bare_acks));
-}
-
-TEST(LinkChecks, notice_that_requests_which_wait_take_all_credit) {
-  EXPECT_TRUE(is_noticed(waits_fill_the_share, Omission::may_wait_share));
-}
-
-TEST(LinkChecks, notice_that_frames_of_old_connections_are_obeyed) {
-  EXPECT_TRUE(is_noticed(broken_often, Omission::epoch_check));
-}
-
-TEST(LinkChecks, notice_that_credit_is_given_back_while_its_reply_is_kept) {
-  EXPECT_TRUE(is_noticed(both_ways, Omission::hold_credit_of_replies));
-}
-
-TEST(LinkChecks, notice_that_memory_is_given_back_while_the_wire_reads_it) {
-  EXPECT_TRUE(is_noticed(both_ways, Omission::wait_for_sent));
-}
-
-TEST(LinkChecks, notice_that_a_double_is_executed) { EXPECT_TRUE(is_noticed(both_ways, Omission::doubles_check)); }
+INSTANTIATE_TEST_SUITE_P(
+    That, LinkChecks,
+    testing::Values(
+        NoticedOmission{"requests_are_forgotten_before_they_were_received", broken_often,
+                        Omission::keep_until_received},
+        NoticedOmission{"replies_are_forgotten_before_they_were_taken", broken_often, Omission::keep_reply_until_seen},
+        NoticedOmission{"taken_replies_are_told_with_requests_only", short_of_credit, Omission::bare_acks},
+        NoticedOmission{"requests_which_wait_take_all_credit", waits_fill_the_share, Omission::may_wait_share},
+        NoticedOmission{"frames_of_old_connections_are_obeyed", broken_often, Omission::epoch_check},
+        NoticedOmission{"credit_is_given_back_while_its_reply_is_kept", both_ways, Omission::hold_credit_of_replies},
+        NoticedOmission{"memory_is_given_back_while_the_wire_reads_it", both_ways, Omission::wait_for_sent},
+        NoticedOmission{"a_double_is_executed", both_ways, Omission::doubles_check}),
+    [](const auto& noticed) { return std::string(noticed.param.name); });
 
 }  // namespace
 }  // namespace farsum::link

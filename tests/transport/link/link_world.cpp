@@ -158,13 +158,23 @@ void SimWire::cut() {
 
 // ---- SimLink
 
-SenderOptions SimLink::sender_options(const LinkWorld& world, const LinkPlan& plan) {
-  SenderOptions options;
-  options.me = plan.from;
-  options.peer = plan.to;
+namespace {
+
+LinkOptions of_half(const LinkWorld& world, Rank me, Rank peer) {
+  LinkOptions options;
+  options.me = me;
+  options.peer = peer;
   options.secret = secret_of_tests();
   options.frames_in_wire = world.options.frames_in_wire;
   options.omission = world.options.omission;
+  return options;
+}
+
+}  // namespace
+
+SenderOptions SimLink::sender_options(const LinkWorld& world, const LinkPlan& plan) {
+  SenderOptions options;
+  static_cast<LinkOptions&>(options) = of_half(world, plan.from, plan.to);
   options.address = origin_address;
   options.may_wait_bytes = world.options.may_wait_bytes;
   options.timeout_ns = world.options.timeout_ns;
@@ -173,11 +183,7 @@ SenderOptions SimLink::sender_options(const LinkWorld& world, const LinkPlan& pl
 
 ReceiverOptions SimLink::receiver_options(const LinkWorld& world, const LinkPlan& plan) {
   ReceiverOptions options;
-  options.me = plan.to;
-  options.peer = plan.from;
-  options.secret = secret_of_tests();
-  options.frames_in_wire = world.options.frames_in_wire;
-  options.omission = world.options.omission;
+  static_cast<LinkOptions&>(options) = of_half(world, plan.to, plan.from);
   options.most_window = world.options.most_window;
   return options;
 }
