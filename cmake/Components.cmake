@@ -3,7 +3,7 @@
 # Each line names a component and the components it may link to (their own dependencies follow). The same arrows, file by file,
 # are held by tools/check_includes.
 set(FARSUM_COMPONENTS base os lockfree ops cost transport transport/shm transport/link transport/sim transport/trace
-                      transport/ucx core agent collectives runtime capi)
+                      transport/route transport/ucx core agent collectives runtime capi)
 set(FARSUM_NEEDS_base "")
 set(FARSUM_NEEDS_os base)
 set(FARSUM_NEEDS_lockfree os)
@@ -14,11 +14,13 @@ set(FARSUM_NEEDS_transport_shm transport)
 set(FARSUM_NEEDS_transport_link transport)
 set(FARSUM_NEEDS_transport_sim transport)
 set(FARSUM_NEEDS_transport_trace transport)
+set(FARSUM_NEEDS_transport_route transport)
 set(FARSUM_NEEDS_transport_ucx transport_link)
 set(FARSUM_NEEDS_core transport)
 set(FARSUM_NEEDS_agent core)
 set(FARSUM_NEEDS_collectives core)
-set(FARSUM_NEEDS_runtime agent collectives transport_shm transport_link transport_sim transport_trace transport_ucx)
+set(FARSUM_NEEDS_runtime agent collectives transport_shm transport_link transport_sim transport_trace transport_route
+                         transport_ucx)
 set(FARSUM_NEEDS_capi runtime)
 
 # Instruction sets are chosen when the library starts, so each kernel file alone is compiled for its own.
@@ -48,20 +50,13 @@ function(farsum_add_component component)
     list(FILTER sources EXCLUDE REGEX "_(avx2|avx512)\\.cpp$")
   endif()
 
-  if(component STREQUAL "transport/ucx")
-    if(UCX_FOUND)
-      list(FILTER sources EXCLUDE REGEX "_absent\\.cpp$")
-    else()
-      list(FILTER sources INCLUDE REGEX "(_absent|/ucx_text)\\.cpp$")
-    endif()
-  endif()
-
-  if(component STREQUAL "runtime")
-    if(PMIX_FOUND)
-      list(FILTER sources EXCLUDE REGEX "/pmix_absent\\.cpp$")
-    else()
-      list(FILTER sources EXCLUDE REGEX "/pmix_client\\.cpp$")
-    endif()
+  # A file X_absent.cpp stands for what is left out where a library's headers were not found.
+  if(component STREQUAL "transport/ucx" AND NOT UCX_FOUND)
+    list(FILTER sources INCLUDE REGEX "(_absent|/ucx_text)\\.cpp$")
+  elseif(component STREQUAL "runtime" AND NOT PMIX_FOUND)
+    list(FILTER sources EXCLUDE REGEX "/pmix_client\\.cpp$")
+  else()
+    list(FILTER sources EXCLUDE REGEX "_absent\\.cpp$")
   endif()
 
   set(kind PUBLIC)

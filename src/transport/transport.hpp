@@ -97,6 +97,12 @@ class Transport {
   // now. Both parts may be reused on return.
   virtual std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head,
                                                 std::span<const std::byte> body, std::size_t reply_capacity) = 0;
+  // The same for a request whose reply may wait for what other ranks do: such requests never use up the room that
+  // others need. A handler that answers one `later` may keep its message until it completes it.
+  virtual std::optional<std::uint64_t> try_post_waiting(Rank peer, std::span<const std::byte> head,
+                                                        std::span<const std::byte> body, std::size_t reply_capacity) {
+    return try_post(peer, head, body, reply_capacity);
+  }
   // Hands over the replies of `peer` that have come, in ticket order unless late replies overtake; returns how many.
   virtual std::size_t poll_replies(Rank peer, ReplyHandler& handler) = 0;
 
