@@ -46,6 +46,7 @@ class NodeTeam : public Team {
   bool depart();
 
   std::uint32_t ranks() const { return ranks_; }
+  std::uint32_t rank() const { return my_rank_; }
 
  private:
   // Where data goes that is exchanged by the next barrier: not where that of the last one may still be read. Who

@@ -21,14 +21,14 @@
 #include "transport/link/credit_pool.hpp"
 #include "transport/link/receiver.hpp"
 #include "transport/link/sender.hpp"
-#include "transport/transport.hpp"
+#include "transport/network.hpp"
 #include "transport/ucx/ucx_connections.hpp"
 #include "transport/ucx/ucx_context.hpp"
 #include "transport/ucx/ucx_library.hpp"
 
 namespace farsum {
 
-class UcxTransport final : public Transport {
+class UcxTransport final : public Network {
  public:
   struct Options {
     Rank rank = 0;
@@ -45,16 +45,16 @@ class UcxTransport final : public Transport {
   ~UcxTransport() override;
 
   // Where the other ranks reach this one.
-  std::span<const std::byte> address() const;
+  std::span<const std::byte> address() const override;
   // Lets only these hosts (IPv4, as the network has them) connect to this rank: those of the job. Before introduce().
-  Status let_in_only(const std::vector<std::uint32_t>& hosts);
+  Status let_in_only(const std::vector<std::uint32_t>& hosts) override;
   // Says where a peer is reached. Nothing is sent before the first request to it, or open().
-  void introduce(Rank peer, std::span<const std::byte> address);
+  void introduce(Rank peer, std::span<const std::byte> address) override;
   // Connects to a peer that was introduced, so that its first request finds room.
   void open(Rank peer);
   link::LinkState state(Rank peer) const;
   // A peer is known to be dead: what it was asked for is answered peer_failed, now and ever. Any thread may call.
-  void give_up(Rank peer);
+  void give_up(Rank peer) override;
   // The same for what it has asked for, which is dropped; it is refused for ever. The agent's thread calls.
   void forget(Rank peer);
 
@@ -72,16 +72,16 @@ class UcxTransport final : public Transport {
                  std::uint64_t cookie) override;
 
   // Looks after time: pings, reconnects, gives up. poll_replies does so for its peer. Any thread may call.
-  void tick();
+  void tick() override;
   // When tick() has something to do next; LinkSender::never where nothing is due.
-  std::uint64_t next_deadline_ns() const;
+  std::uint64_t next_deadline_ns() const override;
 
   // For the agent's sleep: readable when poll_requests has something to do, once arm_requests() has answered true.
-  int request_descriptor() const;
-  Result<bool> arm_requests();
+  int request_descriptor() const override;
+  Result<bool> arm_requests() override;
   // The same for replies, for whoever looks after this half while its threads sleep: then tick() has something to do.
-  int reply_descriptor() const;
-  Result<bool> arm_replies();
+  int reply_descriptor() const override;
+  Result<bool> arm_replies() override;
 
   // Frames that were not of this job, and frames of it that made no sense. Any thread may call.
   std::uint64_t strangers() const { return strangers_.load(std::memory_order_relaxed); }

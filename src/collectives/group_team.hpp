@@ -1,0 +1,81 @@
+// A group of ranks that meet, wherever they are: those of a node in shared memory, and the first of each node's for
+// them with the first of each other node's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/function_ref.hpp"
+#include "base/status.hpp"
+#include "base/units.hpp"
+#include "collectives/node_team.hpp"
+#include "core/team.hpp"
+#include "core/waiter.hpp"
+
+namespace farsum {
+
+// Carries what the first ranks of nodes tell each other. Rounds of a team are counted from 1.
+class TeamPost {
+ public:
+  virtual ~TeamPost() = default;
+  // Copies the bytes; at most most_bytes of them. Waits for room, not for the other.
+  virtual Status send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
+                      const char* doing) = 0;
+  // Waits for what `from` has sent as that round; each is received once.
+  virtual Status receive(Rank from, std::uint64_t team, std::uint64_t round, std::vector<std::byte>& bytes,
+                         const char* doing) = 0;
+
+  static constexpr std::size_t most_bytes = 32768;
+};
+
+// Where the members of a group are. The same on all of them but for which node is called this one.
+struct GroupPlaces {
+  struct Node {
+    Rank first = 0;                      // of the job: its member that speaks for it
+    std::vector<std::uint32_t> members;  // ranks of the group, ascending
+  };
+  std::vector<std::uint32_t> here;  // ranks of the group on this node, ascending
+  std::vector<Node> elsewhere;
+
+  bool is_one_node() const { return elsewhere.empty(); }
+  // Place among the members here of a rank of the group that is.
+  std::uint32_t place_of(std::uint32_t rank) const;
+  bool is_here(std::uint32_t rank) const;
+};
+
+// One member's view. One thread of a rank calls at a time.
+class GroupTeam : public Team {
+ public:
+  // `key` tells the teams of a job apart; `post` may be null for a group of one node.
+  GroupTeam(NodeTeamBlock& block, GroupPlaces places, std::uint32_t my_rank, std::uint64_t key, TeamPost* post,
+            Waiter& waiter);
+
+  Status barrier(const char* doing) override;
+  // `all` is as long as `mine` times the members, by rank of the group.
+  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing);
+  Status broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
+
+  // The caller's last use of the node's block; true for the last member here, who may give it back.
+  bool depart() { return node_.depart(); }
+  // The members on this node only.
+  NodeTeam& node() { return node_; }
+  const GroupPlaces& places() const { return places_; }
+  bool is_first_here() const { return node_.rank() == 0; }
+
+ private:
+  std::uint32_t size() const;
+  Status exchange(std::span<const std::byte> mine,
+                  FunctionRef<Status(const GroupPlaces::Node&, std::span<const std::byte>)> take, const char* doing);
+  Status gather_piece(std::span<const std::byte> piece, std::span<std::byte> all, std::size_t stride,
+                      const char* doing);
+
+  GroupPlaces places_;
+  std::uint64_t key_;
+  TeamPost* post_;
+  NodeTeam node_;
+  std::uint64_t round_ = 0;  // of exchanges between nodes, on the first of each
+};
+
+}  // namespace farsum

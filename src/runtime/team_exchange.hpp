@@ -1,0 +1,45 @@
+// The messages with which the first ranks of nodes meet: sent as requests of the engine, taken in by the agent, and
+// kept until the one they are for comes for them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "collectives/group_team.hpp"
+#include "core/origin_engine.hpp"
+#include "core/team_mail.hpp"
+#include "core/waiter.hpp"
+
+namespace farsum {
+
+// Any thread may call.
+class TeamExchange final : public TeamPost, public TeamMail {
+ public:
+  TeamExchange(OriginEngine& engine, Waiter& waiter) : engine_(engine), waiter_(waiter) {}
+
+  Status send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
+              const char* doing) override;
+  Status receive(Rank from, std::uint64_t team, std::uint64_t round, std::vector<std::byte>& bytes,
+                 const char* doing) override;
+  // Takes what a team gets before its members here know of it. Refuses what no member that keeps to the rounds sends:
+  // more rounds of one sender than it can be ahead.
+  Code on_team_message(Rank from, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes) override;
+
+ private:
+  using Key = std::tuple<std::uint64_t, Rank, std::uint64_t>;  // team, sender, round
+
+  bool take(const Key& key, std::vector<std::byte>& bytes);
+
+  OriginEngine& engine_;
+  Waiter& waiter_;
+  Outstanding outstanding_;  // answers of ok only, unless the receiver has died, which whoever waits for it sees
+  std::mutex mutex_;         // guards what follows
+  std::map<Key, std::vector<std::byte>> arrived_;
+};
+
+}  // namespace farsum

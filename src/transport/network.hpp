@@ -1,0 +1,59 @@
+// The contract between the runtime and a network: a transport between the ranks of different nodes, which finds its
+// peers by addresses, sleeps on descriptors, looks after time and can lose a peer. core sees the Transport in it only.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/settings.hpp"
+#include "transport/transport.hpp"
+
+namespace farsum {
+
+class Network : public Transport {
+ public:
+  // Where the other ranks reach this one.
+  virtual std::span<const std::byte> address() const = 0;
+  // Lets only these hosts (IPv4, as the network has them) connect to this rank: those of the job. Before introduce();
+  // a longer list replaces a shorter.
+  virtual Status let_in_only(const std::vector<std::uint32_t>& hosts) = 0;
+  // Says where a peer is reached. Nothing is sent before the first request to it.
+  virtual void introduce(Rank peer, std::span<const std::byte> address) = 0;
+  // A peer is known to be dead: what it was asked for is answered peer_failed, now and ever. Any thread may call.
+  virtual void give_up(Rank peer) = 0;
+
+  // Looks after time and takes in what has come for this half: pings, reconnects, gives up. Any thread may call.
+  virtual void tick() = 0;
+  // When tick() has something to do next by the monotonic clock; never where nothing is due.
+  virtual std::uint64_t next_deadline_ns() const = 0;
+  static constexpr std::uint64_t never = ~std::uint64_t{0};
+
+  // For the agent's sleep: readable when poll_requests has something to do, once arm_requests() has answered true;
+  // false: there is something to do now.
+  virtual int request_descriptor() const = 0;
+  virtual Result<bool> arm_requests() = 0;
+  // The same for replies: then tick() has something to do.
+  virtual int reply_descriptor() const = 0;
+  virtual Result<bool> arm_replies() = 0;
+};
+
+struct NetworkOptions {
+  Rank rank = 0;
+  std::uint32_t ranks = 1;  // of the job
+  std::array<std::byte, 16> secret{};
+  // A peer is given up, and why; called once for each, from whatever thread drives the network, which it must not call.
+  std::function<void(Rank, const std::string&)> on_lost;
+  // This half has something to do that no thread may come to do: see Transport::hand_over.
+  std::function<void()> on_hand_over;
+};
+
+// Over UCX, as the settings say; unsupported where this build or machine has none.
+Result<std::unique_ptr<Network>> open_network(const NetworkOptions& options, const Settings& settings);
+
+}  // namespace farsum
