@@ -1,0 +1,194 @@
+// Ranks of several nodes meet: the nodes are blocks of memory in this process, what their first ranks tell each other
+// goes through mailboxes.
+#include "collectives/group_team.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <tuple>
+
+#include "os/event_count.hpp"
+
+namespace farsum {
+namespace {
+
+class SleepingWaiter : public Waiter {
+ public:
+  Status wait(EventCount& where, FunctionRef<bool()> done, const char*) override {
+    while (!done()) {
+      const std::uint32_t key = where.prepare();
+      if (done()) {
+        where.cancel();
+        return {};
+      }
+      where.wait(key, 0);
+    }
+    return {};
+  }
+  Status wait_word(std::atomic<std::uint32_t>&, std::uint32_t, const char*) override { return {}; }
+  Status looked_in_vain(const char*) override { return {}; }
+  EventCount& own_events() override { return events_; }
+
+ private:
+  EventCount events_;
+};
+
+class Mailboxes {
+ public:
+  using Key = std::tuple<Rank, Rank, std::uint64_t, std::uint64_t>;  // to, from, team, round
+
+  void put(const Key& key, std::span<const std::byte> bytes) {
+    const std::lock_guard lock(mutex_);
+    ASSERT_TRUE(letters_.try_emplace(key, bytes.begin(), bytes.end()).second) << "a round was sent twice";
+    most_ = std::max(most_, ++kept_[{std::get<0>(key), std::get<1>(key)}]);
+    longest_ = std::max(longest_, bytes.size());
+    ++sent_;
+    arrived_.notify_all();
+  }
+  std::vector<std::byte> take(const Key& key) {
+    std::unique_lock lock(mutex_);
+    arrived_.wait(lock, [&] { return letters_.contains(key); });
+    std::vector<std::byte> bytes = std::move(letters_[key]);
+    letters_.erase(key);
+    --kept_[{std::get<0>(key), std::get<1>(key)}];
+    return bytes;
+  }
+
+  std::size_t sent() const { return sent_; }
+  std::size_t longest() const { return longest_; }
+  int most_kept_of_a_sender() const { return most_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<Key, std::vector<std::byte>> letters_;
+  std::map<std::pair<Rank, Rank>, int> kept_;
+  std::size_t sent_ = 0, longest_ = 0;
+  int most_ = 0;
+};
+
+class Post : public TeamPost {
+ public:
+  Post(Mailboxes& boxes, Rank me) : boxes_(boxes), me_(me) {}
+  Status send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
+              const char*) override {
+    boxes_.put({to, me_, team, round}, bytes);
+    return {};
+  }
+  Status receive(Rank from, std::uint64_t team, std::uint64_t round, std::vector<std::byte>& bytes,
+                 const char*) override {
+    bytes = boxes_.take({me_, from, team, round});
+    return {};
+  }
+
+ private:
+  Mailboxes& boxes_;
+  Rank me_;
+};
+
+// The ranks of a job on nodes: node_of[r] is rank r's.
+class NodesOfThreads : public testing::Test {
+ protected:
+  using Body = std::function<void(GroupTeam&, std::uint32_t rank)>;
+
+  void run(const std::vector<std::uint32_t>& node_of, const Body& body) {
+    std::map<std::uint32_t, std::vector<std::uint64_t>> blocks;
+    for (const std::uint32_t node : node_of) {
+      const auto members = static_cast<std::uint32_t>(std::count(node_of.begin(), node_of.end(), node));
+      blocks[node].resize(NodeTeamBlock::footprint(members) / 8 + 16);
+    }
+    std::vector<std::thread> threads;
+    for (std::uint32_t rank = 0; rank < node_of.size(); ++rank) {
+      const auto start = reinterpret_cast<std::uintptr_t>(blocks[node_of[rank]].data());
+      auto* block = reinterpret_cast<NodeTeamBlock*>(round_up(start, cache_line_bytes));
+      threads.emplace_back([&, rank, block] {
+        SleepingWaiter waiter;
+        Post post(boxes_, rank);
+        GroupTeam team(*block, places(node_of, node_of[rank]), rank, 7, &post, waiter);
+        body(team, rank);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  static GroupPlaces places(const std::vector<std::uint32_t>& node_of, std::uint32_t mine) {
+    GroupPlaces places;
+    std::map<std::uint32_t, GroupPlaces::Node> others;
+    for (std::uint32_t rank = 0; rank < node_of.size(); ++rank) {
+      if (node_of[rank] == mine) {
+        places.here.push_back(rank);
+      } else {
+        GroupPlaces::Node& node = others.try_emplace(node_of[rank], GroupPlaces::Node{rank, {}}).first->second;
+        node.members.push_back(rank);
+      }
+    }
+    for (auto& [number, node] : others) places.elsewhere.push_back(std::move(node));
+    return places;
+  }
+
+  Mailboxes boxes_;
+};
+
+TEST_F(NodesOfThreads, gather_what_each_rank_has_by_rank_and_not_by_node) {
+  run({0, 1, 0, 2, 1}, [](GroupTeam& team, std::uint32_t rank) {
+    for (std::uint64_t round = 1; round <= 20; ++round) {
+      const std::uint64_t mine = round * 100 + rank;
+      std::array<std::uint64_t, 5> all{};
+      ASSERT_TRUE(
+          team.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), "gather").is_ok());
+      for (std::uint32_t other = 0; other < all.size(); ++other) EXPECT_EQ(all[other], round * 100 + other);
+    }
+  });
+  EXPECT_LE(boxes_.most_kept_of_a_sender(), 2);
+}
+
+TEST_F(NodesOfThreads, gather_and_broadcast_more_than_a_message_holds) {
+  constexpr std::size_t words = 20'000;
+  run({0, 1, 1}, [](GroupTeam& team, std::uint32_t rank) {
+    std::vector<std::uint64_t> mine(words), all(3 * words);
+    for (std::size_t i = 0; i < words; ++i) mine[i] = rank * words + i;
+    ASSERT_TRUE(
+        team.allgather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), "gather").is_ok());
+    for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], i);
+    for (const std::uint32_t root : {0u, 1u, 2u}) {
+      std::vector<std::uint64_t> buffer = rank == root ? mine : std::vector<std::uint64_t>(words);
+      ASSERT_TRUE(team.broadcast(std::as_writable_bytes(std::span(buffer)), root, "broadcast").is_ok());
+      for (std::size_t i = 0; i < words; ++i) ASSERT_EQ(buffer[i], root * words + i);
+    }
+  });
+  EXPECT_LE(boxes_.longest(), TeamPost::most_bytes);
+  EXPECT_LE(boxes_.most_kept_of_a_sender(), 2);
+}
+
+TEST_F(NodesOfThreads, leave_a_barrier_when_all_have_come) {
+  std::atomic<int> come{0};
+  run({0, 0, 1, 1}, [&](GroupTeam& team, std::uint32_t) {
+    for (int round = 1; round <= 200; ++round) {
+      come.fetch_add(1);
+      ASSERT_TRUE(team.barrier("barrier").is_ok());
+      ASSERT_EQ(come.load(), 4 * round);
+      ASSERT_TRUE(team.barrier("barrier").is_ok());
+    }
+  });
+  // One message each way between the first ranks of the two nodes.
+  EXPECT_EQ(boxes_.sent(), 2 * 2 * 200u);
+}
+
+TEST_F(NodesOfThreads, of_one_node_send_nothing) {
+  run({3, 3, 3}, [](GroupTeam& team, std::uint32_t rank) {
+    std::uint32_t buffer = rank;
+    ASSERT_TRUE(team.broadcast(std::as_writable_bytes(std::span(&buffer, 1)), 2, "broadcast").is_ok());
+    EXPECT_EQ(buffer, 2u);
+    ASSERT_TRUE(team.barrier("barrier").is_ok());
+  });
+  EXPECT_EQ(boxes_.sent(), 0u);
+}
+
+}  // namespace
+}  // namespace farsum
