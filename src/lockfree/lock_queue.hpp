@@ -178,6 +178,7 @@ class BasicLockQueue {
   }
 
   BasicLockSlot<Policy>& slot(std::uint32_t index) { return slots_[index]; }
+  const BasicLockSlot<Policy>& slot(std::uint32_t index) const { return slots_[index]; }
 
  private:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();

@@ -18,6 +18,17 @@ enum class LockResult : std::uint8_t {
   full,     // no slot: capacity counts shared holders and waiters
 };
 
+struct Requested {
+  enum class Kind : std::uint8_t {
+    granted,
+    queued,
+    full,  // see LockResult
+    busy,  // the guard was not free: nothing happened, ask again
+  };
+  Kind kind = Kind::granted;
+  std::uint32_t slot = 0;  // of a queued request, for has_been_granted and withdraw
+};
+
 // For jobs in which a death ends everything anyway.
 struct NobodyDies {
   bool operator()(std::uint32_t) const { return false; }
@@ -41,6 +52,10 @@ struct BasicSharedLockState {
 // that id. A crash: the dead stays named, as holder, as waiter or in the guard. Killed inside the guard it is found by
 // the next caller, who breaks the guard, completes the half-done step and goes on. A dead holder or waiter stays until
 // remove_dead: a dead waiter is handed the lock in its turn.
+//
+// An id that cannot reach this memory has a proxy that can, the agent of the memory's owner: request() and what follows
+// it. The proxy sleeps on no word of the lock; who grants to it must ring it once out of the guard, see
+// granted_for_another(). Killed between the two, it leaves a grant that the proxy finds when it hears of the death.
 template <class Policy, class DeadCheck>
 class BasicSharedLock {
  public:
@@ -136,6 +151,61 @@ class BasicSharedLock {
     return found;
   }
 
+  // ---- for another: `me` enters the guard, for it is who may die in there; the lock is id's ----
+
+  // Takes the lock for id or queues for it; never waits.
+  Requested request(std::uint32_t me, std::uint32_t id, LockMode mode) {
+    if (!try_enter(me)) return {.kind = Requested::Kind::busy};
+    const Acquired acquired = queue_.acquire(id, mode);
+    if (acquired.kind == Acquired::Kind::queued) {
+      // Relaxed: read under the guard, and by has_been_granted only once it is overwritten.
+      queue_.slot(acquired.slot).word.store(word_proxy, std::memory_order_relaxed);
+    }
+    leave();
+    switch (acquired.kind) {
+      case Acquired::Kind::granted:
+        return {};
+      case Acquired::Kind::queued:
+        return {.kind = Requested::Kind::queued, .slot = acquired.slot};
+      case Acquired::Kind::full:
+        break;
+    }
+    return {.kind = Requested::Kind::full};
+  }
+
+  // Of a queued request that has neither been withdrawn nor given back.
+  bool has_been_granted(std::uint32_t slot) const {
+    // Acquire pairs with the release store in on_grant.
+    return queue_.slot(slot).word.load(std::memory_order_acquire) == word_proxy_granted;
+  }
+
+  // Hands on what request() got; nothing when the guard was not free, false when id does not hold the lock so.
+  std::optional<bool> give_back(std::uint32_t me, std::uint32_t id, LockMode mode) {
+    if (!try_enter(me)) return std::nullopt;
+    const bool held = queue_.release(id, mode, on_grant());
+    leave();
+    return held;
+  }
+
+  // Takes a queued request back; nothing when the guard was not free, false when it was granted before: id holds the
+  // lock.
+  std::optional<bool> withdraw(std::uint32_t me, std::uint32_t slot) {
+    if (!try_enter(me)) return std::nullopt;
+    const bool was_waiting = queue_.cancel(slot, on_grant());
+    leave();
+    return was_waiting;
+  }
+
+  // Completes what somebody was doing inside the guard when killed; for who waits for a queued request and hears of a
+  // death. Never waits.
+  void mend(std::uint32_t me) {
+    if (recover(guard_->holder(), me)) leave();
+  }
+
+  // Whether a queued request was granted through this view, whatever the call: also a lock() in vain or a try_lock()
+  // may find a grant that a dead one did not tell of. The proxy must then be rung. May say so once too often.
+  bool granted_for_another() const { return granted_for_another_; }
+
   // Calls f(id, mode) for each holder, without the guard: the answer may be stale. remove_dead looks again under the
   // guard.
   template <class F>
@@ -148,6 +218,9 @@ class BasicSharedLock {
 
   static constexpr std::uint32_t word_granted = 1;
   static constexpr std::uint32_t word_waiting = 2;
+  // Not word_granted once more: repair() calls on_grant for a slot again, and it must tell again.
+  static constexpr std::uint32_t word_proxy = 3;
+  static constexpr std::uint32_t word_proxy_granted = 4;
 
  private:
   void enter(std::uint32_t me) {
@@ -160,6 +233,8 @@ class BasicSharedLock {
       }
     }
   }
+
+  bool try_enter(std::uint32_t me) { return guard_->try_acquire(me) || recover(guard_->holder(), me); }
 
   void leave() { guard_->release(); }
 
@@ -175,9 +250,19 @@ class BasicSharedLock {
   // Runs under the guard, wake included: a releaser killed between them would leave a holder asleep and the guard free.
   auto on_grant() {
     return [this](std::uint32_t, std::uint32_t slot) {
+      auto& word = queue_.slot(slot).word;
+      // Relaxed: written under the guard. A slot that was granted without waiting has the word of its last use, and
+      // nobody looks at it.
+      const std::uint32_t was = word.load(std::memory_order_relaxed);
+      if (was == word_proxy || was == word_proxy_granted) {
+        // Pairs with the acquire load in has_been_granted.
+        word.store(word_proxy_granted, std::memory_order_release);
+        granted_for_another_ = true;
+        return;
+      }
       // Pairs with the acquire load in wait_in_queue: the new holder sees what the old one wrote.
-      queue_.slot(slot).word.store(word_granted, std::memory_order_release);
-      Policy::wake(queue_.slot(slot).word, 1);
+      word.store(word_granted, std::memory_order_release);
+      Policy::wake(word, 1);
     };
   }
 
@@ -206,6 +291,7 @@ class BasicSharedLock {
   BasicStripeLock<Policy>* guard_;
   BasicLockQueue<Policy> queue_;
   DeadCheck is_dead_;
+  bool granted_for_another_ = false;
 };
 
 using SharedLockState = BasicSharedLockState<SystemAtomics>;

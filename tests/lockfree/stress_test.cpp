@@ -308,6 +308,47 @@ TEST(SharedLock, says_full_when_there_is_no_slot) {
   EXPECT_EQ(lock.lock(2, LockMode::shared, sleep_on_futex), LockResult::full);
 }
 
+TEST(SharedLock, of_another_is_asked_for_and_given_back_without_waiting) {
+  constexpr std::uint32_t owner = 1;
+  constexpr std::uint32_t other = 9;
+  SharedLockMemory memory(4);
+  SharedLock<> lock(memory.state(), 4);
+  ASSERT_TRUE(memory.state().guard.try_acquire(2));
+  EXPECT_EQ(lock.request(owner, other, LockMode::exclusive).kind, Requested::Kind::busy);
+  EXPECT_EQ(lock.give_back(owner, other, LockMode::exclusive), std::nullopt);
+  EXPECT_EQ(lock.withdraw(owner, 0), std::nullopt);
+  memory.state().guard.release();
+  EXPECT_EQ(lock.request(owner, other, LockMode::exclusive).kind, Requested::Kind::granted);
+  EXPECT_FALSE(lock.try_lock(2, LockMode::shared));
+  EXPECT_EQ(lock.give_back(owner, other, LockMode::shared), false);
+  EXPECT_EQ(lock.give_back(owner, other, LockMode::exclusive), true);
+  EXPECT_TRUE(lock.try_lock(2, LockMode::shared));
+  EXPECT_FALSE(lock.granted_for_another());
+}
+
+TEST(SharedLock, that_is_granted_for_another_says_so_to_the_granter_and_to_who_repairs_after_it) {
+  struct FiveIsDead {
+    bool operator()(std::uint32_t id) const { return id == 5; }
+  };
+  SharedLockMemory memory(4);
+  SharedLock<> owner(memory.state(), 4);
+  SharedLock<> granter(memory.state(), 4);
+  ASSERT_TRUE(granter.try_lock(5, LockMode::exclusive));
+  const Requested requested = owner.request(1, 9, LockMode::exclusive);
+  ASSERT_EQ(requested.kind, Requested::Kind::queued);
+  EXPECT_FALSE(owner.has_been_granted(requested.slot));
+  EXPECT_TRUE(granter.unlock(5, LockMode::exclusive));
+  EXPECT_TRUE(granter.granted_for_another());
+  EXPECT_TRUE(owner.has_been_granted(requested.slot));
+  EXPECT_EQ(owner.withdraw(1, requested.slot), false);
+
+  ASSERT_TRUE(memory.state().guard.try_acquire(5));
+  SharedLock<FiveIsDead> repairer(memory.state(), 4);
+  EXPECT_FALSE(repairer.try_lock(2, LockMode::shared));
+  EXPECT_TRUE(repairer.granted_for_another());
+  EXPECT_EQ(owner.give_back(1, 9, LockMode::exclusive), true);
+}
+
 TEST(SharedLock, is_recovered_from_a_holder_and_from_a_guard_that_died) {
   struct FiveIsDead {
     bool operator()(std::uint32_t id) const { return id == 5; }
