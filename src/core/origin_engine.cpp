@@ -1,85 +1,18 @@
 #include "core/origin_engine.hpp"
 
-#include <algorithm>
+#include <bit>
 #include <cstring>
 
+#include "core/origin_jobs.hpp"
 #include "core/packed_sides.hpp"
 
 namespace farsum {
 
-// An operation from submit() until its last reply. Recycled, so that a steady stream of operations allocates nothing.
-struct OriginEngine::Job {
-  wire::MessageHeader header;
-  ops::Layout target_layout;
-  bool target_is_contiguous = true;
-  const std::byte* operand = nullptr;  // packed: the user's buffer, or `packed`
-  std::vector<std::byte> packed;
-  std::byte* result = nullptr;  // packed: the user's buffer, or `gathered`
-  std::vector<std::byte> gathered;
-  ops::Layout result_layout;
-  std::byte* scattered_result = nullptr;  // where `gathered` goes at the end
-  std::vector<std::byte> offsets;         // scatter: packed target offsets
-  std::uint64_t reply_capacity = 0;       // of a control message
-  std::uint64_t bytes = 0;
-  std::uint64_t posted_bytes = 0;
-  std::uint32_t in_flight = 0;
-  bool all_posted = false;
-  Code code = Code::ok;
-  Outstanding* outstanding = nullptr;
-  RequestState* request = nullptr;
-};
-
-struct OriginEngine::InFlight {
-  std::uint64_t ticket = 0;
-  Job* job = nullptr;
-  std::uint64_t start = 0;  // payload bytes before this piece
-};
-
-struct OriginEngine::Peer : ReplyHandler {
-  mutable std::mutex mutex;
-  std::deque<Job*> backlog;  // the front may be posted in part
-  std::deque<InFlight> in_flight;
-  std::vector<std::unique_ptr<Job>> jobs;
-  std::vector<Job*> idle_jobs;
-  std::vector<std::byte> head;  // message head under construction
-  std::uint64_t next_sequence = 1;
-  std::atomic<bool> failed{false};
-
-  Job* take_job() {
-    if (idle_jobs.empty()) {
-      jobs.push_back(std::make_unique<Job>());
-      return jobs.back().get();
-    }
-    Job* job = idle_jobs.back();
-    idle_jobs.pop_back();
-    return job;
-  }
-
-  void on_reply(Rank, std::uint64_t ticket, Code code, std::span<const std::byte> reply) override {
-    const auto found = std::find_if(in_flight.begin(), in_flight.end(),
-                                    [ticket](const InFlight& piece) { return piece.ticket == ticket; });
-    if (found == in_flight.end()) return;  // of an operation that was failed meanwhile
-    const InFlight piece = *found;
-    in_flight.erase(found);
-    finish_piece(*this, piece, code, reply);
-  }
-};
-
 namespace {
 
-bool carries_operand(const wire::MessageHeader& header) {
-  switch (header.operation) {
-    case OperationKind::put:
-    case OperationKind::accumulate:
-      return true;
-    case OperationKind::get:
-      return false;
-    case OperationKind::get_accumulate:
-      return ops::reads_operand(header.op);
-    case OperationKind::compare_and_swap:
-      return true;
-  }
-  return false;
+// A grant or a team's message may have to wait until other ranks have done something.
+bool waits_for_others(wire::MessageKind kind) {
+  return kind == wire::MessageKind::lock || kind == wire::MessageKind::team;
 }
 
 // A recycled job keeps small buffers only.
@@ -90,7 +23,8 @@ void forget_large_buffers(std::vector<std::byte>& buffer) {
 
 }  // namespace
 
-OriginEngine::OriginEngine(Options options, Transport& transport) : options_(options), transport_(transport) {
+OriginEngine::OriginEngine(Options options, Transport& transport)
+    : options_(options), transport_(transport), under_way_(options.peers / word_bits + 1) {
   peers_.reserve(options_.peers);
   for (std::size_t i = 0; i < options_.peers; ++i) {
     peers_.push_back(std::make_unique<Peer>());
@@ -99,24 +33,10 @@ OriginEngine::OriginEngine(Options options, Transport& transport) : options_(opt
 
 OriginEngine::~OriginEngine() = default;
 
-std::uint64_t OriginEngine::most_layout_bytes(Rank peer) const {
-  return std::max<std::uint64_t>(transport_.capabilities(peer).max_message_bytes / 4, 512);
-}
-
-std::uint64_t OriginEngine::inline_limit(Rank peer) const {
-  // Room for the header, for the longest layout that append_layout makes, and for a reply as long as the operand.
-  const std::uint64_t most = transport_.capabilities(peer).max_message_bytes;
-  const std::uint64_t others = most_layout_bytes(peer) + sizeof(wire::MessageHeader) + 2 * cache_line_bytes;
-  const std::uint64_t fits = most > others ? (most - others) / 2 : 0;
-  return std::max<std::uint64_t>(
-      std::min(options_.inline_bytes, fits) / ops::largest_element_bytes * ops::largest_element_bytes,
-      ops::largest_element_bytes);
-}
-
 bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation, Outstanding& outstanding,
                           RequestState* request) {
   Peer& peer = *peers_[rank];
-  const std::lock_guard lock(peer.mutex);
+  const Visit visit(*this, peer);
   if (peer.backlog.size() >= options_.backlog) return false;
   Job* job = peer.take_job();
   job->header = wire::MessageHeader{};
@@ -132,6 +52,7 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
   job->target_is_contiguous = is_contiguous(operation.target_layout);
   if (!job->target_is_contiguous) job->target_layout = ops::Layout(operation.target_layout);
 
+  job->may_wait = operation.may_wait;
   job->operand = operation.operand;
   if (operation.kind == OperationKind::compare_and_swap) {
     job->packed.assign(operation.compare, operation.compare + operation.bytes);
@@ -141,9 +62,10 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
     job->packed.resize(operation.bytes);
     pack(operation.operand_layout, operation.operand, job->packed.data());
     job->operand = job->packed.data();
+  } else {
+    job->lends_operand = carries_operand(job->header);
   }
-  job->result = operation.result;
-  job->scattered_result = nullptr;
+  if (returns_data(operation.kind)) job->result = operation.result;
   if (returns_data(operation.kind) && !is_contiguous(operation.result_layout)) {
     job->gathered.resize(operation.bytes);
     job->result_layout = ops::Layout(operation.result_layout);
@@ -157,7 +79,7 @@ bool OriginEngine::submit_scatter(Rank rank, WindowId window, ops::ElementType t
                                   const void* alpha, std::span<const std::uint64_t> offsets,
                                   std::span<const std::byte> elements, Outstanding& outstanding) {
   Peer& peer = *peers_[rank];
-  const std::lock_guard lock(peer.mutex);
+  const Visit visit(*this, peer);
   if (peer.backlog.size() >= options_.backlog) return false;
   Job* job = peer.take_job();
   job->header = wire::MessageHeader{};
@@ -171,8 +93,6 @@ bool OriginEngine::submit_scatter(Rank rank, WindowId window, ops::ElementType t
   job->offsets.assign(offset_bytes.begin(), offset_bytes.end());
   job->packed.assign(elements.begin(), elements.end());
   job->operand = job->packed.data();
-  job->result = nullptr;
-  job->scattered_result = nullptr;
   job->bytes = elements.size();
   return enqueue(peer, rank, job, outstanding, nullptr);
 }
@@ -180,7 +100,7 @@ bool OriginEngine::submit_scatter(Rank rank, WindowId window, ops::ElementType t
 bool OriginEngine::submit_control(Rank rank, const wire::MessageHeader& header, std::span<const std::byte> body,
                                   Outstanding& outstanding, RequestState* request, std::span<std::byte> reply) {
   Peer& peer = *peers_[rank];
-  const std::lock_guard lock(peer.mutex);
+  const Visit visit(*this, peer);
   if (peer.backlog.size() >= options_.backlog) return false;
   Job* job = peer.take_job();
   job->header = header;
@@ -188,19 +108,14 @@ bool OriginEngine::submit_control(Rank rank, const wire::MessageHeader& header, 
   job->operand = job->packed.data();
   job->result = reply.data();
   job->reply_capacity = reply.size();
-  job->scattered_result = nullptr;
-  job->bytes = 0;
+  job->may_wait = waits_for_others(header.kind);
   return enqueue(peer, rank, job, outstanding, request);
 }
 
 bool OriginEngine::enqueue(Peer& peer, Rank rank, Job* job, Outstanding& outstanding, RequestState* request) {
-  job->posted_bytes = 0;
-  job->in_flight = 0;
-  job->all_posted = false;
-  job->code = Code::ok;
   job->outstanding = &outstanding;
   job->request = request;
-  // Relaxed: the thread that counts it down learns of it through the peer's mutex.
+  // Relaxed, here and below: the thread that counts it down learns of it through the peer's mutex.
   outstanding.count.fetch_add(1, std::memory_order_relaxed);
   if (peer.failed.load(std::memory_order_relaxed)) {
     job->code = Code::peer_failed;
@@ -208,139 +123,79 @@ bool OriginEngine::enqueue(Peer& peer, Rank rank, Job* job, Outstanding& outstan
     finish_job(peer, *job);
     return true;
   }
-  const bool had_backlog = !peer.backlog.empty();
-  if (!had_backlog && post_pieces(peer, rank, *job)) return true;
-  peer.backlog.push_back(job);
-  if (!had_backlog) transport_.hand_over();
+  if (!peer.backlog.empty() || !post_pieces(peer, rank, *job)) {
+    // In the backlog it would keep back what the others may be waiting for.
+    if (job->may_wait && job->posted_bytes == 0) {
+      outstanding.count.fetch_sub(1, std::memory_order_relaxed);
+      peer.idle_jobs.push_back(job);
+      return false;
+    }
+    peer.backlog.push_back(job);
+  }
+  if (job->needs_buffers()) {
+    job->is_borrowing = true;
+    outstanding.borrowing.fetch_add(1, std::memory_order_relaxed);
+  }
+  note_under_way(rank);
   return true;
 }
 
-// Posts what there is room for; true when the whole job is on its way.
-bool OriginEngine::post_pieces(Peer& peer, Rank rank, Job& job) {
-  while (!job.all_posted) {
-    if (!post_one(peer, rank, job)) return false;
-  }
-  return true;
-}
-
-// Names a posted message as a part of its job, from `start` on; the job ends with the last.
-void OriginEngine::note_posted(Peer& peer, Job& job, std::uint64_t ticket, std::uint64_t start) {
-  // Relaxed: a statistic.
-  messages_sent_.fetch_add(1, std::memory_order_relaxed);
-  ++peer.next_sequence;
-  peer.in_flight.push_back({ticket, &job, start});
-  ++job.in_flight;
-}
-
-bool OriginEngine::post_control(Peer& peer, Rank rank, Job& job) {
-  job.header.sequence = peer.next_sequence;
-  peer.head.resize(sizeof job.header);
-  std::memcpy(peer.head.data(), &job.header, sizeof job.header);
-  const auto ticket = transport_.try_post(rank, peer.head, job.packed, job.reply_capacity);
-  if (!ticket) return false;
-  note_posted(peer, job, *ticket, 0);
-  job.all_posted = true;
-  return true;
-}
-
-bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
-  if (job.header.kind != wire::MessageKind::operate && job.header.kind != wire::MessageKind::scatter) {
-    return post_control(peer, rank, job);
-  }
-  wire::MessageHeader header = job.header;
-  header.sequence = peer.next_sequence;
-  const std::uint64_t left = job.bytes - job.posted_bytes;
-  const std::uint64_t limit = inline_limit(rank);
-  const bool has_operand = header.kind == wire::MessageKind::operate && carries_operand(header);
-  const bool has_result = header.kind == wire::MessageKind::operate && returns_data(header.operation);
-  const bool can_transfer = options_.pull && transport_.capabilities(rank).transfers;
-  std::uint64_t piece = left;
-  std::span<const std::byte> body;
-  peer.head.resize(sizeof header);
-
-  if (header.kind == wire::MessageKind::scatter) {
-    const std::uint64_t size = ops::size_of(header.type);
-    const std::uint64_t most =
-        std::max<std::uint64_t>(transport_.capabilities(rank).max_message_bytes / (size + 8) / 2, 1);
-    const std::uint64_t first = job.posted_bytes / size;
-    const std::uint64_t count = std::min(left / size, most);
-    piece = count * size;
-    const auto from = job.offsets.begin() + static_cast<std::ptrdiff_t>(first * 8);
-    peer.head.insert(peer.head.end(), from, from + static_cast<std::ptrdiff_t>(count * 8));
-    body = {job.operand + job.posted_bytes, piece};
-  } else if (header.operation == OperationKind::compare_and_swap) {
-    body = {job.operand, 2 * job.bytes};
-  } else if (header.kind == wire::MessageKind::operate) {
-    const bool long_one = left > limit && (has_operand || has_result);
-    if (long_one && !can_transfer) piece = limit;
-    if (job.target_is_contiguous) {
-      header.offset += job.posted_bytes;
-    } else {
-      piece = append_layout(peer, rank, job, piece, header);
-    }
-    if (has_operand && piece > limit) {
-      header.flags |= wire::flag_pull;
-      header.operand_address = reinterpret_cast<std::uintptr_t>(job.operand) + job.posted_bytes;
-    } else if (has_operand) {
-      body = {job.operand + job.posted_bytes, piece};
-    }
-    if (has_result && piece > limit) {
-      header.flags |= wire::flag_push;
-      header.result_address = reinterpret_cast<std::uintptr_t>(job.result) + job.posted_bytes;
-    }
-  }
-  header.bytes = piece;
-  // Only the last piece tells the target that all is there; pieces are served in order.
-  if (piece != left) header.flags &= static_cast<std::uint8_t>(~wire::flag_notify);
-  std::memcpy(peer.head.data(), &header, sizeof header);
-  const bool replies_inline = has_result && (header.flags & wire::flag_push) == 0;
-
-  const auto ticket = transport_.try_post(rank, peer.head, body, replies_inline ? piece : 0);
-  if (!ticket) return false;
-  note_posted(peer, job, *ticket, job.posted_bytes);
-  job.posted_bytes += piece;
-  job.all_posted = job.posted_bytes == job.bytes;
-  return true;
-}
-
-// Adds the target layout of the next at most `most` payload bytes to the message head; returns how many bytes it names.
-std::uint64_t OriginEngine::append_layout(Peer& peer, Rank rank, Job& job, std::uint64_t most,
-                                          wire::MessageHeader& header) {
-  const std::uint64_t room = most_layout_bytes(rank);
-  ops::LayoutView layout = job.target_layout.view();
-  std::vector<ops::Piece> pieces;
-  std::uint64_t bytes = most;
-  if (job.posted_bytes != 0 || most != job.bytes || ops::encoded_bytes(layout) > room) {
-    const std::size_t most_pieces = room / 16 - 1;
-    ops::PieceCursor cursor(layout);
-    cursor.seek(job.posted_bytes);
-    bytes = 0;
-    while (bytes < most && pieces.size() < most_pieces) {
-      const ops::Piece piece = cursor.next(most - bytes);
-      pieces.push_back(piece);
-      bytes += piece.bytes;
-    }
-    layout = ops::LayoutView::indexed(pieces);
-  }
-  const std::size_t at = peer.head.size();
-  header.layout_bytes = static_cast<std::uint32_t>(ops::encoded_bytes(layout));
-  peer.head.resize(at + header.layout_bytes);
-  // The layout was checked by whoever submitted it, and the room is exact.
-  (void)ops::encode(layout, std::span(peer.head).subspan(at));
-  return bytes;
+void OriginEngine::stop_borrowing(Job& job) {
+  if (!job.is_borrowing) return;
+  job.is_borrowing = false;
+  // Release: the results are there, and what was read was read, before the program may have its buffers back; pairs
+  // with the acquire load of a local flush.
+  job.outstanding->borrowing.fetch_sub(1, std::memory_order_release);
 }
 
 void OriginEngine::drain_backlog(Peer& peer, Rank rank) {
   while (!peer.backlog.empty() && post_pieces(peer, rank, *peer.backlog.front())) {
+    if (!peer.backlog.front()->needs_buffers()) stop_borrowing(*peer.backlog.front());
     peer.backlog.pop_front();
   }
 }
 
 std::size_t OriginEngine::progress(Rank rank) {
   Peer& peer = *peers_[rank];
-  const std::lock_guard lock(peer.mutex);
+  const Visit visit(*this, peer);
   const std::size_t replies = transport_.poll_replies(rank, peer);
   drain_backlog(peer, rank);
+  return replies;
+}
+
+// Relaxed, here and below: what is under way is looked at under the peer's mutex, and whoever adds to it sets the bit
+// first where it is not set. It stays set until the agent finds nothing, so that a thread which waits for each
+// operation does not write it each time.
+void OriginEngine::note_under_way(Rank rank) {
+  std::atomic<std::uint64_t>& word = under_way_[rank / word_bits];
+  const std::uint64_t bit = std::uint64_t{1} << rank % word_bits;
+  if ((word.load(std::memory_order_relaxed) & bit) == 0) word.fetch_or(bit, std::memory_order_relaxed);
+}
+
+std::size_t OriginEngine::progress_unattended() {
+  std::size_t replies = 0;
+  for (std::size_t which = 0; which < under_way_.size(); ++which) {
+    std::uint64_t word = under_way_[which].load(std::memory_order_relaxed);
+    for (; word != 0; word &= word - 1) {
+      const auto bit = static_cast<std::size_t>(std::countr_zero(word));
+      replies += visit_unattended(static_cast<Rank>(which * word_bits + bit));
+    }
+  }
+  return replies;
+}
+
+std::size_t OriginEngine::visit_unattended(Rank rank) {
+  Peer& peer = *peers_[rank];
+  // Acquire and release: see Visit.
+  peer.was_missed.exchange(true, std::memory_order_acq_rel);
+  const std::unique_lock lock(peer.mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return 0;
+  peer.was_missed.store(false, std::memory_order_relaxed);
+  const std::size_t replies = transport_.poll_replies(rank, peer);
+  drain_backlog(peer, rank);
+  if (peer.is_idle()) {
+    under_way_[rank / word_bits].fetch_and(~(std::uint64_t{1} << rank % word_bits), std::memory_order_relaxed);
+  }
   return replies;
 }
 
@@ -390,6 +245,7 @@ void OriginEngine::finish_job(Peer& peer, Job& job) {
   }
   Outstanding& outstanding = *job.outstanding;
   if (job.request == nullptr && job.code != Code::ok) outstanding.failure.store(job.code, std::memory_order_relaxed);
+  stop_borrowing(job);
   // Release: results and failure come before the count that a flush waits for (acquire). Before the request is told, so
   // that whoever waited for it finds nothing pending.
   outstanding.count.fetch_sub(1, std::memory_order_release);

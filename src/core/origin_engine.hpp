@@ -22,6 +22,9 @@ namespace farsum {
 // What one window has under way towards one target, and how the last failure among it was answered.
 struct Outstanding {
   std::atomic<std::uint64_t> count{0};
+  // Of these, those that still need the program's buffers: operands that are neither copied nor sent, results that have
+  // not come. A local flush waits for these only (acquire).
+  std::atomic<std::uint64_t> borrowing{0};
   std::atomic<Code> failure{Code::ok};
 };
 
@@ -48,16 +51,18 @@ struct Operation {
   ops::LayoutView result_layout;
   bool notify = false;
   std::uint32_t notify_slot = 0;
+  bool may_wait = false;  // rides behind a lock that may not be granted yet
 };
 
 // Any thread may call; each peer has a lock of its own. Requests to one peer travel in the order of submit().
 class OriginEngine {
  public:
   struct Options {
-    std::size_t peers = 0;              // ranks of the job
-    std::uint64_t inline_bytes = 8192;  // operands up to this ride in the message
-    bool pull = true;                   // longer ones are pulled by the owner; false: they are cut into inline messages
-    std::size_t backlog = 1024;         // operations kept per peer when there is no room; then submit answers false
+    std::size_t peers = 0;  // ranks of the job
+    // Where the owner can reach this process's memory: operands up to this ride in the message.
+    std::uint64_t inline_bytes = 8192;
+    bool pull = true;  // longer ones are pulled by the owner; false: they are cut into as few messages as they fit in
+    std::size_t backlog = 1024;  // operations kept per peer when there is no room; then submit answers false
   };
 
   OriginEngine(Options options, Transport& transport);
@@ -66,7 +71,8 @@ class OriginEngine {
   OriginEngine& operator=(const OriginEngine&) = delete;
 
   // Starts an operation; `outstanding` counts it until it is complete at the target, `request` (may be null) is told.
-  // Answers false, and has done nothing, when there is no room now: call progress() and try again.
+  // Answers false, and has done nothing, when there is no room now: call progress() and try again. What may wait for
+  // other ranks is never kept back for room.
   bool submit(Rank peer, WindowId window, const Operation& operation, Outstanding& outstanding, RequestState* request);
   // Starts a batch of single elements: `offsets` and packed `elements`, copied before it returns.
   bool submit_scatter(Rank peer, WindowId window, ops::ElementType type, ops::Operator op, const void* alpha,
@@ -79,6 +85,9 @@ class OriginEngine {
 
   // Takes in replies and sends what was kept back. Returns how many replies came.
   std::size_t progress(Rank peer);
+  // The same for every peer with something under way that no other thread is at, for the agent while the threads
+  // compute.
+  std::size_t progress_unattended();
   // Whether submit() to that peer finds room.
   bool has_room(Rank peer) const;
   // Ends everything towards a dead peer with Code::peer_failed, now and later.
@@ -87,28 +96,36 @@ class OriginEngine {
   void fail_all();
 
   std::uint64_t messages_sent() const { return messages_sent_.load(std::memory_order_relaxed); }
-  // Operands up to this ride in the message.
-  std::uint64_t inline_limit(Rank peer) const;
 
  private:
   struct Job;
   struct InFlight;
+  struct Message;
   struct Peer;
+  struct Room;
+  class Visit;
+  static constexpr std::size_t word_bits = 64;
 
   bool enqueue(Peer& peer, Rank rank, Job* job, Outstanding& outstanding, RequestState* request);
   bool post_pieces(Peer& peer, Rank rank, Job& job);
-  void note_posted(Peer& peer, Job& job, std::uint64_t ticket, std::uint64_t start);
-  bool post_control(Peer& peer, Rank rank, Job& job);
   bool post_one(Peer& peer, Rank rank, Job& job);
-  std::uint64_t most_layout_bytes(Rank peer) const;
-  std::uint64_t append_layout(Peer& peer, Rank rank, Job& job, std::uint64_t most, wire::MessageHeader& header);
+  Room room_for(Rank rank, bool has_operand, bool has_result) const;
+  void make_scatter(Peer& peer, Rank rank, Job& job, Message& message);
+  void make_operation(Peer& peer, Rank rank, Job& job, Message& message);
+  static std::uint64_t append_layout(Peer& peer, const Job& job, const Room& room, std::uint64_t most,
+                                     wire::MessageHeader& header);
+  static std::uint64_t cut_layout(Peer& peer, const Job& job, const Room& room, std::uint64_t most);
+  void note_under_way(Rank rank);
+  std::size_t visit_unattended(Rank rank);
   void drain_backlog(Peer& peer, Rank rank);
   static void finish_piece(Peer& peer, const InFlight& piece, Code code, std::span<const std::byte> reply);
   static void finish_job(Peer& peer, Job& job);
+  static void stop_borrowing(Job& job);
 
   Options options_;
   Transport& transport_;
   std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<std::atomic<std::uint64_t>> under_way_;  // a bit for each peer
   std::atomic<std::uint64_t> messages_sent_{0};
 };
 

@@ -8,7 +8,9 @@ namespace {
 
 bool header_is_sound(const MessageHeader& header) {
   const auto kind = static_cast<std::uint8_t>(header.kind);
-  if (header.wire_version != version || kind < 1 || kind > 4) return false;
+  if (header.wire_version != version || kind < static_cast<std::uint8_t>(MessageKind::operate) ||
+      kind > static_cast<std::uint8_t>(MessageKind::life))
+    return false;
   if (static_cast<std::uint8_t>(header.operation) > static_cast<std::uint8_t>(OperationKind::compare_and_swap))
     return false;
   if (!ops::is_element_type(ops::index_of(header.type)) || !ops::is_operator(ops::index_of(header.op))) return false;
@@ -86,7 +88,13 @@ std::optional<Message> decode(std::span<const std::byte> bytes) {
       return decode_scatter(message, rest) ? std::optional<Message>(std::move(message)) : std::nullopt;
     case MessageKind::lock:
     case MessageKind::unlock:
-      return rest.empty() ? std::optional<Message>(std::move(message)) : std::nullopt;
+    case MessageKind::post:
+    case MessageKind::complete:
+    case MessageKind::life:
+      return rest.empty() && message.header.bytes == 0 ? std::optional<Message>(std::move(message)) : std::nullopt;
+    case MessageKind::team:
+      message.operand = rest;
+      return rest.size() == message.header.bytes ? std::optional<Message>(std::move(message)) : std::nullopt;
   }
   return std::nullopt;
 }

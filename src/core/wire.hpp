@@ -19,7 +19,17 @@ namespace farsum::wire {
 
 inline constexpr std::uint8_t version = 2;
 
-enum class MessageKind : std::uint8_t { operate = 1, scatter = 2, lock = 3, unlock = 4 };
+// All but operate and scatter are control messages.
+enum class MessageKind : std::uint8_t {
+  operate = 1,
+  scatter = 2,
+  lock = 3,  // of the window's part at the receiver; a grant that has to wait is the late reply
+  unlock = 4,
+  post = 5,      // the sender has posted to the receiver
+  complete = 6,  // the sender has completed its access epoch at the receiver
+  team = 7,      // of a group's members to each other: `window` names the group, `offset` the round
+  life = 8,      // the reply is four bytes: one more than a rank that is known to be dead, or 0
+};
 
 enum MessageFlag : std::uint8_t {
   flag_pull = 1u << 0,       // the operand stays at operand_address in the origin; the agent pulls it
@@ -42,8 +52,8 @@ struct MessageHeader {
   std::uint32_t notify_slot = 0;
   WindowId window = 0;
   std::uint64_t sequence = 0;  // per sender and receiver, from 1
-  std::uint64_t offset = 0;    // base of the target layout
-  std::uint64_t bytes = 0;     // payload: of the target layout, or of the scattered elements
+  std::uint64_t offset = 0;    // base of the target layout; of lock to complete the sender's rank in the window's group
+  std::uint64_t bytes = 0;     // payload: of the target layout, of the scattered elements, or of a team's message
   std::uint64_t operand_address = 0;
   std::uint64_t result_address = 0;
   std::byte alpha[alpha_bytes] = {};
@@ -54,7 +64,7 @@ static_assert(sizeof(MessageHeader) == 96, "the header is part of the wire forma
 struct Message {
   MessageHeader header;
   ops::Layout layout;                  // of the target; contiguous when none travelled
-  std::span<const std::byte> operand;  // inline operand, or the scattered elements
+  std::span<const std::byte> operand;  // inline operand, the scattered elements, or a team's message
   std::span<const std::byte> offsets;  // scatter: packed 8-byte offsets
 };
 

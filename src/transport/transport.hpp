@@ -80,10 +80,10 @@ struct TransferPiece {
 };
 
 struct Capabilities {
-  bool transfers = false;     // read and write of peer memory work (attach, pull)
-  bool late_replies = false;  // Served::Kind::later works
-  std::size_t max_message_bytes =
-      0;  // head + body of one request; where the reply shares its room, head + body + reply
+  bool transfers = false;             // read and write of peer memory work (attach, pull)
+  bool late_replies = false;          // Served::Kind::later works
+  bool separate_replies = false;      // else the reply shares the room of its request
+  std::size_t max_message_bytes = 0;  // head + body of one request; where the reply shares its room, + reply
   std::size_t max_reply_bytes = 0;
 };
 

@@ -74,6 +74,7 @@ Capabilities SimTransport::capabilities(Rank /*peer*/) const {
   const SimOptions& options = world_.options();
   return {.transfers = options.transfers,
           .late_replies = options.late_replies,
+          .separate_replies = true,
           .max_message_bytes = options.max_message_bytes,
           .max_reply_bytes = options.max_reply_bytes};
 }

@@ -184,8 +184,22 @@ TraceCounts TraceTransport::total() const {
 std::optional<std::uint64_t> TraceTransport::try_post(Rank peer, std::span<const std::byte> head,
                                                       std::span<const std::byte> body, std::size_t reply_capacity) {
   const std::uint8_t kind = kind_of(head, body);
-  const std::uint64_t bytes = head.size() + body.size();
   const std::optional<std::uint64_t> ticket = inner_.try_post(peer, head, body, reply_capacity);
+  count_post(peer, kind, head.size() + body.size(), ticket);
+  return ticket;
+}
+
+std::optional<std::uint64_t> TraceTransport::try_post_waiting(Rank peer, std::span<const std::byte> head,
+                                                              std::span<const std::byte> body,
+                                                              std::size_t reply_capacity) {
+  const std::uint8_t kind = kind_of(head, body);
+  const std::optional<std::uint64_t> ticket = inner_.try_post_waiting(peer, head, body, reply_capacity);
+  count_post(peer, kind, head.size() + body.size(), ticket);
+  return ticket;
+}
+
+void TraceTransport::count_post(Rank peer, std::uint8_t kind, std::uint64_t bytes,
+                                std::optional<std::uint64_t> ticket) {
   for (Counters* counters : {&by_peer_[peer], &by_kind_[kind]}) {
     add(ticket ? counters->posted : counters->refused);
     if (ticket) add(counters->posted_bytes, bytes);
@@ -195,7 +209,6 @@ std::optional<std::uint64_t> TraceTransport::try_post(Rank peer, std::span<const
           .message_kind = kind,
           .ticket = ticket.value_or(0),
           .bytes = bytes});
-  return ticket;
 }
 
 std::size_t TraceTransport::poll_replies(Rank peer, ReplyHandler& handler) {

@@ -73,6 +73,8 @@ class TraceTransport final : public Transport {
   Capabilities capabilities(Rank peer) const override { return inner_.capabilities(peer); }
   std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
                                         std::size_t reply_capacity) override;
+  std::optional<std::uint64_t> try_post_waiting(Rank peer, std::span<const std::byte> head,
+                                                std::span<const std::byte> body, std::size_t reply_capacity) override;
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
   void hand_over() override { inner_.hand_over(); }
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
@@ -87,6 +89,7 @@ class TraceTransport final : public Transport {
   class CountingReplies;
   struct Counters;
 
+  void count_post(Rank peer, std::uint8_t kind, std::uint64_t bytes, std::optional<std::uint64_t> ticket);
   void record(const TraceEvent& event) const {
     if (recorder_ != nullptr) recorder_->on_trace(event);
   }

@@ -145,6 +145,7 @@ void UcxTransport::forget(Rank peer) {
 Capabilities UcxTransport::capabilities(Rank peer) const {
   Capabilities capabilities;
   capabilities.late_replies = true;
+  capabilities.separate_replies = true;
   capabilities.max_message_bytes = link::max_message_bytes(link_options(peer));
   capabilities.max_reply_bytes = link::max_reply_bytes(link_options(peer));
   return capabilities;
