@@ -1,0 +1,25 @@
+# Programs whose ranks may run on several hosts, and the tests that run them (tests/hosts/run_across): one each for a way of
+# starting ranks and a number of hosts. Without root those over several hosts are reported skips.
+
+function(farsum_add_across_test name)
+  add_test(NAME hosts.across.${name} COMMAND "${PROJECT_SOURCE_DIR}/tests/hosts/run_across" --build "${CMAKE_BINARY_DIR}" ${ARGN})
+  set_tests_properties(hosts.across.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 LABELS hosts PROCESSORS 2)
+endfunction()
+
+file(GLOB farsum_across_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/hosts/across/*.cpp")
+add_executable(across ${farsum_across_sources})
+set_target_properties(across PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests")
+target_link_libraries(across PRIVATE farsum)
+farsum_add_across_test(farsum_run.one_host_of_4 --start farsum-run --ranks 4)
+farsum_add_across_test(openmpi.one_host_of_4 --start openmpi --ranks 4)
+farsum_add_across_test(meet.one_host_of_3 --start meet --ranks 3)
+
+foreach(library IN ITEMS mpich openmpi)
+  if(TARGET farsum_mpi_${library})
+    add_executable(across_mpi_${library} "${PROJECT_SOURCE_DIR}/tests/hosts/across_mpi.c")
+    set_target_properties(across_mpi_${library} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests"
+                          C_EXTENSIONS ON)
+    target_link_libraries(across_mpi_${library} PRIVATE farsum_mpi_${library})
+    farsum_add_across_test(mpi.${library}.one_host_of_4 --start ${library} --mpi --ranks 4)
+  endif()
+endforeach()

@@ -1,0 +1,166 @@
+// What runs while somebody cuts links, stops or kills ranks (tests/hosts/faults.py). A rank that is ready says so on
+// stdout and then waits for a file, so that what happens has an order without a clock.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+#include "across.hpp"
+#include "meeting.hpp"
+
+namespace across {
+namespace {
+
+void say(const Job& job, const std::string& what) {
+  std::printf("rank %d: %s\n", job.rank, what.c_str());
+  std::fflush(stdout);
+}
+
+// Words: a file. Every rank adds to the words of all others, fetches and puts, until the file is there; then each sum
+// must be what all have sent. "streaming" tells that it goes on.
+void stream(const Job& job) {
+  constexpr std::size_t count = 64;
+  const std::string& until = job.words.at(0);
+  Words words = allocate(count + 1 + static_cast<std::size_t>(job.size));
+  FINE(farsum_lock_all(words.window));
+  const std::vector<std::uint64_t> ones(count, 1);
+  std::uint64_t rounds = 0, drawn = 0, last = 0;
+  while (access(until.c_str(), F_OK) != 0) {
+    for (int target = 0; target < job.size; ++target) {
+      if (target == job.rank) continue;
+      const std::uint64_t one = 1;
+      FINE(farsum_accumulate(words.window, target, 0, ones.data(), count, FARSUM_UINT64, FARSUM_SUM));
+      FINE(farsum_accumulate(words.window, target, 0, ones.data(), 1, FARSUM_UINT64, FARSUM_SUM));
+      FINE(farsum_fetch_op(words.window, target, 8 * count, &one, &drawn, FARSUM_UINT64, FARSUM_SUM));
+      const std::uint64_t told = rounds + 1;
+      FINE(farsum_put(words.window, target, 8 * (count + 1 + static_cast<std::uint64_t>(job.rank)), &told, 8));
+      FINE(farsum_flush(words.window, target));
+      if (job.size == 2) holds(rounds == 0 || drawn == last + 1, "a number was drawn twice or is missing");
+      last = drawn;
+    }
+    if (rounds++ == 0) say(job, "streaming");
+  }
+  FINE(farsum_unlock_all(words.window));
+  barrier();
+  const std::uint64_t others = sum_of(rounds, job) - rounds;
+  for (std::size_t i = 0; i < count; ++i) equal(words.mine[i], (i == 0 ? 2 : 1) * others, of("sum", job.rank, i));
+  equal(words.mine[count], others, "the numbers drawn");
+  say(job, "rounds " + std::to_string(rounds));
+  release(words.window);
+}
+
+// What rank 0 waits in when rank 1 cannot be reached, and what both do before.
+struct Wait {
+  std::function<void(const Job&, Words&)> before;
+  std::function<farsum_status(Words&)> call;
+};
+
+const std::uint64_t word = 1;  // lives as long as operations may read it
+
+farsum_status put_and(Words& words, farsum_status (*then)(Words&)) {
+  const farsum_status put = farsum_put(words.window, 1, 0, &word, 8);
+  return put == FARSUM_OK ? then(words) : put;
+}
+
+void lock_all_of(const Job&, Words& words) { FINE(farsum_lock_all(words.window)); }
+
+void lock_of_rank_1(const Job& job, Words& words) {
+  if (job.rank == 0) FINE(farsum_lock(words.window, 1, FARSUM_LOCK_EXCLUSIVE));
+}
+
+void held_by_rank_1(const Job& job, Words& words) {
+  if (job.rank == 1) FINE(farsum_lock(words.window, 1, FARSUM_LOCK_EXCLUSIVE));
+}
+
+void nothing(const Job&, Words&) {}
+
+void post_to_rank_1(const Job& job, Words& words) {
+  const int one = 1;
+  if (job.rank == 0) FINE(farsum_post(words.window, &one, 1));
+}
+
+void start_of_rank_0(const Job& job, Words& words) {
+  const int zero = 0, one = 1;
+  if (job.rank == 1) FINE(farsum_post(words.window, &zero, 1));
+  if (job.rank == 0) FINE(farsum_start(words.window, &one, 1));
+}
+
+const std::map<std::string, Wait>& waits() {
+  static const std::map<std::string, Wait> all = {
+      {"flush", {lock_all_of, [](Words& w) { return put_and(w, [](Words& v) { return farsum_flush(v.window, 1); }); }}},
+      {"fetch_op",
+       {lock_all_of,
+        [](Words& w) {
+          std::uint64_t old = 0;
+          return farsum_fetch_op(w.window, 1, 0, &word, &old, FARSUM_UINT64, FARSUM_SUM);
+        }}},
+      {"unlock_all",
+       {lock_all_of, [](Words& w) { return put_and(w, [](Words& v) { return farsum_unlock_all(v.window); }); }}},
+      {"unlock",
+       {lock_of_rank_1, [](Words& w) { return put_and(w, [](Words& v) { return farsum_unlock(v.window, 1); }); }}},
+      {"lock_and_flush",
+       {held_by_rank_1,
+        [](Words& w) {
+          const farsum_status locked = farsum_lock(w.window, 1, FARSUM_LOCK_EXCLUSIVE);
+          return locked != FARSUM_OK ? locked : put_and(w, [](Words& v) { return farsum_flush(v.window, 1); });
+        }}},
+      {"lock_all_and_flush",
+       {nothing,
+        [](Words& w) {
+          const farsum_status locked = farsum_lock_all(w.window);
+          return locked != FARSUM_OK ? locked : put_and(w, [](Words& v) { return farsum_flush(v.window, 1); });
+        }}},
+      {"barrier", {nothing, [](Words&) { return farsum_barrier(farsum_world()); }}},
+      {"allgather",
+       {nothing,
+        [](Words&) {
+          std::uint64_t gathered[2];
+          return farsum_allgather(farsum_world(), &word, gathered, 8);
+        }}},
+      {"fence", {nothing, [](Words& w) { return farsum_fence(w.window, 0); }}},
+      {"wait_exposure", {post_to_rank_1, [](Words& w) { return farsum_wait_exposure(w.window); }}},
+      {"complete",
+       {start_of_rank_0, [](Words& w) { return put_and(w, [](Words& v) { return farsum_complete(v.window); }); }}},
+      {"notify_wait", {lock_all_of, [](Words& w) { return farsum_notify_wait(w.window, 0, 1); }}},
+      {"window_allocate",
+       {nothing,
+        [](Words&) {
+          void* memory = nullptr;
+          farsum_window window{};
+          return farsum_window_allocate(farsum_world(), 8, nullptr, &memory, &window);
+        }}},
+      {"window_free", {nothing, [](Words& w) { return farsum_window_free(&w.window); }}},
+      {"finalize", {nothing, [](Words&) { return farsum_finalize(); }}}};
+  return all;
+}
+
+// Words: one of `waits`, a file. Once the file is there rank 0 makes the call and says how it ended; rank 1 makes none.
+void wait_in(const Job& job) {
+  const auto found = waits().find(job.words.at(0));
+  if (found == waits().end()) throw Failed("there is no such wait");
+  Words words = allocate(1);
+  found->second.before(job, words);
+  barrier();
+  say(job, "ready");
+  if (job.rank != 0) {
+    while (true) pause();
+  }
+  wait_for_file(job.words.at(1));
+  const auto begin = std::chrono::steady_clock::now();
+  const farsum_status status = found->second.call(words);
+  const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+  say(job, std::string("ended ") + found->first + " after " + std::to_string(taken.count()) +
+               " ms: " + farsum_status_name(status) + ": " + (status == FARSUM_OK ? "" : farsum_last_error()));
+  std::_Exit(status == FARSUM_OK ? 1 : 0);
+}
+
+constexpr Case cases[] = {{"stream", stream}, {"wait_in", wait_in}};
+
+}  // namespace
+
+std::span<const Case> fault_cases() { return cases; }
+
+}  // namespace across
