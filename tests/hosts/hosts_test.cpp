@@ -5,16 +5,16 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "shell.hpp"
+
+namespace farsum {
 namespace {
 
 using testing::HasSubstr;
@@ -24,22 +24,13 @@ constexpr int cannot_status = 77;  // as tools/hosts says it
 const std::string tool = std::string(FARSUM_SOURCE_DIR) + "/tools/hosts";
 const std::string agent = std::string(FARSUM_SOURCE_DIR) + "/tools/hosts_rsh";
 
-struct Ended {
-  int status;
-  std::string output;
-};
+using test::Ended;
 
 // `timeout` is the watchdog of a host that does not answer. The command comes through the environment, so that it needs
 // no quotes.
 Ended shell(const std::string& command) {
   setenv("FARSUM_TEST_COMMAND", command.c_str(), 1);
-  std::FILE* pipe = popen("exec timeout 60 bash -c \"$FARSUM_TEST_COMMAND\" 2>&1 < /dev/null", "r");
-  if (pipe == nullptr) return {-1, "popen failed"};
-  std::string output;
-  std::array<char, 4096> piece;
-  while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), pipe)) output.append(piece.data(), got);
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+  return test::shell("exec timeout 60 bash -c \"$FARSUM_TEST_COMMAND\"");
 }
 
 // The processes whose first word is this, one /proc/PID/cmdline a line.
@@ -77,12 +68,11 @@ class Owner {
   int process_;
 };
 
-class Hosts : public testing::Test {
+// Hosts under a name that no other test and no user has; they end with this process, should it be killed.
+class HostSet : public testing::Test {
  protected:
-  // Two or more hosts under a name that no other test and no user has; they end with this process, should it be killed.
-  void up(int count = 2) { up(count, getpid()); }
-
-  void up(int count, int owner) {
+  // Behind it a test asks IsSkipped().
+  void up(int count, int owner = getpid()) {
     const Ended made = hosts("up " + std::to_string(count) + " --owner " + std::to_string(owner));
     if (made.status == cannot_status) GTEST_SKIP() << made.output;
     ASSERT_EQ(made.status, 0) << made.output;
@@ -119,9 +109,13 @@ class Hosts : public testing::Test {
   std::string name_ = "test-" + std::to_string(getpid());
 };
 
+// Two of them.
+class Hosts : public HostSet {
+ protected:
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(up(2)); }
+};
+
 TEST_F(Hosts, run_a_command_with_the_callers_folder_environment_input_and_exit_status_under_their_own_name) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   const Ended ran = shell("cd /usr/lib; echo word | KEPT=here " + tool + " --name " + name_ +
                           R"( exec b sh -c 'read line; echo $line $KEPT; pwd; hostname; exit 9')");
   EXPECT_EQ(ran.output, "word here\n/usr/lib\nb\n");
@@ -129,8 +123,6 @@ TEST_F(Hosts, run_a_command_with_the_callers_folder_environment_input_and_exit_s
 }
 
 TEST_F(Hosts, become_the_command_so_that_signals_reach_it) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   EXPECT_EQ(shell("exec 2> /dev/null; " + tool + " --name " + name_ + " exec a sh -c 'kill -TERM $$'; echo $?").output,
             "143\n");
   EXPECT_EQ(
@@ -139,8 +131,6 @@ TEST_F(Hosts, become_the_command_so_that_signals_reach_it) {
 }
 
 TEST_F(Hosts, reach_each_other_by_name_and_see_only_their_own_network_and_shared_memory) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   EXPECT_EQ(link_check("echo", "a", "b").status, 0);
   EXPECT_EQ(hosts("exec a ls /sys/class/net").output, "eth0\nlo\n");
   EXPECT_EQ(hosts("exec a sh -c 'touch /dev/shm/mine; ls /dev/shm'").output, "mine\n");
@@ -148,13 +138,13 @@ TEST_F(Hosts, reach_each_other_by_name_and_see_only_their_own_network_and_shared
   EXPECT_EQ(hosts("exec b ls /dev/shm").output, "");
 }
 
-TEST_F(Hosts, leave_the_machines_own_network_and_mounts_as_they_are) {
+TEST_F(HostSet, leave_the_machines_own_network_and_mounts_as_they_are) {
   const std::string look =
       "ip -br link; ip -br addr; ip -4 route show table all; ip rule; ip neigh show nud permanent; tc qdisc; bridge "
       "fdb; "
       "wc -l < /proc/mounts; hostname; cat /etc/hosts; ls -la /dev/shm /sys/class/net";
   const std::string before = shell(look).output;
-  ASSERT_NO_FATAL_FAILURE(up());
+  ASSERT_NO_FATAL_FAILURE(up(2));
   if (IsSkipped()) return;
   EXPECT_EQ(shell(look).output, before);
   EXPECT_EQ(hosts("slow --delay-us 100 --rate 1000").output, "");
@@ -169,8 +159,6 @@ TEST_F(Hosts, reach_each_other_on_a_machine_whose_own_network_has_their_addresse
       "ip link add name mine type veth peer name other; ip addr add 10.77.0.1/24 dev mine; ip link set mine up; ";
   const std::string check =
       std::string(FARSUM_SOURCE_DIR) + "/tests/hosts/link_check.py echo " + tool + " " + name_ + " a b; ";
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   EXPECT_EQ(hosts("down").output, "");
   const Ended there = shell("unshare --net bash -ec \"" + machine + tool + " --name " + name_ + " up 2; " + check +
                             "ip -br -4 addr show dev mine\"");
@@ -180,21 +168,17 @@ TEST_F(Hosts, reach_each_other_on_a_machine_whose_own_network_has_their_addresse
 }
 
 TEST_F(Hosts, keep_a_connection_through_a_cut_that_swallows_its_packets_without_a_word) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   const Ended check = link_check("cut", "a", "b");
   EXPECT_EQ(check.status, 0) << check.output;
 }
 
 TEST_F(Hosts, cut_a_delayed_link_as_well) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   ASSERT_EQ(hosts("slow --delay-us 1000").output, "");
   const Ended check = link_check("cut", "a", "b");
   EXPECT_EQ(check.status, 0) << check.output;
 }
 
-TEST_F(Hosts, cut_one_link_and_no_other) {
+TEST_F(HostSet, cut_one_link_and_no_other) {
   ASSERT_NO_FATAL_FAILURE(up(3));
   if (IsSkipped()) return;
   EXPECT_EQ(hosts("cut b a").status, 0);
@@ -209,8 +193,6 @@ TEST_F(Hosts, cut_one_link_and_no_other) {
 
 // Below are bounds that no load of the machine can break: a link may be slower than was said, never faster.
 TEST_F(Hosts, delay_both_ways_of_a_link_by_what_was_said) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   ASSERT_EQ(hosts("slow --delay-us 20000 a b").output, "");
   EXPECT_GE(std::stol("0" + link_check("round_trip", "a", "b").output), 40'000);
   ASSERT_EQ(hosts("slow --delay-us 60000").output, "");
@@ -220,30 +202,30 @@ TEST_F(Hosts, delay_both_ways_of_a_link_by_what_was_said) {
   EXPECT_EQ(link_check("echo", "a", "b").status, 0);
 }
 
-TEST_F(Hosts, pass_no_more_than_the_rate_of_a_link) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
-  ASSERT_EQ(hosts("slow --rate 100").output, "");
-  // 2 MB at 12.5 MB/s, less the first 80 kB that a full bucket and one large segment let through.
-  EXPECT_GE(std::stol("0" + link_check("stream", "a", "b").output), 150'000);
+class HostsWithRate : public Hosts {
+ protected:
+  void pass_no_more_than(const std::string& how) const {
+    ASSERT_EQ(hosts("slow --rate 100" + how).output, "");
+    // 2 MB at 12.5 MB/s, less the first 80 kB that a full bucket and one large segment let through.
+    EXPECT_GE(std::stol("0" + link_check("stream", "a", "b").output), 150'000);
+  }
+};
+
+TEST_F(HostsWithRate, pass_no_more_than_it) {
+  pass_no_more_than("");
   ASSERT_EQ(hosts("slow --rate 0").output, "");
   EXPECT_EQ(link_check("stream", "b", "a").status, 0);
 }
 
-TEST_F(Hosts, pass_no_more_than_the_rate_of_a_link_where_the_relay_limits_it) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
-  ASSERT_EQ(hosts("slow --rate 100 --relay").output, "");
+TEST_F(HostsWithRate, pass_no_more_than_it_where_the_relay_limits_it) {
+  pass_no_more_than(" --relay");
   EXPECT_THAT(hosts("status").output, HasSubstr("at most 100 Mbit/s (relay)"));
-  EXPECT_GE(std::stol("0" + link_check("stream", "a", "b").output), 150'000);
   ASSERT_EQ(hosts("slow --rate 1000").output, "");
   EXPECT_THAT(hosts("status").output, testing::Not(HasSubstr("relay")));
   EXPECT_EQ(link_check("stream", "b", "a").status, 0);
 }
 
 TEST_F(Hosts, go_on_after_their_relay_was_killed) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   ASSERT_EQ(hosts("slow --delay-us 100").output, "");
   const int relay = first_process(processes_named("farsum-relay:" + name_ + "$"));
   ASSERT_GT(relay, 0);
@@ -255,8 +237,6 @@ TEST_F(Hosts, go_on_after_their_relay_was_killed) {
 }
 
 TEST_F(Hosts, may_be_made_twice_and_taken_away_twice) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   EXPECT_EQ(hosts("up 2").status, 0);
   EXPECT_EQ(hosts("up 3").status, 1);
   EXPECT_EQ(hosts("down").status, 0);
@@ -265,8 +245,6 @@ TEST_F(Hosts, may_be_made_twice_and_taken_away_twice) {
 }
 
 TEST_F(Hosts, stand_beside_another_set_with_the_same_names_and_addresses) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   const std::string other = tool + " --name " + name_ + "-other ";
   ASSERT_EQ(shell(other + "up 2").output, "");
   EXPECT_EQ(shell(other + "cut a b").output, "");
@@ -276,8 +254,6 @@ TEST_F(Hosts, stand_beside_another_set_with_the_same_names_and_addresses) {
 }
 
 TEST_F(Hosts, end_what_still_runs_in_them_whatever_it_ignores) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   const std::string stubborn =
       hosts("exec a env -i sh -c " +
             std::string(R"('trap "" TERM HUP INT; setsid sleep 1000 > /dev/null 2>&1 & echo $!')"))
@@ -288,8 +264,6 @@ TEST_F(Hosts, end_what_still_runs_in_them_whatever_it_ignores) {
 }
 
 TEST_F(Hosts, that_lost_a_part_say_so_and_are_made_anew) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   const std::string running = hosts("exec b sh -c 'sleep 1000 > /dev/null 2>&1 & echo $!'").output;
   const int holder = first_process(processes_named("farsum-hosts:" + name_ + ":b$"));
   ASSERT_GT(holder, 0);
@@ -305,8 +279,6 @@ TEST_F(Hosts, that_lost_a_part_say_so_and_are_made_anew) {
 }
 
 TEST_F(Hosts, that_a_killed_up_left_half_made_are_made_anew) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   EXPECT_EQ(hosts("down").output, "");
   EXPECT_EQ(up_is_killed().status, 128 + SIGKILL);
   EXPECT_NE(processes_named("farsum-hosts:" + name_ + ":"), "");
@@ -316,8 +288,6 @@ TEST_F(Hosts, that_a_killed_up_left_half_made_are_made_anew) {
 }
 
 TEST_F(Hosts, that_a_killed_up_left_half_made_go_with_the_next_up_of_another_name) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   EXPECT_EQ(hosts("down").output, "");
   EXPECT_EQ(up_is_killed().status, 128 + SIGKILL);
   const std::string other = tool + " --name other-" + name_;
@@ -325,7 +295,7 @@ TEST_F(Hosts, that_a_killed_up_left_half_made_go_with_the_next_up_of_another_nam
   expect_nothing_left();
 }
 
-TEST_F(Hosts, end_with_their_owner_however_it_ends) {
+TEST_F(HostSet, end_with_their_owner_however_it_ends) {
   const Owner owner;
   ASSERT_NO_FATAL_FAILURE(up(2, owner.process()));
   if (IsSkipped()) return;
@@ -339,7 +309,7 @@ TEST_F(Hosts, end_with_their_owner_however_it_ends) {
   EXPECT_FALSE(runs(running));
 }
 
-TEST_F(Hosts, whose_owner_and_its_watcher_were_killed_go_with_the_next_down_of_another_name) {
+TEST_F(HostSet, whose_owner_and_its_watcher_were_killed_go_with_the_next_down_of_another_name) {
   const Owner owner;
   ASSERT_NO_FATAL_FAILURE(up(2, owner.process()));
   if (IsSkipped()) return;
@@ -354,8 +324,6 @@ TEST_F(Hosts, whose_owner_and_its_watcher_were_killed_go_with_the_next_down_of_a
 }
 
 TEST_F(Hosts, describe_themselves_as_json) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   EXPECT_EQ(hosts("cut a b; " + tool + " --name " + name_ + " slow --rate 50").output, "");
   const nlohmann::json whole = nlohmann::json::parse(hosts("status --json").output);
   EXPECT_EQ(whole["whole"], true);
@@ -370,8 +338,6 @@ TEST_F(Hosts, describe_themselves_as_json) {
 }
 
 TEST_F(Hosts, say_what_would_be_right) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   EXPECT_THAT(hosts("exec c true").output, HasSubstr("there are a, b"));
   EXPECT_THAT(hosts("cut a a").output, HasSubstr("there are a, b"));
   EXPECT_THAT(hosts("heal a").output, HasSubstr("HOST HOST"));
@@ -386,8 +352,6 @@ TEST_F(Hosts, say_what_would_be_right) {
 // What a remote shell does not hand over must not come over by accident here: it would hide what is lost between
 // machines.
 TEST_F(Hosts, take_a_launchers_command_as_a_remote_shell_does) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   EXPECT_EQ(hosts("exec a env LOST=here " + agent + " -x -l somebody b 'hostname;' echo '$HOSTNAME$LOST'").output,
             "b\nb\n");
   EXPECT_EQ(hosts("exec a " + agent + " b pwd").output, shell("cd; pwd").output);
@@ -396,8 +360,6 @@ TEST_F(Hosts, take_a_launchers_command_as_a_remote_shell_does) {
 class HostsWithMpi : public Hosts, public testing::WithParamInterface<std::string> {};
 
 TEST_P(HostsWithMpi, are_two_nodes_to_its_launcher_and_its_ranks) {
-  ASSERT_NO_FATAL_FAILURE(up());
-  if (IsSkipped()) return;
   const Ended ran = shell(std::string(FARSUM_SOURCE_DIR) + "/tests/hosts/mpi_start.py " + tool + " " + name_ + " " +
                           GetParam() + " 1");
   if (ran.status == cannot_status) GTEST_SKIP() << ran.output;
@@ -437,3 +399,4 @@ INSTANTIATE_TEST_SUITE_P(Command, HostsHelp,
                          testing::Values("", "up", "exec", "rsh", "launcher", "cut", "heal", "slow", "status", "down"));
 
 }  // namespace
+}  // namespace farsum
