@@ -101,4 +101,23 @@ const farsum_layout* ElementList::layout() {
   return &layout_;
 }
 
+farsum_status add_to_words(farsum_window window, int target, std::vector<std::int64_t> places, const void* ones) {
+  farsum_layout layout{};
+  layout.kind = FARSUM_INDEXED;
+  layout.bytes = 8;
+  layout.pieces = places.size();
+  layout.offsets = places.data();
+  farsum_operation operation{};
+  operation.struct_bytes = sizeof operation;
+  operation.kind = FARSUM_ACCUMULATE;
+  operation.target = target;
+  operation.type = FARSUM_UINT64;
+  operation.op = FARSUM_SUM;
+  operation.origin = ones;
+  operation.target_layout = &layout;
+  const farsum_status status = farsum_operate(window, &operation, nullptr);
+  std::ranges::fill(places, -1);
+  return status;
+}
+
 }  // namespace farsum::test

@@ -47,4 +47,8 @@ class ElementList {
   farsum_layout layout_{};
 };
 
+// Adds `ones`, 64-bit words, to the words at the byte offsets `places`. What the layout's arrays hold is spoilt behind
+// the call: they are the caller's again at once, where `ones` is not.
+farsum_status add_to_words(farsum_window window, int target, std::vector<std::int64_t> places, const void* ones);
+
 }  // namespace farsum::test

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "element_lists.hpp"
 #include "rank_processes.hpp"
 
 namespace farsum::test {
@@ -102,26 +103,6 @@ TEST_P(EpochsOn, hand_a_row_of_words_from_origin_to_target_by_post_and_start) {
     }
     EXPECT_FINE(farsum_window_free(&words.window));
   });
-}
-
-// The arrays of a layout are the caller's again at once, its buffers are not.
-farsum_status add_to_words(farsum_window window, int target, std::vector<std::int64_t> places, const void* ones) {
-  farsum_layout layout{};
-  layout.kind = FARSUM_INDEXED;
-  layout.bytes = 8;
-  layout.pieces = places.size();
-  layout.offsets = places.data();
-  farsum_operation operation{};
-  operation.struct_bytes = sizeof operation;
-  operation.kind = FARSUM_ACCUMULATE;
-  operation.target = target;
-  operation.type = FARSUM_UINT64;
-  operation.op = FARSUM_SUM;
-  operation.origin = ones;
-  operation.target_layout = &layout;
-  const farsum_status status = farsum_operate(window, &operation, nullptr);
-  std::ranges::fill(places, -1);
-  return status;
 }
 
 TEST_P(EpochsOn, of_start_begin_before_the_post_and_keep_what_is_issued_in_its_order) {

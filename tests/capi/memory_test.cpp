@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "element_lists.hpp"
 #include "rank_processes.hpp"
 
 namespace farsum::test {
@@ -484,20 +485,7 @@ TEST(DynamicRegions, that_lie_apart_are_reached_by_one_operation_of_many_pieces)
             for (const std::int64_t base : all[target]) places.push_back(base + 16 * i);
           }
           places.insert(places.end(), places.begin(), places.begin() + 96);
-          farsum_layout layout{};
-          layout.kind = FARSUM_INDEXED;
-          layout.bytes = 8;
-          layout.pieces = places.size();
-          layout.offsets = places.data();
-          farsum_operation operation{};
-          operation.struct_bytes = sizeof operation;
-          operation.kind = FARSUM_ACCUMULATE;
-          operation.type = FARSUM_UINT64;
-          operation.op = FARSUM_SUM;
-          operation.target = target;
-          operation.origin = ones.data();
-          operation.target_layout = &layout;
-          ASSERT_FINE(farsum_operate(used, &operation, nullptr));
+          ASSERT_FINE(add_to_words(used, target, places, ones.data()));
         }
       }
       ASSERT_FINE(farsum_unlock_all(used));
