@@ -51,9 +51,6 @@ class UnderPmix : public testing::TestWithParam<Launcher> {
     const std::string pmix = farsum::describe_pmix({});
     if (pmix.find("PMIx Standard") == std::string::npos) GTEST_SKIP() << pmix;
   }
-  static void require(const char* program) {
-    if (!std::filesystem::exists(bin + program)) GTEST_SKIP() << program << " is not built";
-  }
   static std::string launched(int ranks) {
     const Launcher& launcher = GetParam();
     // Farsum's own launcher may have started this test.
@@ -64,42 +61,41 @@ class UnderPmix : public testing::TestWithParam<Launcher> {
   static Outcome run_lines(int ranks, const std::string& line) { return run(launched(ranks) + "sh -c '" + line + "'"); }
 };
 
-#define REQUIRE_PROGRAM(program) \
-  require(program);              \
-  if (IsSkipped()) return
+bool is_missing(const char* program) { return !std::filesystem::exists(bin + program); }
+
+void expect_success(const Outcome& outcome, const char* text = "") {
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr(text));
+}
 
 TEST_P(UnderPmix, fock_finds_nwchems_energy) {
-  REQUIRE_PROGRAM("fock");
+  if (is_missing("fock")) GTEST_SKIP() << "fock is not built";
   const Outcome outcome = run(launched(2) + bin + "fock " FARSUM_SOURCE_DIR "/apps/fock/data/water.xyz --compare");
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("within 1e-08 Hartree"));
+  expect_success(outcome, "within 1e-08 Hartree");
 }
 
 TEST_P(UnderPmix, gups_loses_no_update_and_all_ranks_are_one_job) {
-  REQUIRE_PROGRAM("gups");
+  if (is_missing("gups")) GTEST_SKIP() << "gups is not built";
   const Outcome outcome = run(launched(3) + bin + "gups --way direct,batched --log2-words 12");
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("3 ranks"));
+  expect_success(outcome, "3 ranks");
 }
 
 TEST_P(UnderPmix, counter_hands_out_every_ticket_exactly_once) {
-  REQUIRE_PROGRAM("counter");
+  if (is_missing("counter")) GTEST_SKIP() << "counter is not built";
   const Outcome outcome = run(launched(2) + bin + "counter --path owner --work-ms 0.1 --tasks-per-rank 40");
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("each exactly once"));
+  expect_success(outcome, "each exactly once");
 }
 
 TEST_P(UnderPmix, programs_follow_one_another_in_the_same_places) {
-  REQUIRE_PROGRAM("gups");
+  if (is_missing("gups")) GTEST_SKIP() << "gups is not built";
   const std::string one = bin + "gups --way direct --log2-words 10";
   const Outcome outcome = run_lines(2, one + " && " + one + " && " + one);
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  expect_success(outcome);
 }
 
 TEST_P(UnderPmix, a_process_takes_its_place_again_and_again) {
   const Outcome outcome = run(launched(2) + bin + "tests/test_pmix --gtest_filter=AsRank.*");
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("took its place 3 times"));
+  expect_success(outcome, "took its place 3 times");
 }
 
 // PMIx 5 cannot be started twice in a process.
@@ -108,19 +104,18 @@ TEST_P(UnderPmix, a_process_takes_its_place_again_with_pmix_5_too) {
   if (!std::filesystem::exists(library)) GTEST_SKIP() << library << " is not here";
   const Outcome outcome =
       run_lines(2, "FARSUM_PMIX_LIBRARY=" + library + " " + bin + "tests/test_pmix --gtest_filter=AsRank.*");
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("took its place 3 times"));
+  expect_success(outcome, "took its place 3 times");
 }
 
 TEST_P(UnderPmix, info_says_so) {
-  REQUIRE_PROGRAM("farsum");
+  if (is_missing("farsum")) GTEST_SKIP() << "farsum is not built";
   const Outcome outcome = run(launched(1) + bin + "farsum info");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_THAT(outcome.output, testing::ContainsRegex("wire-up +PMIx: rank 0 of job"));
 }
 
 TEST_P(UnderPmix, a_rank_that_ends_before_it_comes_ends_the_job_in_bounded_time) {
-  REQUIRE_PROGRAM("gups");
+  if (is_missing("gups")) GTEST_SKIP() << "gups is not built";
   const Outcome outcome =
       run_lines(3, "[ $PMIX_RANK = 1 ] || FARSUM_WIREUP_TIMEOUT=1 exec " + bin + "gups --way direct --log2-words 10");
   EXPECT_THAT(outcome.status, testing::AllOf(testing::Ne(0), testing::Lt(124))) << outcome.output;
@@ -137,7 +132,7 @@ TEST_P(UnderPmix, a_rank_that_dies_ends_the_job) {
 }
 
 TEST_P(UnderPmix, ranks_on_two_hosts_are_refused_by_name) {
-  REQUIRE_PROGRAM("gups");
+  if (is_missing("gups")) GTEST_SKIP() << "gups is not built";
   const Outcome outcome =
       run_lines(3, "FARSUM_NODE_NAME=host$((PMIX_RANK/2)) exec " + bin + "gups --way direct --log2-words 10");
   EXPECT_NE(outcome.status, 0);
@@ -145,7 +140,7 @@ TEST_P(UnderPmix, ranks_on_two_hosts_are_refused_by_name) {
 }
 
 TEST_P(UnderPmix, a_missing_library_is_named_and_so_is_a_way_without_it) {
-  REQUIRE_PROGRAM("gups");
+  if (is_missing("gups")) GTEST_SKIP() << "gups is not built";
   const std::string program = bin + "gups --way direct --log2-words 10";
   const Outcome refused = run_lines(1, "FARSUM_PMIX_LIBRARY=/nonexistent/libpmix.so exec " + program);
   EXPECT_NE(refused.status, 0);
@@ -163,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST(WithoutItsServer, a_rank_says_that_the_server_cannot_be_reached) {
-  if (!std::filesystem::exists(bin + "gups")) GTEST_SKIP() << "gups is not built";
+  if (is_missing("gups")) GTEST_SKIP() << "gups is not built";
   const Outcome outcome = run("env PMIX_NAMESPACE=nobody PMIX_RANK=0 " + bin + "gups --way direct --log2-words 10");
   EXPECT_NE(outcome.status, 0);
   EXPECT_THAT(outcome.output, testing::AnyOf(HasSubstr("cannot be reached"), HasSubstr("not built in")));
