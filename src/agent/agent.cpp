@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -54,9 +55,9 @@ Status Agent::check(const Options& options) {
 }
 
 Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& transport, RequestHandler& handler,
-                                            Doorbell& doorbell) {
+                                            RankBell& bell, AgentChores* chores) {
   if (Status status = check(options); !status.is_ok()) return status;
-  std::unique_ptr<Agent> agent(new Agent(transport, handler, doorbell));
+  std::unique_ptr<Agent> agent(new Agent(transport, handler, bell, chores));
   const os::BlockedSignals blocked;
   try {
     agent->thread_ = std::thread([raw = agent.get(), options] {
@@ -74,7 +75,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& t
 
 Agent::~Agent() {
   if (!thread_.joinable()) return;
-  doorbell_.wake();
+  bell_.wake();
   thread_.join();
 }
 
@@ -99,15 +100,19 @@ void Agent::take_place(const Options& options) {
 void Agent::serve(AgentMode mode) {
   for (;;) {
     const std::size_t served = transport_.poll_requests(handler_, budget_per_sender);
+    // After the poll, which takes the rings off the bell: what comes later rings again.
+    const std::uint64_t until_chores_ns = chores_ != nullptr ? chores_->run() : 0;
     if (served != 0) continue;
-    if (doorbell_.stopped()) return;
+    if (bell_.stopped()) return;
     if (mode == AgentMode::dedicated) {
+      bell_.pass();
       SystemAtomics::pause();
       continue;
     }
     if (transport_.has_unfinished_request()) {
-      doorbell_.sleep(retry_ns);
-    } else if (doorbell_.sleep(0)) {
+      bell_.sleep(until_chores_ns != 0 ? std::min(retry_ns, until_chores_ns) : retry_ns);
+    } else if (bell_.sleep(until_chores_ns)) {
+      // Relaxed: a statistic.
       wakeups_.fetch_add(1, std::memory_order_relaxed);
     }
   }

@@ -11,12 +11,21 @@
 #include <string>
 #include <thread>
 
+#include "agent/rank_bell.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
-#include "lockfree/doorbell.hpp"
 #include "transport/transport.hpp"
 
 namespace farsum {
+
+// What the agent does each turn beside serving requests, after it has taken the rings off its bell: whatever a ring may
+// be about is looked at here, or in the transport, before the agent sleeps.
+class AgentChores {
+ public:
+  virtual ~AgentChores() = default;
+  // Returns how many nanoseconds the agent may sleep at most before it comes again; 0: until something happens.
+  virtual std::uint64_t run() = 0;
+};
 
 class Agent {
  public:
@@ -30,9 +39,9 @@ class Agent {
   // Why the options make no sense; fine when they do.
   static Status check(const Options& options);
 
-  // Starts the thread. `transport`, `handler` and `doorbell` outlive it.
+  // Starts the thread. `transport`, `handler`, `bell` and `chores` (may be null) outlive it.
   static Result<std::unique_ptr<Agent>> start(const Options& options, Transport& transport, RequestHandler& handler,
-                                              Doorbell& doorbell);
+                                              RankBell& bell, AgentChores* chores);
   // Stops the thread after it has served what is there.
   ~Agent();
   Agent(const Agent&) = delete;
@@ -43,14 +52,15 @@ class Agent {
   pid_t thread_id() const { return thread_id_.load(std::memory_order_acquire); }
 
  private:
-  Agent(Transport& transport, RequestHandler& handler, Doorbell& doorbell)
-      : transport_(transport), handler_(handler), doorbell_(doorbell) {}
+  Agent(Transport& transport, RequestHandler& handler, RankBell& bell, AgentChores* chores)
+      : transport_(transport), handler_(handler), bell_(bell), chores_(chores) {}
   void serve(AgentMode mode);
   void take_place(const Options& options);
 
   Transport& transport_;
   RequestHandler& handler_;
-  Doorbell& doorbell_;
+  RankBell& bell_;
+  AgentChores* chores_;
   std::atomic<std::uint64_t> wakeups_{0};
   std::atomic<pid_t> thread_id_{0};
   std::thread thread_;

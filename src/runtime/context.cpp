@@ -80,6 +80,7 @@ Status Context::join() {
                                      *watch_, block.waiters);
   transport_ = std::make_unique<ShmTransport>(
       segment, ShmTransport::Options{place_.rank, settings.channel_bytes, settings.attach != Permission::refuse});
+  bell_ = std::make_unique<RankBell>(block.doorbell, transport_->wake_name(place_.rank));
   circle_ =
       std::make_unique<FarewellCircle>([&segment](Rank rank) -> AwaitedRank& { return segment.rank(rank).awaited; },
                                        segment.begin(), segment.ranks(), place_.rank);
@@ -109,8 +110,7 @@ Status Context::join() {
 Status Context::start_agent() {
   const std::lock_guard lock(agent_mutex_);
   if (agent_ != nullptr) return {};
-  Result<std::unique_ptr<Agent>> agent =
-      Agent::start(agent_options_, *transport_, *service_, place_.segment->rank(place_.rank).doorbell);
+  Result<std::unique_ptr<Agent>> agent = Agent::start(agent_options_, *transport_, *service_, *bell_, nullptr);
   if (!agent.is_ok()) return agent.take_status();
   agent_ = std::move(agent.value());
   // Release: pairs with the acquire load in statistics().

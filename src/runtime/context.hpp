@@ -209,6 +209,7 @@ class Context {
   std::unique_ptr<OriginEngine> engine_;
   Agent::Options agent_options_;
   std::mutex agent_mutex_;  // starting it
+  std::unique_ptr<RankBell> bell_;
   std::unique_ptr<Agent> agent_;
   std::atomic<const Agent*> running_agent_{nullptr};
   os::PromotionRegistry promotions_;

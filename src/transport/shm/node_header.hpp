@@ -10,7 +10,7 @@
 
 namespace farsum {
 
-inline constexpr std::uint64_t segment_magic = 0x4641'5253'554d'0001;  // "FARSUM", layout 1
+inline constexpr std::uint64_t segment_magic = 0x4641'5253'554d'0002;  // "FARSUM", layout 2
 inline constexpr std::uint32_t most_free_extents = 16384;
 // Extents up to this keep their pages when they are given back: the next small window needs no page faults.
 inline constexpr std::uint64_t keep_pages_bytes = 262144;
@@ -39,6 +39,7 @@ struct NodeHeader {
   std::uint64_t rank_blocks;
   std::uint64_t channels;
   std::uint64_t heap_begin;
+  std::uint64_t wake_tag;
 
   std::atomic<std::uint32_t> failed_rank;
   std::atomic<std::uint32_t> next_window_id;

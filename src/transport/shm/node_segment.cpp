@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -150,6 +151,8 @@ std::uint32_t dead_before_leaving(int fd, std::uint32_t ranks) {
 // Called under a FileGuard, by the first that finds the file empty.
 Status NodeSegment::initialise(int fd, const Options& options) {
   const SegmentShape shape = shape_for(options.ranks, options.team_bytes);
+  std::uint64_t wake_tag = 0;
+  if (getrandom(&wake_tag, sizeof wake_tag, 0) != sizeof wake_tag) return system_failure("getrandom");
   std::uint64_t bytes = affordable_bytes(options.segment_bytes);
   const std::uint64_t least = shape.heap_begin + (std::uint64_t{1} << 24);
   void* base = MAP_FAILED;
@@ -170,6 +173,7 @@ Status NodeSegment::initialise(int fd, const Options& options) {
   header->channels = shape.channels;
   header->world_team = shape.world_team;
   header->heap_begin = shape.heap_begin;
+  header->wake_tag = wake_tag;
   header->free_extents[0] = {shape.heap_begin, bytes - shape.heap_begin};
   header->free_count = 1;
   header->magic = segment_magic;
@@ -252,6 +256,8 @@ std::atomic<std::uint64_t>& NodeSegment::channel(std::uint32_t receiver, std::ui
 
 std::atomic<std::uint32_t>& NodeSegment::failed_rank() { return header().failed_rank; }
 std::atomic<std::uint32_t>& NodeSegment::next_window_id() { return header().next_window_id; }
+std::uint64_t NodeSegment::wake_tag() const { return header().wake_tag; }
+
 std::byte* NodeSegment::world_team() { return base_ + header().world_team; }
 
 void NodeSegment::leave(std::uint32_t me, bool keeps_memory) {

@@ -82,6 +82,8 @@ class NodeSegment {
   std::atomic<std::uint32_t>& failed_rank();
   // A counter that all ranks draw window identities from.
   std::atomic<std::uint32_t>& next_window_id();
+  // Of the names under which ranks of this node are woken that sleep on descriptors; random, and the same for all.
+  std::uint64_t wake_tag() const;
   // The block of the team of all ranks; zeroed, team_bytes long.
   std::byte* world_team();
 

@@ -93,9 +93,14 @@ std::optional<std::uint64_t> ShmTransport::try_post(Rank peer, std::span<const s
   }
   const std::optional<std::uint64_t> ticket = peers_[peer].sender->try_push(head, body, reply_capacity);
   if (!ticket) return std::nullopt;
-  // Relaxed: a statistic.
-  if (segment_.rank(peer).doorbell.ring(options_.rank)) counters_.doorbells.fetch_add(1, std::memory_order_relaxed);
+  ring(peer);
   return ticket;
+}
+
+void ShmTransport::ring(Rank peer) {
+  const bool made_call = segment_.rank(peer).doorbell.ring(options_.rank, [&] { wake_sender_.wake(wake_name(peer)); });
+  // Relaxed: a statistic.
+  if (made_call) counters_.doorbells.fetch_add(1, std::memory_order_relaxed);
 }
 
 std::size_t ShmTransport::poll_replies(Rank peer, ReplyHandler& handler) {

@@ -13,6 +13,7 @@
 
 #include "lockfree/ring.hpp"
 #include "os/attach.hpp"
+#include "os/wake_socket.hpp"
 #include "transport/shm/node_segment.hpp"
 #include "transport/transport.hpp"
 
@@ -46,6 +47,10 @@ class ShmTransport : public Transport {
   Transfer read_pieces(Rank peer, std::span<const TransferPiece> pieces) override;
   Transfer write_pieces(Rank peer, std::span<const TransferPiece> pieces) override;
 
+  // Wakes that rank's agent, whatever it sleeps on; its next turn looks at everything. Any thread may call.
+  void ring(Rank peer);
+  // Under which that rank is woken where it sleeps on descriptors.
+  os::WakeName wake_name(Rank peer) const { return {segment_.wake_tag(), peer}; }
   // Finds out, once all ranks have joined, whose memory the kernel lets us copy.
   void probe_peers();
   // Empty where copies to and from `peer` work; else the reason.
@@ -69,6 +74,7 @@ class ShmTransport : public Transport {
   NodeSegment& segment_;
   Options options_;
   os::Attach attach_;
+  os::WakeSender wake_sender_;
   std::vector<Peer> peers_;
   std::vector<Rank> ready_;  // senders with requests, or with one to be served again
   std::vector<Rank> serving_;

@@ -1,0 +1,80 @@
+// What the agent of one rank sleeps on: the rank's doorbell, and from the moment it has one also its network. Owner:
+// agent. It looks at neither requests nor replies; it says that there may be some.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "base/status.hpp"
+#include "lockfree/doorbell.hpp"
+#include "os/wake_socket.hpp"
+
+namespace farsum {
+
+// The network's side of the agent's sleep. Called by the agent's thread only, but for what the network itself does.
+class NetworkWake {
+ public:
+  virtual ~NetworkWake() = default;
+  // Readable when there are requests to take in, once arm_requests() has said true; false: there are some now.
+  virtual int request_descriptor() = 0;
+  virtual bool arm_requests() = 0;
+  // The same for replies to this rank.
+  virtual int reply_descriptor() = 0;
+  virtual bool arm_replies() = 0;
+  // When this rank's side of the network has something to do next, by the monotonic clock; `never` where it has not.
+  virtual std::uint64_t next_deadline_ns() = 0;
+  static constexpr std::uint64_t never = ~std::uint64_t{0};
+};
+
+// One thread sleeps, the agent's; the rest any thread of the process may call.
+//
+// Replies are the business of the threads that wait for them, so the agent sleeps through them unless somebody asks
+// that they be watched: a thread that goes on while something is under way. A watch ends with the first reply, or when
+// a deadline has come; the agent's chores then look after the network, and watch on if there is still something.
+class RankBell {
+ public:
+  // `name` is where others wake this rank when it sleeps on descriptors.
+  RankBell(Doorbell& doorbell, const os::WakeName& name) : doorbell_(doorbell), name_(name) {}
+
+  // Sleeps until there may be something to do, at most timeout_ns nanoseconds (0 means for ever); false when the time
+  // was up.
+  bool sleep(std::uint64_t timeout_ns);
+  // For an agent that never sleeps: a watch ends at once.
+  void pass();
+  // Whether a watch has ended since the last time this was asked, by the agent's chores.
+  bool watch_has_ended() { return std::exchange(watch_ended_, false); }
+
+  // Makes this and every later sleep return at once.
+  void wake();
+  bool stopped() const { return doorbell_.stopped(); }
+
+  // Sleeps on the network, too, from now on, also the sleep that is under way. Once; `network` outlives the agent.
+  Status add_network(NetworkWake& network);
+  // Without a network it does nothing.
+  void watch_replies();
+
+ private:
+  struct Limit {
+    std::uint64_t timeout_ns = 0;  // 0: for ever
+    bool of_watch = false;         // else the caller's
+  };
+
+  bool sleep_on_descriptors(NetworkWake& network, std::uint64_t timeout_ns);
+  bool wait_for_descriptors(NetworkWake& network, bool watching, const Limit& limit);
+  Limit limit_of(NetworkWake& network, bool watching, std::uint64_t timeout_ns) const;
+  void end_watch();
+  void rouse();
+
+  Doorbell& doorbell_;
+  const os::WakeName name_;
+  // Written before network_, by add_network.
+  os::WakeSocket socket_;
+  // Written once, by add_network.
+  std::atomic<NetworkWake*> network_{nullptr};
+  // Written by whoever asks for a watch (set) and the agent (clear).
+  std::atomic<bool> watching_{false};
+  bool watch_ended_ = false;  // the agent's
+};
+
+}  // namespace farsum
