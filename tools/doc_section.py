@@ -1,6 +1,9 @@
 """Text between markers in a document, written by a tool: nothing there is typed by hand."""
 
+import subprocess
 from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 class NoMarkers(Exception):
@@ -24,6 +27,14 @@ def replaced(text, name, writer, section):
 def update(document, name, writer, section):
     document = Path(document)
     document.write_text(replaced(document.read_text(encoding="utf-8"), name, writer, section), encoding="utf-8")
+
+
+def source():
+    """Of which source figures are that are taken now: they outlive it in a document."""
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    changed = subprocess.run(["git", "status", "--porcelain", "--untracked-files=no", "src", "fronts", "include", "lab"], cwd=ROOT,
+                             stdout=subprocess.PIPE, text=True, check=True).stdout
+    return f"commit {head}{' with changes' if changed else ''}"
 
 
 def markdown(heading, rows, left=1):
