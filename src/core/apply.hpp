@@ -57,6 +57,7 @@ struct LockAgent {
   const Liveness* liveness = nullptr;                // null: nobody dies (simulator)
   std::atomic<std::uint64_t>* contention = nullptr;  // counts stripes that were not free at once; may be null
   const WordPasses* passes = nullptr;  // of all who may be in an open stripe; null: no stripe is ever open
+  const Ringer* ringer = nullptr;      // null: no lock is asked for on behalf of others
 };
 
 enum class Applied : std::uint8_t { done, busy, holder_dead };

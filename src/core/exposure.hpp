@@ -15,6 +15,7 @@
 
 #include "base/units.hpp"
 #include "core/atomicity.hpp"
+#include "core/window_shared.hpp"
 
 namespace farsum {
 
@@ -32,6 +33,10 @@ struct Exposure {
   std::vector<ExposedRegion> regions;  // sorted by offset, disjoint
   std::atomic<std::uint64_t>* notifications = nullptr;
   std::uint32_t notification_slots = 0;
+  // What ranks of other nodes reach by messages only, and who they may be: of the job, by rank of the window's group.
+  RankWindow own;
+  std::vector<Rank> ranks;
+  bool refuses_locks = false;  // the window's promise
 
   // The region that holds [offset, offset + bytes) whole; null when none does.
   const ExposedRegion* find(std::uint64_t offset, std::uint64_t bytes) const;

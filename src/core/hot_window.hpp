@@ -45,6 +45,7 @@ struct alignas(cache_line_bytes) TargetView {
   std::atomic<std::uint64_t> hot_bytes{0};
   std::atomic<std::uint64_t> hot_words{0};  // operations of 8 bytes, counted apart: one addition less in the fastest
   SharedLockState* lock = nullptr;          // null: it is never taken here
+  Rank owner = 0;                           // of the job
   // In a window's first view only: whether the window as a whole refuses locks now. See Window::settle_lockable.
   std::atomic<bool> locks_refused{true};
 };
@@ -280,10 +281,13 @@ struct HotWindow {
     if (!flush_before_unlock(target)) return false;
     SharedLock<> target_lock(*view.lock, size);
     // Relaxed: as in lock().
-    return target_lock.try_unlock_once(
+    const bool unlocked = target_lock.try_unlock_once(
         lock_id, open == locked_exclusive ? LockMode::exclusive : LockMode::shared,
         [&] { return view.open.load(std::memory_order_relaxed) == open; },
         [&] { view.open.store(no_epoch, std::memory_order_relaxed); });
+    if (target_lock.granted_for_another() && agent->ringer != nullptr) [[unlikely]]
+      agent->ringer->ring(view.owner);
+    return unlocked;
   }
 
   // The same for a caller whose next step is a locked instruction.

@@ -41,7 +41,8 @@ Reduction reduction_of(const ops::KernelSet& kernels, const wire::MessageHeader&
 
 }  // namespace
 
-TargetService::TargetService(Options options, ExposureTable& exposures) : options_(options), exposures_(exposures) {
+TargetService::TargetService(Options options, ExposureTable& exposures)
+    : options_(std::move(options)), exposures_(exposures), proxies_(options_.rank, options_.liveness) {
   for (std::size_t i = 0; i < options_.pull_slots; ++i) {
     slots_.push_back(std::make_unique<PullSlot>());
   }
@@ -76,24 +77,34 @@ Served TargetService::on_request(Rank from, std::span<const std::byte> bytes, st
 Served TargetService::serve(Rank from, const wire::Message& message, std::span<std::byte> reply_room, ReplyToken token,
                             Progress& progress) {
   const wire::MessageHeader& header = message.header;
-  if (header.kind == wire::MessageKind::lock || header.kind == wire::MessageKind::unlock)
-    return lock_message(header, token);
+  if (header.kind == wire::MessageKind::team) return serve_team(from, message);
+  if (header.kind == wire::MessageKind::life) return serve_life(reply_room);
   const ExposureTable::Reading reading(exposures_);
   if (!reading.got()) return {Served::Kind::again};
   const Exposure* exposure = reading.find(header.window);
   if (exposure == nullptr) return {Served::Kind::done, Code::handle, 0};
+  if (header.kind == wire::MessageKind::operate || header.kind == wire::MessageKind::scatter)
+    return serve_operation(from, message, *exposure, reply_room, progress);
+  const Served served = serve_epoch(from, header, *exposure, token);
+  if (header.kind == wire::MessageKind::unlock) tell_granted(reading);
+  return served;
+}
+
+Served TargetService::serve_operation(Rank from, const wire::Message& message, const Exposure& exposure,
+                                      std::span<std::byte> reply_room, Progress& progress) {
+  const wire::MessageHeader& header = message.header;
   if (progress.phase == Phase::start && progress.chunk_start == 0) {
-    const Code code = check_extent(message, *exposure);
+    const Code code = check_extent(message, exposure);
     if (code != Code::ok) return {Served::Kind::done, code, 0};
   }
 
   Outcome outcome;
   if (header.kind == wire::MessageKind::scatter) {
-    outcome = scatter(message, *exposure, progress);
+    outcome = scatter(message, exposure, progress);
   } else if (header.operation == OperationKind::compare_and_swap) {
-    outcome = compare_and_swap(message, *exposure, reply_room);
+    outcome = compare_and_swap(message, exposure, reply_room);
   } else {
-    outcome = operate(from, message, *exposure, reply_room, progress);
+    outcome = operate(from, message, exposure, reply_room, progress);
   }
   if (outcome.step == Step::again) return {Served::Kind::again};
   if (outcome.step == Step::failed) return {Served::Kind::done, outcome.code, 0};
@@ -101,8 +112,8 @@ Served TargetService::serve(Rank from, const wire::Message& message, std::span<s
   if (has(header, wire::flag_notify)) {
     // Release: the data above comes before the notification that tells of it; pairs with the acquire load of the
     // waiter.
-    exposure->notifications[header.notify_slot].fetch_add(1, std::memory_order_release);
-    if (options_.listener != nullptr) options_.listener->on_notified();
+    exposure.notifications[header.notify_slot].fetch_add(1, std::memory_order_release);
+    notify_listener();
   }
   const bool replies_inline = returns_data(header.operation) && !has(header, wire::flag_push);
   return {Served::Kind::done, Code::ok, replies_inline ? static_cast<std::uint32_t>(header.bytes) : 0};
@@ -372,42 +383,67 @@ TargetService::Outcome TargetService::compare_and_swap(const wire::Message& mess
   return how == Transfer::done ? Outcome{} : Outcome{Step::failed, code_of(how)};
 }
 
-// Window locks that arrive as messages queue here in order of arrival; a grant is the late reply of its request.
-Served TargetService::lock_message(const wire::MessageHeader& header, ReplyToken token) {
-  MessageLock& lock = locks_[header.window];
-  const bool exclusive = has(header, wire::flag_exclusive);
-  if (header.kind == wire::MessageKind::unlock) {
-    const bool held = exclusive ? lock.exclusive_held : lock.shared_holders != 0;
-    if (!held) return {Served::Kind::done, Code::sync, 0};
-    if (exclusive) {
-      lock.exclusive_held = false;
-    } else {
-      --lock.shared_holders;
-    }
-    grant_waiters(lock);
-    return {};
+// Post and complete count as their senders' operations do: whatever came before has been served.
+Served TargetService::serve_epoch(Rank from, const wire::MessageHeader& header, const Exposure& exposure,
+                                  ReplyToken token) {
+  if (!exposure.own.is_here()) return {Served::Kind::done, Code::unsupported, 0};
+  if (header.offset >= exposure.ranks.size() || exposure.ranks[header.offset] != from)
+    return {Served::Kind::done, Code::rank, 0};
+  const ProxyLocks::Key key{header.window, from};
+  const LockMode mode = has(header, wire::flag_exclusive) ? LockMode::exclusive : LockMode::shared;
+  switch (header.kind) {
+    case wire::MessageKind::lock:
+      return proxies_.lock(exposure, key, mode, token);
+    case wire::MessageKind::unlock:
+      return proxies_.unlock(exposure, key, mode);
+    case wire::MessageKind::post:
+      // Release: pairs with the acquire load in Window::has_posted.
+      exposure.own.posts()[header.offset].fetch_add(1, std::memory_order_release);
+      break;
+    default:
+      // Release: the operations come before; pairs with the acquire load in Window::wait_exposure.
+      exposure.own.head().completes.fetch_add(1, std::memory_order_release);
+      break;
   }
-  if (lock.waiters.empty() && take(lock, exclusive)) return {};
-  lock.waiters.push_back({token, exclusive});
-  return {Served::Kind::later};
+  notify_listener();
+  return {};
 }
 
-bool TargetService::take(MessageLock& lock, bool exclusive) {
-  if (lock.exclusive_held || (exclusive && lock.shared_holders != 0)) return false;
-  if (exclusive) {
-    lock.exclusive_held = true;
-  } else {
-    ++lock.shared_holders;
-  }
-  return true;
+Served TargetService::serve_team(Rank from, const wire::Message& message) {
+  if (options_.team_mail == nullptr) return {Served::Kind::done, Code::unsupported, 0};
+  const Code code =
+      options_.team_mail->on_team_message(from, message.header.window, message.header.offset, message.operand);
+  return {Served::Kind::done, code, 0};
 }
 
-void TargetService::grant_waiters(MessageLock& lock) {
-  while (!lock.waiters.empty() && take(lock, lock.waiters.front().exclusive)) {
-    const ReplyToken token = lock.waiters.front().token;
-    lock.waiters.pop_front();
-    transport_->complete(token, Code::ok, {});
-  }
+Served TargetService::serve_life(std::span<std::byte> reply_room) {
+  const std::uint32_t dead = options_.known_dead ? options_.known_dead() : 0;
+  if (reply_room.size() < sizeof dead) return {Served::Kind::done, Code::argument, 0};
+  std::memcpy(reply_room.data(), &dead, sizeof dead);
+  return {Served::Kind::done, Code::ok, sizeof dead};
+}
+
+void TargetService::notify_listener() {
+  if (options_.listener != nullptr) options_.listener->on_notified();
+}
+
+void TargetService::grant_waiting() {
+  if (!proxies_.has_waiting()) return;
+  const ExposureTable::Reading reading(exposures_);
+  if (reading.got()) tell_granted(reading);
+}
+
+void TargetService::tell_granted(const ExposureTable::Reading& reading) {
+  proxies_.for_each_settled(
+      reading, [this](const ProxyLocks::Key&, ReplyToken token, Code code) { transport_->complete(token, code, {}); });
+}
+
+bool TargetService::forget(Rank dead) {
+  const ExposureTable::Reading reading(exposures_);
+  if (!reading.got()) return false;
+  const bool all = proxies_.forget(reading, dead);
+  tell_granted(reading);
+  return all;
 }
 
 }  // namespace farsum

@@ -5,19 +5,21 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "core/apply.hpp"
 #include "core/exposure.hpp"
+#include "core/proxy_locks.hpp"
+#include "core/team_mail.hpp"
 #include "core/wire.hpp"
 #include "transport/transport.hpp"
 
 namespace farsum {
 
-// Told when a notification has been bumped, so that sleepers can be woken.
+// Told when a notification or a counter of posts or completes has been bumped, so that sleepers can be woken.
 class NotificationListener {
  public:
   virtual ~NotificationListener() = default;
@@ -35,6 +37,9 @@ class TargetService : public RequestHandler, public TransferHandler {
     const Liveness* liveness = nullptr;
     NotificationListener* listener = nullptr;
     const WordPasses* passes = nullptr;  // see LockAgent
+    TeamMail* team_mail = nullptr;
+    std::function<std::uint32_t()> known_dead =
+        nullptr;  // rank + 1 of one that is known to be dead, or 0; may be empty
   };
 
   TargetService(Options options, ExposureTable& exposures);
@@ -44,6 +49,12 @@ class TargetService : public RequestHandler, public TransferHandler {
   Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
                     ReplyToken token) override;
   void on_transfer(std::uint64_t cookie, Transfer how) override;
+
+  // Tells those whose locks have been granted meanwhile. Called by the agent in each of its turns.
+  void grant_waiting();
+  bool has_waiting() const { return proxies_.has_waiting(); }
+  // Lets go of the locks that a dead rank held or waited for here. False where something is left: call again.
+  bool forget(Rank dead);
 
   std::uint64_t refused() const { return refused_; }
 
@@ -65,16 +76,6 @@ class TargetService : public RequestHandler, public TransferHandler {
     std::uint64_t chunk_bytes = 0;
     std::uint64_t applied = 0;        // of the chunk
     std::uint64_t next_sequence = 1;  // exactly once: what comes with a smaller one has been done
-  };
-  // Window locks that arrive as messages. A grant that has to wait is the late reply of its request.
-  struct LockWaiter {
-    ReplyToken token;
-    bool exclusive = false;
-  };
-  struct MessageLock {
-    std::uint32_t shared_holders = 0;
-    bool exclusive_held = false;
-    std::deque<LockWaiter> waiters;
   };
 
   enum class Step : std::uint8_t { finished, again, failed };
@@ -98,9 +99,13 @@ class TargetService : public RequestHandler, public TransferHandler {
   static Outcome not_taken(Applied taken);
   Outcome apply_guarded(const wire::MessageHeader& header, const ExposedRegion& region, std::uint64_t offset,
                         const std::byte* operand, std::byte* result, std::uint64_t bytes, std::uint64_t& done);
-  Served lock_message(const wire::MessageHeader& header, ReplyToken token);
-  static bool take(MessageLock& lock, bool exclusive);
-  void grant_waiters(MessageLock& lock);
+  Served serve_operation(Rank from, const wire::Message& message, const Exposure& exposure,
+                         std::span<std::byte> reply_room, Progress& progress);
+  Served serve_epoch(Rank from, const wire::MessageHeader& header, const Exposure& exposure, ReplyToken token);
+  Served serve_team(Rank from, const wire::Message& message);
+  Served serve_life(std::span<std::byte> reply_room);
+  void tell_granted(const ExposureTable::Reading& reading);
+  void notify_listener();
   Outcome wait_for_transfer(Transfer how, Progress& progress);
   void release_slot(Progress& progress);
   Code check_extent(const wire::Message& message, const Exposure& exposure) const;
@@ -111,7 +116,7 @@ class TargetService : public RequestHandler, public TransferHandler {
   Transport* transport_ = nullptr;
   std::vector<std::unique_ptr<PullSlot>> slots_;
   std::unordered_map<Rank, Progress> progress_;
-  std::unordered_map<WindowId, MessageLock> locks_;
+  ProxyLocks proxies_;
   std::vector<std::byte> scratch_;
   std::uint64_t refused_ = 0;
 };

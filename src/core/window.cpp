@@ -13,8 +13,13 @@ Window::Window(Parts parts)
       details_(std::make_unique<Detail[]>(size_)),
       reads_regions_(parts_.dynamic),
       posts_seen_(size_, 0) {
-  if ((parts_.promises & promise_no_locks) == 0) {
-    for (std::uint32_t target = 0; target < size_; ++target) views_[target].lock = &parts_.shared[target].lock();
+  const bool locks = (parts_.promises & promise_no_locks) == 0;
+  for (std::uint32_t target = 0; target < size_; ++target) {
+    views_[target].owner = parts_.ranks[target];
+    if (!is_here(target))
+      remote_targets_.push_back(target);
+    else if (locks)
+      views_[target].lock = &parts_.shared[target].lock();
   }
   settle_lockable();
 }
@@ -44,6 +49,7 @@ RegionTable Window::read_regions(std::uint32_t target) {
   Detail& detail = details_[target];
   const RankWindow& shared = parts_.shared[target];
   const std::lock_guard lock(detail.regions_mutex);
+  if (!shared.is_here()) return detail.regions = parts_.remote_regions[target];
   // Acquire pairs with the release store of whoever changed the table.
   const std::uint64_t version = shared.head().table_version.load(std::memory_order_acquire);
   if (detail.regions != nullptr && version == detail.regions_version) return detail.regions;

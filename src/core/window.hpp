@@ -80,7 +80,10 @@ class Window {
     bool dynamic = false;
     std::uint64_t aggregate_limit = 1024;
     WindowSharedShape shape;
-    std::vector<RankWindow> shared;    // by rank of the group
+    std::vector<RankWindow> shared;  // by rank of the group; of ranks of this node
+    // By rank of the group, of the others: what is known of their memory, which they reach it by themselves. Empty
+    // where there are none. In a dynamic window all addresses: the owner says which are attached.
+    std::vector<RegionTable> remote_regions;
     std::vector<std::uint64_t> sizes;  // of the parts; 0 in a dynamic window
     Settings settings;
     LockAgent lock_agent;  // of this process's threads
@@ -94,7 +97,7 @@ class Window {
     TargetView* views = nullptr;
     // Turns what a rank has published of its memory into what this process can do with it.
     std::function<Region(Rank owner, const SharedRegion&)> make_region;
-    std::function<void(Rank)> wake_rank;  // wakes that rank's waiting threads
+    std::function<void(Rank)> wake_rank;  // wakes the waiting threads of a rank of this node
   };
 
   explicit Window(Parts parts);
@@ -186,6 +189,8 @@ class Window {
     RegionTable regions;
     std::uint64_t regions_version = ~std::uint64_t{0};
     Gathered gathered;
+    RequestState answer;               // of the control message under way; see ask
+    Outstanding asked;                 // counts it
     std::atomic<bool> ordered{false};  // farsum_order was called since the last flush
   };
 
@@ -279,6 +284,33 @@ class Window {
   Status await_lock(std::uint32_t target, LockMode mode, const char* call);
   Status drop_lock(std::uint32_t target, LockMode mode, const char* call);
   Status not_held_in_memory(const char* call, std::uint32_t target) const;
+  template <class F>
+  auto with_lock(std::uint32_t target, F&& f) const;
+  Status refuse_lock(std::uint32_t target, const char* why) const;
+  Status not_held(std::uint32_t target) const;
+  Status lock_here(std::uint32_t target, LockMode mode);
+  Status unlock_here(std::uint32_t target, std::int32_t open);
+  Status lock_every_target(const char* call);
+  void await_started_posts(std::unique_lock<std::mutex>& lock, Status& failure);
+  Status end_access();
+
+  // Targets of other nodes (window_remote.cpp).
+  bool is_here(std::uint32_t target) const { return parts_.shared[target].is_here(); }
+  // To epoch_changing, where no guard orders threads; false where the word is not `from`.
+  bool claim_remote(std::uint32_t target, std::int32_t from);
+  Status lock_remote(std::uint32_t target, LockMode mode);
+  Status unlock_remote(std::uint32_t target, std::int32_t open);
+  // Sends a control message. Without a request its failure is told by the next flush, which also waits for it.
+  Status tell(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState* request,
+              Outstanding& outstanding);
+  // Sends one whose answer await_answer waits for: one at a time to a target, by who owns its epoch.
+  Status ask(std::uint32_t target, wire::MessageKind kind, LockMode mode);
+  Status await_answer(std::uint32_t target, const char* call);
+  // Sends what ends the epoch at the target, right behind the operations. With await_end it has ended, whatever became
+  // of them.
+  Status ask_to_end(std::uint32_t target, wire::MessageKind kind, LockMode mode);
+  Status await_end(std::uint32_t target, const char* call);
+  Status answer_status(std::uint32_t target, const char* call, Code code) const;
 
   Parts parts_;
   std::uint32_t size_;
@@ -286,7 +318,8 @@ class Window {
   std::unique_ptr<TargetView[]> own_views_;
   TargetView* views_;
   std::unique_ptr<Detail[]> details_;
-  bool reads_regions_;  // anew for each operation, for they may change
+  std::vector<std::uint32_t> remote_targets_;  // those of other nodes
+  bool reads_regions_;                         // anew for each operation, for they may change
 
   std::mutex sync_mutex_;
   bool fence_open_ = false;
@@ -302,6 +335,8 @@ class Window {
 };
 
 const char* call_name(OperationKind kind);
+// "rank 3 of the job", with what is known of it.
+std::string name_of(const Liveness* liveness, Rank rank);
 // " after rank 3 of the job died" where another rank's death came before that of `dead`; else nothing. Tells the others
 // of it.
 std::string cause_of_death(const Liveness* liveness, Rank dead);

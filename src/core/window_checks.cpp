@@ -41,12 +41,14 @@ const char* explain_code(Code code) {
       return "a rank has died";
     case Code::argument:
       return "the message was malformed";
+    case Code::rank:
+      return "this rank does not belong to the window there";
+    case Code::sync:
+      return "no lock can be taken or given back so there";
     case Code::unsupported:
       return "that kind of message is not served there";
     case Code::not_initialized:
-    case Code::rank:
     case Code::layout:
-    case Code::sync:
     case Code::pending:
     case Code::no_memory:
     case Code::system:
@@ -55,16 +57,20 @@ const char* explain_code(Code code) {
   return "it could not be carried out";
 }
 
+std::string name_of(const Liveness* liveness, Rank rank) {
+  return liveness != nullptr ? liveness->name_of(rank) : fmt::format("rank {} of the job", rank);
+}
+
 std::string cause_of_death(const Liveness* liveness, Rank dead) {
   if (liveness == nullptr) return {};
   const Rank first = liveness->declare_dead(dead);
-  return first == dead ? std::string() : fmt::format(" after rank {} of the job died", first);
+  return first == dead ? std::string() : fmt::format(" after {} died", liveness->name_of(first));
 }
 
 std::string name_the_dead(const Liveness* liveness, const std::vector<Rank>& ranks) {
   for (const Rank rank : ranks) {
     if (liveness != nullptr && liveness->is_dead(rank)) {
-      return fmt::format(": rank {} of the job died", liveness->declare_dead(rank));
+      return fmt::format(": {} died", liveness->name_of(liveness->declare_dead(rank)));
     }
   }
   return {};

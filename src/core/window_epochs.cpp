@@ -1,6 +1,6 @@
-// Epochs: fence, post-start-complete-wait, and notifications. All of them meet in shared memory; nobody needs
-// the target's program. The order of memory: closing an access epoch flushes, and flush ends with a full fence, before
-// anything here tells the target.
+// Epochs: fence, post-start-complete-wait, and notifications. On one node they meet in shared memory, else in that of
+// the target's agent; nobody needs the target's program. The order of memory: closing an access epoch flushes, and
+// flush ends with a full fence, before anything here tells the target.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -131,6 +131,11 @@ Status Window::post(std::span<const std::uint32_t> origins) {
   exposed_ = true;
   completes_expected_ += origins.size();
   for (const std::uint32_t origin : origins) {
+    if (!is_here(origin)) {
+      Status sent = tell(origin, wire::MessageKind::post, LockMode::shared, nullptr, views_[origin].outstanding);
+      if (!sent.is_ok()) return sent;
+      continue;
+    }
     // Release: this rank's stores to its memory come before the post; pairs with the acquire load in start.
     parts_.shared[origin].posts()[parts_.my_rank].fetch_add(1, std::memory_order_release);
     parts_.wake_rank(parts_.ranks[origin]);
@@ -273,28 +278,55 @@ void Window::begin_access(std::uint32_t target) {
   details_[target].awaits_post.store(false, std::memory_order_release);
 }
 
-Status Window::complete() {
-  std::unique_lock lock(sync_mutex_);
-  if (!started_) return refuse("farsum_complete", "no farsum_start precedes it");
+// Those that were not there when the epoch began. Without the mutex: another thread may have to post meanwhile.
+void Window::await_started_posts(std::unique_lock<std::mutex>& lock, Status& failure) {
   const auto awaited = [this] {
     return std::find_if(started_targets_.begin(), started_targets_.end(),
                         [this](std::uint32_t target) { return awaits_post(target); });
   };
-  while (awaited() != started_targets_.end()) {
+  while (failure.is_ok() && awaited() != started_targets_.end()) {
     const std::uint32_t target = *awaited();
-    // Without the mutex: another thread may have to post meanwhile.
     lock.unlock();
-    Status status = await_post(target, "farsum_complete");
+    failure = await_post(target, "farsum_complete");
     lock.lock();
-    if (!status.is_ok()) {
-      // As with a failed flush below: it has been told, and the next try ends the epoch.
-      give_up_post(target);
-      return status;
-    }
+    // As with a failed flush: it has been told, and the next try ends the epoch.
+    if (!failure.is_ok()) give_up_post(target);
+  }
+}
+
+Status Window::complete() {
+  std::unique_lock lock(sync_mutex_);
+  if (!started_) return refuse("farsum_complete", "no farsum_start precedes it");
+  Status failure;
+  await_started_posts(lock, failure);
+  return failure.is_ok() ? end_access() : std::move(failure);
+}
+
+// A failed operation of a target of this node leaves its epoch open, for the next try; at one of another node the end
+// travels with the operations, and all are under way before one is waited for.
+Status Window::end_access() {
+  constexpr const char* call = "farsum_complete";
+  Status first;
+  const auto note = [&first](Status status) {
+    if (first.is_ok()) first = std::move(status);
+  };
+  std::vector<std::uint32_t> asked;
+  asked.reserve(started_targets_.size());
+  for (const std::uint32_t target : started_targets_) {
+    if (is_here(target) || !first.is_ok()) continue;
+    note(ask_to_end(target, wire::MessageKind::complete, LockMode::shared));
+    if (first.is_ok()) asked.push_back(target);
   }
   for (const std::uint32_t target : started_targets_) {
-    if (Status status = flush(target, "farsum_complete"); !status.is_ok()) return status;
+    if (is_here(target) && first.is_ok()) note(flush(target, call));
   }
+  const bool all_are_through = first.is_ok();
+  for (const std::uint32_t target : asked) {
+    note(await_end(target, call));
+    close_epoch(target);
+    std::erase(started_targets_, target);
+  }
+  if (!all_are_through) return first;
   for (const std::uint32_t target : started_targets_) {
     close_epoch(target);
     // Release: the operations come before; pairs with the acquire load in wait_exposure.
@@ -304,7 +336,7 @@ Status Window::complete() {
   started_ = false;
   settle_lockable();
   started_targets_.clear();
-  return {};
+  return first;
 }
 
 Status Window::wait_exposure() {

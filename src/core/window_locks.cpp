@@ -14,17 +14,17 @@ namespace {
 
 const char* mode_name(LockMode mode) { return mode == LockMode::exclusive ? "exclusive" : "shared"; }
 
-// A lock's holders are ranks plus one; a dead one is what everybody waits for in vain.
-struct HolderDead {
-  const Liveness* liveness = nullptr;
-  bool operator()(std::uint32_t id) const { return liveness != nullptr && liveness->is_dead(id - 1); }
-};
-
-SharedLock<HolderDead> lock_of(const Window::Parts& parts, std::uint32_t target) {
-  return {parts.shared[target].lock(), parts.shape.ranks, HolderDead{parts.lock_agent.liveness}};
-}
-
 }  // namespace
+
+// All visits of a target's lock: whatever they were for, they may have granted it to a rank of another node.
+template <class F>
+auto Window::with_lock(std::uint32_t target, F&& f) const {
+  SharedLock<HolderDead> lock = parts_.shared[target].lock_view(parts_.lock_agent.liveness);
+  auto result = f(lock);
+  if (lock.granted_for_another() && parts_.lock_agent.ringer != nullptr) [[unlikely]]
+    parts_.lock_agent.ringer->ring(parts_.ranks[target]);
+  return result;
+}
 
 // ---- the words of the targets ----
 
@@ -37,7 +37,9 @@ bool Window::claim(std::uint32_t target, std::int32_t from) {
 }
 
 bool Window::claim_under_guard(std::uint32_t target) {
-  return lock_of(parts_, target).under_guard(parts_.lock_agent.id, [&] { return claim(target, no_epoch); });
+  return with_lock(target, [&](auto& lock) {
+    return lock.under_guard(parts_.lock_agent.id, [&] { return claim(target, no_epoch); });
+  });
 }
 
 // Locks that are held, or being taken or given back.
@@ -52,31 +54,39 @@ std::uint32_t Window::locks_held() const {
 // ---- locks ----
 
 Status Window::take_lock(std::uint32_t target, LockMode mode, const char* call) {
-  if (lock_of(parts_, target).try_lock(parts_.lock_agent.id, mode)) [[likely]]
+  if (with_lock(target, [&](auto& lock) { return lock.try_lock(parts_.lock_agent.id, mode); })) [[likely]]
     return {};
   return await_lock(target, mode, call);
 }
 
 Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call) {
-  const HolderDead is_dead{parts_.lock_agent.liveness};
-  SharedLock<HolderDead> shared_lock = lock_of(parts_, target);
+  const Liveness* liveness = parts_.lock_agent.liveness;
   Status failure;
-  const LockResult result =
-      shared_lock.lock(parts_.lock_agent.id, mode, [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
-        failure = parts_.waiter->wait_word(word, while_value, call);
-        return failure.is_ok();
-      });
+  std::string holders;
+  const auto wait = [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
+    failure = parts_.waiter->wait_word(word, while_value, call);
+    return failure.is_ok();
+  };
+  const LockResult result = with_lock(target, [&](auto& lock) {
+    const LockResult how = lock.lock(parts_.lock_agent.id, mode, wait);
+    if (how != LockResult::gave_up) return how;
+    lock.for_each_holder([&](std::uint32_t id, LockMode held) {
+      if (HolderDead{liveness}(id))
+        holders += fmt::format("; {} died while it held it {}", liveness->name_of(id - 1), mode_name(held));
+    });
+    return how;
+  });
   if (result == LockResult::acquired) return {};
   if (result == LockResult::full) return {Code::system, where(call, target) + ": the lock's queue is full"};
-  std::string holders;
-  shared_lock.for_each_holder([&](std::uint32_t id, LockMode held) {
-    if (is_dead(id)) holders += fmt::format("; rank {} of the job died while it held it {}", id - 1, mode_name(held));
-  });
   return {failure.code(), fmt::format("{}: {}{}", where(call, target), failure.text(), holders)};
 }
 
 Status Window::drop_lock(std::uint32_t target, LockMode mode, const char* call) {
-  if (lock_of(parts_, target).unlock(parts_.lock_agent.id, mode)) return {};
+  if (!is_here(target)) {
+    Status status = ask_to_end(target, wire::MessageKind::unlock, mode);
+    return status.is_ok() ? await_end(target, call) : std::move(status);
+  }
+  if (with_lock(target, [&](auto& lock) { return lock.unlock(parts_.lock_agent.id, mode); })) return {};
   return not_held_in_memory(call, target);
 }
 
@@ -87,30 +97,38 @@ Status Window::not_held_in_memory(const char* call, std::uint32_t target) const 
 // Ends the epoch of a fence where there is one, waits for the lock, or says why it cannot be. What needs none of these
 // is HotWindow::lock.
 Status Window::lock(std::uint32_t target, LockMode mode) {
-  bool granted = false;
-  {
-    const std::lock_guard lock(sync_mutex_);
-    if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
-    const char* why = why_no_lock(target);
-    if (why == nullptr) {
-      // One visit of the guard for both: whoever waits for it is about to lock, too.
-      const std::optional<bool> got =
-          lock_of(parts_, target).try_lock(parts_.lock_agent.id, mode, [&] { return claim(target, no_epoch); });
-      if (!got) why = held_already;
-      granted = got.value_or(false);
-    }
-    if (why != nullptr) return {Code::sync, fmt::format("{}: {}", where("farsum_lock", target), why)};
-  }
-  // The target's word is this thread's.
-  if (!granted) {
-    if (Status status = await_lock(target, mode, "farsum_lock"); !status.is_ok()) {
-      close_epoch(target);
-      return status;
-    }
-  }
+  if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
+  Status status = is_here(target) ? lock_here(target, mode) : lock_remote(target, mode);
+  if (!status.is_ok()) return status;
   // Relaxed: for this thread, or for one that the program orders after it.
   views_[target].open.store(mode == LockMode::exclusive ? locked_exclusive : locked_shared, std::memory_order_relaxed);
   return {};
+}
+
+Status Window::lock_here(std::uint32_t target, LockMode mode) {
+  bool granted = false;
+  {
+    const std::lock_guard lock(sync_mutex_);
+    const char* why = why_no_lock(target);
+    if (why == nullptr) {
+      // One visit of the guard for both: whoever waits for it is about to lock, too.
+      const std::optional<bool> got = with_lock(target, [&](auto& shared_lock) {
+        return shared_lock.try_lock(parts_.lock_agent.id, mode, [&] { return claim(target, no_epoch); });
+      });
+      if (!got) why = held_already;
+      granted = got.value_or(false);
+    }
+    if (why != nullptr) return refuse_lock(target, why);
+  }
+  // The target's word is this thread's.
+  if (granted) return {};
+  Status status = await_lock(target, mode, "farsum_lock");
+  if (!status.is_ok()) close_epoch(target);
+  return status;
+}
+
+Status Window::refuse_lock(std::uint32_t target, const char* why) const {
+  return {Code::sync, fmt::format("{}: {}", where("farsum_lock", target), why)};
 }
 
 // The target's word is still to be claimed, which fails where another thread is quicker.
@@ -127,12 +145,17 @@ const char* Window::why_no_lock(std::uint32_t target) {
 Status Window::unlock(std::uint32_t target) {
   if (target >= size_) [[unlikely]]
     return check_rank("farsum_unlock", target);
-  const auto not_held = [&]() -> Status {
-    return {Code::sync, where("farsum_unlock", target) + ": this rank does not hold that lock; farsum_lock takes it"};
-  };
   const std::int32_t open = views_[target].open.load(std::memory_order_relaxed);
   if (open != locked_shared && open != locked_exclusive) [[unlikely]]
-    return not_held();
+    return not_held(target);
+  return is_here(target) ? unlock_here(target, open) : unlock_remote(target, open);
+}
+
+Status Window::not_held(std::uint32_t target) const {
+  return {Code::sync, where("farsum_unlock", target) + ": this rank does not hold that lock; farsum_lock takes it"};
+}
+
+Status Window::unlock_here(std::uint32_t target, std::int32_t open) {
   // A failed flush leaves the lock held and the epoch open; the failure has been told, so that the next try ends it.
   // The next step takes the guard of the lock.
   if (!hot().flush_before_unlock(target)) {
@@ -140,9 +163,9 @@ Status Window::unlock(std::uint32_t target) {
   }
   const LockMode mode = open == locked_exclusive ? LockMode::exclusive : LockMode::shared;
   // Another thread may have given it back meanwhile.
-  const std::optional<bool> held =
-      lock_of(parts_, target).unlock(parts_.lock_agent.id, mode, [&] { return claim(target, open); });
-  if (!held) return not_held();
+  const std::optional<bool> held = with_lock(
+      target, [&](auto& lock) { return lock.unlock(parts_.lock_agent.id, mode, [&] { return claim(target, open); }); });
+  if (!held) return not_held(target);
   if (!*held) return not_held_in_memory("farsum_unlock", target);
   close_epoch(target);
   return {};
@@ -155,19 +178,37 @@ Status Window::lock_all() {
     all_locked_ = true;
   }
   // Without the mutex: another thread may have to end another epoch meanwhile.
-  for (std::uint32_t target = 0; target < size_; ++target) {
-    if (Status status = take_lock(target, LockMode::shared, "farsum_lock_all"); !status.is_ok()) {
-      while (target-- != 0) (void)drop_lock(target, LockMode::shared, "farsum_lock_all");
-      const std::lock_guard lock(sync_mutex_);
-      for (std::uint32_t rank = 0; rank < size_; ++rank) close_epoch(rank);
-      all_locked_ = false;
-      return status;
-    }
+  Status status = lock_every_target("farsum_lock_all");
+  if (!status.is_ok()) {
+    const std::lock_guard lock(sync_mutex_);
+    for (std::uint32_t rank = 0; rank < size_; ++rank) close_epoch(rank);
+    all_locked_ = false;
   }
-  // Relaxed: see lock.
-  for (std::uint32_t target = 0; target < size_; ++target)
-    views_[target].open.store(locked_with_all, std::memory_order_relaxed);
-  return {};
+  return status;
+}
+
+// Asks the targets of other nodes first, and waits for their answers last. Holds all or none.
+Status Window::lock_every_target(const char* call) {
+  Status first;
+  const auto note = [&](std::uint32_t target, Status status) {
+    // Relaxed: see lock.
+    if (status.is_ok()) views_[target].open.store(locked_with_all, std::memory_order_relaxed);
+    if (first.is_ok()) first = std::move(status);
+  };
+  std::size_t asked = 0;
+  for (; asked < remote_targets_.size(); ++asked) {
+    if (first = ask(remote_targets_[asked], wire::MessageKind::lock, LockMode::shared); !first.is_ok()) break;
+  }
+  for (std::uint32_t target = 0; target < size_ && first.is_ok(); ++target) {
+    if (is_here(target)) note(target, take_lock(target, LockMode::shared, call));
+  }
+  for (std::size_t i = 0; i < asked; ++i) note(remote_targets_[i], await_answer(remote_targets_[i], call));
+  if (first.is_ok()) return {};
+  for (std::uint32_t target = 0; target < size_; ++target) {
+    if (views_[target].open.load(std::memory_order_relaxed) == locked_with_all)
+      (void)drop_lock(target, LockMode::shared, call);
+  }
+  return first;
 }
 
 // Where it names nothing, the words of all targets are the caller's.
@@ -179,7 +220,7 @@ const char* Window::why_no_lock_all() {
   if (closed_) return being_freed;
   if (const char* const why = leave_fence(); why != nullptr) return why;
   for (std::uint32_t target = 0; target < size_; ++target) {
-    if (claim_under_guard(target)) continue;
+    if (is_here(target) ? claim_under_guard(target) : claim_remote(target, no_epoch)) continue;
     while (target-- != 0) close_epoch(target);
     return held;
   }
@@ -189,15 +230,33 @@ const char* Window::why_no_lock_all() {
 Status Window::unlock_all() {
   const std::lock_guard lock(sync_mutex_);
   if (!all_locked_) return refuse("farsum_unlock_all", "no farsum_lock_all precedes it");
-  if (Status flushed = flush_all("farsum_unlock_all"); !flushed.is_ok()) return flushed;
+  constexpr const char* call = "farsum_unlock_all";
+  const auto is_held = [this](std::uint32_t target) {
+    return views_[target].open.load(std::memory_order_relaxed) == locked_with_all;
+  };
+  // Of other nodes: all are asked before one is waited for. One that could not be asked stays locked, for another try.
+  Status first;
+  for (const std::uint32_t target : remote_targets_) {
+    if (!is_held(target) || !first.is_ok()) continue;
+    if (first = ask_to_end(target, wire::MessageKind::unlock, LockMode::shared); first.is_ok())
+      views_[target].open.store(epoch_changing, std::memory_order_relaxed);
+  }
+  for (const std::uint32_t target : remote_targets_) {
+    if (views_[target].open.load(std::memory_order_relaxed) != epoch_changing) continue;
+    Status status = await_end(target, call);
+    close_epoch(target);
+    if (first.is_ok()) first = std::move(status);
+  }
+  if (Status flushed = flush_all(call); !flushed.is_ok()) return first.is_ok() ? std::move(flushed) : std::move(first);
   for (std::uint32_t target = 0; target < size_; ++target) {
+    if (!is_here(target) || !is_held(target)) continue;
     // Relaxed: see lock.
     views_[target].open.store(epoch_changing, std::memory_order_relaxed);
-    if (Status status = drop_lock(target, LockMode::shared, "farsum_unlock_all"); !status.is_ok()) return status;
+    if (Status status = drop_lock(target, LockMode::shared, call); !status.is_ok()) return status;
     close_epoch(target);
   }
-  all_locked_ = false;
-  return {};
+  all_locked_ = std::any_of(remote_targets_.begin(), remote_targets_.end(), is_held);
+  return first;
 }
 
 }  // namespace farsum

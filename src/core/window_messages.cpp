@@ -32,10 +32,7 @@ Status Window::run_owner(const Operation& operation, std::uint32_t target, Compl
     parts_.engine->fail_all();
     return status;
   }
-  const Code code = own.code.load(std::memory_order_relaxed);
-  if (code == Code::ok) return {};
-  return {code, fmt::format("{}: the owner's agent answered: {}{}", where(call, target), explain_code(code),
-                            code == Code::peer_failed ? name_the_dead(parts_.lock_agent.liveness, parts_.ranks) : "")};
+  return answer_status(target, call, own.code.load(std::memory_order_relaxed));
 }
 
 Status Window::run_aggregated(const Operation& operation, std::uint32_t target) {

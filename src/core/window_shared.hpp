@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/units.hpp"
+#include "core/atomicity.hpp"
 #include "lockfree/shared_lock.hpp"
 #include "lockfree/stripe_lock.hpp"
 
@@ -62,14 +63,26 @@ struct WindowSharedShape {
   }
 };
 
+// A lock's holders are ranks plus one; a dead one is what everybody waits for in vain.
+struct HolderDead {
+  const Liveness* liveness = nullptr;
+  bool operator()(std::uint32_t id) const { return liveness != nullptr && liveness->is_dead(id - 1); }
+};
+
 // A rank's part of the block at `base`.
 class RankWindow {
  public:
+  // Of a rank of another node: there is no memory that both see.
   RankWindow() = default;
   RankWindow(std::byte* base, const WindowSharedShape& shape) : base_(base), shape_(shape) {}
 
+  bool is_here() const { return base_ != nullptr; }
+
   RankWindowHead& head() const { return *reinterpret_cast<RankWindowHead*>(base_); }
   SharedLockState& lock() const { return *reinterpret_cast<SharedLockState*>(base_ + shape_.lock_at()); }
+  SharedLock<HolderDead> lock_view(const Liveness* liveness) const {
+    return {lock(), shape_.ranks, HolderDead{liveness}};
+  }
   std::atomic<std::uint64_t>* notifications() const {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + shape_.notifications_at());
   }

@@ -332,15 +332,6 @@ Status Context::free_locks(LockSet* locks) {
   return {};
 }
 
-namespace {
-
-struct HolderDead {
-  const PeerWatch* watch;
-  bool operator()(std::uint32_t id) const { return watch->is_dead(id - 1); }
-};
-
-}  // namespace
-
 Status Context::lock(LockSet& locks, std::uint32_t rank, std::uint32_t index) {
   const std::uint64_t at = locks.first[rank] + index;
   // Relaxed: only this process's threads read it, to refuse what would wait for itself.

@@ -8,12 +8,15 @@ namespace {
 
 constexpr std::uint32_t stripes = 16;
 
-TargetService::Options service_options(Rank rank, const CoreJobOptions& options) {
+TargetService::Options service_options(Rank rank, const CoreJobOptions& options, NotificationListener* listener) {
   TargetService::Options made;
   made.rank = rank;
   made.pull_bytes = options.pull_bytes;
   made.pull_slots = options.pull_slots;
   made.kernels = &ops::kernels_for_this_machine();
+  made.listener = listener;
+  made.team_mail = options.team_mail;
+  if (options.known_dead != 0) made.known_dead = [dead = options.known_dead] { return dead; };
   return made;
 }
 
@@ -49,15 +52,16 @@ CoreJobOptions options_from(std::uint64_t seed) {
   return options;
 }
 
-CoreRank::CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options)
+CoreRank::CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options, NotificationListener* listener)
     : program(world, rank),
-      service(service_options(rank, options), exposures),
+      service(service_options(rank, options, listener), exposures),
       engine(engine_options(options), world.transport(rank)),
       random_(world.random().split()) {
   SimTransport& transport = world.transport(rank);
   service.attach(transport);
   world.set_request_handler(rank, &service);
   transport.set_transfer_handler(&service);
+  world.set_agent_hook(rank, [this] { service.grant_waiting(); });
   program.set_drive([this, &transport] {
     const std::vector<Rank> peers = transport.peers_with_replies();
     for (const Rank peer : peers) engine.progress(peer);
@@ -114,6 +118,23 @@ SimTask<std::uint64_t> CoreRank::compare_and_swap(Rank owner, std::uint64_t offs
   co_return code == Code::ok ? before : ~std::uint64_t{0};
 }
 
+wire::MessageHeader CoreRank::header_of(wire::MessageKind kind) const {
+  wire::MessageHeader header;
+  header.kind = kind;
+  header.window = window;
+  header.offset = program.rank();
+  return header;
+}
+
+SimTask<Code> CoreRank::control(Rank owner, wire::MessageHeader header, std::span<const std::byte> body,
+                                std::span<std::byte> reply) {
+  Outstanding outstanding;
+  RequestState request;
+  co_await program.until([&] { return engine.submit_control(owner, header, body, outstanding, &request, reply); });
+  co_await program.until([&] { return request.done.load(); });
+  co_return request.code.load();
+}
+
 SimTask<Code> CoreRank::lock(Rank owner, bool is_exclusive) {
   return lock_message(owner, wire::MessageKind::lock, is_exclusive);
 }
@@ -122,15 +143,9 @@ SimTask<Code> CoreRank::unlock(Rank owner, bool is_exclusive) {
 }
 
 SimTask<Code> CoreRank::lock_message(Rank owner, wire::MessageKind kind, bool is_exclusive) {
-  Outstanding outstanding;
-  RequestState request;
-  wire::MessageHeader header;
-  header.kind = kind;
-  header.window = window;
+  wire::MessageHeader header = header_of(kind);
   if (is_exclusive) header.flags = wire::flag_exclusive;
-  co_await program.until([&] { return engine.submit_control(owner, header, {}, outstanding, &request); });
-  co_await program.until([&] { return request.done.load(); });
-  co_return request.code.load();
+  return control(owner, header);
 }
 
 SimTask<> CoreRank::start(Rank owner, Operation operation, Outstanding& outstanding) {
@@ -149,7 +164,10 @@ SimTask<> CoreRank::flush(Outstanding& outstanding) {
 }
 
 CoreJob::CoreJob(std::uint64_t seed, Rank ranks, const CoreJobOptions& options) : world_(seed, ranks, options.sim) {
-  for (Rank rank = 0; rank < ranks; ++rank) ranks_.push_back(std::make_unique<CoreRank>(world_, rank, options));
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    listeners_.push_back(std::make_unique<CountingListener>());
+    ranks_.push_back(std::make_unique<CoreRank>(world_, rank, options, listeners_.back().get()));
+  }
   for (Rank owner = 0; owner < options.owners; ++owner) expose(owner, options);
 }
 
@@ -161,7 +179,11 @@ void CoreJob::expose(Rank owner, const CoreJobOptions& options) {
   domain.mask = stripes - 1;
   domain.key_base = reinterpret_cast<std::uintptr_t>(memory_.back().data());
   domains_.push_back(domain);
-  notifications_.push_back(std::make_unique<Slots>(options.notification_slots));
+  WindowSharedShape shape;
+  shape.ranks = rank_count();
+  shape.notification_slots = options.notification_slots;
+  shape.most_regions = 1;
+  const RankWindow& own = rank_windows_.emplace_back(world_.memory().allocate(shape.rank_bytes()).data(), shape);
 
   auto exposure = std::make_shared<Exposure>();
   ExposedRegion region;
@@ -169,8 +191,11 @@ void CoreJob::expose(Rank owner, const CoreJobOptions& options) {
   region.memory = memory_.back().data();
   region.domain = domain;
   exposure->regions.push_back(region);
-  exposure->notifications = notifications_.back()->data();
+  exposure->notifications = own.notifications();
   exposure->notification_slots = options.notification_slots;
+  exposure->own = own;
+  for (Rank rank = 0; rank < rank_count(); ++rank) exposure->ranks.push_back(rank);
+  exposure->refuses_locks = options.refuses_locks;
   ranks_[owner]->exposures.set(CoreRank::window, std::move(exposure));
 }
 

@@ -27,6 +27,9 @@ struct CoreJobOptions {
   std::uint64_t pull_bytes = 65536;
   std::size_t pull_slots = 4;
   std::uint32_t notification_slots = 4;
+  bool refuses_locks = false;
+  TeamMail* team_mail = nullptr;
+  std::uint32_t known_dead = 0;
 };
 
 // What a seed makes of the machine and of the settings: room, delays, slow peers, who pulls. Tests set the rest.
@@ -34,7 +37,7 @@ CoreJobOptions options_from(std::uint64_t seed);
 
 class CoreRank {
  public:
-  CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options);
+  CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options, NotificationListener* listener);
 
   Rank rank() const { return program.rank(); }
   SimTime now_ns() { return program.world().now_ns(); }
@@ -50,6 +53,11 @@ class CoreRank {
                                           std::uint64_t operand);
   SimTask<Code> lock(Rank owner, bool is_exclusive);
   SimTask<Code> unlock(Rank owner, bool is_exclusive);
+  // Any control message; `header` needs no sequence.
+  SimTask<Code> control(Rank owner, wire::MessageHeader header, std::span<const std::byte> body = {},
+                        std::span<std::byte> reply = {});
+  // A header of that kind as this rank would send it.
+  wire::MessageHeader header_of(wire::MessageKind kind) const;
   // Starts it, waiting for room only; `outstanding` counts it.
   SimTask<> start(Rank owner, Operation operation, Outstanding& outstanding);
   SimTask<> start_scatter(Rank owner, ops::ElementType type, ops::Operator op, std::span<const std::uint64_t> offsets,
@@ -69,6 +77,13 @@ class CoreRank {
   SimRandom random_;
 };
 
+// Told by a rank's agent.
+class CountingListener final : public NotificationListener {
+ public:
+  void on_notified() override { ++count; }
+  std::uint64_t count = 0;
+};
+
 class CoreJob {
  public:
   CoreJob(std::uint64_t seed, Rank ranks, const CoreJobOptions& options);
@@ -79,8 +94,15 @@ class CoreJob {
   // The window memory of an owner, and its stripe locks.
   std::span<std::byte> memory(Rank owner) { return memory_[owner]; }
   AtomicDomain domain(Rank owner) const { return domains_[owner]; }
-  std::uint64_t notifications(Rank owner, std::uint32_t slot) const { return (*notifications_[owner])[slot].load(); }
+  std::uint64_t notifications(Rank owner, std::uint32_t slot) const {
+    return rank_windows_[owner].notifications()[slot].load();
+  }
   std::uint64_t word(Rank owner, std::uint64_t offset) const;
+  // What ranks of the owner's node see of its window.
+  const RankWindow& rank_window(Rank owner) const { return rank_windows_[owner]; }
+  // The owner's lock as a rank of its node takes and gives it.
+  SharedLock<HolderDead> lock_view(Rank owner) const { return rank_windows_[owner].lock_view(nullptr); }
+  std::uint64_t times_notified(Rank owner) const { return listeners_[owner]->count; }
 
   // Runs until nothing more happens; whether that came about, and all living ranks' programs have come to their end.
   bool run();
@@ -88,13 +110,13 @@ class CoreJob {
   History history;
 
  private:
-  using Slots = std::vector<std::atomic<std::uint64_t>>;
   void expose(Rank owner, const CoreJobOptions& options);
 
   SimWorld world_;
   std::vector<std::span<std::byte>> memory_;
   std::vector<AtomicDomain> domains_;
-  std::vector<std::unique_ptr<Slots>> notifications_;
+  std::vector<RankWindow> rank_windows_;
+  std::vector<std::unique_ptr<CountingListener>> listeners_;
   std::vector<std::unique_ptr<CoreRank>> ranks_;
 };
 

@@ -1,0 +1,69 @@
+#include "core/proxy_locks.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace farsum {
+namespace {
+
+Served answer(Code code) { return {Served::Kind::done, code, 0}; }
+
+constexpr Served again{Served::Kind::again};
+
+}  // namespace
+
+Served ProxyLocks::lock(const Exposure& exposure, const Key& key, LockMode mode, ReplyToken token) {
+  if (exposure.refuses_locks || proxies_.contains(key)) return answer(Code::sync);
+  const Requested requested = view(exposure).request(me_, id_of(key), mode);
+  switch (requested.kind) {
+    case Requested::Kind::busy:
+      return again;
+    case Requested::Kind::full:
+      return answer(Code::system);
+    case Requested::Kind::granted:
+      proxies_[key].mode = mode;
+      return {};
+    case Requested::Kind::queued:
+      proxies_[key] = {.mode = mode, .is_waiting = true, .slot = requested.slot, .token = token};
+      waiting_.push_back(key);
+      return {Served::Kind::later};
+  }
+  return answer(Code::system);
+}
+
+Served ProxyLocks::unlock(const Exposure& exposure, const Key& key, LockMode mode) {
+  const auto proxy = proxies_.find(key);
+  if (proxy == proxies_.end() || proxy->second.is_waiting || proxy->second.mode != mode) return answer(Code::sync);
+  const std::optional<bool> held = view(exposure).give_back(me_, id_of(key), mode);
+  if (!held) return again;
+  proxies_.erase(proxy);
+  return answer(*held ? Code::ok : Code::sync);
+}
+
+bool ProxyLocks::is_waiting(const Key& key) const {
+  return std::find(waiting_.begin(), waiting_.end(), key) != waiting_.end();
+}
+
+bool ProxyLocks::forget(const ExposureTable::Reading& reading, Rank dead) {
+  bool all = true;
+  for (auto at = proxies_.begin(); at != proxies_.end();) {
+    const auto& [key, proxy] = *at;
+    const Exposure* exposure = reading.find(key.window);
+    bool is_out = key.holder == dead && exposure == nullptr;
+    if (key.holder == dead && exposure != nullptr) {
+      SharedLock<HolderDead> lock = view(*exposure);
+      std::optional<bool> withdrawn = false;
+      if (proxy.is_waiting) withdrawn = lock.withdraw(me_, proxy.slot);
+      // One that was not waiting any more holds the lock.
+      is_out = withdrawn && (*withdrawn || lock.give_back(me_, id_of(key), proxy.mode));
+      all = all && is_out;
+    }
+    // The dead may have been inside the guard, about to grant to another.
+    if (key.holder != dead && proxy.is_waiting && exposure != nullptr) view(*exposure).mend(me_);
+    if (is_out) std::erase(waiting_, key);
+    at = is_out ? proxies_.erase(at) : std::next(at);
+  }
+  return all;
+}
+
+}  // namespace farsum
