@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string>
 
+#include "mpi_home.hpp"
 #include "runtime/pmix.hpp"
 #include "shell.hpp"
 
@@ -25,14 +26,7 @@ struct Launcher {
   const char* options;
 };
 
-std::string wheel_folder() {
-  if (const char* home = std::getenv("FARSUM_MPI_HOME"); home != nullptr && *home != '\0')
-    return std::string(home) + "/openmpi5";
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0')
-    return std::string(cache) + "/farsum/mpi/openmpi5";
-  const char* home = std::getenv("HOME");
-  return std::string(home == nullptr ? "" : home) + "/.cache/farsum/mpi/openmpi5";
-}
+std::string wheel_folder() { return farsum::test::mpi_home() / "openmpi5"; }
 
 std::string path_of(const Launcher& launcher) {
   return launcher.is_wheel ? wheel_folder() + "/bin/" + launcher.program : std::string("/usr/bin/") + launcher.program;

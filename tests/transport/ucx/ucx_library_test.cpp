@@ -20,6 +20,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "mpi_home.hpp"
+
 namespace farsum {
 namespace {
 
@@ -37,16 +39,9 @@ bool system_has_ucx() {
 
 // The UCX that tools/mpi_libraries has brought with an MPI library.
 std::optional<std::string> wheel_ucx(const std::string& relative) {
-  namespace fs = std::filesystem;
-  const char* chosen = std::getenv("FARSUM_MPI_HOME");
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const fs::path folder = chosen != nullptr  ? fs::path(chosen)
-                          : cache != nullptr ? fs::path(cache) / "farsum/mpi"
-                                             : fs::path(home != nullptr ? home : "/") / ".cache/farsum/mpi";
-  const fs::path file = folder / relative / system_ucx;
+  const std::filesystem::path file = test::mpi_home() / relative / system_ucx;
   std::error_code ignored;
-  if (!fs::exists(file, ignored)) return std::nullopt;
+  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
   return file.string();
 }
 
