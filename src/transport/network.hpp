@@ -16,6 +16,19 @@
 
 namespace farsum {
 
+// Plain numbers: a copy taken at one moment. A frame carries one or more messages, or what keeps a link going.
+struct NetworkCounters {
+  struct Way {
+    std::uint64_t frames_sent = 0, bytes_sent = 0;
+    std::uint64_t frames_received = 0, bytes_received = 0;
+  };
+  Way asking;                     // what this rank asks of others, and their answers
+  Way serving;                    // what others ask of it, and its answers
+  std::uint64_t endpoints = 0;    // connections that are open
+  std::uint64_t connections = 0;  // ever opened
+  std::uint64_t strangers = 0;    // frames that were not of this job
+};
+
 class Network : public Transport {
  public:
   // Where the other ranks reach this one.
@@ -28,8 +41,9 @@ class Network : public Transport {
   // A peer is known to be dead: what it was asked for is answered peer_failed, now and ever. Any thread may call.
   virtual void give_up(Rank peer) = 0;
 
-  // Looks after time and takes in what has come for this half: pings, reconnects, gives up. Any thread may call.
-  virtual void tick() = 0;
+  // Looks after time and takes in what has come for this half: pings, reconnects, gives up; whether there was anything
+  // to do. Any thread may call.
+  virtual bool tick() = 0;
   // When tick() has something to do next by the monotonic clock; never where nothing is due.
   virtual std::uint64_t next_deadline_ns() const = 0;
   static constexpr std::uint64_t never = ~std::uint64_t{0};
@@ -41,6 +55,16 @@ class Network : public Transport {
   // The same for replies: then tick() has something to do.
   virtual int reply_descriptor() const = 0;
   virtual Result<bool> arm_replies() = 0;
+  // Whether the agent must sleep on reply_descriptor() too: something was handed over that is not at its end, and no
+  // thread looks after it at the moment. To be asked before each sleep; where threads do look, next_deadline_ns() says
+  // when to ask again.
+  virtual bool is_unattended() = 0;
+
+  // Says goodbye to all peers and takes theirs, for two seconds at most, so that nobody sees a broken connection.
+  // Called once, when the agent has stopped; `handler` serves who still asks.
+  virtual void close(RequestHandler& handler) = 0;
+  // Any thread may call.
+  virtual NetworkCounters counters() const = 0;
 };
 
 struct NetworkOptions {
@@ -49,7 +73,10 @@ struct NetworkOptions {
   std::array<std::byte, 16> secret{};
   // A peer is given up, and why; called once for each, from whatever thread drives the network, which it must not call.
   std::function<void(Rank, const std::string&)> on_lost;
-  // This half has something to do that no thread may come to do: see Transport::hand_over.
+  // This half has something to do that no thread may come to do: see Transport::hand_over. The agent is to be woken,
+  // even where no reply has come: it calls tick() and OriginEngine::progress_unattended(), and then sleeps as
+  // is_unattended() and next_deadline_ns() say. Called by any thread, which may hold core's locks; it must not call the
+  // network.
   std::function<void()> on_hand_over;
 };
 

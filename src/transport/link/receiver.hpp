@@ -52,6 +52,8 @@ class LinkReceiver : private CreditTaker {
   bool has_again() const { return !parked_.empty(); }
   bool is_quiet() const { return outbox_.is_quiet() && !connected_; }
   bool is_closed() const { return closed_ || shut_; }
+  // Whether the origin has connected and may ask for more.
+  bool is_in_use() const { return epoch_ != 0 && !closed_ && !dead_ && !shut_; }
   std::uint64_t held_bytes() const;     // parked requests with room for their replies, early frames, retained replies
   std::uint64_t granted_bytes() const;  // credit out: unspent, or held by the above
   const LinkCounters& counters() const { return outbox_.counters(); }

@@ -205,7 +205,9 @@ void LinkSender::tick(std::uint64_t now_ns) {
     note_need(now_ns);
   }
   if (state_ >= LinkState::closed || needed_since_ns_ == never) return;
-  if (options_.timeout_ns != 0 && now_ns >= quiet_since_ns() + options_.timeout_ns) return give_up(Code::peer_failed);
+  if (options_.timeout_ns != 0 && now_ns >= quiet_since_ns() + options_.timeout_ns) {
+    return fail(LinkEnd::silence, Code::peer_failed);
+  }
   if (state_ == LinkState::broken) {
     if (!connected_ && now_ns >= retry_ns_) start_connecting(now_ns);
     return;
@@ -232,9 +234,12 @@ bool LinkSender::close(std::uint64_t now_ns) {
   return true;
 }
 
-void LinkSender::give_up(Code code) {
+void LinkSender::give_up(Code code) { fail(LinkEnd::given_up, code); }
+
+void LinkSender::fail(LinkEnd end, Code code) {
   if (state_ == LinkState::failed) return;
   state_ = LinkState::failed;
+  end_ = end;
   failure_ = code;
   wanted_ = 0;
   needed_since_ns_ = never;
@@ -292,7 +297,7 @@ Fault LinkSender::obey(const Frame& frame, std::uint64_t now_ns) {
   outbox_.acknowledge(header.seen);
   if (header.kind == FrameKind::hello_ack && state_ == LinkState::connecting) on_hello_ack();
   if (header.kind == FrameKind::recall) on_recall(header.stamp, now_ns);
-  if (header.kind == FrameKind::refused) give_up(Code::peer_failed);
+  if (header.kind == FrameKind::refused) fail(LinkEnd::refused, Code::peer_failed);
   if (header.kind == FrameKind::bye_ack && state_ == LinkState::closing) {
     state_ = LinkState::closed;
     disconnect();

@@ -28,6 +28,14 @@ enum class LinkState : std::uint8_t {
   failed,  // for good: everything is answered with Code::peer_failed
 };
 
+// Why a link has failed.
+enum class LinkEnd : std::uint8_t {
+  none,
+  silence,   // no sign of the peer for the timeout
+  refused,   // by a peer that was told this side is dead
+  given_up,  // on this side's word
+};
+
 struct SenderOptions : LinkOptions {
   std::span<const std::byte> address;         // how the target reaches this process; at most 1024 B, kept by the caller
   std::uint64_t may_wait_bytes = 131072;      // charges of requests that may wait which are unanswered at once
@@ -87,6 +95,7 @@ class LinkSender {
   bool close(std::uint64_t now_ns);
 
   LinkState state() const { return state_; }
+  LinkEnd end() const { return end_; }
   bool has_unreceived() const { return outbox_.holds_frames(); }
   bool has_unanswered() const { return unanswered_ != 0; }
   bool wants_credit() const { return wanted_ != 0; }  // a post was refused and not posted again: this side is needed
@@ -115,6 +124,7 @@ class LinkSender {
   void tell_want();
   void append(const Post& post, std::uint64_t cost);
   std::uint64_t answer_at_once();
+  void fail(LinkEnd end, Code code);
   void start_connecting(std::uint64_t now_ns);
   void break_link(std::uint64_t now_ns);
   void disconnect();
@@ -143,6 +153,7 @@ class LinkSender {
   SenderOptions options_;
   Outbox outbox_;
   LinkState state_ = LinkState::idle;
+  LinkEnd end_ = LinkEnd::none;
   std::uint32_t epoch_ = 0;
   bool connected_ = false;  // between connect() and on_disconnected()
   bool disconnecting_ = false;

@@ -5,6 +5,14 @@
 #include <utility>
 
 namespace farsum {
+namespace {
+
+// By the one thread at a time that writes it. Relaxed: nothing is ordered by a count.
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
+  counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+}
+
+}  // namespace
 
 // The wire to one peer. One connection at a time: the next begins when the last has ended.
 class UcxConnections::Connection final : public link::Wire {
@@ -54,6 +62,10 @@ class UcxConnections::Connection final : public link::Wire {
     const auto pieces = std::span(frame.pieces).first(frame.count);
     const UcxWorker::Sent sent = connections.worker_->send(endpoint, connections.channel_, pieces, frame.id);
     frame.given = sent == UcxWorker::Sent::started;
+    if (sent != UcxWorker::Sent::failed) {
+      add(connections.counters_.frames_sent, 1);
+      for (const auto& piece : pieces) add(connections.counters_.bytes_sent, piece.size());
+    }
     if (sent != UcxWorker::Sent::done) return false;
     connections.sent_.push_back({this, frame.id, true});
     out.erase(out.begin() + static_cast<std::ptrdiff_t>(which));
@@ -141,6 +153,8 @@ void UcxConnections::open(Connection& connection) {
   }
   connection.endpoint = endpoint.value();
   connection.state = Connection::State::open;
+  add(counters_.endpoints, 1);
+  add(counters_.connections, 1);
   by_endpoint_[connection.endpoint] = &connection;
   for (std::size_t which = 0; which < connection.out.size();) {
     if (!connection.give(which)) ++which;
@@ -158,6 +172,7 @@ void UcxConnections::close(Connection& connection) {
 
 // Nothing is with UCX any more: what is still here never left.
 void UcxConnections::end(Connection& connection) {
+  if (connection.endpoint != 0) add(counters_.endpoints, std::uint64_t(0) - 1);
   connection.endpoint = 0;
   connection.state = Connection::State::none;
   const std::vector<Connection::Frame> left = std::exchange(connection.out, {});
@@ -165,7 +180,11 @@ void UcxConnections::end(Connection& connection) {
   owner_.on_disconnected(connection.peer, connection.epoch);
 }
 
-void UcxConnections::on_message(unsigned, std::span<const std::byte> message) { owner_.on_frame(message); }
+void UcxConnections::on_message(unsigned, std::span<const std::byte> message) {
+  add(counters_.frames_received, 1);
+  add(counters_.bytes_received, message.size());
+  owner_.on_frame(message);
+}
 
 void UcxConnections::on_sent(UcxWorker::Endpoint endpoint, std::uint64_t cookie, bool left) {
   if (Connection* connection = connection_of(endpoint)) connection->note_sent(cookie, left);

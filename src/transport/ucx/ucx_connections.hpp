@@ -2,6 +2,7 @@
 // tells them afterwards, never from within what they asked for.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -29,6 +30,14 @@ class UcxConnections final : private UcxWorker::Events {
     virtual void on_disconnected(Rank peer, std::uint32_t epoch) = 0;
   };
 
+  // Written by the thread that drives the worker; any thread may read.
+  struct Counters {
+    std::atomic<std::uint64_t> frames_sent{0}, bytes_sent{0};
+    std::atomic<std::uint64_t> frames_received{0}, bytes_received{0};  // whoever they are of
+    std::atomic<std::uint64_t> endpoints{0};                           // open now
+    std::atomic<std::uint64_t> connections{0};                         // ever opened
+  };
+
   // Frames leave on `channel` of UcxWorker. The context must outlive this, and so must the owner.
   static Result<std::unique_ptr<UcxConnections>> create(const UcxContext& context, Owner& owner, unsigned channel);
   ~UcxConnections() override;
@@ -43,6 +52,7 @@ class UcxConnections final : private UcxWorker::Events {
   // each call of a link.
   void settle();
 
+  const Counters& counters() const { return counters_; }
   const UcxWorker& worker() const { return *worker_; }
   UcxWorker& worker() { return *worker_; }
 
@@ -68,6 +78,7 @@ class UcxConnections final : private UcxWorker::Events {
 
   Owner& owner_;
   unsigned channel_;
+  Counters counters_;
   std::map<Rank, std::unique_ptr<Connection>> connections_;
   std::map<UcxWorker::Endpoint, Connection*> by_endpoint_;
 

@@ -1,8 +1,12 @@
 #include "transport/ucx/ucx_transport.hpp"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace farsum {
 namespace {
@@ -12,9 +16,14 @@ constexpr unsigned to_target = 1, to_origin = 2;  // channels of UcxWorker
 // must pass for the links meanwhile.
 constexpr int most_rounds = 64;
 
-void drive(UcxConnections& connections) {
-  for (int i = 0; i < most_rounds && connections.progress() != 0; ++i) {
-  }
+// Where threads look after what was handed over, the agent asks this often whether they still do.
+constexpr std::uint64_t ask_again_after_ns = 1'000'000;
+constexpr std::uint64_t most_closing_ns = 2'000'000'000;
+
+bool drive(UcxConnections& connections) {
+  bool any = false;
+  for (int i = 0; i < most_rounds && connections.progress() != 0; ++i) any = true;
+  return any;
 }
 
 std::uint64_t monotonic_ns() {
@@ -49,6 +58,30 @@ class Budgeted final : public RequestHandler {
 
 }  // namespace
 
+// The origin half while its mutex is held; what it has to tell is told when it no longer is.
+class UcxTransport::Driving {
+ public:
+  explicit Driving(UcxTransport& transport) : transport_(transport), lock_(transport.drive_) {}
+  ~Driving() {
+    std::vector<Asking*>& lost = transport_.origin_.lost;
+    if (lost.empty() && !transport_.to_hand_over_) return;
+    const std::vector<Asking*> told = std::exchange(lost, {});
+    const bool hands_over = std::exchange(transport_.to_hand_over_, false);
+    lock_.unlock();
+    const Options& options = transport_.options_;
+    for (const Asking* asking : told) {
+      if (options.on_lost) options.on_lost(asking->peer, transport_.why(*asking));
+    }
+    if (hands_over && options.on_hand_over) options.on_hand_over();
+  }
+  Driving(const Driving&) = delete;
+  Driving& operator=(const Driving&) = delete;
+
+ private:
+  UcxTransport& transport_;
+  std::unique_lock<std::mutex> lock_;
+};
+
 // ---- set-up
 
 UcxTransport::UcxTransport(Options options) : options_(std::move(options)) {
@@ -71,6 +104,11 @@ Status UcxTransport::open_workers() {
   if (!context.is_ok()) return context.take_status();
   context_ = std::move(context.value());
   frame_bytes_ = context_->piece_bytes();
+  capabilities_.late_replies = true;
+  capabilities_.separate_replies = true;
+  capabilities_.max_message_bytes = link::max_message_bytes(link_options(0));
+  capabilities_.max_reply_bytes = link::max_reply_bytes(link_options(0));
+  origin_.links.resize(options_.ranks);
   target_.pool = std::make_unique<link::CreditPool>(options_.receive_bytes, options_.ranks);
   auto target = UcxConnections::create(*context_, target_, to_origin);
   if (!target.is_ok()) return target.take_status();
@@ -100,6 +138,7 @@ link::LinkOptions UcxTransport::link_options(Rank peer) const {
 
 void UcxTransport::introduce(Rank peer, std::span<const std::byte> address) {
   const std::lock_guard lock(drive_);
+  if (peer == options_.rank || peer >= options_.ranks || origin_.find(peer) != nullptr) return;
   link::SenderOptions options;
   static_cast<link::LinkOptions&>(options) = link_options(peer);
   options.address = origin_.connections->worker().address();
@@ -108,29 +147,31 @@ void UcxTransport::introduce(Rank peer, std::span<const std::byte> address) {
     options.ping_after_ns = options_.timeout_ns / 6;
     options.reconnect_after_ns = options_.timeout_ns / 3;
   }
-  origin_.senders.try_emplace(peer, options, origin_.connections->wire(peer, address));
-}
-
-link::LinkSender* UcxTransport::sender(Rank peer) const {
-  const auto found = origin_.senders.find(peer);
-  return found == origin_.senders.end() ? nullptr : &found->second;
+  origin_.links[peer] = std::make_unique<Asking>(options, origin_.connections->wire(peer, address));
 }
 
 void UcxTransport::open(Rank peer) {
-  const std::lock_guard lock(drive_);
-  if (link::LinkSender* link = sender(peer)) link->open(options_.now_ns());
+  const Driving driving(*this);
+  Asking* const asking = origin_.find(peer);
+  if (asking == nullptr) return;
+  asking->link.open(options_.now_ns());
+  origin_.note(*asking);
   origin_.connections->settle();
+  hand_over_held();
 }
 
 link::LinkState UcxTransport::state(Rank peer) const {
   const std::lock_guard lock(drive_);
-  const link::LinkSender* link = sender(peer);
-  return link != nullptr ? link->state() : link::LinkState::idle;
+  const Asking* const asking = origin_.find(peer);
+  return asking != nullptr ? asking->link.state() : link::LinkState::idle;
 }
 
 void UcxTransport::give_up(Rank peer) {
-  const std::lock_guard lock(drive_);
-  if (link::LinkSender* link = sender(peer)) link->give_up(Code::peer_failed);
+  const Driving driving(*this);
+  Asking* const asking = origin_.find(peer);
+  if (asking == nullptr) return;
+  asking->link.give_up(Code::peer_failed);
+  origin_.note(*asking);
   origin_.connections->settle();
 }
 
@@ -142,61 +183,117 @@ void UcxTransport::forget(Rank peer) {
 
 // ---- asking
 
-Capabilities UcxTransport::capabilities(Rank peer) const {
-  Capabilities capabilities;
-  capabilities.late_replies = true;
-  capabilities.separate_replies = true;
-  capabilities.max_message_bytes = link::max_message_bytes(link_options(peer));
-  capabilities.max_reply_bytes = link::max_reply_bytes(link_options(peer));
-  return capabilities;
-}
+Capabilities UcxTransport::capabilities(Rank) const { return capabilities_; }
 
 std::optional<std::uint64_t> UcxTransport::try_post(Rank peer, std::span<const std::byte> head,
                                                     std::span<const std::byte> body, std::size_t reply_capacity) {
-  const Capabilities most = capabilities(peer);
-  if (head.size() + body.size() > most.max_message_bytes || reply_capacity > most.max_reply_bytes) return std::nullopt;
-  const std::lock_guard lock(drive_);
-  link::LinkSender* link = sender(peer);
-  if (link == nullptr) return std::nullopt;
-  link::Post post;
-  post.head = head;
-  post.body = body;
-  post.reply_capacity = reply_capacity;
-  const auto ticket = link->post(post, options_.now_ns());
+  return post(peer, {.head = head, .body = body, .reply_capacity = reply_capacity});
+}
+
+std::optional<std::uint64_t> UcxTransport::try_post_waiting(Rank peer, std::span<const std::byte> head,
+                                                            std::span<const std::byte> body,
+                                                            std::size_t reply_capacity) {
+  return post(peer, {.head = head, .body = body, .reply_capacity = reply_capacity, .may_wait = true});
+}
+
+std::optional<std::uint64_t> UcxTransport::post(Rank peer, link::Post post) {
+  if (post.head.size() + post.body.size() > capabilities_.max_message_bytes ||
+      post.reply_capacity > capabilities_.max_reply_bytes) {
+    return std::nullopt;
+  }
+  const Driving driving(*this);
+  Asking* const asking = origin_.find(peer);
+  if (asking == nullptr) return std::nullopt;
+  const auto ticket = asking->link.post(post, options_.now_ns());
+  origin_.note(*asking);
   origin_.connections->settle();
+  // Whoever posts may compute next, and what has not left by now would stay here.
+  if (!ticket || asking->link.state() != link::LinkState::open || !asking->link.is_quiet()) hand_over_held();
   return ticket;
 }
 
 std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {
-  const std::lock_guard lock(drive_);
-  link::LinkSender* link = sender(peer);
-  if (link == nullptr) return 0;
+  const Driving driving(*this);
+  Asking* const asking = origin_.find(peer);
+  if (asking == nullptr) return 0;
+  was_polled_ = true;
   drive(*origin_.connections);
-  if (const std::uint64_t now = options_.now_ns(); now >= link->next_deadline_ns()) link->tick(now);
+  look_at_time(*asking, options_.now_ns());
   std::size_t count = 0;
-  link->take_replies([&](std::uint64_t ticket, Code code, std::span<const std::byte> data) {
+  asking->link.take_replies([&](std::uint64_t ticket, Code code, std::span<const std::byte> data) {
     ++count;
     handler.on_reply(peer, ticket, code, data);
   });
   origin_.connections->settle();
+  if (std::exchange(asking->has_news, false)) --origin_.news;
+  // This thread took what the sleeping agent would have been woken by.
+  if (is_watched_ && origin_.news != 0) {
+    is_watched_ = false;
+    to_hand_over_ = true;
+  }
   return count;
 }
 
-void UcxTransport::tick() {
-  const std::lock_guard lock(drive_);
-  const std::uint64_t now = options_.now_ns();
+void UcxTransport::hand_over() {
+  const Driving driving(*this);
   drive(*origin_.connections);
-  for (auto& [peer, link] : origin_.senders) {
-    if (now >= link.next_deadline_ns()) link.tick(now);
+  hand_over_held();
+}
+
+// Once for all that is under way: until nothing is, the agent looks after it.
+void UcxTransport::hand_over_held() {
+  if (handed_over_ || origin_.busy.empty()) return;
+  handed_over_ = to_hand_over_ = true;
+}
+
+void UcxTransport::look_at_time(Asking& asking, std::uint64_t now_ns) {
+  if (now_ns < asking.link.next_deadline_ns()) return;
+  asking.link.tick(now_ns);
+  origin_.note(asking);
+}
+
+bool UcxTransport::tick() {
+  const Driving driving(*this);
+  bool any = drive(*origin_.connections);
+  const std::uint64_t now = options_.now_ns();
+  for (std::size_t i = 0; i < origin_.busy.size(); ++i) {
+    if (now < origin_.busy[i]->link.next_deadline_ns()) continue;
+    look_at_time(*origin_.busy[i], now);
+    any = true;
   }
   origin_.connections->settle();
+  origin_.drop_idle();
+  return any;
 }
 
 std::uint64_t UcxTransport::next_deadline_ns() const {
   const std::lock_guard lock(drive_);
-  std::uint64_t next = link::LinkSender::never;
-  for (const auto& [peer, link] : origin_.senders) next = std::min(next, link.next_deadline_ns());
+  std::uint64_t next = ask_again_ns_;
+  for (const Asking* asking : origin_.busy) next = std::min(next, asking->link.next_deadline_ns());
   return next;
+}
+
+bool UcxTransport::is_unattended() {
+  const std::lock_guard lock(drive_);
+  origin_.drop_idle();
+  if (origin_.busy.empty()) handed_over_ = false;
+  const bool was_polled = std::exchange(was_polled_, false);
+  is_watched_ = handed_over_ && !was_polled;
+  ask_again_ns_ = handed_over_ && was_polled ? options_.now_ns() + ask_again_after_ns : never;
+  return is_watched_;
+}
+
+std::string UcxTransport::why(const Asking& asking) const {
+  switch (asking.link.end()) {
+    case link::LinkEnd::silence:
+      return fmt::format("nothing heard for {} s (FARSUM_NET_TIMEOUT)", options_.timeout_ns / 1'000'000'000);
+    case link::LinkEnd::refused:
+      return "it was told that this rank is dead, and refuses it";
+    case link::LinkEnd::none:
+    case link::LinkEnd::given_up:
+      break;
+  }
+  return "it was given up here";
 }
 
 bool UcxTransport::let_through(std::span<const std::byte> bytes, link::Frame& frame) {
@@ -211,19 +308,50 @@ void UcxTransport::OriginHalf::on_frame(std::span<const std::byte> bytes) {
   link::Frame frame;
   if (!owner.let_through(bytes, frame)) return;
   if (frame.header.kind == link::FrameKind::hello_ack) connections->worker().mark_accepted_sockets();
-  if (link::LinkSender* link = owner.sender(frame.header.from)) link->on_frame(frame, owner.options_.now_ns());
+  Asking* const asking = find(frame.header.from);
+  if (asking == nullptr) return;
+  asking->link.on_frame(frame, owner.options_.now_ns());
+  note(*asking);
+  if (!std::exchange(asking->has_news, true)) ++news;
 }
 
 void UcxTransport::OriginHalf::on_sent(Rank peer, link::FrameId id, bool ok) {
-  owner.sender(peer)->on_sent(id, ok, owner.options_.now_ns());
+  find(peer)->link.on_sent(id, ok, owner.options_.now_ns());
+  note(*find(peer));
 }
 
 void UcxTransport::OriginHalf::on_broken(Rank peer, std::uint32_t epoch) {
-  owner.sender(peer)->on_broken(epoch, owner.options_.now_ns());
+  find(peer)->link.on_broken(epoch, owner.options_.now_ns());
+  note(*find(peer));
 }
 
 void UcxTransport::OriginHalf::on_disconnected(Rank peer, std::uint32_t epoch) {
-  owner.sender(peer)->on_disconnected(epoch, owner.options_.now_ns());
+  find(peer)->link.on_disconnected(epoch, owner.options_.now_ns());
+  note(*find(peer));
+}
+
+// To be called after whatever may have given a link something to do, or ended it.
+void UcxTransport::OriginHalf::note(Asking& asking) {
+  if (!asking.is_busy && asking.link.next_deadline_ns() != never) {
+    asking.is_busy = true;
+    busy.push_back(&asking);
+  }
+  if (!asking.is_lost && asking.link.state() == link::LinkState::failed) {
+    asking.is_lost = true;
+    lost.push_back(&asking);
+  }
+}
+
+void UcxTransport::OriginHalf::drop_idle() {
+  for (std::size_t i = 0; i < busy.size();) {
+    if (busy[i]->link.next_deadline_ns() != never) {
+      ++i;
+      continue;
+    }
+    busy[i]->is_busy = false;
+    busy[i] = busy.back();
+    busy.pop_back();
+  }
 }
 
 // ---- serving
@@ -311,6 +439,69 @@ void UcxTransport::TargetHalf::end_turn() {
   touched.clear();
   pool->hand_out();
   connections->settle();
+}
+
+// ---- the end
+
+bool UcxTransport::has_said_goodbye() {
+  const Driving driving(*this);
+  bool all = true;
+  for (const auto& asking : origin_.links) {
+    if (!asking) continue;
+    asking->link.close(options_.now_ns());
+    origin_.note(*asking);
+    all = all && asking->link.state() >= link::LinkState::closed;
+  }
+  origin_.connections->settle();
+  return all;
+}
+
+bool UcxTransport::has_heard_goodbye() {
+  return std::all_of(target_.receivers.begin(), target_.receivers.end(), [this](const auto& entry) {
+    const Asking* const asking = origin_.find(entry.first);
+    const bool is_lost = asking != nullptr && asking->is_lost;
+    return is_lost || (!entry.second.is_in_use() && entry.second.is_quiet());
+  });
+}
+
+// Until something comes, or a little while for what tells of nothing.
+void UcxTransport::rest() const {
+  UcxWorker& asking = origin_.connections->worker();
+  UcxWorker& serving = target_.connections->worker();
+  for (UcxWorker* worker : {&asking, &serving}) {
+    const Result<bool> armed = worker->arm();
+    if (armed.is_ok() && !armed.value()) return;
+  }
+  pollfd descriptors[] = {{.fd = asking.event_descriptor(), .events = POLLIN, .revents = 0},
+                          {.fd = serving.event_descriptor(), .events = POLLIN, .revents = 0}};
+  constexpr int while_ms = 10;
+  poll(descriptors, std::size(descriptors), while_ms);
+}
+
+void UcxTransport::close(RequestHandler& handler) {
+  const std::uint64_t end = options_.now_ns() + most_closing_ns;
+  for (;;) {
+    tick();
+    poll_requests(handler, 64);
+    const bool is_over = has_said_goodbye() && has_heard_goodbye();
+    if (is_over || options_.now_ns() >= end) return;
+    rest();
+  }
+}
+
+NetworkCounters UcxTransport::counters() const {
+  // Relaxed: counts, of which nobody concludes anything about another.
+  const auto get = [](const std::atomic<std::uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
+  NetworkCounters all;
+  const auto add = [&](const UcxConnections::Counters& half, NetworkCounters::Way& way) {
+    way = {get(half.frames_sent), get(half.bytes_sent), get(half.frames_received), get(half.bytes_received)};
+    all.endpoints += get(half.endpoints);
+    all.connections += get(half.connections);
+  };
+  add(origin_.connections->counters(), all.asking);
+  add(target_.connections->counters(), all.serving);
+  all.strangers = strangers();
+  return all;
 }
 
 }  // namespace farsum

@@ -14,6 +14,8 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.hpp"
@@ -39,21 +41,22 @@ class UcxTransport final : public Network {
     std::uint64_t receive_bytes = std::uint64_t{64} << 20;
     std::uint64_t timeout_ns = 30'000'000'000;  // of a peer's silence; 0: never
     std::function<std::uint64_t()> now_ns;      // empty: the monotonic clock
+    // As NetworkOptions has them; may be empty.
+    std::function<void(Rank, const std::string&)> on_lost;
+    std::function<void()> on_hand_over;
   };
 
   static Result<std::unique_ptr<UcxTransport>> create(Options options);
   ~UcxTransport() override;
 
-  // Where the other ranks reach this one.
   std::span<const std::byte> address() const override;
-  // Lets only these hosts (IPv4, as the network has them) connect to this rank: those of the job. Before introduce().
   Status let_in_only(const std::vector<std::uint32_t>& hosts) override;
-  // Says where a peer is reached. Nothing is sent before the first request to it, or open().
+  // Nothing is sent before the first request to it, or open(). This rank itself is passed over, and so is a peer that
+  // is known.
   void introduce(Rank peer, std::span<const std::byte> address) override;
   // Connects to a peer that was introduced, so that its first request finds room.
   void open(Rank peer);
   link::LinkState state(Rank peer) const;
-  // A peer is known to be dead: what it was asked for is answered peer_failed, now and ever. Any thread may call.
   void give_up(Rank peer) override;
   // The same for what it has asked for, which is dropped; it is refused for ever. The agent's thread calls.
   void forget(Rank peer);
@@ -62,8 +65,11 @@ class UcxTransport final : public Network {
   Capabilities capabilities(Rank peer) const override;
   std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
                                         std::size_t reply_capacity) override;
-  // The handler may not call this transport.
+  std::optional<std::uint64_t> try_post_waiting(Rank peer, std::span<const std::byte> head,
+                                                std::span<const std::byte> body, std::size_t reply_capacity) override;
+  // The handler may not call this transport. Looks after the time of this peer's link, too.
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
+  void hand_over() override;
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
   bool has_unfinished_request() const override;
   void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;
@@ -71,22 +77,31 @@ class UcxTransport final : public Network {
   Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from,
                  std::uint64_t cookie) override;
 
-  // Looks after time: pings, reconnects, gives up. poll_replies does so for its peer. Any thread may call.
-  void tick() override;
-  // When tick() has something to do next; LinkSender::never where nothing is due.
+  bool tick() override;
   std::uint64_t next_deadline_ns() const override;
+  bool is_unattended() override;
 
-  // For the agent's sleep: readable when poll_requests has something to do, once arm_requests() has answered true.
   int request_descriptor() const override;
   Result<bool> arm_requests() override;
-  // The same for replies, for whoever looks after this half while its threads sleep: then tick() has something to do.
   int reply_descriptor() const override;
   Result<bool> arm_replies() override;
 
+  void close(RequestHandler& handler) override;
+  NetworkCounters counters() const override;
   // Frames that were not of this job, and frames of it that made no sense. Any thread may call.
   std::uint64_t strangers() const { return strangers_.load(std::memory_order_relaxed); }
 
  private:
+  // A link to a peer. It is in OriginHalf::busy while it has a deadline: the others cost nothing.
+  struct Asking {
+    Asking(const link::SenderOptions& options, link::Wire& wire) : peer(options.peer), link(options, wire) {}
+    Rank peer;
+    link::LinkSender link;
+    bool is_busy = false;
+    bool is_lost = false;   // and this was noted
+    bool has_news = false;  // frames have come since it was last polled
+  };
+
   // Each half hears its worker.
   struct OriginHalf final : UcxConnections::Owner {
     explicit OriginHalf(UcxTransport& transport) : owner(transport) {}
@@ -94,9 +109,15 @@ class UcxTransport final : public Network {
     void on_sent(Rank peer, link::FrameId id, bool ok) override;
     void on_broken(Rank peer, std::uint32_t epoch) override;
     void on_disconnected(Rank peer, std::uint32_t epoch) override;
+    Asking* find(Rank peer) const { return peer < links.size() ? links[peer].get() : nullptr; }
+    void note(Asking& asking);
+    void drop_idle();
 
     UcxTransport& owner;
-    std::map<Rank, link::LinkSender> senders;
+    std::vector<std::unique_ptr<Asking>> links;  // by rank; null where it was not introduced
+    std::vector<Asking*> busy;
+    std::vector<Asking*> lost;  // to be told
+    std::size_t news = 0;       // links with has_news
     std::unique_ptr<UcxConnections> connections;
   };
   struct TargetHalf final : UcxConnections::Owner {
@@ -118,19 +139,34 @@ class UcxTransport final : public Network {
     std::unique_ptr<UcxConnections> connections;
   };
 
+  class Driving;
+
   explicit UcxTransport(Options options);
   Status open_workers();
-  link::LinkSender* sender(Rank peer) const;
   bool let_through(std::span<const std::byte> bytes, link::Frame& frame);
   link::LinkOptions link_options(Rank peer) const;
+  std::optional<std::uint64_t> post(Rank peer, link::Post post);
+  std::string why(const Asking& asking) const;
+  void look_at_time(Asking& asking, std::uint64_t now_ns);
+  void hand_over_held();
+  bool has_said_goodbye();
+  bool has_heard_goodbye();
+  void rest() const;
 
   Options options_;
   std::unique_ptr<UcxLibrary> library_;
   std::unique_ptr<UcxContext> context_;
   std::size_t frame_bytes_ = 0;
+  Capabilities capabilities_;
 
-  mutable std::mutex drive_;  // guards the origin half; taken last
-  mutable OriginHalf origin_{*this};
+  mutable std::mutex drive_;  // guards the origin half and what is below; taken last
+  OriginHalf origin_{*this};
+  bool handed_over_ = false;            // until nothing is busy
+  bool to_hand_over_ = false;           // on_hand_over is to be called
+  bool is_watched_ = false;             // the agent was told that it is unattended
+  bool was_polled_ = false;             // by a thread, since the agent last asked
+  std::uint64_t ask_again_ns_ = never;  // when the agent is to ask again
+
   TargetHalf target_{*this};
   std::atomic<std::uint64_t> strangers_{0};
 };

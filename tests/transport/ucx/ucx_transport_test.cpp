@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -85,6 +86,8 @@ class UcxTransportTest : public testing::Test {
     options.ucx = over_tcp;
     options.library = ucx_library_for_tests();
     options.now_ns = [this] { return now_ns_.load(std::memory_order_relaxed); };
+    options.on_lost = [this, rank](Rank peer, const std::string& why) { lost_[rank].push_back({peer, why}); };
+    options.on_hand_over = [this, rank] { ++handed_over_[rank]; };
     auto made = UcxTransport::create(options);
     if (made.is_ok()) return std::move(made.value());
     refusal_ = made.take_status().text();
@@ -102,6 +105,25 @@ class UcxTransportTest : public testing::Test {
     at(origin).poll_replies(target, sums);
   }
 
+  // Until `done`, with all that was handed over looked after as an agent does.
+  template <class Done>
+  void rounds_until(Adder& adder, Sums& sums, Done done) {
+    while (!done()) round(adder, sums);
+  }
+  void connect(Adder& adder, Sums& sums) {
+    at(origin).open(target);
+    rounds_until(adder, sums, [&] { return at(origin).state(target) == link::LinkState::open; });
+  }
+  // Nothing of the origin's is under way and its agent has seen that.
+  void settle(Adder& adder, Sums& sums) {
+    rounds_until(adder, sums, [&] { return at(origin).next_deadline_ns() == link::LinkSender::never; });
+    at(origin).is_unattended();
+    handed_over_[origin] = 0;
+  }
+
+  using Lost = std::vector<std::pair<Rank, std::string>>;
+  Lost lost_[2];  // as each rank was told
+  std::uint64_t handed_over_[2] = {};
   std::string refusal_;
   std::atomic<std::uint64_t> now_ns_{1};  // moved on by hand
   std::vector<std::unique_ptr<UcxTransport>> ranks_;
@@ -190,6 +212,177 @@ TEST_F(UcxTransportTest, answers_peer_failed_when_a_peer_is_silent_for_too_long)
   EXPECT_EQ(sums.codes[Code::peer_failed], 1u);
   EXPECT_EQ(at(origin).state(target), link::LinkState::failed);
   EXPECT_EQ(adder.calls, 0u);
+}
+
+TEST_F(UcxTransportTest, says_once_that_a_silent_peer_is_lost_and_why) {
+  Adder adder;
+  Sums sums;
+  const std::uint64_t value = 1;
+  connect(adder, sums);
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  pass(31'000'000'000);
+  for (int i = 0; i < 3; ++i) at(origin).tick();
+  at(origin).give_up(target);
+  EXPECT_EQ(lost_[origin], (Lost{{target, "nothing heard for 30 s (FARSUM_NET_TIMEOUT)"}}));
+}
+
+TEST_F(UcxTransportTest, says_that_a_peer_is_lost_that_was_given_up) {
+  at(origin).give_up(target);
+  at(origin).give_up(target);
+  EXPECT_EQ(lost_[origin], (Lost{{target, "it was given up here"}}));
+}
+
+TEST_F(UcxTransportTest, says_that_a_peer_is_lost_that_takes_this_rank_for_dead) {
+  Adder adder;
+  Sums sums;
+  at(target).forget(origin);
+  at(origin).open(target);
+  rounds_until(adder, sums, [&] { return !lost_[origin].empty(); });
+  EXPECT_EQ(lost_[origin], (Lost{{target, "it was told that this rank is dead, and refuses it"}}));
+}
+
+// ---- What is handed to the agent.
+
+TEST_F(UcxTransportTest, hands_over_a_link_that_is_not_open_yet) {
+  const std::uint64_t value = 1;
+  EXPECT_FALSE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  EXPECT_EQ(handed_over_[origin], 1u);
+  EXPECT_FALSE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  EXPECT_EQ(handed_over_[origin], 1u);
+}
+
+TEST_F(UcxTransportTest, keeps_a_small_request_to_itself_that_has_left) {
+  Adder adder;
+  Sums sums;
+  const std::uint64_t value = 1;
+  connect(adder, sums);
+  settle(adder, sums);
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  EXPECT_EQ(handed_over_[origin], 0u);
+  at(origin).hand_over();
+  EXPECT_EQ(handed_over_[origin], 1u);
+  rounds_until(adder, sums, [&] { return sums.count == 1; });
+  settle(adder, sums);
+  at(origin).hand_over();
+  EXPECT_EQ(handed_over_[origin], 0u) << "nothing is under way";
+}
+
+TEST_F(UcxTransportTest, hands_over_what_does_not_leave_at_once) {
+  Adder adder;
+  Sums sums;
+  connect(adder, sums);
+  settle(adder, sums);
+  const Bytes message(50'000);
+  while (handed_over_[origin] == 0 && at(origin).try_post(target, message, {}, 8)) {
+  }
+  EXPECT_EQ(handed_over_[origin], 1u);
+}
+
+TEST_F(UcxTransportTest, is_attended_while_a_thread_polls) {
+  Adder adder;
+  Sums sums;
+  EXPECT_FALSE(at(origin).is_unattended());
+  at(origin).open(target);
+  EXPECT_TRUE(at(origin).is_unattended());
+  at(origin).poll_replies(target, sums);
+  EXPECT_FALSE(at(origin).is_unattended());
+  EXPECT_LE(at(origin).next_deadline_ns(), now_ns_ + 1'000'000) << "the agent asks again soon";
+  EXPECT_TRUE(at(origin).is_unattended()) << "no thread has polled since";
+  while (at(origin).state(target) != link::LinkState::open) {
+    at(origin).tick();
+    at(target).poll_requests(adder, 64);
+  }
+  EXPECT_FALSE(at(origin).is_unattended()) << "all is done";
+}
+
+TEST_F(UcxTransportTest, says_whether_a_tick_found_anything_to_do) {
+  Adder adder;
+  Sums sums;
+  const std::uint64_t value = 1;
+  connect(adder, sums);
+  settle(adder, sums);
+  while (at(origin).tick()) {
+  }
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  while (adder.calls == 0) at(target).poll_requests(adder, 64);
+  while (!at(origin).tick()) {
+  }
+  at(origin).poll_replies(target, sums);
+  EXPECT_EQ(sums.count, 1u);
+}
+
+TEST_F(UcxTransportTest, lets_requests_that_wait_take_a_part_of_its_room_only) {
+  Adder adder;
+  Sums sums;
+  connect(adder, sums);
+  const Bytes message(4'000);
+  std::uint64_t waiting = 0;
+  // Served by nobody, they stay.
+  for (int refused = 0; refused < 100;) {
+    if (at(origin).try_post_waiting(target, message, {}, 0)) {
+      ++waiting;
+    } else {
+      ++refused;
+    }
+    at(origin).tick();
+  }
+  EXPECT_GT(waiting, 0u);
+  EXPECT_LE(waiting, 131'072u / message.size());
+}
+
+// ---- The end.
+
+TEST_F(UcxTransportTest, says_goodbye_and_nobody_loses_anybody) {
+  Adder adder[2];
+  Sums sums;
+  const std::uint64_t value = 1;
+  at(target).introduce(origin, at(origin).address());
+  at(target).open(origin);
+  connect(adder[target], sums);
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  std::thread other([&] { at(target).close(adder[target]); });
+  at(origin).close(adder[origin]);
+  other.join();
+  EXPECT_EQ(adder[target].calls, 1u);
+  EXPECT_EQ(at(origin).state(target), link::LinkState::closed);
+  EXPECT_EQ(at(target).state(origin), link::LinkState::closed);
+  EXPECT_TRUE(lost_[origin].empty());
+  EXPECT_TRUE(lost_[target].empty());
+  EXPECT_EQ(at(origin).counters().endpoints + at(target).counters().endpoints, 0u);
+}
+
+TEST_F(UcxTransportTest, waits_two_seconds_at_most_for_a_peer_that_does_not_say_goodbye) {
+  Adder adder;
+  Sums sums;
+  connect(adder, sums);
+  std::atomic<bool> is_closed{false};
+  std::thread time([&] {
+    while (!is_closed) pass(1'000);
+  });
+  const std::uint64_t before = now_ns_;
+  at(origin).close(adder);
+  is_closed = true;
+  time.join();
+  EXPECT_GE(now_ns_ - before, 2'000'000'000u);
+  EXPECT_EQ(at(origin).state(target), link::LinkState::closing);
+}
+
+TEST_F(UcxTransportTest, counts_what_travels_each_way) {
+  Adder adder;
+  Sums sums;
+  const std::uint64_t value = 1;
+  connect(adder, sums);
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  rounds_until(adder, sums, [&] { return sums.count == 1; });
+  const NetworkCounters asks = at(origin).counters(), serves = at(target).counters();
+  EXPECT_EQ(asks.asking.frames_sent, serves.serving.frames_received);
+  EXPECT_EQ(asks.asking.bytes_sent, serves.serving.bytes_received);
+  EXPECT_EQ(asks.asking.frames_received, serves.serving.frames_sent);
+  EXPECT_EQ(asks.asking.bytes_received, serves.serving.bytes_sent);
+  EXPECT_GE(asks.asking.frames_sent, 2u);
+  EXPECT_EQ(asks.serving.frames_received + serves.asking.frames_sent, 0u);
+  EXPECT_EQ(asks.endpoints, 1u);
+  EXPECT_EQ(serves.endpoints, 1u);
 }
 
 TEST_F(UcxTransportTest, has_a_deadline_only_while_something_is_due) {
