@@ -63,6 +63,7 @@ std::vector<Case> chosen(const Order& order) {
 int run(const Order& order) {
   Job job;
   job.words = order.words;
+  job.rank = order.options.rank;
   const char* current = "farsum_init";
   try {
     const std::vector<Case> cases = chosen(order);
