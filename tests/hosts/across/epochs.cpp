@@ -20,7 +20,7 @@ void get_now(farsum_window window, int target, std::uint64_t offset, void* resul
 
 // Two words that are equal whenever nobody holds the lock, raised by a get and a put each: any overlap loses a count.
 void exclusive_lock(const Job& job) {
-  constexpr std::uint64_t each = 40;
+  constexpr std::uint64_t each = 200;
   Words words = allocate(2);
   for (std::uint64_t round = 0; round < each; ++round) {
     for (int target = 0; target < job.size; ++target) {

@@ -181,7 +181,7 @@ void counters(const Job& job) {
 }
 
 void mutexes(const Job& job) {
-  constexpr std::uint64_t each = 30;
+  constexpr std::uint64_t each = 400;
   Words words = allocate(2);
   farsum_mutex mutexes{};
   FINE(farsum_mutex_create(farsum_world(), 2, &mutexes));
