@@ -98,7 +98,8 @@ std::optional<std::uint64_t> ShmTransport::try_post(Rank peer, std::span<const s
 }
 
 void ShmTransport::ring(Rank peer) {
-  const bool made_call = segment_.rank(peer).doorbell.ring(options_.rank, [&] { wake_sender_.wake(wake_name(peer)); });
+  const bool made_call =
+      segment_.rank(peer).doorbell.ring(options_.rank, [this, peer] { wake_sender_.wake(wake_name(peer)); });
   // Relaxed: a statistic.
   if (made_call) counters_.doorbells.fetch_add(1, std::memory_order_relaxed);
 }
