@@ -112,13 +112,20 @@ typedef struct farsum_init_options {
    * frees one. With 0, ranks that free windows in different orders see that they wait for each other, and go on; with
    * 1 each free waits until all ranks have come, as it also does once several threads have made or freed windows. */
   int many_threads;
+  /* With allgather, where it reaches the ranks of this node only and the job has others: this process's rank in the
+   * job, the number of the job's ranks (0: rank and size above are the job's), and 16 random bytes, the same on all of
+   * its ranks. Then farsum_world() has the job's ranks, and those of other nodes take part in groups once they have
+   * been introduced (farsum_network_introduce). Ends the struct for callers that do not know it. */
+  int job_rank;
+  int job_size;
+  unsigned char job_secret[16];
 } farsum_init_options;
 
-/* Joins the job: collective over all ranks. `options` may be NULL: then the launcher's environment is used
+/* Joins the job: collective over all ranks that find each other here. `options` may be NULL: then the launcher's environment is used
  * (`farsum run`, or PMIx as under `mpirun`, `prterun` and `srun`), and a process started without a launcher becomes a
  * job of one rank. Several contexts may follow one another in a process, one at a time.
- * Errors: SYSTEM, NO_MEMORY, ARGUMENT; PEER_FAILED when a rank ended or did not come in time; UNSUPPORTED when the
- * ranks are on several hosts; PENDING when a context lives already. */
+ * Errors: SYSTEM, NO_MEMORY, ARGUMENT; PEER_FAILED when a rank ended or did not come in time; UNSUPPORTED when there
+ * are more than 65536 ranks or more than 1024 on a node; PENDING when a context lives already. */
 FARSUM_API farsum_status farsum_init(const farsum_init_options* options);
 
 /* Leaves the job: collective. Windows, counters, mutexes and groups still alive are freed.
@@ -130,6 +137,25 @@ FARSUM_API farsum_status farsum_finalize(void);
  * and others call farsum_finalize it is this for all. No other thread of the process may be inside a call. */
 FARSUM_API farsum_status farsum_finalize_forced(void);
 
+/* For embedders whose allgather at farsum_init reached one node only (job_size), how ranks of several nodes come to
+ * know each other: each writes its card, all cards are exchanged by the embedder's own means, and each introduces those
+ * that it may meet. From then on groups over these ranks can be made. */
+#define FARSUM_NETWORK_CARD_BYTES 512
+
+/* Writes how this rank is reached over the network; the first call opens the network.
+ * `card`: FARSUM_NETWORK_CARD_BYTES bytes, meaningful to the same build of Farsum on ranks of the same job.
+ * Errors: NOT_INITIALIZED, ARGUMENT, NO_MEMORY; UNSUPPORTED when there is no network to be had, SYSTEM.
+ * Any thread may call; waits for nobody. */
+FARSUM_API farsum_status farsum_network_card(void* card);
+
+/* Takes note of ranks by their cards, in any order; those of this node, this rank itself and those that were introduced
+ * before may be among them. Where one is refused, none of this call is taken note of.
+ * `cards`: `count` cards, one behind the other.
+ * Errors: NOT_INITIALIZED, ARGUMENT; UNREACHABLE when a card's rank has no network that this one could use,
+ * UNSUPPORTED when it runs another build of Farsum, NO_MEMORY, SYSTEM; the sentence names rank, host and cause.
+ * Any thread may call; waits for nobody. */
+FARSUM_API farsum_status farsum_network_introduce(const void* cards, int count);
+
 /* Whether a context lives: 1 or 0. */
 FARSUM_API int farsum_is_initialized(void);
 
@@ -137,7 +163,9 @@ FARSUM_API int farsum_is_initialized(void);
 FARSUM_API farsum_status farsum_rank(farsum_group group, int* rank);
 FARSUM_API farsum_status farsum_size(farsum_group group, int* size);
 
-/* The number of the node (0-based, in order of first rank) that `rank` of `group` runs on. */
+/* The number of the node (0-based, in order of first rank) that `rank` of `group` runs on. Where farsum_init reached
+ * the ranks of one node only: 0 for these, 1 for all others.
+ * Errors: UNREACHABLE for a rank of another node that has not been introduced yet. */
 FARSUM_API farsum_status farsum_node(farsum_group group, int rank, int* node);
 
 /* ---- groups and collectives -------------------------------------------------------------------------------- */

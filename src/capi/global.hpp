@@ -2,6 +2,8 @@
 // library.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -35,6 +37,7 @@ struct CounterSlot {
 struct Global {
   std::mutex life;             // init and finalize
   std::unique_ptr<Seat> seat;  // that PMIx gave to this process
+  pid_t seat_owner = 0;        // that process, where the seat keeps PMIx
   std::unique_ptr<Context> context;
   std::atomic<Context*> live{nullptr};
   std::atomic<bool> is_forked_child{false};  // of a process with a context: it has none, and is no rank
@@ -48,6 +51,7 @@ struct Global {
   std::atomic<std::size_t> window_slots_used{0};  // no slot from here on was ever taken
   std::vector<std::size_t> vacant_windows;        // of those before, which are free; under windows_mutex
   std::once_flag fork_handler;
+  std::once_flag exit_handler;
 };
 
 Global& global();

@@ -1,18 +1,23 @@
 // Life, groups and collectives of the C interface.
 #include <pthread.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "capi/global.hpp"
 #include "capi/memory.hpp"
+#include "runtime/network_card.hpp"
 
 namespace farsum::capi {
 
@@ -98,36 +103,127 @@ void forget_windows_in_child() {
   for (std::size_t index = 0; index < used; ++index) window_slots[index].bits.store(0, std::memory_order_relaxed);
 }
 
-Result<Place> place_for(const farsum_init_options* options, const Settings& settings) {
-  const Environment environment = [](const char* name) { return std::getenv(name); };
-  if (options == nullptr || options->allgather == nullptr) return find_place(environment, settings, global().seat);
-  if (options->size < 1 || options->rank < 0 || options->rank >= options->size ||
-      options->size > static_cast<int>(most_node_ranks)) {
-    return Status(Code::argument,
-                  fmt::format("farsum_init: rank {} of {} ranks; there must be 1 to {} ranks, numbered from 0",
-                              options->rank, options->size, most_node_ranks));
-  }
-  return place_from_allgather(
-      static_cast<std::uint32_t>(options->rank), static_cast<std::uint32_t>(options->size),
-      [options](const void* mine, void* all, std::size_t bytes) -> Status {
-        if (options->allgather(mine, all, bytes, options->allgather_user) == 0) return {};
-        return {Code::system, "farsum_init: the caller's allgather failed"};
-      },
-      settings);
+// The struct ended here before it knew of other nodes.
+static_assert(sizeof(NetworkCard) <= FARSUM_NETWORK_CARD_BYTES);
+constexpr std::size_t options_of_one_node = offsetof(farsum_init_options, job_rank);
+
+// As this build knows them; what the caller does not know of is 0.
+farsum_init_options complete(const farsum_init_options* given) {
+  farsum_init_options options{};
+  if (given != nullptr) std::memcpy(&options, given, std::min(given->struct_bytes, sizeof options));
+  return options;
 }
 
-Status start(const farsum_init_options* options) {
+Status check_ranks(const char* what, int rank, int size) {
+  if (size >= 1 && rank >= 0 && rank < size) return {};
+  return {Code::argument,
+          fmt::format("farsum_init: {}rank {} of {} ranks; there must be 1 or more ranks, numbered from 0", what, rank,
+                      size)};
+}
+
+// A seat that keeps PMIx holds a connection whose breaking the launcher takes for a rank's failure.
+void leave_launcher_at_exit() {
+  Global& state = global();
+  state.seat_owner = getpid();
+  std::call_once(state.exit_handler, [] {
+    std::atexit([] {
+      // A forked child has the connection's memory, but not its threads.
+      if (global().seat_owner == getpid()) global().seat.reset();
+    });
+  });
+}
+
+Result<Place> place_for(const farsum_init_options& options, const Settings& settings) {
+  const Environment environment = [](const char* name) { return std::getenv(name); };
+  if (options.allgather == nullptr) {
+    Result<Place> place = find_place(environment, settings, global().seat);
+    if (global().seat != nullptr && global().seat->allgather) leave_launcher_at_exit();
+    return place;
+  }
+  if (Status status = check_ranks("", options.rank, options.size); !status.is_ok()) return status;
+  const auto rank = static_cast<std::uint32_t>(options.rank);
+  const auto size = static_cast<std::uint32_t>(options.size);
+  const Allgather allgather = [call = options.allgather, user = options.allgather_user](const void* mine, void* all,
+                                                                                        std::size_t bytes) -> Status {
+    if (call(mine, all, bytes, user) == 0) return {};
+    return {Code::system, "farsum_init: the caller's allgather failed"};
+  };
+  if (options.job_size == 0) return place_from_allgather(rank, size, allgather, settings);
+  if (Status status = check_ranks("job_", options.job_rank, options.job_size); !status.is_ok()) return status;
+  RestOfJob job{static_cast<std::uint32_t>(options.job_rank), static_cast<std::uint32_t>(options.job_size), {}};
+  std::memcpy(job.secret.data(), options.job_secret, job.secret.size());
+  return place_from_node_allgather(rank, size, allgather, job, settings);
+}
+
+// Until Context has its network half, what it lacks is left out.
+template <class AnyContext>
+concept HasNetwork = requires(AnyContext& context) {
+  context.network_card();
+};
+
+template <class AnyContext>
+farsum_status write_card(AnyContext& context, void* card) {
+  if constexpr (HasNetwork<AnyContext>) {
+    auto made = context.network_card();
+    if (!made.is_ok()) return fail(made.take_status());
+    std::memset(card, 0, FARSUM_NETWORK_CARD_BYTES);
+    std::memcpy(card, &made.value(), sizeof(NetworkCard));
+    return FARSUM_OK;
+  } else {
+    return fail(Code::unsupported, "farsum_network_card: this build serves one host");
+  }
+}
+
+template <class AnyContext>
+farsum_status introduce(AnyContext& context, std::span<const NetworkCard> cards) {
+  if constexpr (requires { context.introduce(cards); }) {
+    return report(context.introduce(cards));
+  } else {
+    return fail(Code::unsupported, "farsum_network_introduce: this build serves one host");
+  }
+}
+
+template <class AnyContext>
+farsum_status node_of(AnyContext& context, Rank rank, int* node) {
+  if constexpr (requires { context.place(); }) {
+    const Place& place = context.place();
+    if (place.map.ranks() != 0) {
+      *node = static_cast<int>(place.map.node_of(rank));
+      return FARSUM_OK;
+    }
+    const bool is_here = place.here.is_here(rank);
+    if (!is_here && !context.reaches(rank)) {
+      return fail(
+          Code::unreachable,
+          fmt::format("farsum_node: rank {} of the job has not been introduced (farsum_network_introduce)", rank));
+    }
+    *node = is_here ? 0 : 1;
+    return FARSUM_OK;
+  } else {
+    *node = 0;
+    return FARSUM_OK;
+  }
+}
+
+Status start(const farsum_init_options& options) {
   Result<Settings> settings = read_settings([](const char* name) { return std::getenv(name); });
   if (!settings.is_ok()) return settings.take_status();
   Result<Place> place = place_for(options, settings.value());
   if (!place.is_ok()) return place.take_status();
   Context::Options context_options;
   context_options.settings = settings.value();
-  if (options != nullptr && options->idle != nullptr) {
-    context_options.idle = [idle = options->idle, user = options->idle_user] { idle(user); };
-    if (options->idle_gap_ns != 0) context_options.idle_gap_ns = options->idle_gap_ns;
+  if (options.idle != nullptr) {
+    context_options.idle = [idle = options.idle, user = options.idle_user] { idle(user); };
+    if (options.idle_gap_ns != 0) context_options.idle_gap_ns = options.idle_gap_ns;
   }
-  if (options != nullptr) context_options.many_threads = options->many_threads != 0;
+  context_options.many_threads = options.many_threads != 0;
+  if (!HasNetwork<Context> && place.value().here.count() < place.value().size) {
+    const JobMap& map = place.value().map;
+    return {Code::unsupported,
+            map.ranks() == 0 ? "farsum_init: the job has ranks on other hosts; this build serves one host"
+                             : fmt::format("farsum_init: the job runs on {} hosts: {}; this build serves one host",
+                                           map.nodes(), map.text())};
+  }
   Result<std::unique_ptr<Context>> context = Context::create(std::move(place.value()), std::move(context_options));
   if (!context.is_ok()) return context.take_status();
   Global& state = global();
@@ -199,10 +295,10 @@ farsum_status farsum_init(const farsum_init_options* options) {
         state.is_forked_child.load(std::memory_order_relaxed)) {
       return fail(Code::pending, "farsum_init: a context lives already; call farsum_finalize first");
     }
-    if (options != nullptr && options->struct_bytes < sizeof(farsum_init_options)) {
+    if (options != nullptr && options->struct_bytes < options_of_one_node) {
       return fail(Code::argument, "farsum_init: struct_bytes must be sizeof(farsum_init_options)");
     }
-    return report(start(options));
+    return report(start(complete(options)));
   });
 }
 
@@ -237,6 +333,29 @@ farsum_status farsum_finalize_forced(void) {
                  [] { return finalize_with("farsum_finalize_forced", Context::Insistence::forced); });
 }
 
+farsum_status farsum_network_card(void* card) {
+  return guarded("farsum_network_card", [&]() -> farsum_status {
+    Context* context = live_context();
+    if (context == nullptr) return no_context("farsum_network_card");
+    if (card == nullptr) return fail(Code::argument, "farsum_network_card: there is no place for the card");
+    return write_card(*context, card);
+  });
+}
+
+farsum_status farsum_network_introduce(const void* cards, int count) {
+  return guarded("farsum_network_introduce", [&]() -> farsum_status {
+    Context* context = live_context();
+    if (context == nullptr) return no_context("farsum_network_introduce");
+    if (count < 0 || (cards == nullptr && count != 0))
+      return fail(Code::argument, fmt::format("farsum_network_introduce: {} cards at a null address", count));
+    std::vector<NetworkCard> read(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < read.size(); ++i) {
+      std::memcpy(&read[i], static_cast<const std::byte*>(cards) + i * FARSUM_NETWORK_CARD_BYTES, sizeof(NetworkCard));
+    }
+    return introduce(*context, read);
+  });
+}
+
 int farsum_is_initialized(void) { return live_context() != nullptr ? 1 : 0; }
 
 farsum_status farsum_rank(farsum_group handle, int* rank) {
@@ -265,8 +384,7 @@ farsum_status farsum_node(farsum_group handle, int rank, int* node) {
       return fail(Code::rank, fmt::format("farsum_node: rank {} is not in the group, whose ranks are 0 to {}", rank,
                                           group->size() - 1));
     }
-    *node = 0;  // all ranks of a job are on one node until the network transport comes
-    return FARSUM_OK;
+    return node_of(*live_context(), group->ranks()[static_cast<std::size_t>(rank)], node);
   });
 }
 

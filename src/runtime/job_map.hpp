@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "base/status.hpp"
 #include "base/units.hpp"
 
 namespace farsum {
@@ -45,8 +44,8 @@ class JobMap {
   const std::vector<Rank>& ranks_of(std::uint32_t node) const { return nodes_[node].ranks; }
   const std::string& host_of(std::uint32_t node) const { return nodes_[node].host; }
 
-  // unsupported, naming hosts and their ranks, unless all ranks share a node.
-  Status require_one_node() const;
+  // Such as "ranks 0-1, 3 on fox; rank 2 on owl"; of very many hosts the first ones.
+  std::string text() const;
 
  private:
   struct Node {

@@ -39,7 +39,16 @@ Result<std::unique_ptr<Pmix>> open_pmix(const Settings& settings);
 // Such as "OpenPMIx 4.2.2", or why there is none.
 std::string describe_pmix(const Settings& settings);
 
-// Gathers everybody's bytes in rank order. Names the ranks that did not come.
-Status exchange_through(Pmix& pmix, const void* mine, void* all, std::size_t bytes, Pmix::Patience patience);
+// Gathers everybody's bytes in rank order, as often as all ranks ask for it. Names the ranks that did not come.
+class PmixExchange {
+ public:
+  PmixExchange(std::unique_ptr<Pmix> pmix, Pmix::Patience patience) : pmix_(std::move(pmix)), patience_(patience) {}
+  Status gather(const void* mine, void* all, std::size_t bytes);
+
+ private:
+  std::unique_ptr<Pmix> pmix_;
+  Pmix::Patience patience_;
+  std::uint32_t round_ = 0;
+};
 
 }  // namespace farsum

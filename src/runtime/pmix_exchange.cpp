@@ -10,14 +10,13 @@
 namespace farsum {
 namespace {
 
-constexpr const char* card_key = "farsum.card";
 constexpr Pmix::Patience patience_for_each{1000};
 
 // The server knows who has published, also of those who have left since.
-Status who_is_missing(Pmix& pmix, Pmix::Patience waited) {
+Status who_is_missing(Pmix& pmix, const std::string& key, Pmix::Patience waited) {
   std::vector<Rank> missing;
   for (Rank rank = 0; rank < pmix.size(); ++rank) {
-    if (pmix.look_up(rank, card_key, patience_for_each).empty()) missing.push_back(rank);
+    if (pmix.look_up(rank, key, patience_for_each).empty()) missing.push_back(rank);
   }
   return {Code::peer_failed,
           fmt::format("farsum_init: {} of {} did not come to farsum_init within {} s (FARSUM_WIREUP_TIMEOUT)",
@@ -27,13 +26,16 @@ Status who_is_missing(Pmix& pmix, Pmix::Patience waited) {
 
 }  // namespace
 
-Status exchange_through(Pmix& pmix, const void* mine, void* all, std::size_t bytes, Pmix::Patience patience) {
-  if (Status status = pmix.publish(card_key, mine, bytes); !status.is_ok()) return status;
-  if (Status status = pmix.fence(patience); !status.is_ok()) {
-    return status.code() == Code::pending ? who_is_missing(pmix, patience) : std::move(status);
+// What was published stays: each round has a key of its own.
+Status PmixExchange::gather(const void* mine, void* all, std::size_t bytes) {
+  Pmix& pmix = *pmix_;
+  const std::string key = fmt::format("farsum.card.{}", round_++);
+  if (Status status = pmix.publish(key, mine, bytes); !status.is_ok()) return status;
+  if (Status status = pmix.fence(patience_); !status.is_ok()) {
+    return status.code() == Code::pending ? who_is_missing(pmix, key, patience_) : std::move(status);
   }
   for (std::uint32_t rank = 0; rank < pmix.size(); ++rank) {
-    const std::vector<std::byte> card = pmix.look_up(rank, card_key, patience);
+    const std::vector<std::byte> card = pmix.look_up(rank, key, patience_);
     if (card.size() != bytes) {
       return {Code::system,
               fmt::format("farsum_init: the PMIx server has {} bytes of rank {} where {} belong; do all ranks run the "

@@ -13,6 +13,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,17 +49,20 @@ Status system_failure(const char* what) {
   return {Code::system, fmt::format("farsum_init: {} failed: {}", what, std::strerror(errno))};
 }
 
+constexpr std::uint32_t most_job_ranks = 65'536;
+
 // What each rank tells all others.
 struct Card {
   NodeIdentity node;
-  std::array<char, 48> socket{};  // abstract name on which the node's lowest rank hands out the memory
-  std::array<unsigned char, 16> secret{};
+  std::array<char, 48> socket{};  // abstract name on which this rank, if it is its node's lowest, hands out the memory
+  std::array<std::byte, 16> secret{};
   std::int32_t pid = 0;
+  std::uint32_t rank = 0;  // of the job
 };
 
-// What a rank knows while it joins the others.
+// What a rank knows of its own node while it joins the others there.
 struct Joining {
-  std::vector<Card> cards;
+  std::vector<Card> cards;  // by place
   std::uint64_t timeout_s = 0;
 };
 
@@ -73,9 +77,9 @@ auto despite_signals(Call&& call) {
 
 // Why a rank waits in vain for the others; fine while all of them live.
 Status look_at(const Joining& joining) {
-  for (std::size_t rank = 0; rank < joining.cards.size(); ++rank) {
-    if (!os::process_has_ended(joining.cards[rank].pid)) continue;
-    return {Code::peer_failed, fmt::format("farsum_init: rank {} of the job died", rank)};
+  for (const Card& card : joining.cards) {
+    if (!os::process_has_ended(card.pid)) continue;
+    return {Code::peer_failed, fmt::format("farsum_init: rank {} of the job died", card.rank)};
   }
   return {};
 }
@@ -156,7 +160,7 @@ bool is_one_of_us(const Socket& peer, const Card& card, const Joining& joining) 
   socklen_t length = sizeof credentials;
   if (getsockopt(peer.fd(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0 || credentials.uid != getuid())
     return false;
-  std::array<unsigned char, 16> secret{};
+  std::array<std::byte, 16> secret{};
   const auto receive = [&] { return recv(peer.fd(), secret.data(), secret.size(), MSG_WAITALL); };
   return peer.wait_readable(joining).is_ok() && despite_signals(receive) == static_cast<ssize_t>(secret.size()) &&
          secret == card.secret;
@@ -215,16 +219,18 @@ Result<int> fetch(const Joining& joining) {
 Result<Place> take(const Seat& seat, const Settings& settings) {
   const int fd = ::open(fmt::format("/proc/self/fd/{}", seat.node_fd).c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return system_failure("opening the node's memory");
-  Result<std::unique_ptr<NodeSegment>> segment = NodeSegment::open(fd, segment_options(seat.size, settings));
+  Result<std::unique_ptr<NodeSegment>> segment = NodeSegment::open(fd, segment_options(seat.here.count(), settings));
   if (!segment.is_ok()) {
     close(fd);
     return segment.take_status();
   }
-  Place place{seat.rank, seat.size, std::move(segment.value()), seat.map};
+  Place place{
+      seat.rank, seat.size, std::move(segment.value()), seat.map, seat.here, seat.secret, seat.allgather,
+  };
   // Written down for everybody, so that the death of one is seen that never gets to do it itself.
-  for (std::uint32_t rank = 0; rank < seat.processes.size(); ++rank) {
+  for (std::uint32_t at = 0; at < seat.processes.size(); ++at) {
     // Relaxed: whoever writes it writes the same.
-    place.segment->rank(rank).pid.store(seat.processes[rank], std::memory_order_relaxed);
+    place.segment->rank(at).pid.store(seat.processes[at], std::memory_order_relaxed);
   }
   return place;
 }
@@ -249,21 +255,24 @@ Result<Place> place_from_launcher(const Environment& environment, const Settings
   // What this process starts later is no rank.
   fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);
   seat.map = JobMap::of_one_node(seat.size, identify_node(settings.node_name));
+  seat.here = NodeRanks::of_all(seat.size);
   return take(seat, settings);
 }
 
 Result<Place> place_alone(const Settings& settings) {
   Result<std::unique_ptr<NodeSegment>> segment = NodeSegment::create(segment_options(1, settings));
   if (!segment.is_ok()) return segment.take_status();
-  return Place{0, 1, std::move(segment.value()), JobMap::of_one_node(1, identify_node(settings.node_name))};
+  JobMap map = JobMap::of_one_node(1, identify_node(settings.node_name));
+  return Place{0, 1, std::move(segment.value()), std::move(map), NodeRanks::of_all(1)};
 }
 
+// Whoever may be its node's lowest rank listens: which one is, the cards tell.
 Status make_card(const Socket& listener, std::uint32_t rank, const Settings& settings, Card& card) {
   card.node = identify_node(settings.node_name);
   card.pid = getpid();
+  card.rank = rank;
   if (getrandom(card.secret.data(), card.secret.size(), 0) != static_cast<ssize_t>(card.secret.size()))
     return system_failure("getrandom");
-  if (rank != 0) return {};
   std::uint64_t tag = 0;
   std::memcpy(&tag, card.secret.data(), sizeof tag);
   // The name is no secret; the rest of the bytes are.
@@ -276,22 +285,9 @@ Status make_card(const Socket& listener, std::uint32_t rank, const Settings& set
   return {};
 }
 
-Status meet(std::uint32_t rank, std::uint32_t size, const Allgather& allgather, const Settings& settings, Seat& seat) {
-  const Socket listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  Card mine;
-  if (Status status = make_card(listener, rank, settings, mine); !status.is_ok()) return status;
-  Joining joining{std::vector<Card>(size), settings.wireup_timeout_s};
-  if (Status status = allgather(&mine, joining.cards.data(), sizeof mine); !status.is_ok()) return status;
-  std::vector<NodeIdentity> nodes;
-  for (const Card& card : joining.cards) {
-    nodes.push_back(card.node);
-    seat.processes.push_back(card.pid);
-  }
-  seat.rank = rank;
-  seat.size = size;
-  seat.map = JobMap(nodes);
-  if (Status status = seat.map.require_one_node(); !status.is_ok()) return status;
-  if (rank != 0) {
+// The node's memory, from its lowest rank.
+Status get_memory(const Socket& listener, const Joining& joining, Seat& seat) {
+  if (seat.here.place_of(seat.rank) != 0) {
     Result<int> fd = fetch(joining);
     if (!fd.is_ok()) return fd.take_status();
     seat.node_fd = fd.value();
@@ -299,23 +295,110 @@ Status meet(std::uint32_t rank, std::uint32_t size, const Allgather& allgather, 
   }
   seat.node_fd = memfd_create("farsum-node", MFD_CLOEXEC);
   if (seat.node_fd < 0) return system_failure("memfd_create");
-  return hand_out(listener, seat.node_fd, mine, joining);
+  return hand_out(listener, seat.node_fd, joining.cards[0], joining);
 }
 
+Status check_job_size(std::uint32_t size) {
+  if (size <= most_job_ranks) return {};
+  return {Code::unsupported,
+          fmt::format("farsum_init: the job has {} ranks; there may be {} at most", size, most_job_ranks)};
+}
+
+Status check_node_size(std::size_t ranks, const NodeIdentity& node) {
+  if (ranks <= most_node_ranks) return {};
+  return {Code::unsupported, fmt::format("farsum_init: {} ranks of the job run on {}; one node holds {} at most", ranks,
+                                         node.host.data(), most_node_ranks)};
+}
+
+// Of each rank that the caller's allgather reaches, in its order.
+Result<std::vector<Card>> exchange_cards(const Card& mine, std::uint32_t ranks, const Allgather& allgather) {
+  std::vector<Card> cards(ranks);
+  if (Status status = allgather(&mine, cards.data(), sizeof mine); !status.is_ok()) return status;
+  return cards;
+}
+
+// Takes the ranks whose cards lie at `places` for those of this node, in this order.
+Joining joining_of(const std::vector<Card>& cards, std::span<const std::uint32_t> places, const Settings& settings,
+                   Seat& seat) {
+  Joining joining{{}, settings.wireup_timeout_s};
+  std::vector<Rank> here;
+  for (const std::uint32_t place : places) {
+    joining.cards.push_back(cards[place]);
+    here.push_back(cards[place].rank);
+    seat.processes.push_back(cards[place].pid);
+  }
+  seat.here = NodeRanks(std::move(here));
+  return joining;
+}
+
+// All ranks of the job meet.
+Status meet(std::uint32_t rank, std::uint32_t size, const Allgather& allgather, const Settings& settings, Seat& seat) {
+  if (Status status = check_job_size(size); !status.is_ok()) return status;
+  const Socket listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Card mine;
+  if (Status status = make_card(listener, rank, settings, mine); !status.is_ok()) return status;
+  Result<std::vector<Card>> exchanged = exchange_cards(mine, size, allgather);
+  if (!exchanged.is_ok()) return exchanged.take_status();
+  const std::vector<Card>& cards = exchanged.value();
+  std::vector<NodeIdentity> identities;
+  for (const Card& card : cards) identities.push_back(card.node);
+  seat.rank = rank;
+  seat.size = size;
+  seat.secret = cards[0].secret;
+  seat.map = JobMap(identities);
+  // Every rank looks at every node, so that all ranks refuse alike.
+  for (std::uint32_t node = 0; node < seat.map.nodes(); ++node) {
+    const std::vector<Rank>& ranks = seat.map.ranks_of(node);
+    if (Status status = check_node_size(ranks.size(), identities[ranks[0]]); !status.is_ok()) return status;
+  }
+  if (seat.map.nodes() > 1) seat.allgather = allgather;
+  return get_memory(listener, joining_of(cards, seat.map.ranks_of(seat.map.node_of(rank)), settings, seat), seat);
+}
+
+// The ranks meet that the caller takes for one node's; what shares no memory with this rank is as good as elsewhere.
+Status meet_here(std::uint32_t rank, std::uint32_t size, const Allgather& allgather, const RestOfJob& job,
+                 const Settings& settings, Seat& seat) {
+  if (Status status = check_job_size(job.size); !status.is_ok()) return status;
+  const Socket listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Card mine;
+  if (Status status = make_card(listener, job.rank, settings, mine); !status.is_ok()) return status;
+  Result<std::vector<Card>> exchanged = exchange_cards(mine, size, allgather);
+  if (!exchanged.is_ok()) return exchanged.take_status();
+  const std::vector<Card>& cards = exchanged.value();
+  std::vector<bool> seen(job.size);
+  std::vector<std::uint32_t> places;
+  for (std::uint32_t place = 0; place < size; ++place) {
+    const Rank of_job = cards[place].rank;
+    if (of_job >= job.size || seen[of_job]) {
+      return {Code::argument, fmt::format("farsum_init: rank {} of {} here says it is rank {} of a job of {}; each "
+                                          "rank of the job must be one process",
+                                          place, size, of_job, job.size)};
+    }
+    seen[of_job] = true;
+    if (cards[place].node.is_same_node(cards[rank].node)) places.push_back(place);
+  }
+  if (Status status = check_node_size(places.size(), mine.node); !status.is_ok()) return status;
+  seat.rank = job.rank;
+  seat.size = job.size;
+  seat.secret = job.secret;
+  return get_memory(listener, joining_of(cards, places, settings, seat), seat);
+}
+
+// Not every version of PMIx can be started twice in a process: a job of one node leaves it at once, one of several
+// keeps it in its seat, for every context exchanges anew how ranks are reached over the network.
 Result<Place> place_from_pmix(const Settings& settings, std::unique_ptr<Seat>& kept) {
   if (kept != nullptr) return take(*kept, settings);
   Result<std::unique_ptr<Pmix>> opened = open_pmix(settings);
   if (!opened.is_ok()) return opened.take_status();
-  Pmix& pmix = *opened.value();
-  if (pmix.size() > most_node_ranks) {
-    return Status(Code::unsupported, fmt::format("farsum_init: the job has {} ranks; one node holds {} at most",
-                                                 pmix.size(), most_node_ranks));
-  }
+  const std::uint32_t rank = opened.value()->rank();
+  const std::uint32_t size = opened.value()->size();
+  const auto exchange =
+      std::make_shared<PmixExchange>(std::move(opened.value()), std::chrono::seconds(settings.wireup_timeout_s));
   auto seat = std::make_unique<Seat>();
-  const auto exchange = [&](const void* mine, void* all, std::size_t bytes) {
-    return exchange_through(pmix, mine, all, bytes, std::chrono::seconds(settings.wireup_timeout_s));
+  const Allgather allgather = [exchange](const void* mine, void* all, std::size_t bytes) {
+    return exchange->gather(mine, all, bytes);
   };
-  if (Status status = meet(pmix.rank(), pmix.size(), exchange, settings, *seat); !status.is_ok()) return status;
+  if (Status status = meet(rank, size, allgather, settings, *seat); !status.is_ok()) return status;
   kept = std::move(seat);
   return take(*kept, settings);
 }
@@ -350,6 +433,13 @@ Result<Place> place_from_allgather(std::uint32_t rank, std::uint32_t size, const
                                    const Settings& settings) {
   Seat seat;
   if (Status status = meet(rank, size, allgather, settings, seat); !status.is_ok()) return status;
+  return take(seat, settings);
+}
+
+Result<Place> place_from_node_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
+                                        const RestOfJob& job, const Settings& settings) {
+  Seat seat;
+  if (Status status = meet_here(rank, size, allgather, job, settings, seat); !status.is_ok()) return status;
   return take(seat, settings);
 }
 

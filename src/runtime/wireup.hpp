@@ -41,7 +41,10 @@ struct Seat {
   std::uint32_t size = 1;
   int node_fd = -1;  // of the node's memory; owned
   JobMap map{};
-  std::vector<std::int32_t> processes;  // by rank
+  NodeRanks here{};
+  std::vector<std::int32_t> processes;  // by place in the node
+  std::array<std::byte, 16> secret{};
+  Allgather allgather{};
 };
 
 enum class WireUp : std::uint8_t { launcher, pmix, alone };
@@ -52,8 +55,19 @@ WireUp choose_wire_up(const Environment& environment, const Settings& settings);
 // belongs to the caller, is empty at first, and holds the seat for next contexts.
 Result<Place> find_place(const Environment& environment, const Settings& settings, std::unique_ptr<Seat>& kept);
 
-// All ranks on one node; the lowest hands the others the node's memory over a socket that proves user and secret.
+// All ranks of the job meet. On each node the lowest hands the others the node's memory over a socket that proves user
+// and secret.
 Result<Place> place_from_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
                                    const Settings& settings);
+
+// What a caller knows of its job whose allgather reaches the ranks of its node only.
+struct RestOfJob {
+  std::uint32_t rank = 0;  // this one's, of the job
+  std::uint32_t size = 1;
+  std::array<std::byte, 16> secret{};
+};
+// The same of one node's ranks; those of others become known later, if at all. `rank` and `size` are the allgather's.
+Result<Place> place_from_node_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
+                                        const RestOfJob& job, const Settings& settings);
 
 }  // namespace farsum

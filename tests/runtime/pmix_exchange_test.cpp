@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -19,67 +20,97 @@ std::vector<std::byte> bytes_of(std::uint64_t word) {
   return {first, first + sizeof word};
 }
 
+// What a server is told and says; it lives longer than the exchange.
+struct Played {
+  using Cards = std::map<std::uint32_t, std::vector<std::byte>>;  // by rank
+  explicit Played(std::uint32_t ranks) : size(ranks) {}
+  std::uint32_t size;
+  std::vector<Cards> rounds{1};  // what the others publish in each
+  Code fence_ends = Code::ok;
+  std::optional<std::size_t> published_before_fence;
+  std::vector<std::string> keys;  // in which rank 1 has published
+};
+
 // Rank 1 of a job; what the others have published is the test's.
 class PlayedServer : public Pmix {
  public:
-  explicit PlayedServer(std::uint32_t size) : size_(size) {}
-  std::map<std::uint32_t, std::vector<std::byte>> published;
-  Code fence_ends = Code::ok;
-  std::optional<std::size_t> published_before_fence;
+  explicit PlayedServer(Played& played) : played_(played) {}
 
   std::uint32_t rank() const override { return 1; }
-  std::uint32_t size() const override { return size_; }
-  Status publish(const std::string&, const void* data, std::size_t bytes) override {
+  std::uint32_t size() const override { return played_.size; }
+  Status publish(const std::string& key, const void* data, std::size_t bytes) override {
+    played_.keys.push_back(key);
     const auto* first = static_cast<const std::byte*>(data);
-    published[1].assign(first, first + bytes);
+    cards(key)[1].assign(first, first + bytes);
     return {};
   }
   Status fence(Patience) override {
-    published_before_fence = published.count(1);
-    return fence_ends == Code::ok ? Status() : Status(fence_ends, "the server is gone");
+    played_.published_before_fence = cards(played_.keys.back()).count(1);
+    return played_.fence_ends == Code::ok ? Status() : Status(played_.fence_ends, "the server is gone");
   }
-  std::vector<std::byte> look_up(std::uint32_t rank, const std::string&, Patience) override { return published[rank]; }
+  std::vector<std::byte> look_up(std::uint32_t rank, const std::string& key, Patience) override {
+    return cards(key)[rank];
+  }
 
  private:
-  std::uint32_t size_;
+  Played::Cards& cards(const std::string& key) {
+    const auto found = std::find(played_.keys.begin(), played_.keys.end(), key);
+    return played_.rounds.at(static_cast<std::size_t>(found - played_.keys.begin()));
+  }
+
+  Played& played_;
 };
 
+Status gather_as_one(Played& played, std::uint64_t mine, std::uint64_t* all, Pmix::Patience patience) {
+  return PmixExchange(std::make_unique<PlayedServer>(played), patience).gather(&mine, all, sizeof mine);
+}
+
 TEST(PmixExchange, brings_the_cards_in_rank_order_and_publishes_its_own_before_it_waits) {
-  PlayedServer server(3);
-  server.published = {{0, bytes_of(10)}, {2, bytes_of(12)}};
-  const std::uint64_t mine = 11;
+  Played server(3);
+  server.rounds = {{{0, bytes_of(10)}, {2, bytes_of(12)}}};
   std::uint64_t all[3] = {};
-  ASSERT_TRUE(exchange_through(server, &mine, all, sizeof mine, 30'000ms).is_ok());
+  ASSERT_TRUE(gather_as_one(server, 11, all, 30'000ms).is_ok());
   EXPECT_THAT(all, testing::ElementsAre(10, 11, 12));
   EXPECT_EQ(server.published_before_fence, 1u);
 }
 
+TEST(PmixExchange, brings_other_cards_in_every_round) {
+  Played server(2);
+  server.rounds = {{{0, bytes_of(10)}}, {{0, bytes_of(20)}}};
+  PmixExchange exchange(std::make_unique<PlayedServer>(server), 30'000ms);
+  std::uint64_t all[2] = {};
+  std::uint64_t mine = 11;
+  ASSERT_TRUE(exchange.gather(&mine, all, sizeof mine).is_ok());
+  EXPECT_THAT(all, testing::ElementsAre(10, 11));
+  mine = 21;
+  ASSERT_TRUE(exchange.gather(&mine, all, sizeof mine).is_ok());
+  EXPECT_THAT(all, testing::ElementsAre(20, 21));
+  EXPECT_NE(server.keys[0], server.keys[1]);
+}
+
 TEST(PmixExchange, names_the_ranks_that_did_not_come) {
-  PlayedServer server(5);
-  server.published = {{2, bytes_of(12)}};
+  Played server(5);
+  server.rounds = {{{2, bytes_of(12)}}};
   server.fence_ends = Code::pending;
-  const std::uint64_t mine = 11;
   std::uint64_t all[5] = {};
-  const Status status = exchange_through(server, &mine, all, sizeof mine, 1500ms);
+  const Status status = gather_as_one(server, 11, all, 1500ms);
   EXPECT_EQ(status.code(), Code::peer_failed);
   EXPECT_EQ(status.text(),
             "farsum_init: ranks 0, 3-4 of 5 did not come to farsum_init within 1.5 s (FARSUM_WIREUP_TIMEOUT)");
 }
 
 TEST(PmixExchange, passes_on_why_the_server_failed) {
-  PlayedServer server(2);
+  Played server(2);
   server.fence_ends = Code::system;
-  const std::uint64_t mine = 11;
   std::uint64_t all[2] = {};
-  EXPECT_EQ(exchange_through(server, &mine, all, sizeof mine, 1000ms).text(), "the server is gone");
+  EXPECT_EQ(gather_as_one(server, 11, all, 1000ms).text(), "the server is gone");
 }
 
 TEST(PmixExchange, refuses_a_card_of_another_build) {
-  PlayedServer server(2);
-  server.published = {{0, std::vector<std::byte>(3)}};
-  const std::uint64_t mine = 11;
+  Played server(2);
+  server.rounds = {{{0, std::vector<std::byte>(3)}}};
   std::uint64_t all[2] = {};
-  const Status status = exchange_through(server, &mine, all, sizeof mine, 1000ms);
+  const Status status = gather_as_one(server, 11, all, 1000ms);
   EXPECT_EQ(status.code(), Code::system);
   EXPECT_THAT(status.text(), HasSubstr("3 bytes of rank 0"));
 }
