@@ -1,6 +1,6 @@
 // MPI_Barrier where the node has more ranks than processors. Libraries poll in it, and a rank that polls keeps the one
-// it waits for from running: 8 ms for 4 ranks on 2 processors, where sleepers take 30 us. Everywhere else it is the
-// library's.
+// it waits for from running: 8 ms for 4 ranks on 2 processors, where sleepers take 30 us. Everywhere else, as over
+// several nodes, it is the library's.
 #include <unistd.h>
 
 #include "calls.hpp"
@@ -18,7 +18,7 @@ int barrier(MPI_Comm comm) {
       inter != 0) {
     return library().Barrier(comm);
   }
-  const Front::GroupLease lease = front.engine_group(comm);
+  const Front::GroupLease lease = front.engine_group(comm, Front::Reach::this_node);
   // A dead rank is the library's to report.
   if (!lease || farsum_barrier(lease.group) != FARSUM_OK) return library().Barrier(comm);
   return MPI_SUCCESS;
@@ -28,9 +28,9 @@ int barrier(MPI_Comm comm) {
 
 void put_collective_calls(farsum_mpi_calls& active) {
   const Front& front = Front::get();
-  // The node's processors, not this rank's: all ranks must decide alike. Threads that meet on several communicators at
-  // once would need an agreement each time, which costs what is saved.
-  if (front.threads_multiple() || front.context_size() <= sysconf(_SC_NPROCESSORS_ONLN)) return;
+  // The node's processors, not this rank's: all ranks of the node must decide alike. Threads that meet on several
+  // communicators at once would need an agreement each time, which costs what is saved.
+  if (front.threads_multiple() || front.node_size() <= sysconf(_SC_NPROCESSORS_ONLN)) return;
   active.Barrier = guard::Barrier<barrier>::call;
 }
 

@@ -1,5 +1,6 @@
 #include "front.hpp"
 
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "guard.hpp"
@@ -28,6 +30,24 @@ int gather_over_mpi(const void* mine, void* all, std::size_t bytes, void* user) 
   const auto* gather = static_cast<const Gather*>(user);
   const int count = static_cast<int>(bytes);
   return library().Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, gather->comm) == MPI_SUCCESS ? 0 : 1;
+}
+
+bool make_room_for_cards(MPI_Comm comm, std::vector<unsigned char>& cards) {
+  int size = 0;
+  library().Comm_size(comm, &size);
+  try {
+    cards.resize(static_cast<std::size_t>(size) * FARSUM_NETWORK_CARD_BYTES);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+// Host and cause of what the engine has just refused.
+void tell_cause(std::span<char> why) {
+  std::array<char, 64> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host = {'?'};
+  std::snprintf(why.data(), why.size(), "%s: %s", host.data(), farsum_last_error());
 }
 
 // Whoever waits in the engine keeps the library going. The thread is one that the program called MPI from, so that no
@@ -103,36 +123,73 @@ void Front::find_backing() {
   }
 }
 
+bool Front::look_at_job(MPI_Comm comm, Job& job) {
+  if (library().Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &job.node) != MPI_SUCCESS) return false;
+  library().Comm_rank(comm, &job.rank);
+  library().Comm_size(comm, &job.size);
+  library().Comm_size(job.node, &job.node_size);
+  return true;
+}
+
+// Who knows it is one of the job's ranks, also to those that come to know each other later.
+bool Front::share_secret(MPI_Comm comm, const Job& job, farsum_init_options& options) {
+  struct {
+    unsigned char bytes[sizeof options.job_secret];
+    unsigned char is_random;
+  } secret{};
+  if (job.rank == 0) secret.is_random = getrandom(secret.bytes, sizeof secret.bytes, 0) == sizeof secret.bytes;
+  library().Bcast(&secret, sizeof secret, MPI_BYTE, 0, comm);
+  std::memcpy(options.job_secret, secret.bytes, sizeof secret.bytes);
+  options.job_rank = job.rank;
+  options.job_size = job.size;
+  return secret.is_random != 0;
+}
+
+// Before anybody of another node is known: whoever the engine knows shares its memory.
+void Front::find_who_is_here(const Job& job) {
+  is_here_.assign(static_cast<std::size_t>(job.size), false);
+  for (int rank = 0; rank < job.size; ++rank) {
+    int node = 0;
+    is_here_[static_cast<std::size_t>(rank)] = farsum_node(farsum_world(), rank, &node) == FARSUM_OK;
+  }
+}
+
 void Front::start_engine(MPI_Comm comm) {
   make_self(comm);
-  MPI_Comm node = MPI_COMM_NULL;
-  if (library().Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) {
+  Job job;
+  if (!look_at_job(comm, job)) {
     say_once("engine", "the one-sided layer stays the MPI library's own: it did not say which ranks share this node");
     drop_self();
     return;
   }
   farsum_init_options options = {};
   options.struct_bytes = sizeof options;
-  library().Comm_rank(node, &options.rank);
-  library().Comm_size(node, &options.size);
-  Gather gather{node};
+  library().Comm_rank(job.node, &options.rank);
+  options.size = job.node_size;
+  Gather gather{job.node};
   options.allgather = gather_over_mpi;
   options.allgather_user = &gather;
   options.idle = drive_library;
   int provided = MPI_THREAD_MULTIPLE;
   threads_multiple_ = library().Query_thread(&provided) != MPI_SUCCESS || provided == MPI_THREAD_MULTIPLE;
   options.many_threads = threads_multiple_ ? 1 : 0;
+  const bool has_secret = !job.has_other_nodes() || share_secret(comm, job, options);
   const farsum_status status = farsum_init(&options);
   find_backing();
   // All ranks or none.
-  const char* const missing = status == FARSUM_OK ? what_is_missing(options.size) : farsum_last_error();
+  const char* const missing = status != FARSUM_OK ? farsum_last_error()
+                              : !has_secret       ? "the system has no random bytes"
+                                                  : what_is_missing(job);
   const int mine = missing == nullptr ? 1 : 0;
   int all = 0;
-  library().Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, node);
+  library().Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, job.has_other_nodes() ? comm : job.node);
   if (all == 1) {
     library().Get_version(&version_, &subversion_);
-    library().Comm_group(node, &context_);
-    context_size_ = options.size;
+    library().Comm_group(comm, &context_);
+    context_size_ = job.size;
+    node_size_ = job.node_size;
+    // The program may free its own.
+    if (job.has_other_nodes()) library().Comm_dup(comm, &job_);
     // Release pairs with the acquire in engine_runs.
     engine_runs_.store(true, std::memory_order_release);
   } else {
@@ -140,15 +197,17 @@ void Front::start_engine(MPI_Comm comm) {
     if (status == FARSUM_OK) (void)farsum_finalize_forced();
     drop_self();
   }
-  library().Comm_free(&node);
+  library().Comm_free(&job.node);
 }
 
 // Beside the engine, that this rank could not get or make; nullptr: nothing.
-const char* Front::what_is_missing(int ranks) {
+const char* Front::what_is_missing(const Job& job) {
   try {
-    everyone_.resize(static_cast<std::size_t>(ranks));
+    everyone_.resize(static_cast<std::size_t>(job.size));
     std::iota(everyone_.begin(), everyone_.end(), 0);
     looked_up_.resize(everyone_.size());
+    is_here_.clear();
+    if (job.has_other_nodes()) find_who_is_here(job);
     return datatypes.open() ? nullptr : "the library's datatypes could not be read";
   } catch (const std::bad_alloc&) {
     return "the process has no memory left";
@@ -174,7 +233,13 @@ void Front::stop_engine() {
     if (window->group != MPI_GROUP_NULL) library().Group_free(&window->group);
     delete window;
   }
+  // A rank that has not come yet may still use the others' windows, and one that is still here their links.
+  if (job_ != MPI_COMM_NULL) library().Barrier(job_);
   if (farsum_finalize_forced() != FARSUM_OK) std::fprintf(stderr, "farsum: %s\n", farsum_last_error());
+  if (job_ != MPI_COMM_NULL) {
+    library().Barrier(job_);
+    library().Comm_free(&job_);
+  }
   // Release: who begins the next engine comes after this end.
   engine_runs_.store(false, std::memory_order_release);
   groups_.clear();
@@ -183,11 +248,18 @@ void Front::stop_engine() {
   drop_self();
 }
 
+bool Front::gather(const void* mine, void* all, std::size_t bytes) const {
+  if (job_ == MPI_COMM_NULL) return farsum_allgather(farsum_world(), mine, all, bytes) == FARSUM_OK;
+  // Not all ranks of several nodes may have been introduced to each other.
+  Gather gather{job_};
+  return gather_over_mpi(mine, all, bytes, &gather) == 0;
+}
+
 void Front::end_if_unused(int ranks) {
   if (threads_multiple_ || ranks != context_size_) return;
   const std::uint64_t mine = windows.all().size();
   std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks));
-  if (farsum_allgather(farsum_world(), &mine, all.data(), sizeof mine) != FARSUM_OK) return;
+  if (!gather(&mine, all.data(), sizeof mine)) return;
   if (std::all_of(all.begin(), all.end(), [](std::uint64_t left) { return left == 0; })) stop_engine();
 }
 
@@ -230,34 +302,93 @@ bool Front::begin_together(MPI_Comm comm) {
   }
 }
 
-Front::GroupLease Front::engine_group(MPI_Comm comm) {
+Front::GroupLease Front::engine_group(MPI_Comm comm, Reach reach) {
   GroupLease lease;
-  GroupsByRanks::value_type* groups = nullptr;
-  if (sessions_only() && !begin_together(comm)) return lease;
-  if (!engine_runs() || !find_groups(comm, groups)) return lease;
-  agree_on_instance(comm, groups, lease);
+  if (sessions_only() && !begin_together(comm)) {
+    lease.has_strangers = true;
+    return lease;
+  }
+  if (!engine_runs()) return lease;
+  const Found found = find_groups(comm);
+  lease.has_strangers = !found.in_context;
+  if (!found.in_context) return lease;
+  if (!found.on_this_node && (reach == Reach::this_node || !are_acquainted(comm, found.groups, lease))) return lease;
+  agree_on_instance(comm, found.groups, lease);
   return lease;
 }
 
-bool Front::find_groups(MPI_Comm comm, GroupsByRanks::value_type*& groups) {
+Front::Found Front::find_groups(MPI_Comm comm) {
+  Found found;
   int size = 0;
   MPI_Group members = MPI_GROUP_NULL;
   if (library().Comm_size(comm, &size) != MPI_SUCCESS || size > context_size_ ||
       library().Comm_group(comm, &members) != MPI_SUCCESS) {
-    return false;
+    return found;
   }
   const std::lock_guard lock(groups_mutex_);
   const std::span<int> ranks(looked_up_.data(), static_cast<std::size_t>(size));
   library().Group_translate_ranks(members, size, everyone_.data(), context_, ranks.data());
   library().Group_free(&members);
-  if (std::find(ranks.begin(), ranks.end(), MPI_UNDEFINED) != ranks.end()) return false;
-  auto found = groups_.find(ranks);
+  if (std::find(ranks.begin(), ranks.end(), MPI_UNDEFINED) != ranks.end()) return found;
+  found.in_context = true;
+  const auto is_here = [&](int rank) { return is_here_[static_cast<std::size_t>(rank)]; };
+  found.on_this_node = is_here_.empty() || std::all_of(ranks.begin(), ranks.end(), is_here);
+  auto entry = groups_.find(ranks);
   try {
-    if (found == groups_.end()) found = groups_.try_emplace({ranks.begin(), ranks.end()}).first;
-    groups = &*found;
+    if (entry == groups_.end()) entry = groups_.try_emplace({ranks.begin(), ranks.end()}).first;
+    found.groups = &*entry;
   } catch (const std::bad_alloc&) {
   }
-  return true;
+  return found;
+}
+
+// Of ranks on several nodes, which all of them see. With one thread at a time each knows by itself what became of an
+// earlier time; with several, one that is in its midst elsewhere may know on some ranks and not on others.
+bool Front::are_acquainted(MPI_Comm comm, GroupsByRanks::value_type* groups, GroupLease& lease) {
+  // Relaxed: only says what this rank tells the others.
+  Acquaintance now =
+      groups == nullptr ? Acquaintance::unknown : groups->second.acquaintance.load(std::memory_order_relaxed);
+  if (now != Acquaintance::unknown && !threads_multiple_) return now == Acquaintance::made;
+  enum : std::size_t { no_memory, not_yet, never, facts };
+  std::vector<unsigned char> cards;
+  std::array<int, facts> here{};
+  here[no_memory] = groups == nullptr || !make_room_for_cards(comm, cards) ? 1 : 0;
+  here[not_yet] = now == Acquaintance::unknown ? 1 : 0;
+  here[never] = now == Acquaintance::refused ? 1 : 0;
+  std::array<int, facts> any{};
+  if (library().Allreduce(here.data(), any.data(), facts, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS) return false;
+  lease.no_memory = any[no_memory] != 0;
+  if (lease.no_memory) return false;
+  now = any[never] == 0 && (any[not_yet] == 0 || make_acquaintance(comm, cards)) ? Acquaintance::made
+                                                                                 : Acquaintance::refused;
+  groups->second.acquaintance.store(now, std::memory_order_relaxed);
+  return now == Acquaintance::made;
+}
+
+// All ranks or none. Of several that cannot, the lowest that cannot even be reached itself says why.
+bool Front::make_acquaintance(MPI_Comm comm, std::vector<unsigned char>& cards) {
+  int rank = 0;
+  int size = 0;
+  library().Comm_rank(comm, &rank);
+  library().Comm_size(comm, &size);
+  constexpr int agreed = std::numeric_limits<int>::max();
+  std::array<unsigned char, FARSUM_NETWORK_CARD_BYTES> card{};
+  std::array<char, 512> why{};
+  int mine = agreed;
+  if (farsum_network_card(card.data()) != FARSUM_OK) mine = rank;
+  if (mine != agreed) tell_cause(why);
+  library().Allgather(card.data(), FARSUM_NETWORK_CARD_BYTES, MPI_BYTE, cards.data(), FARSUM_NETWORK_CARD_BYTES,
+                      MPI_BYTE, comm);
+  if (mine == agreed && farsum_network_introduce(cards.data(), size) != FARSUM_OK) {
+    mine = size + rank;
+    tell_cause(why);
+  }
+  int first = agreed;
+  library().Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm);
+  if (first == agreed) return true;
+  library().Bcast(why.data(), static_cast<int>(why.size()), MPI_CHAR, first % size, comm);
+  say_unreachable(why.data(), rank == 0 ? Voice::aloud : Voice::silent);
+  return false;
 }
 
 // With one thread at a time all ranks take the same one by themselves. With several, the first rank takes one that no
@@ -345,7 +476,7 @@ Front::GroupInstance* Front::make_instance(GroupsByRanks::value_type& groups, st
 }
 
 bool Front::make_group(const std::vector<int>& ranks, std::size_t index, farsum_group* group) const {
-  if (index == 0 && ranks == everyone_) {
+  if (index == 0 && ranks == everyone_ && is_here_.empty()) {
     *group = farsum_world();
     return true;
   }
@@ -357,6 +488,14 @@ std::vector<std::string> Front::said() {
   const std::lock_guard lock(said_mutex_);
   for (const auto& [kind, sentence] : said_) sentences.push_back(sentence);
   return sentences;
+}
+
+// The other ranks are on their way into the library, also where there is no memory for words.
+void Front::say_unreachable(const char* why, Voice voice) {
+  try {
+    say_once("network", std::string("windows over several hosts stay the MPI library's own: ") + why, voice);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void Front::say_once(const char* kind, const std::string& sentence, Voice voice) {

@@ -34,8 +34,8 @@ class Front {
   // The one of this process. Made when the front is loaded, never destroyed: calls may come until the process ends.
   static Front& get() { return *the_one; }
 
-  // Joins the engine, collectively over the ranks of `comm` that share this node, unless it runs for all ranks of
-  // `comm`. False: it runs for some of them only.
+  // Joins the engine, collectively over the ranks of `comm`, unless it runs for all of them. False: it runs for some of
+  // them only.
   bool begin_together(MPI_Comm comm);
   void stop_engine();
   // In a program of sessions, which has no Finalize and may free its communicators: after a window of `ranks` ranks was
@@ -51,23 +51,30 @@ class Front {
   bool engine_runs() const { return engine_runs_.load(std::memory_order_acquire); }
   bool threads_multiple() const { return threads_multiple_; }
   int context_size() const { return context_size_; }
+  // Of the context's ranks, those that share this rank's memory.
+  int node_size() const { return node_size_; }
+  // Bytes of every rank of the context, in its order; false where that failed. Not for several threads at once.
+  bool gather(const void* mine, void* all, std::size_t bytes) const;
 
   // The engine's group of a communicator's ranks, for one collective call of the engine's at a time: threads that make
   // windows over equal lists of ranks at once get different ones.
   class GroupLease {
    public:
     farsum_group group{};
-    std::span<Offer> offers;  // room for one of each rank
-    bool no_memory = false;   // some rank has none left for the group; all ranks are told so
+    std::span<Offer> offers;     // room for one of each rank
+    bool no_memory = false;      // some rank has none left for the group; all ranks are told so
+    bool has_strangers = false;  // some ranks are outside the engine's context
     explicit operator bool() const { return held_.owns_lock(); }
 
    private:
     friend class Front;
     std::unique_lock<std::mutex> held_;
   };
-  // Not held where some of the ranks are outside the engine's context (another node, a spawned process). Collective
-  // over the communicator; on all ranks or on none. Of a list of ranks that has met before it allocates nothing.
-  GroupLease engine_group(MPI_Comm comm);
+  enum class Reach : std::uint8_t { all_nodes, this_node };
+  // Not held where some of the ranks are outside the engine's context (a spawned process), cannot be reached over the
+  // network (which has been said then), or are not on this node where only these are wanted. Collective over the
+  // communicator; on all ranks or on none. Of a list of ranks that has met before it allocates nothing.
+  GroupLease engine_group(MPI_Comm comm, Reach reach = Reach::all_nodes);
 
   // A backing window: name, attributes and error handler of a window, and its handle. No other rank takes part.
   int make_backing(MPI_Win* win);
@@ -105,10 +112,21 @@ class Front {
   enum class Backing { allocate_shared, allocate, create };
 
   void start_engine(MPI_Comm comm);
+  // What `comm` holds beside this node.
+  struct Job {
+    MPI_Comm node = MPI_COMM_NULL;
+    int rank = 0;
+    int size = 0;
+    int node_size = 0;
+    bool has_other_nodes() const { return node_size < size; }
+  };
+  bool look_at_job(MPI_Comm comm, Job& job);
+  bool share_secret(MPI_Comm comm, const Job& job, farsum_init_options& options);
+  void find_who_is_here(const Job& job);
   void make_self(MPI_Comm comm);
   void drop_self();
   void find_backing();
-  const char* what_is_missing(int ranks);
+  const char* what_is_missing(const Job& job);
 
   // The engine's groups of one list of ranks, made in order, so that the n-th is the same on all of them.
   struct GroupInstance {
@@ -118,7 +136,10 @@ class Front {
     std::vector<Offer> offers;
     std::mutex in_use;
   };
+  // Whether the ranks of a list know each other's ways over the network.
+  enum class Acquaintance : std::uint8_t { unknown, made, refused };
   struct Groups {
+    std::atomic<Acquaintance> acquaintance{Acquaintance::unknown};
     std::mutex making;                                      // held while ranks meet to make one
     std::mutex listing;                                     // held for moments
     std::vector<std::unique_ptr<GroupInstance>> instances;  // guarded by `listing`
@@ -131,8 +152,16 @@ class Front {
   };
   using GroupsByRanks = std::map<std::vector<int>, Groups, ByRanks>;
 
-  // Whether the context holds all ranks of `comm`. Then `groups` is their entry; nullptr: there is no memory for it.
-  bool find_groups(MPI_Comm comm, GroupsByRanks::value_type*& groups);
+  // The ranks of a communicator in the context.
+  struct Found {
+    GroupsByRanks::value_type* groups = nullptr;  // their entry; nullptr: there is no memory for it
+    bool in_context = false;                      // all of them
+    bool on_this_node = true;                     // all of them
+  };
+  Found find_groups(MPI_Comm comm);
+  bool are_acquainted(MPI_Comm comm, GroupsByRanks::value_type* groups, GroupLease& lease);
+  bool make_acquaintance(MPI_Comm comm, std::vector<unsigned char>& cards);
+  void say_unreachable(const char* why, Voice voice);
   void agree_on_instance(MPI_Comm comm, GroupsByRanks::value_type* groups, GroupLease& lease);
   static GroupInstance* take_unused(GroupsByRanks::value_type& groups, std::size_t& count);
   static std::size_t grow(GroupsByRanks::value_type& groups, std::size_t count);
@@ -149,6 +178,9 @@ class Front {
   Backing backing_ = Backing::allocate_shared;
   MPI_Group context_ = MPI_GROUP_NULL;  // the ranks of the engine's context, in its order
   int context_size_ = 0;
+  int node_size_ = 0;
+  MPI_Comm job_ = MPI_COMM_NULL;  // the context's ranks where they are on several nodes
+  std::vector<bool> is_here_;     // by rank of the context, where they are on several nodes
   bool threads_multiple_ = false;
   int version_ = 3;
   int subversion_ = 1;

@@ -393,12 +393,12 @@ void report(const std::string& lines, int ranks) {
 std::string gather_by_engine(const std::string& mine, int rank, int ranks) {
   const std::uint64_t bytes = mine.size();
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(ranks));
-  if (farsum_allgather(farsum_world(), &bytes, sizes.data(), sizeof bytes) != FARSUM_OK) return "";
+  if (!Front::get().gather(&bytes, sizes.data(), sizeof bytes)) return "";
   const std::size_t room = *std::max_element(sizes.begin(), sizes.end());
   std::string padded = mine;
   padded.resize(room);
   std::string everything(room * sizes.size(), '\0');
-  if (farsum_allgather(farsum_world(), padded.data(), everything.data(), room) != FARSUM_OK || rank != 0) return "";
+  if (!Front::get().gather(padded.data(), everything.data(), room) || rank != 0) return "";
   std::string all;
   for (std::size_t i = 0; i < sizes.size(); ++i) all.append(everything, i * room, sizes[i]);
   return all;

@@ -57,12 +57,11 @@ void say_fallback(const Request& request) {
   int rank = 0;
   library().Comm_rank(request.comm, &rank);
   try {
-    Front::get().say_once(
-        "strangers",
-        std::string(request.call) +
-            " stays the MPI library's own for communicators with ranks of other nodes or of a spawned job; "
-            "run all ranks on one node to have them served",
-        rank == 0 ? Front::Voice::aloud : Front::Voice::silent);
+    Front::get().say_once("strangers",
+                          std::string(request.call) +
+                              " stays the MPI library's own for communicators with ranks of a spawned job or of "
+                              "sessions that began apart",
+                          rank == 0 ? Front::Voice::aloud : Front::Voice::silent);
   } catch (const std::bad_alloc&) {
     // The other ranks are on their way into the library.
   }
@@ -163,13 +162,15 @@ int create(const Request& request, void** memory, MPI_Win* handle, Fallback&& fa
   if (request.comm == MPI_COMM_NULL || library().Comm_test_inter(request.comm, &inter) != MPI_SUCCESS || inter != 0) {
     return fallback();  // the library words the error
   }
-  const Front::GroupLease lease = front.engine_group(request.comm);
+  // Memory is shared within a node; the library words the error where it is asked for beyond.
+  const Front::GroupLease lease = front.engine_group(
+      request.comm, request.flavor == MPI_WIN_FLAVOR_SHARED ? Front::Reach::this_node : Front::Reach::all_nodes);
   if (lease.no_memory) {
     return raise(request.comm, request.call, MPI_ERR_NO_MEM,
                  "a rank of the communicator has no memory left; no rank has made the window");
   }
   if (!lease) {
-    say_fallback(request);
+    if (lease.has_strangers) say_fallback(request);
     return fallback();
   }
   // From here on no rank allocates anything by itself until the engine's call, but for the words of an error.
@@ -296,7 +297,7 @@ int shared_query(Window& window, const char* call, int rank, MPI_Aint* size, Uni
   for (;; ++rank) {
     const farsum_status status = farsum_window_shared_query(window.engine, rank, &address, &bytes);
     if (status != FARSUM_OK) return raise(window, call, status);
-    if (!first_of_all || bytes != 0 || rank + 1 == window.size) break;
+    if (!first_of_all || (bytes != 0 && address != nullptr) || rank + 1 == window.size) break;
   }
   // A part without bytes has no address, as in the libraries.
   store_pointer(base, bytes == 0 ? nullptr : address);
