@@ -35,6 +35,7 @@ struct Case {
 };
 
 std::span<const Case> transfer_cases();
+std::span<const Case> stream_cases();
 std::span<const Case> epoch_cases();
 std::span<const Case> object_cases();
 // Started by their names only: they need somebody who does something to the hosts.

@@ -20,7 +20,7 @@ struct Order {
 
 std::vector<Case> every_case() {
   std::vector<Case> cases;
-  for (const std::span<const Case> some : {transfer_cases(), epoch_cases(), object_cases()})
+  for (const std::span<const Case> some : {transfer_cases(), stream_cases(), epoch_cases(), object_cases()})
     cases.insert(cases.end(), some.begin(), some.end());
   return cases;
 }
