@@ -12,11 +12,14 @@
  *                they were, and farsum_last_error() gives the full sentence in the calling thread.
  *   Threads      any thread may call. Calls that are collective over a group are made by one thread of each
  *                rank at a time, in the same order on every rank.
- *   Failure      a wait never outlives a dead peer: FARSUM_ERR_PEER_FAILED names the rank within seconds. The job is
- * then over: operations under way end with that status, and buffers given to them may still change until
- * farsum_finalize. Atomicity    accumulate, get_accumulate, fetch_op and compare_and_swap are atomic per element to one
- * another whichever path carries them out and whoever calls. put and get are not. Ordering     accumulates of one rank
- * on one location take effect in program order.
+ *   Failure      a wait never outlives a dead peer: FARSUM_ERR_PEER_FAILED names the rank, within seconds, or within
+ *                FARSUM_NET_TIMEOUT where its host went silent. The job is then over: operations under way end with
+ *                that status, and buffers given to them may still change until farsum_finalize.
+ *
+ *   Atomicity    accumulate, get_accumulate, fetch_op and compare_and_swap are atomic per element to one another
+ *                whichever path carries them out and whoever calls. put and get are not.
+ *
+ *   Ordering     accumulates of one rank on one location take effect in program order.
  */
 #ifndef FARSUM_H
 #define FARSUM_H
@@ -121,7 +124,8 @@ typedef struct farsum_init_options {
   unsigned char job_secret[16];
 } farsum_init_options;
 
-/* Joins the job: collective over all ranks that find each other here. `options` may be NULL: then the launcher's environment is used
+/* Joins the job: collective over all ranks that find each other here. `options` may be NULL: then the launcher's
+ * environment is used
  * (`farsum run`, or PMIx as under `mpirun`, `prterun` and `srun`), and a process started without a launcher becomes a
  * job of one rank. Several contexts may follow one another in a process, one at a time.
  * Errors: SYSTEM, NO_MEMORY, ARGUMENT; PEER_FAILED when a rank ended or did not come in time; UNSUPPORTED when there
@@ -142,17 +146,18 @@ FARSUM_API farsum_status farsum_finalize_forced(void);
  * that it may meet. From then on groups over these ranks can be made. */
 #define FARSUM_NETWORK_CARD_BYTES 512
 
-/* Writes how this rank is reached over the network; the first call opens the network.
+/* Writes how this rank is reached over the network; the first call opens the network. Where there is none, the card
+ * says why, and is exchanged like any other.
  * `card`: FARSUM_NETWORK_CARD_BYTES bytes, meaningful to the same build of Farsum on ranks of the same job.
- * Errors: NOT_INITIALIZED, ARGUMENT, NO_MEMORY; UNSUPPORTED when there is no network to be had, SYSTEM.
+ * Errors: NOT_INITIALIZED, ARGUMENT, NO_MEMORY, SYSTEM.
  * Any thread may call; waits for nobody. */
 FARSUM_API farsum_status farsum_network_card(void* card);
 
 /* Takes note of ranks by their cards, in any order; those of this node, this rank itself and those that were introduced
  * before may be among them. Where one is refused, none of this call is taken note of.
  * `cards`: `count` cards, one behind the other.
- * Errors: NOT_INITIALIZED, ARGUMENT; UNREACHABLE when a card's rank has no network that this one could use,
- * UNSUPPORTED when it runs another build of Farsum, NO_MEMORY, SYSTEM; the sentence names rank, host and cause.
+ * Errors: NOT_INITIALIZED, ARGUMENT, NO_MEMORY, SYSTEM; UNSUPPORTED when a card's rank or this one has no network, or
+ * it runs another build of Farsum: the sentence names rank, host and cause.
  * Any thread may call; waits for nobody. */
 FARSUM_API farsum_status farsum_network_introduce(const void* cards, int count);
 

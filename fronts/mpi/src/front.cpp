@@ -43,12 +43,8 @@ bool make_room_for_cards(MPI_Comm comm, std::vector<unsigned char>& cards) {
   }
 }
 
-// Host and cause of what the engine has just refused.
-void tell_cause(std::span<char> why) {
-  std::array<char, 64> host{};
-  if (gethostname(host.data(), host.size() - 1) != 0) host = {'?'};
-  std::snprintf(why.data(), why.size(), "%s: %s", host.data(), farsum_last_error());
-}
+// What the engine has just refused; its sentence names the host.
+void tell_cause(std::span<char> why) { std::snprintf(why.data(), why.size(), "%s", farsum_last_error()); }
 
 // Whoever waits in the engine keeps the library going. The thread is one that the program called MPI from, so that no
 // level of thread support is needed.
