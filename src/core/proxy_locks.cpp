@@ -13,13 +13,16 @@ constexpr Served again{Served::Kind::again};
 }  // namespace
 
 Served ProxyLocks::lock(const Exposure& exposure, const Key& key, LockMode mode, ReplyToken token) {
-  if (exposure.refuses_locks || proxies_.contains(key)) return answer(Code::sync);
+  // What is sent behind a second lock is under the first.
+  if (proxies_.contains(key)) return answer(Code::sync);
+  refused_.erase(key);
+  if (exposure.refuses_locks) return refuse(key, Code::sync);
   const Requested requested = view(exposure).request(me_, id_of(key), mode);
   switch (requested.kind) {
     case Requested::Kind::busy:
       return again;
     case Requested::Kind::full:
-      return answer(Code::system);
+      return refuse(key, Code::system);
     case Requested::Kind::granted:
       proxies_[key].mode = mode;
       return {};
@@ -40,12 +43,43 @@ Served ProxyLocks::unlock(const Exposure& exposure, const Key& key, LockMode mod
   return answer(*held ? Code::ok : Code::sync);
 }
 
+Served ProxyLocks::refuse(const Key& key, Code code) {
+  refused_[key] = code;
+  return answer(code);
+}
+
+Code ProxyLocks::refusal_of(const Key& key) const {
+  const auto refused = refused_.find(key);
+  return refused == refused_.end() ? Code::ok : refused->second;
+}
+
+std::size_t ProxyLocks::settle(const ExposureTable::Reading& reading, FunctionRef<void(ReplyToken, Code)> told) {
+  std::size_t settled = 0;
+  for (std::size_t i = 0; i < waiting_.size();) {
+    const Key key = waiting_[i];
+    const Exposure* exposure = reading.find(key.window);
+    Proxy& proxy = proxies_.at(key);
+    if (exposure != nullptr && !view(*exposure).has_been_granted(proxy.slot)) {
+      ++i;
+      continue;
+    }
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+    proxy.is_waiting = false;
+    const ReplyToken token = proxy.token;
+    if (exposure == nullptr) proxies_.erase(key);
+    told(token, exposure == nullptr ? Code::handle : Code::ok);
+    ++settled;
+  }
+  return settled;
+}
+
 bool ProxyLocks::is_waiting(const Key& key) const {
   return std::find(waiting_.begin(), waiting_.end(), key) != waiting_.end();
 }
 
 bool ProxyLocks::forget(const ExposureTable::Reading& reading, Rank dead) {
   bool all = true;
+  std::erase_if(refused_, [dead](const auto& refused) { return refused.first.holder == dead; });
   for (auto at = proxies_.begin(); at != proxies_.end();) {
     const auto& [key, proxy] = *at;
     const Exposure* exposure = reading.find(key.window);

@@ -2,11 +2,12 @@
 // that cannot reach it, so that these and the ranks of its node queue together, in one order.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
+#include "base/function_ref.hpp"
 #include "core/exposure.hpp"
 #include "transport/transport.hpp"
 
@@ -23,31 +24,22 @@ class ProxyLocks {
 
   ProxyLocks(Rank owner, const Liveness* liveness) : me_(owner + 1), liveness_(liveness) {}
 
-  // A lock that has to wait is answered later: see for_each_settled.
+  // A lock that has to wait is answered later: see settle. Of one that is refused, that much is remembered: what its
+  // holder-to-be has sent behind it must not be done.
   Served lock(const Exposure& exposure, const Key& key, LockMode mode, ReplyToken token);
   Served unlock(const Exposure& exposure, const Key& key, LockMode mode);
 
+  // Calls told(token, code) for each request that need not wait any more: it was granted, or its window has gone.
+  // Returns how many.
+  std::size_t settle(const ExposureTable::Reading& reading, FunctionRef<void(ReplyToken, Code)> told);
+
   bool has_waiting() const { return !waiting_.empty(); }
   bool is_waiting(const Key& key) const;
-
-  // Calls told(key, token, code) for each request that need not wait any more: it was granted, or its window has gone.
-  template <class Told>
-  void for_each_settled(const ExposureTable::Reading& reading, Told&& told) {
-    for (std::size_t i = 0; i < waiting_.size();) {
-      const Key key = waiting_[i];
-      const Exposure* exposure = reading.find(key.window);
-      Proxy& proxy = proxies_.at(key);
-      if (exposure != nullptr && !view(*exposure).has_been_granted(proxy.slot)) {
-        ++i;
-        continue;
-      }
-      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
-      proxy.is_waiting = false;
-      const ReplyToken token = proxy.token;
-      if (exposure == nullptr) proxies_.erase(key);
-      told(key, token, exposure == nullptr ? Code::handle : Code::ok);
-    }
-  }
+  // Whether any request waits or was refused.
+  bool has_unsettled() const { return !waiting_.empty() || !refused_.empty(); }
+  // Code::ok where none was.
+  Code refusal_of(const Key& key) const;
+  void drop_refusal(const Key& key) { refused_.erase(key); }
 
   // Lets go of everything that a dead rank holds or waits for; what it wrote under a lock may be half done. False where
   // some is left, for a guard was not free: call again.
@@ -63,11 +55,13 @@ class ProxyLocks {
 
   SharedLock<HolderDead> view(const Exposure& exposure) const { return exposure.own.lock_view(liveness_); }
   static std::uint32_t id_of(const Key& key) { return key.holder + 1; }
+  Served refuse(const Key& key, Code code);
 
   std::uint32_t me_;
   const Liveness* liveness_;
   std::map<Key, Proxy> proxies_;
   std::vector<Key> waiting_;
+  std::map<Key, Code> refused_;
 };
 
 }  // namespace farsum

@@ -65,7 +65,7 @@ Served TargetService::on_request(Rank from, std::span<const std::byte> bytes, st
     const bool is_double = message->header.sequence < progress.next_sequence;
     return {Served::Kind::done, is_double ? Code::ok : Code::argument, 0};
   }
-  const Served served = serve(from, *message, reply_room, token, progress);
+  const Served served = serve(from, *message, bytes, reply_room, token, progress);
   if (served.kind != Served::Kind::again) {
     release_slot(progress);
     progress = Progress{.next_sequence = message->header.sequence + 1};
@@ -74,8 +74,8 @@ Served TargetService::on_request(Rank from, std::span<const std::byte> bytes, st
   return served;
 }
 
-Served TargetService::serve(Rank from, const wire::Message& message, std::span<std::byte> reply_room, ReplyToken token,
-                            Progress& progress) {
+Served TargetService::serve(Rank from, const wire::Message& message, std::span<const std::byte> bytes,
+                            std::span<std::byte> reply_room, ReplyToken token, Progress& progress) {
   const wire::MessageHeader& header = message.header;
   if (header.kind == wire::MessageKind::team) return serve_team(from, message);
   if (header.kind == wire::MessageKind::life) return serve_life(reply_room);
@@ -83,11 +83,19 @@ Served TargetService::serve(Rank from, const wire::Message& message, std::span<s
   if (!reading.got()) return {Served::Kind::again};
   const Exposure* exposure = reading.find(header.window);
   if (exposure == nullptr) return {Served::Kind::done, Code::handle, 0};
-  if (header.kind == wire::MessageKind::operate || header.kind == wire::MessageKind::scatter)
-    return serve_operation(from, message, *exposure, reply_room, progress);
-  const Served served = serve_epoch(from, header, *exposure, token);
+  Served held_back;
+  if (is_held_back(from, message, bytes, reply_room.size(), token, held_back)) return held_back;
+  const Served served = serve_now(from, message, *exposure, reply_room, token, progress);
   if (header.kind == wire::MessageKind::unlock) tell_granted(reading);
   return served;
+}
+
+Served TargetService::serve_now(Rank from, const wire::Message& message, const Exposure& exposure,
+                                std::span<std::byte> reply_room, ReplyToken token, Progress& progress) {
+  const wire::MessageKind kind = message.header.kind;
+  const bool is_operation = kind == wire::MessageKind::operate || kind == wire::MessageKind::scatter;
+  return is_operation ? serve_operation(from, message, exposure, reply_room, progress)
+                      : serve_epoch(from, message.header, exposure, token);
 }
 
 Served TargetService::serve_operation(Rank from, const wire::Message& message, const Exposure& exposure,
@@ -199,9 +207,9 @@ TargetService::Outcome TargetService::prepare_chunk(Rank from, const wire::Messa
   if (!pulls) return {};
   progress.phase = Phase::pulling;
   const std::span<std::byte> into(progress.slot->operand.data(), progress.chunk_bytes);
-  progress.transfer_under_way = true;
-  const Transfer how = transport_->read(from, header.operand_address + progress.chunk_start, into, from);
-  if (how != Transfer::started) on_transfer(from, how);
+  const std::uint64_t cookie = begin_transfer(progress);
+  const Transfer how = transport_->read(from, header.operand_address + progress.chunk_start, into, cookie);
+  if (how != Transfer::started) on_transfer(cookie, how);
   return {};
 }
 
@@ -209,14 +217,22 @@ TargetService::Outcome TargetService::push_chunk(Rank from, const wire::Message&
   if (!has(message.header, wire::flag_push)) return {};
   progress.phase = Phase::pushing;
   const std::span<const std::byte> what(progress.slot->result.data(), progress.chunk_bytes);
-  progress.transfer_under_way = true;
-  const Transfer how = transport_->write(from, message.header.result_address + progress.chunk_start, what, from);
-  if (how != Transfer::started) on_transfer(from, how);
+  const std::uint64_t cookie = begin_transfer(progress);
+  const Transfer how = transport_->write(from, message.header.result_address + progress.chunk_start, what, cookie);
+  if (how != Transfer::started) on_transfer(cookie, how);
   return {};
 }
 
+std::uint64_t TargetService::begin_transfer(Progress& progress) {
+  progress.transfer_under_way = true;
+  transfers_.emplace(++last_cookie_, &progress);
+  return last_cookie_;
+}
+
 void TargetService::on_transfer(std::uint64_t cookie, Transfer how) {
-  Progress& progress = progress_[static_cast<Rank>(cookie)];
+  const auto transfer = transfers_.find(cookie);
+  Progress& progress = *transfer->second;
+  transfers_.erase(transfer);
   progress.transfer_under_way = false;
   progress.transfer_result = how;
 }
@@ -381,69 +397,6 @@ TargetService::Outcome TargetService::compare_and_swap(const wire::Message& mess
   }
   release_stripes(region.domain, at, size);
   return how == Transfer::done ? Outcome{} : Outcome{Step::failed, code_of(how)};
-}
-
-// Post and complete count as their senders' operations do: whatever came before has been served.
-Served TargetService::serve_epoch(Rank from, const wire::MessageHeader& header, const Exposure& exposure,
-                                  ReplyToken token) {
-  if (!exposure.own.is_here()) return {Served::Kind::done, Code::unsupported, 0};
-  if (header.offset >= exposure.ranks.size() || exposure.ranks[header.offset] != from)
-    return {Served::Kind::done, Code::rank, 0};
-  const ProxyLocks::Key key{header.window, from};
-  const LockMode mode = has(header, wire::flag_exclusive) ? LockMode::exclusive : LockMode::shared;
-  switch (header.kind) {
-    case wire::MessageKind::lock:
-      return proxies_.lock(exposure, key, mode, token);
-    case wire::MessageKind::unlock:
-      return proxies_.unlock(exposure, key, mode);
-    case wire::MessageKind::post:
-      // Release: pairs with the acquire load in Window::has_posted.
-      exposure.own.posts()[header.offset].fetch_add(1, std::memory_order_release);
-      break;
-    default:
-      // Release: the operations come before; pairs with the acquire load in Window::wait_exposure.
-      exposure.own.head().completes.fetch_add(1, std::memory_order_release);
-      break;
-  }
-  notify_listener();
-  return {};
-}
-
-Served TargetService::serve_team(Rank from, const wire::Message& message) {
-  if (options_.team_mail == nullptr) return {Served::Kind::done, Code::unsupported, 0};
-  const Code code =
-      options_.team_mail->on_team_message(from, message.header.window, message.header.offset, message.operand);
-  return {Served::Kind::done, code, 0};
-}
-
-Served TargetService::serve_life(std::span<std::byte> reply_room) {
-  const std::uint32_t dead = options_.known_dead ? options_.known_dead() : 0;
-  if (reply_room.size() < sizeof dead) return {Served::Kind::done, Code::argument, 0};
-  std::memcpy(reply_room.data(), &dead, sizeof dead);
-  return {Served::Kind::done, Code::ok, sizeof dead};
-}
-
-void TargetService::notify_listener() {
-  if (options_.listener != nullptr) options_.listener->on_notified();
-}
-
-void TargetService::grant_waiting() {
-  if (!proxies_.has_waiting()) return;
-  const ExposureTable::Reading reading(exposures_);
-  if (reading.got()) tell_granted(reading);
-}
-
-void TargetService::tell_granted(const ExposureTable::Reading& reading) {
-  proxies_.for_each_settled(
-      reading, [this](const ProxyLocks::Key&, ReplyToken token, Code code) { transport_->complete(token, code, {}); });
-}
-
-bool TargetService::forget(Rank dead) {
-  const ExposureTable::Reading reading(exposures_);
-  if (!reading.got()) return false;
-  const bool all = proxies_.forget(reading, dead);
-  tell_granted(reading);
-  return all;
 }
 
 }  // namespace farsum

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -38,8 +40,8 @@ class TargetService : public RequestHandler, public TransferHandler {
     NotificationListener* listener = nullptr;
     const WordPasses* passes = nullptr;  // see LockAgent
     TeamMail* team_mail = nullptr;
-    std::function<std::uint32_t()> known_dead =
-        nullptr;  // rank + 1 of one that is known to be dead, or 0; may be empty
+    // One more than a rank that is known to be dead, or 0.
+    std::function<std::uint32_t()> known_dead = nullptr;
   };
 
   TargetService(Options options, ExposureTable& exposures);
@@ -50,9 +52,12 @@ class TargetService : public RequestHandler, public TransferHandler {
                     ReplyToken token) override;
   void on_transfer(std::uint64_t cookie, Transfer how) override;
 
-  // Tells those whose locks have been granted meanwhile. Called by the agent in each of its turns.
+  // Tells those whose locks have been granted meanwhile, and serves what they have sent behind them. Called by the
+  // agent in each of its turns.
   void grant_waiting();
   bool has_waiting() const { return proxies_.has_waiting(); }
+  // Whether something behind a granted lock could not be finished: the agent must come again soon.
+  bool has_unfinished() const { return has_unfinished_; }
   // Lets go of the locks that a dead rank held or waited for here. False where something is left: call again.
   bool forget(Rank dead);
 
@@ -78,14 +83,28 @@ class TargetService : public RequestHandler, public TransferHandler {
     std::uint64_t next_sequence = 1;  // exactly once: what comes with a smaller one has been done
   };
 
+  // A message whose sender does not hold the lock yet that it counts on.
+  struct Parked {
+    ReplyToken token;
+    std::vector<std::byte> message;
+    std::vector<std::byte> reply;
+    Progress progress;
+  };
+  struct ParkedQueue {
+    std::deque<Parked> messages;
+    std::uint64_t bytes = 0;
+  };
+
   enum class Step : std::uint8_t { finished, again, failed };
   struct Outcome {
     Step step = Step::finished;
     Code code = Code::ok;
   };
 
-  Served serve(Rank from, const wire::Message& message, std::span<std::byte> reply_room, ReplyToken token,
-               Progress& progress);
+  Served serve(Rank from, const wire::Message& message, std::span<const std::byte> bytes,
+               std::span<std::byte> reply_room, ReplyToken token, Progress& progress);
+  Served serve_now(Rank from, const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room,
+                   ReplyToken token, Progress& progress);
   Outcome operate(Rank from, const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room,
                   Progress& progress);
   Outcome scatter(const wire::Message& message, const Exposure& exposure, Progress& progress);
@@ -104,8 +123,15 @@ class TargetService : public RequestHandler, public TransferHandler {
   Served serve_epoch(Rank from, const wire::MessageHeader& header, const Exposure& exposure, ReplyToken token);
   Served serve_team(Rank from, const wire::Message& message);
   Served serve_life(std::span<std::byte> reply_room);
+  bool is_held_back(Rank from, const wire::Message& message, std::span<const std::byte> bytes, std::size_t reply_bytes,
+                    ReplyToken token, Served& held_back);
+  Served park(const ProxyLocks::Key& key, std::span<const std::byte> bytes, std::size_t reply_bytes, ReplyToken token);
+  void serve_parked(const ExposureTable::Reading& reading);
+  bool finish_parked(const ExposureTable::Reading& reading, const ProxyLocks::Key& key, Parked& parked);
   void tell_granted(const ExposureTable::Reading& reading);
   void notify_listener();
+  // Names a transfer to the transport.
+  std::uint64_t begin_transfer(Progress& progress);
   Outcome wait_for_transfer(Transfer how, Progress& progress);
   void release_slot(Progress& progress);
   Code check_extent(const wire::Message& message, const Exposure& exposure) const;
@@ -116,7 +142,11 @@ class TargetService : public RequestHandler, public TransferHandler {
   Transport* transport_ = nullptr;
   std::vector<std::unique_ptr<PullSlot>> slots_;
   std::unordered_map<Rank, Progress> progress_;
+  std::unordered_map<std::uint64_t, Progress*> transfers_;  // under way, by cookie
+  std::uint64_t last_cookie_ = 0;
   ProxyLocks proxies_;
+  std::map<ProxyLocks::Key, ParkedQueue> parked_;
+  bool has_unfinished_ = false;  // among these, of locks that are held
   std::vector<std::byte> scratch_;
   std::uint64_t refused_ = 0;
 };

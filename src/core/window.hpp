@@ -189,9 +189,12 @@ class Window {
     RegionTable regions;
     std::uint64_t regions_version = ~std::uint64_t{0};
     Gathered gathered;
-    RequestState answer;               // of the control message under way; see ask
-    Outstanding asked;                 // counts it
-    std::atomic<bool> ordered{false};  // farsum_order was called since the last flush
+    RequestState answer;                         // of the control message under way; see ask
+    RequestState granted;                        // of the lock of a target of another node
+    Outstanding asked;                           // counts both
+    std::atomic<bool> lock_is_unsure{false};     // nobody has looked for the answer since the lock was asked for
+    std::atomic<std::uint64_t> bytes_behind{0};  // were sent meanwhile
+    std::atomic<bool> ordered{false};            // farsum_order was called since the last flush
   };
 
   // Checks (window_checks.cpp). `text` below is "farsum_put: window 3 (name), rank 5".
@@ -304,8 +307,13 @@ class Window {
   Status tell(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState* request,
               Outstanding& outstanding);
   // Sends one whose answer await_answer waits for: one at a time to a target, by who owns its epoch.
-  Status ask(std::uint32_t target, wire::MessageKind kind, LockMode mode);
-  Status await_answer(std::uint32_t target, const char* call);
+  Status ask(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState& answer);
+  Status await_answer(std::uint32_t target, const RequestState& answer, const char* call);
+  // Waits until the lock of the epoch is held, where nobody knows yet.
+  Status learn_of_lock(std::uint32_t target, const char* call);
+  // Sends an operation while that is so, as far as there may be more behind the lock: else learns of it first, and
+  // leaves the sending to the caller.
+  Status send_behind_lock(const Operation& operation, std::uint32_t target, RequestState* request, bool& sent);
   // Sends what ends the epoch at the target, right behind the operations. With await_end it has ended, whatever became
   // of them.
   Status ask_to_end(std::uint32_t target, wire::MessageKind kind, LockMode mode);

@@ -197,12 +197,20 @@ Status Window::lock_every_target(const char* call) {
   };
   std::size_t asked = 0;
   for (; asked < remote_targets_.size(); ++asked) {
-    if (first = ask(remote_targets_[asked], wire::MessageKind::lock, LockMode::shared); !first.is_ok()) break;
+    const std::uint32_t target = remote_targets_[asked];
+    first = ask(target, wire::MessageKind::lock, LockMode::shared, details_[target].granted);
+    if (!first.is_ok()) break;
   }
   for (std::uint32_t target = 0; target < size_ && first.is_ok(); ++target) {
     if (is_here(target)) note(target, take_lock(target, LockMode::shared, call));
   }
-  for (std::size_t i = 0; i < asked; ++i) note(remote_targets_[i], await_answer(remote_targets_[i], call));
+  for (std::size_t i = 0; i < asked; ++i) {
+    const std::uint32_t target = remote_targets_[i];
+    Status status = await_answer(target, details_[target].granted, call);
+    // The owner remembers a lock that it refused until it is given back.
+    if (!status.is_ok()) (void)drop_lock(target, LockMode::shared, call);
+    note(target, std::move(status));
+  }
   if (first.is_ok()) return {};
   for (std::uint32_t target = 0; target < size_; ++target) {
     if (views_[target].open.load(std::memory_order_relaxed) == locked_with_all)

@@ -14,7 +14,11 @@ Status Window::run_owner(const Operation& operation, std::uint32_t target, Compl
   RequestState own;
   RequestState* told = completion == Completion::blocking ? &own : request;
   const Rank owner = parts_.ranks[target];
-  while (!parts_.engine->submit(owner, parts_.id, operation, views_[target].outstanding, told)) {
+  bool sent = false;
+  if (details_[target].lock_is_unsure.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (Status status = send_behind_lock(operation, target, told, sent); !status.is_ok()) return status;
+  }
+  while (!sent && !parts_.engine->submit(owner, parts_.id, operation, views_[target].outstanding, told)) {
     if (Status status = wait_for_room(target); !status.is_ok()) return status;
   }
   if (completion != Completion::blocking) return {};
@@ -72,6 +76,7 @@ Status Window::send_gathered(std::uint32_t target) {
   Gathered& gathered = details_[target].gathered;
   const std::lock_guard lock(gathered.mutex);
   if (gathered.offsets.empty()) return {};
+  if (Status status = learn_of_lock(target, "farsum_accumulate"); !status.is_ok()) return status;
   while (!parts_.engine->submit_scatter(parts_.ranks[target], parts_.id, gathered.type, gathered.op, gathered.alpha,
                                         gathered.offsets, gathered.elements, views_[target].outstanding)) {
     if (Status status = wait_for_room(target); !status.is_ok()) return status;

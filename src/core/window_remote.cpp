@@ -20,22 +20,28 @@ Status Window::tell(std::uint32_t target, wire::MessageKind kind, LockMode mode,
   header.window = parts_.id;
   header.offset = parts_.my_rank;
   if (mode == LockMode::exclusive) header.flags = wire::flag_exclusive;
-  while (!parts_.engine->submit_control(parts_.ranks[target], header, {}, outstanding, request)) {
-    if (Status status = wait_for_room(target); !status.is_ok()) return status;
-  }
-  return {};
+  const Rank owner = parts_.ranks[target];
+  const auto send = [&] { return parts_.engine->submit_control(owner, header, {}, outstanding, request); };
+  if (send()) return {};
+  // Again and again, not when there is room: locks are kept back for other reasons, too, which replies end as well.
+  bool is_sent = false;
+  return parts_.waiter->wait(
+      parts_.waiter->own_events(),
+      [&] {
+        parts_.engine->progress(owner);
+        return is_sent = is_sent || send();
+      },
+      "waiting for room in the target's mailbox");
 }
 
-Status Window::ask(std::uint32_t target, wire::MessageKind kind, LockMode mode) {
-  Detail& detail = details_[target];
+Status Window::ask(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState& answer) {
   // Relaxed: nobody looks before the message is sent.
-  detail.answer.done.store(false, std::memory_order_relaxed);
-  detail.answer.code.store(Code::ok, std::memory_order_relaxed);
-  return tell(target, kind, mode, &detail.answer, detail.asked);
+  answer.done.store(false, std::memory_order_relaxed);
+  answer.code.store(Code::ok, std::memory_order_relaxed);
+  return tell(target, kind, mode, &answer, details_[target].asked);
 }
 
-Status Window::await_answer(std::uint32_t target, const char* call) {
-  const RequestState& answer = details_[target].answer;
+Status Window::await_answer(std::uint32_t target, const RequestState& answer, const char* call) {
   const Rank owner = parts_.ranks[target];
   Status status = parts_.waiter->wait(
       parts_.waiter->own_events(),
@@ -63,16 +69,36 @@ Status Window::ask_to_end(std::uint32_t target, wire::MessageKind kind, LockMode
   if (aggregates_) {
     if (Status status = send_gathered(target); !status.is_ok()) return status;
   }
-  return ask(target, kind, mode);
+  return ask(target, kind, mode, details_[target].answer);
 }
 
 Status Window::await_end(std::uint32_t target, const char* call) {
   details_[target].ordered.store(false, std::memory_order_relaxed);
+  Status first = learn_of_lock(target, call);
   Status operations = wait_outstanding(target, call);
-  Status end = await_answer(target, call);
-  return operations.is_ok() ? std::move(end) : std::move(operations);
+  if (first.is_ok()) first = std::move(operations);
+  Status end = await_answer(target, details_[target].answer, call);
+  return first.is_ok() ? std::move(end) : std::move(first);
 }
 
+// ---- locks ----
+
+namespace {
+
+// May be under way to a target before its lock is known to be held: the owner keeps it.
+constexpr std::uint64_t most_behind_lock = 8192;
+
+std::uint64_t room_of(const Operation& operation) {
+  constexpr std::uint64_t of_the_rest = 2 * sizeof(wire::MessageHeader);
+  const std::uint64_t sides = operation.kind == OperationKind::compare_and_swap ? 3
+                              : operation.kind == OperationKind::get_accumulate ? 2
+                                                                                : 1;
+  return of_the_rest + sides * operation.bytes + 16 * operation.target_layout.pieces().size();
+}
+
+}  // namespace
+
+// Does not wait for the grant: what is issued behind it travels with it, and waits at the owner.
 Status Window::lock_remote(std::uint32_t target, LockMode mode) {
   {
     const std::lock_guard lock(sync_mutex_);
@@ -80,10 +106,38 @@ Status Window::lock_remote(std::uint32_t target, LockMode mode) {
     if (why == nullptr && !claim_remote(target, no_epoch)) why = held_already;
     if (why != nullptr) return refuse_lock(target, why);
   }
-  Status status = ask(target, wire::MessageKind::lock, mode);
-  if (status.is_ok()) status = await_answer(target, "farsum_lock");
-  if (!status.is_ok()) close_epoch(target);
+  Detail& detail = details_[target];
+  Status status = ask(target, wire::MessageKind::lock, mode, detail.granted);
+  if (!status.is_ok()) {
+    close_epoch(target);
+    return status;
+  }
+  // Relaxed, here and below: for this thread, or for those that the program orders after it; one that finds the lock
+  // unsure when it is not any more loses nothing.
+  detail.bytes_behind.store(0, std::memory_order_relaxed);
+  detail.lock_is_unsure.store(true, std::memory_order_relaxed);
+  return {};
+}
+
+Status Window::learn_of_lock(std::uint32_t target, const char* call) {
+  Detail& detail = details_[target];
+  if (!detail.lock_is_unsure.load(std::memory_order_relaxed)) return {};
+  Status status = await_answer(target, detail.granted, call);
+  // Of one that was refused every operation is told so, until it is given back.
+  if (status.is_ok()) detail.lock_is_unsure.store(false, std::memory_order_relaxed);
   return status;
+}
+
+Status Window::send_behind_lock(const Operation& operation, std::uint32_t target, RequestState* request, bool& sent) {
+  Detail& detail = details_[target];
+  const std::uint64_t room = room_of(operation);
+  const bool is_little = detail.bytes_behind.fetch_add(room, std::memory_order_relaxed) + room <= most_behind_lock;
+  if (is_little && !detail.granted.done.load(std::memory_order_acquire)) {
+    Operation waiting = operation;
+    waiting.may_wait = true;
+    sent = parts_.engine->submit(parts_.ranks[target], parts_.id, waiting, views_[target].outstanding, request);
+  }
+  return sent ? Status() : learn_of_lock(target, call_name(operation.kind));
 }
 
 // A failed operation does not keep the lock: its end was under way with the operation.
@@ -95,6 +149,7 @@ Status Window::unlock_remote(std::uint32_t target, std::int32_t open) {
     return status;
   }
   Status status = await_end(target, "farsum_unlock");
+  details_[target].lock_is_unsure.store(false, std::memory_order_relaxed);
   close_epoch(target);
   return status;
 }

@@ -59,13 +59,27 @@ CoreRank::CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options, No
       random_(world.random().split()) {
   SimTransport& transport = world.transport(rank);
   service.attach(transport);
-  world.set_request_handler(rank, &service);
+  world.set_request_handler(rank, this);
   transport.set_transfer_handler(&service);
-  world.set_agent_hook(rank, [this] { service.grant_waiting(); });
+  world.set_agent_hook(rank, [this] {
+    service.grant_waiting();
+    come_back();
+  });
   program.set_drive([this, &transport] {
     const std::vector<Rank> peers = transport.peers_with_replies();
     for (const Rank peer : peers) engine.progress(peer);
   });
+}
+
+Served CoreRank::on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
+                            ReplyToken token) {
+  const Served served = service.on_request(from, message, reply_room, token);
+  come_back();
+  return served;
+}
+
+void CoreRank::come_back() {
+  if (service.has_unfinished()) program.world().wake_agent(rank());
 }
 
 SimTask<Code> CoreRank::run(Rank owner, Operation operation) {
@@ -179,11 +193,12 @@ void CoreJob::expose(Rank owner, const CoreJobOptions& options) {
   domain.mask = stripes - 1;
   domain.key_base = reinterpret_cast<std::uintptr_t>(memory_.back().data());
   domains_.push_back(domain);
-  WindowSharedShape shape;
-  shape.ranks = rank_count();
-  shape.notification_slots = options.notification_slots;
-  shape.most_regions = 1;
-  const RankWindow& own = rank_windows_.emplace_back(world_.memory().allocate(shape.rank_bytes()).data(), shape);
+  shape_.ranks = rank_count();
+  shape_.notification_slots = options.notification_slots;
+  shape_.most_regions = 1;
+  const RankWindow& own = rank_windows_.emplace_back(world_.memory().allocate(shape_.rank_bytes()).data(), shape_);
+  own.regions()[0].bytes = options.window_bytes;
+  own.head().region_count = 1;
 
   auto exposure = std::make_shared<Exposure>();
   ExposedRegion region;

@@ -35,7 +35,7 @@ struct CoreJobOptions {
 // What a seed makes of the machine and of the settings: room, delays, slow peers, who pulls. Tests set the rest.
 CoreJobOptions options_from(std::uint64_t seed);
 
-class CoreRank {
+class CoreRank : private RequestHandler {
  public:
   CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options, NotificationListener* listener);
 
@@ -72,6 +72,10 @@ class CoreRank {
   OriginEngine engine;
 
  private:
+  Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
+                    ReplyToken token) override;
+  // As the agent does where something is left to do.
+  void come_back();
   SimTask<Code> lock_message(Rank owner, wire::MessageKind kind, bool is_exclusive);
 
   SimRandom random_;
@@ -100,6 +104,7 @@ class CoreJob {
   std::uint64_t word(Rank owner, std::uint64_t offset) const;
   // What ranks of the owner's node see of its window.
   const RankWindow& rank_window(Rank owner) const { return rank_windows_[owner]; }
+  const WindowSharedShape& shape() const { return shape_; }
   // The owner's lock as a rank of its node takes and gives it.
   SharedLock<HolderDead> lock_view(Rank owner) const { return rank_windows_[owner].lock_view(nullptr); }
   std::uint64_t times_notified(Rank owner) const { return listeners_[owner]->count; }
@@ -115,6 +120,7 @@ class CoreJob {
   SimWorld world_;
   std::vector<std::span<std::byte>> memory_;
   std::vector<AtomicDomain> domains_;
+  WindowSharedShape shape_;
   std::vector<RankWindow> rank_windows_;
   std::vector<std::unique_ptr<CountingListener>> listeners_;
   std::vector<std::unique_ptr<CoreRank>> ranks_;

@@ -86,6 +86,23 @@ void run_mixed_locks(std::uint64_t seed, Rank ranks, int count) {
   EXPECT_FALSE(job.rank(0).service.has_waiting());
 }
 
+// As a thread of the owner's process that is kept off its processor in the middle of an update.
+SimTask<> hold_a_stripe(CoreJob& job, CoreRank& self, int count) {
+  for (int i = 0; i < count; ++i) {
+    StripeLock& stripe = job.domain(0).lock_of(self.random().below(40'000));
+    if (stripe.try_acquire(self.rank() + 1)) {
+      co_await self.program.sleep(self.random().below(50'000));
+      stripe.release();
+    }
+    co_await self.program.sleep(self.random().below(50'000));
+  }
+}
+
+void forget_for_sure(CoreJob& job, Rank dead) {
+  if (job.rank(0).service.forget(dead)) return;
+  job.world().call_at_rank(0, 1'000, [&job, dead] { forget_for_sure(job, dead); });
+}
+
 TEST(ProxyLocks, keep_ranks_that_lock_in_memory_and_by_message_apart) {
   for_each_seed(300, [&](std::uint64_t seed) { run_mixed_locks(seed, 9, 5); });
 }
@@ -93,6 +110,125 @@ TEST(ProxyLocks, keep_ranks_that_lock_in_memory_and_by_message_apart) {
 TEST(ProxyLocks, keep_a_hundred_ranks_apart) {
   for_each_seed(10, [&](std::uint64_t seed) { run_mixed_locks(seed, 100, 2); });
 }
+
+// --- What travels behind a lock that may have to wait. ---
+
+// The two words are one value, written in two steps by who does not wait for the lock before.
+SimTask<> write_pair_behind_lock(CoreRank& self, int count, bool others_die = false) {
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t value = self.random().next();
+    std::vector<std::uint64_t> got(2, 0);
+    const bool writes = self.random().once_in(2);
+    Outstanding outstanding;
+    RequestState locked, unlocked;
+    wire::MessageHeader header = self.header_of(wire::MessageKind::lock);
+    header.flags = writes ? wire::flag_exclusive : 0;
+    co_await self.program.until([&] { return self.engine.submit_control(0, header, {}, outstanding, &locked); });
+    for (const std::uint64_t offset : {0u, 8u}) {
+      Operation operation;
+      operation.kind = writes ? OperationKind::put : OperationKind::get;
+      operation.offset = offset;
+      operation.bytes = 8;
+      operation.operand = reinterpret_cast<const std::byte*>(&value);
+      operation.result = reinterpret_cast<std::byte*>(got.data()) + offset;
+      co_await self.start(0, operation, outstanding);
+    }
+    header.kind = wire::MessageKind::unlock;
+    co_await self.program.until([&] { return self.engine.submit_control(0, header, {}, outstanding, &unlocked); });
+    co_await self.flush(outstanding);
+    EXPECT_EQ(locked.code.load(), Code::ok);
+    EXPECT_EQ(unlocked.code.load(), Code::ok);
+    EXPECT_EQ(outstanding.failure.load(), Code::ok);
+    EXPECT_TRUE(others_die || got[0] == got[1]) << "a half-written pair was seen under a lock";
+  }
+}
+
+SimTask<> look_at_pair_in_memory(CoreJob& job, CoreRank& self, int count) {
+  for (int i = 0; i < count; ++i) {
+    const bool is_exclusive = self.random().once_in(2);
+    co_await lock_in_memory(job, self, 0, is_exclusive, self.random().once_in(2));
+    EXPECT_EQ(job.word(0, 0), job.word(0, 8)) << "a half-written pair was seen under a lock";
+    const std::uint64_t before = job.word(0, 0);
+    co_await self.program.sleep(self.random().below(20'000));
+    EXPECT_EQ(job.word(0, 0), before) << "somebody wrote beside a lock";
+    EXPECT_EQ(job.word(0, 8), before) << "somebody wrote beside a lock";
+    EXPECT_TRUE(unlock_in_memory(job, self, 0, is_exclusive));
+  }
+}
+
+TEST(ProxyLocks, keep_what_is_sent_behind_them_until_they_are_granted) {
+  for_each_seed(300, [&](std::uint64_t seed) {
+    constexpr Rank ranks = 9;
+    CoreJob job(seed, ranks, options_from(seed));
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      CoreRank& self = job.rank(rank);
+      self.program.start(rank % 3 == 0 ? look_at_pair_in_memory(job, self, 5) : write_pair_behind_lock(self, 5));
+    }
+    EXPECT_TRUE(job.run()) << "somebody waits for a lock that nobody holds";
+    EXPECT_FALSE(job.rank(0).service.has_waiting());
+    EXPECT_FALSE(job.rank(0).service.has_unfinished());
+  });
+}
+
+// Long operations behind a lock are pulled, or cut, when their time has come, and find stripes that others hold.
+SimTask<> add_behind_lock(CoreRank& self, std::size_t elements, int count) {
+  const std::vector<double> ones(elements, 1.0);
+  for (int i = 0; i < count; ++i) {
+    Outstanding outstanding;
+    RequestState locked, unlocked;
+    wire::MessageHeader header = self.header_of(wire::MessageKind::lock);
+    header.flags = self.random().once_in(2) ? wire::flag_exclusive : 0;
+    co_await self.program.until([&] { return self.engine.submit_control(0, header, {}, outstanding, &locked); });
+    Operation operation;
+    operation.kind = OperationKind::accumulate;
+    operation.type = ops::ElementType::float64;
+    operation.op = ops::Operator::sum;
+    operation.bytes = elements * sizeof(double);
+    operation.operand = reinterpret_cast<const std::byte*>(ones.data());
+    co_await self.start(0, operation, outstanding);
+    header.kind = wire::MessageKind::unlock;
+    co_await self.program.until([&] { return self.engine.submit_control(0, header, {}, outstanding, &unlocked); });
+    co_await self.flush(outstanding);
+    EXPECT_EQ(outstanding.failure.load(), Code::ok);
+  }
+}
+
+TEST(ProxyLocks, let_long_operations_through_once_they_are_granted) {
+  for_each_seed(100, [&](std::uint64_t seed) {
+    constexpr Rank ranks = 6;
+    constexpr int count = 3;
+    constexpr std::size_t elements = 5'000;
+    CoreJobOptions options = options_from(seed);
+    options.window_bytes = elements * sizeof(double);
+    CoreJob job(seed, ranks, options);
+    for (Rank rank = 1; rank < ranks; ++rank) {
+      CoreRank& self = job.rank(rank);
+      self.program.start(rank % 2 == 0 ? add_behind_lock(self, elements, count) : hold_a_stripe(job, self, count));
+    }
+    EXPECT_TRUE(job.run()) << "somebody waits for ever";
+    for (std::size_t i = 0; i < elements; ++i) {
+      double sum = 0;
+      std::memcpy(&sum, job.memory(0).data() + i * sizeof sum, sizeof sum);
+      ASSERT_EQ(sum, 2.0 * count) << i;
+    }
+  });
+}
+
+TEST(ProxyLocks, of_the_dead_take_what_was_sent_behind_them_along) {
+  for_each_seed(100, [&](std::uint64_t seed) {
+    constexpr Rank ranks = 8;
+    CoreJob job(seed, ranks, options_from(seed));
+    job.world().set_death_hook(
+        0, [&job](Rank dead) { job.world().call_at_rank(0, 1, [&job, dead] { forget_for_sure(job, dead); }); });
+    for (Rank rank = 1; rank < ranks; ++rank)
+      job.rank(rank).program.start(write_pair_behind_lock(job.rank(rank), 5, true));
+    for (Rank rank = 1; rank < ranks; rank += 4) job.world().kill_after(rank, job.world().random().below(300'000));
+    EXPECT_TRUE(job.run()) << "somebody waits for the lock of a dead rank";
+    EXPECT_TRUE(job.lock_view(0).try_lock(1, LockMode::exclusive)) << "a dead rank still holds the lock";
+  });
+}
+
+// --- Order and sharing. ---
 
 // Each asks long after the one before it.
 TEST(ProxyLocks, are_granted_in_the_order_in_which_they_were_asked_for_wherever_that_was) {
@@ -218,7 +354,7 @@ TEST(ProxyLocks, of_a_dead_rank_go_to_those_who_wait) {
   for_each_seed(100, [&](std::uint64_t seed) {
     constexpr Rank ranks = 8;
     CoreJob job(seed, ranks, options_from(seed));
-    job.world().set_death_hook(0, [&job](Rank dead) { EXPECT_TRUE(job.rank(0).service.forget(dead)); });
+    job.world().set_death_hook(0, [&job](Rank dead) { forget_for_sure(job, dead); });
     for (Rank rank = 1; rank < ranks; ++rank)
       job.rank(rank).program.start(add_under_lock(job, job.rank(rank), false, 5));
     for (Rank rank = 1; rank < ranks; rank += 3) job.world().kill_after(rank, job.world().random().below(300'000));
