@@ -49,6 +49,8 @@ struct alignas(cache_line_bytes) TargetView {
   // In a window's first view only: whether the window as a whole refuses locks now. See Window::settle_lockable.
   std::atomic<bool> locks_refused{true};
 };
+static_assert(sizeof(TargetView) == 2 * cache_line_bytes);
+static_assert(offsetof(TargetView, outstanding) + sizeof(Outstanding) == cache_line_bytes);
 
 // seq_cst: the stores of earlier operations are in memory before anything after the flush is read. A locked instruction
 // here, a quarter of what mfence costs.

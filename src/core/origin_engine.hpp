@@ -24,7 +24,7 @@ struct Outstanding {
   std::atomic<std::uint64_t> count{0};
   // Of these, those that still need the program's buffers: operands that are neither copied nor sent, results that have
   // not come. A local flush waits for these only (acquire).
-  std::atomic<std::uint64_t> borrowing{0};
+  std::atomic<std::uint32_t> borrowing{0};
   std::atomic<Code> failure{Code::ok};
 };
 
