@@ -237,7 +237,8 @@ std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {
 void UcxTransport::hand_over() {
   const Driving driving(*this);
   drive(*origin_.connections);
-  hand_over_held();
+  // Even where no link has anything to do: room may have come for what the caller found none for.
+  handed_over_ = to_hand_over_ = true;
 }
 
 // Once for all that is under way: until nothing is, the agent looks after it.
