@@ -14,12 +14,12 @@ std::uint32_t GroupPlaces::place_of(std::uint32_t rank) const {
   return static_cast<std::uint32_t>(std::lower_bound(here.begin(), here.end(), rank) - here.begin());
 }
 
-GroupTeam::GroupTeam(NodeTeamBlock& block, GroupPlaces places, std::uint32_t my_rank, std::uint64_t key, TeamPost* post,
-                     Waiter& waiter)
-    : places_(std::move(places)),
-      key_(key),
-      post_(post),
-      node_(block, static_cast<std::uint32_t>(places_.here.size()), places_.place_of(my_rank), waiter) {}
+GroupTeam::GroupTeam(GroupPlaces places, std::uint32_t my_rank, std::uint64_t key, TeamPost* post, Waiter& waiter)
+    : places_(std::move(places)), my_rank_(my_rank), key_(key), post_(post), waiter_(waiter) {}
+
+void GroupTeam::begin(NodeTeamBlock& block) noexcept {
+  node_.emplace(block, static_cast<std::uint32_t>(places_.here.size()), places_.place_of(my_rank_), waiter_);
+}
 
 std::uint32_t GroupTeam::size() const {
   std::size_t members = places_.here.size();
@@ -55,7 +55,7 @@ Status wrong_length(const char* doing, Rank from, std::size_t bytes, std::size_t
 }  // namespace
 
 Status GroupTeam::barrier(const char* doing) {
-  if (Status status = node_.barrier(doing); !status.is_ok() || places_.is_one_node()) return status;
+  if (Status status = node_->barrier(doing); !status.is_ok() || places_.is_one_node()) return status;
   Status met;
   if (is_first_here()) {
     const auto nothing = [](const GroupPlaces::Node&, std::span<const std::byte>) { return Status(); };
@@ -63,11 +63,11 @@ Status GroupTeam::barrier(const char* doing) {
     // Whoever failed knows of a death, which the others here learn in their wait.
     if (!met.is_ok()) return met;
   }
-  return node_.barrier(doing);
+  return node_->barrier(doing);
 }
 
 Status GroupTeam::allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing) {
-  if (places_.is_one_node()) return node_.allgather(mine, all, doing);
+  if (places_.is_one_node()) return node_->allgather(mine, all, doing);
   std::size_t most_members = places_.here.size();
   for (const GroupPlaces::Node& node : places_.elsewhere) most_members = std::max(most_members, node.members.size());
   const std::size_t most = std::max<std::size_t>(TeamPost::most_bytes / most_members, 1);
@@ -85,7 +85,7 @@ Status GroupTeam::allgather(std::span<const std::byte> mine, std::span<std::byte
 Status GroupTeam::gather_piece(std::span<const std::byte> piece, std::span<std::byte> all, std::size_t stride,
                                const char* doing) {
   std::vector<std::byte> here(piece.size() * places_.here.size());
-  if (Status status = node_.allgather(piece, here, doing); !status.is_ok()) return status;
+  if (Status status = node_->allgather(piece, here, doing); !status.is_ok()) return status;
   std::vector<std::byte> packed(piece.size() * size());
   const auto put_in = [&](const std::vector<std::uint32_t>& members, std::span<const std::byte> bytes) {
     for (std::size_t i = 0; i < members.size(); ++i)
@@ -101,7 +101,7 @@ Status GroupTeam::gather_piece(std::span<const std::byte> piece, std::span<std::
     if (Status status = exchange(here, take, doing); !status.is_ok()) return status;
     put_in(places_.here, here);
   }
-  if (Status status = node_.broadcast(packed, 0, doing); !status.is_ok()) return status;
+  if (Status status = node_->broadcast(packed, 0, doing); !status.is_ok()) return status;
   for (std::size_t rank = 0; rank < size(); ++rank)
     std::memcpy(all.data() + rank * stride, packed.data() + rank * piece.size(), piece.size());
   return {};
@@ -110,7 +110,7 @@ Status GroupTeam::gather_piece(std::span<const std::byte> piece, std::span<std::
 Status GroupTeam::broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing) {
   const bool root_is_here = places_.is_here(root);
   if (root_is_here) {
-    if (Status status = node_.broadcast(buffer, places_.place_of(root), doing);
+    if (Status status = node_->broadcast(buffer, places_.place_of(root), doing);
         !status.is_ok() || places_.is_one_node())
       return status;
   }
@@ -126,7 +126,7 @@ Status GroupTeam::broadcast(std::span<std::byte> buffer, std::uint32_t root, con
     const std::span<const std::byte> mine = root_is_here ? std::span<const std::byte>(piece) : std::span<std::byte>();
     if (Status status = exchange(mine, take, doing); !status.is_ok()) return status;
   }
-  return root_is_here ? Status() : node_.broadcast(buffer, 0, doing);
+  return root_is_here ? Status() : node_->broadcast(buffer, 0, doing);
 }
 
 }  // namespace farsum

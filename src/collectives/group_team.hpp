@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -49,8 +50,9 @@ struct GroupPlaces {
 class GroupTeam : public Team {
  public:
   // `key` tells the teams of a job apart; `post` may be null for a group of one node.
-  GroupTeam(NodeTeamBlock& block, GroupPlaces places, std::uint32_t my_rank, std::uint64_t key, TeamPost* post,
-            Waiter& waiter);
+  GroupTeam(GroupPlaces places, std::uint32_t my_rank, std::uint64_t key, TeamPost* post, Waiter& waiter);
+  // Where the members of this node meet; before anything else but places().
+  void begin(NodeTeamBlock& block) noexcept;
 
   Status barrier(const char* doing) override;
   // `all` is as long as `mine` times the members, by rank of the group.
@@ -58,11 +60,11 @@ class GroupTeam : public Team {
   Status broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
 
   // The caller's last use of the node's block; true for the last member here, who may give it back.
-  bool depart() { return node_.depart(); }
+  bool depart() { return node_->depart(); }
   // The members on this node only.
-  NodeTeam& node() { return node_; }
+  NodeTeam& node() { return *node_; }
   const GroupPlaces& places() const { return places_; }
-  bool is_first_here() const { return node_.rank() == 0; }
+  bool is_first_here() const { return places_.here.front() == my_rank_; }
 
  private:
   std::uint32_t size() const;
@@ -72,9 +74,11 @@ class GroupTeam : public Team {
                       const char* doing);
 
   GroupPlaces places_;
+  std::uint32_t my_rank_;
   std::uint64_t key_;
   TeamPost* post_;
-  NodeTeam node_;
+  Waiter& waiter_;
+  std::optional<NodeTeam> node_;
   std::uint64_t round_ = 0;  // of exchanges between nodes, on the first of each
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <new>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,73 @@ class WakeOwnThreads : public NotificationListener {
   EventCount& events_;
 };
 
+// What the agent does beside serving. The network is looked after while threads sleep for what comes over it, or have
+// gone on to other work.
+class Chores : public AgentChores {
+ public:
+  Chores(TargetService& service, NetworkSide& network, RankBell& bell, const ThreadWaiter& waiter)
+      : service_(service), network_(network), bell_(bell), waiter_(waiter) {}
+  std::uint64_t run() override {
+    service_.grant_waiting();
+    const std::uint64_t for_grants_ns = service_.has_unfinished() ? retry_ns
+                                        : service_.has_waiting()  ? longest_wait_for_grant_ns
+                                                                  : 0;
+    if (!bell_.watch_has_ended() && !comes_back_) return for_grants_ns;
+    network_.look_after();
+    comes_back_ = false;
+    if (waiter_.sleepers() != 0 || network_.is_unattended()) {
+      bell_.watch_replies();
+      return for_grants_ns;
+    }
+    // Threads look after it at the moment. Will they go on?
+    const std::uint64_t for_network_ns = network_.until_deadline_ns();
+    comes_back_ = for_network_ns != 0;
+    return for_grants_ns == 0 || (comes_back_ && for_network_ns < for_grants_ns) ? for_network_ns : for_grants_ns;
+  }
+
+ private:
+  // Whoever grants a lock here rings, unless it dies in between.
+  static constexpr std::uint64_t longest_wait_for_grant_ns = 100'000'000;
+  // What came behind a lock found a stripe that somebody else holds.
+  static constexpr std::uint64_t retry_ns = 50'000;
+
+  TargetService& service_;
+  NetworkSide& network_;
+  RankBell& bell_;
+  const ThreadWaiter& waiter_;
+  bool comes_back_ = false;
+};
+
+class WakeByNetwork : public NetworkWake {
+ public:
+  explicit WakeByNetwork(Network& network) : network_(network) {}
+  int request_descriptor() override { return network_.request_descriptor(); }
+  bool arm_requests() override {
+    Result<bool> armed = network_.arm_requests();
+    return !armed.is_ok() || armed.value();
+  }
+  int reply_descriptor() override { return network_.reply_descriptor(); }
+  bool arm_replies() override {
+    Result<bool> armed = network_.arm_replies();
+    return !armed.is_ok() || armed.value();
+  }
+  std::uint64_t next_deadline_ns() override { return network_.next_deadline_ns(); }
+
+ private:
+  Network& network_;
+};
+
+// A lock was granted to a rank of another node, for which its owner's agent waits.
+class RingOwner : public Ringer {
+ public:
+  RingOwner(ShmTransport& transport, const NodeRanks& here) : transport_(transport), here_(here) {}
+  void ring(std::uint32_t owner) const override { transport_.ring(here_.place_of(owner)); }
+
+ private:
+  ShmTransport& transport_;
+  const NodeRanks& here_;
+};
+
 const ops::KernelSet& choose_kernels(const std::string& isa) {
   const auto available = ops::available_isas();
   const auto named = [&](ops::Isa wanted) {
@@ -40,6 +108,10 @@ std::uint32_t online_processors() {
   const long online = sysconf(_SC_NPROCESSORS_ONLN);
   return online > 0 ? static_cast<std::uint32_t>(online) : ~std::uint32_t{0};
 }
+
+// Of teams over nodes; those of windows have the windows' numbers.
+constexpr std::uint64_t world_team_key = std::uint64_t{1} << 62;
+constexpr std::uint64_t group_team_keys = std::uint64_t{1} << 63;
 
 std::uint64_t hash(std::span<const std::uint64_t> words, std::uint64_t seed) {
   // FNV-1a over words: tells groups being made at one moment apart.
@@ -60,57 +132,158 @@ Result<std::unique_ptr<Context>> Context::create(Place place, Options options) {
 }
 
 Status Context::join() {
-  NodeSegment& segment = *place_.segment;
-  const Settings& settings = options_.settings;
-  RankBlock& block = segment.rank(place_.rank);
+  if (place_.here.count() == 0) place_.here = NodeRanks::of_all(place_.segment->ranks());
+  RankBlock& block = own_block();
   (void)getrandom(&nonce_, sizeof nonce_, 0);
   (void)os::allow_peers();
-  // Relaxed: the barrier below orders them for all others.
+  // Relaxed: the meeting of the node orders them for all others.
   block.nonce_address.store(reinterpret_cast<std::uintptr_t>(&nonce_), std::memory_order_relaxed);
   block.nonce.store(nonce_, std::memory_order_relaxed);
   block.pid.store(getpid(), std::memory_order_relaxed);
 
-  for (Rank rank = 0; rank < place_.size; ++rank) passes_.of_ranks.push_back(&segment.rank(rank).pass);
+  for (std::uint32_t place = 0; place < place_.here.count(); ++place)
+    passes_.of_ranks.push_back(&place_.segment->rank(place).pass);
   if (os::join_process_barriers()) own_pass().make_ready();
-
-  watch_ = std::make_unique<PeerWatch>(segment, place_.rank);
-  waiter_ =
-      std::make_unique<ThreadWaiter>(ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle,
-                                                           options_.idle_gap_ns, place_.size > online_processors()},
-                                     *watch_, block.waiters);
-  transport_ = std::make_unique<ShmTransport>(
-      segment, ShmTransport::Options{place_.rank, settings.channel_bytes, settings.attach != Permission::refuse});
-  bell_ = std::make_unique<RankBell>(block.doorbell, transport_->wake_name(place_.rank));
-  circle_ =
-      std::make_unique<FarewellCircle>([&segment](Rank rank) -> AwaitedRank& { return segment.rank(rank).awaited; },
-                                       segment.begin(), segment.ranks(), place_.rank);
-  if (options_.many_threads) circle_->take_out();
-  listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
-  service_ = std::make_unique<TargetService>(
-      TargetService::Options{place_.rank, settings.pull_bytes, 4, kernels_, watch_.get(), listener_.get(), &passes_},
-      exposures_);
-  service_->attach(*transport_);
-  engine_ = std::make_unique<OriginEngine>(
-      OriginEngine::Options{segment.ranks(), settings.inline_bytes, settings.attach != Permission::refuse, 1024},
-      *transport_);
+  make_parts();
+  const Settings& settings = options_.settings;
   agent_options_ = {settings.agent, settings.agent_nice, settings.agent_cpus, {}};
   if (Status status = Agent::check(agent_options_); !status.is_ok()) return status;
   if (sched_getaffinity(0, sizeof agent_options_.start_cpus, &agent_options_.start_cpus) != 0)
     CPU_ZERO(&agent_options_.start_cpus);
+  if (Status status = meet_the_node(); !status.is_ok()) return status;
+  if (Status status = meet_the_job(); !status.is_ok()) return status;
+  // The caller's, for as long as the job begins.
+  place_.allgather = nullptr;
+  return begin_world();
+}
 
-  std::vector<Rank> all(place_.size);
-  for (std::uint32_t rank = 0; rank < place_.size; ++rank) all[rank] = rank;
-  world_ = std::make_unique<Group>(std::move(all), place_.rank);
-  world_->begin({}, *reinterpret_cast<NodeTeamBlock*>(segment.world_team()), *waiter_);
-  if (Status status = world_->team().barrier("farsum_init"); !status.is_ok()) return status;
+void Context::make_parts() {
+  NodeSegment& segment = *place_.segment;
+  const Settings& settings = options_.settings;
+  RankBlock& block = own_block();
+  neighbours_ = std::make_unique<Neighbours>(place_.here);
+  watch_ = std::make_unique<PeerWatch>(segment, place_.here, *neighbours_, place_.rank);
+  waiter_ = std::make_unique<ThreadWaiter>(
+      ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns,
+                            place_.here.count() > online_processors()},
+      *watch_, block.waiters);
+  transport_ = std::make_unique<ShmTransport>(
+      segment, ShmTransport::Options{my_place(), settings.channel_bytes, settings.attach != Permission::refuse});
+  route_ = std::make_unique<RouteTransport>(*transport_, place_.here);
+  circle_ = std::make_unique<FarewellCircle>(
+      [this](Rank rank) -> AwaitedRank& { return place_.segment->rank(place_.here.place_of(rank)).awaited; },
+      segment.begin(), segment.ranks(), place_.rank);
+  if (options_.many_threads) circle_->take_out();
+  listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
+  engine_ = std::make_unique<OriginEngine>(
+      OriginEngine::Options{place_.size, settings.inline_bytes, settings.attach != Permission::refuse, 1024}, *route_);
+  exchange_ = std::make_unique<TeamExchange>(*engine_, *waiter_);
+  TargetService::Options service;
+  service.rank = place_.rank;
+  service.pull_bytes = settings.pull_bytes;
+  service.kernels = kernels_;
+  service.liveness = watch_.get();
+  service.listener = listener_.get();
+  service.passes = &passes_;
+  service.team_mail = exchange_.get();
+  service.known_dead = [this] { return watch_->look(); };
+  service_ = std::make_unique<TargetService>(std::move(service), exposures_);
+  service_->attach(*route_);
+
+  NetworkSide::Parts network;
+  network.rank = place_.rank;
+  network.ranks = place_.size;
+  network.secret = place_.secret;
+  network.settings = &options_.settings;
+  network.node = identify_node(settings.node_name);
+  network.route = route_.get();
+  network.neighbours = neighbours_.get();
+  network.engine = engine_.get();
+  network.watch = watch_.get();
+  network.waiters = &block.waiters;
+  network.started = [this](Network& started) { return serve_network(started); };
+  network.look_after = [this] { bell_->watch_replies(); };
+  network_ = std::make_unique<NetworkSide>(std::move(network));
+  ringer_ = std::make_unique<RingOwner>(*transport_, place_.here);
+  bell_ = std::make_unique<RankBell>(block.doorbell, transport_->wake_name(my_place()));
+  chores_ = std::make_unique<Chores>(*service_, *network_, *bell_, *waiter_);
+  waiter_->before_sleep([this] { network_->hand_over(); });
+}
+
+Status Context::meet_the_node() {
+  home_ = group_of_the_node();
+  if (Status status = home_->team().barrier("farsum_init"); !status.is_ok()) return status;
   transport_->probe_peers();
+  return home_->team().barrier("farsum_init");
+}
+
+std::unique_ptr<Group> Context::group_of_the_node() {
+  GroupPlaces places;
+  places.here.resize(place_.here.count());
+  std::iota(places.here.begin(), places.here.end(), 0u);
+  auto group = std::make_unique<Group>(place_.here.ranks(), my_place());
+  auto team = std::make_unique<GroupTeam>(std::move(places), my_place(), 0, nullptr, *waiter_);
+  team->begin(*reinterpret_cast<NodeTeamBlock*>(place_.segment->world_team()));
+  group->begin({}, std::move(team));
+  return group;
+}
+
+// Where the ranks of other nodes are known already.
+Status Context::meet_the_job() {
+  if (is_one_node() || !place_.allgather) return {};
+  const NetworkCard mine = network_->card();
+  std::vector<NetworkCard> cards(place_.size);
+  if (Status status = place_.allgather(&mine, cards.data(), sizeof mine); !status.is_ok()) return status;
+  Status status = introduce(cards);
+  if (status.is_ok()) return status;
+  return {status.code(), fmt::format("farsum_init: {}", status.text())};
+}
+
+Status Context::begin_world() {
+  if (is_one_node()) {
+    world_ = group_of_the_node();
+    return {};
+  }
+  std::vector<Rank> all(place_.size);
+  std::iota(all.begin(), all.end(), Rank{0});
+  const bool meets = std::all_of(all.begin(), all.end(), [this](Rank rank) { return neighbours_->reaches(rank); });
+  world_ = std::make_unique<Group>(std::move(all), place_.rank);
+  if (!meets) return {};
+  HeapExtent block;
+  Result<std::unique_ptr<GroupTeam>> team = make_team(*world_, world_team_key, block);
+  if (!team.is_ok()) return team.take_status();
+  world_->begin(block, std::move(team.value()));
   return world_->team().barrier("farsum_init");
 }
+
+// The members here find each other by the key. All that may find no memory comes before they meet, so that a rank that
+// finds none may call once more.
+Result<std::unique_ptr<GroupTeam>> Context::make_team(Group& group, std::uint64_t key, HeapExtent& block) {
+  auto team = std::make_unique<GroupTeam>(neighbours_->places_of(group.ranks()), group.my_rank(), key, exchange_.get(),
+                                          *waiter_);
+  const auto members = static_cast<std::uint32_t>(team->places().here.size());
+  Result<HeapExtent> met =
+      place_.segment->meet({{key, members}}, members, NodeTeamBlock::footprint(members), id_in_segment());
+  if (!met.is_ok()) return met.take_status();
+  block = met.value();
+  team->begin(*reinterpret_cast<NodeTeamBlock*>(place_.segment->at(block.offset)));
+  return team;
+}
+
+Status Context::serve_network(Network& network) {
+  network_wake_ = std::make_unique<WakeByNetwork>(network);
+  if (Status status = bell_->add_network(*network_wake_); !status.is_ok()) return status;
+  return start_agent();
+}
+
+Result<NetworkCard> Context::network_card() { return network_->card(); }
+
+Status Context::introduce(std::span<const NetworkCard> cards) { return network_->introduce(cards); }
 
 Status Context::start_agent() {
   const std::lock_guard lock(agent_mutex_);
   if (agent_ != nullptr) return {};
-  Result<std::unique_ptr<Agent>> agent = Agent::start(agent_options_, *transport_, *service_, *bell_, nullptr);
+  Result<std::unique_ptr<Agent>> agent = Agent::start(agent_options_, *route_, *service_, *bell_, chores_.get());
   if (!agent.is_ok()) return agent.take_status();
   agent_ = std::move(agent.value());
   // Release: pairs with the acquire load in statistics().
@@ -130,7 +303,7 @@ void Context::leave() {
   left_ = true;
   // What could not be turned back (a thread of the program may be using it) stays the program's memory and lies in the
   // file.
-  place_.segment->leave(place_.rank, promotions_.promoted_bytes() != 0);
+  place_.segment->leave(my_place(), promotions_.promoted_bytes() != 0);
 }
 
 // What this rank has open.
@@ -178,8 +351,10 @@ Status Context::finalize(Insistence insistence) {
   } else {
     abandon_all();
   }
-  std::vector<Word> words(place_.size);
-  Status status = world_->team().allgather(std::as_bytes(std::span(&word, 1)), std::as_writable_bytes(std::span(words)),
+  // Where not all ranks are reached, whoever brought some together sees to it that all leave together.
+  Group& leaving = world_->meets() ? *world_ : *home_;
+  std::vector<Word> words(leaving.size());
+  Status status = leaving.team().allgather(std::as_bytes(std::span(&word, 1)), std::as_writable_bytes(std::span(words)),
                                            "farsum_finalize");
   const bool forced = std::find(words.begin(), words.end(), Word::forced) != words.end();
   if (status.is_ok() && !forced) {
@@ -187,7 +362,7 @@ Status Context::finalize(Insistence insistence) {
     const auto pending = std::find(words.begin(), words.end(), Word::pending);
     if (pending != words.end()) {
       return {Code::pending, fmt::format("farsum_finalize: rank {} of the job has a lock, a mutex or an epoch open",
-                                         pending - words.begin())};
+                                         leaving.ranks()[pending - words.begin()])};
     }
   }
   if (!mine.is_ok()) abandon_all();
@@ -195,14 +370,15 @@ Status Context::finalize(Insistence insistence) {
   ThreadWaiter::Quiet quiet(*waiter_);
   quiet.begin();
   // Nobody serves or sends after this.
-  if (status.is_ok()) status = world_->team().barrier("farsum_finalize");
+  if (status.is_ok()) status = leaving.team().barrier("farsum_finalize");
   agent_.reset();
+  network_->close(*service_);
   try {
     demote_all();
   } catch (const std::bad_alloc&) {
     // What could not be turned back stays as leave() has it; the others wait in the barrier.
   }
-  if (status.is_ok()) status = world_->team().barrier("farsum_finalize");
+  if (status.is_ok()) status = home_->team().barrier("farsum_finalize");
   leave();
   return status;
 }
@@ -223,13 +399,18 @@ Result<Group*> Context::create_group(Group& parent, const std::vector<std::uint3
       return Status(Code::argument, fmt::format("farsum_group_create: rank {} is listed twice", member));
     }
     if (rank == place_.rank) my_rank = static_cast<std::uint32_t>(ranks.size());
+    if (!neighbours_->reaches(rank)) {
+      return Status(Code::unsupported,
+                    fmt::format("farsum_group_create: rank {} of the job is on another node and not known here; "
+                                "farsum_network_introduce makes it known",
+                                rank));
+    }
     ranks.push_back(rank);
   }
   if (my_rank == ~std::uint32_t{0}) {
     return Status(Code::argument,
                   "farsum_group_create: the calling rank is not among the ranks listed; only those listed call");
   }
-  // All that may find no memory comes before the meeting, so that a rank that finds none may call once more.
   std::vector<std::uint64_t> words(ranks.begin(), ranks.end());
   words.push_back(0);
   const auto forget_it = [this](Group* made) { forget(made); };
@@ -241,11 +422,11 @@ Result<Group*> Context::create_group(Group& parent, const std::vector<std::uint3
     group.reset(groups_.back().get());
     words.back() = round++;
   }
-  const std::uint32_t size = group->size();
-  Result<HeapExtent> block =
-      place_.segment->meet({{hash(words, 1), hash(words, 2)}}, size, NodeTeamBlock::footprint(size), place_.rank + 1);
-  if (!block.is_ok()) return block.take_status();
-  group->begin(block.value(), *reinterpret_cast<NodeTeamBlock*>(place_.segment->at(block.value().offset)), *waiter_);
+  HeapExtent block;
+  // Above the keys of windows, whose teams are told apart by their numbers.
+  Result<std::unique_ptr<GroupTeam>> team = make_team(*group, hash(words, 1) | group_team_keys, block);
+  if (!team.is_ok()) return team.take_status();
+  group->begin(block, std::move(team.value()));
   if (Status status = group->team().barrier("farsum_group_create"); !status.is_ok()) return status;
   return group.release();
 }
@@ -263,7 +444,7 @@ Status Context::free_group(Group* group) {
                         group->users().load(std::memory_order_relaxed))};
   }
   if (Status status = group->team().barrier("farsum_group_free"); !status.is_ok()) return status;
-  if (group->team().depart()) place_.segment->release(group->block(), place_.rank + 1);
+  if (group->team().depart()) place_.segment->release(group->block(), id_in_segment());
   forget(group);
   return {};
 }
@@ -271,6 +452,11 @@ Status Context::free_group(Group* group) {
 // ---- mutexes ----
 
 Result<Context::LockSet*> Context::create_locks(Group& group, std::uint32_t count) {
+  if (!group.places().is_one_node()) {
+    return Status(Code::unsupported,
+                  "farsum_mutex_create: the group spans nodes; mutexes reach the ranks of one node only. A window's "
+                  "farsum_lock works across nodes");
+  }
   auto locks = std::make_unique<LockSet>();
   locks->group = &group;
   locks->counts.resize(group.size());
@@ -291,7 +477,7 @@ Result<Context::LockSet*> Context::create_locks(Group& group, std::uint32_t coun
   } answer{};
   if (group.my_rank() == 0) {
     Result<HeapExtent> extent =
-        place_.segment->allocate(std::max<std::uint64_t>(total, 1) * lock_bytes, place_.rank + 1);
+        place_.segment->allocate(std::max<std::uint64_t>(total, 1) * lock_bytes, id_in_segment());
     if (extent.is_ok()) answer = {extent.value(), true};
   }
   if (Status status = group.team().broadcast(std::as_writable_bytes(std::span(&answer, 1)), 0, "farsum_mutex_create");
@@ -325,7 +511,7 @@ Status Context::free_locks(LockSet* locks) {
                 "farsum_mutex_free: rank {} of the group still holds or waits for one of the mutexes; unlock it first",
                 rank)};
   }
-  if (locks->group->my_rank() == 0) place_.segment->release(locks->extent, place_.rank + 1);
+  if (locks->group->my_rank() == 0) place_.segment->release(locks->extent, id_in_segment());
   locks->group->users().fetch_sub(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   std::erase_if(lock_sets_, [locks](const auto& other) { return other.get() == locks; });

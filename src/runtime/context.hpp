@@ -15,18 +15,24 @@
 #include <vector>
 
 #include "agent/agent.hpp"
+#include "agent/rank_bell.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
 #include "collectives/farewell.hpp"
-#include "collectives/node_team.hpp"
+#include "collectives/group_team.hpp"
 #include "core/exposure.hpp"
 #include "core/origin_engine.hpp"
 #include "core/target_service.hpp"
 #include "core/window.hpp"
 #include "os/promotion.hpp"
+#include "runtime/neighbours.hpp"
+#include "runtime/network_card.hpp"
+#include "runtime/network_side.hpp"
 #include "runtime/peer_watch.hpp"
+#include "runtime/team_exchange.hpp"
 #include "runtime/thread_waiter.hpp"
 #include "runtime/wireup.hpp"
+#include "transport/route/route_transport.hpp"
 #include "transport/shm/shm_transport.hpp"
 
 namespace farsum {
@@ -35,17 +41,21 @@ namespace farsum {
 class Group {
  public:
   Group(std::vector<Rank> ranks, std::uint32_t my_rank) : ranks_(std::move(ranks)), my_rank_(my_rank) {}
-  // Where the ranks meet; before anything else but what the group was made of is asked for.
-  void begin(HeapExtent block, NodeTeamBlock& team_block, Waiter& waiter) noexcept {
+  // Where the ranks meet; before anything else but what the group was made of is asked for. What the node has of it
+  // lies in `block`.
+  void begin(HeapExtent block, std::unique_ptr<GroupTeam> team) noexcept {
     block_ = block;
-    team_.emplace(team_block, size(), my_rank_, waiter);
+    team_ = std::move(team);
   }
 
   const std::vector<Rank>& ranks() const { return ranks_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()); }
   std::uint32_t my_rank() const { return my_rank_; }
   HeapExtent block() const { return block_; }
-  NodeTeam& team() { return *team_; }
+  // False for all ranks of a job that do not all reach each other.
+  bool meets() const { return team_ != nullptr; }
+  GroupTeam& team() { return *team_; }
+  const GroupPlaces& places() const { return team_->places(); }
   // Windows, counters and mutexes made over it. Relaxed: collective calls order whoever counts.
   std::atomic<int>& users() { return users_; }
 
@@ -53,7 +63,7 @@ class Group {
   std::vector<Rank> ranks_;
   std::uint32_t my_rank_;
   HeapExtent block_;
-  std::optional<NodeTeam> team_;
+  std::unique_ptr<GroupTeam> team_;
   std::atomic<int> users_{0};
 };
 
@@ -74,7 +84,7 @@ struct WindowObject {
   std::unique_ptr<Window> window;
   // Control block and, in an allocated window, everybody's memory; the last rank to depart gives it back.
   HeapExtent extent;
-  std::unique_ptr<NodeTeam> team;  // of its own, so that several windows of a group can be fenced at once
+  std::unique_ptr<GroupTeam> team;  // of its own, so that several windows of a group can be fenced at once
   std::unique_ptr<Farewell> farewell;
   bool prepared = false;  // all ranks have agreed that it goes, or this one has left a circle
   bool left_circle = false;
@@ -110,7 +120,17 @@ class Context {
   std::uint32_t rank() const { return place_.rank; }
   std::uint32_t size() const { return place_.size; }
   const Settings& settings() const { return options_.settings; }
+  // All ranks. Where ranks of other nodes are not reached, it has no meetings.
   Group& world() { return *world_; }
+
+  // How ranks of other nodes reach this one. Starts the network; a card that says why there is none is exchanged like
+  // any other. Any thread may call.
+  Result<NetworkCard> network_card();
+  // Ranks of other nodes are reached from here on, if all the cards say so: else unsupported, with the rank, its host
+  // and why. Cards of ranks that are reached already do no harm.
+  Status introduce(std::span<const NetworkCard> cards);
+  bool reaches(Rank rank) const { return neighbours_->reaches(rank); }
+  const Place& place() const { return place_; }
 
   Result<Group*> create_group(Group& parent, const std::vector<std::uint32_t>& members);
   Status free_group(Group* group);
@@ -154,7 +174,7 @@ class Context {
   NodeSegment& segment() { return *place_.segment; }
   PeerWatch& watch() { return *watch_; }
   // For single elements in open stripes, by one thread of this process. See lockfree/word_pass.hpp.
-  WordPass& own_pass() { return place_.segment->rank(place_.rank).pass; }
+  WordPass& own_pass() { return own_block().pass; }
 
  private:
   class TableGuard;
@@ -163,9 +183,23 @@ class Context {
 
   Context(Place place, Options options);
   Status join();
+  void make_parts();
+  Status meet_the_node();
+  std::unique_ptr<Group> group_of_the_node();
+  Status meet_the_job();
+  Status begin_world();
+  Status serve_network(Network& network);
+  Result<std::unique_ptr<GroupTeam>> make_team(Group& group, std::uint64_t key, HeapExtent& block);
+  bool is_one_node() const { return place_.here.count() == place_.size; }
+  std::uint32_t my_place() const { return place_.here.place_of(place_.rank); }
+  // What locks in the node segment are held by.
+  std::uint32_t id_in_segment() const { return my_place() + 1; }
+  RankBlock& own_block() { return place_.segment->rank(my_place()); }
   // Nobody asks anything of a rank without windows, so the first window starts the agent.
   Status start_agent();
-  LockAgent lock_agent() const { return {place_.rank + 1, true, watch_.get(), &stripe_contention_, &passes_}; }
+  LockAgent lock_agent() const {
+    return {place_.rank + 1, true, watch_.get(), &stripe_contention_, &passes_, ringer_.get()};
+  }
   Region make_region(Rank owner, const SharedRegion& shared) const;
   void keep_place_for_window();
   void give_place_for_window_back();
@@ -184,6 +218,7 @@ class Context {
   void demote(WindowObject& object);
   void demote_in_quiet(WindowObject& object, const char* call);
   void demote_all();
+  Status agree_to_part(WindowObject& object, Code mine, const char* call, Farewell::Answer& answer);
   void depart(WindowObject& object);
   void sweep_circles();
   void note_thread();
@@ -200,16 +235,24 @@ class Context {
   Options options_;
   const ops::KernelSet* kernels_;
   std::uint64_t nonce_ = 0;
+  std::atomic<std::uint32_t> windows_numbered_{0};  // of those over several nodes that this rank has named
+  std::unique_ptr<Neighbours> neighbours_;
   std::unique_ptr<PeerWatch> watch_;
   std::unique_ptr<ThreadWaiter> waiter_;
-  std::unique_ptr<ShmTransport> transport_;
+  std::unique_ptr<ShmTransport> transport_;  // of this node
+  std::unique_ptr<RouteTransport> route_;
   ExposureTable exposures_;
   std::unique_ptr<NotificationListener> listener_;
   std::unique_ptr<TargetService> service_;
   std::unique_ptr<OriginEngine> engine_;
+  std::unique_ptr<TeamExchange> exchange_;
+  std::unique_ptr<NetworkSide> network_;
+  std::unique_ptr<RankBell> bell_;
+  std::unique_ptr<AgentChores> chores_;
+  std::unique_ptr<NetworkWake> network_wake_;
+  std::unique_ptr<Ringer> ringer_;
   Agent::Options agent_options_;
   std::mutex agent_mutex_;  // starting it
-  std::unique_ptr<RankBell> bell_;
   std::unique_ptr<Agent> agent_;
   std::atomic<const Agent*> running_agent_{nullptr};
   os::PromotionRegistry promotions_;
@@ -224,7 +267,8 @@ class Context {
   bool left_ = false;
   std::unique_ptr<FarewellCircle> circle_;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;             // guards what follows
+  std::unique_ptr<Group> home_;  // the ranks of this node
   std::unique_ptr<Group> world_;
   std::vector<std::unique_ptr<Group>> groups_;
   std::map<std::vector<Rank>, std::uint64_t> group_rounds_;  // how often each list of ranks has become a group

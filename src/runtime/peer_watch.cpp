@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include <fmt/format.h>
+
 namespace farsum {
 
 PeerWatch::~PeerWatch() {
@@ -15,17 +17,17 @@ PeerWatch::~PeerWatch() {
   }
 }
 
-bool PeerWatch::has_ended(std::uint32_t rank) const {
+bool PeerWatch::has_ended(std::uint32_t place) const {
   // Relaxed: a rank that has not yet said who it is counts as alive.
-  const pid_t pid = segment_.rank(rank).pid.load(std::memory_order_relaxed);
+  const pid_t pid = segment_.rank(place).pid.load(std::memory_order_relaxed);
   // Ranks that are threads of this process (tests) live as long as it does.
   if (pid == 0 || pid == getpid()) return false;
-  int handle = handles_[rank].load(std::memory_order_acquire);
+  int handle = handles_[place].load(std::memory_order_acquire);
   if (handle == 0) {
     const int opened = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
     if (opened < 0) return errno == ESRCH || (kill(pid, 0) != 0 && errno == ESRCH);
-    if (handles_[rank].compare_exchange_strong(handle, opened + 1, std::memory_order_acq_rel,
-                                               std::memory_order_acquire)) {
+    if (handles_[place].compare_exchange_strong(handle, opened + 1, std::memory_order_acq_rel,
+                                                std::memory_order_acquire)) {
       handle = opened + 1;
     } else {
       close(opened);  // another thread was quicker
@@ -37,7 +39,9 @@ bool PeerWatch::has_ended(std::uint32_t rank) const {
 }
 
 bool PeerWatch::is_dead(std::uint32_t rank) const {
-  if (rank >= handles_.size() || rank == my_rank_ || !has_ended(rank)) return false;
+  if (rank == my_rank_) return false;
+  if (!here_.is_here(rank)) return neighbours_.is_lost(rank);
+  if (!has_ended(here_.place_of(rank))) return false;
   declare_dead(rank);
   return true;
 }
@@ -57,10 +61,17 @@ std::uint32_t PeerWatch::known_dead() const { return segment_.failed_rank().load
 
 std::uint32_t PeerWatch::look() {
   if (const std::uint32_t known = known_dead(); known != 0) return known;
-  for (std::uint32_t rank = 0; rank < segment_.ranks(); ++rank) {
+  for (const Rank rank : here_.ranks()) {
     if (is_dead(rank)) return known_dead();
   }
   return 0;
+}
+
+std::string PeerWatch::fate_of(std::uint32_t rank) const {
+  if (here_.is_here(rank)) return Liveness::fate_of(rank);
+  const std::string why = neighbours_.why_lost(rank);
+  return fmt::format("rank {} of the job on host {} {}", rank, neighbours_.host_of(rank),
+                     why.empty() ? "died" : "is lost: " + why);
 }
 
 }  // namespace farsum

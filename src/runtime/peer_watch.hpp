@@ -1,22 +1,26 @@
-// Knows which ranks of the node are alive. The first to notice a death records it in the node segment, so that
-// everybody who waits learns of it, whoever they wait for.
+// Knows which ranks of the job are alive: those of this node by their processes, those of others by what the network
+// and their nodes tell. The first to notice a death records it in the node segment, so that everybody here who waits
+// learns of it, whoever they wait for.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "base/node_ranks.hpp"
 #include "core/atomicity.hpp"
+#include "runtime/neighbours.hpp"
 #include "transport/shm/node_segment.hpp"
 
 namespace farsum {
 
-// Any thread may call.
+// Any thread may call. Ranks are those of the job.
 class PeerWatch : public Liveness {
  public:
-  PeerWatch(NodeSegment& segment, std::uint32_t my_rank)
-      : segment_(segment), my_rank_(my_rank), handles_(segment.ranks()) {}
+  PeerWatch(NodeSegment& segment, const NodeRanks& here, const Neighbours& neighbours, Rank my_rank)
+      : segment_(segment), here_(here), neighbours_(neighbours), my_rank_(my_rank), handles_(segment.ranks()) {}
   ~PeerWatch() override;
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
@@ -24,17 +28,26 @@ class PeerWatch : public Liveness {
   // Records what it finds.
   bool is_dead(std::uint32_t rank) const override;
   std::uint32_t declare_dead(std::uint32_t rank) const override;
-  // Looks at every rank; returns rank + 1 of the one that was found dead first, or 0.
+  std::string fate_of(std::uint32_t rank) const override;
+  // Looks at every rank of this node; returns rank + 1 of the one that was found dead first, or 0.
   std::uint32_t look();
   // What is known already, without looking: rank + 1 or 0.
   std::uint32_t known_dead() const;
+  // Called by those who wait, now and then: has the other nodes asked how their ranks are. Set before anybody waits.
+  void ask_elsewhere(std::function<void()> ask) { ask_elsewhere_ = std::move(ask); }
+  void have_others_asked() const {
+    if (ask_elsewhere_) ask_elsewhere_();
+  }
 
  private:
-  bool has_ended(std::uint32_t rank) const;
+  bool has_ended(std::uint32_t place) const;
 
   NodeSegment& segment_;
-  std::uint32_t my_rank_;
-  // A pidfd plus one per rank, opened at the first look after the rank has said who it is; 0 before.
+  const NodeRanks& here_;
+  const Neighbours& neighbours_;
+  Rank my_rank_;
+  std::function<void()> ask_elsewhere_;
+  // A pidfd plus one per rank of the node, opened at the first look after the rank has said who it is; 0 before.
   mutable std::vector<std::atomic<int>> handles_;
 };
 

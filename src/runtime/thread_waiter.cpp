@@ -26,9 +26,10 @@ constexpr std::uint64_t first_idle_gap_ns = 20'000;
 }  // namespace
 
 Status ThreadWaiter::check_peers(const char* doing) {
+  watch_.have_others_asked();
   const std::uint32_t dead = watch_.look();
   if (dead == 0) return {};
-  return {Code::peer_failed, fmt::format("{}: rank {} of the job died", doing, dead - 1)};
+  return {Code::peer_failed, fmt::format("{}: {}", doing, watch_.fate_of(dead - 1))};
 }
 
 // Looks for about as long as a wake-up costs, then sleeps with `sleep(gap)`, which returns at once where done() has
@@ -73,11 +74,21 @@ Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(s
 
 Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const char* doing) {
   if (done()) return {};
+  const bool for_replies = &where == &own_ && before_sleep_;
   const auto sleep = [&](std::uint64_t gap) {
     const std::uint32_t key = where.prepare();
-    if (done()) return where.cancel();
-    slept_.fetch_add(1, std::memory_order_relaxed);
-    where.wait(key, gap);
+    // What comes from here on is taken in by the agent, who then wakes whoever it sees sleeping: seq_cst, as the look.
+    if (for_replies) {
+      sleepers_.fetch_add(1, std::memory_order_seq_cst);
+      before_sleep_();
+    }
+    if (done()) {
+      where.cancel();
+    } else {
+      slept_.fetch_add(1, std::memory_order_relaxed);
+      where.wait(key, gap);
+    }
+    if (for_replies) sleepers_.fetch_sub(1, std::memory_order_relaxed);
   };
   return spin_and_sleep(done, sleep, doing);
 }

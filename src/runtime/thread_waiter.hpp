@@ -29,6 +29,10 @@ class ThreadWaiter : public Waiter {
   Status looked_in_vain(const char* doing) override;
   void give_way() override;
   EventCount& own_events() override { return own_; }
+  // Called by a thread before it sleeps where replies wake it. Set before anybody waits.
+  void before_sleep(std::function<void()> hook) { before_sleep_ = std::move(hook); }
+  // Threads that sleep so, or are about to.
+  std::uint32_t sleepers() const { return sleepers_.load(std::memory_order_seq_cst); }
   // From begin() to its end, no thread of this rank starts the idle hook.
   class Quiet {
    public:
@@ -61,6 +65,8 @@ class ThreadWaiter : public Waiter {
   Options options_;
   PeerWatch& watch_;
   EventCount& own_;
+  std::function<void()> before_sleep_;
+  std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::uint64_t> slept_{0};
   std::atomic<std::uint64_t> last_vain_look_ns_{0};
   // Relaxed: what matters is that the thread that makes a Quiet does not run the hook itself.

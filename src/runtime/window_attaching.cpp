@@ -38,7 +38,7 @@ Status Context::make_room_for_regions(WindowObject& object, std::uint64_t count)
   const std::uint64_t now =
       object.table.bytes == 0 ? parts.shape.most_regions * sizeof(SharedRegion) : object.table.bytes;
   if (count * sizeof(SharedRegion) <= now) return {};
-  Result<HeapExtent> made = place_.segment->allocate(std::max(2 * now, count * sizeof(SharedRegion)), place_.rank + 1);
+  Result<HeapExtent> made = place_.segment->allocate(std::max(2 * now, count * sizeof(SharedRegion)), id_in_segment());
   if (!made.is_ok()) return made.take_status();
   const RankWindow& own = parts.shared[parts.my_rank];
   auto* const place = reinterpret_cast<SharedRegion*>(place_.segment->at(made.value().offset));
@@ -47,7 +47,7 @@ Status Context::make_room_for_regions(WindowObject& object, std::uint64_t count)
     std::copy(own.regions(), own.regions() + own.head().region_count, place);
     own.head().moved_table = reinterpret_cast<std::byte*>(place) - reinterpret_cast<std::byte*>(&own.head());
   }
-  place_.segment->release(std::exchange(object.table, made.value()), place_.rank + 1);
+  place_.segment->release(std::exchange(object.table, made.value()), id_in_segment());
   return {};
 }
 
@@ -57,12 +57,7 @@ void Context::publish(WindowObject& object, const std::vector<SharedRegion>& sha
   const RankWindow& own = parts.shared[parts.my_rank];
   RankWindowHead& head = own.head();
   // First what may find no memory.
-  auto exposure = std::make_shared<Exposure>();
-  exposure->regions = exposed;
-  std::sort(exposure->regions.begin(), exposure->regions.end(),
-            [](const ExposedRegion& a, const ExposedRegion& b) { return a.offset < b.offset; });
-  exposure->notifications = own.notifications();
-  exposure->notification_slots = parts.shape.notification_slots;
+  auto exposure = make_exposure(own, parts.shape.notification_slots, parts.ranks, parts.promises, exposed);
   exposures_.set(parts.id, exposure);
   const TableGuard guard(head, *watch_, place_.rank);
   std::copy(shared.begin(), shared.end(), own.regions());

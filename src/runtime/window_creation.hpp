@@ -2,8 +2,12 @@
 // Private to the component.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/context.hpp"
 
@@ -24,6 +28,22 @@ struct Context::Creation {
   bool unsure = false;  // memory that need not be mapped, such as the whole address space
   Status refusal;       // what this rank finds wrong with its own part
 };
+
+// What this rank's agent serves of a window.
+inline std::shared_ptr<Exposure> make_exposure(const RankWindow& own, std::uint32_t notification_slots,
+                                               const std::vector<Rank>& ranks, std::uint32_t promises,
+                                               std::vector<ExposedRegion> regions) {
+  auto exposure = std::make_shared<Exposure>();
+  exposure->regions = std::move(regions);
+  std::sort(exposure->regions.begin(), exposure->regions.end(),
+            [](const ExposedRegion& a, const ExposedRegion& b) { return a.offset < b.offset; });
+  exposure->notifications = own.notifications();
+  exposure->notification_slots = notification_slots;
+  exposure->own = own;
+  exposure->ranks = ranks;
+  exposure->refuses_locks = (promises & promise_no_locks) != 0;
+  return exposure;
+}
 
 inline void set_note(SharedRegion& region, const std::string& note) {
   std::strncpy(region.note, note.c_str(), sizeof region.note - 1);

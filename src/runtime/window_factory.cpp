@@ -41,9 +41,10 @@ struct Offer {
   Flavour flavour = Flavour::allocated;
   Code code = Code::ok;
   bool may_promote = false;
+  bool read_only = false;
 };
 
-// What the group's first rank answers.
+// What the first rank of a node answers the others there.
 struct Answer {
   HeapExtent extent;
   WindowId id = 0;
@@ -52,8 +53,15 @@ struct Answer {
   char text[240] = {};
 };
 
-// Where each rank's part starts behind the control block, and the bytes of all. Contiguous parts leave no gap, not even
-// for the alignment of an element.
+// What the first ranks of nodes tell each other of these.
+struct NodeAnswer {
+  WindowId id = 0;
+  Code code = Code::ok;
+  bool bare = false;
+};
+
+// Where the part of each rank of a node starts behind the control block, and the bytes of all. Contiguous parts leave
+// no gap, not even for the alignment of an element.
 std::vector<std::uint64_t> starts_of_parts(const std::vector<Offer>& offers, std::uint64_t control_bytes,
                                            std::uint64_t& total) {
   std::vector<std::uint64_t> starts;
@@ -190,10 +198,17 @@ class Context::Making {
   template <class Step>
   void attempt(Step&& step) noexcept;
   NodeSegment& segment() const { return *context_.place_.segment; }
-  std::uint32_t id_in_segment() const { return context_.place_.rank + 1; }
+  std::uint32_t id_in_segment() const { return context_.id_in_segment(); }
+  const GroupPlaces& places() const { return group_.places(); }
+  std::uint32_t members_here() const { return static_cast<std::uint32_t>(places().here.size()); }
+  std::byte* control() const { return segment().at(answer_.extent.offset); }
   Block& block() const;
   void lay_out();
   void cut_extent();
+  Status agree_over_nodes();
+  void give_extent_back();
+  Status meet_again();
+  RegionTable region_elsewhere(std::uint32_t rank) const;
   void begin_object();
   void describe_part();
   void expose_part();
@@ -218,7 +233,8 @@ class Context::Making {
   std::vector<std::uint64_t> starts_;
   Answer answer_;
   std::unique_ptr<WindowObject> object_;
-  std::vector<RankWindow> shared_;
+  std::vector<RankWindow> shared_;  // by rank of the group; empty where a rank is elsewhere
+  std::uint32_t failed_ = 0;        // rank of the group plus one that could not go on; 0: none
   std::vector<SharedRegion> own_shared_;
   std::vector<ExposedRegion> own_exposed_;
 };
@@ -238,42 +254,83 @@ void Context::Making::attempt(Step&& step) noexcept {
   }
 }
 
-Context::Making::Block& Context::Making::block() const {
-  return *reinterpret_cast<Block*>(segment().at(answer_.extent.offset) + block_at_);
-}
+Context::Making::Block& Context::Making::block() const { return *reinterpret_cast<Block*>(control() + block_at_); }
 
 // The first meeting.
 Status Context::Making::exchange_offers(const Status& refused) {
   const bool may_promote = wish_.flavour == Flavour::adopted && context_.why_not_promoted(wish_, options_).empty();
-  Offer offer{wish_.bytes, options_.promises, options_.notification_slots, wish_.flavour, refused.code(), may_promote};
+  Offer offer{wish_.bytes, options_.promises, options_.notification_slots, wish_.flavour, refused.code(),
+              may_promote, wish_.read_only};
   if (Status status = group_.team().allgather(std::as_bytes(std::span(&offer, 1)),
                                               std::as_writable_bytes(std::span(offers_)), call_);
       !status.is_ok()) {
     return status;
   }
   if (!refused.is_ok()) return {refused.code(), refused.text()};
-  return agree(offers_, call_);
+  if (Status status = agree(offers_, call_); !status.is_ok()) return status;
+  if ((options_.promises & promise_contiguous_parts) == 0 || places().is_one_node()) return {};
+  const Rank elsewhere = places().elsewhere.front().first;
+  return {Code::unsupported, fmt::format("{}: parts can be contiguous (FARSUM_CONTIGUOUS_PARTS) on one node only, and "
+                                         "rank {} of the job is on host {}",
+                                         call_, elsewhere, context_.neighbours_->host_of(elsewhere))};
 }
 
-// The second meeting: the group's first rank cuts what all need off the heap.
+// The second meeting: the first rank of each node cuts what its ranks need off the heap.
 Status Context::Making::agree_on_extent() {
   attempt([this] { lay_out(); });
-  if (me_ == 0) cut_extent();
-  if (Status status = group_.team().broadcast(std::as_writable_bytes(std::span(&answer_, 1)), 0, call_);
-      !status.is_ok())
+  NodeTeam& node = group_.team().node();
+  if (node.rank() == 0) cut_extent();
+  if (Status status = node.broadcast(std::as_writable_bytes(std::span(&answer_, 1)), 0, call_); !status.is_ok())
     return status;
+  if (!places().is_one_node()) {
+    if (Status status = agree_over_nodes(); !status.is_ok()) return status;
+  }
   if (answer_.code == Code::ok) return {};
   if (thrown_ != nullptr) std::rethrow_exception(thrown_);
   return {answer_.code, fmt::format("{}: {}", call_, answer_.text)};
 }
 
+// All nodes or none have the room; and memory is for CPU atomics alone on all or on none.
+Status Context::Making::agree_over_nodes() {
+  const NodeAnswer mine{answer_.id, answer_.code, answer_.bare};
+  std::vector<NodeAnswer> all(group_.size());
+  if (Status status =
+          group_.team().allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), call_);
+      !status.is_ok()) {
+    return status;
+  }
+  answer_.id = all[0].id;
+  const bool all_bare = std::all_of(all.begin(), all.end(), [](const NodeAnswer& answer) { return answer.bare; });
+  if (answer_.bare && !all_bare) {
+    if (group_.team().is_first_here()) segment().unmark_bare(answer_.extent, id_in_segment());
+    answer_.bare = false;
+  }
+  const auto refused =
+      std::find_if(all.begin(), all.end(), [](const NodeAnswer& answer) { return answer.code != Code::ok; });
+  if (refused == all.end() || answer_.code != Code::ok) return {};
+  if (group_.team().is_first_here()) give_extent_back();
+  const Rank rank = group_.ranks()[static_cast<std::size_t>(refused - all.begin())];
+  return {refused->code, fmt::format("{}: the node of rank {} of the job (host {}) has no room for its ranks' parts",
+                                     call_, rank, context_.neighbours_->host_of(rank))};
+}
+
+void Context::Making::give_extent_back() {
+  segment().unmark_bare(answer_.extent, id_in_segment());
+  segment().release(answer_.extent, id_in_segment());
+}
+
 void Context::Making::lay_out() {
   promises_ = agreed_promises(offers_, options_.promises);
   shape_ = {group_.size(), options_.notification_slots, most_adopted_regions};
-  team_at_ = shape_.rank_bytes() * group_.size();
-  farewell_at_ = team_at_ + round_up(sizeof(NodeTeamBlock), cache_line_bytes);
-  block_at_ = round_up(farewell_at_ + FarewellBlock::footprint(group_.size()), cache_line_bytes);
-  starts_ = starts_of_parts(offers_, round_up(block_at_ + sizeof(Block), page_bytes), total_bytes_);
+  team_at_ = shape_.rank_bytes() * members_here();
+  // On one node the ranks meet there without telling each other anything.
+  const std::size_t team_bytes =
+      places().is_one_node() ? sizeof(NodeTeamBlock) : NodeTeamBlock::footprint(members_here());
+  farewell_at_ = team_at_ + round_up(team_bytes, cache_line_bytes);
+  block_at_ = round_up(farewell_at_ + FarewellBlock::footprint(members_here()), cache_line_bytes);
+  std::vector<Offer> offers_here;
+  for (const std::uint32_t rank : places().here) offers_here.push_back(offers_[rank]);
+  starts_ = starts_of_parts(offers_here, round_up(block_at_ + sizeof(Block), page_bytes), total_bytes_);
 }
 
 void Context::Making::cut_extent() {
@@ -286,13 +343,15 @@ void Context::Making::cut_extent() {
       return;
     }
     answer_.extent = extent.value();
-    answer_.id = segment().next_window_id().fetch_add(1, std::memory_order_relaxed) + 1;
+    // Relaxed: counters.
+    answer_.id = places().is_one_node() ? segment().next_window_id().fetch_add(1, std::memory_order_relaxed) + 1
+                                        : WindowId{context_.place_.rank + 1} << 32 | ++context_.windows_numbered_;
     answer_.bare = wish_.flavour == Flavour::allocated && (promises_ & promise_single_element) != 0 &&
                    segment().mark_bare(answer_.extent, id_in_segment());
   });
   if (thrown_ == nullptr) return;
   answer_.code = Code::no_memory;
-  std::strncpy(answer_.text, "rank 0 of the group has no memory left", sizeof answer_.text - 1);
+  std::strncpy(answer_.text, "the first rank of the node has no memory left", sizeof answer_.text - 1);
 }
 
 // Up to the last meeting, behind which nothing can fail.
@@ -308,15 +367,15 @@ Result<WindowObject*> Context::Making::make_parts() {
   attempt([this] { describe_part(); });
   attempt([this] { expose_part(); });
   attempt([this] { begin_window(); });
-  if (thrown_ != nullptr) block().failed.store(me_ + 1, std::memory_order_relaxed);
-  if (Status status = group_.team().barrier(call_); !status.is_ok()) return status;
-  if (block().failed.load(std::memory_order_relaxed) != 0) return give_up();
+  if (Status status = meet_again(); !status.is_ok()) return status;
+  if (failed_ != 0) return give_up();
   quiet.end();
   // Other windows have none, and their tables may be under change from here on.
   const std::vector<RankWindow>& shared = object_->window->parts().shared;
   object_->some_promoted =
       wish_.flavour == Flavour::adopted && std::any_of(shared.begin(), shared.end(), [](const RankWindow& rank) {
-        return std::any_of(rank.regions(), rank.regions() + rank.head().region_count,
+        return rank.is_here() &&
+               std::any_of(rank.regions(), rank.regions() + rank.head().region_count,
                            [](const SharedRegion& region) { return (region.flags & region_promoted) != 0; });
       });
   object_->window->refresh_views();
@@ -326,25 +385,65 @@ Result<WindowObject*> Context::Making::make_parts() {
   return context_.windows_.back().get();
 }
 
+// The last meeting: who could not go on?
+Status Context::Making::meet_again() {
+  if (places().is_one_node()) {
+    if (thrown_ != nullptr) block().failed.store(me_ + 1, std::memory_order_relaxed);
+    if (Status status = group_.team().barrier(call_); !status.is_ok()) return status;
+    failed_ = block().failed.load(std::memory_order_relaxed);
+    return {};
+  }
+  const std::uint32_t mine = thrown_ != nullptr ? me_ + 1 : 0;
+  std::vector<std::uint32_t> all(group_.size());
+  if (Status status =
+          group_.team().allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), call_);
+      !status.is_ok()) {
+    return status;
+  }
+  failed_ = *std::max_element(all.begin(), all.end());
+  return {};
+}
+
 void Context::Making::begin_object() {
   object_ = std::make_unique<WindowObject>();
   object_->group = &group_;
   object_->extent = answer_.extent;
   object_->dynamic = wish_.flavour == Flavour::dynamic;
   object_->internal = options_.internal;
-  std::byte* const control = segment().at(answer_.extent.offset);
-  object_->team = std::make_unique<NodeTeam>(*reinterpret_cast<NodeTeamBlock*>(control + team_at_), group_.size(), me_,
-                                             *context_.waiter_);
-  object_->farewell = std::make_unique<Farewell>(*reinterpret_cast<FarewellBlock*>(control + farewell_at_),
-                                                 group_.ranks(), me_, *context_.waiter_);
-  for (std::uint32_t rank = 0; rank < group_.size(); ++rank)
-    shared_.emplace_back(control + rank * shape_.rank_bytes(), shape_);
+  object_->team = std::make_unique<GroupTeam>(places(), me_, answer_.id, context_.exchange_.get(), *context_.waiter_);
+  object_->team->begin(*reinterpret_cast<NodeTeamBlock*>(control() + team_at_));
+  std::vector<Rank> ranks_here;
+  for (const std::uint32_t rank : places().here) ranks_here.push_back(group_.ranks()[rank]);
+  object_->farewell = std::make_unique<Farewell>(*reinterpret_cast<FarewellBlock*>(control() + farewell_at_),
+                                                 std::move(ranks_here), places().place_of(me_), *context_.waiter_);
+  shared_.resize(group_.size());
+  for (std::uint32_t place = 0; place < members_here(); ++place)
+    shared_[places().here[place]] = RankWindow(control() + place * shape_.rank_bytes(), shape_);
+}
+
+// What is known of the part of a rank of another node: all of it goes to its agent, who knows what is exposed.
+RegionTable Context::Making::region_elsewhere(std::uint32_t rank) const {
+  Region region;
+  region.bytes = wish_.flavour == Flavour::dynamic ? ~std::uint64_t{0} : offers_[rank].bytes;
+  region.read_only = offers_[rank].read_only;
+  region.domain.bare = answer_.bare;
+  const PathChoiceResult paths = choose_paths(
+      context_.options_.settings.path,
+      {.mapped = false,
+       .attach_allowed = false,
+       .bare = answer_.bare,
+       .attach_refusal = "messages to the owner's agent over the network",
+       .not_mapped_because = fmt::format("on host {}", context_.neighbours_->host_of(group_.ranks()[rank]))});
+  region.bulk = paths.bulk;
+  region.atomic = paths.atomic;
+  region.reason = paths.reason;
+  return std::make_shared<const std::vector<Region>>(1, region);
 }
 
 // This rank's part: what others may do with it, and what the agent serves.
 void Context::Making::describe_part() {
   if (wish_.flavour == Flavour::allocated) {
-    const std::uint64_t offset = answer_.extent.offset + starts_[me_];
+    const std::uint64_t offset = answer_.extent.offset + starts_[places().place_of(me_)];
     object_->memory = segment().at(offset);
     const auto address = reinterpret_cast<std::uintptr_t>(object_->memory);
     own_shared_.push_back(
@@ -363,10 +462,7 @@ void Context::Making::expose_part() {
   const RankWindow& own = shared_[me_];
   std::copy(own_shared_.begin(), own_shared_.end(), own.regions());
   own.head().region_count = static_cast<std::uint32_t>(own_shared_.size());
-  auto exposure = std::make_shared<Exposure>();
-  exposure->regions = std::move(own_exposed_);
-  exposure->notifications = own.notifications();
-  exposure->notification_slots = shape_.notification_slots;
+  auto exposure = make_exposure(own, shape_.notification_slots, group_.ranks(), promises_, std::move(own_exposed_));
   context_.exposures_.set(answer_.id, exposure);
 }
 
@@ -382,6 +478,12 @@ void Context::Making::begin_window() {
       options_.aggregate_limit != 0 ? options_.aggregate_limit : context_.options_.settings.aggregate;
   parts.shape = shape_;
   parts.shared = std::move(shared_);
+  if (!places().is_one_node()) {
+    parts.remote_regions.resize(group_.size());
+    for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
+      if (!parts.shared[rank].is_here()) parts.remote_regions[rank] = region_elsewhere(rank);
+    }
+  }
   for (const Offer& offer : offers_) parts.sizes.push_back(object_->dynamic ? 0 : offer.bytes);
   parts.settings = context_.options_.settings;
   parts.lock_agent = context_.lock_agent();
@@ -390,18 +492,19 @@ void Context::Making::begin_window() {
   parts.team = object_->team.get();
   parts.waiter = context_.waiter_.get();
   parts.engine = context_.engine_.get();
-  parts.transport = context_.transport_.get();
+  parts.transport = context_.route_.get();
   parts.counters = &context_.counters_;
   parts.make_region = [&context = context_](Rank owner, const SharedRegion& region) {
     return context.make_region(owner, region);
   };
-  parts.wake_rank = [&segment = segment()](Rank rank) { segment.rank(rank).waiters.notify_all(); };
+  parts.wake_rank = [&segment = segment(), &here = context_.place_.here](Rank rank) {
+    segment.rank(here.place_of(rank)).waiters.notify_all();
+  };
   object_->window = std::make_unique<Window>(std::move(parts));
 }
 
 // Some rank has failed, which all know.
 Status Context::Making::give_up() {
-  const std::uint32_t failed = block().failed.load(std::memory_order_relaxed) - 1;
   context_.exposures_.erase(answer_.id);
   try {
     if (object_ != nullptr && object_->promotion) context_.demote(*object_);
@@ -410,12 +513,9 @@ Status Context::Making::give_up() {
   }
   // From here on nobody looks at the extent, and no memory moves.
   if (Status status = group_.team().barrier(call_); !status.is_ok()) return status;
-  if (me_ == 0) {
-    segment().unmark_bare(answer_.extent, id_in_segment());
-    segment().release(answer_.extent, id_in_segment());
-  }
+  if (group_.team().is_first_here()) give_extent_back();
   if (thrown_ != nullptr) std::rethrow_exception(thrown_);
-  return {Code::no_memory, fmt::format("{}: rank {} of the group has no memory left", call_, failed)};
+  return {Code::no_memory, fmt::format("{}: rank {} of the group has no memory left", call_, failed_ - 1)};
 }
 
 Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, const WindowOptions& options) {

@@ -24,8 +24,7 @@ Status Context::prepare_free(WindowObject& object, const char* call) {
   note_thread();
   const Status mine = object.window->settle(call);
   Farewell::Answer answer;
-  Status status = object.farewell->agree(mine.code(), *circle_, call, answer);
-  if (!status.is_ok()) return status;
+  if (Status status = agree_to_part(object, mine.code(), call, answer); !status.is_ok()) return status;
   if (!mine.is_ok()) return {mine.code(), std::string(mine.text())};
   if (answer.code != Code::ok) {
     return {Code::pending,
@@ -36,6 +35,22 @@ Status Context::prepare_free(WindowObject& object, const char* call) {
   object.left_circle = !answer.all_came;
   object.window->close();
   if (answer.all_came && object.some_promoted) demote_in_quiet(object, call);
+  return {};
+}
+
+// Circles of ranks that free in different orders are seen within a node only; over nodes a free waits for all.
+Status Context::agree_to_part(WindowObject& object, Code mine, const char* call, Farewell::Answer& answer) {
+  if (object.group->places().is_one_node()) return object.farewell->agree(mine, *circle_, call, answer);
+  std::vector<Code> all(object.group->size());
+  if (Status status =
+          object.team->allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), call);
+      !status.is_ok()) {
+    return status;
+  }
+  const auto unready = std::find_if(all.begin(), all.end(), [](Code code) { return code != Code::ok; });
+  if (unready == all.end()) return {};
+  answer.code = *unready;
+  answer.rank = static_cast<std::uint32_t>(unready - all.begin());
   return {};
 }
 
@@ -75,10 +90,10 @@ void Context::depart(WindowObject& object) {
   } catch (const std::bad_alloc&) {
     // The promotion is kept, and turned back with a later window's.
   }
-  place_.segment->release(object.table, place_.rank + 1);
+  place_.segment->release(object.table, id_in_segment());
   if (!object.farewell->depart()) return;
-  place_.segment->unmark_bare(object.extent, place_.rank + 1);
-  place_.segment->release(object.extent, place_.rank + 1);
+  place_.segment->unmark_bare(object.extent, id_in_segment());
+  place_.segment->release(object.extent, id_in_segment());
 }
 
 void Context::sweep_circles() {

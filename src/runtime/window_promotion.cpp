@@ -56,7 +56,7 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
       refusal = "user memory, not promoted: another window exposes it";
       return false;
     }
-    Result<HeapExtent> extent = segment.allocate_for(stretch.address, stretch.bytes, place_.rank + 1);
+    Result<HeapExtent> extent = segment.allocate_for(stretch.address, stretch.bytes, id_in_segment());
     if (!extent.is_ok()) {
       refusal = "user memory, not promoted: no shared memory left";
       return false;
@@ -65,11 +65,11 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
     try {
       outcome = promotions_.promote(stretch, segment.fd(), extent.value().offset, promotion_rules());
     } catch (...) {
-      segment.release(extent.value(), place_.rank + 1);
+      segment.release(extent.value(), id_in_segment());
       throw;
     }
     if (!outcome.ok()) {
-      segment.release(extent.value(), place_.rank + 1);
+      segment.release(extent.value(), id_in_segment());
       refusal = fmt::format("user memory, not promoted: {}", outcome.refusal);
       return false;
     }
@@ -98,24 +98,29 @@ void Context::demote(WindowObject& object) {
   settle_promotions();
 }
 
-// Of a window that all ranks have agreed to free: between two meetings each is in here and none runs another runtime,
-// as in make_window. Where one has left a circle, which all see alike, the memory turns back when the window departs.
+// Of a window that all ranks have agreed to free: between two meetings each of this node is in here and none runs
+// another runtime, as in make_window. Where one has left a circle, which all see alike, the memory turns back when the
+// window departs.
 void Context::demote_in_quiet(WindowObject& object, const char* call) {
   ThreadWaiter::Quiet quiet(*waiter_);
   quiet.begin();
+  const bool has_circles = object.group->places().is_one_node();
+  const auto meet = [&](Farewell::Answer& answer) {
+    return has_circles ? object.farewell->agree(Code::ok, *circle_, call, answer) : object.team->node().barrier(call);
+  };
   Farewell::Answer answer;
   // What fails here is the wait for a rank that has died, which every later wait tells.
-  if (!object.farewell->agree(Code::ok, *circle_, call, answer).is_ok()) return;
+  if (!meet(answer).is_ok()) return;
   object.left_circle = !answer.all_came;
   if (!answer.all_came || answer.some_left) return;
   exposures_.erase(object.window->parts().id);
   try {
-    if (object.group->size() == place_.size) retry_some_kept();
+    if (object.group->places().here.size() == place_.here.count()) retry_some_kept();
     demote(object);
   } catch (const std::bad_alloc&) {
     // Turned back with a later window; the others wait.
   }
-  (void)object.farewell->agree(Code::ok, *circle_, call, answer);
+  (void)meet(answer);
 }
 
 void Context::retry_some_kept() {
@@ -150,7 +155,7 @@ void Context::settle_promotions() {
     os::Promotion promotion = std::move(*kept);
     kept = kept_promotions_.erase(kept);
     const os::ReleaseOutcome outcome = promotions_.release(promotion, rules);
-    if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, place_.rank + 1);
+    if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, id_in_segment());
   }
 }
 
@@ -159,7 +164,7 @@ void Context::retry_kept(const os::PromotionRules& rules) {
   bool has_failed = false;
   for (const os::ReleaseOutcome& outcome : promotions_.retry_kept(rules)) {
     has_failed = has_failed || outcome.demotion == os::Demotion::kept;
-    if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, place_.rank + 1);
+    if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, id_in_segment());
   }
   frees_between_retries_ = has_failed ? std::min(2 * frees_between_retries_, most_frees_between_retries) : 1;
   frees_until_retry_ = frees_between_retries_;

@@ -11,7 +11,7 @@ namespace farsum {
 AtomicDomain Context::own_domain(const void* memory) const {
   NodeSegment& segment = *place_.segment;
   if (segment.contains(memory, 1)) return {segment.stripes(), segment.offset_of(memory), node_stripes - 1, false};
-  return {segment.rank(place_.rank).stripes, reinterpret_cast<std::uintptr_t>(memory), rank_stripes - 1, false};
+  return {segment.rank(my_place()).stripes, reinterpret_cast<std::uintptr_t>(memory), rank_stripes - 1, false};
 }
 
 Region Context::make_region(Rank owner, const SharedRegion& shared) const {
@@ -23,7 +23,7 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   region.read_only = (shared.flags & region_read_only) != 0;
   region.promoted = (shared.flags & region_promoted) != 0;
   const bool by_segment = (shared.flags & region_segment_key) != 0;
-  region.domain.locks = by_segment ? segment.stripes() : segment.rank(owner).stripes;
+  region.domain.locks = by_segment ? segment.stripes() : segment.rank(place_.here.place_of(owner)).stripes;
   region.domain.mask = (by_segment ? node_stripes : rank_stripes) - 1;
   region.domain.key_base = by_segment ? shared.segment_offset : shared.owner_address;
   region.domain.bare = (shared.flags & region_bare) != 0;
@@ -34,9 +34,9 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   }
   const PathChoiceResult paths =
       choose_paths(options_.settings.path, {.mapped = region.mapped != nullptr,
-                                            .attach_allowed = transport_->attach_refusal(owner).empty(),
+                                            .attach_allowed = transport_->attach_refusal(place_.here.place_of(owner)).empty(),
                                             .bare = region.domain.bare,
-                                            .attach_refusal = transport_->attach_refusal(owner),
+                                            .attach_refusal = transport_->attach_refusal(place_.here.place_of(owner)),
                                             .not_mapped_because = shared.note});
   region.bulk = paths.bulk;
   region.atomic = paths.atomic;
@@ -62,7 +62,7 @@ void Context::describe_adopted(const Creation& wish, std::uint64_t from, std::ui
   // Two more follow: what is left of the segment, and what lies behind it.
   for (std::uint64_t at = first; at < last;) {
     const std::uint64_t offset = base + at - segment_begin;
-    const HeapExtent bare = segment.first_bare(offset, last - at, place_.rank + 1);
+    const HeapExtent bare = segment.first_bare(offset, last - at, id_in_segment());
     const bool is_bare = bare.bytes != 0 && bare.offset == offset;
     std::uint64_t end = is_bare ? at + bare.bytes : at + (bare.offset - offset);
     if (wish.flavour == Flavour::adopted && shared.size() + 2 >= most_adopted_regions) end = last;

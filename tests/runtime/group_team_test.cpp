@@ -110,7 +110,8 @@ class NodesOfThreads : public testing::Test {
       threads.emplace_back([&, rank, block] {
         SleepingWaiter waiter;
         Post post(boxes_, rank);
-        GroupTeam team(*block, places(node_of, node_of[rank]), rank, 7, &post, waiter);
+        GroupTeam team(places(node_of, node_of[rank]), rank, 7, &post, waiter);
+        team.begin(*block);
         body(team, rank);
       });
     }

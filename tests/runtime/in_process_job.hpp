@@ -4,10 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -40,6 +45,57 @@ inline void run_in_process(const std::vector<Settings>& settings, const std::fun
       Context::Options options;
       options.settings = settings[rank];
       Result<std::unique_ptr<Context>> context = Context::create({rank, ranks, segment}, options);
+      ASSERT_TRUE(context.is_ok()) << context.take_status().text();
+      body({rank, *context.value()});
+      if (testing::Test::HasFatalFailure()) {
+        // The other ranks may wait for this one for ever.
+        std::fflush(nullptr);
+        std::_Exit(1);
+      }
+      const Status status = context.value()->finalize();
+      EXPECT_TRUE(status.is_ok()) << status.text();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// The same on several nodes: rank r on node node_of[r]. What nodes tell each other goes over the network.
+inline void run_on_nodes(const std::vector<std::uint32_t>& node_of, const Settings& settings,
+                         const std::function<void(InProcessRank)>& body) {
+  const auto ranks = static_cast<std::uint32_t>(node_of.size());
+  std::map<std::uint32_t, std::vector<Rank>> here;
+  for (Rank rank = 0; rank < ranks; ++rank) here[node_of[rank]].push_back(rank);
+  std::map<std::uint32_t, std::shared_ptr<NodeSegment>> segments;
+  for (const auto& [node, members] : here) {
+    const auto count = static_cast<std::uint32_t>(members.size());
+    Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create(
+        {.ranks = count, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = NodeTeamBlock::footprint(count)});
+    ASSERT_TRUE(made.is_ok()) << made.take_status().text();
+    segments[node] = std::move(made.value());
+  }
+  std::vector<std::byte> gathered;
+  std::mutex gathering;
+  std::barrier<> met(ranks);
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      Place place{rank, ranks, segments.at(node_of[rank])};
+      place.here = NodeRanks(here.at(node_of[rank]));
+      place.allgather = [&, rank](const void* mine, void* all, std::size_t bytes) -> Status {
+        {
+          const std::lock_guard lock(gathering);
+          gathered.resize(ranks * bytes);
+          std::memcpy(gathered.data() + rank * bytes, mine, bytes);
+        }
+        met.arrive_and_wait();
+        std::memcpy(all, gathered.data(), ranks * bytes);
+        met.arrive_and_wait();
+        return {};
+      };
+      Context::Options options;
+      options.settings = settings;
+      options.settings.node_name = "node" + std::to_string(node_of[rank]);
+      Result<std::unique_ptr<Context>> context = Context::create(std::move(place), options);
       ASSERT_TRUE(context.is_ok()) << context.take_status().text();
       body({rank, *context.value()});
       if (testing::Test::HasFatalFailure()) {

@@ -17,12 +17,14 @@ class Waiting : public testing::Test {
         NodeSegment::create({.ranks = 1, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = 4096});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     segment_ = std::move(made.value());
-    watch_ = std::make_unique<PeerWatch>(*segment_, 0);
+    watch_ = std::make_unique<PeerWatch>(*segment_, here_, neighbours_, 0);
   }
   ThreadWaiter waiter(std::function<void()> idle) {
     return {{.spin_ns = 1000, .idle = std::move(idle), .idle_gap_ns = 50'000}, *watch_, segment_->rank(0).waiters};
   }
 
+  NodeRanks here_ = NodeRanks::of_all(1);
+  Neighbours neighbours_{here_};
   std::unique_ptr<NodeSegment> segment_;
   std::unique_ptr<PeerWatch> watch_;
 };

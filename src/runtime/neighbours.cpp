@@ -1,0 +1,84 @@
+#include "runtime/neighbours.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace farsum {
+
+bool Neighbours::add(const NetworkCard& card) {
+  const std::lock_guard lock(mutex_);
+  if (here_.is_here(card.rank) || node_of_.contains(card.rank)) return false;
+  const auto found = std::find_if(nodes_.begin(), nodes_.end(),
+                                  [&](const Node& node) { return node.identity.is_same_node(card.node); });
+  const auto at = static_cast<std::size_t>(found - nodes_.begin());
+  if (found == nodes_.end()) {
+    nodes_.push_back({card.node, card.rank, {}});
+    for (const std::uint32_t host : card.hosts) {
+      if (host != 0) nodes_.back().hosts.push_back(host);
+    }
+  }
+  node_of_.emplace(card.rank, at);
+  return true;
+}
+
+bool Neighbours::reaches(Rank rank) const {
+  if (here_.is_here(rank)) return true;
+  const std::lock_guard lock(mutex_);
+  return node_of_.contains(rank);
+}
+
+std::string Neighbours::host_of(Rank rank) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = node_of_.find(rank);
+  if (found == node_of_.end()) return "?";
+  const auto& host = nodes_[found->second].identity.host;
+  return {host.data(), strnlen(host.data(), host.size())};
+}
+
+GroupPlaces Neighbours::places_of(std::span<const Rank> ranks) const {
+  GroupPlaces places;
+  const std::lock_guard lock(mutex_);
+  std::map<std::size_t, std::size_t> listed;  // node here to its place in `elsewhere`
+  for (std::uint32_t member = 0; member < ranks.size(); ++member) {
+    if (here_.is_here(ranks[member])) {
+      places.here.push_back(member);
+      continue;
+    }
+    const auto [entry, is_new] = listed.try_emplace(node_of_.at(ranks[member]), places.elsewhere.size());
+    if (is_new) places.elsewhere.push_back({ranks[member], {}});
+    places.elsewhere[entry->second].members.push_back(member);
+  }
+  return places;
+}
+
+std::vector<Rank> Neighbours::one_of_each_node() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Rank> ranks;
+  for (const Node& node : nodes_) ranks.push_back(node.first);
+  return ranks;
+}
+
+std::vector<std::uint32_t> Neighbours::hosts() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint32_t> all;
+  for (const Node& node : nodes_) all.insert(all.end(), node.hosts.begin(), node.hosts.end());
+  return all;
+}
+
+void Neighbours::lose(Rank rank, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  lost_.try_emplace(rank, why);
+}
+
+bool Neighbours::is_lost(Rank rank) const {
+  const std::lock_guard lock(mutex_);
+  return lost_.contains(rank);
+}
+
+std::string Neighbours::why_lost(Rank rank) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = lost_.find(rank);
+  return found == lost_.end() ? std::string() : found->second;
+}
+
+}  // namespace farsum

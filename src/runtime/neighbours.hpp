@@ -1,0 +1,55 @@
+// What a rank knows of the ranks on other nodes: which share one, what its host is called, how one was lost.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/node_ranks.hpp"
+#include "base/units.hpp"
+#include "collectives/group_team.hpp"
+#include "runtime/network_card.hpp"
+
+namespace farsum {
+
+// Any thread may call. What is known of a rank never changes, but that it is lost.
+class Neighbours {
+ public:
+  explicit Neighbours(const NodeRanks& here) : here_(here) {}
+
+  // False where it was known before, or is on this node.
+  bool add(const NetworkCard& card);
+  // Whether the rank is on this node or was added.
+  bool reaches(Rank rank) const;
+  std::string host_of(Rank rank) const;
+  // Where the members of a group are, all of which are reached.
+  GroupPlaces places_of(std::span<const Rank> ranks) const;
+  // One rank of each other node that is known: the first that was added.
+  std::vector<Rank> one_of_each_node() const;
+  // IPv4 addresses of all nodes that were added.
+  std::vector<std::uint32_t> hosts() const;
+
+  // The first reason counts.
+  void lose(Rank rank, const std::string& why);
+  bool is_lost(Rank rank) const;
+  // Why, or nothing.
+  std::string why_lost(Rank rank) const;
+
+ private:
+  struct Node {
+    NodeIdentity identity;
+    Rank first;
+    std::vector<std::uint32_t> hosts;
+  };
+
+  const NodeRanks& here_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::vector<Node> nodes_;
+  std::map<Rank, std::size_t> node_of_;
+  std::map<Rank, std::string> lost_;
+};
+
+}  // namespace farsum

@@ -1,0 +1,195 @@
+#include "runtime/network_side.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "core/wire.hpp"
+#include "transport/link/wire.hpp"
+
+namespace farsum {
+namespace {
+
+std::uint64_t now_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+// Of the devices that are up, but for the loopback; as many as there is room for.
+void list_hosts(std::span<std::uint32_t> hosts) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return;
+  std::size_t count = 0;
+  for (const ifaddrs* at = list; at != nullptr && count < hosts.size(); at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
+    if ((at->ifa_flags & (IFF_UP | IFF_LOOPBACK)) != IFF_UP) continue;
+    hosts[count++] = reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr.s_addr;
+  }
+  freeifaddrs(list);
+}
+
+std::string text_of(const NetworkCard& card) {
+  const auto* text = reinterpret_cast<const char*>(card.address.data());
+  return {text, strnlen(text, card.address.size())};
+}
+
+}  // namespace
+
+Status NetworkSide::start() {
+  const std::lock_guard lock(starting_);
+  if (network_ != nullptr) return {};
+  NetworkOptions options;
+  options.rank = parts_.rank;
+  options.ranks = parts_.ranks;
+  options.secret = parts_.secret;
+  options.on_lost = [this](Rank rank, const std::string& why) {
+    parts_.neighbours->lose(rank, why);
+    parts_.watch->declare_dead(rank);
+  };
+  options.on_hand_over = parts_.look_after;
+  Result<std::unique_ptr<Network>> opened = open_network(options, *parts_.settings);
+  if (!opened.is_ok()) return opened.take_status();
+  network_ = std::move(opened.value());
+  parts_.route->add_network(*network_);
+  // Release: whoever finds it finds it whole.
+  running_.store(network_.get(), std::memory_order_release);
+  parts_.watch->ask_elsewhere([this] { ask_elsewhere(); });
+  return parts_.started(*network_);
+}
+
+NetworkCard NetworkSide::refusal(const Status& why) const {
+  NetworkCard card;
+  card.rank = parts_.rank;
+  card.node = parts_.node;
+  card.code = why.code();
+  std::memcpy(card.address.data(), why.text().data(), std::min(why.text().size(), card.address.size() - 1));
+  return card;
+}
+
+NetworkCard NetworkSide::card() {
+  if (Status status = start(); !status.is_ok()) return refusal(status);
+  NetworkCard card;
+  card.link_version = link::wire_version;
+  card.message_version = wire::version;
+  card.rank = parts_.rank;
+  card.node = parts_.node;
+  list_hosts(card.hosts);
+  const std::span<const std::byte> address = network_->address();
+  if (address.size() > card.address.size()) {
+    return refusal({Code::unsupported,
+                    fmt::format("the network's address of this rank has {} bytes; {} have room (fewer transports in "
+                                "FARSUM_NET_TLS make it shorter)",
+                                address.size(), card.address.size())});
+  }
+  card.address_bytes = static_cast<std::uint32_t>(address.size());
+  std::memcpy(card.address.data(), address.data(), address.size());
+  return card;
+}
+
+Status NetworkSide::introduce(std::span<const NetworkCard> cards) {
+  for (const NetworkCard& card : cards) {
+    if (parts_.neighbours->reaches(card.rank)) continue;
+    const NetworkCard own;
+    std::string why;
+    if (card.layout != own.layout ||
+        (card.code == Code::ok && (card.link_version != link::wire_version || card.message_version != wire::version))) {
+      why = "it runs another version of Farsum";
+    } else if (card.code != Code::ok) {
+      why = text_of(card);
+    } else if (card.rank >= parts_.ranks || card.address_bytes > card.address.size()) {
+      why = "its card makes no sense";
+    }
+    if (why.empty()) continue;
+    const auto& host = card.node.host;
+    return {Code::unsupported, fmt::format("rank {} of the job on host {} cannot be reached: {}", card.rank,
+                                           std::string(host.data(), strnlen(host.data(), host.size())), why)};
+  }
+  if (Status status = start(); !status.is_ok()) return status;
+  std::vector<const NetworkCard*> strangers;
+  for (const NetworkCard& card : cards) {
+    if (parts_.neighbours->add(card)) strangers.push_back(&card);
+  }
+  if (strangers.empty()) return {};
+  std::vector<std::uint32_t> hosts = parts_.neighbours->hosts();
+  // Nodes of one host that differ in their names only.
+  hosts.push_back(htonl(INADDR_LOOPBACK));
+  if (Status status = network_->let_in_only(hosts); !status.is_ok()) return status;
+  for (const NetworkCard* card : strangers)
+    network_->introduce(card->rank, std::span(card->address).first(card->address_bytes));
+  return {};
+}
+
+void NetworkSide::hand_over() {
+  Network* const network = this->network();
+  if (network == nullptr) return;
+  network->hand_over();
+  // Also where it was handed over before: those who looked after it since are the ones who go to sleep now.
+  parts_.look_after();
+}
+
+void NetworkSide::look_after() {
+  Network* const network = this->network();
+  if (network == nullptr) return;
+  network->tick();
+  parts_.engine->progress_unattended();
+  parts_.waiters->notify_all();
+}
+
+bool NetworkSide::is_unattended() const {
+  Network* const network = this->network();
+  return network != nullptr && network->is_unattended();
+}
+
+std::uint64_t NetworkSide::until_deadline_ns() const {
+  Network* const network = this->network();
+  const std::uint64_t deadline_ns = network == nullptr ? Network::never : network->next_deadline_ns();
+  if (deadline_ns == Network::never) return 0;
+  const std::uint64_t now = now_ns();
+  return deadline_ns > now ? deadline_ns - now : 1;
+}
+
+void NetworkSide::close(RequestHandler& handler) {
+  if (Network* const network = this->network()) network->close(handler);
+}
+
+// ---- how the ranks of other nodes are
+
+void NetworkSide::take_answer(Question& question) {
+  parts_.engine->progress(question.rank);
+  if (!question.is_open || !question.state.done.load(std::memory_order_acquire)) return;
+  question.is_open = false;
+  std::uint32_t dead = 0;
+  std::memcpy(&dead, question.answer.data(), sizeof dead);
+  if (question.state.code.load(std::memory_order_relaxed) != Code::ok || dead == 0) return;
+  if (!parts_.neighbours->is_lost(dead - 1)) parts_.neighbours->lose(dead - 1, "it died, as its node tells");
+  parts_.watch->declare_dead(dead - 1);
+}
+
+// One rank of each node at a time, as often as it takes for a link's silence to be noticed in time.
+void NetworkSide::ask_elsewhere() {
+  const std::unique_lock lock(asking_, std::try_to_lock);
+  const std::uint64_t timeout_ns = parts_.settings->net_timeout_s * 1'000'000'000;
+  if (!lock.owns_lock() || network() == nullptr || timeout_ns == 0) return;
+  for (Question& question : questions_) take_answer(question);
+  if (now_ns() - asked_at_ns_ < timeout_ns / 6) return;
+  asked_at_ns_ = now_ns();
+  const std::vector<Rank> ranks = parts_.neighbours->one_of_each_node();
+  for (std::size_t at = questions_.size(); at < ranks.size(); ++at) questions_.emplace_back(ranks[at]);
+  for (Question& question : questions_) {
+    if (question.is_open) continue;
+    question.state.done.store(false, std::memory_order_relaxed);
+    wire::MessageHeader header;
+    header.kind = wire::MessageKind::life;
+    question.is_open = parts_.engine->submit_control(question.rank, header, {}, question.outstanding, &question.state,
+                                                     question.answer);
+  }
+}
+
+}  // namespace farsum

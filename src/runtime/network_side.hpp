@@ -1,0 +1,91 @@
+// This rank's side of the network between nodes: started when ranks of other nodes are to be reached, and looked after
+// while threads sleep or compute. It tells who was lost, and asks the other nodes how their ranks are.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "base/settings.hpp"
+#include "base/status.hpp"
+#include "core/origin_engine.hpp"
+#include "core/waiter.hpp"
+#include "runtime/neighbours.hpp"
+#include "runtime/network_card.hpp"
+#include "runtime/peer_watch.hpp"
+#include "transport/network.hpp"
+#include "transport/route/route_transport.hpp"
+
+namespace farsum {
+
+// Any thread may call, unless it says otherwise.
+class NetworkSide {
+ public:
+  struct Parts {
+    Rank rank = 0;
+    std::uint32_t ranks = 1;  // of the job
+    std::array<std::byte, 16> secret{};
+    const Settings* settings = nullptr;
+    NodeIdentity node;
+    RouteTransport* route = nullptr;
+    Neighbours* neighbours = nullptr;
+    OriginEngine* engine = nullptr;
+    PeerWatch* watch = nullptr;
+    EventCount* waiters = nullptr;            // of this rank's threads
+    std::function<Status(Network&)> started;  // has it served; once
+    std::function<void()> look_after;         // see NetworkOptions::on_hand_over
+  };
+
+  explicit NetworkSide(Parts parts) : parts_(std::move(parts)) {}
+
+  // Starts the network. Where there is none the card says why.
+  NetworkCard card();
+  // unsupported, and nothing has changed, where a card says that its rank has no network.
+  Status introduce(std::span<const NetworkCard> cards);
+  // Null before it was started.
+  Network* network() const { return running_.load(std::memory_order_acquire); }
+
+  // A thread is about to sleep for what comes over the network.
+  void hand_over();
+  // Takes in what has come for this side's threads, and wakes them. For the agent.
+  void look_after();
+  // See Network. For the agent.
+  bool is_unattended() const;
+  // Nanoseconds until there is something to do by the clock; 0: never.
+  std::uint64_t until_deadline_ns() const;
+  // The end, when the agent has stopped; `handler` serves who still asks.
+  void close(RequestHandler& handler);
+  // Called now and then by threads that wait.
+  void ask_elsewhere();
+
+ private:
+  // To one rank of another node: who of you is dead?
+  struct Question {
+    explicit Question(Rank asked) : rank(asked) {}
+    Rank rank;
+    Outstanding outstanding;
+    RequestState state;
+    std::array<std::byte, 4> answer{};
+    bool is_open = false;
+  };
+
+  Status start();
+  NetworkCard refusal(const Status& why) const;
+  void take_answer(Question& question);
+
+  Parts parts_;
+  std::mutex starting_;
+  std::unique_ptr<Network> network_;
+  std::atomic<Network*> running_{nullptr};
+  std::mutex asking_;  // guards what follows
+  std::deque<Question> questions_;
+  std::uint64_t asked_at_ns_ = 0;
+};
+
+}  // namespace farsum

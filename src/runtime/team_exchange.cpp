@@ -1,0 +1,68 @@
+#include "runtime/team_exchange.hpp"
+
+#include <iterator>
+#include <utility>
+
+#include "core/wire.hpp"
+
+namespace farsum {
+namespace {
+
+// A sender is at most one round ahead of a receiver, who may not have come for the round before yet.
+constexpr std::ptrdiff_t most_kept_of_a_sender = 2;
+
+}  // namespace
+
+Status TeamExchange::send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
+                          const char* doing) {
+  wire::MessageHeader header;
+  header.kind = wire::MessageKind::team;
+  header.window = team;
+  header.offset = round;
+  header.bytes = bytes.size();
+  while (!engine_.submit_control(to, header, bytes, outstanding_, nullptr)) {
+    const auto has_room = [&] {
+      engine_.progress(to);
+      return engine_.has_room(to);
+    };
+    if (Status status = waiter_.wait(waiter_.own_events(), has_room, doing); !status.is_ok()) return status;
+  }
+  return {};
+}
+
+bool TeamExchange::take(const Key& key, std::vector<std::byte>& bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = arrived_.find(key);
+  if (found == arrived_.end()) return false;
+  bytes = std::move(found->second);
+  arrived_.erase(found);
+  return true;
+}
+
+Status TeamExchange::receive(Rank from, std::uint64_t team, std::uint64_t round, std::vector<std::byte>& bytes,
+                             const char* doing) {
+  const Key key{team, from, round};
+  bool has_come = false;
+  const auto arrived = [&] {
+    if (has_come) return true;
+    // What was sent to it may still be kept here for want of room.
+    engine_.progress(from);
+    return has_come = take(key, bytes);
+  };
+  return waiter_.wait(waiter_.own_events(), arrived, doing);
+}
+
+Code TeamExchange::on_team_message(Rank from, std::uint64_t team, std::uint64_t round,
+                                   std::span<const std::byte> bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto first = arrived_.lower_bound({team, from, 0});
+    const auto last = arrived_.upper_bound({team, from, ~std::uint64_t{0}});
+    if (std::distance(first, last) >= most_kept_of_a_sender) return Code::argument;
+    arrived_.try_emplace({team, from, round}, bytes.begin(), bytes.end());
+  }
+  waiter_.own_events().notify_all();
+  return Code::ok;
+}
+
+}  // namespace farsum

@@ -1,0 +1,203 @@
+// Windows whose ranks are on several nodes: what each kind of epoch promises holds over the network as in shared
+// memory, and between the two.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <vector>
+
+#include "runtime/in_process_job.hpp"
+
+namespace farsum::test {
+namespace {
+
+const std::vector<std::uint32_t> two_and_two = {0, 1, 0, 1};
+
+Window& allocate(InProcessRank self, std::uint64_t bytes, WindowObject*& object, const WindowOptions& options = {}) {
+  Result<WindowObject*> made = self.context.allocate_window(self.context.world(), bytes, options);
+  if (!made.is_ok()) {
+    ADD_FAILURE() << made.take_status().text();
+    std::abort();
+  }
+  object = made.value();
+  return *object->window;
+}
+
+void meet(InProcessRank self) { ASSERT_GOOD(self.context.world().team().barrier("test")); }
+
+std::uint64_t word_at(Window& window, std::uint32_t target, std::uint64_t offset) {
+  std::uint64_t value = 0;
+  EXPECT_GOOD(window.operate(words_operation(OperationKind::get, offset, 1, ops::Operator::replace, nullptr, &value),
+                             target, Completion::blocking, nullptr));
+  return value;
+}
+
+void put_word(Window& window, std::uint32_t target, std::uint64_t offset, std::uint64_t value) {
+  EXPECT_GOOD(window.operate(words_operation(OperationKind::put, offset, 1, ops::Operator::replace, &value), target,
+                             Completion::blocking, nullptr));
+}
+
+TEST(OverNodes, ranks_sum_into_each_other) {
+  run_on_nodes(two_and_two, Settings(), [](InProcessRank self) {
+    WindowObject* object = nullptr;
+    Window& window = allocate(self, 4096, object);
+    ASSERT_GOOD(window.lock_all());
+    const std::uint64_t one = 1;
+    for (int i = 0; i < 100; ++i) {
+      for (std::uint32_t target = 0; target < 4; ++target) {
+        ASSERT_GOOD(window.operate(words_operation(OperationKind::accumulate, 8, 1, ops::Operator::sum, &one), target,
+                                   Completion::implicit, nullptr));
+      }
+    }
+    ASSERT_GOOD(window.flush_all());
+    meet(self);
+    for (std::uint32_t target = 0; target < 4; ++target) EXPECT_EQ(word_at(window, target, 8), 400u);
+    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(self.context.free_window(object));
+  });
+}
+
+TEST(OverNodes, an_exclusive_lock_is_one_for_all) {
+  run_on_nodes(two_and_two, Settings(), [](InProcessRank self) {
+    WindowObject* object = nullptr;
+    Window& window = allocate(self, 64, object);
+    constexpr int times = 50;
+    for (int i = 0; i < times; ++i) {
+      for (const std::uint32_t target : {0u, 1u}) {
+        ASSERT_GOOD(window.lock(target, LockMode::exclusive));
+        put_word(window, target, 0, word_at(window, target, 0) + 1);
+        ASSERT_GOOD(window.unlock(target));
+      }
+    }
+    meet(self);
+    for (const std::uint32_t target : {0u, 1u}) {
+      ASSERT_GOOD(window.lock(target, LockMode::shared));
+      EXPECT_EQ(word_at(window, target, 0), 4u * times);
+      ASSERT_GOOD(window.unlock(target));
+    }
+    ASSERT_GOOD(self.context.free_window(object));
+  });
+}
+
+TEST(OverNodes, fences_separate_what_ranks_put) {
+  run_on_nodes({0, 1, 1}, Settings(), [](InProcessRank self) {
+    WindowObject* object = nullptr;
+    Window& window = allocate(self, 64, object);
+    const auto* memory = reinterpret_cast<const std::uint64_t*>(object->memory);
+    ASSERT_GOOD(window.fence(false, true));
+    for (std::uint64_t round = 1; round <= 20; ++round) {
+      const std::uint64_t mine = round * 10 + self.rank;
+      ASSERT_GOOD(window.operate(words_operation(OperationKind::put, 0, 1, ops::Operator::replace, &mine),
+                                 (self.rank + 1) % 3, Completion::implicit, nullptr));
+      ASSERT_GOOD(window.fence(true, true));
+      EXPECT_EQ(*memory, round * 10 + (self.rank + 2) % 3);
+      ASSERT_GOOD(window.fence(true, true));
+    }
+    ASSERT_GOOD(window.fence(true, false));
+    ASSERT_GOOD(self.context.free_window(object));
+  });
+}
+
+TEST(OverNodes, posts_and_completes_reach_both_kinds_of_ranks) {
+  run_on_nodes(two_and_two, Settings(), [](InProcessRank self) {
+    WindowObject* object = nullptr;
+    Window& window = allocate(self, 64, object);
+    const auto* memory = reinterpret_cast<const std::uint64_t*>(object->memory);
+    const std::vector<std::uint32_t> others = [&] {
+      std::vector<std::uint32_t> list;
+      for (std::uint32_t rank = 0; rank < 4; ++rank) {
+        if (rank != self.rank) list.push_back(rank);
+      }
+      return list;
+    }();
+    for (std::uint64_t round = 1; round <= 20; ++round) {
+      ASSERT_GOOD(window.post(others));
+      ASSERT_GOOD(window.start(others));
+      for (const std::uint32_t target : others) {
+        const std::uint64_t mine = round * 10 + self.rank;
+        ASSERT_GOOD(window.operate(words_operation(OperationKind::put, 8 * self.rank, 1, ops::Operator::replace, &mine),
+                                   target, Completion::implicit, nullptr));
+      }
+      ASSERT_GOOD(window.complete());
+      ASSERT_GOOD(window.wait_exposure());
+      for (const std::uint32_t other : others) EXPECT_EQ(memory[other], round * 10 + other);
+    }
+    ASSERT_GOOD(self.context.free_window(object));
+  });
+}
+
+TEST(OverNodes, long_operations_arrive_whole) {
+  run_on_nodes({0, 1}, Settings(), [](InProcessRank self) {
+    constexpr std::size_t words = 300'000;
+    std::vector<std::uint64_t> memory(words), mine(words), back(words);
+    Result<WindowObject*> made = self.context.adopt_window(self.context.world(), memory.data(), words * 8, {});
+    ASSERT_TRUE(made.is_ok()) << made.take_status().text();
+    Window& window = *made.value()->window;
+    for (std::size_t i = 0; i < words; ++i) mine[i] = i * (self.rank + 1);
+    const std::uint32_t other = 1 - self.rank;
+    ASSERT_GOOD(window.lock_all());
+    ASSERT_GOOD(window.operate(words_operation(OperationKind::put, 0, words, ops::Operator::replace, mine.data()),
+                               other, Completion::implicit, nullptr));
+    ASSERT_GOOD(window.operate(words_operation(OperationKind::accumulate, 0, words, ops::Operator::sum, mine.data()),
+                               other, Completion::implicit, nullptr));
+    ASSERT_GOOD(
+        window.operate(words_operation(OperationKind::get, 0, words, ops::Operator::replace, nullptr, back.data()),
+                       other, Completion::implicit, nullptr));
+    ASSERT_GOOD(window.flush_all());
+    for (std::size_t i = 0; i < words; ++i) ASSERT_EQ(back[i], 2 * i * (self.rank + 1));
+    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(self.context.free_window(made.value()));
+  });
+}
+
+TEST(OverNodes, memory_that_is_attached_later_is_reached) {
+  run_on_nodes({0, 1}, Settings(), [](InProcessRank self) {
+    Result<WindowObject*> made = self.context.create_dynamic_window(self.context.world(), {});
+    ASSERT_TRUE(made.is_ok()) << made.take_status().text();
+    Window& window = *made.value()->window;
+    std::vector<std::uint64_t> memory(8, self.rank + 1);
+    ASSERT_GOOD(self.context.attach(*made.value(), memory.data(), 64));
+    const auto mine = reinterpret_cast<std::uintptr_t>(memory.data());
+    std::array<std::uint64_t, 2> addresses{};
+    ASSERT_GOOD(self.context.world().team().allgather(std::as_bytes(std::span(&mine, 1)),
+                                                      std::as_writable_bytes(std::span(addresses)), "test"));
+    const std::uint32_t other = 1 - self.rank;
+    ASSERT_GOOD(window.lock_all());
+    EXPECT_EQ(word_at(window, other, addresses[other]), other + 1u);
+    std::uint64_t value = 0;
+    const Status outside = window.operate(
+        words_operation(OperationKind::get, addresses[other] + 64, 1, ops::Operator::replace, nullptr, &value), other,
+        Completion::blocking, nullptr);
+    EXPECT_EQ(outside.code(), Code::range) << outside.text();
+    ASSERT_GOOD(window.unlock_all());
+    meet(self);
+    ASSERT_GOOD(self.context.detach(*made.value(), memory.data()));
+    ASSERT_GOOD(self.context.free_window(made.value()));
+  });
+}
+
+TEST(OverNodes, groups_of_some_ranks_have_windows_of_their_own) {
+  run_on_nodes(two_and_two, Settings(), [](InProcessRank self) {
+    const std::vector<std::uint32_t> members =
+        self.rank % 2 == 0 ? std::vector<std::uint32_t>{2, 0} : std::vector<std::uint32_t>{1, 3};
+    const std::vector<std::uint32_t> across =
+        self.rank < 2 ? std::vector<std::uint32_t>{1, 0} : std::vector<std::uint32_t>{3, 2};
+    for (const auto& list : {members, across}) {
+      Result<Group*> group = self.context.create_group(self.context.world(), list);
+      ASSERT_TRUE(group.is_ok()) << group.take_status().text();
+      EXPECT_EQ(group.value()->places().is_one_node(), list == members);
+      Result<WindowObject*> made = self.context.allocate_window(*group.value(), 64, {});
+      ASSERT_TRUE(made.is_ok()) << made.take_status().text();
+      Window& window = *made.value()->window;
+      ASSERT_GOOD(window.fence(false, true));
+      put_word(window, 1 - group.value()->my_rank(), 0, self.rank + 7);
+      ASSERT_GOOD(window.fence(true, false));
+      EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(made.value()->memory), list[1 - group.value()->my_rank()] + 7u);
+      ASSERT_GOOD(self.context.free_window(made.value()));
+      ASSERT_GOOD(self.context.free_group(group.value()));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace farsum::test
