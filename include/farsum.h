@@ -170,7 +170,7 @@ FARSUM_API farsum_status farsum_size(farsum_group group, int* size);
 
 /* The number of the node (0-based, in order of first rank) that `rank` of `group` runs on. Where farsum_init reached
  * the ranks of one node only: 0 for these, 1 for all others.
- * Errors: UNREACHABLE for a rank of another node that has not been introduced yet. */
+ * Errors: HANDLE, RANK; UNSUPPORTED for a rank of another node that has not been introduced yet. */
 FARSUM_API farsum_status farsum_node(farsum_group group, int rank, int* node);
 
 /* ---- groups and collectives -------------------------------------------------------------------------------- */

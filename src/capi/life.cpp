@@ -10,7 +10,6 @@
 #include <cstring>
 #include <exception>
 #include <new>
-#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -155,56 +154,6 @@ Result<Place> place_for(const farsum_init_options& options, const Settings& sett
   return place_from_node_allgather(rank, size, allgather, job, settings);
 }
 
-// Until Context has its network half, what it lacks is left out.
-template <class AnyContext>
-concept HasNetwork = requires(AnyContext& context) {
-  context.network_card();
-};
-
-template <class AnyContext>
-farsum_status write_card(AnyContext& context, void* card) {
-  if constexpr (HasNetwork<AnyContext>) {
-    auto made = context.network_card();
-    if (!made.is_ok()) return fail(made.take_status());
-    std::memset(card, 0, FARSUM_NETWORK_CARD_BYTES);
-    std::memcpy(card, &made.value(), sizeof(NetworkCard));
-    return FARSUM_OK;
-  } else {
-    return fail(Code::unsupported, "farsum_network_card: this build serves one host");
-  }
-}
-
-template <class AnyContext>
-farsum_status introduce(AnyContext& context, std::span<const NetworkCard> cards) {
-  if constexpr (requires { context.introduce(cards); }) {
-    return report(context.introduce(cards));
-  } else {
-    return fail(Code::unsupported, "farsum_network_introduce: this build serves one host");
-  }
-}
-
-template <class AnyContext>
-farsum_status node_of(AnyContext& context, Rank rank, int* node) {
-  if constexpr (requires { context.place(); }) {
-    const Place& place = context.place();
-    if (place.map.ranks() != 0) {
-      *node = static_cast<int>(place.map.node_of(rank));
-      return FARSUM_OK;
-    }
-    const bool is_here = place.here.is_here(rank);
-    if (!is_here && !context.reaches(rank)) {
-      return fail(
-          Code::unreachable,
-          fmt::format("farsum_node: rank {} of the job has not been introduced (farsum_network_introduce)", rank));
-    }
-    *node = is_here ? 0 : 1;
-    return FARSUM_OK;
-  } else {
-    *node = 0;
-    return FARSUM_OK;
-  }
-}
-
 Status start(const farsum_init_options& options) {
   Result<Settings> settings = read_settings([](const char* name) { return std::getenv(name); });
   if (!settings.is_ok()) return settings.take_status();
@@ -217,13 +166,6 @@ Status start(const farsum_init_options& options) {
     if (options.idle_gap_ns != 0) context_options.idle_gap_ns = options.idle_gap_ns;
   }
   context_options.many_threads = options.many_threads != 0;
-  if (!HasNetwork<Context> && place.value().here.count() < place.value().size) {
-    const JobMap& map = place.value().map;
-    return {Code::unsupported,
-            map.ranks() == 0 ? "farsum_init: the job has ranks on other hosts; this build serves one host"
-                             : fmt::format("farsum_init: the job runs on {} hosts: {}; this build serves one host",
-                                           map.nodes(), map.text())};
-  }
   Result<std::unique_ptr<Context>> context = Context::create(std::move(place.value()), std::move(context_options));
   if (!context.is_ok()) return context.take_status();
   Global& state = global();
@@ -338,7 +280,11 @@ farsum_status farsum_network_card(void* card) {
     Context* context = live_context();
     if (context == nullptr) return no_context("farsum_network_card");
     if (card == nullptr) return fail(Code::argument, "farsum_network_card: there is no place for the card");
-    return write_card(*context, card);
+    Result<NetworkCard> made = context->network_card();
+    if (!made.is_ok()) return fail(made.take_status());
+    std::memset(card, 0, FARSUM_NETWORK_CARD_BYTES);
+    std::memcpy(card, &made.value(), sizeof(NetworkCard));
+    return FARSUM_OK;
   });
 }
 
@@ -352,7 +298,7 @@ farsum_status farsum_network_introduce(const void* cards, int count) {
     for (std::size_t i = 0; i < read.size(); ++i) {
       std::memcpy(&read[i], static_cast<const std::byte*>(cards) + i * FARSUM_NETWORK_CARD_BYTES, sizeof(NetworkCard));
     }
-    return introduce(*context, read);
+    return report(context->introduce(read));
   });
 }
 
@@ -384,7 +330,16 @@ farsum_status farsum_node(farsum_group handle, int rank, int* node) {
       return fail(Code::rank, fmt::format("farsum_node: rank {} is not in the group, whose ranks are 0 to {}", rank,
                                           group->size() - 1));
     }
-    return node_of(*live_context(), group->ranks()[static_cast<std::size_t>(rank)], node);
+    const Context& context = *live_context();
+    const Rank of_job = group->ranks()[static_cast<std::size_t>(rank)];
+    const Place& place = context.place();
+    if (!context.reaches(of_job)) {
+      return fail(
+          Code::unsupported,
+          fmt::format("farsum_node: rank {} of the job has not been introduced (farsum_network_introduce)", of_job));
+    }
+    *node = place.map.ranks() != 0 ? static_cast<int>(place.map.node_of(of_job)) : place.here.is_here(of_job) ? 0 : 1;
+    return FARSUM_OK;
   });
 }
 

@@ -1,0 +1,226 @@
+// Jobs whose ranks are on several nodes: ranks of one machine here, which share
+// no memory where the test says so. They reach each other over the network as
+// if they were on two hosts.
+#include <gmock/gmock.h>
+#include <pthread.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "rank_processes.hpp"
+
+namespace farsum::test {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr int most_ranks = 4;
+using NetworkCard = std::array<unsigned char, FARSUM_NETWORK_CARD_BYTES>;
+
+// What an embedder brings: ranks that tell each other something without Farsum.
+// Lives in memory that all ranks see.
+struct Gathering {
+  pthread_barrier_t meeting;
+  int ranks;
+  std::array<unsigned char, 64 * 1024> pool;
+
+  void open(int of_ranks) {
+    ranks = of_ranks;
+    pthread_barrierattr_t attributes;
+    pthread_barrierattr_init(&attributes);
+    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&meeting, &attributes, static_cast<unsigned>(of_ranks));
+  }
+  int gather(int rank, const void* mine, void* all, std::size_t bytes) {
+    const std::size_t total = bytes * static_cast<std::size_t>(ranks);
+    if (total > pool.size()) return 1;
+    pthread_barrier_wait(&meeting);
+    std::memcpy(pool.data() + static_cast<std::size_t>(rank) * bytes, mine, bytes);
+    pthread_barrier_wait(&meeting);
+    std::memcpy(all, pool.data(), total);
+    return 0;
+  }
+};
+
+struct Caller {
+  Gathering* gathering;
+  int rank;
+};
+
+int gather(const void* mine, void* all, std::size_t bytes, void* user) {
+  const auto* caller = static_cast<const Caller*>(user);
+  return caller->gathering->gather(caller->rank, mine, all, bytes);
+}
+
+farsum_init_options options_of(Caller& caller) {
+  farsum_init_options options{};
+  options.struct_bytes = sizeof options;
+  options.rank = caller.rank;
+  options.size = caller.gathering->ranks;
+  options.allgather = gather;
+  options.allgather_user = &caller;
+  return options;
+}
+
+// Runs `body` as each of four ranks of a job that its embedder starts.
+void run_embedded(const std::vector<Variables>& of_rank, const std::function<void(int, Gathering&)>& body) {
+  Job job;
+  job.ranks = most_ranks;
+  job.starts = false;
+  job.of_rank = of_rank;
+  const SharedWithRanks<Gathering> everybody;
+  everybody->open(job.ranks);
+  run_ranks(job, [&](int rank) {
+    for (const char* name : {"FARSUM_RANK", "FARSUM_SIZE", "FARSUM_NODE_FD"}) unsetenv(name);
+    body(rank, *everybody);
+  });
+}
+
+// Everybody adds to everybody, and reads it.
+void use_a_window(farsum_group group) {
+  int size = 0, rank = 0;
+  ASSERT_FINE(farsum_size(group, &size));
+  ASSERT_FINE(farsum_rank(group, &rank));
+  void* memory = nullptr;
+  farsum_window window{};
+  ASSERT_FINE(farsum_window_allocate(group, 64, nullptr, &memory, &window));
+  ASSERT_FINE(farsum_lock_all(window));
+  const std::uint64_t one = 1;
+  for (int target = 0; target < size; ++target)
+    ASSERT_FINE(farsum_accumulate(window, target, 8, &one, 1, FARSUM_UINT64, FARSUM_SUM));
+  ASSERT_FINE(farsum_flush(window, FARSUM_ALL_RANKS));
+  ASSERT_FINE(farsum_barrier(group));
+  for (int target = 0; target < size; ++target) {
+    std::uint64_t seen = 0;
+    ASSERT_FINE(farsum_get(window, target, 8, &seen, sizeof seen));
+    ASSERT_FINE(farsum_flush(window, target));
+    EXPECT_EQ(seen, static_cast<std::uint64_t>(size)) << "of rank " << target;
+  }
+  ASSERT_FINE(farsum_unlock_all(window));
+  ASSERT_FINE(farsum_window_free(&window));
+}
+
+TEST(SeveralNodes, serve_windows_of_all_ranks_again_and_again) {
+  const std::vector<Variables> two_nodes = {{{"FARSUM_NODE_NAME", "fox"}},
+                                            {{"FARSUM_NODE_NAME", "owl"}},
+                                            {{"FARSUM_NODE_NAME", "owl"}},
+                                            {{"FARSUM_NODE_NAME", "fox"}}};
+  run_embedded(two_nodes, [](int rank, Gathering& everybody) {
+    Caller caller{&everybody, rank};
+    const farsum_init_options options = options_of(caller);
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_FINE(farsum_init(&options));
+      std::array<int, most_ranks> nodes{};
+      for (int other = 0; other < most_ranks; ++other) {
+        EXPECT_FINE(farsum_node(farsum_world(), other, &nodes[static_cast<std::size_t>(other)]));
+      }
+      EXPECT_THAT(nodes, testing::ElementsAre(0, 1, 1, 0));
+      use_a_window(farsum_world());
+      ASSERT_FINE(farsum_finalize());
+    }
+  });
+}
+
+// Ranks 0 and 1 on one node, 2 and 3 on another, as an embedder sees it that
+// does not look further at first.
+struct NodeByNode {
+  SharedWithRanks<std::array<Gathering, 2>> nodes;
+
+  NodeByNode() {
+    for (Gathering& node : *nodes) node.open(2);
+  }
+  farsum_status init(int rank, unsigned char secret = 7) const {
+    Caller caller{&(*nodes)[static_cast<std::size_t>(rank / 2)], rank % 2};
+    farsum_init_options options = options_of(caller);
+    options.job_rank = rank;
+    options.job_size = most_ranks;
+    options.job_secret[3] = secret;
+    return farsum_init(&options);
+  }
+};
+
+std::vector<NetworkCard> exchange_cards(int rank, Gathering& everybody) {
+  NetworkCard mine{};
+  EXPECT_FINE(farsum_network_card(mine.data()));
+  std::vector<NetworkCard> cards(most_ranks);
+  EXPECT_EQ(everybody.gather(rank, mine.data(), cards.data(), sizeof mine), 0);
+  return cards;
+}
+
+TEST(NodeByNode, ranks_of_other_nodes_take_part_once_they_are_introduced) {
+  const NodeByNode job;
+  run_embedded({}, [&](int rank, Gathering& everybody) {
+    ASSERT_FINE(job.init(rank));
+    int size = 0, node = -1;
+    EXPECT_FINE(farsum_size(farsum_world(), &size));
+    EXPECT_EQ(size, most_ranks);
+    EXPECT_FINE(farsum_node(farsum_world(), rank, &node));
+    EXPECT_EQ(node, 0);
+    const int elsewhere = (rank + 2) % most_ranks;
+    EXPECT_REFUSED(farsum_node(farsum_world(), elsewhere, &node), FARSUM_ERR_UNSUPPORTED,
+                   HasSubstr("rank " + std::to_string(elsewhere)));
+    const std::vector<NetworkCard> cards = exchange_cards(rank, everybody);
+    ASSERT_FINE(farsum_network_introduce(cards.data(), most_ranks));
+    EXPECT_FINE(farsum_node(farsum_world(), elsewhere, &node));
+    EXPECT_EQ(node, 1);
+    const std::array<int, most_ranks> all = {0, 1, 2, 3};
+    farsum_group group{};
+    ASSERT_FINE(farsum_group_create(farsum_world(), all.data(), most_ranks, &group));
+    use_a_window(group);
+    ASSERT_FINE(farsum_group_free(&group));
+    everybody.gather(rank, &rank, &size, 0);
+    ASSERT_FINE(farsum_finalize_forced());
+  });
+}
+
+TEST(NodeByNode, ranks_that_were_never_introduced_serve_windows_of_their_own_node) {
+  const NodeByNode job;
+  run_embedded({}, [&](int rank, Gathering&) {
+    ASSERT_FINE(job.init(rank));
+    const std::array<int, 2> here = {rank / 2 * 2, rank / 2 * 2 + 1};
+    farsum_group group{};
+    ASSERT_FINE(farsum_group_create(farsum_world(), here.data(), 2, &group));
+    use_a_window(group);
+    ASSERT_FINE(farsum_group_free(&group));
+    ASSERT_FINE(farsum_finalize());
+  });
+}
+
+TEST(NodeByNode, a_group_with_a_rank_that_was_not_introduced_is_refused) {
+  const NodeByNode job;
+  run_embedded({}, [&](int rank, Gathering&) {
+    ASSERT_FINE(job.init(rank));
+    const std::array<int, most_ranks> all = {0, 1, 2, 3};
+    farsum_group group{};
+    EXPECT_REFUSED(farsum_group_create(farsum_world(), all.data(), most_ranks, &group), FARSUM_ERR_UNSUPPORTED,
+                   HasSubstr("rank"));
+    ASSERT_FINE(farsum_finalize());
+  });
+}
+
+TEST(NodeByNode, cards_are_refused_that_no_rank_of_this_build_has_written) {
+  const NodeByNode job;
+  run_embedded({}, [&](int rank, Gathering&) {
+    NetworkCard card{};
+    EXPECT_REFUSED(farsum_network_card(card.data()), FARSUM_ERR_NOT_INITIALIZED, HasSubstr("farsum_network_card"));
+    EXPECT_REFUSED(farsum_network_introduce(card.data(), 1), FARSUM_ERR_NOT_INITIALIZED,
+                   HasSubstr("farsum_network_introduce"));
+    ASSERT_FINE(job.init(rank));
+    EXPECT_REFUSED(farsum_network_card(nullptr), FARSUM_ERR_ARGUMENT, HasSubstr("farsum_network_card"));
+    EXPECT_REFUSED(farsum_network_introduce(nullptr, 1), FARSUM_ERR_ARGUMENT, HasSubstr("null"));
+    EXPECT_REFUSED(farsum_network_introduce(card.data(), -1), FARSUM_ERR_ARGUMENT, HasSubstr("-1"));
+    EXPECT_FINE(farsum_network_introduce(nullptr, 0));
+    card.fill(0xFF);
+    EXPECT_REFUSED(farsum_network_introduce(card.data(), 1), FARSUM_ERR_UNSUPPORTED, HasSubstr("version of Farsum"));
+    ASSERT_FINE(farsum_network_card(card.data()));
+    EXPECT_THAT(card, Contains(testing::Ne(0)));
+    EXPECT_FINE(farsum_network_introduce(card.data(), 1));
+    ASSERT_FINE(farsum_finalize());
+  });
+}
+
+}  // namespace
+}  // namespace farsum::test
