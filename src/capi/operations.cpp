@@ -123,13 +123,13 @@ Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) 
   return long_fetch_op(window, target, offset, operand, result, type, op);
 }
 
-[[gnu::noinline]] farsum_status long_flush(farsum_window handle, int target) {
-  return guarded("farsum_flush", [&]() -> farsum_status {
+[[gnu::noinline]] farsum_status long_flush(const char* call, farsum_window handle, int target, Window::Reach reach) {
+  return guarded(call, [&]() -> farsum_status {
     WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
-    if (slot == nullptr) return bad_window("farsum_flush", handle);
+    if (slot == nullptr) return bad_window(call, handle);
     Window& window = *slot->object->window;
-    return report(target == FARSUM_ALL_RANKS ? window.flush_every_target()
-                                             : window.flush_one_target(static_cast<std::uint32_t>(target)));
+    return report(target == FARSUM_ALL_RANKS ? window.flush_every_target(reach)
+                                             : window.flush_one_target(static_cast<std::uint32_t>(target), reach));
   });
 }
 
@@ -506,18 +506,24 @@ farsum_status farsum_wait(farsum_request* request) {
   });
 }
 
-farsum_status farsum_flush(farsum_window handle, int target) {
+static bool is_flushed(farsum_window handle, int target) {
   const WindowSlot* slot = find_window(handle);
-  if (slot != nullptr) [[likely]] {
-    const HotWindow hot = hot_window(*slot, handle);
-    if (target == FARSUM_ALL_RANKS ? hot.flush_all() : hot.flush(static_cast<std::uint32_t>(target))) [[likely]] {
-      return FARSUM_OK;
-    }
-  }
-  return long_flush(handle, target);
+  if (slot == nullptr) [[unlikely]]
+    return false;
+  const HotWindow hot = hot_window(*slot, handle);
+  return target == FARSUM_ALL_RANKS ? hot.flush_all() : hot.flush(static_cast<std::uint32_t>(target));
 }
 
-// The engine keeps no copies of large operands, so what is complete at the origin is what is complete at the target.
-farsum_status farsum_flush_local(farsum_window handle, int target) { return farsum_flush(handle, target); }
+farsum_status farsum_flush(farsum_window handle, int target) {
+  if (is_flushed(handle, target)) [[likely]]
+    return FARSUM_OK;
+  return long_flush("farsum_flush", handle, target, Window::Reach::target);
+}
+
+farsum_status farsum_flush_local(farsum_window handle, int target) {
+  if (is_flushed(handle, target)) [[likely]]
+    return FARSUM_OK;
+  return long_flush("farsum_flush_local", handle, target, Window::Reach::local);
+}
 
 }  // extern "C"

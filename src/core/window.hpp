@@ -116,9 +116,11 @@ class Window {
                    const void* elements, ops::ElementType type, ops::Operator op, Status& status);
   Status flush(std::uint32_t target, const char* call = "farsum_flush");
   Status flush_all(const char* call = "farsum_flush");
-  // What the program asks for: the same inside an access epoch where it may flush.
-  Status flush_every_target();
-  Status flush_one_target(std::uint32_t target);
+  // What the program asks for: the same inside an access epoch where it may flush. `local`: until its buffers are its
+  // own again, though nothing may have come to the target yet.
+  enum class Reach : std::uint8_t { local, target };
+  Status flush_every_target(Reach reach = Reach::target);
+  Status flush_one_target(std::uint32_t target, Reach reach = Reach::target);
   Status order();
 
   // ---- epochs ----
@@ -228,6 +230,9 @@ class Window {
   Status send_gathered(std::uint32_t target);
   Status wait_for_room(std::uint32_t target);
   Status wait_outstanding(std::uint32_t target, const char* call);
+  Status wait_for_buffers(std::uint32_t target, const char* call);
+  template <class Done>
+  Status wait_for_replies(std::uint32_t target, Done&& done, const char* call);
   Status take_failure(std::uint32_t target, const char* call);
   Status settle_before(const Operation& operation, std::uint32_t target, Path path);
   Status applied_status(Applied applied, const AtomicDomain& domain, std::uint64_t offset, const char* call,

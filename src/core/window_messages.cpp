@@ -98,25 +98,41 @@ Status Window::wait_for_room(std::uint32_t target) {
       "waiting for room in the target's mailbox");
 }
 
-Status Window::wait_outstanding(std::uint32_t target, const char* call) {
-  TargetView& view = views_[target];
+// Waits until done(), which replies of the target bring about.
+template <class Done>
+Status Window::wait_for_replies(std::uint32_t target, Done&& done, const char* call) {
   const Rank owner = parts_.ranks[target];
-  // Acquire pairs with the release in OriginEngine::finish_job.
-  if (view.outstanding.count.load(std::memory_order_acquire) != 0) {
-    Status status = parts_.waiter->wait(
-        parts_.waiter->own_events(),
-        [&] {
-          parts_.engine->progress(owner);
-          return view.outstanding.count.load(std::memory_order_acquire) == 0;
-        },
-        call);
-    if (!status.is_ok()) {
+  if (!done()) {
+    const auto progress = [&] {
+      parts_.engine->progress(owner);
+      return done();
+    };
+    if (Status status = parts_.waiter->wait(parts_.waiter->own_events(), progress, call); !status.is_ok()) {
       // The job is over: nothing under way may still point at the program's buffers when this returns.
       parts_.engine->fail_all();
       return status;
     }
   }
   return take_failure(target, call);
+}
+
+Status Window::wait_outstanding(std::uint32_t target, const char* call) {
+  // Acquire pairs with the release in OriginEngine::finish_job.
+  return wait_for_replies(
+      target, [&view = views_[target]] { return view.outstanding.count.load(std::memory_order_acquire) == 0; }, call);
+}
+
+// What was gathered is a copy. At a target of this node operations may take several paths, on which a later one could
+// overtake what is only on its way; there a program that knows its buffers free has always found everything done.
+Status Window::wait_for_buffers(std::uint32_t target, const char* call) {
+  if (is_here(target)) {
+    if (Status status = aggregates_ ? send_gathered(target) : Status(); !status.is_ok()) return status;
+    return wait_outstanding(target, call);
+  }
+  // Acquire pairs with the release in OriginEngine::stop_borrowing.
+  return wait_for_replies(
+      target, [&view = views_[target]] { return view.outstanding.borrowing.load(std::memory_order_acquire) == 0; },
+      call);
 }
 
 Status Window::take_failure(std::uint32_t target, const char* call) {
@@ -159,28 +175,35 @@ Status Window::flush_all(const char* call) {
   return first;
 }
 
-Status Window::flush_every_target() {
+Status Window::flush_every_target(Reach reach) {
+  const char* const call = reach == Reach::local ? "farsum_flush_local" : "farsum_flush";
   const std::int32_t least = least_open_to_flush();
   bool in_epoch = false;
   for (std::uint32_t target = 0; target < size_; ++target) {
     if (least == active_epoch && awaits_post(target)) {
-      if (Status status = await_post(target, "farsum_flush"); !status.is_ok()) return status;
+      if (Status status = await_post(target, call); !status.is_ok()) return status;
     }
     in_epoch |= views_[target].open.load(std::memory_order_relaxed) >= least;
   }
-  if (!in_epoch) return outside_flushable_epoch(fmt::format("farsum_flush: window {}", parts_.id));
-  return flush_all();
+  if (!in_epoch) return outside_flushable_epoch(fmt::format("{}: window {}", call, parts_.id));
+  if (reach == Reach::target) return flush_all(call);
+  Status first;
+  for (std::uint32_t target = 0; target < size_; ++target) {
+    Status status = wait_for_buffers(target, call);
+    if (first.is_ok()) first = std::move(status);
+  }
+  return first;
 }
 
-Status Window::flush_one_target(std::uint32_t target) {
-  if (Status status = check_rank("farsum_flush", target); !status.is_ok()) return status;
+Status Window::flush_one_target(std::uint32_t target, Reach reach) {
+  const char* const call = reach == Reach::local ? "farsum_flush_local" : "farsum_flush";
+  if (Status status = check_rank(call, target); !status.is_ok()) return status;
   const std::int32_t least = least_open_to_flush();
   if (least == active_epoch && awaits_post(target)) {
-    if (Status status = await_post(target, "farsum_flush"); !status.is_ok()) return status;
+    if (Status status = await_post(target, call); !status.is_ok()) return status;
   }
-  if (views_[target].open.load(std::memory_order_relaxed) < least)
-    return outside_flushable_epoch(where("farsum_flush", target));
-  return flush(target);
+  if (views_[target].open.load(std::memory_order_relaxed) < least) return outside_flushable_epoch(where(call, target));
+  return reach == Reach::local ? wait_for_buffers(target, call) : flush(target, call);
 }
 
 std::int32_t Window::least_open_to_flush() const {

@@ -414,6 +414,48 @@ TEST(RemoteWindow, refuses_what_lies_outside_a_part_before_it_is_sent) {
   EXPECT_TRUE(fine(windows[1].unlock_all()));
 }
 
+// ---- flush_local ----
+
+TEST(RemoteWindow, flushes_locally_without_a_wait_what_has_been_copied) {
+  RemoteWindows windows(2);
+  EXPECT_TRUE(fine(windows[1].lock_all()));
+  auto data = ones(64);
+  const SimTime begin_ns = windows.now_ns();
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(fine(windows[1].operate(put_of(data, i * 64), 0, Completion::implicit, nullptr)));
+    EXPECT_TRUE(fine(windows[1].flush_one_target(0, Window::Reach::local)));
+    // What flush_local has given back may change.
+    std::fill(data.begin(), data.end(), static_cast<std::byte>(i + 2));
+  }
+  EXPECT_TRUE(fine(windows[1].flush_every_target(Window::Reach::local)));
+  EXPECT_EQ(windows.now_ns(), begin_ns) << "somebody waited";
+  EXPECT_TRUE(fine(windows[1].unlock_all()));
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(windows.job.memory(0)[i * 64 + 63], static_cast<std::byte>(i + 1));
+}
+
+TEST(RemoteWindow, flushes_locally_no_sooner_than_results_have_come) {
+  RemoteWindows windows(2);
+  EXPECT_TRUE(fine(windows[1].lock_all()));
+  std::memset(windows.job.memory(0).data(), 7, 8);
+  std::vector<std::byte> got(8);
+  Operation get = put_of(got);
+  get.kind = OperationKind::get;
+  get.operand = nullptr;
+  get.result = got.data();
+  get.result_layout = ops::LayoutView::contiguous(8);
+  EXPECT_TRUE(fine(windows[1].operate(get, 0, Completion::implicit, nullptr)));
+  EXPECT_TRUE(fine(windows[1].flush_one_target(0, Window::Reach::local)));
+  EXPECT_EQ(got, std::vector<std::byte>(8, std::byte{7}));
+  EXPECT_TRUE(fine(windows[1].unlock_all()));
+}
+
+TEST(RemoteWindow, flushes_locally_only_within_an_epoch) {
+  RemoteWindows windows(2);
+  EXPECT_EQ(windows[1].flush_one_target(0, Window::Reach::local).code(), Code::sync);
+  EXPECT_EQ(windows[1].flush_every_target(Window::Reach::local).code(), Code::sync);
+  EXPECT_EQ(windows[1].flush_one_target(2, Window::Reach::local).code(), Code::rank);
+}
+
 TEST(RemoteWindow, sends_gathered_updates_before_the_end_of_the_epoch) {
   RemoteWindows windows(2, {.path = PathChoice::aggregated});
   const std::uint64_t one = 1;
