@@ -42,8 +42,10 @@ bool RankBell::sleep_on_descriptors(NetworkWake& network, std::uint64_t timeout_
     return true;
   }
   const Limit limit = limit_of(network, watching, timeout_ns);
-  return doorbell_.sleep_on_descriptor([&] { return watching_.load(std::memory_order_seq_cst) == watching; },
-                                       [&] { return wait_for_descriptors(network, watching, limit); });
+  const auto may_sleep = [&] {
+    return watching_.load(std::memory_order_seq_cst) == watching && !look_is_due_.load(std::memory_order_seq_cst);
+  };
+  return doorbell_.sleep_on_descriptor(may_sleep, [&] { return wait_for_descriptors(network, watching, limit); });
 }
 
 RankBell::Limit RankBell::limit_of(NetworkWake& network, bool watching, std::uint64_t timeout_ns) const {
@@ -89,6 +91,13 @@ void RankBell::end_watch() {
   watch_ended_ = true;
 }
 
+bool RankBell::watch_has_ended() {
+  // Relaxed: a miss is caught before the next sleep. Acquire-release: see end_watch.
+  if (look_is_due_.load(std::memory_order_relaxed) && look_is_due_.exchange(false, std::memory_order_acq_rel))
+    end_watch();
+  return std::exchange(watch_ended_, false);
+}
+
 void RankBell::rouse() {
   doorbell_.rouse([this] { socket_.wake(); });
 }
@@ -110,6 +119,12 @@ void RankBell::watch_replies() {
   if (network_.load(std::memory_order_acquire) == nullptr) return;
   // Not again while somebody watches: who asked first roused it.
   if (!watching_.exchange(true, std::memory_order_seq_cst)) rouse();
+}
+
+void RankBell::ask_for_look() {
+  if (network_.load(std::memory_order_acquire) == nullptr) return;
+  // Not again before it was done: who asked first roused it.
+  if (!look_is_due_.exchange(true, std::memory_order_seq_cst)) rouse();
 }
 
 }  // namespace farsum

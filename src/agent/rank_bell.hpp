@@ -42,8 +42,8 @@ class RankBell {
   bool sleep(std::uint64_t timeout_ns);
   // For an agent that never sleeps: a watch ends at once.
   void pass();
-  // Whether a watch has ended since the last time this was asked, by the agent's chores.
-  bool watch_has_ended() { return std::exchange(watch_ended_, false); }
+  // Whether a watch has ended, or a look was asked for, since the last time this was asked, by the agent's chores.
+  bool watch_has_ended();
 
   // Makes this and every later sleep return at once.
   void wake();
@@ -53,6 +53,9 @@ class RankBell {
   Status add_network(NetworkWake& network);
   // Without a network it does nothing.
   void watch_replies();
+  // The same for who cannot wait for a reply: one that has come may have been taken by another thread. It ends the
+  // watch that is under way.
+  void ask_for_look();
 
  private:
   struct Limit {
@@ -74,6 +77,7 @@ class RankBell {
   std::atomic<NetworkWake*> network_{nullptr};
   // Written by whoever asks for a watch (set) and the agent (clear).
   std::atomic<bool> watching_{false};
+  std::atomic<bool> look_is_due_{false};
   bool watch_ended_ = false;  // the agent's
 };
 

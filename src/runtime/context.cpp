@@ -202,7 +202,7 @@ void Context::make_parts() {
   network.watch = watch_.get();
   network.waiters = &block.waiters;
   network.started = [this](Network& started) { return serve_network(started); };
-  network.look_after = [this] { bell_->watch_replies(); };
+  network.look_after = [this] { bell_->ask_for_look(); };
   network_ = std::make_unique<NetworkSide>(std::move(network));
   ringer_ = std::make_unique<RingOwner>(*transport_, place_.here);
   bell_ = std::make_unique<RankBell>(block.doorbell, transport_->wake_name(my_place()));
@@ -222,8 +222,8 @@ std::unique_ptr<Group> Context::group_of_the_node() {
   places.here.resize(place_.here.count());
   std::iota(places.here.begin(), places.here.end(), 0u);
   auto group = std::make_unique<Group>(place_.here.ranks(), my_place());
-  auto team = std::make_unique<GroupTeam>(std::move(places), my_place(), 0, nullptr, *waiter_);
-  team->begin(*reinterpret_cast<NodeTeamBlock*>(place_.segment->world_team()));
+  auto team = std::make_unique<GroupTeam>(std::move(places), my_place(), nullptr, *waiter_);
+  team->begin(*reinterpret_cast<NodeTeamBlock*>(place_.segment->world_team()), 0);
   group->begin({}, std::move(team));
   return group;
 }
@@ -249,25 +249,24 @@ Status Context::begin_world() {
   const bool meets = std::all_of(all.begin(), all.end(), [this](Rank rank) { return neighbours_->reaches(rank); });
   world_ = std::make_unique<Group>(std::move(all), place_.rank);
   if (!meets) return {};
-  HeapExtent block;
-  Result<std::unique_ptr<GroupTeam>> team = make_team(*world_, world_team_key, block);
-  if (!team.is_ok()) return team.take_status();
-  world_->begin(block, std::move(team.value()));
+  auto team = make_team(world_->ranks(), place_.rank);
+  if (Status status = begin_group(*world_, std::move(team), world_team_key); !status.is_ok()) return status;
   return world_->team().barrier("farsum_init");
 }
 
-// The members here find each other by the key. All that may find no memory comes before they meet, so that a rank that
-// finds none may call once more.
-Result<std::unique_ptr<GroupTeam>> Context::make_team(Group& group, std::uint64_t key, HeapExtent& block) {
-  auto team = std::make_unique<GroupTeam>(neighbours_->places_of(group.ranks()), group.my_rank(), key, exchange_.get(),
-                                          *waiter_);
+std::unique_ptr<GroupTeam> Context::make_team(const std::vector<Rank>& ranks, std::uint32_t my_rank) {
+  return std::make_unique<GroupTeam>(neighbours_->places_of(ranks), my_rank, exchange_.get(), *waiter_);
+}
+
+// The members here find each other by the key.
+Status Context::begin_group(Group& group, std::unique_ptr<GroupTeam> team, std::uint64_t key) {
   const auto members = static_cast<std::uint32_t>(team->places().here.size());
   Result<HeapExtent> met =
       place_.segment->meet({{key, members}}, members, NodeTeamBlock::footprint(members), id_in_segment());
   if (!met.is_ok()) return met.take_status();
-  block = met.value();
-  team->begin(*reinterpret_cast<NodeTeamBlock*>(place_.segment->at(block.offset)));
-  return team;
+  team->begin(*reinterpret_cast<NodeTeamBlock*>(place_.segment->at(met.value().offset)), key);
+  group.begin(met.value(), std::move(team));
+  return {};
 }
 
 Status Context::serve_network(Network& network) {
@@ -411,6 +410,8 @@ Result<Group*> Context::create_group(Group& parent, const std::vector<std::uint3
     return Status(Code::argument,
                   "farsum_group_create: the calling rank is not among the ranks listed; only those listed call");
   }
+  // All that may find no memory comes before the meeting, so that a rank that finds none may call once more.
+  std::unique_ptr<GroupTeam> team = make_team(ranks, my_rank);
   std::vector<std::uint64_t> words(ranks.begin(), ranks.end());
   words.push_back(0);
   const auto forget_it = [this](Group* made) { forget(made); };
@@ -422,11 +423,9 @@ Result<Group*> Context::create_group(Group& parent, const std::vector<std::uint3
     group.reset(groups_.back().get());
     words.back() = round++;
   }
-  HeapExtent block;
   // Above the keys of windows, whose teams are told apart by their numbers.
-  Result<std::unique_ptr<GroupTeam>> team = make_team(*group, hash(words, 1) | group_team_keys, block);
-  if (!team.is_ok()) return team.take_status();
-  group->begin(block, std::move(team.value()));
+  const std::uint64_t key = hash(words, 1) | group_team_keys;
+  if (Status status = begin_group(*group, std::move(team), key); !status.is_ok()) return status;
   if (Status status = group->team().barrier("farsum_group_create"); !status.is_ok()) return status;
   return group.release();
 }

@@ -140,6 +140,26 @@ TEST(RankBell, watches_when_asked_while_it_sleeps) {
   agent.join();
 }
 
+TEST(RankBell, looks_at_once_when_asked_though_no_reply_comes) {
+  Networked rank;
+  rank.bell.watch_replies();
+  rank.bell.ask_for_look();
+  EXPECT_TRUE(rank.bell.sleep(0));
+  EXPECT_TRUE(rank.bell.watch_has_ended());
+  EXPECT_FALSE(rank.bell.watch_has_ended());
+  EXPECT_FALSE(rank.bell.sleep(a_moment_ns)) << "one look for each time that it was asked for";
+}
+
+TEST(RankBell, looks_when_asked_while_it_watches_asleep) {
+  Networked rank;
+  rank.bell.watch_replies();
+  std::thread agent([&] {
+    while (!rank.bell.watch_has_ended()) EXPECT_TRUE(rank.bell.sleep(0));
+  });
+  rank.bell.ask_for_look();
+  agent.join();
+}
+
 TEST(RankBell, of_an_agent_that_never_sleeps_ends_a_watch_at_once) {
   Networked rank;
   rank.bell.pass();
@@ -221,7 +241,11 @@ TEST(RankBell, loses_nothing_of_what_comes_at_once) {
     for (std::uint32_t round = 1; round <= rounds; ++round) {
       replies.asked = round;
       network.bring_reply();
-      rank.bell.watch_replies();
+      if (round % 2 == 0) {
+        rank.bell.watch_replies();
+      } else {
+        rank.bell.ask_for_look();
+      }
       replies.await(round);
     }
   });
