@@ -14,10 +14,11 @@ std::uint32_t GroupPlaces::place_of(std::uint32_t rank) const {
   return static_cast<std::uint32_t>(std::lower_bound(here.begin(), here.end(), rank) - here.begin());
 }
 
-GroupTeam::GroupTeam(GroupPlaces places, std::uint32_t my_rank, std::uint64_t key, TeamPost* post, Waiter& waiter)
-    : places_(std::move(places)), my_rank_(my_rank), key_(key), post_(post), waiter_(waiter) {}
+GroupTeam::GroupTeam(GroupPlaces places, std::uint32_t my_rank, TeamPost* post, Waiter& waiter)
+    : places_(std::move(places)), my_rank_(my_rank), post_(post), waiter_(waiter) {}
 
-void GroupTeam::begin(NodeTeamBlock& block) noexcept {
+void GroupTeam::begin(NodeTeamBlock& block, std::uint64_t key) noexcept {
+  key_ = key;
   node_.emplace(block, static_cast<std::uint32_t>(places_.here.size()), places_.place_of(my_rank_), waiter_);
 }
 

@@ -49,10 +49,10 @@ struct GroupPlaces {
 // One member's view. One thread of a rank calls at a time.
 class GroupTeam : public Team {
  public:
-  // `key` tells the teams of a job apart; `post` may be null for a group of one node.
-  GroupTeam(GroupPlaces places, std::uint32_t my_rank, std::uint64_t key, TeamPost* post, Waiter& waiter);
-  // Where the members of this node meet; before anything else but places().
-  void begin(NodeTeamBlock& block) noexcept;
+  // `post` may be null for a group of one node.
+  GroupTeam(GroupPlaces places, std::uint32_t my_rank, TeamPost* post, Waiter& waiter);
+  // Where the members of this node meet, and what tells the teams of a job apart; before anything else but places().
+  void begin(NodeTeamBlock& block, std::uint64_t key) noexcept;
 
   Status barrier(const char* doing) override;
   // `all` is as long as `mine` times the members, by rank of the group.
@@ -75,7 +75,7 @@ class GroupTeam : public Team {
 
   GroupPlaces places_;
   std::uint32_t my_rank_;
-  std::uint64_t key_;
+  std::uint64_t key_ = 0;
   TeamPost* post_;
   Waiter& waiter_;
   std::optional<NodeTeam> node_;

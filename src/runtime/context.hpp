@@ -189,7 +189,8 @@ class Context {
   Status meet_the_job();
   Status begin_world();
   Status serve_network(Network& network);
-  Result<std::unique_ptr<GroupTeam>> make_team(Group& group, std::uint64_t key, HeapExtent& block);
+  std::unique_ptr<GroupTeam> make_team(const std::vector<Rank>& ranks, std::uint32_t my_rank);
+  Status begin_group(Group& group, std::unique_ptr<GroupTeam> team, std::uint64_t key);
   bool is_one_node() const { return place_.here.count() == place_.size; }
   std::uint32_t my_place() const { return place_.here.place_of(place_.rank); }
   // What locks in the node segment are held by.

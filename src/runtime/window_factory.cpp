@@ -410,8 +410,8 @@ void Context::Making::begin_object() {
   object_->extent = answer_.extent;
   object_->dynamic = wish_.flavour == Flavour::dynamic;
   object_->internal = options_.internal;
-  object_->team = std::make_unique<GroupTeam>(places(), me_, answer_.id, context_.exchange_.get(), *context_.waiter_);
-  object_->team->begin(*reinterpret_cast<NodeTeamBlock*>(control() + team_at_));
+  object_->team = std::make_unique<GroupTeam>(places(), me_, context_.exchange_.get(), *context_.waiter_);
+  object_->team->begin(*reinterpret_cast<NodeTeamBlock*>(control() + team_at_), answer_.id);
   std::vector<Rank> ranks_here;
   for (const std::uint32_t rank : places().here) ranks_here.push_back(group_.ranks()[rank]);
   object_->farewell = std::make_unique<Farewell>(*reinterpret_cast<FarewellBlock*>(control() + farewell_at_),

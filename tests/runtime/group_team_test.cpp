@@ -110,8 +110,8 @@ class NodesOfThreads : public testing::Test {
       threads.emplace_back([&, rank, block] {
         SleepingWaiter waiter;
         Post post(boxes_, rank);
-        GroupTeam team(places(node_of, node_of[rank]), rank, 7, &post, waiter);
-        team.begin(*block);
+        GroupTeam team(places(node_of, node_of[rank]), rank, &post, waiter);
+        team.begin(*block, 7);
         body(team, rank);
       });
     }
