@@ -57,6 +57,7 @@ class Job:
 
     def __init__(self, words, environment=None):
         self.output = ""
+        self.has_said_all = False
         self.said = threading.Condition()
         self.process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True, start_new_session=True)
@@ -69,12 +70,13 @@ class Job:
                 self.output += line
                 self.said.notify_all()
         with self.said:
+            self.has_said_all = True
             self.said.notify_all()
 
     def says(self, text, limit_s):
-        """Whether it has said the text before the limit and before its end."""
+        """Whether it has said the text before the limit, before its end and before it said that a case failed."""
         with self.said:
-            self.said.wait_for(lambda: text in self.output or not self.reader.is_alive() and self.process.poll() is not None, limit_s)
+            self.said.wait_for(lambda: text in self.output or "FAILED" in self.output or self.has_said_all, limit_s)
             return text in self.output
 
     def ends(self, limit_s):
