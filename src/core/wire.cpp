@@ -18,6 +18,9 @@ bool header_is_sound(const MessageHeader& header) {
       !ops::legal(header.type, header.op)) {
     return false;
   }
+  // Single elements ride along always: their owner does not look elsewhere.
+  const bool rides_along = header.kind == MessageKind::scatter || header.operation == OperationKind::compare_and_swap;
+  if (rides_along && (header.flags & (flag_pull | flag_push)) != 0) return false;
   return header.bytes % ops::size_of(header.type) == 0;
 }
 

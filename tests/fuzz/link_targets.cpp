@@ -257,7 +257,8 @@ Inputs exchanges() {
 
 constexpr Target all[] = {{"link_frame", link_frame, honest_frames},
                           {"link_sender", link_sender, exchanges},
-                          {"link_receiver", link_receiver, exchanges}};
+                          {"link_receiver", link_receiver, exchanges},
+                          {"owner_message", owner_message, owner_messages}};
 
 }  // namespace
 

@@ -20,6 +20,8 @@ struct Target {
 void link_frame(Input input);
 void link_sender(Input input);
 void link_receiver(Input input);
+void owner_message(Input input);
+std::vector<std::vector<std::uint8_t>> owner_messages();
 
 std::span<const Target> targets();
 

@@ -449,6 +449,19 @@ TEST(ControlMessages, bring_a_teams_letters_with_their_answer) {
   EXPECT_EQ(letters.rounds.front(), 12);
 }
 
+TEST(Messages, of_a_compare_and_swap_whose_operands_are_elsewhere_are_refused) {
+  CoreJob job(1, 2, CoreJobOptions{});
+  wire::MessageHeader header = job.rank(1).header_of(wire::MessageKind::operate);
+  header.operation = OperationKind::compare_and_swap;
+  header.type = ops::ElementType::uint64;
+  header.offset = 0;
+  header.bytes = 8;
+  for (const auto flag : {wire::flag_pull, wire::flag_push}) {
+    header.flags = flag;
+    EXPECT_EQ(answer_to(job, job.rank(1), header), Code::argument);
+  }
+}
+
 TEST(ControlMessages, tell_of_life_with_the_rank_that_is_known_dead) {
   for (const std::uint32_t known : {0u, 8u}) {
     CoreJobOptions options;
