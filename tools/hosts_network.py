@@ -5,6 +5,7 @@ the hosts themselves see one plain interface. Kept by tools/hosts.
 """
 
 import subprocess
+import time
 
 SUBNET = "10.77.0"
 MISSING = ("Operation not permitted", "not supported", "Unknown device type", "Unknown qdisc", "Specified qdisc kind is unknown",
@@ -16,6 +17,7 @@ PASS, DROP, MATCH = 0xFFFFFFFF, 2, 0xFFFFFFFF
 QUEUE_MS = 5  # what a rate-limited port holds before it drops, as a small switch does
 LEAST_QUEUE_BYTES = 512 * 1024
 LEAST_BURST_BYTES = 16 * 1024
+LONGEST_START_S = 10
 
 
 class Failed(Exception):
@@ -82,6 +84,18 @@ def build(switch, holders):
         lines += [f"neighbour replace {address(other)} lladdr {hardware_address(other)} dev eth0 nud permanent"
                   for other in range(len(holders)) if other != number]
         in_network(of_child(holder), "ip", "-batch", "-", text="\n".join(lines) + "\n")
+    for name, holder in holders:
+        wait_until_it_runs(holder, name)
+
+
+def wait_until_it_runs(holder, name):
+    """The kernel says so a moment after the link is there, later when it is busy; until then programs take the host for one without
+    a network."""
+    deadline = time.monotonic() + LONGEST_START_S
+    while '"operstate":"UP"' not in in_network(of_child(holder), "ip", "-json", "link", "show", "dev", "eth0"):
+        if time.monotonic() > deadline:
+            raise Failed(f"eth0 of host {name} does not come up within {LONGEST_START_S} s")
+        time.sleep(0.01)
 
 
 def _frames(offset, number, then, otherwise):
