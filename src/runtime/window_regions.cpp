@@ -32,12 +32,12 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   } else if (owner == place_.rank && (shared.flags & region_unsure) == 0) {
     region.mapped = reinterpret_cast<std::byte*>(shared.owner_address);
   }
-  const PathChoiceResult paths =
-      choose_paths(options_.settings.path, {.mapped = region.mapped != nullptr,
-                                            .attach_allowed = transport_->attach_refusal(place_.here.place_of(owner)).empty(),
-                                            .bare = region.domain.bare,
-                                            .attach_refusal = transport_->attach_refusal(place_.here.place_of(owner)),
-                                            .not_mapped_because = shared.note});
+  const PathChoiceResult paths = choose_paths(
+      options_.settings.path, {.mapped = region.mapped != nullptr,
+                               .attach_allowed = transport_->attach_refusal(place_.here.place_of(owner)).empty(),
+                               .bare = region.domain.bare,
+                               .attach_refusal = transport_->attach_refusal(place_.here.place_of(owner)),
+                               .not_mapped_because = shared.note});
   region.bulk = paths.bulk;
   region.atomic = paths.atomic;
   region.reason = paths.reason;
