@@ -452,9 +452,14 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
 static farsum_status finish_request(farsum_request* request, const RequestSlot& slot) {
   const Code code = slot.state->code.load(std::memory_order_relaxed);
   const std::string call = slot.call;
+  const Rank peer = slot.peer;
   global().requests.remove(request->bits);
   request->bits = 0;
   if (code == Code::ok) return FARSUM_OK;
+  if (code == Code::peer_failed) {
+    if (const std::string dead = name_the_dead(&live_context()->watch(), {peer}); !dead.empty())
+      return fail(code, call + dead);
+  }
   return fail(code, fmt::format("{}: the operation failed at its owner: {}", call, explain_code(code)));
 }
 

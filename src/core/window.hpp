@@ -323,7 +323,8 @@ class Window {
   // of them.
   Status ask_to_end(std::uint32_t target, wire::MessageKind kind, LockMode mode);
   Status await_end(std::uint32_t target, const char* call);
-  Status answer_status(std::uint32_t target, const char* call, Code code) const;
+  Status answer_status(std::uint32_t target, const char* call, Code code,
+                       const char* whose = "the owner's agent answered") const;
 
   Parts parts_;
   std::uint32_t size_;
@@ -353,7 +354,8 @@ std::string name_of(const Liveness* liveness, Rank rank);
 // " after rank 3 of the job died" where another rank's death came before that of `dead`; else nothing. Tells the others
 // of it.
 std::string cause_of_death(const Liveness* liveness, Rank dead);
-// Names the rank whose death made a message fail, where one of `ranks` is found dead.
+// What became of the rank whose end made a message fail, behind a colon; empty where none of `ranks` is known to be
+// gone.
 std::string name_the_dead(const Liveness* liveness, const std::vector<Rank>& ranks);
 // What an owner's answer means, as part of a sentence.
 const char* explain_code(Code code);

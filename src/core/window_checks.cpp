@@ -70,7 +70,7 @@ std::string cause_of_death(const Liveness* liveness, Rank dead) {
 std::string name_the_dead(const Liveness* liveness, const std::vector<Rank>& ranks) {
   for (const Rank rank : ranks) {
     if (liveness != nullptr && liveness->is_dead(rank)) {
-      return fmt::format(": {} died", liveness->name_of(liveness->declare_dead(rank)));
+      return ": " + liveness->fate_of(liveness->declare_dead(rank));
     }
   }
   return {};

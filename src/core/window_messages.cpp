@@ -139,9 +139,7 @@ Status Window::take_failure(std::uint32_t target, const char* call) {
   Outstanding& outstanding = views_[target].outstanding;
   if (outstanding.failure.load(std::memory_order_relaxed) == Code::ok) return {};
   const Code code = outstanding.failure.exchange(Code::ok, std::memory_order_relaxed);
-  return {code,
-          fmt::format("{}: an earlier operation failed at the owner: {}{}", where(call, target), explain_code(code),
-                      code == Code::peer_failed ? name_the_dead(parts_.lock_agent.liveness, parts_.ranks) : "")};
+  return answer_status(target, call, code, "an earlier operation failed at the owner");
 }
 
 Status Window::flush(std::uint32_t target, const char* call) {

@@ -97,6 +97,20 @@ const std::map<std::string, Wait>& waits() {
           std::uint64_t old = 0;
           return farsum_fetch_op(w.window, 1, 0, &word, &old, FARSUM_UINT64, FARSUM_SUM);
         }}},
+      {"wait",
+       {lock_all_of,
+        [](Words& w) {
+          farsum_operation operation{};
+          operation.struct_bytes = sizeof operation;
+          operation.kind = FARSUM_PUT;
+          operation.completion = FARSUM_EXPLICIT;
+          operation.target = 1;
+          operation.count = 8;
+          operation.origin = &word;
+          farsum_request request{};
+          const farsum_status begun = farsum_operate(w.window, &operation, &request);
+          return begun == FARSUM_OK ? farsum_wait(&request) : begun;
+        }}},
       {"unlock_all",
        {lock_all_of, [](Words& w) { return put_and(w, [](Words& v) { return farsum_unlock_all(v.window); }); }}},
       {"unlock",
