@@ -108,9 +108,10 @@ Report collect(const InfoOptions& options, const Settings& settings) {
     report["paths"] = paths_table(settings);
     const std::string note = forced_path_note(settings);
     if (!note.empty()) report["forced_path"] = note;
+    const NetworkProbe network = probe_network(settings);
     report["windows_across_hosts"] =
-        fmt::format("Windows across hosts are {}. Their paths would use:", hosts_are_not_served);
-    report["paths_across_hosts"] = describe_paths_across_hosts(probe_network(settings));
+        fmt::format("Windows across hosts: {}. Their paths:", windows_across_hosts(network));
+    report["paths_across_hosts"] = describe_paths_across_hosts(network);
   }
   if (options.settings) report["settings"] = settings_table(settings);
   return report;

@@ -69,9 +69,14 @@ NetworkProbe probe_network(const Settings& settings) {
   return farsum::probe_network(settings.ucx_library, settings.net_tls, settings.net_devices);
 }
 
+std::string windows_across_hosts(const NetworkProbe& probe) {
+  const std::string refusal = refusal_of(probe);
+  return refusal.empty() ? "carried by messages to the owner's agent" : "none: " + refusal;
+}
+
 Report describe_network(const NetworkProbe& probe) {
   Report report;
-  report["windows_across_hosts"] = hosts_are_not_served;
+  report["windows_across_hosts"] = windows_across_hosts(probe);
   if (!probe.version.empty()) {
     report["ucx_version"] = probe.version;
     report["ucx_library"] = probe.library;
@@ -102,9 +107,9 @@ Report describe_paths_across_hosts(const NetworkProbe& probe) {
   rows.push_back(row("offload", has_card(probe)
                                     ? "none yet: the card's own reads, writes and atomics are not used"
                                     : "none: no InfiniBand or RoCE card, and TCP has no reads and atomics"));
-  rows.push_back(row("caller", "would use " + messages));
-  rows.push_back(row("owner", "would use " + messages));
-  rows.push_back(row("aggregated", "would use " + messages));
+  rows.push_back(row("caller", "none yet: the owner's agent computes"));
+  rows.push_back(row("owner", messages));
+  rows.push_back(row("aggregated", messages));
   return rows;
 }
 

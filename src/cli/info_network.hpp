@@ -1,5 +1,4 @@
-// What `farsum info` reports about messages between hosts: what UCX finds here and what each path would use of it. It
-// does not claim what is not there: no window spans hosts yet.
+// What `farsum info` reports about messages between hosts: what UCX finds here and what each path uses of it.
 #pragma once
 
 #include <string>
@@ -11,15 +10,15 @@
 
 namespace farsum::cli {
 
-// The same sentence wherever hosts are spoken of.
-inline constexpr const char* hosts_are_not_served = "not carried yet: all ranks of a window must be on one host";
+// How a window reaches ranks of other hosts, or why not.
+std::string windows_across_hosts(const NetworkProbe& probe);
 
 // Asks UCX as the settings say.
 [[nodiscard]] NetworkProbe probe_network(const Settings& settings);
 
 // One section: name and value.
 [[nodiscard]] Report describe_network(const NetworkProbe& probe);
-// One row a path: what it would use between hosts.
+// One row a path: what it uses between hosts.
 [[nodiscard]] Report describe_paths_across_hosts(const NetworkProbe& probe);
 
 }  // namespace farsum::cli
