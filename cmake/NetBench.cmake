@@ -1,0 +1,29 @@
+# `farsum bench net`: plain MPI and plain TCP programs of bench/net, built into bin/net, and a script beside the launcher that
+# starts bench/net/bench_net with this build. A short form with tiny counts is a test; without root it is a reported skip.
+
+set(farsum_net_folder "${CMAKE_BINARY_DIR}/bin/net")
+
+add_executable(net_raw_tcp "${PROJECT_SOURCE_DIR}/bench/net/raw_tcp.c")
+set_target_properties(net_raw_tcp PROPERTIES OUTPUT_NAME raw_tcp RUNTIME_OUTPUT_DIRECTORY "${farsum_net_folder}" C_EXTENSIONS ON)
+
+foreach(abi mpich openmpi)
+  if(TARGET farsum_mpi_${abi})
+    add_executable(net_rma_${abi} "${PROJECT_SOURCE_DIR}/bench/net/net_rma.c")
+    set_property(GLOBAL APPEND PROPERTY FARSUM_PROGRAMS net_rma_${abi})
+    set_target_properties(net_rma_${abi} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${farsum_net_folder}" SKIP_BUILD_RPATH ON
+                          C_EXTENSIONS ON)
+    target_link_libraries(net_rma_${abi} PRIVATE farsum_mpi_${abi})
+  endif()
+endforeach()
+
+file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/bin/bench-net" CONTENT [[#!/bin/sh
+exec "@PROJECT_SOURCE_DIR@/bench/net/bench_net" --build "@CMAKE_BINARY_DIR@" "$@"
+]] @ONLY)
+file(CHMOD "${CMAKE_BINARY_DIR}/bin/bench-net" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
+     WORLD_EXECUTE)
+
+if(FARSUM_BUILD_TESTS AND TARGET net_rma_openmpi)
+  add_test(NAME hosts.bench_net.tiny COMMAND "${CMAKE_BINARY_DIR}/bin/bench-net" --tiny --json)
+  set_tests_properties(hosts.bench_net.tiny PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 60 LABELS hosts PROCESSORS 2)
+endif()
