@@ -19,7 +19,10 @@ class ProxyLocks {
   struct Key {
     WindowId window = 0;
     Rank holder = 0;
-    auto operator<=>(const Key&) const = default;
+    bool operator==(const Key&) const = default;
+    bool operator<(const Key& other) const {
+      return window != other.window ? window < other.window : holder < other.holder;
+    }
   };
 
   ProxyLocks(Rank owner, const Liveness* liveness) : me_(owner + 1), liveness_(liveness) {}
