@@ -3,6 +3,7 @@
 import fnmatch
 import os
 import re
+import shlex
 import signal
 import subprocess
 import time
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PASSED, FAILED, TIMED_OUT, UNBUILT = "passed", "failed", "timed out", "not built"
+UNENDED = "did not end in the library's MPI_Finalize"
+MARK = "FARSUM_CONFORMANCE_JOB"
 TERMINATION_GRACE_S = 3
 TAIL_LINES = 6
 # What Farsum says on stderr is for people; a test that passes passes with it.
@@ -77,11 +80,12 @@ class Result:
     log: Path
     tail: list
     exception: str = ""
+    remark: str = ""
 
     def as_json(self):
         return {"library": self.library, "mode": self.mode, "suite": self.case.suite, "test": self.case.name,
                 "ranks": self.case.ranks, "status": self.status, "seconds": round(self.seconds, 2), "exception": self.exception,
-                "log": str(self.log), "tail": self.tail}
+                "remark": self.remark, "log": str(self.log), "tail": self.tail}
 
 
 def matches(case, patterns):
@@ -103,9 +107,11 @@ def end_jobs_on_signals():
 
 class Launcher:
     """Starts jobs of one library, natively or with Farsum in front."""
+    # Where it is set: what a job that has said all may take to end, beyond which its passing stands.
+    end_limit_s = None
 
     def __init__(self, library, mode, build):
-        self.library, self.mode = library, mode
+        self.library, self.mode, self.stacks = library, mode, False
         self.command = list(library["mpirun"])
         self.missing = ""
         if mode == "farsum":
@@ -130,46 +136,89 @@ class Launcher:
         if case.unbuilt:
             log.write_text(case.unbuilt, encoding="utf-8")
             return Result(case, self.library["name"], self.mode, UNBUILT, 0, log, last_lines(case.unbuilt))
-        command = [*self.command, "-n", str(case.ranks), *map(str, case.program)]
+        mark = str(uuid.uuid4())
+        command = self.words(case, {**case.environment, MARK: mark})
         started = time.monotonic()
         with open(log, "w", encoding="utf-8") as output:
-            output.write(" ".join(command) + "\n")
+            output.write(shlex.join(command) + "\n")
             output.flush()
-            offset = output.tell()
-            status = Job(command, case, output).wait()
+            job = Job(command, case, output, mark)
+            status, text, is_over = self.wait(job, log, output.tell())
         seconds = time.monotonic() - started
-        text = log.read_bytes()[offset:].decode("utf-8", "replace")
+        remark = ""
+        if is_over and case.judge(0, text):
+            status, remark = 0, UNENDED
         if status is None:
             verdict = TIMED_OUT
         else:
             verdict = PASSED if case.judge(status, text) else FAILED
             if status != 0:
                 text += f"\n(the launcher ended with {status})"
-        return Result(case, self.library["name"], self.mode, verdict, seconds, log, last_lines(text))
+        return Result(case, self.library["name"], self.mode, verdict, seconds, log, last_lines(text), remark=remark)
+
+    def words(self, case, _variables):
+        """The command of a case. Where all ranks are on this host its variables come with the environment."""
+        return [*self.command, "-n", str(case.ranks), *map(str, case.program)]
+
+    def wait(self, job, log, offset):
+        """The launcher's status, or None when a limit passed, what was said, and whether then only the library still ran where that
+        may be; none of the job's processes is left."""
+        def said():
+            return log.read_bytes()[offset:].decode("utf-8", "replace")
+
+        status = job.wait(lambda: self.end_limit_s is not None and job.case.judge(0, said()), self.end_limit_s or 0)
+        text = said()
+        if status is None and self.stacks:
+            with open(log, "a", encoding="utf-8") as output:
+                output.write(job.stacks())
+        is_over = status is None and self.end_limit_s is not None and not job.engine_runs()
+        job.end()
+        return status, text, is_over
 
 
 class Job:
     """A started job, its processes known by a mark in their environment: launchers put ranks into sessions of their own."""
     running = set()
 
-    def __init__(self, command, case, output):
-        self.mark = f"FARSUM_CONFORMANCE_JOB={uuid.uuid4()}"
-        name, value = self.mark.split("=")
-        self.limit_s = case.limit_s
+    def __init__(self, command, case, output, mark):
+        self.case, self.mark = case, f"{MARK}={mark}"
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                                         cwd=case.folder, start_new_session=True,
-                                        env={**os.environ, **case.environment, name: value})
+                                        env={**os.environ, **case.environment, MARK: mark})
         Job.running.add(self)
 
-    def wait(self):
-        """The launcher's status, or None when the limit passed; either way none of the job's processes is left."""
-        try:
-            status = self.process.wait(self.limit_s)
-        except subprocess.TimeoutExpired:
-            status = None
-        self.end()
-        Job.running.discard(self)
-        return status
+    def wait(self, has_said_all, end_limit_s):
+        """The launcher's status, or None when the case's limit passed, or the one from when all had been said."""
+        limit = time.monotonic() + self.case.limit_s
+        said_all = False
+        while True:
+            try:
+                return self.process.wait(min(0.2, max(0, limit - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                if time.monotonic() >= limit:
+                    return None
+            if not said_all and has_said_all():
+                said_all = True
+                limit = min(limit, time.monotonic() + end_limit_s)
+
+    def engine_runs(self):
+        """Whether Farsum still runs in any of the ranks: it ends its threads before the library goes on in MPI_Finalize."""
+        names = set()
+        for pid in self.processes():
+            for thread in Path(f"/proc/{pid}/task").glob("*/comm"):
+                try:
+                    names.add(thread.read_text(encoding="utf-8").strip())
+                except OSError:
+                    pass
+        return "farsum-agent" in names
+
+    def stacks(self):
+        """What each rank is doing, from gdb."""
+        program = Path(self.case.program[0]).name
+        ranks = [pid for pid in self.processes() if Path(os.readlink(f"/proc/{pid}/exe")).name == program]
+        return "".join(f"---- process {pid}\n" + subprocess.run(
+            ["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, errors="replace", check=False).stdout for pid in ranks)
 
     def end(self):
         leftover = self.processes()
@@ -186,6 +235,7 @@ class Job:
             except ProcessLookupError:
                 pass
         self.process.wait()
+        Job.running.discard(self)
         # Killed ranks leave their segments behind, which would fill the memory of a long run.
         for path in shared:
             try:

@@ -1,0 +1,75 @@
+"""Conformance cases over several test hosts (tools/hosts): hosts of this process's own, and a launcher that spreads ranks over them."""
+
+import os
+import subprocess
+import sys
+
+import conformance_cases as cases
+import hosts_mpi
+import source_tree
+
+TOOL = source_tree.ROOT / "tools" / "hosts"
+CANNOT = 77
+PLACEMENTS = ("round-robin", "blocks")
+# Its ranks may wait for ever in MPI_Finalize when they talk TCP, when all has been said (docs/HOSTS.md).
+MAY_NOT_END = ("mpich",)
+END_LIMIT_S = 2
+
+
+class Hosts:
+    """Test hosts under a name that nobody else has; they go with this process, however it ends."""
+
+    def __init__(self, count, placement):
+        self.count, self.placement = count, placement
+        self.name = f"conformance-{os.getpid()}"
+        made = subprocess.run(self.words("up", str(count), "--owner", str(os.getpid())), stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        if made.returncode:
+            print(f"{'skipped: ' if made.returncode == CANNOT else ''}{made.stdout.strip()}")
+            sys.exit(made.returncode)
+
+    def words(self, *words):
+        return [str(TOOL), "--name", self.name, *words]
+
+    def names(self):
+        return list("abcdefghijklmnopqrstuvwxyz"[:self.count])
+
+    def down(self):
+        subprocess.run(self.words("down"), check=False)
+
+
+class Launcher(cases.Launcher):
+    """As on one host, but the launcher runs in the first host and puts ranks into all of them."""
+
+    def __init__(self, library, mode, build, hosts):
+        self.hosts, self.farsum = hosts, build / "bin" / "farsum"
+        self.end_limit_s = END_LIMIT_S if library["name"] in MAY_NOT_END else None
+        super().__init__(library, mode, build)
+
+    def put_farsum_in_front(self, build):
+        super().put_farsum_in_front(build)
+        if not self.missing and not self.farsum.exists():
+            self.missing = f"{self.farsum} is not built"
+
+    def words(self, case, variables):
+        words = self.places(case.ranks)
+        if self.mode == "farsum":
+            # A window that the library keeps to itself would pass for nothing.
+            variables = {"FARSUM_MPI_STRICT": "1", **variables}
+            words = [str(self.farsum), "mpi", *words]
+        for name, value in variables.items():
+            words += ["-x", f"{name}={value}"] if self.is_openmpi() else ["-genv", name, value]
+        return [*self.hosts.words("exec", "a"), *words, *map(str, case.program)]
+
+    def is_openmpi(self):
+        return self.library["abi"] == "openmpi"
+
+    def places(self, ranks):
+        """The words that start so many ranks on the hosts, fewer than one each where there are more hosts than ranks."""
+        share = -(-ranks // self.hosts.count)
+        in_turn = self.hosts.placement == "round-robin"
+        # Hydra begins again at the first host when each has as many as it is said to take; Open MPI has an option.
+        words = hosts_mpi.launch_words(self.library, self.hosts.names(), 1 if in_turn and not self.is_openmpi() else share)
+        if in_turn and self.is_openmpi():
+            words[-2:-2] = ["--map-by", "node"]
+        return [*words[:-1], str(ranks)]
