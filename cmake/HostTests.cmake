@@ -23,3 +23,12 @@ foreach(library IN ITEMS mpich openmpi)
     farsum_add_across_test(mpi.${library}.one_host_of_4 --start ${library} --mpi --ranks 4)
   endif()
 endforeach()
+
+# A dozen of MPICH's own one-sided tests over two hosts; tools/conformance fetches and builds them.
+find_program(FARSUM_MPIRUN_MPICH mpirun.mpich)
+if(UCX_FOUND AND TARGET farsum_mpi_mpich AND FARSUM_MPIRUN_MPICH)
+  add_test(NAME hosts.conformance.mpich.two_hosts
+           COMMAND "${PROJECT_SOURCE_DIR}/tools/conformance" --short --hosts 2 --library mpich --build "${CMAKE_BINARY_DIR}"
+                   --output "${CMAKE_BINARY_DIR}/conformance")
+  set_tests_properties(hosts.conformance.mpich.two_hosts PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 LABELS hosts PROCESSORS 2)
+endif()
