@@ -55,8 +55,6 @@ class Measurement:
         self.useless = set()  # libraries that cannot do the first of the cases
         self.here = libraries_here()
         self.out_of_time = False
-        self.rounds_done = 0
-        self.round_s = 0.0
 
     def left_s(self):
         return self.ends_at - time.monotonic()
@@ -231,13 +229,8 @@ class Measurement:
     def run(self):
         self.look_around()
         for number in range(self.options.rounds):
-            # A round that cannot be whole would leave some cases with more slices than others.
-            if number and self.left_s() < self.round_s:
-                self.out_of_time = True
-                break
-            began = time.monotonic()
             self.run_round(number)
-            self.round_s = time.monotonic() - began
-            self.rounds_done = number + 1
-        if self.out_of_time:
-            self.report.progress(f"out of time after {self.rounds_done} of {self.options.rounds} rounds")
+            if self.out_of_time:
+                # Ratios are of rounds that have both sides, so half a round is of use too.
+                self.report.progress(f"out of time in round {number + 1} of {self.options.rounds}")
+                return
