@@ -191,7 +191,7 @@ std::size_t OriginEngine::visit_unattended(Rank rank) {
   const std::unique_lock lock(peer.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return 0;
   peer.was_missed.store(false, std::memory_order_relaxed);
-  const std::size_t replies = transport_.poll_replies(rank, peer);
+  const std::size_t replies = transport_.poll_replies_unattended(rank, peer);
   drain_backlog(peer, rank);
   if (peer.is_idle()) {
     under_way_[rank / word_bits].fetch_and(~(std::uint64_t{1} << rank % word_bits), std::memory_order_relaxed);

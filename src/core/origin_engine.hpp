@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -70,9 +71,10 @@ class OriginEngine {
   OriginEngine(const OriginEngine&) = delete;
   OriginEngine& operator=(const OriginEngine&) = delete;
 
-  // Starts an operation; `outstanding` counts it until it is complete at the target, `request` (may be null) is told.
-  // Answers false, and has done nothing, when there is no room now: call progress() and try again. What may wait for
-  // other ranks is never kept back for room.
+  // Starts an operation; without a request, and small, it may leave together with later ones: before progress() returns
+  // at the latest, and by the transport's own means where nobody calls. `outstanding` counts it until it is complete at
+  // the target, `request` (may be null) is told. Answers false, and has done nothing, when there is no room now: call
+  // progress() and try again. What may wait for other ranks is never kept back for room.
   bool submit(Rank peer, WindowId window, const Operation& operation, Outstanding& outstanding, RequestState* request);
   // Starts a batch of single elements: `offsets` and packed `elements`, copied before it returns.
   bool submit_scatter(Rank peer, WindowId window, ops::ElementType type, ops::Operator op, const void* alpha,
@@ -109,6 +111,8 @@ class OriginEngine {
   bool enqueue(Peer& peer, Rank rank, Job* job, Outstanding& outstanding, RequestState* request);
   bool post_pieces(Peer& peer, Rank rank, Job& job);
   bool post_one(Peer& peer, Rank rank, Job& job);
+  static bool is_unhurried(const Peer& peer, const Job& job, const Message& message);
+  std::optional<std::uint64_t> post(const Peer& peer, Rank rank, const Job& job, const Message& message);
   Room room_for(Rank rank, bool has_operand, bool has_result) const;
   void make_scatter(Peer& peer, Rank rank, Job& job, Message& message);
   void make_operation(Peer& peer, Rank rank, Job& job, Message& message);

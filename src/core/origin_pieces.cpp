@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint64_t rounding_bytes = 2 * cache_line_bytes;
 // An encoded layout, and each piece of it.
 constexpr std::uint64_t layout_header_bytes = 16, layout_piece_bytes = 16;
+// A message and its reply; longer ones gain little by waiting for others.
+constexpr std::uint64_t most_unhurried_bytes = 4096;
 
 std::uint64_t whole_elements(std::uint64_t bytes) {
   constexpr std::uint64_t largest = ops::largest_element_bytes;
@@ -98,8 +100,7 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
       break;
   }
   std::memcpy(peer.head.data(), &message.header, sizeof message.header);
-  const auto ticket = job.may_wait ? transport_.try_post_waiting(rank, peer.head, message.body, message.reply_capacity)
-                                   : transport_.try_post(rank, peer.head, message.body, message.reply_capacity);
+  const auto ticket = post(peer, rank, job, message);
   if (!ticket) return false;
   // Relaxed: a statistic.
   messages_sent_.fetch_add(1, std::memory_order_relaxed);
@@ -110,6 +111,23 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
   job.posted_bytes += message.payload_bytes;
   job.all_posted = job.posted_bytes == job.bytes;
   return true;
+}
+
+// Whether nobody waits for it before a flush, and it is so small that it had better travel with others.
+bool OriginEngine::is_unhurried(const Peer& peer, const Job& job, const Message& message) {
+  const bool is_operation =
+      job.header.kind == wire::MessageKind::operate || job.header.kind == wire::MessageKind::scatter;
+  return is_operation && job.request == nullptr && (job.header.flags & wire::flag_notify) == 0 &&
+         peer.head.size() + message.body.size() <= most_unhurried_bytes &&
+         message.reply_capacity <= most_unhurried_bytes;
+}
+
+std::optional<std::uint64_t> OriginEngine::post(const Peer& peer, Rank rank, const Job& job, const Message& message) {
+  if (job.may_wait) return transport_.try_post_waiting(rank, peer.head, message.body, message.reply_capacity);
+  if (is_unhurried(peer, job, message)) {
+    return transport_.try_post_unhurried(rank, peer.head, message.body, message.reply_capacity);
+  }
+  return transport_.try_post(rank, peer.head, message.body, message.reply_capacity);
 }
 
 void OriginEngine::make_scatter(Peer& peer, Rank rank, Job& job, Message& message) {

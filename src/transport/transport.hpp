@@ -103,14 +103,23 @@ class Transport {
                                                         std::span<const std::byte> body, std::size_t reply_capacity) {
     return try_post(peer, head, body, reply_capacity);
   }
+  // The same for a small request that nobody waits for: while others to that peer are under way it may be kept back, to
+  // travel together with later ones. Any other post to the peer, poll_replies and hand_over send it, and at the latest
+  // the end of what is under way; without a call that is noticed as what was handed over is.
+  virtual std::optional<std::uint64_t> try_post_unhurried(Rank peer, std::span<const std::byte> head,
+                                                          std::span<const std::byte> body, std::size_t reply_capacity) {
+    return try_post(peer, head, body, reply_capacity);
+  }
   // Hands over the replies of `peer` that have come, in ticket order unless late replies overtake; returns how many.
   virtual std::size_t poll_replies(Rank peer, ReplyHandler& handler) = 0;
+  // The same on behalf of threads that compute: nobody waits, and what is kept back stays so.
+  virtual std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) { return poll_replies(peer, handler); }
 
   // The caller goes on though what it has posted, or could not post, needs this half; somebody must look after it. By
   // any thread, which may hold core's locks.
   virtual void hand_over() {}
 
-  // Serves at most `budget` requests; returns how many were finished.
+  // Serves at most `budget` requests, but for those that came together with the last; returns how many were finished.
   virtual std::size_t poll_requests(RequestHandler& handler, std::size_t budget) = 0;
   // Whether a request was answered `again` and waits for the next poll: then the agent must not sleep for long.
   virtual bool has_unfinished_request() const { return false; }

@@ -33,6 +33,7 @@ class Scripted final : public Transport {
     Bytes bytes;
     std::size_t reply_capacity;
     bool may_wait;
+    bool unhurried = false;
   };
 
   Capabilities capabilities(Rank) const override { return can; }
@@ -43,6 +44,13 @@ class Scripted final : public Transport {
   std::optional<std::uint64_t> try_post_waiting(Rank to, std::span<const std::byte> head,
                                                 std::span<const std::byte> body, std::size_t reply_capacity) override {
     return post(to, head, body, reply_capacity, true);
+  }
+  std::optional<std::uint64_t> try_post_unhurried(Rank to, std::span<const std::byte> head,
+                                                  std::span<const std::byte> body,
+                                                  std::size_t reply_capacity) override {
+    const auto ticket = post(to, head, body, reply_capacity, false);
+    if (ticket) posted.back().unhurried = true;
+    return ticket;
   }
   std::size_t poll_replies(Rank from, ReplyHandler& handler) override {
     ++polls[from];
@@ -201,6 +209,41 @@ TEST_F(OriginEngineTest, scatters_as_many_elements_at_once_as_fit) {
   ASSERT_TRUE(engine_.submit_scatter(peer, window, ops::ElementType::uint64, ops::Operator::sum, nullptr, offsets,
                                      elements, outstanding_));
   EXPECT_EQ(transport_.posted.size(), 2u);
+}
+
+// ---- What may leave together with others.
+
+TEST_F(OriginEngineTest, lets_small_operations_without_a_request_travel_together) {
+  ASSERT_TRUE(submit(put(8)));
+  ASSERT_TRUE(submit(get(8)));
+  ASSERT_TRUE(submit(exchange(8)));
+  const std::vector<std::uint64_t> offsets(3);
+  ASSERT_TRUE(engine_.submit_scatter(peer, window, ops::ElementType::uint64, ops::Operator::sum, nullptr, offsets,
+                                     Bytes(24), outstanding_));
+  for (const Scripted::Posted& posted : transport_.posted) EXPECT_TRUE(posted.unhurried);
+}
+
+TEST_F(OriginEngineTest, sends_at_once_what_somebody_waits_for) {
+  RequestState request;
+  ASSERT_TRUE(submit(put(8), &request));
+  Operation notifying = put(8);
+  notifying.notify = true;
+  ASSERT_TRUE(submit(notifying));
+  ASSERT_TRUE(lock());
+  Operation behind_a_lock = put(8);
+  behind_a_lock.may_wait = true;
+  ASSERT_TRUE(submit(behind_a_lock));
+  EXPECT_EQ(transport_.posted.size(), 4u);
+  for (const Scripted::Posted& posted : transport_.posted) EXPECT_FALSE(posted.unhurried);
+}
+
+TEST_F(OriginEngineTest, sends_at_once_what_is_longer_than_4_kib) {
+  const std::uint64_t most = 4096 - sizeof(wire::MessageHeader);
+  for (const std::uint64_t bytes : {most, most + 1}) ASSERT_TRUE(submit(put(bytes)));
+  for (const std::uint64_t bytes : {4096, 4097}) ASSERT_TRUE(submit(get(bytes)));
+  const std::vector<Scripted::Posted>& posted = transport_.posted;
+  EXPECT_TRUE(posted[0].unhurried && posted[2].unhurried);
+  EXPECT_FALSE(posted[1].unhurried || posted[3].unhurried);
 }
 
 // Rows of any lengths at any distances, none over another.

@@ -207,7 +207,7 @@ void link_sender(Input input) {
       if ((action & 1) != 0) post.reply_into = places.back();
       post.borrow_body = (action & 2) != 0;
       post.may_wait = (action & 4) != 0;
-      post.last_of_bundle = (action & 8) != 0;
+      post.may_hold = (action & 8) != 0;
       if (const auto ticket = sender.post(post, now)) demand(*ticket == posted++);
     } else if (action < 216) {
       sender.take_replies([&](std::uint64_t ticket, Code, std::span<const std::byte>) {

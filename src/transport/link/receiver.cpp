@@ -373,6 +373,7 @@ void LinkReceiver::on_want(const FrameHeader& header) {
 // Tops the window up, while others wait to its base only. Who waits gets all that it needs or nothing: with a part of
 // it it could do no more than ask again.
 void LinkReceiver::renew(bool is_next) {
+  const std::uint64_t before = allowed_;
   const std::uint64_t out = allowed_ - released_;
   const std::uint64_t goal = pool_.has_waiters() && !is_next ? pool_.base() : window_;
   if (goal > out) {
@@ -386,6 +387,8 @@ void LinkReceiver::renew(bool is_next) {
     allowed_ = wanted_;
   }
   if (wanted_ <= allowed_) wanted_at_any_price_ = false;
+  // A recall that found nothing to return is never answered; what is granted now can be recalled anew.
+  if (allowed_ != before) recalled_ = false;
 }
 
 bool LinkReceiver::take_credit() {

@@ -31,16 +31,18 @@ std::optional<std::uint64_t> LinkSender::post(const Post& post, std::uint64_t no
     ask_for_credit(cost, post.may_wait, now_ns);
     return std::nullopt;
   }
+  const bool is_held = post.may_hold && outbox_.frames_out() != 0;
   append(post, cost);
   is_recalled_ = false;
   give_back_at_ns_ = never;
   note_need(now_ns);
   if (!post.may_wait || !wanted_at_any_price_) forget_want();
   if (state_ == LinkState::idle) start_connecting(now_ns);
-  if (post.last_of_bundle) {
-    flush();
-  } else {
+  if (is_held) {
     outbox_.hold();
+    pump();  // the frame before, when it is full
+  } else {
+    flush();
   }
   return requests_.end() - 1;
 }
@@ -84,7 +86,7 @@ std::uint64_t LinkSender::answer_at_once() {
 }
 
 void LinkSender::ask_for_credit(std::uint64_t cost, bool may_wait, std::uint64_t now_ns) {
-  // What a bundle holds back would keep the credit that is waited for.
+  // What is held would keep the credit that is waited for.
   flush();
   const std::uint64_t needed = charged_ + returned_ + cost;
   if (needed > allowed_) {
@@ -106,6 +108,12 @@ void LinkSender::tell_want() {
 void LinkSender::flush() {
   outbox_.let_go();
   pump();
+}
+
+// When nothing else is under way, nothing will come that tells when to let go of what is held.
+void LinkSender::let_go_of_the_last() {
+  if (options_.omission == Omission::let_go_when_acknowledged) return;
+  if (outbox_.frames_out() == 0) outbox_.let_go();
 }
 
 void LinkSender::open(std::uint64_t now_ns) {
@@ -168,6 +176,7 @@ void LinkSender::break_link(std::uint64_t now_ns) {
 void LinkSender::on_sent(FrameId id, bool ok, std::uint64_t now_ns) {
   outbox_.on_sent(id);
   if (!ok && connected_ && !disconnecting_) break_link(now_ns);
+  let_go_of_the_last();
   note_need(now_ns);
   pump();
 }
@@ -303,6 +312,7 @@ Fault LinkSender::obey(const Frame& frame, std::uint64_t now_ns) {
     disconnect();
   }
   tell_seen_if_much();
+  let_go_of_the_last();
   note_need(now_ns);
   pump();
   return Fault::none;

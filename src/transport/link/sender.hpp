@@ -53,8 +53,11 @@ struct Post {
   std::size_t reply_capacity = 0;
   std::span<std::byte> reply_into = {};  // where the reply's data go; empty: they are kept for take_replies
   bool borrow_body = false;              // body is not copied; it stays as it is until the reply is handed out
-  bool may_wait = false;       // its reply may wait for what other ranks do (locks, teams, and what rides behind them)
-  bool last_of_bundle = true;  // false: held for the next post, or flush()
+  bool may_wait = false;  // its reply may wait for what other ranks do (locks, teams, and what rides behind them)
+  // Nobody waits for it. While the peer has yet to acknowledge something it is held, to leave in one frame with what is
+  // posted next: when that frame is full, with the next post that may not be held, at flush(), and at the latest when
+  // all before it was acknowledged.
+  bool may_hold = false;
 };
 
 class LinkSender {
@@ -69,7 +72,7 @@ class LinkSender {
   // failed every post is taken and answered Code::peer_failed. head + body and reply_capacity must fit a frame
   // (max_message_bytes, max_reply_bytes). head may be reused on return, body too unless borrowed.
   std::optional<std::uint64_t> post(const Post& post, std::uint64_t now_ns);
-  void flush();                     // sends what last_of_bundle == false held back
+  void flush();                     // sends what is held
   void open(std::uint64_t now_ns);  // connects before the first post
 
   // A frame to this rank that link::decode let through, from the peer and going to the origin.
@@ -97,6 +100,8 @@ class LinkSender {
   LinkState state() const { return state_; }
   LinkEnd end() const { return end_; }
   bool has_unreceived() const { return outbox_.holds_frames(); }
+  bool holds_back() const { return outbox_.holds_back(); }         // something for later posts to join
+  std::size_t frames_out() const { return outbox_.frames_out(); }  // that the peer has not acknowledged
   bool has_unanswered() const { return unanswered_ != 0; }
   bool wants_credit() const { return wanted_ != 0; }  // a post was refused and not posted again: this side is needed
   const LinkCounters& counters() const { return outbox_.counters(); }
@@ -123,6 +128,7 @@ class LinkSender {
   void ask_for_credit(std::uint64_t cost, bool may_wait, std::uint64_t now_ns);
   void tell_want();
   void append(const Post& post, std::uint64_t cost);
+  void let_go_of_the_last();
   std::uint64_t answer_at_once();
   void fail(LinkEnd end, Code code);
   void start_connecting(std::uint64_t now_ns);

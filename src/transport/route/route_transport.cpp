@@ -1,5 +1,7 @@
 #include "transport/route/route_transport.hpp"
 
+#include <algorithm>
+
 namespace farsum {
 namespace {
 
@@ -63,12 +65,26 @@ std::optional<std::uint64_t> RouteTransport::try_post_waiting(Rank peer, std::sp
   return way.transport->try_post_waiting(way.peer, head, body, reply_capacity);
 }
 
+std::optional<std::uint64_t> RouteTransport::try_post_unhurried(Rank peer, std::span<const std::byte> head,
+                                                                std::span<const std::byte> body,
+                                                                std::size_t reply_capacity) {
+  const Way way = way_to(peer);
+  if (way.transport == nullptr) return std::nullopt;
+  return way.transport->try_post_unhurried(way.peer, head, body, reply_capacity);
+}
+
 std::size_t RouteTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   const Way way = way_to(peer);
   if (way.transport == nullptr) return 0;
   if (way.transport != &node_ || places_are_ranks_) return way.transport->poll_replies(way.peer, handler);
   OfPlaces told(here_, nullptr, &handler);
   return node_.poll_replies(way.peer, told);
+}
+
+std::size_t RouteTransport::poll_replies_unattended(Rank peer, ReplyHandler& handler) {
+  if (here_.is_here(peer)) return poll_replies(peer, handler);
+  Transport* const network = this->network();
+  return network != nullptr ? network->poll_replies_unattended(peer, handler) : 0;
 }
 
 void RouteTransport::hand_over() {
@@ -87,7 +103,7 @@ std::size_t RouteTransport::poll_requests(RequestHandler& handler, std::size_t b
   if (network == nullptr) return poll_node(handler, budget);
   network_first_ = !network_first_;
   const std::size_t first = network_first_ ? network->poll_requests(handler, budget) : poll_node(handler, budget);
-  const std::size_t left = budget - first;
+  const std::size_t left = budget - std::min(first, budget);
   return first + (network_first_ ? poll_node(handler, left) : network->poll_requests(handler, left));
 }
 

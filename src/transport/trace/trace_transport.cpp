@@ -198,6 +198,15 @@ std::optional<std::uint64_t> TraceTransport::try_post_waiting(Rank peer, std::sp
   return ticket;
 }
 
+std::optional<std::uint64_t> TraceTransport::try_post_unhurried(Rank peer, std::span<const std::byte> head,
+                                                                std::span<const std::byte> body,
+                                                                std::size_t reply_capacity) {
+  const std::uint8_t kind = kind_of(head, body);
+  const std::optional<std::uint64_t> ticket = inner_.try_post_unhurried(peer, head, body, reply_capacity);
+  count_post(peer, kind, head.size() + body.size(), ticket);
+  return ticket;
+}
+
 void TraceTransport::count_post(Rank peer, std::uint8_t kind, std::uint64_t bytes,
                                 std::optional<std::uint64_t> ticket) {
   for (Counters* counters : {&by_peer_[peer], &by_kind_[kind]}) {
@@ -214,6 +223,11 @@ void TraceTransport::count_post(Rank peer, std::uint8_t kind, std::uint64_t byte
 std::size_t TraceTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   CountingReplies counting(*this, handler);
   return inner_.poll_replies(peer, counting);
+}
+
+std::size_t TraceTransport::poll_replies_unattended(Rank peer, ReplyHandler& handler) {
+  CountingReplies counting(*this, handler);
+  return inner_.poll_replies_unattended(peer, counting);
 }
 
 std::size_t TraceTransport::poll_requests(RequestHandler& handler, std::size_t budget) {

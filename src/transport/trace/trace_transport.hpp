@@ -75,7 +75,10 @@ class TraceTransport final : public Transport {
                                         std::size_t reply_capacity) override;
   std::optional<std::uint64_t> try_post_waiting(Rank peer, std::span<const std::byte> head,
                                                 std::span<const std::byte> body, std::size_t reply_capacity) override;
+  std::optional<std::uint64_t> try_post_unhurried(Rank peer, std::span<const std::byte> head,
+                                                  std::span<const std::byte> body, std::size_t reply_capacity) override;
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
+  std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) override;
   void hand_over() override { inner_.hand_over(); }
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
   bool has_unfinished_request() const override { return inner_.has_unfinished_request(); }

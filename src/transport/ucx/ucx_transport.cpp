@@ -19,6 +19,8 @@ constexpr int most_rounds = 64;
 // Where threads look after what was handed over, the agent asks this often whether they still do.
 constexpr std::uint64_t ask_again_after_ns = 1'000'000;
 constexpr std::uint64_t most_closing_ns = 2'000'000'000;
+// Small requests between two looks at what has come.
+constexpr unsigned unhurried_at_once = 32;
 
 bool drive(UcxConnections& connections) {
   bool any = false;
@@ -31,17 +33,21 @@ std::uint64_t monotonic_ns() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-// Puts off what is above the budget of a turn. A frame may bring more requests than that.
-class Budgeted final : public RequestHandler {
- public:
-  Budgeted(RequestHandler& handler, std::size_t budget) : handler_(handler), left_(budget) {}
+}  // namespace
 
+// Puts off what is above the budget of a turn. The frame that uses it up is served whole: putting off its rest would
+// cost a copy of each request and an acknowledgement more.
+class UcxTransport::Turn final : public RequestHandler {
+ public:
+  Turn(RequestHandler& handler, std::size_t budget) : handler_(handler), left_(budget) {}
+
+  void begin_frame() { is_used_up_ = left_ == 0; }
   Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
                     ReplyToken token) override {
-    if (left_ == 0) return {.kind = Served::Kind::again};
+    if (is_used_up_) return {.kind = Served::Kind::again};
     const Served served = handler_.on_request(from, message, reply_room, token);
     if (served.kind != Served::Kind::again) {
-      --left_;
+      if (left_ != 0) --left_;
       ++finished_;
     }
     return served;
@@ -53,10 +59,9 @@ class Budgeted final : public RequestHandler {
  private:
   RequestHandler& handler_;
   std::size_t left_;
+  bool is_used_up_ = false;
   std::size_t finished_ = 0;
 };
-
-}  // namespace
 
 // The origin half while its mutex is held; what it has to tell is told when it no longer is.
 class UcxTransport::Driving {
@@ -196,6 +201,23 @@ std::optional<std::uint64_t> UcxTransport::try_post_waiting(Rank peer, std::span
   return post(peer, {.head = head, .body = body, .reply_capacity = reply_capacity, .may_wait = true});
 }
 
+std::optional<std::uint64_t> UcxTransport::try_post_unhurried(Rank peer, std::span<const std::byte> head,
+                                                              std::span<const std::byte> body,
+                                                              std::size_t reply_capacity) {
+  return post(peer, {.head = head, .body = body, .reply_capacity = reply_capacity, .may_hold = true});
+}
+
+// Who posts and posts looks itself for the acknowledgement that lets go of what is held, but not each time: that is a
+// system call. The first time always, so that what was acknowledged meanwhile holds nothing.
+void UcxTransport::take_in_before(Asking& asking) {
+  if (!asking.link.has_unreceived()) return;
+  if (asking.link.holds_back() && ++asking.unhurried < unhurried_at_once) return;
+  asking.unhurried = 0;
+  was_polled_ = true;
+  drive(*origin_.connections);
+  tell_who_sleeps();
+}
+
 std::optional<std::uint64_t> UcxTransport::post(Rank peer, link::Post post) {
   if (post.head.size() + post.body.size() > capabilities_.max_message_bytes ||
       post.reply_capacity > capabilities_.max_reply_bytes) {
@@ -204,11 +226,13 @@ std::optional<std::uint64_t> UcxTransport::post(Rank peer, link::Post post) {
   const Driving driving(*this);
   Asking* const asking = origin_.find(peer);
   if (asking == nullptr) return std::nullopt;
+  if (post.may_hold) take_in_before(*asking);
   const auto ticket = asking->link.post(post, options_.now_ns());
   origin_.note(*asking);
   origin_.connections->settle();
   // Whoever posts may compute next, and what has not left by now would stay here.
-  if (!ticket || asking->link.state() != link::LinkState::open || !asking->link.is_quiet()) hand_over_held();
+  const bool has_left = asking->link.state() == link::LinkState::open && asking->link.is_quiet();
+  if (!ticket || !has_left || asking->link.holds_back()) hand_over_held();
   return ticket;
 }
 
@@ -217,25 +241,43 @@ std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   Asking* const asking = origin_.find(peer);
   if (asking == nullptr) return 0;
   was_polled_ = true;
+  if (asking->link.holds_back()) asking->link.flush();
+  const std::size_t count = take_replies(*asking, handler);
+  tell_who_sleeps();
+  return count;
+}
+
+std::size_t UcxTransport::poll_replies_unattended(Rank peer, ReplyHandler& handler) {
+  const Driving driving(*this);
+  Asking* const asking = origin_.find(peer);
+  return asking != nullptr ? take_replies(*asking, handler) : 0;
+}
+
+std::size_t UcxTransport::take_replies(Asking& asking, ReplyHandler& handler) {
   drive(*origin_.connections);
-  look_at_time(*asking, options_.now_ns());
+  look_at_time(asking, options_.now_ns());
   std::size_t count = 0;
-  asking->link.take_replies([&](std::uint64_t ticket, Code code, std::span<const std::byte> data) {
+  asking.link.take_replies([&](std::uint64_t ticket, Code code, std::span<const std::byte> data) {
     ++count;
-    handler.on_reply(peer, ticket, code, data);
+    handler.on_reply(asking.peer, ticket, code, data);
   });
   origin_.connections->settle();
-  if (std::exchange(asking->has_news, false)) --origin_.news;
-  // This thread took what the sleeping agent would have been woken by.
-  if (is_watched_ && origin_.news != 0) {
-    is_watched_ = false;
-    to_hand_over_ = true;
-  }
+  if (std::exchange(asking.has_news, false)) --origin_.news;
   return count;
+}
+
+// This thread took what the sleeping agent would have been woken by.
+void UcxTransport::tell_who_sleeps() {
+  if (!is_watched_ || origin_.news == 0) return;
+  is_watched_ = false;
+  to_hand_over_ = true;
 }
 
 void UcxTransport::hand_over() {
   const Driving driving(*this);
+  for (Asking* asking : origin_.busy) {
+    if (asking->link.holds_back()) asking->link.flush();
+  }
   drive(*origin_.connections);
   // Even where no link has anything to do: room may have come for what the caller found none for.
   handed_over_ = to_hand_over_ = true;
@@ -358,18 +400,18 @@ void UcxTransport::OriginHalf::drop_idle() {
 // ---- serving
 
 std::size_t UcxTransport::poll_requests(RequestHandler& handler, std::size_t budget) {
-  Budgeted budgeted(handler, budget);
-  target_.handler = &budgeted;
+  Turn turn(handler, budget);
+  target_.handler = &turn;
   for (auto& [peer, link] : target_.receivers) {
     if (!link.has_again()) continue;
     target_.touch(peer);
-    link.serve_parked(budgeted, budgeted.left());
+    link.serve_parked(turn, turn.left());
   }
-  for (int i = 0; i < most_rounds && budgeted.left() != 0 && target_.connections->progress() != 0; ++i) {
+  for (int i = 0; i < most_rounds && turn.left() != 0 && target_.connections->progress() != 0; ++i) {
   }
   target_.end_turn();
   target_.handler = nullptr;
-  return budgeted.finished();
+  return turn.finished();
 }
 
 bool UcxTransport::has_unfinished_request() const {
@@ -407,6 +449,7 @@ void UcxTransport::TargetHalf::on_frame(std::span<const std::byte> bytes) {
   if (handler == nullptr || !owner.let_through(bytes, frame)) return;
   if (frame.header.kind == link::FrameKind::hello) connections->worker().mark_accepted_sockets();
   const Rank peer = frame.header.from;
+  handler->begin_frame();
   receiver_made(peer).on_frame(frame, *handler);
   touch(peer);
 }

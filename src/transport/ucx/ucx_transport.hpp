@@ -67,8 +67,11 @@ class UcxTransport final : public Network {
                                         std::size_t reply_capacity) override;
   std::optional<std::uint64_t> try_post_waiting(Rank peer, std::span<const std::byte> head,
                                                 std::span<const std::byte> body, std::size_t reply_capacity) override;
+  std::optional<std::uint64_t> try_post_unhurried(Rank peer, std::span<const std::byte> head,
+                                                  std::span<const std::byte> body, std::size_t reply_capacity) override;
   // The handler may not call this transport. Looks after the time of this peer's link, too.
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
+  std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) override;
   void hand_over() override;
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
   bool has_unfinished_request() const override;
@@ -98,10 +101,12 @@ class UcxTransport final : public Network {
     Rank peer;
     link::LinkSender link;
     bool is_busy = false;
-    bool is_lost = false;   // and this was noted
-    bool has_news = false;  // frames have come since it was last polled
+    bool is_lost = false;    // and this was noted
+    bool has_news = false;   // frames have come since it was last polled
+    unsigned unhurried = 0;  // posts since what has come was last taken in
   };
 
+  class Turn;
   // Each half hears its worker.
   struct OriginHalf final : UcxConnections::Owner {
     explicit OriginHalf(UcxTransport& transport) : owner(transport) {}
@@ -134,8 +139,8 @@ class UcxTransport final : public Network {
     UcxTransport& owner;
     std::unique_ptr<link::CreditPool> pool;
     std::map<Rank, link::LinkReceiver> receivers;
-    std::vector<Rank> touched;          // with something to tell at the turn's end
-    RequestHandler* handler = nullptr;  // while poll_requests runs
+    std::vector<Rank> touched;  // with something to tell at the turn's end
+    Turn* handler = nullptr;    // while poll_requests runs
     std::unique_ptr<UcxConnections> connections;
   };
 
@@ -146,6 +151,9 @@ class UcxTransport final : public Network {
   bool let_through(std::span<const std::byte> bytes, link::Frame& frame);
   link::LinkOptions link_options(Rank peer) const;
   std::optional<std::uint64_t> post(Rank peer, link::Post post);
+  void take_in_before(Asking& asking);
+  std::size_t take_replies(Asking& asking, ReplyHandler& handler);
+  void tell_who_sleeps();
   std::string why(const Asking& asking) const;
   void look_at_time(Asking& asking, std::uint64_t now_ns);
   void hand_over_held();

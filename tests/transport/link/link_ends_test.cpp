@@ -256,12 +256,53 @@ TEST_F(Sender, fails_at_once_when_it_is_refused) {
 TEST_F(Sender, counts_frames_and_bytes_by_kind) {
   open();
   const Bytes message(100);
-  sender.post({.head = message, .last_of_bundle = false}, 0);
+  sender.post({.head = message}, 0);
+  sender.post({.head = message, .may_hold = true}, 0);
   sender.post({.head = message}, 0);
   const auto& sent = sender.counters().sent[static_cast<std::size_t>(FrameKind::requests)];
-  EXPECT_EQ(sent.frames, 1u);
-  EXPECT_EQ(sent.bytes, 64u + 2 * (16 + 100));
+  EXPECT_EQ(sent.frames, 2u);
+  EXPECT_EQ(sent.bytes, 2 * 64u + 3 * (16 + 100));
   EXPECT_EQ(sender.counters().received[static_cast<std::size_t>(FrameKind::hello_ack)].frames, 1u);
+}
+
+std::uint64_t frames_sent(const LinkSender& sender) {
+  return sender.counters().sent[static_cast<std::size_t>(FrameKind::requests)].frames;
+}
+
+TEST_F(Sender, sends_a_lone_request_at_once_though_it_may_be_held) {
+  open();
+  sender.post({.may_hold = true}, 0);
+  EXPECT_EQ(frames_sent(sender), 1u);
+  EXPECT_FALSE(sender.holds_back());
+}
+
+TEST_F(Sender, holds_what_may_be_held_while_something_is_unacknowledged) {
+  open();
+  for (int i = 0; i < 10; ++i) sender.post({.may_hold = true}, 0);
+  EXPECT_EQ(frames_sent(sender), 1u);
+  EXPECT_TRUE(sender.holds_back());
+  sender.flush();
+  EXPECT_EQ(frames_sent(sender), 2u);
+  EXPECT_FALSE(sender.holds_back());
+}
+
+TEST_F(Sender, lets_go_of_what_is_held_with_the_acknowledgement) {
+  open();
+  for (int i = 0; i < 10; ++i) sender.post({.may_hold = true}, 0);
+  FrameHeader acknowledgement = header_of(FrameKind::replies, 1, 0);
+  acknowledgement.seen = 1;
+  wire.let_go([&](FrameId id) { sender.on_sent(id, true, 0); });
+  hear(acknowledgement, 1);
+  EXPECT_EQ(frames_sent(sender), 2u);
+  EXPECT_FALSE(sender.holds_back());
+}
+
+TEST_F(Sender, sends_a_frame_that_is_full_though_all_in_it_may_be_held) {
+  open();
+  const Bytes message(4'000);
+  for (int i = 0; i < 16; ++i) sender.post({.head = message, .may_hold = true}, 0);
+  EXPECT_EQ(frames_sent(sender), 2u);
+  EXPECT_TRUE(sender.holds_back());
 }
 
 // A cut for good: all waiting ends within the timeout, and what comes through when the network is back is refused.

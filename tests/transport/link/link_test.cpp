@@ -1,6 +1,7 @@
 // What a link promises over connections that lose, double, reorder and break, whatever the seed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "link_world.hpp"
@@ -21,6 +22,20 @@ WorldOptions broken_often(std::uint64_t seed) {
   for (LinkPlan& plan : options.links) plan.waits = 20;
   options.cuts = 6;
   options.down_ns = seed % 2 * 2 * s;
+  return options;
+}
+
+// Small requests, most of which travel in one frame with others.
+WorldOptions many_small(std::uint64_t seed) {
+  WorldOptions options = both_ways(seed);
+  for (LinkPlan& plan : options.links) {
+    plan.requests = 400;
+    plan.waits = seed % 4;
+    plan.most_message_bytes = 120;
+    plan.most_reply_bytes = 16;
+  }
+  options.cuts = seed % 5;
+  options.down_ns = seed % 2 * s;
   return options;
 }
 
@@ -66,6 +81,17 @@ TEST(Link, answers_each_request_once_and_in_order) {
 
 TEST(Link, answers_each_request_once_though_connections_break) {
   for_each_seed(600, [](std::uint64_t seed) { EXPECT_EQ(LinkWorld(broken_often(seed)).run(), ""); });
+}
+
+TEST(Link, answers_each_small_request_that_was_held_once_and_in_order_though_connections_break) {
+  std::uint64_t fewest_frames = ~std::uint64_t{0};
+  for_each_seed(200, [&](std::uint64_t seed) {
+    LinkWorld world(many_small(seed));
+    EXPECT_EQ(world.run(), "");
+    const LinkCounters& counters = world.links[0]->sender.counters();
+    fewest_frames = std::min(fewest_frames, counters.sent[static_cast<std::size_t>(FrameKind::requests)].frames);
+  });
+  EXPECT_LT(fewest_frames, 300u) << "requests travel together";
 }
 
 TEST(Link, goes_on_with_windows_of_a_few_requests) {
@@ -154,6 +180,7 @@ INSTANTIATE_TEST_SUITE_P(
         NoticedOmission{"frames_of_old_connections_are_obeyed", broken_often, Omission::epoch_check},
         NoticedOmission{"credit_is_given_back_while_its_reply_is_kept", both_ways, Omission::hold_credit_of_replies},
         NoticedOmission{"memory_is_given_back_while_the_wire_reads_it", both_ways, Omission::wait_for_sent},
+        NoticedOmission{"what_is_held_waits_for_ever", both_ways, Omission::let_go_when_acknowledged},
         NoticedOmission{"a_double_is_executed", both_ways, Omission::doubles_check}),
     [](const auto& noticed) { return std::string(noticed.param.name); });
 

@@ -267,6 +267,77 @@ TEST_F(UcxTransportTest, keeps_a_small_request_to_itself_that_has_left) {
   EXPECT_EQ(handed_over_[origin], 1u) << "though nothing is under way: there may be room by now";
 }
 
+TEST_F(UcxTransportTest, sends_small_requests_that_nobody_waits_for_together) {
+  constexpr std::uint64_t count = 1'000;
+  Adder adder;
+  Sums sums;
+  connect(adder, sums);
+  settle(adder, sums);
+  const NetworkCounters before = at(origin).counters(), served_before = at(target).counters();
+  for (std::uint64_t value = 1; value <= count; ++value) {
+    while (!at(origin).try_post_unhurried(target, bytes_of(value), {}, 8)) round(adder, sums);
+  }
+  rounds_until(adder, sums, [&] { return sums.count == count; });
+  EXPECT_TRUE(adder.in_order && sums.right);
+  EXPECT_LT(at(origin).counters().asking.frames_sent - before.asking.frames_sent, count / 10);
+  EXPECT_LT(at(target).counters().serving.frames_sent - served_before.serving.frames_sent, count / 10);
+}
+
+TEST_F(UcxTransportTest, acknowledges_a_frame_of_more_requests_than_a_turn_serves_once) {
+  constexpr std::uint64_t count = 150;
+  Adder adder;
+  Sums sums;
+  connect(adder, sums);
+  std::uint64_t posted = 0;
+  rounds_until(adder, sums, [&] {  // until there is credit for all
+    for (std::uint64_t value = posted + 1; value <= 3000; value = posted + 1) {
+      if (!at(origin).try_post(target, bytes_of(value), {}, 8)) break;
+      ++posted;
+    }
+    return sums.count == 3000;
+  });
+  settle(adder, sums);
+  const std::uint64_t before = at(target).counters().serving.frames_sent;
+  for (std::uint64_t value = 3001; value <= 3000 + count; ++value) {
+    ASSERT_TRUE(at(origin).try_post_unhurried(target, bytes_of(value), {}, 8));
+  }
+  at(origin).poll_replies(target, sums);
+  rounds_until(adder, sums, [&] { return sums.count == 3000 + count; });
+  EXPECT_LE(at(target).counters().serving.frames_sent - before, 3u);
+  EXPECT_TRUE(adder.in_order && sums.right);
+}
+
+TEST_F(UcxTransportTest, hands_over_what_it_holds_and_sends_it_when_the_rest_has_arrived) {
+  Adder adder;
+  Sums sums;
+  connect(adder, sums);
+  settle(adder, sums);
+  const std::uint64_t first = 1, second = 2;
+  ASSERT_TRUE(at(origin).try_post_unhurried(target, bytes_of(first), {}, 8));
+  EXPECT_EQ(handed_over_[origin], 0u) << "a lone one has left";
+  ASSERT_TRUE(at(origin).try_post_unhurried(target, bytes_of(second), {}, 8));
+  EXPECT_EQ(handed_over_[origin], 1u);
+  while (adder.calls != 2) {  // no thread of the origin's posts or polls
+    at(origin).tick();
+    at(target).poll_requests(adder, 64);
+  }
+}
+
+TEST_F(UcxTransportTest, sends_what_it_holds_before_a_thread_sleeps) {
+  Adder adder;
+  Sums sums;
+  connect(adder, sums);
+  settle(adder, sums);
+  const std::uint64_t before = at(origin).counters().asking.frames_sent;
+  const std::uint64_t first = 1, second = 2;
+  ASSERT_TRUE(at(origin).try_post_unhurried(target, bytes_of(first), {}, 8));
+  ASSERT_TRUE(at(origin).try_post_unhurried(target, bytes_of(second), {}, 8));
+  EXPECT_EQ(at(origin).counters().asking.frames_sent - before, 1u);
+  at(origin).hand_over();
+  EXPECT_EQ(at(origin).counters().asking.frames_sent - before, 2u);
+  rounds_until(adder, sums, [&] { return sums.count == 2; });
+}
+
 TEST_F(UcxTransportTest, hands_over_what_does_not_leave_at_once) {
   Adder adder;
   Sums sums;

@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -203,6 +204,36 @@ TEST_P(UcxUnattended, finishes_a_put_while_its_thread_computes) {
   while (at(target).memory.arrived() != sent.size()) std::this_thread::yield();
   EXPECT_EQ(std::memcmp(at(target).memory.data(), sent.data(), sent.size()), 0);
   while (outstanding_[origin].count.load(std::memory_order_acquire) != 0) std::this_thread::yield();
+}
+
+TEST_P(UcxUnattended, finishes_small_operations_that_were_held_while_their_thread_computes) {
+  start();
+  const auto sent = random_bytes(3 * 8, 4);
+  const std::vector<std::byte> parts[] = {
+      {sent.begin(), sent.begin() + 8}, {sent.begin() + 8, sent.begin() + 16}, {sent.begin() + 16, sent.end()}};
+  ASSERT_TRUE(submit(origin, put_of(parts[0])));
+  flush(origin);  // the link is open
+  ASSERT_TRUE(submit(origin, put_of(parts[1], 8)));
+  ASSERT_TRUE(submit(origin, put_of(parts[2], 16)));
+  while (at(target).memory.arrived() != sent.size()) std::this_thread::yield();
+  EXPECT_EQ(std::memcmp(at(target).memory.data(), sent.data(), sent.size()), 0);
+  flush(origin);
+}
+
+// By hand: `--gtest_also_run_disabled_tests --gtest_filter=*costs*` prints what a small put costs its origin.
+TEST_P(UcxUnattended, DISABLED_costs_this_much) {
+  start();
+  constexpr int count = 200'000;
+  const std::vector<std::byte> word(8);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < count; ++i) {
+    while (!submit(origin, put_of(word))) at(origin).engine->progress(target);
+  }
+  flush(origin);
+  const auto ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+  const NetworkCounters counters = at(origin).transport->counters();
+  std::printf("%lld ns each, %llu frames\n", static_cast<long long>(ns / count),
+              static_cast<unsigned long long>(counters.asking.frames_sent));
 }
 
 TEST_P(UcxUnattended, finishes_what_one_thread_left_while_another_polls) {
