@@ -12,15 +12,19 @@ constexpr Served again{Served::Kind::again};
 
 }  // namespace
 
-Served ProxyLocks::lock(const Exposure& exposure, const Key& key, LockMode mode, ReplyToken token) {
+Served ProxyLocks::lock(const Exposure& exposure, const Key& key, LockMode mode, Turn turn, ReplyToken token) {
   // What is sent behind a second lock is under the first.
   if (proxies_.contains(key)) return answer(Code::sync);
   refused_.erase(key);
   if (exposure.refuses_locks) return refuse(key, Code::sync);
-  const Requested requested = view(exposure).request(me_, id_of(key), mode);
+  SharedLock<HolderDead> lock = view(exposure);
+  const Requested requested =
+      turn == Turn::queues ? lock.request(me_, id_of(key), mode) : lock.request_at_once(me_, id_of(key), mode);
   switch (requested.kind) {
     case Requested::Kind::busy:
       return again;
+    case Requested::Kind::taken:
+      return answer(Code::pending);
     case Requested::Kind::full:
       return refuse(key, Code::system);
     case Requested::Kind::granted:

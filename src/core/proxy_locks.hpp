@@ -25,11 +25,14 @@ class ProxyLocks {
     }
   };
 
+  // What becomes of a request whose lock is taken.
+  enum class Turn : std::uint8_t { queues, at_once_or_not };
+
   ProxyLocks(Rank owner, const Liveness* liveness) : me_(owner + 1), liveness_(liveness) {}
 
   // A lock that has to wait is answered later: see settle. Of one that is refused, that much is remembered: what its
   // holder-to-be has sent behind it must not be done.
-  Served lock(const Exposure& exposure, const Key& key, LockMode mode, ReplyToken token);
+  Served lock(const Exposure& exposure, const Key& key, LockMode mode, Turn turn, ReplyToken token);
   Served unlock(const Exposure& exposure, const Key& key, LockMode mode);
 
   // Calls told(token, code) for each request that need not wait any more: it was granted, or its window has gone.

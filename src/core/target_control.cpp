@@ -16,7 +16,10 @@ Served TargetService::serve_epoch(Rank from, const wire::MessageHeader& header, 
   const LockMode mode = (header.flags & wire::flag_exclusive) != 0 ? LockMode::exclusive : LockMode::shared;
   switch (header.kind) {
     case wire::MessageKind::lock:
-      return proxies_.lock(exposure, key, mode, token);
+      return proxies_.lock(
+          exposure, key, mode,
+          (header.flags & wire::flag_at_once) != 0 ? ProxyLocks::Turn::at_once_or_not : ProxyLocks::Turn::queues,
+          token);
     case wire::MessageKind::unlock:
       return proxies_.unlock(exposure, key, mode);
     case wire::MessageKind::post:

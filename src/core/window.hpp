@@ -288,7 +288,6 @@ class Window {
   // For a lock that is taken with others; false where an epoch includes the target.
   bool claim_under_guard(std::uint32_t target);
   void close_epoch(std::uint32_t target);
-  Status take_lock(std::uint32_t target, LockMode mode, const char* call);
   Status await_lock(std::uint32_t target, LockMode mode, const char* call);
   Status drop_lock(std::uint32_t target, LockMode mode, const char* call);
   Status not_held_in_memory(const char* call, std::uint32_t target) const;
@@ -299,6 +298,10 @@ class Window {
   Status lock_here(std::uint32_t target, LockMode mode);
   Status unlock_here(std::uint32_t target, std::int32_t open);
   Status lock_every_target(const char* call);
+  // Takes what is free from `first` on, but nothing behind the first that is taken, which it tells; size_: all.
+  Status lock_free_targets(std::uint32_t first, std::uint32_t& taken, const char* call);
+  Status wait_for_target(std::uint32_t target, const char* call);
+  void give_back_targets(std::uint32_t first, const char* call);
   void await_started_posts(std::unique_lock<std::mutex>& lock, Status& failure);
   Status end_access();
 
@@ -309,10 +312,11 @@ class Window {
   Status lock_remote(std::uint32_t target, LockMode mode);
   Status unlock_remote(std::uint32_t target, std::int32_t open);
   // Sends a control message. Without a request its failure is told by the next flush, which also waits for it.
-  Status tell(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState* request,
+  Status tell(std::uint32_t target, wire::MessageKind kind, std::uint8_t flags, RequestState* request,
               Outstanding& outstanding);
   // Sends one whose answer await_answer waits for: one at a time to a target, by who owns its epoch.
-  Status ask(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState& answer);
+  Status ask(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState& answer,
+             std::uint8_t more_flags = 0);
   Status await_answer(std::uint32_t target, const RequestState& answer, const char* call);
   // Waits until the lock of the epoch is held, where nobody knows yet.
   Status learn_of_lock(std::uint32_t target, const char* call);

@@ -132,7 +132,7 @@ Status Window::post(std::span<const std::uint32_t> origins) {
   completes_expected_ += origins.size();
   for (const std::uint32_t origin : origins) {
     if (!is_here(origin)) {
-      Status sent = tell(origin, wire::MessageKind::post, LockMode::shared, nullptr, views_[origin].outstanding);
+      Status sent = tell(origin, wire::MessageKind::post, 0, nullptr, views_[origin].outstanding);
       if (!sent.is_ok()) return sent;
       continue;
     }

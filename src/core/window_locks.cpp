@@ -53,12 +53,6 @@ std::uint32_t Window::locks_held() const {
 
 // ---- locks ----
 
-Status Window::take_lock(std::uint32_t target, LockMode mode, const char* call) {
-  if (with_lock(target, [&](auto& lock) { return lock.try_lock(parts_.lock_agent.id, mode); })) [[likely]]
-    return {};
-  return await_lock(target, mode, call);
-}
-
 Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call) {
   const Liveness* liveness = parts_.lock_agent.liveness;
   Status failure;
@@ -187,36 +181,78 @@ Status Window::lock_all() {
   return status;
 }
 
-// Asks the targets of other nodes first, and waits for their answers last. Holds all or none.
+// Holds all or none. All targets are asked at once, but none lets it queue: of two ranks that queue while they hold
+// what is not before it, each could wait for the other, with a third rank's exclusive lock between them. What is taken
+// is waited for in the order of ranks.
 Status Window::lock_every_target(const char* call) {
-  Status first;
-  const auto note = [&](std::uint32_t target, Status status) {
-    // Relaxed: see lock.
-    if (status.is_ok()) views_[target].open.store(locked_with_all, std::memory_order_relaxed);
-    if (first.is_ok()) first = std::move(status);
-  };
-  std::size_t asked = 0;
-  for (; asked < remote_targets_.size(); ++asked) {
-    const std::uint32_t target = remote_targets_[asked];
-    first = ask(target, wire::MessageKind::lock, LockMode::shared, details_[target].granted);
-    if (!first.is_ok()) break;
+  for (std::uint32_t first = 0;;) {
+    std::uint32_t taken = size_;
+    Status status = lock_free_targets(first, taken, call);
+    if (status.is_ok() && taken == size_) return {};
+    if (status.is_ok()) status = wait_for_target(taken, call);
+    if (!status.is_ok()) {
+      give_back_targets(0, call);
+      return status;
+    }
+    first = taken + 1;
   }
-  for (std::uint32_t target = 0; target < size_ && first.is_ok(); ++target) {
-    if (is_here(target)) note(target, take_lock(target, LockMode::shared, call));
+}
+
+Status Window::lock_free_targets(std::uint32_t first, std::uint32_t& taken, const char* call) {
+  Status failure;
+  const auto begin = std::lower_bound(remote_targets_.begin(), remote_targets_.end(), first);
+  auto asked = begin;
+  for (; asked != remote_targets_.end() && failure.is_ok(); ++asked) {
+    failure = ask(*asked, wire::MessageKind::lock, LockMode::shared, details_[*asked].granted, wire::flag_at_once);
+    if (!failure.is_ok()) break;
   }
-  for (std::size_t i = 0; i < asked; ++i) {
-    const std::uint32_t target = remote_targets_[i];
-    Status status = await_answer(target, details_[target].granted, call);
-    // The owner remembers a lock that it refused until it is given back.
+  for (std::uint32_t target = first; target < size_ && taken == size_ && failure.is_ok(); ++target) {
+    if (!is_here(target)) continue;
+    if (with_lock(target, [&](auto& lock) { return lock.try_lock(parts_.lock_agent.id, LockMode::shared); })) {
+      // Relaxed, here and below: see lock.
+      views_[target].open.store(locked_with_all, std::memory_order_relaxed);
+    } else {
+      taken = target;
+    }
+  }
+  for (auto at = begin; at != asked; ++at) {
+    Status status = await_answer(*at, details_[*at].granted, call);
+    if (status.is_ok()) {
+      views_[*at].open.store(locked_with_all, std::memory_order_relaxed);
+    } else if (status.code() == Code::pending) {
+      taken = std::min(taken, *at);
+    } else {
+      // The owner remembers a lock that it refused until it is given back.
+      (void)drop_lock(*at, LockMode::shared, call);
+      if (failure.is_ok()) failure = std::move(status);
+    }
+  }
+  if (failure.is_ok()) give_back_targets(taken, call);
+  return failure;
+}
+
+Status Window::wait_for_target(std::uint32_t target, const char* call) {
+  Status status;
+  if (is_here(target)) {
+    status = await_lock(target, LockMode::shared, call);
+  } else {
+    RequestState& granted = details_[target].granted;
+    status = ask(target, wire::MessageKind::lock, LockMode::shared, granted);
+    if (!status.is_ok()) return status;
+    status = await_answer(target, granted, call);
     if (!status.is_ok()) (void)drop_lock(target, LockMode::shared, call);
-    note(target, std::move(status));
   }
-  if (first.is_ok()) return {};
-  for (std::uint32_t target = 0; target < size_; ++target) {
-    if (views_[target].open.load(std::memory_order_relaxed) == locked_with_all)
-      (void)drop_lock(target, LockMode::shared, call);
+  if (status.is_ok()) views_[target].open.store(locked_with_all, std::memory_order_relaxed);
+  return status;
+}
+
+// Of those that lock_all holds.
+void Window::give_back_targets(std::uint32_t first, const char* call) {
+  for (std::uint32_t target = first; target < size_; ++target) {
+    if (views_[target].open.load(std::memory_order_relaxed) != locked_with_all) continue;
+    views_[target].open.store(epoch_changing, std::memory_order_relaxed);
+    (void)drop_lock(target, LockMode::shared, call);
   }
-  return first;
 }
 
 // Where it names nothing, the words of all targets are the caller's.

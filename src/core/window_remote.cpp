@@ -13,13 +13,13 @@ bool Window::claim_remote(std::uint32_t target, std::int32_t from) {
                                                      std::memory_order_relaxed);
 }
 
-Status Window::tell(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState* request,
+Status Window::tell(std::uint32_t target, wire::MessageKind kind, std::uint8_t flags, RequestState* request,
                     Outstanding& outstanding) {
   wire::MessageHeader header;
   header.kind = kind;
   header.window = parts_.id;
   header.offset = parts_.my_rank;
-  if (mode == LockMode::exclusive) header.flags = wire::flag_exclusive;
+  header.flags = flags;
   const Rank owner = parts_.ranks[target];
   const auto send = [&] { return parts_.engine->submit_control(owner, header, {}, outstanding, request); };
   if (send()) return {};
@@ -34,11 +34,13 @@ Status Window::tell(std::uint32_t target, wire::MessageKind kind, LockMode mode,
       "waiting for room in the target's mailbox");
 }
 
-Status Window::ask(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState& answer) {
+Status Window::ask(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState& answer,
+                   std::uint8_t more_flags) {
   // Relaxed: nobody looks before the message is sent.
   answer.done.store(false, std::memory_order_relaxed);
   answer.code.store(Code::ok, std::memory_order_relaxed);
-  return tell(target, kind, mode, &answer, details_[target].asked);
+  const unsigned of_mode = mode == LockMode::exclusive ? wire::flag_exclusive : 0;
+  return tell(target, kind, static_cast<std::uint8_t>(of_mode | more_flags), &answer, details_[target].asked);
 }
 
 Status Window::await_answer(std::uint32_t target, const RequestState& answer, const char* call) {

@@ -36,6 +36,7 @@ enum MessageFlag : std::uint8_t {
   flag_push = 1u << 1,       // the result goes to result_address in the origin instead of the reply
   flag_notify = 1u << 2,     // bump notification notify_slot once the data is in place
   flag_exclusive = 1u << 3,  // lock, unlock
+  flag_at_once = 1u << 4,    // lock: where it would have to wait the answer is Code::pending, and nothing has happened
 };
 
 inline constexpr std::uint32_t alpha_bytes = 32;

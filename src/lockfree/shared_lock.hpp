@@ -22,8 +22,9 @@ struct Requested {
   enum class Kind : std::uint8_t {
     granted,
     queued,
-    full,  // see LockResult
-    busy,  // the guard was not free: nothing happened, ask again
+    taken,  // by others, or others wait: nothing happened
+    full,   // see LockResult
+    busy,   // the guard was not free: nothing happened, ask again
   };
   Kind kind = Kind::granted;
   std::uint32_t slot = 0;  // of a queued request, for has_been_granted and withdraw
@@ -171,6 +172,14 @@ class BasicSharedLock {
         break;
     }
     return {.kind = Requested::Kind::full};
+  }
+
+  // The same, but it does not queue.
+  Requested request_at_once(std::uint32_t me, std::uint32_t id, LockMode mode) {
+    if (!try_enter(me)) return {.kind = Requested::Kind::busy};
+    const bool granted = queue_.would_grant(mode) && queue_.acquire(id, mode).kind == Acquired::Kind::granted;
+    leave();
+    return {.kind = granted ? Requested::Kind::granted : Requested::Kind::taken};
   }
 
   // Of a queued request that has neither been withdrawn nor given back.

@@ -301,6 +301,38 @@ TEST(RemoteWindow, locks_all_and_unlocks_all_in_one_round_trip_each) {
   }
 }
 
+// Else two ranks that lock all could wait for each other, each behind another's exclusive lock.
+TEST(RemoteWindow, holds_nothing_behind_the_target_that_its_lock_all_waits_for) {
+  RemoteWindows windows(5, {.ranks_of_a_node = 2});
+  constexpr std::uint32_t another = 77;
+  for (const Rank taken : {Rank{1}, Rank{2}, Rank{3}}) {
+    ASSERT_TRUE(windows.job.lock_view(taken).try_lock(another, LockMode::exclusive)) << taken;
+    std::vector<Rank> held;
+    windows.job.world().call_after(50 * round_trip_ns, [&] {
+      for (Rank target = 0; target < 5; ++target) {
+        SharedLock<HolderDead> lock = windows.job.lock_view(target);
+        if (target == taken) continue;
+        lock.try_lock(another, LockMode::exclusive) ? (void)lock.unlock(another, LockMode::exclusive)
+                                                    : held.push_back(target);
+      }
+      SharedLock<HolderDead> lock = windows.job.lock_view(taken);
+      EXPECT_TRUE(lock.unlock(another, LockMode::exclusive));
+      windows.job.world().wake_agent(taken);
+    });
+    EXPECT_TRUE(fine(windows[2].lock_all())) << taken;
+    for (const Rank target : held) EXPECT_LT(target, taken);
+    EXPECT_EQ(held.size(), taken) << "what is before it may be held at once";
+    for (Rank target = 0; target < 5; ++target)
+      EXPECT_FALSE(windows.job.lock_view(target).try_lock(another, LockMode::exclusive)) << target;
+    EXPECT_TRUE(fine(windows[2].unlock_all()));
+    for (Rank target = 0; target < 5; ++target) {
+      SharedLock<HolderDead> lock = windows.job.lock_view(target);
+      EXPECT_TRUE(lock.try_lock(another, LockMode::exclusive)) << target;
+      EXPECT_TRUE(lock.unlock(another, LockMode::exclusive));
+    }
+  }
+}
+
 TEST(RemoteWindow, holds_no_lock_after_a_lock_all_that_was_refused_somewhere) {
   RemoteWindows windows(3);
   windows.job.rank(2).exposures.erase(CoreRank::window);

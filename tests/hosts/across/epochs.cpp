@@ -67,7 +67,7 @@ void shared_lock(const Job& job) {
 
 // lock_all of some in turn with exclusive locks of others; each lock, put and unlock in one go.
 void lock_all(const Job& job) {
-  constexpr int rounds = 30;
+  constexpr int rounds = 100;
   Words words = allocate(1 + static_cast<std::size_t>(job.size));
   const std::uint64_t one = 1;
   for (int round = 0; round < rounds; ++round) {
