@@ -1,9 +1,14 @@
 # Programs whose ranks may run on several hosts, and the tests that run them (tests/hosts/run_across): one each for a way of
-# starting ranks and a number of hosts. Without root those over several hosts are reported skips.
+# starting ranks and a number of hosts; and what ranks on two hosts must come through (tests/hosts/faults). Without root those over
+# several hosts are reported skips.
+
+function(farsum_add_host_test name script)
+  add_test(NAME hosts.${name} COMMAND "${PROJECT_SOURCE_DIR}/tests/hosts/${script}" --build "${CMAKE_BINARY_DIR}" ${ARGN})
+  set_tests_properties(hosts.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 LABELS hosts PROCESSORS 2)
+endfunction()
 
 function(farsum_add_across_test name)
-  add_test(NAME hosts.across.${name} COMMAND "${PROJECT_SOURCE_DIR}/tests/hosts/run_across" --build "${CMAKE_BINARY_DIR}" ${ARGN})
-  set_tests_properties(hosts.across.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 LABELS hosts PROCESSORS 2)
+  farsum_add_host_test(across.${name} run_across ${ARGN})
 endfunction()
 
 file(GLOB farsum_across_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/hosts/across/*.cpp")
@@ -13,6 +18,16 @@ target_link_libraries(across PRIVATE farsum Threads::Threads)
 farsum_add_across_test(farsum_run.one_host_of_4 --start farsum-run --ranks 4)
 farsum_add_across_test(openmpi.one_host_of_4 --start openmpi --ranks 4)
 farsum_add_across_test(meet.one_host_of_3 --start meet --ranks 3)
+if(UCX_FOUND)
+  farsum_add_across_test(meet.two_names_of_2 --start meet --names x y --ranks 2)
+  farsum_add_across_test(meet.three_hosts_of_1 --start meet --hosts 3)
+  foreach(ranks IN ITEMS 1 2)
+    farsum_add_across_test(openmpi.two_hosts_of_${ranks} --start openmpi --hosts 2 --ranks ${ranks})
+  endforeach()
+  foreach(fault IN ITEMS cut_for_a_second slow stopped stranger cut killed)
+    farsum_add_host_test(faults.${fault} faults ${fault})
+  endforeach()
+endif()
 
 foreach(library IN ITEMS mpich openmpi)
   if(TARGET farsum_mpi_${library})
@@ -21,6 +36,11 @@ foreach(library IN ITEMS mpich openmpi)
                           C_EXTENSIONS ON)
     target_link_libraries(across_mpi_${library} PRIVATE farsum_mpi_${library})
     farsum_add_across_test(mpi.${library}.one_host_of_4 --start ${library} --mpi --ranks 4)
+    foreach(ranks IN ITEMS 1 2)
+      if(UCX_FOUND)
+        farsum_add_across_test(mpi.${library}.two_hosts_of_${ranks} --start ${library} --mpi --hosts 2 --ranks ${ranks})
+      endif()
+    endforeach()
   endif()
 endforeach()
 
