@@ -452,7 +452,8 @@ typedef FARSUM_ENUM(farsum_lock_mode){FARSUM_LOCK_SHARED = 0, FARSUM_LOCK_EXCLUS
 /* Locks queue in the order of arrival; waiters sleep. lock_all takes a shared lock of every target. That of a rank of
  * another node lock asks for and does not wait for: operations under it take effect there once it is granted, and who
  * waits for them (flush, unlock, an operation with a result) waits for that, too. With none of these, lock orders
- * nothing at other ranks. */
+ * nothing at other ranks: who takes several locks at once, in an order that all keep to, waits for each so before it
+ * takes the next. */
 FARSUM_API farsum_status farsum_lock(farsum_window window, int target, farsum_lock_mode mode);
 FARSUM_API farsum_status farsum_unlock(farsum_window window, int target);
 FARSUM_API farsum_status farsum_lock_all(farsum_window window);
