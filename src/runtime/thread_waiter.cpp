@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -75,10 +76,13 @@ Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(s
 Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const char* doing) {
   if (done()) return {};
   const bool for_replies = &where == &own_ && before_sleep_;
+  // Once for the whole wait: the agent wakes its sleepers at each look, and one that had it look again before each
+  // sleep would keep it and itself awake.
+  bool is_handed_over = false;
   const auto sleep = [&](std::uint64_t gap) {
     const std::uint32_t key = where.prepare();
-    // What comes from here on is taken in by the agent, who then wakes whoever it sees sleeping: seq_cst, as the look.
-    if (for_replies) {
+    // What comes from here on is taken in by the agent, who then wakes whoever it sees waiting: seq_cst, as the look.
+    if (for_replies && !std::exchange(is_handed_over, true)) {
       sleepers_.fetch_add(1, std::memory_order_seq_cst);
       before_sleep_();
     }
@@ -88,9 +92,10 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
       slept_.fetch_add(1, std::memory_order_relaxed);
       where.wait(key, gap);
     }
-    if (for_replies) sleepers_.fetch_sub(1, std::memory_order_relaxed);
   };
-  return spin_and_sleep(done, sleep, doing);
+  Status status = spin_and_sleep(done, sleep, doing);
+  if (is_handed_over) sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  return status;
 }
 
 void ThreadWaiter::give_way() {

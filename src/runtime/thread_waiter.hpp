@@ -29,9 +29,9 @@ class ThreadWaiter : public Waiter {
   Status looked_in_vain(const char* doing) override;
   void give_way() override;
   EventCount& own_events() override { return own_; }
-  // Called by a thread before it sleeps where replies wake it. Set before anybody waits.
+  // Called by a thread once a wait, before it first sleeps where replies wake it. Set before anybody waits.
   void before_sleep(std::function<void()> hook) { before_sleep_ = std::move(hook); }
-  // Threads that sleep so, or are about to.
+  // Threads in a wait in which they have slept so, or are about to.
   std::uint32_t sleepers() const { return sleepers_.load(std::memory_order_seq_cst); }
   // From begin() to its end, no thread of this rank starts the idle hook.
   class Quiet {
