@@ -77,5 +77,26 @@ TEST_F(Waiting, sleeps_without_looking_first_where_ranks_are_more_than_processor
                   .is_ok());
 }
 
+// Whoever it hands over to wakes it for a look, and so it must not hand over again for having looked.
+TEST_F(Waiting, hands_over_once_however_often_it_sleeps) {
+  ThreadWaiter waiter = this->waiter({});
+  int handed_over = 0;
+  waiter.before_sleep([&] {
+    ++handed_over;
+    EXPECT_EQ(waiter.sleepers(), 1U);
+    waiter.own_events().notify_all();
+  });
+  for (int wait = 1; wait <= 2; ++wait) {
+    const std::uint64_t before = waiter.slept();
+    const auto done = [&] {
+      waiter.own_events().notify_all();
+      return waiter.slept() == before + 3;
+    };
+    EXPECT_TRUE(waiter.wait(waiter.own_events(), done, "test").is_ok());
+    EXPECT_EQ(handed_over, wait);
+    EXPECT_EQ(waiter.sleepers(), 0U);
+  }
+}
+
 }  // namespace
 }  // namespace farsum::test
