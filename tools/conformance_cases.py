@@ -180,7 +180,8 @@ class Job:
     """A started job, its processes known by a mark in their environment: launchers put ranks into sessions of their own."""
     running = set()
 
-    def __init__(self, command, case, output, mark):
+    def __init__(self, command, case, output, mark=None):
+        mark = mark or str(uuid.uuid4())
         self.case, self.mark = case, f"{MARK}={mark}"
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                                         cwd=case.folder, start_new_session=True,
@@ -200,6 +201,12 @@ class Job:
             if not said_all and has_said_all():
                 said_all = True
                 limit = min(limit, time.monotonic() + end_limit_s)
+
+    def finish(self):
+        """The launcher's status, or None when the case's limit passed; either way none of the job's processes is left."""
+        status = self.wait(lambda: False, 0)
+        self.end()
+        return status
 
     def engine_runs(self):
         """Whether Farsum still runs in any of the ranks: it ends its threads before the library goes on in MPI_Finalize."""
