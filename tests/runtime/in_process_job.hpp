@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/context.hpp"
+#include "transport/ucx/network_probe.hpp"
 
 namespace farsum::test {
 
@@ -62,6 +63,11 @@ inline void run_in_process(const std::vector<Settings>& settings, const std::fun
 // The same on several nodes: rank r on node node_of[r]. What nodes tell each other goes over the network.
 inline void run_on_nodes(const std::vector<std::uint32_t>& node_of, const Settings& settings,
                          const std::function<void(InProcessRank)>& body) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "UCX does not run under ThreadSanitizer";
+#endif
+  const std::string refusal = probe_network(settings.ucx_library, settings.net_tls, settings.net_devices).refusal;
+  if (!refusal.empty()) GTEST_SKIP() << refusal;
   const auto ranks = static_cast<std::uint32_t>(node_of.size());
   std::map<std::uint32_t, std::vector<Rank>> here;
   for (Rank rank = 0; rank < ranks; ++rank) here[node_of[rank]].push_back(rank);
