@@ -82,9 +82,8 @@ std::uint64_t file_bytes(int fd) {
 
 namespace {
 
-// Holds the file, against other processes, while it is initialised or left. A lock of the process and not of the
-// descriptor (flock): ranks inherit one descriptor from the launcher, and what belongs to that all of them hold at
-// once.
+// Holds the file against others while it is initialised or left. The lock is of the open file, and each context opens
+// one of its own: so ranks that are threads of one process exclude each other, too.
 class FileGuard {
  public:
   explicit FileGuard(int fd) : fd_(fd), held_(set(F_WRLCK)) {}
@@ -102,7 +101,7 @@ class FileGuard {
     region.l_whence = SEEK_SET;
     int result = -1;
     do {
-      result = fcntl(fd_, F_SETLKW, &region);
+      result = fcntl(fd_, F_OFD_SETLKW, &region);
     } while (result != 0 && errno == EINTR);
     return result == 0;
   }
