@@ -341,6 +341,7 @@ Status meet(std::uint32_t rank, std::uint32_t size, const Allgather& allgather, 
   if (!exchanged.is_ok()) return exchanged.take_status();
   const std::vector<Card>& cards = exchanged.value();
   std::vector<NodeIdentity> identities;
+  identities.reserve(cards.size());
   for (const Card& card : cards) identities.push_back(card.node);
   seat.rank = rank;
   seat.size = size;
