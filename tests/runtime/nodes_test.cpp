@@ -113,8 +113,8 @@ TEST(OverNodes, posts_and_completes_reach_both_kinds_of_ranks) {
     for (std::uint64_t round = 1; round <= 20; ++round) {
       ASSERT_GOOD(window.post(others));
       ASSERT_GOOD(window.start(others));
+      const std::uint64_t mine = round * 10 + self.rank;
       for (const std::uint32_t target : others) {
-        const std::uint64_t mine = round * 10 + self.rank;
         ASSERT_GOOD(window.operate(words_operation(OperationKind::put, 8 * self.rank, 1, ops::Operator::replace, &mine),
                                    target, Completion::implicit, nullptr));
       }
