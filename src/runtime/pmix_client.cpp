@@ -96,10 +96,20 @@ struct ValueDeleter {
 };
 using Value = std::unique_ptr<pmix_value_t, ValueDeleter>;
 
+// What is there already.
 Value get_value(const Library& library, const pmix_proc_t& process, const char* key) {
   const pmix_info_t at_once = yes(PMIX_IMMEDIATE);
   pmix_value_t* value = nullptr;
   if (library.get(&process, key, &at_once, 1, &value) != PMIX_SUCCESS) return nullptr;
+  return Value(value);
+}
+
+// Waits until it is published. A fence of Open MPI 5's server does not bring what ranks of other hosts have published,
+// though it is asked to: the server fetches that when somebody waits for it.
+Value await_value(const Library& library, const pmix_proc_t& process, const char* key) {
+  if (Value value = get_value(library, process, key); value != nullptr) return value;
+  pmix_value_t* value = nullptr;
+  if (library.get(&process, key, nullptr, 0, &value) != PMIX_SUCCESS) return nullptr;
   return Value(value);
 }
 
@@ -153,7 +163,7 @@ class PmixClient : public Pmix {
     pmix_proc_t process = self_;
     process.rank = rank;
     const auto found = within<std::vector<std::byte>>(patience, [library = library_, process, key] {
-      const Value value = get_value(library, process, key.c_str());
+      const Value value = await_value(library, process, key.c_str());
       if (value == nullptr || value->type != PMIX_BYTE_OBJECT) return std::vector<std::byte>();
       const auto* bytes = reinterpret_cast<const std::byte*>(value->data.bo.bytes);
       return std::vector<std::byte>(bytes, bytes + value->data.bo.size);

@@ -10,17 +10,20 @@
 namespace farsum {
 namespace {
 
-constexpr Pmix::Patience patience_for_each{1000};
+constexpr Pmix::Patience patience_for_each{500};
+constexpr std::size_t most_named = 4;  // each is waited for
 
 // The server knows who has published, also of those who have left since.
 Status who_is_missing(Pmix& pmix, const std::string& key, Pmix::Patience waited) {
   std::vector<Rank> missing;
-  for (Rank rank = 0; rank < pmix.size(); ++rank) {
+  Rank rank = 0;
+  for (; rank < pmix.size() && missing.size() < most_named; ++rank) {
     if (pmix.look_up(rank, key, patience_for_each).empty()) missing.push_back(rank);
   }
   return {Code::peer_failed,
-          fmt::format("farsum_init: {} of {} did not come to farsum_init within {} s (FARSUM_WIREUP_TIMEOUT)",
-                      missing.empty() ? "some rank" : text_of_ranks(missing), pmix.size(),
+          fmt::format("farsum_init: {}{} of {} did not come to farsum_init within {} s (FARSUM_WIREUP_TIMEOUT)",
+                      missing.empty() ? "some rank" : text_of_ranks(missing),
+                      rank < pmix.size() ? " and perhaps others" : "", pmix.size(),
                       std::chrono::duration<double>(waited).count())};
 }
 

@@ -99,6 +99,15 @@ TEST(PmixExchange, names_the_ranks_that_did_not_come) {
             "farsum_init: ranks 0, 3-4 of 5 did not come to farsum_init within 1.5 s (FARSUM_WIREUP_TIMEOUT)");
 }
 
+TEST(PmixExchange, looks_for_a_few_missing_ranks_only_since_each_is_waited_for) {
+  Played server(100);
+  server.fence_ends = Code::pending;
+  std::uint64_t all[100] = {};
+  EXPECT_EQ(gather_as_one(server, 11, all, 1000ms).text(),
+            "farsum_init: ranks 0, 2-4 and perhaps others of 100 did not come to farsum_init within 1 s "
+            "(FARSUM_WIREUP_TIMEOUT)");
+}
+
 TEST(PmixExchange, passes_on_why_the_server_failed) {
   Played server(2);
   server.fence_ends = Code::system;
