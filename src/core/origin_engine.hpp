@@ -112,7 +112,7 @@ class OriginEngine {
   bool post_pieces(Peer& peer, Rank rank, Job& job);
   bool post_one(Peer& peer, Rank rank, Job& job);
   static bool is_unhurried(const Peer& peer, const Job& job, const Message& message);
-  std::optional<std::uint64_t> post(const Peer& peer, Rank rank, const Job& job, const Message& message);
+  static Pace pace_of(const Peer& peer, const Job& job, const Message& message);
   Room room_for(Rank rank, bool has_operand, bool has_result) const;
   void make_scatter(Peer& peer, Rank rank, Job& job, Message& message);
   void make_operation(Peer& peer, Rank rank, Job& job, Message& message);

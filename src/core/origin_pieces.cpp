@@ -100,7 +100,8 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
       break;
   }
   std::memcpy(peer.head.data(), &message.header, sizeof message.header);
-  const auto ticket = post(peer, rank, job, message);
+  const PostOptions how{.reply_capacity = message.reply_capacity, .pace = pace_of(peer, job, message)};
+  const auto ticket = transport_.try_post(rank, peer.head, message.body, how);
   if (!ticket) return false;
   // Relaxed: a statistic.
   messages_sent_.fetch_add(1, std::memory_order_relaxed);
@@ -122,12 +123,9 @@ bool OriginEngine::is_unhurried(const Peer& peer, const Job& job, const Message&
          message.reply_capacity <= most_unhurried_bytes;
 }
 
-std::optional<std::uint64_t> OriginEngine::post(const Peer& peer, Rank rank, const Job& job, const Message& message) {
-  if (job.may_wait) return transport_.try_post_waiting(rank, peer.head, message.body, message.reply_capacity);
-  if (is_unhurried(peer, job, message)) {
-    return transport_.try_post_unhurried(rank, peer.head, message.body, message.reply_capacity);
-  }
-  return transport_.try_post(rank, peer.head, message.body, message.reply_capacity);
+Pace OriginEngine::pace_of(const Peer& peer, const Job& job, const Message& message) {
+  if (job.may_wait) return Pace::waiting;
+  return is_unhurried(peer, job, message) ? Pace::unhurried : Pace::at_once;
 }
 
 void OriginEngine::make_scatter(Peer& peer, Rank rank, Job& job, Message& message) {

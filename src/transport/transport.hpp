@@ -87,6 +87,23 @@ struct Capabilities {
   std::size_t max_reply_bytes = 0;
 };
 
+// How a request leaves, and how long its reply may take.
+enum class Pace : std::uint8_t {
+  at_once,
+  // The reply may wait for what other ranks do: such requests never use up the room that others need. A handler that
+  // answers one `later` may keep its message until it completes it.
+  waiting,
+  // Small, and nobody waits for it: while others to that peer are under way it may be kept back, to travel together
+  // with later ones. Any other post to the peer, poll_replies and hand_over send it, and at the latest the end of what
+  // is under way; without a call that is noticed as what was handed over is.
+  unhurried,
+};
+
+struct PostOptions {
+  std::size_t reply_capacity = 0;
+  Pace pace = Pace::at_once;
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -96,20 +113,7 @@ class Transport {
   // Posts a request made of two parts; returns its ticket (0, 1, 2, ... per peer), or nothing when there is no room
   // now. Both parts may be reused on return.
   virtual std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head,
-                                                std::span<const std::byte> body, std::size_t reply_capacity) = 0;
-  // The same for a request whose reply may wait for what other ranks do: such requests never use up the room that
-  // others need. A handler that answers one `later` may keep its message until it completes it.
-  virtual std::optional<std::uint64_t> try_post_waiting(Rank peer, std::span<const std::byte> head,
-                                                        std::span<const std::byte> body, std::size_t reply_capacity) {
-    return try_post(peer, head, body, reply_capacity);
-  }
-  // The same for a small request that nobody waits for: while others to that peer are under way it may be kept back, to
-  // travel together with later ones. Any other post to the peer, poll_replies and hand_over send it, and at the latest
-  // the end of what is under way; without a call that is noticed as what was handed over is.
-  virtual std::optional<std::uint64_t> try_post_unhurried(Rank peer, std::span<const std::byte> head,
-                                                          std::span<const std::byte> body, std::size_t reply_capacity) {
-    return try_post(peer, head, body, reply_capacity);
-  }
+                                                std::span<const std::byte> body, const PostOptions& options) = 0;
   // Hands over the replies of `peer` that have come, in ticket order unless late replies overtake; returns how many.
   virtual std::size_t poll_replies(Rank peer, ReplyHandler& handler) = 0;
   // The same on behalf of threads that compute: nobody waits, and what is kept back stays so.

@@ -32,25 +32,21 @@ class Scripted final : public Transport {
     Rank to;
     Bytes bytes;
     std::size_t reply_capacity;
-    bool may_wait;
-    bool unhurried = false;
+    Pace pace;
   };
 
   Capabilities capabilities(Rank) const override { return can; }
   std::optional<std::uint64_t> try_post(Rank to, std::span<const std::byte> head, std::span<const std::byte> body,
-                                        std::size_t reply_capacity) override {
-    return post(to, head, body, reply_capacity, false);
-  }
-  std::optional<std::uint64_t> try_post_waiting(Rank to, std::span<const std::byte> head,
-                                                std::span<const std::byte> body, std::size_t reply_capacity) override {
-    return post(to, head, body, reply_capacity, true);
-  }
-  std::optional<std::uint64_t> try_post_unhurried(Rank to, std::span<const std::byte> head,
-                                                  std::span<const std::byte> body,
-                                                  std::size_t reply_capacity) override {
-    const auto ticket = post(to, head, body, reply_capacity, false);
-    if (ticket) posted.back().unhurried = true;
-    return ticket;
+                                        const PostOptions& options) override {
+    if (on_post) on_post();
+    if (room == 0) return std::nullopt;
+    --room;
+    EXPECT_LE(head.size() + body.size() + (can.separate_replies ? 0 : options.reply_capacity), can.max_message_bytes);
+    EXPECT_LE(options.reply_capacity, can.max_reply_bytes);
+    Bytes all(head.begin(), head.end());
+    all.insert(all.end(), body.begin(), body.end());
+    posted.push_back({to, std::move(all), options.reply_capacity, options.pace});
+    return next_ticket_[to]++;
   }
   std::size_t poll_replies(Rank from, ReplyHandler& handler) override {
     ++polls[from];
@@ -82,19 +78,6 @@ class Scripted final : public Transport {
   std::function<void()> on_post;
 
  private:
-  std::optional<std::uint64_t> post(Rank to, std::span<const std::byte> head, std::span<const std::byte> body,
-                                    std::size_t reply_capacity, bool may_wait) {
-    if (on_post) on_post();
-    if (room == 0) return std::nullopt;
-    --room;
-    EXPECT_LE(head.size() + body.size() + (can.separate_replies ? 0 : reply_capacity), can.max_message_bytes);
-    EXPECT_LE(reply_capacity, can.max_reply_bytes);
-    Bytes all(head.begin(), head.end());
-    all.insert(all.end(), body.begin(), body.end());
-    posted.push_back({to, std::move(all), reply_capacity, may_wait});
-    return next_ticket_[to]++;
-  }
-
   std::map<Rank, std::uint64_t> next_ticket_;
 };
 
@@ -220,7 +203,7 @@ TEST_F(OriginEngineTest, lets_small_operations_without_a_request_travel_together
   const std::vector<std::uint64_t> offsets(3);
   ASSERT_TRUE(engine_.submit_scatter(peer, window, ops::ElementType::uint64, ops::Operator::sum, nullptr, offsets,
                                      Bytes(24), outstanding_));
-  for (const Scripted::Posted& posted : transport_.posted) EXPECT_TRUE(posted.unhurried);
+  for (const Scripted::Posted& posted : transport_.posted) EXPECT_EQ(posted.pace, Pace::unhurried);
 }
 
 TEST_F(OriginEngineTest, sends_at_once_what_somebody_waits_for) {
@@ -234,7 +217,7 @@ TEST_F(OriginEngineTest, sends_at_once_what_somebody_waits_for) {
   behind_a_lock.may_wait = true;
   ASSERT_TRUE(submit(behind_a_lock));
   EXPECT_EQ(transport_.posted.size(), 4u);
-  for (const Scripted::Posted& posted : transport_.posted) EXPECT_FALSE(posted.unhurried);
+  for (const Scripted::Posted& posted : transport_.posted) EXPECT_NE(posted.pace, Pace::unhurried);
 }
 
 TEST_F(OriginEngineTest, sends_at_once_what_is_longer_than_4_kib) {
@@ -242,8 +225,8 @@ TEST_F(OriginEngineTest, sends_at_once_what_is_longer_than_4_kib) {
   for (const std::uint64_t bytes : {most, most + 1}) ASSERT_TRUE(submit(put(bytes)));
   for (const std::uint64_t bytes : {4096, 4097}) ASSERT_TRUE(submit(get(bytes)));
   const std::vector<Scripted::Posted>& posted = transport_.posted;
-  EXPECT_TRUE(posted[0].unhurried && posted[2].unhurried);
-  EXPECT_FALSE(posted[1].unhurried || posted[3].unhurried);
+  EXPECT_TRUE(posted[0].pace == Pace::unhurried && posted[2].pace == Pace::unhurried);
+  EXPECT_FALSE(posted[1].pace == Pace::unhurried || posted[3].pace == Pace::unhurried);
 }
 
 // Rows of any lengths at any distances, none over another.
@@ -346,9 +329,9 @@ TEST_F(OriginEngineTest, posts_what_waits_for_others_as_such) {
   ASSERT_TRUE(submit(behind));
   ASSERT_TRUE(submit(put(8)));
   ASSERT_EQ(transport_.posted.size(), 3u);
-  EXPECT_TRUE(transport_.posted[0].may_wait);
-  EXPECT_TRUE(transport_.posted[1].may_wait);
-  EXPECT_FALSE(transport_.posted[2].may_wait);
+  EXPECT_EQ(transport_.posted[0].pace, Pace::waiting);
+  EXPECT_EQ(transport_.posted[1].pace, Pace::waiting);
+  EXPECT_NE(transport_.posted[2].pace, Pace::waiting);
 }
 
 TEST_F(OriginEngineTest, keeps_nothing_that_waits_for_others_in_the_way) {

@@ -40,7 +40,7 @@ class Answers final : public Transport {
  public:
   Capabilities capabilities(Rank) const override { return {}; }
   std::optional<std::uint64_t> try_post(Rank, std::span<const std::byte>, std::span<const std::byte>,
-                                        std::size_t) override {
+                                        const PostOptions&) override {
     return std::nullopt;
   }
   std::size_t poll_replies(Rank, ReplyHandler&) override { return 0; }

@@ -84,7 +84,8 @@ class TransportContract : public testing::TestWithParam<ContractFactory> {
   std::uint64_t post(Rank from, std::span<const std::byte> head, std::span<const std::byte> body,
                      std::size_t reply_capacity, RequestHandler& target, ReplyHandler& replies) {
     for (int i = 0; i < most_rounds; ++i) {
-      if (const auto ticket = at(from).try_post(receiver, head, body, reply_capacity)) return *ticket;
+      if (const auto ticket = at(from).try_post(receiver, head, body, {.reply_capacity = reply_capacity}))
+        return *ticket;
       round(target, from, replies);
     }
     ADD_FAILURE() << "no room was ever found";

@@ -42,9 +42,9 @@ class TraceTest : public testing::Test {
 };
 
 TEST_F(TraceTest, counts_messages_by_peer_and_by_their_first_byte) {
-  ASSERT_TRUE(origin_.try_post(1, head_, body_, 8));
-  ASSERT_TRUE(origin_.try_post(1, body_, {}, 0));
-  ASSERT_FALSE(origin_.try_post(1, head_, {}, 0));
+  ASSERT_TRUE(origin_.try_post(1, head_, body_, {.reply_capacity = 8}));
+  ASSERT_TRUE(origin_.try_post(1, body_, {}, {}));
+  ASSERT_FALSE(origin_.try_post(1, head_, {}, {}));
   EXPECT_EQ(origin_.counts_of_peer(1).posted, 2u);
   EXPECT_EQ(origin_.counts_of_peer(1).posted_bytes, 23u);
   EXPECT_EQ(origin_.counts_of_peer(1).refused, 1u);
@@ -58,7 +58,7 @@ TEST_F(TraceTest, counts_messages_by_peer_and_by_their_first_byte) {
 TEST_F(TraceTest, counts_what_is_served_put_off_and_answered) {
   OnceAgain handler;
   Ignore replies;
-  ASSERT_TRUE(origin_.try_post(1, head_, body_, 8));
+  ASSERT_TRUE(origin_.try_post(1, head_, body_, {.reply_capacity = 8}));
   for (int i = 0; i < 3; ++i) {
     world_.run();
     target_.poll_requests(handler, 10);
@@ -91,7 +91,7 @@ TEST_F(TraceTest, counts_transfers) {
 TEST_F(TraceTest, records_events_in_their_order) {
   OnceAgain handler;
   Ignore replies;
-  ASSERT_TRUE(origin_.try_post(1, head_, body_, 8));
+  ASSERT_TRUE(origin_.try_post(1, head_, body_, {.reply_capacity = 8}));
   world_.run();
   target_.poll_requests(handler, 10);
   target_.poll_requests(handler, 10);

@@ -103,8 +103,8 @@ Served echo(Rank, std::span<const std::byte> message, std::span<std::byte> reply
 
 TEST_P(TransportContract, counts_tickets_up_from_zero_for_each_peer) {
   for (std::uint64_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(at(sender).try_post(receiver, bytes_of(i), {}, 0), i);
-    EXPECT_EQ(at(sender).try_post(other_sender, bytes_of(i), {}, 0), i);
+    EXPECT_EQ(at(sender).try_post(receiver, bytes_of(i), {}, {}), i);
+    EXPECT_EQ(at(sender).try_post(other_sender, bytes_of(i), {}, {}), i);
   }
 }
 
@@ -126,7 +126,8 @@ TEST_P(TransportContract, serves_the_requests_of_each_sender_in_the_order_they_w
 TEST_P(TransportContract, serves_each_request_and_gives_each_reply_exactly_once) {
   Target target(echo);
   Replies replies;
-  for (std::uint64_t i = 0; i < 5; ++i) ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(i), {}, 8));
+  for (std::uint64_t i = 0; i < 5; ++i)
+    ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(i), {}, {.reply_capacity = 8}));
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return replies.all.size() == 5; }));
   for (int i = 0; i < 10; ++i) round(target, sender, replies);
   EXPECT_EQ(target.calls, 5u);
@@ -140,7 +141,7 @@ TEST_P(TransportContract, joins_head_and_body_and_keeps_neither) {
   Bytes body = pattern(100, 2);
   Bytes whole = head;
   whole.insert(whole.end(), body.begin(), body.end());
-  ASSERT_TRUE(at(sender).try_post(receiver, head, body, 0));
+  ASSERT_TRUE(at(sender).try_post(receiver, head, body, {}));
   std::fill(head.begin(), head.end(), std::byte{0});
   std::fill(body.begin(), body.end(), std::byte{0});
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return !target.finished.empty(); }));
@@ -152,8 +153,8 @@ TEST_P(TransportContract, carries_a_message_of_no_bytes) {
   Target target;
   Replies replies;
   const std::uint64_t number = 7;
-  ASSERT_TRUE(at(sender).try_post(receiver, {}, {}, 0));
-  ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(number), {}, 0));
+  ASSERT_TRUE(at(sender).try_post(receiver, {}, {}, {}));
+  ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(number), {}, {}));
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return replies.all.size() == 2; }));
   EXPECT_TRUE(target.finished[0].message.empty());
   EXPECT_EQ(target.numbers_from(sender)[1], 7u);
@@ -182,12 +183,12 @@ TEST_P(TransportContract, refuses_or_carries_whole_what_is_above_its_limit) {
   const std::size_t limit = at(sender).capabilities(receiver).max_message_bytes;
   for (const std::size_t size : {limit + 1, limit + 64, 8 * limit}) {
     const Bytes message = pattern(size, size);
-    const bool is_taken = at(sender).try_post(receiver, message, {}, 0).has_value();
+    const bool is_taken = at(sender).try_post(receiver, message, {}, {}).has_value();
     const std::size_t expected = replies.all.size() + (is_taken ? 1 : 0);
     ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return replies.all.size() == expected; }));
     EXPECT_TRUE(!is_taken || target.finished.back().message == message);
   }
-  EXPECT_FALSE(at(sender).try_post(receiver, pattern(8 * limit, 0), {}, 0));
+  EXPECT_FALSE(at(sender).try_post(receiver, pattern(8 * limit, 0), {}, {}));
   // It has not come to harm.
   const std::uint64_t number = 7;
   post(sender, bytes_of(number), {}, 0, target, replies);
@@ -199,10 +200,10 @@ TEST_P(TransportContract, refuses_when_there_is_no_room_and_goes_on_when_there_i
   Target target;
   Replies replies;
   std::uint64_t posted = 0;
-  while (posted < 1'000'000 && at(sender).try_post(receiver, bytes_of(posted), {}, 0)) ++posted;
+  while (posted < 1'000'000 && at(sender).try_post(receiver, bytes_of(posted), {}, {})) ++posted;
   ASSERT_LT(posted, 1'000'000u) << "a bounded room was expected";
   // Another pair has room of its own.
-  EXPECT_TRUE(at(other_sender).try_post(receiver, bytes_of(posted), {}, 0));
+  EXPECT_TRUE(at(other_sender).try_post(receiver, bytes_of(posted), {}, {}));
   const std::uint64_t all = 3 * posted + 1;
   for (; posted < all; ++posted) EXPECT_EQ(post(sender, bytes_of(posted), {}, 0, target, replies), posted);
   EXPECT_TRUE(rounds_until(target, sender, replies, [&] { return replies.all.size() == all; }));
@@ -219,7 +220,7 @@ TEST_P(TransportContract, continues_a_send_that_stopped_halfway) {
   std::size_t refusals = 0;
   for (int i = 0; i < most_rounds && sent < payload.size(); ++i) {
     const std::size_t bytes = std::min(piece_bytes, payload.size() - sent);
-    if (at(sender).try_post(receiver, bytes_of(sent), std::span(payload).subspan(sent, bytes), 0)) {
+    if (at(sender).try_post(receiver, bytes_of(sent), std::span(payload).subspan(sent, bytes), {})) {
       sent += bytes;
       continue;
     }
@@ -240,7 +241,7 @@ TEST_P(TransportContract, continues_a_send_that_stopped_halfway) {
 TEST_P(TransportContract, finishes_no_more_requests_than_it_was_allowed) {
   Target target;
   Replies replies;
-  for (std::uint64_t i = 0; i < 7; ++i) ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(i), {}, 0));
+  for (std::uint64_t i = 0; i < 7; ++i) ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(i), {}, {}));
   std::size_t finished = 0;
   for (int i = 0; i < most_rounds && finished < 7; ++i) {
     const std::size_t now = serve(target, 2);
@@ -260,7 +261,7 @@ TEST_P(TransportContract, serves_a_request_again_and_keeps_the_order_behind_it) 
     return Served{.kind = is_put_off ? Served::Kind::again : Served::Kind::done};
   });
   Replies replies;
-  for (std::uint64_t i = 0; i < 4; ++i) ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(i), {}, 0));
+  for (std::uint64_t i = 0; i < 4; ++i) ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(i), {}, {}));
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return replies.all.size() == 4; }));
   EXPECT_EQ(target.calls, 4u + 3u);
   EXPECT_EQ(target.numbers_from(sender), counting_up(4));
@@ -273,7 +274,7 @@ TEST_P(TransportContract, says_whether_a_request_is_put_off) {
   });
   Replies replies;
   EXPECT_FALSE(at(receiver).has_unfinished_request());
-  ASSERT_TRUE(at(sender).try_post(receiver, {}, {}, 0));
+  ASSERT_TRUE(at(sender).try_post(receiver, {}, {}, {}));
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return target.calls > 0; }));
   EXPECT_TRUE(at(receiver).has_unfinished_request());
   is_open = true;
@@ -288,7 +289,7 @@ TEST_P(TransportContract, serves_other_senders_while_one_is_put_off) {
   });
   Replies replies;
   Replies other_replies;
-  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(i), {}, 0));
+  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(i), {}, {}));
   for (std::uint64_t i = 0; i < 50; ++i) post(other_sender, bytes_of(i), {}, 0, target, other_replies);
   ASSERT_TRUE(rounds_until(target, other_sender, other_replies, [&] { return other_replies.all.size() == 50; }));
   EXPECT_TRUE(target.numbers_from(sender).empty());
@@ -309,7 +310,7 @@ TEST_P(TransportContract, shows_the_same_message_and_keeps_what_was_written_to_t
     return Served{.reply_bytes = 20};
   });
   Replies replies;
-  ASSERT_TRUE(at(sender).try_post(receiver, message, {}, 20));
+  ASSERT_TRUE(at(sender).try_post(receiver, message, {}, {.reply_capacity = 20}));
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return !replies.all.empty(); }));
   EXPECT_EQ(replies.all[0].bytes, Bytes(message.begin(), message.begin() + 20));
 }
@@ -322,8 +323,8 @@ TEST_P(TransportContract, brings_the_reply_to_the_one_who_asked) {
   Replies other_replies;
   const std::uint64_t one = 111;
   const std::uint64_t other = 222;
-  ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(one), {}, 8));
-  ASSERT_TRUE(at(other_sender).try_post(receiver, bytes_of(other), {}, 8));
+  ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(one), {}, {.reply_capacity = 8}));
+  ASSERT_TRUE(at(other_sender).try_post(receiver, bytes_of(other), {}, {.reply_capacity = 8}));
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return replies.all.size() == 1; }));
   ASSERT_TRUE(rounds_until(target, other_sender, other_replies, [&] { return other_replies.all.size() == 1; }));
   EXPECT_EQ(number_in(replies.all[0].bytes), 111u);
@@ -337,7 +338,7 @@ TEST_P(TransportContract, brings_the_code_and_only_the_bytes_that_count) {
     return Served{.code = Code::range, .reply_bytes = 3};
   });
   Replies replies;
-  ASSERT_TRUE(at(sender).try_post(receiver, {}, {}, 10));
+  ASSERT_TRUE(at(sender).try_post(receiver, {}, {}, {.reply_capacity = 10}));
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return !replies.all.empty(); }));
   EXPECT_EQ(replies.all[0].code, Code::range);
   EXPECT_EQ(replies.all[0].bytes, Bytes(3, std::byte{9}));
@@ -366,13 +367,13 @@ TEST_P(TransportContract, carries_replies_of_every_size_up_to_its_limit) {
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return replies.all.size() == sizes.size(); }));
   for (std::size_t i = 0; i < sizes.size(); ++i)
     EXPECT_EQ(replies.all[i].bytes, pattern(sizes[i], sizes[i])) << sizes[i] << " bytes";
-  EXPECT_FALSE(at(sender).try_post(receiver, {}, {}, 8 * limit));
+  EXPECT_FALSE(at(sender).try_post(receiver, {}, {}, {.reply_capacity = 8 * limit}));
 }
 
 TEST_P(TransportContract, hands_over_nothing_when_nothing_has_come) {
   Replies replies;
   EXPECT_EQ(at(sender).poll_replies(receiver, replies), 0u);
-  ASSERT_TRUE(at(sender).try_post(receiver, {}, {}, 0));
+  ASSERT_TRUE(at(sender).try_post(receiver, {}, {}, {}));
   job_->settle();
   EXPECT_EQ(at(sender).poll_replies(receiver, replies), 0u);
   EXPECT_TRUE(replies.all.empty());
@@ -387,7 +388,8 @@ TEST_P(TransportContract, gives_late_replies_in_the_order_they_are_completed) {
     return Served{.kind = Served::Kind::later};
   });
   Replies replies;
-  for (std::uint64_t i = 0; i < 4; ++i) ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(i), {}, 8));
+  for (std::uint64_t i = 0; i < 4; ++i)
+    ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(i), {}, {.reply_capacity = 8}));
   // A request answered late holds up nobody behind it.
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return replies.all.size() == 1 && tokens.size() == 3; }));
   EXPECT_EQ(replies.all[0].ticket, 2u);
@@ -414,9 +416,9 @@ TEST_P(TransportContract, lets_one_request_complete_another) {
     return Served{.kind = Served::Kind::later};
   });
   Replies replies;
-  ASSERT_TRUE(at(sender).try_post(receiver, {}, {}, 0));
+  ASSERT_TRUE(at(sender).try_post(receiver, {}, {}, {}));
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return waiting.has_value(); }));
-  ASSERT_TRUE(at(other_sender).try_post(receiver, {}, {}, 0));
+  ASSERT_TRUE(at(other_sender).try_post(receiver, {}, {}, {}));
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return !replies.all.empty(); }));
   EXPECT_EQ(replies.all[0].code, Code::ok);
 }
@@ -445,7 +447,8 @@ TEST_P(TransportContract, keeps_its_promises_under_random_traffic) {
         case 0:
         case 1: {
           Bytes message = pattern(random.below(random.once_in(10) ? most : 200), random.next());
-          if (at(from).try_post(receiver, message, {}, message.size())) sent[from].push_back(std::move(message));
+          if (at(from).try_post(receiver, message, {}, {.reply_capacity = message.size()}))
+            sent[from].push_back(std::move(message));
           break;
         }
         case 2:
@@ -510,9 +513,10 @@ TEST_P(TransportContract, answers_requests_to_a_dead_peer_with_peer_failed) {
   Target target;
   Replies replies;
   Replies other_replies;
-  ASSERT_TRUE(at(sender).try_post(receiver, {}, {}, 0));
+  ASSERT_TRUE(at(sender).try_post(receiver, {}, {}, {}));
   ASSERT_TRUE(rounds_until(target, sender, replies, [&] { return replies.all.size() == 1; }));
-  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(i), {}, 8));
+  for (std::uint64_t i = 0; i < 3; ++i)
+    ASSERT_TRUE(at(sender).try_post(receiver, bytes_of(i), {}, {.reply_capacity = 8}));
   if (!job_->kill(receiver)) GTEST_SKIP() << "this set-up cannot kill a rank";
   job_->settle();
   for (int i = 0; i < 10; ++i) {
@@ -526,7 +530,7 @@ TEST_P(TransportContract, answers_requests_to_a_dead_peer_with_peer_failed) {
     EXPECT_TRUE(replies.all[i].bytes.empty());
   }
   // Those posted later too, by whomever.
-  ASSERT_TRUE(at(other_sender).try_post(receiver, {}, {}, 0));
+  ASSERT_TRUE(at(other_sender).try_post(receiver, {}, {}, {}));
   job_->settle();
   at(other_sender).poll_replies(receiver, other_replies);
   ASSERT_EQ(other_replies.all.size(), 1u);

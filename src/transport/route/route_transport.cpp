@@ -51,26 +51,10 @@ Capabilities RouteTransport::capabilities(Rank peer) const {
 }
 
 std::optional<std::uint64_t> RouteTransport::try_post(Rank peer, std::span<const std::byte> head,
-                                                      std::span<const std::byte> body, std::size_t reply_capacity) {
+                                                      std::span<const std::byte> body, const PostOptions& options) {
   const Way way = way_to(peer);
   if (way.transport == nullptr) return std::nullopt;
-  return way.transport->try_post(way.peer, head, body, reply_capacity);
-}
-
-std::optional<std::uint64_t> RouteTransport::try_post_waiting(Rank peer, std::span<const std::byte> head,
-                                                              std::span<const std::byte> body,
-                                                              std::size_t reply_capacity) {
-  const Way way = way_to(peer);
-  if (way.transport == nullptr) return std::nullopt;
-  return way.transport->try_post_waiting(way.peer, head, body, reply_capacity);
-}
-
-std::optional<std::uint64_t> RouteTransport::try_post_unhurried(Rank peer, std::span<const std::byte> head,
-                                                                std::span<const std::byte> body,
-                                                                std::size_t reply_capacity) {
-  const Way way = way_to(peer);
-  if (way.transport == nullptr) return std::nullopt;
-  return way.transport->try_post_unhurried(way.peer, head, body, reply_capacity);
+  return way.transport->try_post(way.peer, head, body, options);
 }
 
 std::size_t RouteTransport::poll_replies(Rank peer, ReplyHandler& handler) {

@@ -87,11 +87,11 @@ bool ShmTransport::open_sender(Rank peer) {
 }
 
 std::optional<std::uint64_t> ShmTransport::try_post(Rank peer, std::span<const std::byte> head,
-                                                    std::span<const std::byte> body, std::size_t reply_capacity) {
+                                                    std::span<const std::byte> body, const PostOptions& options) {
   if (peers_[peer].sender == nullptr && !open_sender(peer)) [[unlikely]] {
     return std::nullopt;
   }
-  const std::optional<std::uint64_t> ticket = peers_[peer].sender->try_push(head, body, reply_capacity);
+  const std::optional<std::uint64_t> ticket = peers_[peer].sender->try_push(head, body, options.reply_capacity);
   if (!ticket) return std::nullopt;
   ring(peer);
   return ticket;

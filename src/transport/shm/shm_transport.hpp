@@ -36,7 +36,7 @@ class ShmTransport : public Transport {
 
   Capabilities capabilities(Rank peer) const override;
   std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                                        std::size_t reply_capacity) override;
+                                        const PostOptions& options) override;
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
   bool has_unfinished_request() const override { return !ready_.empty(); }

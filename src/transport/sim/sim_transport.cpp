@@ -97,14 +97,14 @@ SimTransport::Channel& SimTransport::channel_to(Rank peer) {
 }
 
 std::optional<std::uint64_t> SimTransport::try_post(Rank peer, std::span<const std::byte> head,
-                                                    std::span<const std::byte> body, std::size_t reply_capacity) {
-  const SimOptions& options = world_.options();
+                                                    std::span<const std::byte> body, const PostOptions& options) {
+  const SimOptions& limits = world_.options();
   const std::size_t message_bytes = head.size() + body.size();
-  const std::size_t bytes = message_bytes + reply_capacity;
+  const std::size_t bytes = message_bytes + options.reply_capacity;
   if (peer >= world_.rank_count()) return std::nullopt;
-  if (message_bytes > options.max_message_bytes || reply_capacity > options.max_reply_bytes) return std::nullopt;
+  if (message_bytes > limits.max_message_bytes || options.reply_capacity > limits.max_reply_bytes) return std::nullopt;
   Channel& channel = channel_to(peer);
-  if (channel.held_messages + 1 > options.pair_messages || channel.held_bytes + bytes > options.pair_bytes)
+  if (channel.held_messages + 1 > limits.pair_messages || channel.held_bytes + bytes > limits.pair_bytes)
     return std::nullopt;
 
   Request request;

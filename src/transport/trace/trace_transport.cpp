@@ -182,27 +182,9 @@ TraceCounts TraceTransport::total() const {
 }
 
 std::optional<std::uint64_t> TraceTransport::try_post(Rank peer, std::span<const std::byte> head,
-                                                      std::span<const std::byte> body, std::size_t reply_capacity) {
+                                                      std::span<const std::byte> body, const PostOptions& options) {
   const std::uint8_t kind = kind_of(head, body);
-  const std::optional<std::uint64_t> ticket = inner_.try_post(peer, head, body, reply_capacity);
-  count_post(peer, kind, head.size() + body.size(), ticket);
-  return ticket;
-}
-
-std::optional<std::uint64_t> TraceTransport::try_post_waiting(Rank peer, std::span<const std::byte> head,
-                                                              std::span<const std::byte> body,
-                                                              std::size_t reply_capacity) {
-  const std::uint8_t kind = kind_of(head, body);
-  const std::optional<std::uint64_t> ticket = inner_.try_post_waiting(peer, head, body, reply_capacity);
-  count_post(peer, kind, head.size() + body.size(), ticket);
-  return ticket;
-}
-
-std::optional<std::uint64_t> TraceTransport::try_post_unhurried(Rank peer, std::span<const std::byte> head,
-                                                                std::span<const std::byte> body,
-                                                                std::size_t reply_capacity) {
-  const std::uint8_t kind = kind_of(head, body);
-  const std::optional<std::uint64_t> ticket = inner_.try_post_unhurried(peer, head, body, reply_capacity);
+  const std::optional<std::uint64_t> ticket = inner_.try_post(peer, head, body, options);
   count_post(peer, kind, head.size() + body.size(), ticket);
   return ticket;
 }

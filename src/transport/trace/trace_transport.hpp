@@ -72,11 +72,7 @@ class TraceTransport final : public Transport {
 
   Capabilities capabilities(Rank peer) const override { return inner_.capabilities(peer); }
   std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                                        std::size_t reply_capacity) override;
-  std::optional<std::uint64_t> try_post_waiting(Rank peer, std::span<const std::byte> head,
-                                                std::span<const std::byte> body, std::size_t reply_capacity) override;
-  std::optional<std::uint64_t> try_post_unhurried(Rank peer, std::span<const std::byte> head,
-                                                  std::span<const std::byte> body, std::size_t reply_capacity) override;
+                                        const PostOptions& options) override;
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
   std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) override;
   void hand_over() override { inner_.hand_over(); }

@@ -191,20 +191,27 @@ void UcxTransport::forget(Rank peer) {
 Capabilities UcxTransport::capabilities(Rank) const { return capabilities_; }
 
 std::optional<std::uint64_t> UcxTransport::try_post(Rank peer, std::span<const std::byte> head,
-                                                    std::span<const std::byte> body, std::size_t reply_capacity) {
-  return post(peer, {.head = head, .body = body, .reply_capacity = reply_capacity});
-}
-
-std::optional<std::uint64_t> UcxTransport::try_post_waiting(Rank peer, std::span<const std::byte> head,
-                                                            std::span<const std::byte> body,
-                                                            std::size_t reply_capacity) {
-  return post(peer, {.head = head, .body = body, .reply_capacity = reply_capacity, .may_wait = true});
-}
-
-std::optional<std::uint64_t> UcxTransport::try_post_unhurried(Rank peer, std::span<const std::byte> head,
-                                                              std::span<const std::byte> body,
-                                                              std::size_t reply_capacity) {
-  return post(peer, {.head = head, .body = body, .reply_capacity = reply_capacity, .may_hold = true});
+                                                    std::span<const std::byte> body, const PostOptions& options) {
+  if (head.size() + body.size() > capabilities_.max_message_bytes ||
+      options.reply_capacity > capabilities_.max_reply_bytes) {
+    return std::nullopt;
+  }
+  const Driving driving(*this);
+  Asking* const asking = origin_.find(peer);
+  if (asking == nullptr) return std::nullopt;
+  const link::Post post{.head = head,
+                        .body = body,
+                        .reply_capacity = options.reply_capacity,
+                        .may_wait = options.pace == Pace::waiting,
+                        .may_hold = options.pace == Pace::unhurried};
+  if (post.may_hold) take_in_before(*asking);
+  const auto ticket = asking->link.post(post, options_.now_ns());
+  origin_.note(*asking);
+  origin_.connections->settle();
+  // Whoever posts may compute next, and what has not left by now would stay here.
+  const bool has_left = asking->link.state() == link::LinkState::open && asking->link.is_quiet();
+  if (!ticket || !has_left || asking->link.holds_back()) hand_over_held();
+  return ticket;
 }
 
 // Who posts and posts looks itself for the acknowledgement that lets go of what is held, but not each time: that is a
@@ -216,24 +223,6 @@ void UcxTransport::take_in_before(Asking& asking) {
   was_polled_ = true;
   drive(*origin_.connections);
   tell_who_sleeps();
-}
-
-std::optional<std::uint64_t> UcxTransport::post(Rank peer, link::Post post) {
-  if (post.head.size() + post.body.size() > capabilities_.max_message_bytes ||
-      post.reply_capacity > capabilities_.max_reply_bytes) {
-    return std::nullopt;
-  }
-  const Driving driving(*this);
-  Asking* const asking = origin_.find(peer);
-  if (asking == nullptr) return std::nullopt;
-  if (post.may_hold) take_in_before(*asking);
-  const auto ticket = asking->link.post(post, options_.now_ns());
-  origin_.note(*asking);
-  origin_.connections->settle();
-  // Whoever posts may compute next, and what has not left by now would stay here.
-  const bool has_left = asking->link.state() == link::LinkState::open && asking->link.is_quiet();
-  if (!ticket || !has_left || asking->link.holds_back()) hand_over_held();
-  return ticket;
 }
 
 std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {

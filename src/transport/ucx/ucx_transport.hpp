@@ -64,11 +64,7 @@ class UcxTransport final : public Network {
   // A peer that was not introduced has no room ever.
   Capabilities capabilities(Rank peer) const override;
   std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
-                                        std::size_t reply_capacity) override;
-  std::optional<std::uint64_t> try_post_waiting(Rank peer, std::span<const std::byte> head,
-                                                std::span<const std::byte> body, std::size_t reply_capacity) override;
-  std::optional<std::uint64_t> try_post_unhurried(Rank peer, std::span<const std::byte> head,
-                                                  std::span<const std::byte> body, std::size_t reply_capacity) override;
+                                        const PostOptions& options) override;
   // The handler may not call this transport. Looks after the time of this peer's link, too.
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
   std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) override;
@@ -150,7 +146,6 @@ class UcxTransport final : public Network {
   Status open_workers();
   bool let_through(std::span<const std::byte> bytes, link::Frame& frame);
   link::LinkOptions link_options(Rank peer) const;
-  std::optional<std::uint64_t> post(Rank peer, link::Post post);
   void take_in_before(Asking& asking);
   std::size_t take_replies(Asking& asking, ReplyHandler& handler);
   void tell_who_sleeps();

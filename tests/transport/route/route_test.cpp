@@ -22,12 +22,9 @@ class Noted final : public Transport {
     return {.transfers = peer == 0, .late_replies = true, .max_message_bytes = message_bytes_, .max_reply_bytes = 8};
   }
   std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte>, std::span<const std::byte>,
-                                        std::size_t) override {
-    return note("post", peer), 7;
-  }
-  std::optional<std::uint64_t> try_post_waiting(Rank peer, std::span<const std::byte>, std::span<const std::byte>,
-                                                std::size_t) override {
-    return note("post_waiting", peer), 8;
+                                        const PostOptions& options) override {
+    note(options.pace == Pace::waiting ? "post_waiting" : "post", peer);
+    return 7 + options.reply_capacity;
   }
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override {
     note("poll", peer);
@@ -91,8 +88,8 @@ class RouteTest : public testing::Test {
 TEST_F(RouteTest, asks_ranks_of_the_node_by_their_places_and_all_others_by_their_ranks) {
   route_.add_network(network_);
   for (const Rank peer : {nearest, far}) {
-    route_.try_post(peer, {}, {}, 0);
-    route_.try_post_waiting(peer, {}, {}, 0);
+    route_.try_post(peer, {}, {}, {});
+    route_.try_post(peer, {}, {}, {.pace = Pace::waiting});
     route_.poll_replies(peer, asked_);
     route_.complete({peer, 0}, Code::ok, {});
     route_.read(peer, 0, {}, 0);
@@ -133,16 +130,16 @@ TEST_F(RouteTest, says_of_each_peer_what_its_transport_can) {
 }
 
 TEST_F(RouteTest, finds_no_room_elsewhere_until_there_is_a_network) {
-  EXPECT_FALSE(route_.try_post(far, {}, {}, 0));
-  EXPECT_FALSE(route_.try_post_waiting(far, {}, {}, 0));
+  EXPECT_FALSE(route_.try_post(far, {}, {}, {}));
+  EXPECT_FALSE(route_.try_post(far, {}, {}, {.pace = Pace::waiting}));
   EXPECT_EQ(route_.poll_replies(far, asked_), 0u);
   EXPECT_EQ(route_.capabilities(far).max_message_bytes, 0u);
   EXPECT_EQ(route_.read(far, 0, {}, 0), Transfer::refused);
   route_.complete({far, 0}, Code::ok, {});
   route_.hand_over();
-  EXPECT_TRUE(route_.try_post(near, {}, {}, 0));
+  EXPECT_TRUE(route_.try_post(near, {}, {}, {}));
   route_.add_network(network_);
-  EXPECT_TRUE(route_.try_post(far, {}, {}, 0));
+  EXPECT_TRUE(route_.try_post(far, {}, {}, {}));
 }
 
 TEST_F(RouteTest, has_an_unfinished_request_where_either_has_one) {

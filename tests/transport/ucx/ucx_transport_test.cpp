@@ -149,7 +149,7 @@ TEST_F(UcxTransportTest, serves_each_request_once_and_in_order_over_connections_
   std::uint64_t posted = 0, next_break = 500;
   while (sums.count < count) {
     for (std::uint64_t value = posted + 1; value <= count; value = posted + 1) {
-      if (!at(origin).try_post(target, bytes_of(value), {}, 8)) break;
+      if (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) break;
       ++posted;
     }
     if (sums.count > next_break) {
@@ -183,7 +183,8 @@ TEST_F(UcxTransportTest, wakes_an_agent_that_sleeps_on_its_descriptor) {
   });
   Sums sums;
   for (std::uint64_t value = 1; value <= count; ++value) {
-    while (!at(origin).try_post(target, bytes_of(value), {}, 8)) at(origin).poll_replies(target, sums);
+    while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}))
+      at(origin).poll_replies(target, sums);
     while (sums.count < value) at(origin).poll_replies(target, sums);
   }
   const std::uint64_t one = 1;
@@ -201,7 +202,7 @@ TEST_F(UcxTransportTest, answers_peer_failed_when_a_peer_is_silent_for_too_long)
   const std::uint64_t value = 1;
   at(origin).open(target);
   while (at(origin).state(target) != link::LinkState::open) round(adder, sums);
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
   pass(29'000'000'000);
   at(origin).tick();
   at(origin).poll_replies(target, sums);
@@ -219,7 +220,7 @@ TEST_F(UcxTransportTest, says_once_that_a_silent_peer_is_lost_and_why) {
   Sums sums;
   const std::uint64_t value = 1;
   connect(adder, sums);
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
   pass(31'000'000'000);
   for (int i = 0; i < 3; ++i) at(origin).tick();
   at(origin).give_up(target);
@@ -245,9 +246,9 @@ TEST_F(UcxTransportTest, says_that_a_peer_is_lost_that_takes_this_rank_for_dead)
 
 TEST_F(UcxTransportTest, hands_over_a_link_that_is_not_open_yet) {
   const std::uint64_t value = 1;
-  EXPECT_FALSE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  EXPECT_FALSE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
   EXPECT_EQ(handed_over_[origin], 1u);
-  EXPECT_FALSE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  EXPECT_FALSE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
   EXPECT_EQ(handed_over_[origin], 1u);
 }
 
@@ -257,7 +258,7 @@ TEST_F(UcxTransportTest, keeps_a_small_request_to_itself_that_has_left) {
   const std::uint64_t value = 1;
   connect(adder, sums);
   settle(adder, sums);
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
   EXPECT_EQ(handed_over_[origin], 0u);
   at(origin).hand_over();
   EXPECT_EQ(handed_over_[origin], 1u);
@@ -275,7 +276,8 @@ TEST_F(UcxTransportTest, sends_small_requests_that_nobody_waits_for_together) {
   settle(adder, sums);
   const NetworkCounters before = at(origin).counters(), served_before = at(target).counters();
   for (std::uint64_t value = 1; value <= count; ++value) {
-    while (!at(origin).try_post_unhurried(target, bytes_of(value), {}, 8)) round(adder, sums);
+    while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8, .pace = Pace::unhurried}))
+      round(adder, sums);
   }
   rounds_until(adder, sums, [&] { return sums.count == count; });
   EXPECT_TRUE(adder.in_order && sums.right);
@@ -291,7 +293,7 @@ TEST_F(UcxTransportTest, acknowledges_a_frame_of_more_requests_than_a_turn_serve
   std::uint64_t posted = 0;
   rounds_until(adder, sums, [&] {  // until there is credit for all
     for (std::uint64_t value = posted + 1; value <= 3000; value = posted + 1) {
-      if (!at(origin).try_post(target, bytes_of(value), {}, 8)) break;
+      if (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) break;
       ++posted;
     }
     return sums.count == 3000;
@@ -299,7 +301,7 @@ TEST_F(UcxTransportTest, acknowledges_a_frame_of_more_requests_than_a_turn_serve
   settle(adder, sums);
   const std::uint64_t before = at(target).counters().serving.frames_sent;
   for (std::uint64_t value = 3001; value <= 3000 + count; ++value) {
-    ASSERT_TRUE(at(origin).try_post_unhurried(target, bytes_of(value), {}, 8));
+    ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8, .pace = Pace::unhurried}));
   }
   at(origin).poll_replies(target, sums);
   rounds_until(adder, sums, [&] { return sums.count == 3000 + count; });
@@ -313,9 +315,9 @@ TEST_F(UcxTransportTest, hands_over_what_it_holds_and_sends_it_when_the_rest_has
   connect(adder, sums);
   settle(adder, sums);
   const std::uint64_t first = 1, second = 2;
-  ASSERT_TRUE(at(origin).try_post_unhurried(target, bytes_of(first), {}, 8));
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(first), {}, {.reply_capacity = 8, .pace = Pace::unhurried}));
   EXPECT_EQ(handed_over_[origin], 0u) << "a lone one has left";
-  ASSERT_TRUE(at(origin).try_post_unhurried(target, bytes_of(second), {}, 8));
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(second), {}, {.reply_capacity = 8, .pace = Pace::unhurried}));
   EXPECT_EQ(handed_over_[origin], 1u);
   while (adder.calls != 2) {  // no thread of the origin's posts or polls
     at(origin).tick();
@@ -330,8 +332,8 @@ TEST_F(UcxTransportTest, sends_what_it_holds_before_a_thread_sleeps) {
   settle(adder, sums);
   const std::uint64_t before = at(origin).counters().asking.frames_sent;
   const std::uint64_t first = 1, second = 2;
-  ASSERT_TRUE(at(origin).try_post_unhurried(target, bytes_of(first), {}, 8));
-  ASSERT_TRUE(at(origin).try_post_unhurried(target, bytes_of(second), {}, 8));
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(first), {}, {.reply_capacity = 8, .pace = Pace::unhurried}));
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(second), {}, {.reply_capacity = 8, .pace = Pace::unhurried}));
   EXPECT_EQ(at(origin).counters().asking.frames_sent - before, 1u);
   at(origin).hand_over();
   EXPECT_EQ(at(origin).counters().asking.frames_sent - before, 2u);
@@ -344,7 +346,7 @@ TEST_F(UcxTransportTest, hands_over_what_does_not_leave_at_once) {
   connect(adder, sums);
   settle(adder, sums);
   const Bytes message(50'000);
-  while (handed_over_[origin] == 0 && at(origin).try_post(target, message, {}, 8)) {
+  while (handed_over_[origin] == 0 && at(origin).try_post(target, message, {}, {.reply_capacity = 8})) {
   }
   EXPECT_EQ(handed_over_[origin], 1u);
 }
@@ -374,7 +376,7 @@ TEST_F(UcxTransportTest, says_whether_a_tick_found_anything_to_do) {
   settle(adder, sums);
   while (at(origin).tick()) {
   }
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
   while (adder.calls == 0) at(target).poll_requests(adder, 64);
   while (!at(origin).tick()) {
   }
@@ -390,7 +392,7 @@ TEST_F(UcxTransportTest, lets_requests_that_wait_take_a_part_of_its_room_only) {
   std::uint64_t waiting = 0;
   // Served by nobody, they stay.
   for (int refused = 0; refused < 100;) {
-    if (at(origin).try_post_waiting(target, message, {}, 0)) {
+    if (at(origin).try_post(target, message, {}, {.pace = Pace::waiting})) {
       ++waiting;
     } else {
       ++refused;
@@ -410,7 +412,7 @@ TEST_F(UcxTransportTest, says_goodbye_and_nobody_loses_anybody) {
   at(target).introduce(origin, at(origin).address());
   at(target).open(origin);
   connect(adder[target], sums);
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
   std::thread other([&] { at(target).close(adder[target]); });
   at(origin).close(adder[origin]);
   other.join();
@@ -443,7 +445,7 @@ TEST_F(UcxTransportTest, counts_what_travels_each_way) {
   Sums sums;
   const std::uint64_t value = 1;
   connect(adder, sums);
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, 8));
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
   rounds_until(adder, sums, [&] { return sums.count == 1; });
   const NetworkCounters asks = at(origin).counters(), serves = at(target).counters();
   EXPECT_EQ(asks.asking.frames_sent, serves.serving.frames_received);
@@ -461,7 +463,7 @@ TEST_F(UcxTransportTest, has_a_deadline_only_while_something_is_due) {
   Sums sums;
   const std::uint64_t value = 1;
   EXPECT_EQ(at(origin).next_deadline_ns(), link::LinkSender::never);
-  while (!at(origin).try_post(target, bytes_of(value), {}, 8)) round(adder, sums);
+  while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) round(adder, sums);
   EXPECT_NE(at(origin).next_deadline_ns(), link::LinkSender::never);
   while (sums.count == 0 || at(origin).next_deadline_ns() != link::LinkSender::never) round(adder, sums);
 }
@@ -477,11 +479,11 @@ TEST_F(UcxTransportTest, serves_nobody_who_does_not_know_the_secret) {
   while (at(target).strangers() == 0) {
     stranger->tick();
     round(adder, sums);
-    EXPECT_FALSE(stranger->try_post(target, bytes_of(value), {}, 8));
+    EXPECT_FALSE(stranger->try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
   }
   EXPECT_NE(stranger->state(target), link::LinkState::open);
   // The job goes on.
-  while (!at(origin).try_post(target, bytes_of(value), {}, 8)) round(adder, sums);
+  while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) round(adder, sums);
   while (sums.count == 0) round(adder, sums);
   EXPECT_EQ(adder.calls, 1u);
 }
@@ -502,7 +504,7 @@ TEST_F(UcxTransportTest, serves_the_hosts_that_are_let_in) {
   Adder adder;
   Sums sums;
   const std::uint64_t value = 1;
-  while (!at(origin).try_post(target, bytes_of(value), {}, 8)) round(adder, sums);
+  while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) round(adder, sums);
   while (sums.count == 0) round(adder, sums);
   EXPECT_TRUE(sums.right);
 }
@@ -529,7 +531,7 @@ TEST_F(UcxTransportTest, counts_messages_that_are_no_frames_and_goes_on) {
     }
   }
   const std::uint64_t value = 1;
-  while (!at(origin).try_post(target, bytes_of(value), {}, 8)) round(adder, sums);
+  while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) round(adder, sums);
   while (sums.count == 0) round(adder, sums);
   EXPECT_TRUE(sums.right);
 }
