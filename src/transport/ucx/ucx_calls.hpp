@@ -24,6 +24,7 @@ struct UcxCalls {
   decltype(&ucp_worker_get_efd) worker_get_efd = nullptr;
   decltype(&ucp_worker_arm) worker_arm = nullptr;
   decltype(&ucp_worker_progress) worker_progress = nullptr;
+  decltype(&ucp_worker_flush_nbx) worker_flush_nbx = nullptr;
   decltype(&ucp_worker_set_am_recv_handler) worker_set_am_recv_handler = nullptr;
 
   decltype(&ucp_ep_create) ep_create = nullptr;

@@ -92,8 +92,7 @@ class UcxConnections::Connection final : public link::Wire {
 UcxConnections::UcxConnections(Owner& owner, unsigned channel) : owner_(owner), channel_(channel) {}
 UcxConnections::~UcxConnections() = default;
 
-Result<std::unique_ptr<UcxConnections>> UcxConnections::create(const UcxContext& context, Owner& owner,
-                                                               unsigned channel) {
+Result<std::unique_ptr<UcxConnections>> UcxConnections::create(UcxContext& context, Owner& owner, unsigned channel) {
   std::unique_ptr<UcxConnections> made(new UcxConnections(owner, channel));
   auto worker = UcxWorker::create(context, *made);
   if (!worker.is_ok()) return worker.take_status();

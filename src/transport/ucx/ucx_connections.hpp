@@ -39,7 +39,7 @@ class UcxConnections final : private UcxWorker::Events {
   };
 
   // Frames leave on `channel` of UcxWorker. The context must outlive this, and so must the owner.
-  static Result<std::unique_ptr<UcxConnections>> create(const UcxContext& context, Owner& owner, unsigned channel);
+  static Result<std::unique_ptr<UcxConnections>> create(UcxContext& context, Owner& owner, unsigned channel);
   ~UcxConnections() override;
 
   // The wire to a peer, made when first asked for; it stays. `address` is where a LinkSender's connections go; empty

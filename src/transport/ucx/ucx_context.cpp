@@ -91,11 +91,15 @@ Result<std::unique_ptr<UcxContext>> UcxContext::create(const UcxLibrary& library
   status = calls.init_version(1, 11, &parameters, config, &handle);
   if (status != UCS_OK) return failure(calls, options, "making a context", status);
   std::unique_ptr<UcxContext> context(new UcxContext(calls, handle));
+  const UcxVersion version = library.version();
+  context->ends_unfinished_workers_ = version.major > 1 || version.minor >= 14;
   context->resources_ = resources_in(printed_by([&](std::FILE* stream) { calls.context_print_info(handle, stream); }));
   return context;
 }
 
-UcxContext::~UcxContext() { calls_.cleanup(handle_); }
+UcxContext::~UcxContext() {
+  if (!is_left_) calls_.cleanup(handle_);
+}
 
 std::size_t UcxContext::piece_bytes() const {
   std::size_t least = piece_bytes_of("tcp");

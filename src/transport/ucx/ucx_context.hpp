@@ -35,6 +35,11 @@ class UcxContext {
   const std::vector<UcxResource>& resources() const { return resources_; }
   // Whether an endpoint may ask to be told of its peer's end: UCX's transports for one machine cannot.
   bool tells_of_failures() const;
+  // Whether UCX can destroy a worker some of whose own messages have not left: before 1.14 an assertion ends the
+  // process where an answer waits for a connection that is still being made.
+  bool ends_unfinished_workers() const { return ends_unfinished_workers_; }
+  // UCX keeps it until the process ends: a worker of it was not destroyed.
+  void leave() { is_left_ = true; }
   // The longest message that stays in one fragment whichever of the resources carries it.
   std::size_t piece_bytes() const;
 
@@ -43,6 +48,8 @@ class UcxContext {
 
   const UcxCalls& calls_;
   ucp_context* handle_;
+  bool ends_unfinished_workers_ = true;
+  bool is_left_ = false;
   std::vector<UcxResource> resources_;
 };
 

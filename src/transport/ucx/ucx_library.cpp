@@ -96,6 +96,7 @@ const char* find_calls(void* handle, UcxCalls& calls) {
   find(handle, calls.cleanup, "ucp_cleanup", missing);
   find(handle, calls.context_print_info, "ucp_context_print_info", missing);
   find(handle, calls.worker_create, "ucp_worker_create", missing);
+  find(handle, calls.worker_flush_nbx, "ucp_worker_flush_nbx", missing);
   find(handle, calls.worker_destroy, "ucp_worker_destroy", missing);
   find(handle, calls.worker_get_address, "ucp_worker_get_address", missing);
   find(handle, calls.worker_release_address, "ucp_worker_release_address", missing);

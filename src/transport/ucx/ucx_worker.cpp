@@ -83,10 +83,10 @@ struct UcxWorker::Callbacks {
   }
 };
 
-UcxWorker::UcxWorker(const UcxContext& context, Events& events)
+UcxWorker::UcxWorker(UcxContext& context, Events& events)
     : context_(context), calls_(context.calls()), events_(events) {}
 
-Result<std::unique_ptr<UcxWorker>> UcxWorker::create(const UcxContext& context, Events& events) {
+Result<std::unique_ptr<UcxWorker>> UcxWorker::create(UcxContext& context, Events& events) {
   std::unique_ptr<UcxWorker> worker(new UcxWorker(context, events));
   if (Status status = worker->open(); !status.is_ok()) return status;
   return worker;
@@ -144,7 +144,20 @@ UcxWorker::~UcxWorker() {
   for (int i = 0; i < most_closing_rounds && !std::all_of(endpoints_.begin(), endpoints_.end(), is_closed); ++i) {
     calls_.worker_progress(handle_);
   }
-  calls_.worker_destroy(handle_);
+  if (context_.ends_unfinished_workers() || is_flushed()) {
+    calls_.worker_destroy(handle_);
+  } else {
+    mark_accepted_sockets();
+    context_.leave();
+  }
+}
+
+bool UcxWorker::is_flushed() const {
+  const ucp_request_param_t parameters{};
+  const ucs_status_ptr_t request = calls_.worker_flush_nbx(handle_, &parameters);
+  if (request == nullptr) return true;
+  if (UCS_PTR_IS_PTR(request)) calls_.request_free(request);
+  return false;
 }
 
 UcxWorker::Link* UcxWorker::find(Endpoint endpoint) const {

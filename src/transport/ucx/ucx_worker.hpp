@@ -51,8 +51,9 @@ class UcxWorker {
   };
 
   // The context must outlive the worker.
-  static Result<std::unique_ptr<UcxWorker>> create(const UcxContext& context, Events& events);
-  // Ends all endpoints by force; nothing is told any more.
+  static Result<std::unique_ptr<UcxWorker>> create(UcxContext& context, Events& events);
+  // Ends all endpoints by force; nothing is told any more. A worker that UCX could not end safely stays, with its
+  // context, until the process ends.
   ~UcxWorker();
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
@@ -95,15 +96,16 @@ class UcxWorker {
   };
   struct Callbacks;
 
-  UcxWorker(const UcxContext& context, Events& events);
+  UcxWorker(UcxContext& context, Events& events);
   Status open();
+  bool is_flushed() const;
   Link* find(Endpoint endpoint) const;
   Send* take_send();
   void note_broken(Link& link);
   void tell();
   void retire(Endpoint endpoint);
 
-  const UcxContext& context_;
+  UcxContext& context_;
   const UcxCalls& calls_;
   Events& events_;
   ucp_worker* handle_ = nullptr;
