@@ -1,6 +1,6 @@
 # Programs whose ranks may run on several hosts, and the tests that run them (tests/hosts/run_across): one each for a way of
-# starting ranks and a number of hosts; and what ranks on two hosts must come through (tests/hosts/faults). Without root those over
-# several hosts are reported skips.
+# starting ranks and a number of hosts; fock, counter and gups over two hosts (tests/hosts/native_programs); and what ranks on two
+# hosts must come through (tests/hosts/faults). Without root those over several hosts are reported skips.
 
 function(farsum_add_host_test name script)
   add_test(NAME hosts.${name} COMMAND "${PROJECT_SOURCE_DIR}/tests/hosts/${script}" --build "${CMAKE_BINARY_DIR}" ${ARGN})
@@ -24,6 +24,10 @@ if(UCX_FOUND)
   foreach(ranks IN ITEMS 1 2)
     farsum_add_across_test(openmpi.two_hosts_of_${ranks} --start openmpi --hosts 2 --ranks ${ranks})
   endforeach()
+  foreach(start IN ITEMS openmpi openmpi5 prterun)
+    farsum_add_host_test(native_programs.${start} native_programs --start ${start})
+  endforeach()
+  farsum_add_host_test(native_programs.openmpi.two_hosts_of_2 native_programs --start openmpi --ranks 2)
   foreach(fault IN ITEMS cut_for_a_second slow stopped stranger cut killed)
     farsum_add_host_test(faults.${fault} faults ${fault})
   endforeach()
