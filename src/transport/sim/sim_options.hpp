@@ -38,6 +38,8 @@ struct SimOptions {
   bool transfers = true;
   // From asking for a transfer to its copy, and from there to being told.
   SimRange transfer_latency{500, 5'000};
+  // What its bytes take besides.
+  std::uint64_t transfer_ns_per_kib = 0;
   // Copies in two halves at two instants, so that a race nothing protects against shows.
   bool torn_transfers = false;
 

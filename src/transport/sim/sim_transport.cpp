@@ -296,7 +296,8 @@ Transfer SimTransport::start_copy(const Copy& copy) {
     copies_[slot] = copy;
   }
   const SimRange latency = world_.options().transfer_latency;
-  const SimTime first_ns = world_.now_ns() + world_.draw(latency);
+  const SimTime bytes_ns = copy.bytes * world_.options().transfer_ns_per_kib / 1024;
+  const SimTime first_ns = world_.now_ns() + world_.draw(latency) + bytes_ns;
   const SimTime rest_ns = world_.options().torn_transfers ? first_ns + world_.draw(latency) : first_ns;
   if (world_.options().torn_transfers) {
     world_.events().schedule_at(first_ns, *this,
@@ -356,7 +357,7 @@ void SimTransport::on_event(const SimEvent& event) {
       copy_part(event.detail, world_.options().torn_transfers ? copies_[event.detail].bytes / 2 : 0,
                 copies_[event.detail].bytes);
       world_.events().schedule_at(
-          world_.now_ns() + world_.draw(world_.options().transfer_latency), *this,
+          world_.now_ns() + world_.draw(world_.options().transfer_latency) + world_.transfer_wake(rank_), *this,
           {.kind = SimEventKind::transfer_ends, .rank = rank_, .peer = event.peer, .detail = event.detail});
       break;
     case SimEventKind::transfer_ends:

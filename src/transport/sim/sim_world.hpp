@@ -44,6 +44,8 @@ class SimWorld final : private SimEventSink {
   void set_death_hook(Rank rank, std::function<void(Rank dead)> hook) { ranks_[rank].death_hook = std::move(hook); }
   // A rank that computes is slower to wake its agent.
   void set_computing(Rank rank, bool is_computing) { ranks_[rank].is_computing = is_computing; }
+  // A rank that sleeps while a transfer is under way runs so much later than its end.
+  void set_transfer_wake(Rank rank, SimTime wake_ns) { ranks_[rank].transfer_wake_ns = wake_ns; }
   // Everything the rank's threads do takes `factor` times as long.
   void set_slowness(Rank rank, std::uint64_t factor) { ranks_[rank].slowness = factor; }
 
@@ -73,6 +75,7 @@ class SimWorld final : private SimEventSink {
   SimRandom& random() { return random_; }
   SimTime draw(SimRange range) { return random_.in(range); }
   SimTime draw_message_latency();
+  SimTime transfer_wake(Rank rank) const { return ranks_[rank].transfer_wake_ns; }
 
  private:
   // One of a rank's two threads. A turn that was asked for earlier than the one on its way replaces it.
@@ -91,6 +94,7 @@ class SimWorld final : private SimEventSink {
     Turn agent;
     Turn origin;
     SimTime frozen_until_ns = 0;
+    SimTime transfer_wake_ns = 0;
     std::uint64_t slowness = 1;
     bool is_computing = false;
     bool is_alive = true;
