@@ -271,7 +271,7 @@ FARSUM_API farsum_status farsum_window_prepare_free(farsum_window window);
 typedef FARSUM_ENUM(farsum_path){
     FARSUM_PATH_DIRECT = 0,     /* loads, stores and CPU atomics of the caller on mapped memory */
     FARSUM_PATH_ATTACH = 1,     /* the kernel copies between the processes */
-    FARSUM_PATH_CALLER = 2,     /* caller-computes: lock, get, compute, put, unlock */
+    FARSUM_PATH_CALLER = 2,     /* caller-computes: lock, get, compute, put, unlock; between nodes without a lock */
     FARSUM_PATH_OWNER = 3,      /* owner-computes: the owner's agent applies the operand */
     FARSUM_PATH_AGGREGATED = 4, /* small updates gathered into one owner message */
     FARSUM_PATH_OFFLOAD = 5     /* the network card */

@@ -57,6 +57,10 @@ PathChoiceResult choose_paths(PathChoice forced, const Reach& reach) {
       }
       return {Path::attach, Path::attach, "FARSUM_PATH=attach"};
     case PathChoice::caller:
+      if (reach.leases) {
+        return {Path::caller, Path::caller,
+                "FARSUM_PATH=caller: fetched under a lease, computed here, put back where nobody changed it"};
+      }
       if (!reach.mapped && !reach.attach_allowed) return cannot("caller", reach.attach_refusal, reach);
       if (reach.bare) {
         return {Path::caller, Path::owner,

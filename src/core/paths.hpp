@@ -18,6 +18,7 @@ struct Reach {
   bool mapped = false;  // addressable here
   bool attach_allowed = false;
   bool bare = false;           // CPU atomics only
+  bool leases = false;         // the owner's agent grants leases: see core/leased_update.hpp
   std::string attach_refusal;  // where not allowed
   std::string not_mapped_because;
 };

@@ -136,6 +136,7 @@ void TargetService::tell_granted(const ExposureTable::Reading& reading) {
 }
 
 bool TargetService::forget(Rank dead) {
+  leases_.forget(dead);
   const ExposureTable::Reading reading(exposures_);
   if (!reading.got()) return false;
   // First what would be applied without the lock.

@@ -8,24 +8,11 @@
 namespace farsum {
 namespace {
 
-// How a failed transfer is told to the origin.
-Code code_of(Transfer how) {
-  switch (how) {
-    case Transfer::done:
-    case Transfer::started:
-      return Code::ok;
-    case Transfer::refused:
-    case Transfer::bad_address:
-      return Code::unreachable;
-    case Transfer::peer_dead:
-      return Code::peer_failed;
-  }
-  return Code::system;
-}
-
 bool has(const wire::MessageHeader& header, wire::MessageFlag flag) { return (header.flags & flag) != 0; }
 
+// A lease is taken to write later.
 bool writes(const wire::MessageHeader& header) {
+  if (header.kind == wire::MessageKind::lease) return true;
   if (header.operation == OperationKind::get) return false;
   return !is_atomic(header.operation) || header.op != ops::Operator::no_op ||
          header.operation == OperationKind::compare_and_swap;
@@ -41,8 +28,25 @@ Reduction reduction_of(const ops::KernelSet& kernels, const wire::MessageHeader&
 
 }  // namespace
 
+Code TargetService::code_of(Transfer how) {
+  switch (how) {
+    case Transfer::done:
+    case Transfer::started:
+      return Code::ok;
+    case Transfer::refused:
+    case Transfer::bad_address:
+      return Code::unreachable;
+    case Transfer::peer_dead:
+      return Code::peer_failed;
+  }
+  return Code::system;
+}
+
 TargetService::TargetService(Options options, ExposureTable& exposures)
-    : options_(std::move(options)), exposures_(exposures), proxies_(options_.rank, options_.liveness) {
+    : options_(std::move(options)),
+      exposures_(exposures),
+      proxies_(options_.rank, options_.liveness),
+      leases_(options_.leases) {
   for (std::size_t i = 0; i < options_.pull_slots; ++i) {
     slots_.push_back(std::make_unique<PullSlot>());
   }
@@ -92,10 +96,17 @@ Served TargetService::serve(Rank from, const wire::Message& message, std::span<c
 
 Served TargetService::serve_now(Rank from, const wire::Message& message, const Exposure& exposure,
                                 std::span<std::byte> reply_room, ReplyToken token, Progress& progress) {
-  const wire::MessageKind kind = message.header.kind;
-  const bool is_operation = kind == wire::MessageKind::operate || kind == wire::MessageKind::scatter;
-  return is_operation ? serve_operation(from, message, exposure, reply_room, progress)
-                      : serve_epoch(from, message.header, exposure, token);
+  switch (message.header.kind) {
+    case wire::MessageKind::operate:
+    case wire::MessageKind::scatter:
+      return serve_operation(from, message, exposure, reply_room, progress);
+    case wire::MessageKind::lease:
+      return serve_lease(from, message, exposure, reply_room, progress);
+    case wire::MessageKind::lease_put:
+      return serve_lease_put(from, message, exposure, reply_room, progress);
+    default:
+      return serve_epoch(from, message.header, exposure, token);
+  }
 }
 
 Served TargetService::serve_operation(Rank from, const wire::Message& message, const Exposure& exposure,
@@ -267,26 +278,33 @@ TargetService::Outcome TargetService::apply_chunk(const wire::Message& message, 
     std::uint64_t inside = 0;
     while (inside < piece.bytes) {
       const std::uint64_t offset = header.offset + static_cast<std::uint64_t>(piece.offset) + inside;
-      const ExposedRegion* region = exposure.find_first(offset);
-      if (region == nullptr) return {Step::failed, Code::range};
-      const std::uint64_t here = region->bytes - (offset - region->offset);
-      const std::uint64_t run = std::min(piece.bytes - inside, std::max(here / size * size, size));
+      const Run run = first_run(exposure, offset, piece.bytes - inside, size);
+      if (run.region == nullptr) return {Step::failed, Code::range};
       std::uint64_t done = 0;
       const std::byte* from = operand == nullptr ? nullptr : operand + progress.applied;
       std::byte* to = result == nullptr ? nullptr : result + progress.applied;
-      // An element that straddles two regions goes through the kernel, which takes any address.
-      const bool through_kernel = region->guarded || here < size;
-      const Outcome outcome = through_kernel ? apply_guarded(header, *region, offset, from, to, run, done)
-                                             : apply_run(header, *region, offset, from, to, run, done);
+      const Outcome outcome = run.through_kernel ? apply_guarded(header, *run.region, offset, from, to, run.bytes, done)
+                                                 : apply_run(header, *run.region, offset, from, to, run.bytes, done);
       if (outcome.step != Step::finished) {
         progress.applied += done;
         return outcome;
       }
-      progress.applied += run;
-      inside += run;
+      progress.applied += run.bytes;
+      inside += run.bytes;
     }
   }
   return {};
+}
+
+TargetService::Run TargetService::first_run(const Exposure& exposure, std::uint64_t offset, std::uint64_t bytes,
+                                            std::uint64_t element_bytes) {
+  const ExposedRegion* region = exposure.find_first(offset);
+  if (region == nullptr) return {};
+  const std::uint64_t at = offset - region->offset;
+  const std::uint64_t here = region->bytes - at;
+  // An element that straddles two regions goes through the kernel, which takes any address.
+  return {region, at, std::min(bytes, std::max(here / element_bytes * element_bytes, element_bytes)),
+          region->guarded || here < element_bytes};
 }
 
 TargetService::Outcome TargetService::apply_run(const wire::MessageHeader& header, const ExposedRegion& region,

@@ -14,6 +14,7 @@
 
 #include "core/apply.hpp"
 #include "core/exposure.hpp"
+#include "core/lease_table.hpp"
 #include "core/proxy_locks.hpp"
 #include "core/team_mail.hpp"
 #include "core/wire.hpp"
@@ -42,6 +43,8 @@ class TargetService : public RequestHandler, public TransferHandler {
     TeamMail* team_mail = nullptr;
     // One more than a rank that is known to be dead, or 0.
     std::function<std::uint32_t()> known_dead = nullptr;
+    LeaseTable::Options leases;
+    std::function<std::uint64_t()> now_ns = nullptr;  // for the age of leases; null: they do not age
   };
 
   TargetService(Options options, ExposureTable& exposures);
@@ -62,6 +65,7 @@ class TargetService : public RequestHandler, public TransferHandler {
   bool forget(Rank dead);
 
   std::uint64_t refused() const { return refused_; }
+  const LeaseTable& leases() const { return leases_; }
 
  private:
   // A buffer of pull_bytes for the operand and one for the result of the piece in work.
@@ -101,6 +105,14 @@ class TargetService : public RequestHandler, public TransferHandler {
     Code code = Code::ok;
   };
 
+  // Bytes of whole elements that lie one behind the other in one region.
+  struct Run {
+    const ExposedRegion* region = nullptr;  // null: nothing is exposed there
+    std::uint64_t at = 0;                   // in the region
+    std::uint64_t bytes = 0;
+    bool through_kernel = false;
+  };
+
   Served serve(Rank from, const wire::Message& message, std::span<const std::byte> bytes,
                std::span<std::byte> reply_room, ReplyToken token, Progress& progress);
   Served serve_now(Rank from, const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room,
@@ -115,12 +127,23 @@ class TargetService : public RequestHandler, public TransferHandler {
   Outcome push_chunk(Rank from, const wire::Message& message, Progress& progress);
   Outcome apply_run(const wire::MessageHeader& header, const ExposedRegion& region, std::uint64_t offset,
                     const std::byte* operand, std::byte* result, std::uint64_t bytes, std::uint64_t& done);
+  static Run first_run(const Exposure& exposure, std::uint64_t offset, std::uint64_t bytes,
+                       std::uint64_t element_bytes);
   static Outcome not_taken(Applied taken);
+  // How a failed transfer is told to the origin.
+  static Code code_of(Transfer how);
   Outcome apply_guarded(const wire::MessageHeader& header, const ExposedRegion& region, std::uint64_t offset,
                         const std::byte* operand, std::byte* result, std::uint64_t bytes, std::uint64_t& done);
   Served serve_operation(Rank from, const wire::Message& message, const Exposure& exposure,
                          std::span<std::byte> reply_room, Progress& progress);
   Served serve_epoch(Rank from, const wire::MessageHeader& header, const Exposure& exposure, ReplyToken token);
+  // Leases (target_leases.cpp).
+  Served serve_lease(Rank from, const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room,
+                     Progress& progress);
+  Served serve_lease_put(Rank from, const wire::Message& message, const Exposure& exposure,
+                         std::span<std::byte> reply_room, Progress& progress);
+  Outcome put_back(Lease& lease, std::span<const std::byte> values, const Exposure& exposure, Progress& progress);
+  Outcome put_back_run(Lease& lease, const Run& run, std::uint64_t first, const std::byte* values);
   Served serve_team(Rank from, const wire::Message& message);
   Served serve_life(std::span<std::byte> reply_room);
   bool is_held_back(Rank from, const wire::Message& message, std::span<const std::byte> bytes, std::size_t reply_bytes,
@@ -145,6 +168,7 @@ class TargetService : public RequestHandler, public TransferHandler {
   std::unordered_map<std::uint64_t, Progress*> transfers_;  // under way, by cookie
   std::uint64_t last_cookie_ = 0;
   ProxyLocks proxies_;
+  LeaseTable leases_;
   std::map<ProxyLocks::Key, ParkedQueue> parked_;
   bool has_unfinished_ = false;  // among these, of locks that are held
   std::vector<std::byte> scratch_;

@@ -44,6 +44,8 @@ struct Region {
   AtomicDomain domain;
   Path bulk = Path::owner;
   Path atomic = Path::owner;
+  // Bulk accumulates of so many bytes go by caller, though `bulk` is owner; where leases are granted (see Reach).
+  std::uint64_t caller_from_bytes = ~std::uint64_t{0};
   bool promoted = false;
   bool read_only = false;
   std::string reason;
@@ -234,6 +236,8 @@ class Window {
   template <class Done>
   Status wait_for_replies(std::uint32_t target, Done&& done, const char* call);
   Status take_failure(std::uint32_t target, const char* call);
+  // Whether the operation is carried out at that target by messages alone, in the order of their sending.
+  bool goes_as_messages(const Operation& operation, std::uint32_t target, Path path) const;
   Status settle_before(const Operation& operation, std::uint32_t target, Path path);
   Status applied_status(Applied applied, const AtomicDomain& domain, std::uint64_t offset, const char* call,
                         std::uint32_t target) const;
@@ -311,6 +315,8 @@ class Window {
   bool claim_remote(std::uint32_t target, std::int32_t from);
   Status lock_remote(std::uint32_t target, LockMode mode);
   Status unlock_remote(std::uint32_t target, std::int32_t open);
+  // Caller-computes there (window_leases.cpp).
+  Status run_leased(const Operation& operation, std::uint32_t target);
   // Sends a control message. Without a request its failure is told by the next flush, which also waits for it.
   Status tell(std::uint32_t target, wire::MessageKind kind, std::uint8_t flags, RequestState* request,
               Outstanding& outstanding);

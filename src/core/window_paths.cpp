@@ -1,6 +1,7 @@
 // How an operation that did not finish on the hot path is carried out: one decision (route), then one body per path.
 #include <fmt/format.h>
 
+#include "core/leased_update.hpp"
 #include "core/window.hpp"
 
 namespace farsum {
@@ -41,6 +42,8 @@ Status Window::operate_now(const Operation& operation, std::uint32_t target, Com
     return {};
   }
   Route route = this->route(operation, std::move(at));
+  // Elsewhere a notification is the owner's to make, with the last of the data.
+  if (route.path == Path::caller && operation.notify && !is_here(target)) route.path = Path::owner;
   // What somebody waits for is not gathered; what was gathered goes before it.
   if (route.path == Path::aggregated && completion != Completion::implicit) route.path = Path::owner;
   return carry_out(operation, target, route, completion, request);
@@ -54,6 +57,9 @@ Window::Route Window::route(const Operation& operation, RegionRef at) const {
   route.path = atomic ? route.at.region->atomic : route.at.region->bulk;
   // Bulk atomics on memory that only CPU atomics may touch follow the atomic path.
   if (is_atomic(operation.kind) && route.at.region->domain.bare) route.path = route.at.region->atomic;
+  const bool is_bulk = is_atomic(operation.kind) && !atomic;
+  if (is_bulk && route.path == Path::owner && operation.bytes >= route.at.region->caller_from_bytes)
+    route.path = Path::caller;
   // What crosses from one region into the next is contiguous at the owner, who also finds the locks of each piece.
   if (!route.at.whole && (route.path == Path::direct || route.path == Path::caller)) route.path = Path::owner;
   if (!route.at.alike && is_atomic(operation.kind)) route.path = Path::owner;
@@ -65,13 +71,15 @@ Window::Route Window::route(const Operation& operation, RegionRef at) const {
 Status Window::carry_out(const Operation& operation, std::uint32_t target, const Route& route, Completion completion,
                          RequestState* request) {
   if (Status status = settle_before(operation, target, route.path); !status.is_ok()) return status;
+  const bool as_messages = goes_as_messages(operation, target, route.path);
   if (route.path == Path::direct) {
     count_direct(views_[target], operation.bytes);
   } else {
-    count(route.path, route.path == Path::caller && is_atomic(operation.kind) ? 2 * operation.bytes : operation.bytes);
+    const bool moves_twice = route.path == Path::caller && is_atomic(operation.kind) && !as_messages;
+    count(route.path, moves_twice ? 2 * operation.bytes : operation.bytes);
   }
   Status status;
-  switch (route.path) {
+  switch (as_messages && route.path == Path::caller ? Path::owner : route.path) {
     case Path::owner:
     case Path::offload:
       return run_owner(operation, target, completion, request);
@@ -84,7 +92,7 @@ Status Window::carry_out(const Operation& operation, std::uint32_t target, const
       status = run_attach(operation, target, *route.at.region);
       break;
     case Path::caller:
-      status = run_caller(operation, target, *route.at.region);
+      status = is_here(target) ? run_caller(operation, target, *route.at.region) : run_leased(operation, target);
       break;
   }
   note_stores(views_[target]);
@@ -98,6 +106,22 @@ Status Window::carry_out(const Operation& operation, std::uint32_t target, const
   return {};
 }
 
+// Of caller-computes elsewhere, whatever is only moved.
+bool Window::goes_as_messages(const Operation& operation, std::uint32_t target, Path path) const {
+  switch (path) {
+    case Path::owner:
+    case Path::aggregated:
+    case Path::offload:
+      return true;
+    case Path::direct:
+    case Path::attach:
+      return false;
+    case Path::caller:
+      return !is_here(target) && !LeasedUpdate::is_needed_for(operation);
+  }
+  return false;
+}
+
 // Keeps the order of atomics on one location when the path changes: what travels as a message, or is still gathered,
 // comes first.
 Status Window::settle_before(const Operation& operation, std::uint32_t target, Path path) {
@@ -106,8 +130,7 @@ Status Window::settle_before(const Operation& operation, std::uint32_t target, P
   if (path != Path::aggregated && aggregates_) {
     if (Status status = send_gathered(target); !status.is_ok()) return status;
   }
-  const bool as_message = path == Path::owner || path == Path::aggregated;
-  if (as_message) return {};  // one ring, one order
+  if (goes_as_messages(operation, target, path)) return {};  // one ring, one order
   const bool ordered_kind = is_atomic(operation.kind) && (parts_.promises & promise_no_ordering) == 0;
   if (!ordered_kind && !must_order) return {};
   if (views_[target].outstanding.count.load(std::memory_order_acquire) == 0) return {};

@@ -9,7 +9,7 @@ namespace {
 bool header_is_sound(const MessageHeader& header) {
   const auto kind = static_cast<std::uint8_t>(header.kind);
   if (header.wire_version != version || kind < static_cast<std::uint8_t>(MessageKind::operate) ||
-      kind > static_cast<std::uint8_t>(MessageKind::life))
+      kind > static_cast<std::uint8_t>(MessageKind::lease_put))
     return false;
   if (static_cast<std::uint8_t>(header.operation) > static_cast<std::uint8_t>(OperationKind::compare_and_swap))
     return false;
@@ -69,6 +69,17 @@ bool decode_operate(Message& message, std::span<const std::byte> rest) {
   return message.operand.size() == inline_operand_bytes(header);
 }
 
+// What a lease is for is the origin's business: its memory is read as by a fetch that changes nothing.
+bool is_lease(const MessageHeader& header) {
+  return header.operation == OperationKind::get_accumulate && header.op == ops::Operator::no_op && header.flags == 0 &&
+         header.bytes != 0;
+}
+
+bool is_lease_put(const MessageHeader& header, std::span<const std::byte> rest) {
+  return header.layout_bytes == 0 && (header.flags & ~flag_last) == 0 && header.bytes != 0 &&
+         rest.size() == header.bytes;
+}
+
 }  // namespace
 
 std::uint64_t sequence_of(std::span<const std::byte> bytes) {
@@ -95,6 +106,12 @@ std::optional<Message> decode(std::span<const std::byte> bytes) {
     case MessageKind::complete:
     case MessageKind::life:
       return rest.empty() && message.header.bytes == 0 ? std::optional<Message>(std::move(message)) : std::nullopt;
+    case MessageKind::lease:
+      return is_lease(message.header) && decode_operate(message, rest) ? std::optional<Message>(std::move(message))
+                                                                       : std::nullopt;
+    case MessageKind::lease_put:
+      message.operand = rest;
+      return is_lease_put(message.header, rest) ? std::optional<Message>(std::move(message)) : std::nullopt;
     case MessageKind::team:
       message.operand = rest;
       return rest.size() == message.header.bytes ? std::optional<Message>(std::move(message)) : std::nullopt;

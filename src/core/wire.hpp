@@ -29,6 +29,13 @@ enum class MessageKind : std::uint8_t {
   complete = 6,  // the sender has completed its access epoch at the receiver
   team = 7,      // of a group's members to each other: `window` names the group, `offset` the round
   life = 8,      // the reply is four bytes: one more than a rank that is known to be dead, or 0
+  // Caller-computes (paper 1). The reply is a lease's name, 8 bytes, and what is in the memory; Code::pending: no room.
+  lease = 9,
+  // New contents for what is open of the lease named by `offset`. The reply is empty where all was as it had been;
+  // else 8 bytes that say how many elements are still open, for somebody has changed them meanwhile, a bit for each
+  // element of the lease in words of 8 bytes, and (without flag_last) what is in the open ones now. Code::pending:
+  // there is no such lease, and nothing was written.
+  lease_put = 10,
 };
 
 enum MessageFlag : std::uint8_t {
@@ -37,6 +44,7 @@ enum MessageFlag : std::uint8_t {
   flag_notify = 1u << 2,     // bump notification notify_slot once the data is in place
   flag_exclusive = 1u << 3,  // lock, unlock
   flag_at_once = 1u << 4,    // lock: where it would have to wait the answer is Code::pending, and nothing has happened
+  flag_last = 1u << 5,       // lease_put: the lease ends whatever is refused
 };
 
 inline constexpr std::uint32_t alpha_bytes = 32;
@@ -53,8 +61,9 @@ struct MessageHeader {
   std::uint32_t notify_slot = 0;
   WindowId window = 0;
   std::uint64_t sequence = 0;  // per sender and receiver, from 1
-  std::uint64_t offset = 0;    // base of the target layout; of lock to complete the sender's rank in the window's group
-  std::uint64_t bytes = 0;     // payload: of the target layout, of the scattered elements, or of a team's message
+  // Base of the target layout; of lock to complete the sender's rank in the window's group; of lease_put the lease.
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;  // payload: of the target layout, of the scattered elements, or of a team's message
   std::uint64_t operand_address = 0;
   std::uint64_t result_address = 0;
   std::byte alpha[alpha_bytes] = {};

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <numeric>
 
@@ -187,6 +188,10 @@ void Context::make_parts() {
   service.passes = &passes_;
   service.team_mail = exchange_.get();
   service.known_dead = [this] { return watch_->look(); };
+  service.now_ns = [] {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  };
   service_ = std::make_unique<TargetService>(std::move(service), exposures_);
   service_->attach(*route_);
 

@@ -432,6 +432,7 @@ RegionTable Context::Making::region_elsewhere(std::uint32_t rank) const {
       {.mapped = false,
        .attach_allowed = false,
        .bare = answer_.bare,
+       .leases = true,
        .attach_refusal = "messages to the owner's agent over the network",
        .not_mapped_because = fmt::format("on host {}", context_.neighbours_->host_of(group_.ranks()[rank]))});
   region.bulk = paths.bulk;

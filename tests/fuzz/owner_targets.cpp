@@ -100,7 +100,7 @@ struct Part {
 
 std::vector<std::byte> message_of(Reader& input, Rank from, std::uint64_t sequence) {
   wire::MessageHeader header;
-  header.kind = static_cast<wire::MessageKind>(input.byte() % 10);
+  header.kind = static_cast<wire::MessageKind>(input.byte() % 12);
   const std::uint8_t shape = input.byte();
   header.operation = static_cast<OperationKind>(shape & 7);
   header.flags = static_cast<std::uint8_t>(shape >> 3 & 0xf);
@@ -108,17 +108,21 @@ std::vector<std::byte> message_of(Reader& input, Rank from, std::uint64_t sequen
   header.op = static_cast<ops::Operator>(input.byte() & 31);
   header.window = (shape & 0x80) != 0 ? input.byte() : window;
   header.sequence = sequence;
-  const bool is_operation = header.kind == wire::MessageKind::operate || header.kind == wire::MessageKind::scatter;
-  header.offset = is_operation ? 4u * input.byte() : from;
-  header.bytes = is_operation || header.kind == wire::MessageKind::team ? input.byte() : 0;
+  const bool is_put = header.kind == wire::MessageKind::lease_put;
+  const bool is_operation = header.kind == wire::MessageKind::operate || header.kind == wire::MessageKind::scatter ||
+                            header.kind == wire::MessageKind::lease;
+  header.offset = is_operation ? 4u * input.byte() : is_put ? input.byte() : from;
+  header.bytes = is_operation || is_put || header.kind == wire::MessageKind::team ? input.byte() : 0;
   const std::uint8_t odd = input.byte();
   if ((odd & 1) != 0) header.layout_bytes = input.byte();
   if ((odd & 2) != 0) header.notify_slot = input.byte();
   if ((odd & 4) != 0) header.offset = ~std::uint64_t{0} - input.byte();
   if ((odd & 8) != 0) header.sequence += input.byte();
+  if (is_put && (odd & 64) != 0) header.flags = wire::flag_last;
   std::vector<std::byte> message(sizeof header);
   std::memcpy(message.data(), &header, sizeof header);
-  const bool has_body = header.bytes != 0 && (header.flags & wire::flag_pull) == 0;
+  const bool has_body =
+      header.bytes != 0 && (header.flags & wire::flag_pull) == 0 && header.kind != wire::MessageKind::lease;
   const std::size_t body_bytes =
       (odd & 16) != 0 ? input.byte()
                       : header.layout_bytes + (has_body ? header.bytes : 0) *
@@ -127,6 +131,14 @@ std::vector<std::byte> message_of(Reader& input, Rank from, std::uint64_t sequen
   message.insert(message.end(), body.begin(), body.end());
   if ((odd & 32) != 0) message.resize(input.byte());
   return message;
+}
+
+using Bytes = std::vector<std::uint8_t>;
+
+Bytes one_behind_the_other(std::initializer_list<Bytes> messages) {
+  Bytes all;
+  for (const Bytes& message : messages) all.insert(all.end(), message.begin(), message.end());
+  return all;
 }
 
 }  // namespace
@@ -138,6 +150,9 @@ void owner_message(Input bytes) {
   exposures.set(window, part->exposure());
   TargetService::Options options;
   options.kernels = &ops::kernels_for_this_machine();
+  options.leases.pool_bytes = 700;
+  std::uint64_t now_ns = 0;
+  options.now_ns = [&now_ns] { return now_ns += 2'000'000; };
   TargetService service(options, exposures);
   Answers answers;
   service.attach(answers);
@@ -170,6 +185,7 @@ void owner_message(Input bytes) {
   if (holds_in_memory) demand(lock.unlock(owner + 1, LockMode::exclusive));
   service.grant_waiting();
   for (const Rank sender : {1u, 2u}) demand(service.forget(sender));
+  demand(service.leases().size() == 0 && service.leases().used_bytes() == 0);
   demand(!service.has_waiting() && lock.try_lock(owner + 1, LockMode::exclusive));
   demand(part->margins_are_whole());
 }
@@ -209,6 +225,15 @@ std::vector<std::vector<std::uint8_t>> owner_messages() {
           {200, kind(MessageKind::lock), 0, 0, 0, 0, 201, kind(MessageKind::lock), 0x40, 0, 0, 0, 200,
            kind(MessageKind::unlock), 0, 0, 0, 0, 40},
           {200, kind(MessageKind::post), 0, 0, 0, 0, 201, kind(MessageKind::complete), 0, 0, 0, 0},
+          // no_op fetched and put back
+          one_behind_the_other({{200, kind(MessageKind::lease), 3, 3, 14, 4, 8, 0},
+                                {200, kind(MessageKind::lease_put), 0, 3, 0, 1, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8}}),
+          // changed by another meanwhile; what is refused is put once more
+          one_behind_the_other(
+              {{200, kind(MessageKind::lease), 3, 9, 14, 4, 16, 0},
+               {201, kind(MessageKind::operate), 0, 0, 0, 4, 4, 0, 1, 2, 3, 4},
+               {200, kind(MessageKind::lease_put), 0, 9, 0, 1, 16, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8},
+               {200, kind(MessageKind::lease_put), 0, 9, 0, 1, 8, 64, 1, 2, 3, 4, 5, 6, 7, 8}}),
           {200, kind(MessageKind::team), 0, 0, 0, 3, 0, 1, 2, 3, 200, kind(MessageKind::life), 0, 0, 0, 0}};
 }
 

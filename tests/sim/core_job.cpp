@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::uint32_t stripes = 16;
 
-TargetService::Options service_options(Rank rank, const CoreJobOptions& options, NotificationListener* listener) {
+TargetService::Options service_options(SimWorld& world, Rank rank, const CoreJobOptions& options,
+                                       NotificationListener* listener) {
   TargetService::Options made;
   made.rank = rank;
   made.pull_bytes = options.pull_bytes;
@@ -16,6 +17,8 @@ TargetService::Options service_options(Rank rank, const CoreJobOptions& options,
   made.kernels = &ops::kernels_for_this_machine();
   made.listener = listener;
   made.team_mail = options.team_mail;
+  made.leases = options.leases;
+  made.now_ns = [&world] { return world.now_ns(); };
   if (options.known_dead != 0) made.known_dead = [dead = options.known_dead] { return dead; };
   return made;
 }
@@ -54,7 +57,7 @@ CoreJobOptions options_from(std::uint64_t seed) {
 
 CoreRank::CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options, NotificationListener* listener)
     : program(world, rank),
-      service(service_options(rank, options, listener), exposures),
+      service(service_options(world, rank, options, listener), exposures),
       engine(engine_options(options), world.transport(rank)),
       random_(world.random().split()) {
   SimTransport& transport = world.transport(rank);
@@ -88,6 +91,19 @@ SimTask<Code> CoreRank::run(Rank owner, Operation operation) {
   co_await program.until([&] { return engine.submit(owner, window, operation, outstanding, &request); });
   co_await program.until([&] { return request.done.load(); });
   co_return request.code.load();
+}
+
+SimTask<Code> CoreRank::run_leased(Rank owner, Operation operation, std::uint64_t* left_to_owner) {
+  Outstanding outstanding;
+  LeasedUpdate update({.engine = &engine,
+                       .kernels = &ops::kernels_for_this_machine(),
+                       .room = program.world().transport(rank()).capabilities(owner),
+                       .owner = owner,
+                       .window = window},
+                      operation, outstanding);
+  co_await program.until([&] { return update.advance(); });
+  if (left_to_owner != nullptr) *left_to_owner = update.bytes_left_to_owner();
+  co_return update.code();
 }
 
 SimTask<Code> CoreRank::accumulate(Rank owner, std::uint64_t offset, ops::ElementType type, ops::Operator op,
@@ -191,6 +207,7 @@ void CoreJob::expose(Rank owner, const CoreJobOptions& options) {
   AtomicDomain domain;
   domain.locks = locks;
   domain.mask = stripes - 1;
+  domain.bare = options.bare;
   domain.key_base = reinterpret_cast<std::uintptr_t>(memory_.back().data());
   domains_.push_back(domain);
   shape_.ranks = rank_count();

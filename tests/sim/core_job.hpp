@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/exposure.hpp"
+#include "core/leased_update.hpp"
 #include "core/origin_engine.hpp"
 #include "core/target_service.hpp"
 #include "ops/kernels.hpp"
@@ -30,6 +31,8 @@ struct CoreJobOptions {
   bool refuses_locks = false;
   TeamMail* team_mail = nullptr;
   std::uint32_t known_dead = 0;
+  LeaseTable::Options leases;
+  bool bare = false;  // the memory is that of CPU atomics alone
 };
 
 // What a seed makes of the machine and of the settings: room, delays, slow peers, who pulls. Tests set the rest.
@@ -45,6 +48,8 @@ class CoreRank : private RequestHandler {
 
   // Each waits for its operation's end at the target.
   SimTask<Code> run(Rank owner, Operation operation);
+  // The same by caller-computes; `left_to_owner` becomes what was not.
+  SimTask<Code> run_leased(Rank owner, Operation operation, std::uint64_t* left_to_owner = nullptr);
   SimTask<Code> accumulate(Rank owner, std::uint64_t offset, ops::ElementType type, ops::Operator op,
                            const void* operand, std::uint64_t bytes);
   // Of one 64-bit element: the value before.
