@@ -100,6 +100,9 @@ std::vector<Entry> entries() {
   return {
       choice("FARSUM_PATH", path_words, &Settings::path,
              "forces a path wherever it is possible; a region says why where it is not"),
+      text("FARSUM_MODEL", "folder, or none", &Settings::model,
+           "where `farsum info --model --measure` leaves what paths are chosen by; empty: farsum/model in the user's "
+           "cache; none: the built-in parameters"),
       choice("FARSUM_AGENT", agent_words, &Settings::agent,
              "sleep: the agent sleeps when idle; dedicated: it spins on a core given to it"),
       number<std::int64_t>("FARSUM_AGENT_NICE", "", &Settings::agent_nice, -20, 19,

@@ -21,6 +21,7 @@ struct Settings {
   AgentMode agent = AgentMode::sleep;
   std::int64_t agent_nice = 0;
   std::string agent_cpus;
+  std::string model;
   CallerLock caller_lock = CallerLock::stripe;
   Permission attach = Permission::automatic;
   Permission promotion = Permission::automatic;

@@ -1,0 +1,125 @@
+#include "runtime/link_models.hpp"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace farsum {
+namespace {
+
+using nlohmann::json;
+
+constexpr int version = 1;
+constexpr std::size_t longest_file = 65536;
+
+std::string text_of(const Environment& environment, const char* name) {
+  const char* value = environment(name);
+  return value == nullptr ? std::string() : value;
+}
+
+// Why the file is no model; empty where it is one.
+std::string read_document(const json& document, cost::LinkClass link, LinkParameters& parameters) {
+  if (!document.is_object() || document.value("version", json()) != version) return "it is no model of this version";
+  if (document.value("class", json()) != cost::name_of(link)) return "it is of another class of link";
+  if (document.value("machine", json()) != machine_kind()) return "it was measured on another kind of machine";
+  const json values = document.value("parameters", json());
+  if (!values.is_object()) return "it has no parameters";
+  for (const cost::Parameter& parameter : cost::parameters()) {
+    const auto found = values.find(parameter.name);
+    if (found == values.end()) continue;
+    const double value = found->is_number() ? found->get<double>() : -1;
+    constexpr double most = 1e12;
+    if (!(value >= 0 && value < most)) return fmt::format("its {} is no number from 0 on", parameter.name);
+    parameters.model.*parameter.value = value;
+  }
+  const json when = document.value("when", json());
+  parameters.when = when.is_string() ? when.get<std::string>() : "";
+  return {};
+}
+
+}  // namespace
+
+std::string model_folder(const Settings& settings, const Environment& environment) {
+  if (settings.model == "none") return {};
+  if (!settings.model.empty()) return settings.model;
+  const std::string cache = text_of(environment, "XDG_CACHE_HOME");
+  if (!cache.empty()) return cache + "/farsum/model";
+  const std::string home = text_of(environment, "HOME");
+  return home.empty() ? std::string() : home + "/.cache/farsum/model";
+}
+
+std::string model_file(const std::string& folder, cost::LinkClass link) {
+  return fmt::format("{}/{}.json", folder, cost::name_of(link));
+}
+
+LinkParameters read_link_parameters(const std::string& folder, cost::LinkClass link) {
+  LinkParameters built_in;
+  built_in.model = cost::defaults(link);
+  built_in.source = "built in";
+  if (folder.empty()) return built_in;
+  const std::string path = model_file(folder, link);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return built_in;
+  std::string text(longest_file, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  LinkParameters read = built_in;
+  std::string complaint = "it is not JSON";
+  const json document = json::parse(text, nullptr, false);
+  if (!document.is_discarded()) complaint = read_document(document, link, read);
+  if (!complaint.empty()) {
+    built_in.complaint = fmt::format("{} is not used: {}", path, complaint);
+    return built_in;
+  }
+  read.measured = true;
+  read.source = path;
+  return read;
+}
+
+Status write_link_parameters(const std::string& folder, cost::LinkClass link, const cost::LinkModel& model,
+                             const std::string& when) {
+  json values = json::object();
+  for (const cost::Parameter& parameter : cost::parameters()) values[parameter.name] = model.*parameter.value;
+  const json document = {{"version", version},
+                         {"class", cost::name_of(link)},
+                         {"machine", machine_kind()},
+                         {"when", when},
+                         {"parameters", values}};
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  const std::string path = model_file(folder, link);
+  // Of this process only, so that two that measure at once do not write into one file.
+  const std::string fresh = fmt::format("{}.{}.new", path, getpid());
+  std::ofstream(fresh, std::ios::binary) << document.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
+  if (std::rename(fresh.c_str(), path.c_str()) == 0) return {};
+  std::filesystem::remove(fresh, failed);
+  return {Code::system, fmt::format("cannot write {}", path)};
+}
+
+std::string machine_kind() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string model = "unknown processor";
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    if (line.starts_with("model name")) model = line.substr(line.find(':') + 2);
+  }
+  return fmt::format("{}, {} processors", model, sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+PathModel read_path_model(const Settings& settings, const Environment& environment) {
+  const std::string folder = model_folder(settings, environment);
+  const LinkParameters node = read_link_parameters(folder, cost::LinkClass::node);
+  const LinkParameters network = read_link_parameters(folder, cost::LinkClass::tcp);
+  PathModel model;
+  model.thresholds = cost::thresholds(node.model, network.model);
+  model.note = !node.complaint.empty() ? node.complaint : network.complaint;
+  return model;
+}
+
+}  // namespace farsum

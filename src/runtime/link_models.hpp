@@ -1,0 +1,41 @@
+// The parameters of the cost model as this machine knows them: a file for each class of link that a measurement has
+// left in the user's cache, else the built-in ones. Reads one small file a class; decides nothing.
+#pragma once
+
+#include <string>
+
+#include "base/settings.hpp"
+#include "base/status.hpp"
+#include "cost/model.hpp"
+
+namespace farsum {
+
+struct LinkParameters {
+  cost::LinkModel model;
+  bool measured = false;
+  std::string source;     // the file, or "built in"
+  std::string when;       // it was measured
+  std::string complaint;  // why a file that is there is not used; empty where all is well
+};
+
+// Where the files lie: FARSUM_MODEL, else farsum/model in the user's cache. Empty: nowhere.
+std::string model_folder(const Settings& settings, const Environment& environment);
+std::string model_file(const std::string& folder, cost::LinkClass link);
+
+// The built-in ones for an empty folder, and for a file that is missing, damaged or of another kind of machine.
+LinkParameters read_link_parameters(const std::string& folder, cost::LinkClass link);
+// Whoever reads meanwhile has the old file or the new one, whole.
+Status write_link_parameters(const std::string& folder, cost::LinkClass link, const cost::LinkModel& model,
+                             const std::string& when);
+
+// Such as "AMD EPYC, 2 processors": what was measured on another kind says nothing here.
+std::string machine_kind();
+
+// What the paths of windows are chosen by, and what is to be said with the choice.
+struct PathModel {
+  cost::Thresholds thresholds;
+  std::string note;
+};
+PathModel read_path_model(const Settings& settings, const Environment& environment);
+
+}  // namespace farsum

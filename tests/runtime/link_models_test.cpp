@@ -1,0 +1,145 @@
+// The files of the cost model's parameters: what is read, what is refused, and that jobs go by them.
+#include "runtime/link_models.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace farsum {
+namespace {
+
+using cost::LinkClass;
+using testing::HasSubstr;
+
+class ModelFile : public testing::Test {
+ protected:
+  ModelFile() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "farsum-model-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~ModelFile() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& text) const { std::ofstream(model_file(folder_, LinkClass::node)) << text; }
+  std::string written() const {
+    std::ifstream file(model_file(folder_, LinkClass::node));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void expect_built_in(const std::string& why) const {
+    const LinkParameters read = read_link_parameters(folder_, LinkClass::node);
+    EXPECT_FALSE(read.measured);
+    EXPECT_EQ(read.source, "built in");
+    EXPECT_EQ(read.model.copy_us, cost::defaults(LinkClass::node).copy_us);
+    EXPECT_THAT(read.complaint, HasSubstr(why));
+  }
+
+  std::string folder_;
+};
+
+cost::LinkModel every_parameter_different() {
+  cost::LinkModel model;
+  double value = 0.5;
+  for (const cost::Parameter& parameter : cost::parameters()) model.*parameter.value = value += 1;
+  return model;
+}
+
+TEST_F(ModelFile, gives_back_what_was_written_with_its_time_and_leaves_no_other_file) {
+  const cost::LinkModel model = every_parameter_different();
+  ASSERT_TRUE(write_link_parameters(folder_ + "/deeper", LinkClass::node, model, "today").is_ok());
+  const LinkParameters read = read_link_parameters(folder_ + "/deeper", LinkClass::node);
+  EXPECT_TRUE(read.measured);
+  EXPECT_EQ(read.when, "today");
+  EXPECT_EQ(read.complaint, "");
+  for (const cost::Parameter& parameter : cost::parameters()) {
+    EXPECT_EQ(read.model.*parameter.value, model.*parameter.value) << parameter.name;
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ + "/deeper"), {}), 1);
+}
+
+TEST_F(ModelFile, that_is_missing_is_no_reason_to_complain) {
+  const LinkParameters read = read_link_parameters(folder_, LinkClass::tcp);
+  EXPECT_FALSE(read.measured);
+  EXPECT_EQ(read.complaint, "");
+}
+
+TEST_F(ModelFile, that_is_damaged_is_named_and_not_used) {
+  for (const char* text : {"", "{", "[]", "null", "7", "\xff\xfe", "{\"version\": \"1\"}"}) {
+    write(text);
+    expect_built_in(folder_);
+  }
+  ASSERT_TRUE(write_link_parameters(folder_, LinkClass::node, every_parameter_different(), "today").is_ok());
+  const std::string whole = written();
+  write(whole.substr(0, whole.size() / 2));
+  expect_built_in("not JSON");
+}
+
+TEST_F(ModelFile, with_a_value_that_no_link_has_is_not_used) {
+  ASSERT_TRUE(write_link_parameters(folder_, LinkClass::node, every_parameter_different(), "today").is_ok());
+  const std::string whole = written();
+  const std::string key = "\"copy_us\": ";
+  const std::size_t at = whole.find(key) + key.size();
+  for (const char* value : {"-1", "1e300", "\"1\"", "null", "[]"}) {
+    write(whole.substr(0, at) + value + whole.substr(whole.find_first_of(",\n", at)));
+    expect_built_in("copy_us");
+  }
+}
+
+TEST_F(ModelFile, of_another_machine_version_or_class_is_not_used) {
+  ASSERT_TRUE(write_link_parameters(folder_, LinkClass::node, every_parameter_different(), "today").is_ok());
+  const std::string whole = written();
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = whole;
+    text.replace(text.find(from), from.size(), to);
+    write(text);
+  };
+  with("\"machine\": \"", "\"machine\": \"not ");
+  expect_built_in("another kind of machine");
+  with("\"version\": 1", "\"version\": 2");
+  expect_built_in("version");
+  with("\"class\": \"node\"", "\"class\": \"tcp\"");
+  expect_built_in("another class");
+}
+
+TEST_F(ModelFile, without_some_parameter_leaves_that_at_its_built_in_value) {
+  ASSERT_TRUE(write_link_parameters(folder_, LinkClass::node, every_parameter_different(), "today").is_ok());
+  std::string text = written();
+  text.replace(text.find("\"copy_us\""), 9, "\"unknown\"");
+  write(text);
+  const LinkParameters read = read_link_parameters(folder_, LinkClass::node);
+  EXPECT_TRUE(read.measured);
+  EXPECT_EQ(read.model.copy_us, cost::defaults(LinkClass::node).copy_us);
+  EXPECT_NE(read.model.send_us, cost::defaults(LinkClass::node).send_us);
+}
+
+TEST(ModelFolder, is_the_setting_else_the_users_cache) {
+  const auto environment = [](const char* cache, const char* home) {
+    return [cache, home](const char* name) { return std::string(name) == "HOME" ? home : cache; };
+  };
+  Settings settings;
+  EXPECT_EQ(model_folder(settings, environment("/c", "/h")), "/c/farsum/model");
+  EXPECT_EQ(model_folder(settings, environment(nullptr, "/h")), "/h/.cache/farsum/model");
+  EXPECT_EQ(model_folder(settings, environment("", "/h")), "/h/.cache/farsum/model");
+  EXPECT_EQ(model_folder(settings, environment(nullptr, nullptr)), "");
+  settings.model = "/elsewhere";
+  EXPECT_EQ(model_folder(settings, environment("/c", "/h")), "/elsewhere");
+  settings.model = "none";
+  EXPECT_EQ(model_folder(settings, environment("/c", "/h")), "");
+}
+
+TEST_F(ModelFile, turns_the_thresholds_that_paths_are_chosen_by) {
+  Settings settings;
+  settings.model = folder_;
+  const Environment nothing = [](const char*) { return nullptr; };
+  EXPECT_EQ(read_path_model(settings, nothing).thresholds.caller_from_bytes, cost::never);
+  cost::LinkModel slow_owner = cost::defaults(LinkClass::tcp);
+  slow_owner.owner_reduce_per_byte_us = 1;
+  ASSERT_TRUE(write_link_parameters(folder_, LinkClass::tcp, slow_owner, "today").is_ok());
+  EXPECT_LT(read_path_model(settings, nothing).thresholds.caller_from_bytes, 4096u);
+  write("{");
+  EXPECT_THAT(read_path_model(settings, nothing).note, HasSubstr("node.json"));
+}
+
+}  // namespace
+}  // namespace farsum
