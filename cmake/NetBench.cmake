@@ -16,12 +16,15 @@ foreach(abi mpich openmpi)
   endif()
 endforeach()
 
+function(farsum_add_script name words)
+  set(file "${CMAKE_BINARY_DIR}/bin/${name}")
+  file(CONFIGURE OUTPUT "${file}" CONTENT "#!/bin/sh\nexec ${words} \"$@\"\n" @ONLY)
+  file(CHMOD "${file}" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+endfunction()
 file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
-file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/bin/bench-net" CONTENT [[#!/bin/sh
-exec "@PROJECT_SOURCE_DIR@/bench/net/bench_net" --build "@CMAKE_BINARY_DIR@" "$@"
-]] @ONLY)
-file(CHMOD "${CMAKE_BINARY_DIR}/bin/bench-net" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
-     WORLD_EXECUTE)
+farsum_add_script(bench-net [["@PROJECT_SOURCE_DIR@/bench/net/bench_net" --build "@CMAKE_BINARY_DIR@"]])
+# For `farsum lab --hosts`.
+farsum_add_script(test-hosts [["@PROJECT_SOURCE_DIR@/tools/hosts"]])
 
 if(FARSUM_BUILD_TESTS AND TARGET net_rma_openmpi)
   add_test(NAME hosts.bench_net.tiny COMMAND "${CMAKE_BINARY_DIR}/bin/bench-net" --tiny --json)

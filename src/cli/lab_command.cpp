@@ -13,6 +13,7 @@
 #include "cli/captured_run.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/lab_hosts.hpp"
 #include "cli/lab_table.hpp"
 #include "cli/mpi_installations.hpp"
 #include "cli/mpi_linkage.hpp"
@@ -32,15 +33,19 @@ Examples:
   farsum lab counter --mpi mpich5                     without and with Farsum, as a table
   farsum lab counter --mpi impi -n 2 --with -- --help what this program takes besides
   farsum lab randomaccess --mpi openmpi --json        JSON lines; "farsum" tells the runs apart
+  farsum lab counter --mpi mpich --hosts 2            a rank on each of two test hosts (docs/HOSTS.md; needs root)
 
 A lab program is plain MPI (bin/lab-NAME-ABI). It runs as `mpirun -n N lab-NAME-ABI OPTIONS` would run it; options after
--- are its own.
-Exit code: 0 when every run returned 0, else that of the first that did not; 2 wrong usage, or no such program or library.)";
+-- are its own. Over hosts a window that the library keeps to itself ends the run with Farsum, unless FARSUM_MPI_STRICT says
+otherwise.
+Exit code: 0 when every run returned 0, else that of the first that did not; 2 wrong usage, or no such program or library;
+77 this machine cannot make hosts.)";
 
 struct LabOptions {
   std::string name;
   std::string mpi;
-  int ranks = 2;
+  int ranks = 0;  // 0: two, or one on each host
+  int hosts = 0;  // 0: this one
   bool with = false;
   bool without = false;
   bool both = false;
@@ -129,16 +134,18 @@ std::string names_of(const Things& things, NameOf name_of_thing) {
 
 struct LabJob {
   MpiInstallation mpi;
-  std::vector<std::string> command;  // without Farsum
+  std::vector<std::string> command;  // without Farsum, on whatever host
+  const LabHosts* hosts = nullptr;
   bool json = false;
   bool verbose = false;
 };
 
-std::vector<std::string> with_farsum(const LabJob& job) {
-  std::vector<std::string> command{(own_folder() / "farsum").string(), "mpi"};
-  if (job.verbose) command.emplace_back("--verbose");
+std::vector<std::string> command_of(const LabJob& job, bool farsum) {
+  std::vector<std::string> command;
+  if (farsum) command = {(own_folder() / "farsum").string(), "mpi"};
+  if (farsum && job.verbose) command.emplace_back("--verbose");
   command.insert(command.end(), job.command.begin(), job.command.end());
-  return command;
+  return job.hosts != nullptr ? job.hosts->in_first(command) : command;
 }
 
 // One run that is not compared: the program speaks for itself.
@@ -150,7 +157,7 @@ int become(const std::vector<std::string>& command) {
 }
 
 std::vector<LabRecord> run_once(const LabJob& job, bool farsum, int& exit_code) {
-  const std::vector<std::string> command = farsum ? with_farsum(job) : job.command;
+  const std::vector<std::string> command = command_of(job, farsum);
   if (job.verbose) fmt::print(stderr, "farsum lab: {}\n", shell_words(command));
   const CapturedRun run = run_captured(command, ErrorOutput::passed_on);
   std::vector<LabRecord> records = lab_records(run.out);
@@ -177,7 +184,8 @@ int compare(const LabJob& job, const LabOptions& options) {
   const auto without = run_once(job, false, exit_code);
   const auto with = run_once(job, true, exit_code);
   if (!options.json) {
-    fmt::print("{} on {} ranks, {}\n{}", options.name, options.ranks, job.mpi.name,
+    const std::string places = options.hosts == 0 ? "" : fmt::format(" of {} hosts", options.hosts);
+    fmt::print("{} on {} ranks{}, {}\n{}", options.name, options.ranks, places, job.mpi.name,
                print_lab_table(compare_lab_records(without, with)));
   }
   return exit_code;
@@ -199,42 +207,75 @@ void prefer_libraries(const std::string& folder) {
   setenv("LD_LIBRARY_PATH", path.c_str(), 1);
 }
 
-int lab(const LabOptions& options, const std::vector<std::string>& arguments) {
-  const LabPrograms programs = lab_programs(own_folder());
-  const std::vector<MpiInstallation> installations = find_mpi_installations();
-  if (options.name.empty()) return list(programs, installations, options.json);
+// The program and the library, or why they do not go together.
+struct Chosen {
+  MpiInstallation mpi;
+  fs::path file;
+};
+
+std::optional<Chosen> choose(const LabOptions& options, const LabPrograms& programs,
+                             const std::vector<MpiInstallation>& installations, std::string& why) {
   const auto program = programs.find(options.name);
   if (program == programs.end()) {
-    return refuse(fmt::format("there is no lab program called {}; {}", options.name,
-                              names_of(programs, [](const auto& entry) { return entry.first; })));
+    why = fmt::format("there is no lab program called {}; {}", options.name,
+                      names_of(programs, [](const auto& entry) { return entry.first; }));
+    return std::nullopt;
   }
   const auto mpi = choose_mpi(options, installations, program->second);
   if (!mpi) {
-    return refuse(fmt::format("there is no MPI library {} on this machine (tools/mpi_libraries installs some); {}",
-                              options.mpi.empty() ? "for " + options.name : "called " + options.mpi,
-                              names_of(installations, [](const auto& entry) { return entry.name; })));
+    why = fmt::format("there is no MPI library {} on this machine (tools/mpi_libraries installs some); {}",
+                      options.mpi.empty() ? "for " + options.name : "called " + options.mpi,
+                      names_of(installations, [](const auto& entry) { return entry.name; }));
+    return std::nullopt;
   }
-  const fs::path file = program_file(options.name, mpi->abi);
+  fs::path file = program_file(options.name, mpi->abi);
   if (!is_built_for(program->second, mpi->abi)) {
-    return refuse(
-        fmt::format("{} was not built for {}: {} is not there", options.name, describe(mpi->abi), file.string()));
-  }
-  if (!would_load(file, *mpi)) {
-    return refuse(
+    why = fmt::format("{} was not built for {}: {} is not there", options.name, describe(mpi->abi), file.string());
+  } else if (!would_load(file, *mpi)) {
+    why =
         fmt::format("{} would not load {}: it needs another library or a part that this one lacks (ldd {} shows which)",
-                    options.name, mpi->library, file.string()));
+                    options.name, mpi->library, file.string());
   }
-  LabJob job{*mpi, mpi->mpirun, options.json, options.verbose};
-  job.command.insert(job.command.end(), {"-n", std::to_string(options.ranks), file.string()});
-  prefer_libraries(mpi->library_folder);
+  return why.empty() ? std::optional<Chosen>({*mpi, std::move(file)}) : std::nullopt;
+}
+
+int run_job(LabJob& job, const LabOptions& options, const std::vector<std::string>& arguments) {
+  prefer_libraries(job.mpi.library_folder);
   const bool one = options.with != options.without && !options.both;
   if (options.json || !one) job.command.emplace_back("--json");
   job.command.insert(job.command.end(), arguments.begin(), arguments.end());
   if (!one) return compare(job, options);
-  if (!options.json) return become(options.with ? with_farsum(job) : job.command);
+  if (!options.json) return become(command_of(job, options.with));
   int exit_code = exit_ok;
   run_once(job, options.with, exit_code);
   return exit_code;
+}
+
+int lab_over_hosts(const LabOptions& options, const Chosen& chosen, const std::vector<std::string>& arguments) {
+  if (options.ranks % options.hosts != 0)
+    return refuse(fmt::format("{} ranks are not as many on each of {} hosts", options.ranks, options.hosts));
+  LabHosts hosts(options.hosts);
+  if (const int failed = hosts.make(); failed != exit_ok) return failed;
+  LabJob job{chosen.mpi, hosts.launcher(chosen.mpi.name, options.ranks / options.hosts), &hosts, options.json,
+             options.verbose};
+  if (job.command.empty()) return exit_usage;
+  job.command.push_back(chosen.file.string());
+  setenv("FARSUM_MPI_STRICT", "1", 0);
+  return run_job(job, options, arguments);
+}
+
+int lab(LabOptions options, const std::vector<std::string>& arguments) {
+  const LabPrograms programs = lab_programs(own_folder());
+  const std::vector<MpiInstallation> installations = find_mpi_installations();
+  if (options.name.empty()) return list(programs, installations, options.json);
+  std::string why;
+  const std::optional<Chosen> chosen = choose(options, programs, installations, why);
+  if (!chosen) return refuse(why);
+  if (options.ranks == 0) options.ranks = options.hosts != 0 ? options.hosts : 2;
+  if (options.hosts != 0) return lab_over_hosts(options, *chosen, arguments);
+  LabJob job{chosen->mpi, chosen->mpi.mpirun, nullptr, options.json, options.verbose};
+  job.command.insert(job.command.end(), {"-n", std::to_string(options.ranks), chosen->file.string()});
+  return run_job(job, options, arguments);
 }
 
 }  // namespace
@@ -248,7 +289,9 @@ void add_lab_command(CLI::App& farsum, CommandLine& line) {
   command->add_option(
       "--mpi", options->mpi,
       "The MPI library: mpich, openmpi, mpich5, mpich5-abi, openmpi5, impi, impi-abi; default: the first there is");
-  command->add_option("-n,--ranks", options->ranks, "Number of ranks (default 2)")->check(CLI::PositiveNumber);
+  command->add_option("-n,--ranks", options->ranks, "Number of ranks (default 2, or one on each host)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--hosts", options->hosts, "Over so many test hosts, made for the run")->check(CLI::Range(1, 26));
   command->add_flag("--with", options->with, "Run it with Farsum only");
   command->add_flag("--without", options->without, "Run it without Farsum only");
   command->add_flag("--both", options->both, "Run it without, then with Farsum, and compare (default)");
