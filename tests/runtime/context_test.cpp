@@ -18,19 +18,24 @@ enum class Memory { allocated, promising_single_elements, adopted, dynamic };
 struct Case {
   const char* name;
   std::vector<Settings> settings;
+  std::vector<std::uint32_t> nodes;  // of the ranks; none: all are on one
 };
 
 std::vector<Case> cases() {
   const Settings automatic = on_path(PathChoice::automatic);
   const Settings owner = on_path(PathChoice::owner);
   const Settings aggregated = on_path(PathChoice::aggregated);
+  const Settings caller = on_path(PathChoice::caller);
   return {
-      {"automatic", {automatic, automatic, automatic}},
-      {"owner", {owner, owner, owner}},
-      {"aggregated", {aggregated, aggregated, aggregated}},
-      {"direct_owner_and_caller_by_element", {automatic, owner, on_path(PathChoice::caller, CallerLock::element)}},
+      {"automatic", {automatic, automatic, automatic}, {}},
+      {"owner", {owner, owner, owner}, {}},
+      {"aggregated", {aggregated, aggregated, aggregated}, {}},
+      {"direct_owner_and_caller_by_element", {automatic, owner, on_path(PathChoice::caller, CallerLock::element)}, {}},
       {"aggregated_attach_and_caller_by_region",
-       {aggregated, on_path(PathChoice::attach), on_path(PathChoice::caller, CallerLock::region)}},
+       {aggregated, on_path(PathChoice::attach), on_path(PathChoice::caller, CallerLock::region)},
+       {}},
+      {"owner_over_nodes", {automatic, owner, aggregated}, {0, 1, 1}},
+      {"caller_over_nodes", {caller, automatic, caller, owner}, {0, 0, 1, 2}},
   };
 }
 
@@ -137,7 +142,7 @@ TEST_P(MixedUpdates, of_single_and_many_elements_add_up_exactly) {
       ASSERT_EQ(held[k], added[me.rank * words_of_a_part + k]) << "word " << k;
     ASSERT_GOOD(me.context.free_window(made.value()));
   };
-  run_in_process(which.settings, update);
+  which.nodes.empty() ? run_in_process(which.settings, update) : run_on_nodes(which.nodes, which.settings, update);
 }
 
 std::vector<Settings> ranks_on(PathChoice path, std::size_t ranks) {

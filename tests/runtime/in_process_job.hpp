@@ -61,12 +61,13 @@ inline void run_in_process(const std::vector<Settings>& settings, const std::fun
 }
 
 // The same on several nodes: rank r on node node_of[r]. What nodes tell each other goes over the network.
-inline void run_on_nodes(const std::vector<std::uint32_t>& node_of, const Settings& settings,
+inline void run_on_nodes(const std::vector<std::uint32_t>& node_of, const std::vector<Settings>& settings,
                          const std::function<void(InProcessRank)>& body) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "UCX does not run under ThreadSanitizer";
 #endif
-  const std::string refusal = probe_network(settings.ucx_library, settings.net_tls, settings.net_devices).refusal;
+  const std::string refusal =
+      probe_network(settings[0].ucx_library, settings[0].net_tls, settings[0].net_devices).refusal;
   if (!refusal.empty()) GTEST_SKIP() << refusal;
   const auto ranks = static_cast<std::uint32_t>(node_of.size());
   std::map<std::uint32_t, std::vector<Rank>> here;
@@ -99,7 +100,7 @@ inline void run_on_nodes(const std::vector<std::uint32_t>& node_of, const Settin
         return {};
       };
       Context::Options options;
-      options.settings = settings;
+      options.settings = settings[rank];
       options.settings.node_name = "node" + std::to_string(node_of[rank]);
       Result<std::unique_ptr<Context>> context = Context::create(std::move(place), options);
       ASSERT_TRUE(context.is_ok()) << context.take_status().text();
@@ -114,6 +115,11 @@ inline void run_on_nodes(const std::vector<std::uint32_t>& node_of, const Settin
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+inline void run_on_nodes(const std::vector<std::uint32_t>& node_of, const Settings& settings,
+                         const std::function<void(InProcessRank)>& body) {
+  run_on_nodes(node_of, std::vector<Settings>(node_of.size(), settings), body);
 }
 
 // A contiguous operation on 64-bit words.

@@ -37,10 +37,17 @@ void put_word(Window& window, std::uint32_t target, std::uint64_t offset, std::u
                              Completion::blocking, nullptr));
 }
 
-TEST(OverNodes, ranks_sum_into_each_other) {
-  run_on_nodes(two_and_two, Settings(), [](InProcessRank self) {
+class OverNodesOn : public testing::TestWithParam<PathChoice> {};
+INSTANTIATE_TEST_SUITE_P(EachPath, OverNodesOn, testing::Values(PathChoice::automatic, PathChoice::caller),
+                         [](const auto& tested) { return std::string(farsum::name_of(tested.param)); });
+
+TEST_P(OverNodesOn, ranks_sum_into_each_other) {
+  run_on_nodes(two_and_two, on_path(GetParam()), [](InProcessRank self) {
     WindowObject* object = nullptr;
     Window& window = allocate(self, 4096, object);
+    const Region elsewhere = window.regions_of(self.rank ^ 1).front();
+    EXPECT_EQ(elsewhere.bulk, GetParam() == PathChoice::caller ? Path::caller : Path::owner) << elsewhere.reason;
+    EXPECT_EQ(elsewhere.atomic, elsewhere.bulk);
     ASSERT_GOOD(window.lock_all());
     const std::uint64_t one = 1;
     for (int i = 0; i < 100; ++i) {
@@ -126,8 +133,8 @@ TEST(OverNodes, posts_and_completes_reach_both_kinds_of_ranks) {
   });
 }
 
-TEST(OverNodes, long_operations_arrive_whole) {
-  run_on_nodes({0, 1}, Settings(), [](InProcessRank self) {
+TEST_P(OverNodesOn, long_operations_arrive_whole) {
+  run_on_nodes({0, 1}, on_path(GetParam()), [](InProcessRank self) {
     constexpr std::size_t words = 300'000;
     std::vector<std::uint64_t> memory(words), mine(words), back(words);
     Result<WindowObject*> made = self.context.adopt_window(self.context.world(), memory.data(), words * 8, {});
@@ -150,8 +157,8 @@ TEST(OverNodes, long_operations_arrive_whole) {
   });
 }
 
-TEST(OverNodes, memory_that_is_attached_later_is_reached) {
-  run_on_nodes({0, 1}, Settings(), [](InProcessRank self) {
+TEST_P(OverNodesOn, memory_that_is_attached_later_is_reached) {
+  run_on_nodes({0, 1}, on_path(GetParam()), [](InProcessRank self) {
     Result<WindowObject*> made = self.context.create_dynamic_window(self.context.world(), {});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     Window& window = *made.value()->window;
@@ -165,6 +172,11 @@ TEST(OverNodes, memory_that_is_attached_later_is_reached) {
     ASSERT_GOOD(window.lock_all());
     EXPECT_EQ(word_at(window, other, addresses[other]), other + 1u);
     std::uint64_t value = 0;
+    const std::uint64_t one = 1;
+    ASSERT_GOOD(
+        window.operate(words_operation(OperationKind::accumulate, addresses[other] + 56, 1, ops::Operator::sum, &one),
+                       other, Completion::implicit, nullptr));
+    EXPECT_EQ(word_at(window, other, addresses[other] + 56), other + 2u);
     const Status outside = window.operate(
         words_operation(OperationKind::get, addresses[other] + 64, 1, ops::Operator::replace, nullptr, &value), other,
         Completion::blocking, nullptr);

@@ -1,5 +1,4 @@
-// Windows whose targets are in no shared memory, each rank with its Window over the simulated transport. One thread
-// plays all ranks: whoever waits lets the world go on.
+// What ranks do to windows whose targets are in no shared memory.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -7,152 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "core/window.hpp"
-#include "core_job.hpp"
+#include "remote_windows.hpp"
 
 namespace farsum {
 namespace {
-
-// Lets the world go on until the condition holds.
-class SteppingWaiter final : public Waiter {
- public:
-  explicit SteppingWaiter(SimWorld& world) : world_(world) {}
-  Status wait(EventCount&, FunctionRef<bool()> done, const char* doing) override {
-    while (!done()) {
-      if (!world_.step()) return {Code::system, std::string(doing) + ": nothing happens any more"};
-    }
-    return {};
-  }
-  Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) override {
-    return wait(
-        events_, [&] { return word.load() != while_value; }, doing);
-  }
-  Status looked_in_vain(const char*) override { return {}; }
-  EventCount& own_events() override { return events_; }
-
- private:
-  SimWorld& world_;
-  EventCount events_;
-};
-
-class WakingRinger final : public Ringer {
- public:
-  explicit WakingRinger(SimWorld& world) : world_(world) {}
-  void ring(std::uint32_t owner) const override {
-    ++rings;
-    world_.wake_agent(owner);
-  }
-  mutable int rings = 0;
-
- private:
-  SimWorld& world_;
-};
-
-// Every message takes as long as every other, and nobody takes time for anything else.
-constexpr SimTime latency_ns = 1'000;
-constexpr SimTime round_trip_ns = 2 * latency_ns;
-
-CoreJobOptions even_options(Rank ranks) {
-  CoreJobOptions options;
-  options.owners = ranks;
-  options.sim.message_latency = {latency_ns, latency_ns};
-  options.sim.long_delay_one_in = 0;
-  options.sim.wake_up = options.sim.service = options.sim.origin_wake = options.sim.again_pause = {0, 0};
-  options.sim.pair_messages = 64;
-  return options;
-}
-
-struct WindowOptions {
-  std::uint32_t promises = 0;
-  bool dynamic = false;
-  PathChoice path = PathChoice::automatic;
-  Rank ranks_of_a_node = 1;
-};
-
-// Ranks of a job, neighbours on nodes of equal size, and one window over all of them.
-class RemoteWindows {
- public:
-  RemoteWindows(Rank ranks, const WindowOptions& wish, const CoreJobOptions& options)
-      : job(1, ranks, options), waiter(job.world()), ringer(job.world()), ranks_(ranks), wish_(wish) {
-    for (Rank rank = 0; rank < ranks; ++rank) windows_.push_back(std::make_unique<Window>(parts_of(rank, options)));
-    for (const auto& window : windows_) window->refresh_views();
-  }
-  explicit RemoteWindows(Rank ranks, const WindowOptions& wish = {})
-      : RemoteWindows(ranks, wish, even_options(ranks)) {}
-
-  Window& operator[](Rank rank) { return *windows_[rank]; }
-  SimTime now_ns() { return job.world().now_ns(); }
-  std::uint64_t messages_of(Rank rank) { return job.rank(rank).engine.messages_sent(); }
-  // Whatever the agents still have to do.
-  void settle() { job.world().run(); }
-
-  CoreJob job;
-  SteppingWaiter waiter;
-  WakingRinger ringer;
-
- private:
-  Window::Parts parts_of(Rank rank, const CoreJobOptions& options) {
-    Window::Parts parts;
-    parts.id = CoreRank::window;
-    parts.my_rank = rank;
-    parts.promises = wish_.promises;
-    parts.dynamic = wish_.dynamic;
-    parts.settings.path = wish_.path;
-    parts.shape = job.shape();
-    parts.kernels = &ops::kernels_for_this_machine();
-    parts.waiter = &waiter;
-    parts.engine = &job.rank(rank).engine;
-    parts.transport = &job.world().transport(rank);
-    parts.counters = &counters_;
-    parts.lock_agent.id = rank + 1;
-    parts.lock_agent.ringer = &ringer;
-    parts.make_region = [this](Rank owner, const SharedRegion& shared) {
-      Region region;
-      region.bytes = shared.bytes;
-      region.mapped = job.memory(owner).data();
-      region.domain = job.domain(owner);
-      region.bulk = region.atomic = Path::direct;
-      return region;
-    };
-    parts.wake_rank = [](Rank) {};
-    parts.remote_regions.resize(ranks_);
-    for (Rank target = 0; target < ranks_; ++target) {
-      parts.ranks.push_back(target);
-      parts.sizes.push_back(wish_.dynamic ? 0 : options.window_bytes);
-      const bool is_here = target / wish_.ranks_of_a_node == rank / wish_.ranks_of_a_node;
-      parts.shared.push_back(is_here ? job.rank_window(target) : RankWindow());
-      if (!is_here) parts.remote_regions[target] = remote_region(options.window_bytes);
-    }
-    return parts;
-  }
-  RegionTable remote_region(std::uint64_t bytes) const {
-    Region region;
-    region.bytes = wish_.dynamic ? ~std::uint64_t{0} : bytes;
-    if (wish_.path == PathChoice::aggregated) region.atomic = Path::aggregated;
-    return std::make_shared<std::vector<Region>>(std::vector{region});
-  }
-
-  PathCounters counters_;
-  Rank ranks_;
-  WindowOptions wish_;
-  std::vector<std::unique_ptr<Window>> windows_;
-};
-
-Operation put_of(const std::vector<std::byte>& bytes, std::uint64_t offset = 0) {
-  Operation operation;
-  operation.offset = offset;
-  operation.bytes = bytes.size();
-  operation.operand = bytes.data();
-  operation.operand_layout = operation.target_layout = ops::LayoutView::contiguous(bytes.size());
-  return operation;
-}
-
-std::vector<std::byte> ones(std::size_t count) { return std::vector<std::byte>(count, std::byte{1}); }
-
-testing::AssertionResult fine(const Status& status) {
-  if (status.is_ok()) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << status.text();
-}
 
 // ---- locks ----
 
@@ -501,6 +358,134 @@ TEST(RemoteWindow, sends_gathered_updates_before_the_end_of_the_epoch) {
   EXPECT_TRUE(fine(windows[1].unlock(0)));
   EXPECT_EQ(windows.job.word(0, 8), 20);
   EXPECT_EQ(windows.messages_of(1), 3) << "the lock, the updates, the unlock";
+}
+
+// ---- caller-computes ----
+
+Operation sum_of(const std::vector<std::byte>& bytes, std::uint64_t offset = 0) {
+  Operation operation = put_of(bytes, offset);
+  operation.kind = OperationKind::accumulate;
+  operation.type = ops::ElementType::uint8;
+  operation.op = ops::Operator::sum;
+  return operation;
+}
+
+TEST(RemoteWindow, has_summed_by_caller_when_the_call_returns) {
+  RemoteWindows windows(2, {.path = PathChoice::caller});
+  const auto data = ones(64);
+  EXPECT_TRUE(fine(windows[1].lock_all()));
+  const std::uint64_t sent = windows.messages_of(1);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(fine(windows[1].operate(sum_of(data), 0, Completion::implicit, nullptr)));
+  EXPECT_EQ(windows.job.memory(0)[63], std::byte{3});
+  EXPECT_EQ(windows.messages_of(1) - sent, 6) << "a lease and a put each";
+  EXPECT_EQ(windows.operations_by(Path::caller), 3);
+  EXPECT_EQ(windows.bytes_by(Path::caller), 2 * 3 * 64) << "the payload moves twice";
+  EXPECT_EQ(windows.operations_by(Path::owner), 0);
+  EXPECT_TRUE(fine(windows[1].unlock_all()));
+}
+
+TEST(RemoteWindow, sends_by_caller_what_needs_no_computing_in_one_message) {
+  RemoteWindows windows(2, {.path = PathChoice::caller});
+  const auto data = ones(64);
+  std::vector<std::byte> got(64);
+  Operation replace = sum_of(data);
+  replace.op = ops::Operator::replace;
+  Operation look = sum_of(data);
+  look.kind = OperationKind::get_accumulate;
+  look.op = ops::Operator::no_op;
+  look.result = got.data();
+  look.result_layout = ops::LayoutView::contiguous(64);
+  EXPECT_TRUE(fine(windows[1].lock_all()));
+  const std::uint64_t sent = windows.messages_of(1);
+  const SimTime begin_ns = windows.now_ns();
+  for (const Operation& operation : {put_of(data), replace, look})
+    EXPECT_TRUE(fine(windows[1].operate(operation, 0, Completion::implicit, nullptr)));
+  EXPECT_EQ(windows.messages_of(1) - sent, 3);
+  EXPECT_EQ(windows.now_ns(), begin_ns) << "somebody waited";
+  EXPECT_TRUE(fine(windows[1].flush_all()));
+  EXPECT_EQ(got, data);
+  EXPECT_EQ(windows.operations_by(Path::caller), 3);
+  EXPECT_TRUE(fine(windows[1].unlock_all()));
+}
+
+// Messages of both kinds are under way at once: what is summed comes behind what was replaced.
+TEST(RemoteWindow, keeps_the_order_of_what_it_replaces_and_sums_by_caller) {
+  RemoteWindows windows(2, {.path = PathChoice::caller});
+  const auto data = ones(64);
+  Operation replace = sum_of(data);
+  replace.op = ops::Operator::replace;
+  EXPECT_TRUE(fine(windows[1].lock_all()));
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(fine(windows[1].operate(replace, 0, Completion::implicit, nullptr)));
+    EXPECT_TRUE(fine(windows[1].operate(sum_of(data), 0, Completion::implicit, nullptr)));
+    EXPECT_EQ(windows.job.memory(0)[63], std::byte{2});
+  }
+  EXPECT_TRUE(fine(windows[1].unlock_all()));
+}
+
+TEST(RemoteWindow, sums_by_caller_from_the_regions_threshold_on) {
+  RemoteWindows windows(2, {.caller_from_bytes = 64});
+  const auto shorter = ones(63);
+  const auto longer = ones(64);
+  EXPECT_TRUE(fine(windows[1].lock_all()));
+  EXPECT_TRUE(fine(windows[1].operate(sum_of(shorter), 0, Completion::implicit, nullptr)));
+  EXPECT_EQ(windows.operations_by(Path::caller), 0);
+  EXPECT_TRUE(fine(windows[1].operate(sum_of(longer), 0, Completion::implicit, nullptr)));
+  EXPECT_EQ(windows.operations_by(Path::caller), 1);
+  EXPECT_TRUE(fine(windows[1].operate(put_of(longer), 0, Completion::implicit, nullptr)));
+  EXPECT_EQ(windows.operations_by(Path::caller), 1) << "a put computes nothing";
+  EXPECT_EQ(windows.job.memory(0)[62], std::byte{2}) << "the order was not kept";
+  EXPECT_TRUE(fine(windows[1].unlock_all()));
+}
+
+TEST(RemoteWindow, sums_by_caller_under_a_lock_once_that_is_held) {
+  RemoteWindows windows(2, {.path = PathChoice::caller});
+  const auto data = ones(8);
+  ASSERT_TRUE(windows.job.lock_view(0).try_lock(1, LockMode::exclusive));
+  windows.job.world().call_after(50 * round_trip_ns, [&] {
+    EXPECT_EQ(windows.job.word(0, 0), 0) << "summed without the lock";
+    EXPECT_TRUE(windows.job.lock_view(0).unlock(1, LockMode::exclusive));
+    windows.job.world().wake_agent(0);
+  });
+  EXPECT_TRUE(fine(windows[1].lock(0, LockMode::exclusive)));
+  EXPECT_TRUE(fine(windows[1].operate(sum_of(data), 0, Completion::implicit, nullptr)));
+  EXPECT_EQ(windows.job.word(0, 0), 0x0101010101010101u);
+  EXPECT_TRUE(fine(windows[1].unlock(0)));
+}
+
+TEST(RemoteWindow, leaves_to_the_owner_what_ends_with_a_notification) {
+  RemoteWindows windows(2, {.path = PathChoice::caller});
+  const auto data = ones(8);
+  Operation notifying = sum_of(data);
+  notifying.notify = true;
+  notifying.notify_slot = 1;
+  EXPECT_TRUE(fine(windows[1].lock_all()));
+  EXPECT_TRUE(fine(windows[1].operate(notifying, 0, Completion::blocking, nullptr)));
+  EXPECT_EQ(windows.job.notifications(0, 1), 1);
+  EXPECT_EQ(windows.operations_by(Path::owner), 1);
+  EXPECT_TRUE(fine(windows[1].unlock_all()));
+}
+
+TEST(RemoteWindow, counts_as_the_owners_what_found_no_room_for_a_lease) {
+  CoreJobOptions options = even_options(2);
+  options.leases.pool_bytes = 0;
+  RemoteWindows windows(2, {.path = PathChoice::caller}, options);
+  const auto data = ones(64);
+  EXPECT_TRUE(fine(windows[1].lock_all()));
+  EXPECT_TRUE(fine(windows[1].operate(sum_of(data), 0, Completion::implicit, nullptr)));
+  EXPECT_EQ(windows.job.memory(0)[63], std::byte{1});
+  EXPECT_EQ(windows.operations_by(Path::owner), 1);
+  EXPECT_EQ(windows.bytes_by(Path::owner), 64);
+  EXPECT_TRUE(fine(windows[1].unlock_all()));
+}
+
+TEST(RemoteWindow, tells_of_memory_that_no_lease_is_granted_on) {
+  RemoteWindows windows(2, {.dynamic = true, .path = PathChoice::caller});
+  EXPECT_TRUE(fine(windows[1].lock_all()));
+  const Status outside = windows[1].operate(sum_of(ones(16), 1u << 30), 0, Completion::implicit, nullptr);
+  EXPECT_EQ(outside.code(), Code::range) << outside.text();
+  EXPECT_TRUE(fine(windows[1].flush_all()));
+  EXPECT_TRUE(fine(windows[1].unlock_all()));
 }
 
 }  // namespace
