@@ -213,6 +213,7 @@ void OriginEngine::fail_peer(Rank rank) {
   Peer& peer = *peers_[rank];
   const std::lock_guard lock(peer.mutex);
   peer.failed.store(true, std::memory_order_relaxed);
+  transport_.abandon(rank);
   // What is only in the backlog has nothing in flight; what is in flight ends with its last piece.
   std::deque<Job*> backlog = std::move(peer.backlog);
   std::deque<InFlight> in_flight = std::move(peer.in_flight);
@@ -232,7 +233,7 @@ void OriginEngine::finish_piece(Peer& peer, const InFlight& piece, Code code, st
   Job& job = *piece.job;
   if (code != Code::ok) {
     job.code = code;
-  } else if (!reply.empty() && job.result != nullptr) {
+  } else if (!reply.empty() && job.result != nullptr && reply.data() != job.result + piece.start) {
     std::memcpy(job.result + piece.start, reply.data(), reply.size());
   }
   --job.in_flight;

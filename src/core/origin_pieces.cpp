@@ -100,7 +100,8 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
       break;
   }
   std::memcpy(peer.head.data(), &message.header, sizeof message.header);
-  const PostOptions how{.reply_capacity = message.reply_capacity, .pace = pace_of(peer, job, message)};
+  PostOptions how{.reply_capacity = message.reply_capacity, .pace = pace_of(peer, job, message)};
+  if (job.result != nullptr) how.reply_into = {job.result + job.posted_bytes, message.reply_capacity};
   const auto ticket = transport_.try_post(rank, peer.head, message.body, how);
   if (!ticket) return false;
   // Relaxed: a statistic.

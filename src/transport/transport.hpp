@@ -102,6 +102,9 @@ enum class Pace : std::uint8_t {
 struct PostOptions {
   std::size_t reply_capacity = 0;
   Pace pace = Pace::at_once;
+  // Where a transport may write the reply's data before on_reply, which is then told of them there; it need not. At
+  // most reply_capacity bytes; they are the transport's until on_reply or abandon().
+  std::span<std::byte> reply_into = {};
 };
 
 class Transport {
@@ -118,6 +121,9 @@ class Transport {
   virtual std::size_t poll_replies(Rank peer, ReplyHandler& handler) = 0;
   // The same on behalf of threads that compute: nobody waits, and what is kept back stays so.
   virtual std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) { return poll_replies(peer, handler); }
+
+  // Nobody waits for what was posted to the peer any more: its reply_into are written no longer when this returns.
+  virtual void abandon(Rank) {}
 
   // The caller goes on though what it has posted, or could not post, needs this half; somebody must look after it. By
   // any thread, which may hold core's locks.

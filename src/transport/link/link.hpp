@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 
+#include "transport/link/full_frames.hpp"
 #include "transport/link/wire.hpp"
 
 namespace farsum::link {
@@ -78,6 +79,7 @@ struct LinkOptions {
   Secret secret{};
   std::size_t max_frame_bytes = 57344;  // header included; also bounds a reply's frame
   std::size_t frames_in_wire = 16;      // frames of requests or of replies out at once
+  FullFrames* full_frames = nullptr;    // shared by links of the same frame size; null: none are kept
   Omission omission = Omission::none;
 };
 

@@ -43,17 +43,36 @@ void Outbox::seal() {
   if (frame.capacity > frame.size + spare_bytes) {
     auto bytes = std::make_unique_for_overwrite<std::byte[]>(frame.size);
     std::memcpy(bytes.get(), frame.bytes.get(), frame.size);
+    discard(frame);
     frame.bytes = std::move(bytes);
     frame.capacity = frame.size;
+  }
+}
+
+bool Outbox::is_full_frame(std::size_t capacity) const {
+  return options_.full_frames != nullptr && capacity + spare_bytes > options_.max_frame_bytes;
+}
+
+void Outbox::discard(OutFrame& frame) {
+  if (is_full_frame(frame.capacity)) {
+    options_.full_frames->give_back(std::move(frame.bytes));
+  } else if (spare_.size() < spare_most && frame.capacity <= spare_bytes && frame.capacity != 0) {
+    OutFrame spare;
+    spare.bytes = std::move(frame.bytes);
+    spare.capacity = frame.capacity;
+    spare_.push_back(std::move(spare));
   }
 }
 
 void Outbox::make_room(OutFrame& frame, std::size_t bytes) {
   if (frame.capacity >= frame.size + bytes) return;
   const std::size_t doubled = std::min(2 * frame.capacity, options_.max_frame_bytes);
-  const std::size_t capacity = std::max(frame.size + bytes, doubled);
-  auto larger = std::make_unique_for_overwrite<std::byte[]>(capacity);
+  std::size_t capacity = std::max(frame.size + bytes, doubled);
+  if (is_full_frame(capacity)) capacity = options_.max_frame_bytes;
+  auto larger = is_full_frame(capacity) ? options_.full_frames->take(capacity)
+                                        : std::make_unique_for_overwrite<std::byte[]>(capacity);
   if (frame.size != 0) std::memcpy(larger.get(), frame.bytes.get(), frame.size);
+  discard(frame);
   frame.bytes = std::move(larger);
   frame.capacity = capacity;
 }
@@ -111,12 +130,7 @@ void Outbox::free_acknowledged() {
     if (frame.first + frame.records > acknowledged_ || frame.in_wire || frame.records == 0) break;
     held_bytes_ -= frame.size;
     freed_charge_ += frame.charge;
-    if (spare_.size() < spare_most && frame.capacity <= spare_bytes) {
-      OutFrame spare;
-      spare.bytes = std::move(frame.bytes);
-      spare.capacity = frame.capacity;
-      spare_.push_back(std::move(spare));
-    }
+    discard(frame);
     frames_.pop_front();
   }
   next_unsent_ = std::max(next_unsent_, frames_.begin());

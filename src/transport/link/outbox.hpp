@@ -84,6 +84,8 @@ class Outbox {
 
   bool fits(std::size_t bytes) const;
   void make_room(OutFrame& frame, std::size_t bytes);
+  bool is_full_frame(std::size_t capacity) const;
+  void discard(OutFrame& frame);
   void seal();
   void free_acknowledged();
   void send_frame(OutFrame& frame, std::uint64_t number, const Told& told);

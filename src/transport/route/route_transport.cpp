@@ -57,6 +57,10 @@ std::optional<std::uint64_t> RouteTransport::try_post(Rank peer, std::span<const
   return way.transport->try_post(way.peer, head, body, options);
 }
 
+void RouteTransport::abandon(Rank peer) {
+  if (const Way way = way_to(peer); way.transport != nullptr) way.transport->abandon(way.peer);
+}
+
 std::size_t RouteTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   const Way way = way_to(peer);
   if (way.transport == nullptr) return 0;

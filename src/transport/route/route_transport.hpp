@@ -29,6 +29,7 @@ class RouteTransport final : public Transport {
                                         const PostOptions& options) override;
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
   std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) override;
+  void abandon(Rank peer) override;
   void hand_over() override;
   // The two are served first in turn, so that neither starves the other.
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;

@@ -75,6 +75,7 @@ class TraceTransport final : public Transport {
                                         const PostOptions& options) override;
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
   std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) override;
+  void abandon(Rank peer) override { inner_.abandon(peer); }
   void hand_over() override { inner_.hand_over(); }
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
   bool has_unfinished_request() const override { return inner_.has_unfinished_request(); }

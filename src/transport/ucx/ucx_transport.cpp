@@ -146,6 +146,7 @@ void UcxTransport::introduce(Rank peer, std::span<const std::byte> address) {
   if (peer == options_.rank || peer >= options_.ranks || origin_.find(peer) != nullptr) return;
   link::SenderOptions options;
   static_cast<link::LinkOptions&>(options) = link_options(peer);
+  options.full_frames = &origin_.full_frames;
   options.address = origin_.connections->worker().address();
   options.timeout_ns = options_.timeout_ns;
   if (options_.timeout_ns != 0) {
@@ -202,6 +203,7 @@ std::optional<std::uint64_t> UcxTransport::try_post(Rank peer, std::span<const s
   const link::Post post{.head = head,
                         .body = body,
                         .reply_capacity = options.reply_capacity,
+                        .reply_into = options.reply_into,
                         .may_wait = options.pace == Pace::waiting,
                         .may_hold = options.pace == Pace::unhurried};
   if (post.may_hold) take_in_before(*asking);
@@ -223,6 +225,11 @@ void UcxTransport::take_in_before(Asking& asking) {
   was_polled_ = true;
   drive(*origin_.connections);
   tell_who_sleeps();
+}
+
+void UcxTransport::abandon(Rank peer) {
+  const std::lock_guard lock(drive_);
+  if (Asking* const asking = origin_.find(peer)) asking->link.keep_replies();
 }
 
 std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {
@@ -460,6 +467,7 @@ link::LinkReceiver& UcxTransport::TargetHalf::receiver_made(Rank peer) {
   if (link::LinkReceiver* link = receiver(peer)) return *link;
   link::ReceiverOptions options;
   static_cast<link::LinkOptions&>(options) = owner.link_options(peer);
+  options.full_frames = &full_frames;
   return receivers.try_emplace(peer, options, connections->wire(peer), *pool).first->second;
 }
 

@@ -68,6 +68,7 @@ class UcxTransport final : public Network {
   // The handler may not call this transport. Looks after the time of this peer's link, too.
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
   std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) override;
+  void abandon(Rank peer) override;
   void hand_over() override;
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
   bool has_unfinished_request() const override;
@@ -115,6 +116,7 @@ class UcxTransport final : public Network {
     void drop_idle();
 
     UcxTransport& owner;
+    link::FullFrames full_frames;
     std::vector<std::unique_ptr<Asking>> links;  // by rank; null where it was not introduced
     std::vector<Asking*> busy;
     std::vector<Asking*> lost;  // to be told
@@ -133,6 +135,7 @@ class UcxTransport final : public Network {
     void end_turn();
 
     UcxTransport& owner;
+    link::FullFrames full_frames;
     std::unique_ptr<link::CreditPool> pool;
     std::map<Rank, link::LinkReceiver> receivers;
     std::vector<Rank> touched;  // with something to tell at the turn's end

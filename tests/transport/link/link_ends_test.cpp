@@ -30,6 +30,17 @@ class Receiver : public testing::Test {
   LinkReceiver receiver{options(), wire, pool};
 };
 
+TEST(FullFrames, are_used_again_as_many_as_are_kept) {
+  FullFrames frames;
+  std::vector<std::unique_ptr<std::byte[]>> out;
+  for (std::size_t i = 0; i <= FullFrames::most; ++i) out.push_back(frames.take(1024));
+  const std::byte* const first = out.front().get();
+  for (auto& buffer : out) frames.give_back(std::move(buffer));
+  EXPECT_EQ(frames.kept(), FullFrames::most);
+  for (std::size_t i = 1; i < FullFrames::most; ++i) out.push_back(frames.take(1024));
+  EXPECT_EQ(frames.take(1024).get(), first);
+}
+
 TEST_F(Receiver, obeys_nothing_that_is_impossible) {
   const auto is_malformed = [&](const Bytes& bytes) {
     const std::uint64_t before = receiver.counters().malformed;
@@ -188,6 +199,25 @@ TEST_F(Sender, obeys_nothing_that_is_impossible) {
   EXPECT_EQ(taken().size(), 3u);
   Bytes twice = entry(0);
   EXPECT_EQ(reply(1, twice), Fault::malformed) << "a request that was answered";
+}
+
+TEST_F(Sender, writes_a_reply_to_its_place_unless_it_is_to_keep_it) {
+  open();
+  Bytes place(8, std::byte{1});
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(sender.post({.reply_capacity = 8, .reply_into = place}, 0).has_value());
+  const auto taken_at = [&] {
+    const std::byte* at = nullptr;
+    sender.take_replies([&](std::uint64_t, Code, std::span<const std::byte> data) { at = data.data(); });
+    return at;
+  };
+  ASSERT_EQ(reply(0, entry(0, 1, 0, 8)), Fault::none);
+  EXPECT_EQ(taken_at(), place.data());
+  EXPECT_EQ(place, Bytes(8));
+  place.assign(8, std::byte{1});
+  sender.keep_replies();
+  ASSERT_EQ(reply(1, entry(1, 1, 0, 8)), Fault::none);
+  EXPECT_NE(taken_at(), place.data());
+  EXPECT_EQ(place, Bytes(8, std::byte{1}));
 }
 
 TEST_F(Sender, hands_out_a_reply_when_the_wire_has_let_go_of_its_borrowed_body) {

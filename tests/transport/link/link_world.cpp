@@ -166,6 +166,7 @@ LinkOptions of_half(const LinkWorld& world, Rank me, Rank peer) {
   options.peer = peer;
   options.secret = secret_of_tests();
   options.frames_in_wire = world.options.frames_in_wire;
+  options.full_frames = world.full_frames.get();
   options.omission = world.options.omission;
   return options;
 }

@@ -159,6 +159,7 @@ class LinkWorld {
   SimTime down_until = 0;
   WorldOptions options;
   SimRandom random;
+  std::unique_ptr<FullFrames> full_frames = std::make_unique<FullFrames>();
   std::map<Rank, std::unique_ptr<CreditPool>> pools;
   std::vector<std::unique_ptr<SimLink>> links;
   std::uint64_t peak_used = 0, peak_held = 0;

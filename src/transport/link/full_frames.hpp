@@ -1,0 +1,32 @@
+// Buffers of frames that are full, or nearly, kept for the next ones. Given back to the system they would come again as
+// pages that it clears first, which costs more than to fill them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace farsum::link {
+
+// For links that one thread at a time calls; all of one frame size.
+class FullFrames {
+ public:
+  std::unique_ptr<std::byte[]> take(std::size_t frame_bytes) {
+    if (kept_.empty()) return std::make_unique_for_overwrite<std::byte[]>(frame_bytes);
+    std::unique_ptr<std::byte[]> taken = std::move(kept_.back());
+    kept_.pop_back();
+    return taken;
+  }
+  void give_back(std::unique_ptr<std::byte[]> buffer) {
+    if (kept_.size() < most) kept_.push_back(std::move(buffer));
+  }
+  std::size_t kept() const { return kept_.size(); }
+
+  static constexpr std::size_t most = 32;
+
+ private:
+  std::vector<std::unique_ptr<std::byte[]>> kept_;
+};
+
+}  // namespace farsum::link
