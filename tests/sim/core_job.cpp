@@ -58,7 +58,8 @@ CoreJobOptions options_from(std::uint64_t seed) {
 CoreRank::CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options, NotificationListener* listener)
     : program(world, rank),
       service(service_options(world, rank, options, listener), exposures),
-      engine(engine_options(options), world.transport(rank)),
+      trace(world.transport(rank), world.rank_count()),
+      engine(engine_options(options), trace),
       random_(world.random().split()) {
   SimTransport& transport = world.transport(rank);
   service.attach(transport);

@@ -15,6 +15,7 @@
 #include "transport/sim/history.hpp"
 #include "transport/sim/script.hpp"
 #include "transport/sim/sim_world.hpp"
+#include "transport/trace/trace_transport.hpp"
 
 namespace farsum {
 
@@ -74,6 +75,7 @@ class CoreRank : private RequestHandler {
   SimRank program;
   ExposureTable exposures;
   TargetService service;
+  TraceTransport trace;  // counts what this rank asks of others
   OriginEngine engine;
 
  private:
