@@ -68,8 +68,6 @@ class Liveness {
   virtual std::uint32_t declare_dead(std::uint32_t rank) const = 0;
   // What has become of a dead rank, as part of a sentence.
   virtual std::string fate_of(std::uint32_t rank) const { return "rank " + std::to_string(rank) + " of the job died"; }
-  // "rank 3 of the job", and what is known of where it is and of its end.
-  virtual std::string name_of(std::uint32_t rank) const { return "rank " + std::to_string(rank) + " of the job"; }
 };
 
 // Wakes the agent of a rank of this node: a lock was granted that it has asked for on behalf of another.

@@ -359,8 +359,8 @@ class Window {
 };
 
 const char* call_name(OperationKind kind);
-// "rank 3 of the job", with what is known of it.
-std::string name_of(const Liveness* liveness, Rank rank);
+// "rank 3 of the job died", with what is known of it.
+std::string fate_of(const Liveness* liveness, Rank rank);
 // " after rank 3 of the job died" where another rank's death came before that of `dead`; else nothing. Tells the others
 // of it.
 std::string cause_of_death(const Liveness* liveness, Rank dead);

@@ -57,14 +57,14 @@ const char* explain_code(Code code) {
   return "it could not be carried out";
 }
 
-std::string name_of(const Liveness* liveness, Rank rank) {
-  return liveness != nullptr ? liveness->name_of(rank) : fmt::format("rank {} of the job", rank);
+std::string fate_of(const Liveness* liveness, Rank rank) {
+  return liveness != nullptr ? liveness->fate_of(rank) : fmt::format("rank {} of the job died", rank);
 }
 
 std::string cause_of_death(const Liveness* liveness, Rank dead) {
   if (liveness == nullptr) return {};
   const Rank first = liveness->declare_dead(dead);
-  return first == dead ? std::string() : fmt::format(" after {} died", liveness->name_of(first));
+  return first == dead ? std::string() : " after " + liveness->fate_of(first);
 }
 
 std::string name_the_dead(const Liveness* liveness, const std::vector<Rank>& ranks) {

@@ -164,8 +164,8 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
     region_lock.emplace(region.domain, region.bytes, parts_.lock_agent);
     if (!region_lock->held()) {
       const Rank dead = region.domain.locks[region_lock->refused()].holder() - 1;
-      return {Code::peer_failed, fmt::format("{}: {} died while it held stripe {} of the region{}", where(call, target),
-                                             name_of(parts_.lock_agent.liveness, dead), region_lock->refused(),
+      return {Code::peer_failed, fmt::format("{}: {} while it held stripe {} of the region{}", where(call, target),
+                                             fate_of(parts_.lock_agent.liveness, dead), region_lock->refused(),
                                              cause_of_death(parts_.lock_agent.liveness, dead))};
     }
   }

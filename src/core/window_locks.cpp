@@ -66,7 +66,7 @@ Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call)
     if (how != LockResult::gave_up) return how;
     lock.for_each_holder([&](std::uint32_t id, LockMode held) {
       if (HolderDead{liveness}(id))
-        holders += fmt::format("; {} died while it held it {}", liveness->name_of(id - 1), mode_name(held));
+        holders += fmt::format("; {} while it held it {}", liveness->fate_of(id - 1), mode_name(held));
     });
     return how;
   });

@@ -143,8 +143,8 @@ Status Window::applied_status(Applied applied, const AtomicDomain& domain, std::
   const std::uint32_t first_holder = domain.lock_of(offset).holder();
   // Of an element that straddles two stripes the other may be the one.
   const std::uint32_t holder = first_holder != 0 ? first_holder : domain.next_lock_of(offset).holder();
-  return {Code::peer_failed, fmt::format("{}: {} died while it held the lock of the stripe at offset {}{}",
-                                         where(call, target), name_of(parts_.lock_agent.liveness, holder - 1), offset,
+  return {Code::peer_failed, fmt::format("{}: {} while it held the lock of the stripe at offset {}{}",
+                                         where(call, target), fate_of(parts_.lock_agent.liveness, holder - 1), offset,
                                          cause_of_death(parts_.lock_agent.liveness, holder - 1))};
 }
 
@@ -164,9 +164,9 @@ Status Window::transfer_status(Transfer how, const char* call, std::uint32_t tar
       return {Code::unreachable,
               fmt::format("{}: the kernel refuses to copy between the processes", where(call, target))};
     case Transfer::peer_dead:
-      return {Code::peer_failed, fmt::format("{}: {} died{}", where(call, target),
-                                             name_of(parts_.lock_agent.liveness, parts_.ranks[target]),
-                                             cause_of_death(parts_.lock_agent.liveness, parts_.ranks[target]))};
+      return {Code::peer_failed,
+              fmt::format("{}: {}{}", where(call, target), fate_of(parts_.lock_agent.liveness, parts_.ranks[target]),
+                          cause_of_death(parts_.lock_agent.liveness, parts_.ranks[target]))};
   }
   return {Code::system, "unknown transfer result"};
 }

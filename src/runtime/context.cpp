@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <new>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "os/attach.hpp"
 #include "os/process_barrier.hpp"
 
@@ -188,10 +188,7 @@ void Context::make_parts() {
   service.passes = &passes_;
   service.team_mail = exchange_.get();
   service.known_dead = [this] { return watch_->look(); };
-  service.now_ns = [] {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-  };
+  service.now_ns = monotonic_ns;
   service_ = std::make_unique<TargetService>(std::move(service), exposures_);
   service_->attach(*route_);
 
@@ -213,6 +210,7 @@ void Context::make_parts() {
   bell_ = std::make_unique<RankBell>(block.doorbell, transport_->wake_name(my_place()));
   chores_ = std::make_unique<Chores>(*service_, *network_, *bell_, *waiter_);
   waiter_->before_sleep([this] { network_->hand_over(); });
+  waiter_->before_look([this] { network_->ask_elsewhere(); });
 }
 
 Status Context::meet_the_node() {

@@ -70,15 +70,10 @@ void Neighbours::lose(Rank rank, const std::string& why) {
   lost_.try_emplace(rank, why);
 }
 
-bool Neighbours::is_lost(Rank rank) const {
-  const std::lock_guard lock(mutex_);
-  return lost_.contains(rank);
-}
-
-std::string Neighbours::why_lost(Rank rank) const {
+std::optional<std::string> Neighbours::why_lost(Rank rank) const {
   const std::lock_guard lock(mutex_);
   const auto found = lost_.find(rank);
-  return found == lost_.end() ? std::string() : found->second;
+  return found == lost_.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace farsum

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,9 +35,8 @@ class Neighbours {
 
   // The first reason counts.
   void lose(Rank rank, const std::string& why);
-  bool is_lost(Rank rank) const;
-  // Why, or nothing.
-  std::string why_lost(Rank rank) const;
+  bool is_lost(Rank rank) const { return why_lost(rank).has_value(); }
+  std::optional<std::string> why_lost(Rank rank) const;
 
  private:
   struct Node {

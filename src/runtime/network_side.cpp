@@ -6,21 +6,16 @@
 #include <netinet/in.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "core/wire.hpp"
 #include "transport/link/wire.hpp"
 
 namespace farsum {
 namespace {
-
-std::uint64_t now_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-}
 
 // Of the devices that are up, but for the loopback; as many as there is room for.
 void list_hosts(std::span<std::uint32_t> hosts) {
@@ -60,7 +55,6 @@ Status NetworkSide::start() {
   parts_.route->add_network(*network_);
   // Release: whoever finds it finds it whole.
   running_.store(network_.get(), std::memory_order_release);
-  parts_.watch->ask_elsewhere([this] { ask_elsewhere(); });
   return parts_.started(*network_);
 }
 
@@ -95,8 +89,9 @@ NetworkCard NetworkSide::card() {
 
 Status NetworkSide::introduce(std::span<const NetworkCard> cards) {
   for (const NetworkCard& card : cards) {
-    if (parts_.neighbours->reaches(card.rank)) continue;
     const NetworkCard own;
+    // Of another layout nothing else can be read, the rank included.
+    if (card.layout == own.layout && parts_.neighbours->reaches(card.rank)) continue;
     std::string why;
     if (card.layout != own.layout ||
         (card.code == Code::ok && (card.link_version != link::wire_version || card.message_version != wire::version))) {
@@ -151,7 +146,7 @@ std::uint64_t NetworkSide::until_deadline_ns() const {
   Network* const network = this->network();
   const std::uint64_t deadline_ns = network == nullptr ? Network::never : network->next_deadline_ns();
   if (deadline_ns == Network::never) return 0;
-  const std::uint64_t now = now_ns();
+  const std::uint64_t now = monotonic_ns();
   return deadline_ns > now ? deadline_ns - now : 1;
 }
 
@@ -168,7 +163,7 @@ void NetworkSide::take_answer(Question& question) {
   std::uint32_t dead = 0;
   std::memcpy(&dead, question.answer.data(), sizeof dead);
   if (question.state.code.load(std::memory_order_relaxed) != Code::ok || dead == 0) return;
-  if (!parts_.neighbours->is_lost(dead - 1)) parts_.neighbours->lose(dead - 1, "it died, as its node tells");
+  parts_.neighbours->lose(dead - 1, "it died, as its node tells");  // unless another reason is known
   parts_.watch->declare_dead(dead - 1);
 }
 
@@ -178,8 +173,8 @@ void NetworkSide::ask_elsewhere() {
   const std::uint64_t timeout_ns = parts_.settings->net_timeout_s * 1'000'000'000;
   if (!lock.owns_lock() || network() == nullptr || timeout_ns == 0) return;
   for (Question& question : questions_) take_answer(question);
-  if (now_ns() - asked_at_ns_ < timeout_ns / 6) return;
-  asked_at_ns_ = now_ns();
+  if (monotonic_ns() - asked_at_ns_ < timeout_ns / 6) return;
+  asked_at_ns_ = monotonic_ns();
   const std::vector<Rank> ranks = parts_.neighbours->one_of_each_node();
   for (std::size_t at = questions_.size(); at < ranks.size(); ++at) questions_.emplace_back(ranks[at]);
   for (Question& question : questions_) {

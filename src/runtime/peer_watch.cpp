@@ -69,9 +69,9 @@ std::uint32_t PeerWatch::look() {
 
 std::string PeerWatch::fate_of(std::uint32_t rank) const {
   if (here_.is_here(rank)) return Liveness::fate_of(rank);
-  const std::string why = neighbours_.why_lost(rank);
+  const std::optional<std::string> why = neighbours_.why_lost(rank);
   return fmt::format("rank {} of the job on host {} {}", rank, neighbours_.host_of(rank),
-                     why.empty() ? "died" : "is lost: " + why);
+                     why ? "is lost: " + *why : "died");
 }
 
 }  // namespace farsum

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,11 +32,6 @@ class PeerWatch : public Liveness {
   std::uint32_t look();
   // What is known already, without looking: rank + 1 or 0.
   std::uint32_t known_dead() const;
-  // Called by those who wait, now and then: has the other nodes asked how their ranks are. Set before anybody waits.
-  void ask_elsewhere(std::function<void()> ask) { ask_elsewhere_ = std::move(ask); }
-  void have_others_asked() const {
-    if (ask_elsewhere_) ask_elsewhere_();
-  }
 
  private:
   bool has_ended(std::uint32_t place) const;
@@ -46,7 +40,6 @@ class PeerWatch : public Liveness {
   const NodeRanks& here_;
   const Neighbours& neighbours_;
   Rank my_rank_;
-  std::function<void()> ask_elsewhere_;
   // A pidfd plus one per rank of the node, opened at the first look after the rank has said who it is; 0 before.
   mutable std::vector<std::atomic<int>> handles_;
 };

@@ -3,21 +3,15 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "os/futex.hpp"
 
 namespace farsum {
 namespace {
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-          .count());
-}
 
 constexpr int first_looks = 24;
 constexpr std::uint64_t look_interval_ns = 100'000'000;
@@ -27,7 +21,7 @@ constexpr std::uint64_t first_idle_gap_ns = 20'000;
 }  // namespace
 
 Status ThreadWaiter::check_peers(const char* doing) {
-  watch_.have_others_asked();
+  if (before_look_) before_look_();
   const std::uint32_t dead = watch_.look();
   if (dead == 0) return {};
   return {Code::peer_failed, fmt::format("{}: {}", doing, watch_.fate_of(dead - 1))};
@@ -43,14 +37,14 @@ Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(s
     if (done()) return {};
     SystemAtomics::pause();
   }
-  const std::uint64_t begin = now_ns();
+  const std::uint64_t begin = monotonic_ns();
   std::uint64_t now = begin;
   while (now - begin < spin_ns) {
     for (int i = 0; i < 8; ++i) {
       if (done()) return {};
       SystemAtomics::pause();
     }
-    now = now_ns();
+    now = monotonic_ns();
   }
   // A death that is known already is not slept upon.
   if (watch_.known_dead() != 0) {
@@ -63,7 +57,7 @@ Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(s
     sleep(gap);
     if (done()) return {};
     gap = std::min(gap * 2, gap_ns());
-    now = now_ns();
+    now = monotonic_ns();
     if (now - last_look < look_interval_ns && watch_.known_dead() == 0) continue;
     last_look = now;
     if (Status status = check_peers(doing); !status.is_ok()) {
@@ -103,7 +97,7 @@ void ThreadWaiter::give_way() {
 }
 
 Status ThreadWaiter::looked_in_vain(const char* doing) {
-  const std::uint64_t now = now_ns();
+  const std::uint64_t now = monotonic_ns();
   // Relaxed: two threads that look at the peers at once do no harm.
   if (now - last_vain_look_ns_.load(std::memory_order_relaxed) < look_interval_ns && watch_.known_dead() == 0)
     return {};

@@ -31,6 +31,8 @@ class ThreadWaiter : public Waiter {
   EventCount& own_events() override { return own_; }
   // Called by a thread once a wait, before it first sleeps where replies wake it. Set before anybody waits.
   void before_sleep(std::function<void()> hook) { before_sleep_ = std::move(hook); }
+  // The same for each look at how the other ranks are.
+  void before_look(std::function<void()> hook) { before_look_ = std::move(hook); }
   // Threads in a wait in which they have slept so, or are about to.
   std::uint32_t sleepers() const { return sleepers_.load(std::memory_order_seq_cst); }
   // From begin() to its end, no thread of this rank starts the idle hook.
@@ -66,6 +68,7 @@ class ThreadWaiter : public Waiter {
   PeerWatch& watch_;
   EventCount& own_;
   std::function<void()> before_sleep_;
+  std::function<void()> before_look_;
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::uint64_t> slept_{0};
   std::atomic<std::uint64_t> last_vain_look_ns_{0};

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "os/memory_room.hpp"
 #include "os/process.hpp"
 #include "transport/shm/node_header.hpp"
@@ -21,10 +21,6 @@ namespace {
 
 constexpr std::uint64_t least_share_of_room = 128;
 constexpr std::uint64_t look_lasts_ns = 20'000'000;
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-}
 
 bool is_gone(NodeSegment& segment, std::uint32_t holder) {
   // Relaxed: written before the rank could take a lock.
@@ -85,7 +81,7 @@ bool NodeSegment::is_worth_a_look(std::uint64_t wanted) const {
   const std::uint64_t growth = now > before ? now - before : 0;
   if (wanted <= most_unlooked_bytes && growth <= most_unlooked_growth) return false;
   return std::max(wanted, growth) > room_at_look_.load(std::memory_order_relaxed) / least_share_of_room ||
-         now_ns() - looked_at_ns_.load(std::memory_order_relaxed) > look_lasts_ns;
+         monotonic_ns() - looked_at_ns_.load(std::memory_order_relaxed) > look_lasts_ns;
 }
 
 Status NodeSegment::look_for_room(std::uint64_t bytes) {
@@ -97,7 +93,7 @@ Status NodeSegment::look_for_room(std::uint64_t bytes) {
   }
   promised_at_look_.store(allocated_bytes(), std::memory_order_relaxed);
   room_at_look_.store(available.bytes, std::memory_order_relaxed);
-  looked_at_ns_.store(now_ns(), std::memory_order_relaxed);
+  looked_at_ns_.store(monotonic_ns(), std::memory_order_relaxed);
   return {};
 }
 

@@ -3,10 +3,11 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "base/clock.hpp"
 
 namespace farsum {
 namespace {
@@ -26,11 +27,6 @@ bool drive(UcxConnections& connections) {
   bool any = false;
   for (int i = 0; i < most_rounds && connections.progress() != 0; ++i) any = true;
   return any;
-}
-
-std::uint64_t monotonic_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
 }  // namespace
