@@ -107,7 +107,7 @@ Report describe_paths_across_hosts(const NetworkProbe& probe) {
   rows.push_back(row("offload", has_card(probe)
                                     ? "none yet: the card's own reads, writes and atomics are not used"
                                     : "none: no InfiniBand or RoCE card, and TCP has no reads and atomics"));
-  rows.push_back(row("caller", "none yet: the owner's agent computes"));
+  rows.push_back(row("caller", "under leases of the owner's agent, which lock nobody out: two messages each"));
   rows.push_back(row("owner", messages));
   rows.push_back(row("aggregated", messages));
   return rows;
