@@ -92,13 +92,13 @@ class Measurement:
 
     # MPI
 
-    def launched(self, library, with_farsum, extra, program, arguments):
+    def launched(self, library, with_farsum, extra, program, arguments, settings=None):
         words = shlex.split(self.hosts.do("launcher", library))
         if with_farsum:
             strict = ["-x", "FARSUM_MPI_STRICT=1"] if "openmpi" in library else ["-genv", "FARSUM_MPI_STRICT", "1"]
             words = [f"{self.options.build}/bin/farsum", "mpi", *words, *strict]
         found = self.here[library]
-        environment = dict(found.get("environment", {}))
+        environment = {**found.get("environment", {}), **(settings or {})}
         if found["prefix"] != "/usr":
             environment["LD_LIBRARY_PATH"] = f"{found['lib']}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
         return self.start("a", [*words, *extra, f"{self.options.build}/bin/{program}-{found['abi']}" if program.startswith("lab")

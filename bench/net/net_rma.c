@@ -2,6 +2,7 @@
  * knows nothing of Farsum. Every case checks its answer before its time is taken, and the sums once more at the end.
  *
  *   net_rma [--slice-us N] [--compute-us N] [--no-sleep] [--cases A,B,...]
+ *   net_rma --figures ...     the cases of the papers' figures, by size and by number, in one state of the target
  *
  * The target waits in MPI_Barrier ("waits"), sleeps in the kernel outside MPI ("sleeps"), or computes without a call of
  * MPI ("computes"). One JSON object a line: the median and quartiles of the time of one operation, in nanoseconds. */
@@ -22,6 +23,7 @@ enum {
   table_words = 1 << 21,
   most_samples = 1 << 16,
   least_samples = 5,
+  most_updates = 1024,
   settle_us = 2000,
 };
 
@@ -54,11 +56,11 @@ static Part* part;
 static uint64_t* locked_words;
 static uint64_t* buffer;
 static double one = 1;
-static uint64_t drawn, sums_done;
+static uint64_t drawn, sums_done, added;
 static uint64_t random_state = 1;
 static double* samples;
 static long slice_us = 20000, compute_us = 40000;
-static int may_sleep = 1;
+static int may_sleep = 1, figures = 0;
 static const char* wanted = "";
 
 static double now_ns(void) {
@@ -142,14 +144,62 @@ static void draw(size_t bytes, int index) {
 
 static uint64_t next_random(uint64_t state) { return state * 6364136223846793005U + 1442695040888963407U; }
 
+/* A word of the table, in one of so many slices of it. */
+static size_t place_of(uint64_t state, int slice, int slices) {
+  const size_t words = (size_t)table_words / (size_t)slices;
+  return (size_t)slice * words + (size_t)(state >> 33U) % words;
+}
+
 static void update_random(size_t bytes, int index) {
-  static uint64_t values[1024];
+  static uint64_t values[most_updates];
   (void)bytes;
   random_state = next_random(random_state);
   values[index] = random_state;
-  const size_t place = (size_t)(random_state >> 33U) % table_words;
+  const size_t place = place_of(random_state, 0, 1);
   MPI_Accumulate(&values[index], 1, MPI_UINT64_T, target, at(offsetof(Part, table) + place * sizeof(uint64_t)), 1,
                  MPI_UINT64_T, MPI_BXOR, window);
+}
+
+/* As many updates as 8 bytes are in `bytes`, in one call: a target's datatype must not name a place twice, so that each
+ * update keeps to a slice of the table. */
+static void update_gathered(size_t bytes, int index) {
+  static uint64_t values[most_updates];
+  static int places[most_updates];
+  const int count = (int)(bytes / sizeof(uint64_t));
+  MPI_Datatype type;
+  (void)index;
+  for (int i = 0; i < count; ++i) {
+    values[i] = random_state = next_random(random_state);
+    places[i] = (int)place_of(random_state, i, count);
+  }
+  MPI_Type_create_indexed_block(count, 1, places, MPI_UINT64_T, &type);
+  MPI_Type_commit(&type);
+  MPI_Accumulate(values, count, MPI_UINT64_T, target, at(offsetof(Part, table)), 1, type, MPI_BXOR, window);
+  MPI_Win_flush(target, window);
+  MPI_Type_free(&type);
+}
+
+/* Paper 4's ways to change a word, each with its epochs. */
+static void get_modify_put(size_t bytes, int index) {
+  static uint64_t word;
+  (void)bytes, (void)index;
+  MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, locked_window);
+  MPI_Get(&word, 1, MPI_UINT64_T, target, 0, 1, MPI_UINT64_T, locked_window);
+  MPI_Win_unlock(target, locked_window);
+  ++word;
+  MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, locked_window);
+  MPI_Put(&word, 1, MPI_UINT64_T, target, 0, 1, MPI_UINT64_T, locked_window);
+  MPI_Win_unlock(target, locked_window);
+  ++added;
+}
+
+static void lock_accumulate_unlock(size_t bytes, int index) {
+  static uint64_t unit = 1;
+  (void)bytes, (void)index;
+  MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, locked_window);
+  MPI_Accumulate(&unit, 1, MPI_UINT64_T, target, 0, 1, MPI_UINT64_T, MPI_SUM, locked_window);
+  MPI_Win_unlock(target, locked_window);
+  ++added;
 }
 
 static void lock_put_unlock(size_t bytes, int index) {
@@ -231,13 +281,14 @@ static void check_implicit(size_t bytes, int batch) {
 }
 
 static void check_random(size_t bytes, int batch) {
-  (void)bytes;
   uint64_t* const expected = calloc(table_words, sizeof *expected);
-  uint64_t state = random_state;
+  uint64_t state = random_state = 1; /* where the caller's has gone to, the target does not know */
+  const int is_gathered = checked->call == update_gathered;
+  const int updates = is_gathered ? (int)(bytes / sizeof(uint64_t)) : batch;
   if (expected == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
-  for (int i = 0; i < batch; ++i) {
+  for (int i = 0; i < updates; ++i) {
     state = next_random(state);
-    expected[(state >> 33U) % table_words] ^= state;
+    expected[is_gathered ? place_of(state, i, updates) : place_of(state, 0, 1)] ^= state;
   }
   if (is_target()) memset(part->table, 0, sizeof part->table);
   agree();
@@ -257,6 +308,24 @@ static void check_locked(size_t bytes, int batch) {
   if (is_target()) {
     MPI_Win_lock(MPI_LOCK_SHARED, target, 0, locked_window);
     expect(locked_words, bytes, 77, "a word put under a lock");
+    MPI_Win_unlock(target, locked_window);
+  }
+}
+
+static void check_added(size_t bytes, int batch) {
+  (void)bytes, (void)batch;
+  added = 0;
+  if (is_target()) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, locked_window);
+    locked_words[0] = 0;
+    MPI_Win_unlock(target, locked_window);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (is_caller()) call_batch(checked), call_batch(checked);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (is_target()) {
+    MPI_Win_lock(MPI_LOCK_SHARED, target, 0, locked_window);
+    equal("a word changed by one rank", (double)locked_words[0], 2);
     MPI_Win_unlock(target, locked_window);
   }
 }
@@ -350,9 +419,43 @@ static void run(const Case* one_case) {
   checked = one_case;
   one_case->check(one_case->bytes, one_case->batch);
   MPI_Barrier(MPI_COMM_WORLD);
+  if (figures) {
+    /* The first calls are not among those that are told. */
+    if (is_caller()) call_for_us(one_case, slice_us / 4, 0, 1);
+    MPI_Barrier(MPI_COMM_WORLD);
+    measure(one_case, may_sleep ? sleeps : waits, 1);
+    return;
+  }
   measure(one_case, waits, 1);
   if (may_sleep) measure(one_case, sleeps, 1);
   if (one_case->while_computing) measure(one_case, computes, 3);
+}
+
+static void run_named(const char* kind, size_t number, Case one_case) {
+  char name[32];
+  snprintf(name, sizeof name, "%s-%zu", kind, number);
+  one_case.name = name;
+  run(&one_case);
+}
+
+static void run_figures(void) {
+  static const size_t sizes[] = {8,     64,    256,   1024,   2048,   4096,   8192,
+                                 16384, 32768, 65536, 131072, 262144, 524288, most_bytes};
+  static const int counts[] = {1, 8, 64, 512, most_updates};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    run_named("sum", sizes[i], (Case){NULL, accumulate, check_accumulate, sizes[i], 1, 1, 0});
+    if (sizes[i] > 4096) continue;
+    run_named("put", sizes[i], (Case){NULL, put, check_put, sizes[i], 1, 1, 0});
+    run_named("get", sizes[i], (Case){NULL, get, check_get, sizes[i], 1, 1, 0});
+  }
+  run_named("get-modify-put", 8, (Case){NULL, get_modify_put, check_added, 8, 1, 0, 0});
+  run_named("lock-accumulate-unlock", 8, (Case){NULL, lock_accumulate_unlock, check_added, 8, 1, 0, 0});
+  run_named("fetch-and-op", 8, (Case){NULL, draw, check_words, 8, 1, 0, 0});
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
+    run_named("accumulates", (size_t)counts[i], (Case){NULL, update_random, check_random, 8, counts[i], 1, 0});
+    run_named("gathered", (size_t)counts[i],
+              (Case){NULL, update_gathered, check_random, (size_t)counts[i] * sizeof(uint64_t), 1, 0, 0});
+  }
 }
 
 /* The caller and the target each on a processor of its own, where there are two; a library's threads go with them. */
@@ -377,6 +480,8 @@ static int read_options(int count, char** words) {
     const char* const value = i + 1 < count ? words[i + 1] : "";
     if (strcmp(words[i], "--no-sleep") == 0) {
       may_sleep = 0;
+    } else if (strcmp(words[i], "--figures") == 0) {
+      figures = 1;
     } else if (strcmp(words[i], "--slice-us") == 0 && atol(value) > 0) {
       slice_us = atol(value), ++i;
     } else if (strcmp(words[i], "--compute-us") == 0 && atol(value) > 2 * settle_us) {
@@ -414,7 +519,8 @@ int main(int count, char** words) {
   if (ranks < 2 || buffer == NULL || samples == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
   memset(buffer, 0, bulk_bytes);
   open_windows();
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) run(&cases[i]);
+  if (figures) run_figures();
+  for (size_t i = 0; !figures && i < sizeof cases / sizeof *cases; ++i) run(&cases[i]);
   checked = &cases[3];
   check_words(8, 1);
   if (is_caller()) printf("net_rma: done\n"), fflush(stdout);

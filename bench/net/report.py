@@ -9,6 +9,7 @@ LATENCY = ["put-8", "get-8", "fetch-and-op-8", "accumulate-8", "lock-put-unlock-
 BULK = {f"{call}-{name}": size for name, size in
         (("4KiB", 4096), ("64KiB", 65536), ("1MiB", 1 << 20), ("1MiB-x8", 1 << 20)) for call in ("put", "get", "accumulate")}
 HASTY = 0.3  # of TCP's round trip; who polls at both ends needs about 0.7
+LOOK_AHEAD = 1024
 UPDATE_BYTES = 16  # of a stream, for one update: its place and its value
 # Of an operation of ours: the test that is nearest, and by what its figure is to be multiplied.
 UCX = [("put-8", "ucp_am_lat", 2, "two messages of ucp_am_lat"), ("get-8", "ucp_get", 1, "ucp_get"),
@@ -147,6 +148,12 @@ class Comparison:
                 rates = {number: 1e3 / ns for number, ns in self.values["farsum", library][case, "sleeps"].items()}
                 self.tell("updates", case, library, rates, limit, better="higher", unit="M/s",
                           peer=f"stream / {UPDATE_BYTES} B or lock xor", aim=aim)
+            # What nobody who waits for an answer each 1024 updates can exceed.
+            trips = self.raw(library, "round-trip-8", 1e-3)
+            exchange = {number: LOOK_AHEAD / (trips[number] + LOOK_AHEAD * UPDATE_BYTES / stream[number]) for number in set(stream) & set(trips)}
+            rates = {number: 1e3 / ns for number, ns in self.values["farsum", library]["random-xor-1024", "sleeps"].items()}
+            self.tell("updates", "random-xor-1024 / an exchange each 1024", library, rates, exchange, better="higher", unit="M/s",
+                      peer=f"TCP, {LOOK_AHEAD * UPDATE_BYTES >> 10} KiB and an answer")
 
     def beside_mpi(self):
         aims = {**{case: 1.2 for case in LATENCY[:4]}, "accumulate-8-x8": 0.9}

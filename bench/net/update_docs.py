@@ -3,6 +3,7 @@
 
   bench/net/update_docs.py                     runs `build/bin/farsum bench net --json` (three minutes) and keeps its lines in build/bench/
   bench/net/update_docs.py --from LINES.jsonl  takes the lines of an earlier run on this machine
+  bench/net/update_docs.py --figures           the papers' figures instead: tables, and plots in docs/figures (three minutes)
 """
 
 import argparse
@@ -16,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import doc_section  # noqa: E402
+import figure_tables  # noqa: E402
 from report import ratio_text, short  # noqa: E402
 
 DOC = ROOT / "docs" / "BENCHMARKS.md"
@@ -30,10 +32,10 @@ TITLES = {
 }
 
 
-def run_benchmark(build, keep):
+def run_benchmark(build, keep, *options):
     keep.parent.mkdir(parents=True, exist_ok=True)
     with open(keep, "w", encoding="utf-8") as out:
-        subprocess.run([build / "bin" / "farsum", "bench", "net", "--json"], stdout=out, check=True)
+        subprocess.run([build / "bin" / "farsum", "bench", "net", "--json", *options], stdout=out, check=True)
     return keep
 
 
@@ -98,17 +100,28 @@ def section(lines):
     return "\n\n".join(part for part in parts if part)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--from", dest="lines", type=Path)
-    parser.add_argument("--build", type=Path, default=ROOT / "build", help="the build folder")
-    options = parser.parse_args()
-    path = options.lines or run_benchmark(options.build, options.build / "bench" / "net.jsonl")
+def read_lines(path):
     with open(path, encoding="utf-8") as source:
         lines = [json.loads(line) for line in source if line.startswith("{")]
     if not lines:
         sys.exit(f"{path} has no lines")
-    doc_section.update(DOC, "net", "bench/net/update_docs.py", section(lines))
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--from", dest="lines", type=Path)
+    parser.add_argument("--figures", action="store_true")
+    parser.add_argument("--build", type=Path, default=ROOT / "build", help="the build folder")
+    options = parser.parse_args()
+    name = "net-figures" if options.figures else "net"
+    path = options.lines or run_benchmark(options.build, options.build / "bench" / f"{name}.jsonl", *(["--figures"] if options.figures else []))
+    lines = read_lines(path)
+    if options.figures:
+        doc_section.update(DOC, name, "bench/net/update_docs.py --figures", figure_tables.section(lines, QUIET_LOAD))
+        figure_tables.draw(lines, DOC.parent / "figures")
+    else:
+        doc_section.update(DOC, name, "bench/net/update_docs.py", section(lines))
     print(f"wrote {DOC.relative_to(ROOT)}: {len(lines)} lines")
 
 
