@@ -34,8 +34,7 @@ struct Networked : Bell {
   Networked() { EXPECT_TRUE(bell.add_network(network).is_ok()); }
 };
 
-TEST(RankBell, without_a_network_sleeps_until_it_is_rung) {
-  Bell rank;
+void expect_to_sleep_until_it_is_rung(Bell& rank) {
   EXPECT_FALSE(rank.bell.sleep(a_moment_ns));
   rank.ring(5);
   EXPECT_TRUE(rank.bell.sleep(0));
@@ -45,15 +44,14 @@ TEST(RankBell, without_a_network_sleeps_until_it_is_rung) {
   other.join();
 }
 
+TEST(RankBell, without_a_network_sleeps_until_it_is_rung) {
+  Bell rank;
+  expect_to_sleep_until_it_is_rung(rank);
+}
+
 TEST(RankBell, with_a_network_sleeps_until_it_is_rung) {
   Networked rank;
-  EXPECT_FALSE(rank.bell.sleep(a_moment_ns));
-  rank.ring(5);
-  EXPECT_TRUE(rank.bell.sleep(0));
-  rank.doorbell.collect([](std::uint32_t) {});
-  std::thread other([&] { rank.ring(5); });
-  EXPECT_TRUE(rank.bell.sleep(0));
-  other.join();
+  expect_to_sleep_until_it_is_rung(rank);
 }
 
 TEST(RankBell, with_a_network_sleeps_until_a_request_comes) {

@@ -6,6 +6,7 @@
 #include "lockfree/shared_lock.hpp"
 #include "model_atomics.hpp"
 #include "model_check.hpp"
+#include "shared_lock_model.hpp"
 
 namespace farsum::model {
 namespace {
@@ -15,10 +16,6 @@ constexpr std::uint32_t killable_id = 1;
 
 struct NobodyIsEverDead {
   bool operator()(std::uint32_t) const { return false; }
-};
-
-struct ExplorerKnowsTheDead {
-  bool operator()(std::uint32_t id) const { return Explorer::current->is_dead(id - 1); }
 };
 
 template <class Policy>
@@ -31,17 +28,6 @@ struct Shared {
 
 template <class Policy>
 using View = BasicSharedLock<Policy, ExplorerKnowsTheDead>;
-
-// Plain data under the lock: a race is a writer beside anybody else.
-template <class Policy>
-void touch(Shared<Policy>& shared, LockMode mode) {
-  if (mode == LockMode::exclusive) {
-    Policy::writes(&shared.data, sizeof(shared.data));
-    ++shared.data;
-  } else {
-    Policy::reads(&shared.data, sizeof(shared.data));
-  }
-}
 
 // With somebody killable the sleeps end in time-outs, after which the dead are looked for, as the engine's waits do.
 template <class Policy, class DeadCheck>
@@ -57,7 +43,7 @@ void lock_once(Shared<Policy>& shared, std::uint32_t id, LockMode mode, bool dea
   };
   require(lock.lock(id, mode, wait) == LockResult::acquired, "not acquired");
   forget_all_but({id});
-  touch(shared, mode);
+  touch<Policy>(shared.data, mode);
   require(lock.unlock(id, mode), "not held at unlock");
 }
 
@@ -117,7 +103,7 @@ void quickly(OfOneId<Policy>& state) {
     return [&state, epoch] { state.epoch.store(epoch, std::memory_order_relaxed); };
   };
   if (!lock.try_lock_once(1, LockMode::exclusive, stands_at(none), move_to(locked))) return;
-  touch(state.shared, LockMode::exclusive);
+  touch<Policy>(state.shared.data, LockMode::exclusive);
   // The guard may be the other thread's for a moment.
   while (!lock.try_unlock_once(1, LockMode::exclusive, stands_at(locked), move_to(none))) Policy::yield();
 }
@@ -132,7 +118,7 @@ void the_long_way(OfOneId<Policy>& state) {
   if (!granted) return;
   require(*granted, "claimed, and the lock is another thread's");
   state.epoch.store(locked, std::memory_order_relaxed);
-  touch(state.shared, LockMode::exclusive);
+  touch<Policy>(state.shared.data, LockMode::exclusive);
   const std::optional<bool> held = lock.unlock(1, LockMode::exclusive, moves_epoch(state, locked, changing));
   require(held.has_value(), "the epoch was not this thread's");
   require(*held, "not held at unlock");

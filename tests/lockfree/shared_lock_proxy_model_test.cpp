@@ -6,6 +6,7 @@
 #include "lockfree/shared_lock.hpp"
 #include "model_atomics.hpp"
 #include "model_check.hpp"
+#include "shared_lock_model.hpp"
 
 namespace farsum::model {
 namespace {
@@ -32,10 +33,6 @@ struct Plan {
   Mistake mistake = Mistake::none;
 };
 
-struct ExplorerKnowsTheDead {
-  bool operator()(std::uint32_t id) const { return Explorer::current->is_dead(id - 1); }
-};
-
 template <class Policy>
 struct Shared {
   BasicSharedLockState<Policy> lock;
@@ -46,16 +43,6 @@ struct Shared {
 
 template <class Policy>
 using View = BasicSharedLock<Policy, ExplorerKnowsTheDead>;
-
-template <class Policy>
-void touch(Shared<Policy>& shared, LockMode mode) {
-  if (mode == LockMode::exclusive) {
-    Policy::writes(&shared.data, sizeof(shared.data));
-    ++shared.data;
-  } else {
-    Policy::reads(&shared.data, sizeof(shared.data));
-  }
-}
 
 template <class Policy>
 void ring_if_granted(Shared<Policy>& shared, const View<Policy>& lock, const Plan& plan) {
@@ -87,7 +74,7 @@ void locks_for_itself(Shared<Policy>& shared, std::uint32_t id, const Plan& plan
     return true;
   };
   require(lock.lock(id, plan.local, wait) == LockResult::acquired, "not acquired");
-  touch(shared, plan.local);
+  touch<Policy>(shared.data, plan.local);
   require(lock.unlock(id, plan.local), "not held at unlock");
   ring_if_granted(shared, lock, plan);
 }
@@ -130,7 +117,7 @@ void locks_for_the_other(Shared<Policy>& shared, const Plan& plan) {
       await_grant(shared, lock, requested.slot, plan);
     }
   }
-  touch(shared, mode);
+  touch<Policy>(shared.data, mode);
   std::optional<bool> held = lock.give_back(enters_as, other, mode);
   for (; !held; held = lock.give_back(enters_as, other, mode)) {
     Policy::yield();

@@ -20,8 +20,8 @@
 
 #include <gtest/gtest.h>
 
+#include "transport/ucx/broken_connections.hpp"
 #include "transport/ucx/two_workers.hpp"
-#include "transport/ucx/ucx_sockets.hpp"
 
 namespace farsum {
 namespace {
@@ -128,18 +128,6 @@ class UcxTransportTest : public testing::Test {
   std::atomic<std::uint64_t> now_ns_{1};  // moved on by hand
   std::vector<std::unique_ptr<UcxTransport>> ranks_;
 };
-
-// As a network does it that forgets connections: both ends read their end.
-std::size_t break_all_connections() {
-  std::size_t broken = 0;
-  for (const int descriptor : open_tcp_sockets()) {
-    int listens = 0;
-    socklen_t bytes = sizeof listens;
-    getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes);
-    if (listens == 0 && shutdown(descriptor, SHUT_RDWR) == 0) ++broken;
-  }
-  return broken;
-}
 
 TEST_F(UcxTransportTest, serves_each_request_once_and_in_order_over_connections_that_break) {
   constexpr std::uint64_t count = 20'000;

@@ -2,7 +2,6 @@
 // what threads that compute have left behind.
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,8 +21,8 @@
 
 #include "core/origin_engine.hpp"
 #include "core/wire.hpp"
+#include "transport/ucx/broken_connections.hpp"
 #include "transport/ucx/two_workers.hpp"
-#include "transport/ucx/ucx_sockets.hpp"
 #include "transport/ucx/ucx_transport.hpp"
 
 namespace farsum {
@@ -304,17 +303,6 @@ INSTANTIATE_TEST_SUITE_P(Over, UcxUnattended, testing::Values("tcp", "posix"),
                          [](const auto& over) { return std::string(over.param); });
 
 class UcxUnattendedTcp : public UcxUnattended {};
-
-std::size_t break_all_connections() {
-  std::size_t broken = 0;
-  for (const int descriptor : open_tcp_sockets()) {
-    int listens = 0;
-    socklen_t bytes = sizeof listens;
-    getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes);
-    if (listens == 0 && shutdown(descriptor, SHUT_RDWR) == 0) ++broken;
-  }
-  return broken;
-}
 
 TEST_P(UcxUnattendedTcp, finishes_a_put_over_connections_that_break_while_its_thread_computes) {
   const auto sent = random_bytes(memory_bytes, 3);
