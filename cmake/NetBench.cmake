@@ -1,5 +1,5 @@
 # `farsum bench net`: plain MPI and plain TCP programs of bench/net, built into bin/net, and a script beside the launcher that
-# starts bench/net/bench_net with this build. A short form with tiny counts is a test; without root it is a reported skip.
+# starts bench/net/bench_net with this build. Short forms with tiny counts are tests; without root they are reported skips.
 
 set(farsum_net_folder "${CMAKE_BINARY_DIR}/bin/net")
 
@@ -28,5 +28,7 @@ farsum_add_script(test-hosts [["@PROJECT_SOURCE_DIR@/tools/hosts"]])
 
 if(FARSUM_BUILD_TESTS AND TARGET net_rma_openmpi)
   add_test(NAME hosts.bench_net.tiny COMMAND "${CMAKE_BINARY_DIR}/bin/bench-net" --tiny --json)
-  set_tests_properties(hosts.bench_net.tiny PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 60 LABELS hosts PROCESSORS 2)
+  add_test(NAME hosts.bench_net.tiny_figures COMMAND "${CMAKE_BINARY_DIR}/bin/bench-net" --tiny --figures)
+  set_tests_properties(hosts.bench_net.tiny hosts.bench_net.tiny_figures PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 60 LABELS hosts
+                       PROCESSORS 2)
 endif()

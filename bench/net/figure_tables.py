@@ -130,7 +130,8 @@ def draw_sums(pyplot, points, path):
     rates.set_title("sum of doubles over TCP (paper 1, figure 2)", fontsize=9)
     plot_line(ratio, [(size, points.ratio(size)) for size in sizes], color="black", marker="o", label="owner / caller")
     ratio.axhline(1, color="grey", linewidth=0.8)
-    ratio.set_ylim(0, None)
+    ratio.set_yscale("log", base=2)
+    ratio.yaxis.set_major_formatter("{x:g}")
     ratio.set_title("bandwidth of owner- beside caller-computes (paper 1, figure 4)", fontsize=9)
     for axes in (rates, ratio):
         by_size(axes, sizes)
@@ -144,7 +145,7 @@ def draw_updates(pyplot, points, path):
         for who, line in (("owner", "-"), *((who, ":") for who in points.alone()[:1])):
             plot_line(calls, [(size, points.us(who, f"{kind}-{size}")) for size in sizes], linestyle=line, marker=mark,
                       label=f"{kind}, {'Farsum' if who == 'owner' else who}")
-    calls.set_ylim(0, None)
+    calls.set_yscale("log")
     calls.set_ylabel("us")
     calls.set_title("latencies (paper 4, figure 2a)", fontsize=9)
     by_size(calls, sizes)

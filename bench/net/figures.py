@@ -68,13 +68,14 @@ class Figures:
     def run_round(self, number):
         step = self.measurement.step
         library = self.options.fronts[0]
-        for path in PATHS:
+        small = self.options.tiny
+        for path in PATHS[:2] if small else PATHS:
             step(f"{library} with Farsum, FARSUM_PATH={path}", self.calls, library, path, number)
         for alone in self.options.libraries:
             if f"{alone} alone" not in self.failed:
                 step(f"{alone} alone", self.calls, alone, "", number)
-        for ranks in RANKS_OF_A_HOST[:1] if self.options.tiny else RANKS_OF_A_HOST:
-            for depth in DEPTHS:
+        for ranks in RANKS_OF_A_HOST[:1] if small else RANKS_OF_A_HOST:
+            for depth in DEPTHS[:1] if small else DEPTHS:
                 step(f"gups, {ranks} a host, depth {depth}", self.updates, ranks, depth, number)
 
     def lines(self):
