@@ -376,6 +376,32 @@ TEST(LeasedUpdates, of_origins_that_die_count_wholly_or_not_at_all) {
   EXPECT_NE(died_between, 0);
 }
 
+TEST(LeasedUpdates, end_with_a_failure_when_the_owner_dies) {
+  int failures = 0;
+  for_each_seed(60, [&](std::uint64_t seed) {
+    constexpr std::size_t elements = 3'000;
+    CoreJobOptions options = options_from(seed);
+    options.window_bytes = elements * 8;
+    CoreJob job(seed, 4, options);
+    const std::vector<std::uint64_t> ones(elements, 1);
+    const auto add = [&](Rank rank) -> SimTask<> {
+      CoreRank& self = job.rank(rank);
+      const Operation sum = words(OperationKind::accumulate, ops::Operator::sum, 0, ones);
+      for (Code code = Code::ok; code == Code::ok;) {
+        code = co_await self.run_leased(0, sum);
+        failures += code == Code::peer_failed;
+      }
+    };
+    for (Rank rank = 1; rank < 4; ++rank) {
+      job.world().set_death_hook(rank, [&self = job.rank(rank)](Rank dead) { self.engine.fail_peer(dead); });
+      job.rank(rank).program.start(add(rank));
+    }
+    job.world().kill_after(0, job.world().random().below(300'000));
+    EXPECT_TRUE(job.run()) << "somebody still waits for the dead";
+  });
+  EXPECT_EQ(failures, 3 * static_cast<int>(seeds(60).size()));
+}
+
 // ---- what an owner does with leases, and what it refuses ----
 
 // Half of the elements have been put when another lease wants the room of theirs.
