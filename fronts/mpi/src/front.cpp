@@ -150,6 +150,14 @@ void Front::find_who_is_here(const Job& job) {
   }
 }
 
+bool Front::is_on_other_node(MPI_Group group, int rank) const {
+  if (is_here_.empty()) return false;
+  int in_context = MPI_UNDEFINED;
+  if (library().Group_translate_ranks(group, 1, &rank, context_, &in_context) != MPI_SUCCESS) return false;
+  return in_context >= 0 && in_context < static_cast<int>(is_here_.size()) &&
+         !is_here_[static_cast<std::size_t>(in_context)];
+}
+
 void Front::start_engine(MPI_Comm comm) {
   make_self(comm);
   Job job;

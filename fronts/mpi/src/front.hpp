@@ -53,6 +53,8 @@ class Front {
   int context_size() const { return context_size_; }
   // Of the context's ranks, those that share this rank's memory.
   int node_size() const { return node_size_; }
+  // Whether what goes to this rank of the group goes over the network.
+  bool is_on_other_node(MPI_Group group, int rank) const;
   // Bytes of every rank of the context, in its order; false where that failed. Not for several threads at once.
   bool gather(const void* mine, void* all, std::size_t bytes) const;
 

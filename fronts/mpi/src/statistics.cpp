@@ -163,6 +163,17 @@ const char* path_of(WindowRecord& record, const Window* window, const Access& ac
   return atomic ? region.atomic : region.bulk;
 }
 
+// The record is locked.
+bool goes_over_network(WindowRecord& record, const Window& window, int target) {
+  if (target < 0 || target >= window.size) return false;
+  record.ways.resize(static_cast<std::size_t>(window.size));
+  WindowRecord::Way& way = record.ways[static_cast<std::size_t>(target)];
+  if (way == WindowRecord::Way::unknown) {
+    way = Front::get().is_on_other_node(window.group, target) ? WindowRecord::Way::network : WindowRecord::Way::memory;
+  }
+  return way == WindowRecord::Way::network;
+}
+
 constexpr bool always_atomic(std::string_view call) { return call == "Fetch_and_op" || call == "Compare_and_swap"; }
 constexpr bool accumulates(std::string_view call) { return call.find("ccumulate") != std::string_view::npos; }
 
@@ -189,6 +200,10 @@ void tally(WindowRecord& record, const char* call, const Window* window, const A
     (own ? one.own_bytes : one.peer_bytes) = bytes;
   }
   const std::lock_guard lock(record.mutex);
+  if (one.peer_count != 0 && goes_over_network(record, *window, access.target)) {
+    one.network_count = 1;
+    one.network_bytes = bytes;
+  }
   record.operations[{call, path_of(record, window, access, atomic)}].add(one);
 }
 

@@ -27,6 +27,9 @@ struct Tally {
   std::uint64_t own_bytes = 0;
   std::uint64_t peer_count = 0;
   std::uint64_t peer_bytes = 0;
+  // Of these, those to ranks of other nodes.
+  std::uint64_t network_count = 0;
+  std::uint64_t network_bytes = 0;
 
   void add(const Tally& other) {
     count += other.count;
@@ -37,6 +40,8 @@ struct Tally {
     own_bytes += other.own_bytes;
     peer_count += other.peer_count;
     peer_bytes += other.peer_bytes;
+    network_count += other.network_count;
+    network_bytes += other.network_bytes;
   }
 };
 
@@ -59,6 +64,8 @@ struct WindowRecord {
     std::uint32_t uses_left = 0;  // until the engine is asked again, for paths may change
   };
   std::vector<Region> regions;
+  enum class Way : std::uint8_t { unknown, memory, network };
+  std::vector<Way> ways;  // to each target, once it was one
 };
 
 // A collective call: name, operator, type, and the power of two at or below its count of elements.

@@ -1,7 +1,8 @@
 // The end of a run: every rank turns its numbers into lines of words between tabs, rank 0 adds them up and prints them.
 //
 //   W id name flavor bytes                                   a window
-//   O id call path count bytes spent_ns waited_ns own_count own_bytes peer_count peer_bytes   what was done on it
+//   O id call path count bytes spent_ns waited_ns own_count own_bytes peer_count peer_bytes network_count network_bytes
+//                                                             what was done on it
 //   C call operator type elements count spent_ns             collective calls
 //   M windows                                                windows that the engine made
 //   S sentence                                               what was left to the library, and why
@@ -96,7 +97,8 @@ std::string Statistics::take_lines() {
     for (const auto& [key, tally] : std::exchange(record->operations, {})) {
       out << "O\t" << record->id << '\t' << key.first << '\t' << key.second << '\t' << tally.count << '\t'
           << tally.bytes << '\t' << tally.spent_ns << '\t' << tally.waited_ns << '\t' << tally.own_count << '\t'
-          << tally.own_bytes << '\t' << tally.peer_count << '\t' << tally.peer_bytes << '\n';
+          << tally.own_bytes << '\t' << tally.peer_count << '\t' << tally.peer_bytes << '\t' << tally.network_count
+          << '\t' << tally.network_bytes << '\n';
     }
   }
   std::erase_if(all_, [this](const auto& record) { return record->handle == MPI_WIN_NULL && record != memory_; });
@@ -150,10 +152,10 @@ void add_line(const std::string& line, Sums& sums) {
     window.name = words[2];
     window.flavor = words[3];
     window.bytes += number(words[4]);
-  } else if (words[0] == "O" && words.size() == 12) {
+  } else if (words[0] == "O" && words.size() == 14) {
     sums.windows[number(words[1])].operations[{words[2], words[3]}].add(
         {number(words[4]), number(words[5]), number(words[6]), number(words[7]), number(words[8]), number(words[9]),
-         number(words[10]), number(words[11])});
+         number(words[10]), number(words[11]), number(words[12]), number(words[13])});
   } else if (words[0] == "C" && words.size() == 7) {
     sums.collectives[{words[1], words[2], words[3], number(words[4])}].add({number(words[5]), 0, number(words[6]), 0});
   } else if (words[0] == "M") {
@@ -227,6 +229,10 @@ std::string to_itself(const Tally& tally) {
   return tally.own_count + tally.peer_count == 0 ? "" : std::to_string(tally.own_count);
 }
 
+std::string over_network(const Tally& tally) {
+  return tally.own_count + tally.peer_count == 0 ? "" : std::to_string(tally.network_count);
+}
+
 void add_rows(Table& table, const std::string& title, const WindowSum& window) {
   using Row = std::pair<std::pair<std::string, std::string>, Tally>;
   std::vector<Row> rows(window.operations.begin(), window.operations.end());
@@ -235,8 +241,8 @@ void add_rows(Table& table, const std::string& title, const WindowSum& window) {
   for (const auto& [key, tally] : rows) {
     table.add({first ? title : "", first ? window.flavor : "", key.first, key.second,
                first && window.bytes != 0 ? std::to_string(window.bytes) : "", std::to_string(tally.count),
-               to_itself(tally), std::to_string(tally.bytes), mean_us(tally), seconds(tally.spent_ns),
-               seconds(tally.waited_ns)});
+               to_itself(tally), over_network(tally), std::to_string(tally.bytes), mean_us(tally),
+               seconds(tally.spent_ns), seconds(tally.waited_ns)});
     first = false;
   }
 }
@@ -248,8 +254,8 @@ std::string title_of(std::size_t number, const WindowSum& window) {
 
 std::string window_table(const Sums& sums) {
   constexpr std::size_t shown = 20;
-  Table table({"window", "flavor", "operation", "path", "memory B", "count", "to itself", "bytes", "mean us", "total s",
-               "waited s"},
+  Table table({"window", "flavor", "operation", "path", "memory B", "count", "to itself", "to other hosts", "bytes",
+               "mean us", "total s", "waited s"},
               4);
   std::vector<std::pair<std::string, const WindowSum*>> windows;
   std::size_t number = 0;
@@ -288,7 +294,7 @@ std::string collective_table(const Sums& sums) {
 void print(const Sums& sums) {
   std::string out = "farsum: one-sided calls of " + std::to_string(sums.ranks) +
                     " ranks: counts, bytes and times are sums over the ranks; to itself: calls whose target is the "
-                    "caller; waited: in calls that wait for others\n" +
+                    "caller; to other hosts: over the network; waited: in calls that wait for others\n" +
                     window_table(sums);
   if (!sums.collectives.empty()) out += "farsum: collective calls\n" + collective_table(sums);
   std::fputs(out.c_str(), stderr);
@@ -317,14 +323,15 @@ void write_file(const char* path, const Sums& sums) {
   for (const auto& [id, window] : sums.windows) {
     const std::size_t mine = id == 0 ? 0 : ++number;
     for (const auto& [key, tally] : window.operations) {
-      std::fprintf(file,
-                   "{\"kind\":\"operation\",\"window\":%zu,\"name\":%s,\"flavor\":%s,\"window_bytes\":%" PRIu64
-                   ",\"operation\":%s,\"path\":%s,\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"total_ns\":%" PRIu64
-                   ",\"waited_ns\":%" PRIu64 ",\"own_count\":%" PRIu64 ",\"own_bytes\":%" PRIu64
-                   ",\"peer_count\":%" PRIu64 ",\"peer_bytes\":%" PRIu64 "}\n",
-                   mine, quoted(window.name).c_str(), quoted(window.flavor).c_str(), window.bytes,
-                   quoted(key.first).c_str(), quoted(key.second).c_str(), tally.count, tally.bytes, tally.spent_ns,
-                   tally.waited_ns, tally.own_count, tally.own_bytes, tally.peer_count, tally.peer_bytes);
+      std::fprintf(
+          file,
+          "{\"kind\":\"operation\",\"window\":%zu,\"name\":%s,\"flavor\":%s,\"window_bytes\":%" PRIu64
+          ",\"operation\":%s,\"path\":%s,\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"total_ns\":%" PRIu64
+          ",\"waited_ns\":%" PRIu64 ",\"own_count\":%" PRIu64 ",\"own_bytes\":%" PRIu64 ",\"peer_count\":%" PRIu64
+          ",\"peer_bytes\":%" PRIu64 ",\"network_count\":%" PRIu64 ",\"network_bytes\":%" PRIu64 "}\n",
+          mine, quoted(window.name).c_str(), quoted(window.flavor).c_str(), window.bytes, quoted(key.first).c_str(),
+          quoted(key.second).c_str(), tally.count, tally.bytes, tally.spent_ns, tally.waited_ns, tally.own_count,
+          tally.own_bytes, tally.peer_count, tally.peer_bytes, tally.network_count, tally.network_bytes);
     }
   }
   for (const auto& [key, tally] : sums.collectives) {

@@ -1,7 +1,9 @@
 /* OPTIONS: --set FARSUM_MPI_STATS=1 --set FARSUM_MPI_STATS_FILE=/dev/stderr --say halo --say Fetch_and_op */
 /* OPTIONS: --say maxloc --say '"type":"MPI_FLOAT","elements_at_least":256' --say '"own_count":10,"own_bytes":40' */
+/* OPTIONS: --say 'to other hosts' */
+/* OVER NODES: --say '"peer_count":10,"peer_bytes":40,"network_count":10,"network_bytes":40' */
 /* What --stats counts: run_case looks for the window's name, an operation and an operator in the table and the lines of
- * the file, and for what rank 0 did to itself. */
+ * the file, for what rank 0 did to itself, and for what rank 1 did to it over the network. */
 #include "check.h"
 
 int main(int argc, char** argv) {
