@@ -110,7 +110,7 @@ std::vector<Entry> entries() {
       text("FARSUM_AGENT_CPUS", "list such as 0,2-3", &Settings::agent_cpus,
            "processors of the agent thread; empty: those of the thread that calls farsum_init"),
       choice("FARSUM_CALLER_LOCK", caller_lock_words, &Settings::caller_lock,
-             "what caller-computes locks while it works: the whole region, a stripe, or one element"),
+             "what caller-computes locks on a node while it works: the whole region, a stripe, or one element"),
       choice("FARSUM_ATTACH", permission_words, &Settings::attach,
              "refuse: behave as if the kernel refused copies between processes"),
       choice("FARSUM_PROMOTION", permission_words, &Settings::promotion,
