@@ -290,7 +290,6 @@ bool is_padding(ops::ElementType type, std::size_t byte) {
     case ops::ElementType::pair_long_double_int:
       return (byte >= of_long_double && byte < 16) || byte >= 20;
     case ops::ElementType::pair_double_int:
-      return byte >= 12;
     case ops::ElementType::pair_long_int:
       return byte >= 12;
     case ops::ElementType::pair_short_int:
@@ -439,10 +438,10 @@ TEST(Leases, are_not_revoked_while_they_are_put_back) {
 
 class LeaseMessages : public testing::Test {
  protected:
-  LeaseMessages() : job(1, 3, CoreJobOptions()) {}
+  LeaseMessages() : job_(1, 3, CoreJobOptions()) {}
 
   wire::MessageHeader lease_header(std::uint64_t bytes) {
-    wire::MessageHeader header = job.rank(1).header_of(wire::MessageKind::lease);
+    wire::MessageHeader header = job_.rank(1).header_of(wire::MessageKind::lease);
     header.operation = OperationKind::get_accumulate;
     header.op = ops::Operator::no_op;
     header.type = ops::ElementType::uint64;
@@ -451,7 +450,7 @@ class LeaseMessages : public testing::Test {
     return header;
   }
   wire::MessageHeader put_header(std::uint64_t lease, std::uint64_t bytes) {
-    wire::MessageHeader header = job.rank(1).header_of(wire::MessageKind::lease_put);
+    wire::MessageHeader header = job_.rank(1).header_of(wire::MessageKind::lease_put);
     header.type = ops::ElementType::uint64;
     header.offset = lease;
     header.bytes = bytes;
@@ -459,46 +458,46 @@ class LeaseMessages : public testing::Test {
   }
   Code send(Rank from, const wire::MessageHeader& header, std::size_t body_bytes, std::size_t reply_bytes) {
     const std::vector<std::byte> body(body_bytes, std::byte{0xff});
-    reply.assign(reply_bytes, std::byte{0});
+    reply_.assign(reply_bytes, std::byte{0});
     Code code = Code::ok;
-    const auto program = [&]() -> SimTask<> { code = co_await job.rank(from).control(0, header, body, reply); };
-    job.rank(from).program.start(program());
-    EXPECT_TRUE(job.run());
+    const auto program = [&]() -> SimTask<> { code = co_await job_.rank(from).control(0, header, body, reply_); };
+    job_.rank(from).program.start(program());
+    EXPECT_TRUE(job_.run());
     return code;
   }
   // Of rank 1, 16 bytes from offset 0 on.
   std::uint64_t lease_two_words() {
     EXPECT_EQ(send(1, lease_header(16), 0, 24), Code::ok);
     std::uint64_t name = 0;
-    std::memcpy(&name, reply.data(), sizeof name);
+    std::memcpy(&name, reply_.data(), sizeof name);
     return name;
   }
-  std::size_t leases() { return job.rank(0).service.leases().size(); }
+  std::size_t leases() { return job_.rank(0).service.leases().size(); }
 
-  CoreJob job;
-  std::vector<std::byte> reply;
+  CoreJob job_;
+  std::vector<std::byte> reply_;
 };
 
 TEST_F(LeaseMessages, are_put_once) {
   const std::uint64_t lease = lease_two_words();
   EXPECT_EQ(leases(), 1);
   EXPECT_EQ(send(1, put_header(lease, 16), 16, 64), Code::ok);
-  EXPECT_EQ(job.word(0, 0), ~std::uint64_t{0});
-  std::memset(job.memory(0).data(), 0, 16);
+  EXPECT_EQ(job_.word(0, 0), ~std::uint64_t{0});
+  std::memset(job_.memory(0).data(), 0, 16);
   EXPECT_EQ(send(1, put_header(lease, 16), 16, 64), Code::pending);
-  EXPECT_EQ(job.word(0, 0), 0);
+  EXPECT_EQ(job_.word(0, 0), 0);
   EXPECT_EQ(leases(), 0);
 }
 
 TEST_F(LeaseMessages, put_what_nobody_has_changed_and_tell_of_the_rest) {
   const std::uint64_t lease = lease_two_words();
   const std::uint64_t changed = 7;
-  std::memcpy(job.memory(0).data() + 8, &changed, 8);
+  std::memcpy(job_.memory(0).data() + 8, &changed, 8);
   EXPECT_EQ(send(1, put_header(lease, 16), 16, 64), Code::ok);
-  EXPECT_EQ(job.word(0, 0), ~std::uint64_t{0});
-  EXPECT_EQ(job.word(0, 8), 7);
+  EXPECT_EQ(job_.word(0, 0), ~std::uint64_t{0});
+  EXPECT_EQ(job_.word(0, 8), 7);
   std::uint64_t told[3];
-  std::memcpy(told, reply.data(), sizeof told);
+  std::memcpy(told, reply_.data(), sizeof told);
   EXPECT_EQ(told[0], 1) << "elements refused";
   EXPECT_EQ(told[1], 2) << "a bit for each";
   EXPECT_EQ(told[2], 7) << "what is there";
@@ -506,24 +505,24 @@ TEST_F(LeaseMessages, put_what_nobody_has_changed_and_tell_of_the_rest) {
   wire::MessageHeader rest = put_header(lease, 8);
   rest.flags = wire::flag_last;
   EXPECT_EQ(send(1, rest, 8, 64), Code::ok);
-  EXPECT_EQ(job.word(0, 8), ~std::uint64_t{0});
+  EXPECT_EQ(job_.word(0, 8), ~std::uint64_t{0});
   EXPECT_EQ(leases(), 0);
 }
 
 TEST_F(LeaseMessages, end_with_the_last_put_whatever_is_refused) {
   const std::uint64_t lease = lease_two_words();
-  job.memory(0)[0] = std::byte{1};
+  job_.memory(0)[0] = std::byte{1};
   wire::MessageHeader put = put_header(lease, 16);
   put.flags = wire::flag_last;
   EXPECT_EQ(send(1, put, 16, 64), Code::ok);
-  EXPECT_EQ(job.word(0, 0), 1);
-  EXPECT_EQ(job.word(0, 8), ~std::uint64_t{0});
+  EXPECT_EQ(job_.word(0, 0), 1);
+  EXPECT_EQ(job_.word(0, 8), ~std::uint64_t{0});
   EXPECT_EQ(leases(), 0);
 }
 
 TEST_F(LeaseMessages, are_refused_and_counted_where_they_do_not_hold_together) {
   const std::uint64_t lease = lease_two_words();
-  const std::uint64_t refused = job.rank(0).service.refused();
+  const std::uint64_t refused = job_.rank(0).service.refused();
   EXPECT_EQ(send(1, put_header(lease + 1, 16), 16, 64), Code::pending) << "never granted";
   EXPECT_EQ(send(2, put_header(lease, 16), 16, 64), Code::pending) << "another's";
   EXPECT_EQ(send(1, put_header(lease, 8), 8, 64), Code::argument) << "of another length";
@@ -541,9 +540,9 @@ TEST_F(LeaseMessages, are_refused_and_counted_where_they_do_not_hold_together) {
   wire::MessageHeader ask = lease_header(16);
   ask.flags = wire::flag_push;
   EXPECT_EQ(send(1, ask, 0, 24), Code::argument);
-  EXPECT_EQ(job.rank(0).service.refused(), refused + 11);
-  EXPECT_EQ(job.word(0, 0), 0) << "a refused message wrote";
-  EXPECT_EQ(job.word(0, 8), 0);
+  EXPECT_EQ(job_.rank(0).service.refused(), refused + 11);
+  EXPECT_EQ(job_.word(0, 0), 0) << "a refused message wrote";
+  EXPECT_EQ(job_.word(0, 8), 0);
   EXPECT_EQ(leases(), 1);
 }
 
@@ -551,18 +550,18 @@ TEST_F(LeaseMessages, of_the_dead_are_forgotten_and_no_others) {
   const std::uint64_t lease = lease_two_words();
   EXPECT_EQ(send(2, lease_header(16), 0, 24), Code::ok);
   EXPECT_EQ(leases(), 2);
-  EXPECT_TRUE(job.rank(0).service.forget(2));
+  EXPECT_TRUE(job_.rank(0).service.forget(2));
   EXPECT_EQ(leases(), 1);
   EXPECT_EQ(send(1, put_header(lease, 16), 16, 64), Code::ok);
-  EXPECT_EQ(job.word(0, 0), ~std::uint64_t{0});
-  EXPECT_EQ(job.rank(0).service.leases().used_bytes(), 0);
+  EXPECT_EQ(job_.word(0, 0), ~std::uint64_t{0});
+  EXPECT_EQ(job_.rank(0).service.leases().used_bytes(), 0);
 }
 
 TEST_F(LeaseMessages, find_no_window_any_more_once_it_is_freed) {
   const std::uint64_t lease = lease_two_words();
-  job.rank(0).exposures.erase(CoreRank::window);
+  job_.rank(0).exposures.erase(CoreRank::window);
   EXPECT_EQ(send(1, put_header(lease, 16), 16, 64), Code::handle);
-  EXPECT_EQ(job.word(0, 0), 0);
+  EXPECT_EQ(job_.word(0, 0), 0);
 }
 
 }  // namespace
