@@ -9,9 +9,12 @@
 #include "cli/commands.hpp"
 #include "cli/exit_codes.hpp"
 #include "cli/info_machine.hpp"
+#include "cli/info_measure.hpp"
+#include "cli/info_model.hpp"
 #include "cli/info_mpi.hpp"
 #include "cli/info_network.hpp"
 #include "cli/info_paths.hpp"
+#include "runtime/link_models.hpp"
 
 namespace farsum::cli {
 
@@ -21,14 +24,20 @@ constexpr const char* epilogue = R"(
 Examples:
   farsum info                    the build, the machine, what its kernel permits, the network, and MPI
   farsum info --paths            how operations travel here, and why
+  farsum info --model            what an operation costs on each path, what is chosen by it, and where its numbers are from
+  farsum info --model --measure  measures them first, on this machine or as the ranks of a job, and keeps them
   farsum info --settings         every FARSUM_ variable with its meaning and its value now
   farsum info --json | jq .machine.cores
 
 Exit code: 0; 2 wrong usage, or a FARSUM_ variable that cannot be read.)";
 
+const char* environment(const char* name) { return std::getenv(name); }
+
 struct InfoOptions {
   bool settings = false;
   bool paths = false;
+  bool model = false;
+  bool measure = false;
   bool json = false;
 };
 
@@ -47,7 +56,8 @@ Report settings_table(const Settings& settings) {
 
 Report paths_table(const Settings& settings) {
   Report table = Report::array();
-  for (const PathRow& row : explain_paths({probe_attach(), yama_scope(), settings, probe_held_threads()})) {
+  const cost::Thresholds model = read_path_model(settings, environment).thresholds;
+  for (const PathRow& row : explain_paths({probe_attach(), yama_scope(), settings, probe_held_threads(), model})) {
     table.push_back(
         {{"memory", row.memory}, {"operations", row.operations}, {"path", row.path}, {"reason", row.reason}});
   }
@@ -96,7 +106,7 @@ void print_table(const Report& rows) {
 
 Report collect(const InfoOptions& options, const Settings& settings) {
   Report report;
-  if (!options.settings && !options.paths) {
+  if (!options.settings && !options.paths && !options.model) {
     report["build"] = describe_build(settings);
     report["machine"] = describe_machine();
     report["permissions"] = describe_permissions();
@@ -113,6 +123,7 @@ Report collect(const InfoOptions& options, const Settings& settings) {
         fmt::format("Windows across hosts: {}. Their paths:", windows_across_hosts(network));
     report["paths_across_hosts"] = describe_paths_across_hosts(network);
   }
+  if (options.model) report.update(options.json ? describe_model(settings) : describe_model_shortly(settings));
   if (options.settings) report["settings"] = settings_table(settings);
   return report;
 }
@@ -130,10 +141,14 @@ void print_text(const Report& report) {
 }
 
 int info(const InfoOptions& options) {
-  auto settings = read_settings([](const char* name) -> const char* { return std::getenv(name); });
+  auto settings = read_settings(environment);
   if (!settings.is_ok()) {
     fmt::print(stderr, "farsum info: {}\n", settings.take_status().text());
     return exit_usage;
+  }
+  if (options.measure) {
+    const MeasuredModel measured = measure_model(settings.value());
+    if (!measured.reports || measured.exit_code != exit_ok) return measured.exit_code;
   }
   const Report report = collect(options, settings.value());
   if (options.json) {
@@ -152,6 +167,10 @@ void add_info_command(CLI::App& farsum, CommandLine& line) {
   command->footer(epilogue);
   command->add_flag("--settings", options->settings, "The settings (environment variables) and their values");
   command->add_flag("--paths", options->paths, "Which path each kind of operation takes here, and why");
+  CLI::Option* model =
+      command->add_flag("--model", options->model, "The cost model: parameters, and what is chosen by them");
+  command->add_flag("--measure", options->measure, "Measure the parameters first (seconds) and keep them")
+      ->needs(model);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options, &line] { line.exit_code = info(*options); });
 }

@@ -11,6 +11,11 @@ constexpr const char* bulk_moves = "put, get";
 constexpr const char* bulk_sums = "accumulate of many elements";
 constexpr const char* atomics = "fetch_op, compare_and_swap, accumulate of one element";
 
+constexpr const char* under_locks =
+    "; done under the owner's stripe locks, unless the window promises single elements: then by the owner";
+constexpr const char* agent_is_faster =
+    "the owner's agent needs less time than copies by the kernel (farsum info --model)";
+
 bool attach_works(const PathFacts& facts) {
   return facts.settings.attach != Permission::refuse && facts.attach.allowed_on_ask;
 }
@@ -37,9 +42,12 @@ void add_adopted(const PathFacts& facts, std::vector<PathRow>& rows) {
   const char* memory = "adopted, dynamic";
   const std::string why = why_attach(facts);
   if (attach_works(facts)) {
-    rows.push_back({memory, bulk_moves, "attach", why});
-    rows.push_back({memory, bulk_sums, "attach", why + "; done under the owner's stripe locks"});
-    rows.push_back({memory, atomics, "owner", "the owner's agent does it in less time than two copies by the kernel"});
+    const bool bulk_by_copies = facts.model.user_bulk == cost::Way::attach;
+    rows.push_back({memory, bulk_moves, cost::name_of(facts.model.user_bulk), bulk_by_copies ? why : agent_is_faster});
+    rows.push_back({memory, bulk_sums, cost::name_of(facts.model.user_bulk),
+                    bulk_by_copies ? why + under_locks : agent_is_faster});
+    rows.push_back({memory, atomics, cost::name_of(facts.model.user_single),
+                    facts.model.user_single == cost::Way::attach ? why + under_locks : agent_is_faster});
     return;
   }
   rows.push_back({memory, "all", "owner", why + "; data goes in messages to the owner's agent"});

@@ -6,6 +6,7 @@
 
 #include "base/settings.hpp"
 #include "cli/info_probe.hpp"
+#include "cost/model.hpp"
 
 namespace farsum::cli {
 
@@ -14,6 +15,7 @@ struct PathFacts {
   int yama = -1;
   Settings settings;
   std::string held_threads_refusal = {};  // of probe_held_threads()
+  cost::Thresholds model = {};
 };
 
 struct PathRow {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/settings.hpp"
+#include "cost/model.hpp"
 
 namespace farsum {
 
@@ -27,8 +28,10 @@ struct PathChoiceResult {
   Path bulk = Path::owner;    // put, get, accumulates of many elements
   Path atomic = Path::owner;  // single elements
   std::string reason;
+  std::uint64_t caller_from_bytes = cost::never;  // of sums of many elements that the owner would do
 };
 
-PathChoiceResult choose_paths(PathChoice forced, const Reach& reach);
+// What several paths could do is the cost model's to choose, by its thresholds.
+PathChoiceResult choose_paths(PathChoice forced, const Reach& reach, const cost::Thresholds& model = {});
 
 }  // namespace farsum

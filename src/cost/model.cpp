@@ -328,4 +328,13 @@ Thresholds thresholds(const LinkModel& node, const LinkModel& network) {
   return chosen;
 }
 
+Way chosen(const Thresholds& thresholds, LinkClass link, const Work& work, bool single) {
+  if (link == LinkClass::node) {
+    if (!work.guarded) return Way::direct;
+    return single && reduces(work.kind) ? thresholds.user_single : thresholds.user_bulk;
+  }
+  if (reduces(work.kind) && !single) return work.bytes >= thresholds.caller_from_bytes ? Way::caller : Way::owner;
+  return Way::owner;
+}
+
 }  // namespace farsum::cost

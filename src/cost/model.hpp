@@ -94,10 +94,14 @@ std::uint64_t cheaper_from(const LinkModel& model, LinkClass link, Way way, Way 
 // What a window's paths are chosen by.
 struct Thresholds {
   std::uint64_t caller_from_bytes = never;  // between hosts: sums of so many bytes are computed by their caller
-  bool aggregates = false;                  // between hosts: single updates that nobody waits for are gathered
-  Way user_bulk = Way::attach;              // user memory of one node: attach or owner
-  Way user_single = Way::attach;            // the same for single elements
+  // Between hosts: single updates that nobody waits for are better gathered. Told, not done: a window would have to
+  // know per target what is gathered before its flushes could go on being done on the hot path.
+  bool aggregates = false;
+  Way user_bulk = Way::attach;    // user memory of one node: attach or owner
+  Way user_single = Way::attach;  // the same for single elements
 };
 Thresholds thresholds(const LinkModel& node, const LinkModel& network);
+// What a window takes by these: on a node mapped memory or, guarded, user memory. `single`: of one element.
+Way chosen(const Thresholds& thresholds, LinkClass link, const Work& work, bool single);
 
 }  // namespace farsum::cost

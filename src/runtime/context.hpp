@@ -25,6 +25,7 @@
 #include "core/target_service.hpp"
 #include "core/window.hpp"
 #include "os/promotion.hpp"
+#include "runtime/link_models.hpp"
 #include "runtime/neighbours.hpp"
 #include "runtime/network_card.hpp"
 #include "runtime/network_side.hpp"
@@ -202,6 +203,8 @@ class Context {
     return {place_.rank + 1, true, watch_.get(), &stripe_contention_, &passes_, ringer_.get()};
   }
   Region make_region(Rank owner, const SharedRegion& shared) const;
+  // Read when the first window asks.
+  const PathModel& path_model() const;
   void keep_place_for_window();
   void give_place_for_window_back();
   void forget(Group* group);
@@ -265,6 +268,8 @@ class Context {
   PathCounters counters_;
   WordPasses passes_;
   mutable std::atomic<std::uint64_t> stripe_contention_{0};
+  mutable std::once_flag path_model_read_;
+  mutable PathModel path_model_;
   bool left_ = false;
   std::unique_ptr<FarewellCircle> circle_;
 

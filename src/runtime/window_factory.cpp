@@ -434,10 +434,12 @@ RegionTable Context::Making::region_elsewhere(std::uint32_t rank) const {
        .bare = answer_.bare,
        .leases = true,
        .attach_refusal = "messages to the owner's agent over the network",
-       .not_mapped_because = fmt::format("on host {}", context_.neighbours_->host_of(group_.ranks()[rank]))});
+       .not_mapped_because = fmt::format("on host {}", context_.neighbours_->host_of(group_.ranks()[rank]))},
+      context_.path_model().thresholds);
   region.bulk = paths.bulk;
   region.atomic = paths.atomic;
-  region.reason = paths.reason;
+  region.caller_from_bytes = paths.caller_from_bytes;
+  region.reason = paths.reason + context_.path_model().note;
   return std::make_shared<const std::vector<Region>>(1, region);
 }
 
@@ -523,6 +525,8 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   note_thread();
   sweep_circles();
   const Status no_agent = start_agent();
+  // A file is read here, not under the lock of somebody's table.
+  path_model();
   const Status& refused = !options.refusal.is_ok() ? options.refusal : !wish.refusal.is_ok() ? wish.refusal : no_agent;
   Making making(*this, group, wish, options);
   if (Status status = making.exchange_offers(refused); !status.is_ok()) return status;

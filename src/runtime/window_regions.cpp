@@ -1,6 +1,7 @@
 // The regions of windows: how memory of this rank is described to the others, and how a rank reaches what another has
 // described.
 #include <algorithm>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,14 @@ AtomicDomain Context::own_domain(const void* memory) const {
   NodeSegment& segment = *place_.segment;
   if (segment.contains(memory, 1)) return {segment.stripes(), segment.offset_of(memory), node_stripes - 1, false};
   return {segment.rank(my_place()).stripes, reinterpret_cast<std::uintptr_t>(memory), rank_stripes - 1, false};
+}
+
+const PathModel& Context::path_model() const {
+  std::call_once(path_model_read_, [this] {
+    path_model_ = read_path_model(options_.settings, [](const char* name) -> const char* { return std::getenv(name); });
+    if (!path_model_.note.empty()) path_model_.note = "; " + path_model_.note;
+  });
+  return path_model_;
 }
 
 Region Context::make_region(Rank owner, const SharedRegion& shared) const {
@@ -32,16 +41,19 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   } else if (owner == place_.rank && (shared.flags & region_unsure) == 0) {
     region.mapped = reinterpret_cast<std::byte*>(shared.owner_address);
   }
-  const PathChoiceResult paths = choose_paths(
-      options_.settings.path, {.mapped = region.mapped != nullptr,
-                               .attach_allowed = transport_->attach_refusal(place_.here.place_of(owner)).empty(),
-                               .bare = region.domain.bare,
-                               .attach_refusal = transport_->attach_refusal(place_.here.place_of(owner)),
-                               .not_mapped_because = shared.note});
+  const PathChoiceResult paths =
+      choose_paths(options_.settings.path,
+                   {.mapped = region.mapped != nullptr,
+                    .attach_allowed = transport_->attach_refusal(place_.here.place_of(owner)).empty(),
+                    .bare = region.domain.bare,
+                    .attach_refusal = transport_->attach_refusal(place_.here.place_of(owner)),
+                    .not_mapped_because = shared.note},
+                   path_model().thresholds);
   region.bulk = paths.bulk;
   region.atomic = paths.atomic;
   region.reason = paths.reason;
   if (shared.note[0] != '\0' && region.mapped != nullptr) region.reason += fmt::format(" ({})", shared.note);
+  if (region.mapped == nullptr) region.reason += path_model().note;
   return region;
 }
 

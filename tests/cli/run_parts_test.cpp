@@ -154,8 +154,8 @@ std::vector<std::string> paths_of(const PathFacts& facts, const std::string& mem
 }
 
 TEST(ExplainPaths, attaches_to_adopted_memory_where_the_kernel_lets_it) {
-  EXPECT_THAT(paths_of({{true, true, ""}, -1, {}}, "adopted, dynamic"), ElementsAre("attach", "attach", "owner"));
-  EXPECT_THAT(paths_of({{false, true, ""}, 1, {}}, "adopted, dynamic"), ElementsAre("attach", "attach", "owner"));
+  EXPECT_THAT(paths_of({{true, true, ""}, -1, {}}, "adopted, dynamic"), ElementsAre("attach", "attach", "attach"));
+  EXPECT_THAT(paths_of({{false, true, ""}, 1, {}}, "adopted, dynamic"), ElementsAre("attach", "attach", "attach"));
 }
 
 TEST(ExplainPaths, falls_back_to_the_owner_and_says_who_refused) {

@@ -193,6 +193,19 @@ TEST(Thresholds, follow_the_parameters) {
   EXPECT_FALSE(elsewhere.aggregates);
 }
 
+TEST(Thresholds, say_what_a_window_takes) {
+  const Thresholds model = {.caller_from_bytes = 4096, .user_bulk = Way::owner, .user_single = Way::attach};
+  const auto takes = [&](LinkClass link, const Work& work) { return chosen(model, link, work, work.bytes == 8); };
+  EXPECT_EQ(takes(LinkClass::node, {.kind = Kind::put}), Way::direct);
+  EXPECT_EQ(takes(LinkClass::node, {.kind = Kind::put, .guarded = true}), Way::owner);
+  EXPECT_EQ(takes(LinkClass::node, {.kind = Kind::accumulate, .guarded = true}), Way::attach);
+  EXPECT_EQ(takes(LinkClass::node, {.kind = Kind::accumulate, .bytes = 16, .guarded = true}), Way::owner);
+  EXPECT_EQ(takes(LinkClass::tcp, {.kind = Kind::put, .bytes = 8192}), Way::owner);
+  EXPECT_EQ(takes(LinkClass::tcp, {.kind = Kind::accumulate, .bytes = 4088}), Way::owner);
+  EXPECT_EQ(takes(LinkClass::tcp, {.kind = Kind::accumulate, .bytes = 4096}), Way::caller);
+  EXPECT_EQ(takes(LinkClass::tcp, {.kind = Kind::accumulate}), Way::owner);
+}
+
 TEST(Parameters, are_all_in_the_table_each_once) {
   EXPECT_EQ(parameters().size() * sizeof(double), sizeof(LinkModel));
   std::set<std::string> names;

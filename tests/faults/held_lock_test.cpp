@@ -117,6 +117,7 @@ constexpr Case cases[] = {
     {"stripe_by_attach", "accumulate_adopted", target_stripe, holds_stripe, 1000},
     {"stripe_by_agent", "accumulate_owner", own_stripe, holds_stripe, 400, true},
     {"stripe_by_agent_on_user_memory", "fetch_op_adopted", own_stripe, holds_stripe, 1000, true, 0},
+    {"stripe_by_attach_to_one_element", "fetch_op_adopted_attach", target_stripe, holds_stripe, 1000},
     {"stripe_by_agent_aggregated", "accumulate_aggregated", own_stripe, holds_stripe, 60, true},
     {"heap_by_window", "window_allocate_free", heap_lock, holds_stripe, 300, false, 0},
     {"heap_by_group", "group", heap_lock, holds_stripe, 2000},

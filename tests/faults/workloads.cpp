@@ -261,7 +261,12 @@ std::vector<Workload> make_table() {
                    close_and_release});
   const Variables adopted = {{"FARSUM_PROMOTION", "refuse"}};
   table.push_back({"accumulate_adopted", adopted, adopt_and_open, accumulate<small_count>, close_and_release});
-  table.push_back({"fetch_op_adopted", adopted, adopt_and_open, fetch_op, close_and_release});
+  table.push_back({"fetch_op_adopted",
+                   {{"FARSUM_PROMOTION", "refuse"}, {"FARSUM_PATH", "owner"}},
+                   adopt_and_open,
+                   fetch_op,
+                   close_and_release});
+  table.push_back({"fetch_op_adopted_attach", adopted, adopt_and_open, fetch_op, close_and_release});
   table.push_back({"accumulate_promoted", {}, adopt_and_open, accumulate<small_count>, close_and_release});
 
   table.push_back({"lock_exclusive", {}, allocate, lock_and_put<FARSUM_LOCK_EXCLUSIVE>, release});

@@ -1,0 +1,14 @@
+// What `farsum info --model` reports: the cost model's parameters with where each is from, and what is chosen by them.
+#pragma once
+
+#include "base/settings.hpp"
+#include "cli/info_machine.hpp"
+
+namespace farsum::cli {
+
+// Sections: files and complaints, a row a parameter, a row an operation, size, pattern and place.
+[[nodiscard]] Report describe_model(const Settings& settings);
+// The same with fewer columns and rows, for the eye.
+[[nodiscard]] Report describe_model_shortly(const Settings& settings);
+
+}  // namespace farsum::cli
