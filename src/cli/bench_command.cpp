@@ -27,10 +27,11 @@ Examples:
   farsum bench engine --json --plot sum.svg    JSON lines, and a figure
   farsum bench engine --help                   what this benchmark takes besides
   farsum bench mpi --cases create,counter      MPI programs without and with Farsum, under each MPI library here
+  farsum bench model                           what Farsum chooses beside every path that can be forced
   farsum bench net --quick                     the same between two test hosts, beside MPI libraries and raw TCP (root)
 
-The benchmark runs as `farsum run -n N bench-NAME OPTIONS` would run it; options after NAME are its own. `mpi` and `net` start
-the launchers of the MPI libraries themselves, with the ranks that their cases need.
+The benchmark runs as `farsum run -n N bench-NAME OPTIONS` would run it; options after NAME are its own. `mpi`, `net`
+and `model` start their ranks themselves, as many as their cases need.
 Exit code: that of `farsum run`; 2 wrong usage or no such benchmark; 77 where `net` cannot make its hosts.)";
 
 struct BenchOptions {
@@ -69,7 +70,7 @@ int refuse(const std::string& sentence, const std::vector<std::string>& names) {
 }
 
 // What runs under other launchers than ours must not be a rank of ours.
-bool starts_its_ranks(const std::string& name) { return name == "mpi" || name == "net"; }
+bool starts_its_ranks(const std::string& name) { return name == "mpi" || name == "net" || name == "model"; }
 
 int become(const JobSpec& job) {
   std::vector<char*> words;
