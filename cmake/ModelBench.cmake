@@ -15,3 +15,8 @@ exec "@PROJECT_SOURCE_DIR@/bench/model/bench_model" --build "@CMAKE_BINARY_DIR@"
 ]] @ONLY)
 file(CHMOD "${CMAKE_BINARY_DIR}/bin/bench-model" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
      WORLD_EXECUTE)
+
+if(FARSUM_BUILD_TESTS AND UCX_FOUND)
+  add_test(NAME hosts.bench_model.tiny COMMAND "${CMAKE_BINARY_DIR}/bin/bench-model" --tiny --json --places hosts)
+  set_tests_properties(hosts.bench_model.tiny PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 60 LABELS hosts PROCESSORS 2)
+endif()

@@ -1,0 +1,114 @@
+// `farsum info --model` and `farsum bench model` as a user and a script see them. Times are nobody's concern here.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "launched_job.hpp"
+
+namespace farsum::cli::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+// A folder of its own for measured parameters, named in the environment.
+class ModelCommand : public testing::Test {
+ protected:
+  ModelCommand() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "farsum-model-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    setenv("FARSUM_MODEL", folder_.c_str(), 1);
+  }
+  ~ModelCommand() override {
+    unsetenv("FARSUM_MODEL");
+    std::filesystem::remove_all(folder_);
+  }
+
+  static json report() { return json::parse(run_farsum({"info", "--model", "--json"}).out); }
+
+  std::string folder_;
+};
+
+TEST_F(ModelCommand, says_where_each_parameter_is_from_and_what_is_chosen_by_them) {
+  const json found = report();
+  EXPECT_EQ(found.at("model").at("folder"), folder_);
+  std::set<std::string> classes;
+  for (const json& row : found.at("parameters")) {
+    classes.insert(row.at("class"));
+    EXPECT_EQ(row.at("from"), "built in");
+    EXPECT_TRUE(row.at("value").is_number());
+    EXPECT_NE(row.at("meaning"), "");
+  }
+  EXPECT_THAT(classes, testing::ElementsAre("node", "tcp"));
+  for (const json& row : found.at("choices")) {
+    EXPECT_TRUE(row.at("all_us").contains(row.at("path"))) << row;
+    EXPECT_EQ(row.at("all_us").at(row.at("path").get<std::string>()), row.at("predicted_us")) << row;
+    const bool is_mapped = row.at("place") == "node" && row.at("memory") == "allocated";
+    EXPECT_EQ(row.at("path") == "direct", is_mapped) << row;
+  }
+  EXPECT_THAT(run_farsum({"info", "--model"}).out, HasSubstr("fetch_and_op"));
+}
+
+TEST_F(ModelCommand, measures_keeps_and_uses_what_it_measured) {
+  const Ended ended = run_farsum({"info", "--model", "--measure", "--json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(json::parse(ended.out).at("model").at("node").get<std::string>(), HasSubstr(folder_ + "/node.json"));
+  const json found = report();
+  for (const json& row : found.at("parameters")) {
+    EXPECT_EQ(row.at("from"), row.at("class") == "node" ? "measured" : "built in");
+    EXPECT_GE(row.at("value").get<double>(), 0);
+  }
+}
+
+TEST_F(ModelCommand, measures_as_the_ranks_of_a_job_of_which_one_reports) {
+  const Ended ended =
+      run_farsum({"run", "-n", "3", FARSUM_BIN_DIR "/farsum", "info", "--model", "--measure", "--json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_TRUE(json::accept(ended.out));
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/node.json"));
+}
+
+TEST_F(ModelCommand, names_a_damaged_file_and_goes_on_without_it) {
+  std::ofstream(folder_ + "/node.json") << "{";
+  const json found = report();
+  EXPECT_THAT(found.at("model").at("node_complaint").get<std::string>(), HasSubstr(folder_ + "/node.json is not used"));
+  EXPECT_THAT(found.at("model").at("node").get<std::string>(), HasSubstr("built in"));
+}
+
+TEST_F(ModelCommand, cannot_measure_alone_or_with_nowhere_to_keep_it) {
+  const Ended alone = run_farsum({"run", FARSUM_BIN_DIR "/farsum", "info", "--model", "--measure"});
+  EXPECT_NE(alone.exit_code, 0);
+  EXPECT_THAT(alone.err, HasSubstr("two ranks"));
+  setenv("FARSUM_MODEL", "none", 1);
+  const Ended nowhere = run_farsum({"info", "--model", "--measure"});
+  EXPECT_NE(nowhere.exit_code, 0);
+  EXPECT_THAT(nowhere.err, HasSubstr("FARSUM_MODEL is none"));
+  EXPECT_EQ(run_farsum({"info", "--measure"}).exit_code, 2);
+}
+
+// The short form checks every answer; here: that what is chosen is told first, and taken.
+TEST_F(ModelCommand, bench_tells_its_choices_first_and_windows_take_them) {
+  const Ended ended = run_farsum({"bench", "--json", "model", "--tiny", "--places", "node"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.out << ended.err;
+  std::istringstream lines(ended.out);
+  std::vector<json> records;
+  for (std::string line; std::getline(lines, line);) records.push_back(json::parse(line));
+  ASSERT_GT(records.size(), 2u);
+  EXPECT_TRUE(records.front().contains("choices"));
+  EXPECT_EQ(records.front().at("sha256").get<std::string>().size(), 64u);
+  EXPECT_TRUE(records.back().contains("geometric_mean"));
+  for (std::size_t i = 1; i + 1 < records.size(); ++i) {
+    EXPECT_EQ(records[i].at("taken"), records[i].at("chosen")) << records[i];
+    EXPECT_GT(records[i].at("regret").get<double>(), 0);
+    EXPECT_GE(records[i].at("forced_us").size(), 2u) << records[i];
+  }
+}
+
+}  // namespace
+}  // namespace farsum::cli::test
