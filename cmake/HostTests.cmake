@@ -28,9 +28,11 @@ if(UCX_FOUND)
     farsum_add_host_test(native_programs.${start} native_programs --start ${start})
   endforeach()
   farsum_add_host_test(native_programs.openmpi.two_hosts_of_2 native_programs --start openmpi --ranks 2)
-  foreach(fault IN ITEMS cut_for_a_second slow stopped stranger cut killed)
+  foreach(fault IN ITEMS cut_for_a_second slow stopped full_queue stranger cut killed)
     farsum_add_host_test(faults.${fault} faults ${fault})
   endforeach()
+  # All cases: tests/soak/run.
+  farsum_add_host_test(faults.cut_cases faults cut_cases get_accumulate)
 endif()
 
 foreach(library IN ITEMS mpich openmpi)

@@ -52,6 +52,47 @@ void stream(const Job& job) {
   release(words.window);
 }
 
+constexpr std::uint64_t more_than_queues_hold = 300'000;
+
+// Words: a case, a file. The case again and again until the file is there; "going on" tells that it was through once.
+void again(const Job& job) {
+  const std::string& name = job.words.at(0);
+  const Case* wanted = nullptr;
+  for (const std::span<const Case> some : {transfer_cases(), stream_cases(), epoch_cases(), object_cases()}) {
+    for (const Case& known : some) {
+      if (name == known.name) wanted = &known;
+    }
+  }
+  if (wanted == nullptr) throw Failed("there is no case " + name + " (across list)");
+  std::uint64_t rounds = 0;
+  for (std::uint8_t is_over = 0; is_over == 0;) {
+    wanted->body(job);
+    if (rounds++ == 0) say(job, "going on");
+    if (job.rank == 0 && access(job.words.at(1).c_str(), F_OK) == 0) is_over = 1;
+    FINE(farsum_broadcast(farsum_world(), &is_over, 1, 0));
+  }
+  say(job, "rounds " + std::to_string(rounds));
+}
+
+// Words: a file. Once it is there rank 0 sends more than any queue holds, and says when it could post all of it.
+void fill_queue(const Job& job) {
+  Words words = allocate(1);
+  FINE(farsum_lock_all(words.window));
+  barrier();
+  say(job, "ready");
+  if (job.rank == 0) {
+    wait_for_file(job.words.at(0));
+    const std::uint64_t one = 1;
+    for (std::uint64_t i = 0; i < more_than_queues_hold; ++i)
+      FINE(farsum_accumulate(words.window, 1, 0, &one, 1, FARSUM_UINT64, FARSUM_SUM));
+    say(job, "posted all");
+  }
+  FINE(farsum_unlock_all(words.window));
+  barrier();
+  if (job.rank == 1) equal(words.mine[0], more_than_queues_hold, "the sum of what was sent");
+  release(words.window);
+}
+
 // What rank 0 waits in when rank 1 cannot be reached, and what both do before.
 struct Wait {
   std::function<void(const Job&, Words&)> before;
@@ -110,6 +151,15 @@ const std::map<std::string, Wait>& waits() {
           farsum_request request{};
           const farsum_status begun = farsum_operate(w.window, &operation, &request);
           return begun == FARSUM_OK ? farsum_wait(&request) : begun;
+        }}},
+      {"full_queue",
+       {lock_all_of,
+        [](Words& w) {
+          // A put that waited for room may say so, or the flush.
+          farsum_status put = FARSUM_OK;
+          for (std::uint64_t i = 0; i < more_than_queues_hold && put == FARSUM_OK; ++i)
+            put = farsum_put(w.window, 1, 0, &word, 8);
+          return put != FARSUM_OK ? put : farsum_flush(w.window, 1);
         }}},
       {"unlock_all",
        {lock_all_of, [](Words& w) { return put_and(w, [](Words& v) { return farsum_unlock_all(v.window); }); }}},
@@ -171,7 +221,7 @@ void wait_in(const Job& job) {
   std::_Exit(status == FARSUM_OK ? 1 : 0);
 }
 
-constexpr Case cases[] = {{"stream", stream}, {"wait_in", wait_in}};
+constexpr Case cases[] = {{"stream", stream}, {"again", again}, {"fill_queue", fill_queue}, {"wait_in", wait_in}};
 
 }  // namespace
 
