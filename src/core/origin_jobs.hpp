@@ -37,6 +37,7 @@ struct OriginEngine::Job {
   bool may_wait = false;       // for what other ranks do
   bool lends_operand = false;  // `operand` is the user's
   bool is_pulled = false;      // the owner reads the operand where it is
+  bool is_lent = false;        // to the transport, until its replies have come
   bool is_borrowing = false;   // counted as such in `outstanding`
   Code code = Code::ok;
   Outstanding* outstanding = nullptr;
@@ -49,10 +50,10 @@ struct OriginEngine::Job {
     target_is_contiguous = true;
     bytes = posted_bytes = reply_capacity = 0;
     in_flight = 0;
-    all_posted = may_wait = lends_operand = is_pulled = is_borrowing = false;
+    all_posted = may_wait = lends_operand = is_pulled = is_lent = is_borrowing = false;
     code = Code::ok;
   }
-  bool needs_buffers() const { return result != nullptr || (lends_operand && (!all_posted || is_pulled)); }
+  bool needs_buffers() const { return result != nullptr || (lends_operand && (!all_posted || is_pulled || is_lent)); }
 };
 
 struct OriginEngine::InFlight {

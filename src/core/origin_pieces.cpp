@@ -13,6 +13,8 @@ constexpr std::uint64_t rounding_bytes = 2 * cache_line_bytes;
 constexpr std::uint64_t layout_header_bytes = 16, layout_piece_bytes = 16;
 // A message and its reply; longer ones gain little by waiting for others.
 constexpr std::uint64_t most_unhurried_bytes = 4096;
+// Shorter operands are copied: a local flush need not wait for their replies then.
+constexpr std::uint64_t least_lent_bytes = 32768;
 
 std::uint64_t whole_elements(std::uint64_t bytes) {
   constexpr std::uint64_t largest = ops::largest_element_bytes;
@@ -102,6 +104,7 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
   std::memcpy(peer.head.data(), &message.header, sizeof message.header);
   PostOptions how{.reply_capacity = message.reply_capacity, .pace = pace_of(peer, job, message)};
   if (job.result != nullptr) how.reply_into = {job.result + job.posted_bytes, message.reply_capacity};
+  how.lends_body = job.lends_operand && message.body.size() >= least_lent_bytes;
   const auto ticket = transport_.try_post(rank, peer.head, message.body, how);
   if (!ticket) return false;
   // Relaxed: a statistic.
@@ -110,6 +113,7 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
   peer.in_flight.push_back({*ticket, &job, job.posted_bytes});
   ++job.in_flight;
   if ((message.header.flags & wire::flag_pull) != 0) job.is_pulled = true;
+  if (how.lends_body) job.is_lent = true;
   job.posted_bytes += message.payload_bytes;
   job.all_posted = job.posted_bytes == job.bytes;
   return true;

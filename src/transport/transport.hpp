@@ -102,6 +102,8 @@ enum class Pace : std::uint8_t {
 struct PostOptions {
   std::size_t reply_capacity = 0;
   Pace pace = Pace::at_once;
+  // The body stays as it is until on_reply or abandon(): it need not be copied.
+  bool lends_body = false;
   // Where a transport may write the reply's data before on_reply, which is then told of them there; it need not. At
   // most reply_capacity bytes; they are the transport's until on_reply or abandon().
   std::span<std::byte> reply_into = {};
@@ -114,7 +116,7 @@ class Transport {
   virtual Capabilities capabilities(Rank peer) const = 0;
 
   // Posts a request made of two parts; returns its ticket (0, 1, 2, ... per peer), or nothing when there is no room
-  // now. Both parts may be reused on return.
+  // now. Both parts may be reused on return, but for a body that is lent.
   virtual std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head,
                                                 std::span<const std::byte> body, const PostOptions& options) = 0;
   // Hands over the replies of `peer` that have come, in ticket order unless late replies overtake; returns how many.
@@ -122,7 +124,8 @@ class Transport {
   // The same on behalf of threads that compute: nobody waits, and what is kept back stays so.
   virtual std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) { return poll_replies(peer, handler); }
 
-  // Nobody waits for what was posted to the peer any more: its reply_into are written no longer when this returns.
+  // The job is over: nobody waits for what was posted to the peer, and no memory that came with it is touched when this
+  // returns. What is posted later is answered Code::peer_failed.
   virtual void abandon(Rank) {}
 
   // The caller goes on though what it has posted, or could not post, needs this half; somebody must look after it. By

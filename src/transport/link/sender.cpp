@@ -394,10 +394,6 @@ void LinkSender::keep_reply(const ReplyEntry& entry, std::span<const std::byte> 
   inbox_.push_back(std::move(reply));
 }
 
-void LinkSender::keep_replies() {
-  for (std::uint64_t ticket = requests_.begin(); ticket != requests_.end(); ++ticket) requests_[ticket].reply_into = {};
-}
-
 void LinkSender::settle(Request& request) {
   request.answered = true;
   --unanswered_;

@@ -89,7 +89,6 @@ class LinkSender {
   // all behind them, wait for on_sent. `take` must not call this object.
   std::size_t take_replies(TakeReply take);
   bool has_replies() const { return !inbox_.empty(); }
-  void keep_replies();  // no reply_into of what was posted is written any more
 
   // Ends the link: closes the connection, answers what is unanswered with `code`. No reply_into is written any more;
   // memory lent to the wire is free when is_quiet().

@@ -20,6 +20,8 @@ constexpr int most_rounds = 64;
 // Where threads look after what was handed over, the agent asks this often whether they still do.
 constexpr std::uint64_t ask_again_after_ns = 1'000'000;
 constexpr std::uint64_t most_closing_ns = 2'000'000'000;
+// A connection that is closed by force lets go of what it holds within a few rounds.
+constexpr int most_ending_rounds = 10'000;
 // Small requests between two looks at what has come.
 constexpr unsigned unhurried_at_once = 32;
 
@@ -200,6 +202,7 @@ std::optional<std::uint64_t> UcxTransport::try_post(Rank peer, std::span<const s
                         .body = body,
                         .reply_capacity = options.reply_capacity,
                         .reply_into = options.reply_into,
+                        .borrow_body = options.lends_body,
                         .may_wait = options.pace == Pace::waiting,
                         .may_hold = options.pace == Pace::unhurried};
   if (post.may_hold) take_in_before(*asking);
@@ -224,8 +227,13 @@ void UcxTransport::take_in_before(Asking& asking) {
 }
 
 void UcxTransport::abandon(Rank peer) {
-  const std::lock_guard lock(drive_);
-  if (Asking* const asking = origin_.find(peer)) asking->link.keep_replies();
+  const Driving driving(*this);
+  Asking* const asking = origin_.find(peer);
+  if (asking == nullptr) return;
+  asking->is_lost = true;  // nobody is told: it is not the peer that failed
+  asking->link.give_up(Code::peer_failed);
+  origin_.connections->settle();
+  for (int i = 0; i < most_ending_rounds && !asking->link.is_quiet(); ++i) origin_.connections->progress();
 }
 
 std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {

@@ -393,6 +393,34 @@ TEST_F(UcxTransportTest, lets_requests_that_wait_take_a_part_of_its_room_only) {
 
 // ---- The end.
 
+TEST_F(UcxTransportTest, gives_back_what_was_lent_to_it_when_it_is_abandoned) {
+  Adder adder;
+  Sums sums;
+  connect(adder, sums);
+  std::vector<std::byte> body(40'000, std::byte{1}), place(8, std::byte{2});
+  const PostOptions lending{.reply_capacity = 8, .lends_body = true, .reply_into = place};
+  const auto post = [&] {
+    rounds_until(adder, sums, [&] { return at(origin).try_post(target, {}, body, lending).has_value(); });
+  };
+  post();
+  rounds_until(adder, sums, [&] { return sums.count == 1; });
+  EXPECT_EQ(place, std::vector<std::byte>(8)) << "the sum before the first";
+  place.assign(8, std::byte{2});
+  post();
+  at(origin).abandon(target);
+  body.assign(body.size(), std::byte{9});
+  at(origin).poll_replies(target, sums);
+  EXPECT_EQ(sums.codes[Code::peer_failed], 1u);
+  const std::uint64_t before = adder.sum, value = 0x0101'0101'0101'0101;
+  for (int i = 0; i < 100; ++i) round(adder, sums);
+  EXPECT_TRUE(adder.sum == before || adder.sum == before + value) << "it left whole, or not at all";
+  EXPECT_EQ(place, std::vector<std::byte>(8, std::byte{2}));
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  at(origin).poll_replies(target, sums);
+  EXPECT_EQ(sums.codes[Code::peer_failed], 2u);
+  EXPECT_TRUE(lost_[origin].empty());
+}
+
 TEST_F(UcxTransportTest, says_goodbye_and_nobody_loses_anybody) {
   Adder adder[2];
   Sums sums;
