@@ -58,7 +58,7 @@ class Report:
         self.skipped[place] = why
         self.say({"bench": "model", "place": place, "skipped": why}, f"skipped, {PLACE_TEXT[place]}: {why}")
 
-    def choices(self, rows):
+    def choices(self, rows, about):
         """Written down with its hash before anything is measured, so that nobody can choose afterwards."""
         for row in rows:
             self.chosen[row["place"], tuple(row[key] for key in CASE)] = row
@@ -67,7 +67,7 @@ class Report:
         path = self.folder / "model-choices.json"
         path.write_text(text, encoding="utf-8")
         digest = hashlib.sha256(text.encode()).hexdigest()
-        self.say({"bench": "model", "choices": rows, "sha256": digest},
+        self.say({"bench": "model", "choices": rows, "sha256": digest, **about},
                  f"chosen by the model before any measurement: {len(rows)} cases in {path}, sha256 {digest[:16]}")
 
     def keep(self, place, records):
