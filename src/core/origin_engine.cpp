@@ -24,7 +24,10 @@ void forget_large_buffers(std::vector<std::byte>& buffer) {
 }  // namespace
 
 OriginEngine::OriginEngine(Options options, Transport& transport)
-    : options_(options), transport_(transport), under_way_(options.peers / word_bits + 1) {
+    : options_(std::move(options)),
+      transport_(transport),
+      under_way_(options_.peers / word_bits + 1),
+      kept_(options_.peers / word_bits + 1) {
   peers_.reserve(options_.peers);
   for (std::size_t i = 0; i < options_.peers; ++i) {
     peers_.push_back(std::make_unique<Peer>());
@@ -38,6 +41,7 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
   Peer& peer = *peers_[rank];
   const Visit visit(*this, peer);
   if (peer.backlog.size() >= options_.backlog) return false;
+  if (request == nullptr && join(peer, rank, window, operation, outstanding)) return true;
   Job* job = peer.take_job();
   job->header = wire::MessageHeader{};
   job->header.operation = operation.kind;
@@ -113,6 +117,7 @@ bool OriginEngine::submit_control(Rank rank, const wire::MessageHeader& header, 
 }
 
 bool OriginEngine::enqueue(Peer& peer, Rank rank, Job* job, Outstanding& outstanding, RequestState* request) {
+  close_bundle(peer, rank);
   job->outstanding = &outstanding;
   job->request = request;
   // Relaxed, here and below: the thread that counts it down learns of it through the peer's mutex.
@@ -158,7 +163,9 @@ void OriginEngine::drain_backlog(Peer& peer, Rank rank) {
 std::size_t OriginEngine::progress(Rank rank) {
   Peer& peer = *peers_[rank];
   const Visit visit(*this, peer);
+  close_bundle(peer, rank);
   const std::size_t replies = transport_.poll_replies(rank, peer);
+  peer.keeps = false;
   drain_backlog(peer, rank);
   return replies;
 }
@@ -212,6 +219,7 @@ void OriginEngine::fail_all() {
 void OriginEngine::fail_peer(Rank rank) {
   Peer& peer = *peers_[rank];
   const std::lock_guard lock(peer.mutex);
+  close_bundle(peer, rank);
   peer.failed.store(true, std::memory_order_relaxed);
   transport_.abandon(rank);
   // What is only in the backlog has nothing in flight; what is in flight ends with its last piece.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -53,6 +54,7 @@ struct Operation {
   bool notify = false;
   std::uint32_t notify_slot = 0;
   bool may_wait = false;  // rides behind a lock that may not be granted yet
+  bool alone = false;     // it may fail where others do not: it travels in no message with them
 };
 
 // Any thread may call; each peer has a lock of its own. Requests to one peer travel in the order of submit().
@@ -64,6 +66,9 @@ class OriginEngine {
     std::uint64_t inline_bytes = 8192;
     bool pull = true;  // longer ones are pulled by the owner; false: they are cut into as few messages as they fit in
     std::size_t backlog = 1024;  // operations kept per peer when there is no room; then submit answers false
+    // Something is kept back, to leave with what comes next: somebody is to call send_kept() again and again, about
+    // every half a millisecond, while is_keeping(). By any thread, which holds a peer's lock. Empty: nothing is kept.
+    std::function<void()> on_keeping;
   };
 
   OriginEngine(Options options, Transport& transport);
@@ -71,10 +76,10 @@ class OriginEngine {
   OriginEngine(const OriginEngine&) = delete;
   OriginEngine& operator=(const OriginEngine&) = delete;
 
-  // Starts an operation; without a request, and small, it may leave together with later ones: before progress() returns
-  // at the latest, and by the transport's own means where nobody calls. `outstanding` counts it until it is complete at
-  // the target, `request` (may be null) is told. Answers false, and has done nothing, when there is no room now: call
-  // progress() and try again. What may wait for other ranks is never kept back for room.
+  // Starts an operation; without a request, and small, it may leave together with later ones (see origin_kept.cpp):
+  // before progress() returns at the latest, and with send_kept() where nobody calls. `outstanding` counts it until it
+  // is complete at the target, `request` (may be null) is told. Answers false, and has done nothing, when there is no
+  // room now: call progress() and try again. What may wait for other ranks is never kept back for room.
   bool submit(Rank peer, WindowId window, const Operation& operation, Outstanding& outstanding, RequestState* request);
   // Starts a batch of single elements: `offsets` and packed `elements`, copied before it returns.
   bool submit_scatter(Rank peer, WindowId window, ops::ElementType type, ops::Operator op, const void* alpha,
@@ -90,6 +95,10 @@ class OriginEngine {
   // The same for every peer with something under way that no other thread is at, for the agent while the threads
   // compute.
   std::size_t progress_unattended();
+  // Whether send_kept() is to be called again. Any thread may ask.
+  bool is_keeping() const { return visits_due_.load(std::memory_order_relaxed) != 0; }
+  // Sends what was kept back when it was last called, and no thread has sent since.
+  void send_kept();
   // Whether submit() to that peer finds room.
   bool has_room(Rank peer) const;
   // Ends everything towards a dead peer with Code::peer_failed, now and later.
@@ -112,7 +121,7 @@ class OriginEngine {
   bool post_pieces(Peer& peer, Rank rank, Job& job);
   bool post_one(Peer& peer, Rank rank, Job& job);
   static bool is_unhurried(const Peer& peer, const Job& job, const Message& message);
-  static Pace pace_of(const Peer& peer, const Job& job, const Message& message);
+  Pace pace_of(Peer& peer, Rank rank, const Job& job, const Message& message);
   Room room_for(Rank rank, bool has_operand, bool has_result) const;
   void make_scatter(Peer& peer, Rank rank, Job& job, Message& message);
   void make_operation(Peer& peer, Rank rank, Job& job, Message& message);
@@ -122,6 +131,12 @@ class OriginEngine {
   void note_under_way(Rank rank);
   std::size_t visit_unattended(Rank rank);
   void drain_backlog(Peer& peer, Rank rank);
+  bool may_keep(Peer& peer, Rank rank);
+  bool begin_keeping(Peer& peer, Rank rank);
+  bool join(Peer& peer, Rank rank, WindowId window, const Operation& operation, Outstanding& outstanding);
+  void open_bundle(Peer& peer, WindowId window, const Operation& operation, Outstanding& outstanding);
+  void close_bundle(Peer& peer, Rank rank);
+  bool visit_kept(Rank rank, bool is_last);
   static void finish_piece(Peer& peer, const InFlight& piece, Code code, std::span<const std::byte> reply);
   static void finish_job(Peer& peer, Job& job);
   static void stop_borrowing(Job& job);
@@ -130,6 +145,8 @@ class OriginEngine {
   Transport& transport_;
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<std::atomic<std::uint64_t>> under_way_;  // a bit for each peer
+  std::vector<std::atomic<std::uint64_t>> kept_;       // the same, of those to which something is kept back
+  std::atomic<unsigned> visits_due_{0};                // calls of send_kept() that are still to come
   std::atomic<std::uint64_t> messages_sent_{0};
 };
 

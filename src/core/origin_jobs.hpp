@@ -39,6 +39,7 @@ struct OriginEngine::Job {
   bool is_pulled = false;      // the owner reads the operand where it is
   bool is_lent = false;        // to the transport, until its replies have come
   bool is_borrowing = false;   // counted as such in `outstanding`
+  bool is_full = false;        // a bundle: it gains nothing by waiting for others
   Code code = Code::ok;
   Outstanding* outstanding = nullptr;
   RequestState* request = nullptr;
@@ -50,7 +51,7 @@ struct OriginEngine::Job {
     target_is_contiguous = true;
     bytes = posted_bytes = reply_capacity = 0;
     in_flight = 0;
-    all_posted = may_wait = lends_operand = is_pulled = is_lent = is_borrowing = false;
+    all_posted = may_wait = lends_operand = is_pulled = is_lent = is_borrowing = is_full = false;
     code = Code::ok;
   }
   bool needs_buffers() const { return result != nullptr || (lends_operand && (!all_posted || is_pulled || is_lent)); }
@@ -79,6 +80,11 @@ struct OriginEngine::Peer : ReplyHandler {
   std::vector<std::byte> head;  // message head under construction
   std::vector<ops::Piece> pieces;
   std::uint64_t next_sequence = 1;
+  // Updates of single elements that leave as one message; null where there are none. Nothing is in the backlog then.
+  Job* bundle = nullptr;
+  bool is_never_kept = false;    // the transport has no use for it
+  bool keeps = false;            // the bundle, or what the transport was told may be kept
+  bool was_kept_before = false;  // and send_kept() has seen it so
   std::atomic<bool> failed{false};
   // The agent came while a thread held the mutex: that thread asks for it again should it leave work behind.
   std::atomic<bool> was_missed{false};

@@ -102,7 +102,7 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
       break;
   }
   std::memcpy(peer.head.data(), &message.header, sizeof message.header);
-  PostOptions how{.reply_capacity = message.reply_capacity, .pace = pace_of(peer, job, message)};
+  PostOptions how{.reply_capacity = message.reply_capacity, .pace = pace_of(peer, rank, job, message)};
   if (job.result != nullptr) how.reply_into = {job.result + job.posted_bytes, message.reply_capacity};
   how.lends_body = job.lends_operand && message.body.size() >= least_lent_bytes;
   const auto ticket = transport_.try_post(rank, peer.head, message.body, how);
@@ -123,14 +123,16 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
 bool OriginEngine::is_unhurried(const Peer& peer, const Job& job, const Message& message) {
   const bool is_operation =
       job.header.kind == wire::MessageKind::operate || job.header.kind == wire::MessageKind::scatter;
-  return is_operation && job.request == nullptr && (job.header.flags & wire::flag_notify) == 0 &&
+  return is_operation && !job.may_wait && !job.is_full && job.request == nullptr &&
+         (job.header.flags & wire::flag_notify) == 0 &&
          peer.head.size() + message.body.size() <= most_unhurried_bytes &&
          message.reply_capacity <= most_unhurried_bytes;
 }
 
-Pace OriginEngine::pace_of(const Peer& peer, const Job& job, const Message& message) {
-  if (job.may_wait) return Pace::waiting;
-  return is_unhurried(peer, job, message) ? Pace::unhurried : Pace::at_once;
+Pace OriginEngine::pace_of(Peer& peer, Rank rank, const Job& job, const Message& message) {
+  if (is_unhurried(peer, job, message) && may_keep(peer, rank)) return Pace::unhurried;
+  peer.keeps = false;
+  return job.may_wait ? Pace::waiting : Pace::at_once;
 }
 
 void OriginEngine::make_scatter(Peer& peer, Rank rank, Job& job, Message& message) {

@@ -27,6 +27,11 @@ class WakeOwnThreads : public NotificationListener {
   EventCount& events_;
 };
 
+// Of two times to sleep at most; 0: any.
+std::uint64_t shorter(std::uint64_t one_ns, std::uint64_t other_ns) {
+  return one_ns == 0 ? other_ns : other_ns == 0 ? one_ns : std::min(one_ns, other_ns);
+}
+
 // What the agent does beside serving. The network is looked after while threads sleep for what comes over it, or have
 // gone on to other work.
 class Chores : public AgentChores {
@@ -38,17 +43,18 @@ class Chores : public AgentChores {
     const std::uint64_t for_grants_ns = service_.has_unfinished() ? retry_ns
                                         : service_.has_waiting()  ? longest_wait_for_grant_ns
                                                                   : 0;
-    if (!bell_.watch_has_ended() && !comes_back_) return for_grants_ns;
+    const std::uint64_t for_these_ns = shorter(for_grants_ns, network_.send_kept());
+    if (!bell_.watch_has_ended() && !comes_back_) return for_these_ns;
     network_.look_after();
     comes_back_ = false;
     if (waiter_.sleepers() != 0 || network_.is_unattended()) {
       bell_.watch_replies();
-      return for_grants_ns;
+      return for_these_ns;
     }
     // Threads look after it at the moment. Will they go on?
     const std::uint64_t for_network_ns = network_.until_deadline_ns();
     comes_back_ = for_network_ns != 0;
-    return for_grants_ns == 0 || (comes_back_ && for_network_ns < for_grants_ns) ? for_network_ns : for_grants_ns;
+    return shorter(for_these_ns, for_network_ns);
   }
 
  private:
@@ -176,8 +182,11 @@ void Context::make_parts() {
       segment.begin(), segment.ranks(), place_.rank);
   if (options_.many_threads) circle_->take_out();
   listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
-  engine_ = std::make_unique<OriginEngine>(
-      OriginEngine::Options{place_.size, settings.inline_bytes, settings.attach != Permission::refuse, 1024}, *route_);
+  engine_ = std::make_unique<OriginEngine>(OriginEngine::Options{.peers = place_.size,
+                                                                 .inline_bytes = settings.inline_bytes,
+                                                                 .pull = settings.attach != Permission::refuse,
+                                                                 .on_keeping = [this] { bell_->ask_for_look(); }},
+                                           *route_);
   exchange_ = std::make_unique<TeamExchange>(*engine_, *waiter_);
   TargetService::Options service;
   service.rank = place_.rank;

@@ -17,6 +17,9 @@
 namespace farsum {
 namespace {
 
+// Twice as long something may be kept back that a later message could take along.
+constexpr std::uint64_t keep_ns = 500'000;
+
 // Of the devices that are up, but for the loopback; as many as there is room for.
 void list_hosts(std::span<std::uint32_t> hosts) {
   ifaddrs* list = nullptr;
@@ -135,6 +138,17 @@ void NetworkSide::look_after() {
   network->tick();
   parts_.engine->progress_unattended();
   parts_.waiters->notify_all();
+}
+
+std::uint64_t NetworkSide::send_kept() {
+  if (!parts_.engine->is_keeping()) return kept_until_ns_ = 0;
+  const std::uint64_t now = monotonic_ns();
+  if (kept_until_ns_ != 0 && now >= kept_until_ns_) {
+    parts_.engine->send_kept();
+    kept_until_ns_ = 0;
+  }
+  if (kept_until_ns_ == 0) kept_until_ns_ = now + keep_ns;
+  return kept_until_ns_ - now;
 }
 
 bool NetworkSide::is_unattended() const {

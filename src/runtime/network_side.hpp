@@ -55,6 +55,9 @@ class NetworkSide {
   void hand_over();
   // Takes in what has come for this side's threads, and wakes them. For the agent.
   void look_after();
+  // Sends what the engine keeps back, when it is time; returns in how many nanoseconds it is next, 0: never. The agent
+  // calls.
+  std::uint64_t send_kept();
   // See Network. For the agent.
   bool is_unattended() const;
   // Nanoseconds until there is something to do by the clock; 0: never.
@@ -86,6 +89,7 @@ class NetworkSide {
   std::mutex asking_;  // guards what follows
   std::deque<Question> questions_;
   std::uint64_t asked_at_ns_ = 0;
+  std::uint64_t kept_until_ns_ = 0;  // the agent's; 0: it has not begun to wait
 };
 
 }  // namespace farsum

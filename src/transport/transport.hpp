@@ -83,6 +83,7 @@ struct Capabilities {
   bool transfers = false;             // read and write of peer memory work (attach, pull)
   bool late_replies = false;          // Served::Kind::later works
   bool separate_replies = false;      // else the reply shares the room of its request
+  bool keeps = false;                 // Pace::unhurried does, and fewer messages are worth it
   std::size_t max_message_bytes = 0;  // head + body of one request; where the reply shares its room, + reply
   std::size_t max_reply_bytes = 0;
 };
@@ -93,9 +94,8 @@ enum class Pace : std::uint8_t {
   // The reply may wait for what other ranks do: such requests never use up the room that others need. A handler that
   // answers one `later` may keep its message until it completes it.
   waiting,
-  // Small, and nobody waits for it: while others to that peer are under way it may be kept back, to travel together
-  // with later ones. Any other post to the peer, poll_replies and hand_over send it, and at the latest the end of what
-  // is under way; without a call that is noticed as what was handed over is.
+  // It may be kept back, to travel together with later ones: until any other post to the peer, poll_replies or
+  // hand_over, for which the caller sees.
   unhurried,
 };
 

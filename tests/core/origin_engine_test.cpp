@@ -13,73 +13,10 @@
 
 #include "core/wire.hpp"
 #include "ops/layout.hpp"
+#include "scripted_transport.hpp"
 
 namespace farsum {
 namespace {
-
-using Bytes = std::vector<std::byte>;
-
-constexpr Rank peer = 3;
-constexpr WindowId window = 9;
-
-// As messages of one frame between hosts are: nobody reaches into the other's memory.
-constexpr Capabilities between_hosts{
-    .late_replies = true, .separate_replies = true, .max_message_bytes = 57'264, .max_reply_bytes = 57'256};
-
-class Scripted final : public Transport {
- public:
-  struct Posted {
-    Rank to;
-    Bytes bytes;
-    std::size_t reply_capacity;
-    Pace pace;
-  };
-
-  Capabilities capabilities(Rank) const override { return can; }
-  std::optional<std::uint64_t> try_post(Rank to, std::span<const std::byte> head, std::span<const std::byte> body,
-                                        const PostOptions& options) override {
-    if (on_post) on_post();
-    if (room == 0) return std::nullopt;
-    --room;
-    EXPECT_LE(head.size() + body.size() + (can.separate_replies ? 0 : options.reply_capacity), can.max_message_bytes);
-    EXPECT_LE(options.reply_capacity, can.max_reply_bytes);
-    Bytes all(head.begin(), head.end());
-    all.insert(all.end(), body.begin(), body.end());
-    posted.push_back({to, std::move(all), options.reply_capacity, options.pace});
-    return next_ticket_[to]++;
-  }
-  std::size_t poll_replies(Rank from, ReplyHandler& handler) override {
-    ++polls[from];
-    std::deque<Reply> all = std::exchange(replies[from], {});
-    for (const Reply& reply : all) handler.on_reply(from, reply.ticket, reply.code, reply.bytes);
-    return all.size();
-  }
-  void hand_over() override { ++handed_over; }
-  std::size_t poll_requests(RequestHandler&, std::size_t) override { return 0; }
-  void complete(ReplyToken, Code, std::span<const std::byte>) override {}
-  Transfer read(Rank, std::uint64_t, std::span<std::byte>, std::uint64_t) override { return Transfer::refused; }
-  Transfer write(Rank, std::uint64_t, std::span<const std::byte>, std::uint64_t) override { return Transfer::refused; }
-
-  void reply(std::uint64_t ticket, Code code = Code::ok, Bytes bytes = {}) {
-    replies[peer].push_back({ticket, code, std::move(bytes)});
-  }
-
-  struct Reply {
-    std::uint64_t ticket;
-    Code code;
-    Bytes bytes;
-  };
-  Capabilities can = between_hosts;
-  std::size_t room = 1'000'000;  // posts that are taken
-  std::vector<Posted> posted;
-  std::map<Rank, std::deque<Reply>> replies;
-  std::map<Rank, std::uint64_t> polls;
-  std::uint64_t handed_over = 0;
-  std::function<void()> on_post;
-
- private:
-  std::map<Rank, std::uint64_t> next_ticket_;
-};
 
 // The other side: applies what was posted to `memory`, and answers in order.
 void serve(Scripted& transport, std::size_t from, std::vector<std::byte>& memory) {
@@ -192,41 +129,6 @@ TEST_F(OriginEngineTest, scatters_as_many_elements_at_once_as_fit) {
   ASSERT_TRUE(engine_.submit_scatter(peer, window, ops::ElementType::uint64, ops::Operator::sum, nullptr, offsets,
                                      elements, outstanding_));
   EXPECT_EQ(transport_.posted.size(), 2u);
-}
-
-// ---- What may leave together with others.
-
-TEST_F(OriginEngineTest, lets_small_operations_without_a_request_travel_together) {
-  ASSERT_TRUE(submit(put(8)));
-  ASSERT_TRUE(submit(get(8)));
-  ASSERT_TRUE(submit(exchange(8)));
-  const std::vector<std::uint64_t> offsets(3);
-  ASSERT_TRUE(engine_.submit_scatter(peer, window, ops::ElementType::uint64, ops::Operator::sum, nullptr, offsets,
-                                     Bytes(24), outstanding_));
-  for (const Scripted::Posted& posted : transport_.posted) EXPECT_EQ(posted.pace, Pace::unhurried);
-}
-
-TEST_F(OriginEngineTest, sends_at_once_what_somebody_waits_for) {
-  RequestState request;
-  ASSERT_TRUE(submit(put(8), &request));
-  Operation notifying = put(8);
-  notifying.notify = true;
-  ASSERT_TRUE(submit(notifying));
-  ASSERT_TRUE(lock());
-  Operation behind_a_lock = put(8);
-  behind_a_lock.may_wait = true;
-  ASSERT_TRUE(submit(behind_a_lock));
-  EXPECT_EQ(transport_.posted.size(), 4u);
-  for (const Scripted::Posted& posted : transport_.posted) EXPECT_NE(posted.pace, Pace::unhurried);
-}
-
-TEST_F(OriginEngineTest, sends_at_once_what_is_longer_than_4_kib) {
-  const std::uint64_t most = 4096 - sizeof(wire::MessageHeader);
-  for (const std::uint64_t bytes : {most, most + 1}) ASSERT_TRUE(submit(put(bytes)));
-  for (const std::uint64_t bytes : {4096, 4097}) ASSERT_TRUE(submit(get(bytes)));
-  const std::vector<Scripted::Posted>& posted = transport_.posted;
-  EXPECT_TRUE(posted[0].pace == Pace::unhurried && posted[2].pace == Pace::unhurried);
-  EXPECT_FALSE(posted[1].pace == Pace::unhurried || posted[3].pace == Pace::unhurried);
 }
 
 // Rows of any lengths at any distances, none over another.

@@ -23,8 +23,9 @@ TargetService::Options service_options(SimWorld& world, Rank rank, const CoreJob
   return made;
 }
 
-OriginEngine::Options engine_options(const CoreJobOptions& options) {
+OriginEngine::Options engine_options(const CoreJobOptions& options, std::function<void()> on_keeping) {
   OriginEngine::Options made;
+  made.on_keeping = std::move(on_keeping);
   made.peers = options.owners;
   made.inline_bytes = options.inline_bytes;
   made.pull = options.pull;
@@ -52,6 +53,7 @@ CoreJobOptions options_from(std::uint64_t seed) {
   options.pull_bytes = 256 << random.below(6);
   options.pull_slots = 1 + random.below(4);
   options.backlog = 1 + random.below(8);
+  options.sim.keeps = random.once_in(2);
   return options;
 }
 
@@ -59,7 +61,7 @@ CoreRank::CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options, No
     : program(world, rank),
       service(service_options(world, rank, options, listener), exposures),
       trace(world.transport(rank), world.rank_count()),
-      engine(engine_options(options), trace),
+      engine(engine_options(options, [this] { visit_kept(); }), trace),
       random_(world.random().split()) {
   SimTransport& transport = world.transport(rank);
   service.attach(transport);
@@ -80,6 +82,15 @@ Served CoreRank::on_request(Rank from, std::span<const std::byte> message, std::
   const Served served = service.on_request(from, message, reply_room, token);
   come_back();
   return served;
+}
+
+// As the agent does: at its own times, and as long as there may be something.
+void CoreRank::visit_kept() {
+  SimWorld& world = program.world();
+  world.call_after(1 + random_.below(50'000), [this, &world] {
+    if (world.is_alive(rank())) engine.send_kept();
+    if (world.is_alive(rank()) && engine.is_keeping()) visit_kept();
+  });
 }
 
 void CoreRank::come_back() {

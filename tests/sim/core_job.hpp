@@ -83,6 +83,7 @@ class CoreRank : private RequestHandler {
                     ReplyToken token) override;
   // As the agent does where something is left to do.
   void come_back();
+  void visit_kept();
   SimTask<Code> lock_message(Rank owner, wire::MessageKind kind, bool is_exclusive);
 
   SimRandom random_;

@@ -62,15 +62,14 @@ struct LinkCounters {
 // What a test leaves out to show that its checks would notice. Only tests set it.
 enum class Omission : std::uint8_t {
   none,
-  keep_until_received,       // a request is forgotten once its frame was sent
-  keep_reply_until_seen,     // a reply is forgotten once its frame was sent
-  bare_acks,                 // taken replies are told with requests only
-  may_wait_share,            // requests that may wait take all of the credit
-  epoch_check,               // frames of old connections are obeyed
-  hold_credit_of_replies,    // credit is whole again when a request was executed
-  wait_for_sent,             // a reply is handed out while the wire still reads the body of its request
-  doubles_check,             // a record that had come before is executed again
-  let_go_when_acknowledged,  // what is held waits for a post or flush
+  keep_until_received,     // a request is forgotten once its frame was sent
+  keep_reply_until_seen,   // a reply is forgotten once its frame was sent
+  bare_acks,               // taken replies are told with requests only
+  may_wait_share,          // requests that may wait take all of the credit
+  epoch_check,             // frames of old connections are obeyed
+  hold_credit_of_replies,  // credit is whole again when a request was executed
+  wait_for_sent,           // a reply is handed out while the wire still reads the body of its request
+  doubles_check,           // a record that had come before is executed again
 };
 
 struct LinkOptions {

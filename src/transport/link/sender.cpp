@@ -31,14 +31,13 @@ std::optional<std::uint64_t> LinkSender::post(const Post& post, std::uint64_t no
     ask_for_credit(cost, post.may_wait, now_ns);
     return std::nullopt;
   }
-  const bool is_held = post.may_hold && outbox_.frames_out() != 0;
   append(post, cost);
   is_recalled_ = false;
   give_back_at_ns_ = never;
   note_need(now_ns);
   if (!post.may_wait || !wanted_at_any_price_) forget_want();
   if (state_ == LinkState::idle) start_connecting(now_ns);
-  if (is_held) {
+  if (post.may_hold) {
     outbox_.hold();
     pump();  // the frame before, when it is full
   } else {
@@ -110,12 +109,6 @@ void LinkSender::flush() {
   pump();
 }
 
-// When nothing else is under way, nothing will come that tells when to let go of what is held.
-void LinkSender::let_go_of_the_last() {
-  if (options_.omission == Omission::let_go_when_acknowledged) return;
-  if (outbox_.frames_out() == 0) outbox_.let_go();
-}
-
 void LinkSender::open(std::uint64_t now_ns) {
   if (state_ == LinkState::idle) start_connecting(now_ns);
 }
@@ -176,7 +169,6 @@ void LinkSender::break_link(std::uint64_t now_ns) {
 void LinkSender::on_sent(FrameId id, bool ok, std::uint64_t now_ns) {
   outbox_.on_sent(id);
   if (!ok && connected_ && !disconnecting_) break_link(now_ns);
-  let_go_of_the_last();
   note_need(now_ns);
   pump();
 }
@@ -312,7 +304,6 @@ Fault LinkSender::obey(const Frame& frame, std::uint64_t now_ns) {
     disconnect();
   }
   tell_seen_if_much();
-  let_go_of_the_last();
   note_need(now_ns);
   pump();
   return Fault::none;

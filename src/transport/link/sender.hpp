@@ -54,9 +54,8 @@ struct Post {
   std::span<std::byte> reply_into = {};  // where the reply's data go; empty: they are kept for take_replies
   bool borrow_body = false;              // body is not copied; it stays as it is until the reply is handed out
   bool may_wait = false;  // its reply may wait for what other ranks do (locks, teams, and what rides behind them)
-  // Nobody waits for it. While the peer has yet to acknowledge something it is held, to leave in one frame with what is
-  // posted next: when that frame is full, with the next post that may not be held, at flush(), and at the latest when
-  // all before it was acknowledged.
+  // It is held, to leave in one frame with what is posted next: when that frame is full, with the next post that may
+  // not be held, and at flush().
   bool may_hold = false;
 };
 
@@ -128,7 +127,6 @@ class LinkSender {
   void ask_for_credit(std::uint64_t cost, bool may_wait, std::uint64_t now_ns);
   void tell_want();
   void append(const Post& post, std::uint64_t cost);
-  void let_go_of_the_last();
   std::uint64_t answer_at_once();
   void fail(LinkEnd end, Code code);
   void start_connecting(std::uint64_t now_ns);

@@ -36,6 +36,8 @@ struct SimOptions {
 
   bool late_replies = true;
   bool transfers = true;
+  // Core keeps small operations back, to send fewer messages. Each still travels on its own here.
+  bool keeps = false;
   // From asking for a transfer to its copy, and from there to being told.
   SimRange transfer_latency{500, 5'000};
   // What its bytes take besides.

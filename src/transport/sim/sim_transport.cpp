@@ -75,6 +75,7 @@ Capabilities SimTransport::capabilities(Rank /*peer*/) const {
   return {.transfers = options.transfers,
           .late_replies = options.late_replies,
           .separate_replies = true,
+          .keeps = options.keeps,
           .max_message_bytes = options.max_message_bytes,
           .max_reply_bytes = options.max_reply_bytes};
 }

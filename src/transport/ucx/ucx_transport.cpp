@@ -22,8 +22,6 @@ constexpr std::uint64_t ask_again_after_ns = 1'000'000;
 constexpr std::uint64_t most_closing_ns = 2'000'000'000;
 // A connection that is closed by force lets go of what it holds within a few rounds.
 constexpr int most_ending_rounds = 10'000;
-// Small requests between two looks at what has come.
-constexpr unsigned unhurried_at_once = 32;
 
 bool drive(UcxConnections& connections) {
   bool any = false;
@@ -109,6 +107,7 @@ Status UcxTransport::open_workers() {
   frame_bytes_ = context_->piece_bytes();
   capabilities_.late_replies = true;
   capabilities_.separate_replies = true;
+  capabilities_.keeps = true;
   capabilities_.max_message_bytes = link::max_message_bytes(link_options(0));
   capabilities_.max_reply_bytes = link::max_reply_bytes(link_options(0));
   origin_.links.resize(options_.ranks);
@@ -205,25 +204,13 @@ std::optional<std::uint64_t> UcxTransport::try_post(Rank peer, std::span<const s
                         .borrow_body = options.lends_body,
                         .may_wait = options.pace == Pace::waiting,
                         .may_hold = options.pace == Pace::unhurried};
-  if (post.may_hold) take_in_before(*asking);
   const auto ticket = asking->link.post(post, options_.now_ns());
   origin_.note(*asking);
   origin_.connections->settle();
   // Whoever posts may compute next, and what has not left by now would stay here.
   const bool has_left = asking->link.state() == link::LinkState::open && asking->link.is_quiet();
-  if (!ticket || !has_left || asking->link.holds_back()) hand_over_held();
+  if (!ticket || !has_left) hand_over_held();
   return ticket;
-}
-
-// Who posts and posts looks itself for the acknowledgement that lets go of what is held, but not each time: that is a
-// system call. The first time always, so that what was acknowledged meanwhile holds nothing.
-void UcxTransport::take_in_before(Asking& asking) {
-  if (!asking.link.has_unreceived()) return;
-  if (asking.link.holds_back() && ++asking.unhurried < unhurried_at_once) return;
-  asking.unhurried = 0;
-  was_polled_ = true;
-  drive(*origin_.connections);
-  tell_who_sleeps();
 }
 
 void UcxTransport::abandon(Rank peer) {

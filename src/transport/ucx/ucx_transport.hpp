@@ -98,9 +98,8 @@ class UcxTransport final : public Network {
     Rank peer;
     link::LinkSender link;
     bool is_busy = false;
-    bool is_lost = false;    // and this was noted
-    bool has_news = false;   // frames have come since it was last polled
-    unsigned unhurried = 0;  // posts since what has come was last taken in
+    bool is_lost = false;   // and this was noted
+    bool has_news = false;  // frames have come since it was last polled
   };
 
   class Turn;
@@ -149,7 +148,6 @@ class UcxTransport final : public Network {
   Status open_workers();
   bool let_through(std::span<const std::byte> bytes, link::Frame& frame);
   link::LinkOptions link_options(Rank peer) const;
-  void take_in_before(Asking& asking);
   std::size_t take_replies(Asking& asking, ReplyHandler& handler);
   void tell_who_sleeps();
   std::string why(const Asking& asking) const;

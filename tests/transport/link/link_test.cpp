@@ -180,7 +180,6 @@ INSTANTIATE_TEST_SUITE_P(
         NoticedOmission{"frames_of_old_connections_are_obeyed", broken_often, Omission::epoch_check},
         NoticedOmission{"credit_is_given_back_while_its_reply_is_kept", both_ways, Omission::hold_credit_of_replies},
         NoticedOmission{"memory_is_given_back_while_the_wire_reads_it", both_ways, Omission::wait_for_sent},
-        NoticedOmission{"what_is_held_waits_for_ever", both_ways, Omission::let_go_when_acknowledged},
         NoticedOmission{"a_double_is_executed", both_ways, Omission::doubles_check}),
     [](const auto& noticed) { return std::string(noticed.param.name); });
 

@@ -1,0 +1,149 @@
+// What OriginEngine keeps back: small operations that nobody waits for leave together with what comes next, and updates
+// of single elements become one message. Whatever is kept leaves when that message is full, with the next operation
+// that may not be kept, when a thread asks for progress, and when send_kept() finds it for the second time.
+//
+// Nothing is kept of a lone operation. One is not alone while another is unanswered, or while such have come so fast
+// one behind the other that send_kept() is being called for them.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/origin_jobs.hpp"
+#include "core/packed_sides.hpp"
+
+namespace farsum {
+namespace {
+
+constexpr std::size_t bundle_bytes = 8192;  // offsets and elements
+// Beyond, a message of its own is as short.
+constexpr std::uint64_t most_joined_bytes = 32;
+// Without anything new to keep, before they end.
+constexpr unsigned visits_after_the_last = 4;
+
+}  // namespace
+
+bool OriginEngine::may_keep(Peer& peer, Rank rank) { return peer.keeps || begin_keeping(peer, rank); }
+
+bool OriginEngine::begin_keeping(Peer& peer, Rank rank) {
+  if (peer.is_never_kept || !options_.on_keeping) return false;
+  if (const Capabilities can = transport_.capabilities(rank); !can.keeps) {
+    peer.is_never_kept = can.max_message_bytes != 0;
+    return false;
+  }
+  if (!is_keeping()) {
+    // What was answered meanwhile is no company.
+    if (!peer.in_flight.empty()) transport_.poll_replies_unattended(rank, peer);
+    if (peer.in_flight.empty()) return false;
+  }
+  peer.keeps = true;
+  peer.was_kept_before = false;
+  // seq_cst, as in send_kept(): either this finds visits due, or the last visit comes after this bit was set.
+  std::atomic<std::uint64_t>& word = kept_[rank / word_bits];
+  const std::uint64_t bit = std::uint64_t{1} << rank % word_bits;
+  if ((word.load(std::memory_order_seq_cst) & bit) == 0) word.fetch_or(bit, std::memory_order_seq_cst);
+  if (visits_due_.load(std::memory_order_seq_cst) != visits_after_the_last &&
+      visits_due_.exchange(visits_after_the_last, std::memory_order_seq_cst) == 0)
+    options_.on_keeping();
+  return true;
+}
+
+// Adds an update to what leaves as one message; false where it has to be one of its own.
+bool OriginEngine::join(Peer& peer, Rank rank, WindowId window, const Operation& operation, Outstanding& outstanding) {
+  if (operation.kind != OperationKind::accumulate || operation.notify || operation.may_wait || operation.alone ||
+      operation.bytes > most_joined_bytes || operation.operand == nullptr || !is_contiguous(operation.operand_layout) ||
+      !is_contiguous(operation.target_layout))
+    return false;
+  if (!peer.backlog.empty() || peer.failed.load(std::memory_order_relaxed) || !may_keep(peer, rank)) return false;
+  const std::uint64_t size = ops::size_of(operation.type);
+  if (peer.bundle != nullptr) {
+    const Job& bundle = *peer.bundle;
+    const bool is_alike = bundle.outstanding == &outstanding && bundle.header.window == window &&
+                          bundle.header.type == operation.type && bundle.header.op == operation.op &&
+                          (operation.alpha == nullptr || std::memcmp(bundle.header.alpha, operation.alpha, size) == 0);
+    if (!is_alike) {
+      close_bundle(peer, rank);
+      if (!may_keep(peer, rank) || !peer.backlog.empty()) return false;
+    }
+  }
+  if (peer.bundle == nullptr) open_bundle(peer, window, operation, outstanding);
+  Job& bundle = *peer.bundle;
+  bundle.packed.insert(bundle.packed.end(), operation.operand, operation.operand + operation.bytes);
+  for (std::uint64_t at = 0; at < operation.bytes; at += size) {
+    const std::uint64_t offset = operation.offset + at;
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&offset);
+    bundle.offsets.insert(bundle.offsets.end(), bytes, bytes + sizeof offset);
+  }
+  if (bundle.packed.size() + bundle.offsets.size() + most_joined_bytes * 9 > bundle_bytes) {
+    bundle.is_full = true;
+    close_bundle(peer, rank);
+  }
+  return true;
+}
+
+void OriginEngine::open_bundle(Peer& peer, WindowId window, const Operation& operation, Outstanding& outstanding) {
+  Job& bundle = *peer.take_job();
+  bundle.header = wire::MessageHeader{};
+  bundle.header.kind = wire::MessageKind::scatter;
+  bundle.header.operation = OperationKind::accumulate;
+  bundle.header.type = operation.type;
+  bundle.header.op = operation.op;
+  bundle.header.window = window;
+  if (operation.alpha != nullptr) std::memcpy(bundle.header.alpha, operation.alpha, ops::size_of(operation.type));
+  bundle.offsets.clear();
+  bundle.packed.clear();
+  bundle.outstanding = &outstanding;
+  bundle.request = nullptr;
+  // Relaxed: see enqueue().
+  outstanding.count.fetch_add(1, std::memory_order_relaxed);
+  peer.bundle = &bundle;
+}
+
+// What comes next to that peer comes after it.
+void OriginEngine::close_bundle(Peer& peer, Rank rank) {
+  if (peer.bundle == nullptr) return;
+  Job& bundle = *peer.bundle;
+  peer.bundle = nullptr;
+  bundle.operand = bundle.packed.data();
+  bundle.bytes = bundle.packed.size();
+  if (!post_pieces(peer, rank, bundle)) peer.backlog.push_back(&bundle);
+  note_under_way(rank);
+}
+
+void OriginEngine::send_kept() {
+  // seq_cst: see begin_keeping().
+  const unsigned due = visits_due_.load(std::memory_order_seq_cst);
+  if (due == 0) return;
+  const bool is_last = visits_due_.fetch_sub(1, std::memory_order_seq_cst) == 1;
+  bool all = true;
+  for (std::size_t which = 0; which < kept_.size(); ++which) {
+    std::uint64_t word = kept_[which].load(std::memory_order_seq_cst);
+    for (; word != 0; word &= word - 1) {
+      const auto bit = static_cast<std::size_t>(std::countr_zero(word));
+      all &= visit_kept(static_cast<Rank>(which * word_bits + bit), is_last);
+    }
+  }
+  unsigned none = 0;
+  if (is_last && !all) visits_due_.compare_exchange_strong(none, 1, std::memory_order_seq_cst);
+}
+
+// Whether nothing can have been left behind.
+bool OriginEngine::visit_kept(Rank rank, bool is_last) {
+  Peer& peer = *peers_[rank];
+  std::unique_lock lock(peer.mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  if (peer.keeps && (is_last || peer.was_kept_before)) {
+    close_bundle(peer, rank);
+    transport_.poll_replies(rank, peer);
+    peer.keeps = false;
+    drain_backlog(peer, rank);
+  }
+  peer.was_kept_before = peer.keeps;
+  if (!peer.keeps)
+    kept_[rank / word_bits].fetch_and(~(std::uint64_t{1} << rank % word_bits), std::memory_order_seq_cst);
+  if (peer.backlog.empty()) return true;
+  lock.unlock();
+  transport_.hand_over();
+  return true;
+}
+
+}  // namespace farsum
