@@ -273,15 +273,24 @@ TEST_F(OriginEngineTest, takes_no_reply_twice) {
 
 // ---- The program's buffers.
 
-TEST_F(OriginEngineTest, needs_no_buffer_of_a_put_that_was_posted) {
-  ASSERT_TRUE(submit(put(mebibyte)));
+TEST_F(OriginEngineTest, needs_no_buffer_of_a_short_put_that_was_posted) {
+  ASSERT_TRUE(submit(put(32'767)));
   EXPECT_EQ(outstanding_.count.load(), 1u);
   EXPECT_EQ(outstanding_.borrowing.load(), 0u);
 }
 
+TEST_F(OriginEngineTest, needs_the_buffer_of_a_long_put_until_it_is_answered) {
+  ASSERT_TRUE(submit(put(32'768)));
+  EXPECT_EQ(outstanding_.borrowing.load(), 1u);
+  transport_.reply(0);
+  engine_.progress(peer);
+  EXPECT_EQ(outstanding_.borrowing.load(), 0u);
+}
+
 TEST_F(OriginEngineTest, needs_the_buffer_of_a_put_until_all_of_it_is_posted) {
-  transport_.room = 18;
-  ASSERT_TRUE(submit(put(mebibyte)));
+  transport_.can.max_message_bytes = 16'384;
+  transport_.room = 1;
+  ASSERT_TRUE(submit(put(32'000)));
   EXPECT_EQ(outstanding_.borrowing.load(), 1u);
   transport_.room = 1;
   engine_.progress(peer);
