@@ -216,6 +216,7 @@ Applied RowReducer::apply_list(const List& list) {
     }
     if (applied != Applied::done) {
       refused_at_ = offset;
+      refused_piece_ = i;
       return applied;
     }
     if (operand != nullptr) operand += bytes;

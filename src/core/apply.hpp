@@ -140,6 +140,8 @@ class RowReducer {
   Applied apply(const ElementList& list) { return apply_list(list); }
   // Where that lies whose stripe could not be had.
   std::uint64_t refused_at() const { return refused_at_; }
+  // Of a list, which piece that is; all before it are done.
+  std::size_t refused_piece() const { return refused_piece_; }
 
  private:
   template <class List>
@@ -164,6 +166,7 @@ class RowReducer {
   std::uint64_t held_stripe_ = 0;
   std::uint64_t work_left_ = 0;  // before the held stripe is let go
   std::uint64_t refused_at_ = 0;
+  std::size_t refused_piece_ = 0;
 };
 
 Applied apply_compare_and_swap(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory,

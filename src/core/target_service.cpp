@@ -146,12 +146,14 @@ Code TargetService::check_extent(const wire::Message& message, const Exposure& e
   const std::uint64_t scattered = is_scatter ? header.bytes / size : 0;
   const ops::Layout contiguous_once;
   ops::PieceCursor cursor(is_scatter ? contiguous_once.view() : message.layout.view());
+  const ExposedRegion* last = nullptr;  // that held a scattered element whole: most lie in one
   for (std::uint64_t index = 0;; ++index) {
     std::uint64_t offset = 0;
     std::uint64_t bytes = size;
     if (is_scatter) {
       if (index == scattered) return Code::ok;
       std::memcpy(&offset, message.offsets.data() + index * 8, 8);
+      if (last != nullptr && last->bytes >= size && offset - last->offset <= last->bytes - size) continue;
     } else {
       const ops::Piece piece = cursor.next();
       if (piece.bytes == 0) return Code::ok;
@@ -162,6 +164,7 @@ Code TargetService::check_extent(const wire::Message& message, const Exposure& e
     const ExposedRegion& region = *exposure.find_first(offset);
     if (region.read_only && writes(header)) return Code::unreachable;
     if (region.domain.bare && is_atomic(header.operation) && !ops::is_lockable(header.type)) return Code::type;
+    last = &region;
   }
 }
 
@@ -370,25 +373,46 @@ TargetService::Outcome TargetService::apply_guarded(const wire::MessageHeader& h
   return {};
 }
 
+// Those of one region, one behind the other, go under one lock while they lie in its stripe.
 TargetService::Outcome TargetService::scatter(const wire::Message& message, const Exposure& exposure,
                                               Progress& progress) {
   const std::uint64_t size = ops::size_of(message.header.type);
+  offsets_.resize(message.offsets.size() / sizeof(std::int64_t));
+  std::memcpy(offsets_.data(), message.offsets.data(), message.offsets.size());
+  const Reduction reduction = reduction_of(*options_.kernels, message.header);
+  const LockAgent agent = lock_agent();
   while (progress.applied < message.header.bytes) {
-    const std::uint64_t index = progress.applied / size;
-    std::uint64_t offset = 0;
-    std::memcpy(&offset, message.offsets.data() + index * 8, 8);
+    const std::span<const std::int64_t> left = std::span(offsets_).subspan(progress.applied / size);
+    const auto offset = static_cast<std::uint64_t>(left.front());
     const ExposedRegion* region = exposure.find_first(offset);
     if (region == nullptr) return {Step::failed, Code::range};
     const std::byte* operand = message.operand.data() + progress.applied;
-    std::uint64_t done = 0;
-    const bool through_kernel = region->guarded || region->bytes - (offset - region->offset) < size;
-    const Outcome outcome = through_kernel
-                                ? apply_guarded(message.header, *region, offset, operand, nullptr, size, done)
-                                : apply_run(message.header, *region, offset, operand, nullptr, size, done);
-    if (outcome.step != Step::finished) return outcome;
-    progress.applied += size;
+    const std::size_t count = region->guarded ? 0 : count_inside(*region, left, size);
+    if (count == 0) {
+      std::uint64_t done = 0;
+      const Outcome outcome = apply_guarded(message.header, *region, offset, operand, nullptr, size, done);
+      if (outcome.step != Step::finished) return outcome;
+      progress.applied += size;
+      continue;
+    }
+    RowReducer reducer(region->domain, agent, region->memory, reduction);
+    const Applied applied = reducer.apply(ElementList{0 - region->offset, left.first(count), size, operand});
+    progress.applied += (applied == Applied::done ? count : reducer.refused_piece()) * size;
+    if (applied != Applied::done) return not_taken(applied);
   }
   return {};
+}
+
+// The first of the elements that lie in the region whole.
+std::size_t TargetService::count_inside(const ExposedRegion& region, std::span<const std::int64_t> offsets,
+                                        std::uint64_t element_bytes) {
+  if (region.bytes < element_bytes) return 0;
+  std::size_t count = 0;
+  // What lies before the region wraps around.
+  while (count < offsets.size() &&
+         static_cast<std::uint64_t>(offsets[count]) - region.offset <= region.bytes - element_bytes)
+    ++count;
+  return count;
 }
 
 TargetService::Outcome TargetService::compare_and_swap(const wire::Message& message, const Exposure& exposure,

@@ -120,6 +120,8 @@ class TargetService : public RequestHandler, public TransferHandler {
   Outcome operate(Rank from, const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room,
                   Progress& progress);
   Outcome scatter(const wire::Message& message, const Exposure& exposure, Progress& progress);
+  static std::size_t count_inside(const ExposedRegion& region, std::span<const std::int64_t> offsets,
+                                  std::uint64_t element_bytes);
   Outcome compare_and_swap(const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room);
   Outcome prepare_chunk(Rank from, const wire::Message& message, Progress& progress);
   Outcome apply_chunk(const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room,
@@ -172,6 +174,7 @@ class TargetService : public RequestHandler, public TransferHandler {
   std::map<ProxyLocks::Key, ParkedQueue> parked_;
   bool has_unfinished_ = false;  // among these, of locks that are held
   std::vector<std::byte> scratch_;
+  std::vector<std::int64_t> offsets_;  // of the scatter being served
   std::uint64_t refused_ = 0;
 };
 
