@@ -44,16 +44,20 @@ class Chores : public AgentChores {
                                         : service_.has_waiting()  ? longest_wait_for_grant_ns
                                                                   : 0;
     const std::uint64_t for_these_ns = shorter(for_grants_ns, network_.send_kept());
-    if (!bell_.watch_has_ended() && !comes_back_) return for_these_ns;
+    if (!bell_.watch_has_ended()) {
+      if (comes_back_at_ns_ == 0) return for_these_ns;
+      const std::uint64_t now = monotonic_ns();
+      if (now < comes_back_at_ns_) return shorter(for_these_ns, comes_back_at_ns_ - now);
+    }
     network_.look_after();
-    comes_back_ = false;
+    comes_back_at_ns_ = 0;
     if (waiter_.sleepers() != 0 || network_.is_unattended()) {
       bell_.watch_replies();
       return for_these_ns;
     }
     // Threads look after it at the moment. Will they go on?
     const std::uint64_t for_network_ns = network_.until_deadline_ns();
-    comes_back_ = for_network_ns != 0;
+    if (for_network_ns != 0) comes_back_at_ns_ = monotonic_ns() + for_network_ns;
     return shorter(for_these_ns, for_network_ns);
   }
 
@@ -67,7 +71,7 @@ class Chores : public AgentChores {
   NetworkSide& network_;
   RankBell& bell_;
   const ThreadWaiter& waiter_;
-  bool comes_back_ = false;
+  std::uint64_t comes_back_at_ns_ = 0;  // to look after the network; 0: when it is called
 };
 
 class WakeByNetwork : public NetworkWake {
