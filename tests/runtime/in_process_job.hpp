@@ -29,6 +29,7 @@ struct InProcessRank {
 inline Settings on_path(PathChoice path, CallerLock lock = CallerLock::stripe) {
   Settings settings;
   settings.path = path;
+  settings.model = "none";  // what the user has measured is no matter here
   settings.caller_lock = lock;
   return settings;
 }
