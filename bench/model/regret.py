@@ -27,6 +27,12 @@ def size_text(size):
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB" if size >= 1024 else f"{size} B"
 
 
+def usual(values):
+    """The lower quartile: of rounds that other work on the machine disturbs, what the undisturbed ones take."""
+    ordered = sorted(values)
+    return ordered[(len(ordered) - 1) // 4]
+
+
 def mean_of(values):
     return math.exp(statistics.fmean(math.log(value) for value in values)) if values else None
 
@@ -84,15 +90,13 @@ class Report:
         forced = {path: values for path, values in forced.items() if rounds <= set(values)}
         if not rounds or not forced:
             return None
-        best = min(forced, key=lambda path: statistics.median(forced[path][number] for number in rounds))
-        ratios = [times["auto"][number] / forced[best][number] for number in sorted(rounds)]
+        times_us = {path: usual(values[number] for number in rounds) for path, values in forced.items()}
+        auto_us = usual(times["auto"].values())
+        best = min(times_us, key=times_us.get)
         chosen = self.chosen.get((place, case), {})
         return {"bench": "model", "place": place, **dict(zip(CASE, case)), "chosen": chosen.get("path"),
                 "predicted_us": chosen.get("predicted_us"), "taken": self.taken[place, case, "auto"], "best": best,
-                "auto_us": statistics.median(times["auto"].values()),
-                "best_us": statistics.median(forced[best][number] for number in rounds),
-                "forced_us": {path: statistics.median(values.values()) for path, values in forced.items()},
-                "regret": statistics.median(ratios)}
+                "auto_us": auto_us, "best_us": times_us[best], "forced_us": times_us, "regret": auto_us / times_us[best]}
 
     def tell(self, places):
         regrets = defaultdict(list)

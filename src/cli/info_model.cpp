@@ -56,7 +56,7 @@ Report sources(const Settings& settings, const Models& models) {
                                                  cost::name_of(models.thresholds.user_single));
   section["caller_from_bytes_between_hosts"] = size_threshold(models.thresholds.caller_from_bytes);
   section["gathering_single_updates_between_hosts"] =
-      models.thresholds.aggregates ? "would pay in bursts: FARSUM_PATH=aggregated does it" : "would not pay";
+      models.thresholds.aggregates ? "faster still in bursts by FARSUM_PATH=aggregated" : "by the owner path as fast";
   return section;
 }
 

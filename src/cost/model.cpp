@@ -23,6 +23,8 @@ constexpr std::array table = {
     Parameter{"gather_us", "us", &LinkModel::gather_us, "putting one update beside others (aggregated)"},
     Parameter{"gathered_us", "us", &LinkModel::gathered_us, "the agent's time for one of them"},
     Parameter{"gathered_bytes", "B", &LinkModel::gathered_bytes, "what one takes up in the message"},
+    Parameter{"bundled_bytes", "B", &LinkModel::bundled_bytes, "the longest sum that shares a message by itself"},
+    Parameter{"bundled_us", "us", &LinkModel::bundled_us, "the origin's time for one of them"},
     Parameter{"caller_round_trips", "", &LinkModel::caller_round_trips, "of caller-computes between hosts"},
     Parameter{"caller_wake_ups", "", &LinkModel::caller_wake_ups, "of the agent in these"},
     Parameter{"direct_us", "us", &LinkModel::direct_us, "a put or get of mapped memory, and its flush"},
@@ -52,6 +54,8 @@ constexpr LinkModel node_defaults = {
     .gather_us = 0.03,
     .gathered_us = 0.02,
     .gathered_bytes = 16,
+    .bundled_bytes = 0,
+    .bundled_us = 0,
     .caller_round_trips = 0,
     .caller_wake_ups = 0,
     .direct_us = 0.008,
@@ -80,6 +84,8 @@ constexpr LinkModel tcp_defaults = {
     .gather_us = 0.03,
     .gathered_us = 0.02,
     .gathered_bytes = 16,
+    .bundled_bytes = 32,
+    .bundled_us = 0.09,
     .caller_round_trips = 2,
     .caller_wake_ups = 2,
     .direct_us = 0.008,
@@ -158,7 +164,16 @@ double carried_us(const LinkModel& model, Kind kind, double bytes) {
 
 double message_us(const LinkModel& model) { return model.send_us + 2 * model.latency_us + model.wake_up_us; }
 
+// Updates that share a message: each costs its origin `put_us`.
+Time shared_message(const LinkModel& model, const Work& work, double put_us) {
+  const double served = model.gathered_us + agent_us(model, work.kind, work.bytes, work.guarded);
+  const double each = put_us + served + model.gathered_bytes * model.per_byte_us;
+  return {each + (message_us(model) + model.receive_us) / work.burst, served};
+}
+
 Time owner(const LinkModel& model, const Work& work) {
+  if (work.burst > 1 && work.kind == Kind::accumulate && static_cast<double>(work.bytes) <= model.bundled_bytes)
+    return shared_message(model, work, model.bundled_us);
   const double carried = carried_us(model, work.kind, static_cast<double>(work.bytes));
   const double served = model.receive_us + agent_us(model, work.kind, work.bytes, work.guarded);
   const double first = message_us(model) + carried + served;
@@ -185,9 +200,7 @@ Time caller_between_hosts(const LinkModel& model, const Work& work) {
 
 Time aggregated(const LinkModel& model, const Work& work) {
   if (work.kind != Kind::accumulate || work.bytes > 16) return owner(model, work);
-  const double served = model.gathered_us + agent_us(model, work.kind, work.bytes, work.guarded);
-  const double each = model.gather_us + served + model.gathered_bytes * model.per_byte_us;
-  return {each + (message_us(model) + model.receive_us) / work.burst, served};
+  return shared_message(model, work, model.gather_us);
 }
 
 Time time_of(const LinkModel& model, LinkClass link, Way way, const Work& work) {

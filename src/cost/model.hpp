@@ -50,6 +50,8 @@ struct LinkModel {
   double gather_us = 0;           // aggregated: putting one update beside others
   double gathered_us = 0;         // aggregated: the agent's time for one of them
   double gathered_bytes = 0;      // aggregated: what one takes up in the message
+  double bundled_bytes = 0;       // between hosts: sums up to this that nobody waits for leave as one message
+  double bundled_us = 0;          // the origin's time for one of them
   double caller_round_trips = 0;  // caller-computes between hosts: lock, get, put and unlock, as far as they are apart
   double caller_wake_ups = 0;     // of the agent, in these
   // Memory and its locks.
@@ -94,8 +96,8 @@ std::uint64_t cheaper_from(const LinkModel& model, LinkClass link, Way way, Way 
 // What a window's paths are chosen by.
 struct Thresholds {
   std::uint64_t caller_from_bytes = never;  // between hosts: sums of so many bytes are computed by their caller
-  // Between hosts: single updates that nobody waits for are better gathered. Told, not done: a window would have to
-  // know per target what is gathered before its flushes could go on being done on the hot path.
+  // Between hosts: FARSUM_PATH=aggregated would be faster in a burst than the messages that the owner path makes of one
+  // by itself. Told, not done.
   bool aggregates = false;
   Way user_bulk = Way::attach;    // user memory of one node: attach or owner
   Way user_single = Way::attach;  // the same for single elements

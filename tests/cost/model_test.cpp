@@ -29,6 +29,8 @@ constexpr LinkModel round_numbers = {
     .gather_us = 0.1,
     .gathered_us = 0.2,
     .gathered_bytes = 10,
+    .bundled_bytes = 24,
+    .bundled_us = 0.4,
     .caller_round_trips = 2,
     .caller_wake_ups = 2,
     .direct_us = 0.5,
@@ -99,6 +101,15 @@ TEST(PredictedTime, of_gathered_updates_shares_one_message) {
   // What is no single update goes to the owner.
   EXPECT_EQ(us(LinkClass::tcp, Way::aggregated, {.kind = Kind::put, .bytes = 100}),
             us(LinkClass::tcp, Way::owner, {.kind = Kind::put, .bytes = 100}));
+}
+
+TEST(PredictedTime, of_small_sums_in_a_burst_to_the_owner_shares_one_message_too) {
+  const double each = 0.4 + 0.2 + 10 * 0.01 + 24 * 0.001 + 0.25 + 24 * 0.004;
+  EXPECT_DOUBLE_EQ(us(LinkClass::tcp, Way::owner, {.kind = Kind::accumulate, .bytes = 24, .burst = 100}),
+                   each + 23.0 / 100);
+  // Not what is longer, and not one that is waited for.
+  EXPECT_GT(us(LinkClass::tcp, Way::owner, {.kind = Kind::accumulate, .bytes = 32, .burst = 100}), 2);
+  EXPECT_GT(us(LinkClass::tcp, Way::owner, {.kind = Kind::accumulate, .bytes = 24}), 23);
 }
 
 TEST(PredictedTime, of_the_caller_between_hosts_moves_the_payload_twice) {
@@ -186,6 +197,7 @@ TEST(Thresholds, follow_the_parameters) {
   LinkModel slow_owner = defaults(LinkClass::tcp);
   slow_owner.owner_reduce_per_byte_us = 0.1;
   slow_owner.gather_us = 1;
+  slow_owner.bundled_us = 0.1;
   const Thresholds elsewhere = thresholds(slow_kernel, slow_owner);
   // The agent touches user memory through the same kernel.
   EXPECT_EQ(elsewhere.user_single, Way::attach);
