@@ -26,19 +26,30 @@ void forget_large_buffers(std::vector<std::byte>& buffer) {
 OriginEngine::OriginEngine(Options options, Transport& transport)
     : options_(std::move(options)),
       transport_(transport),
+      peers_(options_.peers),
       under_way_(options_.peers / word_bits + 1),
-      kept_(options_.peers / word_bits + 1) {
-  peers_.reserve(options_.peers);
-  for (std::size_t i = 0; i < options_.peers; ++i) {
-    peers_.push_back(std::make_unique<Peer>());
-  }
+      kept_(options_.peers / word_bits + 1) {}
+
+OriginEngine::~OriginEngine() {
+  // Relaxed: no other thread is left.
+  for (const std::atomic<Peer*>& peer : peers_) delete peer.load(std::memory_order_relaxed);
 }
 
-OriginEngine::~OriginEngine() = default;
+// Those of a large job have few to ask.
+OriginEngine::Peer* OriginEngine::make_peer(Rank rank) {
+  const std::lock_guard lock(making_);
+  // Relaxed: written under the mutex.
+  if (Peer* const made = peers_[rank].load(std::memory_order_relaxed); made != nullptr) return made;
+  auto peer = std::make_unique<Peer>();
+  peer->failed.store(all_have_failed_, std::memory_order_relaxed);
+  // Pairs with the acquire load in peer_made().
+  peers_[rank].store(peer.get(), std::memory_order_release);
+  return peer.release();
+}
 
 bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation, Outstanding& outstanding,
                           RequestState* request) {
-  Peer& peer = *peers_[rank];
+  Peer& peer = peer_made(rank);
   const Visit visit(*this, peer);
   if (peer.backlog.size() >= options_.backlog) return false;
   if (request == nullptr && join(peer, rank, window, operation, outstanding)) return true;
@@ -82,7 +93,7 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
 bool OriginEngine::submit_scatter(Rank rank, WindowId window, ops::ElementType type, ops::Operator op,
                                   const void* alpha, std::span<const std::uint64_t> offsets,
                                   std::span<const std::byte> elements, Outstanding& outstanding) {
-  Peer& peer = *peers_[rank];
+  Peer& peer = peer_made(rank);
   const Visit visit(*this, peer);
   if (peer.backlog.size() >= options_.backlog) return false;
   Job* job = peer.take_job();
@@ -103,7 +114,7 @@ bool OriginEngine::submit_scatter(Rank rank, WindowId window, ops::ElementType t
 
 bool OriginEngine::submit_control(Rank rank, const wire::MessageHeader& header, std::span<const std::byte> body,
                                   Outstanding& outstanding, RequestState* request, std::span<std::byte> reply) {
-  Peer& peer = *peers_[rank];
+  Peer& peer = peer_made(rank);
   const Visit visit(*this, peer);
   if (peer.backlog.size() >= options_.backlog) return false;
   Job* job = peer.take_job();
@@ -161,7 +172,9 @@ void OriginEngine::drain_backlog(Peer& peer, Rank rank) {
 }
 
 std::size_t OriginEngine::progress(Rank rank) {
-  Peer& peer = *peers_[rank];
+  Peer* const asked = find_peer(rank);
+  if (asked == nullptr) return 0;
+  Peer& peer = *asked;
   const Visit visit(*this, peer);
   close_bundle(peer, rank);
   const std::size_t replies = transport_.poll_replies(rank, peer);
@@ -192,7 +205,7 @@ std::size_t OriginEngine::progress_unattended() {
 }
 
 std::size_t OriginEngine::visit_unattended(Rank rank) {
-  Peer& peer = *peers_[rank];
+  Peer& peer = peer_made(rank);
   // Acquire and release: see Visit.
   peer.was_missed.exchange(true, std::memory_order_acq_rel);
   const std::unique_lock lock(peer.mutex, std::try_to_lock);
@@ -207,17 +220,24 @@ std::size_t OriginEngine::visit_unattended(Rank rank) {
 }
 
 bool OriginEngine::has_room(Rank rank) const {
-  const Peer& peer = *peers_[rank];
-  const std::lock_guard lock(peer.mutex);
-  return peer.backlog.size() < options_.backlog || peer.failed.load(std::memory_order_relaxed);
+  const Peer* const peer = find_peer(rank);
+  if (peer == nullptr) return true;
+  const std::lock_guard lock(peer->mutex);
+  return peer->backlog.size() < options_.backlog || peer->failed.load(std::memory_order_relaxed);
 }
 
 void OriginEngine::fail_all() {
-  for (Rank rank = 0; rank < peers_.size(); ++rank) fail_peer(rank);
+  {
+    const std::lock_guard lock(making_);
+    all_have_failed_ = true;
+  }
+  for (Rank rank = 0; rank < peers_.size(); ++rank) {
+    if (find_peer(rank) != nullptr) fail_peer(rank);
+  }
 }
 
 void OriginEngine::fail_peer(Rank rank) {
-  Peer& peer = *peers_[rank];
+  Peer& peer = peer_made(rank);
   const std::lock_guard lock(peer.mutex);
   close_bundle(peer, rank);
   peer.failed.store(true, std::memory_order_relaxed);

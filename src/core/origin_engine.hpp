@@ -131,6 +131,13 @@ class OriginEngine {
   void note_under_way(Rank rank);
   std::size_t visit_unattended(Rank rank);
   void drain_backlog(Peer& peer, Rank rank);
+  // Acquire pairs with the release in make_peer: it is whole.
+  Peer* find_peer(Rank rank) const { return peers_[rank].load(std::memory_order_acquire); }
+  Peer& peer_made(Rank rank) {
+    Peer* const peer = find_peer(rank);
+    return *(peer != nullptr ? peer : make_peer(rank));
+  }
+  Peer* make_peer(Rank rank);
   bool may_keep(Peer& peer, Rank rank);
   bool begin_keeping(Peer& peer, Rank rank);
   bool join(Peer& peer, Rank rank, WindowId window, const Operation& operation, Outstanding& outstanding);
@@ -143,7 +150,9 @@ class OriginEngine {
 
   Options options_;
   Transport& transport_;
-  std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<std::atomic<Peer*>> peers_;  // owned; made when first asked for something
+  std::mutex making_;
+  bool all_have_failed_ = false;                       // under it
   std::vector<std::atomic<std::uint64_t>> under_way_;  // a bit for each peer
   std::vector<std::atomic<std::uint64_t>> kept_;       // the same, of those to which something is kept back
   std::atomic<unsigned> visits_due_{0};                // calls of send_kept() that are still to come

@@ -128,7 +128,7 @@ void OriginEngine::send_kept() {
 
 // Whether nothing can have been left behind.
 bool OriginEngine::visit_kept(Rank rank, bool is_last) {
-  Peer& peer = *peers_[rank];
+  Peer& peer = peer_made(rank);
   std::unique_lock lock(peer.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   if (peer.keeps && (is_last || peer.was_kept_before)) {

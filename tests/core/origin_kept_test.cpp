@@ -152,8 +152,13 @@ TEST_F(OriginKeeps, scaled_updates_of_one_factor_together) {
   engine_.progress(peer);
   ASSERT_EQ(count(), 3u);
   EXPECT_EQ(offsets_of(1).size(), 2u);
-  EXPECT_EQ(std::memcmp(posted(1).header.alpha, &half, sizeof half), 0);
-  EXPECT_EQ(std::memcmp(posted(2).header.alpha, &third, sizeof third), 0);
+  const auto alpha_of = [this](std::size_t ticket) {
+    double alpha = 0;
+    std::memcpy(&alpha, posted(ticket).header.alpha, sizeof alpha);
+    return alpha;
+  };
+  EXPECT_EQ(alpha_of(1), half);
+  EXPECT_EQ(alpha_of(2), third);
 }
 
 TEST_F(OriginKeeps, no_more_than_8_kib_of_updates) {
@@ -243,6 +248,14 @@ TEST_F(OriginKeeps, nothing_for_a_peer_that_has_failed) {
   EXPECT_EQ(outstanding_.failure.load(), Code::peer_failed);
   ASSERT_TRUE(submit(update(16)));
   EXPECT_EQ(outstanding_.count.load(), 0u);
+}
+
+TEST_F(OriginKeeps, nothing_for_peers_that_were_never_asked_when_all_have_failed) {
+  engine_.fail_all();
+  for (const Rank to : {Rank{5}, Rank{6}}) ASSERT_TRUE(submit(update(8), nullptr, to));
+  EXPECT_EQ(count(), 0u);
+  EXPECT_EQ(outstanding_.count.load(), 0u);
+  EXPECT_EQ(outstanding_.failure.load(), Code::peer_failed);
 }
 
 TEST_F(OriginKeeps, nothing_where_the_transport_sends_each_on_its_own) {
