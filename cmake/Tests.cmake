@@ -8,7 +8,7 @@ set(FARSUM_ASAN_TESTS base os lockfree ops cost core shm sim transport transport
                       transport_route transport_ucx fuzz agent collectives runtime capi)
 
 # The folders whose tests start programs, so that building the test builds those too.
-set(FARSUM_PROGRAM_TESTS apps capi cli examples faults fock lab nwchem pmix)
+set(FARSUM_PROGRAM_TESTS apps cli examples faults fock lab nwchem pmix)
 
 add_custom_target(tsan_tests)
 add_custom_target(asan_tests)
