@@ -378,7 +378,8 @@ TargetService::Outcome TargetService::scatter(const wire::Message& message, cons
                                               Progress& progress) {
   const std::uint64_t size = ops::size_of(message.header.type);
   offsets_.resize(message.offsets.size() / sizeof(std::int64_t));
-  std::memcpy(offsets_.data(), message.offsets.data(), message.offsets.size());
+  // Both are null where there are none.
+  if (!offsets_.empty()) std::memcpy(offsets_.data(), message.offsets.data(), message.offsets.size());
   const Reduction reduction = reduction_of(*options_.kernels, message.header);
   const LockAgent agent = lock_agent();
   while (progress.applied < message.header.bytes) {
