@@ -29,9 +29,9 @@ Status ThreadWaiter::check_peers(const char* doing) {
 
 // Looks for about as long as a wake-up costs, then sleeps with `sleep(gap)`, which returns at once where done() has
 // come true. Between two calls of the idle hook done() is looked at.
-Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t)> sleep,
-                                    const char* doing) {
-  const std::uint64_t spin_ns = options_.is_crowded ? 0 : options_.spin_ns;
+Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t)> sleep, const char* doing,
+                                    std::uint64_t longest_spin_ns) {
+  const std::uint64_t spin_ns = options_.is_crowded ? 0 : longest_spin_ns;
   // Most of what is waited for comes within a microsecond: the clock is not read for it.
   for (int i = 0; spin_ns != 0 && i < first_looks; ++i) {
     if (done()) return {};
@@ -87,7 +87,9 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
       where.wait(key, gap);
     }
   };
-  Status status = spin_and_sleep(done, sleep, doing);
+  // An owner on another host has its own wake-up to go through first, and the way there and back.
+  const std::uint64_t spin_ns = for_replies ? 2 * options_.spin_ns : options_.spin_ns;
+  Status status = spin_and_sleep(done, sleep, doing, spin_ns);
   if (is_handed_over) sleepers_.fetch_sub(1, std::memory_order_relaxed);
   return status;
 }
@@ -112,7 +114,7 @@ Status ThreadWaiter::wait_word(std::atomic<std::uint32_t>& word, std::uint32_t w
     slept_.fetch_add(1, std::memory_order_relaxed);
     futex_wait(word, while_value, gap);
   };
-  return spin_and_sleep(changed, sleep, doing);
+  return spin_and_sleep(changed, sleep, doing, options_.spin_ns);
 }
 
 }  // namespace farsum

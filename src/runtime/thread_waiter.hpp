@@ -58,7 +58,8 @@ class ThreadWaiter : public Waiter {
   std::uint64_t slept() const { return slept_.load(std::memory_order_relaxed); }
 
  private:
-  Status spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t gap_ns)> sleep, const char* doing);
+  Status spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t gap_ns)> sleep, const char* doing,
+                        std::uint64_t longest_spin_ns);
   Status check_peers(const char* doing);
   std::uint64_t gap_ns() const {
     return options_.idle ? std::min(options_.idle_gap_ns, options_.gap_ns) : options_.gap_ns;
