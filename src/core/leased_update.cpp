@@ -10,8 +10,6 @@ namespace farsum {
 namespace {
 
 constexpr std::uint64_t name_bytes = sizeof(std::uint64_t);
-// An encoded layout, and each piece of it.
-constexpr std::uint64_t layout_header_bytes = 16, layout_piece_bytes = 16;
 // Puts of one piece before the owner computes what is still open.
 constexpr unsigned most_puts = 2;
 
@@ -51,8 +49,8 @@ LeasedUpdate::LeasedUpdate(const Way& way, const Operation& operation, Outstandi
       outstanding_(outstanding),
       cursor_(operation.target_layout),
       piece_bytes_(longest_piece(way.room, ops::size_of(operation.type))),
-      most_layout_pieces_(
-          std::max<std::uint64_t>((room_of_message(way.room) - layout_header_bytes) / layout_piece_bytes, 1)),
+      most_layout_pieces_(std::max<std::uint64_t>(
+          (room_of_message(way.room) - ops::encoded_header_bytes) / ops::encoded_piece_bytes, 1)),
       slots_(std::min<std::uint64_t>((operation.bytes + piece_bytes_ - 1) / piece_bytes_, most_pieces)) {
   const bool swaps = operation.kind == OperationKind::compare_and_swap;
   reduction_ = swaps ? Reduction{operation.type, ops::Operator::replace}

@@ -28,6 +28,8 @@ struct Outstanding {
   // not come. A local flush waits for these only (acquire).
   std::atomic<std::uint32_t> borrowing{0};
   std::atomic<Code> failure{Code::ok};
+  // Its operations may fail one by one: none travels in a message with others. Set before the first.
+  bool goes_alone = false;
 };
 
 // An operation that somebody waits for by name.
@@ -54,7 +56,6 @@ struct Operation {
   bool notify = false;
   std::uint32_t notify_slot = 0;
   bool may_wait = false;  // rides behind a lock that may not be granted yet
-  bool alone = false;     // it may fail where others do not: it travels in no message with them
 };
 
 // Any thread may call; each peer has a lock of its own. Requests to one peer travel in the order of submit().

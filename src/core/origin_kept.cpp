@@ -49,7 +49,7 @@ bool OriginEngine::begin_keeping(Peer& peer, Rank rank) {
 
 // Adds an update to what leaves as one message; false where it has to be one of its own.
 bool OriginEngine::join(Peer& peer, Rank rank, WindowId window, const Operation& operation, Outstanding& outstanding) {
-  if (operation.kind != OperationKind::accumulate || operation.notify || operation.may_wait || operation.alone ||
+  if (operation.kind != OperationKind::accumulate || operation.notify || operation.may_wait || outstanding.goes_alone ||
       operation.bytes > most_joined_bytes || operation.operand == nullptr || !is_contiguous(operation.operand_layout) ||
       !is_contiguous(operation.target_layout))
     return false;

@@ -9,8 +9,6 @@ namespace {
 
 // What a transport whose replies share the room of their requests may lose in rounding either up.
 constexpr std::uint64_t rounding_bytes = 2 * cache_line_bytes;
-// An encoded layout, and each piece of it.
-constexpr std::uint64_t layout_header_bytes = 16, layout_piece_bytes = 16;
 // A message and its reply; longer ones gain little by waiting for others.
 constexpr std::uint64_t most_unhurried_bytes = 4096;
 // Shorter operands are copied: a local flush need not wait for their replies then.
@@ -202,9 +200,9 @@ std::uint64_t OriginEngine::cut_layout(Peer& peer, const Job& job, const Room& r
   ops::PieceCursor cursor(job.target_layout.view());
   cursor.seek(job.posted_bytes);
   peer.pieces.clear();
-  std::uint64_t bytes = 0, used = layout_header_bytes;
-  while (bytes < most && used + layout_piece_bytes + element * room.payload_weight <= room.layout) {
-    used += layout_piece_bytes;
+  std::uint64_t bytes = 0, used = ops::encoded_header_bytes;
+  while (bytes < most && used + ops::encoded_piece_bytes + element * room.payload_weight <= room.layout) {
+    used += ops::encoded_piece_bytes;
     const std::uint64_t fits = room.payload_weight == 0 ? most : (room.layout - used) / room.payload_weight;
     const ops::Piece piece = cursor.next(std::min(most - bytes, fits / element * element));
     peer.pieces.push_back(piece);

@@ -16,6 +16,8 @@ Window::Window(Parts parts)
   const bool locks = (parts_.promises & promise_no_locks) == 0;
   for (std::uint32_t target = 0; target < size_; ++target) {
     views_[target].owner = parts_.ranks[target];
+    // The owner may have taken the memory away: it then refuses one operation and no other.
+    views_[target].outstanding.goes_alone = parts_.dynamic;
     if (!is_here(target))
       remote_targets_.push_back(target);
     else if (locks)

@@ -45,7 +45,7 @@ struct Region {
   Path bulk = Path::owner;
   Path atomic = Path::owner;
   // Bulk accumulates of so many bytes go by caller, though `bulk` is owner; where leases are granted (see Reach).
-  std::uint64_t caller_from_bytes = ~std::uint64_t{0};
+  std::uint64_t caller_from_bytes = cost::never;
   bool promoted = false;
   bool read_only = false;
   std::string reason;

@@ -18,14 +18,7 @@ Status Window::run_owner(const Operation& operation, std::uint32_t target, Compl
   if (details_[target].lock_is_unsure.load(std::memory_order_relaxed)) [[unlikely]] {
     if (Status status = send_behind_lock(operation, target, told, sent); !status.is_ok()) return status;
   }
-  // Where the owner may have taken the memory away, it refuses one operation and no other.
-  Operation alone;
-  if (parts_.dynamic) [[unlikely]] {
-    alone = operation;
-    alone.alone = true;
-  }
-  const Operation& submitted = parts_.dynamic ? alone : operation;
-  while (!sent && !parts_.engine->submit(owner, parts_.id, submitted, views_[target].outstanding, told)) {
+  while (!sent && !parts_.engine->submit(owner, parts_.id, operation, views_[target].outstanding, told)) {
     if (Status status = wait_for_room(target); !status.is_ok()) return status;
   }
   if (completion != Completion::blocking) return {};

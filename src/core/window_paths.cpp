@@ -79,7 +79,7 @@ Status Window::carry_out(const Operation& operation, std::uint32_t target, const
     count(route.path, moves_twice ? 2 * operation.bytes : operation.bytes);
   }
   Status status;
-  switch (as_messages && route.path == Path::caller ? Path::owner : route.path) {
+  switch (route.path) {
     case Path::owner:
     case Path::offload:
       return run_owner(operation, target, completion, request);
@@ -92,6 +92,7 @@ Status Window::carry_out(const Operation& operation, std::uint32_t target, const
       status = run_attach(operation, target, *route.at.region);
       break;
     case Path::caller:
+      if (as_messages) return run_owner(operation, target, completion, request);
       status = is_here(target) ? run_caller(operation, target, *route.at.region) : run_leased(operation, target);
       break;
   }

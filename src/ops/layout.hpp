@@ -284,6 +284,7 @@ class Layout {
 
 // In a message: a header of 16 bytes (kind, levels, pieces, block bytes), then per level a count and a stride, or per
 // piece an offset and a length, all of 8 bytes, little-endian.
+inline constexpr std::uint64_t encoded_header_bytes = 16, encoded_piece_bytes = 16;
 [[nodiscard]] std::uint64_t encoded_bytes(const LayoutView& layout);
 
 // Writes the layout to the front of `out` and returns the bytes used. Null, with nothing written, if it does not fit or

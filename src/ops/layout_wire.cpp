@@ -17,10 +17,9 @@ struct WireHeader {
   std::uint32_t pieces;
   std::uint64_t block_bytes;
 };
-static_assert(sizeof(WireHeader) == 16);
+static_assert(sizeof(WireHeader) == encoded_header_bytes);
 
 constexpr std::uint64_t level_bytes = 16;
-constexpr std::uint64_t piece_bytes = 16;
 
 template <class T>
 std::byte* append(std::byte* to, const T& value) {
@@ -31,7 +30,7 @@ std::byte* append(std::byte* to, const T& value) {
 }  // namespace
 
 std::uint64_t encoded_bytes(const LayoutView& layout) {
-  return sizeof(WireHeader) + layout.counts().size() * level_bytes + layout.pieces().size() * piece_bytes;
+  return sizeof(WireHeader) + layout.counts().size() * level_bytes + layout.pieces().size() * encoded_piece_bytes;
 }
 
 std::optional<std::size_t> encode(const LayoutView& layout, std::span<std::byte> out) {
@@ -74,7 +73,7 @@ class LayoutReader {
       layout.strides_[level] = take<std::int64_t>();
     }
     // Before the allocation, not after.
-    if (is_short_ || header.pieces > left_.size() / piece_bytes) return std::nullopt;
+    if (is_short_ || header.pieces > left_.size() / encoded_piece_bytes) return std::nullopt;
     layout.pieces_.reserve(header.pieces);
     for (std::uint32_t piece = 0; piece < header.pieces; ++piece) {
       const auto offset = take<std::int64_t>();

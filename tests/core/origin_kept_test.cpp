@@ -271,10 +271,9 @@ TEST_F(OriginKeeps, nothing_that_somebody_waits_for) {
   submit_the_first();
   RequestState request;
   ASSERT_TRUE(submit(update(8), &request));
-  Operation notifying = update(8), behind_a_lock = update(8), alone = update(8);
+  Operation notifying = update(8), behind_a_lock = update(8);
   notifying.notify = true;
   behind_a_lock.may_wait = true;
-  alone.alone = true;
   ASSERT_TRUE(submit(notifying));
   ASSERT_TRUE(submit(behind_a_lock));
   wire::MessageHeader lock;
@@ -282,7 +281,8 @@ TEST_F(OriginKeeps, nothing_that_somebody_waits_for) {
   ASSERT_TRUE(engine_.submit_control(peer, lock, {}, outstanding_, nullptr));
   EXPECT_EQ(count(), 5u);
   for (const Scripted::Posted& posted : transport_.posted) EXPECT_NE(posted.pace, Pace::unhurried);
-  ASSERT_TRUE(submit(alone));
+  outstanding_.goes_alone = true;
+  ASSERT_TRUE(submit(update(8)));
   EXPECT_EQ(count(), 6u);
   EXPECT_EQ(posted(5).header.kind, wire::MessageKind::operate);
 }
