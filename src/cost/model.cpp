@@ -49,15 +49,9 @@ constexpr LinkModel node_defaults = {
     .inline_bytes = 8192,
     .pull_us = 0.4,
     .pull_per_byte_us = 3e-5,
-    .pull_round_trips = 0,
-    .pull_wake_ups = 0,
     .gather_us = 0.03,
     .gathered_us = 0.02,
     .gathered_bytes = 16,
-    .bundled_bytes = 0,
-    .bundled_us = 0,
-    .caller_round_trips = 0,
-    .caller_wake_ups = 0,
     .direct_us = 0.008,
     .move_per_byte_us = 2e-5,
     .copy_us = 0.5,
@@ -68,35 +62,24 @@ constexpr LinkModel node_defaults = {
     .owner_reduce_per_byte_us = 2e-5,
 };
 
-constexpr LinkModel tcp_defaults = {
-    .send_us = 0.7,
-    .receive_us = 0.5,
-    .gap_us = 0.7,
-    .per_byte_us = 1.6e-4,
-    .back_per_byte_us = 1.6e-4,
-    .latency_us = 3.0,
-    .wake_up_us = 7.0,
-    .inline_bytes = 8192,
-    .pull_us = 0,
-    .pull_per_byte_us = 1.6e-4,
-    .pull_round_trips = 0,
-    .pull_wake_ups = 0,
-    .gather_us = 0.03,
-    .gathered_us = 0.02,
-    .gathered_bytes = 16,
-    .bundled_bytes = 32,
-    .bundled_us = 0.09,
-    .caller_round_trips = 2,
-    .caller_wake_ups = 2,
-    .direct_us = 0.008,
-    .move_per_byte_us = 2e-5,
-    .copy_us = 0.5,
-    .copy_per_byte_us = 3e-5,
-    .lock_us = 0.01,
-    .contended_us = 0.05,
-    .reduce_per_byte_us = 2e-5,
-    .owner_reduce_per_byte_us = 2e-5,
-};
+// Memory and its locks are as on a node.
+constexpr LinkModel over_tcp(LinkModel model) {
+  model.send_us = 0.7;
+  model.receive_us = 0.5;
+  model.gap_us = 0.7;
+  model.per_byte_us = 1.6e-4;
+  model.back_per_byte_us = 1.6e-4;
+  model.latency_us = 3.0;
+  model.wake_up_us = 7.0;
+  model.pull_us = 0;
+  model.pull_per_byte_us = 1.6e-4;
+  model.bundled_bytes = 32;
+  model.bundled_us = 0.09;
+  model.caller_round_trips = 2;
+  model.caller_wake_ups = 2;
+  return model;
+}
+constexpr LinkModel tcp_defaults = over_tcp(node_defaults);
 
 bool reduces(Kind kind) { return kind == Kind::accumulate || kind == Kind::get_accumulate; }
 bool brings(Kind kind) { return kind != Kind::get; }
