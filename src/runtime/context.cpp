@@ -287,6 +287,7 @@ Status Context::begin_group(Group& group, std::unique_ptr<GroupTeam> team, std::
 
 Status Context::serve_network(Network& network) {
   network_wake_ = std::make_unique<WakeByNetwork>(network);
+  waiter_->expect_replies_from_afar();
   if (Status status = bell_->add_network(*network_wake_); !status.is_ok()) return status;
   return start_agent();
 }

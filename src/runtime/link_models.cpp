@@ -97,8 +97,10 @@ Status write_link_parameters(const std::string& folder, cost::LinkClass link, co
   const std::string path = model_file(folder, link);
   // Of this process only, so that two that measure at once do not write into one file.
   const std::string fresh = fmt::format("{}.{}.new", path, getpid());
-  std::ofstream(fresh, std::ios::binary) << document.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
-  if (std::rename(fresh.c_str(), path.c_str()) == 0) return {};
+  std::ofstream file(fresh, std::ios::binary);
+  file << document.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
+  file.close();
+  if (file && std::rename(fresh.c_str(), path.c_str()) == 0) return {};
   std::filesystem::remove(fresh, failed);
   return {Code::system, fmt::format("cannot write {}", path)};
 }

@@ -87,9 +87,9 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
       where.wait(key, gap);
     }
   };
-  // An owner on another host has its own wake-up to go through first, and the way there and back.
-  const std::uint64_t spin_ns = for_replies ? 2 * options_.spin_ns : options_.spin_ns;
-  Status status = spin_and_sleep(done, sleep, doing, spin_ns);
+  // Relaxed: nothing is ordered by how long a thread looks.
+  Status status = spin_and_sleep(done, sleep, doing,
+                                 for_replies ? reply_spin_ns_.load(std::memory_order_relaxed) : options_.spin_ns);
   if (is_handed_over) sleepers_.fetch_sub(1, std::memory_order_relaxed);
   return status;
 }
