@@ -2,7 +2,6 @@
 // engine`; started by itself it calls the launcher. Ends with 1 where an answer is wrong or something failed, never for
 // a time.
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +16,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cases.hpp"
+#include "common/run_main.hpp"
 #include "context.hpp"
 
 namespace bench {
@@ -177,12 +177,5 @@ int run(int argc, char** argv) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  try {
-    return bench::run(argc, argv);
-  } catch (const std::exception& failure) {
-    fmt::print(stderr, "bench-engine: {}\n", failure.what());
-    std::fflush(nullptr);
-    // Without unwinding into collective calls that the other rank will not make; the launcher ends it.
-    _exit(1);
-  }
+  return bench::run_main("bench-engine", [&] { return bench::run(argc, argv); });
 }

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "common/file_meeting.hpp"
 #include "farsum.h"
 
 namespace bench {
@@ -18,21 +20,16 @@ inline void require(farsum_status status) {
   if (status != FARSUM_OK) throw std::runtime_error(farsum_last_error());
 }
 
-// Ranks that no launcher knows meet in a folder that all of them see; without one `farsum run` tells who they are.
+// How the ranks find each other: in a folder, or as `farsum run` tells them where none is named.
 class Meeting {
  public:
-  Meeting(std::string folder, int rank, int size) : folder_(std::move(folder)), rank_(rank), size_(size) {}
+  Meeting(const std::string& folder, int rank, int size) {
+    if (!folder.empty()) files_.emplace(folder, rank, size);
+  }
   void join();
 
  private:
-  // As farsum_allgather_fn wants it; `meeting` is a Meeting.
-  static int gather(const void* mine, void* all, std::size_t bytes, void* meeting);
-  [[nodiscard]] std::string file_of(int rank) const;
-
-  std::string folder_;
-  int rank_;
-  int size_;
-  int round_ = 0;
+  std::optional<meeting::FileMeeting> files_;
 };
 
 // Leaving is collective; while a failure unwinds, the others are somewhere else.

@@ -2,7 +2,6 @@
 // rounds. Rank 1 owns and sleeps, the others operate on its part. Prints a JSON object a line and judges nothing; ends
 // with 1 where an answer is wrong. bench_model starts it, by `farsum run` or in two hosts.
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cases.hpp"
+#include "common/run_main.hpp"
 
 namespace bench {
 namespace {
@@ -179,12 +179,5 @@ int run(int argc, char** argv) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  try {
-    return bench::run(argc, argv);
-  } catch (const std::exception& failure) {
-    fmt::print(stderr, "bench-model: {}\n", failure.what());
-    std::fflush(nullptr);
-    // Without unwinding into collective calls that the other ranks will not make; whoever started them ends them.
-    _exit(1);
-  }
+  return bench::run_main("bench-model", [&] { return bench::run(argc, argv); });
 }

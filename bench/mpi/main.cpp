@@ -2,7 +2,6 @@
 // Started by `farsum bench mpi`; starts the launchers of the MPI libraries itself. Ends with 1 where a run with Farsum
 // ended badly or with a wrong answer, never for a time, nor for what a library alone cannot do.
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "common/run_main.hpp"
 #include "lab.hpp"
 #include "session.hpp"
 
@@ -94,10 +94,5 @@ int run(int argc, char** argv) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  try {
-    return bench::run(argc, argv);
-  } catch (const std::exception& failure) {
-    fmt::print(stderr, "bench-mpi: {}\n", failure.what());
-    return 1;
-  }
+  return bench::run_main("bench-mpi", [&] { return bench::run(argc, argv); });
 }

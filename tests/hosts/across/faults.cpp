@@ -9,7 +9,7 @@
 #include <map>
 
 #include "across.hpp"
-#include "meeting.hpp"
+#include "common/file_meeting.hpp"
 
 namespace across {
 namespace {
@@ -81,7 +81,7 @@ void fill_queue(const Job& job) {
   barrier();
   say(job, "ready");
   if (job.rank == 0) {
-    wait_for_file(job.words.at(0));
+    meeting::wait_for_file(job.words.at(0));
     const std::uint64_t one = 1;
     for (std::uint64_t i = 0; i < more_than_queues_hold; ++i)
       FINE(farsum_accumulate(words.window, 1, 0, &one, 1, FARSUM_UINT64, FARSUM_SUM));
@@ -212,7 +212,7 @@ void wait_in(const Job& job) {
   if (job.rank != 0) {
     while (true) pause();
   }
-  wait_for_file(job.words.at(1));
+  meeting::wait_for_file(job.words.at(1));
   const auto begin = std::chrono::steady_clock::now();
   const farsum_status status = found->second.call(words);
   const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);

@@ -5,14 +5,14 @@
 #include <optional>
 
 #include "across.hpp"
-#include "meeting.hpp"
+#include "common/file_meeting.hpp"
 
 namespace {
 
 using namespace across;
 
 struct Order {
-  std::optional<Meeting> meeting;
+  std::optional<meeting::FileMeeting> meeting;
   farsum_init_options options{};
   std::vector<std::string> cases;
   std::vector<std::string> words;
@@ -31,7 +31,7 @@ void read(Order& order, std::vector<std::string> arguments) {
     order.options.rank = std::stoi(arguments[2]);
     order.options.size = std::stoi(arguments[3]);
     order.meeting.emplace(arguments[1], order.options.rank, order.options.size);
-    order.options.allgather = Meeting::gather;
+    order.options.allgather = meeting::FileMeeting::gather;
     order.options.allgather_user = &*order.meeting;
     arguments.erase(arguments.begin(), arguments.begin() + 4);
   }
