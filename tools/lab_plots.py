@@ -1,19 +1,9 @@
 """Figures of lab_evidence's runs, as SVG: RandomAccess by depth, the automaton by mode. Without matplotlib there are none."""
 
+from svg_figures import load_pyplot, save
 from lab_tables import MEMORIES, Runs
 
 STYLES = {"two-sided": ("tab:gray", "x"), "accumulate-flush": ("tab:blue", "o"), "accumulate-gathered": ("tab:green", "s")}
-
-
-def load_pyplot():
-    try:
-        import matplotlib
-    except ImportError:
-        return None
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "farsum"  # the same figure from the same records
-    from matplotlib import pyplot
-    return pyplot
 
 
 def randomaccess(pyplot, runs, path):
@@ -61,12 +51,6 @@ def automaton(pyplot, runs, path):
     panels[0][0].invert_yaxis()
     panels[0][0].legend(fontsize=7)
     save(pyplot, figure, path)
-
-
-def save(pyplot, figure, path):
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
 
 
 def draw_all(results, folder):

@@ -3,6 +3,7 @@
 import os
 
 import doc_section
+from svg_figures import load_pyplot, save
 from report import ratio_text, short
 
 SUM_STYLES = {"owner": ("tab:red", "s"), "caller": ("tab:blue", "^")}
@@ -94,15 +95,6 @@ def section(lines, quiet_load):
     return "\n\n".join(parts)
 
 
-def load_pyplot():
-    import matplotlib
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "farsum"  # the same figure from the same points
-    matplotlib.rcParams["svg.fonttype"] = "none"
-    from matplotlib import pyplot
-    return pyplot
-
-
 def by_size(axes, sizes):
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes[::3])
@@ -177,14 +169,9 @@ def draw_updates(pyplot, points, path):
     save(pyplot, figure, path)
 
 
-def save(pyplot, figure, path):
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
-
-
 def draw(lines, folder):
     pyplot, points = load_pyplot(), Points(lines)
+    pyplot.rcParams["svg.fonttype"] = "none"
     folder.mkdir(parents=True, exist_ok=True)
     draw_sums(pyplot, points, folder / "net-sum.svg")
     draw_updates(pyplot, points, folder / "net-updates.svg")
