@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "launched_job.hpp"
+#include "temporary_folder.hpp"
 
 namespace farsum::cli::test {
 namespace {
@@ -20,19 +21,13 @@ using testing::HasSubstr;
 // A folder of its own for measured parameters, named in the environment.
 class ModelCommand : public testing::Test {
  protected:
-  ModelCommand() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "farsum-model-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    setenv("FARSUM_MODEL", folder_.c_str(), 1);
-  }
-  ~ModelCommand() override {
-    unsetenv("FARSUM_MODEL");
-    std::filesystem::remove_all(folder_);
-  }
+  ModelCommand() { setenv("FARSUM_MODEL", folder_.c_str(), 1); }
+  ~ModelCommand() override { unsetenv("FARSUM_MODEL"); }
 
   static json report() { return json::parse(run_farsum({"info", "--model", "--json"}).out); }
 
-  std::string folder_;
+  const TemporaryFolder own_;
+  const std::string folder_ = own_.path();
 };
 
 TEST_F(ModelCommand, says_where_each_parameter_is_from_and_what_is_chosen_by_them) {

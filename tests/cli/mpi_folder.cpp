@@ -1,8 +1,6 @@
 // The files behind MpiFolder.
 #include "mpi_folder.hpp"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <fstream>
 
@@ -28,18 +26,10 @@ void write_file(const fs::path& file, const std::string& text) { std::ofstream(f
 }  // namespace
 
 MpiFolder::MpiFolder() {
-  std::string name = fs::temp_directory_path() / "farsum-mpi-XXXXXX";
-  if (mkdtemp(name.data()) == nullptr) std::abort();
-  root_ = name;
   for (const char* folder : {"bin", "lib", "mpi"}) fs::create_directory(root_ / folder);
   fs::copy_file(FARSUM_BIN_DIR "/farsum", root_ / "bin" / "farsum");
   // Nothing is run with these: the linker complains about an empty library and goes on.
   for (const MpiAbi abi : mpi_abis) write_file(front(abi), "");
-}
-
-MpiFolder::~MpiFolder() {
-  std::error_code failed;
-  fs::remove_all(root_, failed);
 }
 
 std::string MpiFolder::add_script(const std::string& name, const std::string& text) const {

@@ -8,15 +8,13 @@
 
 #include "cli/captured_run.hpp"
 #include "cli/mpi_plan.hpp"
+#include "temporary_folder.hpp"
 
 namespace farsum::cli::test {
 
 class MpiFolder {
  public:
   MpiFolder();
-  ~MpiFolder();
-  MpiFolder(const MpiFolder&) = delete;
-  MpiFolder& operator=(const MpiFolder&) = delete;
 
   [[nodiscard]] std::string path(const std::string& name) const { return (root_ / name).string(); }
   [[nodiscard]] std::string front(MpiAbi abi) const { return front_library(path("lib"), abi); }
@@ -37,7 +35,8 @@ class MpiFolder {
   [[nodiscard]] CapturedRun farsum_mpi(const std::vector<std::string>& arguments) const;
 
  private:
-  std::filesystem::path root_;
+  const TemporaryFolder own_;
+  const std::filesystem::path root_ = own_.path();
 };
 
 // True where programs can be compiled.

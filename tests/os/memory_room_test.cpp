@@ -1,9 +1,10 @@
 #include "os/memory_room.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
+
+#include "temporary_folder.hpp"
 
 namespace farsum::os {
 namespace {
@@ -16,9 +17,6 @@ constexpr std::uint64_t mib = 1 << 20;
 class MemoryRoomTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "farsum-room-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    root_ = name;
     write("proc/meminfo",
           "MemTotal: 9 kB\nMemFree: 1 kB\nMemAvailable:    1024000 kB\nCommitLimit: 2048 kB\nCommitted_AS: 1024 kB\n");
     write("proc/sys/vm/overcommit_memory", "0\n");
@@ -29,7 +27,6 @@ class MemoryRoomTest : public testing::Test {
     write("proc/self/cgroup", "");
     write("proc/self/mountinfo", "");
   }
-  void TearDown() override { fs::remove_all(root_); }
 
   void write(const fs::path& path, const std::string& text) const {
     fs::create_directories((root_ / path).parent_path());
@@ -39,7 +36,8 @@ class MemoryRoomTest : public testing::Test {
 
   MemoryRoom room() const { return available({.root = root_}); }
 
-  fs::path root_;
+  const TemporaryFolder own_;
+  const fs::path root_ = own_.path();
 };
 
 TEST_F(MemoryRoomTest, is_what_the_machine_has_where_nothing_else_bounds) {

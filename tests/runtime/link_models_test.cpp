@@ -3,10 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "temporary_folder.hpp"
 
 namespace farsum {
 namespace {
@@ -16,12 +17,6 @@ using testing::HasSubstr;
 
 class ModelFile : public testing::Test {
  protected:
-  ModelFile() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "farsum-model-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~ModelFile() override { std::filesystem::remove_all(folder_); }
-
   void write(const std::string& text) const { std::ofstream(model_file(folder_, LinkClass::node)) << text; }
   std::string written() const {
     std::ifstream file(model_file(folder_, LinkClass::node));
@@ -35,7 +30,8 @@ class ModelFile : public testing::Test {
     EXPECT_THAT(read.complaint, HasSubstr(why));
   }
 
-  std::string folder_;
+  const TemporaryFolder own_;
+  const std::string folder_ = own_.path();
 };
 
 cost::LinkModel every_parameter_different() {
