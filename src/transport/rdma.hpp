@@ -6,6 +6,8 @@
 //  - Operations towards one peer take effect in any order, but for fence() and flush().
 //  - An operation that was started is counted in its CardCompletion until it is over, however it ends; what belongs to
 //  the caller is not touched after that.
+//  - One owner's memory is reached by one card, whoever comes: cards of one host are not atomic to each other. Where a
+//  peer cannot be reached by cards alone, operations towards it fail with unsupported and do nothing.
 //  - What cannot be carried out any more ends with Code::peer_failed. Nothing is ever tried again: nobody knows whether
 //  it took effect.
 //  - Peers are ranks of the job, the own one among them; a peer is connected with the first operation towards it.
@@ -90,12 +92,19 @@ class Rdma {
                        std::byte* result, CardCompletion& completion) = 0;
   // What is started towards the peer from here on takes effect after what was started before.
   virtual Status fence(Rank peer) = 0;
-  // Over when all that was started towards the peer has taken effect in its memory.
+  // Over when all that was started towards the peer has taken effect in its memory, as its own loads see it.
   virtual Status flush(Rank peer, CardCompletion& completion) = 0;
 
   // Waits until nothing is pending: looks for a while, then sleeps. `look` is called at least every 100 ms of sleep;
   // what it fails with ends the wait.
   virtual Status wait(const CardCompletion& completion, FunctionRef<Status()> look) = 0;
+  // ---- the agent, for what others ask of this half without knowing: connections ----
+
+  // Readable when look_after() has something to do, once arm() has answered true; false: there is something to do now.
+  virtual int descriptor() const = 0;
+  virtual Result<bool> arm() = 0;
+  virtual void look_after() = 0;
+
   // The job is over: ends everything with Code::peer_failed. When this returns nothing is under way.
   virtual void abandon() = 0;
 };
