@@ -1,5 +1,6 @@
 // Native programs under PMIx launchers: Debian's mpirun of Open MPI 4.1, and mpirun and prterun of the Open MPI 5 that
-// tools/mpi_libraries installs. A launcher that is not here is a reported skip.
+// tools/mpi_libraries installs, and srun of a Slurm that lives for one test (tools/slurm). A launcher that is not here
+// is a reported skip.
 #include <farsum.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -162,6 +163,33 @@ INSTANTIATE_TEST_SUITE_P(
                     Launcher{"mpirun_of_openmpi_5", true, "mpirun", "--map-by :OVERSUBSCRIBE --bind-to none"},
                     Launcher{"prterun", true, "prterun", "--map-by :OVERSUBSCRIBE --bind-to none"}),
     [](const auto& instance) { return std::string(instance.param.name); });
+
+// Beside one Slurm, whose start takes a second. Each line of shell begins with srun.
+Outcome under_slurm(const std::string& lines) {
+  return run("env -u FARSUM_RANK -u FARSUM_SIZE -u FARSUM_NODE_FD " FARSUM_SOURCE_DIR "/tools/slurm run sh -ec '" +
+             lines + "'");
+}
+
+TEST(UnderSrun, native_programs_are_one_job_on_one_node_and_on_two) {
+  if (is_missing("fock") || is_missing("gups")) GTEST_SKIP() << "fock and gups are not built";
+  const Outcome outcome =
+      under_slurm("srun -n 2 " + bin + "fock " FARSUM_SOURCE_DIR "/apps/fock/data/water.xyz --compare; srun -n 3 " +
+                  bin + "gups --way direct --log2-words 10; srun -n 2 sh -c \"FARSUM_NODE_NAME=host\\$PMIX_RANK exec " +
+                  bin + "tests/test_pmix --gtest_filter=AsRank.*\"");
+  if (outcome.status == 77) GTEST_SKIP() << outcome.output;
+  expect_success(outcome, "within 1e-08 Hartree");
+  EXPECT_THAT(outcome.output, testing::AllOf(HasSubstr("3 ranks"), HasSubstr("took its place 3 times")));
+}
+
+TEST(UnderSrun, a_rank_that_does_not_come_is_named_after_the_timeout) {
+  if (is_missing("gups")) GTEST_SKIP() << "gups is not built";
+  const Outcome outcome =
+      under_slurm("srun -K1 -n 3 sh -c \"[ \\$PMIX_RANK = 1 ] && exec sleep 50; FARSUM_WIREUP_TIMEOUT=1 exec " + bin +
+                  "gups --way direct --log2-words 10\"");
+  if (outcome.status == 77) GTEST_SKIP() << outcome.output;
+  EXPECT_THAT(outcome.status, testing::AllOf(testing::Ne(0), testing::Ne(124))) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("rank 1 of 3 did not come to farsum_init within 1 s"));
+}
 
 TEST(WithoutItsServer, a_rank_says_that_the_server_cannot_be_reached) {
   if (is_missing("gups")) GTEST_SKIP() << "gups is not built";
