@@ -32,6 +32,19 @@ struct UcxCalls {
   decltype(&ucp_ep_print_info) ep_print_info = nullptr;
   decltype(&ucp_am_send_nbx) am_send_nbx = nullptr;
   decltype(&ucp_request_free) request_free = nullptr;
+
+  decltype(&ucp_mem_map) mem_map = nullptr;
+  decltype(&ucp_mem_unmap) mem_unmap = nullptr;
+  decltype(&ucp_mem_query) mem_query = nullptr;
+  decltype(&ucp_rkey_pack) rkey_pack = nullptr;
+  decltype(&ucp_rkey_buffer_release) rkey_buffer_release = nullptr;
+  decltype(&ucp_ep_rkey_unpack) ep_rkey_unpack = nullptr;
+  decltype(&ucp_rkey_destroy) rkey_destroy = nullptr;
+  decltype(&ucp_put_nbx) put_nbx = nullptr;
+  decltype(&ucp_get_nbx) get_nbx = nullptr;
+  decltype(&ucp_atomic_op_nbx) atomic_op_nbx = nullptr;
+  decltype(&ucp_ep_flush_nbx) ep_flush_nbx = nullptr;
+  decltype(&ucp_worker_fence) worker_fence = nullptr;
 };
 
 }  // namespace farsum

@@ -1,6 +1,8 @@
 #include "transport/ucx/ucx_context.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,11 +23,12 @@ struct Key {
   const char* name;
   std::string value;
   const char* newer_name = nullptr;  // for versions that refuse the other
+  bool may_be_unknown = false;
 };
 
 // A prefix of one's own does not keep a job's UCX_* away: UCX reads those first. What decides whether Farsum's messages
 // travel as they are meant to is therefore set here, whatever the job says.
-std::vector<Key> keys_for(const UcxOptions& options) {
+std::vector<Key> keys_for_messages(const UcxOptions& options) {
   return {
       {"TLS", options.transports},   {"NET_DEVICES", options.devices},
       {"RNDV_THRESH", "inf"},         // a message is applied from UCX's buffer as it comes; none asks for a second trip
@@ -34,6 +37,41 @@ std::vector<Key> keys_for(const UcxOptions& options) {
       {"KEEPALIVE_INTERVAL", "inf"},  // finds no dead peer over TCP, but wakes everybody
       {"ADDRESS_VERSION", "v1"},
   };
+}
+
+bool is_within_a_machine(std::string_view transport) {
+  constexpr std::array<std::string_view, 5> within = {"posix", "sysv", "self", "cma", "knem"};
+  return std::find(within.begin(), within.end(), transport) != within.end();
+}
+
+bool all_are_within_a_machine(std::string_view transports) {
+  for (std::size_t begin = 0; begin <= transports.size();) {
+    const std::size_t end = std::min(transports.find(',', begin), transports.size());
+    const std::string_view name = transports.substr(begin, end - begin);
+    if (!is_within_a_machine(name)) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+// A word has one that updates it: all cards, or all processors of the machine. UCX's own choice may differ from rank to
+// rank.
+std::vector<Key> keys_for_memory(const UcxOptions& options, UcxVersion version) {
+  std::vector<Key> keys = {
+      {"TLS", options.transports},
+      {"NET_DEVICES", options.devices},
+      {"ATOMIC_MODE", all_are_within_a_machine(options.transports) ? "cpu" : "device"},
+      {"KEEPALIVE_INTERVAL", "inf"},
+      {"ADDRESS_VERSION", "v1"},
+  };
+  // Over one lane a fence costs nothing. 1.13 has no more, and warns of the key.
+  if (version.minor >= 16) keys.push_back({"MAX_RMA_LANES", "1", nullptr, true});
+  // With its newer protocols 1.20 has the owner's program do every get within a machine, and chooses by size what the
+  // lanes do not tell.
+  if (version.minor >= 16) keys.push_back({"PROTO_ENABLE", "n", nullptr, true});
+  // A get that follows writes has to push them on to where the owner's loads see them.
+  if (options.is_infiniband) keys.push_back({"PCI_RELAXED_ORDERING", "n", "IB_PCI_RELAXED_ORDERING", true});
+  return keys;
 }
 
 // Keys of one transport. UCX warns of those that no device took. 1.13 knows them without the transport's name, and 1.20
@@ -49,7 +87,8 @@ std::vector<Key> transport_keys(const UcxOptions& options) {
     // Else whoever connects to a host that does not answer sits in connect() for minutes.
     keys.push_back({"CONN_NB", "y", "TCP_CONN_NB"});
   }
-  if (names("posix")) keys.push_back({"SEG_SIZE", std::to_string(memory_segment_bytes), "POSIX_SEG_SIZE"});
+  if (names("posix") && options.use == UcxUse::messages)
+    keys.push_back({"SEG_SIZE", std::to_string(memory_segment_bytes), "POSIX_SEG_SIZE"});
   return keys;
 }
 
@@ -58,15 +97,17 @@ Status failure(const UcxCalls& calls, const UcxOptions& options, const std::stri
                                     options.transports, options.devices, calls.status_string(status))};
 }
 
-Status configure(const UcxCalls& calls, const UcxOptions& options, ucp_config_t* config) {
-  std::vector<Key> keys = keys_for(options);
+Status configure(const UcxCalls& calls, UcxVersion version, const UcxOptions& options, ucp_config_t* config) {
+  std::vector<Key> keys =
+      options.use == UcxUse::messages ? keys_for_messages(options) : keys_for_memory(options, version);
   for (Key& key : transport_keys(options)) keys.push_back(std::move(key));
   for (const Key& key : keys) {
     ucs_status_t status = calls.config_modify(config, key.name, key.value.c_str());
     if (status != UCS_OK && key.newer_name != nullptr) {
       status = calls.config_modify(config, key.newer_name, key.value.c_str());
     }
-    if (status != UCS_OK) return failure(calls, options, fmt::format("setting {} to {}", key.name, key.value), status);
+    if (status != UCS_OK && !key.may_be_unknown)
+      return failure(calls, options, fmt::format("setting {} to {}", key.name, key.value), status);
   }
   return {};
 }
@@ -80,11 +121,13 @@ Result<std::unique_ptr<UcxContext>> UcxContext::create(const UcxLibrary& library
   ucs_status_t status = calls.config_read(prefix, nullptr, &config);
   if (status != UCS_OK) return failure(calls, options, "reading its configuration", status);
   const std::unique_ptr<ucp_config_t, decltype(calls.config_release)> owned(config, calls.config_release);
-  if (Status refused = configure(calls, options, config); !refused.is_ok()) return refused;
+  if (Status refused = configure(calls, library.version(), options, config); !refused.is_ok()) return refused;
 
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED | UCP_PARAM_FIELD_NAME;
-  parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  parameters.features =
+      UCP_FEATURE_WAKEUP | (options.use == UcxUse::messages ? UCP_FEATURE_AM : UCP_FEATURE_RMA | UCP_FEATURE_AMO64);
+  if (options.use == UcxUse::memory && options.short_words) parameters.features |= UCP_FEATURE_AMO32;
   parameters.mt_workers_shared = 1;  // the origin's worker and the target's are driven by different threads
   parameters.name = "farsum";
   ucp_context_h handle = nullptr;
@@ -105,6 +148,35 @@ std::size_t UcxContext::piece_bytes() const {
   std::size_t least = piece_bytes_of("tcp");
   for (const UcxResource& resource : resources_) least = std::min(least, piece_bytes_of(resource.transport));
   return least;
+}
+
+bool UcxContext::stays_within_a_machine() const {
+  return std::all_of(resources_.begin(), resources_.end(),
+                     [](const UcxResource& resource) { return is_within_a_machine(resource.transport); });
+}
+
+std::vector<std::string> UcxContext::devices() const {
+  std::vector<std::string> found;
+  for (const UcxResource& resource : resources_) {
+    if (is_within_a_machine(resource.transport)) continue;
+    if (std::find(found.begin(), found.end(), resource.device) == found.end()) found.push_back(resource.device);
+  }
+  return found;
+}
+
+bool UcxContext::has_infiniband() const {
+  return std::any_of(resources_.begin(), resources_.end(), [](const UcxResource& resource) {
+    const std::string& transport = resource.transport;
+    return transport.starts_with("rc_") || transport.starts_with("dc_") || transport.starts_with("ud_");
+  });
+}
+
+std::string UcxContext::description() const {
+  std::string text;
+  for (const UcxResource& resource : resources_) {
+    text += fmt::format("{}{}/{}", text.empty() ? "" : ", ", resource.transport, resource.device);
+  }
+  return text;
 }
 
 bool UcxContext::tells_of_failures() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,9 +18,18 @@ namespace farsum {
 struct UcxCalls;
 class UcxLibrary;
 
+enum class UcxUse : std::uint8_t {
+  messages,
+  memory,  // that others put to, get from and update
+};
+
 struct UcxOptions {
   std::string transports = "^shm,self";  // UCX's TLS: ranks of one node never meet here
   std::string devices = "all";           // UCX's NET_DEVICES
+  UcxUse use = UcxUse::messages;
+  // Of memory:
+  bool short_words = true;     // atomics on 4 bytes are wanted too
+  bool is_infiniband = false;  // UCX warns of what is set for it where it is none
 };
 
 class UcxContext {
@@ -35,6 +45,13 @@ class UcxContext {
   const std::vector<UcxResource>& resources() const { return resources_; }
   // Whether an endpoint may ask to be told of its peer's end: UCX's transports for one machine cannot.
   bool tells_of_failures() const;
+  // Whether nothing of it leaves the machine, so that the processor does what a card would.
+  bool stays_within_a_machine() const;
+  // The network devices, each once.
+  std::vector<std::string> devices() const;
+  bool has_infiniband() const;
+  // The transports and devices, as users name them: "tcp/eth0, tcp/lo".
+  std::string description() const;
   // Whether UCX can destroy a worker some of whose own messages have not left: before 1.14 an assertion ends the
   // process where an answer waits for a connection that is still being made.
   bool ends_unfinished_workers() const { return ends_unfinished_workers_; }

@@ -109,6 +109,18 @@ const char* find_calls(void* handle, UcxCalls& calls) {
   find(handle, calls.ep_print_info, "ucp_ep_print_info", missing);
   find(handle, calls.am_send_nbx, "ucp_am_send_nbx", missing);
   find(handle, calls.request_free, "ucp_request_free", missing);
+  find(handle, calls.mem_map, "ucp_mem_map", missing);
+  find(handle, calls.mem_unmap, "ucp_mem_unmap", missing);
+  find(handle, calls.mem_query, "ucp_mem_query", missing);
+  find(handle, calls.rkey_pack, "ucp_rkey_pack", missing);
+  find(handle, calls.rkey_buffer_release, "ucp_rkey_buffer_release", missing);
+  find(handle, calls.ep_rkey_unpack, "ucp_ep_rkey_unpack", missing);
+  find(handle, calls.rkey_destroy, "ucp_rkey_destroy", missing);
+  find(handle, calls.put_nbx, "ucp_put_nbx", missing);
+  find(handle, calls.get_nbx, "ucp_get_nbx", missing);
+  find(handle, calls.atomic_op_nbx, "ucp_atomic_op_nbx", missing);
+  find(handle, calls.ep_flush_nbx, "ucp_ep_flush_nbx", missing);
+  find(handle, calls.worker_fence, "ucp_worker_fence", missing);
   return missing;
 }
 

@@ -37,6 +37,30 @@ UcxResource resource_in(std::string_view word, bool numbered) {
   return {std::string(word.substr(0, slash)), std::string(device)};
 }
 
+UcxResource resource_of_lane(std::string_view line) {
+  const std::string_view word = first_word(after(line, "]:"));
+  const std::size_t colon = word.find(':');
+  return colon != std::string_view::npos ? resource_in(word.substr(colon + 1), true) : UcxResource();
+}
+
+template <class Serves>
+UcxResource lane_in(std::string_view text, Serves serves) {
+  UcxResource found;
+  for_each_line(text, [&](std::string_view line) {
+    if (line.find("lane[") == std::string_view::npos || !found.transport.empty()) return;
+    // "lane[0]:  1:tcp/eth0.0 md[0] -> md[0]/tcp/sysdev[255] rma_bw#0 am am_bw#0": what the lane serves comes last.
+    std::string_view uses = after(line, "->");
+    bool is_it = false;
+    for (std::string_view word = first_word(uses); !word.empty(); word = first_word(uses)) {
+      if (serves(word)) is_it = true;
+      uses.remove_prefix(static_cast<std::size_t>(word.data() - uses.data()) + word.size());
+    }
+    if (!is_it) return;
+    found = resource_of_lane(line);
+  });
+  return found;
+}
+
 }  // namespace
 
 std::vector<UcxResource> resources_in(std::string_view text) {
@@ -50,22 +74,19 @@ std::vector<UcxResource> resources_in(std::string_view text) {
 }
 
 UcxResource message_lane_in(std::string_view text) {
-  UcxResource found;
+  return lane_in(text, [](std::string_view use) { return use == "am"; });
+}
+
+std::vector<UcxResource> lanes_in(std::string_view text) {
+  std::vector<UcxResource> found;
   for_each_line(text, [&](std::string_view line) {
-    if (line.find("lane[") == std::string_view::npos || !found.transport.empty()) return;
-    // "lane[0]:  1:tcp/eth0.0 md[0] -> md[0]/tcp/sysdev[255] rma_bw#0 am am_bw#0": what the lane serves comes last.
-    std::string_view uses = after(line, "->");
-    bool carries_messages = false;
-    for (std::string_view word = first_word(uses); !word.empty(); word = first_word(uses)) {
-      if (word == "am") carries_messages = true;
-      uses.remove_prefix(static_cast<std::size_t>(word.data() - uses.data()) + word.size());
-    }
-    if (!carries_messages) return;
-    const std::string_view word = first_word(after(line, "]:"));
-    const std::size_t colon = word.find(':');
-    if (colon != std::string_view::npos) found = resource_in(word.substr(colon + 1), true);
+    if (line.find("lane[") != std::string_view::npos) found.push_back(resource_of_lane(line));
   });
   return found;
+}
+
+UcxResource update_lane_in(std::string_view text) {
+  return lane_in(text, [](std::string_view use) { return use.starts_with("amo#"); });
 }
 
 std::size_t piece_bytes_of(std::string_view transport) {

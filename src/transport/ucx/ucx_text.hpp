@@ -22,6 +22,9 @@ std::vector<UcxResource> resources_in(std::string_view text);
 // The transport that carries an endpoint's active messages, from the text of ucp_ep_print_info; empty where that does
 // not say.
 UcxResource message_lane_in(std::string_view text);
+// The one that carries its atomics.
+UcxResource update_lane_in(std::string_view text);
+std::vector<UcxResource> lanes_in(std::string_view text);
 
 // The longest message that goes over a transport in one fragment, so that it is neither copied together nor split.
 std::size_t piece_bytes_of(std::string_view transport);

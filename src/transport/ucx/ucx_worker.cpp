@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "os/blocked_signals.hpp"
 #include "transport/ucx/ucx_calls.hpp"
+#include "transport/ucx/ucx_operations.hpp"
 #include "transport/ucx/ucx_printed.hpp"
 #include "transport/ucx/ucx_sockets.hpp"
 
@@ -93,24 +93,9 @@ Result<std::unique_ptr<UcxWorker>> UcxWorker::create(UcxContext& context, Events
 }
 
 Status UcxWorker::open() {
-  const auto failure = [&](const char* what, ucs_status_t status) {
-    return Status(Code::system, fmt::format("UCX: {} failed: {}", what, calls_.status_string(status)));
-  };
-  const os::BlockedSignals blocked;  // UCX starts the thread that accepts connections
-  const std::vector<int> before = open_tcp_sockets();
-  ucp_worker_params_t parameters{};
-  parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_EVENTS;
-  parameters.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  parameters.events = UCP_WAKEUP_RX | UCP_WAKEUP_TX;
-  ucs_status_t status = calls_.worker_create(context_.handle(), &parameters, &handle_);
-  if (status != UCS_OK) return failure("making a worker", status);
-  const std::vector<int> sockets = new_sockets(before, open_tcp_sockets());
-  close_on_exec(sockets);
-  listening_ = listening(sockets);
-  ports_ = listening_ports(listening_);
-
-  status = calls_.worker_get_efd(handle_, &event_descriptor_);
-  if (status != UCS_OK) return failure("asking for a descriptor to sleep on", status);
+  auto made = make_worker(context_);
+  if (!made.is_ok()) return made.take_status();
+  worker_ = std::move(made.value());
 
   constexpr std::array<ucp_am_recv_callback_t, channels> handlers = {Callbacks::on_message<1>, Callbacks::on_message<2>,
                                                                      Callbacks::on_message<3>};
@@ -122,42 +107,23 @@ Status UcxWorker::open() {
     handler.flags = UCP_AM_FLAG_WHOLE_MSG;
     handler.cb = handlers[channel - 1];
     handler.arg = this;
-    status = calls_.worker_set_am_recv_handler(handle_, &handler);
-    if (status != UCS_OK) return failure("registering a message handler", status);
+    const ucs_status_t status = calls_.worker_set_am_recv_handler(worker_.handle, &handler);
+    if (status != UCS_OK) {
+      return {Code::system, fmt::format("UCX: registering a message handler failed: {}", calls_.status_string(status))};
+    }
   }
-
-  ucp_address_t* address = nullptr;
-  std::size_t bytes = 0;
-  status = calls_.worker_get_address(handle_, &address, &bytes);
-  if (status != UCS_OK) return failure("asking for the worker's address", status);
-  const auto* begin = reinterpret_cast<const std::byte*>(address);
-  address_.assign(begin, begin + bytes);
-  calls_.worker_release_address(handle_, address);
   return {};
 }
 
 UcxWorker::~UcxWorker() {
-  if (handle_ == nullptr) return;
+  if (worker_.handle == nullptr) return;
   ending_ = true;
   for (const auto& [id, link] : endpoints_) close(id);
   const auto is_closed = [](const auto& entry) { return entry.second->closed; };
   for (int i = 0; i < most_closing_rounds && !std::all_of(endpoints_.begin(), endpoints_.end(), is_closed); ++i) {
-    calls_.worker_progress(handle_);
+    calls_.worker_progress(worker_.handle);
   }
-  if (context_.ends_unfinished_workers() || is_flushed()) {
-    calls_.worker_destroy(handle_);
-  } else {
-    mark_accepted_sockets();
-    context_.leave();
-  }
-}
-
-bool UcxWorker::is_flushed() const {
-  const ucp_request_param_t parameters{};
-  const ucs_status_ptr_t request = calls_.worker_flush_nbx(handle_, &parameters);
-  if (request == nullptr) return true;
-  if (UCS_PTR_IS_PTR(request)) calls_.request_free(request);
-  return false;
+  end_worker(context_, worker_);
 }
 
 UcxWorker::Link* UcxWorker::find(Endpoint endpoint) const {
@@ -167,22 +133,9 @@ UcxWorker::Link* UcxWorker::find(Endpoint endpoint) const {
 
 Result<UcxWorker::Endpoint> UcxWorker::connect(std::span<const std::byte> address) {
   auto link = std::make_unique<Link>(*this, next_endpoint_);
-  const std::vector<int> before = open_tcp_sockets();
-  ucp_ep_params_t parameters{};
-  parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
-  parameters.address = reinterpret_cast<const ucp_address_t*>(address.data());
-  parameters.err_mode = UCP_ERR_HANDLING_MODE_NONE;
-  if (context_.tells_of_failures()) {
-    parameters.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
-    parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    parameters.err_handler.cb = Callbacks::on_error;
-    parameters.err_handler.arg = link.get();
-  }
-  const ucs_status_t status = calls_.ep_create(handle_, &parameters, &link->handle);
-  close_on_exec(new_sockets(before, open_tcp_sockets()));
-  if (status != UCS_OK) {
-    return Status(Code::unreachable, fmt::format("UCX: connecting failed: {}", calls_.status_string(status)));
-  }
+  auto endpoint = ucx_connect(context_, worker_.handle, address, {Callbacks::on_error, link.get()});
+  if (!endpoint.is_ok()) return endpoint.take_status();
+  link->handle = endpoint.value();
   link->lane = message_lane_in(printed_by([&](std::FILE* stream) { calls_.ep_print_info(link->handle, stream); }));
   endpoints_.emplace(next_endpoint_, std::move(link));
   return next_endpoint_++;
@@ -192,13 +145,7 @@ void UcxWorker::close(Endpoint endpoint) {
   Link* link = find(endpoint);
   if (link == nullptr || link->closing) return;
   link->closing = true;
-  ucp_request_param_t parameters{};
-  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  // Where nobody is told of failures, force is refused.
-  parameters.flags = context_.tells_of_failures() ? UCP_EP_CLOSE_FLAG_FORCE : 0;
-  parameters.cb.send = Callbacks::on_closed;
-  parameters.user_data = link;
-  const ucs_status_ptr_t request = calls_.ep_close_nbx(link->handle, &parameters);
+  const ucs_status_ptr_t request = ucx_close(context_, link->handle, {Callbacks::on_closed, link});
   if (!UCS_PTR_IS_PTR(request)) Callbacks::note_closed(*link);
 }
 
@@ -268,7 +215,7 @@ void UcxWorker::note_broken(Link& link) {
 }
 
 std::size_t UcxWorker::progress() {
-  const unsigned events = calls_.worker_progress(handle_);
+  const unsigned events = calls_.worker_progress(worker_.handle);
   tell();
   return events;
 }
@@ -294,7 +241,7 @@ void UcxWorker::retire(Endpoint endpoint) {
 Result<bool> UcxWorker::arm() {
   // What was noted outside of progress(), such as a send refused at once, must be told before anybody sleeps.
   if (!ended_.empty() || !broken_.empty() || !closed_.empty()) return false;
-  const ucs_status_t status = calls_.worker_arm(handle_);
+  const ucs_status_t status = calls_.worker_arm(worker_.handle);
   if (status == UCS_OK) return true;
   if (status == UCS_ERR_BUSY) return false;
   return Status(Code::system,
@@ -302,9 +249,9 @@ Result<bool> UcxWorker::arm() {
 }
 
 Status UcxWorker::let_in_only(const std::vector<std::uint32_t>& hosts) {
-  return farsum::let_in_only(hosts, listening_);
+  return farsum::let_in_only(hosts, worker_.listening);
 }
 
-void UcxWorker::mark_accepted_sockets() const { close_on_exec(accepted_on(ports_, open_tcp_sockets())); }
+void UcxWorker::mark_accepted_sockets() const { farsum::mark_accepted_sockets(worker_); }
 
 }  // namespace farsum

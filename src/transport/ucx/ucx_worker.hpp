@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "transport/ucx/ucx_bare_worker.hpp"
 #include "transport/ucx/ucx_context.hpp"
 
 struct ucp_address;
 struct ucp_ep;
-struct ucp_worker;
 
 namespace farsum {
 
@@ -59,9 +59,9 @@ class UcxWorker {
   UcxWorker& operator=(const UcxWorker&) = delete;
 
   // What another worker connects to.
-  std::span<const std::byte> address() const { return address_; }
+  std::span<const std::byte> address() const { return worker_.address; }
   // Readable when there may be something to do; only after arm() has said so is it safe to sleep on it.
-  int event_descriptor() const { return event_descriptor_; }
+  int event_descriptor() const { return worker_.event_descriptor; }
 
   Result<Endpoint> connect(std::span<const std::byte> address);
   // Ends an endpoint by force. What it had not passed on is told as not left; then comes on_closed.
@@ -84,7 +84,7 @@ class UcxWorker {
   Status let_in_only(const std::vector<std::uint32_t>& hosts);
   // Sets close-on-exec on connections that UCX's thread has accepted meanwhile.
   void mark_accepted_sockets() const;
-  const std::vector<std::uint16_t>& ports() const { return ports_; }
+  const std::vector<std::uint16_t>& ports() const { return worker_.ports; }
 
  private:
   struct Link;
@@ -98,7 +98,6 @@ class UcxWorker {
 
   UcxWorker(UcxContext& context, Events& events);
   Status open();
-  bool is_flushed() const;
   Link* find(Endpoint endpoint) const;
   Send* take_send();
   void note_broken(Link& link);
@@ -108,12 +107,8 @@ class UcxWorker {
   UcxContext& context_;
   const UcxCalls& calls_;
   Events& events_;
-  ucp_worker* handle_ = nullptr;
-  int event_descriptor_ = -1;
+  UcxBareWorker worker_;
   bool ending_ = false;
-  std::vector<std::byte> address_;
-  std::vector<int> listening_;  // UCX's sockets for this worker
-  std::vector<std::uint16_t> ports_;
 
   Endpoint next_endpoint_ = 1;
   std::map<Endpoint, std::unique_ptr<Link>> endpoints_;
