@@ -13,7 +13,7 @@ CANNOT = 77
 PLACEMENTS = ("round-robin", "blocks")
 # Its ranks may wait for ever in MPI_Finalize when they talk TCP, when all has been said (docs/HOSTS.md).
 MAY_NOT_END = ("mpich",)
-END_LIMIT_S = 2
+END_LIMIT_S = 5
 
 
 class Hosts:

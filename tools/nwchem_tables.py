@@ -9,7 +9,7 @@ PATHS = ("auto", "caller", "owner")
 
 def key_of(record):
     """What makes two records runs of the same thing."""
-    return tuple(record[name] for name in ("case", "mpi", "ranks", "farsum", "path", "switch", "energy_only"))
+    return (*(record[name] for name in ("case", "mpi", "ranks", "farsum", "path", "switch", "energy_only")), record.get("hosts", 0))
 
 
 def merged(earlier, later):
@@ -32,7 +32,7 @@ def cell(record):
 
 
 def find(records, case, mpi, ranks, farsum, path="auto"):
-    wanted = (case, mpi, ranks, farsum, path, "", False)
+    wanted = (case, mpi, ranks, farsum, path, "", False, 0)
     return next((record for record in records if key_of(record) == wanted), None)
 
 
