@@ -14,6 +14,9 @@ namespace farsum {
 namespace {
 
 constexpr int first_looks = 24;
+// For so long a thread looks before it lets others of its processor run, and again before the next time. Its own agent
+// may be among them, for whom somebody waits: Linux does not interrupt a thread for one that has just had its share.
+constexpr std::uint64_t between_yields_ns = 12'000;
 constexpr std::uint64_t look_interval_ns = 100'000'000;
 // The idle hook of another runtime is called often at first, then less.
 constexpr std::uint64_t first_idle_gap_ns = 20'000;
@@ -37,14 +40,21 @@ Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(s
     if (done()) return {};
     SystemAtomics::pause();
   }
-  const std::uint64_t begin = monotonic_ns();
+  std::uint64_t begin = monotonic_ns();
   std::uint64_t now = begin;
+  std::uint64_t yield_at = begin + between_yields_ns;
   while (now - begin < spin_ns) {
     for (int i = 0; i < 8; ++i) {
       if (done()) return {};
       SystemAtomics::pause();
     }
     now = monotonic_ns();
+    if (now < yield_at) continue;
+    sched_yield();
+    const std::uint64_t back = monotonic_ns();
+    begin += back - now;  // what others have used is no looking
+    now = back;
+    yield_at = now + between_yields_ns;
   }
   // A death that is known already is not slept upon.
   if (watch_.known_dead() != 0) {

@@ -1,8 +1,11 @@
 // How threads wait beside another runtime: its hook runs between sleeps, and after each the condition is looked at.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "runtime/thread_waiter.hpp"
@@ -75,6 +78,34 @@ TEST_F(Waiting, sleeps_without_looking_first_where_ranks_are_more_than_processor
                   .wait(
                       waiter.own_events(), [&] { return waiter.slept() == 3; }, "test")
                   .is_ok());
+}
+
+// Threads of equal real-time priority run one after the other, each until it gives way: so the one that is waited for
+// runs on this processor before the waiting one sleeps, or not at all before that.
+TEST_F(Waiting, lets_others_of_its_processor_run_while_it_looks) {
+  constexpr std::uint64_t longer_than_any_turn = 2'000'000'000;
+  ThreadWaiter waiter({.spin_ns = longer_than_any_turn, .idle = {}}, *watch_, segment_->rank(0).waiters);
+  std::atomic<bool> is_done{false};
+  bool is_refused = false;
+  std::thread asking([&] {
+    cpu_set_t here;
+    CPU_ZERO(&here);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &here);
+    const sched_param lowest{.sched_priority = 1};
+    is_refused = pthread_setaffinity_np(pthread_self(), sizeof here, &here) != 0 ||
+                 pthread_setschedparam(pthread_self(), SCHED_FIFO, &lowest) != 0;
+    if (is_refused) return;
+    // It has what its maker has.
+    std::thread answering([&] { is_done = true; });
+    EXPECT_TRUE(waiter
+                    .wait(
+                        waiter.own_events(), [&] { return is_done.load(); }, "test")
+                    .is_ok());
+    answering.join();
+  });
+  asking.join();
+  if (is_refused) GTEST_SKIP() << "real-time priorities are refused here";
+  EXPECT_EQ(waiter.slept(), 0U);
 }
 
 // Whoever it hands over to wakes it for a look, and so it must not hand over again for having looked.
