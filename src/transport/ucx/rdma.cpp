@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,6 +31,7 @@ Result<std::unique_ptr<Rdma>> open_rdma(const RdmaOptions& options, const Settin
   UcxRdma::Options all;
   all.job = options;
   all.ucx.transports = without_tcp(settings.net_tls);
+  if (settings.net_tls.empty()) all.first_look = UcxOptions().transports;
   if (all.ucx.transports.empty()) {
     return Status(Code::unsupported, fmt::format("FARSUM_NET_TLS={} leaves no card that reaches memory by itself: over "
                                                  "TCP the owner's program does what a card would",

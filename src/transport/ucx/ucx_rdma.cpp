@@ -46,8 +46,23 @@ Status UcxRdma::open() {
   return make_workers();
 }
 
+Status UcxRdma::look_first() const {
+  if (options_.first_look.empty()) return {};
+  UcxOptions options = options_.ucx;
+  options.transports = options_.first_look;
+  auto context = UcxContext::create(*library_, options);
+  if (!context.is_ok()) return {Code::unsupported, context.take_status().text()};
+  const auto& found = context.value()->resources();
+  if (std::any_of(found.begin(), found.end(), [](const UcxResource& one) { return one.transport != "tcp"; })) return {};
+  return {Code::unsupported,
+          fmt::format("UCX {} finds no card that reaches memory by itself: there is only {}, and over TCP the owner's "
+                      "program does what a card would",
+                      library_->version_text(), context.value()->description())};
+}
+
 // One card, for cards of one host are not atomic to each other: the first that does it all.
 Status UcxRdma::choose_card() {
+  if (Status refused = look_first(); !refused.is_ok()) return refused;
   auto context = UcxContext::create(*library_, options_.ucx);
   if (!context.is_ok()) return {Code::unsupported, context.take_status().text()};
   if (options_.owners == Owners::looked_after) {
@@ -75,7 +90,7 @@ Status UcxRdma::choose_card() {
           fmt::format("UCX {} finds no card that reaches memory by itself: {}", library_->version_text(), refusals)};
 }
 
-Status UcxRdma::try_out(UcxOptions options) {
+Status UcxRdma::try_out(const UcxOptions& options) {
   auto context = UcxContext::create(*library_, options);
   if (!context.is_ok()) return {Code::unsupported, context.take_status().text()};
   auto memory = UcxMemory::map(*context.value(), nullptr, trial_bytes);

@@ -37,6 +37,9 @@ class UcxRdma final : public Rdma {
   struct Options {
     RdmaOptions job;
     UcxOptions ucx;
+    // More transports: where UCX finds but TCP among them, the others are not asked for, of whose lack it would
+    // complain.
+    std::string first_look;
     std::string library;  // FARSUM_UCX_LIBRARY
     std::uint64_t spin_ns = 20'000;
     Owners owners = Owners::idle;
@@ -81,8 +84,9 @@ class UcxRdma final : public Rdma {
 
   explicit UcxRdma(Options options);
   Status open();
+  Status look_first() const;
   Status choose_card();
-  Status try_out(UcxOptions options);
+  Status try_out(const UcxOptions& options);
   Status make_workers();
   Result<std::vector<std::byte>> key_of(const UcxMemory& memory) const;
 

@@ -185,6 +185,17 @@ TEST(UcxOfAWheel, passes_the_tests_of_the_workers) {
   expect_workers_pass("FARSUM_UCX_LIBRARY=" + *wheel, "*UcxWorkerTest.*/tcp:*UcxWorkerTest.*/posix");
 }
 
+TEST(UcxOfAWheel, passes_the_tests_of_the_cards) {
+  const auto wheel = wheel_ucx("mpich5/lib/mpich");
+  if (!wheel) GTEST_SKIP() << "no UCX beside the system's (tools/mpi_libraries)";
+  expect_workers_pass("FARSUM_UCX_LIBRARY=" + *wheel, "ucx/RdmaContract.*:UcxRdma*");
+}
+
+TEST(UcxVariablesOfTheJob, do_not_reach_the_cards) {
+  if (!system_has_ucx()) GTEST_SKIP() << "no UCX is installed";
+  expect_workers_pass("UCX_TLS=tcp UCX_NET_DEVICES=none UCX_ATOMIC_MODE=guess", "ucx/RdmaContract.*_is_*/posix");
+}
+
 TEST(UcxVariablesOfTheJob, do_not_reach_the_workers) {
   if (!system_has_ucx()) GTEST_SKIP() << "no UCX is installed";
   expect_workers_pass(
