@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -79,10 +80,9 @@ class RdmaContract : public testing::TestWithParam<CardsFactory> {
   }
   // As the owner's own loads see it.
   static std::uint64_t word_there(const CardMemory& memory, std::size_t offset, std::uint8_t bytes = 8) {
-    std::atomic_thread_fence(std::memory_order_acquire);
-    std::uint64_t value = 0;
-    std::memcpy(&value, memory.memory + offset, bytes);
-    return value;
+    std::byte* word = memory.memory + offset;
+    if (bytes == 4) return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(word)).load(std::memory_order_acquire);
+    return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(word)).load(std::memory_order_acquire);
   }
 
   // Starts an operation and sees to its end.

@@ -201,10 +201,11 @@ Status Trial::check(const std::string& what, std::uint8_t bytes, std::uint64_t e
   Status status =
       finish_alone("a flush after " + what, [&](UcxEnd end) { return ucx_flush(calls_, reached_.endpoint, end); });
   if (!status.is_ok()) return status;
-  // Written by a card, or by another mapping of the same memory: the compiler sees none of it.
-  std::atomic_thread_fence(std::memory_order_acquire);
+  // Acquire: a card wrote it, or another mapping of the same memory. The compiler sees none of it.
+  auto& word = *reinterpret_cast<std::uint64_t*>(memory_.bytes().data());
+  const std::uint64_t whole = std::atomic_ref(word).load(std::memory_order_acquire);
   std::uint64_t there = 0;
-  std::memcpy(&there, memory_.bytes().data(), bytes);
+  std::memcpy(&there, &whole, bytes);
   if (there != expected) return refuse(what, fmt::format("leaves {:#x} for {:#x}", there, expected));
   return {};
 }
