@@ -1,9 +1,10 @@
-// A simulated network card's atomics on one rank's memory: 64-bit fetch-and-add and compare-and-swap. Operations of one
-// card are atomic to each other, and to nothing else: between a card's read and its write of a word, the CPU's update
-// of that word is lost, as on real cards that promise atomicity to themselves only. Which executor may touch which word
-// is the atomicity domain's business, not the card's.
+// A simulated network card's atomics on words of one rank's memory. Operations of one card are atomic to each other,
+// and to nothing else: between a card's read and its write of a word, the CPU's update of that word is lost, as on real
+// cards that promise atomicity to themselves only. Which executor may touch which word is the atomicity domain's
+// business, not the card's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -22,14 +23,20 @@ class SimCard {
 
   SimCard(SimWorld& world, Rank owner) : world_(world), owner_(owner) {}
 
+  using Change = std::function<std::uint64_t(std::uint64_t)>;
+
+  // `word` has 4 or 8 bytes; the old value comes in the low ones, and those of the new one count.
+  void update(Rank origin, std::byte* word, std::uint8_t bytes, Change change, Answer answer);
   void fetch_add(Rank origin, std::uint64_t* word, std::uint64_t operand, Answer answer);
   void compare_and_swap(Rank origin, std::uint64_t* word, std::uint64_t expected, std::uint64_t desired, Answer answer);
 
  private:
-  using Change = std::function<std::uint64_t(std::uint64_t)>;
+  struct Word {
+    std::byte* bytes;
+    std::uint8_t size;
+  };
 
-  void execute(Rank origin, std::uint64_t* word, Change change, Answer answer);
-  void read_then_write(Rank origin, std::uint64_t* word, Change change, Answer answer);
+  void read_then_write(Rank origin, Word word, Change change, Answer answer);
   void answer_origin(Rank origin, Code code, std::uint64_t old, Answer answer);
 
   SimWorld& world_;
