@@ -215,10 +215,16 @@ enum {
   FARSUM_CONTIGUOUS_PARTS = 1u << 4, /* farsum_window_allocate: the parts follow one another in rank order without a
                                        gap, rank r's starts where rank r-1's ends (MPI's contiguous shared windows);
                                        only the first is then aligned */
-  FARSUM_STRICT_EPOCHS = 1u << 5     /* flush and flush_local are SYNC but under a lock or lock_all, as MPI has it */
+  FARSUM_STRICT_EPOCHS = 1u << 5,    /* flush and flush_local are SYNC but under a lock or lock_all, as MPI has it */
+  FARSUM_NETWORK_ONLY = 1u << 6      /* network cards alone carry out every operation, also of ranks of the owner's node
+                                        and of its own: atomics on elements of 4 and 8 bytes, at multiples of that, and
+                                        REPLACE without a result and NO_OP on shorter ones; else UNSUPPORTED. Where a
+                                        rank has no such card the window is as any other, and says why in its regions.
+                                        No other window exposes the memory, and its ranks' parts are mapped nowhere
+                                        else (farsum_window_allocate takes them from the card) */
 };
-/* Ranks may differ in what they promise of single elements, ordering and locks: what not all promise does not hold.
- * FARSUM_NO_PROMOTION is each rank's own; FARSUM_STRICT_EPOCHS holds where one rank asks for it. */
+/* Ranks may differ in what they promise of single elements, ordering, locks and cards: what not all promise does not
+ * hold. FARSUM_NO_PROMOTION is each rank's own; FARSUM_STRICT_EPOCHS holds where one rank asks for it. */
 
 typedef struct farsum_window_options {
   size_t struct_bytes;         /* sizeof(farsum_window_options) */

@@ -36,7 +36,7 @@ bool RankBell::sleep(std::uint64_t timeout_ns) {
 bool RankBell::sleep_on_descriptors(NetworkWake& network, std::uint64_t timeout_ns) {
   // Relaxed: looked at again once the bell is armed.
   const bool watching = watching_.load(std::memory_order_relaxed);
-  if (!network.arm_requests()) return true;
+  if (!network.arm_requests() || !network.arm_card()) return true;
   if (watching && !network.arm_replies()) {
     end_watch();
     return true;
@@ -62,11 +62,12 @@ RankBell::Limit RankBell::limit_of(NetworkWake& network, bool watching, std::uin
 }
 
 bool RankBell::wait_for_descriptors(NetworkWake& network, bool watching, const Limit& limit) {
-  enum : std::size_t { bell, requests, replies, count };
+  enum : std::size_t { bell, requests, replies, card, count };
   pollfd waited[count] = {{.fd = socket_.descriptor(), .events = POLLIN, .revents = 0},
                           {.fd = network.request_descriptor(), .events = POLLIN, .revents = 0},
                           // poll passes over what is negative.
-                          {.fd = watching ? network.reply_descriptor() : -1, .events = POLLIN, .revents = 0}};
+                          {.fd = watching ? network.reply_descriptor() : -1, .events = POLLIN, .revents = 0},
+                          {.fd = network.card_descriptor(), .events = POLLIN, .revents = 0}};
   const timespec timeout = to_timespec(limit.timeout_ns);
   const int ready = ppoll(waited, count, limit.timeout_ns != 0 ? &timeout : nullptr, nullptr);
   if (ready == 0) {

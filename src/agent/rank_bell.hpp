@@ -22,6 +22,10 @@ class NetworkWake {
   // The same for replies to this rank.
   virtual int reply_descriptor() = 0;
   virtual bool arm_replies() = 0;
+  // For network cards, which reach memory by themselves but not each other: readable when there is something to be
+  // looked after, once arm_card() has said true. Negative: none is used.
+  virtual int card_descriptor() { return -1; }
+  virtual bool arm_card() { return true; }
   // When this rank's side of the network has something to do next, by the monotonic clock; `never` where it has not.
   virtual std::uint64_t next_deadline_ns() = 0;
   static constexpr std::uint64_t never = ~std::uint64_t{0};

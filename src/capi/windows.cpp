@@ -141,7 +141,7 @@ Status read_options(const char* call, const farsum_window_options* from, WindowO
   if (from->struct_bytes < sizeof(farsum_window_options)) {
     return {Code::argument, fmt::format("{}: struct_bytes must be sizeof(farsum_window_options)", call)};
   }
-  if (from->promises >> 6 != 0)
+  if (from->promises >> 7 != 0)
     return {Code::argument, fmt::format("{}: unknown promises {:#x}", call, from->promises)};
   if (from->notification_slots > 65536) {
     return {Code::argument,

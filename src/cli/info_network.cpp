@@ -105,7 +105,7 @@ Report describe_paths_across_hosts(const NetworkProbe& probe) {
   rows.push_back(row("direct", "none: no memory of another host is mapped here"));
   rows.push_back(row("attach", "none: the kernel copies within one host only"));
   rows.push_back(row("offload", has_card(probe)
-                                    ? "none yet: the card's own reads, writes and atomics are not used"
+                                    ? "in windows declared network-only: the card's own reads, writes and atomics"
                                     : "none: no InfiniBand or RoCE card, and TCP has no reads and atomics"));
   rows.push_back(row("caller", "under leases of the owner's agent, which lock nobody out: two messages each"));
   rows.push_back(row("owner", messages));

@@ -10,7 +10,7 @@ const ExposedRegion* Exposure::find_first(std::uint64_t offset) const {
                                 [](std::uint64_t value, const ExposedRegion& region) { return value < region.offset; });
   if (after == regions.begin()) return nullptr;
   const ExposedRegion& region = *std::prev(after);
-  return offset - region.offset < region.bytes ? &region : nullptr;
+  return offset - region.offset < region.bytes && !region.for_cards ? &region : nullptr;
 }
 
 const ExposedRegion* Exposure::find(std::uint64_t offset, std::uint64_t bytes) const {

@@ -27,6 +27,7 @@ struct ExposedRegion {
   bool guarded =
       false;  // the user may free it at any time: touch it through the kernel, which answers instead of faulting
   bool read_only = false;
+  bool for_cards = false;  // nothing else touches it: no request finds it
 };
 
 struct Exposure {

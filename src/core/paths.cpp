@@ -95,7 +95,8 @@ PathChoiceResult choose_paths(PathChoice forced, const Reach& reach, const cost:
       return {Path::owner, Path::aggregated,
               "FARSUM_PATH=aggregated: single-element accumulates are gathered, all else goes to the owner"};
     case PathChoice::offload:
-      return cannot("offload", "there is no network card between ranks of one node", reach, model);
+      return cannot("offload", "the window is not one that all ranks declare network-only and reach by cards", reach,
+                    model);
   }
   return automatic(reach, model);
 }

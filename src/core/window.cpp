@@ -11,6 +11,7 @@ Window::Window(Parts parts)
       own_views_(parts_.views == nullptr ? std::make_unique<TargetView[]>(size_) : nullptr),
       views_(parts_.views == nullptr ? own_views_.get() : parts_.views),
       details_(std::make_unique<Detail[]>(size_)),
+      card_targets_(parts_.cards.rdma == nullptr ? nullptr : std::make_unique<CardTarget[]>(size_)),
       reads_regions_(parts_.dynamic),
       posts_seen_(size_, 0) {
   const bool locks = (parts_.promises & promise_no_locks) == 0;
@@ -51,7 +52,7 @@ RegionTable Window::read_regions(std::uint32_t target) {
   Detail& detail = details_[target];
   const RankWindow& shared = parts_.shared[target];
   const std::lock_guard lock(detail.regions_mutex);
-  if (!shared.is_here()) return detail.regions = parts_.remote_regions[target];
+  if (!shared.is_here() || card_targets_ != nullptr) return detail.regions = parts_.remote_regions[target];
   // Acquire pairs with the release store of whoever changed the table.
   const std::uint64_t version = shared.head().table_version.load(std::memory_order_acquire);
   if (detail.regions != nullptr && version == detail.regions_version) return detail.regions;

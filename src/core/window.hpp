@@ -23,6 +23,7 @@
 #include "core/team.hpp"
 #include "core/waiter.hpp"
 #include "core/window_shared.hpp"
+#include "transport/rdma.hpp"
 
 namespace farsum {
 
@@ -33,6 +34,7 @@ enum WindowPromise : std::uint32_t {
   promise_no_promotion = 1u << 3,
   promise_contiguous_parts = 1u << 4,
   promise_strict_epochs = 1u << 5,
+  promise_network_only = 1u << 6,
 };
 
 // A stretch of a target's memory with one way to reach it.
@@ -62,6 +64,12 @@ struct RegionRef {
   RegionTable keep;        // in a dynamic window
 };
 
+// How cards reach the parts of a window that is declared for them alone; null: it is not.
+struct CardReach {
+  Rdma* rdma = nullptr;
+  std::vector<Rdma::Reached> parts;  // by rank of the group
+};
+
 // Operations carried out, per path, of one process.
 struct PathCounters {
   std::atomic<std::uint64_t> operations[path_count] = {};
@@ -84,8 +92,10 @@ class Window {
     WindowSharedShape shape;
     std::vector<RankWindow> shared;  // by rank of the group; of ranks of this node
     // By rank of the group, of the others: what is known of their memory, which they reach it by themselves. Empty
-    // where there are none. In a dynamic window all addresses: the owner says which are attached.
+    // where there are none. In a dynamic window all addresses: the owner says which are attached. With cards of every
+    // rank.
     std::vector<RegionTable> remote_regions;
+    CardReach cards;
     std::vector<std::uint64_t> sizes;  // of the parts; 0 in a dynamic window
     Settings settings;
     LockAgent lock_agent;  // of this process's threads
@@ -336,14 +346,37 @@ class Window {
   Status answer_status(std::uint32_t target, const char* call, Code code,
                        const char* whose = "the owner's agent answered") const;
 
+  // Network cards, where the window is declared for them alone (window_offload.cpp).
+  struct CardTarget {
+    CardCompletion posted;           // of what nobody waits for by itself
+    std::atomic<bool> dirty{false};  // something was started since the last flush; then `outstanding` counts one more
+    std::atomic<std::uint8_t> last_update{0};  // see order_card
+  };
+  struct CardCall;
+  // No region: a notification alone.
+  Status run_offload(const Operation& operation, std::uint32_t target, const Region* region, Completion completion,
+                     RequestState* request);
+  Status check_for_card(const Operation& operation, std::uint32_t target, const Region& region) const;
+  Status order_card(std::uint32_t target, const Operation& operation);
+  Status notify_behind_card(const Operation& operation, std::uint32_t target);
+  Status card_status(Status status, std::uint32_t target, const char* call) const;
+  void note_card(std::uint32_t target);
+  Status await_card(std::uint32_t target, CardCompletion& completion, const char* call);
+  // Until all that cards were asked for has taken effect.
+  Status settle_card(std::uint32_t target, const char* call);
+  Status settle_cards(const char* call);
+  bool begin_settling(std::uint32_t target, Status& status);
+  Status end_settling(std::uint32_t target, Status status, const char* call);
+
   Parts parts_;
   std::uint32_t size_;
   bool aggregates_;
   std::unique_ptr<TargetView[]> own_views_;
   TargetView* views_;
   std::unique_ptr<Detail[]> details_;
-  std::vector<std::uint32_t> remote_targets_;  // those of other nodes
-  bool reads_regions_;                         // anew for each operation, for they may change
+  std::unique_ptr<CardTarget[]> card_targets_;  // null: not for cards
+  std::vector<std::uint32_t> remote_targets_;   // those of other nodes
+  bool reads_regions_;                          // anew for each operation, for they may change
 
   std::mutex sync_mutex_;
   bool fence_open_ = false;

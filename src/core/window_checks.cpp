@@ -135,7 +135,9 @@ Status Window::check(const Operation& operation, std::uint32_t target, RegionRef
   ops::Extent extent;
   if (Status status = check_layouts(operation, target, extent); !status.is_ok()) return status;
   if (Status status = check_arguments(operation, target); !status.is_ok()) return status;
-  return check_range(operation, target, extent, at);
+  Status status = check_range(operation, target, extent, at);
+  if (card_targets_ == nullptr || !status.is_ok() || at.region == nullptr) return status;
+  return check_for_card(operation, target, *at.region);
 }
 
 // Of an atomic operation: type, operator and how many.

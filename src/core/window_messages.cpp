@@ -117,6 +117,7 @@ Status Window::wait_for_replies(std::uint32_t target, Done&& done, const char* c
 }
 
 Status Window::wait_outstanding(std::uint32_t target, const char* call) {
+  if (Status status = settle_card(target, call); !status.is_ok()) return status;
   // Acquire pairs with the release in OriginEngine::finish_job.
   return wait_for_replies(
       target, [&view = views_[target]] { return view.outstanding.count.load(std::memory_order_acquire) == 0; }, call);
@@ -128,6 +129,9 @@ Status Window::wait_for_buffers(std::uint32_t target, const char* call) {
   if (is_here(target)) {
     if (Status status = aggregates_ ? send_gathered(target) : Status(); !status.is_ok()) return status;
     return wait_outstanding(target, call);
+  }
+  if (card_targets_ != nullptr) {
+    if (Status status = await_card(target, card_targets_[target].posted, call); !status.is_ok()) return status;
   }
   // Acquire pairs with the release in OriginEngine::stop_borrowing.
   return wait_for_replies(
@@ -163,7 +167,7 @@ Status Window::flush_all(const char* call) {
       if (Status status = send_gathered(target); !status.is_ok()) return status;
     }
   }
-  Status first;
+  Status first = settle_cards(call);
   for (std::uint32_t target = 0; target < size_; ++target) {
     details_[target].ordered.store(false, std::memory_order_relaxed);
     Status status = wait_outstanding(target, call);

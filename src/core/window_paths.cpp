@@ -41,6 +41,7 @@ Status Window::operate_now(const Operation& operation, std::uint32_t target, Com
     if (request != nullptr) request->done.store(true, std::memory_order_release);
     return {};
   }
+  if (card_targets_ != nullptr) return run_offload(operation, target, at.region, completion, request);
   Route route = this->route(operation, std::move(at));
   // Elsewhere a notification is the owner's to make, with the last of the data.
   if (route.path == Path::caller && operation.notify && !is_here(target)) route.path = Path::owner;
@@ -81,7 +82,7 @@ Status Window::carry_out(const Operation& operation, std::uint32_t target, const
   Status status;
   switch (route.path) {
     case Path::owner:
-    case Path::offload:
+    case Path::offload:  // is a whole window's: run_offload
       return run_owner(operation, target, completion, request);
     case Path::aggregated:
       return run_aggregated(operation, target);

@@ -36,9 +36,10 @@ std::uint64_t shorter(std::uint64_t one_ns, std::uint64_t other_ns) {
 // gone on to other work.
 class Chores : public AgentChores {
  public:
-  Chores(TargetService& service, NetworkSide& network, RankBell& bell, const ThreadWaiter& waiter)
-      : service_(service), network_(network), bell_(bell), waiter_(waiter) {}
+  Chores(TargetService& service, NetworkSide& network, WakeSources& sources, RankBell& bell, const ThreadWaiter& waiter)
+      : service_(service), network_(network), sources_(sources), bell_(bell), waiter_(waiter) {}
   std::uint64_t run() override {
+    sources_.look_after_card();
     service_.grant_waiting();
     const std::uint64_t for_grants_ns = service_.has_unfinished() ? retry_ns
                                         : service_.has_waiting()  ? longest_wait_for_grant_ns
@@ -69,28 +70,10 @@ class Chores : public AgentChores {
 
   TargetService& service_;
   NetworkSide& network_;
+  WakeSources& sources_;
   RankBell& bell_;
   const ThreadWaiter& waiter_;
   std::uint64_t comes_back_at_ns_ = 0;  // to look after the network; 0: when it is called
-};
-
-class WakeByNetwork : public NetworkWake {
- public:
-  explicit WakeByNetwork(Network& network) : network_(network) {}
-  int request_descriptor() override { return network_.request_descriptor(); }
-  bool arm_requests() override {
-    Result<bool> armed = network_.arm_requests();
-    return !armed.is_ok() || armed.value();
-  }
-  int reply_descriptor() override { return network_.reply_descriptor(); }
-  bool arm_replies() override {
-    Result<bool> armed = network_.arm_replies();
-    return !armed.is_ok() || armed.value();
-  }
-  std::uint64_t next_deadline_ns() override { return network_.next_deadline_ns(); }
-
- private:
-  Network& network_;
 };
 
 // A lock was granted to a rank of another node, for which its owner's agent waits.
@@ -219,9 +202,15 @@ void Context::make_parts() {
   network.started = [this](Network& started) { return serve_network(started); };
   network.look_after = [this] { bell_->ask_for_look(); };
   network_ = std::make_unique<NetworkSide>(std::move(network));
+  card_ = std::make_unique<CardSide>(CardSide::Parts{place_.rank, &options_.settings,
+                                                     [this](Rank rank, const std::string& why) {
+                                                       neighbours_->lose(rank, why);
+                                                       watch_->declare_dead(rank);
+                                                     },
+                                                     [this](Rdma& card) { return serve_card(card); }});
   ringer_ = std::make_unique<RingOwner>(*transport_, place_.here);
   bell_ = std::make_unique<RankBell>(block.doorbell, transport_->wake_name(my_place()));
-  chores_ = std::make_unique<Chores>(*service_, *network_, *bell_, *waiter_);
+  chores_ = std::make_unique<Chores>(*service_, *network_, wake_sources_, *bell_, *waiter_);
   waiter_->before_sleep([this] { network_->hand_over(); });
   waiter_->before_look([this] { network_->ask_elsewhere(); });
 }
@@ -286,10 +275,27 @@ Status Context::begin_group(Group& group, std::unique_ptr<GroupTeam> team, std::
 }
 
 Status Context::serve_network(Network& network) {
-  network_wake_ = std::make_unique<WakeByNetwork>(network);
+  wake_sources_.add(network);
   waiter_->expect_replies_from_afar();
-  if (Status status = bell_->add_network(*network_wake_); !status.is_ok()) return status;
+  if (Status status = wake_by_sources(); !status.is_ok()) return status;
   return start_agent();
+}
+
+Status Context::serve_card(Rdma& card) {
+  wake_sources_.add(card);
+  return wake_by_sources();
+}
+
+Status Context::wake_by_sources() {
+  const std::lock_guard lock(waking_);
+  if (wakes_by_sources_) {
+    // The agent may be asleep on fewer of them.
+    bell_->ask_for_look();
+    return {};
+  }
+  Status status = bell_->add_network(wake_sources_);
+  wakes_by_sources_ = status.is_ok();
+  return status;
 }
 
 Result<NetworkCard> Context::network_card() { return network_->card(); }
@@ -388,6 +394,7 @@ Status Context::finalize(Insistence insistence) {
   // Nobody serves or sends after this.
   if (status.is_ok()) status = leaving.team().barrier("farsum_finalize");
   agent_.reset();
+  card_->abandon();
   network_->close(*service_);
   try {
     demote_all();

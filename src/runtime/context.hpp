@@ -25,6 +25,7 @@
 #include "core/target_service.hpp"
 #include "core/window.hpp"
 #include "os/promotion.hpp"
+#include "runtime/card_side.hpp"
 #include "runtime/link_models.hpp"
 #include "runtime/neighbours.hpp"
 #include "runtime/network_card.hpp"
@@ -32,6 +33,7 @@
 #include "runtime/peer_watch.hpp"
 #include "runtime/team_exchange.hpp"
 #include "runtime/thread_waiter.hpp"
+#include "runtime/wake_sources.hpp"
 #include "runtime/wireup.hpp"
 #include "transport/route/route_transport.hpp"
 #include "transport/shm/shm_transport.hpp"
@@ -91,7 +93,8 @@ struct WindowObject {
   bool left_circle = false;
   bool some_promoted = false;  // of the ranks' parts
   os::Promotion promotion;
-  std::byte* memory = nullptr;  // this rank's part
+  std::unique_ptr<CardParts> cards;  // null: not for cards
+  std::byte* memory = nullptr;       // this rank's part
   bool dynamic = false;
   bool internal = false;
   std::mutex regions_mutex;                               // attach and detach; guards what follows
@@ -190,6 +193,8 @@ class Context {
   Status meet_the_job();
   Status begin_world();
   Status serve_network(Network& network);
+  Status serve_card(Rdma& card);
+  Status wake_by_sources();
   std::unique_ptr<GroupTeam> make_team(const std::vector<Rank>& ranks, std::uint32_t my_rank);
   Status begin_group(Group& group, std::unique_ptr<GroupTeam> team, std::uint64_t key);
   bool is_one_node() const { return place_.here.count() == place_.size; }
@@ -253,7 +258,10 @@ class Context {
   std::unique_ptr<NetworkSide> network_;
   std::unique_ptr<RankBell> bell_;
   std::unique_ptr<AgentChores> chores_;
-  std::unique_ptr<NetworkWake> network_wake_;
+  std::unique_ptr<CardSide> card_;
+  std::mutex waking_;  // adding them to the bell
+  bool wakes_by_sources_ = false;
+  WakeSources wake_sources_;
   std::unique_ptr<Ringer> ringer_;
   Agent::Options agent_options_;
   std::mutex agent_mutex_;  // starting it

@@ -96,7 +96,8 @@ const char* explain_refusal(Code code) {
 }
 
 // Promises that hold where all ranks make them, and demands that hold where one does.
-constexpr std::uint32_t promises_of_all = promise_single_element | promise_no_ordering | promise_no_locks;
+constexpr std::uint32_t promises_of_all =
+    promise_single_element | promise_no_ordering | promise_no_locks | promise_network_only;
 constexpr std::uint32_t promises_of_one = promise_strict_epochs;
 
 // The promises that hold for this rank, whose own are `mine`.
@@ -169,8 +170,9 @@ Result<WindowObject*> Context::create_dynamic_window(Group& group, const WindowO
   return make_window(group, wish, options);
 }
 
-// A window on its way, on one rank. The ranks meet three times, and whoever has come to the first comes to the last:
-// what a rank throws in between (it finds no memory) is kept, told there, and the window is made nowhere.
+// A window on its way, on one rank. The ranks meet three times, four where it is declared network-only, and whoever has
+// come to the first comes to the last: what a rank throws in between (it finds no memory) is kept, told there, and the
+// window is made nowhere.
 class Context::Making {
  public:
   Making(Context& context, Group& group, const Creation& wish, const WindowOptions& options)
@@ -188,6 +190,7 @@ class Context::Making {
   Making& operator=(const Making&) = delete;
 
   Status exchange_offers(const Status& refused);
+  Status agree_on_cards();
   Status agree_on_extent();
   Result<WindowObject*> make_parts();
 
@@ -208,6 +211,9 @@ class Context::Making {
   Status agree_over_nodes();
   void give_extent_back();
   Status meet_again();
+  std::uint32_t own_promises() const;
+  CardOffer expose_to_cards();
+  RegionTable region_for_cards(std::uint32_t rank) const;
   RegionTable region_elsewhere(std::uint32_t rank) const;
   void begin_object();
   void describe_part();
@@ -224,6 +230,8 @@ class Context::Making {
   std::exception_ptr thrown_;
   std::vector<Offer> offers_;
   std::uint32_t promises_ = 0;
+  std::unique_ptr<CardParts> cards_;  // null: not for cards
+  std::string no_cards_;              // why not, where this rank has declared it
   WindowSharedShape shape_;
   // The control block: what each rank tells of its part, where they meet, where they part, and who could not go on.
   std::uint64_t team_at_ = 0;
@@ -259,7 +267,7 @@ Context::Making::Block& Context::Making::block() const { return *reinterpret_cas
 // The first meeting.
 Status Context::Making::exchange_offers(const Status& refused) {
   const bool may_promote = wish_.flavour == Flavour::adopted && context_.why_not_promoted(wish_, options_).empty();
-  Offer offer{wish_.bytes, options_.promises, options_.notification_slots, wish_.flavour, refused.code(),
+  Offer offer{wish_.bytes, own_promises(), options_.notification_slots, wish_.flavour, refused.code(),
               may_promote, wish_.read_only};
   if (Status status = group_.team().allgather(std::as_bytes(std::span(&offer, 1)),
                                               std::as_writable_bytes(std::span(offers_)), call_);
@@ -273,6 +281,71 @@ Status Context::Making::exchange_offers(const Status& refused) {
   return {Code::unsupported, fmt::format("{}: parts can be contiguous (FARSUM_CONTIGUOUS_PARTS) on one node only, and "
                                          "rank {} of the job is on host {}",
                                          call_, elsewhere, context_.neighbours_->host_of(elsewhere))};
+}
+
+// A path that is forced comes before the declaration.
+std::uint32_t Context::Making::own_promises() const {
+  const PathChoice path = context_.options_.settings.path;
+  const bool may = path == PathChoice::automatic || path == PathChoice::offload;
+  return may ? options_.promises : options_.promises & ~std::uint32_t{promise_network_only};
+}
+
+// Where the window is declared for cards alone: all ranks can, or none does.
+Status Context::Making::agree_on_cards() {
+  promises_ = agreed_promises(offers_, own_promises());
+  const bool declares = (options_.promises & promise_network_only) != 0;
+  if ((promises_ & promise_network_only) == 0) {
+    if (declares)
+      no_cards_ = own_promises() == options_.promises ? "declared network-only, but not by every rank"
+                                                      : "declared network-only, but FARSUM_PATH has another path";
+    return {};
+  }
+  CardOffer mine;
+  attempt([&] { mine = expose_to_cards(); });
+  if (thrown_ != nullptr) mine.refuse({Code::no_memory, "it has no memory left"});
+  std::vector<CardOffer> offers(group_.size());
+  if (Status status =
+          group_.team().allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(offers)), call_);
+      !status.is_ok()) {
+    return status;
+  }
+  const auto refused =
+      std::find_if(offers.begin(), offers.end(), [](const CardOffer& offer) { return offer.code != Code::ok; });
+  if (refused == offers.end()) {
+    attempt([&] { cards_->reach(group_.ranks(), offers); });
+    return {};
+  }
+  cards_.reset();
+  promises_ &= ~std::uint32_t{promise_network_only};
+  attempt([&] {
+    const Rank rank = group_.ranks()[static_cast<std::size_t>(refused - offers.begin())];
+    no_cards_ = fmt::format("declared network-only, but rank {} of the job: {}", rank, refused->refusal());
+  });
+  return {};
+}
+
+CardOffer Context::Making::expose_to_cards() {
+  CardOffer offer;
+  Result<Rdma*> card = context_.card_->open();
+  if (!card.is_ok()) {
+    offer.refuse(card.take_status());
+    return offer;
+  }
+  if (wish_.flavour == Flavour::dynamic || wish_.unsure || wish_.read_only) {
+    offer.refuse({Code::unsupported, wish_.flavour == Flavour::dynamic
+                                         ? "cards reach the memory of windows that is known when they are made"
+                                         : "its memory need not be mapped, or is only read"});
+    return offer;
+  }
+  cards_ = std::make_unique<CardParts>(*card.value());
+  // Who exposes nothing is operated on by nobody, but must be found.
+  const bool adopts = wish_.flavour == Flavour::adopted && wish_.bytes != 0;
+  if (Status status = cards_->expose(adopts ? wish_.memory : nullptr, std::max<std::uint64_t>(wish_.bytes, 1));
+      !status.is_ok()) {
+    offer.refuse(status);
+    return offer;
+  }
+  return cards_->offer();
 }
 
 // The second meeting: the first rank of each node cuts what its ranks need off the heap.
@@ -320,7 +393,6 @@ void Context::Making::give_extent_back() {
 }
 
 void Context::Making::lay_out() {
-  promises_ = agreed_promises(offers_, options_.promises);
   shape_ = {group_.size(), options_.notification_slots, most_adopted_regions};
   team_at_ = shape_.rank_bytes() * members_here();
   // On one node the ranks meet there without telling each other anything.
@@ -329,7 +401,11 @@ void Context::Making::lay_out() {
   farewell_at_ = team_at_ + round_up(team_bytes, cache_line_bytes);
   block_at_ = round_up(farewell_at_ + FarewellBlock::footprint(members_here()), cache_line_bytes);
   std::vector<Offer> offers_here;
-  for (const std::uint32_t rank : places().here) offers_here.push_back(offers_[rank]);
+  for (const std::uint32_t rank : places().here) {
+    offers_here.push_back(offers_[rank]);
+    // The card has made it.
+    if (cards_ != nullptr) offers_here.back().bytes = 0;
+  }
   starts_ = starts_of_parts(offers_here, round_up(block_at_ + sizeof(Block), page_bytes), total_bytes_);
 }
 
@@ -346,8 +422,8 @@ void Context::Making::cut_extent() {
     // Relaxed: counters.
     answer_.id = places().is_one_node() ? segment().next_window_id().fetch_add(1, std::memory_order_relaxed) + 1
                                         : WindowId{context_.place_.rank + 1} << 32 | ++context_.windows_numbered_;
-    answer_.bare = wish_.flavour == Flavour::allocated && (promises_ & promise_single_element) != 0 &&
-                   segment().mark_bare(answer_.extent, id_in_segment());
+    answer_.bare = wish_.flavour == Flavour::allocated && cards_ == nullptr &&
+                   (promises_ & promise_single_element) != 0 && segment().mark_bare(answer_.extent, id_in_segment());
   });
   if (thrown_ == nullptr) return;
   answer_.code = Code::no_memory;
@@ -440,11 +516,28 @@ RegionTable Context::Making::region_elsewhere(std::uint32_t rank) const {
   region.atomic = paths.atomic;
   region.caller_from_bytes = paths.caller_from_bytes;
   region.reason = paths.reason + context_.path_model().note;
+  if (!no_cards_.empty()) region.reason += "; " + no_cards_;
+  return std::make_shared<const std::vector<Region>>(1, region);
+}
+
+// Of any rank, the own one included.
+RegionTable Context::Making::region_for_cards(std::uint32_t rank) const {
+  Region region;
+  region.bytes = offers_[rank].bytes;
+  region.owner_address = cards_->address_of(rank);
+  region.mapped = rank == me_ ? object_->memory : nullptr;
+  region.bulk = region.atomic = Path::offload;
+  region.reason = fmt::format("declared network-only: {}", cards_->description());
   return std::make_shared<const std::vector<Region>>(1, region);
 }
 
 // This rank's part: what others may do with it, and what the agent serves.
 void Context::Making::describe_part() {
+  if (cards_ != nullptr) {
+    object_->memory = wish_.flavour == Flavour::adopted ? wish_.memory : cards_->memory();
+    own_exposed_.push_back({0, wish_.bytes, object_->memory, {}, false, false, true});
+    return;
+  }
   if (wish_.flavour == Flavour::allocated) {
     const std::uint64_t offset = answer_.extent.offset + starts_[places().place_of(me_)];
     object_->memory = segment().at(offset);
@@ -453,11 +546,14 @@ void Context::Making::describe_part() {
         {0, wish_.bytes, address, offset, region_segment_key | (answer_.bare ? region_bare : 0), 0, {}});
     own_exposed_.push_back({0, wish_.bytes, object_->memory, context_.own_domain(object_->memory), false, false});
     own_exposed_.back().domain.bare = answer_.bare;
+    set_note(own_shared_.back(), no_cards_);
   } else if (wish_.flavour == Flavour::adopted) {
     object_->memory = wish_.memory;
     std::string refusal = context_.why_not_promoted(wish_, options_);
-    if (!refusal.empty() || !context_.promote(wish_, *object_, own_shared_, own_exposed_, refusal))
+    if (!refusal.empty() || !context_.promote(wish_, *object_, own_shared_, own_exposed_, refusal)) {
+      if (!no_cards_.empty()) refusal = fmt::format("{}; {}", refusal, no_cards_);
       context_.describe_adopted(wish_, 0, wish_.bytes, refusal, own_shared_, own_exposed_);
+    }
   }
 }
 
@@ -481,12 +577,17 @@ void Context::Making::begin_window() {
       options_.aggregate_limit != 0 ? options_.aggregate_limit : context_.options_.settings.aggregate;
   parts.shape = shape_;
   parts.shared = std::move(shared_);
-  if (!places().is_one_node()) {
+  if (!places().is_one_node() || cards_ != nullptr) {
     parts.remote_regions.resize(group_.size());
     for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
-      if (!parts.shared[rank].is_here()) parts.remote_regions[rank] = region_elsewhere(rank);
+      if (cards_ != nullptr)
+        parts.remote_regions[rank] = region_for_cards(rank);
+      else if (!parts.shared[rank].is_here())
+        parts.remote_regions[rank] = region_elsewhere(rank);
     }
   }
+  if (cards_ != nullptr) parts.cards = cards_->found();
+  object_->cards = std::move(cards_);
   for (const Offer& offer : offers_) parts.sizes.push_back(object_->dynamic ? 0 : offer.bytes);
   parts.settings = context_.options_.settings;
   parts.lock_agent = context_.lock_agent();
@@ -530,6 +631,7 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   const Status& refused = !options.refusal.is_ok() ? options.refusal : !wish.refusal.is_ok() ? wish.refusal : no_agent;
   Making making(*this, group, wish, options);
   if (Status status = making.exchange_offers(refused); !status.is_ok()) return status;
+  if (Status status = making.agree_on_cards(); !status.is_ok()) return status;
   if (Status status = making.agree_on_extent(); !status.is_ok()) return status;
   return making.make_parts();
 }

@@ -90,6 +90,7 @@ void Context::depart(WindowObject& object) {
   } catch (const std::bad_alloc&) {
     // The promotion is kept, and turned back with a later window's.
   }
+  object.cards.reset();
   place_.segment->release(object.table, id_in_segment());
   if (!object.farewell->depart()) return;
   place_.segment->unmark_bare(object.extent, id_in_segment());

@@ -234,6 +234,7 @@ void CoreJob::expose(Rank owner, const CoreJobOptions& options) {
   region.bytes = options.window_bytes;
   region.memory = memory_.back().data();
   region.domain = domain;
+  region.for_cards = options.for_cards;
   exposure->regions.push_back(region);
   exposure->notifications = own.notifications();
   exposure->notification_slots = options.notification_slots;

@@ -33,7 +33,8 @@ struct CoreJobOptions {
   TeamMail* team_mail = nullptr;
   std::uint32_t known_dead = 0;
   LeaseTable::Options leases;
-  bool bare = false;  // the memory is that of CPU atomics alone
+  bool bare = false;       // the memory is that of CPU atomics alone
+  bool for_cards = false;  // that of network cards alone
 };
 
 // What a seed makes of the machine and of the settings: room, delays, slow peers, who pulls. Tests set the rest.

@@ -10,6 +10,7 @@
 
 #include "core/window.hpp"
 #include "core_job.hpp"
+#include "transport/sim/sim_rdma.hpp"
 
 namespace farsum {
 
@@ -62,30 +63,44 @@ inline CoreJobOptions even_options(Rank ranks) {
   return options;
 }
 
+// Whose card is slow and torn beside its messages: what does not wait for it shows.
+inline CoreJobOptions card_options(Rank ranks) {
+  CoreJobOptions options = even_options(ranks);
+  options.for_cards = true;
+  options.sim.message_latency = {10, 10};
+  options.sim.card_latency = {500, 5'000};
+  options.sim.card_gap = {100, 1'000};
+  return options;
+}
+
 struct WindowOptions {
   std::uint32_t promises = 0;
   bool dynamic = false;
   PathChoice path = PathChoice::automatic;
   Rank ranks_of_a_node = 1;
+  std::uint64_t seed = 1;
   std::uint64_t caller_from_bytes = ~std::uint64_t{0};
+  bool network_only = false;  // cards carry everything out
 };
 
 // Ranks of a job, neighbours on nodes of equal size, and one window over all of them.
 class RemoteWindows {
  public:
   RemoteWindows(Rank ranks, const WindowOptions& wish, const CoreJobOptions& options)
-      : job(1, ranks, options), waiter(job.world()), ringer(job.world()), ranks_(ranks), wish_(wish) {
+      : job(wish.seed, ranks, options), waiter(job.world()), ringer(job.world()), ranks_(ranks), wish_(wish) {
+    for (Rank rank = 0; rank < ranks; ++rank) cards_.push_back(std::make_unique<SimRdma>(job.world(), rank));
     for (Rank rank = 0; rank < ranks; ++rank) windows_.push_back(std::make_unique<Window>(parts_of(rank, options)));
     for (const auto& window : windows_) window->refresh_views();
   }
   explicit RemoteWindows(Rank ranks, const WindowOptions& wish = {})
-      : RemoteWindows(ranks, wish, even_options(ranks)) {}
+      : RemoteWindows(ranks, wish, wish.network_only ? card_options(ranks) : even_options(ranks)) {}
 
   Window& operator[](Rank rank) { return *windows_[rank]; }
   SimTime now_ns() { return job.world().now_ns(); }
   std::uint64_t messages_of(Rank rank) { return job.rank(rank).engine.messages_sent(); }
   std::uint64_t operations_by(Path path) const { return counters_.operations[static_cast<std::size_t>(path)]; }
   std::uint64_t bytes_by(Path path) const { return counters_.bytes[static_cast<std::size_t>(path)]; }
+  SimRdma& card(Rank rank) { return *cards_[rank]; }
   // Whatever the agents still have to do.
   void settle() { job.world().run(); }
 
@@ -126,7 +141,21 @@ class RemoteWindows {
       parts.shared.push_back(is_here ? job.rank_window(target) : RankWindow());
       if (!is_here) parts.remote_regions[target] = remote_region(options.window_bytes);
     }
+    if (wish_.network_only) give_to_cards(parts, options.window_bytes);
     return parts;
+  }
+  void give_to_cards(Window::Parts& parts, std::uint64_t bytes) {
+    SimRdma& card = *cards_[parts.my_rank];
+    parts.cards.rdma = &card;
+    for (Rank target = 0; target < ranks_; ++target) {
+      const CardMemory exposed = cards_[target]->expose(job.memory(target).data(), bytes).value();
+      Region region;
+      region.bytes = bytes;
+      region.owner_address = reinterpret_cast<std::uintptr_t>(exposed.memory);
+      region.bulk = region.atomic = Path::offload;
+      parts.cards.parts.push_back(card.reach(target, exposed.key));
+      parts.remote_regions[target] = std::make_shared<std::vector<Region>>(std::vector{region});
+    }
   }
   RegionTable remote_region(std::uint64_t bytes) const {
     Region region;
@@ -143,6 +172,7 @@ class RemoteWindows {
   PathCounters counters_;
   Rank ranks_;
   WindowOptions wish_;
+  std::vector<std::unique_ptr<SimRdma>> cards_;
   std::vector<std::unique_ptr<Window>> windows_;
 };
 

@@ -37,6 +37,9 @@ farsum_window_options engine_options(const Request& request, const std::map<std:
   options.promises = FARSUM_STRICT_EPOCHS;
   // Our own key, for no key of the standard promises it.
   if (is_true(info, "farsum_single_element")) options.promises |= FARSUM_SINGLE_ELEMENT;
+  if (request.flavor != MPI_WIN_FLAVOR_SHARED && is_true(info, "farsum_network_only")) {
+    options.promises |= FARSUM_NETWORK_ONLY;
+  }
   if (request.flavor == MPI_WIN_FLAVOR_SHARED && !is_true(info, "alloc_shared_noncontig")) {
     options.promises |= FARSUM_CONTIGUOUS_PARTS;
   }
