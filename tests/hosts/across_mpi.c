@@ -1,6 +1,7 @@
 /* `across` in MPI: ranks that may run on several hosts, cases that check sums and values. It knows nothing of Farsum.
  *
- *   across_mpi CASE...        `all`: each in turn; `list` names them. tests/hosts/run_across --mpi starts it. */
+ *   across_mpi CASE...        `all`: each in turn; `list` names them. tests/hosts/run_across --mpi starts it.
+ *   ACROSS_INFO=KEY           windows are allocated with the info key KEY=true. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@ typedef uint64_t word;
 
 static int rank, size;
 static const char* current = "MPI_Init";
+static MPI_Info hints = MPI_INFO_NULL; /* of every window whose memory the library allocates */
 
 static word mark(int from, int to, size_t index) { return (word)(from + 1) << 40 | (word)(to + 1) << 20 | index; }
 
@@ -41,7 +43,7 @@ static void* room(size_t bytes) {
 static MPI_Win allocate(size_t count, word** mine) {
   MPI_Win window;
   count += count % 2;
-  MPI_Win_allocate((MPI_Aint)(count * sizeof(word)), sizeof(word), MPI_INFO_NULL, MPI_COMM_WORLD, mine, &window);
+  MPI_Win_allocate((MPI_Aint)(count * sizeof(word)), sizeof(word), hints, MPI_COMM_WORLD, mine, &window);
   if (count != 0) memset(*mine, 0, count * sizeof(word));
   barrier();
   return window;
@@ -549,9 +551,14 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (getenv("ACROSS_INFO") != NULL) {
+    MPI_Info_create(&hints);
+    MPI_Info_set(hints, getenv("ACROSS_INFO"), "true");
+  }
   for (int i = 1; i < argc; ++i) done += run(argv[i]);
   if (rank == 0) printf("all of %d cases on %d ranks\n", done, size);
   fflush(stdout);
+  if (hints != MPI_INFO_NULL) MPI_Info_free(&hints);
   current = "MPI_Finalize";
   MPI_Finalize();
   return done == 0;

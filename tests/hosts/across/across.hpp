@@ -38,6 +38,9 @@ std::span<const Case> transfer_cases();
 std::span<const Case> stream_cases();
 std::span<const Case> epoch_cases();
 std::span<const Case> object_cases();
+std::span<const Case> card_cases();
+// Started by their names only: where there are cards.
+std::span<const Case> named_card_cases();
 // Started by their names only: they need somebody who does something to the hosts.
 std::span<const Case> fault_cases();
 

@@ -20,7 +20,8 @@ struct Order {
 
 std::vector<Case> every_case() {
   std::vector<Case> cases;
-  for (const std::span<const Case> some : {transfer_cases(), stream_cases(), epoch_cases(), object_cases()})
+  for (const std::span<const Case> some :
+       {transfer_cases(), stream_cases(), epoch_cases(), object_cases(), card_cases()})
     cases.insert(cases.end(), some.begin(), some.end());
   return cases;
 }
@@ -52,8 +53,10 @@ std::vector<Case> chosen(const Order& order) {
     for (const Case& known : every_case()) {
       if (name == "all" || name == known.name) cases.push_back(known);
     }
-    for (const Case& known : fault_cases()) {
-      if (name == known.name) cases.push_back(known);
+    for (const std::span<const Case> some : {fault_cases(), named_card_cases()}) {
+      for (const Case& known : some) {
+        if (name == known.name) cases.push_back(known);
+      }
     }
     if (cases.size() == before) throw Failed("there is no case " + name + " (across list)");
   }
