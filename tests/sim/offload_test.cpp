@@ -274,7 +274,7 @@ TEST(Offload, computes_here_what_no_card_does_and_loses_nothing_to_others) {
           EXPECT_TRUE(fine(other.update(part, {base + 8 * k, 8}, CardUpdate::add, 1)));
       });
     }
-    std::vector<std::uint64_t> old(count);
+    std::vector<std::uint64_t> old(count, 99);
     ASSERT_TRUE(fine(windows[2].lock_all()));
     const Operation doubling = accumulate_of(twos, ops::ElementType::uint64, ops::Operator::prod);
     ASSERT_TRUE(fine(windows[2].operate(fetching(doubling, old), 0, Completion::blocking, nullptr)));

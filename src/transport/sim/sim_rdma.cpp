@@ -1,5 +1,6 @@
 #include "transport/sim/sim_rdma.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -13,9 +14,10 @@ namespace farsum {
 
 Result<CardMemory> SimRdma::expose(std::byte* memory, std::uint64_t bytes) {
   if (memory == nullptr) {
-    auto made = std::make_unique<std::byte[]>(bytes);
-    memory = made.get();
-    made_.emplace(memory, std::move(made));
+    const std::uint64_t room = round_up(std::max<std::uint64_t>(bytes, 1), page_bytes);
+    memory = static_cast<std::byte*>(std::aligned_alloc(page_bytes, room));
+    std::memset(memory, 0, room);
+    made_.emplace(memory, memory);
   }
   const Extent extent{reinterpret_cast<std::uintptr_t>(memory), bytes};
   CardMemory exposed{memory, bytes, std::vector<std::byte>(sizeof extent)};
@@ -35,6 +37,7 @@ Rdma::Reached SimRdma::reach(Rank peer, std::span<const std::byte> key) {
 }
 
 Status SimRdma::check(Reached memory, std::uint64_t address, std::uint64_t bytes, Rank& peer) const {
+  if (is_over_) return {Code::peer_failed, "the job is over"};
   const auto found = reached_.find(memory);
   if (found == reached_.end()) return {Code::argument, "no such memory is reached"};
   const Extent& extent = found->second.extent;
@@ -42,7 +45,8 @@ Status SimRdma::check(Reached memory, std::uint64_t address, std::uint64_t bytes
   if (address >= extent.address && address - extent.address <= extent.bytes &&
       bytes <= extent.bytes - (address - extent.address))
     return {};
-  return {Code::argument, fmt::format("the key of rank {} does not hold for {} bytes at {:#x}", peer, bytes, address)};
+  return {extent.address == 0 ? Code::argument : Code::range,
+          fmt::format("the key of rank {} does not hold for {} bytes at {:#x}", peer, bytes, address)};
 }
 
 SimRdma::CourseRef SimRdma::begin(CardCompletion* completion) {
@@ -232,6 +236,7 @@ Status SimRdma::wait(const CardCompletion& completion, FunctionRef<Status()> loo
 }
 
 void SimRdma::abandon() {
+  is_over_ = true;
   for (const CourseRef& course : std::exchange(courses_, {})) {
     tell(course, Code::peer_failed);
     course->is_abandoned = true;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <map>
@@ -88,12 +89,16 @@ class SimRdma final : public Rdma {
 
   SimWorld& world_;
   Rank rank_;
+  bool is_over_ = false;  // abandoned
   std::uint64_t next_course_ = 1;
   Reached next_reached_ = 1;
   std::map<Reached, Part> reached_;
   std::map<Rank, Peer> peers_;
   std::set<CourseRef> courses_;
-  std::map<std::byte*, std::unique_ptr<std::byte[]>> made_;
+  struct Unmade {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::map<std::byte*, std::unique_ptr<std::byte, Unmade>> made_;
 };
 
 }  // namespace farsum
