@@ -20,14 +20,13 @@ Status TeamExchange::send(Rank to, std::uint64_t team, std::uint64_t round, std:
   header.window = team;
   header.offset = round;
   header.bytes = bytes.size();
-  while (!engine_.submit_control(to, header, bytes, outstanding_, nullptr)) {
-    const auto has_room = [&] {
-      engine_.progress(to);
-      return engine_.has_room(to);
-    };
-    if (Status status = waiter_.wait(waiter_.own_events(), has_room, doing); !status.is_ok()) return status;
-  }
-  return {};
+  // Again and again, not when there is room: what may wait for others is kept back for other reasons, too.
+  bool is_sent = false;
+  const auto send = [&] {
+    engine_.progress(to);
+    return is_sent = is_sent || engine_.submit_control(to, header, bytes, outstanding_, nullptr);
+  };
+  return waiter_.wait(waiter_.own_events(), send, doing);
 }
 
 bool TeamExchange::take(const Key& key, std::vector<std::byte>& bytes) {

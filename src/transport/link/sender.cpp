@@ -97,10 +97,12 @@ void LinkSender::ask_for_credit(std::uint64_t cost, bool may_wait, std::uint64_t
   tell_want();
 }
 
-// Once for each amount of credit: more of it may already be on its way.
+// Once for each amount of credit, as more of it may already be on its way, and again where more is wanted than was
+// asked for, or at any price: what was asked for may never be granted while others want theirs.
 void LinkSender::tell_want() {
-  if (state_ != LinkState::open || wanted_ <= allowed_ || asked_at_ == allowed_ + 1) return;
-  asked_at_ = allowed_ + 1;
+  if (state_ != LinkState::open || wanted_ <= allowed_) return;
+  const bool is_known = wanted_ <= asked_for_ && (asked_at_any_price_ || !wanted_at_any_price_);
+  if (asked_at_ == allowed_ + 1 && is_known) return;
   tell_seen();
 }
 
@@ -447,6 +449,11 @@ void LinkSender::tell_seen_if_much() {
 
 void LinkSender::tell_seen() {
   const bool wants = wanted_ > allowed_;
+  if (wants) {
+    asked_at_ = allowed_ + 1;
+    asked_for_ = wanted_;
+    asked_at_any_price_ = wanted_at_any_price_;
+  }
   outbox_.control(FrameKind::seen, wants && wanted_at_any_price_ ? 1 : 0, wants ? wanted_ : 0, told());
   untold_bytes_ = 0;
 }

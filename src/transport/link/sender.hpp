@@ -168,9 +168,9 @@ class LinkSender {
   std::uint64_t reply_room_ = 0;  // reply charges of the unanswered, which bound the early replies
   std::uint64_t may_wait_charge_ = 0;
 
-  std::uint64_t charged_ = 0, returned_ = 0, allowed_ = 0;  // charged_ + returned_ <= allowed_
-  std::uint64_t wanted_ = 0, asked_at_ = 0;  // asked_at_: allowed_ when credit was last asked for, plus 1
-  bool wanted_at_any_price_ = false, is_recalled_ = false;
+  std::uint64_t charged_ = 0, returned_ = 0, allowed_ = 0;   // charged_ + returned_ <= allowed_
+  std::uint64_t wanted_ = 0, asked_for_ = 0, asked_at_ = 0;  // asked_at_: allowed_ when it was last asked for, plus 1
+  bool wanted_at_any_price_ = false, asked_at_any_price_ = false, is_recalled_ = false;
   std::uint64_t may_keep_ = 0, give_back_at_ns_ = never;
 
   Fifo<Reply> inbox_;

@@ -115,6 +115,7 @@ void SimRdma::copy(Rank peer, std::byte* to, const std::byte* from, std::uint64_
                    std::function<void(Code)> then) {
   const std::uint64_t half = bytes / 2;
   if (!world_.is_alive(peer)) return then(Code::peer_failed);
+  if (bytes == 0) return then(Code::ok);
   std::memmove(to, from, half);
   world_.call_after(latency(), [this, peer, to, from, bytes, half, then = std::move(then)] {
     if (!world_.is_alive(peer)) return then(Code::peer_failed);
@@ -153,7 +154,8 @@ Status SimRdma::get(Reached memory, std::uint64_t address, std::span<std::byte> 
       copy(peer, read->data(), reinterpret_cast<const std::byte*>(address), into.size(),
            [this, peer, into, read, course](Code code) {
              world_.call_at_rank(rank_, latency(), [this, peer, into, read, course, code] {
-               if (!course->is_abandoned && code == Code::ok) std::memcpy(into.data(), read->data(), into.size());
+               if (!course->is_abandoned && code == Code::ok && !into.empty())
+                 std::memcpy(into.data(), read->data(), into.size());
                tell(course, code);
                end(peer, course, code);
              });
