@@ -10,6 +10,21 @@ set(FARSUM_ASAN_TESTS base os lockfree ops cost core shm sim transport transport
 # The folders whose tests start programs, so that building the test builds those too.
 set(FARSUM_PROGRAM_TESTS apps cli examples faults fock lab nwchem pmix)
 
+# What nearly every test includes, read by the compiler once for all of them. A program, as they are: else it is compiled
+# otherwise.
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/generated/test_headers.cpp" CONTENT "int main() {}\n")
+add_executable(farsum_test_headers EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/generated/test_headers.cpp")
+target_link_libraries(farsum_test_headers PRIVATE GTest::gmock GTest::gtest)
+# Tests need not be fast, but soon there.
+set(FARSUM_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # From precompiled headers it warns of what is the system's.
+  list(APPEND FARSUM_TEST_OPTIONS -fpch-preprocess -Wno-array-bounds -Wno-stringop-overflow -Wno-restrict)
+endif()
+target_compile_options(farsum_test_headers PRIVATE ${FARSUM_TEST_OPTIONS})
+target_precompile_headers(farsum_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <atomic> <filesystem> <functional>
+                          <map> <memory> <string> <thread> <vector>)
+
 add_custom_target(tsan_tests)
 add_custom_target(asan_tests)
 
@@ -25,6 +40,13 @@ function(farsum_add_test_folder folder)
   target_compile_definitions(test_${name} PRIVATE FARSUM_BIN_DIR="${CMAKE_BINARY_DIR}/bin"
                                                   FARSUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(test_${name} PRIVATE farsum_engine nlohmann_json::nlohmann_json GTest::gmock GTest::gtest_main)
+  target_precompile_headers(test_${name} REUSE_FROM farsum_test_headers)
+  target_compile_options(test_${name} PRIVATE ${FARSUM_TEST_OPTIONS})
+  if(CCACHE_PROGRAM)
+    # So it keeps what was compiled with precompiled headers, too.
+    set_target_properties(test_${name} PROPERTIES CXX_COMPILER_LAUNCHER
+                          "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CCACHE_PROGRAM}")
+  endif()
 
   if(name STREQUAL "cli")
     target_link_libraries(test_${name} PRIVATE farsum_cli_parts)
