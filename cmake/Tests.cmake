@@ -19,7 +19,8 @@ target_link_libraries(farsum_test_headers PRIVATE GTest::gmock GTest::gtest)
 set(FARSUM_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # From precompiled headers it warns of what is the system's.
-  list(APPEND FARSUM_TEST_OPTIONS -fpch-preprocess -Wno-array-bounds -Wno-stringop-overflow -Wno-restrict)
+  list(APPEND FARSUM_TEST_OPTIONS -fpch-preprocess -Wno-array-bounds -Wno-mismatched-new-delete -Wno-restrict
+       -Wno-stringop-overflow)
 endif()
 target_compile_options(farsum_test_headers PRIVATE ${FARSUM_TEST_OPTIONS})
 target_precompile_headers(farsum_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <atomic> <filesystem> <functional>
