@@ -362,11 +362,12 @@ class Window {
   Status card_status(Status status, std::uint32_t target, const char* call) const;
   void note_card(std::uint32_t target);
   Status await_card(std::uint32_t target, CardCompletion& completion, const char* call);
-  // Until all that cards were asked for has taken effect.
-  Status settle_card(std::uint32_t target, const char* call);
-  Status settle_cards(const char* call);
-  bool begin_settling(std::uint32_t target, Status& status);
-  Status end_settling(std::uint32_t target, Status status, const char* call);
+  // Until all that cards were asked for has taken effect; what failed is told by the next take_failure.
+  void settle_card(std::uint32_t target, const char* call);
+  void settle_cards(const char* call);
+  bool begin_settling(std::uint32_t target);
+  void end_settling(std::uint32_t target, const char* call);
+  void note_failure(std::uint32_t target, const Status& status);
 
   Parts parts_;
   std::uint32_t size_;

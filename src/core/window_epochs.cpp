@@ -310,7 +310,7 @@ Status Window::end_access() {
   const auto note = [&first](Status status) {
     if (first.is_ok()) first = std::move(status);
   };
-  note(settle_cards(call));
+  settle_cards(call);
   std::vector<std::uint32_t> asked;
   asked.reserve(started_targets_.size());
   for (const std::uint32_t target : started_targets_) {

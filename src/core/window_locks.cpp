@@ -279,7 +279,8 @@ Status Window::unlock_all() {
     return views_[target].open.load(std::memory_order_relaxed) == locked_with_all;
   };
   // Of other nodes: all are asked before one is waited for. One that could not be asked stays locked, for another try.
-  Status first = settle_cards(call);
+  settle_cards(call);
+  Status first;
   for (const std::uint32_t target : remote_targets_) {
     if (!is_held(target) || !first.is_ok()) continue;
     if (first = ask_to_end(target, wire::MessageKind::unlock, LockMode::shared); first.is_ok())

@@ -117,7 +117,7 @@ Status Window::wait_for_replies(std::uint32_t target, Done&& done, const char* c
 }
 
 Status Window::wait_outstanding(std::uint32_t target, const char* call) {
-  if (Status status = settle_card(target, call); !status.is_ok()) return status;
+  settle_card(target, call);
   // Acquire pairs with the release in OriginEngine::finish_job.
   return wait_for_replies(
       target, [&view = views_[target]] { return view.outstanding.count.load(std::memory_order_acquire) == 0; }, call);
@@ -143,7 +143,7 @@ Status Window::take_failure(std::uint32_t target, const char* call) {
   Outstanding& outstanding = views_[target].outstanding;
   if (outstanding.failure.load(std::memory_order_relaxed) == Code::ok) return {};
   const Code code = outstanding.failure.exchange(Code::ok, std::memory_order_relaxed);
-  return answer_status(target, call, code, "an earlier operation failed at the owner");
+  return answer_status(target, call, code, "an earlier operation failed");
 }
 
 Status Window::flush(std::uint32_t target, const char* call) {
@@ -167,7 +167,8 @@ Status Window::flush_all(const char* call) {
       if (Status status = send_gathered(target); !status.is_ok()) return status;
     }
   }
-  Status first = settle_cards(call);
+  settle_cards(call);
+  Status first;
   for (std::uint32_t target = 0; target < size_; ++target) {
     details_[target].ordered.store(false, std::memory_order_relaxed);
     Status status = wait_outstanding(target, call);

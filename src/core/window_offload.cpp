@@ -164,7 +164,7 @@ Status Window::CardCall::run() const {
 }
 
 Status Window::CardCall::move() const {
-  const bool writes = operand != nullptr && !returns_data(operation.kind);
+  const bool writes = !returns_data(operation.kind);
   Status status;
   for_each_piece_at(operation, base, [&](std::uint64_t address, std::uint64_t at, std::uint64_t bytes) {
     status = told(writes ? rdma().put(part(), address, {operand + at, bytes}, completion)
@@ -325,7 +325,9 @@ Status Window::run_offload(const Operation& operation, std::uint32_t target, con
   const bool is_packed = operand.data() != operation.operand || result.data() != operation.result;
   const bool waits = completion != Completion::implicit || is_packed;
   CardCompletion& told = waits ? own : card_targets_[target].posted;
-  const CardCall card{*this, operation, target, base, how, told, operand.data(), result.data()};
+  // The sides that the kind has no use for may be anything.
+  std::byte* const into = returns_data(operation.kind) ? result.data() : nullptr;
+  const CardCall card{*this, operation, target, base, how, told, operand.data(), into};
   Status status = card.run();
   note_card(target);
   if (waits) {
@@ -334,15 +336,18 @@ Status Window::run_offload(const Operation& operation, std::uint32_t target, con
     if (status.is_ok()) status = std::move(waited);
     if (status.is_ok()) result.deliver();
   }
-  if (status.is_ok() && completion == Completion::blocking && !returns_data(operation.kind))
-    status = settle_card(target, call);
+  if (status.is_ok() && completion == Completion::blocking && !returns_data(operation.kind)) {
+    settle_card(target, call);
+    status = take_failure(target, call);
+  }
   if (status.is_ok() && operation.notify) status = notify_behind_card(operation, target);
   if (status.is_ok() && request != nullptr) request->done.store(true, std::memory_order_release);
   return status;
 }
 
 Status Window::notify_behind_card(const Operation& operation, std::uint32_t target) {
-  if (Status status = settle_card(target, call_name(operation.kind)); !status.is_ok()) return status;
+  settle_card(target, call_name(operation.kind));
+  if (Status status = take_failure(target, call_name(operation.kind)); !status.is_ok()) return status;
   if (is_here(target)) {
     // Release: the data comes before the notification; pairs with the acquire load in notify_wait.
     parts_.shared[target].notifications()[operation.notify_slot].fetch_add(1, std::memory_order_release);
@@ -383,45 +388,40 @@ Status Window::await_card(std::uint32_t target, CardCompletion& completion, cons
 
 // ---- flush ----
 
-bool Window::begin_settling(std::uint32_t target, Status& status) {
+bool Window::begin_settling(std::uint32_t target) {
   if (!card_targets_[target].dirty.exchange(false, std::memory_order_acquire)) return false;
   card_targets_[target].last_update.store(no_update, std::memory_order_relaxed);
-  status = card_status(parts_.cards.rdma->flush(parts_.ranks[target], card_targets_[target].posted), target,
-                       "the flush of a card");
+  note_failure(target, parts_.cards.rdma->flush(parts_.ranks[target], card_targets_[target].posted));
   return true;
 }
 
-Status Window::end_settling(std::uint32_t target, Status status, const char* call) {
-  if (Status waited = await_card(target, card_targets_[target].posted, call); status.is_ok())
-    status = std::move(waited);
+void Window::end_settling(std::uint32_t target, const char* call) {
+  note_failure(target, await_card(target, card_targets_[target].posted, call));
   // Another thread may wait for it.
   views_[target].outstanding.count.fetch_sub(1, std::memory_order_release);
   parts_.waiter->own_events().notify_all();
-  return status;
 }
 
-Status Window::settle_card(std::uint32_t target, const char* call) {
+// As with messages: relaxed, for whoever asks learns of the end by the count.
+void Window::note_failure(std::uint32_t target, const Status& status) {
+  if (!status.is_ok()) views_[target].outstanding.failure.store(status.code(), std::memory_order_relaxed);
+}
+
+void Window::settle_card(std::uint32_t target, const char* call) {
   if (card_targets_ == nullptr) [[likely]]
-    return {};
-  Status status;
-  return begin_settling(target, status) ? end_settling(target, std::move(status), call) : Status();
+    return;
+  if (begin_settling(target)) end_settling(target, call);
 }
 
 // All are asked before one is waited for.
-Status Window::settle_cards(const char* call) {
+void Window::settle_cards(const char* call) {
   if (card_targets_ == nullptr) [[likely]]
-    return {};
-  std::vector<std::pair<std::uint32_t, Status>> begun;
+    return;
+  std::vector<std::uint32_t> begun;
   for (std::uint32_t target = 0; target < size_; ++target) {
-    Status status;
-    if (begin_settling(target, status)) begun.emplace_back(target, std::move(status));
+    if (begin_settling(target)) begun.push_back(target);
   }
-  Status first;
-  for (auto& [target, started] : begun) {
-    Status status = end_settling(target, std::move(started), call);
-    if (first.is_ok()) first = std::move(status);
-  }
-  return first;
+  for (const std::uint32_t target : begun) end_settling(target, call);
 }
 
 }  // namespace farsum

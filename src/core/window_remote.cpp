@@ -72,9 +72,8 @@ Status Window::answer_status(std::uint32_t target, const char* call, Code code, 
 }
 
 Status Window::ask_to_end(std::uint32_t target, wire::MessageKind kind, LockMode mode) {
-  // A message may overtake what cards do. What failed does not keep the epoch open, and is told at its end.
-  if (Status status = settle_card(target, "the end of an epoch"); !status.is_ok())
-    views_[target].outstanding.failure.store(status.code(), std::memory_order_relaxed);
+  // A message may overtake what cards do.
+  settle_card(target, "the end of an epoch");
   if (aggregates_) {
     if (Status status = send_gathered(target); !status.is_ok()) return status;
   }
