@@ -515,8 +515,8 @@ RegionTable Context::Making::region_elsewhere(std::uint32_t rank) const {
   region.bulk = paths.bulk;
   region.atomic = paths.atomic;
   region.caller_from_bytes = paths.caller_from_bytes;
-  region.reason = paths.reason + context_.path_model().note;
-  if (!no_cards_.empty()) region.reason += "; " + no_cards_;
+  // First what the program has asked for: a reason may be cut short where it is told.
+  region.reason = (no_cards_.empty() ? "" : no_cards_ + "; ") + paths.reason + context_.path_model().note;
   return std::make_shared<const std::vector<Region>>(1, region);
 }
 
@@ -551,7 +551,7 @@ void Context::Making::describe_part() {
     object_->memory = wish_.memory;
     std::string refusal = context_.why_not_promoted(wish_, options_);
     if (!refusal.empty() || !context_.promote(wish_, *object_, own_shared_, own_exposed_, refusal)) {
-      if (!no_cards_.empty()) refusal = fmt::format("{}; {}", refusal, no_cards_);
+      if (!no_cards_.empty()) refusal = fmt::format("{}; {}", no_cards_, refusal);
       context_.describe_adopted(wish_, 0, wish_.bytes, refusal, own_shared_, own_exposed_);
     }
   }

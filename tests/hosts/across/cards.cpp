@@ -108,8 +108,20 @@ std::uint64_t done_by_cards() {
   return statistics.operations[FARSUM_PATH_OFFLOAD];
 }
 
+// One that no card has says so.
+void tells_its_path(const Job& job) {
+  Words words = allocate(1, farsum_world(), &network_only);
+  for (int rank = 0; rank < job.size; ++rank) {
+    farsum_region_info info{};
+    FINE(farsum_window_region(words.window, rank, 0, &info));
+    holds(std::string(info.reason).find("declared network-only") != std::string::npos, info.reason);
+  }
+  release(words.window);
+}
+
 void network_only_windows(const Job& job) {
   for (int i = 0; i < 2; ++i) work(job);
+  tells_its_path(job);
 }
 
 // Where there must be cards; memory of the program's may be out of their reach, and then counts all the same.
