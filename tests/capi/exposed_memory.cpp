@@ -1,5 +1,6 @@
 #include "exposed_memory.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <cstdlib>
 
 #include "rank_processes.hpp"
+#include "temporary_folder.hpp"
 
 namespace farsum::test {
 namespace {
@@ -83,9 +85,8 @@ std::byte* ExposedMemory::obtain(std::size_t bytes) {
     return static_cast<std::byte*>(backing.block);
   };
   const auto file = [&] {
-    std::string name = "/tmp/farsum-test-XXXXXX";
-    backing.fd = mkstemp(name.data());
-    unlink(name.c_str());
+    const TemporaryFolder folder;
+    backing.fd = open((folder.path() / "memory").c_str(), O_RDWR | O_CREAT, 0600);
     EXPECT_EQ(ftruncate(backing.fd, static_cast<off_t>(bytes)), 0);
     return backing.fd;
   };

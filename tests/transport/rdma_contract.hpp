@@ -75,6 +75,11 @@ class RdmaContract : public testing::TestWithParam<CardsFactory> {
     return made.value();
   }
 
+  // By the two origins.
+  std::array<Rdma::Reached, 2> reached_by_both(const CardMemory& memory) {
+    return {at(origin).reach(owner, memory.key), at(other_origin).reach(owner, memory.key)};
+  }
+
   static std::uint64_t address(const CardMemory& memory, std::size_t offset = 0) {
     return reinterpret_cast<std::uintptr_t>(memory.memory) + offset;
   }
@@ -315,8 +320,7 @@ TEST_P(RdmaContract, concurrent_adds_are_all_counted) {
   constexpr int threads = 4;
   constexpr std::uint64_t adds = 2000;
   const CardMemory memory = exposed(4096);
-  const std::array<Rdma::Reached, 2> reached = {at(origin).reach(owner, memory.key),
-                                                at(other_origin).reach(owner, memory.key)};
+  const std::array<Rdma::Reached, 2> reached = reached_by_both(memory);
   in_threads(threads, [&](Rank rank, int) {
     for (std::uint64_t i = 0; i < adds; ++i) {
       ASSERT_TRUE(at(rank).update(reached[rank], {address(memory), 8}, CardUpdate::add, 3).is_ok());
@@ -333,8 +337,7 @@ TEST_P(RdmaContract, a_chain_of_swaps_hands_every_value_on_once) {
   constexpr int threads = 4;
   constexpr std::uint64_t swaps = 500;
   const CardMemory memory = exposed(4096);
-  const std::array<Rdma::Reached, 2> reached = {at(origin).reach(owner, memory.key),
-                                                at(other_origin).reach(owner, memory.key)};
+  const std::array<Rdma::Reached, 2> reached = reached_by_both(memory);
   for (const std::uint8_t bytes : {std::uint8_t{8}, std::uint8_t{4}}) {
     std::fill_n(memory.memory, 8, std::byte{0});
     std::array<std::vector<std::uint64_t>, threads> taken;
@@ -357,8 +360,7 @@ TEST_P(RdmaContract, counting_by_compare_and_swap_loses_nothing) {
   constexpr int threads = 4;
   constexpr std::uint64_t counts = 300;
   const CardMemory memory = exposed(4096);
-  const std::array<Rdma::Reached, 2> reached = {at(origin).reach(owner, memory.key),
-                                                at(other_origin).reach(owner, memory.key)};
+  const std::array<Rdma::Reached, 2> reached = reached_by_both(memory);
   in_threads(threads, [&](Rank rank, int) {
     std::uint64_t seen = 0;
     for (std::uint64_t i = 0; i < counts;) {
