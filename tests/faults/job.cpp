@@ -2,11 +2,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -224,11 +226,14 @@ int Job::wait_rank(int rank, std::uint64_t deadline_ns) {
     const pid_t ended = waitpid(pid(rank), &status, WNOHANG | __WALL);
     if (ended == pid(rank) && (WIFEXITED(status) || WIFSIGNALED(status))) {
       code = exit_code(status);
-    } else if (now_ns() >= deadline_ns) {
-      return -1;
-    } else {
-      usleep(500);
+      break;
     }
+    const std::uint64_t now = now_ns();
+    if (now >= deadline_ns) return -1;
+    // Readable when the process has ended.
+    pollfd process{.fd = static_cast<int>(syscall(SYS_pidfd_open, pid(rank), 0)), .events = POLLIN, .revents = 0};
+    poll(&process, 1, static_cast<int>((deadline_ns - now) / 1'000'000) + 1);
+    close(process.fd);
   }
   return code;
 }
