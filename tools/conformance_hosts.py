@@ -61,7 +61,7 @@ class Launcher(cases.Launcher):
             # Its daemons see one rank a host each, and not that the hosts share the processors.
             variables = {"OMPI_MCA_mpi_yield_when_idle": "1", **variables}
         for name, value in variables.items():
-            words += ["-x", f"{name}={value}"] if self.is_openmpi() else ["-genv", name, value]
+            words += hosts_mpi.handed_over(self.library["name"], name, value)
         return [*self.hosts.words("exec", "a"), *words, *map(str, case.program)]
 
     def is_openmpi(self):

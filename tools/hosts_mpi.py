@@ -44,3 +44,8 @@ def launch_words(library, hosts, ranks_per_host):
         words += ["-hosts", ",".join(hosts), "-ppn", str(ranks_per_host)] if name == "impi" else ["-hosts", places]
         words += OPTIONS[name] + (["-genv", "LD_LIBRARY_PATH", path] if wheel else [])
     return [*words, "-n", ranks]
+
+
+def handed_over(library, name, value):
+    """The words with which that library's launcher gives a variable to ranks on other hosts."""
+    return ["-x", f"{name}={value}"] if "openmpi" in library else ["-genv", name, value]

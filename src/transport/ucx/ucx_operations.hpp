@@ -31,6 +31,10 @@ struct UcxWord {
   CardUpdate update;
 };
 
+constexpr bool is_of_bits(CardUpdate update) {
+  return update == CardUpdate::bit_or || update == CardUpdate::bit_xor || update == CardUpdate::bit_and;
+}
+
 ucs_status_ptr_t ucx_put(const UcxCalls& calls, UcxReached memory, std::uint64_t address,
                          std::span<const std::byte> from, UcxEnd end);
 ucs_status_ptr_t ucx_get(const UcxCalls& calls, UcxReached memory, std::uint64_t address, std::span<std::byte> into,
@@ -44,6 +48,9 @@ ucs_status_ptr_t ucx_fetch(const UcxCalls& calls, UcxReached memory, UcxWord wor
                            std::uint64_t& reply, UcxEnd end);
 ucs_status_ptr_t ucx_flush(const UcxCalls& calls, ucp_ep_h endpoint, UcxEnd end);
 // By force where endpoints are told of failures: others refuse that, and are flushed first.
+// An endpoint closed by force is gone after a few rounds of progress; one that cannot be forced waits for a peer that
+// may be gone.
+constexpr int most_closing_rounds = 10'000;
 ucs_status_ptr_t ucx_close(const UcxContext& context, ucp_ep_h endpoint, UcxEnd end);
 
 // An endpoint to the worker of that address. Where UCX tells of its peer's end, `lost` is called.

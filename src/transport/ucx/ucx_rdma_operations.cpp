@@ -15,15 +15,8 @@
 namespace farsum {
 namespace {
 
-// An endpoint closed by force is gone after a few rounds; one that cannot be forced waits for a peer that may be gone.
-constexpr int most_closing_rounds = 10'000;
-
 constexpr std::uint64_t low_bytes(std::uint64_t word, std::uint8_t bytes) {
   return bytes == sizeof word ? word : word & 0xffffffff;
-}
-
-constexpr bool is_of_bits(CardUpdate update) {
-  return update == CardUpdate::bit_or || update == CardUpdate::bit_xor || update == CardUpdate::bit_and;
 }
 
 constexpr std::uint64_t changed(CardUpdate update, std::uint64_t word, std::uint64_t operand) {

@@ -26,7 +26,6 @@ constexpr std::uint64_t patience_ns = 100'000'000;
 constexpr int patience_rounds = 1000;
 // With the owner's help everything ends, unless the network does not work at all.
 constexpr std::uint64_t longest_ns = 5'000'000'000;
-constexpr int most_closing_rounds = 10'000;
 
 struct Step {
   CardUpdate update;
@@ -44,10 +43,6 @@ constexpr std::array<Step, 7> steps = {{
     {CardUpdate::compare_and_swap, "compare-and-swap", 8, 5, 8, 9},
 }};
 constexpr std::size_t steps_without_result = 4;
-
-constexpr bool is_of_bits(CardUpdate update) {
-  return update == CardUpdate::bit_or || update == CardUpdate::bit_xor || update == CardUpdate::bit_and;
-}
 
 struct Ended {
   const UcxCalls& calls;

@@ -16,8 +16,6 @@ namespace {
 
 // Up to this, pieces are joined in the send itself: UCX then passes them on within the call and lets go of them.
 constexpr std::size_t joined_bytes = 512;
-// An endpoint closed by force is gone after a few rounds; one that cannot be forced waits for a peer that may be gone.
-constexpr int most_closing_rounds = 10'000;
 
 }  // namespace
 
