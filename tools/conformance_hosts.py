@@ -11,7 +11,7 @@ import source_tree
 TOOL = source_tree.ROOT / "tools" / "hosts"
 CANNOT = 77
 PLACEMENTS = ("round-robin", "blocks")
-# Its ranks may wait for ever in MPI_Finalize when they talk TCP, when all has been said (docs/HOSTS.md).
+# Alone its ranks may wait for ever in MPI_Finalize when they talk TCP, when all has been said (docs/HOSTS.md).
 MAY_NOT_END = ("mpich",)
 END_LIMIT_S = 5
 
@@ -43,7 +43,7 @@ class Launcher(cases.Launcher):
 
     def __init__(self, library, mode, build, hosts):
         self.hosts, self.farsum = hosts, build / "bin" / "farsum"
-        self.end_limit_s = END_LIMIT_S if library["name"] in MAY_NOT_END else None
+        self.end_limit_s = END_LIMIT_S if mode != "farsum" and library["name"] in MAY_NOT_END else None
         super().__init__(library, mode, build)
 
     def put_farsum_in_front(self, build):
@@ -57,8 +57,8 @@ class Launcher(cases.Launcher):
             # A window that the library keeps to itself would pass for nothing.
             variables = {"FARSUM_MPI_STRICT": "1", **variables}
             words = [str(self.farsum), "mpi", *words]
-        if self.is_openmpi() and case.ranks > len(os.sched_getaffinity(0)):
-            # Its daemons see one rank a host each, and not that the hosts share the processors.
+        elif self.is_openmpi() and case.ranks > len(os.sched_getaffinity(0)):
+            # Its daemons see one rank a host each, and not that the hosts share the processors. Farsum tells them.
             variables = {"OMPI_MCA_mpi_yield_when_idle": "1", **variables}
         for name, value in variables.items():
             words += hosts_mpi.handed_over(self.library["name"], name, value)

@@ -123,6 +123,7 @@ typedef void* farsum_mpi_session;
   X(Init_thread, (int* argc, char*** argv, int required, int* provided), (argc, argv, required, provided)) \
   X(Session_init, (MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session), (info, handler, session)) \
   X(Session_finalize, (farsum_mpi_session* session), (session)) \
+  X(Finalize, (void), ()) \
   X(Abort, (MPI_Comm comm, int code), (comm, code))
 
 /* Counted by --stats, otherwise the library's own. */

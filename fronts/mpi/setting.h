@@ -11,4 +11,10 @@ static inline int farsum_mpi_setting_is_on(const char* name) {
   return value != NULL && *value != '\0' && strcmp(value, "0") != 0;
 }
 
+/* Off, of a setting that is on unless it is 0. */
+static inline int farsum_mpi_setting_is_off(const char* name) {
+  const char* value = getenv(name);
+  return value != NULL && strcmp(value, "0") == 0;
+}
+
 #endif

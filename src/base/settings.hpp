@@ -50,6 +50,7 @@ struct Settings {
   bool mpi_launched = false;
   bool mpi_off = false;
   bool mpi_strict = false;
+  bool mpi_yield = true;
   std::string mpi_home;
   std::string mpi_witness;
 };

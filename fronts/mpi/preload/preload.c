@@ -1,6 +1,7 @@
 /* The small file that is preloaded into every process of a job: it exports MPI_X and PMPI_X for each call of calls.h
  * and sends them on, to the library until MPI is initialised and to the front from then on. It links nothing but libc,
- * has no undefined data symbol, and does nothing in a process without an MPI library.
+ * has no undefined data symbol, and does nothing in a process without an MPI library. (ucx.c exports what it does in a
+ * process that has UCX.)
  *
  * Both names are exported because Fortran libraries call either. A profiler's own MPI_X, found behind this file in the
  * order of symbols, is called first; it comes back through PMPI_X.
@@ -29,6 +30,8 @@
 #include <string.h>
 
 #include "calls.h"
+#include "closing.h"
+#include "hints.h"
 #include "preload_abi.h"
 #include "setting.h"
 
@@ -39,6 +42,7 @@ static int init_then_front(int* argc, char*** argv);
 static int init_thread_then_front(int* argc, char*** argv, int required, int* provided);
 static int init_session(MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session);
 static int finalize_session(farsum_mpi_session* session);
+static int finalize(void);
 static int start_front(int with_world);
 #define LATE_DECLARATION(name, parameters, arguments) static int late_##name parameters;
 FARSUM_MPI_CREATIONS(LATE_DECLARATION, , int, int)
@@ -246,6 +250,7 @@ static void resolve(void) {
   latest.Init_thread = init_thread_then_front;
   latest.Session_init = init_session;
   latest.Session_finalize = finalize_session;
+  latest.Finalize = finalize;
   FARSUM_MPI_CREATIONS(TO_LATE, , int, int)
   FARSUM_MPI_CREATIONS(TO_LATE, _c, MPI_Count, MPI_Aint)
   FARSUM_MPI_DYNAMIC_CREATION(TO_LATE)
@@ -255,34 +260,24 @@ static void resolve(void) {
 
 /* ---- the front begins after the library's Init ---------------------------------------------------------------- */
 
-/* Open MPI 5 asks its UCX component at each window, the front's backing windows too: a millisecond and five lines on
- * stderr every time. Who names components himself is left alone. */
-static int choose_components(void) {
-#ifdef FARSUM_MPI_ABI_openmpi
+static void give_hints(void) {
+  if (farsum_mpi_setting_is_on("FARSUM_MPI_OFF")) return;
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
-  if (library.Get_library_version(version, &length) != MPI_SUCCESS || strstr(version, "Open MPI v5") == NULL) return 0;
-  return getenv("OMPI_MCA_osc") == NULL && setenv("OMPI_MCA_osc", "^ucx", 0) == 0;
-#else
-  return 0;
-#endif
-}
-
-static void forget_components(int chosen) {
-  if (chosen) unsetenv("OMPI_MCA_osc");
+  if (library.Get_library_version(version, &length) == MPI_SUCCESS) farsum_mpi_give_hints(version);
 }
 
 static int init_then_front(int* argc, char*** argv) {
-  const int chosen = choose_components();
+  give_hints();
   const int result = library.Init(argc, argv);
-  forget_components(chosen);
+  farsum_mpi_take_hints_back();
   return result == MPI_SUCCESS ? start_front(1) : result;
 }
 
 static int init_thread_then_front(int* argc, char*** argv, int required, int* provided) {
-  const int chosen = choose_components();
+  give_hints();
   const int result = library.Init_thread(argc, argv, required, provided);
-  forget_components(chosen);
+  farsum_mpi_take_hints_back();
   return result == MPI_SUCCESS ? start_front(1) : result;
 }
 
@@ -403,6 +398,11 @@ static int finalize_session(farsum_mpi_session* session) {
   const int result = library.Session_finalize(session);
   if (result != MPI_SUCCESS) count_session();
   return result;
+}
+
+static int finalize(void) {
+  if (!farsum_mpi_setting_is_on("FARSUM_MPI_OFF")) farsum_mpi_finalizes();
+  return library.Finalize();
 }
 
 /* Threads may make their first windows at once: the later ones find the front started. */

@@ -1,0 +1,72 @@
+#include "ucx_scope.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct looked_up {
+  const void* caller;
+  const char* name;
+  void* function;
+};
+
+/* More than an MPI library has places that call what is asked for here. */
+enum { callers = 64 };
+static _Thread_local struct looked_up known[callers];
+
+static const char here; /* in this library */
+
+static int is_of_this_library(const void* symbol) {
+  Dl_info its, own;
+  return dladdr(symbol, &its) != 0 && dladdr(&here, &own) != 0 && its.dli_fbase == own.dli_fbase;
+}
+
+static void* symbol_of(void* library, const char* name) {
+  void* symbol = library == NULL ? NULL : dlsym(library, name);
+  /* The program's own handle answers for the whole process. */
+  return symbol != NULL && is_of_this_library(symbol) ? NULL : symbol;
+}
+
+static void* symbol_in(const char* file, const char* name) {
+  void* library = file == NULL ? NULL : dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
+  void* symbol = symbol_of(library, name);
+  if (library != NULL) dlclose(library); /* others hold it */
+  return symbol;
+}
+
+/* The first of them. No library is opened while the loader's list is held. */
+static int is_ucx(struct dl_phdr_info* object, size_t bytes, void* path) {
+  (void)bytes;
+  if (strstr(object->dlpi_name, "libucp") == NULL) return 0;
+  snprintf(path, PATH_MAX, "%s", object->dlpi_name);
+  return 1;
+}
+
+/* A process may hold several UCXs, in scopes of their own. Who calls with the last instruction of a function of its own
+ * is not seen: any UCX then, of which there is one. */
+static void* look_up(const void* caller, const char* name) {
+  Dl_info info;
+  char path[PATH_MAX];
+  void* symbol = dladdr(caller, &info) == 0 ? NULL : symbol_in(info.dli_fname, name);
+  if (symbol == NULL) symbol = symbol_of(RTLD_NEXT, name);
+  if (symbol == NULL && dl_iterate_phdr(is_ucx, path) != 0) symbol = symbol_in(path, name);
+  if (symbol == NULL) {
+    fprintf(stderr, "farsum: %s was called, which is in no library of this process\n", name);
+    abort();
+  }
+  return symbol;
+}
+
+void* farsum_mpi_ucx_function(const void* caller, const char* name) {
+  struct looked_up* entry = &known[(uintptr_t)caller % callers];
+  if (entry->caller != caller || entry->name != name) {
+    entry->function = look_up(caller, name);
+    entry->caller = caller;
+    entry->name = name;
+  }
+  return entry->function;
+}

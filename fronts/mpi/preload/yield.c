@@ -1,0 +1,43 @@
+#include "yield.h"
+
+#include <sched.h>
+#include <stdint.h>
+#include <x86intrin.h>
+
+#include "setting.h"
+
+/* Ticks of the time stamp counter, 1 to 5 in a nanosecond: a round trip over a network is not waited for so. */
+enum { patience = 30000 };
+/* Who stays away for longer works in between. */
+enum { longest_gap = 30000 };
+
+struct wait {
+  uint64_t since; /* when this thread began to hear nothing; 0: it heard something */
+  uint64_t last;  /* when it asked last */
+};
+
+static _Thread_local struct wait wait_of_thread;
+static int yields;
+
+static void heard_nothing(struct wait* wait) {
+  uint64_t now = __rdtsc();
+  if (wait->since == 0 || now - wait->last > longest_gap) {
+    wait->since = now;
+  } else if (now - wait->since > patience) {
+    sched_yield();
+    now = __rdtsc();
+  }
+  wait->last = now;
+}
+
+void farsum_mpi_has_heard(unsigned events) {
+  if (events != 0) {
+    wait_of_thread.since = 0;
+  } else if (yields) {
+    heard_nothing(&wait_of_thread);
+  }
+}
+
+__attribute__((constructor)) static void begin(void) {
+  yields = !farsum_mpi_setting_is_on("FARSUM_MPI_OFF") && !farsum_mpi_setting_is_off("FARSUM_MPI_YIELD");
+}

@@ -1,0 +1,14 @@
+/* A rank that waits in an MPI library over UCX asks UCX again and again, and gives its processor to nobody until the
+ * scheduler takes it away, after milliseconds: MPICH has no setting for that. The rank that it waits for may be the one
+ * that wants the processor, or an agent of Farsum's that other ranks wait for.
+ *
+ * A thread that has heard nothing for a while, and has done nothing else in between, lets others run before it asks
+ * again; where nobody else wants the processor that costs a third of a microsecond.
+ */
+#ifndef FARSUM_MPI_PRELOAD_YIELD_H
+#define FARSUM_MPI_PRELOAD_YIELD_H
+
+/* After the calling thread has asked, and heard of so many events. */
+void farsum_mpi_has_heard(unsigned events);
+
+#endif

@@ -1,0 +1,23 @@
+/* A rank that has closed its connections and sleeps in its launcher's barrier still answers, by a thread of Farsum's
+ * that calls UCX neither while the library does nor after it has destroyed its worker.
+ *
+ *   closes LIBRARY UCX ANSWERS
+ */
+#include "loaded.h"
+
+int main(int count, char** words) {
+  if (count != 4) return 2;
+  void* library = load(words[1]);
+  void* ucx = load(words[2]);
+  int (*finalize)(void);
+  unsigned (*asked_in_barrier)(void);
+  int (*faults)(void);
+  store(&finalize, RTLD_DEFAULT, "MPI_Finalize"); /* the preload's */
+  store(&asked_in_barrier, library, "mpi_asked_in_barrier");
+  store(&faults, ucx, "ucx_faults");
+
+  CHECK(finalize() == 0);
+  CHECK((asked_in_barrier() >= 5) == (strcmp(words[3], "1") == 0));
+  CHECK(faults() == 0);
+  return failures == 0 ? 0 : 1;
+}
