@@ -300,7 +300,8 @@ int shared_query(Window& window, const char* call, int rank, MPI_Aint* size, Uni
   for (;; ++rank) {
     const farsum_status status = farsum_window_shared_query(window.engine, rank, &address, &bytes);
     if (status != FARSUM_OK) return raise(window, call, status);
-    if (!first_of_all || (bytes != 0 && address != nullptr) || rank + 1 == window.size) break;
+    // The first one that has memory, be it reachable from here or not (MPI-4.1, section 12.2.3).
+    if (!first_of_all || bytes != 0 || rank + 1 == window.size) break;
   }
   // A part without bytes has no address, as in the libraries.
   store_pointer(base, bytes == 0 ? nullptr : address);

@@ -17,11 +17,26 @@ static MPI_Win make(int flavor, MPI_Comm comm, long** base) {
   return win;
 }
 
+/* Of all ranks the first one that has memory, also where that is on another node and nothing of it is seen from here. */
+static void query_first(MPI_Win win) {
+  int version = 0, subversion = 0;
+  MPI_Get_version(&version, &subversion);
+  if (version < 4 || (version == 4 && subversion < 1)) return; /* only windows of shared memory are asked there */
+  MPI_Aint bytes[2] = {-1, -2};
+  int unit = 0;
+  void* base[2] = {NULL, NULL};
+  CALL(MPI_Win_shared_query(win, 0, &bytes[0], &unit, &base[0]));
+  CALL(MPI_Win_shared_query(win, MPI_PROC_NULL, &bytes[1], &unit, &base[1]));
+  CHECK(bytes[0] == bytes[1] && base[0] == base[1], "%ld bytes at %p, not %ld at %p", (long)bytes[1], base[1],
+        (long)bytes[0], base[0]);
+}
+
 /* Everybody adds to a word of everybody and reads it: by locks, by fences, by posts. */
 static void use(int flavor, MPI_Comm comm) {
   long* base = NULL;
   MPI_Win win = make(flavor, comm, &base);
   const int rank = my_rank(comm), size = ranks_of(comm);
+  query_first(win);
   MPI_Barrier(comm);
   for (int target = 0; target < size; ++target) {
     const long mine = 1000 + rank;
