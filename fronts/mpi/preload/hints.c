@@ -2,17 +2,16 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "preload_abi.h"
 #include "setting.h"
-
-#ifdef FARSUM_MPI_ABI_openmpi
 
 static struct hint {
   const char* name;
   const char* value;
   int is_given;
-} components = {"OMPI_MCA_osc", "^ucx", 0}, yields = {"OMPI_MCA_mpi_yield_when_idle", "1", 0};
+} components = {"OMPI_MCA_osc", "^ucx", 0}, openmpi_yields = {"OMPI_MCA_mpi_yield_when_idle", "1", 0},
+  intel_yields = {"I_MPI_THREAD_YIELD", "2", 0};
 
 static void give(struct hint* hint) {
   if (getenv(hint->name) == NULL) hint->is_given = setenv(hint->name, hint->value, 0) == 0;
@@ -27,29 +26,36 @@ static int differ(const char* one, const char* other) {
   return one != NULL && other != NULL && strcmp(one, other) != 0;
 }
 
-/* By what mpirun, prterun and srun tell their ranks. */
+/* By what mpirun, prterun, srun and Hydra tell their ranks. */
 static int is_on_several_hosts(void) {
-  const char* hosts = getenv("SLURM_STEP_NUM_NODES");
-  return differ(getenv("OMPI_COMM_WORLD_LOCAL_SIZE"), getenv("OMPI_COMM_WORLD_SIZE")) || differ(hosts, "1");
+  return differ(getenv("OMPI_COMM_WORLD_LOCAL_SIZE"), getenv("OMPI_COMM_WORLD_SIZE")) ||
+         differ(getenv("MPI_LOCALNRANKS"), getenv("PMI_SIZE")) || differ(getenv("SLURM_STEP_NUM_NODES"), "1");
+}
+
+static int outnumber_processors(const char* ranks) {
+  return ranks != NULL && atol(ranks) > sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* Over several hosts an agent of Farsum's runs beside the ranks of each, that ranks elsewhere wait for. */
+static void let_yield(const char* library_version) {
+  if (strstr(library_version, "Open MPI") != NULL && is_on_several_hosts()) {
+    /* Its launcher tells ranks where they are more than their host's processors. */
+    give(&openmpi_yields);
+  } else if (strstr(library_version, "Intel(R) MPI") != NULL &&
+             (is_on_several_hosts() || outnumber_processors(getenv("MPI_LOCALNRANKS")))) {
+    give(&intel_yields);
+  }
 }
 
 void farsum_mpi_give_hints(const char* library_version) {
   /* Open MPI 5 asks its UCX component at each window, the front's backing windows too: a millisecond and five lines on
    * stderr every time. */
   if (strstr(library_version, "Open MPI v5") != NULL) give(&components);
-  /* Its launcher tells ranks to yield where they are more than their host's processors. Over several hosts an agent of
-   * Farsum's runs beside them, that ranks elsewhere wait for. */
-  if (is_on_several_hosts() && !farsum_mpi_setting_is_off("FARSUM_MPI_YIELD")) give(&yields);
+  if (!farsum_mpi_setting_is_off("FARSUM_MPI_YIELD")) let_yield(library_version);
 }
 
 void farsum_mpi_take_hints_back(void) {
   take_back(&components);
-  take_back(&yields);
+  take_back(&openmpi_yields);
+  take_back(&intel_yields);
 }
-
-#else
-
-void farsum_mpi_give_hints(const char* library_version) { (void)library_version; }
-void farsum_mpi_take_hints_back(void) {}
-
-#endif

@@ -17,7 +17,8 @@ static MPI_Win make(int flavor, MPI_Comm comm, long** base) {
   return win;
 }
 
-/* Of all ranks the first one that has memory, also where that is on another node and nothing of it is seen from here. */
+/* Of all ranks the first one that has memory, also where that is on another node and nothing of it is seen from here.
+ */
 static void query_first(MPI_Win win) {
   int version = 0, subversion = 0;
   MPI_Get_version(&version, &subversion);
