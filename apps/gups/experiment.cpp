@@ -109,6 +109,7 @@ bool Result::is_right(std::uint64_t words) const {
 Result run_experiment(Way way, const apps::Job& job, const Options& options) {
   Result result{.way = way, .ranks = job.size(), .high_water = 0, .runs = {}, .baselines = {}, .statistics = {}};
   Table table(job, options, window_options(way, options, job.size()));
+  if (way == Way::card) table.require_cards();
   farsum_statistics statistics{};
   std::uint64_t high_water = 0;
   for (int n = 0; n < options.repeat; ++n) {

@@ -19,7 +19,9 @@ constexpr const char* description =
     "  accumulate  one accumulate per update\n"
     "  aggregated  the same with FARSUM_PATH=aggregated: gathered per target into one message\n"
     "  direct      one accumulate per update in a window that promises single elements: bare processor atomics\n"
-    "  batched     one accumulate per target with the list of up to 1024 offsets\n";
+    "  batched     one accumulate per target with the list of up to 1024 offsets\n"
+    "  card        one accumulate per update in a window that is declared network-only: the card's atomics; not in "
+    "all\n";
 
 constexpr const char* example =
     "Example:\n"
@@ -32,7 +34,8 @@ const std::map<std::string, Way>& ways() {
                                                    {"accumulate", Way::accumulate},
                                                    {"aggregated", Way::aggregated},
                                                    {"direct", Way::direct},
-                                                   {"batched", Way::batched}};
+                                                   {"batched", Way::batched},
+                                                   {"card", Way::card}};
   return names;
 }
 
@@ -59,9 +62,9 @@ void take_words(const Words& words, Options& options) {
 void declare(CLI::App& parser, Words& words, Options& options) {
   parser
       .add_option("--way", words.ways,
-                  "gmp, gmp-mutex, accumulate, aggregated, direct, batched, all; several with commas")
+                  "gmp, gmp-mutex, accumulate, aggregated, direct, batched, card, all; several with commas")
       ->delimiter(',')
-      ->check(CLI::IsMember({"gmp", "gmp-mutex", "accumulate", "aggregated", "direct", "batched", "all"}))
+      ->check(CLI::IsMember({"gmp", "gmp-mutex", "accumulate", "aggregated", "direct", "batched", "card", "all"}))
       ->capture_default_str();
   parser.add_option("--op", words.op, "the update: xor or sum")
       ->check(CLI::IsMember({"xor", "sum"}))

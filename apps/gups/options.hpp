@@ -10,7 +10,7 @@
 
 namespace gups {
 
-enum class Way { gmp, gmp_mutex, accumulate, aggregated, direct, batched };
+enum class Way { gmp, gmp_mutex, accumulate, aggregated, direct, batched, card };
 enum class Epochs { per_update, one };  // of the accumulate way
 enum class Memory { allocated, adopted };
 

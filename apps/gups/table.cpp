@@ -1,5 +1,7 @@
 #include "table.hpp"
 
+#include <fmt/format.h>
+
 #include "random_stream.hpp"
 
 namespace gups {
@@ -43,6 +45,13 @@ std::uint64_t Table::undo_and_count_wrong(farsum_op op, std::uint64_t updates) {
   for (std::uint64_t w = 0; w < part_.size(); ++w) wrong += part_[w] != first + w ? 1 : 0;
   job_.barrier();
   return wrong;
+}
+
+void Table::require_cards() const {
+  farsum_region_info part{};
+  apps::require(farsum_window_region(window_, job_.rank(), 0, &part));
+  if (part.atomic_path == FARSUM_PATH_OFFLOAD) return;
+  throw apps::CommunicationError(fmt::format("the table is no card's: {}", static_cast<const char*>(part.reason)));
 }
 
 std::vector<std::uint64_t*> Table::mapped_parts() const {

@@ -32,6 +32,9 @@ class Table {
   // then. Collective: nobody updates meanwhile.
   [[nodiscard]] std::uint64_t undo_and_count_wrong(farsum_op op, std::uint64_t updates);
 
+  // Fails with the reason where the window is not the cards': all ranks' parts are or none is.
+  void require_cards() const;
+
   // Where this process can address each rank's part; empty where one is not mapped here.
   [[nodiscard]] std::vector<std::uint64_t*> mapped_parts() const;
 

@@ -55,7 +55,7 @@ void accumulate_in_an_epoch_each(const Options& options, const Table& table, Upd
   });
 }
 
-// Also the aggregated and the direct way: how an accumulate is carried out is the window's matter.
+// Also the aggregated, the direct and the card way: how an accumulate is carried out is the window's matter.
 void accumulate_in_one_epoch(const Options& options, const Table& table, Updates& updates) {
   const farsum_window window = table.window();
   require(farsum_lock_all(window));
@@ -141,6 +141,7 @@ farsum_window_options window_options(Way way, const Options& options, int ranks)
   // the owner.
   const bool may_be_direct = options.path.empty() || options.path == "auto" || options.path == "direct";
   if (way == Way::direct || (way == Way::batched && may_be_direct)) window.promises = FARSUM_SINGLE_ELEMENT;
+  if (way == Way::card) window.promises = FARSUM_NETWORK_ONLY;
   if (way == Way::aggregated) {
     // Half an even share: the first messages are then under way while the rest of the batch is generated.
     const auto share = static_cast<std::uint32_t>(options.batch / 2 / static_cast<std::uint64_t>(ranks));
@@ -160,6 +161,7 @@ void update(Way way, const apps::Job& job, const Options& options, Table& table,
       return accumulate_in_one_epoch(options, table, updates);
     case Way::aggregated:
     case Way::direct:
+    case Way::card:
       return accumulate_in_one_epoch(options, table, updates);
     case Way::batched:
       return accumulate_in_batches(job, options, table, updates);

@@ -75,7 +75,8 @@ def gathering(points):
 def updates(points):
     ways = list(dict.fromkeys(who for figure, who, _ in points.by_key if figure == "updates"))
     ranks = sorted({case for figure, _, case in points.by_key if figure == "updates"})
-    rows = [[way, *(short(points.by_key.get(("updates", way, count))) for count in ranks)] for way in sorted(ways)]
+    rows = [[way.replace("card", "card (UCX's shared memory)"), *(short(points.by_key.get(("updates", way, count))) for count in ranks)]
+            for way in sorted(ways)]
     return doc_section.markdown(["way, updates that may wait", *(f"{count} ranks" for count in ranks)], rows)
 
 

@@ -8,6 +8,8 @@ import subprocess
 from collections import defaultdict
 from statistics import median
 
+import host_jobs
+
 # How Farsum is told to go, as FARSUM_PATH.
 PATHS = ("owner", "caller", "aggregated", "auto")
 GUPS_WAYS = "gmp,accumulate,aggregated,batched,direct"
@@ -43,20 +45,28 @@ class Figures:
             updates = int(size) if kind == "accumulates" else 1
             self.keep(("calls", who, record["case"]), number, record["ns"] * updates / 1e3)
 
+    def over_hosts(self, ranks, gups):
+        hosts = self.measurement.hosts
+        return hosts.words("exec", "a", *shlex.split(hosts.do("launcher", "openmpi", "--ranks-per-host", str(ranks))), *gups)
+
+    def by_cards(self, ranks, gups):
+        """On this host under two names; UCX's shared memory, where it needs nobody's help, stands for a card."""
+        words = list(host_jobs.library("openmpi")["mpirun"])
+        for name in "xy":
+            words += [*([":"] if name == "y" else []), "-n", str(ranks), "-x", f"FARSUM_NODE_NAME={name}", "-x", "FARSUM_NET_TLS=posix", *gups]
+        return words
+
     def updates(self, ranks, depth, number):
         """HPCC's RandomAccess natively: paper 4's 2b, 3b, 4b and 5."""
-        hosts = self.measurement.hosts
         small = ["--updates", "2048"] if self.options.tiny else ["--updates", "16384"]
-        common = ["--log2-words", LOG2_WORDS, "--batch", str(depth), "--json", "--quiet", *small]
-        runs = [("", ["--way", GUPS_WAYS])]
+        gups = [f"{self.options.build}/bin/gups", "--log2-words", LOG2_WORDS, "--batch", str(depth), "--json", "--quiet", *small]
+        runs = [("", self.over_hosts(ranks, [*gups, "--way", GUPS_WAYS])), ("", self.by_cards(ranks, [*gups, "--way", "card"]))]
         if depth == DEPTHS[0]:
             # An update an epoch, as paper 4 calls accumulate; how many may wait then says nothing.
-            runs.append((", lock and unlock", ["--way", "accumulate", "--epochs", "per-update"]))
-        for suffix, arguments in runs:
-            words = [*shlex.split(hosts.do("launcher", "openmpi", "--ranks-per-host", str(ranks))), f"{self.options.build}/bin/gups"]
+            runs.append((", lock and unlock", self.over_hosts(ranks, [*gups, "--way", "accumulate", "--epochs", "per-update"])))
+        for suffix, words in runs:
             # Nothing that the launcher says may stand among the lines.
-            done = subprocess.run(hosts.words("exec", "a", *words, *common, *arguments), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                  env=os.environ, text=True, timeout=60, check=False)
+            done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=os.environ, text=True, timeout=60, check=False)
             if done.returncode != 0:
                 self.measurement.report.failure(f"gups on {ranks} ranks a host, depth {depth}: exit status {done.returncode}")
                 continue

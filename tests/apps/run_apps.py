@@ -6,6 +6,7 @@ usage: tests/apps/run_apps.py BIN_DIR [TEST ...]     such as: tests/apps/run_app
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -143,6 +144,25 @@ class Gups(Programs):
         for rank in result["statistics"]:
             self.assertGreater(rank["operations"]["aggregated"], 0)
             self.assertLess(rank["messages_sent"], rank["operations"]["aggregated"] / 8)
+
+    def test_cards_lose_nothing_and_carry_out_every_update(self):
+        """Two names for one host, and UCX's shared memory for a card."""
+        launcher = shutil.which("mpirun.openmpi")
+        if launcher is None or "ucx_version" not in json.loads(self.run_program(0, "farsum", "info", "--json").stdout)["network"]:
+            self.skipTest("needs Debian's Open MPI and UCX")
+        gups = [os.path.join(self.bin_dir, "gups"), "--way", "card", "--op", "sum", "--log2-words", "11", "--json", "--quiet"]
+        command = [launcher, "--allow-run-as-root", "--oversubscribe"] if os.geteuid() == 0 else [launcher, "--oversubscribe"]
+        for name in "xy":
+            command += [*([":"] if name == "y" else []), "-n", "2", "-x", f"FARSUM_NODE_NAME={name}", *gups]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, env={**os.environ, "FARSUM_NET_TLS": "posix"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (result,) = json.loads(done.stdout)["results"]
+        self.assert_right(result)
+        self.assertEqual(sum(rank["operations"]["offload"] for rank in result["statistics"]), result["updates"])
+
+    def test_without_a_card_the_card_way_is_refused_with_the_reason(self):
+        done = self.run_program(2, "gups", "--way", "card", "--log2-words", 10, expect=1)
+        self.assertIn("the table is no card's: ", done.stderr)
 
     def test_memory_of_the_program_itself_is_updated_right(self):
         self.run_all_right(2, "--way", ",".join(ATOMIC_WAYS), "--memory", "adopted", "--log2-words", 10)
