@@ -7,6 +7,8 @@ namespace {
 
 // About 50 us on processors of 2 to 4 GHz: often enough for a rendezvous, seldom enough to cost nothing.
 constexpr std::uint64_t gap_ticks = 150'000;
+// About 1 us. Calls that are farther apart than this each look at the clock.
+constexpr std::uint64_t ticks_between_calls = 3'000;
 
 }  // namespace
 
@@ -32,13 +34,15 @@ void Progress::drive() {
 
 void Progress::look_at_clock() {
   const std::uint64_t now = __rdtsc();
-  const std::uint64_t last = last_drive_.load(std::memory_order_relaxed);
-  if (now - last < gap_ticks) return;
+  const std::uint32_t calls = calls_per_look_.load(std::memory_order_relaxed);
+  const std::uint64_t since_look = now - last_look_.exchange(now, std::memory_order_relaxed);
+  calls_per_look_.store(since_look > calls * ticks_between_calls ? 1 : most_calls_per_look, std::memory_order_relaxed);
+  const std::uint64_t since_drive = now - last_drive_.load(std::memory_order_relaxed);
+  if (since_drive < gap_ticks) return;
   last_drive_.store(now, std::memory_order_relaxed);
-  // The first look after a pause: the program did other things, it does not poll.
-  if (now - last > 20 * gap_ticks) return;
   drive();
-  sched_yield();
+  // After a longer pause it is not this thread that keeps others from running.
+  if (since_drive <= 20 * gap_ticks) sched_yield();
 }
 
 }  // namespace farsum::mpi

@@ -22,21 +22,26 @@ class Progress {
   void drive();
 
   // Of calls that complete without waiting: a program that polls memory through them must not starve the library, nor
-  // the process that it waits for. Every 64th such call looks at the clock.
+  // the process that it waits for. Every 64th such call looks at the clock, and each of a program whose calls are so
+  // far apart that a look costs it nothing: it may sleep between them.
   void tick() {
     // Relaxed, and not one step: a count lost between threads only moves the next look.
     const std::uint32_t calls = calls_.load(std::memory_order_relaxed) + 1;
     calls_.store(calls, std::memory_order_relaxed);
-    if (calls % 64 == 0) [[unlikely]] {
+    if (calls % calls_per_look_.load(std::memory_order_relaxed) == 0) [[unlikely]] {
       look_at_clock();
     }
   }
 
  private:
+  static constexpr std::uint32_t most_calls_per_look = 64;
+
   void look_at_clock();
 
   std::atomic<std::uint32_t> calls_{0};
-  std::atomic<std::uint64_t> last_drive_{0};  // time stamp counter
+  std::atomic<std::uint32_t> calls_per_look_{most_calls_per_look};  // 1, or the most
+  std::atomic<std::uint64_t> last_look_{0};                         // time stamp counter
+  std::atomic<std::uint64_t> last_drive_{0};                        // time stamp counter
   std::atomic_flag busy_{};
   MPI_Request never_ = MPI_REQUEST_NULL;  // guarded by busy_
 };

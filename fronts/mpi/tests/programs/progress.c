@@ -1,4 +1,6 @@
 /* Legal programs that hang where a wait in the one-sided layer stops the library, or the other way round. */
+#include <time.h>
+
 #include "check.h"
 
 enum { words = 1 << 20 }; /* past every library's eager limit */
@@ -75,6 +77,28 @@ static void poll_a_word(MPI_Win win, int rank) {
   CALL(MPI_Win_unlock_all(win));
 }
 
+/* The same by loads of its own memory, asleep between them. */
+static void look_at_a_word_now_and_then(MPI_Win win, int rank, const volatile int* memory) {
+  const struct timespec pause = {0, 1000000};
+  MPI_Request request;
+  const int one = 1;
+  CALL(MPI_Win_lock_all(0, win));
+  if (rank == 0) {
+    CALL(MPI_Irecv(buffer, words, MPI_INT, 1, 6, MPI_COMM_WORLD, &request));
+    while (memory[7] == 0) {
+      nanosleep(&pause, NULL);
+      CALL(MPI_Win_flush(0, win));
+      CALL(MPI_Win_sync(win));
+    }
+    CALL(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  } else if (rank == 1) {
+    CALL(MPI_Send(buffer, words, MPI_INT, 0, 6, MPI_COMM_WORLD));
+    CALL(MPI_Accumulate(&one, 1, MPI_INT, 0, 7, 1, MPI_INT, MPI_REPLACE, win));
+    CALL(MPI_Win_flush(0, win));
+  }
+  CALL(MPI_Win_unlock_all(win));
+}
+
 /* The other way round: rank 1 sits in a receive while rank 0 works on its memory. */
 static void target_in_receive(MPI_Win win, int rank) {
   const int one = 1;
@@ -108,6 +132,7 @@ int main(int argc, char** argv) {
     send_then_fence(windows[i], rank);
     send_then_wait(windows[i], rank);
     poll_a_word(windows[i], rank);
+    look_at_a_word_now_and_then(windows[i], rank, i == 0 ? memory : own);
     target_in_receive(windows[i], rank);
   }
   CALL(MPI_Win_free(&windows[1]));
