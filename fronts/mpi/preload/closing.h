@@ -2,23 +2,24 @@
  * barrier of its launcher from then on. Ranks whose connections are not closed yet need an answer of those that sleep,
  * and wait for ever: with two ranks on each of two hosts every other job.
  *
- * From the first connection that is closed until UCX's worker is destroyed a thread of this file looks after the worker
- * each millisecond. What else the library calls of UCX in that time takes turns with it.
+ * From the first connection that is closed until the library destroys its worker, or ends, a thread of this file looks
+ * after the worker each millisecond. The calls of ucx.c take turns with it; MPICH makes no others then that touch it.
  */
 #ifndef FARSUM_MPI_PRELOAD_CLOSING_H
 #define FARSUM_MPI_PRELOAD_CLOSING_H
 
 typedef unsigned farsum_mpi_progress_function(void* worker);
 
-/* The program has called MPI_Finalize. */
-void farsum_mpi_finalizes(void);
+/* Around the library's own MPI_Finalize, or its last MPI_Session_finalize. */
+void farsum_mpi_begins_to_end(void);
+void farsum_mpi_has_ended(void);
 
-/* A connection is about to be closed. */
+/* The calling thread is about to close a connection. */
 void farsum_mpi_closes(void);
-/* The library asks that worker. */
+/* It asks that worker, in turn. Those of other threads are not the library's that ends. */
 void farsum_mpi_closes_worker(farsum_mpi_progress_function* progress, void* worker);
-/* A worker is about to be destroyed: nobody looks after any of them from now on. */
-void farsum_mpi_has_closed(void);
+/* A worker is about to be destroyed: if it is one of them, nobody looks after any from now on. */
+void farsum_mpi_destroys_worker(const void* worker);
 
 /* Around each call of UCX. */
 int farsum_mpi_turn_begins(void);

@@ -1,7 +1,7 @@
 /* The small file that is preloaded into every process of a job: it exports MPI_X and PMPI_X for each call of calls.h
  * and sends them on, to the library until MPI is initialised and to the front from then on. It links nothing but libc,
- * has no undefined data symbol, and does nothing in a process without an MPI library. (ucx.c exports what it does in a
- * process that has UCX.)
+ * has no undefined data symbol, and does nothing in a process without an MPI library. What
+ * ucx.c exports passes calls of UCX on, and no more in such a process.
  *
  * Both names are exported because Fortran libraries call either. A profiler's own MPI_X, found behind this file in the
  * order of symbols, is called first; it comes back through PMPI_X.
@@ -34,6 +34,7 @@
 #include "hints.h"
 #include "preload_abi.h"
 #include "setting.h"
+#include "yield.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -255,6 +256,7 @@ static void resolve(void) {
   FARSUM_MPI_CREATIONS(TO_LATE, _c, MPI_Count, MPI_Aint)
   FARSUM_MPI_DYNAMIC_CREATION(TO_LATE)
   publish();
+  farsum_mpi_lets_yield();
   resolved = 1;
 }
 
@@ -380,7 +382,9 @@ static void count_session(void) {
 }
 
 static int init_session(MPI_Info info, MPI_Errhandler handler, farsum_mpi_session* session) {
+  give_hints();
   const int result = library.Session_init(info, handler, session);
+  farsum_mpi_take_hints_back();
   if (result == MPI_SUCCESS) count_session();
   return result;
 }
@@ -395,14 +399,20 @@ static int finalize_session(farsum_mpi_session* session) {
   if (is_last && ending != NULL) ending();
   pthread_mutex_unlock(&sessions_mutex);
   if (is_last && end != NULL) end();
+  const int looks_after = is_last && !farsum_mpi_setting_is_on("FARSUM_MPI_OFF");
+  if (looks_after) farsum_mpi_begins_to_end();
   const int result = library.Session_finalize(session);
+  if (looks_after) farsum_mpi_has_ended();
   if (result != MPI_SUCCESS) count_session();
   return result;
 }
 
 static int finalize(void) {
-  if (!farsum_mpi_setting_is_on("FARSUM_MPI_OFF")) farsum_mpi_finalizes();
-  return library.Finalize();
+  if (farsum_mpi_setting_is_on("FARSUM_MPI_OFF")) return library.Finalize();
+  farsum_mpi_begins_to_end();
+  const int result = library.Finalize();
+  farsum_mpi_has_ended();
+  return result;
 }
 
 /* Threads may make their first windows at once: the later ones find the front started. */

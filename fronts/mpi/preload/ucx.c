@@ -24,7 +24,8 @@ EXPORTED request_function ucp_request_release;
 EXPORTED request_function ucp_request_free;
 EXPORTED destroy_function ucp_worker_destroy;
 
-/* ISO C keeps object and function pointers apart; POSIX lets dlsym cross over. */
+/* Declares `function`, the caller's: whose return address counts is that of the function this stands in. ISO C keeps
+ * object and function pointers apart; POSIX lets dlsym cross over. */
 #define FUNCTION(type, function, name)                                           \
   type* function;                                                                \
   do {                                                                           \
@@ -69,7 +70,7 @@ void ucp_request_free(void* request) {
 
 void ucp_worker_destroy(void* worker) {
   FUNCTION(destroy_function, destroy, "ucp_worker_destroy");
-  farsum_mpi_has_closed();
+  farsum_mpi_destroys_worker(worker);
   destroy(worker);
 }
 

@@ -61,8 +61,18 @@ static void* look_up(const void* caller, const char* name) {
   return symbol;
 }
 
+/* The caller's entry, or a free one behind the place that its address gives; where all are taken, that place. */
+static struct looked_up* entry_of(const void* caller, const char* name) {
+  const uintptr_t first = (uintptr_t)caller % callers;
+  for (uintptr_t step = 0; step < callers; ++step) {
+    struct looked_up* entry = &known[(first + step) % callers];
+    if (entry->caller == NULL || (entry->caller == caller && entry->name == name)) return entry;
+  }
+  return &known[first];
+}
+
 void* farsum_mpi_ucx_function(const void* caller, const char* name) {
-  struct looked_up* entry = &known[(uintptr_t)caller % callers];
+  struct looked_up* entry = entry_of(caller, name);
   if (entry->caller != caller || entry->name != name) {
     entry->function = look_up(caller, name);
     entry->caller = caller;

@@ -1,6 +1,7 @@
 #include "yield.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <x86intrin.h>
 
@@ -17,7 +18,7 @@ struct wait {
 };
 
 static _Thread_local struct wait wait_of_thread;
-static int yields;
+static _Atomic int yields; /* relaxed: nothing is ordered by it */
 
 static void heard_nothing(struct wait* wait) {
   uint64_t now = __rdtsc();
@@ -33,11 +34,12 @@ static void heard_nothing(struct wait* wait) {
 void farsum_mpi_has_heard(unsigned events) {
   if (events != 0) {
     wait_of_thread.since = 0;
-  } else if (yields) {
+  } else if (atomic_load_explicit(&yields, memory_order_relaxed)) {
     heard_nothing(&wait_of_thread);
   }
 }
 
-__attribute__((constructor)) static void begin(void) {
-  yields = !farsum_mpi_setting_is_on("FARSUM_MPI_OFF") && !farsum_mpi_setting_is_off("FARSUM_MPI_YIELD");
+void farsum_mpi_lets_yield(void) {
+  const int wanted = !farsum_mpi_setting_is_on("FARSUM_MPI_OFF") && !farsum_mpi_setting_is_off("FARSUM_MPI_YIELD");
+  atomic_store_explicit(&yields, wanted, memory_order_relaxed);
 }

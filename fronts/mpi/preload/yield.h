@@ -2,12 +2,15 @@
  * scheduler takes it away, after milliseconds: MPICH has no setting for that. The rank that it waits for may be the one
  * that wants the processor, or an agent of Farsum's that other ranks wait for.
  *
- * A thread that has heard nothing for a while, and has done nothing else in between, lets others run before it asks
- * again; where nobody else wants the processor that costs a third of a microsecond.
+ * A thread that has heard nothing of UCX for some 10 us, and was never away for longer than that, lets others run
+ * before it asks again; where nobody else wants the processor that costs a third of a microsecond. (It may have heard
+ * something through shared memory, or have worked a little: it yields then too.)
  */
 #ifndef FARSUM_MPI_PRELOAD_YIELD_H
 #define FARSUM_MPI_PRELOAD_YIELD_H
 
+/* From now on, unless the settings say no: this process has an MPI library. */
+void farsum_mpi_lets_yield(void);
 /* After the calling thread has asked, and heard of so many events. */
 void farsum_mpi_has_heard(unsigned events);
 

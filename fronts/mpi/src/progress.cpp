@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 namespace farsum::mpi {
 namespace {
 
@@ -34,9 +36,10 @@ void Progress::drive() {
 
 void Progress::look_at_clock() {
   const std::uint64_t now = __rdtsc();
-  const std::uint32_t calls = calls_per_look_.load(std::memory_order_relaxed);
+  const std::uint32_t mask = look_mask_.load(std::memory_order_relaxed);
   const std::uint64_t since_look = now - last_look_.exchange(now, std::memory_order_relaxed);
-  calls_per_look_.store(since_look > calls * ticks_between_calls ? 1 : most_calls_per_look, std::memory_order_relaxed);
+  const bool is_slow = since_look > (mask + 1) * ticks_between_calls;
+  look_mask_.store(is_slow ? 0 : std::min(2 * mask + 1, most_look_mask), std::memory_order_relaxed);
   const std::uint64_t since_drive = now - last_drive_.load(std::memory_order_relaxed);
   if (since_drive < gap_ticks) return;
   last_drive_.store(now, std::memory_order_relaxed);

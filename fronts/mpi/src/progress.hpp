@@ -28,20 +28,20 @@ class Progress {
     // Relaxed, and not one step: a count lost between threads only moves the next look.
     const std::uint32_t calls = calls_.load(std::memory_order_relaxed) + 1;
     calls_.store(calls, std::memory_order_relaxed);
-    if (calls % calls_per_look_.load(std::memory_order_relaxed) == 0) [[unlikely]] {
+    if ((calls & look_mask_.load(std::memory_order_relaxed)) == 0) [[unlikely]] {
       look_at_clock();
     }
   }
 
  private:
-  static constexpr std::uint32_t most_calls_per_look = 64;
+  static constexpr std::uint32_t most_look_mask = 63;
 
   void look_at_clock();
 
   std::atomic<std::uint32_t> calls_{0};
-  std::atomic<std::uint32_t> calls_per_look_{most_calls_per_look};  // 1, or the most
-  std::atomic<std::uint64_t> last_look_{0};                         // time stamp counter
-  std::atomic<std::uint64_t> last_drive_{0};                        // time stamp counter
+  std::atomic<std::uint32_t> look_mask_{most_look_mask};  // of the calls the one with none of these bits looks
+  std::atomic<std::uint64_t> last_look_{0};               // time stamp counter
+  std::atomic<std::uint64_t> last_drive_{0};              // time stamp counter
   std::atomic_flag busy_{};
   MPI_Request never_ = MPI_REQUEST_NULL;  // guarded by busy_
 };
