@@ -11,8 +11,6 @@ import source_tree
 TOOL = source_tree.ROOT / "tools" / "hosts"
 CANNOT = 77
 PLACEMENTS = ("round-robin", "blocks")
-# Alone its ranks may wait for ever in MPI_Finalize when they talk TCP, when all has been said (docs/HOSTS.md).
-MAY_NOT_END = ("mpich",)
 END_LIMIT_S = 5
 
 
@@ -43,7 +41,7 @@ class Launcher(cases.Launcher):
 
     def __init__(self, library, mode, build, hosts):
         self.hosts, self.farsum = hosts, build / "bin" / "farsum"
-        self.end_limit_s = END_LIMIT_S if mode != "farsum" and library["name"] in MAY_NOT_END else None
+        self.end_limit_s = END_LIMIT_S if mode != "farsum" and library["name"] in hosts_mpi.MAY_NOT_END else None
         super().__init__(library, mode, build)
 
     def put_farsum_in_front(self, build):

@@ -28,6 +28,8 @@ constexpr const char* example =
     "  farsum run -n 2 build/bin/gups --way direct,batched --log2-words 24 --baseline --repeat 5\n\n"
     "The exit code is 0 when the table is right (gmp: at most 1 % wrong words), 1 when not, 2 for bad options.";
 
+constexpr const char* every_way = "all";
+
 const std::map<std::string, Way>& ways() {
   static const std::map<std::string, Way> names = {{"gmp", Way::gmp},
                                                    {"gmp-mutex", Way::gmp_mutex},
@@ -39,8 +41,15 @@ const std::map<std::string, Way>& ways() {
   return names;
 }
 
+std::vector<std::string> way_choices() {
+  std::vector<std::string> choices;
+  for (const auto& [name, way] : ways()) choices.push_back(name);
+  choices.emplace_back(every_way);
+  return choices;
+}
+
 struct Words {
-  std::vector<std::string> ways = {"all"};
+  std::vector<std::string> ways = {every_way};
   std::string op = "xor";
   std::string epochs = "one";
   std::string memory = "allocated";
@@ -48,7 +57,7 @@ struct Words {
 
 void take_words(const Words& words, Options& options) {
   for (const std::string& name : words.ways) {
-    if (name == "all") {
+    if (name == every_way) {
       options.ways = {Way::gmp, Way::gmp_mutex, Way::accumulate, Way::aggregated, Way::direct, Way::batched};
       break;
     }
@@ -60,11 +69,9 @@ void take_words(const Words& words, Options& options) {
 }
 
 void declare(CLI::App& parser, Words& words, Options& options) {
-  parser
-      .add_option("--way", words.ways,
-                  "gmp, gmp-mutex, accumulate, aggregated, direct, batched, card, all; several with commas")
+  parser.add_option("--way", words.ways, "one of the ways above or all; several with commas")
       ->delimiter(',')
-      ->check(CLI::IsMember({"gmp", "gmp-mutex", "accumulate", "aggregated", "direct", "batched", "card", "all"}))
+      ->check(CLI::IsMember(way_choices()))
       ->capture_default_str();
   parser.add_option("--op", words.op, "the update: xor or sum")
       ->check(CLI::IsMember({"xor", "sum"}))

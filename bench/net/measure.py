@@ -8,11 +8,9 @@ import signal
 import subprocess
 import time
 from collections import defaultdict
-from pathlib import Path
 
-from host_jobs import Job
+from host_jobs import Job, hosts_mpi
 
-LIST = Path(__file__).resolve().parents[2] / "tools" / "mpi_libraries"
 RAW_PORT, UCX_PORT = "7801", "7802"
 SHORTEST_JOB_S = 2
 # A rank of Debian's MPICH may wait for ever in MPI_Finalize when it talks TCP (docs/HOSTS.md), when all has been said.
@@ -26,11 +24,6 @@ UCX_TESTS = {
 }
 UCX_ROUNDS = 3
 NOT_IN_FRONT = "the one-sided layer stays the MPI library's own"  # what Farsum says then; figures would be the library's
-
-
-def libraries_here():
-    listed = subprocess.run([LIST, "--list", "--json"], stdout=subprocess.PIPE, text=True, check=True)
-    return {one["name"]: one for one in json.loads(listed.stdout)}
 
 
 def reason_of(output):
@@ -53,7 +46,7 @@ class Measurement:
         self.values = defaultdict(lambda: defaultdict(dict))
         self.missing = {}  # why, by name
         self.useless = set()  # libraries that cannot do the first of the cases
-        self.here = libraries_here()
+        self.here = hosts_mpi.libraries()
         self.out_of_time = False
 
     def left_s(self):
@@ -95,8 +88,7 @@ class Measurement:
     def launched(self, library, with_farsum, extra, program, arguments, settings=None):
         words = shlex.split(self.hosts.do("launcher", library))
         if with_farsum:
-            strict = ["-x", "FARSUM_MPI_STRICT=1"] if "openmpi" in library else ["-genv", "FARSUM_MPI_STRICT", "1"]
-            words = [f"{self.options.build}/bin/farsum", "mpi", *words, *strict]
+            words = [f"{self.options.build}/bin/farsum", "mpi", *words, *hosts_mpi.handed_over(library, "FARSUM_MPI_STRICT", "1")]
         found = self.here[library]
         environment = {**found.get("environment", {}), **(settings or {})}
         if found["prefix"] != "/usr":

@@ -1,6 +1,6 @@
-"""What the scripts of this folder share: hosts of their own, ranks in them, and the libraries to start with."""
+"""What the scripts of this folder share: hosts of their own, ranks in them, and the libraries to start with. Who imports it
+can import tools/*.py too."""
 
-import json
 import os
 import signal
 import subprocess
@@ -9,6 +9,10 @@ import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import hosts_mpi  # noqa: E402
+
 TOOL = str(ROOT / "tools" / "hosts")
 SKIPPED = 77
 
@@ -99,8 +103,7 @@ class Job:
 
 
 def library(name):
-    listed = subprocess.run([ROOT / "tools" / "mpi_libraries", "--list", "--json"], stdout=subprocess.PIPE, text=True, check=True)
-    found = [one for one in json.loads(listed.stdout) if one["name"] == name]
-    if not found:
+    found = hosts_mpi.libraries().get(name)
+    if found is None:
         skip(f"{name} is not on this machine: tools/setup installs it")
-    return found[0]
+    return found

@@ -7,10 +7,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "shell.hpp"
 
@@ -53,6 +55,14 @@ void wait_for_end(int process) {
   pollfd ended{.fd = handle, .events = POLLIN, .revents = 0};
   EXPECT_EQ(poll(&ended, 1, 60'000), 1);
   close(handle);
+}
+
+// What another test takes away may be half gone.
+bool is_gone_within(const std::string& path, std::chrono::seconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (std::filesystem::exists(path) && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return !std::filesystem::exists(path);
 }
 
 // A process that is nobody's child here, as a user's shell would be; ended with the test.
@@ -320,6 +330,7 @@ TEST_F(HostSet, whose_owner_and_its_watcher_were_killed_go_with_the_next_down_of
     wait_for_end(process);
   }
   EXPECT_EQ(shell(tool + " --name other-" + name_ + " down").output, "");
+  EXPECT_TRUE(is_gone_within("/run/farsum-hosts/" + name_, std::chrono::seconds(30)));
   expect_nothing_left();
 }
 

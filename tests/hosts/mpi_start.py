@@ -7,18 +7,14 @@ the hosts of all ranks in their order, then how many share the first one's.
 Exit status 77, with a sentence, where the library is not on this machine.
 """
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-SKIPPED = 77
-# Before 4.2, MPICH over UCX may wait for ever in MPI_Finalize (mpich pull request 6596): some ranks still close their
-# connections, which the others, asleep in a barrier of the launcher, no longer serve.
-MAY_NOT_END = ("mpich",)
+from host_jobs import hosts_mpi, library
+
 PROGRAM = r"""
 #include <mpi.h>
 #include <stdio.h>
@@ -50,18 +46,13 @@ int main(int argc, char** argv) {
 """
 
 
-def compiler(tools, name):
-    listed = subprocess.run([tools / "mpi_libraries", "--list", "--json"], stdout=subprocess.PIPE, text=True, check=True)
-    return next((library["compiler"] for library in json.loads(listed.stdout) if library["name"] == name), None)
-
-
-def run(hosts, library, program, ranks_per_host):
-    words = subprocess.run([*hosts, "launcher", library, "--ranks-per-host", ranks_per_host], stdout=subprocess.PIPE, text=True,
+def run(hosts, name, program, ranks_per_host):
+    words = subprocess.run([*hosts, "launcher", name, "--ranks-per-host", ranks_per_host], stdout=subprocess.PIPE, text=True,
                            check=True).stdout.split()
     with subprocess.Popen([*hosts, "exec", "a", *words, program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           text=True, start_new_session=True) as job:
         print(job.stdout.readline(), end="", flush=True)
-        if library in MAY_NOT_END:
+        if name in hosts_mpi.MAY_NOT_END:
             os.killpg(job.pid, signal.SIGKILL)
             return 0
         print(job.stdout.read(), end="")
@@ -69,15 +60,12 @@ def run(hosts, library, program, ranks_per_host):
 
 
 def main():
-    tool, name, library, ranks_per_host = sys.argv[1:]
-    wrapper = compiler(Path(tool).parent, library)
-    if wrapper is None:
-        print(f"{library} is not on this machine (tools/setup, tools/mpi_libraries)")
-        sys.exit(SKIPPED)
+    tool, hosts, name, ranks_per_host = sys.argv[1:]
+    wrapper = library(name)["compiler"]
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/two_hosts"
         subprocess.run([wrapper, "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True)
-        sys.exit(run([tool, "--name", name], library, program, ranks_per_host))
+        sys.exit(run([tool, "--name", hosts], name, program, ranks_per_host))
 
 
 main()
