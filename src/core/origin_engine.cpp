@@ -15,6 +15,11 @@ bool waits_for_others(wire::MessageKind kind) {
   return kind == wire::MessageKind::lock || kind == wire::MessageKind::team;
 }
 
+// Nothing can be done under a lock that does not follow it to its owner. Who wants it at once waits for the answer.
+bool leaves_with_end(const wire::MessageHeader& header) {
+  return header.kind == wire::MessageKind::lock && (header.flags & wire::flag_at_once) == 0;
+}
+
 // A recycled job keeps small buffers only.
 void forget_large_buffers(std::vector<std::byte>& buffer) {
   constexpr std::size_t kept_bytes = 65536;
@@ -68,6 +73,7 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
   if (!job->target_is_contiguous) job->target_layout = ops::Layout(operation.target_layout);
 
   job->may_wait = operation.may_wait;
+  job->leaves_with_end = operation.leaves_with_end && request == nullptr && !operation.notify;
   job->operand = operation.operand;
   if (operation.kind == OperationKind::compare_and_swap) {
     job->packed.assign(operation.compare, operation.compare + operation.bytes);
@@ -124,6 +130,7 @@ bool OriginEngine::submit_control(Rank rank, const wire::MessageHeader& header, 
   job->result = reply.data();
   job->reply_capacity = reply.size();
   job->may_wait = waits_for_others(header.kind);
+  job->leaves_with_end = leaves_with_end(header);
   return enqueue(peer, rank, job, outstanding, request);
 }
 

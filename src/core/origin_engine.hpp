@@ -55,7 +55,8 @@ struct Operation {
   ops::LayoutView result_layout;
   bool notify = false;
   std::uint32_t notify_slot = 0;
-  bool may_wait = false;  // rides behind a lock that may not be granted yet
+  bool may_wait = false;         // rides behind a lock that may not be granted yet
+  bool leaves_with_end = false;  // or before, with the first message to that rank which may not
 };
 
 // Any thread may call; each peer has a lock of its own. Requests to one peer travel in the order of submit().
@@ -121,8 +122,9 @@ class OriginEngine {
   bool enqueue(Peer& peer, Rank rank, Job* job, Outstanding& outstanding, RequestState* request);
   bool post_pieces(Peer& peer, Rank rank, Job& job);
   bool post_one(Peer& peer, Rank rank, Job& job);
-  static bool is_unhurried(const Peer& peer, const Job& job, const Message& message);
-  Pace pace_of(Peer& peer, Rank rank, const Job& job, const Message& message);
+  static bool is_small(const Peer& peer, const Message& message);
+  static bool is_unhurried(const Job& job);
+  bool is_kept(Peer& peer, Rank rank, const Job& job, const Message& message);
   Room room_for(Rank rank, bool has_operand, bool has_result) const;
   void make_scatter(Peer& peer, Rank rank, Job& job, Message& message);
   void make_operation(Peer& peer, Rank rank, Job& job, Message& message);

@@ -34,7 +34,8 @@ struct OriginEngine::Job {
   std::uint64_t posted_bytes = 0;
   std::uint32_t in_flight = 0;
   bool all_posted = false;
-  bool may_wait = false;       // for what other ranks do
+  bool may_wait = false;  // for what other ranks do
+  bool leaves_with_end = false;
   bool lends_operand = false;  // `operand` is the user's
   bool is_pulled = false;      // the owner reads the operand where it is
   bool is_lent = false;        // to the transport, until its replies have come
@@ -51,7 +52,7 @@ struct OriginEngine::Job {
     target_is_contiguous = true;
     bytes = posted_bytes = reply_capacity = 0;
     in_flight = 0;
-    all_posted = may_wait = lends_operand = is_pulled = is_lent = is_borrowing = is_full = false;
+    all_posted = may_wait = leaves_with_end = lends_operand = is_pulled = is_lent = is_borrowing = is_full = false;
     code = Code::ok;
   }
   bool needs_buffers() const { return result != nullptr || (lends_operand && (!all_posted || is_pulled || is_lent)); }

@@ -100,7 +100,9 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
       break;
   }
   std::memcpy(peer.head.data(), &message.header, sizeof message.header);
-  PostOptions how{.reply_capacity = message.reply_capacity, .pace = pace_of(peer, rank, job, message)};
+  PostOptions how{.reply_capacity = message.reply_capacity,
+                  .may_wait = job.may_wait,
+                  .may_keep = is_kept(peer, rank, job, message)};
   if (job.result != nullptr) how.reply_into = {job.result + job.posted_bytes, message.reply_capacity};
   how.lends_body = job.lends_operand && message.body.size() >= least_lent_bytes;
   const auto ticket = transport_.try_post(rank, peer.head, message.body, how);
@@ -117,20 +119,28 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
   return true;
 }
 
-// Whether nobody waits for it before a flush, and it is so small that it had better travel with others.
-bool OriginEngine::is_unhurried(const Peer& peer, const Job& job, const Message& message) {
-  const bool is_operation =
-      job.header.kind == wire::MessageKind::operate || job.header.kind == wire::MessageKind::scatter;
-  return is_operation && !job.may_wait && !job.is_full && job.request == nullptr &&
-         (job.header.flags & wire::flag_notify) == 0 &&
-         peer.head.size() + message.body.size() <= most_unhurried_bytes &&
+// It had better travel with others.
+bool OriginEngine::is_small(const Peer& peer, const Message& message) {
+  return peer.head.size() + message.body.size() <= most_unhurried_bytes &&
          message.reply_capacity <= most_unhurried_bytes;
 }
 
-Pace OriginEngine::pace_of(Peer& peer, Rank rank, const Job& job, const Message& message) {
-  if (is_unhurried(peer, job, message) && may_keep(peer, rank)) return Pace::unhurried;
+// Whether nobody waits for it before a flush.
+bool OriginEngine::is_unhurried(const Job& job) {
+  const bool is_operation =
+      job.header.kind == wire::MessageKind::operate || job.header.kind == wire::MessageKind::scatter;
+  return is_operation && !job.may_wait && !job.is_full && job.request == nullptr &&
+         (job.header.flags & wire::flag_notify) == 0;
+}
+
+bool OriginEngine::is_kept(Peer& peer, Rank rank, const Job& job, const Message& message) {
+  if (is_small(peer, message)) {
+    // Nobody has to come by for it.
+    if (job.leaves_with_end) return true;
+    if (is_unhurried(job) && may_keep(peer, rank)) return true;
+  }
   peer.keeps = false;
-  return job.may_wait ? Pace::waiting : Pace::at_once;
+  return false;
 }
 
 void OriginEngine::make_scatter(Peer& peer, Rank rank, Job& job, Message& message) {

@@ -17,7 +17,7 @@ Served ProxyLocks::lock(const Exposure& exposure, const Key& key, LockMode mode,
   if (proxies_.contains(key)) return answer(Code::sync);
   refused_.erase(key);
   if (exposure.refuses_locks) return refuse(key, Code::sync);
-  SharedLock<HolderDead> lock = view(exposure);
+  SharedLock<HolderDead> lock = view(exposure, key);
   const Requested requested =
       turn == Turn::queues ? lock.request(me_, id_of(key), mode) : lock.request_at_once(me_, id_of(key), mode);
   switch (requested.kind) {
@@ -41,7 +41,7 @@ Served ProxyLocks::lock(const Exposure& exposure, const Key& key, LockMode mode,
 Served ProxyLocks::unlock(const Exposure& exposure, const Key& key, LockMode mode) {
   const auto proxy = proxies_.find(key);
   if (proxy == proxies_.end() || proxy->second.is_waiting || proxy->second.mode != mode) return answer(Code::sync);
-  const std::optional<bool> held = view(exposure).give_back(me_, id_of(key), mode);
+  const std::optional<bool> held = view(exposure, key).give_back(me_, id_of(key), mode);
   if (!held) return again;
   proxies_.erase(proxy);
   return answer(*held ? Code::ok : Code::sync);
@@ -63,7 +63,7 @@ std::size_t ProxyLocks::settle(const ExposureTable::Reading& reading, FunctionRe
     const Key key = waiting_[i];
     const Exposure* exposure = reading.find(key.window);
     Proxy& proxy = proxies_.at(key);
-    if (exposure != nullptr && !view(*exposure).has_been_granted(proxy.slot)) {
+    if (exposure != nullptr && !view(*exposure, key).has_been_granted(proxy.slot)) {
       ++i;
       continue;
     }
@@ -89,7 +89,7 @@ bool ProxyLocks::forget(const ExposureTable::Reading& reading, Rank dead) {
     const Exposure* exposure = reading.find(key.window);
     bool is_out = key.holder == dead && exposure == nullptr;
     if (key.holder == dead && exposure != nullptr) {
-      SharedLock<HolderDead> lock = view(*exposure);
+      SharedLock<HolderDead> lock = view(*exposure, key);
       std::optional<bool> withdrawn = false;
       if (proxy.is_waiting) withdrawn = lock.withdraw(me_, proxy.slot);
       // One that was not waiting any more holds the lock.
@@ -97,7 +97,7 @@ bool ProxyLocks::forget(const ExposureTable::Reading& reading, Rank dead) {
       all = all && is_out;
     }
     // The dead may have been inside the guard, about to grant to another.
-    if (key.holder != dead && proxy.is_waiting && exposure != nullptr) view(*exposure).mend(me_);
+    if (key.holder != dead && proxy.is_waiting && exposure != nullptr) view(*exposure, key).mend(me_);
     if (is_out) std::erase(waiting_, key);
     at = is_out ? proxies_.erase(at) : std::next(at);
   }

@@ -1,7 +1,8 @@
-// The owner's half of locks that come as messages: it takes them in its own lock in shared memory on behalf of ranks
+// The owner's half of locks that come as messages: it takes them in its own locks in shared memory on behalf of ranks
 // that cannot reach it, so that these and the ranks of its node queue together, in one order.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,10 +20,8 @@ class ProxyLocks {
   struct Key {
     WindowId window = 0;
     Rank holder = 0;
-    bool operator==(const Key&) const = default;
-    bool operator<(const Key& other) const {
-      return window != other.window ? window < other.window : holder < other.holder;
-    }
+    std::uint32_t index = 0;  // of the owner's locks
+    auto operator<=>(const Key&) const = default;
   };
 
   // What becomes of a request whose lock is taken.
@@ -59,7 +58,9 @@ class ProxyLocks {
     ReplyToken token;
   };
 
-  SharedLock<HolderDead> view(const Exposure& exposure) const { return exposure.own.lock_view(liveness_); }
+  SharedLock<HolderDead> view(const Exposure& exposure, const Key& key) const {
+    return exposure.own.lock_view(liveness_, key.index);
+  }
   static std::uint32_t id_of(const Key& key) { return key.holder + 1; }
   Served refuse(const Key& key, Code code);
 

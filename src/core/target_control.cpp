@@ -6,13 +6,24 @@
 
 namespace farsum {
 
+namespace {
+
+// Operations are under the window's own lock.
+ProxyLocks::Key lock_of(const wire::MessageHeader& header, Rank from) {
+  const bool names_one = header.kind == wire::MessageKind::lock || header.kind == wire::MessageKind::unlock;
+  return {header.window, from, names_one ? header.notify_slot : 0};
+}
+
+}  // namespace
+
 // Post and complete count as their senders' operations do: whatever came before has been served.
 Served TargetService::serve_epoch(Rank from, const wire::MessageHeader& header, const Exposure& exposure,
                                   ReplyToken token) {
   if (!exposure.own.is_here()) return {Served::Kind::done, Code::unsupported, 0};
   if (header.offset >= exposure.ranks.size() || exposure.ranks[header.offset] != from)
     return {Served::Kind::done, Code::rank, 0};
-  const ProxyLocks::Key key{header.window, from};
+  const ProxyLocks::Key key = lock_of(header, from);
+  if (key.index >= exposure.own.locks()) return {Served::Kind::done, Code::range, 0};
   const LockMode mode = (header.flags & wire::flag_exclusive) != 0 ? LockMode::exclusive : LockMode::shared;
   switch (header.kind) {
     case wire::MessageKind::lock:
@@ -64,7 +75,7 @@ bool TargetService::is_held_back(Rank from, const wire::Message& message, std::s
   const bool belongs_to_lock =
       kind == wire::MessageKind::operate || kind == wire::MessageKind::scatter || kind == wire::MessageKind::unlock;
   if (!belongs_to_lock) return false;
-  const ProxyLocks::Key key{message.header.window, from};
+  const ProxyLocks::Key key = lock_of(message.header, from);
   if (const Code refusal = proxies_.refusal_of(key); refusal != Code::ok) {
     if (kind == wire::MessageKind::unlock) proxies_.drop_refusal(key);
     held_back = {Served::Kind::done, refusal, 0};

@@ -147,6 +147,9 @@ class Window {
   Status unlock(std::uint32_t target);
   Status lock_all();
   Status unlock_all();
+  // Mutexes of a rank, beside the lock of its part: they begin no epoch. A rank that locks one twice waits for itself.
+  Status lock_mutex(std::uint32_t target, std::uint32_t index);
+  Status unlock_mutex(std::uint32_t target, std::uint32_t index);
   Status sync();
 
   Status notify_wait(std::uint32_t slot, std::uint64_t at_least);
@@ -302,11 +305,12 @@ class Window {
   // For a lock that is taken with others; false where an epoch includes the target.
   bool claim_under_guard(std::uint32_t target);
   void close_epoch(std::uint32_t target);
-  Status await_lock(std::uint32_t target, LockMode mode, const char* call);
+  Status await_lock(std::uint32_t target, LockMode mode, const char* call, std::uint32_t index = 0);
   Status drop_lock(std::uint32_t target, LockMode mode, const char* call);
   Status not_held_in_memory(const char* call, std::uint32_t target) const;
   template <class F>
-  auto with_lock(std::uint32_t target, F&& f) const;
+  auto with_lock(std::uint32_t target, F&& f, std::uint32_t index = 0) const;
+  Status ask_of_mutex(std::uint32_t target, wire::MessageKind kind, std::uint32_t lock, const char* call);
   Status refuse_lock(std::uint32_t target, const char* why) const;
   Status not_held(std::uint32_t target) const;
   Status lock_here(std::uint32_t target, LockMode mode);
@@ -329,7 +333,7 @@ class Window {
   Status run_leased(const Operation& operation, std::uint32_t target);
   // Sends a control message. Without a request its failure is told by the next flush, which also waits for it.
   Status tell(std::uint32_t target, wire::MessageKind kind, std::uint8_t flags, RequestState* request,
-              Outstanding& outstanding);
+              Outstanding& outstanding, std::uint32_t slot = 0);
   // Sends one whose answer await_answer waits for: one at a time to a target, by who owns its epoch.
   Status ask(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState& answer,
              std::uint8_t more_flags = 0);

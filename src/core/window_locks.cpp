@@ -18,8 +18,8 @@ const char* mode_name(LockMode mode) { return mode == LockMode::exclusive ? "exc
 
 // All visits of a target's lock: whatever they were for, they may have granted it to a rank of another node.
 template <class F>
-auto Window::with_lock(std::uint32_t target, F&& f) const {
-  SharedLock<HolderDead> lock = parts_.shared[target].lock_view(parts_.lock_agent.liveness);
+auto Window::with_lock(std::uint32_t target, F&& f, std::uint32_t index) const {
+  SharedLock<HolderDead> lock = parts_.shared[target].lock_view(parts_.lock_agent.liveness, index);
   auto result = f(lock);
   if (lock.granted_for_another() && parts_.lock_agent.ringer != nullptr) [[unlikely]]
     parts_.lock_agent.ringer->ring(parts_.ranks[target]);
@@ -53,7 +53,7 @@ std::uint32_t Window::locks_held() const {
 
 // ---- locks ----
 
-Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call) {
+Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call, std::uint32_t index) {
   const Liveness* liveness = parts_.lock_agent.liveness;
   Status failure;
   std::string holders;
@@ -61,7 +61,7 @@ Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call)
     failure = parts_.waiter->wait_word(word, while_value, call);
     return failure.is_ok();
   };
-  const LockResult result = with_lock(target, [&](auto& lock) {
+  const auto take = [&](auto& lock) {
     const LockResult how = lock.lock(parts_.lock_agent.id, mode, wait);
     if (how != LockResult::gave_up) return how;
     lock.for_each_holder([&](std::uint32_t id, LockMode held) {
@@ -69,7 +69,8 @@ Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call)
         holders += fmt::format("; {} while it held it {}", liveness->fate_of(id - 1), mode_name(held));
     });
     return how;
-  });
+  };
+  const LockResult result = with_lock(target, take, index);
   if (result == LockResult::acquired) return {};
   if (result == LockResult::full) return {Code::system, where(call, target) + ": the lock's queue is full"};
   return {failure.code(), fmt::format("{}: {}{}", where(call, target), failure.text(), holders)};
@@ -302,6 +303,28 @@ Status Window::unlock_all() {
   }
   all_locked_ = std::any_of(remote_targets_.begin(), remote_targets_.end(), is_held);
   return first;
+}
+
+// ---- mutexes ----
+
+namespace {
+
+// Behind the window's own.
+std::uint32_t lock_of_mutex(std::uint32_t index) { return index + 1; }
+
+}  // namespace
+
+Status Window::lock_mutex(std::uint32_t target, std::uint32_t index) {
+  constexpr const char* call = "farsum_mutex_lock";
+  if (is_here(target)) return await_lock(target, LockMode::exclusive, call, lock_of_mutex(index));
+  return ask_of_mutex(target, wire::MessageKind::lock, lock_of_mutex(index), call);
+}
+
+Status Window::unlock_mutex(std::uint32_t target, std::uint32_t index) {
+  constexpr const char* call = "farsum_mutex_unlock";
+  if (!is_here(target)) return ask_of_mutex(target, wire::MessageKind::unlock, lock_of_mutex(index), call);
+  const auto give_back = [&](auto& lock) { return lock.unlock(parts_.lock_agent.id, LockMode::exclusive); };
+  return with_lock(target, give_back, lock_of_mutex(index)) ? Status() : not_held_in_memory(call, target);
 }
 
 }  // namespace farsum

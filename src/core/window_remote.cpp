@@ -14,12 +14,13 @@ bool Window::claim_remote(std::uint32_t target, std::int32_t from) {
 }
 
 Status Window::tell(std::uint32_t target, wire::MessageKind kind, std::uint8_t flags, RequestState* request,
-                    Outstanding& outstanding) {
+                    Outstanding& outstanding, std::uint32_t slot) {
   wire::MessageHeader header;
   header.kind = kind;
   header.window = parts_.id;
   header.offset = parts_.my_rank;
   header.flags = flags;
+  header.notify_slot = slot;
   const Rank owner = parts_.ranks[target];
   const auto send = [&] { return parts_.engine->submit_control(owner, header, {}, outstanding, request); };
   if (send()) return {};
@@ -95,6 +96,8 @@ namespace {
 
 // May be under way to a target before its lock is known to be held: the owner keeps it.
 constexpr std::uint64_t most_behind_lock = 8192;
+// With more behind it the lock had better be on its way.
+constexpr std::uint64_t most_with_end = 1024;
 
 std::uint64_t room_of(const Operation& operation) {
   constexpr std::uint64_t of_the_rest = 2 * sizeof(wire::MessageHeader);
@@ -106,7 +109,8 @@ std::uint64_t room_of(const Operation& operation) {
 
 }  // namespace
 
-// Does not wait for the grant: what is issued behind it travels with it, and waits at the owner.
+// Does not wait for the grant: what is issued behind it waits at the owner. Nor does the lock leave by itself: a little
+// behind it, and the unlock, are one frame.
 Status Window::lock_remote(std::uint32_t target, LockMode mode) {
   {
     const std::lock_guard lock(sync_mutex_);
@@ -139,10 +143,11 @@ Status Window::learn_of_lock(std::uint32_t target, const char* call) {
 Status Window::send_behind_lock(const Operation& operation, std::uint32_t target, RequestState* request, bool& sent) {
   Detail& detail = details_[target];
   const std::uint64_t room = room_of(operation);
-  const bool is_little = detail.bytes_behind.fetch_add(room, std::memory_order_relaxed) + room <= most_behind_lock;
-  if (is_little && !detail.granted.done.load(std::memory_order_acquire)) {
+  const std::uint64_t behind = detail.bytes_behind.fetch_add(room, std::memory_order_relaxed) + room;
+  if (behind <= most_behind_lock && !detail.granted.done.load(std::memory_order_acquire)) {
     Operation waiting = operation;
     waiting.may_wait = true;
+    waiting.leaves_with_end = behind <= most_with_end;
     sent = parts_.engine->submit(parts_.ranks[target], parts_.id, waiting, views_[target].outstanding, request);
   }
   return sent ? Status() : learn_of_lock(target, call_name(operation.kind));
@@ -160,6 +165,15 @@ Status Window::unlock_remote(std::uint32_t target, std::int32_t open) {
   details_[target].lock_is_unsure.store(false, std::memory_order_relaxed);
   close_epoch(target);
   return status;
+}
+
+// ---- mutexes ----
+
+// The answer is the caller's own: threads may ask for several mutexes of a rank at once.
+Status Window::ask_of_mutex(std::uint32_t target, wire::MessageKind kind, std::uint32_t lock, const char* call) {
+  RequestState answer;
+  Status status = tell(target, kind, wire::flag_exclusive, &answer, details_[target].asked, lock);
+  return status.is_ok() ? await_answer(target, answer, call) : std::move(status);
 }
 
 }  // namespace farsum

@@ -1,4 +1,4 @@
-// What the ranks of one node keep of a window in shared memory: per rank its lock, its notifications, its post and
+// What the ranks of one node keep of a window in shared memory: per rank its locks, its notifications, its post and
 // complete counters and its table of regions. One block per window; pages that nobody touches cost nothing.
 #pragma once
 
@@ -31,7 +31,7 @@ inline constexpr std::uint32_t region_bare = 1u << 2;
 inline constexpr std::uint32_t region_segment_key = 1u << 3;  // its stripes are the node's, keyed by segment offset
 inline constexpr std::uint32_t region_unsure = 1u << 4;  // not all of it need be mapped: only the kernel touches it
 
-// Fixed head of a rank's part; lock, counters and regions follow it at offsets that WindowSharedShape computes.
+// Fixed head of a rank's part; locks, counters and regions follow it at offsets that WindowSharedShape computes.
 struct RankWindowHead {
   // Written by the owner, under table_lock, at every change. Readers that see another number than before read the
   // table, under the lock too.
@@ -49,11 +49,13 @@ struct WindowSharedShape {
   std::uint32_t ranks = 0;
   std::uint32_t notification_slots = 0;
   std::uint32_t most_regions = 0;  // before the table moves
+  std::uint32_t locks = 1;         // the first is the window's own; of mutexes there are more
 
-  std::uint64_t lock_at() const { return round_up(sizeof(RankWindowHead), cache_line_bytes); }
-  std::uint64_t notifications_at() const {
-    return round_up(lock_at() + SharedLockState::footprint(ranks), cache_line_bytes);
+  std::uint64_t lock_at(std::uint32_t index) const {
+    const std::uint64_t bytes = round_up(SharedLockState::footprint(ranks), cache_line_bytes);
+    return round_up(sizeof(RankWindowHead), cache_line_bytes) + index * bytes;
   }
+  std::uint64_t notifications_at() const { return lock_at(locks); }
   std::uint64_t posts_at() const {
     return round_up(notifications_at() + notification_slots * sizeof(std::uint64_t), cache_line_bytes);
   }
@@ -79,9 +81,12 @@ class RankWindow {
   bool is_here() const { return base_ != nullptr; }
 
   RankWindowHead& head() const { return *reinterpret_cast<RankWindowHead*>(base_); }
-  SharedLockState& lock() const { return *reinterpret_cast<SharedLockState*>(base_ + shape_.lock_at()); }
-  SharedLock<HolderDead> lock_view(const Liveness* liveness) const {
-    return {lock(), shape_.ranks, HolderDead{liveness}};
+  std::uint32_t locks() const { return shape_.locks; }
+  SharedLockState& lock(std::uint32_t index = 0) const {
+    return *reinterpret_cast<SharedLockState*>(base_ + shape_.lock_at(index));
+  }
+  SharedLock<HolderDead> lock_view(const Liveness* liveness, std::uint32_t index = 0) const {
+    return {lock(index), shape_.ranks, HolderDead{liveness}};
   }
   std::atomic<std::uint64_t>* notifications() const {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + shape_.notifications_at());

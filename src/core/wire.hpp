@@ -23,7 +23,8 @@ inline constexpr std::uint8_t version = 2;
 enum class MessageKind : std::uint8_t {
   operate = 1,
   scatter = 2,
-  lock = 3,  // of the window's part at the receiver; a grant that has to wait is the late reply
+  // Lock `notify_slot` of the window's part at the receiver; a grant that has to wait is the late reply.
+  lock = 3,
   unlock = 4,
   post = 5,      // the sender has posted to the receiver
   complete = 6,  // the sender has completed its access epoch at the receiver

@@ -336,11 +336,11 @@ Status Context::find_open() {
     if (!status.is_ok()) return {Code::pending, std::string(status.text())};
   }
   for (const std::unique_ptr<LockSet>& locks : lock_sets_) {
-    const auto held = std::find_if(locks->held.begin(), locks->held.end(), [](const std::atomic<std::uint8_t>& lock) {
-      return lock.load(std::memory_order_relaxed) != 0;
-    });
-    if (held == locks->held.end()) continue;
-    const auto at = static_cast<std::uint64_t>(held - locks->held.begin());
+    const auto held = std::find_if(
+        locks->states.begin(), locks->states.end(),
+        [](const std::atomic<MutexState>& state) { return state.load(std::memory_order_relaxed) != MutexState::free; });
+    if (held == locks->states.end()) continue;
+    const auto at = static_cast<std::uint64_t>(held - locks->states.begin());
     const auto after = std::upper_bound(locks->first.begin(), locks->first.end(), at);
     return {Code::pending,
             fmt::format("farsum_finalize: this rank holds mutex {} of rank {}; call farsum_mutex_unlock first",
@@ -355,7 +355,6 @@ void Context::abandon_all() {
   for (const std::unique_ptr<LockSet>& locks : lock_sets_) {
     for (std::size_t rank = 0; rank < locks->counts.size(); ++rank) {
       for (std::uint32_t index = 0; index < locks->counts[rank]; ++index) {
-        if (locks->held[locks->first[rank] + index].load(std::memory_order_relaxed) == 0) continue;
         (void)unlock(*locks, static_cast<std::uint32_t>(rank), index);
       }
     }
@@ -475,11 +474,6 @@ Status Context::free_group(Group* group) {
 // ---- mutexes ----
 
 Result<Context::LockSet*> Context::create_locks(Group& group, std::uint32_t count) {
-  if (!group.places().is_one_node()) {
-    return Status(Code::unsupported,
-                  "farsum_mutex_create: the group spans nodes; mutexes reach the ranks of one node only. A window's "
-                  "farsum_lock works across nodes");
-  }
   auto locks = std::make_unique<LockSet>();
   locks->group = &group;
   locks->counts.resize(group.size());
@@ -493,32 +487,28 @@ Result<Context::LockSet*> Context::create_locks(Group& group, std::uint32_t coun
     locks->first.push_back(total);
     total += of_rank;
   }
-  const std::uint64_t lock_bytes = round_up(SharedLockState::footprint(group.size()), cache_line_bytes);
-  struct Answer {
-    HeapExtent extent;
-    bool ok;
-  } answer{};
-  if (group.my_rank() == 0) {
-    Result<HeapExtent> extent =
-        place_.segment->allocate(std::max<std::uint64_t>(total, 1) * lock_bytes, id_in_segment());
-    if (extent.is_ok()) answer = {extent.value(), true};
+  locks->states = std::vector<std::atomic<MutexState>>(total);
+  WindowOptions options;
+  options.name = "mutexes";
+  options.notification_slots = 1;
+  options.internal = true;
+  options.mutexes = std::max(*std::max_element(locks->counts.begin(), locks->counts.end()), 1u);
+  Result<WindowObject*> object = allocate_window(group, 0, options);
+  if (!object.is_ok()) {
+    const Status status = object.take_status();
+    return Status(status.code(), fmt::format("farsum_mutex_create: no room for {} mutexes: {}", total, status.text()));
   }
-  if (Status status = group.team().broadcast(std::as_writable_bytes(std::span(&answer, 1)), 0, "farsum_mutex_create");
-      !status.is_ok()) {
-    return status;
-  }
-  if (!answer.ok) return Status(Code::no_memory, fmt::format("farsum_mutex_create: no room for {} mutexes", total));
-  locks->extent = answer.extent;
-  locks->held = std::vector<std::atomic<std::uint8_t>>(total);
-  group.users().fetch_add(1, std::memory_order_relaxed);
+  locks->object = object.value();
   const std::lock_guard lock(mutex_);
   lock_sets_.push_back(std::move(locks));
   return lock_sets_.back().get();
 }
 
 Status Context::free_locks(LockSet* locks) {
-  const bool mine_held = std::any_of(locks->held.begin(), locks->held.end(),
-                                     [](const auto& held) { return held.load(std::memory_order_relaxed) != 0; });
+  // Relaxed, here and below: only this process's threads read it, to refuse what would wait for itself.
+  const bool mine_held = std::any_of(locks->states.begin(), locks->states.end(), [](const auto& state) {
+    return state.load(std::memory_order_relaxed) != MutexState::free;
+  });
   // The ranks agree, so that nobody waits for one that refuses.
   std::vector<std::uint8_t> held(locks->group->size());
   const auto mine = static_cast<std::uint8_t>(mine_held);
@@ -534,48 +524,36 @@ Status Context::free_locks(LockSet* locks) {
                 "farsum_mutex_free: rank {} of the group still holds or waits for one of the mutexes; unlock it first",
                 rank)};
   }
-  if (locks->group->my_rank() == 0) place_.segment->release(locks->extent, id_in_segment());
-  locks->group->users().fetch_sub(1, std::memory_order_relaxed);
+  if (Status status = free_window(locks->object); !status.is_ok()) return status;
   const std::lock_guard lock(mutex_);
   std::erase_if(lock_sets_, [locks](const auto& other) { return other.get() == locks; });
   return {};
 }
 
 Status Context::lock(LockSet& locks, std::uint32_t rank, std::uint32_t index) {
-  const std::uint64_t at = locks.first[rank] + index;
-  // Relaxed: only this process's threads read it, to refuse what would wait for itself.
-  if (locks.held[at].exchange(1, std::memory_order_relaxed) != 0) {
+  std::atomic<MutexState>& state = locks.states[locks.first[rank] + index];
+  MutexState expected = MutexState::free;
+  if (!state.compare_exchange_strong(expected, MutexState::changing, std::memory_order_relaxed)) {
     return {
         Code::sync,
         fmt::format(
             "farsum_mutex_lock: mutex {} of rank {} is held, or waited for, by this rank; mutexes are not recursive",
             index, rank)};
   }
-  const std::uint64_t lock_bytes = round_up(SharedLockState::footprint(locks.group->size()), cache_line_bytes);
-  auto* state = reinterpret_cast<SharedLockState*>(place_.segment->at(locks.extent.offset + at * lock_bytes));
-  SharedLock<HolderDead> shared_lock(*state, locks.group->size(), HolderDead{watch_.get()});
-  Status failure;
-  const LockResult result = shared_lock.lock(place_.rank + 1, LockMode::exclusive,
-                                             [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
-                                               failure = waiter_->wait_word(word, while_value, "farsum_mutex_lock");
-                                               return failure.is_ok();
-                                             });
-  if (result == LockResult::acquired) return {};
-  locks.held[at].store(0, std::memory_order_relaxed);
-  if (result == LockResult::full) return {Code::system, "farsum_mutex_lock: the mutex's queue is full"};
-  return failure;
+  Status status = locks.object->window->lock_mutex(rank, index);
+  state.store(status.is_ok() ? MutexState::held : MutexState::free, std::memory_order_relaxed);
+  return status;
 }
 
 Status Context::unlock(LockSet& locks, std::uint32_t rank, std::uint32_t index) {
-  const std::uint64_t at = locks.first[rank] + index;
-  const std::uint64_t lock_bytes = round_up(SharedLockState::footprint(locks.group->size()), cache_line_bytes);
-  auto* state = reinterpret_cast<SharedLockState*>(place_.segment->at(locks.extent.offset + at * lock_bytes));
-  SharedLock<HolderDead> shared_lock(*state, locks.group->size(), HolderDead{watch_.get()});
-  if (!shared_lock.unlock(place_.rank + 1, LockMode::exclusive)) {
+  std::atomic<MutexState>& state = locks.states[locks.first[rank] + index];
+  MutexState expected = MutexState::held;
+  if (!state.compare_exchange_strong(expected, MutexState::changing, std::memory_order_relaxed)) {
     return {Code::sync, fmt::format("farsum_mutex_unlock: this rank does not hold mutex {} of rank {}", index, rank)};
   }
-  locks.held[at].store(0, std::memory_order_relaxed);
-  return {};
+  Status status = locks.object->window->unlock_mutex(rank, index);
+  state.store(status.is_ok() ? MutexState::free : MutexState::held, std::memory_order_relaxed);
+  return status;
 }
 
 // ---- statistics ----

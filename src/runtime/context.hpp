@@ -75,8 +75,9 @@ struct WindowOptions {
   std::uint32_t notification_slots = 16;
   std::uint64_t aggregate_limit = 0;  // 0: the setting
   std::string name;
-  bool internal = false;  // of a counter: finalize may find it in use
-  Status refusal;         // why this rank cannot take part; then no rank gets the window
+  std::uint32_t mutexes = 0;  // at each rank, as many everywhere: then that is what the window is for
+  bool internal = false;      // of a counter or of mutexes: finalize may find it in use
+  Status refusal;             // why this rank cannot take part; then no rank gets the window
   std::function<TargetView*(std::uint32_t ranks)>
       place_views;  // where the window's views shall lie; none, or null: anywhere
 };
@@ -148,13 +149,14 @@ class Context {
   Status prepare_free(WindowObject& object, const char* call = "farsum_window_prepare_free");
   Status free_window(WindowObject* object);
 
-  // `count` locks at each rank, in one extent; used for mutexes.
+  // Mutexes, `count` at each rank, in a window without memory.
+  enum class MutexState : std::uint8_t { free, changing, held };  // by this process
   struct LockSet {
     Group* group = nullptr;
-    HeapExtent extent;
-    std::vector<std::uint32_t> counts;            // by rank of the group
-    std::vector<std::uint64_t> first;             // index of each rank's first lock in the extent
-    std::vector<std::atomic<std::uint8_t>> held;  // by this process, by index in the extent
+    WindowObject* object = nullptr;
+    std::vector<std::uint32_t> counts;  // by rank of the group
+    std::vector<std::uint64_t> first;   // index in `states` of each rank's first
+    std::vector<std::atomic<MutexState>> states;
   };
   Result<LockSet*> create_locks(Group& group, std::uint32_t count);
   Status free_locks(LockSet* locks);

@@ -393,7 +393,7 @@ void Context::Making::give_extent_back() {
 }
 
 void Context::Making::lay_out() {
-  shape_ = {group_.size(), options_.notification_slots, most_adopted_regions};
+  shape_ = {group_.size(), options_.notification_slots, most_adopted_regions, 1 + options_.mutexes};
   team_at_ = shape_.rank_bytes() * members_here();
   // On one node the ranks meet there without telling each other anything.
   const std::size_t team_bytes =
@@ -625,7 +625,8 @@ Status Context::Making::give_up() {
 Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, const WindowOptions& options) {
   note_thread();
   sweep_circles();
-  const Status no_agent = start_agent();
+  // The network has one started.
+  const Status no_agent = options.mutexes != 0 ? Status() : start_agent();
   // A file is read here, not under the lock of somebody's table.
   path_model();
   const Status& refused = !options.refusal.is_ok() ? options.refusal : !wish.refusal.is_ok() ? wish.refusal : no_agent;

@@ -83,25 +83,19 @@ struct Capabilities {
   bool transfers = false;             // read and write of peer memory work (attach, pull)
   bool late_replies = false;          // Served::Kind::later works
   bool separate_replies = false;      // else the reply shares the room of its request
-  bool keeps = false;                 // Pace::unhurried does, and fewer messages are worth it
+  bool keeps = false;                 // PostOptions::may_keep is heeded, and fewer messages are worth it
   std::size_t max_message_bytes = 0;  // head + body of one request; where the reply shares its room, + reply
   std::size_t max_reply_bytes = 0;
 };
 
-// How a request leaves, and how long its reply may take.
-enum class Pace : std::uint8_t {
-  at_once,
-  // The reply may wait for what other ranks do: such requests never use up the room that others need. A handler that
-  // answers one `later` may keep its message until it completes it.
-  waiting,
-  // It may be kept back, to travel together with later ones: until any other post to the peer, poll_replies or
-  // hand_over, for which the caller sees.
-  unhurried,
-};
-
 struct PostOptions {
   std::size_t reply_capacity = 0;
-  Pace pace = Pace::at_once;
+  // The reply may wait for what other ranks do: such requests never use up the room that others need. A handler that
+  // answers one `later` may keep its message until it completes it.
+  bool may_wait = false;
+  // It may be kept back, to travel together with later ones: until a post to the peer that may not, poll_replies or
+  // hand_over, for which the caller sees.
+  bool may_keep = false;
   // The body stays as it is until on_reply or abandon(): it need not be copied.
   bool lends_body = false;
   // Where a transport may write the reply's data before on_reply, which is then told of them there; it need not. At

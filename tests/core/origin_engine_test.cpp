@@ -24,7 +24,7 @@ void serve(Scripted& transport, std::size_t from, std::vector<std::byte>& memory
     const auto message = wire::decode(transport.posted[ticket].bytes);
     ASSERT_TRUE(message) << "message " << ticket;
     const wire::MessageHeader& header = message->header;
-    Bytes reply(transport.posted[ticket].reply_capacity);
+    Bytes reply(transport.posted[ticket].options.reply_capacity);
     ops::PieceCursor cursor(message->layout.view());
     std::uint64_t done = 0;
     for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
@@ -120,7 +120,7 @@ TEST_F(OriginEngineTest, lets_the_owner_pull_what_is_long_where_it_can) {
   ASSERT_TRUE(submit(put(mebibyte)));
   ASSERT_TRUE(submit(get(mebibyte)));
   EXPECT_EQ(transport_.posted.size(), 2u);
-  EXPECT_EQ(transport_.posted[1].reply_capacity, 0u);
+  EXPECT_EQ(transport_.posted[1].options.reply_capacity, 0u);
 }
 
 TEST_F(OriginEngineTest, scatters_as_many_elements_at_once_as_fit) {
@@ -210,7 +210,7 @@ TEST_F(OriginEngineTest, sends_control_messages_as_they_are_and_delivers_what_is
   ASSERT_TRUE(engine_.submit_control(peer, header, body, outstanding_, &request, answer));
   const Bytes kept = std::exchange(body, {});
   ASSERT_EQ(transport_.posted.size(), 1u);
-  EXPECT_EQ(transport_.posted[0].reply_capacity, 4u);
+  EXPECT_EQ(transport_.posted[0].options.reply_capacity, 4u);
   wire::MessageHeader sent;
   std::memcpy(&sent, transport_.posted[0].bytes.data(), sizeof sent);
   EXPECT_EQ(sent.kind, wire::MessageKind::team);
@@ -231,9 +231,9 @@ TEST_F(OriginEngineTest, posts_what_waits_for_others_as_such) {
   ASSERT_TRUE(submit(behind));
   ASSERT_TRUE(submit(put(8)));
   ASSERT_EQ(transport_.posted.size(), 3u);
-  EXPECT_EQ(transport_.posted[0].pace, Pace::waiting);
-  EXPECT_EQ(transport_.posted[1].pace, Pace::waiting);
-  EXPECT_NE(transport_.posted[2].pace, Pace::waiting);
+  EXPECT_TRUE(transport_.posted[0].options.may_wait);
+  EXPECT_TRUE(transport_.posted[1].options.may_wait);
+  EXPECT_FALSE(transport_.posted[2].options.may_wait);
 }
 
 TEST_F(OriginEngineTest, keeps_nothing_that_waits_for_others_in_the_way) {

@@ -64,6 +64,12 @@ class OriginKeeps : public testing::Test {
   }
   std::vector<std::uint64_t> offsets_of(std::size_t ticket) const { return words(posted(ticket).offsets); }
   std::size_t count() const { return transport_.posted.size(); }
+  bool ask_for_lock(std::uint8_t flags) {
+    wire::MessageHeader lock;
+    lock.kind = wire::MessageKind::lock;
+    lock.flags = flags;
+    return engine_.submit_control(peer, lock, {}, outstanding_, nullptr);
+  }
 
   unsigned asked_to_come_ = 0;
   Scripted transport_;
@@ -76,7 +82,7 @@ TEST_F(OriginKeeps, nothing_of_what_is_alone) {
   for (std::size_t i = 0; i < 10; ++i) {
     ASSERT_TRUE(submit(update(0)));
     EXPECT_EQ(count(), i + 1);
-    EXPECT_EQ(transport_.posted.back().pace, Pace::at_once);
+    EXPECT_FALSE(transport_.posted.back().options.may_keep);
     transport_.reply(i);  // which nobody has looked at yet
   }
   EXPECT_EQ(asked_to_come_, 0u);
@@ -110,10 +116,10 @@ TEST_F(OriginKeeps, updates_before_the_get_that_comes_after_them) {
   ASSERT_EQ(count(), 5u);
   EXPECT_EQ(offsets_of(1), (std::vector<std::uint64_t>{8, 16}));
   EXPECT_EQ(posted(2).header.operation, OperationKind::get);
-  EXPECT_EQ(transport_.posted[2].pace, Pace::unhurried);
+  EXPECT_TRUE(transport_.posted[2].options.may_keep);
   EXPECT_EQ(offsets_of(3), std::vector<std::uint64_t>{24});
   EXPECT_EQ(posted(4).header.operation, OperationKind::put);
-  EXPECT_EQ(transport_.posted[4].pace, Pace::at_once);
+  EXPECT_FALSE(transport_.posted[4].options.may_keep);
 }
 
 TEST_F(OriginKeeps, few_elements_as_updates_of_one_each_and_no_more) {
@@ -166,7 +172,7 @@ TEST_F(OriginKeeps, no_more_than_8_kib_of_updates) {
   EXPECT_GE(count(), 4u);
   for (std::size_t ticket = 1; ticket < count(); ++ticket) {
     EXPECT_LE(transport_.posted[ticket].bytes.size(), sizeof(wire::MessageHeader) + 8'192);
-    EXPECT_EQ(transport_.posted[ticket].pace, Pace::at_once);
+    EXPECT_FALSE(transport_.posted[ticket].options.may_keep);
   }
   engine_.progress(peer);
   std::uint64_t next = 8;
@@ -276,15 +282,33 @@ TEST_F(OriginKeeps, nothing_that_somebody_waits_for) {
   behind_a_lock.may_wait = true;
   ASSERT_TRUE(submit(notifying));
   ASSERT_TRUE(submit(behind_a_lock));
-  wire::MessageHeader lock;
-  lock.kind = wire::MessageKind::lock;
-  ASSERT_TRUE(engine_.submit_control(peer, lock, {}, outstanding_, nullptr));
+  ASSERT_TRUE(ask_for_lock(wire::flag_at_once));
   EXPECT_EQ(count(), 5u);
-  for (const Scripted::Posted& posted : transport_.posted) EXPECT_NE(posted.pace, Pace::unhurried);
+  for (const Scripted::Posted& posted : transport_.posted) EXPECT_FALSE(posted.options.may_keep);
   outstanding_.goes_alone = true;
   ASSERT_TRUE(submit(update(8)));
   EXPECT_EQ(count(), 6u);
   EXPECT_EQ(posted(5).header.kind, wire::MessageKind::operate);
+}
+
+TEST_F(OriginKeeps, a_lock_and_what_leaves_with_its_end) {
+  ASSERT_TRUE(ask_for_lock(0));
+  Operation behind = update(8);
+  behind.may_wait = behind.leaves_with_end = true;
+  ASSERT_TRUE(submit(behind));
+  Operation notifying = behind;
+  notifying.notify = true;
+  ASSERT_TRUE(submit(notifying));
+  RequestState request;
+  ASSERT_TRUE(submit(behind, &request));
+  wire::MessageHeader unlock;
+  unlock.kind = wire::MessageKind::unlock;
+  ASSERT_TRUE(engine_.submit_control(peer, unlock, {}, outstanding_, nullptr));
+  const std::vector<Scripted::Posted>& all = transport_.posted;
+  ASSERT_EQ(count(), 5u);
+  EXPECT_TRUE(all[0].options.may_keep && all[1].options.may_keep);
+  EXPECT_FALSE(all[2].options.may_keep || all[3].options.may_keep || all[4].options.may_keep);
+  EXPECT_EQ(asked_to_come_, 0u);
 }
 
 TEST_F(OriginKeeps, nothing_that_is_longer_than_4_kib) {
@@ -293,8 +317,8 @@ TEST_F(OriginKeeps, nothing_that_is_longer_than_4_kib) {
   for (const std::uint64_t bytes : {most, most + 1}) ASSERT_TRUE(submit(put(bytes)));
   for (const std::uint64_t bytes : {4096, 4097}) ASSERT_TRUE(submit(get(bytes)));
   const std::vector<Scripted::Posted>& all = transport_.posted;
-  EXPECT_TRUE(all[1].pace == Pace::unhurried && all[3].pace == Pace::unhurried);
-  EXPECT_FALSE(all[2].pace == Pace::unhurried || all[4].pace == Pace::unhurried);
+  EXPECT_TRUE(all[1].options.may_keep && all[3].options.may_keep);
+  EXPECT_FALSE(all[2].options.may_keep || all[4].options.may_keep);
 }
 
 }  // namespace

@@ -32,8 +32,7 @@ class Scripted final : public Transport {
   struct Posted {
     Rank to;
     Bytes bytes;
-    std::size_t reply_capacity;
-    Pace pace;
+    PostOptions options;
   };
 
   Capabilities capabilities(Rank) const override { return can; }
@@ -46,7 +45,7 @@ class Scripted final : public Transport {
     EXPECT_LE(options.reply_capacity, can.max_reply_bytes);
     Bytes all(head.begin(), head.end());
     all.insert(all.end(), body.begin(), body.end());
-    posted.push_back({to, std::move(all), options.reply_capacity, options.pace});
+    posted.push_back({to, std::move(all), options});
     return next_ticket_[to]++;
   }
   std::size_t poll_replies(Rank from, ReplyHandler& handler) override {

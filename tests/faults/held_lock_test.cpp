@@ -46,8 +46,7 @@ std::uint64_t target_table_lock(Scene& scene) { return table_lock_of(scene, scen
 std::uint64_t mutex_lock(Scene& scene) {
   // The second mutex of rank 0.
   const Context::LockSet& locks = *capi::global().mutexes.find(scene.mutex.bits)->locks;
-  return locks.extent.offset +
-         round_up(SharedLockState::footprint(static_cast<std::uint32_t>(scene.self.size)), cache_line_bytes);
+  return offset_of(&locks.object->window->parts().shared[0].lock(2));
 }
 std::uint64_t nowhere(Scene&) { return 0; }
 

@@ -73,6 +73,7 @@ struct Part {
     shape.ranks = 3;
     shape.notification_slots = 2;
     shape.most_regions = 1;
+    shape.locks = 2;
     demand(shape.rank_bytes() <= sizeof shared);
     own = RankWindow(shared, shape);
   }

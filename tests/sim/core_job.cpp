@@ -225,6 +225,7 @@ void CoreJob::expose(Rank owner, const CoreJobOptions& options) {
   shape_.ranks = rank_count();
   shape_.notification_slots = options.notification_slots;
   shape_.most_regions = 1;
+  shape_.locks = 3;
   const RankWindow& own = rank_windows_.emplace_back(world_.memory().allocate(shape_.rank_bytes()).data(), shape_);
   own.regions()[0].bytes = options.window_bytes;
   own.head().region_count = 1;

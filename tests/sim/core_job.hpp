@@ -115,7 +115,10 @@ class CoreJob {
   const RankWindow& rank_window(Rank owner) const { return rank_windows_[owner]; }
   const WindowSharedShape& shape() const { return shape_; }
   // The owner's lock as a rank of its node takes and gives it.
-  SharedLock<HolderDead> lock_view(Rank owner) const { return rank_windows_[owner].lock_view(nullptr); }
+  // Index 0: the window's own; behind it those of mutexes.
+  SharedLock<HolderDead> lock_view(Rank owner, std::uint32_t index = 0) const {
+    return rank_windows_[owner].lock_view(nullptr, index);
+  }
   std::uint64_t times_notified(Rank owner) const { return listeners_[owner]->count; }
 
   // Runs until nothing more happens; whether that came about, and all living ranks' programs have come to their end.

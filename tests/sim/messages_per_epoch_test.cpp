@@ -105,6 +105,14 @@ TEST(MessagesPerEpoch, of_a_lock) {
   lock_with_puts(10, "lock, 10 puts, unlock");
 }
 
+TEST(MessagesPerEpoch, of_a_mutex) {
+  Epoch epoch;
+  epoch.begin_count();
+  EXPECT_TRUE(fine(epoch.origin().lock_mutex(1, 0)));
+  EXPECT_TRUE(fine(epoch.origin().unlock_mutex(1, 0)));
+  epoch.expect_row("a mutex locked and unlocked");
+}
+
 TEST(MessagesPerEpoch, of_a_lock_all) {
   Epoch epoch({}, 4);
   epoch.begin_count();

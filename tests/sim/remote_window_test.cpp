@@ -69,6 +69,32 @@ TEST(RemoteWindow, answers_a_get_behind_a_lock_with_what_is_there_when_the_lock_
   EXPECT_TRUE(fine(windows[1].unlock(0)));
 }
 
+TEST(RemoteWindow, has_mutexes_that_exclude_ranks_of_all_nodes_and_not_each_other) {
+  RemoteWindows windows(2);
+  ASSERT_TRUE(windows.job.lock_view(0, 2).try_lock(1, LockMode::exclusive));
+  bool is_released = false;
+  windows.job.world().call_after(50 * round_trip_ns, [&] {
+    is_released = true;
+    SharedLock<HolderDead> lock = windows.job.lock_view(0, 2);
+    EXPECT_TRUE(lock.unlock(1, LockMode::exclusive));
+    EXPECT_TRUE(lock.granted_for_another());
+    windows.job.world().wake_agent(0);
+  });
+  EXPECT_TRUE(fine(windows[1].lock_mutex(0, 0)));
+  EXPECT_FALSE(is_released) << "mutex 0 waited for mutex 1";
+  EXPECT_TRUE(fine(windows[1].lock_mutex(0, 1)));
+  EXPECT_TRUE(is_released) << "mutex 1 was had while another rank held it";
+  for (std::uint32_t index = 0; index <= 2; ++index)
+    EXPECT_EQ(windows.job.lock_view(0, index).try_lock(1, LockMode::exclusive), index == 0) << index;
+  EXPECT_TRUE(fine(windows[1].unlock_mutex(0, 1)));
+  EXPECT_TRUE(windows.job.lock_view(0, 2).try_lock(1, LockMode::exclusive));
+  EXPECT_EQ(windows[1].unlock_mutex(0, 1).code(), Code::sync) << "it is held by another";
+  EXPECT_TRUE(fine(windows[1].unlock_mutex(0, 0)));
+  const Status none = windows[1].lock_mutex(0, 2);
+  EXPECT_EQ(none.code(), Code::range);
+  EXPECT_NE(none.text().find("farsum_mutex_lock"), std::string::npos) << none.text();
+}
+
 TEST(RemoteWindow, sends_little_behind_a_lock_that_is_not_known_to_be_held) {
   RemoteWindows windows(2);
   const auto data = ones(1'024);

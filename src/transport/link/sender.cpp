@@ -34,14 +34,17 @@ std::optional<std::uint64_t> LinkSender::post(const Post& post, std::uint64_t no
   append(post, cost);
   is_recalled_ = false;
   give_back_at_ns_ = never;
-  note_need(now_ns);
-  if (!post.may_wait || !wanted_at_any_price_) forget_want();
-  if (state_ == LinkState::idle) start_connecting(now_ns);
   if (post.may_hold) {
     outbox_.hold();
+    ++held_;
+  }
+  if (!post.may_wait || !wanted_at_any_price_) forget_want();
+  note_need(now_ns);
+  if (state_ == LinkState::idle) start_connecting(now_ns);
+  if (post.may_hold) {
     pump();  // the frame before, when it is full
   } else {
-    flush();
+    flush(now_ns);
   }
   return requests_.end() - 1;
 }
@@ -86,7 +89,7 @@ std::uint64_t LinkSender::answer_at_once() {
 
 void LinkSender::ask_for_credit(std::uint64_t cost, bool may_wait, std::uint64_t now_ns) {
   // What is held would keep the credit that is waited for.
-  flush();
+  flush(now_ns);
   const std::uint64_t needed = charged_ + returned_ + cost;
   if (needed > allowed_) {
     wanted_ = std::max(wanted_, needed);
@@ -106,8 +109,12 @@ void LinkSender::tell_want() {
   tell_seen();
 }
 
-void LinkSender::flush() {
+void LinkSender::flush(std::uint64_t now_ns) {
+  held_ = 0;
   outbox_.let_go();
+  note_need(now_ns);
+  // The connection may have broken meanwhile, which nobody needed.
+  if (state_ == LinkState::idle && needs_link()) start_connecting(now_ns);
   pump();
 }
 
@@ -117,9 +124,13 @@ void LinkSender::open(std::uint64_t now_ns) {
 
 // ---- connections and time
 
+bool LinkSender::holds_all_back() const {
+  return outbox_.holds_back() && outbox_.frames_out() == 0 && unanswered_ == held_;
+}
+
 bool LinkSender::needs_link() const {
-  return unanswered_ != 0 || outbox_.holds_frames() || wanted_ > allowed_ || state_ == LinkState::connecting ||
-         state_ == LinkState::closing;
+  const bool is_owed = (unanswered_ != 0 || outbox_.holds_frames()) && !holds_all_back();
+  return is_owed || wanted_ > allowed_ || state_ == LinkState::connecting || state_ == LinkState::closing;
 }
 
 void LinkSender::note_need(std::uint64_t now_ns) {

@@ -71,8 +71,8 @@ class LinkSender {
   // failed every post is taken and answered Code::peer_failed. head + body and reply_capacity must fit a frame
   // (max_message_bytes, max_reply_bytes). head may be reused on return, body too unless borrowed.
   std::optional<std::uint64_t> post(const Post& post, std::uint64_t now_ns);
-  void flush();                     // sends what is held
-  void open(std::uint64_t now_ns);  // connects before the first post
+  void flush(std::uint64_t now_ns);  // sends what is held
+  void open(std::uint64_t now_ns);   // connects before the first post
 
   // A frame to this rank that link::decode let through, from the peer and going to the origin.
   Fault on_frame(const Frame& frame, std::uint64_t now_ns);
@@ -100,6 +100,7 @@ class LinkSender {
   LinkEnd end() const { return end_; }
   bool has_unreceived() const { return outbox_.holds_frames(); }
   bool holds_back() const { return outbox_.holds_back(); }         // something for later posts to join
+  bool holds_all_back() const;                                     // and nothing else is unanswered: no need of a link
   std::size_t frames_out() const { return outbox_.frames_out(); }  // that the peer has not acknowledged
   bool has_unanswered() const { return unanswered_ != 0; }
   bool wants_credit() const { return wanted_ != 0; }  // a post was refused and not posted again: this side is needed
@@ -165,6 +166,7 @@ class LinkSender {
 
   Fifo<Request> requests_;  // by ticket; those whose replies were taken leave at the front
   std::uint64_t unanswered_ = 0;
+  std::uint64_t held_ = 0;        // of these, those that were posted since the last flush
   std::uint64_t reply_room_ = 0;  // reply charges of the unanswered, which bound the early replies
   std::uint64_t may_wait_charge_ = 0;
 

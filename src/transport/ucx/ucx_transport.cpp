@@ -202,8 +202,8 @@ std::optional<std::uint64_t> UcxTransport::try_post(Rank peer, std::span<const s
                         .reply_capacity = options.reply_capacity,
                         .reply_into = options.reply_into,
                         .borrow_body = options.lends_body,
-                        .may_wait = options.pace == Pace::waiting,
-                        .may_hold = options.pace == Pace::unhurried};
+                        .may_wait = options.may_wait,
+                        .may_hold = options.may_keep};
   const auto ticket = asking->link.post(post, options_.now_ns());
   origin_.note(*asking);
   origin_.connections->settle();
@@ -228,7 +228,7 @@ std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   Asking* const asking = origin_.find(peer);
   if (asking == nullptr) return 0;
   was_polled_ = true;
-  if (asking->link.holds_back()) asking->link.flush();
+  origin_.send_held(*asking);
   const std::size_t count = take_replies(*asking, handler);
   tell_who_sleeps();
   return count;
@@ -262,9 +262,11 @@ void UcxTransport::tell_who_sleeps() {
 
 void UcxTransport::hand_over() {
   const Driving driving(*this);
-  for (Asking* asking : origin_.busy) {
-    if (asking->link.holds_back()) asking->link.flush();
+  for (Asking* asking : origin_.holding) {
+    asking->is_holding = false;
+    origin_.send_held(*asking);
   }
+  origin_.holding.clear();
   drive(*origin_.connections);
   // Even where no link has anything to do: room may have come for what the caller found none for.
   handed_over_ = to_hand_over_ = true;
@@ -366,10 +368,20 @@ void UcxTransport::OriginHalf::note(Asking& asking) {
     asking.is_busy = true;
     busy.push_back(&asking);
   }
+  if (!asking.is_holding && asking.link.holds_back()) {
+    asking.is_holding = true;
+    holding.push_back(&asking);
+  }
   if (!asking.is_lost && asking.link.state() == link::LinkState::failed) {
     asking.is_lost = true;
     lost.push_back(&asking);
   }
+}
+
+void UcxTransport::OriginHalf::send_held(Asking& asking) {
+  if (!asking.link.holds_back()) return;
+  asking.link.flush(owner.options_.now_ns());
+  note(asking);
 }
 
 void UcxTransport::OriginHalf::drop_idle() {

@@ -98,8 +98,9 @@ class UcxTransport final : public Network {
     Rank peer;
     link::LinkSender link;
     bool is_busy = false;
-    bool is_lost = false;   // and this was noted
-    bool has_news = false;  // frames have come since it was last polled
+    bool is_holding = false;  // it is in OriginHalf::holding, as long as it may hold something back
+    bool is_lost = false;     // and this was noted
+    bool has_news = false;    // frames have come since it was last polled
   };
 
   class Turn;
@@ -113,11 +114,12 @@ class UcxTransport final : public Network {
     Asking* find(Rank peer) const { return peer < links.size() ? links[peer].get() : nullptr; }
     void note(Asking& asking);
     void drop_idle();
+    void send_held(Asking& asking);
 
     UcxTransport& owner;
     link::FullFrames full_frames;
     std::vector<std::unique_ptr<Asking>> links;  // by rank; null where it was not introduced
-    std::vector<Asking*> busy;
+    std::vector<Asking*> busy, holding;
     std::vector<Asking*> lost;  // to be told
     std::size_t news = 0;       // links with has_news
     std::unique_ptr<UcxConnections> connections;

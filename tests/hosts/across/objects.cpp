@@ -185,13 +185,7 @@ void mutexes(const Job& job) {
   constexpr std::uint64_t each = 400;
   Words words = allocate(2);
   farsum_mutex mutexes{};
-  const farsum_status made = farsum_mutex_create(farsum_world(), 2, &mutexes);
-  if (made == FARSUM_ERR_UNSUPPORTED) {
-    if (job.rank == 0) std::printf("skipped mutexes: %s\n", farsum_last_error());
-    release(words.window);
-    return;
-  }
-  fine(made, "farsum_mutex_create");
+  FINE(farsum_mutex_create(farsum_world(), 2, &mutexes));
   FINE(farsum_lock_all(words.window));
   for (std::uint64_t round = 0; round < each; ++round) {
     for (int target = 0; target < job.size; ++target) {

@@ -291,6 +291,30 @@ TEST_F(Sender, answers_all_with_peer_failed_when_the_target_is_silent_for_too_lo
   EXPECT_EQ(reply(0, entry(0, 1, 0, 8)), Fault::stale);
 }
 
+TEST_F(Sender, holds_requests_however_long_and_counts_the_silence_from_when_they_leave) {
+  open();
+  ASSERT_TRUE(sender.post({.may_hold = true}, 0).has_value());
+  EXPECT_EQ(sender.next_deadline_ns(), LinkSender::never);
+  const std::uint64_t later = 10 * options().timeout_ns;
+  sender.tick(later);
+  EXPECT_EQ(sender.state(), LinkState::open);
+  sender.flush(later);
+  sender.tick(later);
+  EXPECT_EQ(sender.state(), LinkState::open);
+  EXPECT_GT(sender.next_deadline_ns(), later);
+  EXPECT_LE(sender.next_deadline_ns(), later + options().timeout_ns);
+}
+
+TEST_F(Sender, connects_anew_for_what_it_held_when_the_connection_broke) {
+  open();
+  ASSERT_TRUE(sender.post({.may_hold = true}, 0).has_value());
+  sender.on_broken(1, 0);
+  sender.on_disconnected(1, 0);
+  EXPECT_EQ(sender.state(), LinkState::idle);
+  sender.flush(5);
+  EXPECT_EQ(sender.state(), LinkState::connecting);
+}
+
 TEST_F(Sender, fails_at_once_when_it_is_refused) {
   open();
   ASSERT_TRUE(sender.post({}, 0).has_value());
@@ -320,7 +344,7 @@ TEST_F(Sender, holds_what_may_be_held_until_it_is_flushed) {
   for (int i = 0; i < 10; ++i) sender.post({.may_hold = true}, 0);
   EXPECT_EQ(frames_sent(sender), 0u);
   EXPECT_TRUE(sender.holds_back());
-  sender.flush();
+  sender.flush(0);
   EXPECT_EQ(frames_sent(sender), 1u);
   EXPECT_FALSE(sender.holds_back());
 }

@@ -262,7 +262,7 @@ void SimLink::drive() {
     if (!post_one(false)) return;  // what comes from the target drives on
   }
   // Nothing comes for what is held.
-  if (requests_left_ == 0 || !may_post || random_.once_in(2)) sender.flush();
+  if (requests_left_ == 0 || !may_post || random_.once_in(2)) sender.flush(world_.now);
   if (may_post && requests_left_ != 0) plan_drive(random_.below(20 * us));
 }
 
@@ -374,7 +374,8 @@ void SimLink::check() {
   if (receiver.held_bytes() > receiver.granted_bytes() && !receiver.is_closed() && !dead_) {
     world_.fail("the target holds more than it granted");
   }
-  const bool is_due = sender.has_unanswered() || sender.has_unreceived() || sender.state() == LinkState::connecting;
+  const bool is_owed = (sender.has_unanswered() || sender.has_unreceived()) && !sender.holds_all_back();
+  const bool is_due = is_owed || sender.state() == LinkState::connecting;
   const bool has_deadline = sender.next_deadline_ns() != LinkSender::never;
   if (is_due && !has_deadline && sender.state() < LinkState::closed)
     world_.fail("something is due and no deadline set");

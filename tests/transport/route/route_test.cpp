@@ -23,7 +23,7 @@ class Noted final : public Transport {
   }
   std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte>, std::span<const std::byte>,
                                         const PostOptions& options) override {
-    note(options.pace == Pace::waiting ? "post_waiting" : "post", peer);
+    note(options.may_wait ? "post_waiting" : "post", peer);
     return 7 + options.reply_capacity;
   }
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override {
@@ -89,7 +89,7 @@ TEST_F(RouteTest, asks_ranks_of_the_node_by_their_places_and_all_others_by_their
   route_.add_network(network_);
   for (const Rank peer : {nearest, far}) {
     route_.try_post(peer, {}, {}, {});
-    route_.try_post(peer, {}, {}, {.pace = Pace::waiting});
+    route_.try_post(peer, {}, {}, {.may_wait = true});
     route_.poll_replies(peer, asked_);
     route_.complete({peer, 0}, Code::ok, {});
     route_.read(peer, 0, {}, 0);
@@ -131,7 +131,7 @@ TEST_F(RouteTest, says_of_each_peer_what_its_transport_can) {
 
 TEST_F(RouteTest, finds_no_room_elsewhere_until_there_is_a_network) {
   EXPECT_FALSE(route_.try_post(far, {}, {}, {}));
-  EXPECT_FALSE(route_.try_post(far, {}, {}, {.pace = Pace::waiting}));
+  EXPECT_FALSE(route_.try_post(far, {}, {}, {.may_wait = true}));
   EXPECT_EQ(route_.poll_replies(far, asked_), 0u);
   EXPECT_EQ(route_.capabilities(far).max_message_bytes, 0u);
   EXPECT_EQ(route_.read(far, 0, {}, 0), Transfer::refused);

@@ -264,7 +264,7 @@ TEST_F(UcxTransportTest, sends_small_requests_that_nobody_waits_for_together) {
   settle(adder, sums);
   const NetworkCounters before = at(origin).counters(), served_before = at(target).counters();
   for (std::uint64_t value = 1; value <= count; ++value) {
-    while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8, .pace = Pace::unhurried}))
+    while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8, .may_keep = true}))
       round(adder, sums);
   }
   at(origin).poll_replies(target, sums);
@@ -290,7 +290,7 @@ TEST_F(UcxTransportTest, acknowledges_a_frame_of_more_requests_than_a_turn_serve
   settle(adder, sums);
   const std::uint64_t before = at(target).counters().serving.frames_sent;
   for (std::uint64_t value = 3001; value <= 3000 + count; ++value) {
-    ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8, .pace = Pace::unhurried}));
+    ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8, .may_keep = true}));
   }
   at(origin).poll_replies(target, sums);
   rounds_until(adder, sums, [&] { return sums.count == 3000 + count; });
@@ -305,12 +305,28 @@ TEST_F(UcxTransportTest, sends_what_it_holds_before_a_thread_sleeps) {
   settle(adder, sums);
   const std::uint64_t before = at(origin).counters().asking.frames_sent;
   const std::uint64_t first = 1, second = 2;
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(first), {}, {.reply_capacity = 8, .pace = Pace::unhurried}));
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(second), {}, {.reply_capacity = 8, .pace = Pace::unhurried}));
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(first), {}, {.reply_capacity = 8, .may_keep = true}));
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(second), {}, {.reply_capacity = 8, .may_keep = true}));
   EXPECT_EQ(at(origin).counters().asking.frames_sent - before, 0u);
   at(origin).hand_over();
   EXPECT_EQ(at(origin).counters().asking.frames_sent - before, 1u);
   rounds_until(adder, sums, [&] { return sums.count == 2; });
+}
+
+// A lock, a put behind it, and the end of the epoch.
+TEST_F(UcxTransportTest, sends_what_it_holds_in_one_frame_with_what_may_not_be_held) {
+  Adder adder;
+  Sums sums;
+  connect(adder, sums);
+  settle(adder, sums);
+  const std::uint64_t before = at(origin).counters().asking.frames_sent;
+  for (std::uint64_t value = 1; value <= 3; ++value) {
+    const PostOptions how{.reply_capacity = 8, .may_wait = value != 3, .may_keep = value != 3};
+    ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, how));
+    EXPECT_EQ(handed_over_[origin], 0u);
+  }
+  EXPECT_EQ(at(origin).counters().asking.frames_sent - before, 1u);
+  rounds_until(adder, sums, [&] { return sums.count == 3; });
 }
 
 TEST_F(UcxTransportTest, hands_over_what_does_not_leave_at_once) {
@@ -365,7 +381,7 @@ TEST_F(UcxTransportTest, lets_requests_that_wait_take_a_part_of_its_room_only) {
   std::uint64_t waiting = 0;
   // Served by nobody, they stay.
   for (int refused = 0; refused < 100;) {
-    if (at(origin).try_post(target, message, {}, {.pace = Pace::waiting})) {
+    if (at(origin).try_post(target, message, {}, {.may_wait = true})) {
       ++waiting;
     } else {
       ++refused;
