@@ -452,6 +452,30 @@ farsum_status farsum_notify_value(farsum_window handle, uint32_t slot, uint64_t*
 
 // ---- mutexes ----
 
+namespace {
+
+// The slot of mutexes that are being made; given back where they are not.
+class MutexPlace {
+ public:
+  MutexPlace() : bits_(global().mutexes.add({})) {}
+  ~MutexPlace() {
+    if (bits_ != 0) global().mutexes.remove(bits_);
+  }
+  MutexPlace(const MutexPlace&) = delete;
+  MutexPlace& operator=(const MutexPlace&) = delete;
+
+  // The handle, whose slot is theirs from here on.
+  std::uint64_t give_to(Context::LockSet* locks) {
+    global().mutexes.find(bits_)->locks = locks;
+    return std::exchange(bits_, 0);
+  }
+
+ private:
+  std::uint64_t bits_;
+};
+
+}  // namespace
+
 farsum_status farsum_mutex_create(farsum_group handle, int count, farsum_mutex* mutexes) {
   return guarded("farsum_mutex_create", [&]() -> farsum_status {
     Group* group = nullptr;
@@ -459,9 +483,10 @@ farsum_status farsum_mutex_create(farsum_group handle, int count, farsum_mutex* 
       return status;
     if (count < 0 || mutexes == nullptr)
       return fail(Code::argument, "farsum_mutex_create: the count must not be negative, nor the handle null");
+    MutexPlace place;
     Result<Context::LockSet*> made = live_context()->create_locks(*group, static_cast<std::uint32_t>(count));
     if (!made.is_ok()) return fail(made.take_status());
-    *mutexes = {global().mutexes.add({made.value()})};
+    *mutexes = {place.give_to(made.value())};
     return FARSUM_OK;
   });
 }
@@ -471,9 +496,9 @@ static farsum_status find_mutex(const char* call, farsum_mutex handle, int rank,
   MutexSlot* slot = global().mutexes.find(handle.bits);
   if (slot == nullptr) return fail(Code::handle, fmt::format("{}: the mutexes {:#x} do not live", call, handle.bits));
   locks = slot->locks;
-  if (rank < 0 || rank >= static_cast<int>(locks->group->size())) {
+  if (rank < 0 || rank >= static_cast<int>(locks->counts.size())) {
     return fail(Code::rank, fmt::format("{}: rank {} is not in the group, whose ranks are 0 to {}", call, rank,
-                                        locks->group->size() - 1));
+                                        locks->counts.size() - 1));
   }
   const std::uint32_t count = locks->counts[static_cast<std::size_t>(rank)];
   if (index < 0 || index >= static_cast<int>(count)) {

@@ -66,7 +66,7 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
   job->header.window = window;
   job->header.offset = operation.offset;
   if (operation.notify) job->header.flags = wire::flag_notify;
-  job->header.notify_slot = operation.notify_slot;
+  job->header.slot = operation.notify_slot;
   if (operation.alpha != nullptr) std::memcpy(job->header.alpha, operation.alpha, ops::size_of(operation.type));
   job->bytes = operation.bytes;
   job->target_is_contiguous = is_contiguous(operation.target_layout);
@@ -186,6 +186,7 @@ std::size_t OriginEngine::progress(Rank rank) {
   close_bundle(peer, rank);
   const std::size_t replies = transport_.poll_replies(rank, peer);
   peer.keeps = false;
+  peer.left_for_end = 0;
   drain_backlog(peer, rank);
   return replies;
 }

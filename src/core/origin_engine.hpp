@@ -69,7 +69,8 @@ class OriginEngine {
     bool pull = true;  // longer ones are pulled by the owner; false: they are cut into as few messages as they fit in
     std::size_t backlog = 1024;  // operations kept per peer when there is no room; then submit answers false
     // Something is kept back, to leave with what comes next: somebody is to call send_kept() again and again, about
-    // every half a millisecond, while is_keeping(). By any thread, which holds a peer's lock. Empty: nothing is kept.
+    // every half a millisecond, while is_keeping(). By any thread, which holds a peer's lock. Empty: nothing is kept
+    // so.
     std::function<void()> on_keeping;
   };
 
@@ -79,9 +80,10 @@ class OriginEngine {
   OriginEngine& operator=(const OriginEngine&) = delete;
 
   // Starts an operation; without a request, and small, it may leave together with later ones (see origin_kept.cpp):
-  // before progress() returns at the latest, and with send_kept() where nobody calls. `outstanding` counts it until it
-  // is complete at the target, `request` (may be null) is told. Answers false, and has done nothing, when there is no
-  // room now: call progress() and try again. What may wait for other ranks is never kept back for room.
+  // before progress() returns at the latest, and with send_kept() where nobody calls, unless it leaves with the end of
+  // its epoch. `outstanding` counts it until it is complete at the target, `request` (may be null) is told. Answers
+  // false, and has done nothing, when there is no room now: call progress() and try again. What may wait for other
+  // ranks is never kept back for room.
   bool submit(Rank peer, WindowId window, const Operation& operation, Outstanding& outstanding, RequestState* request);
   // Starts a batch of single elements: `offsets` and packed `elements`, copied before it returns.
   bool submit_scatter(Rank peer, WindowId window, ops::ElementType type, ops::Operator op, const void* alpha,

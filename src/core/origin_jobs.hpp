@@ -76,6 +76,7 @@ struct OriginEngine::Peer : ReplyHandler {
   mutable std::mutex mutex;
   std::deque<Job*> backlog;        // the front may be posted in part
   std::deque<InFlight> in_flight;  // by ticket
+  std::size_t left_for_end = 0;    // of these, what leaves with the end of an epoch and has not left
   std::vector<std::unique_ptr<Job>> jobs;
   std::vector<Job*> idle_jobs;
   std::vector<std::byte> head;  // message head under construction
@@ -102,6 +103,8 @@ struct OriginEngine::Peer : ReplyHandler {
   }
 
   bool is_idle() const { return backlog.empty() && in_flight.empty(); }
+  // Something that has left is unanswered: what waits here for company need not wait long for the next frame.
+  bool has_company() const { return in_flight.size() > left_for_end; }
 
   void on_reply(Rank, std::uint64_t ticket, Code code, std::span<const std::byte> reply) override {
     // In order but for late replies: then it is among the first, and what stands before it is little to move.

@@ -2,8 +2,11 @@
 // of single elements become one message. Whatever is kept leaves when that message is full, with the next operation
 // that may not be kept, when a thread asks for progress, and when send_kept() finds it for the second time.
 //
-// Nothing is kept of a lone operation. One is not alone while another is unanswered, or while such have come so fast
-// one behind the other that send_kept() is being called for them.
+// A lock, and what little comes right behind it, is left for the end of its epoch: until then nobody waits for it, and
+// send_kept() takes no notice.
+//
+// Nothing else is kept of a lone operation. One is not alone while another is unanswered, or while such have come so
+// fast one behind the other that send_kept() is being called for them.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -32,8 +35,8 @@ bool OriginEngine::begin_keeping(Peer& peer, Rank rank) {
   }
   if (!is_keeping()) {
     // What was answered meanwhile is no company.
-    if (!peer.in_flight.empty()) transport_.poll_replies_unattended(rank, peer);
-    if (peer.in_flight.empty()) return false;
+    if (peer.has_company()) transport_.poll_replies_unattended(rank, peer);
+    if (!peer.has_company()) return false;
   }
   peer.keeps = true;
   peer.was_kept_before = false;
@@ -135,6 +138,7 @@ bool OriginEngine::visit_kept(Rank rank, bool is_last) {
     close_bundle(peer, rank);
     transport_.poll_replies(rank, peer);
     peer.keeps = false;
+    peer.left_for_end = 0;
     drain_backlog(peer, rank);
   }
   peer.was_kept_before = peer.keeps;

@@ -112,6 +112,7 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
   ++peer.next_sequence;
   peer.in_flight.push_back({*ticket, &job, job.posted_bytes});
   ++job.in_flight;
+  if (how.may_keep && job.leaves_with_end) ++peer.left_for_end;
   if ((message.header.flags & wire::flag_pull) != 0) job.is_pulled = true;
   if (how.lends_body) job.is_lent = true;
   job.posted_bytes += message.payload_bytes;
@@ -135,11 +136,11 @@ bool OriginEngine::is_unhurried(const Job& job) {
 
 bool OriginEngine::is_kept(Peer& peer, Rank rank, const Job& job, const Message& message) {
   if (is_small(peer, message)) {
-    // Nobody has to come by for it.
     if (job.leaves_with_end) return true;
     if (is_unhurried(job) && may_keep(peer, rank)) return true;
   }
   peer.keeps = false;
+  peer.left_for_end = 0;
   return false;
 }
 

@@ -11,7 +11,7 @@ namespace {
 // Operations are under the window's own lock.
 ProxyLocks::Key lock_of(const wire::MessageHeader& header, Rank from) {
   const bool names_one = header.kind == wire::MessageKind::lock || header.kind == wire::MessageKind::unlock;
-  return {header.window, from, names_one ? header.notify_slot : 0};
+  return {header.window, from, names_one ? header.slot : 0};
 }
 
 }  // namespace

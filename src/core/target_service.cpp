@@ -131,7 +131,7 @@ Served TargetService::serve_operation(Rank from, const wire::Message& message, c
   if (has(header, wire::flag_notify)) {
     // Release: the data above comes before the notification that tells of it; pairs with the acquire load of the
     // waiter.
-    exposure.notifications[header.notify_slot].fetch_add(1, std::memory_order_release);
+    exposure.notifications[header.slot].fetch_add(1, std::memory_order_release);
     notify_listener();
   }
   const bool replies_inline = returns_data(header.operation) && !has(header, wire::flag_push);
@@ -140,7 +140,7 @@ Served TargetService::serve_operation(Rank from, const wire::Message& message, c
 
 Code TargetService::check_extent(const wire::Message& message, const Exposure& exposure) const {
   const wire::MessageHeader& header = message.header;
-  if (has(header, wire::flag_notify) && header.notify_slot >= exposure.notification_slots) return Code::range;
+  if (has(header, wire::flag_notify) && header.slot >= exposure.notification_slots) return Code::range;
   const bool is_scatter = header.kind == wire::MessageKind::scatter;
   const std::uint64_t size = ops::size_of(header.type);
   const std::uint64_t scattered = is_scatter ? header.bytes / size : 0;

@@ -208,7 +208,7 @@ class Window {
     Gathered gathered;
     RequestState answer;                         // of the control message under way; see ask
     RequestState granted;                        // of the lock of a target of another node
-    Outstanding asked;                           // counts both
+    Outstanding asked;                           // counts both, and what is asked of mutexes
     std::atomic<bool> lock_is_unsure{false};     // nobody has looked for the answer since the lock was asked for
     std::atomic<std::uint64_t> bytes_behind{0};  // were sent meanwhile
     std::atomic<bool> ordered{false};            // farsum_order was called since the last flush
@@ -379,6 +379,9 @@ class Window {
   std::unique_ptr<TargetView[]> own_views_;
   TargetView* views_;
   std::unique_ptr<Detail[]> details_;
+  // The target whose lock was asked for last and may not have been sent yet. Relaxed: at worst one lock waits longer.
+  static constexpr std::uint32_t no_target = ~std::uint32_t{0};
+  std::atomic<std::uint32_t> lock_left_{no_target};
   std::unique_ptr<CardTarget[]> card_targets_;  // null: not for cards
   std::vector<std::uint32_t> remote_targets_;   // those of other nodes
   bool reads_regions_;                          // anew for each operation, for they may change

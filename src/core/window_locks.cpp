@@ -315,13 +315,13 @@ std::uint32_t lock_of_mutex(std::uint32_t index) { return index + 1; }
 }  // namespace
 
 Status Window::lock_mutex(std::uint32_t target, std::uint32_t index) {
-  constexpr const char* call = "farsum_mutex_lock";
+  constexpr const char* call = "waiting for a mutex";
   if (is_here(target)) return await_lock(target, LockMode::exclusive, call, lock_of_mutex(index));
   return ask_of_mutex(target, wire::MessageKind::lock, lock_of_mutex(index), call);
 }
 
 Status Window::unlock_mutex(std::uint32_t target, std::uint32_t index) {
-  constexpr const char* call = "farsum_mutex_unlock";
+  constexpr const char* call = "giving a mutex back";
   if (!is_here(target)) return ask_of_mutex(target, wire::MessageKind::unlock, lock_of_mutex(index), call);
   const auto give_back = [&](auto& lock) { return lock.unlock(parts_.lock_agent.id, LockMode::exclusive); };
   return with_lock(target, give_back, lock_of_mutex(index)) ? Status() : not_held_in_memory(call, target);

@@ -20,7 +20,7 @@ Status Window::tell(std::uint32_t target, wire::MessageKind kind, std::uint8_t f
   header.window = parts_.id;
   header.offset = parts_.my_rank;
   header.flags = flags;
-  header.notify_slot = slot;
+  header.slot = slot;
   const Rank owner = parts_.ranks[target];
   const auto send = [&] { return parts_.engine->submit_control(owner, header, {}, outstanding, request); };
   if (send()) return {};
@@ -124,6 +124,9 @@ Status Window::lock_remote(std::uint32_t target, LockMode mode) {
     close_epoch(target);
     return status;
   }
+  // One lock is left for the end of its epoch, not several one behind the other: each would then be waited for alone.
+  const std::uint32_t left = lock_left_.exchange(target, std::memory_order_relaxed);
+  if (left != no_target && left != target) parts_.engine->progress(parts_.ranks[left]);
   // Relaxed, here and below: for this thread, or for those that the program orders after it; one that finds the lock
   // unsure when it is not any more loses nothing.
   detail.bytes_behind.store(0, std::memory_order_relaxed);
@@ -156,6 +159,8 @@ Status Window::send_behind_lock(const Operation& operation, std::uint32_t target
 // A failed operation does not keep the lock: its end was under way with the operation.
 Status Window::unlock_remote(std::uint32_t target, std::int32_t open) {
   if (!claim_remote(target, open)) return not_held(target);
+  std::uint32_t left = target;
+  lock_left_.compare_exchange_strong(left, no_target, std::memory_order_relaxed);
   const LockMode mode = open == locked_exclusive ? LockMode::exclusive : LockMode::shared;
   if (Status status = ask_to_end(target, wire::MessageKind::unlock, mode); !status.is_ok()) {
     views_[target].open.store(open, std::memory_order_relaxed);

@@ -17,13 +17,13 @@
 
 namespace farsum::wire {
 
-inline constexpr std::uint8_t version = 2;
+inline constexpr std::uint8_t version = 3;
 
 // All but operate and scatter are control messages.
 enum class MessageKind : std::uint8_t {
   operate = 1,
   scatter = 2,
-  // Lock `notify_slot` of the window's part at the receiver; a grant that has to wait is the late reply.
+  // Lock `slot` of the window's part at the receiver; a grant that has to wait is the late reply.
   lock = 3,
   unlock = 4,
   post = 5,      // the sender has posted to the receiver
@@ -42,7 +42,7 @@ enum class MessageKind : std::uint8_t {
 enum MessageFlag : std::uint8_t {
   flag_pull = 1u << 0,       // the operand stays at operand_address in the origin; the agent pulls it
   flag_push = 1u << 1,       // the result goes to result_address in the origin instead of the reply
-  flag_notify = 1u << 2,     // bump notification notify_slot once the data is in place
+  flag_notify = 1u << 2,     // bump notification `slot` once the data is in place
   flag_exclusive = 1u << 3,  // lock, unlock
   flag_at_once = 1u << 4,    // lock: where it would have to wait the answer is Code::pending, and nothing has happened
   flag_last = 1u << 5,       // lease_put: the lease ends whatever is refused
@@ -59,7 +59,7 @@ struct MessageHeader {
   std::uint8_t flags = 0;
   std::uint16_t reserved = 0;
   std::uint32_t layout_bytes = 0;
-  std::uint32_t notify_slot = 0;
+  std::uint32_t slot = 0;  // a notification of an operation; of lock and unlock the lock
   WindowId window = 0;
   std::uint64_t sequence = 0;  // per sender and receiver, from 1
   // Base of the target layout; of lock to complete the sender's rank in the window's group; of lease_put the lease.

@@ -331,33 +331,34 @@ void Context::leave() {
 // What this rank has open.
 Status Context::find_open() {
   for (const std::unique_ptr<WindowObject>& object : windows_) {
+    if (object->mutexes != nullptr) {
+      if (Status held = find_held(*object->mutexes); !held.is_ok()) return held;
+    }
     if (object->internal || object->prepared) continue;
     Status status = object->window->settle("farsum_finalize");
     if (!status.is_ok()) return {Code::pending, std::string(status.text())};
   }
-  for (const std::unique_ptr<LockSet>& locks : lock_sets_) {
-    const auto held = std::find_if(
-        locks->states.begin(), locks->states.end(),
-        [](const std::atomic<MutexState>& state) { return state.load(std::memory_order_relaxed) != MutexState::free; });
-    if (held == locks->states.end()) continue;
-    const auto at = static_cast<std::uint64_t>(held - locks->states.begin());
-    const auto after = std::upper_bound(locks->first.begin(), locks->first.end(), at);
-    return {Code::pending,
-            fmt::format("farsum_finalize: this rank holds mutex {} of rank {}; call farsum_mutex_unlock first",
-                        at - *std::prev(after), after - locks->first.begin() - 1)};
-  }
   return {};
+}
+
+Status Context::find_held(const LockSet& locks) {
+  // Relaxed: only this process's threads write it.
+  const auto held = std::find_if(locks.states.begin(), locks.states.end(), [](const auto& state) {
+    return state.load(std::memory_order_relaxed) != LockSet::State::free;
+  });
+  if (held == locks.states.end()) return {};
+  const auto at = static_cast<std::uint64_t>(held - locks.states.begin());
+  const auto after = std::upper_bound(locks.first.begin(), locks.first.end(), at);
+  return {Code::pending,
+          fmt::format("farsum_finalize: this rank holds mutex {} of rank {}; call farsum_mutex_unlock first",
+                      at - *std::prev(after), after - locks.first.begin() - 1)};
 }
 
 // What this rank has open ends, as far as it goes.
 void Context::abandon_all() {
-  for (const std::unique_ptr<WindowObject>& object : windows_) object->window->abandon("farsum_finalize_forced");
-  for (const std::unique_ptr<LockSet>& locks : lock_sets_) {
-    for (std::size_t rank = 0; rank < locks->counts.size(); ++rank) {
-      for (std::uint32_t index = 0; index < locks->counts[rank]; ++index) {
-        (void)unlock(*locks, static_cast<std::uint32_t>(rank), index);
-      }
-    }
+  for (const std::unique_ptr<WindowObject>& object : windows_) {
+    if (object->mutexes != nullptr) unlock_all(*object->mutexes);
+    object->window->abandon("farsum_finalize_forced");
   }
 }
 
@@ -474,46 +475,27 @@ Status Context::free_group(Group* group) {
 // ---- mutexes ----
 
 Result<Context::LockSet*> Context::create_locks(Group& group, std::uint32_t count) {
-  auto locks = std::make_unique<LockSet>();
-  locks->group = &group;
-  locks->counts.resize(group.size());
-  if (Status status = group.team().allgather(std::as_bytes(std::span(&count, 1)),
-                                             std::as_writable_bytes(std::span(locks->counts)), "farsum_mutex_create");
-      !status.is_ok()) {
-    return status;
-  }
-  std::uint64_t total = 0;
-  for (const std::uint32_t of_rank : locks->counts) {
-    locks->first.push_back(total);
-    total += of_rank;
-  }
-  locks->states = std::vector<std::atomic<MutexState>>(total);
   WindowOptions options;
   options.name = "mutexes";
   options.notification_slots = 1;
   options.internal = true;
-  options.mutexes = std::max(*std::max_element(locks->counts.begin(), locks->counts.end()), 1u);
+  options.mutexes = count;
   Result<WindowObject*> object = allocate_window(group, 0, options);
-  if (!object.is_ok()) {
-    const Status status = object.take_status();
-    return Status(status.code(), fmt::format("farsum_mutex_create: no room for {} mutexes: {}", total, status.text()));
-  }
-  locks->object = object.value();
-  const std::lock_guard lock(mutex_);
-  lock_sets_.push_back(std::move(locks));
-  return lock_sets_.back().get();
+  if (!object.is_ok()) return object.take_status();
+  return object.value()->mutexes.get();
 }
 
 Status Context::free_locks(LockSet* locks) {
+  GroupTeam& team = locks->object->group->team();
   // Relaxed, here and below: only this process's threads read it, to refuse what would wait for itself.
   const bool mine_held = std::any_of(locks->states.begin(), locks->states.end(), [](const auto& state) {
-    return state.load(std::memory_order_relaxed) != MutexState::free;
+    return state.load(std::memory_order_relaxed) != LockSet::State::free;
   });
   // The ranks agree, so that nobody waits for one that refuses.
-  std::vector<std::uint8_t> held(locks->group->size());
+  std::vector<std::uint8_t> held(locks->counts.size());
   const auto mine = static_cast<std::uint8_t>(mine_held);
-  if (Status status = locks->group->team().allgather(std::as_bytes(std::span(&mine, 1)),
-                                                     std::as_writable_bytes(std::span(held)), "farsum_mutex_free");
+  if (Status status = team.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(held)),
+                                     "farsum_mutex_free");
       !status.is_ok()) {
     return status;
   }
@@ -524,36 +506,48 @@ Status Context::free_locks(LockSet* locks) {
                 "farsum_mutex_free: rank {} of the group still holds or waits for one of the mutexes; unlock it first",
                 rank)};
   }
-  if (Status status = free_window(locks->object); !status.is_ok()) return status;
-  const std::lock_guard lock(mutex_);
-  std::erase_if(lock_sets_, [locks](const auto& other) { return other.get() == locks; });
-  return {};
+  return free_window(locks->object);
 }
 
+void Context::unlock_all(LockSet& locks) {
+  for (std::uint32_t rank = 0; rank < locks.counts.size(); ++rank) {
+    for (std::uint32_t index = 0; index < locks.counts[rank]; ++index) (void)unlock(locks, rank, index);
+  }
+}
+
+namespace {
+
+Status name_mutex(const Status& status, const char* call, std::uint32_t rank, std::uint32_t index) {
+  if (status.is_ok()) return {};
+  return {status.code(), fmt::format("{}: mutex {} of rank {}: {}", call, index, rank, status.text())};
+}
+
+}  // namespace
+
 Status Context::lock(LockSet& locks, std::uint32_t rank, std::uint32_t index) {
-  std::atomic<MutexState>& state = locks.states[locks.first[rank] + index];
-  MutexState expected = MutexState::free;
-  if (!state.compare_exchange_strong(expected, MutexState::changing, std::memory_order_relaxed)) {
+  std::atomic<LockSet::State>& state = locks.states[locks.first[rank] + index];
+  LockSet::State expected = LockSet::State::free;
+  if (!state.compare_exchange_strong(expected, LockSet::State::changing, std::memory_order_relaxed)) {
     return {
         Code::sync,
         fmt::format(
             "farsum_mutex_lock: mutex {} of rank {} is held, or waited for, by this rank; mutexes are not recursive",
             index, rank)};
   }
-  Status status = locks.object->window->lock_mutex(rank, index);
-  state.store(status.is_ok() ? MutexState::held : MutexState::free, std::memory_order_relaxed);
-  return status;
+  const Status status = locks.object->window->lock_mutex(rank, index);
+  state.store(status.is_ok() ? LockSet::State::held : LockSet::State::free, std::memory_order_relaxed);
+  return name_mutex(status, "farsum_mutex_lock", rank, index);
 }
 
 Status Context::unlock(LockSet& locks, std::uint32_t rank, std::uint32_t index) {
-  std::atomic<MutexState>& state = locks.states[locks.first[rank] + index];
-  MutexState expected = MutexState::held;
-  if (!state.compare_exchange_strong(expected, MutexState::changing, std::memory_order_relaxed)) {
+  std::atomic<LockSet::State>& state = locks.states[locks.first[rank] + index];
+  LockSet::State expected = LockSet::State::held;
+  if (!state.compare_exchange_strong(expected, LockSet::State::changing, std::memory_order_relaxed)) {
     return {Code::sync, fmt::format("farsum_mutex_unlock: this rank does not hold mutex {} of rank {}", index, rank)};
   }
-  Status status = locks.object->window->unlock_mutex(rank, index);
-  state.store(status.is_ok() ? MutexState::free : MutexState::held, std::memory_order_relaxed);
-  return status;
+  const Status status = locks.object->window->unlock_mutex(rank, index);
+  state.store(status.is_ok() ? LockSet::State::free : LockSet::State::held, std::memory_order_relaxed);
+  return name_mutex(status, "farsum_mutex_unlock", rank, index);
 }
 
 // ---- statistics ----

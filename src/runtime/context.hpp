@@ -70,16 +70,27 @@ class Group {
   std::atomic<int> users_{0};
 };
 
+struct WindowObject;
+
 struct WindowOptions {
   std::uint32_t promises = 0;
   std::uint32_t notification_slots = 16;
   std::uint64_t aggregate_limit = 0;  // 0: the setting
   std::string name;
-  std::uint32_t mutexes = 0;  // at each rank, as many everywhere: then that is what the window is for
-  bool internal = false;      // of a counter or of mutexes: finalize may find it in use
-  Status refusal;             // why this rank cannot take part; then no rank gets the window
+  std::optional<std::uint32_t> mutexes;  // of this rank: then they are what the window is for
+  bool internal = false;                 // of a counter or of mutexes: finalize may find it in use
+  Status refusal;                        // why this rank cannot take part; then no rank gets the window
   std::function<TargetView*(std::uint32_t ranks)>
       place_views;  // where the window's views shall lie; none, or null: anywhere
+};
+
+// Further locks of a window without memory.
+struct Mutexes {
+  enum class State : std::uint8_t { free, changing, held };  // by this process
+  WindowObject* object = nullptr;
+  std::vector<std::uint32_t> counts;  // by rank of the group
+  std::vector<std::uint64_t> first;   // index in `states` of each rank's first
+  std::vector<std::atomic<State>> states;
 };
 
 // A window and what it holds on to.
@@ -95,6 +106,7 @@ struct WindowObject {
   bool some_promoted = false;  // of the ranks' parts
   os::Promotion promotion;
   std::unique_ptr<CardParts> cards;  // null: not for cards
+  std::unique_ptr<Mutexes> mutexes;  // null: it has none
   std::byte* memory = nullptr;       // this rank's part
   bool dynamic = false;
   bool internal = false;
@@ -149,15 +161,8 @@ class Context {
   Status prepare_free(WindowObject& object, const char* call = "farsum_window_prepare_free");
   Status free_window(WindowObject* object);
 
-  // Mutexes, `count` at each rank, in a window without memory.
-  enum class MutexState : std::uint8_t { free, changing, held };  // by this process
-  struct LockSet {
-    Group* group = nullptr;
-    WindowObject* object = nullptr;
-    std::vector<std::uint32_t> counts;  // by rank of the group
-    std::vector<std::uint64_t> first;   // index in `states` of each rank's first
-    std::vector<std::atomic<MutexState>> states;
-  };
+  // Mutexes, `count` at this rank.
+  using LockSet = Mutexes;
   Result<LockSet*> create_locks(Group& group, std::uint32_t count);
   Status free_locks(LockSet* locks);
   Status lock(LockSet& locks, std::uint32_t rank, std::uint32_t index);
@@ -204,7 +209,9 @@ class Context {
   // What locks in the node segment are held by.
   std::uint32_t id_in_segment() const { return my_place() + 1; }
   RankBlock& own_block() { return place_.segment->rank(my_place()); }
-  // Nobody asks anything of a rank without windows, so the first window starts the agent.
+  static Status find_held(const LockSet& locks);
+  void unlock_all(LockSet& locks);
+  // Nobody asks anything of a rank without windows, so the first window starts the agent, where the network has not.
   Status start_agent();
   LockAgent lock_agent() const {
     return {place_.rank + 1, true, watch_.get(), &stripe_contention_, &passes_, ringer_.get()};
@@ -292,7 +299,6 @@ class Context {
   std::size_t windows_being_made_ = 0;
   std::vector<std::unique_ptr<WindowObject>> left_circles_;  // freed here, while others have yet to come
   std::thread::id window_thread_;                            // that made the first window
-  std::vector<std::unique_ptr<LockSet>> lock_sets_;
   std::uint64_t retired_hot_operations_ = 0;
   std::uint64_t retired_hot_bytes_ = 0;
 };

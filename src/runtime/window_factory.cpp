@@ -36,12 +36,14 @@ std::uint64_t part_alignment(std::uint64_t bytes) {
 // What every rank tells the others before a window is made.
 struct Offer {
   std::uint64_t bytes = 0;
+  std::uint32_t mutexes = 0;
   std::uint32_t promises = 0;
   std::uint32_t notification_slots = 0;
   Flavour flavour = Flavour::allocated;
   Code code = Code::ok;
   bool may_promote = false;
   bool read_only = false;
+  bool is_for_mutexes = false;
 };
 
 // What the first rank of a node answers the others there.
@@ -118,7 +120,8 @@ Status agree(const std::vector<Offer>& offers, const char* call) {
     }
     if (offers[rank].flavour != offers[0].flavour ||
         ((offers[rank].promises ^ offers[0].promises) & promise_contiguous_parts) != 0 ||
-        offers[rank].notification_slots != offers[0].notification_slots) {
+        offers[rank].notification_slots != offers[0].notification_slots ||
+        offers[rank].is_for_mutexes != offers[0].is_for_mutexes) {
       return {
           Code::argument,
           fmt::format("{}: rank {} of the group called with other options, or another call, than rank 0", call, rank)};
@@ -180,7 +183,7 @@ class Context::Making {
         group_(group),
         wish_(wish),
         options_(options),
-        call_(call_of(wish.flavour)),
+        call_(options.mutexes ? "farsum_mutex_create" : call_of(wish.flavour)),
         me_(group.my_rank()),
         offers_(group.size()) {
     context_.keep_place_for_window();
@@ -206,6 +209,8 @@ class Context::Making {
   std::uint32_t members_here() const { return static_cast<std::uint32_t>(places().here.size()); }
   std::byte* control() const { return segment().at(answer_.extent.offset); }
   Block& block() const;
+  WindowSharedShape shape_of(std::uint32_t rank) const;
+  std::unique_ptr<Mutexes> make_mutexes() const;
   void lay_out();
   void cut_extent();
   Status agree_over_nodes();
@@ -267,8 +272,15 @@ Context::Making::Block& Context::Making::block() const { return *reinterpret_cas
 // The first meeting.
 Status Context::Making::exchange_offers(const Status& refused) {
   const bool may_promote = wish_.flavour == Flavour::adopted && context_.why_not_promoted(wish_, options_).empty();
-  Offer offer{wish_.bytes, own_promises(), options_.notification_slots, wish_.flavour, refused.code(),
-              may_promote, wish_.read_only};
+  const Offer offer{.bytes = wish_.bytes,
+                    .mutexes = options_.mutexes.value_or(0),
+                    .promises = own_promises(),
+                    .notification_slots = options_.notification_slots,
+                    .flavour = wish_.flavour,
+                    .code = refused.code(),
+                    .may_promote = may_promote,
+                    .read_only = wish_.read_only,
+                    .is_for_mutexes = options_.mutexes.has_value()};
   if (Status status = group_.team().allgather(std::as_bytes(std::span(&offer, 1)),
                                               std::as_writable_bytes(std::span(offers_)), call_);
       !status.is_ok()) {
@@ -392,14 +404,21 @@ void Context::Making::give_extent_back() {
   segment().release(answer_.extent, id_in_segment());
 }
 
+WindowSharedShape Context::Making::shape_of(std::uint32_t rank) const {
+  WindowSharedShape shape = shape_;
+  shape.locks += offers_[rank].mutexes;
+  return shape;
+}
+
 void Context::Making::lay_out() {
-  shape_ = {group_.size(), options_.notification_slots, most_adopted_regions, 1 + options_.mutexes};
-  team_at_ = shape_.rank_bytes() * members_here();
+  shape_ = {group_.size(), options_.notification_slots, most_adopted_regions};
+  for (const std::uint32_t rank : places().here) team_at_ += shape_of(rank).rank_bytes();
   // On one node the ranks meet there without telling each other anything.
   const std::size_t team_bytes =
       places().is_one_node() ? sizeof(NodeTeamBlock) : NodeTeamBlock::footprint(members_here());
   farewell_at_ = team_at_ + round_up(team_bytes, cache_line_bytes);
   block_at_ = round_up(farewell_at_ + FarewellBlock::footprint(members_here()), cache_line_bytes);
+  // Up to here nothing was allocated: a rank that finds no memory tells of it through the block.
   std::vector<Offer> offers_here;
   for (const std::uint32_t rank : places().here) {
     offers_here.push_back(offers_[rank]);
@@ -486,6 +505,7 @@ void Context::Making::begin_object() {
   object_->extent = answer_.extent;
   object_->dynamic = wish_.flavour == Flavour::dynamic;
   object_->internal = options_.internal;
+  if (options_.mutexes) object_->mutexes = make_mutexes();
   object_->team = std::make_unique<GroupTeam>(places(), me_, context_.exchange_.get(), *context_.waiter_);
   object_->team->begin(*reinterpret_cast<NodeTeamBlock*>(control() + team_at_), answer_.id);
   std::vector<Rank> ranks_here;
@@ -493,8 +513,24 @@ void Context::Making::begin_object() {
   object_->farewell = std::make_unique<Farewell>(*reinterpret_cast<FarewellBlock*>(control() + farewell_at_),
                                                  std::move(ranks_here), places().place_of(me_), *context_.waiter_);
   shared_.resize(group_.size());
-  for (std::uint32_t place = 0; place < members_here(); ++place)
-    shared_[places().here[place]] = RankWindow(control() + place * shape_.rank_bytes(), shape_);
+  std::uint64_t at = 0;
+  for (const std::uint32_t rank : places().here) {
+    shared_[rank] = RankWindow(control() + at, shape_of(rank));
+    at += shape_of(rank).rank_bytes();
+  }
+}
+
+std::unique_ptr<Mutexes> Context::Making::make_mutexes() const {
+  auto made = std::make_unique<Mutexes>();
+  made->object = object_.get();
+  std::uint64_t total = 0;
+  for (const Offer& offer : offers_) {
+    made->counts.push_back(offer.mutexes);
+    made->first.push_back(total);
+    total += offer.mutexes;
+  }
+  made->states = std::vector<std::atomic<Mutexes::State>>(total);
+  return made;
 }
 
 // What is known of the part of a rank of another node: all of it goes to its agent, who knows what is exposed.
@@ -626,7 +662,7 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   note_thread();
   sweep_circles();
   // The network has one started.
-  const Status no_agent = options.mutexes != 0 ? Status() : start_agent();
+  const Status no_agent = options.mutexes ? Status() : start_agent();
   // A file is read here, not under the lock of somebody's table.
   path_model();
   const Status& refused = !options.refusal.is_ok() ? options.refusal : !wish.refusal.is_ok() ? wish.refusal : no_agent;

@@ -94,7 +94,7 @@ struct PostOptions {
   // answers one `later` may keep its message until it completes it.
   bool may_wait = false;
   // It may be kept back, to travel together with later ones: until a post to the peer that may not, poll_replies or
-  // hand_over, for which the caller sees.
+  // hand_over, one of which comes before anybody waits for it.
   bool may_keep = false;
   // The body stays as it is until on_reply or abandon(): it need not be copied.
   bool lends_body = false;

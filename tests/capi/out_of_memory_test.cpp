@@ -155,7 +155,12 @@ TEST(Allocations, that_fail_in_one_rank_leave_no_other_waiting) {
     const std::array<int, 2> both = {0, 1};
     starve_one_of_two(rank, "farsum_group_create",
                       [&] { return farsum_group_create(farsum_world(), both.data(), 2, &group); });
+    farsum_mutex mutexes{};
+    starve_one_of_two(rank, "farsum_mutex_create", [&] { return farsum_mutex_create(farsum_world(), 2, &mutexes); });
     // What was made is whole.
+    ASSERT_FINE(farsum_mutex_lock(mutexes, 1 - rank, 1));
+    ASSERT_FINE(farsum_mutex_unlock(mutexes, 1 - rank, 1));
+    ASSERT_FINE(farsum_mutex_free(&mutexes));
     for (const farsum_window window : {adopted, allocated}) {
       const std::uint64_t value = 7;
       ASSERT_FINE(farsum_fence(window, 0));

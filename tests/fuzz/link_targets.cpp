@@ -209,6 +209,8 @@ void link_sender(Input input) {
       post.may_wait = (action & 4) != 0;
       post.may_hold = (action & 8) != 0;
       if (const auto ticket = sender.post(post, now)) demand(*ticket == posted++);
+    } else if (action < 212) {
+      sender.flush(now);
     } else if (action < 216) {
       sender.take_replies([&](std::uint64_t ticket, Code, std::span<const std::byte>) {
         demand(ticket < posted);

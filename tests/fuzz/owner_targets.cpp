@@ -116,7 +116,7 @@ std::vector<std::byte> message_of(Reader& input, Rank from, std::uint64_t sequen
   header.bytes = is_operation || is_put || header.kind == wire::MessageKind::team ? input.byte() : 0;
   const std::uint8_t odd = input.byte();
   if ((odd & 1) != 0) header.layout_bytes = input.byte();
-  if ((odd & 2) != 0) header.notify_slot = input.byte();
+  if ((odd & 2) != 0) header.slot = input.byte();
   if ((odd & 4) != 0) header.offset = ~std::uint64_t{0} - input.byte();
   if ((odd & 8) != 0) header.sequence += input.byte();
   if (is_put && (odd & 64) != 0) header.flags = wire::flag_last;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "runtime/in_process_job.hpp"
@@ -83,6 +84,35 @@ TEST(OverNodes, an_exclusive_lock_is_one_for_all) {
       ASSERT_GOOD(window.unlock(target));
     }
     ASSERT_GOOD(self.context.free_window(object));
+  });
+}
+
+// By the threads of a rank too, each with a mutex of its own: the words are the whole process's.
+TEST(OverNodes, mutexes_are_one_for_all) {
+  constexpr std::uint32_t targets = 2, threads = 2;
+  constexpr std::uint64_t times = 40;
+  std::array<std::array<std::uint64_t, threads>, targets> words{};
+  run_on_nodes(two_and_two, Settings(), [&words](InProcessRank self) {
+    Result<Context::LockSet*> made = self.context.create_locks(self.context.world(), threads + self.rank);
+    ASSERT_TRUE(made.is_ok());
+    Context::LockSet& mutexes = *made.value();
+    EXPECT_EQ(mutexes.counts, (std::vector<std::uint32_t>{2, 3, 4, 5}));
+    const auto count = [&](std::uint32_t index) {
+      for (std::uint64_t i = 0; i < times * targets; ++i) {
+        const auto target = static_cast<std::uint32_t>(i % targets);
+        ASSERT_GOOD(self.context.lock(mutexes, target, index));
+        ++words[target][index];
+        ASSERT_GOOD(self.context.unlock(mutexes, target, index));
+      }
+    };
+    std::thread other([&] { count(1); });
+    count(0);
+    other.join();
+    meet(self);
+    for (const auto& of_target : words) {
+      for (const std::uint64_t word : of_target) EXPECT_EQ(word, 4 * times);
+    }
+    ASSERT_GOOD(self.context.free_locks(&mutexes));
   });
 }
 

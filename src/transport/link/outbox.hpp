@@ -41,7 +41,8 @@ class Outbox {
   bool gathers_first_record() const { return has_gathered() && frames_.back().records == 0; }
   void hold() { held_ = true; }
   void let_go() { held_ = false; }
-  bool holds_back() const { return held_ && has_gathered() && !gathers_first_record(); }
+  bool holds_back() const { return held_ && gathered_records() != 0; }
+  std::size_t gathered_records() const { return has_gathered() ? frames_.back().records : 0; }
   std::size_t frames_out() const { return frames_.size() - (has_gathered() ? 1 : 0); }
   bool has_gathered() const { return !frames_.empty() && !frames_.back().sealed; }
   bool holds_frames() const { return !frames_.empty(); }

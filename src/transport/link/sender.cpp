@@ -31,13 +31,11 @@ std::optional<std::uint64_t> LinkSender::post(const Post& post, std::uint64_t no
     ask_for_credit(cost, post.may_wait, now_ns);
     return std::nullopt;
   }
+  const bool joins_unheld = outbox_.gathered_records() != 0 && !outbox_.holds_back();
   append(post, cost);
   is_recalled_ = false;
   give_back_at_ns_ = never;
-  if (post.may_hold) {
-    outbox_.hold();
-    ++held_;
-  }
+  if (post.may_hold && !joins_unheld) outbox_.hold();
   if (!post.may_wait || !wanted_at_any_price_) forget_want();
   note_need(now_ns);
   if (state_ == LinkState::idle) start_connecting(now_ns);
@@ -110,7 +108,6 @@ void LinkSender::tell_want() {
 }
 
 void LinkSender::flush(std::uint64_t now_ns) {
-  held_ = 0;
   outbox_.let_go();
   note_need(now_ns);
   // The connection may have broken meanwhile, which nobody needed.
@@ -125,7 +122,7 @@ void LinkSender::open(std::uint64_t now_ns) {
 // ---- connections and time
 
 bool LinkSender::holds_all_back() const {
-  return outbox_.holds_back() && outbox_.frames_out() == 0 && unanswered_ == held_;
+  return outbox_.holds_back() && outbox_.frames_out() == 0 && unanswered_ == outbox_.gathered_records();
 }
 
 bool LinkSender::needs_link() const {

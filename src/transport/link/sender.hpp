@@ -55,7 +55,7 @@ struct Post {
   bool borrow_body = false;              // body is not copied; it stays as it is until the reply is handed out
   bool may_wait = false;  // its reply may wait for what other ranks do (locks, teams, and what rides behind them)
   // It is held, to leave in one frame with what is posted next: when that frame is full, with the next post that may
-  // not be held, and at flush().
+  // not be held, and at flush(). Behind a request that waits for the wire it is not.
   bool may_hold = false;
 };
 
@@ -166,7 +166,6 @@ class LinkSender {
 
   Fifo<Request> requests_;  // by ticket; those whose replies were taken leave at the front
   std::uint64_t unanswered_ = 0;
-  std::uint64_t held_ = 0;        // of these, those that were posted since the last flush
   std::uint64_t reply_room_ = 0;  // reply charges of the unanswered, which bound the early replies
   std::uint64_t may_wait_charge_ = 0;
 

@@ -54,6 +54,7 @@ struct TraceTransport::Counters {
   // Written by the threads that post to the peer and take its replies.
   alignas(cache_line_bytes) std::atomic<std::uint64_t> posted{0};
   std::atomic<std::uint64_t> posted_bytes{0};
+  std::atomic<std::uint64_t> kept{0};
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint64_t> replies{0};
   std::atomic<std::uint64_t> reply_bytes{0};
@@ -74,6 +75,7 @@ struct TraceTransport::Counters {
   void add_to(TraceCounts& sum) const {
     sum.posted += get(posted);
     sum.posted_bytes += get(posted_bytes);
+    sum.kept += get(kept);
     sum.refused += get(refused);
     sum.replies += get(replies);
     sum.reply_bytes += get(reply_bytes);
@@ -185,15 +187,16 @@ std::optional<std::uint64_t> TraceTransport::try_post(Rank peer, std::span<const
                                                       std::span<const std::byte> body, const PostOptions& options) {
   const std::uint8_t kind = kind_of(head, body);
   const std::optional<std::uint64_t> ticket = inner_.try_post(peer, head, body, options);
-  count_post(peer, kind, head.size() + body.size(), ticket);
+  count_post(peer, kind, head.size() + body.size(), options.may_keep, ticket);
   return ticket;
 }
 
-void TraceTransport::count_post(Rank peer, std::uint8_t kind, std::uint64_t bytes,
+void TraceTransport::count_post(Rank peer, std::uint8_t kind, std::uint64_t bytes, bool may_keep,
                                 std::optional<std::uint64_t> ticket) {
   for (Counters* counters : {&by_peer_[peer], &by_kind_[kind]}) {
     add(ticket ? counters->posted : counters->refused);
     if (ticket) add(counters->posted_bytes, bytes);
+    if (ticket && may_keep) add(counters->kept);
   }
   record({.what = ticket ? TraceWhat::posted : TraceWhat::refused,
           .peer = peer,

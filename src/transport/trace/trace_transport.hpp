@@ -21,6 +21,7 @@ namespace farsum {
 struct TraceCounts {
   std::uint64_t posted = 0;  // requests sent
   std::uint64_t posted_bytes = 0;
+  std::uint64_t kept = 0;     // of those posted, the ones that may leave with later ones
   std::uint64_t refused = 0;  // posts that found no room
   std::uint64_t replies = 0;  // replies received
   std::uint64_t reply_bytes = 0;
@@ -89,7 +90,8 @@ class TraceTransport final : public Transport {
   class CountingReplies;
   struct Counters;
 
-  void count_post(Rank peer, std::uint8_t kind, std::uint64_t bytes, std::optional<std::uint64_t> ticket);
+  void count_post(Rank peer, std::uint8_t kind, std::uint64_t bytes, bool may_keep,
+                  std::optional<std::uint64_t> ticket);
   void record(const TraceEvent& event) const {
     if (recorder_ != nullptr) recorder_->on_trace(event);
   }

@@ -57,6 +57,7 @@ std::string of(const char* what, int rank, std::size_t index);
 struct Words {
   farsum_window window{};
   std::uint64_t* mine = nullptr;
+  farsum_mutex mutex{};  // of the waits for one
 };
 Words allocate(std::size_t count, farsum_group group = farsum_world(), const farsum_window_options* options = nullptr);
 void barrier(farsum_group group = farsum_world());

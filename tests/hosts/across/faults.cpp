@@ -116,6 +116,12 @@ void held_by_rank_1(const Job& job, Words& words) {
   if (job.rank == 1) FINE(farsum_lock(words.window, 1, FARSUM_LOCK_EXCLUSIVE));
 }
 
+// Mutex 0 of rank `owner`, held by `holder`.
+void hold_mutex(const Job& job, Words& words, int owner, int holder) {
+  FINE(farsum_mutex_create(farsum_world(), 1, &words.mutex));
+  if (job.rank == holder) FINE(farsum_mutex_lock(words.mutex, owner, 0));
+}
+
 void nothing(const Job&, Words&) {}
 
 void post_to_rank_1(const Job& job, Words& words) {
@@ -177,6 +183,15 @@ const std::map<std::string, Wait>& waits() {
           const farsum_status locked = farsum_lock_all(w.window);
           return locked != FARSUM_OK ? locked : put_and(w, [](Words& v) { return farsum_flush(v.window, 1); });
         }}},
+      {"mutex_lock",
+       {[](const Job& job, Words& w) { hold_mutex(job, w, 1, 1); },
+        [](Words& w) { return farsum_mutex_lock(w.mutex, 1, 0); }}},
+      {"mutex_lock_here",
+       {[](const Job& job, Words& w) { hold_mutex(job, w, 0, 1); },
+        [](Words& w) { return farsum_mutex_lock(w.mutex, 0, 0); }}},
+      {"mutex_unlock",
+       {[](const Job& job, Words& w) { hold_mutex(job, w, 1, 0); },
+        [](Words& w) { return farsum_mutex_unlock(w.mutex, 1, 0); }}},
       {"barrier", {nothing, [](Words&) { return farsum_barrier(farsum_world()); }}},
       {"allgather",
        {nothing,

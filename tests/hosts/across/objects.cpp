@@ -185,7 +185,10 @@ void mutexes(const Job& job) {
   constexpr std::uint64_t each = 400;
   Words words = allocate(2);
   farsum_mutex mutexes{};
-  FINE(farsum_mutex_create(farsum_world(), 2, &mutexes));
+  FINE(farsum_mutex_create(farsum_world(), 2 + job.rank, &mutexes));
+  FINE(
+      farsum_mutex_lock(mutexes, job.size - 1, job.size));  // the last of the last rank: each has one there to wait for
+  FINE(farsum_mutex_unlock(mutexes, job.size - 1, job.size));
   FINE(farsum_lock_all(words.window));
   for (std::uint64_t round = 0; round < each; ++round) {
     for (int target = 0; target < job.size; ++target) {

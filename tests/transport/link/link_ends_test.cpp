@@ -357,6 +357,28 @@ TEST_F(Sender, sends_what_is_held_with_what_may_not_be) {
   EXPECT_FALSE(sender.holds_back());
 }
 
+TEST_F(Sender, does_not_hold_what_waits_for_the_wire_already) {
+  open();
+  const std::size_t most = options().frames_in_wire;
+  for (std::size_t i = 0; i < most + 1; ++i) sender.post({}, 0);
+  EXPECT_EQ(frames_sent(sender), most);
+  sender.post({.may_hold = true}, 0);
+  EXPECT_FALSE(sender.holds_back());
+  wire.let_go([&](FrameId id) { sender.on_sent(id, true, 0); });
+  EXPECT_EQ(frames_sent(sender), most + 1);
+}
+
+TEST_F(Sender, needs_a_link_for_held_requests_that_have_left_in_a_full_frame) {
+  open();
+  const Bytes message(4'000);
+  for (int i = 0; i < 15; ++i) sender.post({.head = message, .may_hold = true}, 0);
+  ASSERT_EQ(frames_sent(sender), 1u);
+  FrameHeader seen = header_of(FrameKind::pong, 1, 0);
+  seen.seen = 14;
+  ASSERT_EQ(hear(seen, 1), Fault::none);
+  EXPECT_FALSE(sender.holds_all_back()) << "the peer has requests that it has not answered";
+}
+
 TEST_F(Sender, sends_a_frame_that_is_full_though_all_in_it_may_be_held) {
   open();
   const Bytes message(4'000);
