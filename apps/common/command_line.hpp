@@ -20,7 +20,8 @@ enum ExitCode : int { exit_right = 0, exit_wrong = 1, exit_bad_options = 2 };
 
 // Values that FARSUM_PATH takes.
 inline const std::vector<std::string>& path_choices() {
-  static const std::vector<std::string> choices = {"auto", "direct", "attach", "caller", "owner", "aggregated"};
+  static const std::vector<std::string> choices = {"auto",  "direct",     "attach", "caller",
+                                                   "owner", "aggregated", "offload"};
   return choices;
 }
 

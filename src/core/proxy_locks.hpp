@@ -2,10 +2,10 @@
 // that cannot reach it, so that these and the ranks of its node queue together, in one order.
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "base/function_ref.hpp"
@@ -21,7 +21,10 @@ class ProxyLocks {
     WindowId window = 0;
     Rank holder = 0;
     std::uint32_t index = 0;  // of the owner's locks
-    auto operator<=>(const Key&) const = default;
+    bool operator==(const Key&) const = default;
+    bool operator<(const Key& other) const {
+      return std::tie(window, holder, index) < std::tie(other.window, other.holder, other.index);
+    }
   };
 
   // What becomes of a request whose lock is taken.
