@@ -35,15 +35,15 @@ std::optional<std::uint64_t> LinkSender::post(const Post& post, std::uint64_t no
   append(post, cost);
   is_recalled_ = false;
   give_back_at_ns_ = never;
-  if (post.may_hold && !joins_unheld) outbox_.hold();
+  if (!post.may_hold) {
+    outbox_.let_go();
+  } else if (!joins_unheld) {
+    outbox_.hold();
+  }
   if (!post.may_wait || !wanted_at_any_price_) forget_want();
   note_need(now_ns);
   if (state_ == LinkState::idle) start_connecting(now_ns);
-  if (post.may_hold) {
-    pump();  // the frame before, when it is full
-  } else {
-    flush(now_ns);
-  }
+  pump();  // of what is held, frames that are full
   return requests_.end() - 1;
 }
 
