@@ -28,7 +28,7 @@ struct GroupSlot {
   Group* group = nullptr;
 };
 struct MutexSlot {
-  Context::LockSet* locks = nullptr;
+  Mutexes* locks = nullptr;
 };
 struct CounterSlot {
   std::shared_ptr<Counter> counter;

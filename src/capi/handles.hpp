@@ -89,6 +89,27 @@ class HandleTable {
     const std::lock_guard lock(mutex_);
     vacate(bits & slot_mask);
   }
+  // The slot of what is being made by several ranks: one that finds no memory for it says so before they begin. Given
+  // back where it is not made.
+  class Place {
+   public:
+    explicit Place(HandleTable& table) : table_(table), bits_(table.add({})) {}
+    ~Place() {
+      if (bits_ != 0) table_.remove(bits_);
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+    // The handle, whose slot is the object's from here on.
+    std::uint64_t give_to(Object object) {
+      *table_.find(bits_) = std::move(object);
+      return std::exchange(bits_, 0);
+    }
+
+   private:
+    HandleTable& table_;
+    std::uint64_t bits_;
+  };
   void clear() {
     const std::lock_guard lock(mutex_);
     for (std::size_t index = 0; index < slots_.size(); ++index) {

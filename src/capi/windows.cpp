@@ -452,30 +452,6 @@ farsum_status farsum_notify_value(farsum_window handle, uint32_t slot, uint64_t*
 
 // ---- mutexes ----
 
-namespace {
-
-// The slot of mutexes that are being made; given back where they are not.
-class MutexPlace {
- public:
-  MutexPlace() : bits_(global().mutexes.add({})) {}
-  ~MutexPlace() {
-    if (bits_ != 0) global().mutexes.remove(bits_);
-  }
-  MutexPlace(const MutexPlace&) = delete;
-  MutexPlace& operator=(const MutexPlace&) = delete;
-
-  // The handle, whose slot is theirs from here on.
-  std::uint64_t give_to(Context::LockSet* locks) {
-    global().mutexes.find(bits_)->locks = locks;
-    return std::exchange(bits_, 0);
-  }
-
- private:
-  std::uint64_t bits_;
-};
-
-}  // namespace
-
 farsum_status farsum_mutex_create(farsum_group handle, int count, farsum_mutex* mutexes) {
   return guarded("farsum_mutex_create", [&]() -> farsum_status {
     Group* group = nullptr;
@@ -483,15 +459,15 @@ farsum_status farsum_mutex_create(farsum_group handle, int count, farsum_mutex* 
       return status;
     if (count < 0 || mutexes == nullptr)
       return fail(Code::argument, "farsum_mutex_create: the count must not be negative, nor the handle null");
-    MutexPlace place;
-    Result<Context::LockSet*> made = live_context()->create_locks(*group, static_cast<std::uint32_t>(count));
+    HandleTable<MutexSlot>::Place place(global().mutexes);
+    Result<Mutexes*> made = live_context()->create_mutexes(*group, static_cast<std::uint32_t>(count));
     if (!made.is_ok()) return fail(made.take_status());
-    *mutexes = {place.give_to(made.value())};
+    *mutexes = {place.give_to({made.value()})};
     return FARSUM_OK;
   });
 }
 
-static farsum_status find_mutex(const char* call, farsum_mutex handle, int rank, int index, Context::LockSet*& locks) {
+static farsum_status find_mutex(const char* call, farsum_mutex handle, int rank, int index, Mutexes*& locks) {
   if (live_context() == nullptr) return no_context(call);
   MutexSlot* slot = global().mutexes.find(handle.bits);
   if (slot == nullptr) return fail(Code::handle, fmt::format("{}: the mutexes {:#x} do not live", call, handle.bits));
@@ -514,7 +490,7 @@ farsum_status farsum_mutex_free(farsum_mutex* mutexes) {
     MutexSlot* slot = global().mutexes.find(mutexes->bits);
     if (slot == nullptr)
       return fail(Code::handle, fmt::format("farsum_mutex_free: the mutexes {:#x} do not live", mutexes->bits));
-    if (const Status status = live_context()->free_locks(slot->locks); !status.is_ok()) return fail(status);
+    if (const Status status = live_context()->free_mutexes(slot->locks); !status.is_ok()) return fail(status);
     global().mutexes.remove(mutexes->bits);
     mutexes->bits = 0;
     return FARSUM_OK;
@@ -523,7 +499,7 @@ farsum_status farsum_mutex_free(farsum_mutex* mutexes) {
 
 farsum_status farsum_mutex_lock(farsum_mutex handle, int rank, int index) {
   return guarded("farsum_mutex_lock", [&]() -> farsum_status {
-    Context::LockSet* locks = nullptr;
+    Mutexes* locks = nullptr;
     if (const farsum_status status = find_mutex("farsum_mutex_lock", handle, rank, index, locks); status != FARSUM_OK)
       return status;
     return report(live_context()->lock(*locks, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
@@ -532,7 +508,7 @@ farsum_status farsum_mutex_lock(farsum_mutex handle, int rank, int index) {
 
 farsum_status farsum_mutex_unlock(farsum_mutex handle, int rank, int index) {
   return guarded("farsum_mutex_unlock", [&]() -> farsum_status {
-    Context::LockSet* locks = nullptr;
+    Mutexes* locks = nullptr;
     if (const farsum_status status = find_mutex("farsum_mutex_unlock", handle, rank, index, locks); status != FARSUM_OK)
       return status;
     return report(live_context()->unlock(*locks, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
@@ -559,9 +535,10 @@ farsum_status farsum_counter_create(farsum_group handle, const farsum_counter_op
     options.kind = static_cast<CounterKind>(from->kind);
     options.home = static_cast<std::uint32_t>(from->home);
     options.limit = from->limit;
+    HandleTable<CounterSlot>::Place place(global().counters);
     Result<std::unique_ptr<Counter>> made = Counter::create(*live_context(), *group, options);
     if (!made.is_ok()) return fail(made.take_status());
-    *counter = {global().counters.add({std::move(made.value())})};
+    *counter = {place.give_to({std::move(made.value())})};
     return FARSUM_OK;
   });
 }

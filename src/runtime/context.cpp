@@ -341,10 +341,10 @@ Status Context::find_open() {
   return {};
 }
 
-Status Context::find_held(const LockSet& locks) {
+Status Context::find_held(const Mutexes& locks) {
   // Relaxed: only this process's threads write it.
   const auto held = std::find_if(locks.states.begin(), locks.states.end(), [](const auto& state) {
-    return state.load(std::memory_order_relaxed) != LockSet::State::free;
+    return state.load(std::memory_order_relaxed) != Mutexes::State::free;
   });
   if (held == locks.states.end()) return {};
   const auto at = static_cast<std::uint64_t>(held - locks.states.begin());
@@ -474,7 +474,7 @@ Status Context::free_group(Group* group) {
 
 // ---- mutexes ----
 
-Result<Context::LockSet*> Context::create_locks(Group& group, std::uint32_t count) {
+Result<Mutexes*> Context::create_mutexes(Group& group, std::uint32_t count) {
   WindowOptions options;
   options.name = "mutexes";
   options.notification_slots = 1;
@@ -485,11 +485,11 @@ Result<Context::LockSet*> Context::create_locks(Group& group, std::uint32_t coun
   return object.value()->mutexes.get();
 }
 
-Status Context::free_locks(LockSet* locks) {
+Status Context::free_mutexes(Mutexes* locks) {
   GroupTeam& team = locks->object->group->team();
   // Relaxed, here and below: only this process's threads read it, to refuse what would wait for itself.
   const bool mine_held = std::any_of(locks->states.begin(), locks->states.end(), [](const auto& state) {
-    return state.load(std::memory_order_relaxed) != LockSet::State::free;
+    return state.load(std::memory_order_relaxed) != Mutexes::State::free;
   });
   // The ranks agree, so that nobody waits for one that refuses.
   std::vector<std::uint8_t> held(locks->counts.size());
@@ -509,7 +509,7 @@ Status Context::free_locks(LockSet* locks) {
   return free_window(locks->object);
 }
 
-void Context::unlock_all(LockSet& locks) {
+void Context::unlock_all(Mutexes& locks) {
   for (std::uint32_t rank = 0; rank < locks.counts.size(); ++rank) {
     for (std::uint32_t index = 0; index < locks.counts[rank]; ++index) (void)unlock(locks, rank, index);
   }
@@ -524,10 +524,10 @@ Status name_mutex(const Status& status, const char* call, std::uint32_t rank, st
 
 }  // namespace
 
-Status Context::lock(LockSet& locks, std::uint32_t rank, std::uint32_t index) {
-  std::atomic<LockSet::State>& state = locks.states[locks.first[rank] + index];
-  LockSet::State expected = LockSet::State::free;
-  if (!state.compare_exchange_strong(expected, LockSet::State::changing, std::memory_order_relaxed)) {
+Status Context::lock(Mutexes& locks, std::uint32_t rank, std::uint32_t index) {
+  std::atomic<Mutexes::State>& state = locks.states[locks.first[rank] + index];
+  Mutexes::State expected = Mutexes::State::free;
+  if (!state.compare_exchange_strong(expected, Mutexes::State::changing, std::memory_order_relaxed)) {
     return {
         Code::sync,
         fmt::format(
@@ -535,18 +535,18 @@ Status Context::lock(LockSet& locks, std::uint32_t rank, std::uint32_t index) {
             index, rank)};
   }
   const Status status = locks.object->window->lock_mutex(rank, index);
-  state.store(status.is_ok() ? LockSet::State::held : LockSet::State::free, std::memory_order_relaxed);
+  state.store(status.is_ok() ? Mutexes::State::held : Mutexes::State::free, std::memory_order_relaxed);
   return name_mutex(status, "farsum_mutex_lock", rank, index);
 }
 
-Status Context::unlock(LockSet& locks, std::uint32_t rank, std::uint32_t index) {
-  std::atomic<LockSet::State>& state = locks.states[locks.first[rank] + index];
-  LockSet::State expected = LockSet::State::held;
-  if (!state.compare_exchange_strong(expected, LockSet::State::changing, std::memory_order_relaxed)) {
+Status Context::unlock(Mutexes& locks, std::uint32_t rank, std::uint32_t index) {
+  std::atomic<Mutexes::State>& state = locks.states[locks.first[rank] + index];
+  Mutexes::State expected = Mutexes::State::held;
+  if (!state.compare_exchange_strong(expected, Mutexes::State::changing, std::memory_order_relaxed)) {
     return {Code::sync, fmt::format("farsum_mutex_unlock: this rank does not hold mutex {} of rank {}", index, rank)};
   }
   const Status status = locks.object->window->unlock_mutex(rank, index);
-  state.store(status.is_ok() ? LockSet::State::free : LockSet::State::held, std::memory_order_relaxed);
+  state.store(status.is_ok() ? Mutexes::State::free : Mutexes::State::held, std::memory_order_relaxed);
   return name_mutex(status, "farsum_mutex_unlock", rank, index);
 }
 

@@ -161,12 +161,11 @@ class Context {
   Status prepare_free(WindowObject& object, const char* call = "farsum_window_prepare_free");
   Status free_window(WindowObject* object);
 
-  // Mutexes, `count` at this rank.
-  using LockSet = Mutexes;
-  Result<LockSet*> create_locks(Group& group, std::uint32_t count);
-  Status free_locks(LockSet* locks);
-  Status lock(LockSet& locks, std::uint32_t rank, std::uint32_t index);
-  Status unlock(LockSet& locks, std::uint32_t rank, std::uint32_t index);
+  // `count` at this rank.
+  Result<Mutexes*> create_mutexes(Group& group, std::uint32_t count);
+  Status free_mutexes(Mutexes* locks);
+  Status lock(Mutexes& locks, std::uint32_t rank, std::uint32_t index);
+  Status unlock(Mutexes& locks, std::uint32_t rank, std::uint32_t index);
 
   struct Statistics {
     std::uint64_t operations[path_count] = {};
@@ -209,8 +208,8 @@ class Context {
   // What locks in the node segment are held by.
   std::uint32_t id_in_segment() const { return my_place() + 1; }
   RankBlock& own_block() { return place_.segment->rank(my_place()); }
-  static Status find_held(const LockSet& locks);
-  void unlock_all(LockSet& locks);
+  static Status find_held(const Mutexes& locks);
+  void unlock_all(Mutexes& locks);
   // Nobody asks anything of a rank without windows, so the first window starts the agent, where the network has not.
   Status start_agent();
   LockAgent lock_agent() const {

@@ -195,7 +195,7 @@ TEST_P(SynchronisationOn, excludes_under_locks_and_mutexes) {
   run_in_process(ranks_on(GetParam(), 3), [&](InProcessRank me) {
     Group& world = me.context.world();
     Result<WindowObject*> made = me.context.allocate_window(world, 8, {});
-    Result<Context::LockSet*> mutexes = me.context.create_locks(world, 2);
+    Result<Mutexes*> mutexes = me.context.create_mutexes(world, 2);
     ASSERT_TRUE(made.is_ok() && mutexes.is_ok());
     Window& window = *made.value()->window;
     for (int i = 0; i < 60; ++i) {
@@ -216,7 +216,7 @@ TEST_P(SynchronisationOn, excludes_under_locks_and_mutexes) {
     if (me.rank == 1) {
       EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(made.value()->memory), 180u);
     }
-    ASSERT_GOOD(me.context.free_locks(mutexes.value()));
+    ASSERT_GOOD(me.context.free_mutexes(mutexes.value()));
     ASSERT_GOOD(me.context.free_window(made.value()));
   });
 }
@@ -297,9 +297,9 @@ TEST(ContextTest, gives_all_memory_of_windows_groups_and_mutexes_back) {
       Result<Group*> group = me.context.create_group(world, {1, 0});
       ASSERT_TRUE(group.is_ok());
       ASSERT_GOOD(me.context.free_group(group.value()));
-      Result<Context::LockSet*> mutexes = me.context.create_locks(world, 5);
+      Result<Mutexes*> mutexes = me.context.create_mutexes(world, 5);
       ASSERT_TRUE(mutexes.is_ok());
-      ASSERT_GOOD(me.context.free_locks(mutexes.value()));
+      ASSERT_GOOD(me.context.free_mutexes(mutexes.value()));
       ASSERT_GOOD(world.team().barrier("test"));
     };
     make_and_free(3);

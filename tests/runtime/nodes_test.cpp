@@ -93,9 +93,9 @@ TEST(OverNodes, mutexes_are_one_for_all) {
   constexpr std::uint64_t times = 40;
   std::array<std::array<std::uint64_t, threads>, targets> words{};
   run_on_nodes(two_and_two, Settings(), [&words](InProcessRank self) {
-    Result<Context::LockSet*> made = self.context.create_locks(self.context.world(), threads + self.rank);
+    Result<Mutexes*> made = self.context.create_mutexes(self.context.world(), threads + self.rank);
     ASSERT_TRUE(made.is_ok());
-    Context::LockSet& mutexes = *made.value();
+    Mutexes& mutexes = *made.value();
     EXPECT_EQ(mutexes.counts, (std::vector<std::uint32_t>{2, 3, 4, 5}));
     const auto count = [&](std::uint32_t index) {
       for (std::uint64_t i = 0; i < times * targets; ++i) {
@@ -112,7 +112,7 @@ TEST(OverNodes, mutexes_are_one_for_all) {
     for (const auto& of_target : words) {
       for (const std::uint64_t word : of_target) EXPECT_EQ(word, 4 * times);
     }
-    ASSERT_GOOD(self.context.free_locks(&mutexes));
+    ASSERT_GOOD(self.context.free_mutexes(&mutexes));
   });
 }
 
