@@ -18,7 +18,7 @@ from pathlib import Path
 import hosts_namespaces as namespaces
 import hosts_network as network
 
-STATES = Path("/run/farsum-hosts")
+STATES = Path(os.environ.get("FARSUM_HOSTS_FOLDER") or "/run/farsum-hosts")
 SWITCH = "switch"
 NAMES = "abcdefghijklmnopqrstuvwxyz"
 NO_LINK = {"cut": False, "delay_us": 0, "rate_mbit": 0, "relay_limits": False}
@@ -325,7 +325,7 @@ class HostSet:
             # Python ignores these; a command expects to die of them.
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-            environment = {**environment, "FARSUM_HOSTS": self.name, namespaces.IDENTITY: self.state["identity"], "HOSTNAME": host}
+            environment = {**environment, "FARSUM_HOSTS": self.name, "FARSUM_HOSTS_FOLDER": str(STATES), namespaces.IDENTITY: self.state["identity"], "HOSTNAME": host}
             try:
                 os.execvpe(command[0], command, environment)
             except OSError as problem:

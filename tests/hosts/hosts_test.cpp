@@ -7,14 +7,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 
 #include "shell.hpp"
+#include "temporary_folder.hpp"
 
 namespace farsum {
 namespace {
@@ -57,14 +56,6 @@ void wait_for_end(int process) {
   close(handle);
 }
 
-// What another test takes away may be half gone.
-bool is_gone_within(const std::string& path, std::chrono::seconds limit) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (std::filesystem::exists(path) && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  return !std::filesystem::exists(path);
-}
-
 // A process that is nobody's child here, as a user's shell would be; ended with the test.
 class Owner {
  public:
@@ -78,9 +69,12 @@ class Owner {
   int process_;
 };
 
-// Hosts under a name that no other test and no user has; they end with this process, should it be killed.
+// Hosts under a name that no other test and no user has; they end with this process, should it be killed. They are
+// noted where no other test's commands take away what is left of them.
 class HostSet : public testing::Test {
  protected:
+  HostSet() { setenv("FARSUM_HOSTS_FOLDER", sets().c_str(), 1); }
+
   // Behind it a test asks IsSkipped().
   void up(int count, int owner = getpid()) {
     const Ended made = hosts("up " + std::to_string(count) + " --owner " + std::to_string(owner));
@@ -96,7 +90,7 @@ class HostSet : public testing::Test {
   }
 
   void expect_nothing_left() const {
-    EXPECT_FALSE(std::filesystem::exists("/run/farsum-hosts/" + name_));
+    EXPECT_FALSE(std::filesystem::exists(sets() / name_));
     EXPECT_EQ(processes_named("farsum-[a-z]*:" + name_ + "\\b"), "");
   }
 
@@ -116,6 +110,9 @@ class HostSet : public testing::Test {
                  " " + one + " " + other);
   }
 
+  std::filesystem::path sets() const { return folder_.path() / "sets"; }
+
+  TemporaryFolder folder_;
   std::string name_ = "test-" + std::to_string(getpid());
 };
 
@@ -291,7 +288,7 @@ TEST_F(Hosts, that_lost_a_part_say_so_and_are_made_anew) {
 TEST_F(Hosts, that_a_killed_up_left_half_made_are_made_anew) {
   EXPECT_EQ(hosts("down").output, "");
   EXPECT_EQ(up_is_killed().status, 128 + SIGKILL);
-  // Other tests' hosts may come up meanwhile, which takes what is left away.
+  EXPECT_NE(processes_named("farsum-hosts:" + name_ + ":"), "");
   EXPECT_EQ(hosts("exec a true").status, 125);
   EXPECT_EQ(hosts("up 2").output, "");
   EXPECT_EQ(link_check("echo", "a", "b").status, 0);
@@ -330,7 +327,6 @@ TEST_F(HostSet, whose_owner_and_its_watcher_were_killed_go_with_the_next_down_of
     wait_for_end(process);
   }
   EXPECT_EQ(shell(tool + " --name other-" + name_ + " down").output, "");
-  EXPECT_TRUE(is_gone_within("/run/farsum-hosts/" + name_, std::chrono::seconds(30)));
   expect_nothing_left();
 }
 

@@ -186,8 +186,8 @@ void mutexes(const Job& job) {
   Words words = allocate(2);
   farsum_mutex mutexes{};
   FINE(farsum_mutex_create(farsum_world(), 2 + job.rank, &mutexes));
-  FINE(
-      farsum_mutex_lock(mutexes, job.size - 1, job.size));  // the last of the last rank: each has one there to wait for
+  // The last of the last rank's.
+  FINE(farsum_mutex_lock(mutexes, job.size - 1, job.size));
   FINE(farsum_mutex_unlock(mutexes, job.size - 1, job.size));
   FINE(farsum_lock_all(words.window));
   for (std::uint64_t round = 0; round < each; ++round) {
