@@ -41,6 +41,10 @@ function(farsum_set_kernel_options)
   endforeach()
 endfunction()
 
+# In what is compiled with others, g++ takes a class with members of an unnamed namespace's types for one of a header.
+set_source_files_properties(src/core/window_offload.cpp src/os/promotion.cpp src/runtime/window_factory.cpp
+                            PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+
 # Adds farsum_<name> from src/<component>/*.cpp. A component without sources becomes an interface library, so that the names
 # always exist.
 function(farsum_add_component component)
@@ -63,6 +67,7 @@ function(farsum_add_component component)
   if(sources)
     farsum_set_kernel_options(${sources})
     add_library(farsum_${name} STATIC ${sources})
+    farsum_compile_together(farsum_${name})
     set_property(GLOBAL APPEND PROPERTY FARSUM_ARCHIVES farsum_${name})
   else()
     add_library(farsum_${name} INTERFACE)

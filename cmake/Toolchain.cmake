@@ -52,6 +52,12 @@ if(FARSUM_SANITIZE)
   endif()
 endif()
 
+# From nothing this takes two thirds of the time, after a change of one file more than the file alone would.
+option(FARSUM_UNITY "Compile the sources of a component or program some at once" ON)
+function(farsum_compile_together target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${FARSUM_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
 set(FARSUM_X86_64 OFF)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(FARSUM_X86_64 ON)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,10 +47,10 @@ def resolve(name, including_file, root=ROOT):
 
 
 def compile_commands():
-    """How the release build compiles each file, as far as it is configured: of several ways, as for each MPI ABI, the first."""
-    database = ROOT / "build" / "compile_commands.json"
+    """How each file is compiled, for itself: of several ways, as for each MPI ABI, the first. Nothing is built for that."""
+    subprocess.run(["cmake", "--preset", "by-file"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     commands = {}
-    for entry in json.loads(database.read_text()) if database.exists() else ():
+    for entry in json.loads((ROOT / "build" / "by-file" / "compile_commands.json").read_text()):
         commands.setdefault(Path(entry["file"]), entry)
     return commands
 

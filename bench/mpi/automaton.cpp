@@ -12,8 +12,7 @@
 namespace bench {
 namespace {
 
-constexpr double never_slower = 1.03;
-constexpr const char* row = "automaton";
+constexpr const char* automaton_row = "automaton";
 
 struct Result {
   std::map<std::string, Figure> figures;  // by name of the case
@@ -74,7 +73,7 @@ Result run(const Session& session, const std::string& library, Side side, int ra
 void tell(const Session& session, const std::string& library, const Result& without, const Result& with) {
   for (const std::string& name : with.names) {
     const auto alone = without.figures.find(name);
-    session.report.line({.row = row,
+    session.report.line({.row = automaton_row,
                          .name = name,
                          .library = library,
                          .peer = "two-sided",
@@ -91,7 +90,7 @@ void tell(const Session& session, const std::string& library, const Result& with
 
 void run_automaton(const Session& session) {
   for (const int ranks : {2, 4}) {
-    if (!session.wants(row, fmt::format("{} ranks", ranks))) continue;
+    if (!session.wants(automaton_row, fmt::format("{} ranks", ranks))) continue;
     for (const std::string& library : session.options.libraries) {
       const Result without = run(session, library, Side::without, ranks);
       tell(session, library, without, run(session, library, Side::with, ranks));

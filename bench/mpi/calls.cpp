@@ -15,7 +15,6 @@
 namespace bench {
 namespace {
 
-constexpr double never_slower = 1.03;
 constexpr double fetch_op_beside_open_mpi = 0.6;
 constexpr double half = 0.5;
 constexpr double promoted = 0.1;

@@ -17,7 +17,7 @@ namespace bench {
 namespace {
 
 constexpr double alike = 1.5;
-constexpr const char* row = "counter";
+constexpr const char* counter_row = "counter";
 constexpr const char* tasks = "irregular";
 constexpr const char* bare = "bare";
 constexpr int owner_computes = 1;
@@ -87,7 +87,7 @@ class CounterRun {
 
   [[nodiscard]] bool is_wanted() const {
     return std::any_of(comparisons_.begin(), comparisons_.end(),
-                       [this](const Comparison& comparison) { return session_.wants(row, comparison.name); });
+                       [this](const Comparison& comparison) { return session_.wants(counter_row, comparison.name); });
   }
 
   void measure() {
@@ -103,10 +103,10 @@ class CounterRun {
 
   void tell() {
     for (const Comparison& comparison : comparisons_) {
-      if (!session_.wants(row, comparison.name)) continue;
+      if (!session_.wants(counter_row, comparison.name)) continue;
       for (const std::string& library : session_.options.libraries) {
         const Figure alone = figure_of(pairs_[{comparison.name, library, Side::without}]);
-        session_.report.line({.row = row,
+        session_.report.line({.row = counter_row,
                               .name = comparison.name,
                               .library = library,
                               .peer = comparison.peer,

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* prefix = "bench-";
-constexpr const char* epilogue = R"(
+constexpr const char* bench_epilogue = R"(
 Examples:
   farsum bench --list
   farsum bench engine                          a table
@@ -62,11 +62,9 @@ int list(const std::vector<std::string>& names, bool json) {
   return exit_ok;
 }
 
-int refuse(const std::string& sentence, const std::vector<std::string>& names) {
-  std::string known;
-  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-  fmt::print(stderr, "farsum bench: {}; there {}\n", sentence, known.empty() ? "are none here" : "are: " + known);
-  return exit_usage;
+int refuse_name(const std::string& sentence, const std::vector<std::string>& names) {
+  const std::string known = names.empty() ? "are none here" : fmt::format("are: {}", fmt::join(names, ", "));
+  return refuse("bench", fmt::format("{}; there {}", sentence, known));
 }
 
 // What runs under other launchers than ours must not be a rank of ours.
@@ -85,9 +83,9 @@ int bench(const BenchOptions& options, const std::vector<std::string>& command) 
   const fs::path folder = own_folder();
   const std::vector<std::string> names = benchmarks_in(folder);
   if (options.list) return list(names, options.json);
-  if (command.empty()) return refuse("the name of a benchmark is missing", names);
+  if (command.empty()) return refuse_name("the name of a benchmark is missing", names);
   if (std::find(names.begin(), names.end(), command.front()) == names.end()) {
-    return refuse(fmt::format("there is no benchmark called {}", command.front()), names);
+    return refuse_name(fmt::format("there is no benchmark called {}", command.front()), names);
   }
   JobSpec job;
   job.ranks = options.ranks;
@@ -104,7 +102,7 @@ int bench(const BenchOptions& options, const std::vector<std::string>& command) 
 void add_bench_command(CLI::App& farsum, CommandLine& line) {
   CLI::App* command = farsum.add_subcommand("bench", "Run a benchmark: farsum bench [OPTIONS] NAME [ITS OPTIONS...]");
   auto options = std::make_shared<BenchOptions>();
-  command->footer(epilogue);
+  command->footer(bench_epilogue);
   command->add_option("-n,--ranks", options->ranks, "Number of ranks, 1 to 1024 (default 2)")
       ->check(CLI::Range(1, max_ranks));
   command->add_flag("--list", options->list, "Name the benchmarks there are");

@@ -1,5 +1,9 @@
-// Where the launcher's arguments end and a program's begin.
+// What subcommands share: refusals, and where the launcher's arguments end and a program's begin.
 #include "cli/commands.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
 
 namespace farsum::cli {
 
@@ -11,6 +15,11 @@ bool value_follows(const CLI::App& command, const std::string& argument) {
 }
 
 }  // namespace
+
+int refuse(const char* name, const std::string& sentence, int exit_code) {
+  fmt::print(stderr, "farsum {}: {}\n", name, sentence);
+  return exit_code;
+}
 
 void split_at_program(const CLI::App& command, const std::vector<std::string>& arguments, CommandLine& line) {
   auto program = arguments.begin();

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/exit_codes.hpp"
+
 namespace farsum::cli {
 
 struct CommandLine {
@@ -19,6 +21,9 @@ void add_info_command(CLI::App& farsum, CommandLine& line);
 void add_bench_command(CLI::App& farsum, CommandLine& line);
 void add_mpi_command(CLI::App& farsum, CommandLine& line);
 void add_lab_command(CLI::App& farsum, CommandLine& line);
+
+// Says on stderr why `farsum NAME` ends, and returns what it ends with.
+int refuse(const char* name, const std::string& sentence, int exit_code = exit_usage);
 
 // Splits the arguments of a subcommand where a program's name comes: at the first one that is neither an option of
 // `command` nor an option's value, or after "--". The parser cannot do it: it would take a program called `info` for

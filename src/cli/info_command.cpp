@@ -20,7 +20,7 @@ namespace farsum::cli {
 
 namespace {
 
-constexpr const char* epilogue = R"(
+constexpr const char* info_epilogue = R"(
 Examples:
   farsum info                    the build, the machine, what its kernel permits, the network, and MPI
   farsum info --paths            how operations travel here, and why
@@ -30,8 +30,6 @@ Examples:
   farsum info --json | jq .machine.cores
 
 Exit code: 0; 2 wrong usage, or a FARSUM_ variable that cannot be read.)";
-
-const char* environment(const char* name) { return std::getenv(name); }
 
 struct InfoOptions {
   bool settings = false;
@@ -164,7 +162,7 @@ int info(const InfoOptions& options) {
 void add_info_command(CLI::App& farsum, CommandLine& line) {
   CLI::App* command = farsum.add_subcommand("info", "Say what was built and what this machine allows");
   auto options = std::make_shared<InfoOptions>();
-  command->footer(epilogue);
+  command->footer(info_epilogue);
   command->add_flag("--settings", options->settings, "The settings (environment variables) and their values");
   command->add_flag("--paths", options->paths, "Which path each kind of operation takes here, and why");
   CLI::Option* model =

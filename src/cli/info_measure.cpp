@@ -16,6 +16,7 @@
 
 #include "cli/captured_run.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/info_model.hpp"
 #include "cli/own_folder.hpp"
 #include "cost/model.hpp"
 #include "runtime/link_models.hpp"
@@ -33,8 +34,6 @@ constexpr int burst = 64;
 // No part of a path takes no time at all, whatever a difference of two noisy figures says.
 constexpr double least_us = 0.001;
 constexpr double least_per_byte_us = 1e-6;
-
-const char* environment(const char* name) { return std::getenv(name); }
 
 void require(farsum_status status) {
   if (status != FARSUM_OK) throw std::runtime_error(farsum_last_error());

@@ -17,8 +17,6 @@ using cost::Kind;
 using cost::LinkClass;
 using cost::Way;
 
-const char* environment(const char* name) { return std::getenv(name); }
-
 const char* place_of(LinkClass link) { return link == LinkClass::node ? "node" : "hosts"; }
 
 struct Models {
@@ -119,7 +117,7 @@ class Choices {
 
 constexpr std::uint64_t sizes[] = {8, 512, 4096, 65536, 1048576};
 constexpr std::uint64_t longest_in_burst = 4096;
-constexpr std::uint32_t burst = 64;
+constexpr std::uint32_t operations_in_burst = 64;
 
 void add_operations(Choices& choices, LinkClass link, bool user_memory, std::uint32_t origins) {
   for (const Kind kind : cost::kinds) {
@@ -128,7 +126,7 @@ void add_operations(Choices& choices, LinkClass link, bool user_memory, std::uin
       const bool streams = kind == Kind::put || kind == Kind::accumulate;
       if (!streams || bytes > longest_in_burst) continue;
       choices.add(link, user_memory, cost::name_of(kind),
-                  {.kind = kind, .bytes = bytes, .contenders = origins, .burst = burst});
+                  {.kind = kind, .bytes = bytes, .contenders = origins, .burst = operations_in_burst});
     }
   }
   choices.add(link, user_memory, "fetch_and_op",

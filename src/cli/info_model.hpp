@@ -1,10 +1,15 @@
 // What `farsum info --model` reports: the cost model's parameters with where each is from, and what is chosen by them.
 #pragma once
 
+#include <cstdlib>
+
 #include "base/settings.hpp"
 #include "cli/info_machine.hpp"
 
 namespace farsum::cli {
+
+// The environment, as what reads settings asks it.
+[[nodiscard]] inline const char* environment(const char* name) { return std::getenv(name); }
 
 // Sections: files and complaints, a row a parameter, a row an operation, size, pattern and place.
 [[nodiscard]] Report describe_model(const Settings& settings);

@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* prefix = "lab-";
-constexpr const char* epilogue = R"(
+constexpr const char* lab_epilogue = R"(
 Examples:
   farsum lab                                          name the programs, and the MPI libraries they can run under
   farsum lab counter --mpi mpich5                     without and with Farsum, as a table
@@ -118,11 +118,6 @@ int list(const LabPrograms& programs, const std::vector<MpiInstallation>& instal
                under.empty() ? "(no MPI library is here for it)" : under);
   }
   return exit_ok;
-}
-
-int refuse(const std::string& sentence) {
-  fmt::print(stderr, "farsum lab: {}\n", sentence);
-  return exit_usage;
 }
 
 template <class Things, class NameOf>
@@ -253,7 +248,7 @@ int run_job(LabJob& job, const LabOptions& options, const std::vector<std::strin
 
 int lab_over_hosts(const LabOptions& options, const Chosen& chosen, const std::vector<std::string>& arguments) {
   if (options.ranks % options.hosts != 0)
-    return refuse(fmt::format("{} ranks are not as many on each of {} hosts", options.ranks, options.hosts));
+    return refuse("lab", fmt::format("{} ranks are not as many on each of {} hosts", options.ranks, options.hosts));
   LabHosts hosts(options.hosts);
   if (const int failed = hosts.make(); failed != exit_ok) return failed;
   LabJob job{chosen.mpi, hosts.launcher(chosen.mpi.name, options.ranks / options.hosts), &hosts, options.json,
@@ -270,7 +265,7 @@ int lab(LabOptions options, const std::vector<std::string>& arguments) {
   if (options.name.empty()) return list(programs, installations, options.json);
   std::string why;
   const std::optional<Chosen> chosen = choose(options, programs, installations, why);
-  if (!chosen) return refuse(why);
+  if (!chosen) return refuse("lab", why);
   if (options.ranks == 0) options.ranks = options.hosts != 0 ? options.hosts : 2;
   if (options.hosts != 0) return lab_over_hosts(options, *chosen, arguments);
   LabJob job{chosen->mpi, chosen->mpi.mpirun, nullptr, options.json, options.verbose};
@@ -284,7 +279,7 @@ void add_lab_command(CLI::App& farsum, CommandLine& line) {
   CLI::App* command = farsum.add_subcommand(
       "lab", "Run a lab program without and with Farsum: farsum lab [NAME] [OPTIONS] [-- ITS OPTIONS...]");
   auto options = std::make_shared<LabOptions>();
-  command->footer(epilogue);
+  command->footer(lab_epilogue);
   command->add_option("name", options->name, "The program; without one, a list");
   command->add_option(
       "--mpi", options->mpi,

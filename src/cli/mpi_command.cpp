@@ -22,7 +22,7 @@ namespace farsum::cli {
 
 namespace {
 
-constexpr const char* epilogue = R"(
+constexpr const char* mpi_epilogue = R"(
 Examples:
   farsum mpi mpirun -n 2 nwchem h2o.nw
   farsum mpi --stats mpiexec.hydra -n 4 -ppn 2 ./program input.dat
@@ -44,11 +44,6 @@ struct MpiOptions {
   std::string abi = "auto";
   std::string path;
 };
-
-int refuse(const std::string& sentence) {
-  fmt::print(stderr, "farsum mpi: {}\n", sentence);
-  return exit_usage;
-}
 
 Variables environment_of_process() {
   Variables variables;
@@ -100,7 +95,7 @@ int become(const LaunchPlan& plan) {
   for (const auto& [name, value] : plan.own_environment) setenv(name.c_str(), value.c_str(), 1);
   const std::vector<char*> arguments = argument_vector(plan.command);
   execv(plan.program.c_str(), arguments.data());
-  return refuse(fmt::format("cannot run {}: {}", plan.program, std::strerror(errno)));
+  return refuse("mpi", fmt::format("cannot run {}: {}", plan.program, std::strerror(errno)));
 }
 
 int mpi(const MpiOptions& options, const std::vector<std::string>& command) {
@@ -111,9 +106,9 @@ int mpi(const MpiOptions& options, const std::vector<std::string>& command) {
   request.environment = environment_of_process();
   request.libraries = own_library_folder();
   const std::string unreadable = unreadable_setting(request);
-  if (!unreadable.empty()) return refuse(unreadable);
+  if (!unreadable.empty()) return refuse("mpi", unreadable);
   const LaunchPlan plan = plan_launch(request);
-  if (!plan.refusal.empty()) return refuse(plan.refusal);
+  if (!plan.refusal.empty()) return refuse("mpi", plan.refusal);
   if (options.verbose) print_plan(plan);
   if (options.dry_run) {
     fmt::print("{}\n", shell_words(plan.command));
@@ -129,7 +124,7 @@ void add_mpi_command(CLI::App& farsum, CommandLine& line) {
   CLI::App* command =
       farsum.add_subcommand("mpi", "Run an MPI program with Farsum in front of MPI: farsum mpi [OPTIONS] mpirun ...");
   auto options = std::make_shared<MpiOptions>();
-  command->footer(epilogue);
+  command->footer(mpi_epilogue);
   command->add_flag("--verbose", options->verbose, "Say what was found and what is run");
   command->add_flag("--stats", options->stats, "Print at the end what each window and operation did");
   command->add_option("--json-stats", options->stats_file, "Write the same to this file, as JSON lines")

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 
+#include "cli/base_name.hpp"
 #include "cli/captured_run.hpp"
 
 namespace farsum::cli {
@@ -109,8 +110,6 @@ std::optional<OptionValues> find_in(const OptionTable& first, const OptionTable&
   const auto found = find_in(first, name);
   return found ? found : find_in(second, name);
 }
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // The first number behind a word; 0 when there is none.
 int major_version_after(std::string_view text, std::string_view word) {

@@ -19,7 +19,7 @@ namespace farsum::cli {
 
 namespace {
 
-LaunchPlan refuse(std::string sentence) {
+LaunchPlan refuse_plan(std::string sentence) {
   LaunchPlan plan;
   plan.refusal = std::move(sentence);
   return plan;
@@ -192,9 +192,9 @@ LaunchPlan plan_job(const LaunchRequest& request, const Launcher& launcher, cons
   auto contexts = read_launch(launcher.kind, arguments, is_program);
   JobFinding job{{}, request.abi, {"not looked at: --abi was given"}};
   if (!request.abi) job = examine_job(launcher, arguments, contexts, surroundings);
-  if (!job.refusal.empty()) return refuse(job.refusal);
+  if (!job.refusal.empty()) return refuse_plan(job.refusal);
   const FrontChoice front = check_front(request, *job.abi);
-  if (!front.refusal.empty()) return refuse(front.refusal);
+  if (!front.refusal.empty()) return refuse_plan(front.refusal);
 
   const std::string library = front_library(request.libraries, front.abi);
   LaunchPlan plan;
@@ -202,14 +202,14 @@ LaunchPlan plan_job(const LaunchRequest& request, const Launcher& launcher, cons
   for (const std::string& sentence : job.sentences) plan.findings.emplace_back("program", sentence);
   const std::string mismatch = request.abi ? "" : describe_mismatch(launcher, front.abi);
   if (!mismatch.empty()) {
-    return refuse(fmt::format(
+    return refuse_plan(fmt::format(
         "{}; use the mpirun of the program's own MPI, or, where its MPI can be started by this one, --abi {}", mismatch,
         name_of(front.abi)));
   }
   Insertion inserted = insert_variables({launcher.kind, arguments, std::move(contexts), library,
                                          value_in(request.environment, "LD_PRELOAD"), settings_of(request.environment),
                                          request.settings, value_in(request.environment, "SLURM_EXPORT_ENV")});
-  if (!inserted.refusal.empty()) return refuse(inserted.refusal);
+  if (!inserted.refusal.empty()) return refuse_plan(inserted.refusal);
   plan.command.assign(request.command.begin(),
                       request.command.begin() + static_cast<std::ptrdiff_t>(launcher.position) + 1);
   plan.command.insert(plan.command.end(), inserted.arguments.begin(), inserted.arguments.end());
@@ -222,9 +222,9 @@ LaunchPlan plan_job(const LaunchRequest& request, const Launcher& launcher, cons
 LaunchPlan plan_single(const LaunchRequest& request, const ProgramSurroundings& surroundings) {
   ProgramFinding found{request.abi, "not looked at: --abi was given"};
   if (!request.abi) found = examine_program(request.command, 0, request.command.size(), surroundings);
-  if (!found.abi) return refuse(found.sentence);
+  if (!found.abi) return refuse_plan(found.sentence);
   const FrontChoice front = check_front(request, *found.abi);
-  if (!front.refusal.empty()) return refuse(front.refusal);
+  if (!front.refusal.empty()) return refuse_plan(front.refusal);
   LaunchPlan plan;
   plan.findings = {{"launcher", "none: the program is started as one rank"}, {"program", found.sentence}};
   plan.command = request.command;
@@ -261,16 +261,16 @@ std::string shell_words(const std::vector<std::string>& command) {
 
 LaunchPlan plan_launch(const LaunchRequest& request) {
   if (request.command.empty()) {
-    return refuse("the command is missing: farsum mpi mpirun -n 2 ./program; farsum mpi --help shows more");
+    return refuse_plan("the command is missing: farsum mpi mpirun -n 2 ./program; farsum mpi --help shows more");
   }
   const ProgramSurroundings surroundings = surroundings_of(request);
   const LauncherSearch search = find_launcher(request, surroundings);
-  if (!search.refusal.empty()) return refuse(search.refusal);
+  if (!search.refusal.empty()) return refuse_plan(search.refusal);
   LaunchPlan plan =
       search.launcher ? plan_job(request, *search.launcher, surroundings) : plan_single(request, surroundings);
   if (!plan.refusal.empty()) return plan;
   const FoundProgram found = find_program(plan.command.front(), surroundings.search_path);
-  if (found.path.empty()) return refuse(found.sentence);
+  if (found.path.empty()) return refuse_plan(found.sentence);
   plan.program = found.path;
   return plan;
 }

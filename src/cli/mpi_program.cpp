@@ -11,6 +11,7 @@
 #include <fstream>
 #include <set>
 
+#include "cli/base_name.hpp"
 #include "cli/mpi_linkage.hpp"
 #include "cli/mpi_wrappers.hpp"
 #include "cli/run_program.hpp"
@@ -21,9 +22,7 @@ namespace {
 
 constexpr const char* say_which = "say which MPI it uses with --abi mpich, --abi openmpi or --abi abi";
 
-ProgramFinding refuse(std::string sentence) { return {std::nullopt, std::move(sentence)}; }
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+ProgramFinding refuse_program(std::string sentence) { return {std::nullopt, std::move(sentence)}; }
 
 // Programs that read their work from a script and load MPI, if any, later.
 bool is_interpreter(std::string_view name) {
@@ -63,7 +62,7 @@ ProgramFinding assume(const std::string& what, bool is_python, const ProgramSurr
       return {abi, fmt::format("{}, and MPI4PY_MPIABI is {}: {}", what, surroundings.mpi4py_abi, describe(*abi))};
     }
   }
-  if (!surroundings.assumed) return refuse(fmt::format("{}: its MPI cannot be seen; {}", what, say_which));
+  if (!surroundings.assumed) return refuse_program(fmt::format("{}: its MPI cannot be seen; {}", what, say_which));
   return {surroundings.assumed,
           fmt::format("{}: taken for {}, as the launcher's; --abi says otherwise{}", what,
                       describe(*surroundings.assumed), is_python ? " (mpi4py's wheels may load another MPI)" : "")};
@@ -80,7 +79,7 @@ ProgramFinding judge_needs(const std::string& path, const std::vector<MpiNeed>& 
     words.push_back(words_of(need));
     const auto abi = need.is_old_openmpi ? std::nullopt : mpi_abi_of_library(need.soname);
     if (!abi) {
-      return refuse(
+      return refuse_program(
           fmt::format("{} needs {}, an MPI that Farsum has no front for; there are fronts for MPICH and Intel MPI "
                       "(libmpi.so.12, libmpich.so.12), Open MPI 3 to 5 (libmpi.so.40) and MPI-5's standard ABI "
                       "(libmpi_abi.so): link the program with one of those",
@@ -89,7 +88,7 @@ ProgramFinding judge_needs(const std::string& path, const std::vector<MpiNeed>& 
     abis.insert(*abi);
   }
   if (abis.size() > 1) {
-    return refuse(
+    return refuse_program(
         fmt::format("{} needs the libraries of more than one MPI: {}; one of what it links was built for another MPI "
                     "than the rest: relink it (ldd {} shows which)",
                     path, fmt::join(words, " and "), path));
@@ -99,24 +98,25 @@ ProgramFinding judge_needs(const std::string& path, const std::vector<MpiNeed>& 
 
 ProgramFinding refuse_without_mpi(const std::string& path, const Linkage& linkage) {
   if (!linkage.program.defined_mpi.empty()) {
-    return refuse(
+    return refuse_program(
         fmt::format("{} has MPI linked in statically (it defines {}), where no preload can stand in front of it; link "
                     "it with the shared library of MPI",
                     path, linkage.program.defined_mpi.front()));
   }
   if (!linkage.program.needs_linker) {
-    return refuse(fmt::format(
+    return refuse_program(fmt::format(
         "{} is linked statically, so nothing can be preloaded into it; link it with shared libraries", path));
   }
   const std::string missing = linkage.missing.empty() ? ""
                                                       : fmt::format(" ({} could not be found and may need one)",
                                                                     fmt::join(linkage.missing, ", "));
-  return refuse(fmt::format("{} needs no MPI library{}; if it loads MPI while it runs, {}", path, missing, say_which));
+  return refuse_program(
+      fmt::format("{} needs no MPI library{}; if it loads MPI while it runs, {}", path, missing, say_which));
 }
 
 ProgramFinding examine_file(const std::string& path, const ElfFile& elf, const ProgramSurroundings& surroundings) {
   if (is_setuid(path)) {
-    return refuse(
+    return refuse_program(
         fmt::format("{} is set-user-ID or set-group-ID, and the system preloads nothing into such programs", path));
   }
   const Linkage linkage = follow_linkage(path, elf, library_search(surroundings.library_path));
@@ -131,14 +131,14 @@ ProgramFinding examine_file(const std::string& path, const ElfFile& elf, const P
 ProgramFinding examine_wrapped(const std::vector<std::string>& arguments, std::size_t wrapper, std::size_t end,
                                const ProgramSurroundings& surroundings) {
   const auto inner = look_through(arguments, wrapper, end);
-  if (!inner) return refuse(fmt::format("no program follows {}; {}", arguments[wrapper], say_which));
+  if (!inner) return refuse_program(fmt::format("no program follows {}; {}", arguments[wrapper], say_which));
   if (inner->clears_environment) {
-    return refuse(fmt::format(
+    return refuse_program(fmt::format(
         "{} takes away the environment, and Farsum's preload with it; set variables without clearing others",
         arguments[wrapper]));
   }
   if (inner->sets_preload) {
-    return refuse(
+    return refuse_program(
         fmt::format("{} sets LD_PRELOAD for {} anew, which takes Farsum's away; set it in front of all: "
                     "LD_PRELOAD=... farsum mpi ...",
                     arguments[wrapper], arguments[inner->position]));
@@ -167,13 +167,13 @@ ProgramFinding examine_program(const std::vector<std::string>& arguments, std::s
   const std::string path = locate_program(name, surroundings);
   if (path.empty()) {
     const FoundProgram reason = find_program(name, surroundings.search_path);
-    return refuse(fmt::format("{}; a program that is on other hosts only: {}", reason.sentence, say_which));
+    return refuse_program(fmt::format("{}; a program that is on other hosts only: {}", reason.sentence, say_which));
   }
   if (is_wrapper(name)) return examine_wrapped(arguments, program, end, surroundings);
   if (const auto elf = read_elf(path)) return examine_file(path, *elf, surroundings);
   const std::string interpreter = script_interpreter(path);
   if (interpreter.empty()) {
-    return refuse(
+    return refuse_program(
         fmt::format("{} is neither a 64-bit program of this machine nor a script that names its interpreter", path));
   }
   const bool is_python = base_name(name).starts_with("python") || interpreter.find("python") != std::string::npos;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "cli/base_name.hpp"
+
 namespace farsum::cli {
 
 namespace {
@@ -42,8 +44,6 @@ constexpr Wrapper wrappers[] = {
 };
 
 constexpr std::string_view preload = "LD_PRELOAD";
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 const Wrapper* find_wrapper(std::string_view program) {
   const std::string_view name = base_name(program);

@@ -15,7 +15,7 @@ namespace farsum::cli {
 
 namespace {
 
-constexpr const char* epilogue = R"(
+constexpr const char* run_epilogue = R"(
 Examples:
   farsum run -n 4 ./stencil 1024
   farsum run -n 2 --bind core --tag ./counter --tasks 100000
@@ -36,11 +36,6 @@ struct RunOptions {
   std::vector<std::string> environment;
 };
 
-int refuse(const std::string& sentence, int exit_code) {
-  fmt::print(stderr, "farsum run: {}\n", sentence);
-  return exit_code;
-}
-
 // True when `text` is NAME=VALUE with a name that is the user's to set.
 bool parse_assignment(const std::string& text, JobSpec& job) {
   const std::size_t equals = text.find('=');
@@ -50,23 +45,23 @@ bool parse_assignment(const std::string& text, JobSpec& job) {
 }
 
 int run(const RunOptions& options, std::vector<std::string> command) {
-  if (command.empty()) return refuse("PROGRAM is missing; farsum run --help shows how to call it", exit_usage);
+  if (command.empty()) return refuse("run", "PROGRAM is missing; farsum run --help shows how to call it");
   JobSpec job;
   job.ranks = options.ranks;
   job.tag_output = options.tag;
   if (options.timeout_s > 0) job.timeout = std::chrono::milliseconds{std::llround(std::ceil(options.timeout_s * 1000))};
   for (const std::string& assignment : options.environment) {
     if (!parse_assignment(assignment, job))
-      return refuse(fmt::format("--env takes NAME=VALUE, not '{}'", assignment), exit_usage);
+      return refuse("run", fmt::format("--env takes NAME=VALUE, not '{}'", assignment));
   }
   Bindings bindings =
       choose_bindings(options.bind, job.ranks, options.bind == "none" ? std::vector<CpuList>{} : allowed_cores());
-  if (!bindings.sentence.empty()) return refuse(bindings.sentence, exit_usage);
+  if (!bindings.sentence.empty()) return refuse("run", bindings.sentence);
   job.bindings = std::move(bindings.of_ranks);
 
   const char* search_path = std::getenv("PATH");
   const FoundProgram program = find_program(command.front(), search_path != nullptr ? search_path : "/usr/bin:/bin");
-  if (program.path.empty()) return refuse(program.sentence, program.exit_code);
+  if (program.path.empty()) return refuse("run", program.sentence, program.exit_code);
   job.program_path = program.path;
   job.arguments = std::move(command);
   return run_job(job);
@@ -78,7 +73,7 @@ void add_run_command(CLI::App& farsum, CommandLine& line) {
   CLI::App* command = farsum.add_subcommand(
       "run", "Start the ranks of a job on this machine: farsum run -n N [OPTIONS] PROGRAM [ARGS...]");
   auto options = std::make_shared<RunOptions>();
-  command->footer(epilogue);
+  command->footer(run_epilogue);
   command->add_option("-n,--ranks", options->ranks, "Number of ranks, 1 to 1024 (default 1)")
       ->check(CLI::Range(1, max_ranks));
   command->add_option(

@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "core/packed_sides.hpp"
+#include "core/wire.hpp"
 #include "ops/atomics.hpp"
 
 namespace farsum {
 namespace {
 
-constexpr std::uint64_t name_bytes = sizeof(std::uint64_t);
 // Puts of one piece before the owner computes what is still open.
 constexpr unsigned most_puts = 2;
 
@@ -21,7 +21,8 @@ std::uint64_t room_of_message(const Capabilities& can) {
 // A piece is fetched in a reply, put in a message, and may all be refused in a reply with a bit for each element.
 std::uint64_t longest_piece(const Capabilities& can, std::uint64_t element_bytes) {
   const std::uint64_t replies = can.separate_replies ? can.max_reply_bytes : room_of_message(can);
-  const std::uint64_t overhead = name_bytes + sizeof(std::uint64_t);  // the bits' last word may be used in part
+  const std::uint64_t overhead =
+      wire::lease_word_bytes + sizeof(std::uint64_t);  // the bits' last word may be used in part
   const std::uint64_t refused = (replies - overhead) * 8 / (8 * element_bytes + 1);
   return std::max<std::uint64_t>(std::min(refused, room_of_message(can) / element_bytes), 1) * element_bytes;
 }
@@ -111,7 +112,7 @@ void LeasedUpdate::take_piece(Slot& slot) {
   begun_ += slot.bytes;
   slot.open = OpenElements(slot.bytes / size());
   slot.puts = 0;
-  slot.reply.resize(name_bytes + OpenElements::bytes_for(slot.open.size()) + slot.bytes);
+  slot.reply.resize(wire::lease_word_bytes + OpenElements::bytes_for(slot.open.size()) + slot.bytes);
   slot.state = State::to_ask;
 }
 
@@ -142,7 +143,7 @@ bool LeasedUpdate::ask(Slot& slot) {
     (void)ops::encode(view, layout);
     header.layout_bytes = static_cast<std::uint32_t>(layout.size());
   }
-  if (!send(slot, header, layout, name_bytes + slot.bytes)) return false;
+  if (!send(slot, header, layout, wire::lease_word_bytes + slot.bytes)) return false;
   slot.state = State::asked;
   return true;
 }
@@ -160,8 +161,8 @@ bool LeasedUpdate::put(Slot& slot) {
   // The body is copied before the reply comes to the same place.
   const std::span<const std::byte> body = std::span(slot.reply).subspan(slot.contents_at, header.bytes);
   // Of an empty reply, nothing refused.
-  std::memset(slot.reply.data(), 0, name_bytes);
-  if (!send(slot, header, body, name_bytes + bits + (is_last ? 0 : header.bytes))) return false;
+  std::memset(slot.reply.data(), 0, wire::lease_word_bytes);
+  if (!send(slot, header, body, wire::lease_word_bytes + bits + (is_last ? 0 : header.bytes))) return false;
   ++slot.puts;
   slot.state = State::put;
   return true;
@@ -175,8 +176,8 @@ void LeasedUpdate::on_contents(Slot& slot) {
   } else if (code != Code::ok) {
     fail(slot, code);
   } else {
-    std::memcpy(&slot.lease, slot.reply.data(), name_bytes);
-    compute(slot, name_bytes);
+    std::memcpy(&slot.lease, slot.reply.data(), wire::lease_word_bytes);
+    compute(slot, wire::lease_word_bytes);
     slot.state = State::to_put;
   }
 }
@@ -190,17 +191,17 @@ void LeasedUpdate::on_put(Slot& slot) {
   }
   if (code != Code::ok) return fail(slot, code);
   std::uint64_t refused = 0;
-  std::memcpy(&refused, slot.reply.data(), name_bytes);
+  std::memcpy(&refused, slot.reply.data(), wire::lease_word_bytes);
   if (refused == 0) {
     slot.state = State::free;
     return;
   }
   const std::uint64_t bits = OpenElements::bytes_for(slot.open.size());
-  const OpenElements open(slot.open.size(), std::span(slot.reply).subspan(name_bytes, bits));
+  const OpenElements open(slot.open.size(), std::span(slot.reply).subspan(wire::lease_word_bytes, bits));
   if (open.count() != refused || refused > slot.open.count()) return fail(slot, Code::system);
   slot.open = open;
   if (slot.puts < most_puts) {
-    compute(slot, name_bytes + bits);
+    compute(slot, wire::lease_word_bytes + bits);
     slot.state = State::to_put;
   } else {
     slot.state = State::to_owner;

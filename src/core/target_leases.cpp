@@ -11,21 +11,19 @@
 namespace farsum {
 namespace {
 
-constexpr std::uint64_t name_bytes = sizeof(std::uint64_t);
-
 // The longest reply to a put of what is open.
 std::uint64_t refusal_bytes(const Lease& lease, bool is_last) {
   const std::uint64_t contents = is_last ? 0 : lease.open.count() * ops::size_of(lease.type);
-  return name_bytes + OpenElements::bytes_for(lease.open.size()) + contents;
+  return wire::lease_word_bytes + OpenElements::bytes_for(lease.open.size()) + contents;
 }
 
 // What is refused, and what is there now.
 std::uint32_t write_refusal(const Lease& lease, bool is_last, std::span<std::byte> reply) {
   const std::uint64_t count = lease.open.count(), size = ops::size_of(lease.type);
-  std::memcpy(reply.data(), &count, name_bytes);
+  std::memcpy(reply.data(), &count, wire::lease_word_bytes);
   const auto words = lease.open.words();
-  std::memcpy(reply.data() + name_bytes, words.data(), words.size());
-  std::byte* to = reply.data() + name_bytes + words.size();
+  std::memcpy(reply.data() + wire::lease_word_bytes, words.data(), words.size());
+  std::byte* to = reply.data() + wire::lease_word_bytes + words.size();
   for (std::uint64_t element = 0; !is_last && element < lease.open.size(); ++element) {
     if (!lease.open.contains(element)) continue;
     std::memcpy(to, lease.copy.data() + element * size, size);
@@ -40,7 +38,7 @@ Served TargetService::serve_lease(Rank from, const wire::Message& message, const
                                   std::span<std::byte> reply_room, Progress& progress) {
   const wire::MessageHeader& header = message.header;
   const std::uint64_t elements = header.bytes / ops::size_of(header.type);
-  if (reply_room.size() < name_bytes || reply_room.size() - name_bytes < header.bytes)
+  if (reply_room.size() < wire::lease_word_bytes || reply_room.size() - wire::lease_word_bytes < header.bytes)
     return {Served::Kind::done, Code::argument, 0};
   const std::uint64_t cost =
       LeaseTable::cost_of(header.bytes, elements) + message.layout.view().pieces().size() * sizeof(ops::Piece);
@@ -49,15 +47,15 @@ Served TargetService::serve_lease(Rank from, const wire::Message& message, const
     if (const Code code = check_extent(message, exposure); code != Code::ok) return {Served::Kind::done, code, 0};
   }
   if (!leases_.make_room(cost, now_ns)) return {Served::Kind::done, Code::pending, 0};
-  const std::span<std::byte> contents = reply_room.subspan(name_bytes, header.bytes);
+  const std::span<std::byte> contents = reply_room.subspan(wire::lease_word_bytes, header.bytes);
   const Outcome outcome = operate(from, message, exposure, contents, progress);
   if (outcome.step == Step::again) return {Served::Kind::again};
   if (outcome.step == Step::failed) return {Served::Kind::done, outcome.code, 0};
   Lease lease{header.window,         header.type, header.offset, message.layout, {contents.begin(), contents.end()},
               OpenElements(elements)};
   const std::uint64_t id = leases_.grant(from, std::move(lease), now_ns);
-  std::memcpy(reply_room.data(), &id, name_bytes);
-  return {Served::Kind::done, Code::ok, static_cast<std::uint32_t>(name_bytes + header.bytes)};
+  std::memcpy(reply_room.data(), &id, wire::lease_word_bytes);
+  return {Served::Kind::done, Code::ok, static_cast<std::uint32_t>(wire::lease_word_bytes + header.bytes)};
 }
 
 Served TargetService::serve_lease_put(Rank from, const wire::Message& message, const Exposure& exposure,

@@ -38,6 +38,8 @@ enum class MessageKind : std::uint8_t {
   // there is no such lease, and nothing was written.
   lease_put = 10,
 };
+// Of the name of a lease, and of how many of its elements are still open.
+inline constexpr std::uint64_t lease_word_bytes = 8;
 
 enum MessageFlag : std::uint8_t {
   flag_pull = 1u << 0,       // the operand stays at operand_address in the origin; the agent pulls it

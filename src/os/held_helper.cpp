@@ -17,7 +17,7 @@ namespace {
 using Stage = HeldThread::Stage;
 
 constexpr int looks_before_sleep = 100;
-constexpr long sleep_ns = 20'000;
+constexpr long gap_ns = 20'000;
 // What stops a thread for its tracer alone, in the third byte of the status.
 constexpr int stop_event = 128;  // PTRACE_EVENT_STOP
 // How often threads that sit in calls that would be cut short are given time to leave them: 1, 2, 4... ms.
@@ -44,7 +44,7 @@ void pause_shortly(int look) {
     raw_call(SYS_sched_yield);
     return;
   }
-  const timespec gap{0, sleep_ns};
+  const timespec gap{0, gap_ns};
   raw_call(SYS_nanosleep, raw_argument(&gap));
 }
 

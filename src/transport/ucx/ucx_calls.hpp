@@ -5,6 +5,10 @@
 
 namespace farsum {
 
+// Rounds of UCX in one turn. A connection to a host that does not answer can have something to do for ever, and time
+// must pass for the links meanwhile.
+inline constexpr int most_rounds = 64;
+
 // Filled by UcxLibrary. Structures are passed with the masks of UCX 1.11 only, so that one build serves 1.11 and newer.
 struct UcxCalls {
   decltype(&ucp_get_version) get_version = nullptr;

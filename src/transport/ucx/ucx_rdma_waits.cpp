@@ -18,8 +18,6 @@ namespace {
 
 constexpr std::uint64_t look_interval_ns = 100'000'000;
 constexpr int look_interval_ms = 100;
-// UCX may report something to do for ever, over a link that was cut.
-constexpr int most_rounds = 64;
 constexpr int rest_ms = 1;
 
 // Acquire: pairs with the release of whoever ended the last operation.

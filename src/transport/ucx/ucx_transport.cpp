@@ -8,15 +8,12 @@
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
+#include "transport/ucx/ucx_calls.hpp"
 
 namespace farsum {
 namespace {
 
 constexpr unsigned to_target = 1, to_origin = 2;  // channels of UcxWorker
-// Rounds of UCX in one turn. A connection to a host that does not answer can have something to do for ever, and time
-// must pass for the links meanwhile.
-constexpr int most_rounds = 64;
-
 // Where threads look after what was handed over, the agent asks this often whether they still do.
 constexpr std::uint64_t ask_again_after_ns = 1'000'000;
 constexpr std::uint64_t most_closing_ns = 2'000'000'000;
