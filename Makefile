@@ -40,7 +40,7 @@ conformance: setup build
 format:
 	@tools/format
 
-lint: build/build.ninja
+lint:
 	@tools/lint
 	@tools/check_includes
 

@@ -23,7 +23,7 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 
-# No -g in release: object files then do not depend on the build folder and ccache shares them between folders.
+# No -g in release: object files then do not depend on the build folder.
 set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
@@ -52,7 +52,8 @@ if(FARSUM_SANITIZE)
   endif()
 endif()
 
-# From nothing this takes two thirds of the time, after a change of one file more than the file alone would.
+# Most of a file's time is its headers': eight at once take half of what they take alone, and a changed file as long as all
+# eight. They share their unnamed namespace; where two use a name in it differently, one of them is renamed.
 option(FARSUM_UNITY "Compile the sources of a component or program some at once" ON)
 function(farsum_compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${FARSUM_UNITY} UNITY_BUILD_BATCH_SIZE 8)

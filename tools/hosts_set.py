@@ -1,7 +1,7 @@
-"""One set of test hosts: its folder under /run, the lock on it, its state, and what can be done to it. Used by tools/hosts.
+"""One set of test hosts: its folder (in /run, or where FARSUM_HOSTS_FOLDER says), the lock on it, its state, and what can be done to it. Used by tools/hosts.
 
 Whoever changes a set holds its lock; whoever enters a host shares it. A set that a killed `up` left half-made, and one whose owner has
-ended, is nobody's: the next `up` or `down` of any name takes it away.
+ended, is nobody's: the next `up` or `down` of any name takes it away, if it looks into the same folder.
 """
 
 import contextlib
@@ -18,7 +18,9 @@ from pathlib import Path
 import hosts_namespaces as namespaces
 import hosts_network as network
 
-STATES = Path(os.environ.get("FARSUM_HOSTS_FOLDER") or "/run/farsum-hosts")
+# What lies in the folder is ours, to be taken away: in a folder of the user's choice, a folder of our own.
+NOTED_IN = Path(os.environ.get("FARSUM_HOSTS_FOLDER") or "/run").absolute()
+STATES = NOTED_IN / "farsum-hosts"
 SWITCH = "switch"
 NAMES = "abcdefghijklmnopqrstuvwxyz"
 NO_LINK = {"cut": False, "delay_us": 0, "rate_mbit": 0, "relay_limits": False}
@@ -325,7 +327,8 @@ class HostSet:
             # Python ignores these; a command expects to die of them.
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-            environment = {**environment, "FARSUM_HOSTS": self.name, "FARSUM_HOSTS_FOLDER": str(STATES), namespaces.IDENTITY: self.state["identity"], "HOSTNAME": host}
+            environment = {**environment, "FARSUM_HOSTS": self.name, "FARSUM_HOSTS_FOLDER": str(NOTED_IN),
+                           namespaces.IDENTITY: self.state["identity"], "HOSTNAME": host}
             try:
                 os.execvpe(command[0], command, environment)
             except OSError as problem:

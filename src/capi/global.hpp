@@ -28,7 +28,7 @@ struct GroupSlot {
   Group* group = nullptr;
 };
 struct MutexSlot {
-  Mutexes* locks = nullptr;
+  Mutexes* mutexes = nullptr;
 };
 struct CounterSlot {
   std::shared_ptr<Counter> counter;

@@ -2,6 +2,7 @@
 // recognised. The window slots are the hot ones: a handle leads to a window's views with one load.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -67,6 +68,8 @@ class HandleTable {
   std::uint64_t add(Object object) {
     const std::lock_guard lock(mutex_);
     if (vacant_.empty()) {
+      // So that no slot is ever given back where there is no room to note it.
+      if (vacant_.capacity() <= slots_.size()) vacant_.reserve(std::max<std::size_t>(64, 2 * slots_.size()));
       slots_.emplace_back();
       vacant_.push_back(slots_.size() - 1);
     }
@@ -89,8 +92,8 @@ class HandleTable {
     const std::lock_guard lock(mutex_);
     vacate(bits & slot_mask);
   }
-  // The slot of what is being made by several ranks: one that finds no memory for it says so before they begin. Given
-  // back where it is not made.
+  // The slot of what several ranks make, taken before they meet, so that nothing of this rank's can fail once they
+  // have. Given back where it is not made. A rank that finds no memory for the slot does not come to the meeting.
   class Place {
    public:
     explicit Place(HandleTable& table) : table_(table), bits_(table.add({})) {}

@@ -467,16 +467,16 @@ farsum_status farsum_mutex_create(farsum_group handle, int count, farsum_mutex* 
   });
 }
 
-static farsum_status find_mutex(const char* call, farsum_mutex handle, int rank, int index, Mutexes*& locks) {
+static farsum_status find_mutex(const char* call, farsum_mutex handle, int rank, int index, Mutexes*& mutexes) {
   if (live_context() == nullptr) return no_context(call);
   MutexSlot* slot = global().mutexes.find(handle.bits);
   if (slot == nullptr) return fail(Code::handle, fmt::format("{}: the mutexes {:#x} do not live", call, handle.bits));
-  locks = slot->locks;
-  if (rank < 0 || rank >= static_cast<int>(locks->counts.size())) {
+  mutexes = slot->mutexes;
+  if (rank < 0 || rank >= static_cast<int>(mutexes->counts.size())) {
     return fail(Code::rank, fmt::format("{}: rank {} is not in the group, whose ranks are 0 to {}", call, rank,
-                                        locks->counts.size() - 1));
+                                        mutexes->counts.size() - 1));
   }
-  const std::uint32_t count = locks->counts[static_cast<std::size_t>(rank)];
+  const std::uint32_t count = mutexes->counts[static_cast<std::size_t>(rank)];
   if (index < 0 || index >= static_cast<int>(count)) {
     return fail(Code::range, fmt::format("{}: mutex {} was asked for, but rank {} keeps {}", call, index, rank, count));
   }
@@ -490,7 +490,7 @@ farsum_status farsum_mutex_free(farsum_mutex* mutexes) {
     MutexSlot* slot = global().mutexes.find(mutexes->bits);
     if (slot == nullptr)
       return fail(Code::handle, fmt::format("farsum_mutex_free: the mutexes {:#x} do not live", mutexes->bits));
-    if (const Status status = live_context()->free_mutexes(slot->locks); !status.is_ok()) return fail(status);
+    if (const Status status = live_context()->free_mutexes(slot->mutexes); !status.is_ok()) return fail(status);
     global().mutexes.remove(mutexes->bits);
     mutexes->bits = 0;
     return FARSUM_OK;
@@ -499,19 +499,21 @@ farsum_status farsum_mutex_free(farsum_mutex* mutexes) {
 
 farsum_status farsum_mutex_lock(farsum_mutex handle, int rank, int index) {
   return guarded("farsum_mutex_lock", [&]() -> farsum_status {
-    Mutexes* locks = nullptr;
-    if (const farsum_status status = find_mutex("farsum_mutex_lock", handle, rank, index, locks); status != FARSUM_OK)
+    Mutexes* mutexes = nullptr;
+    if (const farsum_status status = find_mutex("farsum_mutex_lock", handle, rank, index, mutexes); status != FARSUM_OK)
       return status;
-    return report(live_context()->lock(*locks, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
+    return report(live_context()->lock(*mutexes, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
   });
 }
 
 farsum_status farsum_mutex_unlock(farsum_mutex handle, int rank, int index) {
   return guarded("farsum_mutex_unlock", [&]() -> farsum_status {
-    Mutexes* locks = nullptr;
-    if (const farsum_status status = find_mutex("farsum_mutex_unlock", handle, rank, index, locks); status != FARSUM_OK)
+    Mutexes* mutexes = nullptr;
+    if (const farsum_status status = find_mutex("farsum_mutex_unlock", handle, rank, index, mutexes);
+        status != FARSUM_OK)
       return status;
-    return report(live_context()->unlock(*locks, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
+    return report(
+        live_context()->unlock(*mutexes, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
   });
 }
 
@@ -536,7 +538,7 @@ farsum_status farsum_counter_create(farsum_group handle, const farsum_counter_op
     options.home = static_cast<std::uint32_t>(from->home);
     options.limit = from->limit;
     HandleTable<CounterSlot>::Place place(global().counters);
-    Result<std::unique_ptr<Counter>> made = Counter::create(*live_context(), *group, options);
+    Result<std::shared_ptr<Counter>> made = Counter::create(*live_context(), *group, options);
     if (!made.is_ok()) return fail(made.take_status());
     *counter = {place.give_to({std::move(made.value())})};
     return FARSUM_OK;

@@ -341,17 +341,17 @@ Status Context::find_open() {
   return {};
 }
 
-Status Context::find_held(const Mutexes& locks) {
+Status Context::find_held(const Mutexes& mutexes) {
   // Relaxed: only this process's threads write it.
-  const auto held = std::find_if(locks.states.begin(), locks.states.end(), [](const auto& state) {
+  const auto held = std::find_if(mutexes.states.begin(), mutexes.states.end(), [](const auto& state) {
     return state.load(std::memory_order_relaxed) != Mutexes::State::free;
   });
-  if (held == locks.states.end()) return {};
-  const auto at = static_cast<std::uint64_t>(held - locks.states.begin());
-  const auto after = std::upper_bound(locks.first.begin(), locks.first.end(), at);
+  if (held == mutexes.states.end()) return {};
+  const auto at = static_cast<std::uint64_t>(held - mutexes.states.begin());
+  const auto after = std::upper_bound(mutexes.first.begin(), mutexes.first.end(), at);
   return {Code::pending,
           fmt::format("farsum_finalize: this rank holds mutex {} of rank {}; call farsum_mutex_unlock first",
-                      at - *std::prev(after), after - locks.first.begin() - 1)};
+                      at - *std::prev(after), after - mutexes.first.begin() - 1)};
 }
 
 // What this rank has open ends, as far as it goes.
@@ -485,14 +485,14 @@ Result<Mutexes*> Context::create_mutexes(Group& group, std::uint32_t count) {
   return object.value()->mutexes.get();
 }
 
-Status Context::free_mutexes(Mutexes* locks) {
-  GroupTeam& team = locks->object->group->team();
+Status Context::free_mutexes(Mutexes* mutexes) {
+  GroupTeam& team = mutexes->object->group->team();
   // Relaxed, here and below: only this process's threads read it, to refuse what would wait for itself.
-  const bool mine_held = std::any_of(locks->states.begin(), locks->states.end(), [](const auto& state) {
+  const bool mine_held = std::any_of(mutexes->states.begin(), mutexes->states.end(), [](const auto& state) {
     return state.load(std::memory_order_relaxed) != Mutexes::State::free;
   });
   // The ranks agree, so that nobody waits for one that refuses.
-  std::vector<std::uint8_t> held(locks->counts.size());
+  std::vector<std::uint8_t> held(mutexes->counts.size());
   const auto mine = static_cast<std::uint8_t>(mine_held);
   if (Status status = team.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(held)),
                                      "farsum_mutex_free");
@@ -506,12 +506,12 @@ Status Context::free_mutexes(Mutexes* locks) {
                 "farsum_mutex_free: rank {} of the group still holds or waits for one of the mutexes; unlock it first",
                 rank)};
   }
-  return free_window(locks->object);
+  return free_window(mutexes->object);
 }
 
-void Context::unlock_all(Mutexes& locks) {
-  for (std::uint32_t rank = 0; rank < locks.counts.size(); ++rank) {
-    for (std::uint32_t index = 0; index < locks.counts[rank]; ++index) (void)unlock(locks, rank, index);
+void Context::unlock_all(Mutexes& mutexes) {
+  for (std::uint32_t rank = 0; rank < mutexes.counts.size(); ++rank) {
+    for (std::uint32_t index = 0; index < mutexes.counts[rank]; ++index) (void)unlock(mutexes, rank, index);
   }
 }
 
@@ -524,8 +524,8 @@ Status name_mutex(const Status& status, const char* call, std::uint32_t rank, st
 
 }  // namespace
 
-Status Context::lock(Mutexes& locks, std::uint32_t rank, std::uint32_t index) {
-  std::atomic<Mutexes::State>& state = locks.states[locks.first[rank] + index];
+Status Context::lock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index) {
+  std::atomic<Mutexes::State>& state = mutexes.states[mutexes.first[rank] + index];
   Mutexes::State expected = Mutexes::State::free;
   if (!state.compare_exchange_strong(expected, Mutexes::State::changing, std::memory_order_relaxed)) {
     return {
@@ -534,18 +534,18 @@ Status Context::lock(Mutexes& locks, std::uint32_t rank, std::uint32_t index) {
             "farsum_mutex_lock: mutex {} of rank {} is held, or waited for, by this rank; mutexes are not recursive",
             index, rank)};
   }
-  const Status status = locks.object->window->lock_mutex(rank, index);
+  const Status status = mutexes.object->window->lock_mutex(rank, index);
   state.store(status.is_ok() ? Mutexes::State::held : Mutexes::State::free, std::memory_order_relaxed);
   return name_mutex(status, "farsum_mutex_lock", rank, index);
 }
 
-Status Context::unlock(Mutexes& locks, std::uint32_t rank, std::uint32_t index) {
-  std::atomic<Mutexes::State>& state = locks.states[locks.first[rank] + index];
+Status Context::unlock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index) {
+  std::atomic<Mutexes::State>& state = mutexes.states[mutexes.first[rank] + index];
   Mutexes::State expected = Mutexes::State::held;
   if (!state.compare_exchange_strong(expected, Mutexes::State::changing, std::memory_order_relaxed)) {
     return {Code::sync, fmt::format("farsum_mutex_unlock: this rank does not hold mutex {} of rank {}", index, rank)};
   }
-  const Status status = locks.object->window->unlock_mutex(rank, index);
+  const Status status = mutexes.object->window->unlock_mutex(rank, index);
   state.store(status.is_ok() ? Mutexes::State::free : Mutexes::State::held, std::memory_order_relaxed);
   return name_mutex(status, "farsum_mutex_unlock", rank, index);
 }

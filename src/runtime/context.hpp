@@ -84,7 +84,7 @@ struct WindowOptions {
       place_views;  // where the window's views shall lie; none, or null: anywhere
 };
 
-// Further locks of a window without memory.
+// All ranks' mutexes: further locks of a window without memory.
 struct Mutexes {
   enum class State : std::uint8_t { free, changing, held };  // by this process
   WindowObject* object = nullptr;
@@ -163,9 +163,9 @@ class Context {
 
   // `count` at this rank.
   Result<Mutexes*> create_mutexes(Group& group, std::uint32_t count);
-  Status free_mutexes(Mutexes* locks);
-  Status lock(Mutexes& locks, std::uint32_t rank, std::uint32_t index);
-  Status unlock(Mutexes& locks, std::uint32_t rank, std::uint32_t index);
+  Status free_mutexes(Mutexes* mutexes);
+  Status lock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index);
+  Status unlock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index);
 
   struct Statistics {
     std::uint64_t operations[path_count] = {};
@@ -208,8 +208,8 @@ class Context {
   // What locks in the node segment are held by.
   std::uint32_t id_in_segment() const { return my_place() + 1; }
   RankBlock& own_block() { return place_.segment->rank(my_place()); }
-  static Status find_held(const Mutexes& locks);
-  void unlock_all(Mutexes& locks);
+  static Status find_held(const Mutexes& mutexes);
+  void unlock_all(Mutexes& mutexes);
   // Nobody asks anything of a rank without windows, so the first window starts the agent, where the network has not.
   Status start_agent();
   LockAgent lock_agent() const {

@@ -25,13 +25,13 @@ Operation word_operation(OperationKind kind, std::uint64_t first, std::uint64_t 
 
 }  // namespace
 
-Result<std::unique_ptr<Counter>> Counter::create(Context& context, Group& group, const Options& options) {
+Result<std::shared_ptr<Counter>> Counter::create(Context& context, Group& group, const Options& options) {
   if (options.home >= group.size()) {
     return Status(Code::rank,
                   fmt::format("farsum_counter_create: home rank {} is not in the group, whose ranks are 0 to {}",
                               static_cast<std::int32_t>(options.home), group.size() - 1));
   }
-  std::unique_ptr<Counter> counter(new Counter(context, group, options));
+  std::shared_ptr<Counter> counter(new Counter(context, group, options));
   counter->leaves_ = std::bit_ceil(std::uint64_t{group.size()});
   // One word; or one per rank; or a heap-shaped tree, whose root is word 1.
   std::uint64_t words = 1;

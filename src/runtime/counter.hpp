@@ -24,7 +24,7 @@ class Counter {
   };
 
   // Collective.
-  static Result<std::unique_ptr<Counter>> create(Context& context, Group& group, const Options& options);
+  static Result<std::shared_ptr<Counter>> create(Context& context, Group& group, const Options& options);
   // Any thread.
   Result<std::uint64_t> next();
   // Collective.

@@ -45,8 +45,8 @@ std::uint64_t own_table_lock(Scene& scene) { return table_lock_of(scene, scene.s
 std::uint64_t target_table_lock(Scene& scene) { return table_lock_of(scene, scene.next); }
 std::uint64_t mutex_lock(Scene& scene) {
   // The second mutex of rank 0.
-  const Mutexes& locks = *capi::global().mutexes.find(scene.mutex.bits)->locks;
-  return offset_of(&locks.object->window->parts().shared[0].lock(2));
+  const Mutexes& mutexes = *capi::global().mutexes.find(scene.mutex.bits)->mutexes;
+  return offset_of(&mutexes.object->window->parts().shared[0].lock(2));
 }
 std::uint64_t nowhere(Scene&) { return 0; }
 

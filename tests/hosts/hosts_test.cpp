@@ -73,7 +73,8 @@ class Owner {
 // noted where no other test's commands take away what is left of them.
 class HostSet : public testing::Test {
  protected:
-  HostSet() { setenv("FARSUM_HOSTS_FOLDER", sets().c_str(), 1); }
+  HostSet() { setenv("FARSUM_HOSTS_FOLDER", folder_.path().c_str(), 1); }
+  ~HostSet() override { unsetenv("FARSUM_HOSTS_FOLDER"); }
 
   // Behind it a test asks IsSkipped().
   void up(int count, int owner = getpid()) {
@@ -100,7 +101,8 @@ class HostSet : public testing::Test {
     return shell(
         "folder=$(mktemp -d) && cd $folder && echo -e '#!/bin/sh\nkill -KILL $PPID' > nsenter && chmod +x nsenter; "
         "PATH=$PWD:$PATH " +
-        tool + " --name " + name_ + " up 2; status=$?; rm -r $folder; exit $status");
+        tool + " --name " + name_ + " up 2 --owner " + std::to_string(getpid()) +
+        "; status=$?; rm -r $folder; exit $status");
   }
 
   Ended hosts(const std::string& words) const { return shell(tool + " --name " + name_ + " " + words); }
@@ -110,7 +112,7 @@ class HostSet : public testing::Test {
                  " " + one + " " + other);
   }
 
-  std::filesystem::path sets() const { return folder_.path() / "sets"; }
+  std::filesystem::path sets() const { return folder_.path() / "farsum-hosts"; }
 
   TemporaryFolder folder_;
   std::string name_ = "test-" + std::to_string(getpid());
@@ -149,7 +151,7 @@ TEST_F(HostSet, leave_the_machines_own_network_and_mounts_as_they_are) {
   const std::string look =
       "ip -br link; ip -br addr; ip -4 route show table all; ip rule; ip neigh show nud permanent; tc qdisc; bridge "
       "fdb; "
-      "wc -l < /proc/mounts; hostname; cat /etc/hosts; ls -la /dev/shm /sys/class/net";
+      "wc -l < /proc/mounts; hostname; cat /etc/hosts; stat -c '%d %i %a' /dev/shm; ls /sys/class/net";
   const std::string before = shell(look).output;
   ASSERT_NO_FATAL_FAILURE(up(2));
   if (IsSkipped()) return;
@@ -380,10 +382,12 @@ INSTANTIATE_TEST_SUITE_P(Library, HostsWithMpi, testing::Values("mpich", "openmp
 TEST(HostsWithoutPermission, are_refused_with_the_status_of_a_skip_and_leave_nothing) {
   const std::string name = "test-refused-" + std::to_string(getpid());
   const std::string dropped = geteuid() == 0 ? "setpriv --bounding-set -sys_admin,-net_admin " : "";
-  const Ended refused = shell(dropped + tool + " --name " + name + " up 2");
+  const TemporaryFolder folder;
+  const Ended refused = shell("export FARSUM_HOSTS_FOLDER=" + folder.path().string() + "; " + dropped + tool +
+                              " --name " + name + " up 2");
   EXPECT_EQ(refused.status, cannot_status) << refused.output;
   EXPECT_NE(refused.output, "");
-  EXPECT_FALSE(std::filesystem::exists("/run/farsum-hosts/" + name));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(HostsWithoutPermission, say_that_they_need_root) {

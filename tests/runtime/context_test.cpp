@@ -263,7 +263,7 @@ TEST_P(CountersOf, hand_out_each_ticket_once_to_several_threads_of_each_rank) {
     Counter::Options options;
     options.kind = GetParam();
     options.limit = limit;
-    Result<std::unique_ptr<Counter>> counter = Counter::create(me.context, me.context.world(), options);
+    Result<std::shared_ptr<Counter>> counter = Counter::create(me.context, me.context.world(), options);
     ASSERT_TRUE(counter.is_ok());
     const auto take = [&] {
       for (;;) {

@@ -534,6 +534,7 @@ void put_operation_calls(farsum_mpi_calls& active) {
   FARSUM_MPI_BOTH(Rget, rget<int>, rget<MPI_Count>);
   FARSUM_MPI_BOTH(Raccumulate, raccumulate<int>, raccumulate<MPI_Count>);
   FARSUM_MPI_BOTH(Rget_accumulate, rget_accumulate<int>, rget_accumulate<MPI_Count>);
+#undef FARSUM_MPI_BOTH
   active.Fetch_and_op = guard::Fetch_and_op<fetch_and_op>::call;
   active.Compare_and_swap = guard::Compare_and_swap<compare_and_swap>::call;
 }
