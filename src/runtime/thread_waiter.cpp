@@ -98,11 +98,9 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
     }
   };
   // Relaxed: nothing is ordered by how long a thread looks.
-  const bool from_afar = for_replies && replies_are_from_afar_.load(std::memory_order_relaxed);
-  const std::uint64_t asked_ns = from_afar ? monotonic_ns() : 0;
-  Status status = spin_and_sleep(done, sleep, doing, from_afar ? reply_look_.longest_ns() : options_.spin_ns);
+  Status status = spin_and_sleep(done, sleep, doing,
+                                 for_replies ? reply_spin_ns_.load(std::memory_order_relaxed) : options_.spin_ns);
   if (is_handed_over) sleepers_.fetch_sub(1, std::memory_order_relaxed);
-  if (from_afar && status.is_ok()) reply_look_.took(monotonic_ns() - asked_ns);
   return status;
 }
 

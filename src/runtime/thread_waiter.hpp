@@ -8,7 +8,6 @@
 
 #include "core/waiter.hpp"
 #include "runtime/peer_watch.hpp"
-#include "runtime/reply_look.hpp"
 
 namespace farsum {
 
@@ -23,7 +22,7 @@ class ThreadWaiter : public Waiter {
   };
 
   ThreadWaiter(Options options, PeerWatch& watch, EventCount& own)
-      : options_(std::move(options)), watch_(watch), own_(own), reply_look_(options_.spin_ns) {}
+      : options_(std::move(options)), watch_(watch), own_(own), reply_spin_ns_(options_.spin_ns) {}
 
   Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override;
   Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) override;
@@ -35,7 +34,7 @@ class ThreadWaiter : public Waiter {
   // The same for each look at how the other ranks are.
   void before_look(std::function<void()> hook) { before_look_ = std::move(hook); }
   // From now on replies may come from other hosts, whose agents wake up first, and have the way there and back.
-  void expect_replies_from_afar() { replies_are_from_afar_.store(true, std::memory_order_relaxed); }
+  void expect_replies_from_afar() { reply_spin_ns_.store(2 * options_.spin_ns, std::memory_order_relaxed); }
   // Threads in a wait in which they have slept so, or are about to.
   std::uint32_t sleepers() const { return sleepers_.load(std::memory_order_seq_cst); }
   // From begin() to its end, no thread of this rank starts the idle hook.
@@ -73,8 +72,7 @@ class ThreadWaiter : public Waiter {
   EventCount& own_;
   std::function<void()> before_sleep_;
   std::function<void()> before_look_;
-  ReplyLook reply_look_;
-  std::atomic<bool> replies_are_from_afar_{false};
+  std::atomic<std::uint64_t> reply_spin_ns_;
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::uint64_t> slept_{0};
   std::atomic<std::uint64_t> last_vain_look_ns_{0};
