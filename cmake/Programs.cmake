@@ -73,7 +73,7 @@ function(farsum_add_bench folder)
     return()
   endif()
   add_executable(bench_${name} ${sources})
-  # The engine's rows are timed in this process, each as a program that does nothing else would be compiled.
+  # The engine's rows are small programs of their own with like names, timed in one process.
   if(NOT name STREQUAL "engine")
     farsum_compile_together(bench_${name})
   endif()

@@ -1,4 +1,5 @@
-"""One set of test hosts: its folder (in /run, or where FARSUM_HOSTS_FOLDER says), the lock on it, its state, and what can be done to it. Used by tools/hosts.
+"""One set of test hosts: its folder (in /run, or where FARSUM_HOSTS_FOLDER says), the lock on it, its state, and what can be
+done to it. Used by tools/hosts.
 
 Whoever changes a set holds its lock; whoever enters a host shares it. A set that a killed `up` left half-made, and one whose owner has
 ended, is nobody's: the next `up` or `down` of any name takes it away, if it looks into the same folder.

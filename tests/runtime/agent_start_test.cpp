@@ -24,8 +24,8 @@ int agents_of_this_process() {
 TEST(Agent, is_started_by_the_first_window_and_ends_with_the_context) {
   run_in_process({on_path(PathChoice::automatic)}, [](InProcessRank rank) {
     EXPECT_EQ(rank.context.statistics().agent_wakeups, 0U);
-    Result<Mutexes*> locks = rank.context.create_mutexes(rank.context.world(), 2);
-    ASSERT_TRUE(locks.is_ok());
+    Result<Mutexes*> mutexes = rank.context.create_mutexes(rank.context.world(), 2);
+    ASSERT_TRUE(mutexes.is_ok());
     EXPECT_EQ(agents_of_this_process(), 0);
     Result<WindowObject*> first = rank.context.allocate_window(rank.context.world(), 64, {});
     Result<WindowObject*> second = rank.context.create_dynamic_window(rank.context.world(), {});
@@ -33,7 +33,7 @@ TEST(Agent, is_started_by_the_first_window_and_ends_with_the_context) {
     EXPECT_EQ(agents_of_this_process(), 1);
     EXPECT_GOOD(rank.context.free_window(first.value()));
     EXPECT_GOOD(rank.context.free_window(second.value()));
-    EXPECT_GOOD(rank.context.free_mutexes(locks.value()));
+    EXPECT_GOOD(rank.context.free_mutexes(mutexes.value()));
   });
   EXPECT_EQ(agents_of_this_process(), 0);
 }
