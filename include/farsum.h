@@ -161,6 +161,27 @@ FARSUM_API farsum_status farsum_network_card(void* card);
  * Any thread may call; waits for nobody. */
 FARSUM_API farsum_status farsum_network_introduce(const void* cards, int count);
 
+/* A thread that polls something else anyway, such as another runtime's progress, may serve meanwhile what ranks of
+ * other nodes ask of this rank's memory. That spares waking this rank's agent, which would have to take the processor
+ * from the polling thread: a remote operation then takes what the network takes. */
+
+/* From here on the calling thread will call farsum_attend again and again, some microseconds apart, and then
+ * farsum_attend_end. The agent sleeps through such requests until then; where the thread does not call for a
+ * millisecond it serves itself. Errors: NOT_INITIALIZED; UNSUPPORTED where no rank of another node is reached over a
+ * network, or the agent never sleeps; PENDING while another thread attends, or the agent serves. Any thread may call;
+ * waits for nobody. */
+FARSUM_API farsum_status farsum_attend_begin(void);
+
+/* Serves what has come, if anything. 1; 0 where nobody attends any more: the agent has found that this thread did not
+ * call for a millisecond, and serves until the next farsum_attend_begin.
+ * Any thread may call; waits for nobody. It costs about what one look at the network costs. */
+FARSUM_API int farsum_attend(void);
+
+/* From here on the agent serves. Where nobody attends it does nothing.
+ * Errors: NOT_INITIALIZED.
+ * Any thread may call; waits for nobody. */
+FARSUM_API farsum_status farsum_attend_end(void);
+
 /* Whether a context lives: 1 or 0. */
 FARSUM_API int farsum_is_initialized(void);
 

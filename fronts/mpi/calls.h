@@ -147,6 +147,32 @@ typedef void* farsum_mpi_session;
   X(Alltoall, (const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type, \
     MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, comm))
 
+/* The library's own, as the collective calls: others in which a thread may wait for long. */
+#define FARSUM_MPI_WAITING_CALLS(X) \
+  X(Recv, (void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status* status), \
+    (buffer, count, type, from, tag, comm, status)) \
+  X(Send, (const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm), \
+    (buffer, count, type, to, tag, comm)) \
+  X(Ssend, (const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm), \
+    (buffer, count, type, to, tag, comm)) \
+  X(Sendrecv, (const void* sent, int sent_count, MPI_Datatype sent_type, int to, int sent_tag, void* received, \
+    int received_count, MPI_Datatype received_type, int from, int received_tag, MPI_Comm comm, MPI_Status* status), \
+    (sent, sent_count, sent_type, to, sent_tag, received, received_count, received_type, from, received_tag, comm, status)) \
+  X(Probe, (int from, int tag, MPI_Comm comm, MPI_Status* status), (from, tag, comm, status)) \
+  X(Gather, (const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type, int root, \
+    MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, root, comm)) \
+  X(Gatherv, (const void* from, int from_count, MPI_Datatype from_type, void* to, const int counts[], const int starts[], \
+    MPI_Datatype to_type, int root, MPI_Comm comm), (from, from_count, from_type, to, counts, starts, to_type, root, comm)) \
+  X(Scatter, (const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type, int root, \
+    MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, root, comm)) \
+  X(Scatterv, (const void* from, const int counts[], const int starts[], MPI_Datatype from_type, void* to, int to_count, \
+    MPI_Datatype to_type, int root, MPI_Comm comm), (from, counts, starts, from_type, to, to_count, to_type, root, comm)) \
+  X(Allgatherv, (const void* from, int from_count, MPI_Datatype from_type, void* to, const int counts[], const int starts[], \
+    MPI_Datatype to_type, MPI_Comm comm), (from, from_count, from_type, to, counts, starts, to_type, comm)) \
+  X(Alltoallv, (const void* from, const int from_counts[], const int from_starts[], MPI_Datatype from_type, void* to, \
+    const int to_counts[], const int to_starts[], MPI_Datatype to_type, MPI_Comm comm), \
+    (from, from_counts, from_starts, from_type, to, to_counts, to_starts, to_type, comm))
+
 /* Every call that is exported as MPI_X and PMPI_X. */
 #define FARSUM_MPI_CALLS(X) \
   FARSUM_MPI_COUNTED_CALLS(X, , int, int) \
@@ -157,7 +183,8 @@ typedef void* farsum_mpi_session;
   FARSUM_MPI_PLAIN_CALLS(X) \
   FARSUM_MPI_REQUEST_CALLS(X) \
   FARSUM_MPI_LIFE_CALLS(X) \
-  FARSUM_MPI_COLLECTIVE_CALLS(X)
+  FARSUM_MPI_COLLECTIVE_CALLS(X) \
+  FARSUM_MPI_WAITING_CALLS(X)
 
 /* Functions of the library that the front calls and does not wrap. A library may lack the ones named _c. */
 #define FARSUM_MPI_HELPERS(X) \
@@ -223,10 +250,6 @@ typedef void* farsum_mpi_session;
   X(Type_set_attr, (MPI_Datatype type, int keyval, void* value), (type, keyval, value)) \
   X(Type_free, (MPI_Datatype* type), (type)) \
   X(Type_get_name, (MPI_Datatype type, char* name, int* length), (type, name, length)) \
-  X(Gather, (const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type, int root, \
-    MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, root, comm)) \
-  X(Gatherv, (const void* from, int from_count, MPI_Datatype from_type, void* to, const int counts[], const int starts[], \
-    MPI_Datatype to_type, int root, MPI_Comm comm), (from, from_count, from_type, to, counts, starts, to_type, root, comm)) \
   X(Get_library_version, (char* version, int* length), (version, length))
 
 /* clang-format on */
@@ -244,12 +267,16 @@ struct farsum_mpi_library {
   FARSUM_MPI_HELPERS(FARSUM_MPI_SLOT)
 };
 
+/* Told when a thread has polled inside the library, by that thread. */
+typedef void farsum_mpi_poll_function(void);
+
 /* What the preloaded file hands to the front that it loads. */
 struct farsum_mpi_preload {
   size_t struct_bytes;
   const struct farsum_mpi_library* library;
   struct farsum_mpi_calls* active; /* a copy, on which the front puts its own; taken if its start succeeds */
   void* library_handle;            /* of dlopen, for symbols that only one library has */
+  void (*tell_of_polls)(farsum_mpi_poll_function* whom); /* whom, from then on */
 };
 
 /* What the front exports, under FARSUM_MPI_FRONT_START. Called after the library's Init (then it is collective over

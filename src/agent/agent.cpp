@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -55,9 +56,9 @@ Status Agent::check(const Options& options) {
 }
 
 Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& transport, RequestHandler& handler,
-                                            RankBell& bell, AgentChores* chores) {
+                                            RankBell& bell, AgentChores* chores, ServingTurn& turn) {
   if (Status status = check(options); !status.is_ok()) return status;
-  std::unique_ptr<Agent> agent(new Agent(transport, handler, bell, chores));
+  std::unique_ptr<Agent> agent(new Agent(transport, handler, bell, chores, turn));
   const os::BlockedSignals blocked;
   try {
     agent->thread_ = std::thread([raw = agent.get(), options] {
@@ -99,7 +100,13 @@ void Agent::take_place(const Options& options) {
 
 void Agent::serve(AgentMode mode) {
   for (;;) {
-    const std::size_t served = transport_.poll_requests(handler_, budget_per_sender);
+    std::size_t served = 0;
+    bool has_unfinished = false;
+    {
+      const std::lock_guard turn(turn_);
+      served = transport_.poll_requests(handler_, budget_per_sender);
+      has_unfinished = transport_.has_unfinished_request();
+    }
     // After the poll, which takes the rings off the bell: what comes later rings again.
     const std::uint64_t until_chores_ns = chores_ != nullptr ? chores_->run() : 0;
     if (served != 0) continue;
@@ -109,7 +116,7 @@ void Agent::serve(AgentMode mode) {
       SystemAtomics::pause();
       continue;
     }
-    if (transport_.has_unfinished_request()) {
+    if (has_unfinished) {
       bell_.sleep(until_chores_ns != 0 ? std::min(retry_ns, until_chores_ns) : retry_ns);
     } else if (bell_.sleep(until_chores_ns)) {
       // Relaxed: a statistic.

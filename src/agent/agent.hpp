@@ -1,5 +1,6 @@
 // The agent: the one thread of a process that serves what others ask of its memory. Asleep when there is nothing to do,
-// woken only if asleep; it blocks all signals, calls no MPI and never waits for a lock.
+// woken only if asleep; it blocks all signals, calls no MPI and never waits for a lock that is held for longer than one
+// turn of serving.
 #pragma once
 
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "agent/rank_bell.hpp"
+#include "agent/serving_turn.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
 #include "transport/transport.hpp"
@@ -39,9 +41,10 @@ class Agent {
   // Why the options make no sense; fine when they do.
   static Status check(const Options& options);
 
-  // Starts the thread. `transport`, `handler`, `bell` and `chores` (may be null) outlive it.
+  // Starts the thread. `transport`, `handler`, `bell`, `chores` (may be null) and `turn` outlive it; it holds `turn`
+  // while it serves. The chores take it themselves.
   static Result<std::unique_ptr<Agent>> start(const Options& options, Transport& transport, RequestHandler& handler,
-                                              RankBell& bell, AgentChores* chores);
+                                              RankBell& bell, AgentChores* chores, ServingTurn& turn);
   // Stops the thread after it has served what is there.
   ~Agent();
   Agent(const Agent&) = delete;
@@ -52,8 +55,8 @@ class Agent {
   pid_t thread_id() const { return thread_id_.load(std::memory_order_acquire); }
 
  private:
-  Agent(Transport& transport, RequestHandler& handler, RankBell& bell, AgentChores* chores)
-      : transport_(transport), handler_(handler), bell_(bell), chores_(chores) {}
+  Agent(Transport& transport, RequestHandler& handler, RankBell& bell, AgentChores* chores, ServingTurn& turn)
+      : transport_(transport), handler_(handler), bell_(bell), chores_(chores), turn_(turn) {}
   void serve(AgentMode mode);
   void take_place(const Options& options);
 
@@ -61,6 +64,7 @@ class Agent {
   RequestHandler& handler_;
   RankBell& bell_;
   AgentChores* chores_;
+  ServingTurn& turn_;
   std::atomic<std::uint64_t> wakeups_{0};
   std::atomic<pid_t> thread_id_{0};
   std::thread thread_;

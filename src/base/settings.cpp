@@ -164,6 +164,8 @@ std::vector<Entry> entries() {
            "MPI: a one-sided routine of the MPI library's own ends the program"),
       flag("FARSUM_MPI_YIELD", &Settings::mpi_yield,
            "MPI: ranks that wait in the MPI library let others of their processor run"),
+      flag("FARSUM_MPI_ATTEND", &Settings::mpi_attend,
+           "MPI: ranks that wait in the MPI library serve meanwhile what other hosts ask of them"),
       flag("FARSUM_MPI_LAUNCHED", &Settings::mpi_launched,
            "MPI: set by farsum mpi; a program that made no window is told so at its end"),
       text("FARSUM_MPI_HOME", "path", &Settings::mpi_home,

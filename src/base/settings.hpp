@@ -51,6 +51,7 @@ struct Settings {
   bool mpi_off = false;
   bool mpi_strict = false;
   bool mpi_yield = true;
+  bool mpi_attend = true;
   std::string mpi_home;
   std::string mpi_witness;
 };

@@ -302,6 +302,28 @@ farsum_status farsum_network_introduce(const void* cards, int count) {
   });
 }
 
+farsum_status farsum_attend_begin(void) {
+  return guarded("farsum_attend_begin", [&]() -> farsum_status {
+    Context* context = live_context();
+    if (context == nullptr) return no_context("farsum_attend_begin");
+    return report(context->begin_attending());
+  });
+}
+
+int farsum_attend(void) {
+  Context* context = live_context();
+  return context != nullptr && context->attend() ? 1 : 0;
+}
+
+farsum_status farsum_attend_end(void) {
+  return guarded("farsum_attend_end", [&]() -> farsum_status {
+    Context* context = live_context();
+    if (context == nullptr) return no_context("farsum_attend_end");
+    context->end_attending();
+    return FARSUM_OK;
+  });
+}
+
 int farsum_is_initialized(void) { return live_context() != nullptr ? 1 : 0; }
 
 farsum_status farsum_rank(farsum_group handle, int* rank) {

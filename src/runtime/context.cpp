@@ -36,15 +36,17 @@ std::uint64_t shorter(std::uint64_t one_ns, std::uint64_t other_ns) {
 // gone on to other work.
 class Chores : public AgentChores {
  public:
-  Chores(TargetService& service, NetworkSide& network, WakeSources& sources, RankBell& bell, const ThreadWaiter& waiter)
-      : service_(service), network_(network), sources_(sources), bell_(bell), waiter_(waiter) {}
+  Chores(TargetService& service, NetworkSide& network, WakeSources& sources, Attendance& attendance, RankBell& bell,
+         const ThreadWaiter& waiter)
+      : service_(service),
+        network_(network),
+        sources_(sources),
+        attendance_(attendance),
+        bell_(bell),
+        waiter_(waiter) {}
   std::uint64_t run() override {
     sources_.look_after_card();
-    service_.grant_waiting();
-    const std::uint64_t for_grants_ns = service_.has_unfinished() ? retry_ns
-                                        : service_.has_waiting()  ? longest_wait_for_grant_ns
-                                                                  : 0;
-    const std::uint64_t for_these_ns = shorter(for_grants_ns, network_.send_kept());
+    const std::uint64_t for_these_ns = shorter(in_turn(), network_.send_kept());
     if (!bell_.watch_has_ended()) {
       if (comes_back_at_ns_ == 0) return for_these_ns;
       const std::uint64_t now = monotonic_ns();
@@ -63,6 +65,13 @@ class Chores : public AgentChores {
   }
 
  private:
+  std::uint64_t in_turn() {
+    const std::lock_guard lock(attendance_.turn());
+    attendance_.look();
+    service_.grant_waiting();
+    return service_.has_unfinished() ? retry_ns : service_.has_waiting() ? longest_wait_for_grant_ns : 0;
+  }
+
   // Whoever grants a lock here rings, unless it dies in between.
   static constexpr std::uint64_t longest_wait_for_grant_ns = 100'000'000;
   // What came behind a lock found a stripe that somebody else holds.
@@ -71,6 +80,7 @@ class Chores : public AgentChores {
   TargetService& service_;
   NetworkSide& network_;
   WakeSources& sources_;
+  Attendance& attendance_;
   RankBell& bell_;
   const ThreadWaiter& waiter_;
   std::uint64_t comes_back_at_ns_ = 0;  // to look after the network; 0: when it is called
@@ -210,7 +220,13 @@ void Context::make_parts() {
                                                      [this](Rdma& card) { return serve_card(card); }});
   ringer_ = std::make_unique<RingOwner>(*transport_, place_.here);
   bell_ = std::make_unique<RankBell>(block.doorbell, transport_->wake_name(my_place()));
-  chores_ = std::make_unique<Chores>(*service_, *network_, wake_sources_, *bell_, *waiter_);
+  Attendance::Parts attendance;
+  attendance.handler = service_.get();
+  attendance.needs_agent = [this] { return service_->has_unfinished() || service_->has_waiting(); };
+  attendance.rouse = [this] { bell_->ask_for_look(); };
+  attendance_ = std::make_unique<Attendance>(std::move(attendance));
+  wake_sources_ = std::make_unique<WakeSources>(*attendance_);
+  chores_ = std::make_unique<Chores>(*service_, *network_, *wake_sources_, *attendance_, *bell_, *waiter_);
   waiter_->before_sleep([this] { network_->hand_over(); });
   waiter_->before_look([this] { network_->ask_elsewhere(); });
 }
@@ -275,14 +291,14 @@ Status Context::begin_group(Group& group, std::unique_ptr<GroupTeam> team, std::
 }
 
 Status Context::serve_network(Network& network) {
-  wake_sources_.add(network);
+  wake_sources_->add(network);
   waiter_->expect_replies_from_afar();
   if (Status status = wake_by_sources(); !status.is_ok()) return status;
   return start_agent();
 }
 
 Status Context::serve_card(Rdma& card) {
-  wake_sources_.add(card);
+  wake_sources_->add(card);
   return wake_by_sources();
 }
 
@@ -293,7 +309,7 @@ Status Context::wake_by_sources() {
     bell_->ask_for_look();
     return {};
   }
-  Status status = bell_->add_network(wake_sources_);
+  Status status = bell_->add_network(*wake_sources_);
   wakes_by_sources_ = status.is_ok();
   return status;
 }
@@ -302,10 +318,24 @@ Result<NetworkCard> Context::network_card() { return network_->card(); }
 
 Status Context::introduce(std::span<const NetworkCard> cards) { return network_->introduce(cards); }
 
+Status Context::begin_attending() {
+  if (options_.settings.agent == AgentMode::dedicated)
+    return {Code::unsupported, "farsum_attend_begin: the agent never sleeps (FARSUM_AGENT)"};
+  switch (const Code code = attendance_->begin()) {
+    case Code::ok:
+      return {};
+    case Code::unsupported:
+      return {code, "farsum_attend_begin: no rank of another node is reached over a network"};
+    default:
+      return {code, "farsum_attend_begin: another thread attends, or the agent serves at the moment"};
+  }
+}
+
 Status Context::start_agent() {
   const std::lock_guard lock(agent_mutex_);
   if (agent_ != nullptr) return {};
-  Result<std::unique_ptr<Agent>> agent = Agent::start(agent_options_, *route_, *service_, *bell_, chores_.get());
+  Result<std::unique_ptr<Agent>> agent =
+      Agent::start(agent_options_, *route_, *service_, *bell_, chores_.get(), attendance_->turn());
   if (!agent.is_ok()) return agent.take_status();
   agent_ = std::move(agent.value());
   // Release: pairs with the acquire load in statistics().
@@ -393,6 +423,7 @@ Status Context::finalize(Insistence insistence) {
   quiet.begin();
   // Nobody serves or sends after this.
   if (status.is_ok()) status = leaving.team().barrier("farsum_finalize");
+  attendance_->shut();
   agent_.reset();
   card_->abandon();
   network_->close(*service_);

@@ -25,6 +25,7 @@
 #include "core/target_service.hpp"
 #include "core/window.hpp"
 #include "os/promotion.hpp"
+#include "runtime/attendance.hpp"
 #include "runtime/card_side.hpp"
 #include "runtime/link_models.hpp"
 #include "runtime/neighbours.hpp"
@@ -147,6 +148,10 @@ class Context {
   // and why. Cards of ranks that are reached already do no harm.
   Status introduce(std::span<const NetworkCard> cards);
   bool reaches(Rank rank) const { return neighbours_->reaches(rank); }
+  // See Attendance; refused, too, where the agent never sleeps. Any thread may call.
+  Status begin_attending();
+  bool attend() { return attendance_->attend(); }
+  void end_attending() { attendance_->end(); }
   const Place& place() const { return place_; }
 
   Result<Group*> create_group(Group& parent, const std::vector<std::uint32_t>& members);
@@ -265,11 +270,12 @@ class Context {
   std::unique_ptr<TeamExchange> exchange_;
   std::unique_ptr<NetworkSide> network_;
   std::unique_ptr<RankBell> bell_;
+  std::unique_ptr<Attendance> attendance_;
+  std::unique_ptr<WakeSources> wake_sources_;
   std::unique_ptr<AgentChores> chores_;
   std::unique_ptr<CardSide> card_;
   std::mutex waking_;  // adding them to the bell
   bool wakes_by_sources_ = false;
-  WakeSources wake_sources_;
   std::unique_ptr<Ringer> ringer_;
   Agent::Options agent_options_;
   std::mutex agent_mutex_;  // starting it

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "agent/rank_bell.hpp"
+#include "runtime/attendance.hpp"
 #include "transport/network.hpp"
 #include "transport/rdma.hpp"
 
@@ -12,18 +13,17 @@ namespace farsum {
 
 class WakeSources : public NetworkWake {
  public:
+  explicit WakeSources(Attendance& attendance) : attendance_(attendance) {}
   // Each once, by any thread; both outlive the agent.
-  void add(Network& network) { network_.store(&network, std::memory_order_release); }
+  void add(Network& network) {
+    attendance_.add(network);
+    network_.store(&network, std::memory_order_release);
+  }
   void add(Rdma& card) { card_.store(&card, std::memory_order_release); }
 
-  int request_descriptor() override {
-    Network* const network = this->network();
-    return network == nullptr ? -1 : network->request_descriptor();
-  }
-  bool arm_requests() override {
-    Network* const network = this->network();
-    return network == nullptr || is_armed(network->arm_requests());
-  }
+  // Negative where there is no network yet.
+  int request_descriptor() override { return network() != nullptr ? attendance_.request_descriptor() : -1; }
+  bool arm_requests() override { return attendance_.arm_requests(); }
   int reply_descriptor() override {
     Network* const network = this->network();
     return network == nullptr ? -1 : network->reply_descriptor();
@@ -55,6 +55,7 @@ class WakeSources : public NetworkWake {
   Network* network() const { return network_.load(std::memory_order_acquire); }
   Rdma* card() const { return card_.load(std::memory_order_acquire); }
 
+  Attendance& attendance_;
   std::atomic<Network*> network_{nullptr};
   std::atomic<Rdma*> card_{nullptr};
 };

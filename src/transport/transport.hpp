@@ -11,7 +11,8 @@
 //    the runtime's watch does), that one calls OriginEngine::fail_peer; either way nothing waits for the dead.
 //
 // Threads: try_post and poll_replies for one peer are called by one thread at a time (core holds a lock per peer).
-// poll_requests and complete belong to the thread that drives the target half (the agent).
+// poll_requests and complete belong to the thread that drives the target half, one at a time (the agent, or who
+// attends).
 #pragma once
 
 #include <cstddef>

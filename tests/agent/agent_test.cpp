@@ -46,13 +46,14 @@ struct Node {
     ringer = std::make_unique<ShmTransport>(*segment, ShmTransport::Options{.rank = 0});
     transport = std::make_unique<ShmTransport>(*segment, ShmTransport::Options{.rank = 1});
     bell = std::make_unique<RankBell>(segment->rank(1).doorbell, transport->wake_name(1));
-    Result<std::unique_ptr<Agent>> started =
-        Agent::start({.mode = mode, .nice = 0, .cpus = {}, .start_cpus = {}}, *transport, handler, *bell, &chores);
+    Result<std::unique_ptr<Agent>> started = Agent::start({.mode = mode, .nice = 0, .cpus = {}, .start_cpus = {}},
+                                                          *transport, handler, *bell, &chores, turn);
     EXPECT_TRUE(started.is_ok()) << started.take_status().text();
     agent = std::move(started.value());
   }
 
   NoRequests handler;
+  ServingTurn turn;
   CountingChores chores;
   FakeNetwork network;
   std::unique_ptr<NodeSegment> segment;

@@ -103,11 +103,12 @@ void use_a_window(farsum_group group) {
   ASSERT_FINE(farsum_window_free(&window));
 }
 
+const std::vector<Variables> two_nodes = {{{"FARSUM_NODE_NAME", "fox"}},
+                                          {{"FARSUM_NODE_NAME", "owl"}},
+                                          {{"FARSUM_NODE_NAME", "owl"}},
+                                          {{"FARSUM_NODE_NAME", "fox"}}};
+
 TEST(SeveralNodes, serve_windows_of_all_ranks_again_and_again) {
-  const std::vector<Variables> two_nodes = {{{"FARSUM_NODE_NAME", "fox"}},
-                                            {{"FARSUM_NODE_NAME", "owl"}},
-                                            {{"FARSUM_NODE_NAME", "owl"}},
-                                            {{"FARSUM_NODE_NAME", "fox"}}};
   run_embedded(two_nodes, [](int rank, Gathering& everybody) {
     Caller caller{&everybody, rank};
     const farsum_init_options options = options_of(caller);
@@ -173,6 +174,54 @@ TEST(NodeByNode, ranks_of_other_nodes_take_part_once_they_are_introduced) {
     ASSERT_FINE(farsum_group_free(&group));
     everybody.gather(rank, &rank, &size, 0);
     ASSERT_FINE(farsum_finalize_forced());
+  });
+}
+
+void attend_and_end() {
+  // The agent may serve at the moment, or miss this thread at once.
+  farsum_status second = FARSUM_OK;
+  for (int i = 0; i < 1000 && second != FARSUM_ERR_PENDING; ++i) {
+    if (farsum_attend_begin() != FARSUM_OK) continue;
+    second = farsum_attend_begin();
+  }
+  EXPECT_EQ(second, FARSUM_ERR_PENDING);
+  EXPECT_THAT(farsum_last_error(), HasSubstr("farsum_attend_begin"));
+  int attends = 0;
+  for (int i = 0; i < 1000 && attends == 0; ++i) {
+    attends = farsum_attend();
+    if (attends == 0) (void)farsum_attend_begin();
+  }
+  EXPECT_EQ(attends, 1);
+  EXPECT_FINE(farsum_attend_end());
+  EXPECT_EQ(farsum_attend(), 0);
+  EXPECT_FINE(farsum_attend_end());
+}
+
+TEST(Attending, is_refused_without_a_job_and_where_nothing_comes_over_a_network) {
+  run_embedded({}, [&](int rank, Gathering& everybody) {
+    EXPECT_REFUSED(farsum_attend_begin(), FARSUM_ERR_NOT_INITIALIZED, HasSubstr("farsum_attend_begin"));
+    EXPECT_EQ(farsum_attend(), 0);
+    EXPECT_REFUSED(farsum_attend_end(), FARSUM_ERR_NOT_INITIALIZED, HasSubstr("farsum_attend_end"));
+    Caller caller{&everybody, rank};
+    const farsum_init_options options = options_of(caller);
+    ASSERT_FINE(farsum_init(&options));
+    EXPECT_REFUSED(farsum_attend_begin(), FARSUM_ERR_UNSUPPORTED, HasSubstr("network"));
+    EXPECT_EQ(farsum_attend(), 0);
+    EXPECT_FINE(farsum_attend_end());
+    ASSERT_FINE(farsum_finalize());
+  });
+}
+
+TEST(Attending, is_one_threads_until_it_ends_and_may_be_left_open) {
+  run_embedded(two_nodes, [&](int rank, Gathering& everybody) {
+    Caller caller{&everybody, rank};
+    const farsum_init_options options = options_of(caller);
+    ASSERT_FINE(farsum_init(&options));
+    attend_and_end();
+    use_a_window(farsum_world());
+    (void)farsum_attend_begin();
+    ASSERT_FINE(farsum_finalize());
+    EXPECT_EQ(farsum_attend(), 0);
   });
 }
 

@@ -504,6 +504,91 @@ static void many_windows(void) {
   }
 }
 
+/* ---- owners that wait in the library, by each kind of call */
+
+enum { kinds_of_waits = 7 };
+
+static void wait_for_the_last(int kind) {
+  word sent = (word)kind, received = 0;
+  MPI_Request request;
+  MPI_Status status;
+  const int last = size - 1;
+  switch (kind) {
+    case 0:
+      barrier();
+      return;
+    case 1:
+      equal(sum_of(rank == last), 1, "the sum of", 0);
+      return;
+    case 2:
+      MPI_Bcast(&received, 1, MPI_UINT64_T, last, MPI_COMM_WORLD);
+      return;
+    case 3:
+      MPI_Recv(&received, 1, MPI_UINT64_T, last, kind, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      break;
+    case 4:
+      MPI_Irecv(&received, 1, MPI_UINT64_T, last, kind, MPI_COMM_WORLD, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      break;
+    case 5:
+      MPI_Probe(last, kind, MPI_COMM_WORLD, &status);
+      MPI_Recv(&received, 1, MPI_UINT64_T, last, kind, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      break;
+    default:
+      MPI_Sendrecv(&sent, 1, MPI_UINT64_T, last, kind, &received, 1, MPI_UINT64_T, last, kind, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
+  }
+  equal(received, sent, "the message of kind", (size_t)kind);
+}
+
+static void end_the_waits(int kind) {
+  word sent = (word)kind, received = 0;
+  if (kind < 3) {
+    if (kind == 0) barrier();
+    if (kind == 1) equal(sum_of(1), 1, "the sum of", 0);
+    if (kind == 2) MPI_Bcast(&sent, 1, MPI_UINT64_T, rank, MPI_COMM_WORLD);
+    return;
+  }
+  for (int other = 0; other < rank; ++other) {
+    if (kind == 6) {
+      MPI_Sendrecv(&sent, 1, MPI_UINT64_T, other, kind, &received, 1, MPI_UINT64_T, other, kind, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
+    } else {
+      MPI_Send(&sent, 1, MPI_UINT64_T, other, kind, MPI_COMM_WORLD);
+    }
+  }
+}
+
+/* The last rank updates all others, which wait for it. */
+static void owner_waits(void) {
+  enum { times = 300 };
+  word* mine;
+  MPI_Win window = allocate(kinds_of_waits, &mine);
+  MPI_Win_lock_all(0, window);
+  for (int kind = 0; kind < kinds_of_waits; ++kind) {
+    barrier();
+    if (rank != size - 1) {
+      wait_for_the_last(kind);
+    } else {
+      for (word i = 0; i < times; ++i) {
+        for (int target = 0; target < rank; ++target) {
+          const word one = 1;
+          word before;
+          MPI_Fetch_and_op(&one, &before, MPI_UINT64_T, target, kind, MPI_SUM, window);
+          MPI_Win_flush(target, window);
+          equal(before, i, "the word before update", (size_t)i);
+        }
+      }
+      end_the_waits(kind);
+    }
+  }
+  barrier();
+  for (int kind = 0; kind < kinds_of_waits; ++kind)
+    equal(mine[kind], rank == size - 1 ? 0 : times, "the updated word", (size_t)kind);
+  MPI_Win_unlock_all(window);
+  MPI_Win_free(&window);
+}
+
 static const struct {
   const char* name;
   void (*body)(void);
@@ -522,6 +607,7 @@ static const struct {
              {"fence", fence},
              {"ring_of_posts", ring_of_posts},
              {"owner_makes_no_call", owner_makes_no_call},
+             {"owner_waits", owner_waits},
              {"created", created},
              {"dynamic", dynamic},
              {"communicators", communicators},

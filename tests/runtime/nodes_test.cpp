@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -114,6 +116,56 @@ TEST(OverNodes, mutexes_are_one_for_all) {
     }
     ASSERT_GOOD(self.context.free_mutexes(&mutexes));
   });
+}
+
+// While a thread of the owner polls something it serves, and the agent sleeps; tried again where other work has taken
+// its processor.
+TEST(OverNodes, a_thread_that_attends_serves_in_the_agents_stead) {
+  constexpr std::uint64_t times = 200;
+  std::atomic<bool> is_over{false};
+  std::atomic<std::uint64_t> rounds{0};
+  run_on_nodes({0, 1}, Settings(), [&](InProcessRank self) {
+    WindowObject* object = nullptr;
+    Window& window = allocate(self, 64, object);
+    ASSERT_GOOD(window.lock_all());
+    meet(self);
+    const std::uint64_t one = 1;
+    std::uint64_t drawn = 0;
+    for (; self.rank == 1 && !is_over; ++rounds) {
+      for (std::uint64_t i = 0; i < times; ++i) {
+        std::uint64_t before = 0;
+        ASSERT_GOOD(
+            window.operate(words_operation(OperationKind::get_accumulate, 0, 1, ops::Operator::sum, &one, &before), 0,
+                           Completion::blocking, nullptr));
+        ASSERT_EQ(before, drawn++);
+      }
+    }
+    if (self.rank == 0) {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+      std::uint64_t woken = times;
+      bool attends = false;
+      while (woken > times / 4 && std::chrono::steady_clock::now() < end) {
+        const std::uint64_t woken_before = self.context.statistics().agent_wakeups;
+        // A whole round at least.
+        for (const std::uint64_t until = rounds + 2; rounds < until;)
+          attends = attends ? self.context.attend() : self.context.begin_attending().is_ok();
+        woken = self.context.statistics().agent_wakeups - woken_before;
+      }
+      is_over = true;
+      self.context.end_attending();
+      EXPECT_LE(woken, times / 4);
+    }
+    meet(self);
+    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(self.context.free_window(object));
+  });
+}
+
+TEST(OverNodes, an_agent_that_never_sleeps_is_not_stood_in_for) {
+  Settings settings;
+  settings.agent = AgentMode::dedicated;
+  run_on_nodes({0, 1}, settings,
+               [](InProcessRank self) { EXPECT_EQ(self.context.begin_attending().code(), Code::unsupported); });
 }
 
 TEST(OverNodes, fences_separate_what_ranks_put) {

@@ -32,6 +32,7 @@
 #include "calls.h"
 #include "closing.h"
 #include "hints.h"
+#include "polls.h"
 #include "preload_abi.h"
 #include "setting.h"
 #include "yield.h"
@@ -428,7 +429,8 @@ static int start_front(int with_world) {
   FARSUM_MPI_CREATIONS(NOT_LATE, _c, MPI_Count, MPI_Aint)
   FARSUM_MPI_DYNAMIC_CREATION(NOT_LATE)
   if (start != NULL) {
-    const struct farsum_mpi_preload preload = {sizeof preload, &library, &calls, library_handle};
+    const struct farsum_mpi_preload preload = {sizeof preload, &library, &calls, library_handle,
+                                               farsum_mpi_tell_of_polls};
     result = start(&preload, with_world);
   }
   if (result == MPI_SUCCESS) {

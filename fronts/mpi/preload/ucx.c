@@ -1,12 +1,11 @@
 /* The functions of UCX that MPICH calls while it waits and while it ends: passed on to the UCX that it was linked to,
- * and what yield.h and closing.h say of them is done. Open MPI has a setting for the one (hints.c), and not the other's
- * fault.
+ * and what polls.h, yield.h and closing.h say of them is done. Open MPI has a setting to yield (hints.c), and not the
+ * other's fault; where it polls stands in opal.c.
  */
-#include <string.h>
-
 #include "closing.h"
+#include "polls.h"
 #include "preload_abi.h"
-#include "ucx_scope.h"
+#include "scope.h"
 #include "yield.h"
 
 #ifndef FARSUM_MPI_ABI_openmpi
@@ -24,14 +23,7 @@ EXPORTED request_function ucp_request_release;
 EXPORTED request_function ucp_request_free;
 EXPORTED destroy_function ucp_worker_destroy;
 
-/* Declares `function`, the caller's: whose return address counts is that of the function this stands in. ISO C keeps
- * object and function pointers apart; POSIX lets dlsym cross over. */
-#define FUNCTION(type, function, name)                                           \
-  type* function;                                                                \
-  do {                                                                           \
-    void* symbol = farsum_mpi_ucx_function(__builtin_return_address(0), (name)); \
-    memcpy(&(function), &symbol, sizeof symbol);                                 \
-  } while (0)
+#define FUNCTION(type, function, name) FARSUM_MPI_CALLERS_FUNCTION(type, function, "libucp", name)
 
 unsigned ucp_worker_progress(void* worker) {
   FUNCTION(farsum_mpi_progress_function, progress, "ucp_worker_progress");
@@ -39,6 +31,7 @@ unsigned ucp_worker_progress(void* worker) {
   if (in_turn) farsum_mpi_closes_worker(progress, worker);
   const unsigned events = progress(worker);
   farsum_mpi_turn_ends(in_turn);
+  farsum_mpi_has_polled();
   farsum_mpi_has_heard(events);
   return events;
 }

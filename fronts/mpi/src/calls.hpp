@@ -10,6 +10,7 @@ void put_operation_calls(farsum_mpi_calls& active);   // operations.cpp
 void put_epoch_calls(farsum_mpi_calls& active);       // epochs.cpp
 void put_object_calls(farsum_mpi_calls& active);      // objects.cpp
 void put_memory_calls(farsum_mpi_calls& active);      // memory.cpp
+void put_waiting_calls(farsum_mpi_calls& active);     // attending.cpp
 void put_collective_calls(farsum_mpi_calls& active);  // collectives.cpp
 void put_request_calls(farsum_mpi_calls& active);     // request_calls.cpp
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "attending.hpp"
+
 namespace farsum::mpi {
 namespace {
 
@@ -27,6 +29,7 @@ void Progress::close() {
 }
 
 void Progress::drive() {
+  const LibraryWait no_wait(LibraryWait::May::not_attend);
   // Two threads must not test one request. Acquire and release order its use.
   if (busy_.test_and_set(std::memory_order_acquire)) return;
   int flag = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "attending.hpp"
 #include "calls.hpp"
 #include "errors.hpp"
 #include "front.hpp"
@@ -115,6 +116,7 @@ void looked_in_vain(const Mine& mine) {
 
 int wait(MPI_Request* request, MPI_Status* status) {
   if (!requests().any_open()) [[likely]] {
+    const LibraryWait wait;
     return library().Wait(request, status);
   }
   Mine mine(1, request);
@@ -136,6 +138,7 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
 
 int waitall(int count, MPI_Request handles[], MPI_Status statuses[]) {
   if (!requests().any_open()) [[likely]] {
+    const LibraryWait wait;
     return library().Waitall(count, handles, statuses);
   }
   Mine mine(count, handles);
@@ -165,6 +168,7 @@ void until_first(Mine& mine, Look look) {
 
 int waitany(int count, MPI_Request handles[], int* index, MPI_Status* status) {
   if (!requests().any_open()) [[likely]] {
+    const LibraryWait wait;
     return library().Waitany(count, handles, index, status);
   }
   Mine mine(count, handles);
@@ -192,6 +196,7 @@ int testany(int count, MPI_Request handles[], int* index, int* flag, MPI_Status*
 
 int waitsome(int count, MPI_Request handles[], int* done, int indices[], MPI_Status statuses[]) {
   if (!requests().any_open()) [[likely]] {
+    const LibraryWait wait;
     return library().Waitsome(count, handles, done, indices, statuses);
   }
   Mine mine(count, handles);

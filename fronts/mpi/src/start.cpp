@@ -1,7 +1,9 @@
 // Where the front begins: called by the preloaded file once the library is initialised.
+#include "attending.hpp"
 #include "calls.hpp"
 #include "front.hpp"
 #include "guard.hpp"
+#include "setting.h"
 #include "statistics.hpp"
 #include "strict.hpp"
 #include "witness.hpp"
@@ -37,6 +39,10 @@ void start(const farsum_mpi_preload& preload, bool with_world) {
   if (front.has_begun) return;
   if (!with_world || front.engine_runs()) {
     put_all(*preload.active);
+    if (front.context_size() > front.node_size() && !farsum_mpi_setting_is_off("FARSUM_MPI_ATTEND")) {
+      put_waiting_calls(*preload.active);
+      preload.tell_of_polls(LibraryWait::has_polled);
+    }
     if (with_world) put_collective_calls(*preload.active);
   }
   if (statistics_wanted()) put_statistics(*preload.active);

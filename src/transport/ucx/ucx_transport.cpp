@@ -398,11 +398,11 @@ void UcxTransport::OriginHalf::drop_idle() {
 std::size_t UcxTransport::poll_requests(RequestHandler& handler, std::size_t budget) {
   Turn turn(handler, budget);
   target_.handler = &turn;
-  for (auto& [peer, link] : target_.receivers) {
-    if (!link.has_again()) continue;
+  for (const Rank peer : target_.parking) {
     target_.touch(peer);
-    link.serve_parked(turn, turn.left());
+    target_.receiver(peer)->serve_parked(turn, turn.left());
   }
+  target_.parking.clear();  // at the turn's end those that still have some are noted anew
   for (int i = 0; i < most_rounds && turn.left() != 0 && target_.connections->progress() != 0; ++i) {
   }
   target_.end_turn();
@@ -411,8 +411,8 @@ std::size_t UcxTransport::poll_requests(RequestHandler& handler, std::size_t bud
 }
 
 bool UcxTransport::has_unfinished_request() const {
-  return std::any_of(target_.receivers.begin(), target_.receivers.end(),
-                     [](const auto& entry) { return entry.second.has_again(); });
+  return std::any_of(target_.parking.begin(), target_.parking.end(),
+                     [this](Rank peer) { return target_.receivers.at(peer).has_again(); });
 }
 
 void UcxTransport::complete(ReplyToken token, Code code, std::span<const std::byte> reply) {
@@ -476,7 +476,12 @@ void UcxTransport::TargetHalf::touch(Rank peer) {
 }
 
 void UcxTransport::TargetHalf::end_turn() {
-  for (const Rank peer : touched) receiver(peer)->end_turn();
+  for (const Rank peer : touched) {
+    link::LinkReceiver& link = *receiver(peer);
+    link.end_turn();
+    const bool is_noted = std::find(parking.begin(), parking.end(), peer) != parking.end();
+    if (link.has_again() && !is_noted) parking.push_back(peer);
+  }
   touched.clear();
   pool->hand_out();
   connections->settle();

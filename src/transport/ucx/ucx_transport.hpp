@@ -1,5 +1,5 @@
 // Messages between hosts: links over UCX. One worker asks (the origin half: any thread, one at a time), another serves
-// (the target half: the agent's thread alone), so that a reply that a thread spins for wakes no agent.
+// (the target half: whoever serves, one thread at a time), so that a reply that a thread spins for wakes no agent.
 //
 // What travels is at most one fragment of UCX's; whatever is lost with a connection goes again over the next, and each
 // request is served once. A peer that is silent for too long is given up: its requests are answered peer_failed.
@@ -58,7 +58,7 @@ class UcxTransport final : public Network {
   void open(Rank peer);
   link::LinkState state(Rank peer) const;
   void give_up(Rank peer) override;
-  // The same for what it has asked for, which is dropped; it is refused for ever. The agent's thread calls.
+  // The same for what it has asked for, which is dropped; it is refused for ever. Whoever serves calls.
   void forget(Rank peer);
 
   // A peer that was not introduced has no room ever.
@@ -141,6 +141,7 @@ class UcxTransport final : public Network {
     std::unique_ptr<link::CreditPool> pool;
     std::map<Rank, link::LinkReceiver> receivers;
     std::vector<Rank> touched;  // with something to tell at the turn's end
+    std::vector<Rank> parking;  // with requests that are to be served again
     Turn* handler = nullptr;    // while poll_requests runs
     std::unique_ptr<UcxConnections> connections;
   };

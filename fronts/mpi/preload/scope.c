@@ -1,4 +1,4 @@
-#include "ucx_scope.h"
+#include "scope.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -38,22 +38,28 @@ static void* symbol_in(const char* file, const char* name) {
   return symbol;
 }
 
+struct wanted {
+  const char* part; /* of the file's name */
+  char path[PATH_MAX];
+};
+
 /* The first of them. No library is opened while the loader's list is held. */
-static int is_ucx(struct dl_phdr_info* object, size_t bytes, void* path) {
+static int is_wanted(struct dl_phdr_info* object, size_t bytes, void* data) {
+  struct wanted* wanted = data;
   (void)bytes;
-  if (strstr(object->dlpi_name, "libucp") == NULL) return 0;
-  snprintf(path, PATH_MAX, "%s", object->dlpi_name);
+  if (strstr(object->dlpi_name, wanted->part) == NULL) return 0;
+  snprintf(wanted->path, sizeof wanted->path, "%s", object->dlpi_name);
   return 1;
 }
 
-/* A process may hold several UCXs, in scopes of their own. Who calls with the last instruction of a function of its own
- * is not seen: any UCX then, of which there is one. */
-static void* look_up(const void* caller, const char* name) {
+/* A process may hold several such libraries, in scopes of their own. Who calls with the last instruction of a function
+ * of its own is not seen: any of them then, of which there is one. */
+static void* look_up(const void* caller, const char* library, const char* name) {
   Dl_info info;
-  char path[PATH_MAX];
+  struct wanted wanted = {.part = library};
   void* symbol = dladdr(caller, &info) == 0 ? NULL : symbol_in(info.dli_fname, name);
   if (symbol == NULL) symbol = symbol_of(RTLD_NEXT, name);
-  if (symbol == NULL && dl_iterate_phdr(is_ucx, path) != 0) symbol = symbol_in(path, name);
+  if (symbol == NULL && dl_iterate_phdr(is_wanted, &wanted) != 0) symbol = symbol_in(wanted.path, name);
   if (symbol == NULL) {
     fprintf(stderr, "farsum: %s was called, which is in no library of this process\n", name);
     abort();
@@ -71,10 +77,10 @@ static struct looked_up* entry_of(const void* caller, const char* name) {
   return &known[first];
 }
 
-void* farsum_mpi_ucx_function(const void* caller, const char* name) {
+void* farsum_mpi_function_of(const void* caller, const char* library, const char* name) {
   struct looked_up* entry = entry_of(caller, name);
   if (entry->caller != caller || entry->name != name) {
-    entry->function = look_up(caller, name);
+    entry->function = look_up(caller, library, name);
     entry->caller = caller;
     entry->name = name;
   }

@@ -1,0 +1,69 @@
+// Who serves what other nodes ask of this rank: its agent; or a thread that polls something else anyway, such as an MPI
+// library's progress, and attends to the network meanwhile. The agent, which would have to be woken and to take the
+// processor from that thread, then sleeps through requests.
+//
+// One that attends and does not look, because it computes or was not given a processor, is missed within a millisecond:
+// the gate that the agent sleeps on wakes it then, and it serves itself from there on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "agent/serving_turn.hpp"
+#include "base/status.hpp"
+#include "os/event_gate.hpp"
+#include "transport/network.hpp"
+
+namespace farsum {
+
+// Any thread may call, unless it says otherwise.
+class Attendance {
+ public:
+  struct Parts {
+    RequestHandler* handler = nullptr;      // the agent's
+    std::function<bool()> needs_agent;      // for what was served; asked in a turn
+    std::function<void()> rouse;            // has the agent take a turn before it sleeps on
+    std::function<std::uint64_t()> now_ns;  // empty: the monotonic clock
+  };
+
+  explicit Attendance(Parts parts);
+
+  // Once, before the agent sleeps on it. Where no gate can be made nobody can attend.
+  void add(Network& network);
+  // Held by the agent while it touches what serving touches.
+  ServingTurn& turn() { return turn_; }
+
+  // The calling thread will call attend() again and again, some microseconds apart, and then end(). unsupported where
+  // there is no network, pending where another thread attends or the agent serves at the moment.
+  Code begin();
+  // Serves what is there, unless the agent does at the moment. False: nobody attends any more, for the agent has missed
+  // this thread; it serves now, until the next begin().
+  bool attend();
+  // From here on the agent serves. What had come before has been served, or the agent was roused for it.
+  void end();
+  // Nobody attends from here on. Before the agent is stopped.
+  void shut();
+
+  // The agent's, in its turn.
+  void look();
+  // What the agent sleeps on, and Network::arm_requests() for it: true where somebody else looks.
+  int request_descriptor() const;
+  bool arm_requests();
+
+ private:
+  void serve() noexcept;
+  bool try_arm();
+  void give_back();
+
+  Parts parts_;
+  ServingTurn turn_;  // guards what follows
+  Network* network_ = nullptr;
+  os::EventGate gate_;
+  bool is_shut_ = false;
+  std::atomic<bool> is_attended_{false};  // read without a turn, too
+  bool needed_agent_ = false;             // when it was last asked
+  std::uint64_t closed_at_ns_ = 0;        // the gate, anew
+};
+
+}  // namespace farsum
