@@ -68,6 +68,15 @@ Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) 
   });
 }
 
+// Of one element, which nobody waits for, to a rank of another node. False: take the long way.
+bool updates_afar(farsum_window handle, int target, std::uint64_t offset, const void* origin, farsum_type type,
+                  farsum_op op) {
+  const WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+  return slot != nullptr && plain_pair(type, op) &&
+         slot->object->window->update_afar(static_cast<std::uint32_t>(target), offset, origin,
+                                           static_cast<ops::ElementType>(type), static_cast<ops::Operator>(op));
+}
+
 [[gnu::noinline]] farsum_status long_reduction(farsum_window handle, int target, std::uint64_t offset,
                                                const void* origin, void* result, std::size_t count, farsum_type type,
                                                farsum_op op, bool fetches, Completion completion) {
@@ -100,6 +109,14 @@ Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) 
   Operation operation = simple(OperationKind::get, offset, bytes);
   operation.result = static_cast<std::byte*>(result);
   return long_way(window, target, operation, Completion::implicit);
+}
+
+[[gnu::noinline]] farsum_status long_accumulate(farsum_window window, int target, std::uint64_t offset,
+                                                const void* origin, std::size_t count, farsum_type type, farsum_op op) {
+  return guarded("farsum_accumulate", [&]() -> farsum_status {
+    if (count == 1 && updates_afar(window, target, offset, origin, type, op)) return FARSUM_OK;
+    return long_reduction(window, target, offset, origin, nullptr, count, type, op, false, Completion::implicit);
+  });
 }
 
 [[gnu::noinline]] farsum_status long_fetch_op(farsum_window window, int target, std::uint64_t offset,
@@ -341,7 +358,7 @@ farsum_status farsum_accumulate(farsum_window window, int target, uint64_t offse
       return FARSUM_OK;
     }
   }
-  return long_reduction(window, target, offset, origin, nullptr, count, type, op, false, Completion::implicit);
+  return long_accumulate(window, target, offset, origin, count, type, op);
 }
 
 farsum_status farsum_get_accumulate(farsum_window window, int target, uint64_t offset, const void* origin, void* result,

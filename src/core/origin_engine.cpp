@@ -52,12 +52,26 @@ OriginEngine::Peer* OriginEngine::make_peer(Rank rank) {
   return peer.release();
 }
 
+namespace {
+
+bool is_update(const Operation& operation) {
+  return operation.kind == OperationKind::accumulate && !operation.notify && !operation.may_wait &&
+         operation.operand != nullptr && is_contiguous(operation.operand_layout) &&
+         is_contiguous(operation.target_layout);
+}
+
+}  // namespace
+
 bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation, Outstanding& outstanding,
                           RequestState* request) {
   Peer& peer = peer_made(rank);
   const Visit visit(*this, peer);
   if (peer.backlog.size() >= options_.backlog) return false;
-  if (request == nullptr && join(peer, rank, window, operation, outstanding)) return true;
+  if (request == nullptr && is_update(operation)) {
+    const Update update{operation.type,    operation.op,    operation.offset,
+                        operation.operand, operation.bytes, operation.alpha};
+    if (join(peer, rank, window, update, outstanding)) return true;
+  }
   Job* job = peer.take_job();
   job->header = wire::MessageHeader{};
   job->header.operation = operation.kind;
@@ -94,6 +108,12 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
     job->result = job->gathered.data();
   }
   return enqueue(peer, rank, job, outstanding, request);
+}
+
+bool OriginEngine::submit_update(Rank rank, WindowId window, const Update& update, Outstanding& outstanding) {
+  Peer& peer = peer_made(rank);
+  const Visit visit(*this, peer);
+  return join(peer, rank, window, update, outstanding);
 }
 
 bool OriginEngine::submit_scatter(Rank rank, WindowId window, ops::ElementType type, ops::Operator op,

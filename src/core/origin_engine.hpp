@@ -59,6 +59,16 @@ struct Operation {
   bool leaves_with_end = false;  // or before, with the first message to that rank which may not
 };
 
+// Elements that are accumulated one behind the other, and that nobody waits for.
+struct Update {
+  ops::ElementType type = ops::ElementType::byte;
+  ops::Operator op = ops::Operator::replace;
+  std::uint64_t offset = 0;
+  const std::byte* operand = nullptr;
+  std::uint64_t bytes = 0;
+  const void* alpha = nullptr;
+};
+
 // Any thread may call; each peer has a lock of its own. Requests to one peer travel in the order of submit().
 class OriginEngine {
  public:
@@ -85,6 +95,8 @@ class OriginEngine {
   // false, and has done nothing, when there is no room now: call progress() and try again. What may wait for other
   // ranks is never kept back for room.
   bool submit(Rank peer, WindowId window, const Operation& operation, Outstanding& outstanding, RequestState* request);
+  // The same for an update that may leave together with others. False: nothing was done, submit() it.
+  bool submit_update(Rank peer, WindowId window, const Update& update, Outstanding& outstanding);
   // Starts a batch of single elements: `offsets` and packed `elements`, copied before it returns.
   bool submit_scatter(Rank peer, WindowId window, ops::ElementType type, ops::Operator op, const void* alpha,
                       std::span<const std::uint64_t> offsets, std::span<const std::byte> elements,
@@ -145,8 +157,8 @@ class OriginEngine {
   Peer* make_peer(Rank rank);
   bool may_keep(Peer& peer, Rank rank);
   bool begin_keeping(Peer& peer, Rank rank);
-  bool join(Peer& peer, Rank rank, WindowId window, const Operation& operation, Outstanding& outstanding);
-  void open_bundle(Peer& peer, WindowId window, const Operation& operation, Outstanding& outstanding);
+  bool join(Peer& peer, Rank rank, WindowId window, const Update& update, Outstanding& outstanding);
+  static void open_bundle(Peer& peer, WindowId window, const Update& update, Outstanding& outstanding);
   void close_bundle(Peer& peer, Rank rank);
   bool visit_kept(Rank rank, bool is_last);
   static void finish_piece(Peer& peer, const InFlight& piece, Code code, std::span<const std::byte> reply);

@@ -30,6 +30,7 @@ struct OriginEngine::Job {
   std::byte* scattered_result = nullptr;  // where `gathered` goes at the end
   std::vector<std::byte> offsets;         // scatter: packed target offsets
   std::uint64_t reply_capacity = 0;       // of a control message
+  std::uint64_t offset_bytes = 0;         // of these, while a bundle is open
   std::uint64_t bytes = 0;
   std::uint64_t posted_bytes = 0;
   std::uint32_t in_flight = 0;
@@ -50,7 +51,7 @@ struct OriginEngine::Job {
     operand = nullptr;
     result = scattered_result = nullptr;
     target_is_contiguous = true;
-    bytes = posted_bytes = reply_capacity = 0;
+    bytes = offset_bytes = posted_bytes = reply_capacity = 0;
     in_flight = 0;
     all_posted = may_wait = leaves_with_end = lends_operand = is_pulled = is_lent = is_borrowing = is_full = false;
     code = Code::ok;

@@ -23,6 +23,14 @@ constexpr std::uint64_t most_joined_bytes = 32;
 // Without anything new to keep, before they end.
 constexpr unsigned visits_after_the_last = 4;
 
+// Behind the first `used` bytes of the buffer, whose size is no matter before the bundle is closed.
+void append(std::vector<std::byte>& buffer, std::uint64_t& used, const void* from, std::uint64_t bytes) {
+  constexpr std::size_t least = 256;
+  if (buffer.size() - used < bytes) buffer.resize(std::max(least, 2 * buffer.size()));
+  std::memcpy(buffer.data() + used, from, bytes);
+  used += bytes;
+}
+
 }  // namespace
 
 bool OriginEngine::may_keep(Peer& peer, Rank rank) { return peer.keeps || begin_keeping(peer, rank); }
@@ -51,49 +59,43 @@ bool OriginEngine::begin_keeping(Peer& peer, Rank rank) {
 }
 
 // Adds an update to what leaves as one message; false where it has to be one of its own.
-bool OriginEngine::join(Peer& peer, Rank rank, WindowId window, const Operation& operation, Outstanding& outstanding) {
-  if (operation.kind != OperationKind::accumulate || operation.notify || operation.may_wait || outstanding.goes_alone ||
-      operation.bytes > most_joined_bytes || operation.operand == nullptr || !is_contiguous(operation.operand_layout) ||
-      !is_contiguous(operation.target_layout))
-    return false;
+bool OriginEngine::join(Peer& peer, Rank rank, WindowId window, const Update& update, Outstanding& outstanding) {
+  if (outstanding.goes_alone || update.bytes > most_joined_bytes) return false;
   if (!peer.backlog.empty() || peer.failed.load(std::memory_order_relaxed) || !may_keep(peer, rank)) return false;
-  const std::uint64_t size = ops::size_of(operation.type);
+  const std::uint64_t size = ops::size_of(update.type);
   if (peer.bundle != nullptr) {
     const Job& bundle = *peer.bundle;
     const bool is_alike = bundle.outstanding == &outstanding && bundle.header.window == window &&
-                          bundle.header.type == operation.type && bundle.header.op == operation.op &&
-                          (operation.alpha == nullptr || std::memcmp(bundle.header.alpha, operation.alpha, size) == 0);
+                          bundle.header.type == update.type && bundle.header.op == update.op &&
+                          (update.alpha == nullptr || std::memcmp(bundle.header.alpha, update.alpha, size) == 0);
     if (!is_alike) {
       close_bundle(peer, rank);
       if (!may_keep(peer, rank) || !peer.backlog.empty()) return false;
     }
   }
-  if (peer.bundle == nullptr) open_bundle(peer, window, operation, outstanding);
+  if (peer.bundle == nullptr) open_bundle(peer, window, update, outstanding);
   Job& bundle = *peer.bundle;
-  bundle.packed.insert(bundle.packed.end(), operation.operand, operation.operand + operation.bytes);
-  for (std::uint64_t at = 0; at < operation.bytes; at += size) {
-    const std::uint64_t offset = operation.offset + at;
-    const auto* const bytes = reinterpret_cast<const std::byte*>(&offset);
-    bundle.offsets.insert(bundle.offsets.end(), bytes, bytes + sizeof offset);
+  append(bundle.packed, bundle.bytes, update.operand, update.bytes);
+  for (std::uint64_t at = 0; at < update.bytes; at += size) {
+    const std::uint64_t offset = update.offset + at;
+    append(bundle.offsets, bundle.offset_bytes, &offset, sizeof offset);
   }
-  if (bundle.packed.size() + bundle.offsets.size() + most_joined_bytes * 9 > bundle_bytes) {
+  if (bundle.bytes + bundle.offset_bytes + most_joined_bytes * 9 > bundle_bytes) {
     bundle.is_full = true;
     close_bundle(peer, rank);
   }
   return true;
 }
 
-void OriginEngine::open_bundle(Peer& peer, WindowId window, const Operation& operation, Outstanding& outstanding) {
+void OriginEngine::open_bundle(Peer& peer, WindowId window, const Update& update, Outstanding& outstanding) {
   Job& bundle = *peer.take_job();
   bundle.header = wire::MessageHeader{};
   bundle.header.kind = wire::MessageKind::scatter;
   bundle.header.operation = OperationKind::accumulate;
-  bundle.header.type = operation.type;
-  bundle.header.op = operation.op;
+  bundle.header.type = update.type;
+  bundle.header.op = update.op;
   bundle.header.window = window;
-  if (operation.alpha != nullptr) std::memcpy(bundle.header.alpha, operation.alpha, ops::size_of(operation.type));
-  bundle.offsets.clear();
-  bundle.packed.clear();
+  if (update.alpha != nullptr) std::memcpy(bundle.header.alpha, update.alpha, ops::size_of(update.type));
   bundle.outstanding = &outstanding;
   bundle.request = nullptr;
   // Relaxed: see enqueue().
@@ -106,8 +108,9 @@ void OriginEngine::close_bundle(Peer& peer, Rank rank) {
   if (peer.bundle == nullptr) return;
   Job& bundle = *peer.bundle;
   peer.bundle = nullptr;
+  bundle.packed.resize(bundle.bytes);
+  bundle.offsets.resize(bundle.offset_bytes);
   bundle.operand = bundle.packed.data();
-  bundle.bytes = bundle.packed.size();
   if (!post_pieces(peer, rank, bundle)) peer.backlog.push_back(&bundle);
   note_under_way(rank);
 }

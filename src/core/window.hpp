@@ -122,6 +122,10 @@ class Window {
   // ---- operations: the long way ----
 
   Status operate(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
+  // Accumulates one element, which nobody waits for, at a rank of another node: what operate() does with less to look
+  // at. False: nothing was done, operate() does it or says what is wrong.
+  bool update_afar(std::uint32_t target, std::uint64_t offset, const void* element, ops::ElementType type,
+                   ops::Operator op);
   // Accumulates single elements at `offset` plus each of `offsets`, where the part is mapped here. False: nothing was
   // done, take the long way; else `status` says how it went.
   bool scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets,
@@ -205,6 +209,8 @@ class Window {
     std::mutex regions_mutex;  // of a dynamic window; elsewhere the table never changes
     RegionTable regions;
     std::uint64_t regions_version = ~std::uint64_t{0};
+    // Of the part, where update_afar has nothing more to ask of its regions; else 0. Set with the hot views.
+    std::uint64_t bytes_afar = 0;
     Gathered gathered;
     RequestState answer;                         // of the control message under way; see ask
     RequestState granted;                        // of the lock of a target of another node
@@ -325,6 +331,7 @@ class Window {
 
   // Targets of other nodes (window_remote.cpp).
   bool is_here(std::uint32_t target) const { return parts_.shared[target].is_here(); }
+  bool is_plain_afar(const Region& region) const;
   // To epoch_changing, where no guard orders threads; false where the word is not `from`.
   bool claim_remote(std::uint32_t target, std::int32_t from);
   Status lock_remote(std::uint32_t target, LockMode mode);

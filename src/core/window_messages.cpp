@@ -39,6 +39,24 @@ Status Window::run_owner(const Operation& operation, std::uint32_t target, Compl
   return answer_status(target, call, own.code.load(std::memory_order_relaxed));
 }
 
+bool Window::update_afar(std::uint32_t target, std::uint64_t offset, const void* element, ops::ElementType type,
+                         ops::Operator op) {
+  const std::uint64_t size = ops::size_of(type);
+  if (target >= size_) return false;
+  const Detail& detail = details_[target];
+  if (detail.bytes_afar < size || offset > detail.bytes_afar - size || element == nullptr) return false;
+  if (op == ops::Operator::scaled_sum || op == ops::Operator::no_op || !ops::legal(type, op)) return false;
+  // Relaxed: as in_access_epoch() and run_owner().
+  if (views_[target].open.load(std::memory_order_relaxed) <= no_epoch || awaits_post(target) ||
+      detail.lock_is_unsure.load(std::memory_order_relaxed))
+    return false;
+  note_issued();
+  const Update update{type, op, offset, static_cast<const std::byte*>(element), size, nullptr};
+  if (!parts_.engine->submit_update(parts_.ranks[target], parts_.id, update, views_[target].outstanding)) return false;
+  count(Path::owner, size);
+  return true;
+}
+
 Status Window::run_aggregated(const Operation& operation, std::uint32_t target) {
   Gathered& gathered = details_[target].gathered;
   bool full = false;

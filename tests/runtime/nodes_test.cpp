@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -166,6 +167,51 @@ TEST(OverNodes, an_agent_that_never_sleeps_is_not_stood_in_for) {
   settings.agent = AgentMode::dedicated;
   run_on_nodes({0, 1}, settings,
                [](InProcessRank self) { EXPECT_EQ(self.context.begin_attending().code(), Code::unsupported); });
+}
+
+// The short way of an update that nobody waits for does what the long way does, or leaves it alone.
+TEST(OverNodes, updates_of_elements_afar_are_done_in_order_or_not_at_all) {
+  constexpr std::uint64_t times = 1500;  // more than a message holds
+  run_on_nodes({0, 1}, Settings(), [](InProcessRank self) {
+    WindowObject* object = nullptr;
+    Window& window = allocate(self, 64, object);
+    const std::uint32_t other = 1 - self.rank;
+    const std::uint64_t one = 1, ten = 10;
+    const float half = 0.5F;
+    const auto update = [&](std::uint32_t target, std::uint64_t offset, const void* element, ops::ElementType type,
+                            ops::Operator op) { return window.update_afar(target, offset, element, type, op); };
+    constexpr auto word = ops::ElementType::uint64;
+    EXPECT_FALSE(update(other, 0, &one, word, ops::Operator::sum)) << "outside an epoch";
+    ASSERT_GOOD(window.lock_all());
+    EXPECT_FALSE(update(self.rank, 0, &one, word, ops::Operator::sum)) << "of this node";
+    EXPECT_FALSE(update(2, 0, &one, word, ops::Operator::sum)) << "of no rank";
+    EXPECT_FALSE(update(other, 57, &one, word, ops::Operator::sum)) << "beyond the end";
+    EXPECT_FALSE(update(other, ~std::uint64_t{0}, &one, word, ops::Operator::sum)) << "beyond the end";
+    EXPECT_FALSE(update(other, 0, nullptr, word, ops::Operator::sum)) << "of nothing";
+    EXPECT_FALSE(update(other, 0, &one, word, ops::Operator::no_op)) << "which does nothing";
+    EXPECT_FALSE(update(other, 0, &half, ops::ElementType::float32, ops::Operator::bxor)) << "of no such pair";
+    std::uint64_t joined = 0;
+    std::vector<std::uint64_t> numbers(times);  // the long way may borrow them
+    std::iota(numbers.begin(), numbers.end(), 0);
+    for (const std::uint64_t& i : numbers) {
+      const bool sums = i % 3 != 2;
+      if (update(other, 8, sums ? &ten : &i, word, sums ? ops::Operator::sum : ops::Operator::replace)) {
+        ++joined;
+      } else {
+        ASSERT_GOOD(
+            window.operate(words_operation(OperationKind::accumulate, 8, 1,
+                                           sums ? ops::Operator::sum : ops::Operator::replace, sums ? &ten : &i),
+                           other, Completion::implicit, nullptr));
+      }
+    }
+    EXPECT_GT(joined, 0u);
+    EXPECT_EQ(word_at(window, other, 8), times - 1);
+    ASSERT_GOOD(window.flush_all());
+    meet(self);
+    EXPECT_EQ(word_at(window, other, 8), times - 1);
+    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(self.context.free_window(object));
+  });
 }
 
 TEST(OverNodes, fences_separate_what_ranks_put) {
