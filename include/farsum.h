@@ -163,23 +163,30 @@ FARSUM_API farsum_status farsum_network_introduce(const void* cards, int count);
 
 /* A thread that polls something else anyway, such as another runtime's progress, may serve meanwhile what ranks of
  * other nodes ask of this rank's memory. That spares waking this rank's agent, which would have to take the processor
- * from the polling thread: a remote operation then takes what the network takes. */
+ * from the polling thread: a remote operation then takes what the network takes. Not from signal handlers; a thread
+ * that is stopped inside farsum_attend, or leaves it by a jump, holds up all who ask. */
 
 /* From here on the calling thread will call farsum_attend again and again, some microseconds apart, and then
  * farsum_attend_end. The agent sleeps through such requests until then; where the thread does not call for a
- * millisecond it serves itself. Errors: NOT_INITIALIZED; UNSUPPORTED where no rank of another node is reached over a
- * network, or the agent never sleeps; PENDING while another thread attends, or the agent serves. Any thread may call;
- * waits for nobody. */
+ * millisecond it serves itself.
+ *
+ * Errors: NOT_INITIALIZED; UNSUPPORTED where no rank of another node is reached over a network, or the agent never
+ * sleeps; PENDING while a thread attends, or the agent serves.
+ *
+ * Any thread may call; waits for nobody. */
 FARSUM_API farsum_status farsum_attend_begin(void);
 
-/* Serves what has come, if anything. 1; 0 where nobody attends any more: the agent has found that this thread did not
- * call for a millisecond, and serves until the next farsum_attend_begin.
+/* Serves what has come, if anything. 1; 0 where the calling thread does not attend, or not any more: the agent has
+ * found that it did not call for a millisecond, and serves until the next farsum_attend_begin.
+ *
  * Any thread may call; waits for nobody. It costs about what one look at the network costs. */
 FARSUM_API int farsum_attend(void);
 
-/* From here on the agent serves. Where nobody attends it does nothing.
+/* From here on the agent serves. Where the calling thread does not attend it does nothing.
+ *
  * Errors: NOT_INITIALIZED.
- * Any thread may call; waits for nobody. */
+ *
+ * Any thread may call; waits for what the agent serves at the moment, at most. */
 FARSUM_API farsum_status farsum_attend_end(void);
 
 /* Whether a context lives: 1 or 0. */

@@ -1,6 +1,6 @@
-// The agent: the one thread of a process that serves what others ask of its memory. Asleep when there is nothing to do,
-// woken only if asleep; it blocks all signals, calls no MPI and never waits for a lock that is held for longer than one
-// turn of serving.
+// The agent: the thread of a process that serves what others ask of its memory (but see runtime/attendance.hpp). Asleep
+// when there is nothing to do, woken only if asleep; it blocks all signals, calls no MPI and never waits for a lock
+// that is held for longer than one turn of serving.
 #pragma once
 
 #include <sched.h>

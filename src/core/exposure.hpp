@@ -59,7 +59,7 @@ class ExposureTable {
   // What `window` exposes now.
   std::vector<ExposedRegion> regions(WindowId window) const;
 
-  // Held by the agent while it serves one request, so that memory is not withdrawn under it. Never waits: null when a
+  // Held while one request is served, so that memory is not withdrawn under it. Never waits: null when a
   // change is under way.
   class Reading {
    public:

@@ -1,6 +1,7 @@
 // The owner's half of the protocol: applies the requests that arrive, inside the atomicity domain of the memory they
-// name. Driven by the agent. It does no I/O of its own (operands are pulled and results pushed through the transport),
-// reads no clock and never waits: what it cannot do now it answers with `again`, and it continues where it stopped.
+// name. Driven by the agent, or whoever has its turn. It does no I/O of its own (operands are pulled and results pushed
+// through the transport), reads no clock and never waits: what it cannot do now it answers with `again`, and it
+// continues where it stopped.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,7 @@ namespace farsum {
 class TeamMail {
  public:
   virtual ~TeamMail() = default;
-  // Called by the agent; copies the bytes.
+  // Called by whoever serves; copies the bytes.
   virtual Code on_team_message(Rank from, std::uint64_t team, std::uint64_t round,
                                std::span<const std::byte> bytes) = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <cstddef>
 #include <mutex>
 #include <utility>
 
@@ -20,7 +21,12 @@ constexpr std::uint64_t close_anew_after_ns = 400'000;
 // What keeps coming is left to the agent.
 constexpr int most_last_looks = 2;
 
-// UCX is not to be left in the middle of its work by a thread that is cancelled.
+const void* this_thread() {
+  static thread_local const char mark = 0;
+  return &mark;
+}
+
+// A thread that is cancelled is not to leave UCX, or a turn, in the middle.
 class Uncancelled {
  public:
   Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
@@ -30,6 +36,20 @@ class Uncancelled {
 
  private:
   int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+// In a thread of the program's.
+class OfTheProgram final : public RequestHandler {
+ public:
+  explicit OfTheProgram(RequestHandler& handler) : handler_(handler) {}
+  Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
+                    ReplyToken token) override {
+    const os::DefaultArithmetic arithmetic;
+    return handler_.on_request(from, message, reply_room, token);
+  }
+
+ private:
+  RequestHandler& handler_;
 };
 
 }  // namespace
@@ -46,42 +66,45 @@ void Attendance::add(Network& network) {
 }
 
 Code Attendance::begin() {
+  const Uncancelled uncancelled;
   const std::unique_lock lock(turn_, std::try_to_lock);
   if (!lock.owns_lock()) return Code::pending;
   if (gate_.descriptor() < 0 || is_shut_) return Code::unsupported;
-  if (is_attended_) return Code::pending;
-  is_attended_ = true;
-  needed_agent_ = parts_.needs_agent();
+  if (is_attended()) return Code::pending;
+  attending_.store(this_thread(), std::memory_order_relaxed);
   closed_at_ns_ = parts_.now_ns();
   gate_.close_for(missed_after_ns);
   return Code::ok;
 }
 
 bool Attendance::attend() {
+  if (!is_attended_by(this_thread())) return false;
+  const Uncancelled uncancelled;
   bool has_news = false;
   {
     const std::unique_lock lock(turn_, std::try_to_lock);
-    if (!is_attended_) return false;
     if (!lock.owns_lock()) return true;
+    if (!is_attended_by(this_thread())) return false;
     const std::uint64_t now = parts_.now_ns();
     if (now - closed_at_ns_ >= close_anew_after_ns) {
       closed_at_ns_ = now;
       gate_.close_for(missed_after_ns);
     }
+    const bool needed_agent = parts_.needs_agent();
     serve();
-    const bool needs_agent = parts_.needs_agent();
-    has_news = needs_agent && !needed_agent_;
-    needed_agent_ = needs_agent;
+    has_news = !needed_agent && parts_.needs_agent();
   }
   if (has_news) parts_.rouse();
   return true;
 }
 
 void Attendance::end() {
+  if (!is_attended_by(this_thread())) return;
+  const Uncancelled uncancelled;
   bool is_left = false;
   {
     const std::lock_guard lock(turn_);
-    if (!is_attended_) return;
+    if (!is_attended_by(this_thread())) return;
     bool is_armed = false;
     for (int i = 0; i < most_last_looks && !is_armed; ++i) {
       serve();
@@ -101,19 +124,24 @@ void Attendance::shut() {
 
 // As the agent would, who ends the process where it finds no memory.
 void Attendance::serve() noexcept {
-  const Uncancelled uncancelled;
+  OfTheProgram handler(*parts_.handler);
+  network_->poll_requests(handler, budget);
+  if (!parts_.needs_agent()) return;
   const os::DefaultArithmetic arithmetic;
-  network_->poll_requests(*parts_.handler, budget);
+  parts_.grant();
 }
 
 void Attendance::give_back() {
-  is_attended_ = false;
+  attending_.store(nullptr, std::memory_order_relaxed);
   gate_.open();
 }
 
 // It is armed before the agent sleeps.
 void Attendance::look() {
-  if (is_attended_ && parts_.now_ns() - closed_at_ns_ >= missed_after_ns) give_back();
+  if (!is_attended() || parts_.now_ns() - closed_at_ns_ < missed_after_ns) return;
+  give_back();
+  // Since the agent has asked.
+  if (network_->has_unfinished_request()) parts_.rouse();
 }
 
 int Attendance::request_descriptor() const {
@@ -123,7 +151,7 @@ int Attendance::request_descriptor() const {
 
 bool Attendance::arm_requests() {
   const std::lock_guard lock(turn_);
-  return network_ == nullptr || is_attended_ || try_arm();
+  return network_ == nullptr || is_attended() || try_arm();
 }
 
 // One that cannot be armed is slept on all the same: its descriptor tells of errors.

@@ -3,7 +3,8 @@
 // processor from that thread, then sleeps through requests.
 //
 // One that attends and does not look, because it computes or was not given a processor, is missed within a millisecond:
-// the gate that the agent sleeps on wakes it then, and it serves itself from there on.
+// the gate that the agent sleeps on wakes it then, and it serves itself from there on. One that is stopped in the
+// middle of a look holds the agent up for as long.
 #pragma once
 
 #include <atomic>
@@ -20,9 +21,11 @@ namespace farsum {
 // Any thread may call, unless it says otherwise.
 class Attendance {
  public:
+  // What the agent does in its turns, for the network's requests. All are called in a turn, but for `rouse`.
   struct Parts {
-    RequestHandler* handler = nullptr;      // the agent's
-    std::function<bool()> needs_agent;      // for what was served; asked in a turn
+    RequestHandler* handler = nullptr;
+    std::function<void()> grant;            // what waited for what was served
+    std::function<bool()> needs_agent;      // what was served is to be looked after by the clock
     std::function<void()> rouse;            // has the agent take a turn before it sleeps on
     std::function<std::uint64_t()> now_ns;  // empty: the monotonic clock
   };
@@ -35,12 +38,13 @@ class Attendance {
   ServingTurn& turn() { return turn_; }
 
   // The calling thread will call attend() again and again, some microseconds apart, and then end(). unsupported where
-  // there is no network, pending where another thread attends or the agent serves at the moment.
+  // there is no network, pending where a thread attends or the agent serves at the moment.
   Code begin();
-  // Serves what is there, unless the agent does at the moment. False: nobody attends any more, for the agent has missed
-  // this thread; it serves now, until the next begin().
+  // Serves what is there, unless the agent does at the moment. False: this thread does not attend (any more), for the
+  // agent has missed it; it serves now, until the next begin().
   bool attend();
-  // From here on the agent serves. What had come before has been served, or the agent was roused for it.
+  // From here on the agent serves. What had come before has been served, or the agent was roused for it. Waits for a
+  // turn of the agent's at most.
   void end();
   // Nobody attends from here on. Before the agent is stopped.
   void shut();
@@ -55,15 +59,18 @@ class Attendance {
   void serve() noexcept;
   bool try_arm();
   void give_back();
+  // Relaxed, here and below: written in turns, which order it; read without one only as a hint, but by the thread that
+  // it names.
+  bool is_attended() const { return attending_.load(std::memory_order_relaxed) != nullptr; }
+  bool is_attended_by(const void* thread) const { return attending_.load(std::memory_order_relaxed) == thread; }
 
   Parts parts_;
   ServingTurn turn_;  // guards what follows
   Network* network_ = nullptr;
   os::EventGate gate_;
   bool is_shut_ = false;
-  std::atomic<bool> is_attended_{false};  // read without a turn, too
-  bool needed_agent_ = false;             // when it was last asked
-  std::uint64_t closed_at_ns_ = 0;        // the gate, anew
+  std::atomic<const void*> attending_{nullptr};  // a mark of the thread's
+  std::uint64_t closed_at_ns_ = 0;               // the gate, anew
 };
 
 }  // namespace farsum

@@ -222,6 +222,7 @@ void Context::make_parts() {
   bell_ = std::make_unique<RankBell>(block.doorbell, transport_->wake_name(my_place()));
   Attendance::Parts attendance;
   attendance.handler = service_.get();
+  attendance.grant = [this] { service_->grant_waiting(); };
   attendance.needs_agent = [this] { return service_->has_unfinished() || service_->has_waiting(); };
   attendance.rouse = [this] { bell_->ask_for_look(); };
   attendance_ = std::make_unique<Attendance>(std::move(attendance));

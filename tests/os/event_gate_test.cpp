@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -73,8 +75,27 @@ TEST_F(Gate, wakes_who_sleeps_on_it_when_it_is_opened) {
   gate.close_for(minute_ns);
   bring_event();
   std::thread sleeper([this] { EXPECT_TRUE(is_readable(60'000)); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));  // most likely it sleeps
   gate.open();
   sleeper.join();
+}
+
+// As a network's descriptor is one.
+TEST_F(Gate, is_closed_before_an_epoll_descriptor_too) {
+  const int set = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  ASSERT_EQ(epoll_ctl(set, EPOLL_CTL_ADD, events, &event), 0);
+  Result<EventGate> made = EventGate::before(set);
+  ASSERT_TRUE(made.is_ok());
+  gate = std::move(made.value());
+  gate.close_for(minute_ns);
+  bring_event();
+  EXPECT_FALSE(is_readable());
+  gate.open();
+  EXPECT_TRUE(is_readable());
+  gate = EventGate();
+  close(set);
 }
 
 TEST(EventGate, is_refused_before_what_is_no_descriptor) {

@@ -9,12 +9,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "agent/agent.hpp"
+#include "base/clock.hpp"
 #include "runtime/wake_sources.hpp"
 #include "transport/shm/node_segment.hpp"
 #include "transport/shm/shm_transport.hpp"
@@ -46,10 +48,12 @@ class EventNetwork final : public Network {
     EXPECT_FALSE(was_inside);
     eventfd_t count = 0;
     const bool any = eventfd_read(events_, &count) == 0;
+    if (on_serving) on_serving();
     if (any) served_ += count;
     inside_ = false;
     return any ? 1 : 0;
   }
+  bool has_unfinished_request() const override { return has_unfinished; }
   int request_descriptor() const override { return events_; }
   Result<bool> arm_requests() override {
     EXPECT_FALSE(inside_.load());
@@ -78,6 +82,9 @@ class EventNetwork final : public Network {
   Transfer read(Rank, std::uint64_t, std::span<std::byte>, std::uint64_t) override { return Transfer::refused; }
   Transfer write(Rank, std::uint64_t, std::span<const std::byte>, std::uint64_t) override { return Transfer::refused; }
 
+  std::function<void()> on_serving;  // set before anybody serves
+  std::atomic<bool> has_unfinished{false};
+
  private:
   int events_;
   int replies_;
@@ -103,13 +110,14 @@ struct Serving : testing::Test {
 
   Serving()
       : attendance({.handler = &handler,
+                    .grant = [this] { ++granted; },
                     .needs_agent = [this] { return needs_agent.load(); },
                     .rouse =
                         [this] {
                           ++roused;
                           bell->ask_for_look();
                         },
-                    .now_ns = {}}),
+                    .now_ns = [this] { return monotonic_ns() + ahead_ns; }}),
         sources(attendance),
         chores(attendance) {
     Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create({.ranks = 1, .segment_bytes = 64 << 20});
@@ -134,11 +142,17 @@ struct Serving : testing::Test {
     return code;
   }
   void begin() { ASSERT_EQ(try_to_begin(), Code::ok); }
+  bool would_wake_the_agent() const {
+    pollfd waited{.fd = attendance.request_descriptor(), .events = POLLIN, .revents = 0};
+    return poll(&waited, 1, 0) == 1;
+  }
 
   NoRequests handler;
   EventNetwork network;
   std::atomic<bool> needs_agent{false};
+  std::atomic<int> granted{0};
   std::atomic<int> roused{0};
+  std::atomic<std::uint64_t> ahead_ns{0};
   Attendance attendance;
   WakeSources sources;
   Chores chores;
@@ -168,25 +182,15 @@ TEST_F(Serving, cannot_be_taken_over_by_two_threads) {
   begin();
 }
 
-// It may be missed, where the processor is another's: then the agent serves, and it is tried again.
-TEST_F(Serving, is_done_by_whoever_attends_while_the_agent_sleeps) {
+TEST_F(Serving, is_done_by_whoever_attends) {
   start();
-  constexpr std::uint64_t times = 200;
-  std::uint64_t brought = 0;
-  std::uint64_t woken = times;
-  for (int tries = 0; tries < 1000 && woken > times / 4; ++tries) {
-    const std::uint64_t woken_before = agent->wakeups();
-    for (std::uint64_t i = 0; i < times; ++i) {
+  for (std::uint64_t i = 1; i <= 2000; ++i) {
+    network.bring_request();
+    // It may be missed, where the processor is another's.
+    while (network.served() < i) {
       if (!attendance.attend()) begin();
-      network.bring_request();
-      ++brought;
-      while (network.served() < brought) {
-        if (!attendance.attend()) begin();
-      }
     }
-    woken = agent->wakeups() - woken_before;
   }
-  EXPECT_LE(woken, times / 4);
 }
 
 TEST_F(Serving, is_the_agents_again_from_the_end_on) {
@@ -219,19 +223,82 @@ TEST_F(Serving, is_the_agents_alone_once_it_was_shut) {
   EXPECT_TRUE(network.await_served(1));
 }
 
-TEST_F(Serving, that_needs_the_agent_has_it_roused_once) {
+// Without an agent, from here on: what it would be woken by.
+TEST_F(Serving, wakes_no_agent_while_somebody_attends) {
+  sources.add(network);
+  network.bring_request();
+  EXPECT_TRUE(would_wake_the_agent());
+  begin();
+  EXPECT_FALSE(would_wake_the_agent());
+  EXPECT_TRUE(attendance.arm_requests()) << "though there is something: somebody looks";
+  EXPECT_TRUE(attendance.attend());
+  network.bring_request();
+  EXPECT_FALSE(would_wake_the_agent());
+  attendance.end();
+  EXPECT_EQ(network.served(), 2U);
+  EXPECT_FALSE(would_wake_the_agent());
+  network.bring_request();
+  EXPECT_TRUE(would_wake_the_agent());
+  EXPECT_FALSE(attendance.arm_requests());
+}
+
+TEST_F(Serving, is_given_back_when_nobody_has_looked_for_a_while_and_not_before) {
+  constexpr std::uint64_t a_while_ns = 1'000'000'000;
+  sources.add(network);
+  const auto look = [this] {
+    const std::lock_guard lock(attendance.turn());
+    attendance.look();
+  };
+  begin();
+  ahead_ns += a_while_ns;
+  EXPECT_TRUE(attendance.attend());
+  network.bring_request();
+  look();
+  EXPECT_FALSE(would_wake_the_agent());
+  EXPECT_TRUE(attendance.attend());
+  ahead_ns += a_while_ns;
+  network.bring_request();
+  look();
+  EXPECT_TRUE(would_wake_the_agent());
+  EXPECT_EQ(roused, 0);
+  EXPECT_FALSE(attendance.attend());
+}
+
+TEST_F(Serving, has_the_agent_roused_where_a_thread_that_went_astray_left_something_unfinished) {
   sources.add(network);
   begin();
-  needs_agent = true;
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(attendance.attend());
+  network.has_unfinished = true;
+  ahead_ns += 1'000'000'000;
+  const std::lock_guard lock(attendance.turn());
+  attendance.look();
   EXPECT_EQ(roused, 1);
-  needs_agent = false;
+}
+
+TEST_F(Serving, grants_what_waited_and_has_the_agent_roused_for_what_waits_since) {
+  sources.add(network);
+  begin();
   EXPECT_TRUE(attendance.attend());
-  needs_agent = true;
+  EXPECT_EQ(granted, 0);
+  network.on_serving = [this] { needs_agent = true; };
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(attendance.attend());
+  EXPECT_EQ(granted, 5);
+  EXPECT_EQ(roused, 1);
+  needs_agent = false;  // the agent has looked, and nobody has attended since
   EXPECT_TRUE(attendance.attend());
   EXPECT_EQ(roused, 2);
   attendance.end();
   EXPECT_EQ(roused, 3);
+}
+
+TEST_F(Serving, is_ended_by_the_thread_that_attends_only) {
+  sources.add(network);
+  begin();
+  std::thread other([this] {
+    EXPECT_FALSE(attendance.attend());
+    attendance.end();
+  });
+  other.join();
+  EXPECT_TRUE(attendance.attend());
 }
 
 // Threads that begin, look, pause for longer than they may, and end, as it comes.

@@ -15,12 +15,15 @@ class LibraryWait {
   enum class May : bool { not_attend, attend };
   explicit LibraryWait(May may = May::attend) : outer_(std::exchange(here, {may == May::attend, true, false})) {}
   ~LibraryWait() {
-    if (here.attends) end();
+    if (here.attends) finish();
     here = outer_;
   }
   LibraryWait(const LibraryWait&) = delete;
   LibraryWait& operator=(const LibraryWait&) = delete;
 
+  // From then on nobody attends, until they may again. Waits for those who are about to.
+  static void forbid();
+  static void allow();
   // The thread has polled inside the library.
   static void has_polled() {
     if (here.may_attend) look();
@@ -37,7 +40,7 @@ class LibraryWait {
   static void begin(std::uint64_t now);
   static void attend(std::uint64_t now);
   static void stop();
-  static void end();
+  static void finish();
 
   static constinit thread_local Stretch here;
   Stretch outer_;

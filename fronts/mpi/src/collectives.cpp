@@ -3,6 +3,7 @@
 // several nodes, it is the library's.
 #include <unistd.h>
 
+#include "attending.hpp"
 #include "calls.hpp"
 #include "farsum.h"
 #include "front.hpp"
@@ -16,12 +17,14 @@ int barrier(MPI_Comm comm) {
   int inter = 1;
   if (comm == MPI_COMM_NULL || !front.engine_runs() || library().Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
       inter != 0) {
+    const LibraryWait wait;
     return library().Barrier(comm);
   }
   const Front::GroupLease lease = front.engine_group(comm, Front::Reach::this_node);
   // A dead rank is the library's to report.
-  if (!lease || farsum_barrier(lease.group) != FARSUM_OK) return library().Barrier(comm);
-  return MPI_SUCCESS;
+  if (lease && farsum_barrier(lease.group) == FARSUM_OK) return MPI_SUCCESS;
+  const LibraryWait wait;
+  return library().Barrier(comm);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <limits>
 #include <numeric>
 
+#include "attending.hpp"
 #include "guard.hpp"
 #include "statistics.hpp"
 #include "witness.hpp"
@@ -239,6 +240,7 @@ void Front::stop_engine() {
   }
   // A rank that has not come yet may still use the others' windows, and one that is still here their links.
   if (job_ != MPI_COMM_NULL) library().Barrier(job_);
+  LibraryWait::forbid();
   if (farsum_finalize_forced() != FARSUM_OK) std::fprintf(stderr, "farsum: %s\n", farsum_last_error());
   if (job_ != MPI_COMM_NULL) {
     library().Barrier(job_);

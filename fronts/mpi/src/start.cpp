@@ -41,6 +41,7 @@ void start(const farsum_mpi_preload& preload, bool with_world) {
     put_all(*preload.active);
     if (front.context_size() > front.node_size() && !farsum_mpi_setting_is_off("FARSUM_MPI_ATTEND")) {
       put_waiting_calls(*preload.active);
+      LibraryWait::allow();
       preload.tell_of_polls(LibraryWait::has_polled);
     }
     if (with_world) put_collective_calls(*preload.active);

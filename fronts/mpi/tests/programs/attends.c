@@ -9,11 +9,12 @@
 
 enum { operations = 500, patience_s = 60 };
 
-/* How often the agent of this process has slept; 0 where there is none. */
+/* How often the agent of this process has slept; negative where there is none. */
 static long sleeps_of_agent(void) {
   char path[300], line[200], name[200];
-  long sleeps = 0;
+  long sleeps = -1;
   DIR* tasks = opendir("/proc/self/task");
+  if (tasks == NULL) return sleeps;
   for (const struct dirent* task = readdir(tasks); task != NULL; task = readdir(tasks)) {
     snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
     FILE* file = fopen(path, "r");
@@ -68,6 +69,7 @@ int main(int argc, char** argv) {
   *word = 0;
   MPI_Barrier(MPI_COMM_WORLD);
   CALL(MPI_Win_lock_all(0, win));
+  CHECK(!must_attend || sleeps_of_agent() >= 0, "there is no agent");
   for (int kind = 0; kind < 3; ++kind) {
     const time_t end = time(NULL) + patience_s / 3;
     int go_on = 1;
