@@ -48,6 +48,8 @@ static void heard_nothing(struct wait* wait) {
     wait->since = now;
   } else if (now - wait->since > patience) {
     now = give_way(wait, now);
+    /* Nobody has wanted the processor for long. */
+    if (wait->sleeps_left == 0) wait->since = now;
   }
   wait->last = now;
 }

@@ -21,13 +21,10 @@ constexpr std::uint64_t patience_ticks = 100'000;
 constexpr std::uint64_t longest_gap_ticks = 150'000;
 constexpr std::uint64_t least_pause_ticks = 3'000'000;
 constexpr std::uint64_t most_pause_ticks = 100 * least_pause_ticks;
-// The library polls faster where it has little to look at.
-constexpr std::uint64_t between_looks_ticks = 1'500;
 
 struct Polling {
   std::uint64_t last = 0;        // when the thread polled last
   std::uint64_t not_before = 0;  // it attends no earlier than this
-  std::uint64_t looked = 0;      // while it attends
   std::uint64_t pause = least_pause_ticks;
 };
 thread_local Polling polling;
@@ -92,8 +89,6 @@ void LibraryWait::begin(std::uint64_t now) {
 }
 
 void LibraryWait::attend(std::uint64_t now) {
-  if (now - polling.looked < between_looks_ticks) return;
-  polling.looked = now;
   // UCX calls itself by names that the preload stands in for.
   here.may_attend = false;
   const Inside inside;
