@@ -3,6 +3,7 @@
 Shared by tools/format, tools/lint and tools/check_includes. It decides nothing about what is allowed.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -48,9 +49,14 @@ def resolve(name, including_file, root=ROOT):
 
 def compile_commands():
     """How each file is compiled, for itself: of several ways, as for each MPI ABI, the first. Nothing is built for that."""
-    subprocess.run(["cmake", "--preset", "by-file"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    folder = ROOT / "build" / "by-file"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "configuring", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # lint and the check of includes may run at once
+        subprocess.run(["cmake", "--preset", "by-file"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        entries = json.loads((folder / "compile_commands.json").read_text())
     commands = {}
-    for entry in json.loads((ROOT / "build" / "by-file" / "compile_commands.json").read_text()):
+    for entry in entries:
         commands.setdefault(Path(entry["file"]), entry)
     return commands
 
