@@ -46,6 +46,7 @@ class Outbox {
   std::size_t frames_out() const { return frames_.size() - (has_gathered() ? 1 : 0); }
   bool has_gathered() const { return !frames_.empty() && !frames_.back().sealed; }
   bool holds_frames() const { return !frames_.empty(); }
+  bool holds_full() const { return next_unsent_ != frames_.end() && frames_[next_unsent_].sealed; }
   bool holds_unsent() const { return next_unsent_ != frames_.end() && frames_[next_unsent_].records != 0; }
   bool is_in_wire(std::uint64_t frame) const { return frames_.holds(frame) && frames_[frame].in_wire; }
   std::uint64_t next_number() const { return next_number_; }

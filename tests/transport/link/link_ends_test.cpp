@@ -108,6 +108,30 @@ TEST_F(Receiver, joins_answers_without_data_in_one_entry_and_acknowledges_a_turn
   EXPECT_EQ(wire.count(FrameKind::replies), 1u);
 }
 
+TEST_F(Receiver, sends_replies_that_fill_a_frame_while_it_serves_the_next_requests) {
+  struct LookingHandler final : RequestHandler {
+    explicit LookingHandler(const RecordingWire& looked_at) : wire(looked_at) {}
+    Served on_request(Rank, std::span<const std::byte>, std::span<std::byte> room, ReplyToken) override {
+      had_left.push_back(wire.count(FrameKind::replies));
+      return {Served::Kind::done, Code::ok, static_cast<std::uint32_t>(room.size())};
+    }
+    const RecordingWire& wire;
+    std::vector<std::size_t> had_left;
+  };
+  ReceiverOptions short_frames = options();
+  short_frames.max_frame_bytes = 1024;
+  LinkReceiver replies(short_frames, wire, pool);
+  const auto capacity = static_cast<std::uint32_t>(max_reply_bytes(short_frames));
+  Bytes payload;
+  for (int i = 0; i < 4; ++i) append(payload, RequestRecord{0, capacity, 0, 0});
+  LookingHandler looking(wire);
+  replies.on_frame(frame_of(bytes_of(header_of(FrameKind::hello, 0, 1), Bytes(79))), looking);
+  ASSERT_EQ(replies.on_frame(frame_of(requests(0, 4, payload)), looking), Fault::none);
+  EXPECT_EQ(looking.had_left, (std::vector<std::size_t>{0, 1, 2, 3}));
+  replies.end_turn();
+  EXPECT_EQ(wire.count(FrameKind::replies), 4u);
+}
+
 TEST_F(Receiver, has_one_acknowledgement_on_its_way_whatever_comes) {
   handler.kind = Served::Kind::again;
   for (std::uint64_t ticket = 0; ticket < 10; ++ticket) {
