@@ -154,7 +154,9 @@ TEST(OverNodes, a_thread_that_attends_serves_operations) {
     }
     ASSERT_GOOD(window.unlock_all());
   });
-  EXPECT_EQ(sum, 2000U * 1999U / 2);
+  if (!testing::Test::IsSkipped()) {
+    EXPECT_EQ(sum, 2000U * 1999U / 2);
+  }
 }
 
 // Each lock is granted by the unlock of another rank of another node.

@@ -74,7 +74,8 @@ void again(const Job& job) {
   say(job, "rounds " + std::to_string(rounds));
 }
 
-// Words: a file. Once it is there rank 0 sends more than any queue holds, and says when it could post all of it.
+// Words: two files. Once the first is there rank 0 sends more than any queue holds, and says when it could post all of
+// it. The ranks stay until the second is there.
 void fill_queue(const Job& job) {
   Words words = allocate(1);
   FINE(farsum_lock_all(words.window));
@@ -90,6 +91,8 @@ void fill_queue(const Job& job) {
   FINE(farsum_unlock_all(words.window));
   barrier();
   if (job.rank == 1) equal(words.mine[0], more_than_queues_hold, "the sum of what was sent");
+  if (job.rank == 0) meeting::wait_for_file(job.words.at(1));
+  barrier();
   release(words.window);
 }
 
