@@ -23,12 +23,10 @@ constexpr std::uint64_t most_joined_bytes = 32;
 // Without anything new to keep, before they end.
 constexpr unsigned visits_after_the_last = 4;
 
-// Behind the first `used` bytes of the buffer, whose size is no matter before the bundle is closed.
-void append(std::vector<std::byte>& buffer, std::uint64_t& used, const void* from, std::uint64_t bytes) {
-  constexpr std::size_t least = 256;
+// For so many bytes more behind the first `used`; the buffer's size is no matter before the bundle is closed.
+void make_room(std::vector<std::byte>& buffer, std::uint64_t used, std::uint64_t bytes) {
+  constexpr std::size_t least = 8 * most_joined_bytes;  // offsets of elements of one byte
   if (buffer.size() - used < bytes) buffer.resize(std::max(least, 2 * buffer.size()));
-  std::memcpy(buffer.data() + used, from, bytes);
-  used += bytes;
 }
 
 }  // namespace
@@ -75,10 +73,16 @@ bool OriginEngine::join(Peer& peer, Rank rank, WindowId window, const Update& up
   }
   if (peer.bundle == nullptr) open_bundle(peer, window, update, outstanding);
   Job& bundle = *peer.bundle;
-  append(bundle.packed, bundle.bytes, update.operand, update.bytes);
+  // Both before either is written: where there is no memory nothing was added.
+  const std::uint64_t offset_bytes = update.bytes / size * sizeof(std::uint64_t);
+  make_room(bundle.packed, bundle.bytes, update.bytes);
+  make_room(bundle.offsets, bundle.offset_bytes, offset_bytes);
+  std::memcpy(bundle.packed.data() + bundle.bytes, update.operand, update.bytes);
+  bundle.bytes += update.bytes;
   for (std::uint64_t at = 0; at < update.bytes; at += size) {
     const std::uint64_t offset = update.offset + at;
-    append(bundle.offsets, bundle.offset_bytes, &offset, sizeof offset);
+    std::memcpy(bundle.offsets.data() + bundle.offset_bytes, &offset, sizeof offset);
+    bundle.offset_bytes += sizeof offset;
   }
   if (bundle.bytes + bundle.offset_bytes + most_joined_bytes * 9 > bundle_bytes) {
     bundle.is_full = true;
