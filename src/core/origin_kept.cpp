@@ -25,8 +25,9 @@ constexpr unsigned visits_after_the_last = 4;
 
 // For so many bytes more behind the first `used`; the buffer's size is no matter before the bundle is closed.
 void make_room(std::vector<std::byte>& buffer, std::uint64_t used, std::uint64_t bytes) {
-  constexpr std::size_t least = 8 * most_joined_bytes;  // offsets of elements of one byte
-  if (buffer.size() - used < bytes) buffer.resize(std::max(least, 2 * buffer.size()));
+  constexpr std::uint64_t least = 8 * most_joined_bytes;  // offsets of elements of one byte
+  const std::uint64_t needed = used + bytes;
+  if (buffer.size() < needed) buffer.resize(std::max({least, 2 * buffer.size(), needed}));
 }
 
 }  // namespace

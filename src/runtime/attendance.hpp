@@ -51,6 +51,10 @@ class Attendance {
 
   // The agent's, in its turn.
   void look();
+  // Whether requests wait to be served again, and no thread looks after them.
+  bool has_left_unfinished() const {
+    return network_ != nullptr && !is_attended() && network_->has_unfinished_request();
+  }
   // What the agent sleeps on, and Network::arm_requests() for it: true where somebody else looks.
   int request_descriptor() const;
   bool arm_requests();

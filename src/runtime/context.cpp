@@ -45,9 +45,11 @@ class Chores : public AgentChores {
         bell_(bell),
         waiter_(waiter) {}
   std::uint64_t run() override {
+    // Before anything is looked at: what is asked for from here on is looked at by the next run.
+    const bool watch_has_ended = bell_.watch_has_ended();
     sources_.look_after_card();
     const std::uint64_t for_these_ns = shorter(in_turn(), network_.send_kept());
-    if (!bell_.watch_has_ended()) {
+    if (!watch_has_ended) {
       if (comes_back_at_ns_ == 0) return for_these_ns;
       const std::uint64_t now = monotonic_ns();
       if (now < comes_back_at_ns_) return shorter(for_these_ns, comes_back_at_ns_ - now);
@@ -69,7 +71,9 @@ class Chores : public AgentChores {
     const std::lock_guard lock(attendance_.turn());
     attendance_.look();
     service_.grant_waiting();
-    return service_.has_unfinished() ? retry_ns : service_.has_waiting() ? longest_wait_for_grant_ns : 0;
+    // A thread that attended may have left some since the agent asked.
+    const bool has_unfinished = service_.has_unfinished() || attendance_.has_left_unfinished();
+    return has_unfinished ? retry_ns : service_.has_waiting() ? longest_wait_for_grant_ns : 0;
   }
 
   // Whoever grants a lock here rings, unless it dies in between.

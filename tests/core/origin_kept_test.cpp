@@ -105,6 +105,44 @@ TEST_F(OriginKeeps, updates_until_progress_is_asked_for_and_sends_them_as_one_me
   EXPECT_EQ(outstanding_.count.load(), 0u);
 }
 
+// Their offsets take eight times the room of the elements, in buffers that have been used before.
+TEST_F(OriginKeeps, updates_of_many_small_elements_in_whatever_order_of_sizes) {
+  const auto of_bytes = [&](std::uint64_t offset, std::uint64_t elements) {
+    Operation operation = update(offset);
+    operation.type = ops::ElementType::int8;
+    operation.bytes = elements;
+    operation.operand = buffer_.data();
+    return operation;
+  };
+  for (std::size_t i = 0; i < 32; ++i) buffer_[i] = static_cast<std::byte>(i + 1);
+  submit_the_first();
+  std::size_t ticket = 0;
+  for (const std::vector<std::uint64_t>& sizes :
+       std::vector<std::vector<std::uint64_t>>{{16}, {16, 32}, {1, 32, 17, 32}, {3}, {31, 32, 2}}) {
+    std::uint64_t all = 0;
+    for (const std::uint64_t size : sizes) {
+      ASSERT_TRUE(submit(of_bytes(100 * all, size)));
+      all += size;
+    }
+    engine_.progress(peer);
+    ASSERT_EQ(count(), ++ticket + 1);
+    const std::vector<std::uint64_t> offsets = offsets_of(ticket);
+    const std::span<const std::byte> elements = posted(ticket).operand;
+    ASSERT_EQ(offsets.size(), all);
+    ASSERT_EQ(elements.size(), all);
+    std::uint64_t before = 0;
+    for (const std::uint64_t size : sizes) {
+      for (std::uint64_t i = 0; i < size; ++i) {
+        EXPECT_EQ(offsets[before + i], 100 * before + i);
+        EXPECT_EQ(elements[before + i], buffer_[i]);
+      }
+      before += size;
+    }
+    transport_.reply(ticket);
+    engine_.progress(peer);
+  }
+}
+
 TEST_F(OriginKeeps, updates_before_the_get_that_comes_after_them) {
   submit_the_first();
   ASSERT_TRUE(submit(update(8)));

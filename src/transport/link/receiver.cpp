@@ -250,8 +250,11 @@ void LinkReceiver::serve_in_place(std::uint64_t ticket, const RequestRecord& rec
                                   RequestHandler& handler) {
   const std::span<std::byte> room =
       outbox_.reserve(sizeof(ReplyEntry) + record.reply_capacity).subspan(sizeof(ReplyEntry));
-  // A frame that is full travels while the next one is made.
-  if (outbox_.holds_full()) pump();
+  // A frame that is full travels while the next one is made; that one, where the room lies, stays until the turn ends.
+  if (outbox_.holds_full()) {
+    outbox_.hold();
+    pump();
+  }
   const Served served = ask(ticket, message, room, handler);
   if (served.kind == Served::Kind::done) {
     reply(ticket, record, served.code, room.first(std::min<std::size_t>(served.reply_bytes, room.size())));
