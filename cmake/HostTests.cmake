@@ -51,6 +51,8 @@ foreach(library IN ITEMS mpich openmpi)
     endif()
     if(UCX_FOUND)
       farsum_add_host_test(attends.${library} run_across --start ${library} --program attends --hosts 2 --set ATTENDS=1)
+      farsum_add_host_test(reads.${library} run_across --start ${library} --program reads --hosts 2 --set COPIES=1
+                           --set FARSUM_READ_AGE=86400000)
     endif()
     foreach(ranks IN ITEMS 1 2)
       if(UCX_FOUND)

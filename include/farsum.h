@@ -189,6 +189,12 @@ FARSUM_API int farsum_attend(void);
  * Any thread may call; waits for what the agent serves at the moment, at most. */
 FARSUM_API farsum_status farsum_attend_end(void);
 
+/* This rank has heard of others in a way that Farsum does not see: what windows with a read_age_ms answer from here on
+ * is no older than this call. Does nothing before farsum_init.
+ *
+ * Any thread may call; waits for nobody. */
+FARSUM_API void farsum_heard(void);
+
 /* Whether a context lives: 1 or 0. */
 FARSUM_API int farsum_is_initialized(void);
 
@@ -260,7 +266,26 @@ typedef struct farsum_window_options {
   uint32_t notification_slots; /* for farsum_put_notify; 0: 16 */
   uint32_t aggregate_limit;    /* updates gathered per target on the aggregated path; 0: FARSUM_AGGREGATE (1024) */
   const char* name;            /* shown in errors and farsum info; NULL: none */
+  uint32_t read_age_ms;        /* see below; 0: FARSUM_READ_AGE; FARSUM_READ_ANEW: every read asks its target */
 } farsum_window_options;
+
+/* How old what this rank reads of other nodes' memory may be. With an age, a get, or a get_accumulate with NO_OP of
+ * elements of up to 8 bytes at multiples of their size, may answer with what the memory held at any time since this
+ * rank last synchronised with others, and no longer ago than that: what is read again and again is fetched in blocks of
+ * 16 KiB, and read from these. Two reads are not ordered: having read something new says nothing of other memory.
+ *
+ * A rank synchronises by every call of Farsum but put, get, accumulate, get_accumulate with NO_OP, flush_local, and
+ * queries: collective calls, locks, fences, posts and their kin, notifications, mutexes, counters, farsum_sync,
+ * farsum_order, a flush of what it has changed, fetch_op, compare_and_swap, and whatever else reads and changes in one,
+ * once the result is there. Its own changes it reads at once. What it hears of others in any other way (messages of
+ * another library, files, loads of memory into which others write) Farsum does not see: farsum_heard tells it. So it is
+ * not for programs that wait for a word to change by get, or by loads without farsum_sync; the former see a change when
+ * the age is over.
+ *
+ * Each rank's own choice, which counts for what it reads. It holds for allocated and adopted windows, towards ranks of
+ * other nodes; not where cards serve the window, nor with FARSUM_PATH=aggregated. Copies take 64 MiB of a process at
+ * most. What is read of a rank that has died may be answered until the age is over. */
+#define FARSUM_READ_ANEW 0xffffffffu
 
 /* Makes a window whose memory Farsum allocates: `bytes` on this rank (may differ by rank, may be 0), zeroed and
  * 64-byte aligned; `*memory` gets its address. Collective over the group. Where the node cannot hold what its ranks ask
@@ -554,6 +579,8 @@ typedef struct farsum_statistics {
   uint64_t doorbells_rung;    /* system calls made to wake an agent */
   uint64_t waits_slept;       /* times that a thread slept in a Farsum wait */
   uint64_t stripe_contention; /* stripe locks that were not free at once */
+  uint64_t reads_answered;    /* from copies of other nodes' memory; not among `operations` (read_age_ms) */
+  uint64_t blocks_fetched;    /* into such copies, 16 KiB each, as often as each was fetched */
 } farsum_statistics;
 FARSUM_API farsum_status farsum_statistics_read(farsum_statistics* statistics);
 

@@ -127,76 +127,139 @@ typedef void* farsum_mpi_session;
   X(Abort, (MPI_Comm comm, int code), (comm, code))
 
 /* Counted by --stats, otherwise the library's own. */
-#define FARSUM_MPI_COLLECTIVE_CALLS(X) \
-  X(Barrier, (MPI_Comm comm), (comm)) \
-  X(Bcast, (void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm), (buffer, count, type, root, comm)) \
-  X(Reduce, (const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm), \
+#define FARSUM_MPI_COLLECTIVE_CALLS(X, SUFFIX, COUNT, UNIT) \
+  X(Bcast##SUFFIX, (void* buffer, COUNT count, MPI_Datatype type, int root, MPI_Comm comm), (buffer, count, type, root, comm)) \
+  X(Reduce##SUFFIX, (const void* from, void* to, COUNT count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm), \
     (from, to, count, type, op, root, comm)) \
-  X(Allreduce, (const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
+  X(Allreduce##SUFFIX, (const void* from, void* to, COUNT count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
     (from, to, count, type, op, comm)) \
-  X(Reduce_scatter, (const void* from, void* to, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
+  X(Reduce_scatter##SUFFIX, (const void* from, void* to, const COUNT counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
     (from, to, counts, type, op, comm)) \
-  X(Reduce_scatter_block, (const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
+  X(Reduce_scatter_block##SUFFIX, (const void* from, void* to, COUNT count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
     (from, to, count, type, op, comm)) \
-  X(Scan, (const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
+  X(Scan##SUFFIX, (const void* from, void* to, COUNT count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
     (from, to, count, type, op, comm)) \
-  X(Exscan, (const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
+  X(Exscan##SUFFIX, (const void* from, void* to, COUNT count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
     (from, to, count, type, op, comm)) \
-  X(Allgather, (const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type, \
-    MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, comm)) \
-  X(Alltoall, (const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type, \
-    MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, comm))
+  X(Allgather##SUFFIX, (const void* from, COUNT from_count, MPI_Datatype from_type, void* to, COUNT to_count, \
+    MPI_Datatype to_type, MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, comm)) \
+  X(Alltoall##SUFFIX, (const void* from, COUNT from_count, MPI_Datatype from_type, void* to, COUNT to_count, \
+    MPI_Datatype to_type, MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, comm))
+#define FARSUM_MPI_BARRIER(X) X(Barrier, (MPI_Comm comm), (comm))
 
-/* The library's own, as the collective calls: others in which a thread may wait for long. */
-#define FARSUM_MPI_WAITING_CALLS(X) \
-  X(Recv, (void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status* status), \
+/* The library's own: others in which a thread may wait for long, and hears of other ranks. */
+#define FARSUM_MPI_WAITING_COUNTED_CALLS(X, SUFFIX, COUNT, UNIT) \
+  X(Recv##SUFFIX, (void* buffer, COUNT count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status* status), \
     (buffer, count, type, from, tag, comm, status)) \
-  X(Send, (const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm), \
+  X(Mrecv##SUFFIX, (void* buffer, COUNT count, MPI_Datatype type, MPI_Message* message, MPI_Status* status), \
+    (buffer, count, type, message, status)) \
+  X(Send##SUFFIX, (const void* buffer, COUNT count, MPI_Datatype type, int to, int tag, MPI_Comm comm), \
     (buffer, count, type, to, tag, comm)) \
-  X(Ssend, (const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm), \
+  X(Ssend##SUFFIX, (const void* buffer, COUNT count, MPI_Datatype type, int to, int tag, MPI_Comm comm), \
     (buffer, count, type, to, tag, comm)) \
-  X(Sendrecv, (const void* sent, int sent_count, MPI_Datatype sent_type, int to, int sent_tag, void* received, \
-    int received_count, MPI_Datatype received_type, int from, int received_tag, MPI_Comm comm, MPI_Status* status), \
+  X(Sendrecv##SUFFIX, (const void* sent, COUNT sent_count, MPI_Datatype sent_type, int to, int sent_tag, void* received, \
+    COUNT received_count, MPI_Datatype received_type, int from, int received_tag, MPI_Comm comm, MPI_Status* status), \
     (sent, sent_count, sent_type, to, sent_tag, received, received_count, received_type, from, received_tag, comm, status)) \
+  X(Sendrecv_replace##SUFFIX, (void* buffer, COUNT count, MPI_Datatype type, int to, int sent_tag, int from, int received_tag, \
+    MPI_Comm comm, MPI_Status* status), (buffer, count, type, to, sent_tag, from, received_tag, comm, status)) \
+  X(Gather##SUFFIX, (const void* from, COUNT from_count, MPI_Datatype from_type, void* to, COUNT to_count, \
+    MPI_Datatype to_type, int root, MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, root, comm)) \
+  X(Gatherv##SUFFIX, (const void* from, COUNT from_count, MPI_Datatype from_type, void* to, const COUNT counts[], \
+    const UNIT starts[], MPI_Datatype to_type, int root, MPI_Comm comm), \
+    (from, from_count, from_type, to, counts, starts, to_type, root, comm)) \
+  X(Scatter##SUFFIX, (const void* from, COUNT from_count, MPI_Datatype from_type, void* to, COUNT to_count, \
+    MPI_Datatype to_type, int root, MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, root, comm)) \
+  X(Scatterv##SUFFIX, (const void* from, const COUNT counts[], const UNIT starts[], MPI_Datatype from_type, void* to, \
+    COUNT to_count, MPI_Datatype to_type, int root, MPI_Comm comm), \
+    (from, counts, starts, from_type, to, to_count, to_type, root, comm)) \
+  X(Allgatherv##SUFFIX, (const void* from, COUNT from_count, MPI_Datatype from_type, void* to, const COUNT counts[], \
+    const UNIT starts[], MPI_Datatype to_type, MPI_Comm comm), \
+    (from, from_count, from_type, to, counts, starts, to_type, comm)) \
+  X(Alltoallv##SUFFIX, (const void* from, const COUNT from_counts[], const UNIT from_starts[], MPI_Datatype from_type, void* to, \
+    const COUNT to_counts[], const UNIT to_starts[], MPI_Datatype to_type, MPI_Comm comm), \
+    (from, from_counts, from_starts, from_type, to, to_counts, to_starts, to_type, comm)) \
+  X(Alltoallw##SUFFIX, (const void* from, const COUNT from_counts[], const UNIT from_starts[], \
+    const MPI_Datatype from_types[], void* to, const COUNT to_counts[], const UNIT to_starts[], \
+    const MPI_Datatype to_types[], MPI_Comm comm), \
+    (from, from_counts, from_starts, from_types, to, to_counts, to_starts, to_types, comm)) \
+  X(Neighbor_allgather##SUFFIX, (const void* from, COUNT from_count, MPI_Datatype from_type, void* to, COUNT to_count, \
+    MPI_Datatype to_type, MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, comm)) \
+  X(Neighbor_allgatherv##SUFFIX, (const void* from, COUNT from_count, MPI_Datatype from_type, void* to, \
+    const COUNT counts[], const UNIT starts[], MPI_Datatype to_type, MPI_Comm comm), \
+    (from, from_count, from_type, to, counts, starts, to_type, comm)) \
+  X(Neighbor_alltoall##SUFFIX, (const void* from, COUNT from_count, MPI_Datatype from_type, void* to, COUNT to_count, \
+    MPI_Datatype to_type, MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, comm)) \
+  X(Neighbor_alltoallv##SUFFIX, (const void* from, const COUNT from_counts[], const UNIT from_starts[], \
+    MPI_Datatype from_type, void* to, const COUNT to_counts[], const UNIT to_starts[], MPI_Datatype to_type, MPI_Comm comm), \
+    (from, from_counts, from_starts, from_type, to, to_counts, to_starts, to_type, comm)) \
+  X(Neighbor_alltoallw##SUFFIX, (const void* from, const COUNT from_counts[], const MPI_Aint from_starts[], \
+    const MPI_Datatype from_types[], void* to, const COUNT to_counts[], const MPI_Aint to_starts[], \
+    const MPI_Datatype to_types[], MPI_Comm comm), \
+    (from, from_counts, from_starts, from_types, to, to_counts, to_starts, to_types, comm))
+#define FARSUM_MPI_WAITING_CALLS(X) \
+  FARSUM_MPI_BARRIER(X) \
   X(Probe, (int from, int tag, MPI_Comm comm, MPI_Status* status), (from, tag, comm, status)) \
-  X(Gather, (const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type, int root, \
-    MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, root, comm)) \
-  X(Gatherv, (const void* from, int from_count, MPI_Datatype from_type, void* to, const int counts[], const int starts[], \
-    MPI_Datatype to_type, int root, MPI_Comm comm), (from, from_count, from_type, to, counts, starts, to_type, root, comm)) \
-  X(Scatter, (const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type, int root, \
-    MPI_Comm comm), (from, from_count, from_type, to, to_count, to_type, root, comm)) \
-  X(Scatterv, (const void* from, const int counts[], const int starts[], MPI_Datatype from_type, void* to, int to_count, \
-    MPI_Datatype to_type, int root, MPI_Comm comm), (from, counts, starts, from_type, to, to_count, to_type, root, comm)) \
-  X(Allgatherv, (const void* from, int from_count, MPI_Datatype from_type, void* to, const int counts[], const int starts[], \
-    MPI_Datatype to_type, MPI_Comm comm), (from, from_count, from_type, to, counts, starts, to_type, comm)) \
-  X(Alltoallv, (const void* from, const int from_counts[], const int from_starts[], MPI_Datatype from_type, void* to, \
-    const int to_counts[], const int to_starts[], MPI_Datatype to_type, MPI_Comm comm), \
-    (from, from_counts, from_starts, from_type, to, to_counts, to_starts, to_type, comm))
+  X(Mprobe, (int from, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status), (from, tag, comm, message, status)) \
+  X(Comm_dup, (MPI_Comm comm, MPI_Comm* copy), (comm, copy)) \
+  X(Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* copy), (comm, info, copy)) \
+  X(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* part), (comm, color, key, part)) \
+  X(Comm_split_type, (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* part), (comm, type, key, info, part)) \
+  X(Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* made), (comm, group, made)) \
+  X(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made), (comm, group, tag, made)) \
+  X(Comm_disconnect, (MPI_Comm* comm), (comm)) \
+  X(Intercomm_create, (MPI_Comm comm, int leader, MPI_Comm peer, int other, int tag, MPI_Comm* made), \
+    (comm, leader, peer, other, tag, made)) \
+  X(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm* made), (comm, high, made)) \
+  X(Cart_create, (MPI_Comm comm, int dimensions, const int sizes[], const int periods[], int reorder, MPI_Comm* made), \
+    (comm, dimensions, sizes, periods, reorder, made)) \
+  X(Cart_sub, (MPI_Comm comm, const int remains[], MPI_Comm* made), (comm, remains, made)) \
+  X(Graph_create, (MPI_Comm comm, int nodes, const int index[], const int edges[], int reorder, MPI_Comm* made), \
+    (comm, nodes, index, edges, reorder, made)) \
+  X(Dist_graph_create, (MPI_Comm comm, int count, const int sources[], const int degrees[], const int targets[], \
+    const int weights[], MPI_Info info, int reorder, MPI_Comm* made), \
+    (comm, count, sources, degrees, targets, weights, info, reorder, made)) \
+  X(Dist_graph_create_adjacent, (MPI_Comm comm, int sources_count, const int sources[], const int source_weights[], \
+    int targets_count, const int targets[], const int target_weights[], MPI_Info info, int reorder, MPI_Comm* made), \
+    (comm, sources_count, sources, source_weights, targets_count, targets, target_weights, info, reorder, made))
+
+/* The library's own: a thread hears of other ranks where they set `flag`. */
+#define FARSUM_MPI_LOOKING_CALLS(X) \
+  X(Iprobe, (int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status), (from, tag, comm, flag, status)) \
+  X(Improbe, (int from, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status), \
+    (from, tag, comm, flag, message, status)) \
+  X(Parrived, (MPI_Request request, int part, int* flag), (request, part, flag))
+
+/* With their twins. */
+#define FARSUM_MPI_WITH_COUNTS(CALLS, X) \
+  CALLS(X, , int, int) \
+  CALLS(X, _c, MPI_Count, MPI_Aint)
 
 /* Every call that is exported as MPI_X and PMPI_X. */
 #define FARSUM_MPI_CALLS(X) \
-  FARSUM_MPI_COUNTED_CALLS(X, , int, int) \
-  FARSUM_MPI_COUNTED_CALLS(X, _c, MPI_Count, MPI_Aint) \
+  FARSUM_MPI_ALL_COUNTED_CALLS(X, , int, int) \
+  FARSUM_MPI_ALL_COUNTED_CALLS(X, _c, MPI_Count, MPI_Aint) \
   FARSUM_MPI_UNCOUNTED_CALLS(X)
+
+#define FARSUM_MPI_ALL_COUNTED_CALLS(X, SUFFIX, COUNT, UNIT) \
+  FARSUM_MPI_COUNTED_CALLS(X, SUFFIX, COUNT, UNIT) \
+  FARSUM_MPI_COLLECTIVE_CALLS(X, SUFFIX, COUNT, UNIT) \
+  FARSUM_MPI_WAITING_COUNTED_CALLS(X, SUFFIX, COUNT, UNIT)
 
 #define FARSUM_MPI_UNCOUNTED_CALLS(X) \
   FARSUM_MPI_PLAIN_CALLS(X) \
   FARSUM_MPI_REQUEST_CALLS(X) \
   FARSUM_MPI_LIFE_CALLS(X) \
-  FARSUM_MPI_COLLECTIVE_CALLS(X) \
-  FARSUM_MPI_WAITING_CALLS(X)
+  FARSUM_MPI_WAITING_CALLS(X) \
+  FARSUM_MPI_LOOKING_CALLS(X)
 
 /* Functions of the library that the front calls and does not wrap. A library may lack the ones named _c. */
 #define FARSUM_MPI_HELPERS(X) \
   X(Query_thread, (int* provided), (provided)) \
   X(Comm_rank, (MPI_Comm comm, int* rank), (comm, rank)) \
   X(Comm_size, (MPI_Comm comm, int* size), (comm, size)) \
-  X(Comm_dup, (MPI_Comm comm, MPI_Comm* copy), (comm, copy)) \
   X(Comm_free, (MPI_Comm* comm), (comm)) \
   X(Comm_group, (MPI_Comm comm, MPI_Group* group), (comm, group)) \
   X(Comm_test_inter, (MPI_Comm comm, int* flag), (comm, flag)) \
-  X(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* part), (comm, color, key, part)) \
-  X(Comm_split_type, (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* part), (comm, type, key, info, part)) \
   X(Comm_create_keyval, (MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* drop, int* keyval, void* extra), \
     (copy, drop, keyval, extra)) \
   X(Comm_free_keyval, (int* keyval), (keyval)) \

@@ -155,6 +155,9 @@ std::vector<Entry> entries() {
                             "how long a host may be silent before its ranks are given up; 0: for ever"),
       number<std::uint64_t>("FARSUM_NET_RECEIVE_BYTES", "bytes", &Settings::net_receive_bytes, 1u << 20, unbounded,
                             "memory that requests from other hosts may take up here, whatever their number"),
+      number<std::uint64_t>("FARSUM_READ_AGE", "ms", &Settings::read_age_ms, 0, 86'400'000,
+                            "how old what a rank reads of other hosts' memory may be, unless it has synchronised with "
+                            "others since (read_age_ms in farsum.h); 0: every read asks its target"),
       flag("FARSUM_MPI_STATS", &Settings::mpi_stats,
            "MPI: at the end print, per window and operation, count, bytes, path and times"),
       text("FARSUM_MPI_STATS_FILE", "path", &Settings::mpi_stats_file,

@@ -43,6 +43,7 @@ struct Settings {
   std::string net_tls;
   std::string net_devices;
   std::uint64_t net_timeout_s = 30;  // 0: never
+  std::uint64_t read_age_ms = 0;     // 0: every read asks its target
   std::uint64_t net_receive_bytes = std::uint64_t{64} << 20;
   // What the MPI fronts read; the engine does nothing with them.
   bool mpi_stats = false;

@@ -22,6 +22,7 @@ struct RequestSlot {
       state;  // shared with nobody but the engine, which must find it until the operation ends
   Rank peer = 0;
   std::string call;
+  bool is_update = false;
 };
 
 struct GroupSlot {
@@ -82,6 +83,34 @@ inline farsum_status report(const Status& status) { return status.is_ok() ? FARS
 // The live context; null when there is none, or in a forked child.
 Context* live_context();
 farsum_status no_context(const char* call);
+
+// This process synchronises with others in the call.
+inline void heard() {
+  if (Context* context = live_context(); context != nullptr) context->hearing().hear();
+}
+// The same at the end of a scope.
+class HearsAtEnd {
+ public:
+  HearsAtEnd() = default;
+  ~HearsAtEnd() { heard(); }
+  HearsAtEnd(const HearsAtEnd&) = delete;
+  HearsAtEnd& operator=(const HearsAtEnd&) = delete;
+};
+
+// Whether a window of this process has answered reads from copies, or may: then the results of the hot path count as
+// heard, too. Relaxed: whoever made such a window and reads from it is ordered behind this.
+extern std::atomic<bool> reads_have_copies;
+inline bool copies_answer_reads() { return reads_have_copies.load(std::memory_order_relaxed); }
+// And what the hot path changes is noted for the next flush. Relaxed: as above.
+extern std::atomic<bool> hot_changes;
+inline void note_hot_change() {
+  if (copies_answer_reads()) [[unlikely]]
+    hot_changes.store(true, std::memory_order_relaxed);
+}
+inline void heard_result() {
+  if (copies_answer_reads()) [[unlikely]]
+    heard();
+}
 
 // The hot window of a handle whose slot was found. Everything but the views is read from the slot: member by member,
 // for a copy of the whole is put on the stack by some compilers, and read from there again.

@@ -29,6 +29,8 @@ static_assert(static_cast<int>(Code::system) == FARSUM_ERR_SYSTEM &&
               static_cast<int>(Code::no_memory) == FARSUM_ERR_NO_MEMORY);
 
 WindowSlot window_slots[most_windows];
+std::atomic<bool> reads_have_copies{false};
+std::atomic<bool> hot_changes{false};
 // Zero until used: costs address space, not memory.
 TargetView view_arena[most_views];
 
@@ -315,6 +317,8 @@ int farsum_attend(void) {
   return context != nullptr && context->attend() ? 1 : 0;
 }
 
+void farsum_heard(void) { heard(); }
+
 farsum_status farsum_attend_end(void) {
   return guarded("farsum_attend_end", [&]() -> farsum_status {
     Context* context = live_context();
@@ -367,6 +371,7 @@ farsum_status farsum_node(farsum_group handle, int rank, int* node) {
 
 farsum_status farsum_group_create(farsum_group parent, const int* ranks, int count, farsum_group* handle) {
   return guarded("farsum_group_create", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     Group* group = nullptr;
     if (const farsum_status status = find_group("farsum_group_create", parent, group); status != FARSUM_OK)
       return status;
@@ -385,6 +390,7 @@ farsum_status farsum_group_create(farsum_group parent, const int* ranks, int cou
 
 farsum_status farsum_group_free(farsum_group* handle) {
   return guarded("farsum_group_free", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     if (handle == nullptr) return fail(Code::argument, "farsum_group_free: null handle");
     Group* group = nullptr;
     if (const farsum_status status = find_group("farsum_group_free", *handle, group); status != FARSUM_OK)
@@ -398,6 +404,7 @@ farsum_status farsum_group_free(farsum_group* handle) {
 
 farsum_status farsum_barrier(farsum_group handle) {
   return guarded("farsum_barrier", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     Group* group = nullptr;
     if (const farsum_status status = find_group("farsum_barrier", handle, group); status != FARSUM_OK) return status;
     return report(group->team().barrier("farsum_barrier"));
@@ -406,6 +413,7 @@ farsum_status farsum_barrier(farsum_group handle) {
 
 farsum_status farsum_broadcast(farsum_group handle, void* buffer, size_t bytes, int root) {
   return guarded("farsum_broadcast", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     Group* group = nullptr;
     if (const farsum_status status = find_group("farsum_broadcast", handle, group); status != FARSUM_OK) return status;
     if (root < 0 || root >= static_cast<int>(group->size())) {
@@ -420,6 +428,7 @@ farsum_status farsum_broadcast(farsum_group handle, void* buffer, size_t bytes, 
 
 farsum_status farsum_allgather(farsum_group handle, const void* mine, void* all, size_t bytes) {
   return guarded("farsum_allgather", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     Group* group = nullptr;
     if (const farsum_status status = find_group("farsum_allgather", handle, group); status != FARSUM_OK) return status;
     if ((mine == nullptr || all == nullptr) && bytes != 0)
@@ -448,6 +457,8 @@ farsum_status farsum_statistics_read(farsum_statistics* statistics) {
     statistics->doorbells_rung = now.doorbells_rung;
     statistics->waits_slept = now.waits_slept;
     statistics->stripe_contention = now.stripe_contention;
+    statistics->reads_answered = now.reads_answered;
+    statistics->blocks_fetched = now.blocks_fetched;
     return FARSUM_OK;
   });
 }

@@ -121,7 +121,10 @@ bool updates_afar(farsum_window handle, int target, std::uint64_t offset, const 
 
 [[gnu::noinline]] farsum_status long_fetch_op(farsum_window window, int target, std::uint64_t offset,
                                               const void* operand, void* result, farsum_type type, farsum_op op) {
-  return long_reduction(window, target, offset, operand, result, 1, type, op, true, Completion::blocking);
+  const farsum_status status =
+      long_reduction(window, target, offset, operand, result, 1, type, op, true, Completion::blocking);
+  heard_result();
+  return status;
 }
 
 // Other pairs than a word's sum: the kernels' tables decide.
@@ -134,10 +137,19 @@ bool updates_afar(farsum_window handle, int target, std::uint64_t offset, const 
     if (hot_window(*slot, window)
             .reduce(static_cast<std::uint32_t>(target), offset, operand, result, ops::size_of(element), element,
                     static_cast<ops::Operator>(op))) {
+      heard_result();
       return FARSUM_OK;
     }
   }
   return long_fetch_op(window, target, offset, operand, result, type, op);
+}
+
+// What was changed on the hot path is complete since, wherever it lies.
+void hear_after_flush(Window& window, int target) {
+  if (hot_changes.exchange(false, std::memory_order_relaxed)) heard();
+  for (std::uint32_t rank = 0; rank < window.size(); ++rank) {
+    if (target == FARSUM_ALL_RANKS || static_cast<std::uint32_t>(target) == rank) window.hear_after_flush(rank);
+  }
 }
 
 [[gnu::noinline]] farsum_status long_flush(const char* call, farsum_window handle, int target, Window::Reach reach) {
@@ -145,8 +157,12 @@ bool updates_afar(farsum_window handle, int target, std::uint64_t offset, const 
     WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
     if (slot == nullptr) return bad_window(call, handle);
     Window& window = *slot->object->window;
-    return report(target == FARSUM_ALL_RANKS ? window.flush_every_target(reach)
-                                             : window.flush_one_target(static_cast<std::uint32_t>(target), reach));
+    const Status status = target == FARSUM_ALL_RANKS
+                              ? window.flush_every_target(reach)
+                              : window.flush_one_target(static_cast<std::uint32_t>(target), reach);
+    if (reach == Window::Reach::target && copies_answer_reads()) [[unlikely]]
+      hear_after_flush(window, target);
+    return report(status);
   });
 }
 
@@ -277,6 +293,12 @@ Status describe(const farsum_operation& from, Described& described) {
   return status;
 }
 
+// That tells nothing of others and changes nothing.
+bool is_read(const Operation& operation) {
+  return operation.kind == OperationKind::get ||
+         (operation.kind == OperationKind::get_accumulate && !tells_of_others(operation));
+}
+
 // A contiguous operation with a request, which is complete at once where the hot path serves it. False: take the long
 // way, which also says what is wrong.
 bool finished_in_caller(farsum_window handle, const farsum_operation& from) {
@@ -331,6 +353,7 @@ farsum_status farsum_put(farsum_window window, int target, uint64_t offset, cons
   const WindowSlot* slot = find_window(window);
   if (slot != nullptr && origin != nullptr &&
       hot_window(*slot, window).put(static_cast<std::uint32_t>(target), offset, origin, bytes)) [[likely]] {
+    note_hot_change();
     return FARSUM_OK;
   }
   return long_put(window, target, offset, origin, bytes);
@@ -355,6 +378,7 @@ farsum_status farsum_accumulate(farsum_window window, int target, uint64_t offse
         hot_window(*slot, window)
             .reduce(static_cast<std::uint32_t>(target), offset, origin, nullptr, bytes, element,
                     static_cast<ops::Operator>(op))) {
+      note_hot_change();
       return FARSUM_OK;
     }
   }
@@ -372,6 +396,7 @@ farsum_status farsum_get_accumulate(farsum_window window, int target, uint64_t o
         hot_window(*slot, window)
             .reduce(static_cast<std::uint32_t>(target), offset, origin, result, bytes, element,
                     static_cast<ops::Operator>(op))) {
+      if (op != FARSUM_NO_OP) heard_result();
       return FARSUM_OK;
     }
   }
@@ -387,6 +412,7 @@ farsum_status farsum_fetch_op(farsum_window window, int target, uint64_t offset,
   if (slot != nullptr && operand != nullptr && result != nullptr &&
       hot_window(*slot, window).fetch_add_word(static_cast<std::uint32_t>(target), offset, operand, result))
       [[likely]] {
+    heard_result();
     return FARSUM_OK;
   }
   return long_fetch_op(window, target, offset, operand, result, type, op);
@@ -402,6 +428,7 @@ farsum_status farsum_compare_and_swap(farsum_window window, int target, uint64_t
       hot_window(*slot, window)
           .compare_and_swap(static_cast<std::uint32_t>(target), offset, expected, desired, result, element))
       [[likely]] {
+    heard_result();
     return FARSUM_OK;
   }
   Operation operation = simple(OperationKind::compare_and_swap, offset, ops::size_of(element));
@@ -424,6 +451,8 @@ farsum_status farsum_put_notify(farsum_window window, int target, uint64_t offse
 farsum_status farsum_operate(farsum_window handle, const farsum_operation* from, farsum_request* request) {
   if (from != nullptr && request != nullptr && from->completion == FARSUM_EXPLICIT && finished_in_caller(handle, *from))
       [[likely]] {
+    if (from->kind == FARSUM_GET_ACCUMULATE && from->op != FARSUM_NO_OP) heard_result();
+    if (from->kind != FARSUM_GET) note_hot_change();
     request->bits = completed_request;
     return FARSUM_OK;
   }
@@ -441,6 +470,7 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
                                           static_cast<ops::ElementType>(from->type),
                                           static_cast<ops::Operator>(from->op), scattered)) {
       if (!scattered.is_ok()) return fail(scattered);
+      note_hot_change();
       if (from->completion == FARSUM_EXPLICIT) request->bits = completed_request;
       return FARSUM_OK;
     }
@@ -450,7 +480,9 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
     Window& window = *slot->object->window;
     if (from->completion != FARSUM_EXPLICIT) {
       const Completion completion = from->completion == FARSUM_BLOCKING ? Completion::blocking : Completion::implicit;
-      return report(window.operate(described.operation, target, completion, nullptr));
+      const Status status = window.operate(described.operation, target, completion, nullptr);
+      if (completion == Completion::blocking && described.operation.kind != OperationKind::get) heard_result();
+      return report(status);
     }
     auto state = std::make_shared<RequestState>();
     if (const Status status = window.operate(described.operation, target, Completion::by_request, state.get());
@@ -461,7 +493,9 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
       request->bits = completed_request;
       return FARSUM_OK;
     }
-    request->bits = global().requests.add({state, window.parts().ranks[target], call_name(described.operation.kind)});
+    const bool is_update = !is_read(described.operation);
+    request->bits =
+        global().requests.add({state, window.parts().ranks[target], call_name(described.operation.kind), is_update});
     return FARSUM_OK;
   });
 }
@@ -470,6 +504,7 @@ static farsum_status finish_request(farsum_request* request, const RequestSlot& 
   const Code code = slot.state->code.load(std::memory_order_relaxed);
   const std::string call = slot.call;
   const Rank peer = slot.peer;
+  if (slot.is_update) heard_result();
   global().requests.remove(request->bits);
   request->bits = 0;
   if (code == Code::ok) return FARSUM_OK;
@@ -537,7 +572,7 @@ static bool is_flushed(farsum_window handle, int target) {
 }
 
 farsum_status farsum_flush(farsum_window handle, int target) {
-  if (is_flushed(handle, target)) [[likely]]
+  if (!copies_answer_reads() && is_flushed(handle, target)) [[likely]]
     return FARSUM_OK;
   return long_flush("farsum_flush", handle, target, Window::Reach::target);
 }

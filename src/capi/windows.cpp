@@ -154,6 +154,10 @@ Status read_options(const char* call, const farsum_window_options* from, WindowO
   options.promises = from->promises;
   if (from->notification_slots != 0) options.notification_slots = from->notification_slots;
   options.aggregate_limit = from->aggregate_limit;
+  if (from->read_age_ms == FARSUM_READ_ANEW)
+    options.read_age_ms = 0;
+  else if (from->read_age_ms != 0)
+    options.read_age_ms = from->read_age_ms;
   if (from->name != nullptr) options.name = from->name;
   return {};
 }
@@ -202,6 +206,7 @@ class WindowPlace {
 // Makes a window with `make(options)` and gives its handle out.
 template <class Make>
 farsum_status make_window(const char* call, WindowOptions& options, farsum_window* window, Make&& make) {
+  const HearsAtEnd hears;
   WindowPlace place;
   options.place_views = [&place](std::uint32_t ranks) { return place.place_views(ranks); };
   if (!place.has_slot()) {
@@ -210,6 +215,7 @@ farsum_status make_window(const char* call, WindowOptions& options, farsum_windo
   }
   Result<WindowObject*> made = make(options);
   if (!made.is_ok()) return fail(made.take_status());
+  if (made.value()->window->answers_reads()) reads_have_copies.store(true, std::memory_order_relaxed);
   *window = add_window(place.take(), made.value());
   return FARSUM_OK;
 }
@@ -232,6 +238,7 @@ static farsum_status on_window(const char* name, farsum_window handle, Call&& ca
   return guarded(name, [&]() -> farsum_status {
     farsum_status status = FARSUM_OK;
     Window* window = window_of(name, handle, status);
+    const HearsAtEnd hears;
     return window == nullptr ? status : report(call(*window));
   });
 }
@@ -307,6 +314,7 @@ farsum_status farsum_window_detach(farsum_window handle, const void* memory) {
 
 farsum_status farsum_window_free(farsum_window* handle) {
   return guarded("farsum_window_free", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     if (handle == nullptr) return fail(Code::argument, "farsum_window_free: null handle");
     WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(*handle);
     if (slot == nullptr) return bad_window("farsum_window_free", *handle);
@@ -319,6 +327,7 @@ farsum_status farsum_window_free(farsum_window* handle) {
 
 farsum_status farsum_window_prepare_free(farsum_window handle) {
   return guarded("farsum_window_prepare_free", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
     if (slot == nullptr) return bad_window("farsum_window_prepare_free", handle);
     return report(live_context()->prepare_free(*slot->object));
@@ -415,6 +424,7 @@ farsum_status farsum_lock(farsum_window handle, int target, farsum_lock_mode mod
   if (slot != nullptr && hot_window(*slot, handle)
                              .lock(static_cast<std::uint32_t>(target),
                                    mode == FARSUM_LOCK_EXCLUSIVE ? LockMode::exclusive : LockMode::shared)) [[likely]] {
+    heard_result();
     return FARSUM_OK;
   }
   return on_window("farsum_lock", handle, [&](Window& window) {
@@ -425,6 +435,7 @@ farsum_status farsum_lock(farsum_window handle, int target, farsum_lock_mode mod
 farsum_status farsum_unlock(farsum_window handle, int target) {
   const WindowSlot* slot = find_window(handle);
   if (slot != nullptr && hot_window(*slot, handle).unlock(static_cast<std::uint32_t>(target))) [[likely]] {
+    heard_result();
     return FARSUM_OK;
   }
   return on_window("farsum_unlock", handle,
@@ -454,6 +465,7 @@ farsum_status farsum_notify_value(farsum_window handle, uint32_t slot, uint64_t*
 
 farsum_status farsum_mutex_create(farsum_group handle, int count, farsum_mutex* mutexes) {
   return guarded("farsum_mutex_create", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     Group* group = nullptr;
     if (const farsum_status status = find_group("farsum_mutex_create", handle, group); status != FARSUM_OK)
       return status;
@@ -485,6 +497,7 @@ static farsum_status find_mutex(const char* call, farsum_mutex handle, int rank,
 
 farsum_status farsum_mutex_free(farsum_mutex* mutexes) {
   return guarded("farsum_mutex_free", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     if (mutexes == nullptr) return fail(Code::argument, "farsum_mutex_free: null handle");
     if (live_context() == nullptr) return no_context("farsum_mutex_free");
     MutexSlot* slot = global().mutexes.find(mutexes->bits);
@@ -499,6 +512,7 @@ farsum_status farsum_mutex_free(farsum_mutex* mutexes) {
 
 farsum_status farsum_mutex_lock(farsum_mutex handle, int rank, int index) {
   return guarded("farsum_mutex_lock", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     Mutexes* mutexes = nullptr;
     if (const farsum_status status = find_mutex("farsum_mutex_lock", handle, rank, index, mutexes); status != FARSUM_OK)
       return status;
@@ -508,6 +522,7 @@ farsum_status farsum_mutex_lock(farsum_mutex handle, int rank, int index) {
 
 farsum_status farsum_mutex_unlock(farsum_mutex handle, int rank, int index) {
   return guarded("farsum_mutex_unlock", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     Mutexes* mutexes = nullptr;
     if (const farsum_status status = find_mutex("farsum_mutex_unlock", handle, rank, index, mutexes);
         status != FARSUM_OK)
@@ -521,6 +536,7 @@ farsum_status farsum_mutex_unlock(farsum_mutex handle, int rank, int index) {
 
 farsum_status farsum_counter_create(farsum_group handle, const farsum_counter_options* from, farsum_counter* counter) {
   return guarded("farsum_counter_create", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     Group* group = nullptr;
     if (const farsum_status status = find_group("farsum_counter_create", handle, group); status != FARSUM_OK)
       return status;
@@ -555,6 +571,7 @@ static farsum_status find_counter(const char* call, farsum_counter handle, std::
 
 farsum_status farsum_counter_next(farsum_counter handle, uint64_t* ticket) {
   return guarded("farsum_counter_next", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     std::shared_ptr<Counter> counter;
     if (const farsum_status status = find_counter("farsum_counter_next", handle, counter); status != FARSUM_OK)
       return status;
@@ -567,6 +584,7 @@ farsum_status farsum_counter_next(farsum_counter handle, uint64_t* ticket) {
 
 farsum_status farsum_counter_reset(farsum_counter handle) {
   return guarded("farsum_counter_reset", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     std::shared_ptr<Counter> counter;
     if (const farsum_status status = find_counter("farsum_counter_reset", handle, counter); status != FARSUM_OK)
       return status;
@@ -576,6 +594,7 @@ farsum_status farsum_counter_reset(farsum_counter handle) {
 
 farsum_status farsum_counter_free(farsum_counter* handle) {
   return guarded("farsum_counter_free", [&]() -> farsum_status {
+    const HearsAtEnd hears;
     if (handle == nullptr) return fail(Code::argument, "farsum_counter_free: null handle");
     std::shared_ptr<Counter> counter;
     if (const farsum_status status = find_counter("farsum_counter_free", *handle, counter); status != FARSUM_OK)

@@ -46,6 +46,7 @@ OriginEngine::Peer* OriginEngine::make_peer(Rank rank) {
   // Relaxed: written under the mutex.
   if (Peer* const made = peers_[rank].load(std::memory_order_relaxed); made != nullptr) return made;
   auto peer = std::make_unique<Peer>();
+  peer->hearing = options_.hearing;
   peer->failed.store(all_have_failed_, std::memory_order_relaxed);
   // Pairs with the acquire load in peer_made().
   peers_[rank].store(peer.get(), std::memory_order_release);
@@ -296,10 +297,20 @@ void OriginEngine::finish_piece(Peer& peer, const InFlight& piece, Code code, st
   if (job.in_flight == 0 && job.all_posted) finish_job(peer, job);
 }
 
+namespace {
+
+bool tells_of_others(const wire::MessageHeader& header) {
+  if (header.kind == wire::MessageKind::operate) return farsum::tells_of_others(header.operation, header.op);
+  return header.kind != wire::MessageKind::scatter;
+}
+
+}  // namespace
+
 void OriginEngine::finish_job(Peer& peer, Job& job) {
   if (job.code == Code::ok && job.scattered_result != nullptr) {
     unpack(job.result_layout.view(), job.gathered.data(), job.scattered_result);
   }
+  if (peer.hearing != nullptr && tells_of_others(job.header)) peer.hearing->hear();
   Outstanding& outstanding = *job.outstanding;
   if (job.request == nullptr && job.code != Code::ok) outstanding.failure.store(job.code, std::memory_order_relaxed);
   stop_borrowing(job);

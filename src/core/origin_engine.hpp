@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/apply.hpp"
+#include "core/hearing.hpp"
 #include "core/wire.hpp"
 #include "ops/layout.hpp"
 #include "transport/transport.hpp"
@@ -59,6 +60,8 @@ struct Operation {
   bool leaves_with_end = false;  // or before, with the first message to that rank which may not
 };
 
+inline bool tells_of_others(const Operation& operation) { return tells_of_others(operation.kind, operation.op); }
+
 // Elements that are accumulated one behind the other, and that nobody waits for.
 struct Update {
   ops::ElementType type = ops::ElementType::byte;
@@ -82,6 +85,8 @@ class OriginEngine {
     // every half a millisecond, while is_keeping(). By any thread, which holds a peer's lock. Empty: nothing is kept
     // so.
     std::function<void()> on_keeping;
+    // Told of each answer by which the program learns what others did, before the program has it. Null: nobody is.
+    Hearing* hearing = nullptr;
   };
 
   OriginEngine(Options options, Transport& transport);

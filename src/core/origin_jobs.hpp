@@ -85,6 +85,7 @@ struct OriginEngine::Peer : ReplyHandler {
   std::uint64_t next_sequence = 1;
   // Updates of single elements that leave as one message; null where there are none. Nothing is in the backlog then.
   Job* bundle = nullptr;
+  Hearing* hearing = nullptr;
   bool is_never_kept = false;    // the transport has no use for it
   bool keeps = false;            // the bundle, or what the transport was told may be kept
   bool was_kept_before = false;  // and send_kept() has seen it so

@@ -25,6 +25,11 @@ Window::Window(Parts parts)
       views_[target].lock = &parts_.shared[target].lock();
   }
   settle_lockable();
+  if (may_answer_reads()) {
+    const ReadAhead::Options options{parts_.read_age_ns, parts_.hearing, parts_.read_copies, parts_.now_ns,
+                                     (parts_.promises & promise_single_element) != 0};
+    read_ahead_ = std::make_unique<ReadAhead>(options, parts_.sizes);
+  }
 }
 
 void Window::refresh_views() noexcept {

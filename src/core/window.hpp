@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
 #include "base/units.hpp"
@@ -20,6 +21,7 @@
 #include "core/hot_window.hpp"
 #include "core/origin_engine.hpp"
 #include "core/paths.hpp"
+#include "core/read_ahead.hpp"
 #include "core/team.hpp"
 #include "core/waiter.hpp"
 #include "core/window_shared.hpp"
@@ -105,6 +107,10 @@ class Window {
     OriginEngine* engine = nullptr;
     Transport* transport = nullptr;
     PathCounters* counters = nullptr;
+    Hearing* hearing = nullptr;
+    ReadCopies* read_copies = nullptr;
+    std::uint64_t read_age_ns = 0;  // 0: every read asks its target
+    std::uint64_t (*now_ns)() = nullptr;
     // Where the views lie: as many as there are ranks, in their initial state. Null: the window keeps them itself.
     TargetView* views = nullptr;
     // Turns what a rank has published of its memory into what this process can do with it.
@@ -165,6 +171,11 @@ class Window {
   std::uint32_t my_rank() const { return parts_.my_rank; }
   const Parts& parts() const { return parts_; }
   std::uint64_t part_bytes(std::uint32_t rank) const { return parts_.sizes[rank]; }
+  // Whether reads of other nodes' memory may be answered from copies.
+  bool answers_reads() const { return read_ahead_ != nullptr; }
+  // Called when a flush to a target has ended, where reads of this or of other windows are answered so. What finished
+  // in the caller is the caller's to know.
+  void hear_after_flush(std::uint32_t target);
   // The regions of a rank's part as they are now.
   std::vector<Region> regions_of(std::uint32_t rank);
   // Completes what is under way. Fails, and closes nothing, while a lock or an epoch of start or post is open, or where
@@ -218,6 +229,7 @@ class Window {
     std::atomic<bool> lock_is_unsure{false};     // nobody has looked for the answer since the lock was asked for
     std::atomic<std::uint64_t> bytes_behind{0};  // were sent meanwhile
     std::atomic<bool> ordered{false};            // farsum_order was called since the last flush
+    std::atomic<bool> updated{false};            // this process has changed something since the last flush
   };
 
   // Checks (window_checks.cpp). `text` below is "farsum_put: window 3 (name), rank 5".
@@ -238,6 +250,20 @@ class Window {
   };
   Route route(const Operation& operation, RegionRef at) const;
   Status operate_now(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
+  // To a target of another node, where reads may be answered from copies (window_reads.cpp).
+  Status operate_with_copies(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion,
+                             RequestState* request);
+  Status take_route(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion,
+                    RequestState* request);
+  bool may_answer_reads() const;
+  void note_update(std::uint32_t target) {
+    // Relaxed: see hear_after_flush. Written once a flush.
+    std::atomic<bool>& updated = details_[target].updated;
+    if (!updated.load(std::memory_order_relaxed)) updated.store(true, std::memory_order_relaxed);
+  }
+  void end_round_of_reads(std::uint32_t target);
+  Status await_fetches(std::uint32_t target, const char* call);
+  Status await_all_fetches(const char* call);
   Status carry_out(const Operation& operation, std::uint32_t target, const Route& route, Completion completion,
                    RequestState* request);
   Status run_direct(const Operation& operation, std::uint32_t target, const Region& region);
@@ -254,6 +280,7 @@ class Window {
   Status wait_for_buffers(std::uint32_t target, const char* call);
   template <class Done>
   Status wait_for_replies(std::uint32_t target, Done&& done, const char* call);
+  Status wait_for_answers(std::uint32_t target, FunctionRef<bool()> done, const char* call);
   Status take_failure(std::uint32_t target, const char* call);
   // Whether the operation is carried out at that target by messages alone, in the order of their sending.
   bool goes_as_messages(const Operation& operation, std::uint32_t target, Path path) const;
@@ -392,6 +419,7 @@ class Window {
   std::unique_ptr<CardTarget[]> card_targets_;  // null: not for cards
   std::vector<std::uint32_t> remote_targets_;   // those of other nodes
   bool reads_regions_;                          // anew for each operation, for they may change
+  std::unique_ptr<ReadAhead> read_ahead_;       // null: every read asks its target
 
   std::mutex sync_mutex_;
   bool fence_open_ = false;

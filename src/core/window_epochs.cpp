@@ -89,7 +89,9 @@ Status Window::settle(const char* call) {
     const std::lock_guard lock(sync_mutex_);
     if (Status status = check_closed_epochs(call); !status.is_ok()) return status;
   }
-  return flush_all(call);
+  Status flushed = flush_all(call);
+  Status fetched = await_all_fetches(call);
+  return flushed.is_ok() ? std::move(fetched) : std::move(flushed);
 }
 
 void Window::close() {
@@ -101,6 +103,7 @@ void Window::close() {
 
 void Window::abandon(const char* call) {
   (void)flush_all(call);
+  (void)await_all_fetches(call);
   for (std::uint32_t target = 0; target < size_; ++target) {
     if (awaits_post(target) && (!has_posted(target) || !await_post(target, call).is_ok())) give_up_post(target);
   }
@@ -251,6 +254,8 @@ Status Window::await_post(std::uint32_t target, const char* call) {
     lock.lock();
   }
   if (!awaits_post(target)) return {};
+  // The target says by it that it has done what it had to.
+  if (parts_.hearing != nullptr) parts_.hearing->hear();
   // None is done twice, where one finds no memory.
   const std::vector<Kept> all_kept = std::exchange(detail.kept, {});
   Status first;

@@ -51,8 +51,11 @@ bool Window::update_afar(std::uint32_t target, std::uint64_t offset, const void*
       detail.lock_is_unsure.load(std::memory_order_relaxed))
     return false;
   note_issued();
+  note_update(target);
   const Update update{type, op, offset, static_cast<const std::byte*>(element), size, nullptr};
   if (!parts_.engine->submit_update(parts_.ranks[target], parts_.id, update, views_[target].outstanding)) return false;
+  if (read_ahead_ != nullptr) [[unlikely]]
+    read_ahead_->changed(target, offset, offset + size);
   count(Path::owner, size);
   return true;
 }
@@ -119,19 +122,27 @@ Status Window::wait_for_room(std::uint32_t target) {
 // Waits until done(), which replies of the target bring about.
 template <class Done>
 Status Window::wait_for_replies(std::uint32_t target, Done&& done, const char* call) {
-  const Rank owner = parts_.ranks[target];
   if (!done()) {
-    const auto progress = [&] {
-      parts_.engine->progress(owner);
-      return done();
-    };
-    if (Status status = parts_.waiter->wait(parts_.waiter->own_events(), progress, call); !status.is_ok()) {
-      // The job is over: nothing under way may still point at the program's buffers when this returns.
-      parts_.engine->fail_all();
-      return status;
-    }
+    const bool has_copies = read_ahead_ != nullptr && !is_here(target);
+    if (has_copies) [[unlikely]]
+      end_round_of_reads(target);
+    if (Status status = wait_for_answers(target, done, call); !status.is_ok()) return status;
+    // Blocks are right behind what was waited for, and what is read next may be in them.
+    if (Status status = has_copies ? await_fetches(target, call) : Status(); !status.is_ok()) return status;
   }
   return take_failure(target, call);
+}
+
+Status Window::wait_for_answers(std::uint32_t target, FunctionRef<bool()> done, const char* call) {
+  const Rank owner = parts_.ranks[target];
+  const auto progress = [&] {
+    parts_.engine->progress(owner);
+    return done();
+  };
+  Status status = parts_.waiter->wait(parts_.waiter->own_events(), progress, call);
+  // The job is over: nothing under way may still point at the program's buffers when this returns.
+  if (!status.is_ok()) parts_.engine->fail_all();
+  return status;
 }
 
 Status Window::wait_outstanding(std::uint32_t target, const char* call) {

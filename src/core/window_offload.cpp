@@ -341,6 +341,7 @@ Status Window::run_offload(const Operation& operation, std::uint32_t target, con
     status = take_failure(target, call);
   }
   if (status.is_ok() && operation.notify) status = notify_behind_card(operation, target);
+  if (parts_.hearing != nullptr && tells_of_others(operation)) parts_.hearing->hear();
   if (status.is_ok() && request != nullptr) request->done.store(true, std::memory_order_release);
   return status;
 }

@@ -41,7 +41,15 @@ Status Window::operate_now(const Operation& operation, std::uint32_t target, Com
     if (request != nullptr) request->done.store(true, std::memory_order_release);
     return {};
   }
+  if (operation.kind != OperationKind::get && operation.op != ops::Operator::no_op) note_update(target);
   if (card_targets_ != nullptr) return run_offload(operation, target, at.region, completion, request);
+  if (read_ahead_ != nullptr && !is_here(target)) [[unlikely]]
+    return operate_with_copies(operation, target, std::move(at), completion, request);
+  return take_route(operation, target, std::move(at), completion, request);
+}
+
+Status Window::take_route(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion,
+                          RequestState* request) {
   Route route = this->route(operation, std::move(at));
   // Elsewhere a notification is the owner's to make, with the last of the data.
   if (route.path == Path::caller && operation.notify && !is_here(target)) route.path = Path::owner;
@@ -98,6 +106,7 @@ Status Window::carry_out(const Operation& operation, std::uint32_t target, const
       break;
   }
   note_stores(views_[target]);
+  if (parts_.hearing != nullptr && tells_of_others(operation)) parts_.hearing->hear();
   if (!status.is_ok()) return status;
   if (operation.notify) {
     // Release: the data comes before the notification; pairs with the acquire load in notify_wait.

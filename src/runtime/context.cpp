@@ -186,7 +186,8 @@ void Context::make_parts() {
   engine_ = std::make_unique<OriginEngine>(OriginEngine::Options{.peers = place_.size,
                                                                  .inline_bytes = settings.inline_bytes,
                                                                  .pull = settings.attach != Permission::refuse,
-                                                                 .on_keeping = [this] { bell_->ask_for_look(); }},
+                                                                 .on_keeping = [this] { bell_->ask_for_look(); },
+                                                                 .hearing = &hearing_},
                                            *route_);
   exchange_ = std::make_unique<TeamExchange>(*engine_, *waiter_);
   TargetService::Options service;
@@ -608,6 +609,8 @@ Context::Statistics Context::statistics() {
     statistics.agent_wakeups = agent->wakeups();
   statistics.waits_slept = waiter_->slept();
   statistics.stripe_contention = stripe_contention_.load(std::memory_order_relaxed);
+  statistics.reads_answered = read_copies_.answered.load(std::memory_order_relaxed);
+  statistics.blocks_fetched = read_copies_.fetched.load(std::memory_order_relaxed);
   return statistics;
 }
 

@@ -76,7 +76,8 @@ struct WindowObject;
 struct WindowOptions {
   std::uint32_t promises = 0;
   std::uint32_t notification_slots = 16;
-  std::uint64_t aggregate_limit = 0;  // 0: the setting
+  std::uint64_t aggregate_limit = 0;         // 0: the setting
+  std::optional<std::uint64_t> read_age_ms;  // none: the setting
   std::string name;
   std::optional<std::uint32_t> mutexes;  // of this rank: then they are what the window is for
   bool internal = false;                 // of a counter or of mutexes: finalize may find it in use
@@ -181,10 +182,13 @@ class Context {
     std::uint64_t doorbells_rung = 0;
     std::uint64_t waits_slept = 0;
     std::uint64_t stripe_contention = 0;
+    std::uint64_t reads_answered = 0;
+    std::uint64_t blocks_fetched = 0;
   };
   Statistics statistics();
 
   OriginEngine& engine() { return *engine_; }
+  Hearing& hearing() { return hearing_; }
   ThreadWaiter& waiter() { return *waiter_; }
   NodeSegment& segment() { return *place_.segment; }
   PeerWatch& watch() { return *watch_; }
@@ -266,6 +270,8 @@ class Context {
   ExposureTable exposures_;
   std::unique_ptr<NotificationListener> listener_;
   std::unique_ptr<TargetService> service_;
+  Hearing hearing_;
+  ReadCopies read_copies_;
   std::unique_ptr<OriginEngine> engine_;
   std::unique_ptr<TeamExchange> exchange_;
   std::unique_ptr<NetworkSide> network_;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "os/memory_map.hpp"
 #include "runtime/window_creation.hpp"
 
@@ -220,6 +221,9 @@ class Context::Making {
   CardOffer expose_to_cards();
   RegionTable region_for_cards(std::uint32_t rank) const;
   RegionTable region_elsewhere(std::uint32_t rank) const;
+  std::uint64_t read_age_ms() const {
+    return options_.internal ? 0 : options_.read_age_ms.value_or(context_.options_.settings.read_age_ms);
+  }
   void begin_object();
   void describe_part();
   void expose_part();
@@ -553,6 +557,8 @@ RegionTable Context::Making::region_elsewhere(std::uint32_t rank) const {
   region.caller_from_bytes = paths.caller_from_bytes;
   // First what the program has asked for: a reason may be cut short where it is told.
   region.reason = (no_cards_.empty() ? "" : no_cards_ + "; ") + paths.reason + context_.path_model().note;
+  if (const std::uint64_t age_ms = read_age_ms(); age_ms != 0 && wish_.flavour != Flavour::dynamic)
+    region.reason += fmt::format("; what is read may be {} ms old (read_age_ms, FARSUM_READ_AGE)", age_ms);
   return std::make_shared<const std::vector<Region>>(1, region);
 }
 
@@ -634,6 +640,10 @@ void Context::Making::begin_window() {
   parts.engine = context_.engine_.get();
   parts.transport = context_.route_.get();
   parts.counters = &context_.counters_;
+  parts.hearing = &context_.hearing_;
+  parts.read_copies = &context_.read_copies_;
+  parts.read_age_ns = std::uint64_t{1'000'000} * read_age_ms();
+  parts.now_ns = monotonic_ns;
   parts.make_region = [&context = context_](Rank owner, const SharedRegion& region) {
     return context.make_region(owner, region);
   };

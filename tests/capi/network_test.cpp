@@ -2,14 +2,13 @@
 // no memory where the test says so. They reach each other over the network as
 // if they were on two hosts.
 #include <gmock/gmock.h>
-#include <pthread.h>
 
 #include <array>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "rank_processes.hpp"
+#include "several_nodes.hpp"
 
 namespace farsum::test {
 namespace {
@@ -17,67 +16,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-constexpr int most_ranks = 4;
 using NetworkCard = std::array<unsigned char, FARSUM_NETWORK_CARD_BYTES>;
-
-// What an embedder brings: ranks that tell each other something without Farsum.
-// Lives in memory that all ranks see.
-struct Gathering {
-  pthread_barrier_t meeting;
-  int ranks;
-  std::array<unsigned char, 64 * 1024> pool;
-
-  void open(int of_ranks) {
-    ranks = of_ranks;
-    pthread_barrierattr_t attributes;
-    pthread_barrierattr_init(&attributes);
-    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_barrier_init(&meeting, &attributes, static_cast<unsigned>(of_ranks));
-  }
-  int gather(int rank, const void* mine, void* all, std::size_t bytes) {
-    const std::size_t total = bytes * static_cast<std::size_t>(ranks);
-    if (total > pool.size()) return 1;
-    pthread_barrier_wait(&meeting);
-    std::memcpy(pool.data() + static_cast<std::size_t>(rank) * bytes, mine, bytes);
-    pthread_barrier_wait(&meeting);
-    std::memcpy(all, pool.data(), total);
-    return 0;
-  }
-};
-
-struct Caller {
-  Gathering* gathering;
-  int rank;
-};
-
-int gather(const void* mine, void* all, std::size_t bytes, void* user) {
-  const auto* caller = static_cast<const Caller*>(user);
-  return caller->gathering->gather(caller->rank, mine, all, bytes);
-}
-
-farsum_init_options options_of(Caller& caller) {
-  farsum_init_options options{};
-  options.struct_bytes = sizeof options;
-  options.rank = caller.rank;
-  options.size = caller.gathering->ranks;
-  options.allgather = gather;
-  options.allgather_user = &caller;
-  return options;
-}
-
-// Runs `body` as each of four ranks of a job that its embedder starts.
-void run_embedded(const std::vector<Variables>& of_rank, const std::function<void(int, Gathering&)>& body) {
-  Job job;
-  job.ranks = most_ranks;
-  job.starts = false;
-  job.of_rank = of_rank;
-  const SharedWithRanks<Gathering> everybody;
-  everybody->open(job.ranks);
-  run_ranks(job, [&](int rank) {
-    for (const char* name : {"FARSUM_RANK", "FARSUM_SIZE", "FARSUM_NODE_FD"}) unsetenv(name);
-    body(rank, *everybody);
-  });
-}
 
 // Everybody adds to everybody, and reads it.
 void use_a_window(farsum_group group) {
@@ -102,11 +41,6 @@ void use_a_window(farsum_group group) {
   ASSERT_FINE(farsum_unlock_all(window));
   ASSERT_FINE(farsum_window_free(&window));
 }
-
-const std::vector<Variables> two_nodes = {{{"FARSUM_NODE_NAME", "fox"}},
-                                          {{"FARSUM_NODE_NAME", "owl"}},
-                                          {{"FARSUM_NODE_NAME", "owl"}},
-                                          {{"FARSUM_NODE_NAME", "fox"}}};
 
 TEST(SeveralNodes, serve_windows_of_all_ranks_again_and_again) {
   run_embedded(two_nodes, [](int rank, Gathering& everybody) {

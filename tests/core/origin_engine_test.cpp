@@ -341,6 +341,119 @@ TEST_F(OriginEngineTest, gives_all_buffers_back_when_the_peer_has_failed) {
   EXPECT_EQ(outstanding_.failure.load(), Code::peer_failed);
 }
 
+// ---- News of other ranks.
+
+class OriginEngineHears : public OriginEngineTest {
+ protected:
+  // Whether the answer is taken for news.
+  bool hears(bool submitted) {
+    EXPECT_TRUE(submitted);
+    const std::size_t posted = transport_.posted.size();
+    EXPECT_EQ(posted, ++sent_);
+    const std::uint64_t before = hearing_.times();
+    hearing_engine_.progress(peer);
+    EXPECT_EQ(hearing_.times(), before);
+    transport_.reply(posted - 1, Code::ok, Bytes(transport_.posted.back().options.reply_capacity));
+    hearing_engine_.progress(peer);
+    EXPECT_EQ(outstanding_.count.load(), 0u);
+    return hearing_.times() != before;
+  }
+  bool hears(const Operation& operation) {
+    const bool submitted = hearing_engine_.submit(peer, window, operation, outstanding_, nullptr);
+    hearing_engine_.progress(peer);
+    return hears(submitted);
+  }
+  bool hears_of_control(wire::MessageKind kind) {
+    wire::MessageHeader header;
+    header.kind = kind;
+    header.window = window;
+    return hears(hearing_engine_.submit_control(peer, header, {}, outstanding_, nullptr));
+  }
+  Operation swap() {
+    Operation operation = exchange(8);
+    operation.kind = OperationKind::compare_and_swap;
+    operation.compare = buffer_.data();
+    return operation;
+  }
+  Operation exchange_by(ops::Operator op) {
+    Operation operation = exchange(8);
+    operation.op = op;
+    return operation;
+  }
+  Operation accumulate(std::uint64_t bytes) {
+    Operation operation = put(bytes);
+    operation.kind = OperationKind::accumulate;
+    operation.op = ops::Operator::sum;
+    operation.type = ops::ElementType::uint64;
+    return operation;
+  }
+  static OriginEngine::Options hearing_options(Hearing& hearing) {
+    OriginEngine::Options made = options();
+    made.hearing = &hearing;
+    return made;
+  }
+
+  Hearing hearing_;
+  OriginEngine hearing_engine_{hearing_options(hearing_), transport_};
+  std::size_t sent_ = 0;
+};
+
+TEST_F(OriginEngineHears, by_results_of_what_reads_and_changes) {
+  EXPECT_TRUE(hears(swap()));
+  EXPECT_TRUE(hears(exchange_by(ops::Operator::sum)));
+  EXPECT_TRUE(hears(exchange_by(ops::Operator::replace)));
+}
+
+TEST_F(OriginEngineHears, by_answers_to_locks_and_their_kin) {
+  for (const wire::MessageKind kind : {wire::MessageKind::lock, wire::MessageKind::unlock, wire::MessageKind::complete,
+                                       wire::MessageKind::post, wire::MessageKind::team})
+    EXPECT_TRUE(hears_of_control(kind)) << static_cast<int>(kind);
+}
+
+TEST_F(OriginEngineHears, not_by_what_only_reads_or_only_changes) {
+  EXPECT_FALSE(hears(put(8)));
+  EXPECT_FALSE(hears(get(8)));
+  EXPECT_FALSE(hears(accumulate(8)));
+  EXPECT_FALSE(hears(accumulate(64)));
+  EXPECT_FALSE(hears(exchange_by(ops::Operator::no_op)));
+  const std::vector<std::uint64_t> offsets(4);
+  const Bytes elements(offsets.size() * 8);
+  EXPECT_FALSE(hears(hearing_engine_.submit_scatter(peer, window, ops::ElementType::uint64, ops::Operator::sum, nullptr,
+                                                    offsets, elements, outstanding_)));
+}
+
+TEST_F(OriginEngineHears, before_anybody_who_waits_has_the_answer) {
+  for (std::size_t round = 0; round < 200; ++round) {
+    const std::uint64_t before = hearing_.times();
+    RequestState request;
+    ASSERT_TRUE(hearing_engine_.submit(peer, window, swap(), outstanding_, &request));
+    std::uint64_t after_flush = before, after_request = before;
+    const auto times_after = [this](std::uint64_t& times, auto&& is_done) {
+      return std::thread([this, &times, is_done] {
+        while (!is_done()) std::this_thread::yield();
+        times = hearing_.times();
+      });
+    };
+    std::thread flushes =
+        times_after(after_flush, [this] { return outstanding_.count.load(std::memory_order_acquire) == 0; });
+    std::thread waits = times_after(after_request, [&] { return request.done.load(std::memory_order_acquire); });
+    transport_.reply(round, Code::ok, Bytes(8));
+    hearing_engine_.progress(peer);
+    flushes.join();
+    waits.join();
+    ASSERT_GT(after_flush, before);
+    ASSERT_GT(after_request, before);
+  }
+}
+
+TEST_F(OriginEngineHears, where_the_peer_fails_under_way) {
+  const std::uint64_t before = hearing_.times();
+  ASSERT_TRUE(hearing_engine_.submit(peer, window, swap(), outstanding_, nullptr));
+  hearing_engine_.fail_peer(peer);
+  EXPECT_EQ(outstanding_.count.load(), 0u);
+  EXPECT_GT(hearing_.times(), before);
+}
+
 // ---- While the threads compute.
 
 TEST_F(OriginEngineTest, goes_on_for_threads_that_compute) {

@@ -207,9 +207,9 @@ static int status_of_some(int count, const MPI_Request requests[], int* done, in
     const name##_pointer call = FUNCTION_OF(active, name); \
     return call arguments;                                 \
   }
-FARSUM_MPI_COUNTED_CALLS(EXPORT, , int, int)
+FARSUM_MPI_ALL_COUNTED_CALLS(EXPORT, , int, int)
 #ifndef FARSUM_MPI_NO_LARGE_COUNTS
-FARSUM_MPI_COUNTED_CALLS(EXPORT, _c, MPI_Count, MPI_Aint)
+FARSUM_MPI_ALL_COUNTED_CALLS(EXPORT, _c, MPI_Count, MPI_Aint)
 #endif
 FARSUM_MPI_UNCOUNTED_CALLS(EXPORT)
 

@@ -51,10 +51,21 @@ void pause_from(std::uint64_t now) {
 #define FARSUM_MPI_ATTENDED(name, parameters, arguments) \
   int attended_##name parameters {                       \
     const LibraryWait wait;                              \
-    return library().name arguments;                     \
+    const int code = library().name arguments;           \
+    farsum_heard();                                      \
+    return code;                                         \
   }
-FARSUM_MPI_COLLECTIVE_CALLS(FARSUM_MPI_ATTENDED)
+FARSUM_MPI_WITH_COUNTS(FARSUM_MPI_COLLECTIVE_CALLS, FARSUM_MPI_ATTENDED)
+FARSUM_MPI_WITH_COUNTS(FARSUM_MPI_WAITING_COUNTED_CALLS, FARSUM_MPI_ATTENDED)
 FARSUM_MPI_WAITING_CALLS(FARSUM_MPI_ATTENDED)
+
+#define FARSUM_MPI_LOOKED(name, parameters, arguments) \
+  int looked_##name parameters {                       \
+    const int code = library().name arguments;         \
+    if (*flag != 0) farsum_heard();                    \
+    return code;                                       \
+  }
+FARSUM_MPI_LOOKING_CALLS(FARSUM_MPI_LOOKED)
 
 }  // namespace
 
@@ -120,8 +131,11 @@ void LibraryWait::finish() {
 
 void put_waiting_calls(farsum_mpi_calls& active) {
 #define FARSUM_MPI_PUT_ATTENDED(name, parameters, arguments) active.name = attended_##name;
-  FARSUM_MPI_COLLECTIVE_CALLS(FARSUM_MPI_PUT_ATTENDED)
+  FARSUM_MPI_WITH_COUNTS(FARSUM_MPI_COLLECTIVE_CALLS, FARSUM_MPI_PUT_ATTENDED)
+  FARSUM_MPI_WITH_COUNTS(FARSUM_MPI_WAITING_COUNTED_CALLS, FARSUM_MPI_PUT_ATTENDED)
   FARSUM_MPI_WAITING_CALLS(FARSUM_MPI_PUT_ATTENDED)
+#define FARSUM_MPI_PUT_LOOKED(name, parameters, arguments) active.name = looked_##name;
+  FARSUM_MPI_LOOKING_CALLS(FARSUM_MPI_PUT_LOOKED)
 }
 
 }  // namespace farsum::mpi

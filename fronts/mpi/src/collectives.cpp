@@ -12,19 +12,24 @@
 namespace farsum::mpi {
 namespace {
 
+int of_library(MPI_Comm comm) {
+  const LibraryWait wait;
+  const int code = library().Barrier(comm);
+  farsum_heard();
+  return code;
+}
+
 int barrier(MPI_Comm comm) {
   Front& front = Front::get();
   int inter = 1;
   if (comm == MPI_COMM_NULL || !front.engine_runs() || library().Comm_test_inter(comm, &inter) != MPI_SUCCESS ||
       inter != 0) {
-    const LibraryWait wait;
-    return library().Barrier(comm);
+    return of_library(comm);
   }
   const Front::GroupLease lease = front.engine_group(comm, Front::Reach::this_node);
-  // A dead rank is the library's to report.
+  // farsum_barrier, where it ends well, has heard of the others by itself. A dead rank is the library's to report.
   if (lease && farsum_barrier(lease.group) == FARSUM_OK) return MPI_SUCCESS;
-  const LibraryWait wait;
-  return library().Barrier(comm);
+  return of_library(comm);
 }
 
 }  // namespace

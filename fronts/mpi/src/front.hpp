@@ -106,6 +106,8 @@ class Front {
   bool sessions_only() const { return sessions_only_.load(std::memory_order_relaxed); }
   void set_sessions_only(bool sessions_only) { sessions_only_.store(sessions_only, std::memory_order_relaxed); }
   bool has_begun = false;  // guarded by the mutex of the preloaded file, under which it starts the front
+  // The calls by which a rank hears of others tell the engine. Written where has_begun is.
+  bool calls_are_heard = false;
   std::atomic<std::uint64_t> windows_made{0};
 
  private:

@@ -109,12 +109,29 @@ class Mine {
   bool alone_ = false;
 };
 
+// What a call that has completed requests tells of other ranks is told at its end. A request of the engine's that only
+// reads counts, too, where its completion cannot be told from others'.
+class HearsOfOthers {
+ public:
+  HearsOfOthers() = default;
+  ~HearsOfOthers() { farsum_heard(); }
+  HearsOfOthers(const HearsOfOthers&) = delete;
+  HearsOfOthers& operator=(const HearsOfOthers&) = delete;
+};
+
+// The result of a call, which has said by `*set` whether it has completed something.
+int heard_if_set(int result, const int* set) {
+  if (*set != 0) farsum_heard();
+  return result;
+}
+
 // A program that tests in a loop must not starve whom it waits for.
 void looked_in_vain(const Mine& mine) {
   if (!mine.none()) Front::get().progress.tick();
 }
 
 int wait(MPI_Request* request, MPI_Status* status) {
+  const HearsOfOthers hears;
   if (!requests().any_open()) [[likely]] {
     const LibraryWait wait;
     return library().Wait(request, status);
@@ -126,17 +143,18 @@ int wait(MPI_Request* request, MPI_Status* status) {
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (!requests().any_open()) [[likely]] {
-    return library().Test(request, flag, status);
+    return heard_if_set(library().Test(request, flag, status), flag);
   }
   Mine mine(1, request);
   mine.settle();
-  const int result = library().Test(request, flag, status);
+  const int result = heard_if_set(library().Test(request, flag, status), flag);
   if (*flag != 0) return mine.outcome(result, 0);
   looked_in_vain(mine);
   return result;
 }
 
 int waitall(int count, MPI_Request handles[], MPI_Status statuses[]) {
+  const HearsOfOthers hears;
   if (!requests().any_open()) [[likely]] {
     const LibraryWait wait;
     return library().Waitall(count, handles, statuses);
@@ -148,11 +166,11 @@ int waitall(int count, MPI_Request handles[], MPI_Status statuses[]) {
 
 int testall(int count, MPI_Request handles[], int* flag, MPI_Status statuses[]) {
   if (!requests().any_open()) [[likely]] {
-    return library().Testall(count, handles, flag, statuses);
+    return heard_if_set(library().Testall(count, handles, flag, statuses), flag);
   }
   Mine mine(count, handles);
   mine.settle();
-  const int result = library().Testall(count, handles, flag, statuses);
+  const int result = heard_if_set(library().Testall(count, handles, flag, statuses), flag);
   if (*flag != 0) return mine.outcome(result, count, nullptr, statuses);
   looked_in_vain(mine);
   return result;
@@ -167,6 +185,7 @@ void until_first(Mine& mine, Look look) {
 }
 
 int waitany(int count, MPI_Request handles[], int* index, MPI_Status* status) {
+  const HearsOfOthers hears;
   if (!requests().any_open()) [[likely]] {
     const LibraryWait wait;
     return library().Waitany(count, handles, index, status);
@@ -184,17 +203,18 @@ int waitany(int count, MPI_Request handles[], int* index, MPI_Status* status) {
 
 int testany(int count, MPI_Request handles[], int* index, int* flag, MPI_Status* status) {
   if (!requests().any_open()) [[likely]] {
-    return library().Testany(count, handles, index, flag, status);
+    return heard_if_set(library().Testany(count, handles, index, flag, status), flag);
   }
   Mine mine(count, handles);
   mine.settle();
-  const int result = library().Testany(count, handles, index, flag, status);
+  const int result = heard_if_set(library().Testany(count, handles, index, flag, status), flag);
   if (*flag != 0) return mine.outcome(result, *index);
   looked_in_vain(mine);
   return result;
 }
 
 int waitsome(int count, MPI_Request handles[], int* done, int indices[], MPI_Status statuses[]) {
+  const HearsOfOthers hears;
   if (!requests().any_open()) [[likely]] {
     const LibraryWait wait;
     return library().Waitsome(count, handles, done, indices, statuses);
@@ -212,11 +232,11 @@ int waitsome(int count, MPI_Request handles[], int* done, int indices[], MPI_Sta
 
 int testsome(int count, MPI_Request handles[], int* done, int indices[], MPI_Status statuses[]) {
   if (!requests().any_open()) [[likely]] {
-    return library().Testsome(count, handles, done, indices, statuses);
+    return heard_if_set(library().Testsome(count, handles, done, indices, statuses), done);
   }
   Mine mine(count, handles);
   mine.settle();
-  const int result = library().Testsome(count, handles, done, indices, statuses);
+  const int result = heard_if_set(library().Testsome(count, handles, done, indices, statuses), done);
   if (*done == 0) looked_in_vain(mine);
   return *done == MPI_UNDEFINED ? result : mine.outcome(result, *done, indices, statuses);
 }
@@ -232,22 +252,22 @@ void look(int count, const MPI_Request* handles) {
 
 int get_status(MPI_Request request, int* flag, MPI_Status* status) {
   look(1, &request);
-  return library().Request_get_status(request, flag, status);
+  return heard_if_set(library().Request_get_status(request, flag, status), flag);
 }
 
 int get_status_all(int count, const MPI_Request handles[], int* flag, MPI_Status statuses[]) {
   look(count, handles);
-  return library().Request_get_status_all(count, handles, flag, statuses);
+  return heard_if_set(library().Request_get_status_all(count, handles, flag, statuses), flag);
 }
 
 int get_status_any(int count, const MPI_Request handles[], int* index, int* flag, MPI_Status* status) {
   look(count, handles);
-  return library().Request_get_status_any(count, handles, index, flag, status);
+  return heard_if_set(library().Request_get_status_any(count, handles, index, flag, status), flag);
 }
 
 int get_status_some(int count, const MPI_Request handles[], int* done, int indices[], MPI_Status statuses[]) {
   look(count, handles);
-  return library().Request_get_status_some(count, handles, done, indices, statuses);
+  return heard_if_set(library().Request_get_status_some(count, handles, done, indices, statuses), done);
 }
 
 int request_free(MPI_Request* request) {

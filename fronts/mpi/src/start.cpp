@@ -39,10 +39,13 @@ void start(const farsum_mpi_preload& preload, bool with_world) {
   if (front.has_begun) return;
   if (!with_world || front.engine_runs()) {
     put_all(*preload.active);
-    if (front.context_size() > front.node_size() && !farsum_mpi_setting_is_off("FARSUM_MPI_ATTEND")) {
+    if (front.context_size() > front.node_size()) {
       put_waiting_calls(*preload.active);
-      LibraryWait::allow();
-      preload.tell_of_polls(LibraryWait::has_polled);
+      front.calls_are_heard = true;
+      if (!farsum_mpi_setting_is_off("FARSUM_MPI_ATTEND")) {
+        LibraryWait::allow();
+        preload.tell_of_polls(LibraryWait::has_polled);
+      }
     }
     if (with_world) put_collective_calls(*preload.active);
   }

@@ -285,9 +285,13 @@ int counted(const char* name, Absent, Absent, const Access&, Call call) {
 
 // ---- one collective call ----
 
-std::uint64_t elements_of(int count, Absent, MPI_Comm) { return static_cast<std::uint64_t>(std::max(count, 0)); }
+template <class Count>
+std::uint64_t elements_of(Count count, Absent, MPI_Comm) {
+  return static_cast<std::uint64_t>(std::max<Count>(count, 0));
+}
 std::uint64_t elements_of(Absent, Absent, MPI_Comm) { return 0; }
-std::uint64_t elements_of(Absent, const int* counts, MPI_Comm comm) {
+template <class Count>
+std::uint64_t elements_of(Absent, const Count* counts, MPI_Comm comm) {
   int size = 0;
   library().Comm_size(comm, &size);
   std::uint64_t sum = 0;
@@ -359,7 +363,8 @@ FARSUM_MPI_PLAIN_CALLS(FARSUM_MPI_COUNTED)
                               or_else(type, of_sender(from, from_type, to_type)), op, comm,         \
                               [&] { return below().name arguments; });                              \
   }
-FARSUM_MPI_COLLECTIVE_CALLS(FARSUM_MPI_COUNTED_COLLECTIVE)
+FARSUM_MPI_WITH_COUNTS(FARSUM_MPI_COLLECTIVE_CALLS, FARSUM_MPI_COUNTED_COLLECTIVE)
+FARSUM_MPI_BARRIER(FARSUM_MPI_COUNTED_COLLECTIVE)
 #pragma GCC diagnostic pop
 
 }  // namespace
@@ -376,7 +381,8 @@ void put_statistics(farsum_mpi_calls& active) {
   FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_PUT_COUNTED, , int, int)
   FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_PUT_COUNTED, _c, MPI_Count, MPI_Aint)
   FARSUM_MPI_PLAIN_CALLS(FARSUM_MPI_PUT_COUNTED)
-  FARSUM_MPI_COLLECTIVE_CALLS(FARSUM_MPI_PUT_COUNTED)
+  FARSUM_MPI_WITH_COUNTS(FARSUM_MPI_COLLECTIVE_CALLS, FARSUM_MPI_PUT_COUNTED)
+  FARSUM_MPI_BARRIER(FARSUM_MPI_PUT_COUNTED)
 }
 
 }  // namespace farsum::mpi

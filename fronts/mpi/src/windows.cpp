@@ -1,9 +1,12 @@
 // Making and freeing windows, attaching memory, and where a part can be addressed.
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <vector>
 
 #include "calls.hpp"
@@ -30,6 +33,14 @@ bool is_true(const std::map<std::string, std::string>& info, const char* key) {
   return found != info.end() && (found->second == "true" || found->second == "1");
 }
 
+// Of milliseconds; what is no number is as if it were not there.
+std::uint32_t read_age(const std::string& text) {
+  std::uint32_t age_ms = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), age_ms);
+  if (error != std::errc{} || end != text.data() + text.size()) return 0;
+  return age_ms == 0 ? FARSUM_READ_ANEW : age_ms;
+}
+
 farsum_window_options engine_options(const Request& request, const std::map<std::string, std::string>& info) {
   farsum_window_options options = {};
   options.struct_bytes = sizeof options;
@@ -40,6 +51,9 @@ farsum_window_options engine_options(const Request& request, const std::map<std:
   if (request.flavor != MPI_WIN_FLAVOR_SHARED && is_true(info, "farsum_network_only")) {
     options.promises |= FARSUM_NETWORK_ONLY;
   }
+  if (const auto age = info.find("farsum_read_age"); age != info.end()) options.read_age_ms = read_age(age->second);
+  // Else nobody would know when a rank has heard of others.
+  if (!Front::get().calls_are_heard) options.read_age_ms = FARSUM_READ_ANEW;
   if (request.flavor == MPI_WIN_FLAVOR_SHARED && !is_true(info, "alloc_shared_noncontig")) {
     options.promises |= FARSUM_CONTIGUOUS_PARTS;
   }

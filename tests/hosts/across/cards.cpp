@@ -12,7 +12,8 @@ constexpr farsum_window_options network_only{.struct_bytes = sizeof(farsum_windo
                                              .promises = FARSUM_NETWORK_ONLY,
                                              .notification_slots = 0,
                                              .aggregate_limit = 0,
-                                             .name = nullptr};
+                                             .name = nullptr,
+                                             .read_age_ms = 0};
 constexpr int rounds = 100;
 
 // Every rank adds to a word of every rank, its own and its neighbours' among them, and draws tickets.
