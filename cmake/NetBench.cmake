@@ -5,6 +5,7 @@ set(farsum_net_folder "${CMAKE_BINARY_DIR}/bin/net")
 
 add_executable(net_raw_tcp "${PROJECT_SOURCE_DIR}/bench/net/raw_tcp.c")
 set_target_properties(net_raw_tcp PROPERTIES OUTPUT_NAME raw_tcp RUNTIME_OUTPUT_DIRECTORY "${farsum_net_folder}" C_EXTENSIONS ON)
+target_link_libraries(net_raw_tcp PRIVATE Threads::Threads)
 
 foreach(abi mpich openmpi)
   if(TARGET farsum_mpi_${abi})

@@ -274,13 +274,13 @@ typedef struct farsum_window_options {
  * rank last synchronised with others, and no longer ago than that: what is read again and again is fetched in blocks of
  * 16 KiB, and read from these. Two reads are not ordered: having read something new says nothing of other memory.
  *
- * A rank synchronises by every call of Farsum but put, get, accumulate, get_accumulate with NO_OP, flush_local, and
- * queries: collective calls, locks, fences, posts and their kin, notifications, mutexes, counters, farsum_sync,
- * farsum_order, a flush of what it has changed, fetch_op, compare_and_swap, and whatever else reads and changes in one,
- * once the result is there. Its own changes it reads at once. What it hears of others in any other way (messages of
- * another library, files, loads of memory into which others write) Farsum does not see: farsum_heard tells it. So it is
- * not for programs that wait for a word to change by get, or by loads without farsum_sync; the former see a change when
- * the age is over.
+ * A rank synchronises by every call of Farsum but put, get, accumulate, get_accumulate with NO_OP, waits for requests,
+ * flush_local, attach, detach and queries: collective calls, locks, fences, posts and their kin, notifications,
+ * mutexes, counters, farsum_sync, farsum_order, a flush of what it has changed, fetch_op, compare_and_swap, and
+ * whatever else reads and changes in one, once the result is there. Its own changes it reads at once. What it hears of
+ * others in any other way (messages of another library, files, loads of memory into which others write) Farsum does not
+ * see: farsum_heard tells it. So it is not for programs that wait for a word to change by get, or by loads without
+ * farsum_sync; the former see a change when the age is over.
  *
  * Each rank's own choice, which counts for what it reads. It holds for allocated and adopted windows, towards ranks of
  * other nodes; not where cards serve the window, nor with FARSUM_PATH=aggregated. Copies take 64 MiB of a process at

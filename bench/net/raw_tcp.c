@@ -3,9 +3,9 @@
  *   raw_tcp serve PORT                             answers callers one after the other, blocking, until its input ends
  *   raw_tcp call HOST PORT [--slice-us N]          round trips, then streams of several shapes, as JSON lines
  *
- * Round trip: 8 bytes there and back, the caller polls, the responder sleeps in the kernel. Stream: bytes by
- * `write` of one size, read by `recv` of another, with the kernel's socket buffers or larger ones, up to one byte of
- * answer. */
+ * Round trip: 8 bytes there and back, the caller polls, the responder sleeps in the kernel; once more with a thread
+ * that computes on the responder's processor. Stream: bytes by `write` of one size, read by `recv` of another, with the
+ * kernel's socket buffers or larger ones, up to one byte of answer. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@ typedef struct {
   uint64_t read_bytes;
   uint64_t buffer_bytes; /* 0: the kernel's own */
   uint64_t checks;
+  uint64_t computes; /* beside the round trips */
 } Wish;
 
 static uint64_t* chunk;
@@ -101,12 +103,28 @@ static uint64_t sum_of(const uint64_t* words, size_t bytes) {
   return sum;
 }
 
-static void answer_round_trips(int caller) {
+static int computes; /* until it is 0 */
+
+static void* compute(void* ignored) {
+  volatile double value = 1;
+  (void)ignored;
+  while (__atomic_load_n(&computes, __ATOMIC_RELAXED)) {
+    for (int i = 0; i < 1000; ++i) value = value * 0.999 + 1;
+  }
+  return NULL;
+}
+
+static void answer_round_trips(int caller, int beside_computing) {
   uint64_t number;
+  pthread_t thread;
+  computes = beside_computing;
+  if (beside_computing && (errno = pthread_create(&thread, NULL, compute, NULL)) != 0) fail("a thread that computes");
   while (receive_all(caller, &number, sizeof number, 0)) {
     ++number;
     send_all(caller, &number, sizeof number);
   }
+  __atomic_store_n(&computes, 0, __ATOMIC_RELAXED);
+  if (beside_computing) pthread_join(thread, NULL);
 }
 
 static void answer_stream(int caller, const Wish* wish) {
@@ -133,7 +151,7 @@ static void answer(int caller) {
     if (wish.read_bytes == 0 || wish.read_bytes > most_chunk) return;
     enlarge(caller, wish.buffer_bytes);
     if (wish.stream_bytes == 0) {
-      answer_round_trips(caller);
+      answer_round_trips(caller, wish.computes != 0);
     } else {
       answer_stream(caller, &wish);
     }
@@ -185,8 +203,8 @@ static uint64_t round_trip(int server, uint64_t number) {
   return number;
 }
 
-static void measure_round_trips(const char* host, const char* port, long slice_us) {
-  const Wish wish = {.read_bytes = 8};
+static void measure_round_trips(const char* host, const char* port, long slice_us, int beside_computing) {
+  const Wish wish = {.read_bytes = 8, .computes = (uint64_t)beside_computing};
   const int server = reach(host, port);
   size_t count = 0;
   send_all(server, &wish, sizeof wish);
@@ -201,8 +219,8 @@ static void measure_round_trips(const char* host, const char* port, long slice_u
   }
   close(server);
   const double middle = median(count);
-  printf("{\"case\":\"round-trip-8\",\"ns\":%.1f,\"low\":%.1f,\"high\":%.1f,\"samples\":%zu}\n", middle,
-         samples[count / 4], samples[count * 3 / 4], count);
+  printf("{\"case\":\"round-trip-8%s\",\"ns\":%.1f,\"low\":%.1f,\"high\":%.1f,\"samples\":%zu}\n",
+         beside_computing ? "-computing" : "", middle, samples[count / 4], samples[count * 3 / 4], count);
 }
 
 static uint64_t stream(int server, const Wish* wish, size_t write_bytes) {
@@ -265,7 +283,8 @@ static void call(const char* host, const char* port, long slice_us) {
   const size_t writes[] = {16384, 65536, 262144, most_chunk};
   const size_t reads[] = {65536, 262144, most_chunk};
   const size_t buffers[] = {0, 4U << 20U};
-  measure_round_trips(host, port, slice_us);
+  measure_round_trips(host, port, slice_us, 0);
+  measure_round_trips(host, port, slice_us, 1);
   for (size_t buffer = 0; buffer < 2; ++buffer) {
     for (size_t write = 0; write < 4; ++write) {
       for (size_t read = 0; read < 3; ++read) {

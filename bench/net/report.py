@@ -195,6 +195,9 @@ class Comparison:
                       peer="owner waits", aim=1.5)
             self.tell("counter", "owner computes / round trip", library, computing, self.raw(library, "round-trip-8", 1e-3),
                       better="lower", unit="us", peer="TCP round trip", aim=1.6)
+            self.tell("counter", "owner computes / responder beside a computing thread", library, computing,
+                      self.raw(library, "round-trip-8-computing", 1e-3), better="lower", unit="us",
+                      peer="TCP round trip, a thread computes on the responder's processor")
 
     def tell(self, row, case, library, ours, limit, **more):
         if ours:

@@ -226,8 +226,7 @@ typedef void* farsum_mpi_session;
 #define FARSUM_MPI_LOOKING_CALLS(X) \
   X(Iprobe, (int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status), (from, tag, comm, flag, status)) \
   X(Improbe, (int from, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status), \
-    (from, tag, comm, flag, message, status)) \
-  X(Parrived, (MPI_Request request, int part, int* flag), (request, part, flag))
+    (from, tag, comm, flag, message, status))
 
 /* With their twins. */
 #define FARSUM_MPI_WITH_COUNTS(CALLS, X) \

@@ -84,8 +84,15 @@ inline farsum_status report(const Status& status) { return status.is_ok() ? FARS
 Context* live_context();
 farsum_status no_context(const char* call);
 
+// Whether a window of this process may answer reads from copies: then it counts how often it hears of others. Relaxed:
+// whoever made such a window and reads from it is ordered behind this, and no copy is older.
+extern std::atomic<bool> reads_have_copies;
+inline bool copies_answer_reads() { return reads_have_copies.load(std::memory_order_relaxed); }
+
 // This process synchronises with others in the call.
 inline void heard() {
+  if (!copies_answer_reads()) [[likely]]
+    return;
   if (Context* context = live_context(); context != nullptr) context->hearing().hear();
 }
 // The same at the end of a scope.
@@ -97,19 +104,12 @@ class HearsAtEnd {
   HearsAtEnd& operator=(const HearsAtEnd&) = delete;
 };
 
-// Whether a window of this process has answered reads from copies, or may: then the results of the hot path count as
-// heard, too. Relaxed: whoever made such a window and reads from it is ordered behind this.
-extern std::atomic<bool> reads_have_copies;
-inline bool copies_answer_reads() { return reads_have_copies.load(std::memory_order_relaxed); }
-// And what the hot path changes is noted for the next flush. Relaxed: as above.
-extern std::atomic<bool> hot_changes;
+// What the hot path has changed, and what of it was flushed and then heard. Of a change it is told when it is done.
+extern std::atomic<std::uint64_t> hot_changes, hot_changes_heard;
 inline void note_hot_change() {
+  // Release: see hear_after_flush.
   if (copies_answer_reads()) [[unlikely]]
-    hot_changes.store(true, std::memory_order_relaxed);
-}
-inline void heard_result() {
-  if (copies_answer_reads()) [[unlikely]]
-    heard();
+    hot_changes.fetch_add(1, std::memory_order_release);
 }
 
 // The hot window of a handle whose slot was found. Everything but the views is read from the slot: member by member,

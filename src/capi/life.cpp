@@ -30,7 +30,7 @@ static_assert(static_cast<int>(Code::system) == FARSUM_ERR_SYSTEM &&
 
 WindowSlot window_slots[most_windows];
 std::atomic<bool> reads_have_copies{false};
-std::atomic<bool> hot_changes{false};
+std::atomic<std::uint64_t> hot_changes{0}, hot_changes_heard{0};
 // Zero until used: costs address space, not memory.
 TargetView view_arena[most_views];
 
@@ -265,6 +265,7 @@ static farsum_status finalize_with(const char* call, Context::Insistence insiste
   state.groups.clear();
   state.world = {0};
   state.context.reset();
+  reads_have_copies.store(false, std::memory_order_relaxed);  // with the windows
   return report(status);
 }
 

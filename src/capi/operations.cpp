@@ -1,5 +1,6 @@
 // Operations of the C interface. The simple calls try the hot path first: handle, epoch and range are checked and the
 // operation is done in a few nanoseconds; whatever is not plain goes the long way, which also words the errors.
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -123,7 +124,7 @@ bool updates_afar(farsum_window handle, int target, std::uint64_t offset, const 
                                               const void* operand, void* result, farsum_type type, farsum_op op) {
   const farsum_status status =
       long_reduction(window, target, offset, operand, result, 1, type, op, true, Completion::blocking);
-  heard_result();
+  heard();
   return status;
 }
 
@@ -137,19 +138,34 @@ bool updates_afar(farsum_window handle, int target, std::uint64_t offset, const 
     if (hot_window(*slot, window)
             .reduce(static_cast<std::uint32_t>(target), offset, operand, result, ops::size_of(element), element,
                     static_cast<ops::Operator>(op))) {
-      heard_result();
+      heard();
       return FARSUM_OK;
     }
   }
   return long_fetch_op(window, target, offset, operand, result, type, op);
 }
 
-// What was changed on the hot path is complete since, wherever it lies.
-void hear_after_flush(Window& window, int target) {
-  if (hot_changes.exchange(false, std::memory_order_relaxed)) heard();
-  for (std::uint32_t rank = 0; rank < window.size(); ++rank) {
-    if (target == FARSUM_ALL_RANKS || static_cast<std::uint32_t>(target) == rank) window.hear_after_flush(rank);
+// A flush to targets, where copies answer reads: of what this process had changed before, no copy from before answers.
+Status flush_and_hear(Window& window, int target) {
+  const bool all = target == FARSUM_ALL_RANKS;
+  const std::uint32_t first = all ? 0 : static_cast<std::uint32_t>(target);
+  const std::uint32_t last = all ? window.size() : std::min(first, window.size() - 1) + 1;
+  // Acquire, here and below: see note_hot_change and Window::note_change.
+  const std::uint64_t hot = hot_changes.load(std::memory_order_acquire);
+  std::vector<std::uint64_t> changes;
+  for (std::uint32_t rank = first; rank < last; ++rank) changes.push_back(window.changes(rank));
+  Status status = all ? window.flush_every_target() : window.flush_one_target(first);
+  bool is_news = hot_changes_heard.load(std::memory_order_acquire) < hot;
+  for (std::uint32_t rank = first; rank < last; ++rank)
+    is_news = is_news || window.has_unheard_changes(rank, changes[rank - first]);
+  if (!is_news) return status;
+  heard();
+  for (std::uint32_t rank = first; rank < last; ++rank) window.note_heard(rank, changes[rank - first]);
+  std::uint64_t before = hot_changes_heard.load(std::memory_order_relaxed);
+  while (before < hot &&
+         !hot_changes_heard.compare_exchange_weak(before, hot, std::memory_order_release, std::memory_order_relaxed)) {
   }
+  return status;
 }
 
 [[gnu::noinline]] farsum_status long_flush(const char* call, farsum_window handle, int target, Window::Reach reach) {
@@ -157,12 +173,9 @@ void hear_after_flush(Window& window, int target) {
     WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
     if (slot == nullptr) return bad_window(call, handle);
     Window& window = *slot->object->window;
-    const Status status = target == FARSUM_ALL_RANKS
-                              ? window.flush_every_target(reach)
-                              : window.flush_one_target(static_cast<std::uint32_t>(target), reach);
-    if (reach == Window::Reach::target && copies_answer_reads()) [[unlikely]]
-      hear_after_flush(window, target);
-    return report(status);
+    if (reach == Window::Reach::target && copies_answer_reads()) return report(flush_and_hear(window, target));
+    return report(target == FARSUM_ALL_RANKS ? window.flush_every_target(reach)
+                                             : window.flush_one_target(static_cast<std::uint32_t>(target), reach));
   });
 }
 
@@ -294,7 +307,7 @@ Status describe(const farsum_operation& from, Described& described) {
 }
 
 // That tells nothing of others and changes nothing.
-bool is_read(const Operation& operation) {
+bool only_reads(const Operation& operation) {
   return operation.kind == OperationKind::get ||
          (operation.kind == OperationKind::get_accumulate && !tells_of_others(operation));
 }
@@ -396,7 +409,7 @@ farsum_status farsum_get_accumulate(farsum_window window, int target, uint64_t o
         hot_window(*slot, window)
             .reduce(static_cast<std::uint32_t>(target), offset, origin, result, bytes, element,
                     static_cast<ops::Operator>(op))) {
-      if (op != FARSUM_NO_OP) heard_result();
+      if (op != FARSUM_NO_OP) heard();
       return FARSUM_OK;
     }
   }
@@ -412,7 +425,7 @@ farsum_status farsum_fetch_op(farsum_window window, int target, uint64_t offset,
   if (slot != nullptr && operand != nullptr && result != nullptr &&
       hot_window(*slot, window).fetch_add_word(static_cast<std::uint32_t>(target), offset, operand, result))
       [[likely]] {
-    heard_result();
+    heard();
     return FARSUM_OK;
   }
   return long_fetch_op(window, target, offset, operand, result, type, op);
@@ -428,7 +441,7 @@ farsum_status farsum_compare_and_swap(farsum_window window, int target, uint64_t
       hot_window(*slot, window)
           .compare_and_swap(static_cast<std::uint32_t>(target), offset, expected, desired, result, element))
       [[likely]] {
-    heard_result();
+    heard();
     return FARSUM_OK;
   }
   Operation operation = simple(OperationKind::compare_and_swap, offset, ops::size_of(element));
@@ -451,7 +464,7 @@ farsum_status farsum_put_notify(farsum_window window, int target, uint64_t offse
 farsum_status farsum_operate(farsum_window handle, const farsum_operation* from, farsum_request* request) {
   if (from != nullptr && request != nullptr && from->completion == FARSUM_EXPLICIT && finished_in_caller(handle, *from))
       [[likely]] {
-    if (from->kind == FARSUM_GET_ACCUMULATE && from->op != FARSUM_NO_OP) heard_result();
+    if (from->kind == FARSUM_GET_ACCUMULATE && from->op != FARSUM_NO_OP) heard();
     if (from->kind != FARSUM_GET) note_hot_change();
     request->bits = completed_request;
     return FARSUM_OK;
@@ -481,7 +494,7 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
     if (from->completion != FARSUM_EXPLICIT) {
       const Completion completion = from->completion == FARSUM_BLOCKING ? Completion::blocking : Completion::implicit;
       const Status status = window.operate(described.operation, target, completion, nullptr);
-      if (completion == Completion::blocking && described.operation.kind != OperationKind::get) heard_result();
+      if (completion == Completion::blocking && described.operation.kind != OperationKind::get) heard();
       return report(status);
     }
     auto state = std::make_shared<RequestState>();
@@ -493,7 +506,7 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
       request->bits = completed_request;
       return FARSUM_OK;
     }
-    const bool is_update = !is_read(described.operation);
+    const bool is_update = !only_reads(described.operation);
     request->bits =
         global().requests.add({state, window.parts().ranks[target], call_name(described.operation.kind), is_update});
     return FARSUM_OK;
@@ -504,7 +517,7 @@ static farsum_status finish_request(farsum_request* request, const RequestSlot& 
   const Code code = slot.state->code.load(std::memory_order_relaxed);
   const std::string call = slot.call;
   const Rank peer = slot.peer;
-  if (slot.is_update) heard_result();
+  if (slot.is_update) heard();
   global().requests.remove(request->bits);
   request->bits = 0;
   if (code == Code::ok) return FARSUM_OK;

@@ -215,7 +215,8 @@ farsum_status make_window(const char* call, WindowOptions& options, farsum_windo
   }
   Result<WindowObject*> made = make(options);
   if (!made.is_ok()) return fail(made.take_status());
-  if (made.value()->window->answers_reads()) reads_have_copies.store(true, std::memory_order_relaxed);
+  if (made.value()->window->answers_reads())
+    reads_have_copies.store(true, std::memory_order_relaxed);  // see global.hpp
   *window = add_window(place.take(), made.value());
   return FARSUM_OK;
 }
@@ -424,7 +425,7 @@ farsum_status farsum_lock(farsum_window handle, int target, farsum_lock_mode mod
   if (slot != nullptr && hot_window(*slot, handle)
                              .lock(static_cast<std::uint32_t>(target),
                                    mode == FARSUM_LOCK_EXCLUSIVE ? LockMode::exclusive : LockMode::shared)) [[likely]] {
-    heard_result();
+    heard();
     return FARSUM_OK;
   }
   return on_window("farsum_lock", handle, [&](Window& window) {
@@ -435,7 +436,7 @@ farsum_status farsum_lock(farsum_window handle, int target, farsum_lock_mode mod
 farsum_status farsum_unlock(farsum_window handle, int target) {
   const WindowSlot* slot = find_window(handle);
   if (slot != nullptr && hot_window(*slot, handle).unlock(static_cast<std::uint32_t>(target))) [[likely]] {
-    heard_result();
+    heard();
     return FARSUM_OK;
   }
   return on_window("farsum_unlock", handle,

@@ -52,10 +52,14 @@ bool is_atomic_read(const Operation& operation) { return operation.kind == Opera
 ReadAhead::ReadAhead(const Options& options, const std::vector<std::uint64_t>& part_bytes)
     : options_(options), parts_(std::make_unique<Part[]>(part_bytes.size())), size_(part_bytes.size()) {
   for (std::size_t target = 0; target < size_; ++target) parts_[target].bytes = part_bytes[target];
+  options_.copies->join(*this);
 }
 
 ReadAhead::~ReadAhead() {
-  for (std::size_t target = 0; target < size_; ++target) forget(parts_[target]);
+  options_.copies->leave(*this);
+  for (std::size_t target = 0; target < size_; ++target) {
+    for (auto& [index, block] : parts_[target].blocks) let_go(block);
+  }
 }
 
 bool ReadAhead::is_read(const Operation& operation) const {
@@ -97,8 +101,9 @@ bool ReadAhead::answer(std::uint32_t target, const Operation& operation) {
 
 void ReadAhead::sent(std::uint32_t target, const Operation& operation) noexcept {
   Part& part = parts_[target];
+  if (is_full() || knows_too_many()) [[unlikely]]
+    options_.copies->reclaim(options_.hearing->times());
   const std::lock_guard lock(part.mutex);
-  if (is_full() || knows_too_many()) forget(part);
   const Moment moment = this->moment();
   try {
     std::uint64_t last = ~std::uint64_t{0};
@@ -108,17 +113,18 @@ void ReadAhead::sent(std::uint32_t target, const Operation& operation) noexcept 
       return true;
     });
   } catch (const std::bad_alloc&) {
-    forget(part);
+    // What was not noted is asked of its target.
   }
 }
 
 // Behind all reads of the round, so that none of them can have found what is newer.
-void ReadAhead::end_round(std::uint32_t target, Fetch fetch) noexcept {
+std::size_t ReadAhead::end_round(std::uint32_t target, Fetch fetch) noexcept {
   Part& part = parts_[target];
-  if (!part.has_blocks.load(std::memory_order_relaxed)) return;  // Relaxed: see answer()
+  if (!part.has_blocks.load(std::memory_order_relaxed)) return 0;  // Relaxed: see answer()
   const std::lock_guard lock(part.mutex);
   ++part.round;
-  if (part.wanted.empty()) return;
+  if (part.wanted.empty()) return 0;
+  std::size_t started = 0;
   const Moment moment = this->moment();
   for (const std::uint64_t index : part.wanted) {
     const auto found = part.blocks.find(index);
@@ -126,8 +132,10 @@ void ReadAhead::end_round(std::uint32_t target, Fetch fetch) noexcept {
     Block& block = found->second;
     block.is_wanted = false;
     if (block.touched_heard == moment.heard && !block.is_fetched) start(part, index, block, moment, fetch);
+    if (block.is_fetched) ++started;
   }
   part.wanted.clear();
+  return started;
 }
 
 void ReadAhead::changed(std::uint32_t target, std::uint64_t low, std::uint64_t high) {
@@ -214,11 +222,12 @@ void ReadAhead::start(Part& part, std::uint64_t index, Block& block, const Momen
   // Relaxed: nobody looks before it is sent.
   block.told.done.store(false, std::memory_order_relaxed);
   block.told.code.store(Code::ok, std::memory_order_relaxed);
+  // Relaxed, in both cases: one that was counted keeps the block until it is told, whatever became of it.
+  const std::uint64_t before = part.fetches.count.load(std::memory_order_relaxed);
   try {
     block.is_fetched = fetch(whole, part.fetches, block.told);
   } catch (const std::bad_alloc&) {
-    // It may have been sent, or not: the block answers nothing any more, and stays for what may still come.
-    block.is_fetched = true;
+    block.is_fetched = part.fetches.count.load(std::memory_order_relaxed) != before;
   }
   if (block.is_fetched) options_.copies->fetched.fetch_add(1, std::memory_order_relaxed);  // statistics
 }
@@ -231,18 +240,46 @@ void ReadAhead::settle(Block& block) {
   block.is_valid = !block.is_refused && !block.is_spoiled;
 }
 
-void ReadAhead::forget(Part& part) {
-  for (auto at = part.blocks.begin(); at != part.blocks.end();) {
-    Block& block = at->second;
-    settle(block);
-    if (block.is_fetched) {
-      ++at;
-      continue;
+// Relaxed: bounds and statistics.
+void ReadAhead::let_go(const Block& block) {
+  if (block.bytes != nullptr) options_.copies->blocks.fetch_sub(1, std::memory_order_relaxed);
+  options_.copies->known.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void ReadAhead::drop_older_than(std::uint64_t heard) {
+  for (std::size_t target = 0; target < size_; ++target) {
+    Part& part = parts_[target];
+    const std::unique_lock lock(part.mutex, std::try_to_lock);
+    for (auto at = part.blocks.begin(); lock.owns_lock() && at != part.blocks.end();) {
+      Block& block = at->second;
+      settle(block);
+      const bool is_old = block.touched_heard != heard && block.moment.heard != heard;
+      if (!is_old || block.is_fetched || block.is_wanted) {
+        ++at;
+        continue;
+      }
+      let_go(block);
+      at = part.blocks.erase(at);
     }
-    if (block.bytes != nullptr) options_.copies->blocks.fetch_sub(1, std::memory_order_relaxed);
-    options_.copies->known.fetch_sub(1, std::memory_order_relaxed);
-    at = part.blocks.erase(at);
   }
+}
+
+void ReadCopies::join(ReadAhead& copies) {
+  const std::lock_guard lock(mutex_);
+  all_.push_back(&copies);
+  are_used_.store(true, std::memory_order_relaxed);
+}
+
+void ReadCopies::leave(ReadAhead& copies) {
+  const std::lock_guard lock(mutex_);
+  all_.erase(std::find(all_.begin(), all_.end(), &copies));
+}
+
+void ReadCopies::reclaim(std::uint64_t heard) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || reclaimed_ == heard) return;
+  reclaimed_ = heard;
+  for (ReadAhead* const copies : all_) copies->drop_older_than(heard);
 }
 
 }  // namespace farsum

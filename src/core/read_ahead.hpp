@@ -18,14 +18,31 @@
 
 namespace farsum {
 
-// What the copies of a process hold, and did.
-struct ReadCopies {
+class ReadAhead;
+
+// What the copies of a process hold, and did. Bounds are for all windows together.
+class alignas(64) ReadCopies {
+ public:
   static constexpr std::uint64_t most_blocks = 4096;  // 64 MiB
   static constexpr std::uint64_t most_known = 65536;
+
+  // Lets go, in all windows, what no read has touched since the process had heard less. Once for each such number.
+  void reclaim(std::uint64_t heard);
+  // Whether there has been a window with copies. Relaxed: as for those who read from it.
+  bool are_used() const { return are_used_.load(std::memory_order_relaxed); }
+  void join(ReadAhead& copies);
+  void leave(ReadAhead& copies);
+
   std::atomic<std::uint64_t> blocks{0};
   std::atomic<std::uint64_t> known{0};     // these, and others that were read
   std::atomic<std::uint64_t> fetched{0};   // blocks, each as often as it was fetched
   std::atomic<std::uint64_t> answered{0};  // operations
+
+ private:
+  std::atomic<bool> are_used_{false};
+  std::mutex mutex_;  // guards what follows
+  std::vector<ReadAhead*> all_;
+  std::uint64_t reclaimed_ = 0;
 };
 
 // Any thread may call. Fetches under way write into it: it must outlive them.
@@ -55,13 +72,15 @@ class ReadAhead {
   void sent(std::uint32_t target, const Operation& operation) noexcept;
   // Somebody is about to wait for what was sent to the target: what is read from then on may depend on it. `fetch`
   // starts a whole block that shall answer in future, with what is told when it is here; false: it has not, for want of
-  // room.
+  // room. Answers how many were started.
   using Fetch = FunctionRef<bool(const Operation& block, Outstanding& fetches, RequestState& told)>;
-  void end_round(std::uint32_t target, Fetch fetch) noexcept;
+  std::size_t end_round(std::uint32_t target, Fetch fetch) noexcept;
   // This process has sent what changes bytes from `low` to `high` of the target.
   void changed(std::uint32_t target, std::uint64_t low, std::uint64_t high);
   // What is under way: nobody flushes it, but it must have ended before this does.
   const Outstanding& fetches(std::uint32_t target) const { return parts_[target].fetches; }
+  // What was touched and fetched before the process had heard so often, but for what is under way.
+  void drop_older_than(std::uint64_t heard);
 
  private:
   struct Moment {
@@ -103,7 +122,7 @@ class ReadAhead {
   void touch(Part& part, std::uint64_t index, const Moment& moment, bool atomic);
   void start(Part& part, std::uint64_t index, Block& block, const Moment& moment, Fetch fetch);
   static void settle(Block& block);
-  void forget(Part& part);
+  void let_go(const Block& block);
 
   Options options_;
   std::unique_ptr<Part[]> parts_;

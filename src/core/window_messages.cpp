@@ -51,9 +51,9 @@ bool Window::update_afar(std::uint32_t target, std::uint64_t offset, const void*
       detail.lock_is_unsure.load(std::memory_order_relaxed))
     return false;
   note_issued();
-  note_update(target);
   const Update update{type, op, offset, static_cast<const std::byte*>(element), size, nullptr};
   if (!parts_.engine->submit_update(parts_.ranks[target], parts_.id, update, views_[target].outstanding)) return false;
+  note_change(target);
   if (read_ahead_ != nullptr) [[unlikely]]
     read_ahead_->changed(target, offset, offset + size);
   count(Path::owner, size);
@@ -124,11 +124,10 @@ template <class Done>
 Status Window::wait_for_replies(std::uint32_t target, Done&& done, const char* call) {
   if (!done()) {
     const bool has_copies = read_ahead_ != nullptr && !is_here(target);
-    if (has_copies) [[unlikely]]
-      end_round_of_reads(target);
+    const std::size_t fetches = has_copies ? end_round_of_reads(target) : 0;
     if (Status status = wait_for_answers(target, done, call); !status.is_ok()) return status;
     // Blocks are right behind what was waited for, and what is read next may be in them.
-    if (Status status = has_copies ? await_fetches(target, call) : Status(); !status.is_ok()) return status;
+    if (Status status = fetches != 0 ? await_fetches(target, call) : Status(); !status.is_ok()) return status;
   }
   return take_failure(target, call);
 }

@@ -26,6 +26,16 @@ Status Window::operate(const Operation& operation, std::uint32_t target, Complet
 
 Status Window::operate_now(const Operation& operation, std::uint32_t target, Completion completion,
                            RequestState* request) {
+  Status status = operate_unnoted(operation, target, completion, request);
+  const bool changes = operation.kind == OperationKind::compare_and_swap ||
+                       (operation.kind != OperationKind::get && operation.op != ops::Operator::no_op);
+  // Also where it failed: some of it may have happened.
+  if (changes && target < size_) note_change(target);
+  return status;
+}
+
+Status Window::operate_unnoted(const Operation& operation, std::uint32_t target, Completion completion,
+                               RequestState* request) {
   RegionRef at;
   if (Status status = check(operation, target, at); !status.is_ok()) {
     if (!parts_.dynamic || status.code() != Code::range) return status;
@@ -41,7 +51,6 @@ Status Window::operate_now(const Operation& operation, std::uint32_t target, Com
     if (request != nullptr) request->done.store(true, std::memory_order_release);
     return {};
   }
-  if (operation.kind != OperationKind::get && operation.op != ops::Operator::no_op) note_update(target);
   if (card_targets_ != nullptr) return run_offload(operation, target, at.region, completion, request);
   if (read_ahead_ != nullptr && !is_here(target)) [[unlikely]]
     return operate_with_copies(operation, target, std::move(at), completion, request);

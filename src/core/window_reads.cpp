@@ -34,16 +34,23 @@ Status Window::operate_with_copies(const Operation& operation, std::uint32_t tar
   return status;
 }
 
-void Window::end_round_of_reads(std::uint32_t target) {
-  read_ahead_->end_round(target, [&](const Operation& block, Outstanding& fetches, RequestState& told) {
+std::size_t Window::end_round_of_reads(std::uint32_t target) {
+  return read_ahead_->end_round(target, [&](const Operation& block, Outstanding& fetches, RequestState& told) {
     return parts_.engine->submit(parts_.ranks[target], parts_.id, block, fetches, &told);
   });
 }
 
-// Whoever tells others, and then looks what they tell, finds no copy from before: nor through another window.
-void Window::hear_after_flush(std::uint32_t target) {
-  // Relaxed: what this thread did, or others that the program orders before it.
-  if (details_[target].updated.exchange(false, std::memory_order_relaxed)) parts_.hearing->hear();
+// Acquire, and the release below: whoever finds that another thread has heard of its changes finds what that one heard.
+bool Window::has_unheard_changes(std::uint32_t target, std::uint64_t changes) const {
+  return details_[target].changes_heard.load(std::memory_order_acquire) < changes;
+}
+
+void Window::note_heard(std::uint32_t target, std::uint64_t changes) {
+  std::atomic<std::uint64_t>& heard = details_[target].changes_heard;
+  std::uint64_t before = heard.load(std::memory_order_relaxed);
+  while (before < changes &&
+         !heard.compare_exchange_weak(before, changes, std::memory_order_release, std::memory_order_relaxed)) {
+  }
 }
 
 Status Window::await_fetches(std::uint32_t target, const char* call) {
@@ -53,11 +60,14 @@ Status Window::await_fetches(std::uint32_t target, const char* call) {
   return done() ? Status() : wait_for_answers(target, done, call);
 }
 
+// After it nothing points into the copies any more.
 Status Window::await_all_fetches(const char* call) {
   Status first;
   for (std::size_t i = 0; read_ahead_ != nullptr && i < remote_targets_.size(); ++i) {
     Status status = await_fetches(remote_targets_[i], call);
     if (first.is_ok()) first = std::move(status);
+    // The thread that counted the last one down tells its block behind that, under the mutex which this passes through.
+    (void)parts_.engine->has_room(parts_.ranks[remote_targets_[i]]);
   }
   return first;
 }

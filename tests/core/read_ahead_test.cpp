@@ -555,7 +555,7 @@ TEST_F(ReadCopiesTest, hold_no_more_blocks_than_their_bound_and_none_at_the_end)
       complete();
       expect_bounds();
     }
-    EXPECT_GT(copies_.fetched.load(), ReadCopies::most_blocks);
+    EXPECT_EQ(copies_.fetched.load(), ReadCopies::most_blocks);
   }
   EXPECT_EQ(copies_.blocks.load(), 0u);
   EXPECT_EQ(copies_.known.load(), 0u);
@@ -568,9 +568,24 @@ TEST_F(ReadCopiesTest, keep_what_is_under_way_when_they_are_full) {
     expect_bounds();
   }
   EXPECT_EQ(under_way_.size(), ReadCopies::most_blocks);
-  complete();
+  hearing_.hear();
   for (int round = 0; round < 2; ++round) touch(*ahead, 0, blocks - 1);
+  EXPECT_EQ(under_way_.size(), ReadCopies::most_blocks) << "a block that is under way was let go";
+  complete();
+}
+
+TEST_F(ReadCopiesTest, let_go_what_was_read_before_the_last_news_for_the_sake_of_other_windows) {
+  const auto idle = make(), busy = make();
+  for (std::uint64_t index = 0; index < ReadCopies::most_blocks; ++index) {
+    for (int round = 0; round < 2; ++round) touch(*idle, 0, index);
+    complete();
+  }
+  for (int round = 0; round < 2; ++round) touch(*busy, 1, 7);
+  EXPECT_TRUE(under_way_.empty());
+  hearing_.hear();
+  for (int round = 0; round < 2; ++round) touch(*busy, 1, 7);
   EXPECT_EQ(under_way_.size(), 1u);
+  EXPECT_EQ(copies_.blocks.load(), 1u);
   complete();
 }
 

@@ -209,7 +209,13 @@ static int status_of_some(int count, const MPI_Request requests[], int* done, in
   }
 FARSUM_MPI_ALL_COUNTED_CALLS(EXPORT, , int, int)
 #ifndef FARSUM_MPI_NO_LARGE_COUNTS
-FARSUM_MPI_ALL_COUNTED_CALLS(EXPORT, _c, MPI_Count, MPI_Aint)
+FARSUM_MPI_COUNTED_CALLS(EXPORT, _c, MPI_Count, MPI_Aint)
+/* Not where some of the libraries are older than these: a program that asks whether they are there, and goes on
+ * without, must not be told that they are. */
+#ifdef FARSUM_MPI_ALL_HAVE_TWINS
+FARSUM_MPI_COLLECTIVE_CALLS(EXPORT, _c, MPI_Count, MPI_Aint)
+FARSUM_MPI_WAITING_COUNTED_CALLS(EXPORT, _c, MPI_Count, MPI_Aint)
+#endif
 #endif
 FARSUM_MPI_UNCOUNTED_CALLS(EXPORT)
 

@@ -13,6 +13,7 @@
 #elif defined(FARSUM_MPI_ABI_abi)
 #define FARSUM_MPI_ABI_NAME "abi"
 #define FARSUM_MPI_SONAMES "libmpi_abi.so.1", "libmpi_abi.so.0"
+#define FARSUM_MPI_ALL_HAVE_TWINS 1
 #else
 #error "the build names the ABI"
 #endif

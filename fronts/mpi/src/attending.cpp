@@ -59,11 +59,11 @@ FARSUM_MPI_WITH_COUNTS(FARSUM_MPI_COLLECTIVE_CALLS, FARSUM_MPI_ATTENDED)
 FARSUM_MPI_WITH_COUNTS(FARSUM_MPI_WAITING_COUNTED_CALLS, FARSUM_MPI_ATTENDED)
 FARSUM_MPI_WAITING_CALLS(FARSUM_MPI_ATTENDED)
 
-#define FARSUM_MPI_LOOKED(name, parameters, arguments) \
-  int looked_##name parameters {                       \
-    const int code = library().name arguments;         \
-    if (*flag != 0) farsum_heard();                    \
-    return code;                                       \
+#define FARSUM_MPI_LOOKED(name, parameters, arguments)     \
+  int looked_##name parameters {                           \
+    const int code = library().name arguments;             \
+    if (code == MPI_SUCCESS && *flag != 0) farsum_heard(); \
+    return code;                                           \
   }
 FARSUM_MPI_LOOKING_CALLS(FARSUM_MPI_LOOKED)
 

@@ -119,9 +119,9 @@ class HearsOfOthers {
   HearsOfOthers& operator=(const HearsOfOthers&) = delete;
 };
 
-// The result of a call, which has said by `*set` whether it has completed something.
+// The result of a call, which has said by `*set` whether it has completed something, unless it failed.
 int heard_if_set(int result, const int* set) {
-  if (*set != 0) farsum_heard();
+  if (result == MPI_ERR_IN_STATUS || (result == MPI_SUCCESS && *set != 0)) farsum_heard();
   return result;
 }
 
