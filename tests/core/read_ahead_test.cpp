@@ -769,14 +769,15 @@ class Model {
 };
 
 TEST(ReadAheadModel, answers_nothing_older_than_the_last_news_or_the_last_own_change) {
-  std::uint64_t answered = 0;
+  std::uint64_t answered = 0, seeds = 0;  // fewer of them with a sanitizer
   for_each_seed(40, [&](std::uint64_t seed) {
+    ++seeds;
     clock_ns = 1;
     Model model(seed);
     model.run(20'000);
     answered += model.answered();
   });
-  EXPECT_GT(answered, 3'000u);
+  EXPECT_GT(answered, 50 * seeds);
 }
 
 }  // namespace
