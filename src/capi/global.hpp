@@ -22,7 +22,7 @@ struct RequestSlot {
       state;  // shared with nobody but the engine, which must find it until the operation ends
   Rank peer = 0;
   std::string call;
-  bool is_update = false;
+  bool is_change = false;  // of its target: that it is complete counts as heard
 };
 
 struct GroupSlot {
@@ -104,12 +104,11 @@ class HearsAtEnd {
   HearsAtEnd& operator=(const HearsAtEnd&) = delete;
 };
 
-// What the hot path has changed, and what of it was flushed and then heard. Of a change it is told when it is done.
-extern std::atomic<std::uint64_t> hot_changes, hot_changes_heard;
+// What the hot path has changed; counted when it is done.
+extern UnheardChanges hot_changes;
 inline void note_hot_change() {
-  // Release: see hear_after_flush.
   if (copies_answer_reads()) [[unlikely]]
-    hot_changes.fetch_add(1, std::memory_order_release);
+    hot_changes.count();
 }
 
 // The hot window of a handle whose slot was found. Everything but the views is read from the slot: member by member,

@@ -30,7 +30,7 @@ static_assert(static_cast<int>(Code::system) == FARSUM_ERR_SYSTEM &&
 
 WindowSlot window_slots[most_windows];
 std::atomic<bool> reads_have_copies{false};
-std::atomic<std::uint64_t> hot_changes{0}, hot_changes_heard{0};
+UnheardChanges hot_changes;
 // Zero until used: costs address space, not memory.
 TargetView view_arena[most_views];
 
@@ -318,8 +318,6 @@ int farsum_attend(void) {
   return context != nullptr && context->attend() ? 1 : 0;
 }
 
-void farsum_heard(void) { heard(); }
-
 farsum_status farsum_attend_end(void) {
   return guarded("farsum_attend_end", [&]() -> farsum_status {
     Context* context = live_context();
@@ -328,6 +326,8 @@ farsum_status farsum_attend_end(void) {
     return FARSUM_OK;
   });
 }
+
+void farsum_heard(void) { heard(); }
 
 int farsum_is_initialized(void) { return live_context() != nullptr ? 1 : 0; }
 

@@ -150,21 +150,17 @@ Status flush_and_hear(Window& window, int target) {
   const bool all = target == FARSUM_ALL_RANKS;
   const std::uint32_t first = all ? 0 : static_cast<std::uint32_t>(target);
   const std::uint32_t last = all ? window.size() : std::min(first, window.size() - 1) + 1;
-  // Acquire, here and below: see note_hot_change and Window::note_change.
-  const std::uint64_t hot = hot_changes.load(std::memory_order_acquire);
-  std::vector<std::uint64_t> changes;
-  for (std::uint32_t rank = first; rank < last; ++rank) changes.push_back(window.changes(rank));
+  const std::uint64_t hot = hot_changes.made();
+  std::vector<std::uint64_t> made;
+  for (std::uint32_t rank = first; rank < last; ++rank) made.push_back(window.changes(rank).made());
   Status status = all ? window.flush_every_target() : window.flush_one_target(first);
-  bool is_news = hot_changes_heard.load(std::memory_order_acquire) < hot;
+  bool are_news = hot_changes.are_news(hot);
   for (std::uint32_t rank = first; rank < last; ++rank)
-    is_news = is_news || window.has_unheard_changes(rank, changes[rank - first]);
-  if (!is_news) return status;
+    are_news = are_news || window.changes(rank).are_news(made[rank - first]);
+  if (!are_news) return status;
   heard();
-  for (std::uint32_t rank = first; rank < last; ++rank) window.note_heard(rank, changes[rank - first]);
-  std::uint64_t before = hot_changes_heard.load(std::memory_order_relaxed);
-  while (before < hot &&
-         !hot_changes_heard.compare_exchange_weak(before, hot, std::memory_order_release, std::memory_order_relaxed)) {
-  }
+  hot_changes.note_heard(hot);
+  for (std::uint32_t rank = first; rank < last; ++rank) window.changes(rank).note_heard(made[rank - first]);
   return status;
 }
 
@@ -304,12 +300,6 @@ Status describe(const farsum_operation& from, Described& described) {
   Status status = read_layouts(from, described);
   if (moves) operation.type = ops::ElementType::byte;
   return status;
-}
-
-// That tells nothing of others and changes nothing.
-bool only_reads(const Operation& operation) {
-  return operation.kind == OperationKind::get ||
-         (operation.kind == OperationKind::get_accumulate && !tells_of_others(operation));
 }
 
 // A contiguous operation with a request, which is complete at once where the hot path serves it. False: take the long
@@ -506,9 +496,8 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
       request->bits = completed_request;
       return FARSUM_OK;
     }
-    const bool is_update = !only_reads(described.operation);
-    request->bits =
-        global().requests.add({state, window.parts().ranks[target], call_name(described.operation.kind), is_update});
+    request->bits = global().requests.add({state, window.parts().ranks[target], call_name(described.operation.kind),
+                                           is_change(described.operation.kind, described.operation.op)});
     return FARSUM_OK;
   });
 }
@@ -517,7 +506,7 @@ static farsum_status finish_request(farsum_request* request, const RequestSlot& 
   const Code code = slot.state->code.load(std::memory_order_relaxed);
   const std::string call = slot.call;
   const Rank peer = slot.peer;
-  if (slot.is_update) heard();
+  if (slot.is_change) heard();
   global().requests.remove(request->bits);
   request->bits = 0;
   if (code == Code::ok) return FARSUM_OK;

@@ -21,6 +21,11 @@ namespace farsum {
 enum class OperationKind : std::uint8_t { put = 0, get = 1, accumulate = 2, get_accumulate = 3, compare_and_swap = 4 };
 
 constexpr bool is_atomic(OperationKind kind) { return kind >= OperationKind::accumulate; }
+// Whether it changes its target.
+constexpr bool is_change(OperationKind kind, ops::Operator op) {
+  if (kind == OperationKind::put || kind == OperationKind::compare_and_swap) return true;
+  return kind != OperationKind::get && op != ops::Operator::no_op;
+}
 // Whether its result is taken for news of other ranks. Reads are not, unless somebody waits for one that is atomic.
 constexpr bool tells_of_others(OperationKind kind, ops::Operator op) {
   return kind == OperationKind::compare_and_swap ||

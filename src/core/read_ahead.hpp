@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/function_ref.hpp"
+#include "base/units.hpp"
 #include "core/hearing.hpp"
 #include "core/origin_engine.hpp"
 
@@ -21,7 +22,7 @@ namespace farsum {
 class ReadAhead;
 
 // What the copies of a process hold, and did. Bounds are for all windows together.
-class alignas(64) ReadCopies {
+class alignas(cache_line_bytes) ReadCopies {
  public:
   static constexpr std::uint64_t most_blocks = 4096;  // 64 MiB
   static constexpr std::uint64_t most_known = 65536;

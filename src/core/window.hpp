@@ -173,14 +173,9 @@ class Window {
   std::uint64_t part_bytes(std::uint32_t rank) const { return parts_.sizes[rank]; }
   // Whether reads of other nodes' memory may be answered from copies.
   bool answers_reads() const { return read_ahead_ != nullptr; }
-  // For flushes where reads of this or of other windows are answered so: whoever tells others, and then looks what they
-  // tell, finds no copy from before. Changes that finished in the caller are the caller's to know.
-  std::uint64_t changes(std::uint32_t target) const {
-    // Acquire pairs with note_change.
-    return details_[target].changes.load(std::memory_order_acquire);
-  }
-  bool has_unheard_changes(std::uint32_t target, std::uint64_t changes) const;
-  void note_heard(std::uint32_t target, std::uint64_t changes);
+  // By this process, at that target; counted where reads of this or of other windows are answered so. What finished in
+  // the caller is the caller's to count.
+  UnheardChanges& changes(std::uint32_t target) { return details_[target].changes; }
   // The regions of a rank's part as they are now.
   std::vector<Region> regions_of(std::uint32_t rank);
   // Completes what is under way. Fails, and closes nothing, while a lock or an epoch of start or post is open, or where
@@ -228,14 +223,13 @@ class Window {
     // Of the part, where update_afar has nothing more to ask of its regions; else 0. Set with the hot views.
     std::uint64_t bytes_afar = 0;
     Gathered gathered;
-    RequestState answer;                          // of the control message under way; see ask
-    RequestState granted;                         // of the lock of a target of another node
-    Outstanding asked;                            // counts both, and what is asked of mutexes
-    std::atomic<bool> lock_is_unsure{false};      // nobody has looked for the answer since the lock was asked for
-    std::atomic<std::uint64_t> bytes_behind{0};   // were sent meanwhile
-    std::atomic<bool> ordered{false};             // farsum_order was called since the last flush
-    std::atomic<std::uint64_t> changes{0};        // of the target by this process, and those of them that it
-    std::atomic<std::uint64_t> changes_heard{0};  // has flushed and then heard
+    RequestState answer;                         // of the control message under way; see ask
+    RequestState granted;                        // of the lock of a target of another node
+    Outstanding asked;                           // counts both, and what is asked of mutexes
+    std::atomic<bool> lock_is_unsure{false};     // nobody has looked for the answer since the lock was asked for
+    std::atomic<std::uint64_t> bytes_behind{0};  // were sent meanwhile
+    std::atomic<bool> ordered{false};            // farsum_order was called since the last flush
+    UnheardChanges changes;
   };
 
   // Checks (window_checks.cpp). `text` below is "farsum_put: window 3 (name), rank 5".
@@ -264,10 +258,9 @@ class Window {
   Status take_route(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion,
                     RequestState* request);
   bool may_answer_reads() const;
-  // When a change was handed on: a flush that has read the number before it waits has waited for it.
   void note_change(std::uint32_t target) {
     if (parts_.read_copies != nullptr && parts_.read_copies->are_used()) [[unlikely]]
-      details_[target].changes.fetch_add(1, std::memory_order_release);
+      details_[target].changes.count();
   }
   std::size_t end_round_of_reads(std::uint32_t target);
   Status await_fetches(std::uint32_t target, const char* call);

@@ -27,10 +27,8 @@ Status Window::operate(const Operation& operation, std::uint32_t target, Complet
 Status Window::operate_now(const Operation& operation, std::uint32_t target, Completion completion,
                            RequestState* request) {
   Status status = operate_unnoted(operation, target, completion, request);
-  const bool changes = operation.kind == OperationKind::compare_and_swap ||
-                       (operation.kind != OperationKind::get && operation.op != ops::Operator::no_op);
   // Also where it failed: some of it may have happened.
-  if (changes && target < size_) note_change(target);
+  if (target < size_ && is_change(operation.kind, operation.op)) note_change(target);
   return status;
 }
 

@@ -40,19 +40,6 @@ std::size_t Window::end_round_of_reads(std::uint32_t target) {
   });
 }
 
-// Acquire, and the release below: whoever finds that another thread has heard of its changes finds what that one heard.
-bool Window::has_unheard_changes(std::uint32_t target, std::uint64_t changes) const {
-  return details_[target].changes_heard.load(std::memory_order_acquire) < changes;
-}
-
-void Window::note_heard(std::uint32_t target, std::uint64_t changes) {
-  std::atomic<std::uint64_t>& heard = details_[target].changes_heard;
-  std::uint64_t before = heard.load(std::memory_order_relaxed);
-  while (before < changes &&
-         !heard.compare_exchange_weak(before, changes, std::memory_order_release, std::memory_order_relaxed)) {
-  }
-}
-
 Status Window::await_fetches(std::uint32_t target, const char* call) {
   const std::atomic<std::uint64_t>& left = read_ahead_->fetches(target).count;
   // Acquire pairs with the release in OriginEngine::finish_job.

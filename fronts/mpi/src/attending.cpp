@@ -50,10 +50,9 @@ void pause_from(std::uint64_t now) {
 
 #define FARSUM_MPI_ATTENDED(name, parameters, arguments) \
   int attended_##name parameters {                       \
+    const HearsOfOthers hears;                           \
     const LibraryWait wait;                              \
-    const int code = library().name arguments;           \
-    farsum_heard();                                      \
-    return code;                                         \
+    return library().name arguments;                     \
   }
 FARSUM_MPI_WITH_COUNTS(FARSUM_MPI_COLLECTIVE_CALLS, FARSUM_MPI_ATTENDED)
 FARSUM_MPI_WITH_COUNTS(FARSUM_MPI_WAITING_COUNTED_CALLS, FARSUM_MPI_ATTENDED)

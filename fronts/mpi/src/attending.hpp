@@ -5,7 +5,19 @@
 #include <cstdint>
 #include <utility>
 
+#include "farsum.h"
+
 namespace farsum::mpi {
+
+// What a call of the library's tells of other ranks is told at its end. One that has completed requests counts, too,
+// where those are the engine's and only read, for it cannot be told from others.
+class HearsOfOthers {
+ public:
+  HearsOfOthers() = default;
+  ~HearsOfOthers() { farsum_heard(); }
+  HearsOfOthers(const HearsOfOthers&) = delete;
+  HearsOfOthers& operator=(const HearsOfOthers&) = delete;
+};
 
 // A stretch of a thread's time by what it does: while it is in a call of the library's that may wait it attends once it
 // has polled in vain for a while, and no longer than the call. What runs inside such a call, as a callback of the

@@ -109,16 +109,6 @@ class Mine {
   bool alone_ = false;
 };
 
-// What a call that has completed requests tells of other ranks is told at its end. A request of the engine's that only
-// reads counts, too, where its completion cannot be told from others'.
-class HearsOfOthers {
- public:
-  HearsOfOthers() = default;
-  ~HearsOfOthers() { farsum_heard(); }
-  HearsOfOthers(const HearsOfOthers&) = delete;
-  HearsOfOthers& operator=(const HearsOfOthers&) = delete;
-};
-
 // The result of a call, which has said by `*set` whether it has completed something, unless it failed.
 int heard_if_set(int result, const int* set) {
   if (result == MPI_ERR_IN_STATUS || (result == MPI_SUCCESS && *set != 0)) farsum_heard();

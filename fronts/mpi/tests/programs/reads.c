@@ -319,19 +319,27 @@ static void check_copies(void) {
   CALL(MPI_Barrier(pair));
 }
 
+/* Of zeroed words, in an epoch of lock_all. */
+static int64_t* open_window(size_t count, MPI_Win* win) {
+  int64_t* memory;
+  CALL(MPI_Win_allocate((MPI_Aint)(count * sizeof *memory), sizeof *memory, MPI_INFO_NULL, pair, &memory, win));
+  memset(memory, 0, count * sizeof *memory);
+  CALL(MPI_Win_lock_all(0, *win));
+  return memory;
+}
+
+static void close_window(MPI_Win* win) {
+  CALL(MPI_Win_unlock_all(*win));
+  CALL(MPI_Win_free(win));
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   me = my_rank(MPI_COMM_WORLD);
   CALL(MPI_Comm_dup(MPI_COMM_WORLD, &pair));
-  CALL(MPI_Win_allocate(words * sizeof *part, sizeof *part, MPI_INFO_NULL, pair, &part, &read_win));
-  CALL(MPI_Win_allocate(slots * sizeof *go, sizeof *go, MPI_INFO_NULL, pair, &go, &go_win));
-  CALL(MPI_Win_allocate(slots * sizeof *other, sizeof *other, MPI_INFO_NULL, pair, &other, &other_win));
-  memset((void*)part, 0, words * sizeof *part);
-  memset((void*)go, 0, slots * sizeof *go);
-  memset((void*)other, 0, slots * sizeof *other);
-  CALL(MPI_Win_lock_all(0, read_win));
-  CALL(MPI_Win_lock_all(0, go_win));
-  CALL(MPI_Win_lock_all(0, other_win));
+  part = open_window(words, &read_win);
+  go = open_window(slots, &go_win);
+  other = open_window(slots, &other_win);
   MPI_Barrier(pair);
   check_copies();
   check("a barrier", barrier, receptions);
@@ -354,12 +362,9 @@ int main(int argc, char** argv) {
   check_copies();
   step = -1;
   fence();
-  CALL(MPI_Win_unlock_all(other_win));
-  CALL(MPI_Win_unlock_all(go_win));
-  CALL(MPI_Win_unlock_all(read_win));
-  CALL(MPI_Win_free(&other_win));
-  CALL(MPI_Win_free(&go_win));
-  CALL(MPI_Win_free(&read_win));
+  close_window(&other_win);
+  close_window(&go_win);
+  close_window(&read_win);
   CALL(MPI_Comm_free(&pair));
   return finish();
 }
