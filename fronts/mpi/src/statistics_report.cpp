@@ -132,6 +132,8 @@ struct Sums {
   std::map<std::uint64_t, WindowSum> windows;  // 0: memory without a window
   std::map<std::tuple<std::string, std::string, std::string, std::uint64_t>, Tally> collectives;
   std::uint64_t windows_made = 0;
+  std::uint64_t reads_answered = 0;
+  std::uint64_t blocks_fetched = 0;
   std::set<std::string> sentences;
 };
 
@@ -160,6 +162,9 @@ void add_line(const std::string& line, Sums& sums) {
     sums.collectives[{words[1], words[2], words[3], number(words[4])}].add({number(words[5]), 0, number(words[6]), 0});
   } else if (words[0] == "M") {
     sums.windows_made += number(words[1]);
+  } else if (words[0] == "R" && words.size() == 3) {
+    sums.reads_answered += number(words[1]);
+    sums.blocks_fetched += number(words[2]);
   } else if (words[0] == "S") {
     sums.sentences.insert(words[1]);
   }
@@ -297,6 +302,11 @@ void print(const Sums& sums) {
                     "caller; to other hosts: over the network; waited: in calls that wait for others\n" +
                     window_table(sums);
   if (!sums.collectives.empty()) out += "farsum: collective calls\n" + collective_table(sums);
+  if (sums.blocks_fetched != 0) {
+    out += "farsum: " + std::to_string(sums.reads_answered) +
+           " reads of other hosts were answered from copies, for which " + std::to_string(sums.blocks_fetched) +
+           " blocks of 16 KiB were fetched (FARSUM_READ_AGE)\n";
+  }
   std::fputs(out.c_str(), stderr);
 }
 
@@ -317,8 +327,10 @@ void write_file(const char* path, const Sums& sums) {
     std::fprintf(stderr, "farsum: the statistics could not be written to %s (FARSUM_MPI_STATS_FILE)\n", path);
     return;
   }
-  std::fprintf(file, "{\"kind\":\"run\",\"ranks\":%d,\"windows\":%zu}\n", sums.ranks,
-               sums.windows.size() - sums.windows.count(0));
+  std::fprintf(file,
+               "{\"kind\":\"run\",\"ranks\":%d,\"windows\":%zu,\"reads_answered\":%" PRIu64
+               ",\"blocks_fetched\":%" PRIu64 "}\n",
+               sums.ranks, sums.windows.size() - sums.windows.count(0), sums.reads_answered, sums.blocks_fetched);
   std::size_t number = 0;
   for (const auto& [id, window] : sums.windows) {
     const std::size_t mine = id == 0 ? 0 : ++number;
@@ -381,6 +393,10 @@ std::string take_lines() {
   Front& front = Front::get();
   std::string mine = statistics_wanted() ? Statistics::get().take_lines() : "";
   mine += "M\t" + std::to_string(front.windows_made.exchange(0, std::memory_order_relaxed)) + "\n";
+  farsum_statistics done = {};
+  done.struct_bytes = sizeof done;
+  if (farsum_statistics_read(&done) == FARSUM_OK && done.blocks_fetched != 0)
+    mine += "R\t" + std::to_string(done.reads_answered) + "\t" + std::to_string(done.blocks_fetched) + "\n";
   for (const std::string& sentence : front.said()) mine += "S\t" + cleaned(sentence) + "\n";
   return mine;
 }

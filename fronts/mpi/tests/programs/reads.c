@@ -1,4 +1,5 @@
 /* OVER NODES: --set FARSUM_READ_AGE=86400000 --set COPIES=1
+ * OVER NODES: --set FARSUM_MPI_STATS=1 --say 'reads of other hosts were answered from copies'
  * What a rank reads of another node may be a copy, but none from before it last heard of others: after each call
  * through which MPI lets a rank hear of another one it reads what that one had written before. The two tell each other
  * when to go on by puts that nobody waits for and loads of their own memory, of which Farsum takes no notice.
