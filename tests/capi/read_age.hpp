@@ -1,6 +1,8 @@
 // For tests of reads that are answered from copies: windows that allow it, of parts of four blocks.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <cstdint>
 
