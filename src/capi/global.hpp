@@ -84,7 +84,8 @@ inline farsum_status report(const Status& status) { return status.is_ok() ? FARS
 Context* live_context();
 farsum_status no_context(const char* call);
 
-// Whether a window of this process may answer reads from copies: then it counts how often it hears of others. Relaxed:
+// Whether a window of this process may answer reads from copies (ReadCopies::are_used, where the hot path finds it, and
+// for as long as the context lives): then it counts how often it hears of others. Relaxed:
 // whoever made such a window and reads from it is ordered behind this, and no copy is older.
 extern std::atomic<bool> reads_have_copies;
 inline bool copies_answer_reads() { return reads_have_copies.load(std::memory_order_relaxed); }

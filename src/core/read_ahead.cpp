@@ -179,10 +179,10 @@ void ReadAhead::touch(Part& part, std::uint64_t index, const Moment& moment, boo
   if (found == part.blocks.end()) {
     if (knows_too_many()) return;
     found = part.blocks.try_emplace(index).first;
-    options_.copies->known.fetch_add(1, std::memory_order_relaxed);
+    options_.copies->known.fetch_add(1, std::memory_order_relaxed);  // a bound
   }
   Block& block = found->second;
-  part.has_blocks.store(true, std::memory_order_relaxed);
+  part.has_blocks.store(true, std::memory_order_relaxed);  // see answer() and changed()
   settle(block);
   // What was sent may find newer contents than the copy, or the one that is on its way: it answers nothing any more,
   // lest they seem to go back.
@@ -207,7 +207,7 @@ void ReadAhead::start(Part& part, std::uint64_t index, Block& block, const Momen
     if (is_full()) return;
     block.bytes.reset(new (std::nothrow) std::byte[block_bytes]);
     if (block.bytes == nullptr) return;
-    options_.copies->blocks.fetch_add(1, std::memory_order_relaxed);
+    options_.copies->blocks.fetch_add(1, std::memory_order_relaxed);  // a bound
   }
   Operation whole;
   whole.kind = block.is_atomic ? OperationKind::get_accumulate : OperationKind::get;
@@ -236,7 +236,7 @@ void ReadAhead::settle(Block& block) {
   // Acquire pairs with the release in OriginEngine::finish_job.
   if (!block.is_fetched || !block.told.done.load(std::memory_order_acquire)) return;
   block.is_fetched = false;
-  block.is_refused = block.told.code.load(std::memory_order_relaxed) != Code::ok;
+  block.is_refused = block.told.code.load(std::memory_order_relaxed) != Code::ok;  // Relaxed: it comes before `done`.
   block.is_valid = !block.is_refused && !block.is_spoiled;
 }
 

@@ -10,12 +10,12 @@ bool Window::may_answer_reads() const {
 
 Status Window::operate_with_copies(const Operation& operation, std::uint32_t target, RegionRef at,
                                    Completion completion, RequestState* request) {
-  // A lock that was only asked for may be granted after what others do under it.
+  // A lock that was only asked for may be granted after what others do under it. Relaxed: as in run_owner().
   const bool is_awaited = completion == Completion::blocking && operation.kind != OperationKind::get;
   const bool may_answer = read_ahead_->is_read(operation) && !is_awaited &&
                           !details_[target].lock_is_unsure.load(std::memory_order_relaxed);
   if (may_answer && read_ahead_->answer(target, operation)) {
-    // Release: the result is there.
+    // Release: the result is there; pairs with the acquire load of whoever tests the request.
     if (request != nullptr) request->done.store(true, std::memory_order_release);
     return {};
   }
