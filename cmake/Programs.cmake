@@ -73,10 +73,7 @@ function(farsum_add_bench folder)
     return()
   endif()
   add_executable(bench_${name} ${sources})
-  # The engine's rows are small programs of their own with like names, timed in one process.
-  if(NOT name STREQUAL "engine")
-    farsum_compile_together(bench_${name})
-  endif()
+  farsum_compile_together(bench_${name})
   set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME bench-${name})
   target_include_directories(bench_${name} PRIVATE "${folder}" "${PROJECT_SOURCE_DIR}/bench")
   target_link_libraries(bench_${name} PRIVATE farsum)  # what users link

@@ -15,7 +15,7 @@ namespace {
 
 // One request in 100 us, each of about 5 us, is a twentieth of the owner's core.
 constexpr std::uint64_t gap_ns = 100'000;
-constexpr std::size_t part_bytes = 4096;
+constexpr std::size_t shared_part_bytes = 4096;
 const Settings through_owner = {{"FARSUM_PATH", "owner"}};
 
 void fetch_add_8(const Window& window, std::uint64_t) {
@@ -44,7 +44,7 @@ constexpr std::array<Small, 3> small_operations = {
     {{"fetch-add 8 B", fetch_add_8}, {"sum 64 B + flush", sum_64}, {"put 64 B + flush", put_64}}};
 
 // Rank 0 calls; the owner looks at its own memory.
-void check(Session& session, const Window& window) {
+void check_values(Session& session, const Window& window) {
   constexpr std::uint64_t calls = 100;
   require_answer(window.region(1).bulk_path == FARSUM_PATH_OWNER && window.region(1).atomic_path == FARSUM_PATH_OWNER,
                  "FARSUM_PATH=owner is not what the window uses");
@@ -121,8 +121,8 @@ double one_at_a_time_rate(Session& session, const Window& window) {
 
 void run_owner_idle(Session& session) {
   const Context context(through_owner);
-  const Window window(part_bytes, 0);
-  check(session, window);
+  const Window window(shared_part_bytes, 0);
+  check_values(session, window);
   for (const Small& operation : small_operations) {
     Row row{.bench = "owner-idle",
             .name = fmt::format("{} by the owner's agent / futex hand-over", operation.name),
@@ -134,8 +134,8 @@ void run_owner_idle(Session& session) {
 
 void run_owner_computing(Session& session) {
   const Context context(through_owner);
-  const Window window(part_bytes, 0);
-  check(session, window);
+  const Window window(shared_part_bytes, 0);
+  check_values(session, window);
   for (const Small& operation : small_operations) {
     Row row{.bench = "owner-computing",
             .name = fmt::format("{}, owner computing / owner idle", operation.name),
@@ -149,8 +149,8 @@ void run_owner_computing(Session& session) {
 
 void run_owner_load(Session& session) {
   const Context context(through_owner);
-  const Window window(part_bytes, 0);
-  check(session, window);
+  const Window window(shared_part_bytes, 0);
+  check_values(session, window);
   const auto work = [&]() -> Sample {
     const double rate = one_at_a_time_rate(session, window);
     return {.figure = rate,

@@ -20,7 +20,7 @@ namespace {
 
 // HPCC allows a process to look this many updates ahead.
 constexpr std::uint64_t look_ahead = 1024;
-constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
+constexpr std::uint64_t table_word_bytes = sizeof(std::uint64_t);
 
 // HPCC's generator: a shift register over GF(2).
 class RandomStream {
@@ -39,7 +39,7 @@ class RandomStream {
 std::uint64_t seed_of(int rank) { return 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(rank + 1); }
 
 // Four times the last-level cache over both ranks, so that most updates miss it.
-std::uint64_t part_bytes(const Session& session) {
+std::uint64_t table_part_bytes(const Session& session) {
   const long cache_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
   const std::uint64_t cache = cache_bytes > 0 ? static_cast<std::uint64_t>(cache_bytes) : 32u << 20;
   return std::bit_ceil(session.options().quick ? cache : 2 * cache);
@@ -59,8 +59,8 @@ class Table {
  public:
   Table(Session& session, const Window& window)
       : window_(window),
-        split_{.word_mask = window.bytes() / word_bytes - 1,
-               .rank_shift = static_cast<unsigned>(std::countr_zero(window.bytes() / word_bytes))},
+        split_{.word_mask = window.bytes() / table_word_bytes - 1,
+               .rank_shift = static_cast<unsigned>(std::countr_zero(window.bytes() / table_word_bytes))},
         stream_(seed_of(session.rank())),
         parts_{window.elements<std::uint64_t>(0), window.elements<std::uint64_t>(1)} {}
 
@@ -76,8 +76,8 @@ class Table {
   void one_by_one() {
     for (std::uint64_t i = 0; i < look_ahead; ++i) {
       const std::uint64_t random = stream_.next();
-      require(farsum_accumulate(window_.handle(), split_.rank(random), split_.word(random) * word_bytes, &random, 1,
-                                FARSUM_UINT64, FARSUM_BXOR));
+      require(farsum_accumulate(window_.handle(), split_.rank(random), split_.word(random) * table_word_bytes, &random,
+                                1, FARSUM_UINT64, FARSUM_BXOR));
     }
     require(farsum_flush(window_.handle(), FARSUM_ALL_RANKS));
   }
@@ -88,7 +88,7 @@ class Table {
     for (std::uint64_t i = 0; i < look_ahead; ++i) {
       const std::uint64_t random = stream_.next();
       const auto rank = static_cast<std::size_t>(split_.rank(random));
-      offsets_[rank][filled[rank]] = static_cast<std::int64_t>(split_.word(random) * word_bytes);
+      offsets_[rank][filled[rank]] = static_cast<std::int64_t>(split_.word(random) * table_word_bytes);
       values_[rank][filled[rank]++] = random;
     }
     for (int rank = 0; rank < rank_count; ++rank) send(rank, filled[static_cast<std::size_t>(rank)]);
@@ -99,7 +99,7 @@ class Table {
   void send(int rank, std::size_t count) {
     farsum_layout words{};
     words.kind = FARSUM_INDEXED;
-    words.bytes = word_bytes;
+    words.bytes = table_word_bytes;
     words.pieces = count;
     words.offsets = offsets_[static_cast<std::size_t>(rank)].data();
     farsum_operation operation{};
@@ -122,11 +122,11 @@ class Table {
   std::array<std::array<std::uint64_t, look_ahead>, rank_count> values_{};
 };
 
-using Way = void (Table::*)();
+using Update = void (Table::*)();
 
 // An XOR done twice is none: each rank's stream by the way under test and again by the processor must leave the table
 // as it was.
-void check(Session& session, const Window& window, Table& table, Way way) {
+void check(Session& session, const Window& window, Table& table, Update way) {
   const std::uint64_t batches = session.scaled(2000);
   table.restart(session.rank());
   session.arena().start_together();
@@ -136,18 +136,18 @@ void check(Session& session, const Window& window, Table& table, Way way) {
   for (std::uint64_t i = 0; i < batches; ++i) table.by_processor();
   session.arena().gate();
   const auto* mine = window.elements<std::uint64_t>(session.rank());
-  for (std::uint64_t i = 0; i < window.bytes() / word_bytes; ++i)
+  for (std::uint64_t i = 0; i < window.bytes() / table_word_bytes; ++i)
     require_answer(mine[i] == 0, "random updates were lost");
   session.arena().gate();
 }
 
 void compare_ways(Session& session, const char* window_name, std::uint32_t promises) {
-  const Window window(part_bytes(session), promises);
+  const Window window(table_part_bytes(session), promises);
   // Every page is there before anything is timed.
   const auto table = std::make_unique<Table>(session, window);
   struct Named {
     const char* name;
-    Way way;
+    Update way;
   };
   for (const Named& named : {Named{"one by one", &Table::one_by_one}, Named{"batched", &Table::batched}}) {
     check(session, window, *table, named.way);
@@ -160,7 +160,7 @@ void compare_ways(Session& session, const char* window_name, std::uint32_t promi
                     session.together(look_ahead, [&] { ((*table).*named.way)(); }));
     // The timed updates are of unlike numbers on the two sides, so the table starts again from nothing.
     auto* mine = window.elements<std::uint64_t>(session.rank());
-    std::fill(mine, mine + window.bytes() / word_bytes, 0);
+    std::fill(mine, mine + window.bytes() / table_word_bytes, 0);
     session.arena().gate();
   }
 }

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t paper_bytes = 720'000;
 constexpr double paper_owner_mb = 181.0;
 constexpr double paper_caller_mb = 99.8;
-constexpr std::size_t most_bytes = 16 << 20;
+constexpr std::size_t most_summed_bytes = 16 << 20;
 
 enum class Memory : std::uint8_t { adopted, mapped };
 const char* name_of(Memory memory) { return memory == Memory::adopted ? "adopted" : "mapped"; }
@@ -37,12 +37,12 @@ struct Way {
 };
 constexpr std::size_t few_bytes = 1 << 20;
 constexpr Way ways[] = {
-    {"caller, region lock", "caller", "region", FARSUM_PATH_CALLER, most_bytes},
-    {"caller, stripe locks", "caller", "stripe", FARSUM_PATH_CALLER, most_bytes},
+    {"caller, region lock", "caller", "region", FARSUM_PATH_CALLER, most_summed_bytes},
+    {"caller, stripe locks", "caller", "stripe", FARSUM_PATH_CALLER, most_summed_bytes},
     {"caller, element locks", "caller", "element", FARSUM_PATH_CALLER, few_bytes},
-    {"owner", "owner", nullptr, FARSUM_PATH_OWNER, most_bytes},
-    {"direct", "direct", nullptr, FARSUM_PATH_DIRECT, most_bytes},
-    {"attach", "attach", nullptr, FARSUM_PATH_ATTACH, most_bytes},
+    {"owner", "owner", nullptr, FARSUM_PATH_OWNER, most_summed_bytes},
+    {"direct", "direct", nullptr, FARSUM_PATH_DIRECT, most_summed_bytes},
+    {"attach", "attach", nullptr, FARSUM_PATH_ATTACH, most_summed_bytes},
     {"aggregated", "aggregated", nullptr, FARSUM_PATH_AGGREGATED, few_bytes},
 };
 
@@ -53,7 +53,7 @@ std::vector<std::size_t> message_sizes(bool quick) {
                                        : 8192;
   if (quick) return {8, inline_limit, inline_limit + 8, paper_bytes};
   std::vector<std::size_t> sizes = {paper_bytes, inline_limit + 8};
-  for (std::size_t bytes = 8; bytes <= most_bytes; bytes *= 2) sizes.push_back(bytes);
+  for (std::size_t bytes = 8; bytes <= most_summed_bytes; bytes *= 2) sizes.push_back(bytes);
   sizes.push_back(6144);
   sizes.push_back(12288);
   std::sort(sizes.begin(), sizes.end());
@@ -76,11 +76,11 @@ using Figures = std::map<Key, std::vector<double>>;  // MB/s by round
 class UserMemory {
  public:
   UserMemory()
-      : memory_(static_cast<double*>(
-            mmap(nullptr, most_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))) {
+      : memory_(static_cast<double*>(mmap(nullptr, most_summed_bytes, PROT_READ | PROT_WRITE,
+                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))) {
     if (memory_ == MAP_FAILED) throw std::runtime_error("cannot map memory for the benchmark");
   }
-  ~UserMemory() { munmap(memory_, most_bytes); }
+  ~UserMemory() { munmap(memory_, most_summed_bytes); }
   UserMemory(const UserMemory&) = delete;
   UserMemory& operator=(const UserMemory&) = delete;
   [[nodiscard]] double* data() const { return memory_; }
@@ -135,8 +135,8 @@ Settings settings_for(Memory memory, const Way& way) {
 }
 
 std::unique_ptr<Window> make_window(Memory memory, double* user) {
-  return memory == Memory::adopted ? std::make_unique<Window>(user, most_bytes, FARSUM_NO_PROMOTION)
-                                   : std::make_unique<Window>(most_bytes, 0);
+  return memory == Memory::adopted ? std::make_unique<Window>(user, most_summed_bytes, FARSUM_NO_PROMOTION)
+                                   : std::make_unique<Window>(most_summed_bytes, 0);
 }
 
 // One context: all sizes, the owner idle and then computing.
@@ -201,7 +201,8 @@ void report_ratio(Session& session, const Figures& figures, Memory memory, std::
 void run_sum_bandwidth(Session& session) {
   const UserMemory user;
   const UserMemory operand;
-  for (std::size_t i = 0; i < most_bytes / sizeof(double); ++i) operand.data()[i] = static_cast<double>(1 + i % 1000);
+  for (std::size_t i = 0; i < most_summed_bytes / sizeof(double); ++i)
+    operand.data()[i] = static_cast<double>(1 + i % 1000);
 
   Figures figures;
   const int rounds = session.options().quick ? 1 : 5;
@@ -211,7 +212,7 @@ void run_sum_bandwidth(Session& session) {
         if (memory == Memory::adopted && ways[way].expected == FARSUM_PATH_DIRECT) continue;
         session.report().progress(
             fmt::format("round {} of {}: {} memory, {}", round + 1, rounds, name_of(memory), ways[way].name));
-        std::fill(user.data(), user.data() + most_bytes / sizeof(double), 0.0);
+        std::fill(user.data(), user.data() + most_summed_bytes / sizeof(double), 0.0);
         measure_way(session, memory, way, operand.data(), user.data(), figures);
       }
     }

@@ -43,7 +43,7 @@ constexpr Wrapper wrappers[] = {
     {"heaptrack", "o", " output ", 0},
 };
 
-constexpr std::string_view preload = "LD_PRELOAD";
+constexpr std::string_view preload_name = "LD_PRELOAD";
 
 const Wrapper* find_wrapper(std::string_view program) {
   const std::string_view name = base_name(program);
@@ -68,7 +68,9 @@ bool is_assignment(const std::string& argument) { return argument.find('=') != s
 void note_env_argument(const std::vector<std::string>& arguments, std::size_t at, WrappedProgram& found) {
   const std::string& argument = arguments[at];
   const bool short_option = is_option(argument) && argument[1] != '-';
-  const auto names_preload = [&](std::size_t index) { return index < arguments.size() && arguments[index] == preload; };
+  const auto names_preload = [&](std::size_t index) {
+    return index < arguments.size() && arguments[index] == preload_name;
+  };
   if (argument == "-" || argument == "--ignore-environment" ||
       (short_option && argument.find('i') != std::string::npos) || argument == "--unset=LD_PRELOAD" ||
       argument == "-uLD_PRELOAD" || ((argument == "-u" || argument == "--unset") && names_preload(at + 1))) {

@@ -90,6 +90,8 @@ int checked(const char*, Absent, Absent, Call call) {
   return call();
 }
 
+namespace strict {
+
 // In a call that has no parameter of these names, the names mean these.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -97,7 +99,7 @@ constexpr Absent win;
 constexpr Absent comm;
 
 #define FARSUM_MPI_STRICT(name, parameters, arguments)                       \
-  int strict_##name parameters {                                             \
+  int name parameters {                                                      \
     return checked(#name, win, comm, [&] { return real().name arguments; }); \
   }
 FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_STRICT, , int, int)
@@ -105,15 +107,16 @@ FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_STRICT, _c, MPI_Count, MPI_Aint)
 FARSUM_MPI_PLAIN_CALLS(FARSUM_MPI_STRICT)
 #pragma GCC diagnostic pop
 
+}  // namespace strict
 }  // namespace
 
 bool strict_wanted() { return farsum_mpi_setting_is_on("FARSUM_MPI_STRICT") != 0; }
 
 void make_strict(farsum_mpi_library& library, farsum_mpi_calls& active) {
   real() = library;
-#define FARSUM_MPI_PUT_STRICT(name, parameters, arguments)   \
-  if (library.name != nullptr) library.name = strict_##name; \
-  active.name = strict_##name;
+#define FARSUM_MPI_PUT_STRICT(name, parameters, arguments)  \
+  if (library.name != nullptr) library.name = strict::name; \
+  active.name = strict::name;
   FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_PUT_STRICT, , int, int)
   FARSUM_MPI_COUNTED_CALLS(FARSUM_MPI_PUT_STRICT, _c, MPI_Count, MPI_Aint)
   FARSUM_MPI_PLAIN_CALLS(FARSUM_MPI_PUT_STRICT)
