@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <new>
 
 #include "core/origin_jobs.hpp"
 #include "core/packed_sides.hpp"
@@ -73,7 +74,7 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
                         operation.operand, operation.bytes, operation.alpha};
     if (join(peer, rank, window, update, outstanding)) return true;
   }
-  Job* job = peer.take_job();
+  NewJob job(peer);
   job->header = wire::MessageHeader{};
   job->header.operation = operation.kind;
   job->header.type = operation.type;
@@ -123,7 +124,7 @@ bool OriginEngine::submit_scatter(Rank rank, WindowId window, ops::ElementType t
   Peer& peer = peer_made(rank);
   const Visit visit(*this, peer);
   if (peer.backlog.size() >= options_.backlog) return false;
-  Job* job = peer.take_job();
+  NewJob job(peer);
   job->header = wire::MessageHeader{};
   job->header.kind = wire::MessageKind::scatter;
   job->header.operation = OperationKind::accumulate;
@@ -144,7 +145,7 @@ bool OriginEngine::submit_control(Rank rank, const wire::MessageHeader& header, 
   Peer& peer = peer_made(rank);
   const Visit visit(*this, peer);
   if (peer.backlog.size() >= options_.backlog) return false;
-  Job* job = peer.take_job();
+  NewJob job(peer);
   job->header = header;
   job->packed.assign(body.begin(), body.end());
   job->operand = job->packed.data();
@@ -155,32 +156,48 @@ bool OriginEngine::submit_control(Rank rank, const wire::MessageHeader& header, 
   return enqueue(peer, rank, job, outstanding, request);
 }
 
-bool OriginEngine::enqueue(Peer& peer, Rank rank, Job* job, Outstanding& outstanding, RequestState* request) {
+bool OriginEngine::enqueue(Peer& peer, Rank rank, NewJob& made, Outstanding& outstanding, RequestState* request) {
   close_bundle(peer, rank);
-  job->outstanding = &outstanding;
-  job->request = request;
+  Job& job = *made;
+  job.outstanding = &outstanding;
+  job.request = request;
   // Relaxed, here and below: the thread that counts it down learns of it through the peer's mutex.
   outstanding.count.fetch_add(1, std::memory_order_relaxed);
   if (peer.failed.load(std::memory_order_relaxed)) {
-    job->code = Code::peer_failed;
-    job->all_posted = true;
-    finish_job(peer, *job);
+    job.code = Code::peer_failed;
+    job.all_posted = true;
+    made.is_under_way();
+    finish_job(peer, job);
     return true;
   }
-  if (!peer.backlog.empty() || !post_pieces(peer, rank, *job)) {
-    // In the backlog it would keep back what the others may be waiting for.
-    if (job->may_wait && job->posted_bytes == 0) {
+  try {
+    if (!post_or_keep(peer, rank, job)) {
       outstanding.count.fetch_sub(1, std::memory_order_relaxed);
-      peer.idle_jobs.push_back(job);
       return false;
     }
-    peer.backlog.push_back(job);
+  } catch (const std::bad_alloc&) {
+    if (job.in_flight == 0) {
+      outstanding.count.fetch_sub(1, std::memory_order_relaxed);
+      throw;
+    }
+    // What has left ends it.
+    job.all_posted = true;
+    job.code = Code::no_memory;
   }
-  if (job->needs_buffers()) {
-    job->is_borrowing = true;
+  made.is_under_way();
+  if (job.needs_buffers()) {
+    job.is_borrowing = true;
     outstanding.borrowing.fetch_add(1, std::memory_order_relaxed);
   }
   note_under_way(rank);
+  return true;
+}
+
+// False: there is no room, and in the backlog it would keep back what the others may be waiting for.
+bool OriginEngine::post_or_keep(Peer& peer, Rank rank, Job& job) {
+  if (peer.backlog.empty() && post_pieces(peer, rank, job)) return true;
+  if (job.may_wait && job.posted_bytes == 0) return false;
+  peer.backlog.push_back(&job);
   return true;
 }
 
@@ -268,7 +285,8 @@ void OriginEngine::fail_all() {
 void OriginEngine::fail_peer(Rank rank) {
   Peer& peer = peer_made(rank);
   const std::lock_guard lock(peer.mutex);
-  close_bundle(peer, rank);
+  if (peer.bundle != nullptr) peer.backlog.push_back(peer.bundle);
+  peer.bundle = nullptr;
   peer.failed.store(true, std::memory_order_relaxed);
   transport_.abandon(rank);
   // What is only in the backlog has nothing in flight; what is in flight ends with its last piece.

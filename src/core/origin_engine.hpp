@@ -98,7 +98,8 @@ class OriginEngine {
   // before progress() returns at the latest, and with send_kept() where nobody calls, unless it leaves with the end of
   // its epoch. `outstanding` counts it until it is complete at the target, `request` (may be null) is told. Answers
   // false, and has done nothing, when there is no room now: call progress() and try again. What may wait for other
-  // ranks is never kept back for room.
+  // ranks is never kept back for room. What it throws for want of memory has done nothing either; where a part has left
+  // already, the operation ends with Code::no_memory.
   bool submit(Rank peer, WindowId window, const Operation& operation, Outstanding& outstanding, RequestState* request);
   // The same for an update that may leave together with others. False: nothing was done, submit() it.
   bool submit_update(Rank peer, WindowId window, const Update& update, Outstanding& outstanding);
@@ -135,10 +136,13 @@ class OriginEngine {
   struct Message;
   struct Peer;
   struct Room;
+  class NewJob;
+  class NewPiece;
   class Visit;
   static constexpr std::size_t word_bits = 64;
 
-  bool enqueue(Peer& peer, Rank rank, Job* job, Outstanding& outstanding, RequestState* request);
+  bool enqueue(Peer& peer, Rank rank, NewJob& job, Outstanding& outstanding, RequestState* request);
+  bool post_or_keep(Peer& peer, Rank rank, Job& job);
   bool post_pieces(Peer& peer, Rank rank, Job& job);
   bool post_one(Peer& peer, Rank rank, Job& job);
   static bool is_small(const Peer& peer, const Message& message);

@@ -95,6 +95,7 @@ struct OriginEngine::Peer : ReplyHandler {
 
   Job* take_job() {
     if (idle_jobs.empty()) {
+      idle_jobs.reserve(jobs.size() + 1);  // a job comes back without asking for memory
       jobs.push_back(std::make_unique<Job>());
       return jobs.back().get();
     }
@@ -118,6 +119,25 @@ struct OriginEngine::Peer : ReplyHandler {
     in_flight.erase(found);
     finish_piece(*this, piece, code, reply);
   }
+};
+
+// A job that is being filled. It goes back where it is not said to be under way.
+class OriginEngine::NewJob {
+ public:
+  explicit NewJob(Peer& peer) : peer_(peer), job_(peer.take_job()) {}
+  ~NewJob() {
+    if (job_ != nullptr) peer_.idle_jobs.push_back(job_);
+  }
+  NewJob(const NewJob&) = delete;
+  NewJob& operator=(const NewJob&) = delete;
+
+  Job* operator->() const { return job_; }
+  Job& operator*() const { return *job_; }
+  void is_under_way() { job_ = nullptr; }
+
+ private:
+  Peer& peer_;
+  Job* job_;
 };
 
 // A peer while its mutex is held. Whoever leaves operations behind that found no room says so: a thread that computes

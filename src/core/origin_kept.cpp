@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <new>
 
 #include "core/origin_jobs.hpp"
 #include "core/packed_sides.hpp"
@@ -87,7 +88,10 @@ bool OriginEngine::join(Peer& peer, Rank rank, WindowId window, const Update& up
   }
   if (bundle.bytes + bundle.offset_bytes + most_joined_bytes * 9 > bundle_bytes) {
     bundle.is_full = true;
-    close_bundle(peer, rank);
+    try {
+      close_bundle(peer, rank);
+    } catch (const std::bad_alloc&) {  // the update has joined: it leaves with the rest when there is memory
+    }
   }
   return true;
 }
@@ -108,15 +112,15 @@ void OriginEngine::open_bundle(Peer& peer, WindowId window, const Update& update
   peer.bundle = &bundle;
 }
 
-// What comes next to that peer comes after it.
+// What comes next to that peer comes after it. Where there is no memory it stays open, for the next to try.
 void OriginEngine::close_bundle(Peer& peer, Rank rank) {
   if (peer.bundle == nullptr) return;
   Job& bundle = *peer.bundle;
-  peer.bundle = nullptr;
   bundle.packed.resize(bundle.bytes);
   bundle.offsets.resize(bundle.offset_bytes);
   bundle.operand = bundle.packed.data();
   if (!post_pieces(peer, rank, bundle)) peer.backlog.push_back(&bundle);
+  peer.bundle = nullptr;
   note_under_way(rank);
 }
 

@@ -53,6 +53,29 @@ bool carries_operand(const wire::MessageHeader& header) {
   return false;
 }
 
+// The last of what is in flight, before it is: behind the post nothing may fail. It is taken back where it has not
+// left.
+class OriginEngine::NewPiece {
+ public:
+  NewPiece(std::deque<InFlight>& in_flight, const InFlight& piece) : in_flight_(in_flight) {
+    in_flight_.push_back(piece);
+  }
+  ~NewPiece() {
+    if (!has_left_) in_flight_.pop_back();
+  }
+  NewPiece(const NewPiece&) = delete;
+  NewPiece& operator=(const NewPiece&) = delete;
+
+  void has_left(std::uint64_t ticket) {
+    in_flight_.back().ticket = ticket;
+    has_left_ = true;
+  }
+
+ private:
+  std::deque<InFlight>& in_flight_;
+  bool has_left_ = false;
+};
+
 // What a message of an operation has room for.
 struct OriginEngine::Room {
   std::uint64_t payload = 0;         // bytes of the operation, the layout apart
@@ -105,12 +128,13 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
                   .may_keep = is_kept(peer, rank, job, message)};
   if (job.result != nullptr) how.reply_into = {job.result + job.posted_bytes, message.reply_capacity};
   how.lends_body = job.lends_operand && message.body.size() >= least_lent_bytes;
+  NewPiece piece(peer.in_flight, {0, &job, job.posted_bytes});
   const auto ticket = transport_.try_post(rank, peer.head, message.body, how);
   if (!ticket) return false;
+  piece.has_left(*ticket);
   // Relaxed: a statistic.
   messages_sent_.fetch_add(1, std::memory_order_relaxed);
   ++peer.next_sequence;
-  peer.in_flight.push_back({*ticket, &job, job.posted_bytes});
   ++job.in_flight;
   if (how.may_keep && job.leaves_with_end) ++peer.left_for_end;
   if ((message.header.flags & wire::flag_pull) != 0) job.is_pulled = true;

@@ -43,10 +43,11 @@ class Scripted final : public Transport {
     --room;
     EXPECT_LE(head.size() + body.size() + (can.separate_replies ? 0 : options.reply_capacity), can.max_message_bytes);
     EXPECT_LE(options.reply_capacity, can.max_reply_bytes);
+    std::uint64_t& next_ticket = next_ticket_[to];  // before it is posted: where there is no memory it is not
     Bytes all(head.begin(), head.end());
     all.insert(all.end(), body.begin(), body.end());
     posted.push_back({to, std::move(all), options});
-    return next_ticket_[to]++;
+    return next_ticket++;
   }
   std::size_t poll_replies(Rank from, ReplyHandler& handler) override {
     ++polls[from];

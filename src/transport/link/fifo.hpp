@@ -24,8 +24,12 @@ class Fifo {
   Value& back() { return (*this)[end_ - 1]; }
   const Value& back() const { return (*this)[end_ - 1]; }
 
+  // The next `more` elements need no memory; where there is none, nothing has changed.
+  void make_room(std::size_t more = 1) {
+    while (size() + more > slots_.size()) grow();
+  }
   Value& push_back(Value value) {
-    if (size() == slots_.size()) grow();
+    make_room();
     Value& slot = (*this)[end_++];
     slot = std::move(value);
     return slot;

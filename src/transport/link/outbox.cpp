@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace farsum::link {
@@ -41,7 +42,8 @@ void Outbox::seal() {
   frame.sealed = true;
   // Room that a short reply left unused is not covered by its credit.
   if (frame.capacity > frame.size + spare_bytes) {
-    auto bytes = std::make_unique_for_overwrite<std::byte[]>(frame.size);
+    std::unique_ptr<std::byte[]> bytes(new (std::nothrow) std::byte[frame.size]);
+    if (bytes == nullptr) return;
     std::memcpy(bytes.get(), frame.bytes.get(), frame.size);
     discard(frame);
     frame.bytes = std::move(bytes);
@@ -85,10 +87,11 @@ std::span<std::byte> Outbox::reserve(std::size_t bytes, std::size_t borrowed_byt
       fresh = std::move(spare_.back());
       spare_.pop_back();
     }
-    OutFrame& frame = frames_.push_back(std::move(fresh));
-    make_room(frame, sizeof(FrameHeader) + bytes);
-    frame.size = sizeof(FrameHeader);
-    frame.first = next_number_;
+    // Whole before it is one of the others: where there is no memory, nothing has changed.
+    make_room(fresh, sizeof(FrameHeader) + bytes);
+    fresh.size = sizeof(FrameHeader);
+    fresh.first = next_number_;
+    frames_.push_back(std::move(fresh));
   }
   OutFrame& frame = frames_.back();
   make_room(frame, bytes);

@@ -52,6 +52,7 @@ void LinkSender::append(const Post& post, std::uint64_t cost) {
   const RequestRecord record{static_cast<std::uint32_t>(post.head.size() + post.body.size()),
                              static_cast<std::uint32_t>(post.reply_capacity), post.may_wait ? may_wait_flag : 0, 0};
   const std::size_t copied = sizeof record + post.head.size() + post.body.size() - borrowed;
+  requests_.make_room();  // behind the commit nothing may fail
   std::byte* const at = outbox_.reserve(copied, borrowed).data();
   std::memcpy(at, &record, sizeof record);
   if (!post.head.empty()) std::memcpy(at + sizeof record, post.head.data(), post.head.size());
@@ -74,6 +75,7 @@ void LinkSender::append(const Post& post, std::uint64_t cost) {
 }
 
 std::uint64_t LinkSender::answer_at_once() {
+  inbox_.make_room();
   Request request;
   request.answered = true;
   requests_.push_back(request);
@@ -249,6 +251,7 @@ void LinkSender::give_up(Code code) { fail(LinkEnd::given_up, code); }
 
 void LinkSender::fail(LinkEnd end, Code code) {
   if (state_ == LinkState::failed) return;
+  inbox_.make_room(unanswered_);  // behind this nothing may fail
   state_ = LinkState::failed;
   end_ = end;
   failure_ = code;

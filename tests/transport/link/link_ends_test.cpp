@@ -1,6 +1,7 @@
 // One half of a link at a time: what it refuses, what it says when nothing comes, how it ends.
 #include <gtest/gtest.h>
 
+#include "failing_memory.hpp"
 #include "link_world.hpp"
 
 namespace farsum::link {
@@ -195,6 +196,51 @@ class Sender : public testing::Test {
   RecordingWire wire;
   LinkSender sender{options(), wire};
 };
+
+// Each allocation of a post fails once: the post throws, and what leaves at last is what was taken.
+TEST_F(Sender, has_done_nothing_where_there_is_no_memory) {
+  std::size_t failures = 0;
+  bool has_failed = true;
+  for (std::size_t after = 0; has_failed; ++after) {
+    RecordingWire fresh_wire;
+    LinkSender fresh(options(), fresh_wire);
+    fresh.open(0);
+    FrameHeader header = header_of(FrameKind::hello_ack, 1, 0);
+    header.stamp = fresh_wire.sent.back().header.stamp;
+    header.credit = 1 << 24;
+    ASSERT_EQ(fresh.on_frame(frame_of(bytes_of(header)), 0), Fault::none);
+    std::vector<std::byte> expected;
+    {
+      // Held, so that nothing is sent, by a wire that asks for memory itself.
+      const std::vector<std::byte> body(3000);
+      std::byte marked[300] = {};
+      expected.reserve(100);
+      const FailingMemory memory(after);
+      for (int i = 0; i < 15; ++i) {
+        marked[0] = static_cast<std::byte>(i);
+        try {
+          const auto ticket = fresh.post({.head = marked, .body = body, .may_hold = true}, 0);
+          ASSERT_EQ(ticket, expected.size());
+          expected.push_back(marked[0]);
+        } catch (const std::bad_alloc&) {
+          ++failures;
+        }
+      }
+      has_failed = FailingMemory::has_failed();
+    }
+    fresh.flush(0);
+    std::vector<std::byte> left;
+    for (const RecordingWire::Sent& sent : fresh_wire.sent) {
+      if (sent.header.kind != FrameKind::requests) continue;
+      ASSERT_TRUE(holds_whole_records(frame_of(sent.bytes)));
+      std::span<const std::byte> rest = frame_of(sent.bytes).payload, message;
+      RequestRecord one;
+      while (next_record(rest, one, message)) left.push_back(message.front());
+    }
+    ASSERT_EQ(left, expected) << "allocation " << after;
+  }
+  EXPECT_GT(failures, 5u);
+}
 
 TEST_F(Sender, takes_nothing_before_the_target_allowed_it) {
   EXPECT_FALSE(sender.post({}, 0).has_value());
