@@ -119,7 +119,7 @@ Report collect(const InfoOptions& options, const Settings& settings) {
     const NetworkProbe network = probe_network(settings);
     report["windows_across_hosts"] =
         fmt::format("Windows across hosts: {}. Their paths:", windows_across_hosts(network));
-    report["paths_across_hosts"] = describe_paths_across_hosts(network);
+    report["paths_across_hosts"] = describe_paths_across_hosts(network, settings);
   }
   if (options.model) report.update(options.json ? describe_model(settings) : describe_model_shortly(settings));
   if (options.settings) report["settings"] = settings_table(settings);

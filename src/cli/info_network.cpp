@@ -59,6 +59,13 @@ std::string refusal_of(const NetworkProbe& probe) {
   return carrier(probe).empty() ? "UCX: no device but lo" : "";
 }
 
+std::string reads_answered_here(std::uint64_t age_ms) {
+  if (age_ms == 0) return "always of the owner (FARSUM_READ_AGE=0), but in windows that allow copies";
+  return fmt::format(
+      "short ones from copies of at most {} ms, until this rank hears of others (FARSUM_READ_AGE); else of the owner",
+      age_ms);
+}
+
 Report row(const char* path, std::string between_hosts) {
   return {{"path", path}, {"between_hosts", std::move(between_hosts)}};
 }
@@ -95,7 +102,7 @@ Report describe_network(const NetworkProbe& probe) {
   return report;
 }
 
-Report describe_paths_across_hosts(const NetworkProbe& probe) {
+Report describe_paths_across_hosts(const NetworkProbe& probe, const Settings& settings) {
   Report rows = Report::array();
   if (const std::string refusal = refusal_of(probe); !refusal.empty()) {
     rows.push_back(row("all", "none: " + refusal));
@@ -110,6 +117,7 @@ Report describe_paths_across_hosts(const NetworkProbe& probe) {
   rows.push_back(row("caller", "under leases of the owner's agent, which lock nobody out: two messages each"));
   rows.push_back(row("owner", messages));
   rows.push_back(row("aggregated", messages));
+  rows.push_back(row("reads", reads_answered_here(settings.read_age_ms)));
   return rows;
 }
 

@@ -19,6 +19,6 @@ std::string windows_across_hosts(const NetworkProbe& probe);
 // One section: name and value.
 [[nodiscard]] Report describe_network(const NetworkProbe& probe);
 // One row a path: what it uses between hosts.
-[[nodiscard]] Report describe_paths_across_hosts(const NetworkProbe& probe);
+[[nodiscard]] Report describe_paths_across_hosts(const NetworkProbe& probe, const Settings& settings);
 
 }  // namespace farsum::cli

@@ -50,6 +50,21 @@ TEST(InfoCommand, says_what_each_path_uses_between_hosts) {
   EXPECT_FALSE(report.at("paths_across_hosts").empty());
 }
 
+TEST(InfoCommand, says_whether_reads_between_hosts_may_be_answered_from_copies) {
+  const auto reads = [](const std::string& age) {
+    const Ended ended =
+        run_farsum({"run", "--env", "FARSUM_READ_AGE=" + age, FARSUM_BIN_DIR "/farsum", "info", "--paths", "--json"});
+    const json rows = json::parse(ended.out).at("paths_across_hosts");
+    const auto found =
+        std::find_if(rows.begin(), rows.end(), [](const json& row) { return row.at("path") == "reads"; });
+    return found != rows.end() ? found->at("between_hosts").get<std::string>() : std::string();
+  };
+  const std::string with_copies = reads("50");
+  if (with_copies.empty()) GTEST_SKIP() << "no messages between hosts here";
+  EXPECT_THAT(with_copies, HasSubstr("copies of at most 50 ms"));
+  EXPECT_THAT(reads("0"), HasSubstr("always of the owner (FARSUM_READ_AGE=0)"));
+}
+
 TEST(InfoCommand, names_a_ucx_library_that_is_not_there_and_what_would_be_right) {
   const Ended ended =
       run_farsum({"run", "--env", "FARSUM_UCX_LIBRARY=/nonexistent", FARSUM_BIN_DIR "/farsum", "info", "--json"});

@@ -23,14 +23,16 @@ def skip(reason):
 
 
 class Hosts:
-    """A set of hosts under a name that nobody else has; it goes with this process, however that ends."""
+    """A set of hosts under a name that nobody else has, made with options of `tools/hosts up`; it goes with this process, however
+    that ends."""
 
-    def __init__(self, count):
+    def __init__(self, count, *options):
         self.count = count
+        self.options = options
         self.name = f"across-{os.getpid()}"
 
     def __enter__(self):
-        made = self.command("up", str(self.count), "--owner", str(os.getpid()))
+        made = self.command("up", str(self.count), "--owner", str(os.getpid()), *self.options)
         if made.returncode == SKIPPED:
             skip(made.stdout.strip())
         if made.returncode:
