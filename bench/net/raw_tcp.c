@@ -4,7 +4,7 @@
  *   raw_tcp call HOST PORT [--slice-us N]          round trips, then streams of several shapes, as JSON lines
  *
  * Round trip: 8 bytes there and back, the caller polls, the responder sleeps in the kernel; once more with a thread
- * that computes on the responder's processor. Stream: bytes by `write` of one size, read by `recv` of another, with the
+ * that computes on the responder's processor; and so again with the caller computing for some milliseconds between two. Stream: bytes by `write` of one size, read by `recv` of another, with the
  * kernel's socket buffers or larger ones, up to one byte of answer. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 enum { most_chunk = 1 << 20, least_samples = 100, most_samples = 1 << 16, table_words = 1 << 21 };
+enum { paused_samples = 21, mean_pause_us = 2000 };
 
 /* What a caller asks for first. A stream is followed by the sum of its words, a round trip by the number plus one. */
 typedef struct {
@@ -203,7 +204,16 @@ static uint64_t round_trip(int server, uint64_t number) {
   return number;
 }
 
-static void measure_round_trips(const char* host, const char* port, long slice_us, int beside_computing) {
+/* As lab-counter's ranks do between two numbers. */
+static void compute_until(double end_ns) {
+  volatile double value = 1;
+  while (now_ns() < end_ns) {
+    for (int i = 0; i < 1000; ++i) value = value * 0.999 + 1;
+  }
+}
+
+/* After a pause of each length between none and twice pause_us. */
+static void measure_round_trips(const char* host, const char* port, long slice_us, int beside_computing, long pause_us) {
   const Wish wish = {.read_bytes = 8, .computes = (uint64_t)beside_computing};
   const int server = reach(host, port);
   size_t count = 0;
@@ -212,7 +222,9 @@ static void measure_round_trips(const char* host, const char* port, long slice_u
     if (round_trip(server, i) != i + 1) wrong("a round trip");
   }
   const double end = now_ns() + (double)slice_us * 1e3;
-  while ((now_ns() < end || count < least_samples) && count < most_samples) {
+  const size_t least = pause_us == 0 ? least_samples : paused_samples;
+  while ((now_ns() < end || count < least) && count < most_samples) {
+    compute_until(now_ns() + (double)pause_us * 2e3 * (double)count / paused_samples);
     const double start = now_ns();
     if (round_trip(server, count) != count + 1) wrong("a round trip");
     samples[count++] = now_ns() - start;
@@ -220,7 +232,7 @@ static void measure_round_trips(const char* host, const char* port, long slice_u
   close(server);
   const double middle = median(count);
   printf("{\"case\":\"round-trip-8%s\",\"ns\":%.1f,\"low\":%.1f,\"high\":%.1f,\"samples\":%zu}\n",
-         beside_computing ? "-computing" : "", middle, samples[count / 4], samples[count * 3 / 4], count);
+         pause_us != 0 ? "-drawn" : beside_computing ? "-computing" : "", middle, samples[count / 4], samples[count * 3 / 4], count);
 }
 
 static uint64_t stream(int server, const Wish* wish, size_t write_bytes) {
@@ -283,8 +295,9 @@ static void call(const char* host, const char* port, long slice_us) {
   const size_t writes[] = {16384, 65536, 262144, most_chunk};
   const size_t reads[] = {65536, 262144, most_chunk};
   const size_t buffers[] = {0, 4U << 20U};
-  measure_round_trips(host, port, slice_us, 0);
-  measure_round_trips(host, port, slice_us, 1);
+  measure_round_trips(host, port, slice_us, 0, 0);
+  measure_round_trips(host, port, slice_us, 1, 0);
+  measure_round_trips(host, port, 0, 1, mean_pause_us);
   for (size_t buffer = 0; buffer < 2; ++buffer) {
     for (size_t write = 0; write < 4; ++write) {
       for (size_t read = 0; read < 3; ++read) {

@@ -198,6 +198,9 @@ class Comparison:
             self.tell("counter", "owner computes / responder beside a computing thread", library, computing,
                       self.raw(library, "round-trip-8-computing", 1e-3), better="lower", unit="us",
                       peer="TCP round trip, a thread computes on the responder's processor")
+            self.tell("counter", "owner computes / the same, drawn from now and then", library, computing,
+                      self.raw(library, "round-trip-8-drawn", 1e-3), better="lower", unit="us",
+                      peer="as the row above, and the caller computes for 2 ms between two")
 
     def tell(self, row, case, library, ours, limit, **more):
         if ours:
