@@ -4,8 +4,9 @@
  *   raw_tcp call HOST PORT [--slice-us N]          round trips, then streams of several shapes, as JSON lines
  *
  * Round trip: 8 bytes there and back, the caller polls, the responder sleeps in the kernel; once more with a thread
- * that computes on the responder's processor; and so again with the caller computing for some milliseconds between two. Stream: bytes by `write` of one size, read by `recv` of another, with the
- * kernel's socket buffers or larger ones, up to one byte of answer. */
+ * that computes on the responder's processor; and so again with the caller computing for some milliseconds between two.
+ * Stream: bytes by `write` of one size, read by `recv` of another, with the kernel's socket buffers or larger ones, up
+ * to one byte of answer. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -213,7 +214,8 @@ static void compute_until(double end_ns) {
 }
 
 /* After a pause of each length between none and twice pause_us. */
-static void measure_round_trips(const char* host, const char* port, long slice_us, int beside_computing, long pause_us) {
+static void measure_round_trips(const char* host, const char* port, long slice_us, int beside_computing,
+                                long pause_us) {
   const Wish wish = {.read_bytes = 8, .computes = (uint64_t)beside_computing};
   const int server = reach(host, port);
   size_t count = 0;
@@ -232,7 +234,10 @@ static void measure_round_trips(const char* host, const char* port, long slice_u
   close(server);
   const double middle = median(count);
   printf("{\"case\":\"round-trip-8%s\",\"ns\":%.1f,\"low\":%.1f,\"high\":%.1f,\"samples\":%zu}\n",
-         pause_us != 0 ? "-drawn" : beside_computing ? "-computing" : "", middle, samples[count / 4], samples[count * 3 / 4], count);
+         pause_us != 0      ? "-drawn"
+         : beside_computing ? "-computing"
+                            : "",
+         middle, samples[count / 4], samples[count * 3 / 4], count);
 }
 
 static uint64_t stream(int server, const Wish* wish, size_t write_bytes) {

@@ -17,6 +17,9 @@ class Waiter {
   // Returns once done() answers true; whoever makes it true then notifies `where`. Fails with peer_failed, naming the
   // rank, when one of the job's ranks is dead. `doing` is put into that sentence.
   virtual Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) = 0;
+  // Said inside done() by a thread that has just taken in something of what it waits for: more is likely to be close
+  // behind, and it had better look on for a while than sleep.
+  virtual void has_come() {}
   // Sleeps while `word` holds `while_value`; whoever changes it wakes its futex. May return early. Fails as wait()
   // does.
   virtual Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) = 0;

@@ -276,6 +276,7 @@ class Window {
   Status scatter_under_locks(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets,
                              const std::byte* elements, const Reduction& reduction);
   Status send_gathered(std::uint32_t target);
+  void take_replies(Rank owner);
   Status wait_for_room(std::uint32_t target);
   Status wait_outstanding(std::uint32_t target, const char* call);
   Status wait_for_buffers(std::uint32_t target, const char* call);

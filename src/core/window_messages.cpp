@@ -26,7 +26,7 @@ Status Window::run_owner(const Operation& operation, std::uint32_t target, Compl
   Status status = parts_.waiter->wait(
       parts_.waiter->own_events(),
       [&] {
-        parts_.engine->progress(owner);
+        take_replies(owner);
         // Acquire pairs with the release in OriginEngine::finish_job.
         return own.done.load(std::memory_order_acquire);
       },
@@ -107,13 +107,17 @@ Status Window::send_gathered(std::uint32_t target) {
   return {};
 }
 
+void Window::take_replies(Rank owner) {
+  if (parts_.engine->progress(owner) != 0) parts_.waiter->has_come();
+}
+
 // Back-pressure: sleeps until a reply has made room.
 Status Window::wait_for_room(std::uint32_t target) {
   const Rank owner = parts_.ranks[target];
   return parts_.waiter->wait(
       parts_.waiter->own_events(),
       [&] {
-        parts_.engine->progress(owner);
+        take_replies(owner);
         return parts_.engine->has_room(owner);
       },
       "waiting for room in the target's mailbox");
@@ -135,7 +139,7 @@ Status Window::wait_for_replies(std::uint32_t target, Done&& done, const char* c
 Status Window::wait_for_answers(std::uint32_t target, FunctionRef<bool()> done, const char* call) {
   const Rank owner = parts_.ranks[target];
   const auto progress = [&] {
-    parts_.engine->progress(owner);
+    take_replies(owner);
     return done();
   };
   Status status = parts_.waiter->wait(parts_.waiter->own_events(), progress, call);

@@ -56,7 +56,7 @@ class Chores : public AgentChores {
     }
     network_.look_after();
     comes_back_at_ns_ = 0;
-    if (waiter_.sleepers() != 0 || network_.is_unattended()) {
+    if (waiter_.sleepers() != 0 || network_.is_unattended(waiter_.lookers() != 0)) {
       bell_.watch_replies();
       return for_these_ns;
     }

@@ -26,6 +26,7 @@ class ThreadWaiter : public Waiter {
 
   Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override;
   Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) override;
+  void has_come() override;
   Status looked_in_vain(const char* doing) override;
   void give_way() override;
   EventCount& own_events() override { return own_; }
@@ -37,6 +38,9 @@ class ThreadWaiter : public Waiter {
   void expect_replies_from_afar() { reply_spin_ns_.store(2 * options_.spin_ns, std::memory_order_relaxed); }
   // Threads in a wait in which they have slept so, or are about to.
   std::uint32_t sleepers() const { return sleepers_.load(std::memory_order_seq_cst); }
+  // Threads that look for replies, or would if they had a processor: the agent, on theirs, had better not do it for
+  // them. Relaxed: who has just begun, or ended, may be missed.
+  std::uint32_t lookers() const { return lookers_.load(std::memory_order_relaxed); }
   // From begin() to its end, no thread of this rank starts the idle hook.
   class Quiet {
    public:
@@ -74,6 +78,7 @@ class ThreadWaiter : public Waiter {
   std::function<void()> before_look_;
   std::atomic<std::uint64_t> reply_spin_ns_;
   std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<std::uint32_t> lookers_{0};
   std::atomic<std::uint64_t> slept_{0};
   std::atomic<std::uint64_t> last_vain_look_ns_{0};
   // Relaxed: what matters is that the thread that makes a Quiet does not run the hook itself.

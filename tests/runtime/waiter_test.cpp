@@ -6,8 +6,10 @@
 #include <atomic>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "runtime/thread_waiter.hpp"
 
 namespace farsum::test {
@@ -106,6 +108,43 @@ TEST_F(Waiting, lets_others_of_its_processor_run_while_it_looks) {
   asking.join();
   if (is_refused) GTEST_SKIP() << "real-time priorities are refused here";
   EXPECT_EQ(waiter.slept(), 0U);
+}
+
+// In the middle of a stream; without it the same wait ends in sleep.
+TEST_F(Waiting, looks_on_while_something_of_what_it_waits_for_comes) {
+  constexpr std::uint64_t look_ns = 5'000'000;
+  for (const bool comes : {false, true}) {
+    ThreadWaiter waiter({.spin_ns = look_ns, .gap_ns = 50'000, .idle = {}}, *watch_, segment_->rank(0).waiters);
+    const std::uint64_t begin = monotonic_ns();
+    const auto done = [&] {
+      if (comes) waiter.has_come();
+      return monotonic_ns() - begin > 20 * look_ns;
+    };
+    EXPECT_TRUE(waiter.wait(waiter.own_events(), done, "test").is_ok());
+    EXPECT_EQ(waiter.slept() == 0, comes);
+  }
+}
+
+TEST_F(Waiting, says_that_it_looks_until_it_sleeps) {
+  ThreadWaiter waiter({.spin_ns = 1'000'000, .gap_ns = 50'000, .idle = {}}, *watch_, segment_->rank(0).waiters);
+  bool has_slept = false;
+  waiter.before_sleep([&] {
+    has_slept = true;
+    EXPECT_EQ(waiter.lookers(), 0U);
+  });
+  const auto done = [&] {
+    EXPECT_EQ(waiter.lookers(), has_slept ? 0U : 1U);
+    return waiter.slept() == 2;
+  };
+  bool is_first = true;
+  EXPECT_TRUE(waiter
+                  .wait(
+                      waiter.own_events(), [&] { return !std::exchange(is_first, false) && done(); }, "test")
+                  .is_ok());
+  EXPECT_TRUE(has_slept);
+  const auto one_look = [&] { return waiter.lookers() == 1; };
+  EXPECT_TRUE(waiter.wait(waiter.own_events(), one_look, "test").is_ok());
+  EXPECT_EQ(waiter.lookers(), 0U);
 }
 
 // Whoever it hands over to wakes it for a look, and so it must not hand over again for having looked.

@@ -8,6 +8,8 @@ namespace farsum::link {
 namespace {
 
 constexpr std::size_t most_address_bytes = 4096;
+// Less is granted once a turn: an acknowledgement costs about as much as to copy so many bytes.
+constexpr std::uint64_t least_much_bytes = 1 << 20;
 
 }  // namespace
 
@@ -433,6 +435,11 @@ void LinkReceiver::end_turn() {
   renew(false);
   if (wanted_ > allowed_) pool_.wait(*this, share_);
   send_turn();
+}
+
+bool LinkReceiver::has_much_to_grant() const {
+  const std::uint64_t out = allowed_ - released_;
+  return window_ > out && window_ - out >= std::max(window_ / 2, least_much_bytes);
 }
 
 void LinkReceiver::send_turn() {

@@ -40,6 +40,9 @@ class LinkReceiver : private CreditTaker {
   // Sends the replies and acknowledgements gathered since the last turn. Call it at the end of each turn and after
   // complete(), and when all receivers had theirs CreditPool::hand_out.
   void end_turn();
+  // Whether the origin of a long stream had better not wait for the end of the turn: it may have spent what it was
+  // granted by then. end_turn() grants more; the turn goes on.
+  bool has_much_to_grant() const;
 
   void on_sent(FrameId id, bool ok);
   void on_broken(std::uint32_t epoch);  // the connection back has failed; the origin will come again

@@ -302,11 +302,11 @@ std::uint64_t UcxTransport::next_deadline_ns() const {
   return next;
 }
 
-bool UcxTransport::is_unattended() {
+bool UcxTransport::is_unattended(bool threads_look) {
   const std::lock_guard lock(drive_);
   origin_.drop_idle();
   if (origin_.busy.empty()) handed_over_ = false;
-  const bool was_polled = std::exchange(was_polled_, false);
+  const bool was_polled = std::exchange(was_polled_, false) || threads_look;
   is_watched_ = handed_over_ && !was_polled;
   ask_again_ns_ = handed_over_ && was_polled ? options_.now_ns() + ask_again_after_ns : never;
   return is_watched_;
@@ -446,8 +446,10 @@ void UcxTransport::TargetHalf::on_frame(std::span<const std::byte> bytes) {
   if (frame.header.kind == link::FrameKind::hello) connections->worker().mark_accepted_sockets();
   const Rank peer = frame.header.from;
   handler->begin_frame();
-  receiver_made(peer).on_frame(frame, *handler);
+  link::LinkReceiver& link = receiver_made(peer);
+  link.on_frame(frame, *handler);
   touch(peer);
+  if (link.has_much_to_grant()) link.end_turn();
 }
 
 void UcxTransport::TargetHalf::on_sent(Rank peer, link::FrameId id, bool ok) { receiver(peer)->on_sent(id, ok); }

@@ -79,7 +79,7 @@ class UcxTransport final : public Network {
 
   bool tick() override;
   std::uint64_t next_deadline_ns() const override;
-  bool is_unattended() override;
+  bool is_unattended(bool threads_look) override;
 
   int request_descriptor() const override;
   Result<bool> arm_requests() override;

@@ -145,6 +145,39 @@ TEST_F(Receiver, has_one_acknowledgement_on_its_way_whatever_comes) {
   EXPECT_EQ(wire.sent.back().header.seen, 10u);
 }
 
+// Else the origin of a stream that is spent within one turn waits for its end.
+TEST_F(Receiver, has_much_to_grant_when_half_of_a_long_window_is_spent) {
+  constexpr std::uint64_t mib = 1 << 20;
+  CreditPool large_pool(64 * mib, 2);
+  LinkReceiver streamed(options(), wire, large_pool);
+  const auto told = [&](const Bytes& bytes) { ASSERT_EQ(streamed.on_frame(frame_of(bytes), handler), Fault::none); };
+  const auto granted = [&] { return wire.sent.back().header.credit; };
+  told(bytes_of(header_of(FrameKind::hello, 0, 1), Bytes(79)));
+  // What is asked for again and again makes the window as long as it gets.
+  for (int i = 0; i < 100 && granted() < 2 * mib; ++i) {
+    FrameHeader want = header_of(FrameKind::seen, 0, 1);
+    want.stamp = std::min(granted() + 60'000, 2 * mib);
+    told(bytes_of(want));
+    streamed.end_turn();
+    large_pool.hand_out();
+    wire.let_go([&](FrameId id) { streamed.on_sent(id, true); });
+  }
+  ASSERT_EQ(granted(), 2 * mib);
+  const std::uint64_t before = granted();
+  std::uint64_t ticket = 0, spent = 0;
+  while (!streamed.has_much_to_grant()) {
+    told(requests(ticket++, 1, record(50'000)));
+    spent += 50'000;
+    ASSERT_LT(spent, 2 * mib);
+  }
+  EXPECT_GE(spent, mib - 100'000);
+  EXPECT_EQ(granted(), before) << "nothing is said before";
+  streamed.end_turn();
+  EXPECT_GE(granted(), before + mib - 100'000);
+  EXPECT_FALSE(streamed.has_much_to_grant());
+  EXPECT_FALSE(receiver.has_much_to_grant()) << "which has a short window";
+}
+
 TEST_F(Receiver, refuses_the_dead_for_ever) {
   handler.kind = Served::Kind::again;
   say(requests(0, 1, record(8)));

@@ -345,6 +345,7 @@ void SimLink::deliver(std::span<const std::byte> bytes, bool to_origin_side) {
   } else {
     const bool is_old = frame.header.epoch < last_epoch_;
     obeyed = receiver.on_frame(frame, *this);
+    if (receiver.has_much_to_grant()) receiver.end_turn();
     if (frame.header.kind == FrameKind::hello) last_epoch_ = std::max(last_epoch_, frame.header.epoch);
     if (is_old && obeyed == Fault::none) world_.fail("a frame of an old connection was obeyed");
     plan_turn(random_.below(3 * us));
