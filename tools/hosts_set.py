@@ -44,13 +44,6 @@ def set_names():
         return []
 
 
-def shares(count):
-    """The processors of each host: as many for each, next to each other; one for two hosts where there are too few."""
-    usable = sorted(os.sched_getaffinity(0))
-    each = max(1, len(usable) // count)
-    return [[usable[(number * each + place) % len(usable)] for place in range(each)] for number in range(count)]
-
-
 class HostSet:
     """The hosts of one name."""
 
@@ -145,7 +138,7 @@ class HostSet:
 
     # Making and taking away.
 
-    def up(self, count, owner_pid, own_processors=False):
+    def up(self, count, owner_pid):
         owner = {"pid": owner_pid, "started": namespaces.started(owner_pid)} if owner_pid else None
         if owner and owner["started"] is None:
             raise Refused(f"there is no process {owner_pid} (--owner wants one that is running, in a script $$)")
@@ -156,9 +149,6 @@ class HostSet:
             if owner and owner != self.state["owner"]:
                 raise Refused(f"the hosts of the name {self.name} are there already and not process {owner_pid}'s "
                               "(tools/hosts down, or another --name)")
-            if own_processors and not self.state["hosts"][0]["processors"]:
-                raise Refused(f"the hosts of the name {self.name} are there already and share the processors "
-                              "(tools/hosts down, or another --name)")
             return
         self.clear()
         self.state = {"identity": f"{self.name}-{os.urandom(8).hex()}", "owner": owner, "switch": 0, "relay": 0,
@@ -167,9 +157,9 @@ class HostSet:
         if owner:
             namespaces.start(f"farsum-owner:{self.name}", TOOLS / "hosts", "--name", self.name, "end-with", owner["pid"],
                              owner["started"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.make(NAMES[:count], shares(count) if own_processors else [[]] * count)
+        self.make(NAMES[:count])
 
-    def make(self, names, processors):
+    def make(self, names):
         hosts_file = self.folder / "hosts"
         hosts_file.write_text(network.hosts_file(names), encoding="utf-8")
         hosts_file.chmod(0o644)
@@ -186,8 +176,8 @@ class HostSet:
             switch, *pids = [holder.pid for holder in holders]
             network.build(switch, list(zip(names, pids)))
             self.state["switch"] = switch
-            self.state["hosts"] = [{"name": name, "address": network.address(number), "pid": pids[number],
-                                    "processors": processors[number]} for number, name in enumerate(names)]
+            self.state["hosts"] = [{"name": name, "address": network.address(number), "pid": pids[number]}
+                                   for number, name in enumerate(names)]
             self.save()
         except BaseException:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -319,7 +309,7 @@ class HostSet:
         running = namespaces.processes(self.name, self.state["identity"])
         for host in self.state["hosts"]:
             up = namespaces.is_holder(host["pid"], namespaces.marker(self.name, host["name"]))
-            found["hosts"].append({"name": host["name"], "address": host["address"], "up": up, "processors": host["processors"],
+            found["hosts"].append({"name": host["name"], "address": host["address"], "up": up,
                                    "processes": running.get(host["name"], [])})
         found["strays"] = running.get("?", [])
         found["owner"] = self.state["owner"] and self.state["owner"]["pid"]
@@ -332,11 +322,9 @@ class HostSet:
         """Becomes the command in the host. The lock keeps `down` from overlooking a process that is just coming in."""
         with self.locked(fcntl.LOCK_SH):
             self.needs_whole()
-            found = self.state["hosts"][self.number(host)]
-            if not namespaces.enter(found["pid"], namespaces.marker(self.name, host)):
+            pid = self.state["hosts"][self.number(host)]["pid"]
+            if not namespaces.enter(pid, namespaces.marker(self.name, host)):
                 raise Refused(f"host {host} is lost (make all anew: tools/hosts up N)")
-            if found["processors"]:
-                os.sched_setaffinity(0, found["processors"])
             # Python ignores these; a command expects to die of them.
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

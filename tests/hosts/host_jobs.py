@@ -23,16 +23,14 @@ def skip(reason):
 
 
 class Hosts:
-    """A set of hosts under a name that nobody else has, made with options of `tools/hosts up`; it goes with this process, however
-    that ends."""
+    """A set of hosts under a name that nobody else has; it goes with this process, however that ends."""
 
-    def __init__(self, count, *options):
+    def __init__(self, count):
         self.count = count
-        self.options = options
         self.name = f"across-{os.getpid()}"
 
     def __enter__(self):
-        made = self.command("up", str(self.count), "--owner", str(os.getpid()), *self.options)
+        made = self.command("up", str(self.count), "--owner", str(os.getpid()))
         if made.returncode == SKIPPED:
             skip(made.stdout.strip())
         if made.returncode:
