@@ -16,6 +16,18 @@ class FailingMemory {
   FailingMemory(const FailingMemory&) = delete;
   FailingMemory& operator=(const FailingMemory&) = delete;
 
+  // What the test itself asks for meanwhile does not count.
+  class Pause {
+   public:
+    Pause() : kept_(left) { left = never; }
+    ~Pause() { left = kept_; }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    std::size_t kept_;
+  };
+
   static bool has_failed() { return left == never; }
   static bool fails_now() {
     if (left == never) return false;
@@ -38,6 +50,10 @@ class FailingMemory {
   return memory;
 }
 void* operator new[](std::size_t bytes) { return operator new(bytes); }
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return farsum::FailingMemory::fails_now() ? nullptr : std::malloc(bytes != 0 ? bytes : 1);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t& nothrow) noexcept { return operator new(bytes, nothrow); }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

@@ -556,7 +556,7 @@ farsum_status farsum_wait(farsum_request* request) {
     const Status status = context.waiter().wait(
         context.waiter().own_events(),
         [&] {
-          context.engine().progress(slot->peer);
+          if (context.engine().progress(slot->peer) != 0) context.waiter().note_come();
           return slot->state->done.load(std::memory_order_acquire);
         },
         "farsum_wait");

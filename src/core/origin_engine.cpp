@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "core/origin_jobs.hpp"
 #include "core/packed_sides.hpp"
@@ -166,7 +167,7 @@ bool OriginEngine::enqueue(Peer& peer, Rank rank, NewJob& made, Outstanding& out
   if (peer.failed.load(std::memory_order_relaxed)) {
     job.code = Code::peer_failed;
     job.all_posted = true;
-    made.is_under_way();
+    made.release();
     finish_job(peer, job);
     return true;
   }
@@ -176,15 +177,20 @@ bool OriginEngine::enqueue(Peer& peer, Rank rank, NewJob& made, Outstanding& out
       return false;
     }
   } catch (const std::bad_alloc&) {
-    if (job.in_flight == 0) {
+    if (job.posted_bytes == 0) {
       outstanding.count.fetch_sub(1, std::memory_order_relaxed);
       throw;
     }
-    // What has left ends it.
+    // What has left ends it, if it was not answered meanwhile.
     job.all_posted = true;
     job.code = Code::no_memory;
+    if (job.in_flight == 0) {
+      made.release();
+      finish_job(peer, job);
+      return true;
+    }
   }
-  made.is_under_way();
+  made.release();
   if (job.needs_buffers()) {
     job.is_borrowing = true;
     outstanding.borrowing.fetch_add(1, std::memory_order_relaxed);
@@ -285,22 +291,18 @@ void OriginEngine::fail_all() {
 void OriginEngine::fail_peer(Rank rank) {
   Peer& peer = peer_made(rank);
   const std::lock_guard lock(peer.mutex);
-  if (peer.bundle != nullptr) peer.backlog.push_back(peer.bundle);
-  peer.bundle = nullptr;
   peer.failed.store(true, std::memory_order_relaxed);
   transport_.abandon(rank);
-  // What is only in the backlog has nothing in flight; what is in flight ends with its last piece.
-  std::deque<Job*> backlog = std::move(peer.backlog);
-  std::deque<InFlight> in_flight = std::move(peer.in_flight);
-  peer.backlog.clear();
-  peer.in_flight.clear();
-  for (Job* job : backlog) {
-    job->all_posted = true;
-    job->code = Code::peer_failed;
-    if (job->in_flight == 0) finish_job(peer, *job);
-  }
-  for (const InFlight& piece : in_flight) {
-    finish_piece(peer, piece, Code::peer_failed, {});
+  // What is only kept back has nothing in flight; what is in flight ends with its last piece.
+  const auto end = [&](Job& job) {
+    job.all_posted = true;
+    job.code = Code::peer_failed;
+    if (job.in_flight == 0) finish_job(peer, job);
+  };
+  if (peer.bundle != nullptr) end(*std::exchange(peer.bundle, nullptr));
+  for (; !peer.backlog.empty(); peer.backlog.pop_front()) end(*peer.backlog.front());
+  for (; !peer.in_flight.empty(); peer.in_flight.pop_front()) {
+    finish_piece(peer, peer.in_flight.front(), Code::peer_failed, {});
   }
 }
 

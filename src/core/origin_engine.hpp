@@ -98,8 +98,8 @@ class OriginEngine {
   // before progress() returns at the latest, and with send_kept() where nobody calls, unless it leaves with the end of
   // its epoch. `outstanding` counts it until it is complete at the target, `request` (may be null) is told. Answers
   // false, and has done nothing, when there is no room now: call progress() and try again. What may wait for other
-  // ranks is never kept back for room. What it throws for want of memory has done nothing either; where a part has left
-  // already, the operation ends with Code::no_memory.
+  // ranks is never kept back for room. Where it throws for want of memory it has done nothing either; where a part has
+  // left already, the operation ends with Code::no_memory.
   bool submit(Rank peer, WindowId window, const Operation& operation, Outstanding& outstanding, RequestState* request);
   // The same for an update that may leave together with others. False: nothing was done, submit() it.
   bool submit_update(Rank peer, WindowId window, const Update& update, Outstanding& outstanding);

@@ -133,7 +133,8 @@ class OriginEngine::NewJob {
 
   Job* operator->() const { return job_; }
   Job& operator*() const { return *job_; }
-  void is_under_way() { job_ = nullptr; }
+  // It is under way.
+  void release() { job_ = nullptr; }
 
  private:
   Peer& peer_;

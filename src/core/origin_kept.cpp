@@ -90,7 +90,8 @@ bool OriginEngine::join(Peer& peer, Rank rank, WindowId window, const Update& up
     bundle.is_full = true;
     try {
       close_bundle(peer, rank);
-    } catch (const std::bad_alloc&) {  // the update has joined: it leaves with the rest when there is memory
+    } catch (const std::bad_alloc&) {
+      peer.keeps = true;  // the update has joined: it leaves with the rest when there is memory
     }
   }
   return true;

@@ -66,7 +66,7 @@ class OriginEngine::NewPiece {
   NewPiece(const NewPiece&) = delete;
   NewPiece& operator=(const NewPiece&) = delete;
 
-  void has_left(std::uint64_t ticket) {
+  void note_left(std::uint64_t ticket) {
     in_flight_.back().ticket = ticket;
     has_left_ = true;
   }
@@ -131,7 +131,7 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
   NewPiece piece(peer.in_flight, {0, &job, job.posted_bytes});
   const auto ticket = transport_.try_post(rank, peer.head, message.body, how);
   if (!ticket) return false;
-  piece.has_left(*ticket);
+  piece.note_left(*ticket);
   // Relaxed: a statistic.
   messages_sent_.fetch_add(1, std::memory_order_relaxed);
   ++peer.next_sequence;

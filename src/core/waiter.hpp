@@ -19,7 +19,7 @@ class Waiter {
   virtual Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) = 0;
   // Said inside done() by a thread that has just taken in something of what it waits for: more is likely to be close
   // behind, and it had better look on for a while than sleep.
-  virtual void has_come() {}
+  virtual void note_come() {}
   // Sleeps while `word` holds `while_value`; whoever changes it wakes its futex. May return early. Fails as wait()
   // does.
   virtual Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) = 0;

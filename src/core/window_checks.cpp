@@ -50,9 +50,10 @@ const char* explain_code(Code code) {
     case Code::not_initialized:
     case Code::layout:
     case Code::pending:
-    case Code::no_memory:
     case Code::system:
       return "it could not be carried out";
+    case Code::no_memory:
+      return "its origin had no memory left to send the rest of it";
   }
   return "it could not be carried out";
 }

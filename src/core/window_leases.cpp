@@ -25,7 +25,7 @@ Status Window::run_leased(const Operation& operation, std::uint32_t target) {
                                    : parts_.waiter->wait(
                                          parts_.waiter->own_events(),
                                          [&] {
-                                           parts_.engine->progress(owner);
+                                           take_replies(owner);
                                            return update.advance();
                                          },
                                          call);

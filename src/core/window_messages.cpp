@@ -81,13 +81,12 @@ Status Window::run_aggregated(const Operation& operation, std::uint32_t target) 
     if (operation.alpha != nullptr) std::memcpy(gathered.alpha, operation.alpha, size);
     // One element, so one piece on each side.
     ops::PieceCursor target_piece(operation.target_layout);
-    gathered.offsets.push_back(operation.offset + static_cast<std::uint64_t>(target_piece.next().offset));
     const PackedOperand operand(operation);
-    if (operand.data() != nullptr) {
-      gathered.elements.insert(gathered.elements.end(), operand.data(), operand.data() + size);
-    } else {
-      gathered.elements.resize(gathered.elements.size() + size);
-    }
+    // Behind the elements of the offsets that are there, whatever one that found no memory has left.
+    const std::size_t at = gathered.offsets.size() * size;
+    gathered.elements.resize(at + size);
+    if (operand.data() != nullptr) std::memcpy(gathered.elements.data() + at, operand.data(), size);
+    gathered.offsets.push_back(operation.offset + static_cast<std::uint64_t>(target_piece.next().offset));
     full = gathered.offsets.size() >= parts_.aggregate_limit;
   }
   return full ? send_gathered(target) : Status();
@@ -98,6 +97,7 @@ Status Window::send_gathered(std::uint32_t target) {
   const std::lock_guard lock(gathered.mutex);
   if (gathered.offsets.empty()) return {};
   if (Status status = learn_of_lock(target, "farsum_accumulate"); !status.is_ok()) return status;
+  gathered.elements.resize(gathered.offsets.size() * ops::size_of(gathered.type));
   while (!parts_.engine->submit_scatter(parts_.ranks[target], parts_.id, gathered.type, gathered.op, gathered.alpha,
                                         gathered.offsets, gathered.elements, views_[target].outstanding)) {
     if (Status status = wait_for_room(target); !status.is_ok()) return status;
@@ -108,7 +108,7 @@ Status Window::send_gathered(std::uint32_t target) {
 }
 
 void Window::take_replies(Rank owner) {
-  if (parts_.engine->progress(owner) != 0) parts_.waiter->has_come();
+  if (parts_.engine->progress(owner) != 0) parts_.waiter->note_come();
 }
 
 // Back-pressure: sleeps until a reply has made room.

@@ -29,7 +29,7 @@ Status Window::tell(std::uint32_t target, wire::MessageKind kind, std::uint8_t f
   return parts_.waiter->wait(
       parts_.waiter->own_events(),
       [&] {
-        parts_.engine->progress(owner);
+        take_replies(owner);
         return is_sent = is_sent || send();
       },
       "waiting for room in the target's mailbox");
@@ -49,7 +49,7 @@ Status Window::await_answer(std::uint32_t target, const RequestState& answer, co
   Status status = parts_.waiter->wait(
       parts_.waiter->own_events(),
       [&] {
-        parts_.engine->progress(owner);
+        take_replies(owner);
         // Acquire pairs with the release in OriginEngine::finish_job.
         return answer.done.load(std::memory_order_acquire);
       },

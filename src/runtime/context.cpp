@@ -56,7 +56,8 @@ class Chores : public AgentChores {
     }
     network_.look_after();
     comes_back_at_ns_ = 0;
-    if (waiter_.sleepers() != 0 || network_.is_unattended(waiter_.lookers() != 0)) {
+    const auto threads = waiter_.lookers() != 0 ? Network::Threads::look : Network::Threads::away;
+    if (waiter_.sleepers() != 0 || network_.is_unattended(threads)) {
       bell_.watch_replies();
       return for_these_ns;
     }

@@ -151,9 +151,9 @@ std::uint64_t NetworkSide::send_kept() {
   return kept_until_ns_ - now;
 }
 
-bool NetworkSide::is_unattended(bool threads_look) const {
+bool NetworkSide::is_unattended(Network::Threads threads) const {
   Network* const network = this->network();
-  return network != nullptr && network->is_unattended(threads_look);
+  return network != nullptr && network->is_unattended(threads);
 }
 
 std::uint64_t NetworkSide::until_deadline_ns() const {

@@ -59,7 +59,7 @@ class NetworkSide {
   // calls.
   std::uint64_t send_kept();
   // See Network. For the agent.
-  bool is_unattended(bool threads_look) const;
+  bool is_unattended(Network::Threads threads) const;
   // Nanoseconds until there is something to do by the clock; 0: never.
   std::uint64_t until_deadline_ns() const;
   // The end, when the agent has stopped; `handler` serves who still asks.

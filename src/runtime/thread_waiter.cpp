@@ -17,9 +17,6 @@ constexpr int first_looks = 24;
 constexpr int looks_at_once = 8;
 // So many take a network 4 us where nothing has come.
 constexpr std::uint64_t longest_looks_ns = 12'000;
-// A stream that falters goes on soon; a thread that slept would leave it to the agent, for which it must be woken at
-// each piece.
-constexpr std::uint64_t looks_in_a_stream = 5;
 // For so long a thread looks before it lets others of its processor run, and again before the next time. Its own agent
 // may be among them, for whom somebody waits: Linux does not interrupt a thread for one that has just had its share.
 constexpr std::uint64_t between_yields_ns = 12'000;
@@ -27,12 +24,12 @@ constexpr std::uint64_t look_interval_ns = 100'000'000;
 // The idle hook of another runtime is called often at first, then less.
 constexpr std::uint64_t first_idle_gap_ns = 20'000;
 
-// Set by has_come(); a wait is within one thread.
+// Set by note_come(); a wait is within one thread.
 thread_local bool has_come_meanwhile = false;
 
 }  // namespace
 
-void ThreadWaiter::has_come() { has_come_meanwhile = true; }
+void ThreadWaiter::note_come() { has_come_meanwhile = true; }
 
 Status ThreadWaiter::check_peers(const char* doing) {
   if (before_look_) before_look_();
@@ -41,51 +38,58 @@ Status ThreadWaiter::check_peers(const char* doing) {
   return {Code::peer_failed, fmt::format("{}: {}", doing, watch_.fate_of(dead - 1))};
 }
 
-// Looks for about as long as a wake-up costs, then sleeps with `sleep(gap)`, which returns at once where done() has
-// come true. Between two calls of the idle hook done() is looked at.
-Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t)> sleep, const char* doing,
-                                    std::uint64_t longest_spin_ns) {
-  std::uint64_t spin_ns = options_.is_crowded ? 0 : longest_spin_ns;
-  has_come_meanwhile = false;
+// Whether done() came true while it looked for about as long as a wake-up costs.
+bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
+  if (options_.is_crowded || looking.ns == 0) return false;
   // Most of what is waited for comes within a microsecond: the clock is not read for it.
-  for (int i = 0; spin_ns != 0 && i < first_looks; ++i) {
-    if (done()) return {};
+  for (int i = 0; i < first_looks; ++i) {
+    if (done()) return true;
     SystemAtomics::pause();
   }
+  std::uint64_t limit_ns = looking.ns;
   std::uint64_t begin = monotonic_ns();
   std::uint64_t now = begin;
   std::uint64_t yield_at = begin + between_yields_ns;
-  while (now - begin < spin_ns) {
+  while (now - begin < limit_ns) {
     for (int i = 0; i < looks_at_once; ++i) {
-      if (done()) return {};
+      if (done()) return true;
       SystemAtomics::pause();
     }
-    const std::uint64_t before = std::exchange(now, monotonic_ns());
+    const std::uint64_t looked_ns = monotonic_ns() - now;
+    now += looked_ns;
+    // What it did there, or others on its processor, is no looking.
+    if (looked_ns > longest_looks_ns) begin += looked_ns - longest_looks_ns;
     if (std::exchange(has_come_meanwhile, false)) {
-      spin_ns = looks_in_a_stream * longest_spin_ns;
+      limit_ns = looking.in_a_stream_ns;
       begin = now;
     }
-    // What it did there, or others on its processor, is no looking either.
-    if (now - before > longest_looks_ns) begin = now;
     if (now < yield_at) continue;
     sched_yield();
     const std::uint64_t back = monotonic_ns();
-    begin += back - now;  // what others have used is no looking
+    begin += back - now;  // nor what others have used
     now = back;
     yield_at = now + between_yields_ns;
   }
+  return false;
+}
+
+// Looks, then sleeps with `sleep(gap)`, which returns at once where done() has come true. Between two calls of the idle
+// hook done() is looked at.
+Status ThreadWaiter::look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t)> sleep, const char* doing,
+                                    const Looking& looking) {
+  if (look_for(done, looking)) return {};
   // A death that is known already is not slept upon.
   if (watch_.known_dead() != 0) {
     if (Status status = check_peers(doing); !status.is_ok()) return done() ? Status() : std::move(status);
   }
   std::uint64_t gap = options_.idle ? std::min(first_idle_gap_ns, gap_ns()) : gap_ns();
-  std::uint64_t last_look = now;
+  std::uint64_t last_look = monotonic_ns();
   for (;;) {
     if (options_.idle && quiet_.load(std::memory_order_relaxed) == 0) options_.idle();
     sleep(gap);
     if (done()) return {};
     gap = std::min(gap * 2, gap_ns());
-    now = monotonic_ns();
+    const std::uint64_t now = monotonic_ns();
     if (now - last_look < look_interval_ns && watch_.known_dead() == 0) continue;
     last_look = now;
     if (Status status = check_peers(doing); !status.is_ok()) {
@@ -95,25 +99,47 @@ Status ThreadWaiter::spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(s
   }
 }
 
+namespace {
+
+// One in a count, from begin() to end() or the end of its life.
+class Counted {
+ public:
+  explicit Counted(std::atomic<std::uint32_t>& count) : count_(count) {}
+  ~Counted() { end(); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+  // Whether it was not counted before. seq_cst: see ThreadWaiter::wait.
+  bool begin() {
+    if (std::exchange(is_counted_, true)) return false;
+    count_.fetch_add(1, std::memory_order_seq_cst);
+    return true;
+  }
+  void end() {
+    if (std::exchange(is_counted_, false)) count_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uint32_t>& count_;
+  bool is_counted_ = false;
+};
+
+}  // namespace
+
 Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const char* doing) {
+  has_come_meanwhile = false;
   if (done()) return {};
   const bool for_replies = &where == &own_ && before_sleep_;
-  bool is_looking = for_replies;
-  if (is_looking) lookers_.fetch_add(1, std::memory_order_relaxed);
-  const auto end_looking = [&] {
-    if (std::exchange(is_looking, false)) lookers_.fetch_sub(1, std::memory_order_relaxed);
-  };
-  // Once for the whole wait: the agent wakes its sleepers at each look, and one that had it look again before each
-  // sleep would keep it and itself awake.
-  bool is_handed_over = false;
+  Counted looker(lookers_);
+  Counted sleeper(sleepers_);
+  if (for_replies) looker.begin();
   const auto sleep = [&](std::uint64_t gap) {
-    end_looking();
+    looker.end();
     const std::uint32_t key = where.prepare();
     // What comes from here on is taken in by the agent, who then wakes whoever it sees waiting: seq_cst, as the look.
-    if (for_replies && !std::exchange(is_handed_over, true)) {
-      sleepers_.fetch_add(1, std::memory_order_seq_cst);
-      before_sleep_();
-    }
+    // Once for the whole wait: the agent wakes its sleepers at each look, and one that had it look again before each
+    // sleep would keep it and itself awake.
+    if (for_replies && sleeper.begin()) before_sleep_();
     if (done()) {
       where.cancel();
     } else {
@@ -121,12 +147,7 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
       where.wait(key, gap);
     }
   };
-  // Relaxed: nothing is ordered by how long a thread looks.
-  Status status = spin_and_sleep(done, sleep, doing,
-                                 for_replies ? reply_spin_ns_.load(std::memory_order_relaxed) : options_.spin_ns);
-  end_looking();
-  if (is_handed_over) sleepers_.fetch_sub(1, std::memory_order_relaxed);
-  return status;
+  return look_and_sleep(done, sleep, doing, for_replies ? looking_for_replies() : looking_here());
 }
 
 void ThreadWaiter::give_way() {
@@ -149,7 +170,7 @@ Status ThreadWaiter::wait_word(std::atomic<std::uint32_t>& word, std::uint32_t w
     slept_.fetch_add(1, std::memory_order_relaxed);
     futex_wait(word, while_value, gap);
   };
-  return spin_and_sleep(changed, sleep, doing, options_.spin_ns);
+  return look_and_sleep(changed, sleep, doing, looking_here());
 }
 
 }  // namespace farsum

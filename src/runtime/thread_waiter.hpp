@@ -22,11 +22,11 @@ class ThreadWaiter : public Waiter {
   };
 
   ThreadWaiter(Options options, PeerWatch& watch, EventCount& own)
-      : options_(std::move(options)), watch_(watch), own_(own), reply_spin_ns_(options_.spin_ns) {}
+      : options_(std::move(options)), watch_(watch), own_(own) {}
 
   Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override;
   Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) override;
-  void has_come() override;
+  void note_come() override;
   Status looked_in_vain(const char* doing) override;
   void give_way() override;
   EventCount& own_events() override { return own_; }
@@ -35,11 +35,14 @@ class ThreadWaiter : public Waiter {
   // The same for each look at how the other ranks are.
   void before_look(std::function<void()> hook) { before_look_ = std::move(hook); }
   // From now on replies may come from other hosts, whose agents wake up first, and have the way there and back.
-  void expect_replies_from_afar() { reply_spin_ns_.store(2 * options_.spin_ns, std::memory_order_relaxed); }
+  // A stream of them that falters goes on soon, and a thread that slept would leave it to the agent, which is woken for
+  // each piece, and wakes the thread for each.
+  void expect_replies_from_afar() { are_replies_from_afar_.store(true, std::memory_order_relaxed); }
   // Threads in a wait in which they have slept so, or are about to.
   std::uint32_t sleepers() const { return sleepers_.load(std::memory_order_seq_cst); }
-  // Threads that look for replies, or would if they had a processor: the agent, on theirs, had better not do it for
-  // them. Relaxed: who has just begun, or ended, may be missed.
+  // Threads that look, and have not slept, where replies, posts or notifications are to wake them, or would look if
+  // they had a processor: the agent, on theirs, had better not do it for them. Relaxed: who has just begun, or ended,
+  // may be missed.
   std::uint32_t lookers() const { return lookers_.load(std::memory_order_relaxed); }
   // From begin() to its end, no thread of this rank starts the idle hook.
   class Quiet {
@@ -64,8 +67,24 @@ class ThreadWaiter : public Waiter {
   std::uint64_t slept() const { return slept_.load(std::memory_order_relaxed); }
 
  private:
-  Status spin_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t gap_ns)> sleep, const char* doing,
-                        std::uint64_t longest_spin_ns);
+  static constexpr std::uint64_t stream_factor = 10;
+
+  // For how long a thread looks before it sleeps.
+  struct Looking {
+    std::uint64_t ns = 0;
+    std::uint64_t in_a_stream_ns = 0;  // once something of what it waits for has come
+  };
+
+  bool look_for(FunctionRef<bool()> done, const Looking& looking);
+  Status look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t gap_ns)> sleep, const char* doing,
+                        const Looking& looking);
+  Looking looking_here() const { return {options_.spin_ns, options_.spin_ns}; }
+  // Relaxed: nothing is ordered by how long a thread looks.
+  Looking looking_for_replies() const {
+    return are_replies_from_afar_.load(std::memory_order_relaxed)
+               ? Looking{2 * options_.spin_ns, stream_factor * options_.spin_ns}
+               : looking_here();
+  }
   Status check_peers(const char* doing);
   std::uint64_t gap_ns() const {
     return options_.idle ? std::min(options_.idle_gap_ns, options_.gap_ns) : options_.gap_ns;
@@ -76,7 +95,7 @@ class ThreadWaiter : public Waiter {
   EventCount& own_;
   std::function<void()> before_sleep_;
   std::function<void()> before_look_;
-  std::atomic<std::uint64_t> reply_spin_ns_;
+  std::atomic<bool> are_replies_from_afar_{false};
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::uint32_t> lookers_{0};
   std::atomic<std::uint64_t> slept_{0};

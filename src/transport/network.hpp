@@ -56,10 +56,10 @@ class Network : public Transport {
   virtual int reply_descriptor() const = 0;
   virtual Result<bool> arm_replies() = 0;
   // Whether the agent must sleep on reply_descriptor() too: something was handed over that is not at its end, and no
-  // thread looks after it at the moment: none has since the last time, and the caller, who may know of one that wants
-  // to, does not say so. To be asked before each sleep; where threads do look, next_deadline_ns() says when to ask
-  // again.
-  virtual bool is_unattended(bool threads_look) = 0;
+  // thread looks after it at the moment. None does if none has since the last time, and the caller knows of none that
+  // is about to. To be asked before each sleep; where threads do look, next_deadline_ns() says when to ask again.
+  enum class Threads { away, look };
+  virtual bool is_unattended(Threads threads) = 0;
 
   // Says goodbye to all peers and takes theirs, for two seconds at most, so that nobody sees a broken connection.
   // Called once, when the agent has stopped; `handler` serves who still asks.

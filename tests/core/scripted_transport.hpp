@@ -51,6 +51,7 @@ class Scripted final : public Transport {
   }
   std::size_t poll_replies(Rank from, ReplyHandler& handler) override {
     ++polls[from];
+    if (on_poll) on_poll();
     std::deque<Reply> all = std::exchange(replies[from], {});
     for (const Reply& reply : all) handler.on_reply(from, reply.ticket, reply.code, reply.bytes);
     return all.size();
@@ -77,6 +78,7 @@ class Scripted final : public Transport {
   std::map<Rank, std::uint64_t> polls;
   std::uint64_t handed_over = 0;
   std::function<void()> on_post;
+  std::function<void()> on_poll;
 
  private:
   std::map<Rank, std::uint64_t> next_ticket_;

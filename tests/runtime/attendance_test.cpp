@@ -69,7 +69,7 @@ class EventNetwork final : public Network {
   void give_up(Rank) override {}
   bool tick() override { return false; }
   std::uint64_t next_deadline_ns() const override { return never; }
-  bool is_unattended(bool) override { return false; }
+  bool is_unattended(Threads) override { return false; }
   void close(RequestHandler&) override {}
   NetworkCounters counters() const override { return {}; }
   Capabilities capabilities(Rank) const override { return {}; }

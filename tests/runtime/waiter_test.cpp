@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -110,18 +111,47 @@ TEST_F(Waiting, lets_others_of_its_processor_run_while_it_looks) {
   EXPECT_EQ(waiter.slept(), 0U);
 }
 
-// In the middle of a stream; without it the same wait ends in sleep.
 TEST_F(Waiting, looks_on_while_something_of_what_it_waits_for_comes) {
-  constexpr std::uint64_t look_ns = 5'000'000;
-  for (const bool comes : {false, true}) {
-    ThreadWaiter waiter({.spin_ns = look_ns, .gap_ns = 50'000, .idle = {}}, *watch_, segment_->rank(0).waiters);
-    const std::uint64_t begin = monotonic_ns();
-    const auto done = [&] {
-      if (comes) waiter.has_come();
-      return monotonic_ns() - begin > 20 * look_ns;
+  constexpr std::uint64_t look_ns = 2'000'000;
+  ThreadWaiter waiter({.spin_ns = look_ns, .gap_ns = 50'000, .idle = {}}, *watch_, segment_->rank(0).waiters);
+  const std::uint64_t begin = monotonic_ns();
+  const auto streams = [&] {
+    waiter.note_come();
+    return monotonic_ns() - begin > 20 * look_ns;
+  };
+  EXPECT_TRUE(waiter.wait(waiter.own_events(), streams, "test").is_ok());
+  EXPECT_EQ(waiter.slept(), 0U);
+  // What came in the last wait is no stream.
+  EXPECT_TRUE(waiter
+                  .wait(
+                      waiter.own_events(), [&] { return waiter.slept() == 1; }, "test")
+                  .is_ok());
+}
+
+// What it does in a look is no looking, but looks that are all slow come to an end as well.
+TEST_F(Waiting, sleeps_though_each_look_takes_long) {
+  ThreadWaiter waiter({.spin_ns = 100'000, .gap_ns = 50'000, .idle = {}}, *watch_, segment_->rank(0).waiters);
+  const auto slow = [&] {
+    const std::uint64_t end = monotonic_ns() + 20'000;
+    while (monotonic_ns() < end) {
+    }
+    return waiter.slept() == 1;
+  };
+  EXPECT_TRUE(waiter.wait(waiter.own_events(), slow, "test").is_ok());
+}
+
+TEST_F(Waiting, counts_no_thread_whose_look_has_thrown) {
+  ThreadWaiter waiter = this->waiter({});
+  waiter.before_sleep([] {});
+  for (const bool asleep : {false, true}) {
+    bool is_first = true;
+    const auto done = [&]() -> bool {
+      if (std::exchange(is_first, false) || (asleep && waiter.slept() == 0)) return false;
+      throw std::bad_alloc();
     };
-    EXPECT_TRUE(waiter.wait(waiter.own_events(), done, "test").is_ok());
-    EXPECT_EQ(waiter.slept() == 0, comes);
+    EXPECT_THROW(static_cast<void>(waiter.wait(waiter.own_events(), done, "test")), std::bad_alloc);
+    EXPECT_EQ(waiter.lookers(), 0U);
+    EXPECT_EQ(waiter.sleepers(), 0U);
   }
 }
 

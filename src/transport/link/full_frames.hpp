@@ -12,6 +12,8 @@ namespace farsum::link {
 // For links that one thread at a time calls; all of one frame size.
 class FullFrames {
  public:
+  FullFrames() { kept_.reserve(most); }
+
   std::unique_ptr<std::byte[]> take(std::size_t frame_bytes) {
     if (kept_.empty()) return std::make_unique_for_overwrite<std::byte[]>(frame_bytes);
     std::unique_ptr<std::byte[]> taken = std::move(kept_.back());

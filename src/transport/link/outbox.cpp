@@ -17,7 +17,9 @@ std::size_t index_of(FrameKind kind) { return static_cast<std::size_t>(kind); }
 }  // namespace
 
 Outbox::Outbox(const LinkOptions& options, Wire& wire, FrameKind record_kind)
-    : options_(options), wire_(wire), record_kind_(record_kind) {}
+    : options_(options), wire_(wire), record_kind_(record_kind) {
+  spare_.reserve(spare_most);  // what is given back asks for no memory
+}
 
 void Outbox::start(std::uint32_t epoch) {
   epoch_ = epoch;
@@ -81,16 +83,17 @@ void Outbox::make_room(OutFrame& frame, std::size_t bytes) {
 
 std::span<std::byte> Outbox::reserve(std::size_t bytes, std::size_t borrowed_bytes) {
   if (!fits(bytes + borrowed_bytes)) {
-    seal();
+    // Whole before the last is sealed: where there is no memory, nothing has changed.
+    frames_.make_room();
     OutFrame fresh;
     if (!spare_.empty() && spare_.back().capacity >= sizeof(FrameHeader) + bytes) {
       fresh = std::move(spare_.back());
       spare_.pop_back();
     }
-    // Whole before it is one of the others: where there is no memory, nothing has changed.
     make_room(fresh, sizeof(FrameHeader) + bytes);
     fresh.size = sizeof(FrameHeader);
     fresh.first = next_number_;
+    seal();
     frames_.push_back(std::move(fresh));
   }
   OutFrame& frame = frames_.back();

@@ -8,7 +8,7 @@ namespace farsum::link {
 namespace {
 
 constexpr std::size_t most_address_bytes = 4096;
-// Less is granted once a turn: an acknowledgement costs about as much as to copy so many bytes.
+// Less is granted once a turn: puts of 1 MiB took 60 us more where each 128 KiB were acknowledged.
 constexpr std::uint64_t least_much_bytes = 1 << 20;
 
 }  // namespace
@@ -439,7 +439,8 @@ void LinkReceiver::end_turn() {
 
 bool LinkReceiver::has_much_to_grant() const {
   const std::uint64_t out = allowed_ - released_;
-  return window_ > out && window_ - out >= std::max(window_ / 2, least_much_bytes);
+  if (window_ <= out || pool_.has_waiters()) return false;
+  return pool_.can_grow(share_, window_ - out) >= std::max(window_ / 2, least_much_bytes);
 }
 
 void LinkReceiver::send_turn() {

@@ -33,6 +33,12 @@ std::optional<std::uint64_t> LinkSender::post(const Post& post, std::uint64_t no
   }
   const bool joins_unheld = outbox_.gathered_records() != 0 && !outbox_.holds_back();
   append(post, cost);
+  send_appended(post, joins_unheld, now_ns);
+  return requests_.end() - 1;
+}
+
+// The request is the link's: it cannot be taken back any more.
+void LinkSender::send_appended(const Post& post, bool joins_unheld, std::uint64_t now_ns) noexcept {
   is_recalled_ = false;
   give_back_at_ns_ = never;
   if (!post.may_hold) {
@@ -44,7 +50,6 @@ std::optional<std::uint64_t> LinkSender::post(const Post& post, std::uint64_t no
   note_need(now_ns);
   if (state_ == LinkState::idle) start_connecting(now_ns);
   pump();  // of what is held, frames that are full
-  return requests_.end() - 1;
 }
 
 void LinkSender::append(const Post& post, std::uint64_t cost) {
@@ -251,15 +256,12 @@ void LinkSender::give_up(Code code) { fail(LinkEnd::given_up, code); }
 
 void LinkSender::fail(LinkEnd end, Code code) {
   if (state_ == LinkState::failed) return;
-  inbox_.make_room(unanswered_);  // behind this nothing may fail
+  inbox_.make_room(unanswered_);  // before anything is done
   state_ = LinkState::failed;
   end_ = end;
   failure_ = code;
   wanted_ = 0;
   needed_since_ns_ = never;
-  disconnect();
-  outbox_.drop_all();
-  early_.clear();
   for (std::uint64_t ticket = requests_.begin(); ticket != requests_.end(); ++ticket) {
     if (requests_[ticket].answered) continue;
     settle(requests_[ticket]);
@@ -268,6 +270,9 @@ void LinkSender::fail(LinkEnd end, Code code) {
     reply.code = code;
     inbox_.push_back(std::move(reply));
   }
+  disconnect();
+  outbox_.drop_all();
+  early_.clear();
 }
 
 // ---- what the target says

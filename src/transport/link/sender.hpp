@@ -69,7 +69,8 @@ class LinkSender {
   // Tickets are 0, 1, 2, ...; nothing where there is no credit now: what was asked for is then asked of the target, and
   // a reply (has_replies) or on_frame brings it. The first post opens the link and finds no credit. On a link that has
   // failed every post is taken and answered Code::peer_failed. head + body and reply_capacity must fit a frame
-  // (max_message_bytes, max_reply_bytes). head may be reused on return, body too unless borrowed.
+  // (max_message_bytes, max_reply_bytes). What throws for want of memory has done nothing. head may be reused on
+  // return, body too unless borrowed.
   std::optional<std::uint64_t> post(const Post& post, std::uint64_t now_ns);
   void flush(std::uint64_t now_ns);  // sends what is held
   void open(std::uint64_t now_ns);   // connects before the first post
@@ -128,6 +129,7 @@ class LinkSender {
   void ask_for_credit(std::uint64_t cost, bool may_wait, std::uint64_t now_ns);
   void tell_want();
   void append(const Post& post, std::uint64_t cost);
+  void send_appended(const Post& post, bool joins_unheld, std::uint64_t now_ns) noexcept;
   std::uint64_t answer_at_once();
   void fail(LinkEnd end, Code code);
   void start_connecting(std::uint64_t now_ns);

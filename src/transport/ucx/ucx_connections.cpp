@@ -111,13 +111,13 @@ UcxConnections::Connection* UcxConnections::connection_of(UcxWorker::Endpoint en
   return found == by_endpoint_.end() ? nullptr : found->second;
 }
 
-std::size_t UcxConnections::progress() {
+std::size_t UcxConnections::progress() noexcept {
   const std::size_t events = worker_->progress();
   settle();
   return events;
 }
 
-void UcxConnections::settle() {
+void UcxConnections::settle() noexcept {
   while (settle_once()) {
   }
 }

@@ -47,10 +47,11 @@ class UcxConnections final : private UcxWorker::Events {
   link::Wire& wire(Rank peer, std::span<const std::byte> address = {});
 
   // Lets UCX work, then settles; returns how much there was to do.
-  std::size_t progress();
+  // Where there is no memory for what is to be told, the process ends, here and in settle().
+  std::size_t progress() noexcept;
   // Carries out what links have asked for, and tells them what became of it, until nothing is left. To be called after
   // each call of a link.
-  void settle();
+  void settle() noexcept;
 
   const Counters& counters() const { return counters_; }
   const UcxWorker& worker() const { return *worker_; }

@@ -302,11 +302,11 @@ std::uint64_t UcxTransport::next_deadline_ns() const {
   return next;
 }
 
-bool UcxTransport::is_unattended(bool threads_look) {
+bool UcxTransport::is_unattended(Threads threads) {
   const std::lock_guard lock(drive_);
   origin_.drop_idle();
   if (origin_.busy.empty()) handed_over_ = false;
-  const bool was_polled = std::exchange(was_polled_, false) || threads_look;
+  const bool was_polled = std::exchange(was_polled_, false) || threads == Threads::look;
   is_watched_ = handed_over_ && !was_polled;
   ask_again_ns_ = handed_over_ && was_polled ? options_.now_ns() + ask_again_after_ns : never;
   return is_watched_;
@@ -360,7 +360,7 @@ void UcxTransport::OriginHalf::on_disconnected(Rank peer, std::uint32_t epoch) {
 }
 
 // To be called after whatever may have given a link something to do, or ended it.
-void UcxTransport::OriginHalf::note(Asking& asking) {
+void UcxTransport::OriginHalf::note(Asking& asking) noexcept {
   if (!asking.is_busy && asking.link.next_deadline_ns() != never) {
     asking.is_busy = true;
     busy.push_back(&asking);

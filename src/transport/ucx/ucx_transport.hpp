@@ -79,7 +79,7 @@ class UcxTransport final : public Network {
 
   bool tick() override;
   std::uint64_t next_deadline_ns() const override;
-  bool is_unattended(bool threads_look) override;
+  bool is_unattended(Threads threads) override;
 
   int request_descriptor() const override;
   Result<bool> arm_requests() override;
@@ -112,7 +112,7 @@ class UcxTransport final : public Network {
     void on_broken(Rank peer, std::uint32_t epoch) override;
     void on_disconnected(Rank peer, std::uint32_t epoch) override;
     Asking* find(Rank peer) const { return peer < links.size() ? links[peer].get() : nullptr; }
-    void note(Asking& asking);
+    void note(Asking& asking) noexcept;
     void drop_idle();
     void send_held(Asking& asking);
 

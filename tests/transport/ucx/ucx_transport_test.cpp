@@ -117,7 +117,7 @@ class UcxTransportTest : public testing::Test {
   // Nothing of the origin's is under way and its agent has seen that.
   void settle(Adder& adder, Sums& sums) {
     rounds_until(adder, sums, [&] { return at(origin).next_deadline_ns() == link::LinkSender::never; });
-    at(origin).is_unattended(false);
+    at(origin).is_unattended(Network::Threads::away);
     handed_over_[origin] = 0;
   }
 
@@ -343,21 +343,21 @@ TEST_F(UcxTransportTest, hands_over_what_does_not_leave_at_once) {
 TEST_F(UcxTransportTest, is_attended_while_a_thread_polls) {
   Adder adder;
   Sums sums;
-  EXPECT_FALSE(at(origin).is_unattended(false));
+  EXPECT_FALSE(at(origin).is_unattended(Network::Threads::away));
   at(origin).open(target);
-  EXPECT_TRUE(at(origin).is_unattended(false));
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::away));
   at(origin).poll_replies(target, sums);
-  EXPECT_FALSE(at(origin).is_unattended(false));
+  EXPECT_FALSE(at(origin).is_unattended(Network::Threads::away));
   EXPECT_LE(at(origin).next_deadline_ns(), now_ns_ + 1'000'000) << "the agent asks again soon";
-  EXPECT_TRUE(at(origin).is_unattended(false)) << "no thread has polled since";
-  EXPECT_FALSE(at(origin).is_unattended(true)) << "one is about to";
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::away)) << "no thread has polled since";
+  EXPECT_FALSE(at(origin).is_unattended(Network::Threads::look)) << "one is about to";
   EXPECT_LE(at(origin).next_deadline_ns(), now_ns_ + 1'000'000) << "and may not come";
-  EXPECT_TRUE(at(origin).is_unattended(false));
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::away));
   while (at(origin).state(target) != link::LinkState::open) {
     at(origin).tick();
     at(target).poll_requests(adder, 64);
   }
-  EXPECT_FALSE(at(origin).is_unattended(false)) << "all is done";
+  EXPECT_FALSE(at(origin).is_unattended(Network::Threads::away)) << "all is done";
 }
 
 TEST_F(UcxTransportTest, says_whether_a_tick_found_anything_to_do) {

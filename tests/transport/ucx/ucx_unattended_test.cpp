@@ -122,7 +122,7 @@ class TestRank {
   }
 
   void sleep_until_something_comes() {
-    const bool looks_after_replies = transport->is_unattended(false);
+    const bool looks_after_replies = transport->is_unattended(Network::Threads::away);
     if (looks_after_replies && !is_armed(transport->arm_replies())) return;
     if (transport->has_unfinished_request() || !is_armed(transport->arm_requests())) return;
     pollfd descriptors[] = {{.fd = wake_, .events = POLLIN, .revents = 0},
@@ -270,7 +270,7 @@ TEST_P(UcxUnattended, leaves_the_agent_no_deadline_when_all_is_done) {
   while (outstanding_[origin].count.load(std::memory_order_acquire) != 0) std::this_thread::yield();
   while (at(origin).transport->next_deadline_ns() != UcxTransport::never) std::this_thread::yield();
   at(origin).stop();
-  EXPECT_FALSE(at(origin).transport->is_unattended(false));
+  EXPECT_FALSE(at(origin).transport->is_unattended(Network::Threads::away));
 }
 
 // Both ask each other all the time; each word and each byte comes once.
