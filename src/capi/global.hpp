@@ -22,7 +22,7 @@ struct RequestSlot {
       state;  // shared with nobody but the engine, which must find it until the operation ends
   Rank peer = 0;
   std::string call;
-  bool is_change = false;  // of its target: that it is complete counts as heard
+  bool writes = false;  // then that it is complete counts as heard
 };
 
 struct GroupSlot {

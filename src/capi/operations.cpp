@@ -497,7 +497,7 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
       return FARSUM_OK;
     }
     request->bits = global().requests.add({state, window.parts().ranks[target], call_name(described.operation.kind),
-                                           is_change(described.operation.kind, described.operation.op)});
+                                           writes(described.operation.kind, described.operation.op)});
     return FARSUM_OK;
   });
 }
@@ -506,7 +506,7 @@ static farsum_status finish_request(farsum_request* request, const RequestSlot& 
   const Code code = slot.state->code.load(std::memory_order_relaxed);
   const std::string call = slot.call;
   const Rank peer = slot.peer;
-  if (slot.is_change) heard();
+  if (slot.writes) heard();
   global().requests.remove(request->bits);
   request->bits = 0;
   if (code == Code::ok) return FARSUM_OK;
@@ -514,7 +514,8 @@ static farsum_status finish_request(farsum_request* request, const RequestSlot& 
     if (const std::string dead = name_the_dead(&live_context()->watch(), {peer}); !dead.empty())
       return fail(code, call + dead);
   }
-  return fail(code, fmt::format("{}: the operation failed at its owner: {}", call, explain_code(code)));
+  const char* where = code == Code::no_memory ? "here" : "at its owner";
+  return fail(code, fmt::format("{}: the operation failed {}: {}", call, where, explain_code(code)));
 }
 
 static farsum_status find_request(const char* call, farsum_request* request, RequestSlot*& slot) {

@@ -21,8 +21,8 @@ namespace farsum {
 enum class OperationKind : std::uint8_t { put = 0, get = 1, accumulate = 2, get_accumulate = 3, compare_and_swap = 4 };
 
 constexpr bool is_atomic(OperationKind kind) { return kind >= OperationKind::accumulate; }
-// Whether it changes its target.
-constexpr bool is_change(OperationKind kind, ops::Operator op) {
+// Whether it changes its target. The operator of a put and of a compare-and-swap means nothing.
+constexpr bool writes(OperationKind kind, ops::Operator op) {
   if (kind == OperationKind::put || kind == OperationKind::compare_and_swap) return true;
   return kind != OperationKind::get && op != ops::Operator::no_op;
 }

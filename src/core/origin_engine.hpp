@@ -141,7 +141,7 @@ class OriginEngine {
   class Visit;
   static constexpr std::size_t word_bits = 64;
 
-  bool enqueue(Peer& peer, Rank rank, NewJob& job, Outstanding& outstanding, RequestState* request);
+  bool enqueue(Peer& peer, Rank rank, NewJob& made, Outstanding& outstanding, RequestState* request);
   bool post_or_keep(Peer& peer, Rank rank, Job& job);
   bool post_pieces(Peer& peer, Rank rank, Job& job);
   bool post_one(Peer& peer, Rank rank, Job& job);

@@ -12,10 +12,7 @@ bool has(const wire::MessageHeader& header, wire::MessageFlag flag) { return (he
 
 // A lease is taken to write later.
 bool writes(const wire::MessageHeader& header) {
-  if (header.kind == wire::MessageKind::lease) return true;
-  if (header.operation == OperationKind::get) return false;
-  return !is_atomic(header.operation) || header.op != ops::Operator::no_op ||
-         header.operation == OperationKind::compare_and_swap;
+  return header.kind == wire::MessageKind::lease || writes(header.operation, header.op);
 }
 
 // A get is a fetching no_op and a put a plain replace: one body serves all kinds.

@@ -53,7 +53,7 @@ const char* explain_code(Code code) {
     case Code::system:
       return "it could not be carried out";
     case Code::no_memory:
-      return "its origin had no memory left to send the rest of it";
+      return "there was no memory left to send the rest of it";
   }
   return "it could not be carried out";
 }
@@ -93,11 +93,6 @@ const char* fault_text(ops::LayoutFault fault) {
       return "has pieces that are no whole number of elements";
   }
   return "is malformed";
-}
-
-bool writes(const Operation& operation) {
-  if (operation.kind == OperationKind::get) return false;
-  return operation.kind != OperationKind::get_accumulate || operation.op != ops::Operator::no_op;
 }
 
 bool needs_operand(const Operation& operation) {
@@ -248,7 +243,7 @@ Status Window::check_range(const Operation& operation, std::uint32_t target, con
                                      where(call, target), first, static_cast<std::uint64_t>(high))};
   }
   const Region& region = *at.region;
-  if (at.read_only && writes(operation)) {
+  if (at.read_only && writes(operation.kind, operation.op)) {
     return {Code::unreachable,
             fmt::format("{}: bytes [{}, {}) are read-only at the rank; only get and no_op are possible",
                         where(call, target), first, static_cast<std::uint64_t>(high))};

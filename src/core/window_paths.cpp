@@ -28,7 +28,7 @@ Status Window::operate_now(const Operation& operation, std::uint32_t target, Com
                            RequestState* request) {
   Status status = operate_unnoted(operation, target, completion, request);
   // Also where it failed: some of it may have happened.
-  if (target < size_ && is_change(operation.kind, operation.op)) note_change(target);
+  if (target < size_ && writes(operation.kind, operation.op)) note_change(target);
   return status;
 }
 
