@@ -99,40 +99,14 @@ Status ThreadWaiter::look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(s
   }
 }
 
-namespace {
-
-// One in a count, from begin() to end() or the end of its life.
-class Counted {
- public:
-  explicit Counted(std::atomic<std::uint32_t>& count) : count_(count) {}
-  ~Counted() { end(); }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-
-  // Whether it was not counted before. seq_cst: see ThreadWaiter::wait.
-  bool begin() {
-    if (std::exchange(is_counted_, true)) return false;
-    count_.fetch_add(1, std::memory_order_seq_cst);
-    return true;
-  }
-  void end() {
-    if (std::exchange(is_counted_, false)) count_.fetch_sub(1, std::memory_order_relaxed);
-  }
-
- private:
-  std::atomic<std::uint32_t>& count_;
-  bool is_counted_ = false;
-};
-
-}  // namespace
-
 Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const char* doing) {
   has_come_meanwhile = false;
   if (done()) return {};
   const bool for_replies = &where == &own_ && before_sleep_;
   Counted looker(lookers_);
   Counted sleeper(sleepers_);
-  if (for_replies) looker.begin();
+  // Where all are on one node the agent takes in no replies for its threads.
+  if (for_replies && are_replies_from_afar()) looker.begin();
   const auto sleep = [&](std::uint64_t gap) {
     looker.end();
     const std::uint32_t key = where.prepare();
@@ -164,6 +138,7 @@ Status ThreadWaiter::looked_in_vain(const char* doing) {
 }
 
 Status ThreadWaiter::wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) {
+  has_come_meanwhile = false;
   // Relaxed: whoever asked for the wait reads it again with the order it needs.
   const auto changed = [&] { return word.load(std::memory_order_relaxed) != while_value; };
   const auto sleep = [&](std::uint64_t gap) {

@@ -40,28 +40,36 @@ class ThreadWaiter : public Waiter {
   void expect_replies_from_afar() { are_replies_from_afar_.store(true, std::memory_order_relaxed); }
   // Threads in a wait in which they have slept so, or are about to.
   std::uint32_t sleepers() const { return sleepers_.load(std::memory_order_seq_cst); }
-  // Threads that look, and have not slept, where replies, posts or notifications are to wake them, or would look if
-  // they had a processor: the agent, on theirs, had better not do it for them. Relaxed: who has just begun, or ended,
-  // may be missed.
+  // Threads that look, and have not slept, where replies, posts or notifications from other hosts are to wake them, or
+  // would look if they had a processor: the agent, on theirs, had better not do it for them. Relaxed: who has just
+  // begun, or ended, may be missed.
   std::uint32_t lookers() const { return lookers_.load(std::memory_order_relaxed); }
-  // From begin() to its end, no thread of this rank starts the idle hook.
-  class Quiet {
+  // One in a count, from begin() to end() or the end of its life.
+  class Counted {
    public:
-    explicit Quiet(ThreadWaiter& waiter) : waiter_(waiter) {}
-    ~Quiet() { end(); }
-    Quiet(const Quiet&) = delete;
-    Quiet& operator=(const Quiet&) = delete;
+    explicit Counted(std::atomic<std::uint32_t>& count) : count_(count) {}
+    ~Counted() { end(); }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
 
-    void begin() {
-      if (!std::exchange(has_begun_, true)) waiter_.quiet_.fetch_add(1, std::memory_order_relaxed);
+    // Whether it was not counted before. seq_cst for sleepers: see wait(); for the others it costs no more.
+    bool begin() {
+      if (std::exchange(is_counted_, true)) return false;
+      count_.fetch_add(1, std::memory_order_seq_cst);
+      return true;
     }
     void end() {
-      if (std::exchange(has_begun_, false)) waiter_.quiet_.fetch_sub(1, std::memory_order_relaxed);
+      if (std::exchange(is_counted_, false)) count_.fetch_sub(1, std::memory_order_relaxed);
     }
 
    private:
-    ThreadWaiter& waiter_;
-    bool has_begun_ = false;
+    std::atomic<std::uint32_t>& count_;
+    bool is_counted_ = false;
+  };
+  // From begin() to its end, no thread of this rank starts the idle hook.
+  class Quiet : public Counted {
+   public:
+    explicit Quiet(ThreadWaiter& waiter) : Counted(waiter.quiet_) {}
   };
 
   std::uint64_t slept() const { return slept_.load(std::memory_order_relaxed); }
@@ -79,11 +87,10 @@ class ThreadWaiter : public Waiter {
   Status look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t gap_ns)> sleep, const char* doing,
                         const Looking& looking);
   Looking looking_here() const { return {options_.spin_ns, options_.spin_ns}; }
-  // Relaxed: nothing is ordered by how long a thread looks.
+  // Relaxed: nothing is ordered by how a thread looks.
+  bool are_replies_from_afar() const { return are_replies_from_afar_.load(std::memory_order_relaxed); }
   Looking looking_for_replies() const {
-    return are_replies_from_afar_.load(std::memory_order_relaxed)
-               ? Looking{2 * options_.spin_ns, stream_factor * options_.spin_ns}
-               : looking_here();
+    return are_replies_from_afar() ? Looking{2 * options_.spin_ns, stream_factor * options_.spin_ns} : looking_here();
   }
   Status check_peers(const char* doing);
   std::uint64_t gap_ns() const {

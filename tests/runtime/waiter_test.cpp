@@ -143,6 +143,7 @@ TEST_F(Waiting, sleeps_though_each_look_takes_long) {
 TEST_F(Waiting, counts_no_thread_whose_look_has_thrown) {
   ThreadWaiter waiter = this->waiter({});
   waiter.before_sleep([] {});
+  waiter.expect_replies_from_afar();
   for (const bool asleep : {false, true}) {
     bool is_first = true;
     const auto done = [&]() -> bool {
@@ -157,6 +158,7 @@ TEST_F(Waiting, counts_no_thread_whose_look_has_thrown) {
 
 TEST_F(Waiting, says_that_it_looks_until_it_sleeps) {
   ThreadWaiter waiter({.spin_ns = 1'000'000, .gap_ns = 50'000, .idle = {}}, *watch_, segment_->rank(0).waiters);
+  waiter.expect_replies_from_afar();
   bool has_slept = false;
   waiter.before_sleep([&] {
     has_slept = true;
