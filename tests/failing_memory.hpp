@@ -8,10 +8,15 @@
 
 namespace farsum {
 
-// While it lives, this thread's allocations succeed `after` times and then fail once.
+// While it lives, this thread's allocations succeed `after` times; then one fails, or all do.
 class FailingMemory {
  public:
-  explicit FailingMemory(std::size_t after) { left = after; }
+  enum class Fails { once, for_good };
+
+  explicit FailingMemory(std::size_t after, Fails fails = Fails::once) {
+    left = after;
+    goes_on = fails == Fails::for_good;
+  }
   ~FailingMemory() { left = never; }
   FailingMemory(const FailingMemory&) = delete;
   FailingMemory& operator=(const FailingMemory&) = delete;
@@ -28,33 +33,57 @@ class FailingMemory {
     std::size_t kept_;
   };
 
+  // Of one that fails once.
   static bool has_failed() { return left == never; }
-  static bool fails_now() {
-    if (left == never) return false;
-    if (left-- != 0) return false;
-    left = never;
-    return true;
+
+  static void* allocate(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
+    if (left != never) {
+      if (left == 0) {
+        if (!goes_on) left = never;
+        return nullptr;
+      }
+      --left;
+    }
+    if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes != 0 ? bytes : 1);
+    const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    return std::aligned_alloc(alignment, rounded != 0 ? rounded : alignment);
+  }
+  static void* allocate_or_throw(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
+    void* const memory = allocate(bytes, alignment);
+    if (memory == nullptr) throw std::bad_alloc();
+    return memory;
   }
 
  private:
   static constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
   static inline thread_local std::size_t left = never;
+  static inline thread_local bool goes_on = false;
 };
 
 }  // namespace farsum
 
 // Not inlined, or g++ finds that what new made is given to free.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  void* const memory = farsum::FailingMemory::fails_now() ? nullptr : std::malloc(bytes != 0 ? bytes : 1);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
+#define FARSUM_REPLACED [[gnu::noinline]] void
+FARSUM_REPLACED* operator new(std::size_t bytes) { return farsum::FailingMemory::allocate_or_throw(bytes); }
+FARSUM_REPLACED* operator new[](std::size_t bytes) { return farsum::FailingMemory::allocate_or_throw(bytes); }
+FARSUM_REPLACED* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return farsum::FailingMemory::allocate(bytes);
 }
-void* operator new[](std::size_t bytes) { return operator new(bytes); }
-[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return farsum::FailingMemory::fails_now() ? nullptr : std::malloc(bytes != 0 ? bytes : 1);
+FARSUM_REPLACED* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return farsum::FailingMemory::allocate(bytes);
 }
-void* operator new[](std::size_t bytes, const std::nothrow_t& nothrow) noexcept { return operator new(bytes, nothrow); }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+FARSUM_REPLACED* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return farsum::FailingMemory::allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
+}
+FARSUM_REPLACED* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return farsum::FailingMemory::allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
+}
+FARSUM_REPLACED operator delete(void* memory) noexcept { std::free(memory); }
+FARSUM_REPLACED operator delete[](void* memory) noexcept { std::free(memory); }
+FARSUM_REPLACED operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+FARSUM_REPLACED operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+FARSUM_REPLACED operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+FARSUM_REPLACED operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+FARSUM_REPLACED operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+FARSUM_REPLACED operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#undef FARSUM_REPLACED

@@ -7,67 +7,26 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
-#include <new>
 #include <vector>
 
+#include "failing_memory.hpp"
 #include "rank_processes.hpp"
-
-namespace {
-
-// How many more allocations of this thread succeed; negative: all.
-thread_local long allocations_left = -1;
-
-void* allocate(std::size_t bytes, std::size_t alignment) {
-  if (allocations_left == 0) return nullptr;
-  if (allocations_left > 0) --allocations_left;
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  return alignment <= alignof(std::max_align_t) ? std::malloc(bytes == 0 ? 1 : bytes)
-                                                : std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
-}
-
-void* allocate_or_throw(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
-  void* memory = allocate(bytes, alignment);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return allocate_or_throw(bytes); }
-void* operator new[](std::size_t bytes) { return allocate_or_throw(bytes); }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return allocate(bytes, alignof(std::max_align_t));
-}
-void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
-  return allocate(bytes, alignof(std::max_align_t));
-}
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
-}
-void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-  return allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace farsum::test {
 namespace {
 
 using testing::HasSubstr;
 
+farsum_status with_memory(std::size_t allocations, const std::function<farsum_status()>& call) {
+  const FailingMemory memory(allocations, FailingMemory::Fails::for_good);
+  return call();
+}
+
 // Makes the call with none, one, two ... allocations granted until it succeeds; calls that need thousands pass over
 // some.
 void starve(const char* name, const std::function<farsum_status()>& call) {
   for (long granted = 0; granted < 100'000; granted += 1 + granted / 200) {
-    allocations_left = granted;
-    const farsum_status status = call();
-    allocations_left = -1;
+    const farsum_status status = with_memory(static_cast<std::size_t>(granted), call);
     if (status == FARSUM_OK) return;
     ASSERT_EQ(status, FARSUM_ERR_NO_MEMORY) << name << " with " << granted << ": " << farsum_last_error();
     ASSERT_THAT(farsum_last_error(), HasSubstr(name)) << granted;
@@ -113,9 +72,7 @@ TEST(Allocations, that_fail_are_a_status_and_the_next_call_goes_well) {
     starve("farsum_operate", [&] { return farsum_operate(window, &operation, nullptr); });
     EXPECT_EQ(words[200], 1U);
     // The sentence of a refusal needs memory too.
-    allocations_left = 0;
-    const farsum_status status = farsum_put(window, 7, 0, ones.data(), 8);
-    allocations_left = -1;
+    const farsum_status status = with_memory(0, [&] { return farsum_put(window, 7, 0, ones.data(), 8); });
     EXPECT_EQ(status, FARSUM_ERR_NO_MEMORY);
     EXPECT_REFUSED(farsum_put(window, 7, 0, ones.data(), 8), FARSUM_ERR_RANK, HasSubstr("rank 7"));
     ASSERT_FINE(farsum_unlock_all(window));

@@ -485,6 +485,15 @@ struct Change {
 
 const std::array<std::uint64_t, 8> fives = {5, 5, 5, 5, 5, 5, 5, 5};
 
+farsum_operation of_fives(farsum_kind kind) {
+  farsum_operation operation{};
+  operation.struct_bytes = sizeof operation;
+  operation.kind = kind;
+  operation.target = owner;
+  operation.origin = &fives;
+  return operation;
+}
+
 const Change all_changes[] = {
     {"put",
      [](farsum_window window) {
@@ -526,13 +535,9 @@ const Change all_changes[] = {
      [](farsum_window window) { EXPECT_FINE(farsum_put_notify(window, owner, 0, &fives, sizeof fives, 0)); }},
     {"put_whose_operator_means_nothing",
      [](farsum_window window) {
-       farsum_operation put{};
-       put.struct_bytes = sizeof put;
-       put.kind = FARSUM_PUT;
-       put.target = owner;
+       farsum_operation put = of_fives(FARSUM_PUT);
        put.type = FARSUM_UINT64;
        put.op = FARSUM_NO_OP;
-       put.origin = &fives;
        put.count = 8;
        EXPECT_FINE(farsum_operate(window, &put, nullptr));
      }},
@@ -544,25 +549,17 @@ const Change all_changes[] = {
        layout.bytes = 8;
        layout.pieces = 8;
        layout.offsets = places;
-       farsum_operation scatter{};
-       scatter.struct_bytes = sizeof scatter;
-       scatter.kind = FARSUM_ACCUMULATE;
-       scatter.target = owner;
+       farsum_operation scatter = of_fives(FARSUM_ACCUMULATE);
        scatter.type = FARSUM_UINT64;
        scatter.op = FARSUM_MAX;
-       scatter.origin = &fives;
        scatter.target_layout = &layout;
        EXPECT_FINE(farsum_operate(window, &scatter, nullptr));
      }},
     {"put_by_request",
      [](farsum_window window) {
-       farsum_operation put{};
-       put.struct_bytes = sizeof put;
-       put.kind = FARSUM_PUT;
+       farsum_operation put = of_fives(FARSUM_PUT);
        put.completion = FARSUM_EXPLICIT;
-       put.target = owner;
        put.count = sizeof fives;
-       put.origin = &fives;
        farsum_request request{};
        EXPECT_FINE(farsum_operate(window, &put, &request));
        EXPECT_FINE(farsum_wait(&request));
