@@ -105,14 +105,16 @@ static uint64_t sum_of(const uint64_t* words, size_t bytes) {
   return sum;
 }
 
+static void compute_a_little(void) {
+  volatile double value = 1;
+  for (int i = 0; i < 1000; ++i) value = value * 0.999 + 1;
+}
+
 static int computes; /* until it is 0 */
 
 static void* compute(void* ignored) {
-  volatile double value = 1;
   (void)ignored;
-  while (__atomic_load_n(&computes, __ATOMIC_RELAXED)) {
-    for (int i = 0; i < 1000; ++i) value = value * 0.999 + 1;
-  }
+  while (__atomic_load_n(&computes, __ATOMIC_RELAXED)) compute_a_little();
   return NULL;
 }
 
@@ -205,15 +207,8 @@ static uint64_t round_trip(int server, uint64_t number) {
   return number;
 }
 
-/* As lab-counter's ranks do between two numbers. */
-static void compute_until(double end_ns) {
-  volatile double value = 1;
-  while (now_ns() < end_ns) {
-    for (int i = 0; i < 1000; ++i) value = value * 0.999 + 1;
-  }
-}
-
-/* After a pause of each length between none and twice pause_us. */
+/* Before each the caller computes, as lab-counter's ranks do between two numbers, for anything from none to twice
+ * pause_us. */
 static void measure_round_trips(const char* host, const char* port, long slice_us, int beside_computing,
                                 long pause_us) {
   const Wish wish = {.read_bytes = 8, .computes = (uint64_t)beside_computing};
@@ -226,7 +221,8 @@ static void measure_round_trips(const char* host, const char* port, long slice_u
   const double end = now_ns() + (double)slice_us * 1e3;
   const size_t least = pause_us == 0 ? least_samples : paused_samples;
   while ((now_ns() < end || count < least) && count < most_samples) {
-    compute_until(now_ns() + (double)pause_us * 2e3 * (double)count / paused_samples);
+    const double ready = now_ns() + (double)pause_us * 2e3 * (double)count / paused_samples;
+    while (now_ns() < ready) compute_a_little();
     const double start = now_ns();
     if (round_trip(server, count) != count + 1) wrong("a round trip");
     samples[count++] = now_ns() - start;
