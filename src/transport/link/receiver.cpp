@@ -8,7 +8,7 @@ namespace farsum::link {
 namespace {
 
 constexpr std::size_t most_address_bytes = 4096;
-// Less is granted once a turn: puts of 1 MiB took 60 us more where each 128 KiB were acknowledged.
+// Less is granted once a turn: an acknowledgement is not for nothing (docs/NETWORK.md, Credit).
 constexpr std::uint64_t least_much_bytes = 1 << 20;
 
 }  // namespace
