@@ -111,8 +111,8 @@ class Rdma {
 
 struct RdmaOptions {
   Rank rank = 0;
-  // A peer's connection broke, and why; called once for each, from whatever thread is in here, which must not be
-  // called from there.
+  // A peer's connection broke, and why; called once for each, before anything ends with peer_failed for it, from
+  // whatever thread is in here, which must not be called from there.
   std::function<void(Rank, const std::string&)> on_lost;
 };
 

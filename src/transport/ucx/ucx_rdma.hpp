@@ -146,7 +146,6 @@ class UcxRdma final : public Rdma {
   // free, what is to be told.
   std::vector<Operation*> unfinished_;
   std::vector<Peer*> broken_;
-  std::vector<std::pair<Rank, std::string>> lost_;
   std::size_t under_way_ = 0;
   bool abandoned_ = false;
   // Of those who sleep one sleeps on UCX's descriptor, the others until something has ended.

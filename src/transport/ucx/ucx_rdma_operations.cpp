@@ -334,7 +334,9 @@ void UcxRdma::note_broken(Peer& peer, const std::string& why) {
   if (!peer.broken.empty() || abandoned_) return;
   peer.broken = why;
   broken_.push_back(&peer);
-  lost_.emplace_back(peer.rank, fmt::format("the card's connection to rank {} broke: {}", peer.rank, why));
+  // At once: whoever sees an operation end so looks for who is lost.
+  if (options_.job.on_lost)
+    options_.job.on_lost(peer.rank, fmt::format("the card's connection to rank {} broke: {}", peer.rank, why));
 }
 
 // Not from within a call of UCX's.

@@ -55,24 +55,17 @@ struct UcxRdma::Operation {
   std::uint64_t reply = 0;
 };
 
-// The lock of whoever calls in. With its end, what was found meanwhile is told.
+// The lock of whoever calls in.
 class UcxRdma::Inside {
  public:
   explicit Inside(UcxRdma& rdma) : rdma_(rdma), lock_(rdma.mutex_) {}
-  ~Inside() {
-    rdma_.settle();
-    std::vector<std::pair<Rank, std::string>> lost;
-    lost.swap(rdma_.lost_);
-    lock_.unlock();
-    if (!rdma_.options_.job.on_lost) return;
-    for (const auto& [peer, why] : lost) rdma_.options_.job.on_lost(peer, why);
-  }
+  ~Inside() { rdma_.settle(); }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
  private:
   UcxRdma& rdma_;
-  std::unique_lock<std::mutex> lock_;
+  std::lock_guard<std::mutex> lock_;
 };
 
 }  // namespace farsum

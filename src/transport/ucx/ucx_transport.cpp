@@ -56,21 +56,14 @@ class UcxTransport::Turn final : public RequestHandler {
   std::size_t finished_ = 0;
 };
 
-// The origin half while its mutex is held; what it has to tell is told when it no longer is.
+// The origin half while its mutex is held; what is to be handed over is told of when it no longer is.
 class UcxTransport::Driving {
  public:
   explicit Driving(UcxTransport& transport) : transport_(transport), lock_(transport.drive_) {}
   ~Driving() {
-    std::vector<Asking*>& lost = transport_.origin_.lost;
-    if (lost.empty() && !transport_.to_hand_over_) return;
-    const std::vector<Asking*> told = std::exchange(lost, {});
-    const bool hands_over = std::exchange(transport_.to_hand_over_, false);
+    if (!std::exchange(transport_.to_hand_over_, false)) return;
     lock_.unlock();
-    const Options& options = transport_.options_;
-    for (const Asking* asking : told) {
-      if (options.on_lost) options.on_lost(asking->peer, transport_.why(*asking));
-    }
-    if (hands_over && options.on_hand_over) options.on_hand_over();
+    if (transport_.options_.on_hand_over) transport_.options_.on_hand_over();
   }
   Driving(const Driving&) = delete;
   Driving& operator=(const Driving&) = delete;
@@ -371,7 +364,8 @@ void UcxTransport::OriginHalf::note(Asking& asking) noexcept {
   }
   if (!asking.is_lost && asking.link.state() == link::LinkState::failed) {
     asking.is_lost = true;
-    lost.push_back(&asking);
+    // At once: whoever takes the replies looks for who is lost.
+    if (owner.options_.on_lost) owner.options_.on_lost(asking.peer, owner.why(asking));
   }
 }
 

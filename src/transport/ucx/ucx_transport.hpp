@@ -121,8 +121,7 @@ class UcxTransport final : public Network {
     std::vector<std::unique_ptr<Asking>> links;  // by rank; null where it was not introduced
     std::vector<Asking*> busy;
     std::vector<Asking*> holding;
-    std::vector<Asking*> lost;  // to be told
-    std::size_t news = 0;       // links with has_news
+    std::size_t news = 0;  // links with has_news
     std::unique_ptr<UcxConnections> connections;
   };
   struct TargetHalf final : UcxConnections::Owner {

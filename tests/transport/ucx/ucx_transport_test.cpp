@@ -215,6 +215,33 @@ TEST_F(UcxTransportTest, says_once_that_a_silent_peer_is_lost_and_why) {
   EXPECT_EQ(lost_[origin], (Lost{{target, "nothing heard for 30 s (FARSUM_NET_TIMEOUT)"}}));
 }
 
+// Who takes the answer names the peer, and finds out whom.
+TEST_F(UcxTransportTest, says_that_a_peer_is_lost_before_it_answers_for_it) {
+  class Question final : public ReplyHandler {
+   public:
+    explicit Question(const Lost& lost) : lost_(lost) {}
+    void on_reply(Rank, std::uint64_t, Code code, std::span<const std::byte>) override {
+      answer = code;
+      was_told = !lost_.empty();
+    }
+    Code answer = Code::ok;
+    bool was_told = false;
+
+   private:
+    const Lost& lost_;
+  };
+  Adder adder;
+  Sums sums;
+  const std::uint64_t value = 1;
+  connect(adder, sums);
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  pass(31'000'000'000);
+  Question question(lost_[origin]);
+  at(origin).poll_replies(target, question);  // finds the silence, and answers
+  EXPECT_EQ(question.answer, Code::peer_failed);
+  EXPECT_TRUE(question.was_told);
+}
+
 TEST_F(UcxTransportTest, says_that_a_peer_is_lost_that_was_given_up) {
   at(origin).give_up(target);
   at(origin).give_up(target);
