@@ -11,6 +11,8 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from process_stacks import stacks_of
+
 PASSED, FAILED, TIMED_OUT, UNBUILT = "passed", "failed", "timed out", "not built"
 UNENDED = "did not end in the library's MPI_Finalize"
 MARK = "FARSUM_CONFORMANCE_JOB"
@@ -223,9 +225,7 @@ class Job:
         """What each rank is doing, from gdb."""
         program = Path(self.case.program[0]).name
         ranks = [pid for pid in self.processes() if Path(os.readlink(f"/proc/{pid}/exe")).name == program]
-        return "".join(f"---- process {pid}\n" + subprocess.run(
-            ["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, errors="replace", check=False).stdout for pid in ranks)
+        return stacks_of(ranks)
 
     def end(self):
         leftover = self.processes()
