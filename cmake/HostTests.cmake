@@ -21,6 +21,8 @@ farsum_add_across_test(openmpi.one_host_of_4 --start openmpi --ranks 4)
 farsum_add_across_test(meet.one_host_of_3 --start meet --ranks 3)
 if(UCX_FOUND)
   farsum_add_across_test(meet.two_names_of_2 --start meet --names x y --ranks 2)
+  # Messages of 8,000 bytes, as over all but TCP.
+  farsum_add_across_test(short_messages.two_names_of_2 --start meet --names x y --ranks 2 --set FARSUM_NET_TLS=posix all)
   # UCX's transports within a machine stand for a card: they read, write and update by themselves.
   farsum_add_across_test(cards.two_names_of_2 --start meet --names x y --ranks 2 --set FARSUM_NET_TLS=posix network_only by_cards)
   farsum_add_across_test(meet.three_hosts_of_1 --start meet --hosts 3)

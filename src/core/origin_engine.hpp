@@ -108,9 +108,12 @@ class OriginEngine {
                       std::span<const std::uint64_t> offsets, std::span<const std::byte> elements,
                       Outstanding& outstanding);
   // Starts a message that is no operation (locks, posts, teams): the header as it is but for its sequence number, and
-  // `body`, copied before this returns. What is answered goes to `reply`, borrowed until `request` is done.
+  // `body` of at most longest_body(), copied before this returns. What is answered goes to `reply`, borrowed until
+  // `request` is done.
   bool submit_control(Rank peer, const wire::MessageHeader& header, std::span<const std::byte> body,
                       Outstanding& outstanding, RequestState* request, std::span<std::byte> reply = {});
+
+  std::uint64_t longest_body(Rank peer) const;
 
   // Takes in replies and sends what was kept back. Returns how many replies came.
   std::size_t progress(Rank peer);

@@ -38,6 +38,10 @@ std::uint64_t inline_limit(const Capabilities& can, std::uint64_t inline_bytes) 
 
 }  // namespace
 
+std::uint64_t OriginEngine::longest_body(Rank peer) const {
+  return std::max<std::uint64_t>(after_header(transport_.capabilities(peer)), 1);
+}
+
 bool carries_operand(const wire::MessageHeader& header) {
   switch (header.operation) {
     case OperationKind::put:

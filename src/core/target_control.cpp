@@ -48,8 +48,9 @@ Served TargetService::serve_epoch(Rank from, const wire::MessageHeader& header, 
 
 Served TargetService::serve_team(Rank from, const wire::Message& message) {
   if (options_.team_mail == nullptr) return {Served::Kind::done, Code::unsupported, 0};
-  const Code code =
-      options_.team_mail->on_team_message(from, message.header.window, message.header.offset, message.operand);
+  const wire::MessageHeader& header = message.header;
+  const bool is_last = (header.flags & wire::flag_more) == 0;
+  const Code code = options_.team_mail->on_team_message(from, header.window, header.offset, message.operand, is_last);
   return {Served::Kind::done, code, 0};
 }
 

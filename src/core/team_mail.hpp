@@ -13,9 +13,9 @@ namespace farsum {
 class TeamMail {
  public:
   virtual ~TeamMail() = default;
-  // Called by whoever serves; copies the bytes.
-  virtual Code on_team_message(Rank from, std::uint64_t team, std::uint64_t round,
-                               std::span<const std::byte> bytes) = 0;
+  // What a rank sends for a round comes in one message or more, in order. Called by whoever serves; copies the bytes.
+  virtual Code on_team_message(Rank from, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
+                               bool is_last) = 0;
 };
 
 }  // namespace farsum

@@ -80,6 +80,10 @@ bool is_lease_put(const MessageHeader& header, std::span<const std::byte> rest) 
          rest.size() == header.bytes;
 }
 
+bool is_team(const MessageHeader& header, std::span<const std::byte> rest) {
+  return (header.flags & ~flag_more) == 0 && rest.size() == header.bytes;
+}
+
 }  // namespace
 
 std::uint64_t sequence_of(std::span<const std::byte> bytes) {
@@ -114,7 +118,7 @@ std::optional<Message> decode(std::span<const std::byte> bytes) {
       return is_lease_put(message.header, rest) ? std::optional<Message>(std::move(message)) : std::nullopt;
     case MessageKind::team:
       message.operand = rest;
-      return rest.size() == message.header.bytes ? std::optional<Message>(std::move(message)) : std::nullopt;
+      return is_team(message.header, rest) ? std::optional<Message>(std::move(message)) : std::nullopt;
   }
   return std::nullopt;
 }

@@ -17,7 +17,7 @@
 
 namespace farsum::wire {
 
-inline constexpr std::uint8_t version = 3;
+inline constexpr std::uint8_t version = 4;
 
 // All but operate and scatter are control messages.
 enum class MessageKind : std::uint8_t {
@@ -48,6 +48,7 @@ enum MessageFlag : std::uint8_t {
   flag_exclusive = 1u << 3,  // lock, unlock
   flag_at_once = 1u << 4,    // lock: where it would have to wait the answer is Code::pending, and nothing has happened
   flag_last = 1u << 5,       // lease_put: the lease ends whatever is refused
+  flag_more = 1u << 6,       // team: the sender's next message of the round goes on where this one ends
 };
 
 inline constexpr std::uint32_t alpha_bytes = 32;

@@ -1,9 +1,8 @@
 #include "runtime/team_exchange.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
-
-#include "core/wire.hpp"
 
 namespace farsum {
 namespace {
@@ -19,7 +18,18 @@ Status TeamExchange::send(Rank to, std::uint64_t team, std::uint64_t round, std:
   header.kind = wire::MessageKind::team;
   header.window = team;
   header.offset = round;
-  header.bytes = bytes.size();
+  do {
+    const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), engine_.longest_body(to)));
+    bytes = bytes.subspan(part.size());
+    header.bytes = part.size();
+    header.flags = bytes.empty() ? 0 : wire::flag_more;
+    if (Status status = send_part(to, header, part, doing); !status.is_ok()) return status;
+  } while (!bytes.empty());
+  return {};
+}
+
+Status TeamExchange::send_part(Rank to, const wire::MessageHeader& header, std::span<const std::byte> bytes,
+                               const char* doing) {
   // Again and again, not when there is room: what may wait for others is kept back for other reasons, too.
   bool is_sent = false;
   const auto send = [&] {
@@ -32,8 +42,8 @@ Status TeamExchange::send(Rank to, std::uint64_t team, std::uint64_t round, std:
 bool TeamExchange::take(const Key& key, std::vector<std::byte>& bytes) {
   const std::lock_guard lock(mutex_);
   const auto found = arrived_.find(key);
-  if (found == arrived_.end()) return false;
-  bytes = std::move(found->second);
+  if (found == arrived_.end() || !found->second.is_whole) return false;
+  bytes = std::move(found->second.bytes);
   arrived_.erase(found);
   return true;
 }
@@ -51,14 +61,23 @@ Status TeamExchange::receive(Rank from, std::uint64_t team, std::uint64_t round,
   return waiter_.wait(waiter_.own_events(), arrived, doing);
 }
 
-Code TeamExchange::on_team_message(Rank from, std::uint64_t team, std::uint64_t round,
-                                   std::span<const std::byte> bytes) {
+Code TeamExchange::on_team_message(Rank from, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
+                                   bool is_last) {
   {
+    if (bytes.size() > TeamPost::most_bytes) return Code::argument;
     const std::lock_guard lock(mutex_);
-    const auto first = arrived_.lower_bound({team, from, 0});
-    const auto last = arrived_.upper_bound({team, from, ~std::uint64_t{0}});
-    if (std::distance(first, last) >= most_kept_of_a_sender) return Code::argument;
-    arrived_.try_emplace({team, from, round}, bytes.begin(), bytes.end());
+    auto found = arrived_.find({team, from, round});
+    if (found == arrived_.end()) {
+      const auto first = arrived_.lower_bound({team, from, 0});
+      const auto last = arrived_.upper_bound({team, from, ~std::uint64_t{0}});
+      if (std::distance(first, last) >= most_kept_of_a_sender) return Code::argument;
+      found = arrived_.try_emplace({team, from, round}).first;
+    }
+    Letter& letter = found->second;
+    if (letter.is_whole || bytes.size() > TeamPost::most_bytes - letter.bytes.size()) return Code::argument;
+    letter.bytes.insert(letter.bytes.end(), bytes.begin(), bytes.end());
+    letter.is_whole = is_last;
+    if (!is_last) return Code::ok;
   }
   waiter_.own_events().notify_all();
   return Code::ok;

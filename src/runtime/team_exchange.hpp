@@ -14,6 +14,7 @@
 #include "core/origin_engine.hpp"
 #include "core/team_mail.hpp"
 #include "core/waiter.hpp"
+#include "core/wire.hpp"
 
 namespace farsum {
 
@@ -27,19 +28,26 @@ class TeamExchange final : public TeamPost, public TeamMail {
   Status receive(Rank from, std::uint64_t team, std::uint64_t round, std::vector<std::byte>& bytes,
                  const char* doing) override;
   // Takes what a team gets before its members here know of it. Refuses what no member that keeps to the rounds sends:
-  // more rounds of one sender than it can be ahead.
-  Code on_team_message(Rank from, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes) override;
+  // more rounds of one sender than it can be ahead, and more than a round has.
+  Code on_team_message(Rank from, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
+                       bool is_last) override;
 
  private:
   using Key = std::tuple<std::uint64_t, Rank, std::uint64_t>;  // team, sender, round
 
+  struct Letter {
+    std::vector<std::byte> bytes;
+    bool is_whole = false;
+  };
+
+  Status send_part(Rank to, const wire::MessageHeader& header, std::span<const std::byte> bytes, const char* doing);
   bool take(const Key& key, std::vector<std::byte>& bytes);
 
   OriginEngine& engine_;
   Waiter& waiter_;
   Outstanding outstanding_;  // answers of ok only, unless the receiver has died, which whoever waits for it sees
   std::mutex mutex_;         // guards what follows
-  std::map<Key, std::vector<std::byte>> arrived_;
+  std::map<Key, Letter> arrived_;
 };
 
 }  // namespace farsum

@@ -40,6 +40,27 @@ void put_word(Window& window, std::uint32_t target, std::uint64_t offset, std::u
                              Completion::blocking, nullptr));
 }
 
+// Over what takes short messages only a team's go in parts.
+TEST(OverNodes, teams_meet_whatever_a_message_may_have) {
+  for (const char* transports : {"tcp", "posix"}) {
+    Settings settings;
+    settings.net_tls = transports;
+    run_on_nodes({0, 0, 1}, settings, [](InProcessRank self) {
+      GroupTeam& team = self.context.world().team();
+      constexpr std::size_t words = 12'500;
+      std::vector<std::uint64_t> mine(words), all(3 * words);
+      std::iota(mine.begin(), mine.end(), self.rank * words);
+      ASSERT_GOOD(team.allgather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), "test"));
+      for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], i);
+      for (std::uint32_t root = 0; root < 3; ++root) {
+        std::vector<std::uint64_t> told(words, self.rank == root ? root + 7 : 0);
+        ASSERT_GOOD(team.broadcast(std::as_writable_bytes(std::span(told)), root, "test"));
+        for (const std::uint64_t word : told) ASSERT_EQ(word, root + 7);
+      }
+    });
+  }
+}
+
 class OverNodesOn : public testing::TestWithParam<PathChoice> {};
 INSTANTIATE_TEST_SUITE_P(EachPath, OverNodesOn, testing::Values(PathChoice::automatic, PathChoice::caller),
                          [](const auto& tested) { return std::string(farsum::name_of(tested.param)); });

@@ -409,11 +409,13 @@ TEST(ProxyEpochs, count_a_complete_after_its_operations) {
 
 class Letters final : public TeamMail {
  public:
-  Code on_team_message(Rank from, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes) override {
+  Code on_team_message(Rank from, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
+                       bool is_last) override {
     senders.push_back(from);
     teams.push_back(team);
     rounds.push_back(round);
     texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (!is_last) texts.back() += " ...";
     return bytes.empty() ? Code::argument : Code::ok;
   }
   std::vector<Rank> senders;
@@ -435,6 +437,11 @@ TEST(ControlMessages, bring_a_teams_letters_with_their_answer) {
     const std::string_view text = "to all";
     header.bytes = text.size();
     codes.push_back(co_await self.control(0, header, std::as_bytes(std::span(text))));
+    header.flags = wire::flag_more;
+    codes.push_back(co_await self.control(0, header, std::as_bytes(std::span(text))));
+    header.flags = wire::flag_more | wire::flag_notify;
+    codes.push_back(co_await self.control(0, header, std::as_bytes(std::span(text))));
+    header.flags = 0;
     header.bytes = 0;
     codes.push_back(co_await self.control(0, header));
     header.bytes = 3;
@@ -442,9 +449,10 @@ TEST(ControlMessages, bring_a_teams_letters_with_their_answer) {
   };
   self.program.start(write());
   EXPECT_TRUE(job.run());
-  EXPECT_EQ(codes, (std::vector{Code::ok, Code::argument, Code::argument}));
-  EXPECT_EQ(letters.texts, (std::vector<std::string>{"to all", ""})) << "one that is too short is not delivered";
-  EXPECT_EQ(letters.senders, (std::vector<Rank>{1, 1}));
+  EXPECT_EQ(codes, (std::vector{Code::ok, Code::ok, Code::argument, Code::argument, Code::argument}));
+  EXPECT_EQ(letters.texts, (std::vector<std::string>{"to all", "to all ...", ""}))
+      << "what has flags of others, or is too short, is not delivered";
+  EXPECT_EQ(letters.senders, (std::vector<Rank>{1, 1, 1}));
   EXPECT_EQ(letters.teams.front(), (std::uint64_t{9} << 32) | 4);
   EXPECT_EQ(letters.rounds.front(), 12);
 }

@@ -403,6 +403,37 @@ TEST_F(UcxTransportTest, says_whether_a_tick_found_anything_to_do) {
   EXPECT_EQ(sums.count, 1u);
 }
 
+// The origin of a long stream hears of more credit before the turn in which it is served ends: replies are sent then.
+TEST_F(UcxTransportTest, grants_credit_in_the_middle_of_a_long_turn) {
+  class Stream final : public RequestHandler {
+   public:
+    explicit Stream(const UcxTransport& self) : self_(self) {}
+    Served on_request(Rank, std::span<const std::byte>, std::span<std::byte>, ReplyToken) override {
+      ++served;
+      hears_early = hears_early || self_.counters().serving.frames_sent != sent_before;
+      return {};
+    }
+    std::uint64_t sent_before = 0, served = 0;
+    bool hears_early = false;  // something left in the turn in which this was called
+
+   private:
+    const UcxTransport& self_;
+  };
+  constexpr std::uint64_t most = 100'000;
+  Adder adder;
+  Sums sums;
+  connect(adder, sums);
+  Stream stream(at(target));
+  const Bytes message(32'768);
+  for (std::uint64_t posted = 0; stream.served < most && !stream.hears_early;) {
+    while (posted < most && at(origin).try_post(target, message, {}, {})) ++posted;
+    for (int i = 0; i < 16; ++i) at(origin).poll_replies(target, sums);
+    stream.sent_before = at(target).counters().serving.frames_sent;
+    at(target).poll_requests(stream, 1024);
+  }
+  EXPECT_TRUE(stream.hears_early) << "in " << stream.served << " requests";
+}
+
 TEST_F(UcxTransportTest, lets_requests_that_wait_take_a_part_of_its_room_only) {
   Adder adder;
   Sums sums;
