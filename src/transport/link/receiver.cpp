@@ -371,8 +371,9 @@ void LinkReceiver::release(std::uint64_t bytes) {
 }
 
 void LinkReceiver::on_want(const FrameHeader& header) {
-  if (header.stamp <= allowed_) return;
+  // Also what it is allowed already: it may not have been told.
   wanted_ = std::max(wanted_, header.stamp);
+  if (header.stamp <= allowed_) return;
   if (header.first == 1) wanted_at_any_price_ = true;
   window_ = std::min(std::max(2 * window_, wanted_ - released_), options_.most_window);
 }

@@ -145,6 +145,27 @@ TEST_F(Receiver, has_one_acknowledgement_on_its_way_whatever_comes) {
   EXPECT_EQ(wire.sent.back().header.seen, 10u);
 }
 
+// Else it would hear of it with the answer to its next ping, seconds later.
+TEST_F(Receiver, tells_who_wants_it_of_credit_that_it_has_granted_without_a_word) {
+  say(requests(0, 1, record(0, 1000)));
+  receiver.end_turn();
+  wire.let_go([&](FrameId id) { receiver.on_sent(id, true); });
+  const std::uint64_t told = wire.sent.back().header.credit;
+  FrameHeader seen = header_of(FrameKind::seen, 0, 1);
+  seen.seen = 1;
+  say(bytes_of(seen));
+  receiver.end_turn();
+  ASSERT_EQ(wire.sent.back().header.credit, told) << "it is too little to be told";
+  const std::size_t sent_before = wire.sent.size();
+  FrameHeader want = header_of(FrameKind::seen, 0, 1);
+  want.seen = 1;
+  want.stamp = told + 500;
+  say(bytes_of(want));
+  receiver.end_turn();
+  ASSERT_EQ(wire.sent.size(), sent_before + 1);
+  EXPECT_GE(wire.sent.back().header.credit, want.stamp);
+}
+
 // Else the origin of a stream that is spent within one turn waits for its end.
 TEST_F(Receiver, has_much_to_grant_when_half_of_a_long_window_is_spent) {
   constexpr std::uint64_t mib = 1 << 20;
