@@ -86,6 +86,7 @@ class UcxConnections::Connection final : public link::Wire {
   State state = State::none;
   std::uint32_t epoch = 0;
   UcxWorker::Endpoint endpoint = 0;  // 0 where there is none
+  std::string refusal;               // why UCX would not connect the last time; empty: it did
   std::vector<Frame> out;            // in the order in which they were sent
 };
 
@@ -104,6 +105,11 @@ link::Wire& UcxConnections::wire(Rank peer, std::span<const std::byte> address) 
   std::unique_ptr<Connection>& connection = connections_[peer];
   if (!connection) connection = std::make_unique<Connection>(*this, peer, address);
   return *connection;
+}
+
+std::string UcxConnections::refusal(Rank peer) const {
+  const auto found = connections_.find(peer);
+  return found == connections_.end() ? std::string() : found->second->refusal;
 }
 
 UcxConnections::Connection* UcxConnections::connection_of(UcxWorker::Endpoint endpoint) const {
@@ -146,10 +152,12 @@ bool UcxConnections::settle_once() {
 void UcxConnections::open(Connection& connection) {
   auto endpoint = worker_->connect(connection.address);
   if (!endpoint.is_ok()) {
+    connection.refusal = endpoint.take_status().text();
     connection.state = Connection::State::unopened;
     broken_.push_back(&connection);
     return;
   }
+  connection.refusal.clear();
   connection.endpoint = endpoint.value();
   connection.state = Connection::State::open;
   add(counters_.endpoints, 1);

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.hpp"
@@ -45,6 +46,8 @@ class UcxConnections final : private UcxWorker::Events {
   // The wire to a peer, made when first asked for; it stays. `address` is where a LinkSender's connections go; empty
   // for a LinkReceiver's, whose wire brings it with each connect().
   link::Wire& wire(Rank peer, std::span<const std::byte> address = {});
+  // Why UCX would not connect to the peer when it was last asked to; empty: it did, or was not asked.
+  std::string refusal(Rank peer) const;
 
   // Lets UCX work, then settles; returns how much there was to do.
   // Where there is no memory for what is to be told, the process ends, here and in settle().

@@ -307,8 +307,11 @@ bool UcxTransport::is_unattended(Threads threads) {
 
 std::string UcxTransport::why(const Asking& asking) const {
   switch (asking.link.end()) {
-    case link::LinkEnd::silence:
-      return fmt::format("nothing heard for {} s (FARSUM_NET_TIMEOUT)", options_.timeout_ns / 1'000'000'000);
+    case link::LinkEnd::silence: {
+      const std::string refusal = origin_.connections->refusal(asking.peer);
+      return fmt::format("nothing heard for {} s (FARSUM_NET_TIMEOUT){}{}", options_.timeout_ns / 1'000'000'000,
+                         refusal.empty() ? "" : "; ", refusal);
+    }
     case link::LinkEnd::refused:
       return "it was told that this rank is dead, and refuses it";
     case link::LinkEnd::none:

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "transport/ucx/broken_connections.hpp"
@@ -78,12 +79,12 @@ class UcxTransportTest : public testing::Test {
     ranks_[origin]->introduce(target, ranks_[target]->address());
   }
 
-  std::unique_ptr<UcxTransport> make(Rank rank, const link::Secret& known) {
+  std::unique_ptr<UcxTransport> make(Rank rank, const link::Secret& known, const UcxOptions& ucx = over_tcp) {
     UcxTransport::Options options;
     options.rank = rank;
     options.ranks = 2;
     options.secret = known;
-    options.ucx = over_tcp;
+    options.ucx = ucx;
     options.library = ucx_library_for_tests();
     options.now_ns = [this] { return now_ns_.load(std::memory_order_relaxed); };
     options.on_lost = [this, rank](Rank peer, const std::string& why) { lost_[rank].push_back({peer, why}); };
@@ -213,6 +214,20 @@ TEST_F(UcxTransportTest, says_once_that_a_silent_peer_is_lost_and_why) {
   for (int i = 0; i < 3; ++i) at(origin).tick();
   at(origin).give_up(target);
   EXPECT_EQ(lost_[origin], (Lost{{target, "nothing heard for 30 s (FARSUM_NET_TIMEOUT)"}}));
+}
+
+TEST_F(UcxTransportTest, says_that_ucx_would_not_connect) {
+  const std::unique_ptr<UcxTransport> other = make(target, secret(1), {.transports = "posix", .devices = "all"});
+  if (!other) GTEST_SKIP() << refusal_;
+  const std::unique_ptr<UcxTransport> self = make(origin, secret(1));
+  self->introduce(target, other->address());
+  const std::uint64_t value = 1;
+  EXPECT_FALSE(self->try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  pass(31'000'000'000);
+  self->tick();
+  ASSERT_EQ(lost_[origin].size(), 1u);
+  EXPECT_THAT(lost_[origin].front().second,
+              testing::StartsWith("nothing heard for 30 s (FARSUM_NET_TIMEOUT); UCX: connecting failed: "));
 }
 
 // Who takes the answer names the peer, and finds out whom.
