@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <vector>
 
 #include "os/attach.hpp"
@@ -119,9 +120,12 @@ int reap(pid_t helper) {
 std::string run_with_threads_held(HeldWork work, void* argument, const HoldRules& rules) {
   if (!has_raw_calls) return "this build cannot hold threads";
   if (!proc_is_ours()) return "/proc does not show this process";
+  if (is_emulated()) return "valgrind runs this process";
+  // The threads that one helper traces no other may, and its caller does not stop.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   if (const pid_t tracer = tracer_of(gettid()); tracer != 0)
     return "process " + std::to_string(tracer) + " traces this one";
-  if (is_emulated()) return "valgrind runs this process";
   const Place place;
   if (!place.is_made()) return std::string("there is no memory for it: ") + std::strerror(errno);
   // The pages are zero, which is all that the arrays need; only what differs is written.

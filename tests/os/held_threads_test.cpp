@@ -158,6 +158,22 @@ TEST_F(HeldThreads, may_be_none) {
   EXPECT_TRUE(has_run);
 }
 
+// Two helpers would each find threads that the other traces, and callers that wait in vfork for theirs.
+TEST_F(HeldThreads, of_several_callers_at_once_are_held_for_each_in_turn) {
+  constexpr int callers = 3, times = 20;
+  int done = 0;  // by helpers only, while nothing else runs
+  std::array<std::vector<std::string>, callers> answers;
+  std::vector<std::thread> threads;
+  for (auto& of_caller : answers) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < times; ++i) of_caller.push_back(hold([&] { ++done; }));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& of_caller : answers) EXPECT_EQ(of_caller, std::vector<std::string>(times));
+  EXPECT_EQ(done, callers * times);
+}
+
 TEST_F(HeldThreads, that_end_and_begin_all_the_time_are_all_held) {
   std::atomic<std::uint64_t> begun{0};
   std::atomic<bool> leave{false};
