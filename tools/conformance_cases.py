@@ -224,7 +224,7 @@ class Job:
     def stacks(self):
         """What each rank is doing, from gdb."""
         program = Path(self.case.program[0]).name
-        ranks = [pid for pid in self.processes() if Path(os.readlink(f"/proc/{pid}/exe")).name == program]
+        ranks = [pid for pid in self.processes() if program_of(pid) == program]
         return stacks_of(ranks)
 
     def end(self):
@@ -261,6 +261,14 @@ class Job:
                 except OSError:
                     pass
         return found
+
+
+def program_of(pid):
+    """The name of the file that a process runs; nothing where it is gone."""
+    try:
+        return Path(os.readlink(f"/proc/{pid}/exe")).name
+    except OSError:
+        return ""
 
 
 def shared_files(pid):

@@ -1,4 +1,4 @@
-"""The processes that another has started, and what they are doing, by gdb."""
+"""The processes that another has started, and what they are doing, by /proc and gdb."""
 
 import os
 import re
@@ -6,7 +6,8 @@ import subprocess
 import time
 from pathlib import Path
 
-GDB_LIMIT_S = 60
+GDB_LIMIT_S = 12
+GDB_CHATTER = ("[New LWP", "[Thread debugging", "Using host", "[Inferior")
 BEGIN_FIELD = 19  # of /proc/PID/stat, counted behind the name
 PARENT_FIELD = 1
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -41,7 +42,26 @@ def tree_of(pid):
 
 def stacks_of(pids):
     """What each thread of the processes is doing, as text."""
-    return "".join(f"---- process {pid}: {command_of(pid)}\n{gdb(pid)}" for pid in pids)
+    return "".join(map(stacks_of_one, pids))
+
+
+def stacks_of_one(pid):
+    return f"---- process {pid}: {command_of(pid)}\n{threads_of(pid)}{gdb(pid)}"
+
+
+def threads_of(pid):
+    """What /proc says of each thread, which stops nothing, and is there when gdb cannot attach: where another traces already."""
+    lines = []
+    for task in sorted(Path(f"/proc/{pid}/task").glob("*")):
+        said = {}
+        for name in ("comm", "syscall", "wchan", "status"):
+            try:
+                said[name] = (task / name).read_text(encoding="utf-8", errors="replace").strip()
+            except OSError as problem:
+                said[name] = f"({problem.strerror})"
+        facts = [line.replace("\t", " ") for line in said["status"].splitlines() if line.startswith(("State:", "TracerPid:"))]
+        lines.append(f"{task.name} {said['comm']}: {', '.join(facts)}; in {said['wchan']}; call {said['syscall'].split(' ')[0]}\n")
+    return "".join(lines)
 
 
 def command_of(pid):
@@ -54,16 +74,22 @@ def command_of(pid):
 def gdb(pid):
     command = ["gdb", "-nx", "-p", str(pid), "-batch", "-ex", "thread apply all bt"]
     try:
-        return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                              errors="replace", check=False, timeout=GDB_LIMIT_S).stdout
-    except (FileNotFoundError, subprocess.TimeoutExpired) as problem:
+        ran = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             errors="replace", check=False, timeout=GDB_LIMIT_S)
+        told = [line for line in ran.stdout.splitlines() if not line.startswith(GDB_CHATTER)]
+        told += [line for line in ran.stderr.splitlines() if "ptrace" in line]
+        return "".join(f"{line}\n" for line in told)
+    except (OSError, subprocess.SubprocessError) as problem:
         return f"(no stacks: {problem})\n"
 
 
 def outline_of(stacks):
-    """One line for each thread of what stacks_of told: where in the sources it is, from the innermost call on."""
+    """One line for each process and thread of what stacks_of told: where in the sources it is, from the innermost call on."""
     lines = []
-    for part in re.split(r"^(?=Thread )", stacks, flags=re.M)[1:]:
+    for part in re.split(r"^(?=Thread |---- )", stacks, flags=re.M)[1:]:
+        if part.startswith("----"):
+            lines += part.strip().splitlines()
+            continue
         places = re.findall(r"\bat \S*?([\w.]+:\d+)$", part, flags=re.M)
         lines.append(f"{part.split(chr(10), 1)[0].rstrip(':')}: {' < '.join(places) or '(no sources)'}")
     return lines
