@@ -12,7 +12,7 @@ namespace farsum {
 
 namespace {
 
-// A grant or a team's message may have to wait until other ranks have done something.
+// A grant may have to wait until other ranks have done something; a team's message may wait for room behind it.
 bool waits_for_others(wire::MessageKind kind) {
   return kind == wire::MessageKind::lock || kind == wire::MessageKind::team;
 }

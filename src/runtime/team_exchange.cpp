@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace farsum {
 namespace {
 
@@ -34,9 +36,22 @@ Status TeamExchange::send_part(Rank to, const wire::MessageHeader& header, std::
   bool is_sent = false;
   const auto send = [&] {
     engine_.progress(to);
-    return is_sent = is_sent || engine_.submit_control(to, header, bytes, outstanding_, nullptr);
+    is_sent = is_sent || engine_.submit_control(to, header, bytes, outstanding_, nullptr);
+    return is_sent || was_refused();
   };
-  return waiter_.wait(waiter_.own_events(), send, doing);
+  Status status = waiter_.wait(waiter_.own_events(), send, doing);
+  return status.is_ok() && was_refused() ? refusal(doing) : std::move(status);
+}
+
+// Of a receiver that has died whoever waits for it is told.
+bool TeamExchange::was_refused() const {
+  const Code answer = outstanding_.failure.load(std::memory_order_relaxed);
+  return answer != Code::ok && answer != Code::peer_failed;
+}
+
+Status TeamExchange::refusal(const char* doing) const {
+  return {outstanding_.failure.load(std::memory_order_relaxed),
+          fmt::format("{}: a rank of another host has refused what this one told it, and waits for it", doing)};
 }
 
 bool TeamExchange::take(const Key& key, std::vector<std::byte>& bytes) {
@@ -56,9 +71,11 @@ Status TeamExchange::receive(Rank from, std::uint64_t team, std::uint64_t round,
     if (has_come) return true;
     // What was sent to it may still be kept here for want of room.
     engine_.progress(from);
-    return has_come = take(key, bytes);
+    has_come = take(key, bytes);
+    return has_come || was_refused();
   };
-  return waiter_.wait(waiter_.own_events(), arrived, doing);
+  Status status = waiter_.wait(waiter_.own_events(), arrived, doing);
+  return status.is_ok() && !has_come ? refusal(doing) : std::move(status);
 }
 
 Code TeamExchange::on_team_message(Rank from, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,

@@ -41,11 +41,13 @@ class TeamExchange final : public TeamPost, public TeamMail {
   };
 
   Status send_part(Rank to, const wire::MessageHeader& header, std::span<const std::byte> bytes, const char* doing);
+  bool was_refused() const;
+  Status refusal(const char* doing) const;
   bool take(const Key& key, std::vector<std::byte>& bytes);
 
   OriginEngine& engine_;
   Waiter& waiter_;
-  Outstanding outstanding_;  // answers of ok only, unless the receiver has died, which whoever waits for it sees
+  Outstanding outstanding_;  // of all that was sent
   std::mutex mutex_;         // guards what follows
   std::map<Key, Letter> arrived_;
 };

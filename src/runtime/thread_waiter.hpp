@@ -107,7 +107,7 @@ class ThreadWaiter : public Waiter {
   std::atomic<std::uint32_t> lookers_{0};
   std::atomic<std::uint64_t> slept_{0};
   std::atomic<std::uint64_t> last_vain_look_ns_{0};
-  // Relaxed: what matters is that the thread that makes a Quiet does not run the hook itself.
+  // What matters is that the thread that makes a Quiet does not run the hook itself.
   std::atomic<std::uint32_t> quiet_{0};
 };
 

@@ -73,7 +73,7 @@ struct NetworkOptions {
   std::uint32_t ranks = 1;  // of the job
   std::array<std::byte, 16> secret{};
   // A peer is given up, and why; called once for each, before anything is answered peer_failed for it, from whatever
-  // thread drives the network, which it must not call.
+  // thread drives the network, which it must not call, and with its lock held.
   std::function<void(Rank, const std::string&)> on_lost;
   // This half has something to do that no thread may come to do: see Transport::hand_over. The agent is to be woken,
   // even where no reply has come: it calls tick() and OriginEngine::progress_unattended(), and then sleeps as

@@ -112,7 +112,7 @@ class Rdma {
 struct RdmaOptions {
   Rank rank = 0;
   // A peer's connection broke, and why; called once for each, before anything ends with peer_failed for it, from
-  // whatever thread is in here, which must not be called from there.
+  // whatever thread is in here, which must not be called from there, and with its lock held.
   std::function<void(Rank, const std::string&)> on_lost;
 };
 

@@ -1,10 +1,12 @@
-// What the first ranks of nodes send each other when a team meets, as it is taken in.
+// What the first ranks of nodes send each other when a team meets, as it leaves and is taken in.
 #include "runtime/team_exchange.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core_job.hpp"
 
@@ -80,6 +82,77 @@ TEST_F(TeamExchangeTest, refuses_more_rounds_than_a_sender_can_be_ahead) {
   EXPECT_EQ(bring(1, "a", true), Code::ok) << "goes on with one that has begun";
   EXPECT_EQ(taken(1), "aa");
   EXPECT_EQ(bring(3, "c", true), Code::ok);
+}
+
+// Rank 1 sends over the simulated network to rank 0.
+class TeamExchangeAfar : public testing::Test {
+ protected:
+  static constexpr std::uint64_t team = 5;
+
+  class Mail : public TeamMail {
+   public:
+    Code on_team_message(Rank from, std::uint64_t of_team, std::uint64_t round, std::span<const std::byte> bytes,
+                         bool is_last) override {
+      ++parts;
+      return to != nullptr ? to->on_team_message(from, of_team, round, bytes, is_last) : Code::argument;
+    }
+    TeamExchange* to = nullptr;  // null: nobody takes anything
+    std::uint64_t parts = 0;
+  };
+  // Time passes while it waits.
+  class Passing : public LookingOnce {
+   public:
+    explicit Passing(CoreJob& job) : job_(job) {}
+    Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override {
+      for (int i = 0; i < 100 && !done(); ++i) job_.run();
+      return LookingOnce::wait(where, done, doing);
+    }
+
+   private:
+    CoreJob& job_;
+  };
+
+  TeamExchangeAfar() { mail_.to = &receiver_; }
+
+  CoreJobOptions options() {
+    CoreJobOptions made;
+    made.owners = 2;
+    made.team_mail = &mail_;
+    return made;
+  }
+
+  Mail mail_;
+  CoreJob job_{1, 2, options()};
+  Passing waiter_{job_};
+  TeamExchange receiver_{job_.rank(0).engine, waiter_}, sender_{job_.rank(1).engine, waiter_};
+};
+
+TEST_F(TeamExchangeAfar, cuts_what_has_no_room_in_a_message) {
+  const std::uint64_t longest = job_.rank(1).engine.longest_body(0);
+  ASSERT_LT(2 * longest, TeamPost::most_bytes);
+  std::uint64_t round = 0;
+  for (const std::uint64_t bytes :
+       {std::uint64_t{0}, std::uint64_t{1}, longest, longest + 1, 2 * longest, std::uint64_t{TeamPost::most_bytes}}) {
+    std::vector<std::byte> told(bytes), heard;
+    std::generate(told.begin(), told.end(), [i = 0u]() mutable { return static_cast<std::byte>(i++ % 251); });
+    mail_.parts = 0;
+    ++round;
+    ASSERT_TRUE(sender_.send(0, team, round, told, "test").is_ok());
+    ASSERT_TRUE(receiver_.receive(1, team, round, heard, "test").is_ok()) << bytes;
+    EXPECT_EQ(heard, told);
+    EXPECT_EQ(mail_.parts, std::max<std::uint64_t>((bytes + longest - 1) / longest, 1)) << bytes;
+  }
+}
+
+TEST_F(TeamExchangeAfar, ends_with_an_error_where_it_was_refused) {
+  mail_.to = nullptr;
+  ASSERT_TRUE(sender_.send(0, team, 1, {}, "test").is_ok());
+  job_.run();
+  std::vector<std::byte> bytes;
+  const Status answer = sender_.receive(0, team, 1, bytes, "meeting");
+  EXPECT_EQ(answer.code(), Code::argument);
+  EXPECT_EQ(answer.text(), "meeting: a rank of another host has refused what this one told it, and waits for it");
+  EXPECT_EQ(sender_.send(0, team, 2, {}, "meeting").code(), Code::argument);
 }
 
 }  // namespace

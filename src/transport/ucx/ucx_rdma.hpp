@@ -11,7 +11,6 @@
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "os/event_count.hpp"
@@ -142,8 +141,7 @@ class UcxRdma final : public Rdma {
   Reached next_reached_ = 1;
   std::deque<Operation> operations_;  // never shrinks: as many as were ever under way at once
   std::vector<Operation*> free_operations_;
-  // For when UCX has returned: operations that need another step, endpoints to be closed; and, for when the lock is
-  // free, what is to be told.
+  // For when UCX has returned: operations that need another step, endpoints to be closed.
   std::vector<Operation*> unfinished_;
   std::vector<Peer*> broken_;
   std::size_t under_way_ = 0;

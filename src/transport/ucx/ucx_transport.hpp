@@ -166,7 +166,7 @@ class UcxTransport final : public Network {
   std::size_t frame_bytes_ = 0;
   Capabilities capabilities_;
 
-  mutable std::mutex drive_;  // guards the origin half and what is below; taken last
+  mutable std::mutex drive_;  // guards the origin half and what is below; only on_lost takes others under it
   OriginHalf origin_{*this};
   bool handed_over_ = false;            // until nothing is busy
   bool to_hand_over_ = false;           // on_hand_over is to be called
