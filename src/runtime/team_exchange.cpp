@@ -80,15 +80,16 @@ Status TeamExchange::receive(Rank from, std::uint64_t team, std::uint64_t round,
 
 Code TeamExchange::on_team_message(Rank from, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
                                    bool is_last) {
+  if (bytes.size() > TeamPost::most_bytes) return Code::argument;
+  const Key key{team, from, round};
   {
-    if (bytes.size() > TeamPost::most_bytes) return Code::argument;
     const std::lock_guard lock(mutex_);
-    auto found = arrived_.find({team, from, round});
+    auto found = arrived_.find(key);
     if (found == arrived_.end()) {
       const auto first = arrived_.lower_bound({team, from, 0});
       const auto last = arrived_.upper_bound({team, from, ~std::uint64_t{0}});
       if (std::distance(first, last) >= most_kept_of_a_sender) return Code::argument;
-      found = arrived_.try_emplace({team, from, round}).first;
+      found = arrived_.try_emplace(key).first;
     }
     Letter& letter = found->second;
     if (letter.is_whole || bytes.size() > TeamPost::most_bytes - letter.bytes.size()) return Code::argument;
