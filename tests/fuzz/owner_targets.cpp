@@ -120,6 +120,7 @@ std::vector<std::byte> message_of(Reader& input, Rank from, std::uint64_t sequen
   if ((odd & 4) != 0) header.offset = ~std::uint64_t{0} - input.byte();
   if ((odd & 8) != 0) header.sequence += input.byte();
   if (is_put && (odd & 64) != 0) header.flags = wire::flag_last;
+  if (header.kind == wire::MessageKind::team && (odd & 64) != 0) header.flags = wire::flag_more;
   std::vector<std::byte> message(sizeof header);
   std::memcpy(message.data(), &header, sizeof header);
   const bool has_body =

@@ -8,24 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core_job.hpp"
+#include "remote_windows.hpp"
 
 namespace farsum {
 namespace {
-
-// Looks once: what is waited for has come, or has not.
-class LookingOnce : public Waiter {
- public:
-  Status wait(EventCount&, FunctionRef<bool()> done, const char* doing) override {
-    return done() ? Status() : Status(Code::pending, doing);
-  }
-  Status wait_word(std::atomic<std::uint32_t>&, std::uint32_t, const char*) override { return {}; }
-  Status looked_in_vain(const char*) override { return {}; }
-  EventCount& own_events() override { return events_; }
-
- private:
-  EventCount events_;
-};
 
 class TeamExchangeTest : public testing::Test {
  protected:
@@ -43,7 +29,7 @@ class TeamExchangeTest : public testing::Test {
 
  private:
   CoreJob job_{1, 2, CoreJobOptions{}};
-  LookingOnce waiter_;
+  SteppingWaiter waiter_{job_.world()};
   TeamExchange exchange_{job_.rank(1).engine, waiter_};
 };
 
@@ -99,18 +85,6 @@ class TeamExchangeAfar : public testing::Test {
     TeamExchange* to = nullptr;  // null: nobody takes anything
     std::uint64_t parts = 0;
   };
-  // Time passes while it waits.
-  class Passing : public LookingOnce {
-   public:
-    explicit Passing(CoreJob& job) : job_(job) {}
-    Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override {
-      for (int i = 0; i < 100 && !done(); ++i) job_.run();
-      return LookingOnce::wait(where, done, doing);
-    }
-
-   private:
-    CoreJob& job_;
-  };
 
   TeamExchangeAfar() { mail_.to = &receiver_; }
 
@@ -123,7 +97,7 @@ class TeamExchangeAfar : public testing::Test {
 
   Mail mail_;
   CoreJob job_{1, 2, options()};
-  Passing waiter_{job_};
+  SteppingWaiter waiter_{job_.world()};
   TeamExchange receiver_{job_.rank(0).engine, waiter_}, sender_{job_.rank(1).engine, waiter_};
 };
 

@@ -115,6 +115,15 @@ class UcxTransportTest : public testing::Test {
     at(origin).open(target);
     rounds_until(adder, sums, [&] { return at(origin).state(target) == link::LinkState::open; });
   }
+  // A request is on its way, and nothing is heard for longer than may be.
+  void ask_in_vain() {
+    Adder adder;
+    Sums sums;
+    const std::uint64_t value = 1;
+    connect(adder, sums);
+    ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+    pass(31'000'000'000);
+  }
   // Nothing of the origin's is under way and its agent has seen that.
   void settle(Adder& adder, Sums& sums) {
     rounds_until(adder, sums, [&] { return at(origin).next_deadline_ns() == link::LinkSender::never; });
@@ -205,12 +214,7 @@ TEST_F(UcxTransportTest, answers_peer_failed_when_a_peer_is_silent_for_too_long)
 }
 
 TEST_F(UcxTransportTest, says_once_that_a_silent_peer_is_lost_and_why) {
-  Adder adder;
-  Sums sums;
-  const std::uint64_t value = 1;
-  connect(adder, sums);
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
-  pass(31'000'000'000);
+  ask_in_vain();
   for (int i = 0; i < 3; ++i) at(origin).tick();
   at(origin).give_up(target);
   EXPECT_EQ(lost_[origin], (Lost{{target, "nothing heard for 30 s (FARSUM_NET_TIMEOUT)"}}));
@@ -245,12 +249,7 @@ TEST_F(UcxTransportTest, says_that_a_peer_is_lost_before_it_answers_for_it) {
    private:
     const Lost& lost_;
   };
-  Adder adder;
-  Sums sums;
-  const std::uint64_t value = 1;
-  connect(adder, sums);
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
-  pass(31'000'000'000);
+  ask_in_vain();
   Question question(lost_[origin]);
   at(origin).poll_replies(target, question);  // finds the silence, and answers
   EXPECT_EQ(question.answer, Code::peer_failed);
