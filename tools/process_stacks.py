@@ -21,12 +21,15 @@ def fields_of(pid):
         return []
 
 
-def age_s(pid):
-    """For how long a process has been there; 0 where it is gone."""
+def begin_s(pid):
+    """When a process began, in seconds since the machine did, which tells those of one number apart; nothing where it is gone."""
     fields = fields_of(pid)
-    if not fields:
-        return 0
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[BEGIN_FIELD]) / TICKS_PER_S
+    return int(fields[BEGIN_FIELD]) / TICKS_PER_S if fields else None
+
+
+def age_s(begin):
+    """For how long what began then has been there."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - begin
 
 
 def children_of(pid):
