@@ -3,31 +3,18 @@
 #include <sched.h>
 #include <x86intrin.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <utility>
 
 #include "calls.hpp"
 #include "farsum.h"
+#include "presence.hpp"
 
 namespace farsum::mpi {
 namespace {
 
-// In ticks of the time stamp counter, 1 to 5 in a nanosecond. Most waits are shorter than the first.
-constexpr std::uint64_t patience_ticks = 100'000;
-// A thread that was away for longer has its processor not for itself, or works in between: the agent is quicker then,
-// and the thread does not attend until it has been there for a while, each time for longer.
-constexpr std::uint64_t longest_gap_ticks = 150'000;
-constexpr std::uint64_t least_pause_ticks = 3'000'000;
-constexpr std::uint64_t most_pause_ticks = 100 * least_pause_ticks;
-
-struct Polling {
-  std::uint64_t last = 0;        // when the thread polled last
-  std::uint64_t not_before = 0;  // it attends no earlier than this
-  std::uint64_t pause = least_pause_ticks;
-};
-thread_local Polling polling;
+constinit thread_local Presence presence;
 
 // Who ends the engine waits for those inside. seq_cst: whoever comes in sees that nobody may, or is seen.
 std::atomic<bool> may_attend{false};
@@ -42,11 +29,6 @@ class Inside {
 
   explicit operator bool() const { return may_attend.load(std::memory_order_seq_cst); }
 };
-
-void pause_from(std::uint64_t now) {
-  polling.not_before = now + polling.pause;
-  polling.pause = std::min(2 * polling.pause, most_pause_ticks);
-}
 
 #define FARSUM_MPI_ATTENDED(name, parameters, arguments) \
   int attended_##name parameters {                       \
@@ -72,41 +54,43 @@ constinit thread_local LibraryWait::Stretch LibraryWait::here;
 
 void LibraryWait::look() {
   const std::uint64_t now = __rdtsc();
-  const std::uint64_t gap = now - std::exchange(polling.last, now);
-  if (here.attends) {
-    if (gap <= longest_gap_ticks) {
-      attend(now);
-    } else {
-      stop();
-      pause_from(now);
-    }
-    return;
+  switch (presence.poll(now, here.attends, std::exchange(here.is_new, false))) {
+    case Presence::Advice::wait:
+      return;
+    case Presence::Advice::begin:
+      return begin(now);
+    case Presence::Advice::attend:
+      return attend();
+    case Presence::Advice::stop:
+      return stop();
   }
-  if (std::exchange(here.is_new, false) || gap > longest_gap_ticks)
-    polling.not_before = std::max(polling.not_before, now + patience_ticks);
-  if (now >= polling.not_before) begin(now);
 }
 
 void LibraryWait::begin(std::uint64_t now) {
   const Inside inside;
   const farsum_status status = inside ? farsum_attend_begin() : FARSUM_ERR_UNSUPPORTED;
   here.attends = status == FARSUM_OK;
-  if (status == FARSUM_ERR_PENDING) {
-    polling.not_before = now + patience_ticks;
-  } else if (status != FARSUM_OK) {
-    pause_from(now);
+  if (status == FARSUM_OK) {
+    presence.begun(now);
+  } else if (status == FARSUM_ERR_PENDING) {
+    presence.put_off(now);
+  } else {
+    presence.refused(now);
   }
 }
 
-void LibraryWait::attend(std::uint64_t now) {
+void LibraryWait::attend() {
   // UCX calls itself by names that the preload stands in for.
   here.may_attend = false;
   const Inside inside;
-  const bool attends = inside && farsum_attend() != 0;
+  here.attends = inside && farsum_attend() != 0;
   here.may_attend = true;
-  if (attends) return;
-  here.attends = false;
-  pause_from(now);
+  const std::uint64_t now = __rdtsc();
+  if (here.attends) {
+    presence.served(now);
+  } else {
+    presence.leave(now);
+  }
 }
 
 void LibraryWait::stop() {
@@ -125,7 +109,7 @@ void LibraryWait::forbid() {
 // It was there throughout.
 void LibraryWait::finish() {
   stop();
-  polling.pause = least_pause_ticks;
+  presence.ended();
 }
 
 void put_waiting_calls(farsum_mpi_calls& active) {

@@ -50,7 +50,7 @@ class LibraryWait {
 
   static void look();
   static void begin(std::uint64_t now);
-  static void attend(std::uint64_t now);
+  static void attend();
   static void stop();
   static void finish();
 
