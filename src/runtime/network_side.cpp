@@ -42,7 +42,13 @@ std::string text_of(const NetworkCard& card) {
 
 Status NetworkSide::start() {
   const std::lock_guard lock(starting_);
-  if (network_ != nullptr) return {};
+  if (network_ == nullptr) {
+    if (Status status = open(); !status.is_ok()) return status;
+  }
+  return refusal_.is_ok() ? Status() : Status(refusal_.code(), refusal_.text());
+}
+
+Status NetworkSide::open() {
   NetworkOptions options;
   options.rank = parts_.rank;
   options.ranks = parts_.ranks;
@@ -58,7 +64,8 @@ Status NetworkSide::start() {
   parts_.route->add_network(*network_);
   // Release: whoever finds it finds it whole.
   running_.store(network_.get(), std::memory_order_release);
-  return parts_.started(*network_);
+  refusal_ = parts_.started(*network_);
+  return {};
 }
 
 NetworkCard NetworkSide::refusal(const Status& why) const {

@@ -79,12 +79,14 @@ class NetworkSide {
   };
 
   Status start();
+  Status open();
   NetworkCard refusal(const Status& why) const;
   void take_answer(Question& question);
 
   Parts parts_;
-  std::mutex starting_;
+  std::mutex starting_;  // guards what follows, up to running_
   std::unique_ptr<Network> network_;
+  Status refusal_;  // why the network is there and nobody serves it
   std::atomic<Network*> running_{nullptr};
   std::mutex asking_;  // guards what follows
   std::deque<Question> questions_;

@@ -34,6 +34,24 @@ inline Settings on_path(PathChoice path, CallerLock lock = CallerLock::stripe) {
   return settings;
 }
 
+// What a thread of the test runs as a rank, from its context to the end. A rank that cannot go on ends the test: the
+// others may wait for it for ever.
+inline void run_as_rank(Place place, const Context::Options& options, const std::function<void(InProcessRank)>& body) {
+  const std::uint32_t rank = place.rank;
+  Result<std::unique_ptr<Context>> context = Context::create(std::move(place), options);
+  if (context.is_ok()) {
+    body({rank, *context.value()});
+  } else {
+    ADD_FAILURE() << context.take_status().text();
+  }
+  if (!context.is_ok() || testing::Test::HasFatalFailure()) {
+    std::fflush(nullptr);
+    std::_Exit(1);
+  }
+  const Status status = context.value()->finalize();
+  EXPECT_TRUE(status.is_ok()) << status.text();
+}
+
 // Runs `body` as each rank, with the settings of that rank; there are as many ranks as settings.
 inline void run_in_process(const std::vector<Settings>& settings, const std::function<void(InProcessRank)>& body) {
   const auto ranks = static_cast<std::uint32_t>(settings.size());
@@ -46,16 +64,7 @@ inline void run_in_process(const std::vector<Settings>& settings, const std::fun
     threads.emplace_back([&, rank] {
       Context::Options options;
       options.settings = settings[rank];
-      Result<std::unique_ptr<Context>> context = Context::create({rank, ranks, segment}, options);
-      ASSERT_TRUE(context.is_ok()) << context.take_status().text();
-      body({rank, *context.value()});
-      if (testing::Test::HasFatalFailure()) {
-        // The other ranks may wait for this one for ever.
-        std::fflush(nullptr);
-        std::_Exit(1);
-      }
-      const Status status = context.value()->finalize();
-      EXPECT_TRUE(status.is_ok()) << status.text();
+      run_as_rank({rank, ranks, segment}, options, body);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -103,16 +112,7 @@ inline void run_on_nodes(const std::vector<std::uint32_t>& node_of, const std::v
       Context::Options options;
       options.settings = settings[rank];
       options.settings.node_name = "node" + std::to_string(node_of[rank]);
-      Result<std::unique_ptr<Context>> context = Context::create(std::move(place), options);
-      ASSERT_TRUE(context.is_ok()) << context.take_status().text();
-      body({rank, *context.value()});
-      if (testing::Test::HasFatalFailure()) {
-        // The other ranks may wait for this one for ever.
-        std::fflush(nullptr);
-        std::_Exit(1);
-      }
-      const Status status = context.value()->finalize();
-      EXPECT_TRUE(status.is_ok()) << status.text();
+      run_as_rank(std::move(place), options, body);
     });
   }
   for (std::thread& thread : threads) thread.join();
