@@ -129,9 +129,8 @@ TEST_F(MpiCommand, passes_the_farsum_variables_of_its_environment_on) {
 // What one rank and its parent, the launcher or the launcher's daemon, have in their environments. It stays for a while
 // first: MPICH 4.0's mpiexec, which hands its standard input on, dies of SIGPIPE where ranks end as soon as they begin.
 constexpr const char* look_around =
-    "sleep 0.3; echo \"rank: $LD_PRELOAD $FARSUM_MPI_LAUNCHED\"; tr '\\0' '\\n' </proc/$PPID/environ | grep "
-    "libfarsum_mpi | "
-    "sed 's/^/parent: /'";
+    "sleep 0.3; echo \"rank: $LD_PRELOAD $FARSUM_MPI_LAUNCHED\"; "
+    "tr '\\0' '\\n' </proc/$PPID/environ | grep libfarsum_mpi | sed 's/^/parent: /'";
 
 TEST(InstalledLauncher, gives_every_rank_the_preload_and_has_none_itself) {
   if (!has_compiler()) GTEST_SKIP() << "there is no C compiler";
