@@ -9,6 +9,7 @@ LATENCY = ["put-8", "get-8", "fetch-and-op-8", "accumulate-8", "lock-put-unlock-
 BULK = {f"{call}-{name}": size for name, size in
         (("4KiB", 4096), ("64KiB", 65536), ("1MiB", 1 << 20), ("1MiB-x8", 1 << 20)) for call in ("put", "get", "accumulate")}
 HASTY = 0.3  # of TCP's round trip; who polls at both ends needs about 0.7
+HASTY_COMPUTING = 0.1  # of the library's own fetch-and-op, which has to wait for the target
 LOOK_AHEAD = 1024
 UPDATE_BYTES = 16  # of a stream, for one update: its place and its value
 # Of an operation of ours: the test that is nearest, and by what its figure is to be multiplied.
@@ -109,11 +110,15 @@ class Comparison:
         return shapes[shape], f"TCP stream, write {shape[1] >> 10} KiB, read {shape[2] >> 10} KiB, {buffers}"
 
     def find_hasty(self):
-        """Libraries whose flush after a put returns before any answer can have come: their puts are no limit."""
+        """Libraries whose flush after a put returns before it is at the target: their puts are no limit."""
         trips = [ns for library in self.fronts for ns in self.values["raw", library]["round-trip-8"].values()]
-        puts = {library: self.values["alone", library]["put-8", "waits"] for library in self.alone}
-        return {library for library, rounds in puts.items()
-                if trips and rounds and median(rounds.values()) < HASTY * median(trips)}
+        return {library for library in self.alone
+                if self.is_quicker(library, ("put-8", "computes"), HASTY_COMPUTING, self.values["alone", library]["fetch-and-op-8", "computes"].values())
+                or self.is_quicker(library, ("put-8", "waits"), HASTY, trips)}
+
+    def is_quicker(self, library, what, share, than):
+        rounds = self.values["alone", library][what].values()
+        return bool(rounds) and bool(than) and median(rounds) < share * median(than)
 
     def best_alone(self, what):
         """The library that is fastest without Farsum, its rounds in microseconds, and the medians of all."""
@@ -171,7 +176,7 @@ class Comparison:
 
     def notes_of_libraries(self):
         return [*(f"{other} alone: {why}" for other, why in self.missing.items() if "ucx" not in other),
-                *(f"{other} alone: its flush after a put returns before the target can have answered, so its puts are no limit"
+                *(f"{other} alone: its flush after a put returns before it is at the target, so its puts are no limit"
                   for other in sorted(self.hasty))]
 
     def beside_ucx(self):
