@@ -219,6 +219,14 @@ bool is_plain_scatter(const farsum_operation& from) {
          from.completion <= FARSUM_EXPLICIT && layout->bytes == ops::size_of(static_cast<ops::ElementType>(from.type));
 }
 
+// What the layout names; none on overflow.
+std::optional<std::uint64_t> total_bytes(const farsum_layout& from, const ops::LayoutView& view) {
+  if (from.kind != FARSUM_INDEXED || from.lengths != nullptr) return view.total_bytes();
+  std::uint64_t total = 0;
+  if (__builtin_mul_overflow(from.pieces, from.bytes, &total) || total > ops::most_bytes_of_a_layout) return {};
+  return total;
+}
+
 // The general descriptor, read once. Views point into it.
 struct Described {
   Operation operation;
@@ -243,11 +251,11 @@ Status read_layouts(const farsum_operation& from, Described& described) {
   // The size is said by a layout, or by count.
   std::optional<std::uint64_t> bytes;
   if (from.target_layout != nullptr) {
-    bytes = target.total_bytes();
+    bytes = total_bytes(*from.target_layout, target);
   } else if (from.origin_layout != nullptr) {
-    bytes = origin.total_bytes();
+    bytes = total_bytes(*from.origin_layout, origin);
   } else if (from.result_layout != nullptr) {
-    bytes = result.total_bytes();
+    bytes = total_bytes(*from.result_layout, result);
   } else {
     std::uint64_t product = 0;
     if (!__builtin_mul_overflow(from.count, ops::size_of(operation.type), &product)) bytes = product;

@@ -6,8 +6,6 @@ namespace farsum::ops {
 
 namespace {
 
-constexpr std::uint64_t most_bytes_of_a_layout = std::numeric_limits<std::int64_t>::max();
-
 using Measure = LayoutView::Measured;
 
 constexpr Measure failed(LayoutFault fault) { return {fault, 0, {}}; }
@@ -42,10 +40,15 @@ Measure measure_strided(const LayoutView& layout) {
   return {LayoutFault::none, total, {low, high}};
 }
 
-Measure measure_indexed(std::span<const Piece> pieces) {
+// Pieces are mostly as long as the one before: only others are divided.
+Measure measure_indexed(std::span<const Piece> pieces, std::uint64_t element_bytes) {
   Measure measure;
+  std::uint64_t whole = 0;
+  bool is_whole = true;
   for (const Piece& piece : pieces) {
     if (piece.bytes == 0) continue;
+    if (piece.bytes != whole) is_whole &= piece.bytes % element_bytes == 0;
+    whole = piece.bytes;
     std::int64_t end = 0;
     if (piece.bytes > most_bytes_of_a_layout ||
         __builtin_add_overflow(piece.offset, static_cast<std::int64_t>(piece.bytes), &end) ||
@@ -57,17 +60,18 @@ Measure measure_indexed(std::span<const Piece> pieces) {
     measure.extent.high = is_first ? end : std::max(measure.extent.high, end);
     measure.total_bytes += piece.bytes;
   }
+  if (!is_whole) measure.fault = LayoutFault::not_whole_elements;
   return measure;
 }
 
-Measure measure(const LayoutView& layout) {
+Measure measure(const LayoutView& layout, std::uint64_t element_bytes) {
   switch (layout.kind()) {
     case LayoutKind::contiguous:
       return measure_contiguous(layout.block_bytes());
     case LayoutKind::strided:
       return measure_strided(layout);
     case LayoutKind::indexed:
-      return measure_indexed(layout.pieces());
+      return measure_indexed(layout.pieces(), element_bytes);
   }
   return failed(LayoutFault::overflow);
 }
@@ -75,17 +79,13 @@ Measure measure(const LayoutView& layout) {
 }  // namespace
 
 LayoutView::Measured LayoutView::measured(std::uint64_t element_bytes) const {
-  Measured result = measure(*this);
-  if (result.fault != LayoutFault::none || element_bytes == 1) return result;
-  const auto is_whole = [element_bytes](const Piece& piece) { return piece.bytes % element_bytes == 0; };
-  if (bytes_ % element_bytes != 0 || !std::ranges::all_of(pieces_, is_whole)) {
-    result.fault = LayoutFault::not_whole_elements;
-  }
+  Measured result = measure(*this, element_bytes);
+  if (result.fault == LayoutFault::none && bytes_ % element_bytes != 0) result.fault = LayoutFault::not_whole_elements;
   return result;
 }
 
 std::optional<std::uint64_t> LayoutView::total_bytes() const {
-  const Measure measured = measure(*this);
+  const Measure measured = measure(*this, 1);
   if (measured.fault != LayoutFault::none) return std::nullopt;
   return measured.total_bytes;
 }

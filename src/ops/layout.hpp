@@ -15,6 +15,7 @@
 namespace farsum::ops {
 
 inline constexpr std::size_t most_levels = 8;
+inline constexpr std::uint64_t most_bytes_of_a_layout = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::uint64_t no_piece_limit = std::numeric_limits<std::uint64_t>::max();
 
 enum class LayoutKind : std::uint8_t { contiguous = 0, strided = 1, indexed = 2 };
