@@ -124,10 +124,7 @@ std::size_t Pattern::pieces() const {
   return product;
 }
 
-void PieceList::reserve(std::size_t pieces) {
-  offsets_.reserve(pieces);
-  lengths_.reserve(pieces);
-}
+void PieceList::reserve(std::size_t pieces) { offsets_.reserve(pieces); }
 
 bool PieceList::add(const Pattern& pattern, std::int64_t displacement) {
   if (pattern.bytes == 0) return true;
@@ -144,8 +141,8 @@ bool PieceList::add(const Pattern& pattern, std::int64_t displacement) {
 std::size_t PieceList::take(std::vector<std::int64_t>& offsets, std::vector<std::size_t>& lengths) {
   offsets = std::exchange(offsets_, {});
   lengths = std::exchange(lengths_, {});
-  if (lengths.empty() || std::ranges::any_of(lengths, [&](std::size_t length) { return length != lengths[0]; }))
-    return 0;
+  if (lengths.empty()) return offsets.empty() ? 0 : common_;
+  if (std::ranges::any_of(lengths, [&](std::size_t length) { return length != lengths[0]; })) return 0;
   const std::size_t common = lengths[0];
   lengths = {};
   return common;
@@ -154,6 +151,7 @@ std::size_t PieceList::take(std::vector<std::int64_t>& offsets, std::vector<std:
 Pattern PieceList::take() {
   Pattern pattern;
   if (offsets_.empty()) return pattern;
+  if (lengths_.empty()) pattern.bytes = offsets_.size() * common_;
   for (const std::size_t length : lengths_) pattern.bytes += length;
   pattern.block = take(pattern.offsets, pattern.lengths);
   if (pattern.lengths.empty() && find_strides(pattern.offsets, pattern)) {

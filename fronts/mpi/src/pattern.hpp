@@ -54,14 +54,20 @@ class PieceList {
   void reserve(std::size_t pieces);
   // False if the list would grow past most_pieces.
   [[nodiscard]] bool add(std::int64_t offset, std::size_t length) {
-    if (!offsets_.empty() &&
-        static_cast<std::uint64_t>(offsets_.back()) + lengths_.back() == static_cast<std::uint64_t>(offset)) {
+    if (!offsets_.empty() && end_ == static_cast<std::uint64_t>(offset)) {
+      tell_lengths();
       lengths_.back() += length;
+      end_ += length;
       return true;
     }
     if (offsets_.size() == most_pieces) return false;
+    if (offsets_.empty()) common_ = length;
+    if (!lengths_.empty() || length != common_) {
+      tell_lengths();
+      lengths_.push_back(length);
+    }
     offsets_.push_back(offset);
-    lengths_.push_back(length);
+    end_ = static_cast<std::uint64_t>(offset) + length;
     return true;
   }
   [[nodiscard]] bool add(const Pattern& pattern, std::int64_t displacement);
@@ -71,8 +77,14 @@ class PieceList {
   std::size_t take(std::vector<std::int64_t>& offsets, std::vector<std::size_t>& lengths);
 
  private:
+  void tell_lengths() {
+    if (lengths_.empty()) lengths_.assign(offsets_.size(), common_);
+  }
+
   std::vector<std::int64_t> offsets_;
-  std::vector<std::size_t> lengths_;
+  std::vector<std::size_t> lengths_;  // empty while all are of the common one
+  std::size_t common_ = 0;
+  std::uint64_t end_ = 0;  // of the last
 };
 
 // The pattern `count` times, each `stride` bytes after the one before. False if that takes too many pieces.
