@@ -19,6 +19,8 @@ namespace farsum {
 namespace {
 
 constexpr std::size_t bundle_bytes = 8192;  // offsets and elements
+// Times that, where as many messages are under way: the owner begins early, and is woken seldom in a long stream.
+constexpr std::size_t longest_bundle = 3;
 // Beyond, a message of its own is as short.
 constexpr std::uint64_t most_joined_bytes = 32;
 // Without anything new to keep, before they end.
@@ -86,7 +88,8 @@ bool OriginEngine::join(Peer& peer, Rank rank, WindowId window, const Update& up
     std::memcpy(bundle.offsets.data() + bundle.offset_bytes, &offset, sizeof offset);
     bundle.offset_bytes += sizeof offset;
   }
-  if (bundle.bytes + bundle.offset_bytes + most_joined_bytes * 9 > bundle_bytes) {
+  const std::size_t most_bytes = bundle_bytes * std::clamp<std::size_t>(peer.in_flight.size(), 1, longest_bundle);
+  if (bundle.bytes + bundle.offset_bytes + most_joined_bytes * 9 > most_bytes) {
     bundle.is_full = true;
     try {
       close_bundle(peer, rank);
