@@ -63,6 +63,27 @@ bool is_update(const Operation& operation) {
          is_contiguous(operation.target_layout);
 }
 
+// Elements all over the target, for which places are shorter than pieces, and quicker to make and to serve.
+bool is_scattered(const Operation& operation) {
+  if (operation.kind != OperationKind::accumulate || operation.notify) return false;
+  const ops::LayoutView& layout = operation.target_layout;
+  if (layout.kind() != ops::LayoutKind::indexed) return false;
+  const std::uint64_t elements = operation.bytes / ops::size_of(operation.type);
+  return elements * wire::place_bytes <= layout.pieces().size() * ops::encoded_piece_bytes;
+}
+
+void append_places(const Operation& operation, std::vector<std::byte>& places) {
+  const std::uint64_t size = ops::size_of(operation.type);
+  places.resize(operation.bytes / size * wire::place_bytes);
+  std::byte* to = places.data();
+  for (const ops::Piece& piece : operation.target_layout.pieces()) {
+    for (std::uint64_t at = 0; at < piece.bytes; at += size, to += wire::place_bytes) {
+      const std::uint64_t place = operation.offset + static_cast<std::uint64_t>(piece.offset) + at;
+      std::memcpy(to, &place, sizeof place);
+    }
+  }
+}
+
 }  // namespace
 
 bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation, Outstanding& outstanding,
@@ -87,7 +108,14 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
   if (operation.alpha != nullptr) std::memcpy(job->header.alpha, operation.alpha, ops::size_of(operation.type));
   job->bytes = operation.bytes;
   job->target_is_contiguous = is_contiguous(operation.target_layout);
-  if (!job->target_is_contiguous) job->target_layout = ops::Layout(operation.target_layout);
+  // An owner that reaches the operand pulls it, in pieces.
+  if (is_scattered(operation) && !can_pull(transport_.capabilities(rank))) {
+    job->header.kind = wire::MessageKind::scatter;
+    job->header.offset = 0;
+    append_places(operation, job->offsets);
+  } else if (!job->target_is_contiguous) {
+    job->target_layout = ops::Layout(operation.target_layout);
+  }
 
   job->may_wait = operation.may_wait;
   job->leaves_with_end = operation.leaves_with_end && request == nullptr && !operation.notify;

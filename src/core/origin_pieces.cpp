@@ -38,6 +38,8 @@ std::uint64_t inline_limit(const Capabilities& can, std::uint64_t inline_bytes) 
 
 }  // namespace
 
+bool OriginEngine::can_pull(const Capabilities& can) const { return options_.pull && can.transfers; }
+
 std::uint64_t OriginEngine::longest_body(Rank peer) const {
   return std::max<std::uint64_t>(after_header(transport_.capabilities(peer)), 1);
 }
@@ -91,7 +93,7 @@ struct OriginEngine::Room {
 OriginEngine::Room OriginEngine::room_for(Rank rank, bool has_operand, bool has_result) const {
   const Capabilities can = transport_.capabilities(rank);
   const std::uint64_t all = ~std::uint64_t{0};
-  if (options_.pull && can.transfers) return {all, most_layout_bytes(can), 0, inline_limit(can, options_.inline_bytes)};
+  if (can_pull(can)) return {all, most_layout_bytes(can), 0, inline_limit(can, options_.inline_bytes)};
   Room room;
   room.layout = after_header(can);
   room.payload_weight = (has_operand ? 1 : 0) + (has_result && !can.separate_replies ? 1 : 0);
@@ -174,11 +176,12 @@ bool OriginEngine::is_kept(Peer& peer, Rank rank, const Job& job, const Message&
 
 void OriginEngine::make_scatter(Peer& peer, Rank rank, Job& job, Message& message) {
   const std::uint64_t size = ops::size_of(job.header.type);
-  const std::uint64_t most = std::max<std::uint64_t>(after_header(transport_.capabilities(rank)) / (size + 8), 1);
+  const std::uint64_t room = after_header(transport_.capabilities(rank));
+  const std::uint64_t most = std::max<std::uint64_t>(room / (size + wire::place_bytes), 1);
   const std::uint64_t first = job.posted_bytes / size;
   const std::uint64_t count = std::min(message.payload_bytes / size, most);
-  const auto from = job.offsets.begin() + static_cast<std::ptrdiff_t>(first * 8);
-  peer.head.insert(peer.head.end(), from, from + static_cast<std::ptrdiff_t>(count * 8));
+  const auto from = job.offsets.begin() + static_cast<std::ptrdiff_t>(first * wire::place_bytes);
+  peer.head.insert(peer.head.end(), from, from + static_cast<std::ptrdiff_t>(count * wire::place_bytes));
   message.payload_bytes = message.header.bytes = count * size;
   message.body = {job.operand + job.posted_bytes, message.payload_bytes};
 }

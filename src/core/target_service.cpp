@@ -149,7 +149,7 @@ Code TargetService::check_extent(const wire::Message& message, const Exposure& e
     std::uint64_t bytes = size;
     if (is_scatter) {
       if (index == scattered) return Code::ok;
-      std::memcpy(&offset, message.offsets.data() + index * 8, 8);
+      std::memcpy(&offset, message.offsets.data() + index * wire::place_bytes, wire::place_bytes);
       if (last != nullptr && last->bytes >= size && offset - last->offset <= last->bytes - size) continue;
     } else {
       const ops::Piece piece = cursor.next();

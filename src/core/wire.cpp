@@ -45,9 +45,9 @@ bool decode_scatter(Message& message, std::span<const std::byte> rest) {
   const std::uint64_t size = ops::size_of(message.header.type);
   const std::uint64_t count = message.header.bytes / size;
   if (message.header.operation != OperationKind::accumulate || message.header.layout_bytes != 0) return false;
-  if (count > rest.size() / (8 + size) || rest.size() != count * (8 + size)) return false;
-  message.offsets = rest.first(count * 8);
-  message.operand = rest.subspan(count * 8);
+  if (count > rest.size() / (place_bytes + size) || rest.size() != count * (place_bytes + size)) return false;
+  message.offsets = rest.first(count * place_bytes);
+  message.operand = rest.subspan(count * place_bytes);
   return true;
 }
 

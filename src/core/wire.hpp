@@ -2,8 +2,8 @@
 // on; a decoder trusts nothing: lengths, kinds, types and extents are checked before anything is touched.
 //
 // A message is a MessageHeader, then the target layout (layout_bytes, absent when contiguous), then the operand where
-// it rides along. A scatter message (aggregated path) has `count` target offsets of 8 bytes and then `count` packed
-// elements.
+// it rides along. A scatter message (elements all over the target) has `count` target offsets of 8 bytes and then
+// `count` packed elements.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +38,8 @@ enum class MessageKind : std::uint8_t {
   // there is no such lease, and nothing was written.
   lease_put = 10,
 };
+// Of one of a scatter message's offsets.
+inline constexpr std::uint64_t place_bytes = 8;
 // Of the name of a lease, and of how many of its elements are still open.
 inline constexpr std::uint64_t lease_word_bytes = 8;
 

@@ -131,6 +131,77 @@ TEST_F(OriginEngineTest, scatters_as_many_elements_at_once_as_fit) {
   EXPECT_EQ(transport_.posted.size(), 2u);
 }
 
+// ---- Elements all over the target.
+
+class ScatteredAccumulate : public OriginEngineTest {
+ protected:
+  Operation accumulate(std::span<const ops::Piece> pieces, std::uint64_t offset = 0) {
+    Operation operation;
+    operation.kind = OperationKind::accumulate;
+    operation.type = ops::ElementType::uint64;
+    operation.op = ops::Operator::bxor;
+    operation.offset = offset;
+    for (const ops::Piece& piece : pieces) operation.bytes += piece.bytes;
+    operand_ = random_bytes(operation.bytes, 5);
+    operation.operand = operand_.data();
+    operation.target_layout = ops::LayoutView::indexed(pieces);
+    return operation;
+  }
+  wire::Message posted(std::size_t ticket) const { return wire::decode(transport_.posted.at(ticket).bytes).value(); }
+
+  Bytes operand_;
+};
+
+TEST_F(ScatteredAccumulate, tells_the_place_of_each_element_and_no_length) {
+  const std::vector<ops::Piece> pieces = {{800, 8}, {-16, 8}, {0, 0}, {80, 16}, {800, 8}};
+  ASSERT_TRUE(submit(accumulate(pieces, 1'000)));
+  ASSERT_EQ(transport_.posted.size(), 1u);
+  const wire::Message message = posted(0);
+  EXPECT_EQ(message.header.kind, wire::MessageKind::scatter);
+  EXPECT_EQ(message.header.op, ops::Operator::bxor);
+  std::vector<std::uint64_t> places(message.offsets.size() / 8);
+  std::memcpy(places.data(), message.offsets.data(), message.offsets.size());
+  EXPECT_EQ(places, (std::vector<std::uint64_t>{1'800, 984, 1'080, 1'088, 1'800}));
+  EXPECT_TRUE(std::ranges::equal(message.operand, operand_));
+}
+
+TEST_F(ScatteredAccumulate, is_cut_by_what_fits_a_message_and_told_once_at_its_end) {
+  const std::vector<ops::Piece> pieces(10'000, {64, 8});
+  RequestState request;
+  ASSERT_TRUE(submit(accumulate(pieces), &request));
+  ASSERT_EQ(transport_.posted.size(), 3u);
+  std::size_t elements = 0;
+  for (std::size_t ticket = 0; ticket < 3; ++ticket) {
+    EXPECT_FALSE(request.done.load());
+    elements += posted(ticket).offsets.size() / 8;
+    transport_.reply(ticket);
+    engine_.progress(peer);
+  }
+  EXPECT_EQ(elements, pieces.size());
+  EXPECT_TRUE(request.done.load());
+}
+
+TEST_F(ScatteredAccumulate,
+       is_a_layout_where_that_is_shorter_or_the_owner_pulls_or_a_result_or_notification_is_wanted) {
+  const std::vector<ops::Piece> single(100, {64, 8}), rows(100, {64, 24});
+  ASSERT_TRUE(submit(accumulate(rows)));
+  Operation fetching = accumulate(single);
+  fetching.kind = OperationKind::get_accumulate;
+  Bytes result(fetching.bytes);
+  fetching.result = result.data();
+  ASSERT_TRUE(submit(fetching));
+  Operation notifying = accumulate(single);
+  notifying.notify = true;
+  ASSERT_TRUE(submit(notifying));
+  transport_.can.transfers = true;
+  ASSERT_TRUE(submit(accumulate(single)));
+  ASSERT_EQ(transport_.posted.size(), 4u);
+  for (std::size_t ticket = 0; ticket < 4; ++ticket)
+    EXPECT_EQ(posted(ticket).header.kind, wire::MessageKind::operate) << ticket;
+}
+
+// ---- Layouts.
+
 // Rows of any lengths at any distances, none over another.
 std::vector<ops::Piece> random_pieces(std::mt19937& random, std::size_t count, std::size_t most_bytes) {
   std::vector<ops::Piece> pieces;
