@@ -44,7 +44,7 @@ void Window::refresh_views() noexcept {
     // The hot path serves parts that are mapped from their first to their last byte and have no path forced upon them.
     if (parts_.dynamic || table->size() != 1) continue;
     const Region& region = table->front();
-    if (!is_here(target) && is_plain_afar(region))
+    if (!is_here(target) && is_plain_afar(region, aggregates_ ? Path::aggregated : Path::owner))
       details_[target].bytes_afar = std::min(region.bytes, parts_.sizes[target]);
     if (region.mapped == nullptr || region.bulk != Path::direct || region.atomic != Path::direct || region.read_only)
       continue;
@@ -56,9 +56,9 @@ void Window::refresh_views() noexcept {
 }
 
 // Whether the owner applies whatever single element it is asked to.
-bool Window::is_plain_afar(const Region& region) const {
-  return region.offset == 0 && region.atomic == Path::owner && !region.read_only && !region.domain.bare &&
-         card_targets_ == nullptr && !aggregates_ && (parts_.promises & promise_single_element) == 0;
+bool Window::is_plain_afar(const Region& region, Path path) const {
+  return region.offset == 0 && region.atomic == path && !region.read_only && !region.domain.bare &&
+         card_targets_ == nullptr && (parts_.promises & promise_single_element) == 0;
 }
 
 RegionTable Window::read_regions(std::uint32_t target) {

@@ -200,6 +200,8 @@ class Window {
     std::byte alpha[wire::alpha_bytes] = {};
     std::vector<std::uint64_t> offsets;
     std::vector<std::byte> elements;
+
+    void add(std::uint64_t offset, const std::byte* element, std::uint64_t bytes);
   };
   // An operation that its target's post has to come before, with all that it borrows but the origin's buffers: those
   // are the window's until the epoch ends.
@@ -275,6 +277,7 @@ class Window {
   Status run_aggregated(const Operation& operation, std::uint32_t target);
   Status scatter_under_locks(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets,
                              const std::byte* elements, const Reduction& reduction);
+  bool gather_afar(std::uint32_t target, const Update& update);
   Status send_gathered(std::uint32_t target);
   void take_replies(Rank owner);
   Status wait_for_room(std::uint32_t target);
@@ -360,7 +363,7 @@ class Window {
 
   // Targets of other nodes (window_remote.cpp).
   bool is_here(std::uint32_t target) const { return parts_.shared[target].is_here(); }
-  bool is_plain_afar(const Region& region) const;
+  bool is_plain_afar(const Region& region, Path path) const;
   // To epoch_changing, where no guard orders threads; false where the word is not `from`.
   bool claim_remote(std::uint32_t target, std::int32_t from);
   Status lock_remote(std::uint32_t target, LockMode mode);

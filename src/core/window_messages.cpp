@@ -52,11 +52,32 @@ bool Window::update_afar(std::uint32_t target, std::uint64_t offset, const void*
     return false;
   note_issued();
   const Update update{type, op, offset, static_cast<const std::byte*>(element), size, nullptr};
-  if (!parts_.engine->submit_update(parts_.ranks[target], parts_.id, update, views_[target].outstanding)) return false;
+  const bool has_joined =
+      aggregates_ ? gather_afar(target, update)
+                  : parts_.engine->submit_update(parts_.ranks[target], parts_.id, update, views_[target].outstanding);
+  if (!has_joined) return false;
   note_change(target);
   if (read_ahead_ != nullptr) [[unlikely]]
     read_ahead_->changed(target, offset, offset + size);
-  count(Path::owner, size);
+  count(aggregates_ ? Path::aggregated : Path::owner, size);
+  return true;
+}
+
+// Behind the elements of the offsets that are there, whatever one that found no memory has left.
+void Window::Gathered::add(std::uint64_t offset, const std::byte* element, std::uint64_t bytes) {
+  const std::size_t at = offsets.size() * bytes;
+  elements.resize(at + bytes);
+  if (element != nullptr) std::memcpy(elements.data() + at, element, bytes);
+  offsets.push_back(offset);
+}
+
+// False where it is the first of its kind, or the last that there is room for: the long way sends what was gathered.
+bool Window::gather_afar(std::uint32_t target, const Update& update) {
+  Gathered& gathered = details_[target].gathered;
+  const std::lock_guard lock(gathered.mutex);
+  if (gathered.offsets.empty() || gathered.offsets.size() + 1 >= parts_.aggregate_limit) return false;
+  if (gathered.type != update.type || gathered.op != update.op) return false;
+  gathered.add(update.offset, update.operand, update.bytes);
   return true;
 }
 
@@ -82,11 +103,7 @@ Status Window::run_aggregated(const Operation& operation, std::uint32_t target) 
     // One element, so one piece on each side.
     ops::PieceCursor target_piece(operation.target_layout);
     const PackedOperand operand(operation);
-    // Behind the elements of the offsets that are there, whatever one that found no memory has left.
-    const std::size_t at = gathered.offsets.size() * size;
-    gathered.elements.resize(at + size);
-    if (operand.data() != nullptr) std::memcpy(gathered.elements.data() + at, operand.data(), size);
-    gathered.offsets.push_back(operation.offset + static_cast<std::uint64_t>(target_piece.next().offset));
+    gathered.add(operation.offset + static_cast<std::uint64_t>(target_piece.next().offset), operand.data(), size);
     full = gathered.offsets.size() >= parts_.aggregate_limit;
   }
   return full ? send_gathered(target) : Status();

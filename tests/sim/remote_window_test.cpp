@@ -417,6 +417,45 @@ TEST(RemoteWindow, sends_gathered_updates_before_the_end_of_the_epoch) {
   EXPECT_EQ(windows.messages_of(1), 3) << "the lock, the updates, the unlock";
 }
 
+// As farsum_accumulate does: the short way where it serves, else the long one. Answers whether it did.
+bool accumulate_word(Window& window, std::uint64_t offset, const std::uint64_t& operand, ops::Operator op) {
+  if (window.update_afar(0, offset, &operand, ops::ElementType::uint64, op)) return true;
+  Operation operation = put_of(ones(8), offset);
+  operation.kind = OperationKind::accumulate;
+  operation.type = ops::ElementType::uint64;
+  operation.op = op;
+  operation.operand = reinterpret_cast<const std::byte*>(&operand);
+  EXPECT_TRUE(fine(window.operate(operation, 0, Completion::implicit, nullptr)));
+  return false;
+}
+
+TEST(RemoteWindow, gathers_updates_the_short_way_in_program_order_and_sends_no_more_than_the_limit_at_once) {
+  RemoteWindows windows(2, {.path = PathChoice::aggregated, .aggregate_limit = 16});
+  EXPECT_TRUE(fine(windows[1].lock_all()));
+  EXPECT_TRUE(fine(windows[1].flush(0)));
+  const std::uint64_t one = 1, bits = 0x55, fresh = 40;
+  std::uint64_t expected = 0;
+  int short_ways = 0;
+  for (int i = 0; i < 10; ++i) {
+    for (int n = 0; n < 33; ++n) short_ways += accumulate_word(windows[1], 8, one, ops::Operator::sum) ? 1 : 0;
+    expected = (expected + 33) ^ bits;
+    accumulate_word(windows[1], 8, bits, ops::Operator::bxor);
+  }
+  EXPECT_EQ(short_ways, 10 * 28) << "of 33 the first of each message, and the last of each full one, go the long way";
+  EXPECT_EQ(windows.operations_by(Path::aggregated), 340);
+  EXPECT_EQ(windows.bytes_by(Path::aggregated), 8 * 340);
+  const std::uint64_t sent = windows.messages_of(1);
+  accumulate_word(windows[1], 16, fresh, ops::Operator::replace);
+  accumulate_word(windows[1], 16, one, ops::Operator::replace);
+  EXPECT_EQ(windows.messages_of(1), sent + 1) << "the last exclusive or, which is of another kind";
+  EXPECT_TRUE(fine(windows[1].flush(0)));
+  EXPECT_EQ(windows.job.word(0, 8), expected);
+  EXPECT_EQ(windows.job.word(0, 16), one);
+  EXPECT_EQ(windows.messages_of(1), sent + 2);
+  EXPECT_FALSE(windows[1].update_afar(0, ~std::uint64_t{0} - 7, &one, ops::ElementType::uint64, ops::Operator::sum));
+  EXPECT_TRUE(fine(windows[1].unlock_all()));
+}
+
 // ---- caller-computes ----
 
 Operation sum_of(const std::vector<std::byte>& bytes, std::uint64_t offset = 0) {

@@ -77,6 +77,7 @@ struct WindowOptions {
   std::uint32_t promises = 0;
   bool dynamic = false;
   PathChoice path = PathChoice::automatic;
+  std::uint64_t aggregate_limit = 1024;
   Rank ranks_of_a_node = 1;
   std::uint64_t seed = 1;
   std::uint64_t caller_from_bytes = ~std::uint64_t{0};
@@ -116,6 +117,7 @@ class RemoteWindows {
     parts.promises = wish_.promises;
     parts.dynamic = wish_.dynamic;
     parts.settings.path = wish_.path;
+    parts.aggregate_limit = wish_.aggregate_limit;
     parts.shape = job.shape();
     parts.kernels = &ops::kernels_for_this_machine();
     parts.waiter = &waiter;
