@@ -24,6 +24,8 @@ enum {
   most_samples = 1 << 16,
   least_samples = 5,
   most_updates = 1024,
+  gathered_updates = 4096,
+  most_gathers = 16,
   settle_us = 2000,
 };
 
@@ -163,19 +165,17 @@ static void update_random(size_t bytes, int index) {
 /* As many updates as 8 bytes are in `bytes`, in one call: a target's datatype must not name a place twice, so that each
  * update keeps to a slice of the table. */
 static void update_gathered(size_t bytes, int index) {
-  static uint64_t values[most_updates];
-  static int places[most_updates];
+  static uint64_t values[most_gathers][gathered_updates];
+  static int places[gathered_updates];
   const int count = (int)(bytes / sizeof(uint64_t));
   MPI_Datatype type;
-  (void)index;
   for (int i = 0; i < count; ++i) {
-    values[i] = random_state = next_random(random_state);
+    values[index][i] = random_state = next_random(random_state);
     places[i] = (int)place_of(random_state, i, count);
   }
   MPI_Type_create_indexed_block(count, 1, places, MPI_UINT64_T, &type);
   MPI_Type_commit(&type);
-  MPI_Accumulate(values, count, MPI_UINT64_T, target, at(offsetof(Part, table)), 1, type, MPI_BXOR, window);
-  MPI_Win_flush(target, window);
+  MPI_Accumulate(values[index], count, MPI_UINT64_T, target, at(offsetof(Part, table)), 1, type, MPI_BXOR, window);
   MPI_Type_free(&type);
 }
 
@@ -284,11 +284,11 @@ static void check_random(size_t bytes, int batch) {
   uint64_t* const expected = calloc(table_words, sizeof *expected);
   uint64_t state = random_state = 1; /* where the caller's has gone to, the target does not know */
   const int is_gathered = checked->call == update_gathered;
-  const int updates = is_gathered ? (int)(bytes / sizeof(uint64_t)) : batch;
+  const int of_a_call = is_gathered ? (int)(bytes / sizeof(uint64_t)) : 1;
   if (expected == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
-  for (int i = 0; i < updates; ++i) {
+  for (int i = 0; i < batch * of_a_call; ++i) {
     state = next_random(state);
-    expected[is_gathered ? place_of(state, i, updates) : place_of(state, 0, 1)] ^= state;
+    expected[place_of(state, i % of_a_call, of_a_call)] ^= state;
   }
   if (is_target()) memset(part->table, 0, sizeof part->table);
   agree();
@@ -351,6 +351,7 @@ static const Case cases[] = {
     {"accumulate-1MiB-x8", accumulate, check_accumulate, most_bytes, most_in_flight, 1, 0},
     {"implicit-1000", accumulate_implicitly, check_implicit, 8, 1000, 1, 0},
     {"random-xor-1024", update_random, check_random, 8, 1024, 1, 0},
+    {"random-xor-gathered", update_gathered, check_random, gathered_updates * sizeof(uint64_t), most_gathers, 1, 0},
 };
 
 static int by_value(const void* left, const void* right) {
@@ -454,7 +455,7 @@ static void run_figures(void) {
   for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
     run_named("accumulates", (size_t)counts[i], (Case){NULL, update_random, check_random, 8, counts[i], 1, 0});
     run_named("gathered", (size_t)counts[i],
-              (Case){NULL, update_gathered, check_random, (size_t)counts[i] * sizeof(uint64_t), 1, 0, 0});
+              (Case){NULL, update_gathered, check_random, (size_t)counts[i] * sizeof(uint64_t), 1, 1, 0});
   }
 }
 
