@@ -63,13 +63,25 @@ bool is_update(const Operation& operation) {
          is_contiguous(operation.target_layout);
 }
 
+// Of the pieces of a layout that has passed its check, how many do not go on where the one before ends.
+std::uint64_t runs_of(std::span<const ops::Piece> pieces) {
+  std::uint64_t runs = 0, end = 0;
+  for (const ops::Piece& piece : pieces) {
+    if (piece.bytes == 0) continue;
+    const auto start = static_cast<std::uint64_t>(piece.offset);
+    runs += runs == 0 || start != end ? 1 : 0;
+    end = start + piece.bytes;
+  }
+  return runs;
+}
+
 // Elements all over the target, for which places are shorter than pieces, and quicker to make and to serve.
 bool is_scattered(const Operation& operation) {
   if (operation.kind != OperationKind::accumulate || operation.notify) return false;
   const ops::LayoutView& layout = operation.target_layout;
   if (layout.kind() != ops::LayoutKind::indexed) return false;
   const std::uint64_t elements = operation.bytes / ops::size_of(operation.type);
-  return elements * wire::place_bytes <= layout.pieces().size() * ops::encoded_piece_bytes;
+  return elements * wire::place_bytes <= runs_of(layout.pieces()) * ops::encoded_piece_bytes;
 }
 
 void append_places(const Operation& operation, std::vector<std::byte>& places) {

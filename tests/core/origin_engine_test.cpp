@@ -184,7 +184,10 @@ TEST_F(ScatteredAccumulate, is_cut_by_what_fits_a_message_and_told_once_at_its_e
 TEST_F(ScatteredAccumulate,
        is_a_layout_where_that_is_shorter_or_the_owner_pulls_or_a_result_or_notification_is_wanted) {
   const std::vector<ops::Piece> single(100, {64, 8}), rows(100, {64, 24});
+  std::vector<ops::Piece> touching;
+  for (std::int64_t offset = 0; offset < 800; offset += 8) touching.push_back({offset, 8});
   ASSERT_TRUE(submit(accumulate(rows)));
+  ASSERT_TRUE(submit(accumulate(touching)));
   Operation fetching = accumulate(single);
   fetching.kind = OperationKind::get_accumulate;
   Bytes result(fetching.bytes);
@@ -195,8 +198,8 @@ TEST_F(ScatteredAccumulate,
   ASSERT_TRUE(submit(notifying));
   transport_.can.transfers = true;
   ASSERT_TRUE(submit(accumulate(single)));
-  ASSERT_EQ(transport_.posted.size(), 4u);
-  for (std::size_t ticket = 0; ticket < 4; ++ticket)
+  ASSERT_EQ(transport_.posted.size(), 5u);
+  for (std::size_t ticket = 0; ticket < 5; ++ticket)
     EXPECT_EQ(posted(ticket).header.kind, wire::MessageKind::operate) << ticket;
 }
 
