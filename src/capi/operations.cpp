@@ -219,7 +219,7 @@ bool is_plain_scatter(const farsum_operation& from) {
          from.completion <= FARSUM_EXPLICIT && layout->bytes == ops::size_of(static_cast<ops::ElementType>(from.type));
 }
 
-// What the layout names; none on overflow.
+// What the layout names; none on overflow. The places of a uniform list are for Window::check to look at.
 std::optional<std::uint64_t> total_bytes(const farsum_layout& from, const ops::LayoutView& view) {
   if (from.kind != FARSUM_INDEXED || from.lengths != nullptr) return view.total_bytes();
   std::uint64_t total = 0;

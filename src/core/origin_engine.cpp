@@ -75,13 +75,13 @@ std::uint64_t runs_of(std::span<const ops::Piece> pieces) {
   return runs;
 }
 
-// Elements all over the target, for which places are shorter than pieces, and quicker to make and to serve.
+// Elements all over the target: fewer than two a run, for which places are shorter than runs, and quicker to serve.
 bool is_scattered(const Operation& operation) {
   if (operation.kind != OperationKind::accumulate || operation.notify) return false;
   const ops::LayoutView& layout = operation.target_layout;
   if (layout.kind() != ops::LayoutKind::indexed) return false;
   const std::uint64_t elements = operation.bytes / ops::size_of(operation.type);
-  return elements * wire::place_bytes <= runs_of(layout.pieces()) * ops::encoded_piece_bytes;
+  return elements * wire::place_bytes < runs_of(layout.pieces()) * ops::encoded_piece_bytes;
 }
 
 void append_places(const Operation& operation, std::vector<std::byte>& places) {
@@ -119,15 +119,7 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
   job->header.slot = operation.notify_slot;
   if (operation.alpha != nullptr) std::memcpy(job->header.alpha, operation.alpha, ops::size_of(operation.type));
   job->bytes = operation.bytes;
-  job->target_is_contiguous = is_contiguous(operation.target_layout);
-  // An owner that reaches the operand pulls it, in pieces.
-  if (is_scattered(operation) && !can_pull(transport_.capabilities(rank))) {
-    job->header.kind = wire::MessageKind::scatter;
-    job->header.offset = 0;
-    append_places(operation, job->offsets);
-  } else if (!job->target_is_contiguous) {
-    job->target_layout = ops::Layout(operation.target_layout);
-  }
+  set_target(*job, operation, rank);
 
   job->may_wait = operation.may_wait;
   job->leaves_with_end = operation.leaves_with_end && request == nullptr && !operation.notify;
@@ -151,6 +143,18 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
     job->result = job->gathered.data();
   }
   return enqueue(peer, rank, job, outstanding, request);
+}
+
+// An owner that may pull the operand is told a layout: it pulls no single elements.
+void OriginEngine::set_target(Job& job, const Operation& operation, Rank rank) const {
+  job.target_is_contiguous = is_contiguous(operation.target_layout);
+  if (is_scattered(operation) && !can_pull(transport_.capabilities(rank))) {
+    job.header.kind = wire::MessageKind::scatter;
+    job.header.offset = 0;
+    append_places(operation, job.offsets);
+  } else if (!job.target_is_contiguous) {
+    job.target_layout = ops::Layout(operation.target_layout);
+  }
 }
 
 bool OriginEngine::submit_update(Rank rank, WindowId window, const Update& update, Outstanding& outstanding) {
@@ -384,6 +388,7 @@ void OriginEngine::finish_job(Peer& peer, Job& job) {
   }
   forget_large_buffers(job.packed);
   forget_large_buffers(job.gathered);
+  forget_large_buffers(job.offsets);
   peer.idle_jobs.push_back(&job);
 }
 

@@ -151,6 +151,7 @@ class OriginEngine {
   static bool is_small(const Peer& peer, const Message& message);
   static bool is_unhurried(const Job& job);
   bool is_kept(Peer& peer, Rank rank, const Job& job, const Message& message);
+  void set_target(Job& job, const Operation& operation, Rank rank) const;
   bool can_pull(const Capabilities& can) const;
   Room room_for(Rank rank, bool has_operand, bool has_result) const;
   void make_scatter(Peer& peer, Rank rank, Job& job, Message& message);

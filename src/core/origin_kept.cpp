@@ -88,7 +88,8 @@ bool OriginEngine::join(Peer& peer, Rank rank, WindowId window, const Update& up
     std::memcpy(bundle.offsets.data() + bundle.offset_bytes, &offset, sizeof offset);
     bundle.offset_bytes += sizeof offset;
   }
-  const std::size_t most_bytes = bundle_bytes * std::clamp<std::size_t>(peer.in_flight.size(), 1, longest_bundle);
+  const std::size_t under_way = peer.has_company() ? peer.in_flight.size() - peer.left_for_end : 1;
+  const std::size_t most_bytes = bundle_bytes * std::min(under_way, longest_bundle);
   if (bundle.bytes + bundle.offset_bytes + most_joined_bytes * 9 > most_bytes) {
     bundle.is_full = true;
     try {

@@ -109,7 +109,7 @@ Served TargetService::serve_now(Rank from, const wire::Message& message, const E
 Served TargetService::serve_operation(Rank from, const wire::Message& message, const Exposure& exposure,
                                       std::span<std::byte> reply_room, Progress& progress) {
   const wire::MessageHeader& header = message.header;
-  if (progress.phase == Phase::start && progress.chunk_start == 0) {
+  if (progress.phase == Phase::start && progress.chunk_start == 0 && progress.applied == 0) {
     const Code code = check_extent(message, exposure);
     if (code != Code::ok) return {Served::Kind::done, code, 0};
   }

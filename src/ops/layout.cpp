@@ -80,7 +80,8 @@ Measure measure(const LayoutView& layout, std::uint64_t element_bytes) {
 
 LayoutView::Measured LayoutView::measured(std::uint64_t element_bytes) const {
   Measured result = measure(*this, element_bytes);
-  if (result.fault == LayoutFault::none && bytes_ % element_bytes != 0) result.fault = LayoutFault::not_whole_elements;
+  if (element_bytes == 1 || result.fault != LayoutFault::none) return result;
+  if (bytes_ % element_bytes != 0) result.fault = LayoutFault::not_whole_elements;
   return result;
 }
 

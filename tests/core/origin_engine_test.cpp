@@ -148,6 +148,25 @@ class ScatteredAccumulate : public OriginEngineTest {
     return operation;
   }
   wire::Message posted(std::size_t ticket) const { return wire::decode(transport_.posted.at(ticket).bytes).value(); }
+  // Of all messages, one behind the other.
+  std::vector<std::uint64_t> places() const {
+    std::vector<std::uint64_t> all;
+    for (std::size_t ticket = 0; ticket < transport_.posted.size(); ++ticket) {
+      const wire::Message message = posted(ticket);
+      const std::size_t before = all.size();
+      all.resize(before + message.offsets.size() / wire::place_bytes);
+      std::memcpy(all.data() + before, message.offsets.data(), message.offsets.size());
+    }
+    return all;
+  }
+  Bytes elements() const {
+    Bytes all;
+    for (std::size_t ticket = 0; ticket < transport_.posted.size(); ++ticket) {
+      const wire::Message message = posted(ticket);
+      all.insert(all.end(), message.operand.begin(), message.operand.end());
+    }
+    return all;
+  }
 
   Bytes operand_;
 };
@@ -159,31 +178,50 @@ TEST_F(ScatteredAccumulate, tells_the_place_of_each_element_and_no_length) {
   const wire::Message message = posted(0);
   EXPECT_EQ(message.header.kind, wire::MessageKind::scatter);
   EXPECT_EQ(message.header.op, ops::Operator::bxor);
-  std::vector<std::uint64_t> places(message.offsets.size() / 8);
-  std::memcpy(places.data(), message.offsets.data(), message.offsets.size());
-  EXPECT_EQ(places, (std::vector<std::uint64_t>{1'800, 984, 1'080, 1'088, 1'800}));
-  EXPECT_TRUE(std::ranges::equal(message.operand, operand_));
+  EXPECT_EQ(places(), (std::vector<std::uint64_t>{1'800, 984, 1'080, 1'088, 1'800}));
+  EXPECT_EQ(elements(), operand_);
 }
 
 TEST_F(ScatteredAccumulate, is_cut_by_what_fits_a_message_and_told_once_at_its_end) {
-  const std::vector<ops::Piece> pieces(10'000, {64, 8});
-  RequestState request;
-  ASSERT_TRUE(submit(accumulate(pieces), &request));
-  ASSERT_EQ(transport_.posted.size(), 3u);
-  std::size_t elements = 0;
-  for (std::size_t ticket = 0; ticket < 3; ++ticket) {
-    EXPECT_FALSE(request.done.load());
-    elements += posted(ticket).offsets.size() / 8;
-    transport_.reply(ticket);
-    engine_.progress(peer);
+  for (const ops::ElementType type :
+       {ops::ElementType::uint8, ops::ElementType::uint64, ops::ElementType::complex128}) {
+    for (const std::uint64_t most_bytes : {1'024u, 8'000u, 57'264u}) {
+      for (const std::size_t room : {std::size_t{1'000'000}, std::size_t{2}}) {
+        SCOPED_TRACE(testing::Message() << ops::name_of(type) << ", messages of " << most_bytes << ", room " << room);
+        transport_ = Scripted();
+        transport_.can.max_message_bytes = most_bytes;
+        transport_.room = room;
+        OriginEngine engine(options(), transport_);
+        const std::uint64_t size = ops::size_of(type);
+        std::vector<ops::Piece> pieces;
+        std::vector<std::uint64_t> expected;
+        for (std::uint64_t i = 0; i < 10'000; ++i) {
+          expected.push_back(i * 7'919 % 10'000 * 3 * size);
+          pieces.push_back({static_cast<std::int64_t>(expected.back()), size});
+        }
+        Operation operation = accumulate(pieces);
+        operation.type = type;
+        operation.op = ops::Operator::sum;
+        RequestState request;
+        ASSERT_TRUE(engine.submit(peer, window, operation, outstanding_, &request));
+        transport_.room = 1'000'000;
+        engine.progress(peer);
+        for (std::size_t ticket = 0; ticket < transport_.posted.size(); ++ticket) {
+          EXPECT_FALSE(request.done.load());
+          transport_.reply(ticket);
+          engine.progress(peer);
+        }
+        EXPECT_TRUE(request.done.load());
+        EXPECT_EQ(places(), expected);
+        EXPECT_EQ(elements(), operand_);
+      }
+    }
   }
-  EXPECT_EQ(elements, pieces.size());
-  EXPECT_TRUE(request.done.load());
 }
 
 TEST_F(ScatteredAccumulate,
        is_a_layout_where_that_is_shorter_or_the_owner_pulls_or_a_result_or_notification_is_wanted) {
-  const std::vector<ops::Piece> single(100, {64, 8}), rows(100, {64, 24});
+  const std::vector<ops::Piece> single(100, {64, 8}), rows(100, {64, 16});
   std::vector<ops::Piece> touching;
   for (std::int64_t offset = 0; offset < 800; offset += 8) touching.push_back({offset, 8});
   ASSERT_TRUE(submit(accumulate(rows)));

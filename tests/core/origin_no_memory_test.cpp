@@ -45,6 +45,13 @@ class OriginWithoutMemory : public testing::Test {
     }
     return operation;
   }
+  Operation accumulate_all_over(std::uint64_t elements) {
+    pieces_.clear();
+    for (std::uint64_t i = 0; i < elements; ++i) pieces_.push_back({static_cast<std::int64_t>(24 * i), 8});
+    Operation operation = accumulate(elements);
+    operation.target_layout = ops::LayoutView::indexed(pieces_);
+    return operation;
+  }
   // How many elements the operation adds, if it is taken.
   std::uint64_t submit(const Operation& operation) {
     return engine_->submit(peer, window, operation, *outstanding_, nullptr) ? operation.bytes / 8 : 0;
@@ -84,7 +91,8 @@ class OriginWithoutMemory : public testing::Test {
   }
 
   std::vector<std::uint64_t> buffer_ = std::vector<std::uint64_t>(2 * words, 1);
-  std::uint64_t count_ = 0;  // of the strided operation that was made last
+  std::uint64_t count_ = 0;         // of the strided operation that was made last
+  std::vector<ops::Piece> pieces_;  // of the scattered one
   std::unique_ptr<Scripted> transport_;
   std::unique_ptr<OriginEngine> engine_;
   std::unique_ptr<Outstanding> outstanding_;
@@ -98,7 +106,8 @@ TEST_F(OriginWithoutMemory, does_an_operation_or_does_not_do_it) {
       [&] { return submit(accumulate(4)); },          [&] { return submit(accumulate(100, true)); },
       [&] { return submit(accumulate(1)); },          [&] { return scatter(); },
       [&] { return submit(accumulate(1)); },          [&] { return control(); },
-      [&] { return submit(accumulate(3000, true)); }, [&] { return submit(accumulate(1)); },
+      [&] { return submit(accumulate(3000, true)); }, [&] { return submit(accumulate_all_over(3000)); },
+      [&] { return submit(accumulate(1)); },
   };
   for (const std::size_t room : {std::size_t{1'000'000}, std::size_t{3}}) {
     std::size_t failures = 0;
