@@ -148,11 +148,12 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
 // An owner that may pull the operand is told a layout: it pulls no single elements.
 void OriginEngine::set_target(Job& job, const Operation& operation, Rank rank) const {
   job.target_is_contiguous = is_contiguous(operation.target_layout);
-  if (is_scattered(operation) && !can_pull(transport_.capabilities(rank))) {
+  if (job.target_is_contiguous) return;
+  if (!can_pull(transport_.capabilities(rank)) && is_scattered(operation)) {
     job.header.kind = wire::MessageKind::scatter;
     job.header.offset = 0;
     append_places(operation, job.offsets);
-  } else if (!job.target_is_contiguous) {
+  } else {
     job.target_layout = ops::Layout(operation.target_layout);
   }
 }

@@ -78,7 +78,7 @@ bool OriginEngine::join(Peer& peer, Rank rank, WindowId window, const Update& up
   if (peer.bundle == nullptr) open_bundle(peer, window, update, outstanding);
   Job& bundle = *peer.bundle;
   // Both before either is written: where there is no memory nothing was added.
-  const std::uint64_t offset_bytes = update.bytes / size * sizeof(std::uint64_t);
+  const std::uint64_t offset_bytes = update.bytes / size * wire::place_bytes;
   make_room(bundle.packed, bundle.bytes, update.bytes);
   make_room(bundle.offsets, bundle.offset_bytes, offset_bytes);
   std::memcpy(bundle.packed.data() + bundle.bytes, update.operand, update.bytes);

@@ -40,15 +40,17 @@ Measure measure_strided(const LayoutView& layout) {
   return {LayoutFault::none, total, {low, high}};
 }
 
-// Pieces are mostly as long as the one before: only others are divided.
+// Pieces are mostly as long as the one before: only others are divided, and none where any length is whole.
 Measure measure_indexed(std::span<const Piece> pieces, std::uint64_t element_bytes) {
   Measure measure;
   std::uint64_t whole = 0;
   bool is_whole = true;
   for (const Piece& piece : pieces) {
     if (piece.bytes == 0) continue;
-    if (piece.bytes != whole) is_whole &= piece.bytes % element_bytes == 0;
-    whole = piece.bytes;
+    if (element_bytes != 1 && piece.bytes != whole) {
+      is_whole &= piece.bytes % element_bytes == 0;
+      whole = piece.bytes;
+    }
     std::int64_t end = 0;
     if (piece.bytes > most_bytes_of_a_layout ||
         __builtin_add_overflow(piece.offset, static_cast<std::int64_t>(piece.bytes), &end) ||
