@@ -14,10 +14,6 @@ namespace {
 
 // Few, for the thread has something else to look after.
 constexpr std::size_t budget = 8;
-// For so long at most nobody serves where a thread that attends has gone astray.
-constexpr std::uint64_t missed_after_ns = 1'000'000;
-// How often it says that it has not.
-constexpr std::uint64_t close_anew_after_ns = 400'000;
 // What keeps coming is left to the agent.
 constexpr int most_last_looks = 2;
 
@@ -72,8 +68,7 @@ Code Attendance::begin() {
   if (gate_.descriptor() < 0 || is_shut_) return Code::unsupported;
   if (is_attended()) return Code::pending;
   attending_.store(this_thread(), std::memory_order_relaxed);
-  closed_at_ns_ = parts_.now_ns();
-  gate_.close_for(missed_after_ns);
+  close_gate(parts_.now_ns());
   return Code::ok;
 }
 
@@ -86,10 +81,8 @@ bool Attendance::attend() {
     if (!lock.owns_lock()) return true;
     if (!is_attended_by(this_thread())) return false;
     const std::uint64_t now = parts_.now_ns();
-    if (now - closed_at_ns_ >= close_anew_after_ns) {
-      closed_at_ns_ = now;
-      gate_.close_for(missed_after_ns);
-    }
+    // It says early enough that it has not gone astray.
+    if (now - closed_at_ns_ >= parts_.missed_after_ns * 2 / 5) close_gate(now);
     const bool needed_agent = parts_.needs_agent();
     serve();
     has_news = !needed_agent && parts_.needs_agent();
@@ -131,6 +124,11 @@ void Attendance::serve() noexcept {
   parts_.grant();
 }
 
+void Attendance::close_gate(std::uint64_t now_ns) {
+  closed_at_ns_ = now_ns;
+  gate_.close_for(parts_.missed_after_ns);
+}
+
 void Attendance::give_back() {
   attending_.store(nullptr, std::memory_order_relaxed);
   gate_.open();
@@ -138,7 +136,7 @@ void Attendance::give_back() {
 
 // It is armed before the agent sleeps.
 void Attendance::look() {
-  if (!is_attended() || parts_.now_ns() - closed_at_ns_ < missed_after_ns) return;
+  if (!is_attended() || parts_.now_ns() - closed_at_ns_ < parts_.missed_after_ns) return;
   give_back();
   // Since the agent has asked.
   if (network_->has_unfinished_request()) parts_.rouse();

@@ -28,6 +28,8 @@ class Attendance {
     std::function<bool()> needs_agent;      // what was served is to be looked after by the clock
     std::function<void()> rouse;            // has the agent take a turn before it sleeps on
     std::function<std::uint64_t()> now_ns;  // empty: the monotonic clock
+    // For so long at most nobody serves where a thread that attends has gone astray. The gate's is the kernel's clock.
+    std::uint64_t missed_after_ns = 1'000'000;
   };
 
   explicit Attendance(Parts parts);
@@ -62,6 +64,7 @@ class Attendance {
  private:
   void serve() noexcept;
   bool try_arm();
+  void close_gate(std::uint64_t now_ns);
   void give_back();
   // Relaxed, here and below: written in turns, which order it; read without one only as a hint, but by the thread that
   // it names.

@@ -108,7 +108,8 @@ struct Serving : testing::Test {
     Attendance& attendance;
   };
 
-  Serving()
+  Serving() : Serving(Attendance::Parts{}.missed_after_ns) {}
+  explicit Serving(std::uint64_t missed_after_ns)
       : attendance({.handler = &handler,
                     .grant = [this] { ++granted; },
                     .needs_agent = [this] { return needs_agent.load(); },
@@ -117,7 +118,8 @@ struct Serving : testing::Test {
                           ++roused;
                           bell->ask_for_look();
                         },
-                    .now_ns = [this] { return monotonic_ns() + ahead_ns; }}),
+                    .now_ns = [this] { return monotonic_ns() + ahead_ns; },
+                    .missed_after_ns = missed_after_ns}),
         sources(attendance),
         chores(attendance) {
     Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create({.ranks = 1, .segment_bytes = 64 << 20});
@@ -223,8 +225,13 @@ TEST_F(Serving, is_the_agents_alone_once_it_was_shut) {
   EXPECT_TRUE(network.await_served(1));
 }
 
-// Without an agent, from here on: what it would be woken by.
-TEST_F(Serving, wakes_no_agent_while_somebody_attends) {
+// Without an agent: what it would be woken by. A thread is missed after an hour, which only the test's clock sees pass.
+struct ServingOfTheLate : Serving {
+  static constexpr std::uint64_t a_while_ns = 3'600'000'000'000;
+  ServingOfTheLate() : Serving(a_while_ns) {}
+};
+
+TEST_F(ServingOfTheLate, wakes_no_agent_while_somebody_attends) {
   sources.add(network);
   network.bring_request();
   EXPECT_TRUE(would_wake_the_agent());
@@ -242,8 +249,7 @@ TEST_F(Serving, wakes_no_agent_while_somebody_attends) {
   EXPECT_FALSE(attendance.arm_requests());
 }
 
-TEST_F(Serving, is_given_back_when_nobody_has_looked_for_a_while_and_not_before) {
-  constexpr std::uint64_t a_while_ns = 1'000'000'000;
+TEST_F(ServingOfTheLate, is_given_back_when_nobody_has_looked_for_a_while_and_not_before) {
   sources.add(network);
   const auto look = [this] {
     const std::lock_guard lock(attendance.turn());
@@ -264,17 +270,17 @@ TEST_F(Serving, is_given_back_when_nobody_has_looked_for_a_while_and_not_before)
   EXPECT_FALSE(attendance.attend());
 }
 
-TEST_F(Serving, has_the_agent_roused_where_a_thread_that_went_astray_left_something_unfinished) {
+TEST_F(ServingOfTheLate, has_the_agent_roused_where_a_thread_that_went_astray_left_something_unfinished) {
   sources.add(network);
   begin();
   network.has_unfinished = true;
-  ahead_ns += 1'000'000'000;
+  ahead_ns += a_while_ns;
   const std::lock_guard lock(attendance.turn());
   attendance.look();
   EXPECT_EQ(roused, 1);
 }
 
-TEST_F(Serving, grants_what_waited_and_has_the_agent_roused_for_what_waits_since) {
+TEST_F(ServingOfTheLate, grants_what_waited_and_has_the_agent_roused_for_what_waits_since) {
   sources.add(network);
   begin();
   EXPECT_TRUE(attendance.attend());
@@ -290,7 +296,7 @@ TEST_F(Serving, grants_what_waited_and_has_the_agent_roused_for_what_waits_since
   EXPECT_EQ(roused, 3);
 }
 
-TEST_F(Serving, is_ended_by_the_thread_that_attends_only) {
+TEST_F(ServingOfTheLate, is_ended_by_the_thread_that_attends_only) {
   sources.add(network);
   begin();
   std::thread other([this] {
