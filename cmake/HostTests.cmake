@@ -4,7 +4,7 @@
 
 function(farsum_add_host_test name script)
   add_test(NAME hosts.${name} COMMAND "${PROJECT_SOURCE_DIR}/tests/hosts/${script}" --build "${CMAKE_BINARY_DIR}" ${ARGN})
-  set_tests_properties(hosts.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 LABELS hosts PROCESSORS 2)
+  set_tests_properties(hosts.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 LABELS hosts ${FARSUM_OF_POLLING_RANKS})
 endfunction()
 
 function(farsum_add_across_test name)
@@ -70,5 +70,5 @@ if(UCX_FOUND AND TARGET farsum_mpi_mpich AND FARSUM_MPIRUN_MPICH)
   add_test(NAME hosts.conformance.mpich.two_hosts
            COMMAND "${PROJECT_SOURCE_DIR}/tools/conformance" --short --hosts 2 --library mpich --build "${CMAKE_BINARY_DIR}"
                    --output "${CMAKE_BINARY_DIR}/conformance")
-  set_tests_properties(hosts.conformance.mpich.two_hosts PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 LABELS hosts PROCESSORS 2)
+  set_tests_properties(hosts.conformance.mpich.two_hosts PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 LABELS hosts ${FARSUM_OF_POLLING_RANKS})
 endif()

@@ -18,5 +18,5 @@ file(CHMOD "${CMAKE_BINARY_DIR}/bin/bench-model" PERMISSIONS OWNER_READ OWNER_WR
 
 if(FARSUM_BUILD_TESTS AND UCX_FOUND)
   add_test(NAME hosts.bench_model.tiny COMMAND "${CMAKE_BINARY_DIR}/bin/bench-model" --tiny --json --places hosts)
-  set_tests_properties(hosts.bench_model.tiny PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 60 LABELS hosts PROCESSORS 2)
+  set_tests_properties(hosts.bench_model.tiny PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 60 LABELS hosts ${FARSUM_OF_POLLING_RANKS})
 endif()

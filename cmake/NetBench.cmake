@@ -31,5 +31,5 @@ if(FARSUM_BUILD_TESTS AND TARGET net_rma_openmpi)
   add_test(NAME hosts.bench_net.tiny COMMAND "${CMAKE_BINARY_DIR}/bin/bench-net" --tiny --json)
   add_test(NAME hosts.bench_net.tiny_figures COMMAND "${CMAKE_BINARY_DIR}/bin/bench-net" --tiny --figures)
   set_tests_properties(hosts.bench_net.tiny hosts.bench_net.tiny_figures PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 60 LABELS hosts
-                       PROCESSORS 2)
+                       ${FARSUM_OF_POLLING_RANKS})
 endif()
