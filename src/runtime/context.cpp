@@ -56,8 +56,11 @@ class Chores : public AgentChores {
     }
     network_.look_after();
     comes_back_at_ns_ = 0;
-    const auto threads = waiter_.lookers() != 0 ? Network::Threads::look : Network::Threads::away;
-    if (waiter_.sleepers() != 0 || network_.is_unattended(threads)) {
+    const Network::Threads threads = waiter_.sleepers() != 0  ? Network::Threads::sleep
+                                     : waiter_.lookers() != 0 ? Network::Threads::look
+                                                              : Network::Threads::away;
+    // Asked in any case: what it said before about when to ask again is over.
+    if (network_.is_unattended(threads) || threads == Network::Threads::sleep) {
       bell_.watch_replies();
       return for_these_ns;
     }

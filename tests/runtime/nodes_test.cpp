@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <numeric>
 #include <thread>
@@ -106,6 +107,43 @@ TEST(OverNodes, an_exclusive_lock_is_one_for_all) {
       EXPECT_EQ(word_at(window, target, 0), 4u * times);
       ASSERT_GOOD(window.unlock(target));
     }
+    ASSERT_GOOD(self.context.free_window(object));
+  });
+}
+
+// The agent of a rank that sleeps until it is granted one sleeps, too, though a thread has looked at what is under way
+// just before: it comes back when something has come, or 0.1 s are over.
+TEST(OverNodes, a_lock_that_is_waited_for_wakes_no_agent) {
+  constexpr std::uint64_t bytes = 4 << 20;
+  constexpr auto for_a_while = std::chrono::milliseconds(200);
+  run_on_nodes({0, 1}, Settings(), [&](InProcessRank self) {
+    WindowObject *object = nullptr, *locked_object = nullptr;
+    Window& window = allocate(self, bytes, object);
+    Window& locked = allocate(self, 64, locked_object);
+    ASSERT_GOOD(window.lock_all());
+    for (int i = 0; i < 3; ++i) {
+      if (self.rank == 0) ASSERT_GOOD(locked.lock(0, LockMode::exclusive));
+      meet(self);
+      if (self.rank == 0) {
+        std::this_thread::sleep_for(for_a_while);
+        ASSERT_GOOD(locked.unlock(0));
+      } else {
+        // More than leaves at once, so that the agent looks after it while this thread looks.
+        std::vector<std::uint64_t> words(bytes / 8);
+        ASSERT_GOOD(
+            window.operate(words_operation(OperationKind::put, 0, words.size(), ops::Operator::replace, words.data()),
+                           0, Completion::implicit, nullptr));
+        ASSERT_GOOD(window.flush(0));
+        const std::uint64_t before = self.context.statistics().agent_wakeups;
+        ASSERT_GOOD(locked.lock(0, LockMode::exclusive));
+        put_word(locked, 0, 0, 1);
+        EXPECT_LT(self.context.statistics().agent_wakeups, before + 100);
+        ASSERT_GOOD(locked.unlock(0));
+      }
+      meet(self);
+    }
+    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(self.context.free_window(locked_object));
     ASSERT_GOOD(self.context.free_window(object));
   });
 }

@@ -393,6 +393,9 @@ TEST_F(UcxTransportTest, is_attended_while_a_thread_polls) {
   EXPECT_TRUE(at(origin).is_unattended(Network::Threads::away)) << "no thread has polled since";
   EXPECT_FALSE(at(origin).is_unattended(Network::Threads::look)) << "one is about to";
   EXPECT_LE(at(origin).next_deadline_ns(), now_ns_ + 1'000'000) << "and may not come";
+  at(origin).poll_replies(target, sums);
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep)) << "one has polled, and sleeps now";
+  EXPECT_GT(at(origin).next_deadline_ns(), now_ns_ + 1'000'000) << "until it is woken";
   EXPECT_TRUE(at(origin).is_unattended(Network::Threads::away));
   while (at(origin).state(target) != link::LinkState::open) {
     at(origin).tick();
