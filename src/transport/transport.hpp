@@ -40,6 +40,7 @@ struct Served {
   Kind kind = Kind::done;
   Code code = Code::ok;
   std::uint32_t reply_bytes = 0;
+  bool is_untouched = false;  // with again: nothing was written to the room
 };
 
 class RequestHandler {

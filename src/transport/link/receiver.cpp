@@ -229,14 +229,23 @@ void LinkReceiver::accept(const Frame& frame, RequestHandler& handler) {
 
 void LinkReceiver::accept_record(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
                                  RequestHandler& handler) {
-  if (!parked_.empty()) {
-    parked_.push_back(park(ticket, record, message));
-  } else if ((record.flags & may_wait_flag) != 0) {
+  const bool may_wait = (record.flags & may_wait_flag) != 0;
+  if (!parked_.empty() || may_wait) {
     Parked parked = park(ticket, record, message);
-    if (!serve(parked, handler)) parked_.push_back(std::move(parked));
-  } else {
-    serve_in_place(ticket, record, message, handler);
+    if (!parked_.empty() || !serve(parked, handler)) parked_.push_back(std::move(parked));
+    return;
   }
+  const auto [served, room] = serve_in_place(ticket, record, message, handler);
+  if (served.kind != Served::Kind::done) {
+    Parked parked = park(ticket, record, message);
+    if (!served.is_untouched) parked.take_room(room);
+    if (served.kind == Served::Kind::again) {
+      parked_.push_back(std::move(parked));
+    } else {
+      defer(std::move(parked));
+    }
+  }
+  finish_completed();
 }
 
 Served LinkReceiver::ask(std::uint64_t ticket, std::span<const std::byte> message, std::span<std::byte> room,
@@ -247,9 +256,9 @@ Served LinkReceiver::ask(std::uint64_t ticket, std::span<const std::byte> messag
   return served;
 }
 
-// The common case: the message is read where the wire left it, its reply is written where it leaves from.
-void LinkReceiver::serve_in_place(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
-                                  RequestHandler& handler) {
+// The common case: the message is read where it lies, its reply is written where it leaves from.
+LinkReceiver::InPlace LinkReceiver::serve_in_place(std::uint64_t ticket, const RequestRecord& record,
+                                                   std::span<const std::byte> message, RequestHandler& handler) {
   const std::span<std::byte> room =
       outbox_.reserve(sizeof(ReplyEntry) + record.reply_capacity).subspan(sizeof(ReplyEntry));
   // A frame that is full travels while the next one is made; that one, where the room lies, stays until the turn ends.
@@ -260,20 +269,27 @@ void LinkReceiver::serve_in_place(std::uint64_t ticket, const RequestRecord& rec
   const Served served = ask(ticket, message, room, handler);
   if (served.kind == Served::Kind::done) {
     reply(ticket, record, served.code, room.first(std::min<std::size_t>(served.reply_bytes, room.size())));
-  } else {
-    Parked parked = park(ticket, record, message);
-    std::copy(room.begin(), room.end(), parked.room().begin());
-    if (served.kind == Served::Kind::again) {
-      parked_.push_back(std::move(parked));
-    } else {
-      defer(std::move(parked));
-    }
   }
-  finish_completed();
+  return {served, room};
 }
 
-// False: `again`.
+void LinkReceiver::Parked::take_room(std::span<const std::byte> written) {
+  reply = std::make_unique_for_overwrite<std::byte[]>(written.size());
+  std::copy(written.begin(), written.end(), reply.get());
+}
+
+// False: `again`. One that nobody has looked at yet needs no room of its own, unless it stays where it is.
 bool LinkReceiver::serve(Parked& parked, RequestHandler& handler) {
+  if (parked.may_wait() && parked.reply == nullptr) parked.make_room();
+  if (parked.reply != nullptr) return serve_once_more(parked, handler);
+  const auto [served, room] = serve_in_place(parked.ticket, parked.record, parked.message(), handler);
+  if (served.kind != Served::Kind::done && !served.is_untouched) parked.take_room(room);
+  if (served.kind == Served::Kind::later) defer(std::move(parked));
+  finish_completed();
+  return served.kind != Served::Kind::again;
+}
+
+bool LinkReceiver::serve_once_more(Parked& parked, RequestHandler& handler) {
   const Served served = ask(parked.ticket, parked.message(), parked.room(), handler);
   const bool is_done = served.kind == Served::Kind::done;
   if (is_done) {
@@ -300,7 +316,7 @@ LinkReceiver::Parked LinkReceiver::park(std::uint64_t ticket, const RequestRecor
   Parked parked;
   parked.ticket = ticket;
   parked.record = record;
-  parked.bytes = std::make_unique<std::byte[]>(std::size_t{record.bytes} + record.reply_capacity);
+  parked.bytes = std::make_unique_for_overwrite<std::byte[]>(record.bytes);
   std::copy(message.begin(), message.end(), parked.bytes.get());
   return parked;
 }

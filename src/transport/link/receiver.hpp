@@ -57,7 +57,8 @@ class LinkReceiver : private CreditTaker {
   bool is_closed() const { return closed_ || shut_; }
   // Whether the origin has connected and may ask for more.
   bool is_in_use() const { return epoch_ != 0 && !closed_ && !dead_ && !shut_; }
-  std::uint64_t held_bytes() const;     // parked requests with room for their replies, early frames, retained replies
+  // Parked requests with the room that was written to, early frames, retained replies.
+  std::uint64_t held_bytes() const;
   std::uint64_t granted_bytes() const;  // credit out: unspent, or held by the above
   const LinkCounters& counters() const { return outbox_.counters(); }
 
@@ -65,14 +66,18 @@ class LinkReceiver : private CreditTaker {
   struct Parked {
     std::uint64_t ticket = 0;
     RequestRecord record{};
-    std::unique_ptr<std::byte[]> bytes;  // the message, then room for the reply
+    std::unique_ptr<std::byte[]> bytes;  // the message
+    std::unique_ptr<std::byte[]> reply;  // room for it; none before the handler has written to one
     bool completed = false;              // by complete(), inside a handler
     Code code = Code::ok;
     std::uint32_t reply_bytes = 0;
 
-    std::uint64_t size() const { return std::uint64_t{record.bytes} + record.reply_capacity; }
+    std::uint64_t size() const { return std::uint64_t{record.bytes} + (reply != nullptr ? record.reply_capacity : 0); }
+    bool may_wait() const { return (record.flags & may_wait_flag) != 0; }
     std::span<const std::byte> message() const { return {bytes.get(), record.bytes}; }
-    std::span<std::byte> room() const { return {bytes.get() + record.bytes, record.reply_capacity}; }
+    std::span<std::byte> room() const { return {reply.get(), record.reply_capacity}; }
+    void make_room() { reply = std::make_unique<std::byte[]>(record.reply_capacity); }
+    void take_room(std::span<const std::byte> written);
   };
 
   bool tells_the_possible(const FrameHeader& header) const;
@@ -89,9 +94,15 @@ class LinkReceiver : private CreditTaker {
   void accept(const Frame& frame, RequestHandler& handler);
   void accept_record(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
                      RequestHandler& handler);
-  void serve_in_place(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
-                      RequestHandler& handler);
+  // An answer, and the room that it was written to.
+  struct InPlace {
+    Served served;
+    std::span<std::byte> room;
+  };
+  InPlace serve_in_place(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
+                         RequestHandler& handler);
   bool serve(Parked& parked, RequestHandler& handler);
+  bool serve_once_more(Parked& parked, RequestHandler& handler);
   Served ask(std::uint64_t ticket, std::span<const std::byte> message, std::span<std::byte> room,
              RequestHandler& handler);
   Parked park(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message);

@@ -37,7 +37,7 @@ class UcxTransport::Turn final : public RequestHandler {
   void begin_frame() { is_used_up_ = left_ == 0; }
   Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
                     ReplyToken token) override {
-    if (is_used_up_) return {.kind = Served::Kind::again};
+    if (is_used_up_) return {.kind = Served::Kind::again, .is_untouched = true};
     const Served served = handler_.on_request(from, message, reply_room, token);
     if (served.kind != Served::Kind::again) {
       if (left_ != 0) --left_;

@@ -133,6 +133,46 @@ TEST_F(Receiver, sends_replies_that_fill_a_frame_while_it_serves_the_next_reques
   EXPECT_EQ(wire.count(FrameKind::replies), 4u);
 }
 
+// Room for a reply is long, and most of a turn's budget of requests for data would else be spent on clearing it.
+TEST_F(Receiver, keeps_no_room_for_the_replies_of_what_was_put_off) {
+  struct PuttingOff final : RequestHandler {
+    Served on_request(Rank, std::span<const std::byte>, std::span<std::byte> room, ReplyToken token) override {
+      if (left == 0) return {.kind = Served::Kind::again, .is_untouched = true};
+      --left;
+      std::ranges::fill(room, static_cast<std::byte>(token.ticket));
+      return {Served::Kind::done, Code::ok, static_cast<std::uint32_t>(room.size())};
+    }
+    std::size_t left = 1;
+  };
+  constexpr std::uint32_t capacity = 1000;
+  Bytes payload;
+  for (int i = 0; i < 4; ++i) append(payload, RequestRecord{0, capacity, 0, 0});
+  PuttingOff putting_off;
+  ASSERT_EQ(receiver.on_frame(frame_of(requests(0, 4, payload)), putting_off), Fault::none);
+  receiver.end_turn();
+  EXPECT_TRUE(receiver.has_again());
+  EXPECT_LT(receiver.held_bytes(), 2 * capacity) << "the reply that was sent, and no other";
+  putting_off.left = 2;
+  EXPECT_EQ(receiver.serve_parked(putting_off, 64), 2u);
+  receiver.end_turn();
+  putting_off.left = 2;
+  EXPECT_EQ(receiver.serve_parked(putting_off, 64), 1u);
+  receiver.end_turn();
+  EXPECT_FALSE(receiver.has_again());
+  wire.let_go([&](FrameId id) { receiver.on_sent(id, true); });
+  std::uint64_t next = 0;
+  for (const auto& sent : wire.sent) {
+    if (sent.header.kind != FrameKind::replies) continue;
+    const Frame frame = frame_of(sent.bytes);
+    std::span<const std::byte> rest = frame.payload, data;
+    for (ReplyEntry entry; next_entry(rest, entry, data); ++next) {
+      EXPECT_EQ(entry.ticket, next);
+      EXPECT_EQ(Bytes(data.begin(), data.end()), Bytes(capacity, static_cast<std::byte>(next)));
+    }
+  }
+  EXPECT_EQ(next, 4u);
+}
+
 TEST_F(Receiver, has_one_acknowledgement_on_its_way_whatever_comes) {
   handler.kind = Served::Kind::again;
   for (std::uint64_t ticket = 0; ticket < 10; ++ticket) {

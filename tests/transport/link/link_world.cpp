@@ -212,6 +212,7 @@ bool SimLink::post_one(bool waits) {
   ticket->reply_capacity = random_.once_in(2) ? 0 : random_.below(plan_.most_reply_bytes + 1);
   ticket->reply_bytes = random_.below(ticket->reply_capacity + 1);
   ticket->agains = random_.once_in(world_.options.again_once_in) ? 1 + random_.below(3) : 0;
+  ticket->put_offs = random_.once_in(world_.options.again_once_in) ? 1 + random_.below(3) : 0;
   const std::size_t head = random_.below(std::min<std::size_t>(ticket->message.size(), 96) + 1);
   ticket->body.assign(ticket->message.begin() + head, ticket->message.end());
   if (random_.once_in(2)) ticket->reply_into.resize(ticket->reply_capacity);
@@ -310,6 +311,11 @@ Served SimLink::on_request(Rank from, std::span<const std::byte> message, std::s
   Ticket& ticket = *tickets_[token.ticket];
   if (!std::ranges::equal(message, ticket.message)) world_.fail("a message came wrong");
   if (room.size() != ticket.reply_capacity) world_.fail("the room for a reply is wrong");
+  // Before the first look, between two and after the last.
+  if (ticket.put_offs != 0 && random_.once_in(2)) {
+    --ticket.put_offs;
+    return {.kind = Served::Kind::again, .is_untouched = true};
+  }
   if (!std::exchange(ticket.first_seen, true)) {
     if (token.ticket != next_served_++) world_.fail("requests are served out of order");
   } else if (ticket.executed) {

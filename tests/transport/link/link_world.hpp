@@ -116,7 +116,7 @@ class SimLink : public RequestHandler {
     std::vector<std::byte> message, body, reply_into;
     std::size_t reply_capacity = 0, reply_bytes = 0;
     bool waits = false, first_seen = false, executed = false, answered = false;
-    std::uint64_t agains = 0;
+    std::uint64_t agains = 0, put_offs = 0;
     std::span<const std::byte> kept_message;  // where the link keeps it while the request waits
   };
 
