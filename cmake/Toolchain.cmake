@@ -63,6 +63,3 @@ set(FARSUM_X86_64 OFF)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(FARSUM_X86_64 ON)
 endif()
-
-# Properties of a test whose ranks poll: a processor each. They begin first, or they would be left for the end, one at a time.
-set(FARSUM_OF_POLLING_RANKS PROCESSORS 2 COST 2)

@@ -14,6 +14,8 @@ namespace {
 
 // Few, for the thread has something else to look after.
 constexpr std::size_t budget = 8;
+// Of the time after which a thread is missed: so early it says that it has not gone astray.
+constexpr std::uint64_t close_anew_after_percent = 40;
 // What keeps coming is left to the agent.
 constexpr int most_last_looks = 2;
 
@@ -81,8 +83,7 @@ bool Attendance::attend() {
     if (!lock.owns_lock()) return true;
     if (!is_attended_by(this_thread())) return false;
     const std::uint64_t now = parts_.now_ns();
-    // It says early enough that it has not gone astray.
-    if (now - closed_at_ns_ >= parts_.missed_after_ns * 2 / 5) close_gate(now);
+    if (now - closed_at_ns_ >= parts_.missed_after_ns * close_anew_after_percent / 100) close_gate(now);
     const bool needed_agent = parts_.needs_agent();
     serve();
     has_news = !needed_agent && parts_.needs_agent();

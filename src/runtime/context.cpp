@@ -59,8 +59,7 @@ class Chores : public AgentChores {
     const Network::Threads threads = waiter_.sleepers() != 0  ? Network::Threads::sleep
                                      : waiter_.lookers() != 0 ? Network::Threads::look
                                                               : Network::Threads::away;
-    // Asked in any case: what it said before about when to ask again is over.
-    if (network_.is_unattended(threads) || threads == Network::Threads::sleep) {
+    if (network_.is_unattended(threads)) {
       bell_.watch_replies();
       return for_these_ns;
     }

@@ -39,8 +39,9 @@ std::vector<Paths> all_paths() {
   return paths;
 }
 
-// A lock, a get and a put for each element take 5 s for all of the memory: there, what holds a pulled piece, and what
-// lies in two regions.
+// A lock, a get and a put for each element take 5 s for all of the memory. There a pulled piece is the longest
+// operation, and what lies behind is not compared; the ring, and two pieces, only where regions touch, and on the other
+// paths.
 std::size_t exercised_bytes(const Paths& paths, MemoryOf kind) {
   constexpr std::size_t enough = 256 << 10;
   const bool is_all = !paths.by_element || kind == MemoryOf::dynamic_in_touching_regions;

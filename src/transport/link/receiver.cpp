@@ -235,11 +235,11 @@ void LinkReceiver::accept_record(std::uint64_t ticket, const RequestRecord& reco
     if (!parked_.empty() || !serve(parked, handler)) parked_.push_back(std::move(parked));
     return;
   }
-  const auto [served, room] = serve_in_place(ticket, record, message, handler);
-  if (served.kind != Served::Kind::done) {
+  const InPlace answer = serve_in_place(ticket, record, message, handler);
+  if (answer.served.kind != Served::Kind::done) {
     Parked parked = park(ticket, record, message);
-    if (!served.is_untouched) parked.take_room(room);
-    if (served.kind == Served::Kind::again) {
+    keep_room(parked, answer);
+    if (answer.served.kind == Served::Kind::again) {
       parked_.push_back(std::move(parked));
     } else {
       defer(std::move(parked));
@@ -273,20 +273,22 @@ LinkReceiver::InPlace LinkReceiver::serve_in_place(std::uint64_t ticket, const R
   return {served, room};
 }
 
-void LinkReceiver::Parked::take_room(std::span<const std::byte> written) {
-  reply = std::make_unique_for_overwrite<std::byte[]>(written.size());
-  std::copy(written.begin(), written.end(), reply.get());
+// Its own, with what was written to the frame's, before other replies are.
+void LinkReceiver::keep_room(Parked& parked, const InPlace& answer) {
+  if (answer.served.kind == Served::Kind::again && answer.served.is_untouched) return;
+  parked.reply = std::make_unique_for_overwrite<std::byte[]>(answer.room.size());
+  std::copy(answer.room.begin(), answer.room.end(), parked.reply.get());
 }
 
 // False: `again`. One that nobody has looked at yet needs no room of its own, unless it stays where it is.
 bool LinkReceiver::serve(Parked& parked, RequestHandler& handler) {
   if (parked.may_wait() && parked.reply == nullptr) parked.make_room();
   if (parked.reply != nullptr) return serve_once_more(parked, handler);
-  const auto [served, room] = serve_in_place(parked.ticket, parked.record, parked.message(), handler);
-  if (served.kind != Served::Kind::done && !served.is_untouched) parked.take_room(room);
-  if (served.kind == Served::Kind::later) defer(std::move(parked));
+  const InPlace answer = serve_in_place(parked.ticket, parked.record, parked.message(), handler);
+  if (answer.served.kind != Served::Kind::done) keep_room(parked, answer);
+  if (answer.served.kind == Served::Kind::later) defer(std::move(parked));
   finish_completed();
-  return served.kind != Served::Kind::again;
+  return answer.served.kind != Served::Kind::again;
 }
 
 bool LinkReceiver::serve_once_more(Parked& parked, RequestHandler& handler) {

@@ -57,7 +57,7 @@ class LinkReceiver : private CreditTaker {
   bool is_closed() const { return closed_ || shut_; }
   // Whether the origin has connected and may ask for more.
   bool is_in_use() const { return epoch_ != 0 && !closed_ && !dead_ && !shut_; }
-  // Parked requests with the room that was written to, early frames, retained replies.
+  // Parked requests with their replies' room, early frames, retained replies.
   std::uint64_t held_bytes() const;
   std::uint64_t granted_bytes() const;  // credit out: unspent, or held by the above
   const LinkCounters& counters() const { return outbox_.counters(); }
@@ -67,7 +67,7 @@ class LinkReceiver : private CreditTaker {
     std::uint64_t ticket = 0;
     RequestRecord record{};
     std::unique_ptr<std::byte[]> bytes;  // the message
-    std::unique_ptr<std::byte[]> reply;  // room for it; none before the handler has written to one
+    std::unique_ptr<std::byte[]> reply;  // room for it; none before it is needed
     bool completed = false;              // by complete(), inside a handler
     Code code = Code::ok;
     std::uint32_t reply_bytes = 0;
@@ -77,7 +77,6 @@ class LinkReceiver : private CreditTaker {
     std::span<const std::byte> message() const { return {bytes.get(), record.bytes}; }
     std::span<std::byte> room() const { return {reply.get(), record.reply_capacity}; }
     void make_room() { reply = std::make_unique<std::byte[]>(record.reply_capacity); }
-    void take_room(std::span<const std::byte> written);
   };
 
   bool tells_the_possible(const FrameHeader& header) const;
@@ -103,6 +102,7 @@ class LinkReceiver : private CreditTaker {
                          RequestHandler& handler);
   bool serve(Parked& parked, RequestHandler& handler);
   bool serve_once_more(Parked& parked, RequestHandler& handler);
+  static void keep_room(Parked& parked, const InPlace& answer);
   Served ask(std::uint64_t ticket, std::span<const std::byte> message, std::span<std::byte> room,
              RequestHandler& handler);
   Parked park(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message);

@@ -299,10 +299,10 @@ bool UcxTransport::is_unattended(Threads threads) {
   const std::lock_guard lock(drive_);
   origin_.drop_idle();
   if (origin_.busy.empty()) handed_over_ = false;
-  const bool has_polled = std::exchange(was_polled_, false) && threads != Threads::sleep;
-  const bool was_polled = has_polled || threads == Threads::look;
-  is_watched_ = handed_over_ && !was_polled;
-  ask_again_ns_ = handed_over_ && was_polled ? options_.now_ns() + ask_again_after_ns : never;
+  const bool was_polled = std::exchange(was_polled_, false) || threads == Threads::look;
+  const bool asks_again = handed_over_ && was_polled && threads != Threads::sleep;
+  is_watched_ = threads == Threads::sleep || (handed_over_ && !was_polled);
+  ask_again_ns_ = asks_again ? options_.now_ns() + ask_again_after_ns : never;
   return is_watched_;
 }
 

@@ -172,7 +172,7 @@ class LinkChecks : public testing::TestWithParam<NoticedOmission> {};
 
 TEST_P(LinkChecks, notice) {
   bool is_noticed = false;
-  for (std::uint64_t seed = 1; seed <= 200 && !is_noticed; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 80 && !is_noticed; ++seed) {
     WorldOptions options = GetParam().make(seed);
     options.omission = GetParam().omission;
     options.timeout_ns = 0;
