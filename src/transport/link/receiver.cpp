@@ -248,11 +248,15 @@ void LinkReceiver::accept_record(std::uint64_t ticket, const RequestRecord& reco
   finish_completed();
 }
 
-Served LinkReceiver::ask(std::uint64_t ticket, std::span<const std::byte> message, std::span<std::byte> room,
-                         RequestHandler& handler) {
+// Replies where it is done.
+Served LinkReceiver::ask(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
+                         std::span<std::byte> room, RequestHandler& handler) {
   serving_ = true;
   const Served served = handler.on_request(options_.peer, message, room, {options_.peer, ticket});
   serving_ = false;
+  if (served.kind == Served::Kind::done) {
+    reply(ticket, record, served.code, room.first(std::min<std::size_t>(served.reply_bytes, room.size())));
+  }
   return served;
 }
 
@@ -266,16 +270,14 @@ LinkReceiver::InPlace LinkReceiver::serve_in_place(std::uint64_t ticket, const R
     outbox_.hold();
     pump();
   }
-  const Served served = ask(ticket, message, room, handler);
-  if (served.kind == Served::Kind::done) {
-    reply(ticket, record, served.code, room.first(std::min<std::size_t>(served.reply_bytes, room.size())));
-  }
-  return {served, room};
+  return {ask(ticket, record, message, room, handler), room};
 }
 
-// Its own, with what was written to the frame's, before other replies are.
+// Of what is not done and was written to: its own, before other replies are written to the frame's.
 void LinkReceiver::keep_room(Parked& parked, const InPlace& answer) {
-  if (answer.served.kind == Served::Kind::again && answer.served.is_untouched) return;
+  const Served& served = answer.served;
+  const bool is_untouched = served.kind == Served::Kind::again && served.is_untouched;
+  if (served.kind == Served::Kind::done || is_untouched) return;
   parked.reply = std::make_unique_for_overwrite<std::byte[]>(answer.room.size());
   std::copy(answer.room.begin(), answer.room.end(), parked.reply.get());
 }
@@ -283,23 +285,15 @@ void LinkReceiver::keep_room(Parked& parked, const InPlace& answer) {
 // False: `again`. One that nobody has looked at yet needs no room of its own, unless it stays where it is.
 bool LinkReceiver::serve(Parked& parked, RequestHandler& handler) {
   if (parked.may_wait() && parked.reply == nullptr) parked.make_room();
-  if (parked.reply != nullptr) return serve_once_more(parked, handler);
-  const InPlace answer = serve_in_place(parked.ticket, parked.record, parked.message(), handler);
-  if (answer.served.kind != Served::Kind::done) keep_room(parked, answer);
-  if (answer.served.kind == Served::Kind::later) defer(std::move(parked));
-  finish_completed();
-  return answer.served.kind != Served::Kind::again;
-}
-
-bool LinkReceiver::serve_once_more(Parked& parked, RequestHandler& handler) {
-  const Served served = ask(parked.ticket, parked.message(), parked.room(), handler);
-  const bool is_done = served.kind == Served::Kind::done;
-  if (is_done) {
-    const std::size_t bytes = std::min<std::size_t>(served.reply_bytes, parked.room().size());
-    reply(parked.ticket, parked.record, served.code, parked.room().first(bytes));
-  } else if (served.kind == Served::Kind::later) {
-    defer(std::move(parked));
+  Served served;
+  if (parked.reply != nullptr) {
+    served = ask(parked.ticket, parked.record, parked.message(), parked.room(), handler);
+  } else {
+    const InPlace answer = serve_in_place(parked.ticket, parked.record, parked.message(), handler);
+    keep_room(parked, answer);
+    served = answer.served;
   }
+  if (served.kind == Served::Kind::later) defer(std::move(parked));
   finish_completed();
   return served.kind != Served::Kind::again;
 }

@@ -101,10 +101,9 @@ class LinkReceiver : private CreditTaker {
   InPlace serve_in_place(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
                          RequestHandler& handler);
   bool serve(Parked& parked, RequestHandler& handler);
-  bool serve_once_more(Parked& parked, RequestHandler& handler);
   static void keep_room(Parked& parked, const InPlace& answer);
-  Served ask(std::uint64_t ticket, std::span<const std::byte> message, std::span<std::byte> room,
-             RequestHandler& handler);
+  Served ask(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
+             std::span<std::byte> room, RequestHandler& handler);
   Parked park(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message);
   void defer(Parked parked);
   void finish_completed();
