@@ -260,11 +260,19 @@ void OriginEngine::stop_borrowing(Job& job) {
   job.outstanding->borrowing.fetch_sub(1, std::memory_order_release);
 }
 
-void OriginEngine::drain_backlog(Peer& peer, Rank rank) {
+bool OriginEngine::drain_backlog(Peer& peer, Rank rank) {
+  bool any = false;
   while (!peer.backlog.empty() && post_pieces(peer, rank, *peer.backlog.front())) {
     if (!peer.backlog.front()->needs_buffers()) stop_borrowing(*peer.backlog.front());
     peer.backlog.pop_front();
+    any = true;
   }
+  return any;
+}
+
+// Behind what it tells of: whoever sleeps for that looks, and finds it.
+void OriginEngine::tell_of_progress(bool any) const {
+  if (any && options_.on_progress) options_.on_progress();
 }
 
 std::size_t OriginEngine::progress(Rank rank) {
@@ -276,7 +284,8 @@ std::size_t OriginEngine::progress(Rank rank) {
   const std::size_t replies = transport_.poll_replies(rank, peer);
   peer.keeps = false;
   peer.left_for_end = 0;
-  drain_backlog(peer, rank);
+  const bool has_sent = drain_backlog(peer, rank);
+  tell_of_progress(replies != 0 || has_sent);
   return replies;
 }
 

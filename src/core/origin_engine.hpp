@@ -85,6 +85,9 @@ class OriginEngine {
     // every half a millisecond, while is_keeping(). By any thread, which holds a peer's lock. Empty: nothing is kept
     // so.
     std::function<void()> on_keeping;
+    // Something has come to its end that others may sleep for; not told by progress_unattended(), whose caller wakes
+    // them. By any thread, which holds a peer's lock. Empty: nobody sleeps for it.
+    std::function<void()> on_progress;
     // Told of each answer by which the program learns what others did, before the program has it. Null: nobody is.
     Hearing* hearing = nullptr;
   };
@@ -161,7 +164,8 @@ class OriginEngine {
   static std::uint64_t cut_layout(Peer& peer, const Job& job, const Room& room, std::uint64_t most);
   void note_under_way(Rank rank);
   std::size_t visit_unattended(Rank rank);
-  void drain_backlog(Peer& peer, Rank rank);
+  bool drain_backlog(Peer& peer, Rank rank);  // whether anything left
+  void tell_of_progress(bool any) const;
   // Acquire pairs with the release in make_peer: it is whole.
   Peer* find_peer(Rank rank) const { return peers_[rank].load(std::memory_order_acquire); }
   Peer& peer_made(Rank rank) {

@@ -45,7 +45,7 @@ bool OriginEngine::begin_keeping(Peer& peer, Rank rank) {
   }
   if (!is_keeping()) {
     // What was answered meanwhile is no company.
-    if (peer.has_company()) transport_.poll_replies_unattended(rank, peer);
+    if (peer.has_company()) tell_of_progress(transport_.poll_replies_unattended(rank, peer) != 0);
     if (!peer.has_company()) return false;
   }
   peer.keeps = true;
@@ -153,10 +153,11 @@ bool OriginEngine::visit_kept(Rank rank, bool is_last) {
   if (!lock.owns_lock()) return false;
   if (peer.keeps && (is_last || peer.was_kept_before)) {
     close_bundle(peer, rank);
-    transport_.poll_replies(rank, peer);
+    const std::size_t replies = transport_.poll_replies(rank, peer);
     peer.keeps = false;
     peer.left_for_end = 0;
-    drain_backlog(peer, rank);
+    const bool has_sent = drain_backlog(peer, rank);
+    tell_of_progress(replies != 0 || has_sent);
   }
   peer.was_kept_before = peer.keeps;
   if (!peer.keeps)

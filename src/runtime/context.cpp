@@ -186,12 +186,14 @@ void Context::make_parts() {
       segment.begin(), segment.ranks(), place_.rank);
   if (options_.many_threads) circle_->take_out();
   listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
-  engine_ = std::make_unique<OriginEngine>(OriginEngine::Options{.peers = place_.size,
-                                                                 .inline_bytes = settings.inline_bytes,
-                                                                 .pull = settings.attach != Permission::refuse,
-                                                                 .on_keeping = [this] { bell_->ask_for_look(); },
-                                                                 .hearing = &hearing_},
-                                           *route_);
+  engine_ =
+      std::make_unique<OriginEngine>(OriginEngine::Options{.peers = place_.size,
+                                                           .inline_bytes = settings.inline_bytes,
+                                                           .pull = settings.attach != Permission::refuse,
+                                                           .on_keeping = [this] { bell_->ask_for_look(); },
+                                                           .on_progress = [&block] { block.waiters.notify_all(); },
+                                                           .hearing = &hearing_},
+                                     *route_);
   exchange_ = std::make_unique<TeamExchange>(*engine_, *waiter_);
   TargetService::Options service;
   service.rank = place_.rank;

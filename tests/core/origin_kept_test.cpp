@@ -21,6 +21,10 @@ class OriginKeeps : public testing::Test {
     OriginEngine::Options made;
     made.peers = 200;
     made.on_keeping = [this] { ++asked_to_come_; };
+    made.on_progress = [this] {
+      ++told_of_progress_;
+      left_when_told_ = outstanding_.count.load();
+    };
     return made;
   }
 
@@ -71,7 +75,8 @@ class OriginKeeps : public testing::Test {
     return engine_.submit_control(peer, lock, {}, outstanding_, nullptr);
   }
 
-  unsigned asked_to_come_ = 0;
+  unsigned asked_to_come_ = 0, told_of_progress_ = 0;
+  std::uint64_t left_when_told_ = 0;
   Scripted transport_;
   OriginEngine engine_{options(), transport_};
   Outstanding outstanding_;
@@ -167,6 +172,43 @@ TEST_F(OriginKeeps, few_elements_as_updates_of_one_each_and_no_more) {
   EXPECT_EQ(offsets_of(1), (std::vector<std::uint64_t>{8, 16, 24, 32}));
   EXPECT_EQ(words(posted(1).operand), (std::vector<std::uint64_t>{1, 2, 3, 4}));
   EXPECT_EQ(posted(2).header.kind, wire::MessageKind::operate);
+}
+
+// Each time after it has happened.
+TEST_F(OriginKeeps, nobody_asleep_for_what_has_come_to_its_end) {
+  submit_the_first();
+  engine_.progress(peer);
+  EXPECT_EQ(told_of_progress_, 0u) << "nothing has come";
+  transport_.reply(0);
+  engine_.progress(peer);
+  EXPECT_EQ(told_of_progress_, 1u) << "a reply";
+  EXPECT_EQ(left_when_told_, 0u);
+
+  submit_the_first();
+  transport_.reply(1);
+  ASSERT_TRUE(submit(update(8)));
+  EXPECT_EQ(told_of_progress_, 2u) << "one that was found when the next was to be kept";
+  transport_.reply(2);
+  engine_.progress(peer);
+  EXPECT_EQ(told_of_progress_, 3u);
+
+  submit_the_first();
+  ASSERT_TRUE(submit(update(8)));
+  transport_.reply(3);
+  engine_.send_kept();
+  engine_.send_kept();
+  EXPECT_EQ(told_of_progress_, 4u) << "one that came while what was kept was sent";
+  transport_.reply(4);
+  engine_.progress(peer);
+  EXPECT_EQ(told_of_progress_, 5u);
+
+  transport_.room = 0;
+  ASSERT_TRUE(submit(put(5'000)));
+  engine_.progress(peer);
+  EXPECT_EQ(told_of_progress_, 5u) << "there is no room";
+  transport_.room = 1;
+  engine_.progress(peer);
+  EXPECT_EQ(told_of_progress_, 6u) << "a local flush has got its operand back";
 }
 
 TEST_F(OriginKeeps, no_two_kinds_of_updates_in_one_message) {
