@@ -23,6 +23,10 @@ constexpr std::uint64_t between_yields_ns = 12'000;
 constexpr std::uint64_t look_interval_ns = 100'000'000;
 // The idle hook of another runtime is called often at first, then less.
 constexpr std::uint64_t first_idle_gap_ns = 20'000;
+// A reply of another host has not come after so few looks, and takes longer than the hook: a program of short waits,
+// one behind the other, has it called there, and not between them.
+constexpr int looks_before_idle = 4;
+constexpr std::uint64_t idle_while_looking_gap_ns = 30'000;
 
 // Set by note_come(); a wait is within one thread.
 thread_local bool has_come_meanwhile = false;
@@ -38,6 +42,19 @@ Status ThreadWaiter::check_peers(const char* doing) {
   return {Code::peer_failed, fmt::format("{}: {}", doing, watch_.fate_of(dead - 1))};
 }
 
+void ThreadWaiter::be_idle() {
+  if (options_.idle && quiet_.load(std::memory_order_relaxed) == 0) options_.idle();
+}
+
+void ThreadWaiter::be_idle_meanwhile() {
+  if (!options_.idle) return;
+  // Relaxed: two threads that call it at once do no harm.
+  const std::uint64_t now = monotonic_ns();
+  if (now - last_idle_ns_.load(std::memory_order_relaxed) < idle_while_looking_gap_ns) return;
+  last_idle_ns_.store(now, std::memory_order_relaxed);
+  be_idle();
+}
+
 // Whether done() came true while it looked for about as long as a wake-up costs.
 bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
   if (options_.is_crowded || looking.ns == 0) return false;
@@ -45,6 +62,7 @@ bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
   for (int i = 0; i < first_looks; ++i) {
     if (done()) return true;
     SystemAtomics::pause();
+    if (i == looks_before_idle && looking.is_afar) be_idle_meanwhile();
   }
   std::uint64_t limit_ns = looking.ns;
   std::uint64_t begin = monotonic_ns();
@@ -85,7 +103,7 @@ Status ThreadWaiter::look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(s
   std::uint64_t gap = options_.idle ? std::min(first_idle_gap_ns, gap_ns()) : gap_ns();
   std::uint64_t last_look = monotonic_ns();
   for (;;) {
-    if (options_.idle && quiet_.load(std::memory_order_relaxed) == 0) options_.idle();
+    be_idle();
     sleep(gap);
     if (done()) return {};
     gap = std::min(gap * 2, gap_ns());

@@ -16,7 +16,8 @@ class ThreadWaiter : public Waiter {
   struct Options {
     std::uint64_t spin_ns = 20'000;
     std::uint64_t gap_ns = 100'000'000;
-    std::function<void()> idle;  // called between sleeps, at most idle_gap_ns apart
+    std::function<void()>
+        idle;  // called between sleeps, at most idle_gap_ns apart, and while other hosts are waited for
     std::uint64_t idle_gap_ns = 1'000'000;
     bool is_crowded = false;  // more ranks than processors: it does not look, and gives way
   };
@@ -81,16 +82,20 @@ class ThreadWaiter : public Waiter {
   struct Looking {
     std::uint64_t ns = 0;
     std::uint64_t in_a_stream_ns = 0;  // once something of what it waits for has come
+    bool is_afar = false;              // what it waits for has some way to go
   };
 
   bool look_for(FunctionRef<bool()> done, const Looking& looking);
   Status look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t gap_ns)> sleep, const char* doing,
                         const Looking& looking);
-  Looking looking_here() const { return {options_.spin_ns, options_.spin_ns}; }
+  void be_idle();
+  void be_idle_meanwhile();
+  Looking looking_here() const { return {options_.spin_ns, options_.spin_ns, false}; }
   // Relaxed: nothing is ordered by how a thread looks.
   bool are_replies_from_afar() const { return are_replies_from_afar_.load(std::memory_order_relaxed); }
   Looking looking_for_replies() const {
-    return are_replies_from_afar() ? Looking{2 * options_.spin_ns, stream_factor * options_.spin_ns} : looking_here();
+    return are_replies_from_afar() ? Looking{2 * options_.spin_ns, stream_factor * options_.spin_ns, true}
+                                   : looking_here();
   }
   Status check_peers(const char* doing);
   std::uint64_t gap_ns() const {
@@ -107,6 +112,7 @@ class ThreadWaiter : public Waiter {
   std::atomic<std::uint32_t> lookers_{0};
   std::atomic<std::uint64_t> slept_{0};
   std::atomic<std::uint64_t> last_vain_look_ns_{0};
+  std::atomic<std::uint64_t> last_idle_ns_{0};
   // What matters is that the thread that makes a Quiet does not run the hook itself.
   std::atomic<std::uint32_t> quiet_{0};
 };

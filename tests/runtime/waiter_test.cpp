@@ -63,6 +63,39 @@ TEST_F(Waiting, looks_at_the_condition_between_two_calls_of_the_hook) {
   EXPECT_EQ(idles, 20);
 }
 
+// In its first looks, if it has not run for a while.
+TEST_F(Waiting, for_another_host_runs_the_hook_meanwhile) {
+  constexpr std::uint64_t longer_than_any_test = 3'600'000'000'000;
+  int idles = 0, looks = 0;
+  ThreadWaiter waiter({.spin_ns = longer_than_any_test, .idle = [&] { ++idles; }}, *watch_, segment_->rank(0).waiters);
+  const auto idles_in_a_wait = [&](std::uint64_t for_ns) {
+    const int before = idles;
+    const std::uint64_t begin = monotonic_ns();
+    looks = 0;
+    EXPECT_TRUE(waiter
+                    .wait(
+                        waiter.own_events(), [&] { return ++looks > 30 && monotonic_ns() - begin > for_ns; }, "test")
+                    .is_ok());
+    return idles - before;
+  };
+  waiter.before_sleep([] {});
+  EXPECT_EQ(idles_in_a_wait(100'000), 0) << "on this host all is near";
+  waiter.expect_replies_from_afar();
+  EXPECT_EQ(idles_in_a_wait(100'000), 1);
+  EXPECT_EQ(idles_in_a_wait(100'000), 1);
+  const std::uint64_t begin = monotonic_ns();
+  int waits = 0, in_vain = 0;
+  for (; waits < 1000; ++waits) in_vain += idles_in_a_wait(0) == 0 ? 1 : 0;
+  EXPECT_LE(waits - in_vain, static_cast<int>((monotonic_ns() - begin) / 30'000) + 1) << "30 us apart";
+  EXPECT_GT(in_vain, 0);
+  {
+    ThreadWaiter::Quiet quiet(waiter);
+    quiet.begin();
+    EXPECT_EQ(idles_in_a_wait(100'000), 0);
+  }
+  EXPECT_EQ(idles_in_a_wait(100'000), 1);
+}
+
 TEST_F(Waiting, for_a_word_runs_the_hook_until_it_changes) {
   int idles = 0;
   std::atomic<std::uint32_t> word{1};

@@ -16,6 +16,9 @@ namespace {
 constexpr unsigned to_target = 1, to_origin = 2;  // channels of UcxWorker
 // Where threads look after what was handed over, the agent asks this often whether they still do.
 constexpr std::uint64_t ask_again_after_ns = 1'000'000;
+// Replies wake an agent that sleeps on them, though a thread has taken them before it comes: one that has taken these
+// asks it to see whether it must.
+constexpr unsigned taken_beside_agent = 8;
 constexpr std::uint64_t most_closing_ns = 2'000'000'000;
 // A connection that is closed by force lets go of what it holds within a few rounds.
 constexpr int most_ending_rounds = 10'000;
@@ -220,7 +223,7 @@ std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   was_polled_ = true;
   origin_.send_held(*asking);
   const std::size_t count = take_replies(*asking, handler);
-  tell_who_sleeps();
+  tell_who_sleeps(count);
   return count;
 }
 
@@ -243,9 +246,11 @@ std::size_t UcxTransport::take_replies(Asking& asking, ReplyHandler& handler) {
   return count;
 }
 
-// This thread took what the sleeping agent would have been woken by.
-void UcxTransport::tell_who_sleeps() {
-  if (!is_watched_ || origin_.news == 0) return;
+// Where this thread took what the sleeping agent would have been woken by, and where it is woken in vain.
+void UcxTransport::tell_who_sleeps(std::size_t taken) {
+  if (!is_watched_) return;
+  if (taken != 0) ++taken_while_watched_;
+  if (origin_.news == 0 && taken_while_watched_ < taken_beside_agent) return;
   is_watched_ = false;
   to_hand_over_ = true;
 }
@@ -302,6 +307,7 @@ bool UcxTransport::is_unattended(Threads threads) {
   const bool was_polled = std::exchange(was_polled_, false) || threads == Threads::look;
   const bool asks_again = handed_over_ && was_polled && threads != Threads::sleep;
   is_watched_ = threads == Threads::sleep || (handed_over_ && !was_polled);
+  taken_while_watched_ = 0;
   ask_again_ns_ = asks_again ? options_.now_ns() + ask_again_after_ns : never;
   return is_watched_;
 }

@@ -152,7 +152,7 @@ class UcxTransport final : public Network {
   bool let_through(std::span<const std::byte> bytes, link::Frame& frame);
   link::LinkOptions link_options(Rank peer) const;
   std::size_t take_replies(Asking& asking, ReplyHandler& handler);
-  void tell_who_sleeps();
+  void tell_who_sleeps(std::size_t taken);
   std::string why(const Asking& asking) const;
   void look_at_time(Asking& asking, std::uint64_t now_ns);
   void hand_over_held();
@@ -171,6 +171,7 @@ class UcxTransport final : public Network {
   bool handed_over_ = false;            // until nothing is busy
   bool to_hand_over_ = false;           // on_hand_over is to be called
   bool is_watched_ = false;             // the agent was told that it is unattended
+  unsigned taken_while_watched_ = 0;    // polls of threads that found replies
   bool was_polled_ = false;             // by a thread, since the agent last asked
   std::uint64_t ask_again_ns_ = never;  // when the agent is to ask again
 

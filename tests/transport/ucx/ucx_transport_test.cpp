@@ -404,6 +404,37 @@ TEST_F(UcxTransportTest, is_attended_while_a_thread_polls) {
   EXPECT_FALSE(at(origin).is_unattended(Network::Threads::away)) << "all is done";
 }
 
+// Its agent sleeps on what comes, and a thread takes it all: nothing is left for the agent.
+TEST_F(UcxTransportTest, tells_an_agent_that_is_woken_in_vain) {
+  Adder adder;
+  Sums sums;
+  connect(adder, sums);
+  const auto ask = [&] {
+    const std::uint64_t value = sums.count + 1;
+    ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+    at(target).poll_requests(adder, 64);
+    while (sums.count < value) {
+      at(target).poll_requests(adder, 64);
+      at(origin).poll_replies(target, sums);
+    }
+  };
+  const auto ask_until_told = [&] {
+    std::uint64_t asked = 0;
+    for (handed_over_[origin] = 0; handed_over_[origin] == 0 && asked < 100; ++asked) ask();
+    return asked;
+  };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep));
+    EXPECT_EQ(ask_until_told(), 8u);
+    EXPECT_EQ(ask_until_told(), 100u) << "once";
+  }
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep));
+  for (int i = 0; i < 7; ++i) ask();
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep)) << "it was woken by something";
+  EXPECT_EQ(ask_until_told(), 8u);
+  EXPECT_TRUE(sums.right);
+}
+
 TEST_F(UcxTransportTest, says_whether_a_tick_found_anything_to_do) {
   Adder adder;
   Sums sums;
