@@ -230,7 +230,10 @@ std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {
 std::size_t UcxTransport::poll_replies_unattended(Rank peer, ReplyHandler& handler) {
   const Driving driving(*this);
   Asking* const asking = origin_.find(peer);
-  return asking != nullptr ? take_replies(*asking, handler) : 0;
+  if (asking == nullptr) return 0;
+  const std::size_t count = take_replies(*asking, handler);
+  was_taken_unattended_ = was_taken_unattended_ || count != 0;
+  return count;
 }
 
 std::size_t UcxTransport::take_replies(Asking& asking, ReplyHandler& handler) {
@@ -249,8 +252,13 @@ std::size_t UcxTransport::take_replies(Asking& asking, ReplyHandler& handler) {
 // Where this thread took what the sleeping agent would have been woken by, and where it is woken in vain.
 void UcxTransport::tell_who_sleeps(std::size_t taken) {
   if (!is_watched_) return;
-  if (taken != 0) ++taken_while_watched_;
-  if (origin_.news == 0 && taken_while_watched_ < taken_beside_agent) return;
+  bool is_in_vain = false;
+  if (taken != 0) {
+    origin_.drop_idle();
+    const bool is_over = !threads_sleep_ && origin_.busy.empty();
+    is_in_vain = is_over || ++taken_while_watched_ == taken_beside_agent;
+  }
+  if (origin_.news == 0 && !is_in_vain) return;
   is_watched_ = false;
   to_hand_over_ = true;
 }
@@ -305,8 +313,11 @@ bool UcxTransport::is_unattended(Threads threads) {
   origin_.drop_idle();
   if (origin_.busy.empty()) handed_over_ = false;
   const bool was_polled = std::exchange(was_polled_, false) || threads == Threads::look;
-  const bool asks_again = handed_over_ && was_polled && threads != Threads::sleep;
-  is_watched_ = threads == Threads::sleep || (handed_over_ && !was_polled);
+  threads_sleep_ = threads == Threads::sleep;
+  // Those who slept may have what they slept for, and go.
+  const bool may_be_over = std::exchange(was_taken_unattended_, false) && threads_sleep_;
+  const bool asks_again = may_be_over || (handed_over_ && was_polled && !threads_sleep_);
+  is_watched_ = threads_sleep_ || (handed_over_ && !was_polled);
   taken_while_watched_ = 0;
   ask_again_ns_ = asks_again ? options_.now_ns() + ask_again_after_ns : never;
   return is_watched_;

@@ -432,7 +432,38 @@ TEST_F(UcxTransportTest, tells_an_agent_that_is_woken_in_vain) {
   for (int i = 0; i < 7; ++i) ask();
   EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep)) << "it was woken by something";
   EXPECT_EQ(ask_until_told(), 8u);
+  at(origin).hand_over();
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(sums.count + 1), {}, {.reply_capacity = 8}));
+  EXPECT_FALSE(at(origin).is_unattended(Network::Threads::away)) << "a thread has polled";
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::away));
+  const std::uint64_t left = sums.count + 1;
+  handed_over_[origin] = 0;
+  rounds_until(adder, sums, [&] { return sums.count == left; });
+  EXPECT_EQ(handed_over_[origin], 1u) << "nothing is left that it could sleep for";
   EXPECT_TRUE(sums.right);
+}
+
+// The agent has taken in what threads slept for: they are still counted as asleep when it asks, and gone soon.
+TEST_F(UcxTransportTest, has_the_agent_ask_again_when_something_came_for_those_who_sleep) {
+  Adder adder;
+  Sums sums;
+  connect(adder, sums);
+  settle(adder, sums);
+  const std::uint64_t value = 1;
+  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep));
+  EXPECT_GT(at(origin).next_deadline_ns(), now_ns_ + 1'000'000);
+  while (sums.count == 0) {
+    at(target).poll_requests(adder, 64);
+    at(origin).tick();
+    at(origin).poll_replies_unattended(target, sums);
+  }
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep));
+  EXPECT_LE(at(origin).next_deadline_ns(), now_ns_ + 1'000'000);
+  pass(1'000'000);
+  at(origin).poll_replies_unattended(target, sums);
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep));
+  EXPECT_GT(at(origin).next_deadline_ns(), now_ns_ + 1'000'000) << "they sleep for something else";
 }
 
 TEST_F(UcxTransportTest, says_whether_a_tick_found_anything_to_do) {
