@@ -23,6 +23,10 @@ constexpr std::uint64_t most_closing_ns = 2'000'000'000;
 // A connection that is closed by force lets go of what it holds within a few rounds.
 constexpr int most_ending_rounds = 10'000;
 
+// One such frame is answered, or what it answers handed over, before its half looks for more: somebody most likely
+// waits. In a stream of longer ones, or of many, that would cost more than it gains.
+constexpr std::size_t short_frame_bytes = 5120;
+
 bool drive(UcxConnections& connections) {
   bool any = false;
   for (int i = 0; i < most_rounds && connections.progress() != 0; ++i) any = true;
@@ -37,7 +41,11 @@ class UcxTransport::Turn final : public RequestHandler {
  public:
   Turn(RequestHandler& handler, std::size_t budget) : handler_(handler), left_(budget) {}
 
-  void begin_frame() { is_used_up_ = left_ == 0; }
+  void begin_frame(std::size_t bytes) {
+    is_used_up_ = left_ == 0;
+    ++frames_;
+    has_long_frame_ = has_long_frame_ || bytes > short_frame_bytes;
+  }
   Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
                     ReplyToken token) override {
     if (is_used_up_) return {.kind = Served::Kind::again, .is_untouched = true};
@@ -51,11 +59,14 @@ class UcxTransport::Turn final : public RequestHandler {
 
   std::size_t left() const { return left_; }
   std::size_t finished() const { return finished_; }
+  bool has_one_short_frame() const { return frames_ == 1 && !has_long_frame_; }
 
  private:
   RequestHandler& handler_;
   std::size_t left_;
+  std::size_t frames_ = 0;
   bool is_used_up_ = false;
+  bool has_long_frame_ = false;
   std::size_t finished_ = 0;
 };
 
@@ -237,7 +248,10 @@ std::size_t UcxTransport::poll_replies_unattended(Rank peer, ReplyHandler& handl
 }
 
 std::size_t UcxTransport::take_replies(Asking& asking, ReplyHandler& handler) {
-  drive(*origin_.connections);
+  // No further than to a short one that has come for it: what comes behind that is found by the next look.
+  for (int i = 0; i < most_rounds && !asking.has_short_news && origin_.connections->progress() != 0; ++i) {
+  }
+  asking.has_short_news = false;
   look_at_time(asking, options_.now_ns());
   std::size_t count = 0;
   asking.link.take_replies([&](std::uint64_t ticket, Code code, std::span<const std::byte> data) {
@@ -356,6 +370,7 @@ void UcxTransport::OriginHalf::on_frame(std::span<const std::byte> bytes) {
   asking->link.on_frame(frame, owner.options_.now_ns());
   note(*asking);
   if (!std::exchange(asking->has_news, true)) ++news;
+  asking->has_short_news = asking->has_short_news || bytes.size() <= short_frame_bytes;
 }
 
 void UcxTransport::OriginHalf::on_sent(Rank peer, link::FrameId id, bool ok) {
@@ -419,6 +434,7 @@ std::size_t UcxTransport::poll_requests(RequestHandler& handler, std::size_t bud
   }
   target_.parking.clear();  // at the turn's end those that still have some are noted anew
   for (int i = 0; i < most_rounds && turn.left() != 0 && target_.connections->progress() != 0; ++i) {
+    if (turn.has_one_short_frame()) target_.end_turn();
   }
   target_.end_turn();
   target_.handler = nullptr;
@@ -460,7 +476,7 @@ void UcxTransport::TargetHalf::on_frame(std::span<const std::byte> bytes) {
   if (handler == nullptr || !owner.let_through(bytes, frame)) return;
   if (frame.header.kind == link::FrameKind::hello) connections->worker().mark_accepted_sockets();
   const Rank peer = frame.header.from;
-  handler->begin_frame();
+  handler->begin_frame(bytes.size());
   link::LinkReceiver& link = receiver_made(peer);
   link.on_frame(frame, *handler);
   touch(peer);

@@ -98,9 +98,10 @@ class UcxTransport final : public Network {
     Rank peer;
     link::LinkSender link;
     bool is_busy = false;
-    bool is_holding = false;  // it is in OriginHalf::holding, as long as it may hold something back
-    bool is_lost = false;     // and this was noted
-    bool has_news = false;    // frames have come since it was last polled
+    bool is_holding = false;      // it is in OriginHalf::holding, as long as it may hold something back
+    bool is_lost = false;         // and this was noted
+    bool has_news = false;        // frames have come since it was last polled
+    bool has_short_news = false;  // and some of them are short
   };
 
   class Turn;

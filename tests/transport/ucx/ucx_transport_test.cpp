@@ -515,6 +515,47 @@ TEST_F(UcxTransportTest, grants_credit_in_the_middle_of_a_long_turn) {
   EXPECT_TRUE(stream.hears_early) << "in " << stream.served << " requests";
 }
 
+// The origin may wait for the one; what comes behind it in the same turn is another's, or nobody waits.
+TEST_F(UcxTransportTest, answers_a_short_frame_before_it_looks_for_the_next) {
+  class TwoFrames final : public RequestHandler {
+   public:
+    TwoFrames(const UcxTransport& self, UcxTransport& sender) : self_(self), sender_(sender) {}
+    Served on_request(Rank, std::span<const std::byte>, std::span<std::byte>, ReplyToken) override {
+      if (++served_ % 2 == 1) {
+        EXPECT_TRUE(sender_.try_post(target, bytes_of(served_), {}, {}));
+      } else if (served_in_turn_ == 1) {
+        hears_early = self_.counters().serving.frames_sent != sent_before_;
+      }
+      ++served_in_turn_;
+      return {};
+    }
+    void begin_turn() {
+      served_in_turn_ = 0;
+      sent_before_ = self_.counters().serving.frames_sent;
+    }
+    bool hears_early = false;
+
+   private:
+    const UcxTransport& self_;
+    UcxTransport& sender_;
+    std::uint64_t served_ = 0, served_in_turn_ = 0, sent_before_ = 0;
+  };
+  Adder adder;
+  Sums sums;
+  connect(adder, sums);
+  TwoFrames two(at(target), at(origin));
+  const std::uint64_t value = 1;
+  for (std::uint64_t posted = 0; posted < 1'000 && !two.hears_early; posted += 2) {
+    ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {}));
+    while (sums.count < posted + 2) {
+      two.begin_turn();
+      at(target).poll_requests(two, 64);
+      at(origin).poll_replies(target, sums);
+    }
+  }
+  EXPECT_TRUE(two.hears_early);
+}
+
 TEST_F(UcxTransportTest, lets_requests_that_wait_take_a_part_of_its_room_only) {
   Adder adder;
   Sums sums;
