@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -36,18 +37,23 @@ class Uncancelled {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// In a thread of the program's.
+// In a thread of the program's, whose arithmetic is changed no more often than there is something to serve: that costs
+// as much as a short request.
 class OfTheProgram final : public RequestHandler {
  public:
   explicit OfTheProgram(RequestHandler& handler) : handler_(handler) {}
   Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
                     ReplyToken token) override {
-    const os::DefaultArithmetic arithmetic;
+    begin();
     return handler_.on_request(from, message, reply_room, token);
+  }
+  void begin() {
+    if (!arithmetic_) arithmetic_.emplace();
   }
 
  private:
   RequestHandler& handler_;
+  std::optional<os::DefaultArithmetic> arithmetic_;
 };
 
 }  // namespace
@@ -121,7 +127,7 @@ void Attendance::serve() noexcept {
   OfTheProgram handler(*parts_.handler);
   network_->poll_requests(handler, budget);
   if (!parts_.needs_agent()) return;
-  const os::DefaultArithmetic arithmetic;
+  handler.begin();
   parts_.grant();
 }
 
