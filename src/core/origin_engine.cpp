@@ -270,9 +270,20 @@ bool OriginEngine::drain_backlog(Peer& peer, Rank rank) {
   return any;
 }
 
+// Whatever was kept back for the peer leaves, and what it has answered is taken in. Returns how many replies came.
+std::size_t OriginEngine::go_on(Peer& peer, Rank rank) {
+  close_bundle(peer, rank);
+  const std::size_t replies = transport_.poll_replies(rank, peer);
+  peer.keeps = false;
+  peer.left_for_end = 0;
+  const bool has_sent = drain_backlog(peer, rank);
+  if (replies != 0 || has_sent) tell_of_progress();
+  return replies;
+}
+
 // Behind what it tells of: whoever sleeps for that looks, and finds it.
-void OriginEngine::tell_of_progress(bool any) const {
-  if (any && options_.on_progress) options_.on_progress();
+void OriginEngine::tell_of_progress() const {
+  if (options_.on_progress) options_.on_progress();
 }
 
 std::size_t OriginEngine::progress(Rank rank) {
@@ -280,13 +291,7 @@ std::size_t OriginEngine::progress(Rank rank) {
   if (asked == nullptr) return 0;
   Peer& peer = *asked;
   const Visit visit(*this, peer);
-  close_bundle(peer, rank);
-  const std::size_t replies = transport_.poll_replies(rank, peer);
-  peer.keeps = false;
-  peer.left_for_end = 0;
-  const bool has_sent = drain_backlog(peer, rank);
-  tell_of_progress(replies != 0 || has_sent);
-  return replies;
+  return go_on(peer, rank);
 }
 
 // Relaxed, here and below: what is under way is looked at under the peer's mutex, and whoever adds to it sets the bit

@@ -165,7 +165,8 @@ class OriginEngine {
   void note_under_way(Rank rank);
   std::size_t visit_unattended(Rank rank);
   bool drain_backlog(Peer& peer, Rank rank);  // whether anything left
-  void tell_of_progress(bool any) const;
+  std::size_t go_on(Peer& peer, Rank rank);
+  void tell_of_progress() const;
   // Acquire pairs with the release in make_peer: it is whole.
   Peer* find_peer(Rank rank) const { return peers_[rank].load(std::memory_order_acquire); }
   Peer& peer_made(Rank rank) {

@@ -45,7 +45,7 @@ bool OriginEngine::begin_keeping(Peer& peer, Rank rank) {
   }
   if (!is_keeping()) {
     // What was answered meanwhile is no company.
-    if (peer.has_company()) tell_of_progress(transport_.poll_replies_unattended(rank, peer) != 0);
+    if (peer.has_company() && transport_.poll_replies_unattended(rank, peer) != 0) tell_of_progress();
     if (!peer.has_company()) return false;
   }
   peer.keeps = true;
@@ -151,14 +151,7 @@ bool OriginEngine::visit_kept(Rank rank, bool is_last) {
   Peer& peer = peer_made(rank);
   std::unique_lock lock(peer.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return false;
-  if (peer.keeps && (is_last || peer.was_kept_before)) {
-    close_bundle(peer, rank);
-    const std::size_t replies = transport_.poll_replies(rank, peer);
-    peer.keeps = false;
-    peer.left_for_end = 0;
-    const bool has_sent = drain_backlog(peer, rank);
-    tell_of_progress(replies != 0 || has_sent);
-  }
+  if (peer.keeps && (is_last || peer.was_kept_before)) go_on(peer, rank);
   peer.was_kept_before = peer.keeps;
   if (!peer.keeps)
     kept_[rank / word_bits].fetch_and(~(std::uint64_t{1} << rank % word_bits), std::memory_order_seq_cst);

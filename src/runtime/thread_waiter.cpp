@@ -24,7 +24,7 @@ constexpr std::uint64_t look_interval_ns = 100'000'000;
 // The idle hook of another runtime is called often at first, then less.
 constexpr std::uint64_t first_idle_gap_ns = 20'000;
 // A reply of another host has not come after so few looks, and takes longer than the hook: a program of short waits,
-// one behind the other, has it called there, and not between them.
+// one behind the other, has it called there, and not between them. Which host it is that is waited for is not known.
 constexpr int looks_before_idle = 4;
 constexpr std::uint64_t idle_while_looking_gap_ns = 30'000;
 

@@ -16,8 +16,7 @@ class ThreadWaiter : public Waiter {
   struct Options {
     std::uint64_t spin_ns = 20'000;
     std::uint64_t gap_ns = 100'000'000;
-    std::function<void()>
-        idle;  // called between sleeps, at most idle_gap_ns apart, and while other hosts are waited for
+    std::function<void()> idle;  // called between sleeps, at most idle_gap_ns apart, and in looks for other hosts
     std::uint64_t idle_gap_ns = 1'000'000;
     bool is_crowded = false;  // more ranks than processors: it does not look, and gives way
   };

@@ -10,7 +10,7 @@ namespace farsum::mpi {
 namespace {
 
 // About 80 us on processors of 2 to 4 GHz: often enough for a rendezvous, seldom enough to cost nothing. While other
-// hosts are waited for the engine calls drive() more often, where it costs nothing at all.
+// hosts are waited for the engine calls drive() more often, where nobody waits for it.
 constexpr std::uint64_t gap_ticks = 225'000;
 // About 1 us. Calls that are farther apart than this each look at the clock.
 constexpr std::uint64_t ticks_between_calls = 3'000;

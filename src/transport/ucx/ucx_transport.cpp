@@ -44,7 +44,7 @@ class UcxTransport::Turn final : public RequestHandler {
   void begin_frame(std::size_t bytes) {
     is_used_up_ = left_ == 0;
     ++frames_;
-    has_long_frame_ = has_long_frame_ || bytes > short_frame_bytes;
+    frame_bytes_ = bytes;
   }
   Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
                     ReplyToken token) override {
@@ -59,14 +59,13 @@ class UcxTransport::Turn final : public RequestHandler {
 
   std::size_t left() const { return left_; }
   std::size_t finished() const { return finished_; }
-  bool has_one_short_frame() const { return frames_ == 1 && !has_long_frame_; }
+  bool has_one_short_frame() const { return frames_ == 1 && frame_bytes_ <= short_frame_bytes; }
 
  private:
   RequestHandler& handler_;
   std::size_t left_;
-  std::size_t frames_ = 0;
+  std::size_t frames_ = 0, frame_bytes_ = 0;  // so many, and the last of them
   bool is_used_up_ = false;
-  bool has_long_frame_ = false;
   std::size_t finished_ = 0;
 };
 

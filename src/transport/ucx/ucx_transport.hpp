@@ -172,7 +172,7 @@ class UcxTransport final : public Network {
   bool handed_over_ = false;            // until nothing is busy
   bool to_hand_over_ = false;           // on_hand_over is to be called
   bool is_watched_ = false;             // the agent was told that it is unattended
-  bool threads_sleep_ = false;          // when it was told, until it wakes them
+  bool threads_sleep_ = false;          // or did when the agent last asked
   unsigned taken_while_watched_ = 0;    // polls of threads that found replies
   bool was_taken_unattended_ = false;   // something, since the agent last asked
   bool was_polled_ = false;             // by a thread, since the agent last asked
