@@ -18,6 +18,8 @@
 
 namespace farsum {
 
+class AskedLocks;
+
 enum class OperationKind : std::uint8_t { put = 0, get = 1, accumulate = 2, get_accumulate = 3, compare_and_swap = 4 };
 
 constexpr bool is_atomic(OperationKind kind) { return kind >= OperationKind::accumulate; }
@@ -68,6 +70,7 @@ struct LockAgent {
   std::atomic<std::uint64_t>* contention = nullptr;  // counts stripes that were not free at once; may be null
   const WordPasses* passes = nullptr;  // of all who may be in an open stripe; null: no stripe is ever open
   const Ringer* ringer = nullptr;      // null: no lock is asked for on behalf of others
+  AskedLocks* asked = nullptr;         // of other nodes, by this process's threads; null: none is
 };
 
 enum class Applied : std::uint8_t { done, busy, holder_dead };

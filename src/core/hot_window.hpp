@@ -10,6 +10,7 @@
 
 #include "base/units.hpp"
 #include "core/apply.hpp"
+#include "core/asked_locks.hpp"
 #include "core/origin_engine.hpp"
 #include "lockfree/shared_lock.hpp"
 #include "ops/atomics.hpp"
@@ -258,12 +259,14 @@ struct HotWindow {
     return true;
   }
 
-  // A lock that nobody has or waits for, of a target in no epoch. The rest goes the long way, refusals too.
+  // A lock that nobody has or waits for, of a target in no epoch, with none of another node to wait for first. The rest
+  // goes the long way, refusals too.
   bool lock(std::uint32_t target, LockMode mode) const {
     if (target >= size || views[target].lock == nullptr) return false;
     TargetView& view = views[target];
     // Relaxed: a program that calls on the same window from two threads orders its epochs itself.
     if (views[0].locks_refused.load(std::memory_order_relaxed)) return false;
+    if (agent->asked != nullptr && agent->asked->any()) return false;
     SharedLock<> target_lock(*view.lock, size);
     // Relaxed: the guard orders threads of this process that lock this target; others are ordered by the program.
     return target_lock.try_lock_once(

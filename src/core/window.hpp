@@ -377,6 +377,8 @@ class Window {
   Status ask(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState& answer,
              std::uint8_t more_flags = 0);
   Status await_answer(std::uint32_t target, const RequestState& answer, const char* call);
+  // Before this thread takes a lock: waits for those that it has asked other nodes for.
+  Status await_asked_locks();
   // Waits until the lock of the epoch is held, where nobody knows yet.
   Status learn_of_lock(std::uint32_t target, const char* call);
   // Sends an operation while that is so, as far as there may be more behind the lock: else learns of it first, and
@@ -418,9 +420,6 @@ class Window {
   std::unique_ptr<TargetView[]> own_views_;
   TargetView* views_;
   std::unique_ptr<Detail[]> details_;
-  // The target whose lock was asked for last and may not have been sent yet. Relaxed: at worst one lock waits longer.
-  static constexpr std::uint32_t no_target = ~std::uint32_t{0};
-  std::atomic<std::uint32_t> lock_left_{no_target};
   std::unique_ptr<CardTarget[]> card_targets_;  // null: not for cards
   std::vector<std::uint32_t> remote_targets_;   // those of other nodes
   bool reads_regions_;                          // anew for each operation, for they may change

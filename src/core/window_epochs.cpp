@@ -21,7 +21,10 @@ bool Window::open_epoch(std::uint32_t target, AccessEpoch epoch) {
   return views_[target].open.compare_exchange_strong(open, epoch, std::memory_order_acquire, std::memory_order_relaxed);
 }
 
-void Window::close_epoch(std::uint32_t target) { views_[target].open.store(no_epoch, std::memory_order_release); }
+void Window::close_epoch(std::uint32_t target) {
+  if (parts_.lock_agent.asked != nullptr) parts_.lock_agent.asked->forget(details_[target].granted);
+  views_[target].open.store(no_epoch, std::memory_order_release);
+}
 
 void Window::settle_lockable() {
   const bool refused = closed_ || started_ || (parts_.promises & promise_no_locks) != 0;

@@ -1,5 +1,8 @@
 // Epochs towards targets of other nodes: what meets in shared memory on one node travels as a message to the target's
 // agent. Whatever goes to several targets is sent to all before any is waited for.
+#include <new>
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "core/epoch_refusals.hpp"
@@ -119,19 +122,38 @@ Status Window::lock_remote(std::uint32_t target, LockMode mode) {
     if (why != nullptr) return refuse_lock(target, why);
   }
   Detail& detail = details_[target];
-  Status status = ask(target, wire::MessageKind::lock, mode, detail.granted);
+  Status status;
+  try {
+    parts_.lock_agent.asked->add(detail.granted, parts_.ranks[target]);
+    status = ask(target, wire::MessageKind::lock, mode, detail.granted);
+  } catch (const std::bad_alloc&) {
+    close_epoch(target);
+    throw;
+  }
   if (!status.is_ok()) {
     close_epoch(target);
     return status;
   }
-  // One lock is left for the end of its epoch, not several one behind the other: each would then be waited for alone.
-  const std::uint32_t left = lock_left_.exchange(target, std::memory_order_relaxed);
-  if (left != no_target && left != target) parts_.engine->progress(parts_.ranks[left]);
   // Relaxed, here and below: for this thread, or for those that the program orders after it; one that finds the lock
   // unsure when it is not any more loses nothing.
   detail.bytes_behind.store(0, std::memory_order_relaxed);
   detail.lock_is_unsure.store(true, std::memory_order_relaxed);
   return {};
+}
+
+// Those that this thread has asked for: see AskedLocks. What becomes of one that is refused is told by what comes under
+// it.
+Status Window::await_asked_locks() {
+  AskedLocks* const asked = parts_.lock_agent.asked;
+  if (asked == nullptr || !asked->any()) return {};
+  return parts_.waiter->wait(
+      parts_.waiter->own_events(),
+      [&] {
+        const std::optional<Rank> owner = asked->awaited();
+        if (owner) take_replies(*owner);
+        return !owner || !asked->awaited();
+      },
+      "waiting for a lock that was asked for before");
 }
 
 Status Window::learn_of_lock(std::uint32_t target, const char* call) {
@@ -159,8 +181,6 @@ Status Window::send_behind_lock(const Operation& operation, std::uint32_t target
 // A failed operation does not keep the lock: its end was under way with the operation.
 Status Window::unlock_remote(std::uint32_t target, std::int32_t open) {
   if (!claim_remote(target, open)) return not_held(target);
-  std::uint32_t left = target;
-  lock_left_.compare_exchange_strong(left, no_target, std::memory_order_relaxed);
   const LockMode mode = open == locked_exclusive ? LockMode::exclusive : LockMode::shared;
   if (Status status = ask_to_end(target, wire::MessageKind::unlock, mode); !status.is_ok()) {
     views_[target].open.store(open, std::memory_order_relaxed);

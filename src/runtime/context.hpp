@@ -222,7 +222,7 @@ class Context {
   // Nobody asks anything of a rank without windows, so the first window starts the agent, where the network has not.
   Status start_agent();
   LockAgent lock_agent() const {
-    return {place_.rank + 1, true, watch_.get(), &stripe_contention_, &passes_, ringer_.get()};
+    return {place_.rank + 1, true, watch_.get(), &stripe_contention_, &passes_, ringer_.get(), &asked_locks_};
   }
   Region make_region(Rank owner, const SharedRegion& shared) const;
   // Read when the first window asks.
@@ -272,6 +272,7 @@ class Context {
   std::unique_ptr<TargetService> service_;
   Hearing hearing_;
   ReadCopies read_copies_;
+  mutable AskedLocks asked_locks_;
   std::unique_ptr<OriginEngine> engine_;
   std::unique_ptr<TeamExchange> exchange_;
   std::unique_ptr<NetworkSide> network_;

@@ -111,6 +111,40 @@ TEST(OverNodes, an_exclusive_lock_is_one_for_all) {
   });
 }
 
+// Locks that all take in one order: of ranks of other nodes and of their own, of two windows, and a mutex. Whoever is
+// granted one that it has not got the one before for would wait for a rank that waits for it.
+TEST(OverNodes, locks_that_all_take_in_one_order_are_all_granted) {
+  run_on_nodes({0, 1, 0, 1}, Settings(), [](InProcessRank self) {
+    WindowObject *object = nullptr, *other_object = nullptr;
+    Window& window = allocate(self, 64, object);
+    Window& other = allocate(self, 64, other_object);
+    Result<Mutexes*> made = self.context.create_mutexes(self.context.world(), 1);
+    ASSERT_TRUE(made.is_ok());
+    Mutexes& mutexes = *made.value();
+    constexpr int times = 100;
+    for (int i = 0; i < times; ++i) {
+      ASSERT_GOOD(window.lock(0, LockMode::exclusive));
+      ASSERT_GOOD(window.lock(1, LockMode::exclusive));
+      ASSERT_GOOD(other.lock(0, i % 2 == 0 ? LockMode::exclusive : LockMode::shared));
+      ASSERT_GOOD(self.context.lock(mutexes, 1, 0));
+      for (const std::uint32_t target : {0u, 1u}) put_word(window, target, 0, word_at(window, target, 0) + 1);
+      ASSERT_GOOD(self.context.unlock(mutexes, 1, 0));
+      ASSERT_GOOD(other.unlock(0));
+      ASSERT_GOOD(window.unlock(1));
+      ASSERT_GOOD(window.unlock(0));
+    }
+    meet(self);
+    for (const std::uint32_t target : {0u, 1u}) {
+      ASSERT_GOOD(window.lock(target, LockMode::shared));
+      EXPECT_EQ(word_at(window, target, 0), 4u * times);
+      ASSERT_GOOD(window.unlock(target));
+    }
+    ASSERT_GOOD(self.context.free_mutexes(&mutexes));
+    ASSERT_GOOD(self.context.free_window(other_object));
+    ASSERT_GOOD(self.context.free_window(object));
+  });
+}
+
 // Though a thread has looked at what is under way just before it slept. Once it came back 40,000 times a second; it may
 // for what comes, and each 0.1 s.
 TEST(OverNodes, a_lock_that_is_waited_for_does_not_keep_the_agent_awake) {

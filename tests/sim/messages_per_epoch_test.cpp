@@ -105,6 +105,17 @@ TEST(MessagesPerEpoch, of_a_lock) {
   lock_with_puts(10, "lock, 10 puts, unlock");
 }
 
+// The first is waited for before the second is asked for: see core/asked_locks.hpp.
+TEST(MessagesPerEpoch, of_two_locks) {
+  Epoch epoch({}, 2);
+  epoch.begin_count();
+  EXPECT_TRUE(fine(epoch.origin().lock(1, LockMode::exclusive)));
+  EXPECT_TRUE(fine(epoch.origin().lock(2, LockMode::exclusive)));
+  for (const Rank target : {1u, 2u}) epoch.put(target);
+  for (const Rank target : {1u, 2u}) EXPECT_TRUE(fine(epoch.origin().unlock(target)));
+  epoch.expect_row("two locks at once, a put under each, unlocked");
+}
+
 TEST(MessagesPerEpoch, of_a_mutex) {
   Epoch epoch;
   epoch.begin_count();

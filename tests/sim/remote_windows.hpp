@@ -126,6 +126,7 @@ class RemoteWindows {
     parts.counters = &counters_;
     parts.lock_agent.id = rank + 1;
     parts.lock_agent.ringer = &ringer;
+    parts.lock_agent.asked = asked_locks_.emplace_back(std::make_unique<AskedLocks>()).get();
     parts.make_region = [this](Rank owner, const SharedRegion& shared) {
       Region region;
       region.bytes = shared.bytes;
@@ -175,6 +176,7 @@ class RemoteWindows {
   Rank ranks_;
   WindowOptions wish_;
   std::vector<std::unique_ptr<SimRdma>> cards_;
+  std::vector<std::unique_ptr<AskedLocks>> asked_locks_;  // by rank
   std::vector<std::unique_ptr<Window>> windows_;
 };
 
