@@ -65,10 +65,13 @@ foreach(library IN ITEMS mpich openmpi)
 endforeach()
 
 # A dozen of MPICH's own one-sided tests over two hosts; tools/conformance fetches and builds them.
-find_program(FARSUM_MPIRUN_MPICH mpirun.mpich)
-if(UCX_FOUND AND TARGET farsum_mpi_mpich AND FARSUM_MPIRUN_MPICH)
-  add_test(NAME hosts.conformance.mpich.two_hosts
-           COMMAND "${PROJECT_SOURCE_DIR}/tools/conformance" --short --hosts 2 --library mpich --build "${CMAKE_BINARY_DIR}"
-                   --output "${CMAKE_BINARY_DIR}/conformance")
-  set_tests_properties(hosts.conformance.mpich.two_hosts PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 LABELS hosts ${FARSUM_OF_POLLING_RANKS})
-endif()
+foreach(library IN ITEMS mpich openmpi)
+  find_program(FARSUM_MPIRUN_OF_${library} mpirun.${library})
+  if(UCX_FOUND AND TARGET farsum_mpi_${library} AND FARSUM_MPIRUN_OF_${library})
+    set(test hosts.conformance.${library}.two_hosts)
+    add_test(NAME ${test}
+             COMMAND "${PROJECT_SOURCE_DIR}/tools/conformance" --short --hosts 2 --library ${library} --build "${CMAKE_BINARY_DIR}"
+                     --output "${CMAKE_BINARY_DIR}/conformance")
+    set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 LABELS hosts ${FARSUM_OF_POLLING_RANKS})
+  endif()
+endforeach()
