@@ -2,11 +2,14 @@
  *
  *   across_mpi CASE...        `all`: each in turn; `list` names them. tests/hosts/run_across --mpi starts it.
  *   ACROSS_INFO=KEY           windows are allocated with the info key KEY=true. */
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 typedef uint64_t word;
 
@@ -47,6 +50,12 @@ static MPI_Win allocate(size_t count, word** mine) {
   if (count != 0) memset(*mine, 0, count * sizeof(word));
   barrier();
   return window;
+}
+
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static word sum_of(word mine) {
@@ -283,6 +292,40 @@ static void requests(void) {
   MPI_Win_unlock_all(window);
   barrier();
   for (size_t i = 0; i < count; ++i) equal(mine[(size_t)left() * count + i], mark(left(), rank, i), "the word put", i);
+  MPI_Win_free(&window);
+}
+
+/* More than leaves at once is at its target, and done at the first look, though rank 0 has made no call since. */
+static void origin_computes(void) {
+  enum { count = 1 << 20, patience_s = 20 };
+  const double for_the_answer_s = 0.1;
+  const int target = size - 1;
+  if (size == 1) return;
+  word* mine;
+  MPI_Win window = allocate(count + 1, &mine);
+  MPI_Win_lock_all(0, window);
+  if (rank == 0) {
+    word* values = room(count * sizeof(word));
+    MPI_Request request;
+    int done = 0;
+    for (size_t i = 0; i < count; ++i) values[i] = mark(0, target, i);
+    MPI_Rput(values, count, MPI_UINT64_T, target, 0, count, MPI_UINT64_T, window, &request);
+    for (const double begin = seconds(); __atomic_load_n(&mine[count], __ATOMIC_ACQUIRE) == 0;)
+      if (seconds() - begin > patience_s) fail("what has come without a call of the origin", 0, 0, 1);
+    for (const double begin = seconds(); seconds() - begin < for_the_answer_s;) {
+    }
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    equal((word)done, 1, "done at the first look", 0);
+    free(values);
+  } else if (rank == target) {
+    const word seen = 1;
+    while (__atomic_load_n(&mine[count - 1], __ATOMIC_ACQUIRE) == 0) usleep(1000);
+    MPI_Put(&seen, 1, MPI_UINT64_T, 0, count, 1, MPI_UINT64_T, window);
+    MPI_Win_flush(0, window);
+    for (size_t i = 0; i < count; ++i) equal(mine[i], mark(0, target, i), "the word put", i);
+  }
+  MPI_Win_unlock_all(window);
+  barrier();
   MPI_Win_free(&window);
 }
 
@@ -602,6 +645,7 @@ static const struct {
              {"strided", strided},
              {"indexed", indexed},
              {"requests", requests},
+             {"origin_computes", origin_computes},
              {"exclusive_lock", exclusive_lock},
              {"shared_lock", shared_lock},
              {"fence", fence},

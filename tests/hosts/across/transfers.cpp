@@ -1,7 +1,10 @@
 // Operations under lock_all: each rank works on every rank, itself among them.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
+#include <thread>
 
 #include "across.hpp"
 
@@ -329,6 +332,49 @@ void requests(const Job& job) {
   release(words.window);
 }
 
+// More than leaves at once is at its target, and done at the first look, though rank 0 has made no call since.
+void origin_computes(const Job& job) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::size_t count = 1 << 20;
+  constexpr std::chrono::milliseconds patience(20'000), for_the_answer(100);
+  if (job.size == 1) return;
+  Words words = allocate(count + 1);
+  FINE(farsum_lock_all(words.window));
+  const int target = job.size - 1;
+  const auto arrived = [&](std::size_t i) {
+    return std::atomic_ref(words.mine[i]).load(std::memory_order_acquire) != 0;
+  };
+  if (job.rank == 0) {
+    std::vector<std::uint64_t> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = mark(0, target, i);
+    farsum_operation operation{};
+    operation.struct_bytes = sizeof operation;
+    operation.kind = FARSUM_PUT;
+    operation.completion = FARSUM_EXPLICIT;
+    operation.target = target;
+    operation.origin = values.data();
+    operation.count = count * 8;
+    farsum_request request{};
+    FINE(farsum_operate(words.window, &operation, &request));
+    for (const auto begin = Clock::now(); !arrived(count);)
+      holds(Clock::now() - begin < patience, "the put waits for a call of its origin");
+    for (const auto begin = Clock::now(); Clock::now() - begin < for_the_answer;) {
+    }
+    int done = 0;
+    FINE(farsum_test(&request, &done));
+    holds(done != 0, "the put is not done at the first look");
+  } else if (job.rank == target) {
+    while (!arrived(count - 1)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::uint64_t seen = 1;
+    FINE(farsum_put(words.window, 0, 8 * count, &seen, 8));
+    FINE(farsum_flush(words.window, 0));
+    for (std::size_t i = 0; i < count; ++i) equal(words.mine[i], mark(0, target, i), of("word put", 0, i));
+  }
+  FINE(farsum_unlock_all(words.window));
+  barrier();
+  release(words.window);
+}
+
 // Every rank's part has another size, one none at all; what lies outside is refused and changes nothing.
 void ranges(const Job& job) {
   Words words = allocate(static_cast<std::size_t>(job.rank) * 3);
@@ -360,6 +406,7 @@ constexpr Case cases[] = {{"put_and_get", put_and_get},
                           {"strided", strided},
                           {"indexed", indexed},
                           {"requests", requests},
+                          {"origin_computes", origin_computes},
                           {"ranges", ranges}};
 
 }  // namespace
