@@ -23,10 +23,9 @@ class Nwchem : public testing::TestWithParam<const char*> {
     const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
     std::string folder = "test-" + name;
     std::replace(folder.begin(), folder.end(), '/', '-');
-    const Ended run = shell(std::string(FARSUM_SOURCE_DIR) +
-                            "/tools/nwchem_evidence --energy-only --case water --with --limit 60 --mpi " + GetParam() +
-                            " " + where + " --build " + build.string() + " --output " +
-                            (build / "nwchem" / folder).string());
+    const Ended run = shell(
+        std::string(FARSUM_SOURCE_DIR) + "/tools/nwchem_evidence --energy-only --case water --with --limit 60 --mpi " +
+        GetParam() + " " + where + " --build " + build.string() + " --output " + (build / "nwchem" / folder).string());
     if (run.status == missing_status) GTEST_SKIP() << run.output;
     EXPECT_EQ(run.status, 0) << run.output;
   }
