@@ -102,7 +102,8 @@ void print_table(const Report& rows) {
   fmt::print("\n");
 }
 
-Report collect(const InfoOptions& options, const Settings& settings) {
+// The model between hosts is that towards `partner`.
+Report collect(const InfoOptions& options, const Settings& settings, std::uint32_t partner) {
   Report report;
   if (!options.settings && !options.paths && !options.model) {
     report["build"] = describe_build(settings);
@@ -121,7 +122,8 @@ Report collect(const InfoOptions& options, const Settings& settings) {
         fmt::format("Windows across hosts: {}. Their paths:", windows_across_hosts(network));
     report["paths_across_hosts"] = describe_paths_across_hosts(network, settings);
   }
-  if (options.model) report.update(options.json ? describe_model(settings) : describe_model_shortly(settings));
+  if (options.model)
+    report.update(options.json ? describe_model(settings, partner) : describe_model_shortly(settings, partner));
   if (options.settings) report["settings"] = settings_table(settings);
   return report;
 }
@@ -144,11 +146,12 @@ int info(const InfoOptions& options) {
     fmt::print(stderr, "farsum info: {}\n", settings.take_status().text());
     return exit_usage;
   }
+  MeasuredModel measured;
   if (options.measure) {
-    const MeasuredModel measured = measure_model(settings.value());
+    measured = measure_model(settings.value());
     if (!measured.reports || measured.exit_code != exit_ok) return measured.exit_code;
   }
-  const Report report = collect(options, settings.value());
+  const Report report = collect(options, settings.value(), measured.partner);
   if (options.json) {
     fmt::print("{}\n", report.dump(2));
   } else {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
@@ -79,6 +80,16 @@ class Job {
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] bool is_over_hosts() const { return over_hosts_; }
   void meet() const { require(farsum_barrier(farsum_world())); }
+
+  // Every rank calls.
+  [[nodiscard]] std::string kind_of_partner() const {
+    using Kind = std::array<char, 256>;
+    Kind own{};
+    machine_kind().copy(own.data(), own.size() - 1);
+    std::vector<Kind> all(static_cast<std::size_t>(size_));
+    require(farsum_allgather(farsum_world(), own.data(), all.data(), sizeof own));
+    return all[static_cast<std::size_t>(partner_)].data();
+  }
 
   void put(std::size_t bytes) { require(farsum_put(window_, partner_, 0, operand_.data(), bytes)); }
   void get(std::size_t bytes) { require(farsum_get(window_, partner_, 0, operand_.data(), bytes)); }
@@ -220,10 +231,12 @@ MeasuredModel measure_as_rank(const Settings& settings) {
   cost::LinkClass link = cost::LinkClass::node;
   cost::LinkModel model;
   bool works = false;
+  std::string partner_kind;
   {
     Job job("owner");
     if (job.size() < 2) throw std::runtime_error("needs a job of two ranks or more");
     works = job.works();
+    partner_kind = job.kind_of_partner();
     link = job.is_over_hosts() ? cost::LinkClass::tcp : cost::LinkClass::node;
     model = read_link_parameters("", link).model;
     // Between hosts what is measured on a node stays as the node's.
@@ -237,9 +250,9 @@ MeasuredModel measure_as_rank(const Settings& settings) {
   const std::string folder = model_folder(settings, environment);
   if (folder.empty())
     throw std::runtime_error("there is no folder to keep it in: FARSUM_MODEL is none, or HOME is not set");
-  if (Status status = write_link_parameters(folder, link, model, today()); !status.is_ok())
+  if (Status status = write_link_parameters(folder, link, model, today(), partner_kind); !status.is_ok())
     throw std::runtime_error(status.text());
-  return {};
+  return {.partner = machine_number(partner_kind)};
 }
 
 // Two ranks of this same command.

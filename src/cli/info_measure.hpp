@@ -1,13 +1,17 @@
 // `farsum info --model --measure`: measures the cost model's parameters and leaves them where later jobs look.
 #pragma once
 
+#include <cstdint>
+
 #include "base/settings.hpp"
+#include "runtime/link_models.hpp"
 
 namespace farsum::cli {
 
 struct MeasuredModel {
   int exit_code = 0;
   bool reports = true;  // false on the ranks of a job that have only helped
+  std::uint32_t partner = own_machine_number();
 };
 
 // In a job: between rank 0 and the first rank of another host, or else rank 1. Outside one, starts two ranks here.

@@ -27,9 +27,10 @@ struct Models {
   [[nodiscard]] const LinkParameters& of(LinkClass link) const { return link == LinkClass::node ? node : tcp; }
 };
 
-Models read_models(const Settings& settings) {
+Models read_models(const Settings& settings, std::uint32_t partner) {
   const std::string folder = model_folder(settings, environment);
-  Models models{read_link_parameters(folder, LinkClass::node), read_link_parameters(folder, LinkClass::tcp), {}};
+  Models models{
+      read_link_parameters(folder, LinkClass::node), read_link_parameters(folder, LinkClass::tcp, partner), {}};
   models.thresholds = cost::thresholds(models.node.model, models.tcp.model);
   return models;
 }
@@ -145,8 +146,8 @@ Report choice_rows(const Models& models) {
 
 }  // namespace
 
-Report describe_model(const Settings& settings) {
-  const Models models = read_models(settings);
+Report describe_model(const Settings& settings, std::uint32_t partner) {
+  const Models models = read_models(settings, partner);
   Report report;
   report["model"] = sources(settings, models);
   report["parameters"] = parameter_rows(models);
@@ -154,8 +155,8 @@ Report describe_model(const Settings& settings) {
   return report;
 }
 
-Report describe_model_shortly(const Settings& settings) {
-  Report report = describe_model(settings);
+Report describe_model_shortly(const Settings& settings, std::uint32_t partner) {
+  Report report = describe_model(settings, partner);
   Report few = Report::array();
   for (Report& row : report["choices"]) {
     if (row["origins"] != 1) continue;

@@ -225,8 +225,8 @@ class Context {
     return {place_.rank + 1, true, watch_.get(), &stripe_contention_, &passes_, ringer_.get(), &asked_locks_};
   }
   Region make_region(Rank owner, const SharedRegion& shared) const;
-  // Read when the first window asks.
-  const PathModel& path_model() const;
+  // Read when a window first asks for ranks on machines of that kind.
+  const PathModel& path_model(std::uint32_t machine) const;
   void keep_place_for_window();
   void give_place_for_window_back();
   void forget(Group* group);
@@ -297,8 +297,8 @@ class Context {
   PathCounters counters_;
   WordPasses passes_;
   mutable std::atomic<std::uint64_t> stripe_contention_{0};
-  mutable std::once_flag path_model_read_;
-  mutable PathModel path_model_;
+  mutable std::mutex path_models_mutex_;
+  mutable std::map<std::uint32_t, PathModel> path_models_;  // by the machine's number
   bool left_ = false;
   std::unique_ptr<FarewellCircle> circle_;
 

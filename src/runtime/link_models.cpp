@@ -55,16 +55,39 @@ std::string model_folder(const Settings& settings, const Environment& environmen
   return home.empty() ? std::string() : home + "/.cache/farsum/model";
 }
 
-std::string model_file(const std::string& folder, cost::LinkClass link) {
-  return fmt::format("{}/{}.json", folder, cost::name_of(link));
+std::string machine_kind() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string model = "unknown processor";
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    if (line.starts_with("model name")) model = line.substr(line.find(':') + 2);
+  }
+  return fmt::format("{}, {} processors", model, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-LinkParameters read_link_parameters(const std::string& folder, cost::LinkClass link) {
+// FNV-1a, the same on every machine.
+std::uint32_t machine_number(std::string_view kind) {
+  std::uint32_t number = 0x811c9dc5;
+  for (const char letter : kind) number = (number ^ static_cast<unsigned char>(letter)) * 0x01000193;
+  return number == 0 ? 1 : number;
+}
+
+std::uint32_t own_machine_number() {
+  static const std::uint32_t number = machine_number(machine_kind());
+  return number;
+}
+
+// A folder that several kinds of machines share has a file for each pair, and for each direction.
+std::string model_file(const std::string& folder, cost::LinkClass link, std::uint32_t partner) {
+  if (link == cost::LinkClass::node) return fmt::format("{}/{}.json", folder, cost::name_of(link));
+  return fmt::format("{}/{}-{:08x}-{:08x}.json", folder, cost::name_of(link), own_machine_number(), partner);
+}
+
+LinkParameters read_link_parameters(const std::string& folder, cost::LinkClass link, std::uint32_t partner) {
   LinkParameters built_in;
   built_in.model = cost::defaults(link);
   built_in.source = "built in";
   if (folder.empty()) return built_in;
-  const std::string path = model_file(folder, link);
+  const std::string path = model_file(folder, link, partner);
   std::ifstream file(path, std::ios::binary);
   if (!file) return built_in;
   std::string text(longest_file, '\0');
@@ -84,17 +107,18 @@ LinkParameters read_link_parameters(const std::string& folder, cost::LinkClass l
 }
 
 Status write_link_parameters(const std::string& folder, cost::LinkClass link, const cost::LinkModel& model,
-                             const std::string& when) {
+                             const std::string& when, const std::string& partner_kind) {
   json values = json::object();
   for (const cost::Parameter& parameter : cost::parameters()) values[parameter.name] = model.*parameter.value;
-  const json document = {{"version", version},
-                         {"class", cost::name_of(link)},
-                         {"machine", machine_kind()},
-                         {"when", when},
-                         {"parameters", values}};
+  json document = {{"version", version},
+                   {"class", cost::name_of(link)},
+                   {"machine", machine_kind()},
+                   {"when", when},
+                   {"parameters", values}};
+  if (link != cost::LinkClass::node) document["partner"] = partner_kind;
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
-  const std::string path = model_file(folder, link);
+  const std::string path = model_file(folder, link, machine_number(partner_kind));
   // Of this process only, so that two that measure at once do not write into one file.
   const std::string fresh = fmt::format("{}.{}.new", path, getpid());
   std::ofstream file(fresh, std::ios::binary);
@@ -105,19 +129,10 @@ Status write_link_parameters(const std::string& folder, cost::LinkClass link, co
   return {Code::system, fmt::format("cannot write {}", path)};
 }
 
-std::string machine_kind() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string model = "unknown processor";
-  for (std::string line; std::getline(file, line) && !line.empty();) {
-    if (line.starts_with("model name")) model = line.substr(line.find(':') + 2);
-  }
-  return fmt::format("{}, {} processors", model, sysconf(_SC_NPROCESSORS_ONLN));
-}
-
-PathModel read_path_model(const Settings& settings, const Environment& environment) {
+PathModel read_path_model(const Settings& settings, const Environment& environment, std::uint32_t partner) {
   const std::string folder = model_folder(settings, environment);
   const LinkParameters node = read_link_parameters(folder, cost::LinkClass::node);
-  const LinkParameters network = read_link_parameters(folder, cost::LinkClass::tcp);
+  const LinkParameters network = read_link_parameters(folder, cost::LinkClass::tcp, partner);
   PathModel model;
   model.thresholds = cost::thresholds(node.model, network.model);
   model.note = !node.complaint.empty() ? node.complaint : network.complaint;

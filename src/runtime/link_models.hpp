@@ -1,8 +1,11 @@
-// The parameters of the cost model as this machine knows them: a file for each class of link that a measurement has
-// left in the user's cache, else the built-in ones. Reads one small file a class; decides nothing.
+// The parameters of the cost model as this machine knows them: a file for the node, and one for each kind of machine at
+// the other end of the network, that measurements have left in the user's cache; else the built-in ones. Decides
+// nothing.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/settings.hpp"
 #include "base/status.hpp"
@@ -20,22 +23,30 @@ struct LinkParameters {
 
 // Where the files lie: FARSUM_MODEL, else farsum/model in the user's cache. Empty: nowhere.
 std::string model_folder(const Settings& settings, const Environment& environment);
-std::string model_file(const std::string& folder, cost::LinkClass link);
-
-// The built-in ones for an empty folder, and for a file that is missing, damaged or of another kind of machine.
-LinkParameters read_link_parameters(const std::string& folder, cost::LinkClass link);
-// Whoever reads meanwhile has the old file or the new one, whole.
-Status write_link_parameters(const std::string& folder, cost::LinkClass link, const cost::LinkModel& model,
-                             const std::string& when);
 
 // Such as "AMD EPYC, 2 processors": what was measured on another kind says nothing here.
 std::string machine_kind();
+// A kind in one number, by which ranks tell each other. Never 0.
+std::uint32_t machine_number(std::string_view kind);
+// This machine's.
+std::uint32_t own_machine_number();
+
+// `partner` is the machine that the link leads to; no matter on a node.
+std::string model_file(const std::string& folder, cost::LinkClass link, std::uint32_t partner = own_machine_number());
+// The built-in ones for an empty folder, and for a file that is missing, damaged or of another kind of machine.
+LinkParameters read_link_parameters(const std::string& folder, cost::LinkClass link,
+                                    std::uint32_t partner = own_machine_number());
+// Whoever reads meanwhile has the old file or the new one, whole.
+Status write_link_parameters(const std::string& folder, cost::LinkClass link, const cost::LinkModel& model,
+                             const std::string& when, const std::string& partner_kind = machine_kind());
 
 // What the paths of windows are chosen by, and what is to be said with the choice.
 struct PathModel {
   cost::Thresholds thresholds;
   std::string note;
 };
-PathModel read_path_model(const Settings& settings, const Environment& environment);
+// Towards a machine of that kind.
+PathModel read_path_model(const Settings& settings, const Environment& environment,
+                          std::uint32_t partner = own_machine_number());
 
 }  // namespace farsum

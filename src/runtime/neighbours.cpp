@@ -12,7 +12,7 @@ bool Neighbours::add(const NetworkCard& card) {
                                   [&](const Node& node) { return node.identity.is_same_node(card.node); });
   const auto at = static_cast<std::size_t>(found - nodes_.begin());
   if (found == nodes_.end()) {
-    nodes_.push_back({card.node, card.rank, {}});
+    nodes_.push_back({card.node, card.rank, card.machine, {}});
     for (const std::uint32_t host : card.hosts) {
       if (host != 0) nodes_.back().hosts.push_back(host);
     }
@@ -33,6 +33,22 @@ std::string Neighbours::host_of(Rank rank) const {
   if (found == node_of_.end()) return "?";
   const auto& host = nodes_[found->second].identity.host;
   return {host.data(), strnlen(host.data(), host.size())};
+}
+
+std::uint32_t Neighbours::machine_of(Rank rank) const {
+  const std::lock_guard lock(mutex_);
+  return nodes_[node_of_.at(rank)].machine;
+}
+
+std::vector<std::uint32_t> Neighbours::machines() const {
+  std::vector<std::uint32_t> machines;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Node& node : nodes_) machines.push_back(node.machine);
+  }
+  std::sort(machines.begin(), machines.end());
+  machines.erase(std::unique(machines.begin(), machines.end()), machines.end());
+  return machines;
 }
 
 GroupPlaces Neighbours::places_of(std::span<const Rank> ranks) const {

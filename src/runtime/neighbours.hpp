@@ -26,6 +26,10 @@ class Neighbours {
   // Whether the rank is on this node or was added.
   bool reaches(Rank rank) const;
   std::string host_of(Rank rank) const;
+  // Of which kind its machine is, as its card says; of a rank that was added.
+  std::uint32_t machine_of(Rank rank) const;
+  // Of all that were added, each once.
+  std::vector<std::uint32_t> machines() const;
   // Where the members of a group are, all of which are reached.
   GroupPlaces places_of(std::span<const Rank> ranks) const;
   // One rank of each other node that is known: the first that was added.
@@ -42,6 +46,7 @@ class Neighbours {
   struct Node {
     NodeIdentity identity;
     Rank first;
+    std::uint32_t machine;
     std::vector<std::uint32_t> hosts;
   };
 

@@ -13,12 +13,13 @@
 namespace farsum {
 
 struct NetworkCard {
-  std::uint32_t layout = 1;  // of this structure; the rest is read only where it is the reader's own
+  std::uint32_t layout = 2;  // of this structure; the rest is read only where it is the reader's own
   std::uint16_t link_version = 0;
   std::uint16_t message_version = 0;
   Rank rank = 0;
   Code code = Code::ok;  // why the rank has no network, in words where its address would be
   NodeIdentity node;
+  std::uint32_t machine = 0;             // machine_number() of its kind
   std::array<std::uint32_t, 8> hosts{};  // IPv4 addresses of the node's devices, as the network has them
   std::uint32_t address_bytes = 0;
   std::array<std::byte, 264> address{};

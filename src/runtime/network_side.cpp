@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "core/wire.hpp"
+#include "runtime/link_models.hpp"
 #include "transport/link/wire.hpp"
 
 namespace farsum {
@@ -84,6 +85,7 @@ NetworkCard NetworkSide::card() {
   card.message_version = wire::version;
   card.rank = parts_.rank;
   card.node = parts_.node;
+  card.machine = own_machine_number();
   list_hosts(card.hosts);
   const std::span<const std::byte> address = network_->address();
   if (address.size() > card.address.size()) {

@@ -543,20 +543,22 @@ RegionTable Context::Making::region_elsewhere(std::uint32_t rank) const {
   region.bytes = wish_.flavour == Flavour::dynamic ? ~std::uint64_t{0} : offers_[rank].bytes;
   region.read_only = offers_[rank].read_only;
   region.domain.bare = answer_.bare;
-  const PathChoiceResult paths = choose_paths(
-      context_.options_.settings.path,
-      {.mapped = false,
-       .attach_allowed = false,
-       .bare = answer_.bare,
-       .leases = true,
-       .attach_refusal = "messages to the owner's agent over the network",
-       .not_mapped_because = fmt::format("on host {}", context_.neighbours_->host_of(group_.ranks()[rank]))},
-      context_.path_model().thresholds);
+  const Rank owner = group_.ranks()[rank];
+  const PathModel& model = context_.path_model(context_.neighbours_->machine_of(owner));
+  const PathChoiceResult paths =
+      choose_paths(context_.options_.settings.path,
+                   {.mapped = false,
+                    .attach_allowed = false,
+                    .bare = answer_.bare,
+                    .leases = true,
+                    .attach_refusal = "messages to the owner's agent over the network",
+                    .not_mapped_because = fmt::format("on host {}", context_.neighbours_->host_of(owner))},
+                   model.thresholds);
   region.bulk = paths.bulk;
   region.atomic = paths.atomic;
   region.caller_from_bytes = paths.caller_from_bytes;
   // First what the program has asked for: a reason may be cut short where it is told.
-  region.reason = (no_cards_.empty() ? "" : no_cards_ + "; ") + paths.reason + context_.path_model().note;
+  region.reason = (no_cards_.empty() ? "" : no_cards_ + "; ") + paths.reason + model.note;
   if (const std::uint64_t age_ms = read_age_ms(); age_ms != 0 && wish_.flavour != Flavour::dynamic)
     region.reason += fmt::format("; what is read may be {} ms old (read_age_ms, FARSUM_READ_AGE)", age_ms);
   return std::make_shared<const std::vector<Region>>(1, region);
@@ -673,8 +675,9 @@ Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, c
   sweep_circles();
   // The network has one started.
   const Status no_agent = options.mutexes ? Status() : start_agent();
-  // A file is read here, not under the lock of somebody's table.
-  path_model();
+  // Files are read here, not under the lock of somebody's table.
+  path_model(own_machine_number());
+  for (const std::uint32_t machine : neighbours_->machines()) path_model(machine);
   const Status& refused = !options.refusal.is_ok() ? options.refusal : !wish.refusal.is_ok() ? wish.refusal : no_agent;
   Making making(*this, group, wish, options);
   if (Status status = making.exchange_offers(refused); !status.is_ok()) return status;

@@ -15,12 +15,13 @@ AtomicDomain Context::own_domain(const void* memory) const {
   return {segment.rank(my_place()).stripes, reinterpret_cast<std::uintptr_t>(memory), rank_stripes - 1, false};
 }
 
-const PathModel& Context::path_model() const {
-  std::call_once(path_model_read_, [this] {
-    path_model_ = read_path_model(options_.settings, [](const char* name) -> const char* { return std::getenv(name); });
-    if (!path_model_.note.empty()) path_model_.note = "; " + path_model_.note;
-  });
-  return path_model_;
+const PathModel& Context::path_model(std::uint32_t machine) const {
+  const std::lock_guard lock(path_models_mutex_);
+  if (const auto known = path_models_.find(machine); known != path_models_.end()) return known->second;
+  const auto environment = [](const char* name) -> const char* { return std::getenv(name); };
+  PathModel model = read_path_model(options_.settings, environment, machine);
+  if (!model.note.empty()) model.note = "; " + model.note;
+  return path_models_.emplace(machine, std::move(model)).first->second;
 }
 
 Region Context::make_region(Rank owner, const SharedRegion& shared) const {
@@ -41,6 +42,7 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   } else if (owner == place_.rank && (shared.flags & region_unsure) == 0) {
     region.mapped = reinterpret_cast<std::byte*>(shared.owner_address);
   }
+  const PathModel& model = path_model(own_machine_number());
   const PathChoiceResult paths =
       choose_paths(options_.settings.path,
                    {.mapped = region.mapped != nullptr,
@@ -48,12 +50,12 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
                     .bare = region.domain.bare,
                     .attach_refusal = transport_->attach_refusal(place_.here.place_of(owner)),
                     .not_mapped_because = shared.note},
-                   path_model().thresholds);
+                   model.thresholds);
   region.bulk = paths.bulk;
   region.atomic = paths.atomic;
   region.reason = paths.reason;
   if (shared.note[0] != '\0' && region.mapped != nullptr) region.reason += fmt::format(" ({})", shared.note);
-  if (region.mapped == nullptr) region.reason += path_model().note;
+  if (region.mapped == nullptr) region.reason += model.note;
   return region;
 }
 

@@ -98,6 +98,26 @@ TEST_F(ModelFile, of_another_machine_version_or_class_is_not_used) {
   expect_built_in("another class");
 }
 
+// In one folder, as machines that share a home have it.
+TEST_F(ModelFile, of_each_kind_of_partner_is_one_of_its_own) {
+  const std::string other_kind = "slow processor, 4 processors";
+  const std::uint32_t other = machine_number(other_kind);
+  cost::LinkModel to_own = every_parameter_different(), to_other = to_own;
+  to_other.latency_us = 77;
+  ASSERT_TRUE(write_link_parameters(folder_, LinkClass::tcp, to_own, "today").is_ok());
+  EXPECT_FALSE(read_link_parameters(folder_, LinkClass::tcp, other).measured);
+  ASSERT_TRUE(write_link_parameters(folder_, LinkClass::tcp, to_other, "today", other_kind).is_ok());
+  EXPECT_EQ(read_link_parameters(folder_, LinkClass::tcp, other).model.latency_us, 77);
+  EXPECT_EQ(read_link_parameters(folder_, LinkClass::tcp).model.latency_us, to_own.latency_us);
+  std::ifstream file(model_file(folder_, LinkClass::tcp, other));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(text, HasSubstr(other_kind));
+}
+
+TEST_F(ModelFile, of_a_node_is_the_same_whoever_is_elsewhere) {
+  EXPECT_EQ(model_file(folder_, LinkClass::node, 1), model_file(folder_, LinkClass::node, 2));
+}
+
 TEST_F(ModelFile, without_some_parameter_leaves_that_at_its_built_in_value) {
   ASSERT_TRUE(write_link_parameters(folder_, LinkClass::node, every_parameter_different(), "today").is_ok());
   std::string text = written();
@@ -133,6 +153,7 @@ TEST_F(ModelFile, turns_the_thresholds_that_paths_are_chosen_by) {
   slow_owner.owner_reduce_per_byte_us = 1;
   ASSERT_TRUE(write_link_parameters(folder_, LinkClass::tcp, slow_owner, "today").is_ok());
   EXPECT_LT(read_path_model(settings, nothing).thresholds.caller_from_bytes, 4096u);
+  EXPECT_EQ(read_path_model(settings, nothing, machine_number("another")).thresholds.caller_from_bytes, cost::never);
   write("{");
   EXPECT_THAT(read_path_model(settings, nothing).note, HasSubstr("node.json"));
 }
