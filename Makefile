@@ -29,9 +29,7 @@ bench: build
 # Runs every test binary again and again in shuffled order; SOAK_SECONDS sets for how long (default 600).
 # Before that the long forms of the fault tests (tests/soak/run), and ten minutes of hostile bytes for each decoder (FUZZ_SECONDS).
 soak: build
-	@tests/soak/run
-	@tools/fuzz || [ $$? -eq 77 ]
-	@tools/soak
+	@failed=0; tests/soak/run || failed=1; tools/fuzz || [ $$? -eq 77 ] || failed=1; tools/soak || failed=1; exit $$failed
 
 # MPI's one-sided test suites, natively and with Farsum, on every MPI of this machine (docs/CONFORMANCE.md); CONFORMANCE names options.
 conformance: setup build

@@ -38,7 +38,12 @@ if(UCX_FOUND)
     farsum_add_host_test(faults.${fault} faults ${fault})
   endforeach()
   # All cases: tests/soak/run.
-  farsum_add_host_test(faults.cut_cases faults cut_cases get_accumulate)
+  farsum_add_host_test(faults.cut_cases faults cut_cases get_accumulate put_and_get_1_mib fence mutexes adopted)
+  farsum_add_host_test(faults.cut_cases.caller faults cut_cases accumulate_1_mib get_accumulate)
+  farsum_add_host_test(faults.cut_cases.aggregated faults cut_cases flood)
+  foreach(path IN ITEMS caller aggregated)
+    set_tests_properties(hosts.faults.cut_cases.${path} PROPERTIES ENVIRONMENT FARSUM_PATH=${path})
+  endforeach()
 endif()
 
 foreach(library IN ITEMS mpich openmpi)

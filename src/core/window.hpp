@@ -378,7 +378,7 @@ class Window {
              std::uint8_t more_flags = 0);
   Status await_answer(std::uint32_t target, const RequestState& answer, const char* call);
   // Before this thread takes a lock: waits for those that it has asked other nodes for.
-  Status await_asked_locks();
+  Status await_asked_locks(const char* call);
   // Waits until the lock of the epoch is held, where nobody knows yet.
   Status learn_of_lock(std::uint32_t target, const char* call);
   // Sends an operation while that is so, as far as there may be more behind the lock: else learns of it first, and

@@ -93,7 +93,7 @@ Status Window::not_held_in_memory(const char* call, std::uint32_t target) const 
 // is HotWindow::lock.
 Status Window::lock(std::uint32_t target, LockMode mode) {
   if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
-  if (Status status = await_asked_locks(); !status.is_ok()) return status;
+  if (Status status = await_asked_locks("farsum_lock"); !status.is_ok()) return status;
   Status status = is_here(target) ? lock_here(target, mode) : lock_remote(target, mode);
   if (!status.is_ok()) return status;
   // Relaxed: for this thread, or for one that the program orders after it.
@@ -168,7 +168,7 @@ Status Window::unlock_here(std::uint32_t target, std::int32_t open) {
 }
 
 Status Window::lock_all() {
-  if (Status status = await_asked_locks(); !status.is_ok()) return status;
+  if (Status status = await_asked_locks("farsum_lock_all"); !status.is_ok()) return status;
   {
     const std::lock_guard lock(sync_mutex_);
     if (const char* const why = why_no_lock_all(); why != nullptr) return refuse("farsum_lock_all", why);
@@ -318,7 +318,7 @@ std::uint32_t lock_of_mutex(std::uint32_t index) { return index + 1; }
 
 Status Window::lock_mutex(std::uint32_t target, std::uint32_t index) {
   constexpr const char* call = "waiting for a mutex";
-  if (Status status = await_asked_locks(); !status.is_ok()) return status;
+  if (Status status = await_asked_locks(call); !status.is_ok()) return status;
   if (is_here(target)) return await_lock(target, LockMode::exclusive, call, lock_of_mutex(index));
   return ask_of_mutex(target, wire::MessageKind::lock, lock_of_mutex(index), call);
 }

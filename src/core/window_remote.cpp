@@ -143,17 +143,24 @@ Status Window::lock_remote(std::uint32_t target, LockMode mode) {
 
 // Those that this thread has asked for: see AskedLocks. What becomes of one that is refused is told by what comes under
 // it.
-Status Window::await_asked_locks() {
+Status Window::await_asked_locks(const char* call) {
   AskedLocks* const asked = parts_.lock_agent.asked;
   if (asked == nullptr || !asked->any()) return {};
-  return parts_.waiter->wait(
+  std::optional<Rank> last;
+  Status status = parts_.waiter->wait(
       parts_.waiter->own_events(),
       [&] {
         const std::optional<Rank> owner = asked->awaited();
-        if (owner) take_replies(*owner);
-        return !owner || !asked->awaited();
+        if (!owner) return true;
+        last = owner;
+        take_replies(*owner);
+        return !asked->awaited();
       },
-      "waiting for a lock that was asked for before");
+      call);
+  if (!status.is_ok() || !last) return status;
+  const std::string dead = name_the_dead(parts_.lock_agent.liveness, {*last});
+  return dead.empty() ? std::move(status)
+                      : Status(Code::peer_failed, fmt::format("{}: the lock that was asked for before{}", call, dead));
 }
 
 Status Window::learn_of_lock(std::uint32_t target, const char* call) {

@@ -39,6 +39,8 @@ std::span<const Case> stream_cases();
 std::span<const Case> epoch_cases();
 std::span<const Case> object_cases();
 std::span<const Case> card_cases();
+// All of these, in turn.
+std::vector<Case> every_case();
 // Started by their names only: where there are cards.
 std::span<const Case> named_card_cases();
 // Started by their names only: they need somebody who does something to the hosts.
@@ -58,6 +60,7 @@ struct Words {
   farsum_window window{};
   std::uint64_t* mine = nullptr;
   farsum_mutex mutex{};  // of the waits for one
+  farsum_counter counter{};
 };
 Words allocate(std::size_t count, farsum_group group = farsum_world(), const farsum_window_options* options = nullptr);
 void barrier(farsum_group group = farsum_world());

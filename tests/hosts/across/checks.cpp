@@ -2,6 +2,14 @@
 
 namespace across {
 
+std::vector<Case> every_case() {
+  std::vector<Case> cases;
+  for (const std::span<const Case> some :
+       {transfer_cases(), stream_cases(), epoch_cases(), object_cases(), card_cases()})
+    cases.insert(cases.end(), some.begin(), some.end());
+  return cases;
+}
+
 void fine(farsum_status status, const char* call) {
   if (status != FARSUM_OK)
     throw Failed(std::string(call) + ": " + farsum_status_name(status) + ": " + farsum_last_error());

@@ -2,6 +2,7 @@
 // stdout and then waits for a file, so that what happens has an order without a clock.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -57,13 +58,9 @@ constexpr std::uint64_t more_than_queues_hold = 300'000;
 // Words: a case, a file. The case again and again until the file is there; "going on" tells that it was through once.
 void again(const Job& job) {
   const std::string& name = job.words.at(0);
-  const Case* wanted = nullptr;
-  for (const std::span<const Case> some : {transfer_cases(), stream_cases(), epoch_cases(), object_cases()}) {
-    for (const Case& known : some) {
-      if (name == known.name) wanted = &known;
-    }
-  }
-  if (wanted == nullptr) throw Failed("there is no case " + name + " (across list)");
+  const std::vector<Case> known = every_case();
+  const auto wanted = std::find_if(known.begin(), known.end(), [&](const Case& one) { return name == one.name; });
+  if (wanted == known.end()) throw Failed("there is no case " + name + " (across list)");
   std::uint64_t rounds = 0;
   for (std::uint8_t is_over = 0; is_over == 0;) {
     wanted->body(job);
@@ -109,6 +106,17 @@ farsum_status put_and(Words& words, farsum_status (*then)(Words&)) {
   return put == FARSUM_OK ? then(words) : put;
 }
 
+farsum_status put_with_request(Words& words, farsum_request& request) {
+  farsum_operation operation{};
+  operation.struct_bytes = sizeof operation;
+  operation.kind = FARSUM_PUT;
+  operation.completion = FARSUM_EXPLICIT;
+  operation.target = 1;
+  operation.count = sizeof word;
+  operation.origin = &word;
+  return farsum_operate(words.window, &operation, &request);
+}
+
 void lock_all_of(const Job&, Words& words) { FINE(farsum_lock_all(words.window)); }
 
 void lock_of_rank_1(const Job& job, Words& words) {
@@ -126,6 +134,25 @@ void hold_mutex(const Job& job, Words& words, int owner, int holder) {
 }
 
 void nothing(const Job&, Words&) {}
+
+constexpr std::size_t many = 131'072;
+
+// An operation of `count` words and a flush of its target.
+farsum_status operate(Words& words, farsum_kind kind, std::size_t count) {
+  static std::vector<std::uint64_t> operands(many, 1), results(many);
+  farsum_operation operation{};
+  operation.struct_bytes = sizeof operation;
+  operation.kind = kind;
+  operation.target = 1;
+  operation.count = count;
+  operation.type = FARSUM_UINT64;
+  operation.op = FARSUM_SUM;
+  operation.origin = operands.data();
+  operation.result = results.data();
+  operation.compare = operands.data();
+  const farsum_status begun = farsum_operate(words.window, &operation, nullptr);
+  return begun == FARSUM_OK ? farsum_flush(words.window, 1) : begun;
+}
 
 void post_to_rank_1(const Job& job, Words& words) {
   const int one = 1;
@@ -150,16 +177,21 @@ const std::map<std::string, Wait>& waits() {
       {"wait",
        {lock_all_of,
         [](Words& w) {
-          farsum_operation operation{};
-          operation.struct_bytes = sizeof operation;
-          operation.kind = FARSUM_PUT;
-          operation.completion = FARSUM_EXPLICIT;
-          operation.target = 1;
-          operation.count = 8;
-          operation.origin = &word;
           farsum_request request{};
-          const farsum_status begun = farsum_operate(w.window, &operation, &request);
+          const farsum_status begun = put_with_request(w, request);
           return begun == FARSUM_OK ? farsum_wait(&request) : begun;
+        }}},
+      {"get", {lock_all_of, [](Words& w) { return operate(w, FARSUM_GET, 1); }}},
+      {"get_accumulate", {lock_all_of, [](Words& w) { return operate(w, FARSUM_GET_ACCUMULATE, many); }}},
+      {"compare_and_swap", {lock_all_of, [](Words& w) { return operate(w, FARSUM_COMPARE_AND_SWAP, 1); }}},
+      {"accumulate_1_mib", {lock_all_of, [](Words& w) { return operate(w, FARSUM_ACCUMULATE, many); }}},
+      {"test",
+       {lock_all_of,
+        [](Words& w) {
+          farsum_request request{};
+          farsum_status status = put_with_request(w, request);
+          for (int done = 0; status == FARSUM_OK && done == 0;) status = farsum_test(&request, &done);
+          return status;
         }}},
       {"full_queue",
        {lock_all_of,
@@ -179,6 +211,12 @@ const std::map<std::string, Wait>& waits() {
         [](Words& w) {
           const farsum_status locked = farsum_lock(w.window, 1, FARSUM_LOCK_EXCLUSIVE);
           return locked != FARSUM_OK ? locked : put_and(w, [](Words& v) { return farsum_flush(v.window, 1); });
+        }}},
+      {"lock_behind_a_lock",
+       {held_by_rank_1,
+        [](Words& w) {
+          const farsum_status locked = farsum_lock(w.window, 1, FARSUM_LOCK_SHARED);
+          return locked != FARSUM_OK ? locked : farsum_lock(w.window, 0, FARSUM_LOCK_SHARED);
         }}},
       {"lock_all_and_flush",
        {nothing,
@@ -202,6 +240,23 @@ const std::map<std::string, Wait>& waits() {
           std::uint64_t gathered[2];
           return farsum_allgather(farsum_world(), &word, gathered, 8);
         }}},
+      {"broadcast",
+       {nothing,
+        [](Words&) {
+          std::uint64_t told = 0;
+          return farsum_broadcast(farsum_world(), &told, sizeof told, 1);
+        }}},
+      {"counter_next",
+       {[](const Job&, Words& w) {
+          farsum_counter_options options{};
+          options.struct_bytes = sizeof options;
+          options.home = 1;
+          FINE(farsum_counter_create(farsum_world(), &options, &w.counter));
+        },
+        [](Words& w) {
+          std::uint64_t ticket = 0;
+          return farsum_counter_next(w.counter, &ticket);
+        }}},
       {"fence", {nothing, [](Words& w) { return farsum_fence(w.window, 0); }}},
       {"wait_exposure", {post_to_rank_1, [](Words& w) { return farsum_wait_exposure(w.window); }}},
       {"complete",
@@ -223,7 +278,7 @@ const std::map<std::string, Wait>& waits() {
 void wait_in(const Job& job) {
   const auto found = waits().find(job.words.at(0));
   if (found == waits().end()) throw Failed("there is no such wait");
-  Words words = allocate(1);
+  Words words = allocate(many);
   found->second.before(job, words);
   barrier();
   say(job, "ready");

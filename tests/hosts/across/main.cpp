@@ -18,14 +18,6 @@ struct Order {
   std::vector<std::string> words;
 };
 
-std::vector<Case> every_case() {
-  std::vector<Case> cases;
-  for (const std::span<const Case> some :
-       {transfer_cases(), stream_cases(), epoch_cases(), object_cases(), card_cases()})
-    cases.insert(cases.end(), some.begin(), some.end());
-  return cases;
-}
-
 void read(Order& order, std::vector<std::string> arguments) {
   order.options.struct_bytes = sizeof order.options;
   if (arguments.size() >= 4 && arguments[0] == "--meet") {
