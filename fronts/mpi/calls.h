@@ -126,6 +126,9 @@ typedef void* farsum_mpi_session;
   X(Finalize, (void), ()) \
   X(Abort, (MPI_Comm comm, int code), (comm, code))
 
+/* What the front says for codes that it has made. */
+#define FARSUM_MPI_ERROR_CALLS(X) X(Error_string, (int code, char* text, int* length), (code, text, length))
+
 /* Counted by --stats, otherwise the library's own. */
 #define FARSUM_MPI_COLLECTIVE_CALLS(X, SUFFIX, COUNT, UNIT) \
   X(Bcast##SUFFIX, (void* buffer, COUNT count, MPI_Datatype type, int root, MPI_Comm comm), (buffer, count, type, root, comm)) \
@@ -248,6 +251,7 @@ typedef void* farsum_mpi_session;
   FARSUM_MPI_PLAIN_CALLS(X) \
   FARSUM_MPI_REQUEST_CALLS(X) \
   FARSUM_MPI_LIFE_CALLS(X) \
+  FARSUM_MPI_ERROR_CALLS(X) \
   FARSUM_MPI_WAITING_CALLS(X) \
   FARSUM_MPI_LOOKING_CALLS(X)
 

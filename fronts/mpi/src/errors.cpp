@@ -6,6 +6,8 @@
 #include <map>
 #include <mutex>
 
+#include "calls.hpp"
+#include "guard.hpp"
 #include "window.hpp"
 #include "witness.hpp"
 
@@ -14,18 +16,44 @@ namespace {
 
 // One code for each class, made when first needed; its string is that of the latest error. Codes cannot be given back
 // to MPI, so one for each error would grow without bound.
-int code_with_sentence(int error_class, const std::string& sentence) {
-  static std::mutex mutex;
-  static std::map<int, int> codes;
-  const std::lock_guard lock(mutex);
-  auto [entry, is_new] = codes.try_emplace(error_class, error_class);
-  if (is_new && library().Add_error_code(error_class, &entry->second) != MPI_SUCCESS) entry->second = error_class;
-  if (entry->second == error_class) {
-    std::fprintf(stderr, "farsum: %s\n", sentence.c_str());
-    return error_class;
+class Codes {
+ public:
+  int give(int error_class, const std::string& sentence) {
+    const std::lock_guard lock(mutex_);
+    auto [entry, is_new] = of_classes_.try_emplace(error_class, error_class);
+    if (is_new && library().Add_error_code(error_class, &entry->second) != MPI_SUCCESS) entry->second = error_class;
+    if (entry->second == error_class) {
+      std::fprintf(stderr, "farsum: %s\n", sentence.c_str());
+      return error_class;
+    }
+    std::string& kept = sentences_[entry->second] = sentence.substr(0, MPI_MAX_ERROR_STRING - 1);
+    library().Add_error_string(entry->second, kept.c_str());
+    return entry->second;
   }
-  library().Add_error_string(entry->second, sentence.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
-  return entry->second;
+  // False for a code that was not made here.
+  bool tell(int code, char* text, int* length) {
+    const std::lock_guard lock(mutex_);
+    const auto found = sentences_.find(code);
+    if (found == sentences_.end()) return false;
+    *length = static_cast<int>(found->second.copy(text, MPI_MAX_ERROR_STRING - 1));
+    text[*length] = '\0';
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, int> of_classes_;
+  std::map<int, std::string> sentences_;
+};
+
+Codes& codes() {
+  static Codes all;
+  return all;
+}
+
+// MPICH has other words for a code of a class that it did not make itself: it takes it for one of its own.
+int error_string(int code, char* text, int* length) {
+  return codes().tell(code, text, length) ? MPI_SUCCESS : library().Error_string(code, text, length);
 }
 
 bool ends_the_job(MPI_Errhandler handler) {
@@ -91,7 +119,7 @@ int error_class_of(farsum_status status) {
 
 int raise(const Window& window, const char* call, int error_class, const std::string& sentence) {
   const std::string whole = std::string(call) + " on " + name_of(window) + ": " + sentence;
-  const int code = code_with_sentence(error_class, whole);
+  const int code = codes().give(error_class, whole);
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   if (library().Win_get_errhandler(window.handle, &handler) == MPI_SUCCESS) say_before_end(handler, whole.c_str());
   library().Win_call_errhandler(window.handle, code);
@@ -104,11 +132,13 @@ int raise(const Window& window, const char* call, farsum_status status) {
 
 int raise(MPI_Comm comm, const char* call, int error_class, const std::string& sentence) {
   const std::string whole = std::string(call) + ": " + sentence;
-  const int code = code_with_sentence(error_class, whole);
+  const int code = codes().give(error_class, whole);
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   if (library().Comm_get_errhandler(comm, &handler) == MPI_SUCCESS) say_before_end(handler, whole.c_str());
   library().Comm_call_errhandler(comm, code);
   return code;
 }
+
+void put_error_calls(farsum_mpi_calls& active) { active.Error_string = guard::Error_string<error_string>::call; }
 
 }  // namespace farsum::mpi
