@@ -581,6 +581,13 @@ typedef struct farsum_statistics {
   uint64_t stripe_contention; /* stripe locks that were not free at once */
   uint64_t reads_answered;    /* from copies of other nodes' memory; not among `operations` (read_age_ms) */
   uint64_t blocks_fetched;    /* into such copies, 16 KiB each, as often as each was fetched */
+  /* Between nodes, of this process. A rank is connected when it is first asked for something. */
+  uint64_t network_peers;       /* ranks of other nodes that this one could ask */
+  uint64_t network_endpoints;   /* connections that are open, those of ranks that ask this one among them */
+  uint64_t network_connections; /* ever opened: more where links broke */
+  uint64_t network_peer_bytes;  /* kept for peers; without what is under way, and what UCX keeps */
+  uint64_t network_strangers;   /* frames that were not of this job, and were dropped */
+  uint64_t network_refused;     /* frames of this job that made no sense, and were dropped */
 } farsum_statistics;
 FARSUM_API farsum_status farsum_statistics_read(farsum_statistics* statistics);
 

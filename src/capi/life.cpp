@@ -460,6 +460,12 @@ farsum_status farsum_statistics_read(farsum_statistics* statistics) {
     statistics->stripe_contention = now.stripe_contention;
     statistics->reads_answered = now.reads_answered;
     statistics->blocks_fetched = now.blocks_fetched;
+    statistics->network_peers = now.network.peers;
+    statistics->network_endpoints = now.network.endpoints;
+    statistics->network_connections = now.network.connections;
+    statistics->network_peer_bytes = now.network.peer_bytes;
+    statistics->network_strangers = now.network.strangers;
+    statistics->network_refused = now.network.refused;
     return FARSUM_OK;
   });
 }

@@ -616,6 +616,8 @@ Context::Statistics Context::statistics() {
   statistics.stripe_contention = stripe_contention_.load(std::memory_order_relaxed);
   statistics.reads_answered = read_copies_.answered.load(std::memory_order_relaxed);
   statistics.blocks_fetched = read_copies_.fetched.load(std::memory_order_relaxed);
+  if (const Network* network = network_ == nullptr ? nullptr : network_->network(); network != nullptr)
+    statistics.network = network->counters();
   return statistics;
 }
 

@@ -184,6 +184,7 @@ class Context {
     std::uint64_t stripe_contention = 0;
     std::uint64_t reads_answered = 0;
     std::uint64_t blocks_fetched = 0;
+    NetworkCounters network;
   };
   Statistics statistics();
 

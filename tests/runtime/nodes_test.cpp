@@ -183,6 +183,25 @@ TEST(OverNodes, a_lock_that_is_waited_for_does_not_keep_the_agent_awake) {
   });
 }
 
+TEST(OverNodes, a_rank_is_connected_when_it_is_first_asked_for_something) {
+  run_on_nodes({0, 1, 2}, Settings(), [](InProcessRank self) {
+    WindowObject* object = nullptr;
+    Window& window = allocate(self, 64, object);
+    ASSERT_GOOD(window.lock_all());
+    meet(self);
+    const NetworkCounters before = self.context.statistics().network;
+    EXPECT_EQ(before.peers, 2u);
+    EXPECT_GT(before.peer_bytes, 2 * sizeof(void*));
+    EXPECT_GT(before.endpoints, 0u) << "lock_all has asked";
+    EXPECT_EQ(before.strangers + before.refused, 0u);
+    put_word(window, (self.rank + 1) % 3, 0, 1);
+    meet(self);
+    EXPECT_EQ(self.context.statistics().network.connections, before.connections) << "whom it asks it had asked before";
+    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(self.context.free_window(object));
+  });
+}
+
 // By the threads of a rank too, each with a mutex of its own: the words are the whole process's.
 TEST(OverNodes, mutexes_are_one_for_all) {
   constexpr std::uint32_t targets = 2, threads = 2;

@@ -134,6 +134,7 @@ struct Sums {
   std::uint64_t windows_made = 0;
   std::uint64_t reads_answered = 0;
   std::uint64_t blocks_fetched = 0;
+  std::uint64_t peers = 0, endpoints = 0, connections = 0, peer_bytes = 0, strangers = 0, refused = 0;
   std::set<std::string> sentences;
 };
 
@@ -165,6 +166,10 @@ void add_line(const std::string& line, Sums& sums) {
   } else if (words[0] == "R" && words.size() == 3) {
     sums.reads_answered += number(words[1]);
     sums.blocks_fetched += number(words[2]);
+  } else if (words[0] == "N" && words.size() == 7) {
+    std::uint64_t* const counts[] = {&sums.peers,      &sums.endpoints, &sums.connections,
+                                     &sums.peer_bytes, &sums.strangers, &sums.refused};
+    for (std::size_t i = 0; i < std::size(counts); ++i) *counts[i] += number(words[i + 1]);
   } else if (words[0] == "S") {
     sums.sentences.insert(words[1]);
   }
@@ -307,6 +312,13 @@ void print(const Sums& sums) {
            " reads of other hosts were answered from copies, for which " + std::to_string(sums.blocks_fetched) +
            " blocks of 16 KiB were fetched (FARSUM_READ_AGE)\n";
   }
+  if (sums.peers != 0) {
+    out += "farsum: network: " + std::to_string(sums.peers) + " peers of all ranks, " + std::to_string(sums.endpoints) +
+           " connections open of " + std::to_string(sums.connections) + " made, " +
+           std::to_string(sums.peer_bytes / sums.peers) +
+           " bytes kept for a peer; dropped: " + std::to_string(sums.strangers) + " frames of strangers, " +
+           std::to_string(sums.refused) + " bad ones\n";
+  }
   std::fputs(out.c_str(), stderr);
 }
 
@@ -329,8 +341,11 @@ void write_file(const char* path, const Sums& sums) {
   }
   std::fprintf(file,
                "{\"kind\":\"run\",\"ranks\":%d,\"windows\":%zu,\"reads_answered\":%" PRIu64
-               ",\"blocks_fetched\":%" PRIu64 "}\n",
-               sums.ranks, sums.windows.size() - sums.windows.count(0), sums.reads_answered, sums.blocks_fetched);
+               ",\"blocks_fetched\":%" PRIu64 ",\"network_peers\":%" PRIu64 ",\"network_endpoints\":%" PRIu64
+               ",\"network_connections\":%" PRIu64 ",\"network_peer_bytes\":%" PRIu64 ",\"network_strangers\":%" PRIu64
+               ",\"network_refused\":%" PRIu64 "}\n",
+               sums.ranks, sums.windows.size() - sums.windows.count(0), sums.reads_answered, sums.blocks_fetched,
+               sums.peers, sums.endpoints, sums.connections, sums.peer_bytes, sums.strangers, sums.refused);
   std::size_t number = 0;
   for (const auto& [id, window] : sums.windows) {
     const std::size_t mine = id == 0 ? 0 : ++number;
@@ -395,7 +410,15 @@ std::string take_lines() {
   mine += "M\t" + std::to_string(front.windows_made.exchange(0, std::memory_order_relaxed)) + "\n";
   farsum_statistics done = {};
   done.struct_bytes = sizeof done;
-  if (farsum_statistics_read(&done) == FARSUM_OK && done.blocks_fetched != 0)
+  const bool is_read = farsum_statistics_read(&done) == FARSUM_OK;
+  if (is_read && done.network_peers != 0) {
+    mine += "N";
+    for (const std::uint64_t count : {done.network_peers, done.network_endpoints, done.network_connections,
+                                      done.network_peer_bytes, done.network_strangers, done.network_refused})
+      mine += "\t" + std::to_string(count);
+    mine += "\n";
+  }
+  if (is_read && done.blocks_fetched != 0)
     mine += "R\t" + std::to_string(done.reads_answered) + "\t" + std::to_string(done.blocks_fetched) + "\n";
   for (const std::string& sentence : front.said()) mine += "S\t" + cleaned(sentence) + "\n";
   return mine;

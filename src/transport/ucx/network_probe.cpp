@@ -4,6 +4,7 @@
 
 #include "transport/ucx/ucx_context.hpp"
 #include "transport/ucx/ucx_library.hpp"
+#include "transport/ucx/ucx_transport.hpp"
 #include "transport/ucx/ucx_worker.hpp"
 
 namespace farsum {
@@ -25,6 +26,8 @@ Status look(const UcxLibrary& library, const UcxOptions& options, NetworkProbe& 
   auto worker = UcxWorker::create(*context.value(), unheard);
   if (!worker.is_ok()) return worker.take_status();
   probe.address_bytes = worker.value()->address().size();
+  probe.peer_bytes = UcxTransport::bytes_of_known_peer();
+  probe.asking_bytes = UcxTransport::bytes_of_asking_peer();
   auto endpoint = worker.value()->connect(worker.value()->address());
   if (!endpoint.is_ok()) return endpoint.take_status();
   probe.messages = worker.value()->lane(endpoint.value());

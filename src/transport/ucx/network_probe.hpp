@@ -18,6 +18,8 @@ struct NetworkProbe {
   std::vector<UcxResource> resources;
   std::size_t address_bytes = 0;  // of a worker: what each rank tells the others
   UcxResource messages;           // what carries messages from here to a peer like oneself
+  std::size_t peer_bytes = 0;     // kept for a rank that this one could ask
+  std::size_t asking_bytes = 0;   // and for one that has asked this one
   std::size_t piece_bytes = 0;    // the longest message that travels whole
 };
 

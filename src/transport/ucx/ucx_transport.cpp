@@ -154,7 +154,12 @@ void UcxTransport::introduce(Rank peer, std::span<const std::byte> address) {
     options.reconnect_after_ns = options_.timeout_ns / 3;
   }
   origin_.links[peer] = std::make_unique<Asking>(options, origin_.connections->wire(peer, address));
+  peers_.fetch_add(1, std::memory_order_relaxed);
+  peer_bytes_.fetch_add(bytes_of_known_peer() + address.size(), std::memory_order_relaxed);
 }
+
+std::uint64_t UcxTransport::bytes_of_known_peer() { return sizeof(std::unique_ptr<Asking>) + sizeof(Asking); }
+std::uint64_t UcxTransport::bytes_of_asking_peer() { return sizeof(decltype(TargetHalf::receivers)::value_type); }
 
 void UcxTransport::open(Rank peer) {
   const Driving driving(*this);
@@ -360,13 +365,23 @@ bool UcxTransport::let_through(std::span<const std::byte> bytes, link::Frame& fr
   return false;
 }
 
+// To the link that it is for; counts what that finds wrong with it.
+template <class Link, class... Arguments>
+void UcxTransport::pass_on(Link& link, const link::Frame& frame, Arguments&&... arguments) {
+  const auto refused = [&] { return link.counters().malformed + link.counters().before_hello; };
+  const std::uint64_t before = refused();
+  link.on_frame(frame, std::forward<Arguments>(arguments)...);
+  // Relaxed: see let_through().
+  if (const std::uint64_t more = refused() - before; more != 0) refused_.fetch_add(more, std::memory_order_relaxed);
+}
+
 void UcxTransport::OriginHalf::on_frame(std::span<const std::byte> bytes) {
   link::Frame frame;
   if (!owner.let_through(bytes, frame)) return;
   if (frame.header.kind == link::FrameKind::hello_ack) connections->worker().mark_accepted_sockets();
   Asking* const asking = find(frame.header.from);
   if (asking == nullptr) return;
-  asking->link.on_frame(frame, owner.options_.now_ns());
+  owner.pass_on(asking->link, frame, owner.options_.now_ns());
   note(*asking);
   if (!std::exchange(asking->has_news, true)) ++news;
   asking->has_short_news = asking->has_short_news || bytes.size() <= short_frame_bytes;
@@ -477,7 +492,7 @@ void UcxTransport::TargetHalf::on_frame(std::span<const std::byte> bytes) {
   const Rank peer = frame.header.from;
   handler->begin_frame(bytes.size());
   link::LinkReceiver& link = receiver_made(peer);
-  link.on_frame(frame, *handler);
+  owner.pass_on(link, frame, *handler);
   touch(peer);
   if (link.has_much_to_grant()) link.end_turn();
 }
@@ -500,7 +515,9 @@ link::LinkReceiver& UcxTransport::TargetHalf::receiver_made(Rank peer) {
   link::ReceiverOptions options;
   static_cast<link::LinkOptions&>(options) = owner.link_options(peer);
   options.full_frames = &full_frames;
-  return receivers.try_emplace(peer, options, connections->wire(peer), *pool).first->second;
+  link::LinkReceiver& made = receivers.try_emplace(peer, options, connections->wire(peer), *pool).first->second;
+  owner.peer_bytes_.fetch_add(bytes_of_asking_peer(), std::memory_order_relaxed);
+  return made;
 }
 
 void UcxTransport::TargetHalf::touch(Rank peer) {
@@ -579,6 +596,9 @@ NetworkCounters UcxTransport::counters() const {
   add(origin_.connections->counters(), all.asking);
   add(target_.connections->counters(), all.serving);
   all.strangers = strangers();
+  all.refused = get(refused_);
+  all.peers = get(peers_);
+  all.peer_bytes = get(peer_bytes_);
   return all;
 }
 

@@ -89,6 +89,9 @@ class UcxTransport final : public Network {
   void close(RequestHandler& handler) override;
   NetworkCounters counters() const override;
   // Frames that were not of this job, and frames of it that made no sense. Any thread may call.
+  // Kept for a rank that was introduced, its address apart, and for one that has asked.
+  static std::uint64_t bytes_of_known_peer();
+  static std::uint64_t bytes_of_asking_peer();
   std::uint64_t strangers() const { return strangers_.load(std::memory_order_relaxed); }
 
  private:
@@ -151,6 +154,8 @@ class UcxTransport final : public Network {
   explicit UcxTransport(Options options);
   Status open_workers();
   bool let_through(std::span<const std::byte> bytes, link::Frame& frame);
+  template <class Link, class... Arguments>
+  void pass_on(Link& link, const link::Frame& frame, Arguments&&... arguments);
   link::LinkOptions link_options(Rank peer) const;
   std::size_t take_replies(Asking& asking, ReplyHandler& handler);
   void tell_who_sleeps(std::size_t taken);
@@ -180,6 +185,9 @@ class UcxTransport final : public Network {
 
   TargetHalf target_{*this};
   std::atomic<std::uint64_t> strangers_{0};
+  std::atomic<std::uint64_t> refused_{0};
+  std::atomic<std::uint64_t> peers_{0};
+  std::atomic<std::uint64_t> peer_bytes_{0};
 };
 
 }  // namespace farsum

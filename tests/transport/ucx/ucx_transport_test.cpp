@@ -319,5 +319,33 @@ TEST_F(UcxTransportTest, counts_messages_that_are_no_frames_and_goes_on) {
   EXPECT_TRUE(sums.right);
 }
 
+// With the job's secret, of a connection that was never begun.
+TEST_F(UcxTransportTest, refuses_and_counts_frames_of_the_job_that_make_no_sense) {
+  std::string refusal;
+  const auto workers = TwoWorkers::make(over_tcp, refusal);
+  ASSERT_NE(workers, nullptr) << refusal;
+  auto endpoint = workers->a->connect(at(target).address());
+  ASSERT_TRUE(endpoint.is_ok()) << endpoint.take_status().text();
+  link::FrameHeader header{};
+  header.magic_word = link::magic;
+  header.version = link::wire_version;
+  header.kind = link::FrameKind::requests;
+  header.epoch = 7;
+  header.from = origin;
+  header.to = target;
+  header.key = link::key_of(secret(1), origin, target, header.epoch, false);
+  const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(&header, 1))};
+  ASSERT_NE(workers->a->send(endpoint.value(), 1, pieces, 0), UcxWorker::Sent::failed);
+  Adder adder;
+  Sums sums;
+  while (at(target).counters().refused == 0) {
+    workers->a->progress();
+    round(adder, sums);
+  }
+  EXPECT_EQ(at(target).counters().refused, 1u);
+  EXPECT_EQ(at(target).strangers(), 0u);
+  EXPECT_EQ(sums.count, 0u);
+}
+
 }  // namespace
 }  // namespace farsum
