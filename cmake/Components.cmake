@@ -56,7 +56,7 @@ function(farsum_add_component component)
 
   # A file X_absent.cpp stands for what is left out where a library's headers were not found.
   if(component STREQUAL "transport/ucx" AND NOT UCX_FOUND)
-    list(FILTER sources INCLUDE REGEX "(_absent|/ucx_text)\\.cpp$")
+    list(FILTER sources INCLUDE REGEX "(_absent|/ucx_text|/ucx_sealed)\\.cpp$")
   elseif(component STREQUAL "runtime" AND NOT PMIX_FOUND)
     list(FILTER sources EXCLUDE REGEX "/pmix_client\\.cpp$")
   else()

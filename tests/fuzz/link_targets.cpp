@@ -1,5 +1,4 @@
 // The frames of a link: any bytes to the decoders; frames with a right key but hostile contents to both halves.
-#include <cstdlib>
 #include <cstring>
 
 #include "targets.hpp"
@@ -11,10 +10,6 @@ namespace farsum::fuzz {
 namespace {
 
 using namespace farsum::link;
-
-void demand(bool promise) {
-  if (!promise) std::abort();
-}
 
 // Takes values off the front of the input, zeros when it is used up.
 class Reader {
@@ -257,10 +252,9 @@ Inputs exchanges() {
           {145, 150, 155, 0, 0x22, 1, 0, 1, 0, 0, 0, 0, 210, 220, 241}};
 }
 
-constexpr Target all[] = {{"link_frame", link_frame, honest_frames},
-                          {"link_sender", link_sender, exchanges},
-                          {"link_receiver", link_receiver, exchanges},
-                          {"owner_message", owner_message, owner_messages}};
+constexpr Target all[] = {{"link_frame", link_frame, honest_frames},   {"link_sender", link_sender, exchanges},
+                          {"link_receiver", link_receiver, exchanges}, {"owner_message", owner_message, owner_messages},
+                          {"team_letter", team_letter, team_letters},  {"ucx_seal", ucx_seal, ucx_seals}};
 
 }  // namespace
 

@@ -1,5 +1,4 @@
 // Messages to an owner's agent, right and wrong, from two senders beside a rank of its node that locks in memory.
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -10,10 +9,6 @@
 
 namespace farsum::fuzz {
 namespace {
-
-void demand(bool holds) {
-  if (!holds) std::abort();
-}
 
 class Reader {
  public:
@@ -121,6 +116,10 @@ std::vector<std::byte> message_of(Reader& input, Rank from, std::uint64_t sequen
   if ((odd & 8) != 0) header.sequence += input.byte();
   if (is_put && (odd & 64) != 0) header.flags = wire::flag_last;
   if (header.kind == wire::MessageKind::team && (odd & 64) != 0) header.flags = wire::flag_more;
+  if ((odd & 128) != 0) {
+    header.flags = input.byte();
+    if ((input.byte() & 1) != 0) header.wire_version = wire::version + 1;
+  }
   std::vector<std::byte> message(sizeof header);
   std::memcpy(message.data(), &header, sizeof header);
   const bool has_body =

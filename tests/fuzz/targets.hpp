@@ -4,12 +4,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <span>
 #include <vector>
 
 namespace farsum::fuzz {
 
 using Input = std::span<const std::uint8_t>;
+
+inline void demand(bool holds) {
+  if (!holds) std::abort();
+}
 
 struct Target {
   const char* name;
@@ -22,6 +27,10 @@ void link_sender(Input input);
 void link_receiver(Input input);
 void owner_message(Input input);
 std::vector<std::vector<std::uint8_t>> owner_messages();
+void team_letter(Input input);
+std::vector<std::vector<std::uint8_t>> team_letters();
+void ucx_seal(Input input);
+std::vector<std::vector<std::uint8_t>> ucx_seals();
 
 std::span<const Target> targets();
 
