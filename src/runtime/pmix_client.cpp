@@ -5,6 +5,7 @@
 #include <pmix.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -113,6 +114,26 @@ Value await_value(const Library& library, const pmix_proc_t& process, const char
   return Value(value);
 }
 
+std::vector<std::byte> bytes_of(const Value& value) {
+  if (value == nullptr || value->type != PMIX_BYTE_OBJECT) return {};
+  const auto* bytes = reinterpret_cast<const std::byte*>(value->data.bo.bytes);
+  return {bytes, bytes + value->data.bo.size};
+}
+
+// Open MPI 4.1's server on a busy machine has told one of two ranks, right behind their fence, that the other had
+// published nothing, where a program had published under the same key before: what is not there is asked for again.
+std::vector<std::byte> await_bytes(const Library& library, const pmix_proc_t& process, const char* key,
+                                   Pmix::Patience patience) {
+  constexpr Pmix::Patience longest{2000};
+  constexpr std::chrono::milliseconds between{20};
+  const auto end = std::chrono::steady_clock::now() + std::min(patience, longest);
+  for (;;) {
+    std::vector<std::byte> bytes = bytes_of(await_value(library, process, key));
+    if (!bytes.empty() || std::chrono::steady_clock::now() >= end) return bytes;
+    std::this_thread::sleep_for(between);
+  }
+}
+
 // Shared with a callback that may come when nobody waits any more.
 struct Fence {
   std::promise<pmix_status_t> status;
@@ -162,11 +183,8 @@ class PmixClient : public Pmix {
   std::vector<std::byte> look_up(std::uint32_t rank, const std::string& key, Patience patience) override {
     pmix_proc_t process = self_;
     process.rank = rank;
-    const auto found = within<std::vector<std::byte>>(patience, [library = library_, process, key] {
-      const Value value = await_value(library, process, key.c_str());
-      if (value == nullptr || value->type != PMIX_BYTE_OBJECT) return std::vector<std::byte>();
-      const auto* bytes = reinterpret_cast<const std::byte*>(value->data.bo.bytes);
-      return std::vector<std::byte>(bytes, bytes + value->data.bo.size);
+    const auto found = within<std::vector<std::byte>>(patience, [library = library_, process, key, patience] {
+      return await_bytes(library, process, key.c_str(), patience);
     });
     return found.value_or(std::vector<std::byte>());
   }
