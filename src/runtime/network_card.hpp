@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include "base/status.hpp"
@@ -26,5 +27,11 @@ struct NetworkCard {
 };
 static_assert(std::is_trivially_copyable_v<NetworkCard>);
 static_assert(sizeof(NetworkCard) <= 512);
+
+// With the versions of this program, and nothing else.
+NetworkCard versioned_card();
+// Why the rank that the card speaks of, of a job of so many, cannot be reached; empty where it can. The card may be
+// anything.
+std::string why_unreachable(const NetworkCard& card, std::uint32_t ranks);
 
 }  // namespace farsum

@@ -13,7 +13,6 @@
 #include "base/clock.hpp"
 #include "core/wire.hpp"
 #include "runtime/link_models.hpp"
-#include "transport/link/wire.hpp"
 
 namespace farsum {
 namespace {
@@ -32,11 +31,6 @@ void list_hosts(std::span<std::uint32_t> hosts) {
     hosts[count++] = reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr.s_addr;
   }
   freeifaddrs(list);
-}
-
-std::string text_of(const NetworkCard& card) {
-  const auto* text = reinterpret_cast<const char*>(card.address.data());
-  return {text, strnlen(text, card.address.size())};
 }
 
 }  // namespace
@@ -80,9 +74,7 @@ NetworkCard NetworkSide::refusal(const Status& why) const {
 
 NetworkCard NetworkSide::card() {
   if (Status status = start(); !status.is_ok()) return refusal(status);
-  NetworkCard card;
-  card.link_version = link::wire_version;
-  card.message_version = wire::version;
+  NetworkCard card = versioned_card();
   card.rank = parts_.rank;
   card.node = parts_.node;
   card.machine = own_machine_number();
@@ -101,18 +93,9 @@ NetworkCard NetworkSide::card() {
 
 Status NetworkSide::introduce(std::span<const NetworkCard> cards) {
   for (const NetworkCard& card : cards) {
-    const NetworkCard own;
-    // Of another layout nothing else can be read, the rank included.
-    if (card.layout == own.layout && parts_.neighbours->reaches(card.rank)) continue;
-    std::string why;
-    if (card.layout != own.layout ||
-        (card.code == Code::ok && (card.link_version != link::wire_version || card.message_version != wire::version))) {
-      why = "it runs another version of Farsum";
-    } else if (card.code != Code::ok) {
-      why = text_of(card);
-    } else if (card.rank >= parts_.ranks || card.address_bytes > card.address.size()) {
-      why = "its card makes no sense";
-    }
+    // Of another layout the rank cannot be read either.
+    if (card.layout == NetworkCard().layout && parts_.neighbours->reaches(card.rank)) continue;
+    const std::string why = why_unreachable(card, parts_.ranks);
     if (why.empty()) continue;
     const auto& host = card.node.host;
     return {Code::unsupported, fmt::format("rank {} of the job on host {} cannot be reached: {}", card.rank,

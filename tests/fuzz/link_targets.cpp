@@ -1,6 +1,7 @@
 // The frames of a link: any bytes to the decoders; frames with a right key but hostile contents to both halves.
 #include <cstring>
 
+#include "hostile.hpp"
 #include "targets.hpp"
 #include "transport/link/made_frames.hpp"
 #include "transport/link/receiver.hpp"
@@ -10,37 +11,6 @@ namespace farsum::fuzz {
 namespace {
 
 using namespace farsum::link;
-
-// Takes values off the front of the input, zeros when it is used up.
-class Reader {
- public:
-  explicit Reader(Input input) : rest_(input) {}
-
-  bool empty() const { return rest_.empty(); }
-  std::uint8_t byte() {
-    if (rest_.empty()) return 0;
-    const std::uint8_t value = rest_[0];
-    rest_ = rest_.subspan(1);
-    return value;
-  }
-  // Mostly small, sometimes anything: both ends of each range matter.
-  std::uint64_t number() {
-    const std::uint8_t size = byte();
-    std::uint64_t value = 0;
-    for (int i = 0; i < (size & 7); ++i) value = value << 8 | byte();
-    return (size & 8) != 0 ? ~value : value;
-  }
-  Bytes bytes(std::size_t most) {
-    const std::size_t size = std::min(most, rest_.size());
-    Bytes taken(size);
-    if (size != 0) std::memcpy(taken.data(), rest_.data(), size);
-    rest_ = rest_.subspan(size);
-    return taken;
-  }
-
- private:
-  Input rest_;
-};
 
 // A frame to a half whose key and lengths are right and whose fields are the input's.
 Bytes hostile_frame(Reader& input, FrameKind kind, Rank from, Rank to) {
@@ -252,9 +222,11 @@ Inputs exchanges() {
           {145, 150, 155, 0, 0x22, 1, 0, 1, 0, 0, 0, 0, 210, 220, 241}};
 }
 
-constexpr Target all[] = {{"link_frame", link_frame, honest_frames},   {"link_sender", link_sender, exchanges},
-                          {"link_receiver", link_receiver, exchanges}, {"owner_message", owner_message, owner_messages},
-                          {"team_letter", team_letter, team_letters},  {"ucx_seal", ucx_seal, ucx_seals}};
+constexpr Target all[] = {
+    {"link_frame", link_frame, honest_frames},     {"link_sender", link_sender, exchanges},
+    {"link_receiver", link_receiver, exchanges},   {"owner_message", owner_message, owner_messages},
+    {"lease_reply", lease_reply, lease_replies},   {"team_letter", team_letter, team_letters},
+    {"network_card", network_card, network_cards}, {"ucx_seal", ucx_seal, ucx_seals}};
 
 }  // namespace
 

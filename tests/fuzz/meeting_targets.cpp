@@ -1,31 +1,20 @@
-// What ranks of other hosts send when they meet: parts of a team's letters, and sealed addresses and keys.
+// What ranks of other hosts send when they meet: their cards, parts of a team's letters, and sealed addresses and keys.
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <tuple>
 
 #include "core/origin_engine.hpp"
+#include "hostile.hpp"
+#include "runtime/neighbours.hpp"
+#include "runtime/network_card.hpp"
 #include "runtime/team_exchange.hpp"
 #include "targets.hpp"
 #include "transport/ucx/ucx_sealed.hpp"
 
 namespace farsum::fuzz {
 namespace {
-
-// Nothing is sent: the letters come from the input.
-class NoTransport final : public Transport {
- public:
-  Capabilities capabilities(Rank) const override { return {}; }
-  std::optional<std::uint64_t> try_post(Rank, std::span<const std::byte>, std::span<const std::byte>,
-                                        const PostOptions&) override {
-    return std::nullopt;
-  }
-  std::size_t poll_replies(Rank, ReplyHandler&) override { return 0; }
-  std::size_t poll_requests(RequestHandler&, std::size_t) override { return 0; }
-  void complete(ReplyToken, Code, std::span<const std::byte>) override {}
-  Transfer read(Rank, std::uint64_t, std::span<std::byte>, std::uint64_t) override { return Transfer::refused; }
-  Transfer write(Rank, std::uint64_t, std::span<const std::byte>, std::uint64_t) override { return Transfer::refused; }
-};
 
 // Looks once.
 class OneLook final : public Waiter {
@@ -75,7 +64,7 @@ class Expected {
 
 // Each four bytes: a part, or a look for what is whole. Lengths are of a longest letter's eighths, or short.
 void team_letter(Input input) {
-  NoTransport transport;
+  MuteTransport transport;
   OneLook waiter;
   OriginEngine::Options options;
   options.peers = 4;
@@ -106,6 +95,64 @@ void team_letter(Input input) {
 std::vector<std::vector<std::uint8_t>> team_letters() {
   return {{2, 0, 128, 3, 0, 0, 0, 0}, {1, 1, 0, 4, 1, 1, 128, 4, 0, 1, 0, 0}, {2, 5, 0, 1, 2,   5, 1, 1, 2, 5,
                                                                                2, 1, 1, 5, 129, 8, 0, 5, 1, 0}};
+}
+
+namespace {
+
+constexpr std::uint32_t ranks_of_job = 6;
+
+NetworkCard honest_card(Rank rank) {
+  NetworkCard card = versioned_card();
+  card.rank = rank;
+  card.node.host[0] = 'b';
+  card.machine = 7;
+  card.hosts[0] = 0x0100000a;
+  card.address_bytes = 80;
+  return card;
+}
+
+// A card that is taken makes sense; of one that is not, the reason is words of a bounded length.
+void take_card(Neighbours& neighbours, const NetworkCard& card) {
+  const std::string why = why_unreachable(card, ranks_of_job);
+  if (!why.empty()) {
+    demand(why.size() < 400 && why.find('\0') == std::string::npos);
+    return;
+  }
+  demand(card.rank < ranks_of_job && card.address_bytes <= card.address.size() && card.code == Code::ok);
+  const bool was_reached = neighbours.reaches(card.rank);
+  demand(neighbours.add(card) == !was_reached);
+  demand(neighbours.reaches(card.rank) && !neighbours.add(card));
+  demand(neighbours.host_of(card.rank).size() <= card.node.host.size());
+  const Rank both[] = {0, card.rank};
+  const GroupPlaces places = neighbours.places_of(both);
+  demand(places.here.size() + places.elsewhere.size() == 2);
+  const std::vector<std::uint32_t> hosts = neighbours.hosts();
+  demand(std::find(hosts.begin(), hosts.end(), 0u) == hosts.end());
+  demand(hosts.size() <= ranks_of_job * card.hosts.size());
+}
+
+}  // namespace
+
+// Each step: a card as it should be of some rank, with some of its bytes changed.
+void network_card(Input input) {
+  Reader reader(input);
+  const NodeRanks here({0, 1});
+  Neighbours neighbours(here);
+  while (!reader.empty()) {
+    NetworkCard card = honest_card(reader.byte() % (ranks_of_job + 2));
+    std::byte bytes[sizeof card];
+    std::memcpy(bytes, &card, sizeof card);
+    for (unsigned changes = reader.byte() % 8; changes != 0; --changes) {
+      const std::size_t at = (std::size_t{reader.byte()} + 256u * reader.byte()) % sizeof card;
+      bytes[at] = static_cast<std::byte>(reader.byte());
+    }
+    std::memcpy(&card, bytes, sizeof card);
+    take_card(neighbours, card);
+  }
+}
+
+std::vector<std::vector<std::uint8_t>> network_cards() {
+  return {{2, 0, 3, 0, 5, 0}, {2, 1, 4, 0, 1, 3, 0}, {7, 0, 2, 2, 0, 0, 9, 40, 0, 1}};
 }
 
 // What is let through is what sealed() makes of it, whole and of that kind.

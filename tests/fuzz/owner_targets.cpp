@@ -5,47 +5,19 @@
 #include <optional>
 
 #include "core/target_service.hpp"
+#include "hostile.hpp"
 #include "targets.hpp"
 
 namespace farsum::fuzz {
 namespace {
 
-class Reader {
- public:
-  explicit Reader(Input input) : left_(input) {}
-  bool empty() const { return left_.empty(); }
-  std::uint8_t byte() {
-    if (left_.empty()) return 0;
-    const std::uint8_t value = left_.front();
-    left_ = left_.subspan(1);
-    return value;
-  }
-  std::vector<std::byte> bytes(std::size_t count) {
-    std::vector<std::byte> taken(count);
-    for (std::byte& one : taken) one = static_cast<std::byte>(byte());
-    return taken;
-  }
-
- private:
-  Input left_;
-};
-
 // Every token that was answered `later` is completed once.
-class Answers final : public Transport {
+class Answers final : public MuteTransport {
  public:
-  Capabilities capabilities(Rank) const override { return {}; }
-  std::optional<std::uint64_t> try_post(Rank, std::span<const std::byte>, std::span<const std::byte>,
-                                        const PostOptions&) override {
-    return std::nullopt;
-  }
-  std::size_t poll_replies(Rank, ReplyHandler&) override { return 0; }
-  std::size_t poll_requests(RequestHandler&, std::size_t) override { return 0; }
   void complete(ReplyToken token, Code, std::span<const std::byte>) override {
     demand(token.ticket < is_open.size() && is_open[token.ticket]);
     is_open[token.ticket] = false;
   }
-  Transfer read(Rank, std::uint64_t, std::span<std::byte>, std::uint64_t) override { return Transfer::refused; }
-  Transfer write(Rank, std::uint64_t, std::span<const std::byte>, std::uint64_t) override { return Transfer::refused; }
 
   std::vector<bool> is_open;
 };
@@ -128,7 +100,7 @@ std::vector<std::byte> message_of(Reader& input, Rank from, std::uint64_t sequen
       (odd & 16) != 0 ? input.byte()
                       : header.layout_bytes + (has_body ? header.bytes : 0) *
                                                   (header.operation == OperationKind::compare_and_swap ? 2 : 1);
-  const std::vector<std::byte> body = input.bytes(body_bytes);
+  const std::vector<std::byte> body = input.padded_bytes(body_bytes);
   message.insert(message.end(), body.begin(), body.end());
   if ((odd & 32) != 0) message.resize(input.byte());
   return message;

@@ -27,8 +27,12 @@ void link_sender(Input input);
 void link_receiver(Input input);
 void owner_message(Input input);
 std::vector<std::vector<std::uint8_t>> owner_messages();
+void lease_reply(Input input);
+std::vector<std::vector<std::uint8_t>> lease_replies();
 void team_letter(Input input);
 std::vector<std::vector<std::uint8_t>> team_letters();
+void network_card(Input input);
+std::vector<std::vector<std::uint8_t>> network_cards();
 void ucx_seal(Input input);
 std::vector<std::vector<std::uint8_t>> ucx_seals();
 

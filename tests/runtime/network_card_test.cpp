@@ -1,0 +1,52 @@
+#include "runtime/network_card.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace farsum {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(NetworkCards, of_a_rank_of_this_job_with_these_versions_are_taken) {
+  NetworkCard card = versioned_card();
+  card.rank = 3;
+  card.address_bytes = sizeof card.address;
+  EXPECT_EQ(why_unreachable(card, 4), "");
+}
+
+TEST(NetworkCards, of_other_versions_are_refused) {
+  for (std::uint16_t NetworkCard::*version : {&NetworkCard::link_version, &NetworkCard::message_version}) {
+    NetworkCard card = versioned_card();
+    ++(card.*version);
+    EXPECT_THAT(why_unreachable(card, 4), HasSubstr("another version"));
+  }
+  NetworkCard card = versioned_card();
+  ++card.layout;
+  card.code = Code::system;
+  EXPECT_THAT(why_unreachable(card, 4), HasSubstr("another version"));
+}
+
+TEST(NetworkCards, that_make_no_sense_are_refused) {
+  NetworkCard card = versioned_card();
+  card.rank = 4;
+  EXPECT_THAT(why_unreachable(card, 4), HasSubstr("no sense"));
+  card.rank = 3;
+  card.address_bytes = sizeof card.address + 1;
+  EXPECT_THAT(why_unreachable(card, 4), HasSubstr("no sense"));
+}
+
+TEST(NetworkCards, of_ranks_without_a_network_say_why_in_words_that_end) {
+  NetworkCard card;
+  card.code = Code::unsupported;
+  EXPECT_FALSE(why_unreachable(card, 4).empty());
+  std::memcpy(card.address.data(), "no libucp", 10);
+  EXPECT_EQ(why_unreachable(card, 4), "no libucp");
+  std::memset(card.address.data(), 'x', card.address.size());
+  EXPECT_EQ(why_unreachable(card, 4).size(), card.address.size());
+}
+
+}  // namespace
+}  // namespace farsum
