@@ -134,6 +134,30 @@ std::vector<std::byte> await_bytes(const Library& library, const pmix_proc_t& pr
   }
 }
 
+struct Greeting {
+  pmix_status_t status = PMIX_SUCCESS;
+  pmix_proc_t self{};
+  std::uint32_t size = 0;
+  std::uint32_t local_size = 0;
+};
+
+// 0 where the server does not say.
+std::uint32_t get_count(const Library& library, const pmix_proc_t& process, const char* key) {
+  const Value value = get_value(library, process, key);
+  return value != nullptr && value->type == PMIX_UINT32 ? value->data.uint32 : 0;
+}
+
+Greeting greet(const Library& library) {
+  Greeting greeting;
+  greeting.status = library.init(&greeting.self, nullptr, 0);
+  if (greeting.status != PMIX_SUCCESS) return greeting;
+  pmix_proc_t job = greeting.self;
+  job.rank = PMIX_RANK_WILDCARD;
+  greeting.size = get_count(library, job, PMIX_JOB_SIZE);
+  greeting.local_size = get_count(library, job, PMIX_LOCAL_SIZE);
+  return greeting;
+}
+
 // Shared with a callback that may come when nobody waits any more.
 struct Fence {
   std::promise<pmix_status_t> status;
@@ -141,8 +165,12 @@ struct Fence {
 
 class PmixClient : public Pmix {
  public:
-  PmixClient(const Library& library, const pmix_proc_t& self, std::uint32_t size, Patience patience)
-      : library_(library), self_(self), size_(size), patience_(patience) {}
+  PmixClient(const Library& library, const Greeting& greeting, Patience patience)
+      : library_(library), self_(greeting.self), size_(greeting.size), patience_(patience) {
+    if (greeting.local_size != size_ || size_ > most_named) return;
+    members_.assign(size_, self_);
+    for (std::uint32_t rank = 0; rank < size_; ++rank) members_[rank].rank = rank;
+  }
 
   ~PmixClient() override {
     within<pmix_status_t>(patience_, [library = library_] { return library.finalize(nullptr, 0); });
@@ -170,7 +198,8 @@ class PmixClient : public Pmix {
       const std::unique_ptr<std::shared_ptr<Fence>> owned(static_cast<std::shared_ptr<Fence>*>(data));
       (*owned)->status.set_value(status);
     };
-    const pmix_status_t started = library_.fence(nullptr, 0, &collect, 1, arrived, fence);
+    const pmix_status_t started =
+        library_.fence(members_.empty() ? nullptr : members_.data(), members_.size(), &collect, 1, arrived, fence);
     if (started != PMIX_SUCCESS) {
       delete fence;
       return failure("PMIx_Fence", started);
@@ -197,28 +226,16 @@ class PmixClient : public Pmix {
                         call, library_.error_string(status))};
   }
 
+  static constexpr std::uint32_t most_named = 1024;
+
   Library library_;
   pmix_proc_t self_;
   std::uint32_t size_;
   Patience patience_;
+  // All, where one server has them all: that of Open MPI 5 miscounts those that it is to wait for where it counts all
+  // of a job, when others were connected in their places before.
+  std::vector<pmix_proc_t> members_;
 };
-
-struct Greeting {
-  pmix_status_t status = PMIX_SUCCESS;
-  pmix_proc_t self{};
-  std::uint32_t size = 0;
-};
-
-Greeting greet(const Library& library) {
-  Greeting greeting;
-  greeting.status = library.init(&greeting.self, nullptr, 0);
-  if (greeting.status != PMIX_SUCCESS) return greeting;
-  pmix_proc_t job = greeting.self;
-  job.rank = PMIX_RANK_WILDCARD;
-  if (const Value value = get_value(library, job, PMIX_JOB_SIZE); value != nullptr && value->type == PMIX_UINT32)
-    greeting.size = value->data.uint32;
-  return greeting;
-}
 
 }  // namespace
 
@@ -252,7 +269,7 @@ Result<std::unique_ptr<Pmix>> open_pmix(const Settings& settings) {
                   fmt::format("farsum_init: the PMIx server of the job's launcher cannot be reached ({}){}",
                               library.value().error_string(greeting->status), way_out));
   }
-  auto pmix = std::make_unique<PmixClient>(library.value(), greeting->self, greeting->size, patience);
+  auto pmix = std::make_unique<PmixClient>(library.value(), *greeting, patience);
   if (greeting->size == 0 || greeting->self.rank >= greeting->size) {
     return Status(Code::system,
                   fmt::format("farsum_init: the PMIx server says rank {} of {}", greeting->self.rank, greeting->size));

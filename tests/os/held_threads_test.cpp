@@ -20,7 +20,6 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -177,13 +176,20 @@ TEST_F(HeldThreads, of_several_callers_at_once_are_held_for_each_in_turn) {
 TEST_F(HeldThreads, that_end_and_begin_all_the_time_are_all_held) {
   std::atomic<std::uint64_t> begun{0};
   std::atomic<bool> leave{false};
-  // Each makes the next and ends, so that there is always one that the list did not show.
-  std::function<void()> be_one = [&] {
-    begun.fetch_add(1);
-    if (!leave) std::thread(be_one).detach();
-    begun.fetch_add(1);
+  std::atomic<int> alive{0};
+  std::function<void()> be_one;
+  const auto begin_one = [&] {
+    alive.fetch_add(1);
+    std::thread(be_one).detach();
   };
-  for (int chains = 0; chains < 2; ++chains) std::thread(be_one).detach();
+  // Each makes the next and ends, so that there is always one that the list did not show.
+  be_one = [&] {
+    begun.fetch_add(1);
+    if (!leave) begin_one();
+    begun.fetch_add(1);
+    alive.fetch_sub(1);
+  };
+  for (int chains = 0; chains < 2; ++chains) begin_one();
   int held = 0;
   for (int round = 0; round < rounds; ++round) {
     bool has_changed = false;
@@ -197,13 +203,8 @@ TEST_F(HeldThreads, that_end_and_begin_all_the_time_are_all_held) {
     held += reason.empty() ? 1 : 0;
   }
   leave = true;
-  // The last ones end by themselves; they use what is on this stack.
-  const auto count_threads = [] {
-    std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) count += entry.exists() ? 1 : 0;
-    return count;
-  };
-  while (count_threads() > 1) std::this_thread::yield();
+  // The last ones end by themselves; until then they use what is on this stack.
+  while (alive.load() != 0) std::this_thread::yield();
   EXPECT_GT(held, 0);
 }
 

@@ -108,6 +108,17 @@ TEST(PmixExchange, looks_for_a_few_missing_ranks_only_since_each_is_waited_for) 
             "(FARSUM_WIREUP_TIMEOUT)");
 }
 
+TEST(PmixExchange, says_what_may_be_where_a_fence_does_not_end_though_nobody_is_missing) {
+  Played server(2);
+  server.rounds = {{{0, bytes_of(10)}}};
+  server.fence_ends = Code::pending;
+  std::uint64_t all[2] = {};
+  const Status status = gather_as_one(server, 11, all, 1000ms);
+  EXPECT_EQ(status.code(), Code::peer_failed);
+  EXPECT_THAT(status.text(), testing::StartsWith("farsum_init: some rank of 2 did not come to farsum_init within 1 s"));
+  EXPECT_THAT(status.text(), testing::HasSubstr("lost a fence"));
+}
+
 TEST(PmixExchange, passes_on_why_the_server_failed) {
   Played server(2);
   server.fence_ends = Code::system;
