@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import doc_section  # noqa: E402
-from regret import AIM, PLACE_TEXT, size_text  # noqa: E402
+from regret import AIM, PLACE_TEXT, mean_text, size_text  # noqa: E402
 
 DOC = ROOT / "docs" / "BENCHMARKS.md"
 QUIET_LOAD = 0.5
@@ -53,10 +53,7 @@ def section(lines):
     busy = " **Provisional: the machine had other work.**" if begin["load"] >= QUIET_LOAD else ""
     text = [f"{begin['source']}, {begin['rounds']} rounds; load average before the run {begin['load']:.1f}.{busy} "
             f"SHA-256 of the choices, taken before: `{begin['sha256'][:16]}`."]
-    for mean in (line for line in lines if "geometric_mean" in line):
-        met = "met" if mean["met"] else "**missed**"
-        text.append(f"- {PLACE_TEXT.get(mean['place'], mean['place'])}: {mean['geometric_mean']:.3f} in the geometric mean over "
-                    f"{mean['cases']} cases, at worst {mean['worst']:.2f}; aim <= {AIM}: {met}")
+    text += [f"- {mean_text(line)}" for line in lines if "geometric_mean" in line]
     text += [f"- {PLACE_TEXT[line['place']]}: skipped: {line['skipped']}" for line in lines if "skipped" in line]
     text = [text[0], "\n".join(text[1:])]
     for place, title in PLACE_TEXT.items():

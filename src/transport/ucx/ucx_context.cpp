@@ -66,12 +66,17 @@ std::vector<Key> keys_for_memory(const UcxOptions& options, UcxVersion version) 
   };
   // Over one lane a fence costs nothing. 1.13 has no more, and warns of the key.
   if (version.minor >= 16) keys.push_back({"MAX_RMA_LANES", "1", nullptr, true});
-  // With its newer protocols 1.20 has the owner's program do every get within a machine, and chooses by size what the
-  // lanes do not tell.
-  if (version.minor >= 16) keys.push_back({"PROTO_ENABLE", "n", nullptr, true});
   // A get that follows writes has to push them on to where the owner's loads see them.
   if (options.is_infiniband) keys.push_back({"PCI_RELAXED_ORDERING", "n", "IB_PCI_RELAXED_ORDERING", true});
   return keys;
+}
+
+// With the newer of UCX's two sets of protocols 1.20 takes 15 ms more to connect, in which it reads /proc/net/route
+// again and again; it has the owner's program do every get within a machine, and chooses by size what the lanes do not
+// tell.
+std::vector<Key> keys_for_any_use(UcxVersion version) {
+  if (version.minor < 16) return {};
+  return {{"PROTO_ENABLE", "n", nullptr, true}};
 }
 
 // Keys of one transport. UCX warns of those that no device took. 1.13 knows them without the transport's name, and 1.20
@@ -100,6 +105,7 @@ Status failure(const UcxCalls& calls, const UcxOptions& options, const std::stri
 Status configure(const UcxCalls& calls, UcxVersion version, const UcxOptions& options, ucp_config_t* config) {
   std::vector<Key> keys =
       options.use == UcxUse::messages ? keys_for_messages(options) : keys_for_memory(options, version);
+  for (Key& key : keys_for_any_use(version)) keys.push_back(std::move(key));
   for (Key& key : transport_keys(options)) keys.push_back(std::move(key));
   for (const Key& key : keys) {
     ucs_status_t status = calls.config_modify(config, key.name, key.value.c_str());
