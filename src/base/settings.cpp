@@ -208,6 +208,10 @@ std::vector<SettingRow> describe_settings(const Settings& settings) {
   for (const Entry& entry : entries()) {
     rows.push_back({entry.name, entry.type, entry.unit, entry.print(defaults), entry.print(settings), entry.meaning});
   }
+  // UCX reads these itself, under the prefix that its context is given.
+  rows.push_back(
+      {"FARSUM_NET_UCX_*", "as UCX's UCX_*", "", "", "",
+       "UCX's own variables for Farsum's use of it alone; what decides how messages travel is set by Farsum"});
   return rows;
 }
 

@@ -78,10 +78,13 @@ TEST(InfoCommand, names_a_ucx_library_that_is_not_there_and_what_would_be_right)
 TEST(InfoCommand, lists_every_setting_with_its_value) {
   const json report = json::parse(run_farsum({"info", "--settings", "--json"}).out);
   const auto& settings = report.at("settings");
-  const auto path =
-      std::find_if(settings.begin(), settings.end(), [](const json& row) { return row.at("name") == "FARSUM_PATH"; });
-  ASSERT_NE(path, settings.end());
-  EXPECT_FALSE(path->at("meaning").get<std::string>().empty());
+  for (const char* name : {"FARSUM_PATH", "FARSUM_NET_TIMEOUT", "FARSUM_NET_UCX_*", "FARSUM_MPI_WITNESS"}) {
+    const auto row =
+        std::find_if(settings.begin(), settings.end(), [&](const json& each) { return each.at("name") == name; });
+    ASSERT_NE(row, settings.end()) << name;
+    EXPECT_FALSE(row->at("meaning").get<std::string>().empty()) << name;
+    EXPECT_FALSE(row->at("type").get<std::string>().empty()) << name;
+  }
 }
 
 TEST(InfoCommand, refuses_a_setting_that_cannot_be_read_with_two) {

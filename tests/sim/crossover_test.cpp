@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "core_job.hpp"
 #include "cost/paper_network.hpp"
 #include "transport/sim/sim_card.hpp"
@@ -124,14 +126,19 @@ std::uint64_t simulated_crossover(const cost::LinkModel& model) {
   return faster;
 }
 
+// The properties are the points of docs/figures/crossover.svg (bench/model/crossover.py).
 TEST(Paper1InTheSimulator, takes_the_time_that_the_model_predicts) {
   for (const double wake_up_us : {54.5, 12.0}) {
     const cost::LinkModel model = cost::paper_network(wake_up_us);
-    for (const std::uint64_t bytes : {8u, 128u, 304u, 4096u, 45'056u, 131'072u}) {
+    for (const std::uint64_t bytes : {8u, 32u, 128u, 304u, 512u, 1'024u, 1'536u, 2'048u, 4'096u, 8'192u, 16'384u,
+                                      32'768u, 45'056u, 65'536u, 131'072u}) {
       for (const cost::Way way : {cost::Way::owner, cost::Way::caller}) {
         const double predicted = predicted_us(model, way, bytes);
-        EXPECT_NEAR(simulated_us(model, way, bytes), predicted, 0.05 * predicted)
+        const double simulated = simulated_us(model, way, bytes);
+        EXPECT_NEAR(simulated, predicted, 0.05 * predicted)
             << cost::name_of(way) << ", " << bytes << " bytes, woken in " << wake_up_us << " us";
+        RecordProperty(fmt::format("{} {} bytes woken in {} us", cost::name_of(way), bytes, wake_up_us),
+                       fmt::format("simulated {:.3f} predicted {:.3f}", simulated, predicted));
       }
     }
   }
