@@ -39,7 +39,7 @@ def mean_of(values):
 
 def mean_text(line):
     of = f", {line['origins']} {'origin' if line['origins'] == 1 else 'origins'}" if "origins" in line else ""
-    judged = "" if line["aim"] is None else f"; aim <= {line['aim']}: {'met' if line['met'] else '**missed**'}"
+    judged = "" if line["aim"] is None else f"; aim <= {line['aim']}: {'met' if line['met'] else 'MISSED'}"
     return (f"{PLACE_TEXT.get(line['place'], line['place'])}{of}: regret {line['geometric_mean']:.3f} in the geometric mean over "
             f"{line['cases']} cases, at worst {line['worst']:.2f}{judged}")
 
@@ -114,17 +114,25 @@ class Report:
                       f"{'memory':10} {'operation':15} {'size':>8} {'burst':>5} {'origins':>7}  {'taken':10} {'us':>10} {'model':>10}  "
                       f"{'best':10} {'us':>10} {'regret':>6}")
             for row in rows:
-                for group in ((place, 0), (place, row["origins"]), ("all", 0)):
+                for group in ((place, None), (place, row["origins"]), ("all", None)):
                     regrets[group].append(row["regret"])
                 predicted = "-" if row["predicted_us"] is None else f"{row['predicted_us']:.3f}"
                 self.say(row, f"{row['memory']:10} {row['operation']:15} {size_text(row['bytes']):>8} {row['burst']:5} {row['origins']:7}  "
                               f"{row['taken']:10} {row['auto_us']:10.3f} {predicted:>10}  {row['best']:10} {row['best_us']:10.3f} "
                               f"{row['regret']:6.2f}")
-        for (place, origins), values in sorted(regrets.items(), key=lambda item: (item[0][0] == "all", item[0][1] != 0)):
-            if place == "all" and len(places) < 2:
-                continue
-            # The aim is of all cases together; by the number of origins it is told where they differ.
-            mean, aim = mean_of(values), None if origins else AIM
-            line = {"bench": "model", "place": place, "geometric_mean": mean, "worst": max(values), "cases": len(values),
-                    "aim": aim, "met": None if origins else mean <= AIM, **({"origins": origins} if origins else {})}
-            self.say(line, mean_text(line))
+        if len(places) < 2:
+            regrets.pop(("all", None), None)
+        # The aim is of all cases together; by the number of origins it is told where they differ.
+        for judged in (True, False):
+            for (place, origins), values in regrets.items():
+                if (origins is None) == judged:
+                    self.tell_mean(place, origins, values)
+
+    def tell_mean(self, place, origins, values):
+        line = {"bench": "model", "place": place, "geometric_mean": mean_of(values), "worst": max(values), "cases": len(values),
+                "aim": None, "met": None}
+        if origins is None:
+            line.update(aim=AIM, met=line["geometric_mean"] <= AIM)
+        else:
+            line["origins"] = origins
+        self.say(line, mean_text(line))

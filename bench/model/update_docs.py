@@ -53,7 +53,7 @@ def section(lines):
     busy = " **Provisional: the machine had other work.**" if begin["load"] >= QUIET_LOAD else ""
     text = [f"{begin['source']}, {begin['rounds']} rounds; load average before the run {begin['load']:.1f}.{busy} "
             f"SHA-256 of the choices, taken before: `{begin['sha256'][:16]}`."]
-    text += [f"- {mean_text(line)}" for line in lines if "geometric_mean" in line]
+    text += [f"- {mean_text(line)}".replace("MISSED", "**missed**") for line in lines if "geometric_mean" in line]
     text += [f"- {PLACE_TEXT[line['place']]}: skipped: {line['skipped']}" for line in lines if "skipped" in line]
     text = [text[0], "\n".join(text[1:])]
     for place, title in PLACE_TEXT.items():

@@ -93,13 +93,16 @@ NetworkCard NetworkSide::card() {
 
 Status NetworkSide::introduce(std::span<const NetworkCard> cards) {
   for (const NetworkCard& card : cards) {
-    // Of another layout the rank cannot be read either.
-    if (card.layout == NetworkCard().layout && parts_.neighbours->reaches(card.rank)) continue;
+    // Of another layout neither rank nor host can be read.
+    const bool is_readable = card.layout == NetworkCard().layout;
+    if (is_readable && parts_.neighbours->reaches(card.rank)) continue;
     const std::string why = why_unreachable(card, parts_.ranks);
     if (why.empty()) continue;
     const auto& host = card.node.host;
-    return {Code::unsupported, fmt::format("rank {} of the job on host {} cannot be reached: {}", card.rank,
-                                           std::string(host.data(), strnlen(host.data(), host.size())), why)};
+    const std::string who = is_readable ? fmt::format("rank {} of the job on host {}", card.rank,
+                                                      std::string(host.data(), strnlen(host.data(), host.size())))
+                                        : "a rank of the job on another host";
+    return {Code::unsupported, fmt::format("{} cannot be reached: {}", who, why)};
   }
   if (Status status = start(); !status.is_ok()) return status;
   std::vector<const NetworkCard*> strangers;

@@ -20,17 +20,15 @@ Status who_is_missing(Pmix& pmix, const std::string& key, Pmix::Patience waited)
   for (; rank < pmix.size() && missing.size() < most_named; ++rank) {
     if (pmix.look_up(rank, key, patience_for_each).empty()) missing.push_back(rank);
   }
-  const double seconds = std::chrono::duration<double>(waited).count();
-  if (missing.empty()) {
-    return {Code::peer_failed,
-            fmt::format("farsum_init: some rank of {} did not come to farsum_init within {} s (FARSUM_WIREUP_TIMEOUT), "
-                        "though the launcher's PMIx server has something of each, perhaps of a program before; or the "
-                        "server has lost a fence",
-                        pmix.size(), seconds)};
-  }
+  const char* const perhaps = !missing.empty()
+                                  ? ""
+                                  : ", though the launcher's PMIx server has something of each, perhaps of a "
+                                    "program before; or the server has lost a fence";
   return {Code::peer_failed,
-          fmt::format("farsum_init: {}{} of {} did not come to farsum_init within {} s (FARSUM_WIREUP_TIMEOUT)",
-                      text_of_ranks(missing), rank < pmix.size() ? " and perhaps others" : "", pmix.size(), seconds)};
+          fmt::format("farsum_init: {}{} of {} did not come to farsum_init within {} s (FARSUM_WIREUP_TIMEOUT){}",
+                      missing.empty() ? "some rank" : text_of_ranks(missing),
+                      rank < pmix.size() ? " and perhaps others" : "", pmix.size(),
+                      std::chrono::duration<double>(waited).count(), perhaps)};
 }
 
 }  // namespace

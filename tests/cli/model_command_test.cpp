@@ -108,7 +108,7 @@ TEST_F(ModelCommand, bench_tells_its_choices_first_and_windows_take_them) {
     EXPECT_GE(row->at("forced_us").size(), 2u) << *row;
   }
   // The place's, which has the aim, and then by the number of origins.
-  EXPECT_EQ(means->at("met").is_boolean(), true);
+  EXPECT_TRUE(means->at("met").is_boolean()) << *means;
   for (auto mean = means + 1; mean != records.end(); ++mean) EXPECT_GE(mean->at("origins").get<int>(), 1) << *mean;
 }
 

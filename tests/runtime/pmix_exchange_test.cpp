@@ -88,32 +88,30 @@ TEST(PmixExchange, brings_other_cards_in_every_round) {
   EXPECT_NE(server.keys[0], server.keys[1]);
 }
 
-TEST(PmixExchange, names_the_ranks_that_did_not_come) {
-  Played server(5);
-  server.rounds = {{{2, bytes_of(12)}}};
+// Where a fence does not end, and of the others these have published.
+Status gather_in_vain(std::uint32_t ranks, const Played::Cards& published, Pmix::Patience patience) {
+  Played server(ranks);
+  server.rounds = {published};
   server.fence_ends = Code::pending;
-  std::uint64_t all[5] = {};
-  const Status status = gather_as_one(server, 11, all, 1500ms);
+  std::vector<std::uint64_t> all(ranks);
+  return gather_as_one(server, 11, all.data(), patience);
+}
+
+TEST(PmixExchange, names_the_ranks_that_did_not_come) {
+  const Status status = gather_in_vain(5, {{2, bytes_of(12)}}, 1500ms);
   EXPECT_EQ(status.code(), Code::peer_failed);
   EXPECT_EQ(status.text(),
             "farsum_init: ranks 0, 3-4 of 5 did not come to farsum_init within 1.5 s (FARSUM_WIREUP_TIMEOUT)");
 }
 
 TEST(PmixExchange, looks_for_a_few_missing_ranks_only_since_each_is_waited_for) {
-  Played server(100);
-  server.fence_ends = Code::pending;
-  std::uint64_t all[100] = {};
-  EXPECT_EQ(gather_as_one(server, 11, all, 1000ms).text(),
+  EXPECT_EQ(gather_in_vain(100, {}, 1000ms).text(),
             "farsum_init: ranks 0, 2-4 and perhaps others of 100 did not come to farsum_init within 1 s "
             "(FARSUM_WIREUP_TIMEOUT)");
 }
 
 TEST(PmixExchange, says_what_may_be_where_a_fence_does_not_end_though_nobody_is_missing) {
-  Played server(2);
-  server.rounds = {{{0, bytes_of(10)}}};
-  server.fence_ends = Code::pending;
-  std::uint64_t all[2] = {};
-  const Status status = gather_as_one(server, 11, all, 1000ms);
+  const Status status = gather_in_vain(2, {{0, bytes_of(10)}}, 1000ms);
   EXPECT_EQ(status.code(), Code::peer_failed);
   EXPECT_THAT(status.text(), testing::StartsWith("farsum_init: some rank of 2 did not come to farsum_init within 1 s"));
   EXPECT_THAT(status.text(), testing::HasSubstr("lost a fence"));
