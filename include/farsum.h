@@ -511,8 +511,8 @@ typedef FARSUM_ENUM(farsum_lock_mode){FARSUM_LOCK_SHARED = 0, FARSUM_LOCK_EXCLUS
 /* Locks queue in the order of arrival; waiters sleep. lock_all takes a shared lock of every target. That of a rank of
  * another node lock does not wait for: it is asked for with the operations under it, which take effect there once it is
  * granted; who waits for these (flush, unlock, an operation with a result) waits for that, too, and so does a thread
- * that takes another lock, of any window, or a mutex: who takes several at once, in an order that all keep to, gets
- * them. With none of these, lock orders nothing at other ranks. */
+ * that takes another lock, of any window, or a mutex: who takes several at once, on one thread and in an order that all
+ * keep to, gets them. With none of these, lock orders nothing at other ranks. */
 FARSUM_API farsum_status farsum_lock(farsum_window window, int target, farsum_lock_mode mode);
 FARSUM_API farsum_status farsum_unlock(farsum_window window, int target);
 FARSUM_API farsum_status farsum_lock_all(farsum_window window);

@@ -70,7 +70,7 @@ struct LockAgent {
   std::atomic<std::uint64_t>* contention = nullptr;  // counts stripes that were not free at once; may be null
   const WordPasses* passes = nullptr;  // of all who may be in an open stripe; null: no stripe is ever open
   const Ringer* ringer = nullptr;      // null: no lock is asked for on behalf of others
-  AskedLocks* asked = nullptr;         // of other nodes, by this process's threads; null: none is
+  AskedLocks* asked = nullptr;         // by threads of this process; null: no target is of another node
 };
 
 enum class Applied : std::uint8_t { done, busy, holder_dead };

@@ -16,35 +16,34 @@
 
 namespace farsum {
 
-// Any thread may call.
+// Any thread may call. Of a thread that has ended they stay until their epochs are closed.
 class AskedLocks {
  public:
-  // Whether there are any; of its own a thread knows.
+  // Whether there are any. Relaxed: a thread knows of its own, and whoever gives another's back comes after it in the
+  // program's order.
   bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
-  // By the calling thread. `granted` is borrowed until it is forgotten, or has been answered and looked for.
+  // By the calling thread. `granted` is borrowed until it is forgotten.
   void add(const RequestState& granted, Rank owner) {
+    const std::uint64_t thread = os::thread_mark();
     const std::lock_guard lock(mutex_);
-    asked_.push_back({&granted, owner, os::thread_mark()});
+    asked_.push_back({&granted, owner, thread});
     note_count();
   }
 
   void forget(const RequestState& granted) {
-    if (!any()) return;
     const std::lock_guard lock(mutex_);
     std::erase_if(asked_, [&](const Asked& asked) { return asked.granted == &granted; });
     note_count();
   }
 
-  // Whose answer the calling thread has to wait for.
-  std::optional<Rank> awaited() {
+  // Whose answer the thread with this mark has to wait for.
+  std::optional<Rank> awaited(std::uint64_t thread) {
     if (!any()) return {};
     const std::lock_guard lock(mutex_);
-    const std::uint64_t thread = os::thread_mark();
-    // Acquire pairs with the release in OriginEngine::finish_job.
-    std::erase_if(asked_, [thread](const Asked& asked) {
-      return asked.thread == thread && asked.granted->done.load(std::memory_order_acquire);
-    });
+    // Of any thread: while there are some, no lock is taken the short way. Acquire pairs with the release in
+    // OriginEngine::finish_job.
+    std::erase_if(asked_, [](const Asked& asked) { return asked.granted->done.load(std::memory_order_acquire); });
     note_count();
     const auto found =
         std::find_if(asked_.begin(), asked_.end(), [thread](const Asked& asked) { return asked.thread == thread; });
@@ -58,7 +57,7 @@ class AskedLocks {
     std::uint64_t thread;
   };
 
-  // Relaxed, as in any(): a thread looks for what it has added itself.
+  // Relaxed: see any().
   void note_count() { count_.store(asked_.size(), std::memory_order_relaxed); }
 
   std::mutex mutex_;

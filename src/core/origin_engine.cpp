@@ -277,7 +277,7 @@ std::size_t OriginEngine::go_on(Peer& peer, Rank rank) {
   peer.keeps = false;
   peer.left_for_end = 0;
   const bool has_sent = drain_backlog(peer, rank);
-  if (replies != 0 || has_sent) tell_of_progress();
+  peer.has_progressed = peer.has_progressed || replies != 0 || has_sent;
   return replies;
 }
 
@@ -349,7 +349,7 @@ void OriginEngine::fail_all() {
 
 void OriginEngine::fail_peer(Rank rank) {
   Peer& peer = peer_made(rank);
-  const std::lock_guard lock(peer.mutex);
+  std::unique_lock lock(peer.mutex);
   peer.failed.store(true, std::memory_order_relaxed);
   transport_.abandon(rank);
   // What is only kept back has nothing in flight; what is in flight ends with its last piece.
@@ -363,6 +363,8 @@ void OriginEngine::fail_peer(Rank rank) {
   for (; !peer.in_flight.empty(); peer.in_flight.pop_front()) {
     finish_piece(peer, peer.in_flight.front(), Code::peer_failed, {});
   }
+  lock.unlock();
+  tell_of_progress();
 }
 
 void OriginEngine::finish_piece(Peer& peer, const InFlight& piece, Code code, std::span<const std::byte> reply) {

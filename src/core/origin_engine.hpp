@@ -86,7 +86,7 @@ class OriginEngine {
     // so.
     std::function<void()> on_keeping;
     // Something has come to its end that others may sleep for; not told by progress_unattended(), whose caller wakes
-    // them. By any thread, which holds a peer's lock. Empty: nobody sleeps for it.
+    // them. By any thread. Empty: nobody sleeps for it.
     std::function<void()> on_progress;
     // Told of each answer by which the program learns what others did, before the program has it. Null: nobody is.
     Hearing* hearing = nullptr;

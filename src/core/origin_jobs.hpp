@@ -89,6 +89,7 @@ struct OriginEngine::Peer : ReplyHandler {
   bool is_never_kept = false;    // the transport has no use for it
   bool keeps = false;            // the bundle, or what the transport was told may be kept
   bool was_kept_before = false;  // and send_kept() has seen it so
+  bool has_progressed = false;   // others are to be told when the mutex is free
   std::atomic<bool> failed{false};
   // The agent came while a thread held the mutex: that thread asks for it again should it leave work behind.
   std::atomic<bool> was_missed{false};
@@ -142,14 +143,17 @@ class OriginEngine::NewJob {
 };
 
 // A peer while its mutex is held. Whoever leaves operations behind that found no room says so: a thread that computes
-// does not come back to send them.
+// does not come back to send them. Nobody is woken who would wait for the mutex.
 class OriginEngine::Visit {
  public:
   Visit(OriginEngine& engine, Peer& peer)
       : engine_(engine), peer_(peer), lock_(peer.mutex), had_backlog_(!peer.backlog.empty()) {}
   ~Visit() {
-    if (peer_.backlog.empty()) return;
+    const bool has_progressed = std::exchange(peer_.has_progressed, false);
+    const bool has_backlog = !peer_.backlog.empty();
     lock_.unlock();
+    if (has_progressed) engine_.tell_of_progress();
+    if (!has_backlog) return;
     // Acquire and release on both sides: either this sees that the agent came, or the agent's exchange in
     // progress_unattended comes after this one, hence after the unlock, and its try_lock finds the mutex free.
     const bool was_missed = peer_.was_missed.exchange(false, std::memory_order_acq_rel);

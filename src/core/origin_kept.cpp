@@ -45,7 +45,7 @@ bool OriginEngine::begin_keeping(Peer& peer, Rank rank) {
   }
   if (!is_keeping()) {
     // What was answered meanwhile is no company.
-    if (peer.has_company() && transport_.poll_replies_unattended(rank, peer) != 0) tell_of_progress();
+    if (peer.has_company() && transport_.poll_replies_unattended(rank, peer) != 0) peer.has_progressed = true;
     if (!peer.has_company()) return false;
   }
   peer.keeps = true;
@@ -155,9 +155,11 @@ bool OriginEngine::visit_kept(Rank rank, bool is_last) {
   peer.was_kept_before = peer.keeps;
   if (!peer.keeps)
     kept_[rank / word_bits].fetch_and(~(std::uint64_t{1} << rank % word_bits), std::memory_order_seq_cst);
-  if (peer.backlog.empty()) return true;
+  const bool has_progressed = std::exchange(peer.has_progressed, false);
+  const bool has_backlog = !peer.backlog.empty();
   lock.unlock();
-  transport_.hand_over();
+  if (has_progressed) tell_of_progress();
+  if (has_backlog) transport_.hand_over();
   return true;
 }
 

@@ -323,9 +323,14 @@ class Window {
   Status refuse(const char* call, const char* why) const;
   // These with sync_mutex_ held. Why an epoch cannot begin, null where it can: sentences are made of it only then.
   const char* leave_fence();
+  const char* why_fence_stays() const;
   const char* why_no_fence() const;
   bool set_fence(bool open);
   const char* why_no_start();
+  const char* why_not_lockable(std::uint32_t target) const;
+  const char* why_not_all_lockable() const;
+  Status check_lockable(std::uint32_t target);
+  Status check_all_lockable();
   const char* why_no_lock(std::uint32_t target);
   const char* why_no_lock_all();
   void settle_lockable();
@@ -377,7 +382,8 @@ class Window {
   Status ask(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState& answer,
              std::uint8_t more_flags = 0);
   Status await_answer(std::uint32_t target, const RequestState& answer, const char* call);
-  // Before this thread takes a lock: waits for those that it has asked other nodes for.
+  // Before this thread takes a lock: waits for those that it has asked other nodes for, where there are any.
+  bool has_asked_locks() const { return parts_.lock_agent.asked != nullptr && parts_.lock_agent.asked->any(); }
   Status await_asked_locks(const char* call);
   // Waits until the lock of the epoch is held, where nobody knows yet.
   Status learn_of_lock(std::uint32_t target, const char* call);

@@ -22,7 +22,7 @@ bool Window::open_epoch(std::uint32_t target, AccessEpoch epoch) {
 }
 
 void Window::close_epoch(std::uint32_t target) {
-  if (parts_.lock_agent.asked != nullptr) parts_.lock_agent.asked->forget(details_[target].granted);
+  if (has_asked_locks()) parts_.lock_agent.asked->forget(details_[target].granted);
   views_[target].open.store(no_epoch, std::memory_order_release);
 }
 
@@ -74,11 +74,14 @@ bool Window::set_fence(bool open) {
 
 // An epoch of another kind begins: that of a fence ends if nothing was issued in it.
 const char* Window::leave_fence() {
-  if (!fence_open_) return nullptr;
-  if (issued_.load(std::memory_order_relaxed) || hot_operations() != hot_at_fence_)
-    return "operations were issued in the epoch of a fence; end it with another farsum_fence first";
+  if (const char* const why = why_fence_stays(); why != nullptr) return why;
   (void)set_fence(false);
   return nullptr;
+}
+
+const char* Window::why_fence_stays() const {
+  const bool was_used = fence_open_ && (issued_.load(std::memory_order_relaxed) || hot_operations() != hot_at_fence_);
+  return was_used ? "operations were issued in the epoch of a fence; end it with another farsum_fence first" : nullptr;
 }
 
 Status Window::refuse(const char* call, const char* why) const {

@@ -93,7 +93,11 @@ Status Window::not_held_in_memory(const char* call, std::uint32_t target) const 
 // is HotWindow::lock.
 Status Window::lock(std::uint32_t target, LockMode mode) {
   if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
-  if (Status status = await_asked_locks("farsum_lock"); !status.is_ok()) return status;
+  if (has_asked_locks()) {
+    // What is refused waits for nobody.
+    if (Status status = check_lockable(target); !status.is_ok()) return status;
+    if (Status status = await_asked_locks("farsum_lock"); !status.is_ok()) return status;
+  }
   Status status = is_here(target) ? lock_here(target, mode) : lock_remote(target, mode);
   if (!status.is_ok()) return status;
   // Relaxed: for this thread, or for one that the program orders after it.
@@ -127,15 +131,27 @@ Status Window::refuse_lock(std::uint32_t target, const char* why) const {
   return {Code::sync, fmt::format("{}: {}", where("farsum_lock", target), why)};
 }
 
-// The target's word is still to be claimed, which fails where another thread is quicker.
-const char* Window::why_no_lock(std::uint32_t target) {
+// Changes nothing.
+const char* Window::why_not_lockable(std::uint32_t target) const {
   if ((parts_.promises & promise_no_locks) != 0) return no_locks_promised;
   // Without a fence's epoch, and that of start is named below, only a lock's is left.
   if (all_locked_ || (!fence_open_ && !started_ && views_[target].open.load(std::memory_order_relaxed) != no_epoch))
     return held_already;
   if (started_) return start_open;
   if (closed_) return being_freed;
-  return leave_fence();
+  return why_fence_stays();
+}
+
+Status Window::check_lockable(std::uint32_t target) {
+  const std::lock_guard lock(sync_mutex_);
+  const char* const why = why_not_lockable(target);
+  return why == nullptr ? Status() : refuse_lock(target, why);
+}
+
+// The target's word is still to be claimed, which fails where another thread is quicker.
+const char* Window::why_no_lock(std::uint32_t target) {
+  const char* const why = why_not_lockable(target);
+  return why != nullptr ? why : leave_fence();
 }
 
 Status Window::unlock(std::uint32_t target) {
@@ -168,7 +184,10 @@ Status Window::unlock_here(std::uint32_t target, std::int32_t open) {
 }
 
 Status Window::lock_all() {
-  if (Status status = await_asked_locks("farsum_lock_all"); !status.is_ok()) return status;
+  if (has_asked_locks()) {
+    if (Status status = check_all_lockable(); !status.is_ok()) return status;
+    if (Status status = await_asked_locks("farsum_lock_all"); !status.is_ok()) return status;
+  }
   {
     const std::lock_guard lock(sync_mutex_);
     if (const char* const why = why_no_lock_all(); why != nullptr) return refuse("farsum_lock_all", why);
@@ -258,18 +277,35 @@ void Window::give_back_targets(std::uint32_t first, const char* call) {
   }
 }
 
-// Where it names nothing, the words of all targets are the caller's.
-const char* Window::why_no_lock_all() {
-  constexpr const char* held = "this rank holds locks already; unlock them first";
+namespace {
+
+constexpr const char* others_held = "this rank holds locks already; unlock them first";
+
+}  // namespace
+
+// Changes nothing.
+const char* Window::why_not_all_lockable() const {
   if ((parts_.promises & promise_no_locks) != 0) return no_locks_promised;
-  if (all_locked_ || (!fence_open_ && locks_held() != 0)) return held;
+  if (all_locked_ || (!fence_open_ && locks_held() != 0)) return others_held;
   if (started_) return start_open;
   if (closed_) return being_freed;
+  return why_fence_stays();
+}
+
+Status Window::check_all_lockable() {
+  const std::lock_guard lock(sync_mutex_);
+  const char* const why = why_not_all_lockable();
+  return why == nullptr ? Status() : refuse("farsum_lock_all", why);
+}
+
+// Where it names nothing, the words of all targets are the caller's.
+const char* Window::why_no_lock_all() {
+  if (const char* const why = why_not_all_lockable(); why != nullptr) return why;
   if (const char* const why = leave_fence(); why != nullptr) return why;
   for (std::uint32_t target = 0; target < size_; ++target) {
     if (is_here(target) ? claim_under_guard(target) : claim_remote(target, no_epoch)) continue;
     while (target-- != 0) close_epoch(target);
-    return held;
+    return others_held;
   }
   return nullptr;
 }
@@ -318,7 +354,9 @@ std::uint32_t lock_of_mutex(std::uint32_t index) { return index + 1; }
 
 Status Window::lock_mutex(std::uint32_t target, std::uint32_t index) {
   constexpr const char* call = "waiting for a mutex";
-  if (Status status = await_asked_locks(call); !status.is_ok()) return status;
+  if (has_asked_locks()) {
+    if (Status status = await_asked_locks(call); !status.is_ok()) return status;
+  }
   if (is_here(target)) return await_lock(target, LockMode::exclusive, call, lock_of_mutex(index));
   return ask_of_mutex(target, wire::MessageKind::lock, lock_of_mutex(index), call);
 }

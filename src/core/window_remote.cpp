@@ -7,6 +7,7 @@
 
 #include "core/epoch_refusals.hpp"
 #include "core/window.hpp"
+#include "os/thread_mark.hpp"
 
 namespace farsum {
 
@@ -144,17 +145,17 @@ Status Window::lock_remote(std::uint32_t target, LockMode mode) {
 // Those that this thread has asked for: see AskedLocks. What becomes of one that is refused is told by what comes under
 // it.
 Status Window::await_asked_locks(const char* call) {
-  AskedLocks* const asked = parts_.lock_agent.asked;
-  if (asked == nullptr || !asked->any()) return {};
+  AskedLocks& asked = *parts_.lock_agent.asked;
+  const std::uint64_t thread = os::thread_mark();
   std::optional<Rank> last;
   Status status = parts_.waiter->wait(
       parts_.waiter->own_events(),
       [&] {
-        const std::optional<Rank> owner = asked->awaited();
+        const std::optional<Rank> owner = asked.awaited(thread);
         if (!owner) return true;
         last = owner;
         take_replies(*owner);
-        return !asked->awaited();
+        return !asked.awaited(thread);
       },
       call);
   if (!status.is_ok() || !last) return status;

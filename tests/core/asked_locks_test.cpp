@@ -6,8 +6,13 @@
 #include <optional>
 #include <thread>
 
+#include "os/thread_mark.hpp"
+
 namespace farsum {
 namespace {
+
+// Release, as whoever brings the answer.
+void answer(RequestState& granted) { granted.done.store(true, std::memory_order_release); }
 
 TEST(AskedLocks, are_awaited_until_they_are_answered) {
   AskedLocks asked;
@@ -16,11 +21,11 @@ TEST(AskedLocks, are_awaited_until_they_are_answered) {
   asked.add(first, 3);
   asked.add(second, 5);
   EXPECT_TRUE(asked.any());
-  EXPECT_EQ(asked.awaited(), std::optional<Rank>(3));
-  first.done = true;
-  EXPECT_EQ(asked.awaited(), std::optional<Rank>(5));
-  second.done = true;
-  EXPECT_EQ(asked.awaited(), std::nullopt);
+  EXPECT_EQ(asked.awaited(os::thread_mark()), std::optional<Rank>(3));
+  answer(first);
+  EXPECT_EQ(asked.awaited(os::thread_mark()), std::optional<Rank>(5));
+  answer(second);
+  EXPECT_EQ(asked.awaited(os::thread_mark()), std::nullopt);
   EXPECT_FALSE(asked.any());
 }
 
@@ -30,9 +35,9 @@ TEST(AskedLocks, are_not_awaited_when_they_are_forgotten) {
   asked.add(given_back, 1);
   asked.add(left, 2);
   asked.forget(given_back);
-  EXPECT_EQ(asked.awaited(), std::optional<Rank>(2));
+  EXPECT_EQ(asked.awaited(os::thread_mark()), std::optional<Rank>(2));
   asked.forget(left);
-  EXPECT_EQ(asked.awaited(), std::nullopt);
+  EXPECT_EQ(asked.awaited(os::thread_mark()), std::nullopt);
   EXPECT_FALSE(asked.any());
 }
 
@@ -42,16 +47,26 @@ TEST(AskedLocks, of_other_threads_are_not_awaited) {
   RequestState own, other;
   asked.add(own, 1);
   std::thread([&] {
-    EXPECT_EQ(asked.awaited(), std::nullopt);
+    EXPECT_EQ(asked.awaited(os::thread_mark()), std::nullopt);
     asked.add(other, 2);
-    EXPECT_EQ(asked.awaited(), std::optional<Rank>(2));
-    other.done = true;
-    EXPECT_EQ(asked.awaited(), std::nullopt);
+    EXPECT_EQ(asked.awaited(os::thread_mark()), std::optional<Rank>(2));
+    answer(other);
+    EXPECT_EQ(asked.awaited(os::thread_mark()), std::nullopt);
   }).join();
-  EXPECT_EQ(asked.awaited(), std::optional<Rank>(1));
+  EXPECT_EQ(asked.awaited(os::thread_mark()), std::optional<Rank>(1));
   // By whatever thread gives it back.
   std::thread([&] { asked.forget(own); }).join();
-  EXPECT_EQ(asked.awaited(), std::nullopt);
+  EXPECT_EQ(asked.awaited(os::thread_mark()), std::nullopt);
+}
+
+// Else no lock could be taken the short way while the other thread computes.
+TEST(AskedLocks, of_other_threads_are_gone_once_they_are_answered) {
+  AskedLocks asked;
+  RequestState own;
+  asked.add(own, 1);
+  answer(own);
+  std::thread([&] { EXPECT_EQ(asked.awaited(os::thread_mark()), std::nullopt); }).join();
+  EXPECT_FALSE(asked.any());
 }
 
 }  // namespace

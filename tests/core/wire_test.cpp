@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <span>
 
 namespace farsum {
 namespace {
@@ -25,8 +28,8 @@ TEST(WireMessage, shorter_than_its_header_is_none) {
   header.kind = wire::MessageKind::lock;
   std::array<std::byte, sizeof header> bytes;
   std::memcpy(bytes.data(), &header, sizeof header);
-  for (std::size_t size = 0; size < bytes.size(); ++size)
-    EXPECT_FALSE(wire::decode(std::span(bytes).first(size)).has_value()) << size;
+  for (std::size_t size = 0; size <= bytes.size(); ++size)
+    EXPECT_EQ(wire::decode(std::span(bytes).first(size)).has_value(), size == sizeof header) << size;
 }
 
 }  // namespace

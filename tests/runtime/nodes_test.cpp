@@ -145,6 +145,50 @@ TEST(OverNodes, locks_that_all_take_in_one_order_are_all_granted) {
   });
 }
 
+TEST(OverNodes, no_lock_is_taken_before_one_that_was_asked_for_is_held) {
+  constexpr auto for_a_while = std::chrono::milliseconds(20);
+  std::atomic<bool> is_given_back{false};
+  run_on_nodes({0, 1}, Settings(), [&](InProcessRank self) {
+    WindowObject *object = nullptr, *other_object = nullptr;
+    Window& window = allocate(self, 64, object);
+    Window& other = allocate(self, 64, other_object);
+    Result<Mutexes*> made = self.context.create_mutexes(self.context.world(), 1);
+    ASSERT_TRUE(made.is_ok());
+    Mutexes& mutexes = *made.value();
+    enum class Next { lock, lock_all, mutex };
+    for (const Next next : {Next::lock, Next::lock_all, Next::mutex}) {
+      if (self.rank == 1) ASSERT_GOOD(window.lock(1, LockMode::exclusive));
+      meet(self);
+      if (self.rank == 0) {
+        ASSERT_GOOD(window.lock(1, LockMode::exclusive));
+        EXPECT_FALSE(other.hot().lock(0, LockMode::exclusive)) << "the short way does not wait";
+        EXPECT_EQ(window.lock(1, LockMode::exclusive).code(), Code::sync) << "nor what is refused";
+        EXPECT_EQ(window.lock_all().code(), Code::sync);
+      }
+      meet(self);
+      if (self.rank == 1) {
+        std::this_thread::sleep_for(for_a_while);
+        is_given_back = true;
+        ASSERT_GOOD(window.unlock(1));
+      } else {
+        ASSERT_GOOD(next == Next::lock       ? other.lock(0, LockMode::exclusive)
+                    : next == Next::lock_all ? other.lock_all()
+                                             : self.context.lock(mutexes, 0, 0));
+        EXPECT_TRUE(is_given_back);
+        ASSERT_GOOD(next == Next::lock       ? other.unlock(0)
+                    : next == Next::lock_all ? other.unlock_all()
+                                             : self.context.unlock(mutexes, 0, 0));
+        ASSERT_GOOD(window.unlock(1));
+        is_given_back = false;
+      }
+      meet(self);
+    }
+    ASSERT_GOOD(self.context.free_mutexes(&mutexes));
+    ASSERT_GOOD(self.context.free_window(other_object));
+    ASSERT_GOOD(self.context.free_window(object));
+  });
+}
+
 // Though a thread has looked at what is under way just before it slept. Once it came back 40,000 times a second; it may
 // for what comes, and each 0.1 s.
 TEST(OverNodes, a_lock_that_is_waited_for_does_not_keep_the_agent_awake) {
@@ -183,21 +227,31 @@ TEST(OverNodes, a_lock_that_is_waited_for_does_not_keep_the_agent_awake) {
   });
 }
 
+// Nodes meet by their first ranks: the others have no need of each other.
 TEST(OverNodes, a_rank_is_connected_when_it_is_first_asked_for_something) {
-  run_on_nodes({0, 1, 2}, Settings(), [](InProcessRank self) {
+  run_on_nodes(two_and_two, Settings(), [](InProcessRank self) {
+    const bool is_first_of_node = self.rank < 2;
+    const auto network = [&] { return self.context.statistics().network; };
     WindowObject* object = nullptr;
     Window& window = allocate(self, 64, object);
-    ASSERT_GOOD(window.lock_all());
     meet(self);
-    const NetworkCounters before = self.context.statistics().network;
-    EXPECT_EQ(before.peers, 2u);
-    EXPECT_GT(before.peer_bytes, 2 * sizeof(void*));
-    EXPECT_GT(before.endpoints, 0u) << "lock_all has asked";
-    EXPECT_EQ(before.strangers + before.refused, 0u);
-    put_word(window, (self.rank + 1) % 3, 0, 1);
+    EXPECT_EQ(network().peers, 2u);
+    EXPECT_EQ(network().connections, is_first_of_node ? 2u : 0u) << "to ask, and to be asked";
+    const auto put = [&](std::uint32_t target) {
+      ASSERT_GOOD(window.lock(target, LockMode::exclusive));
+      put_word(window, target, 0, 1);
+      ASSERT_GOOD(window.unlock(target));
+    };
+    if (self.rank == 2) put(3);
     meet(self);
-    EXPECT_EQ(self.context.statistics().network.connections, before.connections) << "whom it asks it had asked before";
-    ASSERT_GOOD(window.unlock_all());
+    EXPECT_EQ(network().connections, is_first_of_node ? 2u : 1u) << "one has asked the other";
+    EXPECT_EQ(network().endpoints, network().connections);
+    if (self.rank == 2) put(3);
+    if (self.rank == 3) put(2);
+    meet(self);
+    EXPECT_EQ(network().connections, 2u);
+    EXPECT_EQ(network().strangers + network().refused, 0u);
+    meet(self);
     ASSERT_GOOD(self.context.free_window(object));
   });
 }
