@@ -14,7 +14,8 @@ namespace {
 
 constexpr Rank owner = 1;
 
-// Answers what is open in the order, with the codes and the contents of the input, at most as long as was asked for.
+// Answers what is open in the order, with the codes and the contents of the input. None is longer than was asked for:
+// the engine trusts its transport in that, and a link refuses such replies (link_ends_test.cpp).
 class InputAnswers final : public MuteTransport {
  public:
   explicit InputAnswers(Reader& input) : input_(input) {}
@@ -71,7 +72,7 @@ constexpr std::byte margin{0xa5};
 
 // The program's memory between margins that nobody may touch.
 struct Buffer {
-  explicit Buffer(std::uint64_t size) : bytes(size), memory(size + 2 * margin_bytes, margin) {
+  explicit Buffer(std::uint64_t size) : memory(size + 2 * margin_bytes, margin) {
     std::fill_n(begin(), size, std::byte{});
   }
   std::byte* begin() { return memory.data() + margin_bytes; }
@@ -81,7 +82,6 @@ struct Buffer {
            std::all_of(memory.end() - margin_bytes, memory.end(), is_margin);
   }
 
-  std::uint64_t bytes;
   std::vector<std::byte> memory;
 };
 
@@ -138,16 +138,20 @@ void lease_reply(Input input) {
 }
 
 std::vector<std::vector<std::uint8_t>> lease_replies() {
-  // kind, type, operator, elements, stretches; then of each reply: which and how, number
-  return {{0, 9, 1, 4, 0, 0, 1, 0, 0},
-          // two of eight are refused, then none
-          {1, 9, 1, 8, 1, 0, 1, 0, 2, 0, 0},
-          // refused twice, so that the owner computes it
-          {0, 9, 1, 200, 1, 0, 1, 16, 1, 0, 3, 0, 3, 0, 3, 0, 3, 0, 0, 0, 0},
-          // revoked, and asked for again
-          {2, 9, 0, 0, 0, 0, 3, 0, 0, 1, 0, 0},
-          // longer and shorter than it should be
-          {0, 11, 1, 100, 0, 8, 4, 1, 2, 3, 4, 5, 6, 7, 8, 8, 200, 1, 2, 3}};
+  // kind, type, operator, elements less one (not of a compare-and-swap), stretches; then of each reply: which and how,
+  // number, with 8 in how so many pairs of bytes
+  return {
+      {0, 9, 1, 4, 0, 0, 1, 0, 0},
+      // two of nine are refused, then none
+      {1, 9, 1, 8, 1, 0, 1, 0, 2, 0, 0},
+      // four pieces, of which three elements each are refused twice, so that the owner computes them
+      {0, 9, 1, 200, 1, 0, 1, 0, 2, 0, 3, 0, 4, 0, 3, 0, 3, 0, 3, 0, 3, 0, 3, 0, 3, 0, 3, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0},
+      // out of turn; what is refused of two pieces is put again, and not answered
+      {0, 9, 1, 200, 1, 0, 1, 16, 1, 0, 3, 0, 3, 0, 3, 0, 3, 0, 0, 0, 0},
+      // revoked, and asked for again
+      {2, 9, 0, 0, 0, 1, 3, 0, 0, 2, 0, 0},
+      // shorter than they should be: a lease without contents, then less than what names one
+      {0, 11, 1, 100, 0, 8, 4, 1, 2, 3, 4, 5, 6, 7, 8, 8, 200, 1, 2, 3}};
 }
 
 }  // namespace farsum::fuzz
