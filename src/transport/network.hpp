@@ -61,7 +61,7 @@ class Network : public Transport {
   // Whether the agent must sleep on reply_descriptor() too: something was handed over that is not at its end, and no
   // thread looks after it at the moment. None does if none has since the last time, and the caller knows of none that
   // is about to. True where one sleeps until the agent wakes it. To be asked before each sleep; where threads do look,
-  // next_deadline_ns() says when to ask again.
+  // or may have what they slept for, next_deadline_ns() says when to ask again.
   enum class Threads { away, look, sleep };
   virtual bool is_unattended(Threads threads) = 0;
 

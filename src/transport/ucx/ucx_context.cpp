@@ -65,7 +65,7 @@ std::vector<Key> keys_for_memory(const UcxOptions& options, UcxVersion version) 
       {"ADDRESS_VERSION", "v1"},
   };
   // Over one lane a fence costs nothing. 1.13 has no more, and warns of the key.
-  if (version.minor >= 16) keys.push_back({"MAX_RMA_LANES", "1", nullptr, true});
+  if (version.is_at_least(1, 16)) keys.push_back({"MAX_RMA_LANES", "1", nullptr, true});
   // A get that follows writes has to push them on to where the owner's loads see them.
   if (options.is_infiniband) keys.push_back({"PCI_RELAXED_ORDERING", "n", "IB_PCI_RELAXED_ORDERING", true});
   return keys;
@@ -75,7 +75,7 @@ std::vector<Key> keys_for_memory(const UcxOptions& options, UcxVersion version) 
 // again and again; it has the owner's program do every get within a machine, and chooses by size what the lanes do not
 // tell.
 std::vector<Key> keys_for_any_use(UcxVersion version) {
-  if (version.minor < 16) return {};
+  if (!version.is_at_least(1, 16)) return {};
   return {{"PROTO_ENABLE", "n", nullptr, true}};
 }
 
@@ -140,8 +140,7 @@ Result<std::unique_ptr<UcxContext>> UcxContext::create(const UcxLibrary& library
   status = calls.init_version(1, 11, &parameters, config, &handle);
   if (status != UCS_OK) return failure(calls, options, "making a context", status);
   std::unique_ptr<UcxContext> context(new UcxContext(calls, handle));
-  const UcxVersion version = library.version();
-  context->ends_unfinished_workers_ = version.major > 1 || version.minor >= 14;
+  context->ends_unfinished_workers_ = library.version().is_at_least(1, 14);
   context->resources_ = resources_in(printed_by([&](std::FILE* stream) { calls.context_print_info(handle, stream); }));
   return context;
 }

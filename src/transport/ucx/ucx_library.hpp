@@ -15,6 +15,10 @@ struct UcxVersion {
   unsigned major = 0;
   unsigned minor = 0;
   unsigned release = 0;
+
+  bool is_at_least(unsigned wanted_major, unsigned wanted_minor) const {
+    return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
+  }
 };
 
 class UcxLibrary {

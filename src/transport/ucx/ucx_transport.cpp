@@ -154,6 +154,7 @@ void UcxTransport::introduce(Rank peer, std::span<const std::byte> address) {
     options.reconnect_after_ns = options_.timeout_ns / 3;
   }
   origin_.links[peer] = std::make_unique<Asking>(options, origin_.connections->wire(peer, address));
+  // Relaxed: see let_through().
   peers_.fetch_add(1, std::memory_order_relaxed);
   peer_bytes_.fetch_add(bytes_of_known_peer() + address.size(), std::memory_order_relaxed);
 }
@@ -226,6 +227,7 @@ void UcxTransport::abandon(Rank peer) {
   Asking* const asking = origin_.find(peer);
   if (asking == nullptr) return;
   asking->is_lost = true;  // nobody is told: it is not the peer that failed
+  origin_.drop_news(*asking);
   asking->link.give_up(Code::peer_failed);
   origin_.connections->settle();
   for (int i = 0; i < most_ending_rounds && !asking->link.is_quiet(); ++i) origin_.connections->progress();
@@ -248,6 +250,8 @@ std::size_t UcxTransport::poll_replies_unattended(Rank peer, ReplyHandler& handl
   if (asking == nullptr) return 0;
   const std::size_t count = take_replies(*asking, handler);
   was_taken_unattended_ = was_taken_unattended_ || count != 0;
+  // A thread asks so, too, and may have taken in what another sleeps for.
+  tell_who_sleeps(0);
   return count;
 }
 
@@ -263,7 +267,7 @@ std::size_t UcxTransport::take_replies(Asking& asking, ReplyHandler& handler) {
     handler.on_reply(asking.peer, ticket, code, data);
   });
   origin_.connections->settle();
-  if (std::exchange(asking.has_news, false)) --origin_.news;
+  origin_.drop_news(asking);
   return count;
 }
 
@@ -307,6 +311,8 @@ void UcxTransport::look_at_time(Asking& asking, std::uint64_t now_ns) {
 
 bool UcxTransport::tick() {
   const Driving driving(*this);
+  // The agent is awake.
+  is_watched_ = false;
   bool any = drive(*origin_.connections);
   const std::uint64_t now = options_.now_ns();
   for (std::size_t i = 0; i < origin_.busy.size(); ++i) {
@@ -338,6 +344,10 @@ bool UcxTransport::is_unattended(Threads threads) {
   is_watched_ = threads_sleep_ || (handed_over_ && !was_polled);
   taken_while_watched_ = 0;
   ask_again_ns_ = asks_again ? options_.now_ns() + ask_again_after_ns : never;
+  // The worker has nothing more to tell of what a thread took in that looked for another peer's. Once: what stays is
+  // of a peer that somebody looks after.
+  if (std::exchange(origin_.has_fresh_news, false) && is_watched_ && origin_.news != 0)
+    ask_again_ns_ = options_.now_ns();
   return is_watched_;
 }
 
@@ -360,8 +370,9 @@ std::string UcxTransport::why(const Asking& asking) const {
 bool UcxTransport::let_through(std::span<const std::byte> bytes, link::Frame& frame) {
   const link::Fault fault = link::decode(bytes, options_.secret, options_.rank, frame);
   if (fault == link::Fault::none && frame.header.from < options_.ranks) return true;
+  const bool knows_the_secret = fault == link::Fault::none || fault == link::Fault::malformed;
   // Relaxed: a count, read by nobody who concludes anything from it.
-  strangers_.fetch_add(1, std::memory_order_relaxed);
+  (knows_the_secret ? refused_ : strangers_).fetch_add(1, std::memory_order_relaxed);
   return false;
 }
 
@@ -380,10 +391,17 @@ void UcxTransport::OriginHalf::on_frame(std::span<const std::byte> bytes) {
   if (!owner.let_through(bytes, frame)) return;
   if (frame.header.kind == link::FrameKind::hello_ack) connections->worker().mark_accepted_sockets();
   Asking* const asking = find(frame.header.from);
-  if (asking == nullptr) return;
+  if (asking == nullptr) {
+    // Relaxed: see let_through().
+    owner.refused_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
   owner.pass_on(asking->link, frame, owner.options_.now_ns());
   note(*asking);
+  // What only keeps the link going is nobody's news.
+  if (!asking->link.has_replies() && !asking->link.wants_credit()) return;
   if (!std::exchange(asking->has_news, true)) ++news;
+  has_fresh_news = true;
   asking->has_short_news = asking->has_short_news || bytes.size() <= short_frame_bytes;
 }
 
@@ -417,6 +435,10 @@ void UcxTransport::OriginHalf::note(Asking& asking) noexcept {
     // At once: whoever takes the replies looks for who is lost.
     if (owner.options_.on_lost) owner.options_.on_lost(asking.peer, owner.why(asking));
   }
+}
+
+void UcxTransport::OriginHalf::drop_news(Asking& asking) {
+  if (std::exchange(asking.has_news, false)) --news;
 }
 
 void UcxTransport::OriginHalf::send_held(Asking& asking) {
@@ -516,6 +538,7 @@ link::LinkReceiver& UcxTransport::TargetHalf::receiver_made(Rank peer) {
   static_cast<link::LinkOptions&>(options) = owner.link_options(peer);
   options.full_frames = &full_frames;
   link::LinkReceiver& made = receivers.try_emplace(peer, options, connections->wire(peer), *pool).first->second;
+  // Relaxed: see let_through().
   owner.peer_bytes_.fetch_add(bytes_of_asking_peer(), std::memory_order_relaxed);
   return made;
 }

@@ -88,10 +88,10 @@ class UcxTransport final : public Network {
 
   void close(RequestHandler& handler) override;
   NetworkCounters counters() const override;
-  // Frames that were not of this job, and frames of it that made no sense. Any thread may call.
   // Kept for a rank that was introduced, its address apart, and for one that has asked.
   static std::uint64_t bytes_of_known_peer();
   static std::uint64_t bytes_of_asking_peer();
+  // Frames that were not of this job. Any thread may call.
   std::uint64_t strangers() const { return strangers_.load(std::memory_order_relaxed); }
 
  private:
@@ -103,8 +103,8 @@ class UcxTransport final : public Network {
     bool is_busy = false;
     bool is_holding = false;      // it is in OriginHalf::holding, as long as it may hold something back
     bool is_lost = false;         // and this was noted
-    bool has_news = false;        // frames have come since it was last polled
-    bool has_short_news = false;  // and some of them are short
+    bool has_news = false;        // replies have come since it was last polled, or credit for what found none
+    bool has_short_news = false;  // and some in a short frame
   };
 
   class Turn;
@@ -118,6 +118,7 @@ class UcxTransport final : public Network {
     Asking* find(Rank peer) const { return peer < links.size() ? links[peer].get() : nullptr; }
     void note(Asking& asking) noexcept;
     void drop_idle();
+    void drop_news(Asking& asking);
     void send_held(Asking& asking);
 
     UcxTransport& owner;
@@ -125,7 +126,8 @@ class UcxTransport final : public Network {
     std::vector<std::unique_ptr<Asking>> links;  // by rank; null where it was not introduced
     std::vector<Asking*> busy;
     std::vector<Asking*> holding;
-    std::size_t news = 0;  // links with has_news
+    std::size_t news = 0;         // links with has_news
+    bool has_fresh_news = false;  // some has come since the agent last asked
     std::unique_ptr<UcxConnections> connections;
   };
   struct TargetHalf final : UcxConnections::Owner {
@@ -179,7 +181,7 @@ class UcxTransport final : public Network {
   bool is_watched_ = false;             // the agent was told that it is unattended
   bool threads_sleep_ = false;          // or did when the agent last asked
   unsigned taken_while_watched_ = 0;    // polls of threads that found replies
-  bool was_taken_unattended_ = false;   // something, since the agent last asked
+  bool was_taken_unattended_ = false;   // something, by the agent or beside it, since it last asked
   bool was_polled_ = false;             // by a thread, since the agent last asked
   std::uint64_t ask_again_ns_ = never;  // when the agent is to ask again
 

@@ -1,5 +1,5 @@
-// Two ranks' transports in one process over TCP, a clock that is moved by hand, and both ends of a conversation whose
-// answers can be checked.
+// Two or more ranks' transports in one process over TCP, a clock that is moved by hand, and both ends of a conversation
+// whose answers can be checked.
 #pragma once
 
 #include <atomic>
@@ -61,20 +61,22 @@ class Sums final : public ReplyHandler {
 
 class UcxTransportTest : public testing::Test {
  protected:
-  static constexpr Rank origin = 0, target = 1;
+  static constexpr Rank origin = 0, target = 1, other_target = 2;
+
+  explicit UcxTransportTest(std::uint32_t size = 2) : size_(size) {}
 
   void SetUp() override {
-    for (const Rank rank : {origin, target}) {
+    for (Rank rank = 0; rank < size_; ++rank) {
       ranks_.push_back(make(rank, secret(1)));
       if (!ranks_.back()) GTEST_SKIP() << refusal_;
     }
-    ranks_[origin]->introduce(target, ranks_[target]->address());
+    for (Rank rank = target; rank < size_; ++rank) ranks_[origin]->introduce(rank, ranks_[rank]->address());
   }
 
   std::unique_ptr<UcxTransport> make(Rank rank, const link::Secret& known, const UcxOptions& ucx = over_tcp) {
     UcxTransport::Options options;
     options.rank = rank;
-    options.ranks = 2;
+    options.ranks = size_;
     options.secret = known;
     options.ucx = ucx;
     options.library = ucx_library_for_tests();
@@ -124,8 +126,9 @@ class UcxTransportTest : public testing::Test {
   }
 
   using Lost = std::vector<std::pair<Rank, std::string>>;
-  Lost lost_[2];  // as each rank was told
-  std::uint64_t handed_over_[2] = {};
+  std::uint32_t size_;
+  Lost lost_[3];  // as each rank was told
+  std::uint64_t handed_over_[3] = {};
   std::string refusal_;
   std::atomic<std::uint64_t> now_ns_{1};  // moved on by hand
   std::vector<std::unique_ptr<UcxTransport>> ranks_;

@@ -172,7 +172,10 @@ TEST_F(UcxTransportTest, tells_an_agent_that_is_woken_in_vain) {
   EXPECT_TRUE(at(origin).is_unattended(Network::Threads::away));
   const std::uint64_t left = sums.count + 1;
   handed_over_[origin] = 0;
-  rounds_until(adder, sums, [&] { return sums.count == left; });
+  while (sums.count != left) {  // the agent is asleep
+    at(target).poll_requests(adder, 64);
+    at(origin).poll_replies(target, sums);
+  }
   EXPECT_EQ(handed_over_[origin], 1u) << "nothing is left that it could sleep for";
   EXPECT_TRUE(sums.right);
 }
@@ -198,6 +201,85 @@ TEST_F(UcxTransportTest, has_the_agent_ask_again_when_something_came_for_those_w
   at(origin).poll_replies_unattended(target, sums);
   EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep));
   EXPECT_GT(at(origin).next_deadline_ns(), now_ns_ + 1'000'000) << "they sleep for something else";
+}
+
+// An origin that looks for one target while the other answers: each look takes in whatever has come.
+class UcxTransportToTwo : public UcxTransportTest {
+ protected:
+  UcxTransportToTwo() : UcxTransportTest(3) {}
+
+  void SetUp() override {
+    UcxTransportTest::SetUp();
+    if (IsSkipped()) return;
+    for (const Rank rank : {target, other_target}) {
+      at(origin).open(rank);
+      while (at(origin).state(rank) != link::LinkState::open) {
+        pass(100'000);
+        at(origin).tick();
+        at(rank).poll_requests(adder_, 64);
+      }
+    }
+    settle(adder_, sums_);
+  }
+  // Asks the other target, whose agent calls `handler`; `look` finds its next frame.
+  template <class Look>
+  void take_in_a_frame_of_the_other(RequestHandler& handler, Look look) {
+    const std::uint64_t before = at(origin).counters().asking.frames_received;
+    while (at(origin).counters().asking.frames_received == before) {
+      at(other_target).poll_requests(handler, 64);
+      look();
+    }
+  }
+  void ask_the_other() {
+    const std::uint64_t value = adder_.calls + 1;
+    ASSERT_TRUE(at(origin).try_post(other_target, bytes_of(value), {}, {.reply_capacity = 8}));
+  }
+
+  Adder adder_;
+  Sums sums_;
+};
+
+TEST_F(UcxTransportToTwo, has_the_agent_look_at_what_a_thread_took_in_for_another_before_it_sleeps) {
+  ask_the_other();
+  at(origin).tick();  // the agent is awake, and has found nothing
+  take_in_a_frame_of_the_other(adder_, [&] { at(origin).poll_replies(target, sums_); });
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep));
+  EXPECT_LE(at(origin).next_deadline_ns(), now_ns_) << "nothing comes any more that would wake it";
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep));
+  EXPECT_GT(at(origin).next_deadline_ns(), now_ns_) << "once";
+  EXPECT_EQ(at(origin).poll_replies_unattended(other_target, sums_), 1u);
+  EXPECT_TRUE(sums_.right);
+}
+
+TEST_F(UcxTransportToTwo, wakes_the_agent_for_what_a_thread_took_in_for_another_on_its_way) {
+  ask_the_other();
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep));
+  take_in_a_frame_of_the_other(adder_, [&] { at(origin).poll_replies_unattended(target, sums_); });
+  EXPECT_EQ(handed_over_[origin], 1u);
+  EXPECT_EQ(at(origin).poll_replies_unattended(other_target, sums_), 1u);
+}
+
+TEST_F(UcxTransportToTwo, does_not_wake_the_agent_for_what_only_keeps_a_link_going) {
+  class Later final : public RequestHandler {
+   public:
+    Served on_request(Rank, std::span<const std::byte>, std::span<std::byte>, ReplyToken) override {
+      is_asked = true;
+      return {.kind = Served::Kind::later};
+    }
+    bool is_asked = false;
+  } later;
+  ask_the_other();
+  while (!later.is_asked) at(other_target).poll_requests(later, 64);
+  at(origin).tick();
+  for (int i = 0; i < 3; ++i) {
+    pass(6'000'000'000);
+    at(origin).tick();  // pings
+    EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep));
+    take_in_a_frame_of_the_other(later, [&] { at(origin).poll_replies(target, sums_); });
+    at(origin).poll_replies(target, sums_);
+  }
+  EXPECT_EQ(handed_over_[origin], 0u);
+  EXPECT_EQ(sums_.count, 0u);
 }
 
 TEST_F(UcxTransportTest, says_whether_a_tick_found_anything_to_do) {

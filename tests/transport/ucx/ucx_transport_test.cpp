@@ -328,13 +328,15 @@ TEST_F(UcxTransportTest, counts_messages_that_are_no_frames_and_goes_on) {
   EXPECT_TRUE(sums.right);
 }
 
-// With the job's secret, of a connection that was never begun.
+// With the job's secret: one that is shorter than it says, and one of a connection that was never begun.
 TEST_F(UcxTransportTest, refuses_and_counts_frames_of_the_job_that_make_no_sense) {
   std::string refusal;
   const auto workers = TwoWorkers::make(over_tcp, refusal);
   ASSERT_NE(workers, nullptr) << refusal;
   auto endpoint = workers->a->connect(at(target).address());
   ASSERT_TRUE(endpoint.is_ok()) << endpoint.take_status().text();
+  const std::uint64_t value = 1;
+  const link::RequestRecord record{.bytes = sizeof value, .reply_capacity = 8, .flags = 0, .reserved = 0};
   link::FrameHeader header{};
   header.magic_word = link::magic;
   header.version = link::wire_version;
@@ -342,18 +344,29 @@ TEST_F(UcxTransportTest, refuses_and_counts_frames_of_the_job_that_make_no_sense
   header.epoch = 7;
   header.from = origin;
   header.to = target;
+  header.records = 1;
   header.key = link::key_of(secret(1), origin, target, header.epoch, false);
-  const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(&header, 1))};
-  ASSERT_NE(workers->a->send(endpoint.value(), 1, pieces, 0), UcxWorker::Sent::failed);
   Adder adder;
   Sums sums;
-  while (at(target).counters().refused == 0) {
-    workers->a->progress();
-    round(adder, sums);
+  std::uint64_t refused = 0;
+  for (const std::uint64_t missing : {1u, 0u}) {
+    header.payload_bytes = static_cast<std::uint32_t>(sizeof record + sizeof value + missing);
+    const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(&header, 1)),
+                                                 std::as_bytes(std::span(&record, 1)), bytes_of(value)};
+    ASSERT_NE(workers->a->send(endpoint.value(), 1, pieces, 0), UcxWorker::Sent::failed);
+    ++refused;
+    while (at(target).counters().refused + at(target).strangers() < refused) {
+      workers->a->progress();
+      round(adder, sums);
+    }
+    EXPECT_EQ(at(target).counters().refused, refused);
   }
-  EXPECT_EQ(at(target).counters().refused, 1u);
   EXPECT_EQ(at(target).strangers(), 0u);
-  EXPECT_EQ(sums.count, 0u);
+  EXPECT_EQ(adder.calls, 0u);
+  while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) round(adder, sums);
+  rounds_until(adder, sums, [&] { return sums.count == 1; });
+  EXPECT_TRUE(sums.right);
+  EXPECT_EQ(adder.calls, 1u);
 }
 
 }  // namespace
