@@ -585,7 +585,7 @@ typedef struct farsum_statistics {
   uint64_t network_peers;       /* ranks of other nodes that this one could ask */
   uint64_t network_endpoints;   /* connections that are open, those of ranks that ask this one among them */
   uint64_t network_connections; /* ever opened: more where links broke */
-  uint64_t network_peer_bytes;  /* kept for peers; without what is under way, and what UCX keeps */
+  uint64_t network_peer_bytes;  /* kept for peers, but buffers for messages and what UCX keeps */
   uint64_t network_strangers;   /* frames that were not of this job, and were dropped */
   uint64_t network_refused;     /* frames of this job that made no sense, and were dropped */
 } farsum_statistics;

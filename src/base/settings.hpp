@@ -66,7 +66,7 @@ Result<Settings> read_settings(const Environment& environment);
 struct SettingRow {
   std::string name, type, unit, default_value, value, meaning;
 };
-// One row a setting, with the values of `settings`; the last stands for the many that UCX reads.
+// One row a setting, with the values of `settings`; the last, without one, stands for the many that UCX reads.
 std::vector<SettingRow> describe_settings(const Settings& settings);
 
 const char* name_of(PathChoice choice);

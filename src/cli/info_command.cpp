@@ -102,7 +102,7 @@ void print_table(const Report& rows) {
   fmt::print("\n");
 }
 
-// The model between hosts is that towards `partner`.
+// The model between hosts is that towards `partner`; 0: towards machines like this one.
 Report collect(const InfoOptions& options, const Settings& settings, std::uint32_t partner) {
   Report report;
   if (!options.settings && !options.paths && !options.model) {
@@ -122,8 +122,10 @@ Report collect(const InfoOptions& options, const Settings& settings, std::uint32
         fmt::format("Windows across hosts: {}. Their paths:", windows_across_hosts(network));
     report["paths_across_hosts"] = describe_paths_across_hosts(network, settings);
   }
-  if (options.model)
+  if (options.model) {
+    if (partner == 0) partner = own_machine_number();
     report.update(options.json ? describe_model(settings, partner) : describe_model_shortly(settings, partner));
+  }
   if (options.settings) report["settings"] = settings_table(settings);
   return report;
 }

@@ -85,7 +85,9 @@ class Job {
   [[nodiscard]] std::string kind_of_partner() const {
     using Kind = std::array<char, 256>;
     Kind own{};
-    machine_kind().copy(own.data(), own.size() - 1);
+    const std::string kind = machine_kind();
+    if (kind.size() >= own.size()) throw std::runtime_error("the kind of this machine has too long a name: " + kind);
+    kind.copy(own.data(), kind.size());
     std::vector<Kind> all(static_cast<std::size_t>(size_));
     require(farsum_allgather(farsum_world(), own.data(), all.data(), sizeof own));
     return all[static_cast<std::size_t>(partner_)].data();

@@ -15,8 +15,8 @@ namespace farsum::cli {
 
 // Between hosts: towards a machine of the kind `partner`. Sections: files and complaints, a row a parameter, a row an
 // operation, size, pattern and place.
-[[nodiscard]] Report describe_model(const Settings& settings, std::uint32_t partner = own_machine_number());
+[[nodiscard]] Report describe_model(const Settings& settings, std::uint32_t partner);
 // The same with fewer columns and rows, for the eye.
-[[nodiscard]] Report describe_model_shortly(const Settings& settings, std::uint32_t partner = own_machine_number());
+[[nodiscard]] Report describe_model_shortly(const Settings& settings, std::uint32_t partner);
 
 }  // namespace farsum::cli

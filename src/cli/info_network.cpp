@@ -100,7 +100,7 @@ Report describe_network(const NetworkProbe& probe) {
   report["longest_message_bytes"] = probe.piece_bytes;
   report["address_bytes"] = probe.address_bytes;
   report["bytes_kept_for_a_peer"] =
-      fmt::format("{}, and {} for one that asks; without messages under way and what UCX keeps",
+      fmt::format("{}, and {} for one that asks; without buffers for messages and what UCX keeps",
                   probe.peer_bytes + probe.address_bytes, probe.asking_bytes);
   report["connected"] = "when a rank is first asked for something (`farsum mpi --stats` and farsum_statistics count)";
   return report;

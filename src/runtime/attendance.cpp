@@ -37,8 +37,8 @@ class Uncancelled {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// In a thread of the program's, whose arithmetic is changed no more often than there is something to serve: that costs
-// as much as a short request.
+// In a thread of the program's, whose arithmetic is changed with the first request of a turn and put back when the turn
+// ends: a change costs as much as a short request.
 class OfTheProgram final : public RequestHandler {
  public:
   explicit OfTheProgram(RequestHandler& handler) : handler_(handler) {}

@@ -228,6 +228,7 @@ class Context {
   Region make_region(Rank owner, const SharedRegion& shared) const;
   // Read when a window first asks for ranks on machines of that kind.
   const PathModel& path_model(std::uint32_t machine) const;
+  const PathModel* known_path_model(std::uint32_t machine) const;
   void keep_place_for_window();
   void give_place_for_window_back();
   void forget(Group* group);

@@ -25,10 +25,14 @@ std::string text_of(const Environment& environment, const char* name) {
 }
 
 // Why the file is no model; empty where it is one.
-std::string read_document(const json& document, cost::LinkClass link, LinkParameters& parameters) {
+std::string read_document(const json& document, cost::LinkClass link, std::uint32_t partner,
+                          LinkParameters& parameters) {
   if (!document.is_object() || document.value("version", json()) != version) return "it is no model of this version";
   if (document.value("class", json()) != cost::name_of(link)) return "it is of another class of link";
   if (document.value("machine", json()) != machine_kind()) return "it was measured on another kind of machine";
+  const json led_to = document.value("partner", json());
+  const bool names_partner = led_to.is_string() && machine_number(led_to.get<std::string>()) == partner;
+  if (link != cost::LinkClass::node && !names_partner) return "it leads to another kind of machine";
   const json values = document.value("parameters", json());
   if (!values.is_object()) return "it has no parameters";
   for (const cost::Parameter& parameter : cost::parameters()) {
@@ -76,9 +80,10 @@ std::uint32_t own_machine_number() {
   return number;
 }
 
-// A folder that several kinds of machines share has a file for each pair, and for each direction.
+// A folder that several kinds of machines share has a file for each kind, and for each pair in each direction.
 std::string model_file(const std::string& folder, cost::LinkClass link, std::uint32_t partner) {
-  if (link == cost::LinkClass::node) return fmt::format("{}/{}.json", folder, cost::name_of(link));
+  if (link == cost::LinkClass::node)
+    return fmt::format("{}/{}-{:08x}.json", folder, cost::name_of(link), own_machine_number());
   return fmt::format("{}/{}-{:08x}-{:08x}.json", folder, cost::name_of(link), own_machine_number(), partner);
 }
 
@@ -96,7 +101,7 @@ LinkParameters read_link_parameters(const std::string& folder, cost::LinkClass l
   LinkParameters read = built_in;
   std::string complaint = "it is not JSON";
   const json document = json::parse(text, nullptr, false);
-  if (!document.is_discarded()) complaint = read_document(document, link, read);
+  if (!document.is_discarded()) complaint = read_document(document, link, partner, read);
   if (!complaint.empty()) {
     built_in.complaint = fmt::format("{} is not used: {}", path, complaint);
     return built_in;
@@ -135,7 +140,8 @@ PathModel read_path_model(const Settings& settings, const Environment& environme
   const LinkParameters network = read_link_parameters(folder, cost::LinkClass::tcp, partner);
   PathModel model;
   model.thresholds = cost::thresholds(node.model, network.model);
-  model.note = !node.complaint.empty() ? node.complaint : network.complaint;
+  const bool both = !node.complaint.empty() && !network.complaint.empty();
+  model.note = node.complaint + (both ? "; " : "") + network.complaint;
   return model;
 }
 

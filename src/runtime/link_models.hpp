@@ -1,4 +1,4 @@
-// The parameters of the cost model as this machine knows them: a file for the node, and one for each kind of machine at
+// The parameters of the cost model as this machine knows them: a file for its kind, and one for each kind of machine at
 // the other end of the network, that measurements have left in the user's cache; else the built-in ones. Decides
 // nothing.
 #pragma once
@@ -33,7 +33,7 @@ std::uint32_t own_machine_number();
 
 // `partner` is the machine that the link leads to; no matter on a node.
 std::string model_file(const std::string& folder, cost::LinkClass link, std::uint32_t partner = own_machine_number());
-// The built-in ones for an empty folder, and for a file that is missing, damaged or of another kind of machine.
+// The built-in ones for an empty folder, and for a file that is missing, damaged or of other kinds of machines.
 LinkParameters read_link_parameters(const std::string& folder, cost::LinkClass link,
                                     std::uint32_t partner = own_machine_number());
 // Whoever reads meanwhile has the old file or the new one, whole.

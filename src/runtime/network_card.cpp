@@ -1,6 +1,9 @@
+// Cards come from other hosts as they are: whatever a card says is looked at before it is used.
 #include "runtime/network_card.hpp"
 
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "core/wire.hpp"
 #include "transport/link/wire.hpp"
@@ -14,19 +17,39 @@ NetworkCard versioned_card() {
   return card;
 }
 
+bool has_own_layout(const NetworkCard& card) { return card.layout == NetworkCard().layout; }
+
+namespace {
+
+// What is there up to the first zero, if any.
+template <class Characters>
+std::string text_in(const Characters& characters) {
+  const auto* const text = reinterpret_cast<const char*>(characters.data());
+  return {text, strnlen(text, characters.size())};
+}
+
+}  // namespace
+
 std::string why_unreachable(const NetworkCard& card, std::uint32_t ranks) {
+  if (!has_own_layout(card)) return "it runs another version of Farsum";
   const NetworkCard own = versioned_card();
-  // Of another layout nothing else can be read.
-  if (card.layout != own.layout) return "it runs another version of Farsum";
   if (card.code != Code::ok) {
-    const auto* const text = reinterpret_cast<const char*>(card.address.data());
-    const std::string why(text, strnlen(text, card.address.size()));
+    const std::string why = text_in(card.address);
     return why.empty() ? "it does not say why" : why;
   }
   if (card.link_version != own.link_version || card.message_version != own.message_version)
     return "it runs another version of Farsum";
   if (card.rank >= ranks || card.address_bytes > card.address.size()) return "its card makes no sense";
   return {};
+}
+
+std::string refusal_of(const NetworkCard& card, std::uint32_t ranks) {
+  const std::string why = why_unreachable(card, ranks);
+  if (why.empty()) return {};
+  const std::string who = has_own_layout(card)
+                              ? fmt::format("rank {} of the job on host {}", card.rank, text_in(card.node.host))
+                              : "a rank of the job on another host";
+  return fmt::format("{} cannot be reached: {}", who, why);
 }
 
 }  // namespace farsum

@@ -30,8 +30,12 @@ static_assert(sizeof(NetworkCard) <= 512);
 
 // With the versions of this program, and nothing else.
 NetworkCard versioned_card();
+// Of another layout nothing else of the card is to be read.
+bool has_own_layout(const NetworkCard& card);
 // Why the rank that the card speaks of, of a job of so many, cannot be reached; empty where it can. The card may be
 // anything.
 std::string why_unreachable(const NetworkCard& card, std::uint32_t ranks);
+// The same with who cannot be.
+std::string refusal_of(const NetworkCard& card, std::uint32_t ranks);
 
 }  // namespace farsum

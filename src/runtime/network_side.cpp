@@ -93,16 +93,9 @@ NetworkCard NetworkSide::card() {
 
 Status NetworkSide::introduce(std::span<const NetworkCard> cards) {
   for (const NetworkCard& card : cards) {
-    // Of another layout neither rank nor host can be read.
-    const bool is_readable = card.layout == NetworkCard().layout;
-    if (is_readable && parts_.neighbours->reaches(card.rank)) continue;
-    const std::string why = why_unreachable(card, parts_.ranks);
-    if (why.empty()) continue;
-    const auto& host = card.node.host;
-    const std::string who = is_readable ? fmt::format("rank {} of the job on host {}", card.rank,
-                                                      std::string(host.data(), strnlen(host.data(), host.size())))
-                                        : "a rank of the job on another host";
-    return {Code::unsupported, fmt::format("{} cannot be reached: {}", who, why)};
+    if (has_own_layout(card) && parts_.neighbours->reaches(card.rank)) continue;
+    if (std::string refusal = refusal_of(card, parts_.ranks); !refusal.empty())
+      return {Code::unsupported, std::move(refusal)};
   }
   if (Status status = start(); !status.is_ok()) return status;
   std::vector<const NetworkCard*> strangers;

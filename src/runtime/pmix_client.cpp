@@ -120,20 +120,6 @@ std::vector<std::byte> bytes_of(const Value& value) {
   return {bytes, bytes + value->data.bo.size};
 }
 
-// Open MPI 4.1's server on a busy machine has told one of two ranks, right behind their fence, that the other had
-// published nothing, where a program had published under the same key before: what is not there is asked for again.
-std::vector<std::byte> await_bytes(const Library& library, const pmix_proc_t& process, const char* key,
-                                   Pmix::Patience patience) {
-  constexpr Pmix::Patience longest{2000};
-  constexpr std::chrono::milliseconds between{20};
-  const auto end = std::chrono::steady_clock::now() + std::min(patience, longest);
-  for (;;) {
-    std::vector<std::byte> bytes = bytes_of(await_value(library, process, key));
-    if (!bytes.empty() || std::chrono::steady_clock::now() >= end) return bytes;
-    std::this_thread::sleep_for(between);
-  }
-}
-
 struct Greeting {
   pmix_status_t status = PMIX_SUCCESS;
   pmix_proc_t self{};
@@ -167,7 +153,7 @@ class PmixClient : public Pmix {
  public:
   PmixClient(const Library& library, const Greeting& greeting, Patience patience)
       : library_(library), self_(greeting.self), size_(greeting.size), patience_(patience) {
-    if (greeting.local_size != size_ || size_ > most_named) return;
+    if (greeting.local_size != size_ || size_ > most_fenced_by_name) return;
     members_.assign(size_, self_);
     for (std::uint32_t rank = 0; rank < size_; ++rank) members_[rank].rank = rank;
   }
@@ -212,10 +198,16 @@ class PmixClient : public Pmix {
   std::vector<std::byte> look_up(std::uint32_t rank, const std::string& key, Patience patience) override {
     pmix_proc_t process = self_;
     process.rank = rank;
-    const auto found = within<std::vector<std::byte>>(patience, [library = library_, process, key, patience] {
-      return await_bytes(library, process, key.c_str(), patience);
-    });
-    return found.value_or(std::vector<std::byte>());
+    const auto begin = std::chrono::steady_clock::now();
+    const auto asks_until = begin + std::min(patience, longest_asked);
+    for (auto now = begin;; now = std::chrono::steady_clock::now()) {
+      const auto left = std::chrono::duration_cast<Patience>(begin + patience - now);
+      const auto found = within<std::vector<std::byte>>(
+          left, [library = library_, process, key] { return bytes_of(await_value(library, process, key.c_str())); });
+      if (!found || !found->empty() || now + between_asking >= asks_until)
+        return found.value_or(std::vector<std::byte>());
+      std::this_thread::sleep_for(between_asking);
+    }
   }
 
  private:
@@ -226,7 +218,11 @@ class PmixClient : public Pmix {
                         call, library_.error_string(status))};
   }
 
-  static constexpr std::uint32_t most_named = 1024;
+  // Ranks: their names travel with each fence.
+  static constexpr std::uint32_t most_fenced_by_name = 1024;
+  // Open MPI 4.1's server on a busy machine has told one of two ranks, right behind their fence, that the other had
+  // published nothing, where a program had published under the same key before: what is not there is asked for again.
+  static constexpr Patience longest_asked{2000}, between_asking{20};
 
   Library library_;
   pmix_proc_t self_;

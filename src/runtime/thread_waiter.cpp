@@ -42,17 +42,13 @@ Status ThreadWaiter::check_peers(const char* doing) {
   return {Code::peer_failed, fmt::format("{}: {}", doing, watch_.fate_of(dead - 1))};
 }
 
-void ThreadWaiter::be_idle() {
-  if (options_.idle && quiet_.load(std::memory_order_relaxed) == 0) options_.idle();
-}
-
-void ThreadWaiter::be_idle_meanwhile() {
-  if (!options_.idle) return;
+void ThreadWaiter::be_idle(std::uint64_t longest_ago_ns) {
+  if (!options_.idle || quiet_.load(std::memory_order_relaxed) != 0) return;
   // Relaxed: two threads that call it at once do no harm.
-  const std::uint64_t now = monotonic_ns();
-  if (now - last_idle_ns_.load(std::memory_order_relaxed) < idle_while_looking_gap_ns) return;
+  const std::uint64_t now = options_.now_ns();
+  if (now - last_idle_ns_.load(std::memory_order_relaxed) < longest_ago_ns) return;
   last_idle_ns_.store(now, std::memory_order_relaxed);
-  be_idle();
+  options_.idle();
 }
 
 // Whether done() came true while it looked for about as long as a wake-up costs.
@@ -62,7 +58,7 @@ bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
   for (int i = 0; i < first_looks; ++i) {
     if (done()) return true;
     SystemAtomics::pause();
-    if (i == looks_before_idle && looking.is_afar) be_idle_meanwhile();
+    if (i + 1 == looks_before_idle && looking.is_afar) be_idle(idle_while_looking_gap_ns);
   }
   std::uint64_t limit_ns = looking.ns;
   std::uint64_t begin = monotonic_ns();
@@ -103,7 +99,7 @@ Status ThreadWaiter::look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(s
   std::uint64_t gap = options_.idle ? std::min(first_idle_gap_ns, gap_ns()) : gap_ns();
   std::uint64_t last_look = monotonic_ns();
   for (;;) {
-    be_idle();
+    be_idle(0);
     sleep(gap);
     if (done()) return {};
     gap = std::min(gap * 2, gap_ns());

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "core/waiter.hpp"
 #include "runtime/peer_watch.hpp"
 
@@ -19,6 +20,7 @@ class ThreadWaiter : public Waiter {
     std::function<void()> idle;  // called between sleeps, at most idle_gap_ns apart, and in looks for other hosts
     std::uint64_t idle_gap_ns = 1'000'000;
     bool is_crowded = false;  // more ranks than processors: it does not look, and gives way
+    std::function<std::uint64_t()> now_ns = monotonic_ns;  // for the hook
   };
 
   ThreadWaiter(Options options, PeerWatch& watch, EventCount& own)
@@ -87,13 +89,15 @@ class ThreadWaiter : public Waiter {
   bool look_for(FunctionRef<bool()> done, const Looking& looking);
   Status look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t gap_ns)> sleep, const char* doing,
                         const Looking& looking);
-  void be_idle();
-  void be_idle_meanwhile();
-  Looking looking_here() const { return {options_.spin_ns, options_.spin_ns, false}; }
+  // Runs the hook, unless it began less than so long ago.
+  void be_idle(std::uint64_t longest_ago_ns);
+  Looking looking_here() const { return {.ns = options_.spin_ns, .in_a_stream_ns = options_.spin_ns}; }
   // Relaxed: nothing is ordered by how a thread looks.
   bool are_replies_from_afar() const { return are_replies_from_afar_.load(std::memory_order_relaxed); }
   Looking looking_for_replies() const {
-    return are_replies_from_afar() ? Looking{2 * options_.spin_ns, stream_factor * options_.spin_ns, true}
+    return are_replies_from_afar() ? Looking{.ns = 2 * options_.spin_ns,
+                                             .in_a_stream_ns = stream_factor * options_.spin_ns,
+                                             .is_afar = true}
                                    : looking_here();
   }
   Status check_peers(const char* doing);

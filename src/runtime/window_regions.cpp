@@ -15,12 +15,19 @@ AtomicDomain Context::own_domain(const void* memory) const {
   return {segment.rank(my_place()).stripes, reinterpret_cast<std::uintptr_t>(memory), rank_stripes - 1, false};
 }
 
-const PathModel& Context::path_model(std::uint32_t machine) const {
+const PathModel* Context::known_path_model(std::uint32_t machine) const {
   const std::lock_guard lock(path_models_mutex_);
-  if (const auto known = path_models_.find(machine); known != path_models_.end()) return known->second;
+  const auto known = path_models_.find(machine);
+  return known != path_models_.end() ? &known->second : nullptr;
+}
+
+// Files are read without the lock. Of two threads that read them at once the first decides.
+const PathModel& Context::path_model(std::uint32_t machine) const {
+  if (const PathModel* const known = known_path_model(machine)) return *known;
   const auto environment = [](const char* name) -> const char* { return std::getenv(name); };
   PathModel model = read_path_model(options_.settings, environment, machine);
   if (!model.note.empty()) model.note = "; " + model.note;
+  const std::lock_guard lock(path_models_mutex_);
   return path_models_.emplace(machine, std::move(model)).first->second;
 }
 

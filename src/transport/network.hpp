@@ -29,7 +29,7 @@ struct NetworkCounters {
   std::uint64_t strangers = 0;    // frames that were not of this job
   std::uint64_t refused = 0;      // frames of this job that made no sense
   std::uint64_t peers = 0;        // ranks that were introduced
-  std::uint64_t peer_bytes = 0;   // kept for all of them, without what is under way, and what the network library keeps
+  std::uint64_t peer_bytes = 0;   // kept for all of them, but buffers for messages and what the network library keeps
 };
 
 class Network : public Transport {

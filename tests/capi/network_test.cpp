@@ -42,6 +42,19 @@ void use_a_window(farsum_group group) {
   ASSERT_FINE(farsum_window_free(&window));
 }
 
+// After windows in which each rank asked both of the other node, who asked it.
+void expect_both_of_the_other_node_in_the_counts() {
+  farsum_statistics now{};
+  now.struct_bytes = sizeof now;
+  ASSERT_FINE(farsum_statistics_read(&now));
+  EXPECT_EQ(now.network_peers, 2u);
+  EXPECT_EQ(now.network_connections, 4u);
+  EXPECT_EQ(now.network_endpoints, 4u);
+  EXPECT_GT(now.network_peer_bytes, 2u * 100);
+  EXPECT_EQ(now.network_strangers, 0u);
+  EXPECT_EQ(now.network_refused, 0u);
+}
+
 TEST(SeveralNodes, serve_windows_of_all_ranks_again_and_again) {
   run_embedded(two_nodes, [](int rank, Gathering& everybody) {
     Caller caller{&everybody, rank};
@@ -54,6 +67,8 @@ TEST(SeveralNodes, serve_windows_of_all_ranks_again_and_again) {
       }
       EXPECT_THAT(nodes, testing::ElementsAre(0, 1, 1, 0));
       use_a_window(farsum_world());
+      expect_both_of_the_other_node_in_the_counts();
+      ASSERT_FINE(farsum_barrier(farsum_world()));
       ASSERT_FINE(farsum_finalize());
     }
   });

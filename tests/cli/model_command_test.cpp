@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "launched_job.hpp"
+#include "runtime/link_models.hpp"
 #include "temporary_folder.hpp"
 
 namespace farsum::cli::test {
@@ -25,6 +26,7 @@ class ModelCommand : public testing::Test {
   ModelCommand() { setenv("FARSUM_MODEL", folder_.c_str(), 1); }
   ~ModelCommand() override { unsetenv("FARSUM_MODEL"); }
 
+  std::string node_file() const { return model_file(folder_, cost::LinkClass::node); }
   static json report() { return json::parse(run_farsum({"info", "--model", "--json"}).out); }
 
   const TemporaryFolder own_;
@@ -54,7 +56,7 @@ TEST_F(ModelCommand, says_where_each_parameter_is_from_and_what_is_chosen_by_the
 TEST_F(ModelCommand, measures_keeps_and_uses_what_it_measured) {
   const Ended ended = run_farsum({"info", "--model", "--measure", "--json"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_THAT(json::parse(ended.out).at("model").at("node").get<std::string>(), HasSubstr(folder_ + "/node.json"));
+  EXPECT_THAT(json::parse(ended.out).at("model").at("node").get<std::string>(), HasSubstr(node_file()));
   const json found = report();
   for (const json& row : found.at("parameters")) {
     EXPECT_EQ(row.at("from"), row.at("class") == "node" ? "measured" : "built in");
@@ -67,13 +69,13 @@ TEST_F(ModelCommand, measures_as_the_ranks_of_a_job_of_which_one_reports) {
       run_farsum({"run", "-n", "3", FARSUM_BIN_DIR "/farsum", "info", "--model", "--measure", "--json"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_TRUE(json::accept(ended.out));
-  EXPECT_TRUE(std::filesystem::exists(folder_ + "/node.json"));
+  EXPECT_TRUE(std::filesystem::exists(node_file()));
 }
 
 TEST_F(ModelCommand, names_a_damaged_file_and_goes_on_without_it) {
-  std::ofstream(folder_ + "/node.json") << "{";
+  std::ofstream(node_file()) << "{";
   const json found = report();
-  EXPECT_THAT(found.at("model").at("node_complaint").get<std::string>(), HasSubstr(folder_ + "/node.json is not used"));
+  EXPECT_THAT(found.at("model").at("node_complaint").get<std::string>(), HasSubstr(node_file() + " is not used"));
   EXPECT_THAT(found.at("model").at("node").get<std::string>(), HasSubstr("built in"));
 }
 

@@ -6,6 +6,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <string>
+
+#include <fmt/format.h>
 
 #include "temporary_folder.hpp"
 
@@ -17,16 +21,18 @@ using testing::HasSubstr;
 
 class ModelFile : public testing::Test {
  protected:
-  void write(const std::string& text) const { std::ofstream(model_file(folder_, LinkClass::node)) << text; }
-  std::string written() const {
-    std::ifstream file(model_file(folder_, LinkClass::node));
+  void write(const std::string& text, LinkClass link = LinkClass::node) const {
+    std::ofstream(model_file(folder_, link)) << text;
+  }
+  std::string written(LinkClass link = LinkClass::node) const {
+    std::ifstream file(model_file(folder_, link));
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  void expect_built_in(const std::string& why) const {
-    const LinkParameters read = read_link_parameters(folder_, LinkClass::node);
+  void expect_built_in(const std::string& why, LinkClass link = LinkClass::node) const {
+    const LinkParameters read = read_link_parameters(folder_, link);
     EXPECT_FALSE(read.measured);
     EXPECT_EQ(read.source, "built in");
-    EXPECT_EQ(read.model.copy_us, cost::defaults(LinkClass::node).copy_us);
+    EXPECT_EQ(read.model.copy_us, cost::defaults(link).copy_us);
     EXPECT_THAT(read.complaint, HasSubstr(why));
   }
 
@@ -98,6 +104,17 @@ TEST_F(ModelFile, of_another_machine_version_or_class_is_not_used) {
   expect_built_in("another class");
 }
 
+// As a copy of another pair's file would be.
+TEST_F(ModelFile, that_leads_to_another_kind_of_machine_is_not_used) {
+  ASSERT_TRUE(write_link_parameters(folder_, LinkClass::tcp, every_parameter_different(), "today").is_ok());
+  ASSERT_TRUE(read_link_parameters(folder_, LinkClass::tcp).measured);
+  std::string text = written(LinkClass::tcp);
+  const std::string partner = "\"partner\": \"";
+  text.insert(text.find(partner) + partner.size(), "not ");
+  write(text, LinkClass::tcp);
+  expect_built_in("leads to another kind", LinkClass::tcp);
+}
+
 // In one folder, as machines that share a home have it.
 TEST_F(ModelFile, of_each_kind_of_partner_is_one_of_its_own) {
   const std::string other_kind = "slow processor, 4 processors";
@@ -114,8 +131,9 @@ TEST_F(ModelFile, of_each_kind_of_partner_is_one_of_its_own) {
   EXPECT_THAT(text, HasSubstr(other_kind));
 }
 
-TEST_F(ModelFile, of_a_node_is_the_same_whoever_is_elsewhere) {
-  EXPECT_EQ(model_file(folder_, LinkClass::node, 1), model_file(folder_, LinkClass::node, 2));
+TEST_F(ModelFile, of_a_node_is_named_by_its_kind_and_the_same_whoever_is_elsewhere) {
+  EXPECT_EQ(model_file("f", LinkClass::node, 1), fmt::format("f/node-{:08x}.json", own_machine_number()));
+  EXPECT_EQ(model_file("f", LinkClass::node, 1), model_file("f", LinkClass::node, 2));
 }
 
 TEST_F(ModelFile, without_some_parameter_leaves_that_at_its_built_in_value) {
@@ -155,7 +173,10 @@ TEST_F(ModelFile, turns_the_thresholds_that_paths_are_chosen_by) {
   EXPECT_LT(read_path_model(settings, nothing).thresholds.caller_from_bytes, 4096u);
   EXPECT_EQ(read_path_model(settings, nothing, machine_number("another")).thresholds.caller_from_bytes, cost::never);
   write("{");
-  EXPECT_THAT(read_path_model(settings, nothing).note, HasSubstr("node.json"));
+  write("[", LinkClass::tcp);
+  EXPECT_EQ(read_path_model(settings, nothing).note,
+            fmt::format("{} is not used: it is not JSON; {} is not used: it is not JSON",
+                        model_file(folder_, LinkClass::node), model_file(folder_, LinkClass::tcp)));
 }
 
 }  // namespace

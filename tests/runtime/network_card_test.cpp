@@ -1,3 +1,4 @@
+// What is taken of a card that came from another host, and what is said of one that is not.
 #include "runtime/network_card.hpp"
 
 #include <gmock/gmock.h>
@@ -46,6 +47,18 @@ TEST(NetworkCards, of_ranks_without_a_network_say_why_in_words_that_end) {
   EXPECT_EQ(why_unreachable(card, 4), "no libucp");
   std::memset(card.address.data(), 'x', card.address.size());
   EXPECT_EQ(why_unreachable(card, 4).size(), card.address.size());
+}
+
+TEST(NetworkCards, that_are_refused_name_the_rank_and_its_host_where_these_can_be_read) {
+  NetworkCard card = versioned_card();
+  card.rank = 3;
+  std::memcpy(card.node.host.data(), "far", 4);
+  EXPECT_EQ(refusal_of(card, 4), "");
+  ++card.link_version;
+  EXPECT_EQ(refusal_of(card, 4), "rank 3 of the job on host far cannot be reached: it runs another version of Farsum");
+  ++card.layout;
+  EXPECT_EQ(refusal_of(card, 4),
+            "a rank of the job on another host cannot be reached: it runs another version of Farsum");
 }
 
 }  // namespace

@@ -107,6 +107,10 @@ link::Wire& UcxConnections::wire(Rank peer, std::span<const std::byte> address) 
   return *connection;
 }
 
+std::uint64_t UcxConnections::bytes_of_peer() {
+  return sizeof(decltype(connections_)::value_type) + sizeof(Connection);
+}
+
 std::string UcxConnections::refusal(Rank peer) const {
   const auto found = connections_.find(peer);
   return found == connections_.end() ? std::string() : found->second->refusal;

@@ -56,6 +56,9 @@ class UcxConnections final : private UcxWorker::Events {
   // each call of a link.
   void settle() noexcept;
 
+  // Kept for each peer, its address apart.
+  static std::uint64_t bytes_of_peer();
+
   const Counters& counters() const { return counters_; }
   const UcxWorker& worker() const { return *worker_; }
   UcxWorker& worker() { return *worker_; }

@@ -159,8 +159,13 @@ void UcxTransport::introduce(Rank peer, std::span<const std::byte> address) {
   peer_bytes_.fetch_add(bytes_of_known_peer() + address.size(), std::memory_order_relaxed);
 }
 
-std::uint64_t UcxTransport::bytes_of_known_peer() { return sizeof(std::unique_ptr<Asking>) + sizeof(Asking); }
-std::uint64_t UcxTransport::bytes_of_asking_peer() { return sizeof(decltype(TargetHalf::receivers)::value_type); }
+std::uint64_t UcxTransport::bytes_of_known_peer() {
+  return sizeof(std::unique_ptr<Asking>) + sizeof(Asking) + UcxConnections::bytes_of_peer();
+}
+
+std::uint64_t UcxTransport::bytes_of_asking_peer() {
+  return sizeof(decltype(TargetHalf::receivers)::value_type) + UcxConnections::bytes_of_peer();
+}
 
 void UcxTransport::open(Rank peer) {
   const Driving driving(*this);

@@ -88,7 +88,7 @@ class UcxTransport final : public Network {
 
   void close(RequestHandler& handler) override;
   NetworkCounters counters() const override;
-  // Kept for a rank that was introduced, its address apart, and for one that has asked.
+  // Kept for a rank that was introduced, and for one that has asked, their addresses and buffers for messages apart.
   static std::uint64_t bytes_of_known_peer();
   static std::uint64_t bytes_of_asking_peer();
   // Frames that were not of this job. Any thread may call.
