@@ -81,7 +81,7 @@ foreach(library IN ITEMS mpich openmpi)
     set(test hosts.conformance.${library}.two_hosts)
     add_test(NAME ${test}
              COMMAND "${PROJECT_SOURCE_DIR}/tools/conformance" --short --hosts 2 --library ${library} --build "${CMAKE_BINARY_DIR}"
-                     --output "${CMAKE_BINARY_DIR}/conformance")
+                     --output "${CMAKE_BINARY_DIR}/conformance/two-hosts-${library}")
     set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120 LABELS hosts ${FARSUM_OF_POLLING_RANKS})
   endif()
 endforeach()

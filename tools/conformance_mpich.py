@@ -1,5 +1,6 @@
 """MPICH's own one-sided tests: fetches them from Debian's source package, builds them for an MPI library, reads their lists."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -78,9 +79,17 @@ def run(command, **options):
 
 
 def fetch():
-    """The suite's folder test/mpi, fetched with apt when it is not in the cache. No configuration of the system is touched:
-    apt reads a list of its own, made of the system's own sources, and keeps its state beside it."""
+    """The suite's folder test/mpi, fetched with apt when it is not in the cache, by one of those who ask at once."""
     home = cases.cache_home() / "source"
+    home.mkdir(parents=True, exist_ok=True)
+    with open(home / "fetching", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return fetch_into(home)
+
+
+def fetch_into(home):
+    """No configuration of the system is touched: apt reads a list of its own, made of the system's own sources, and keeps its
+    state beside it."""
     ready = sorted(home.glob("mpich-*/test/mpi/runtests.in"))
     if ready:
         return ready[-1].parent

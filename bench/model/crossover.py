@@ -35,10 +35,12 @@ def points_of(build):
     for key, value in (item for suite in suites for test in suite["testsuite"] for item in test.items()):
         named = re.fullmatch(r"(\w+) (\d+) bytes woken in ([\d.]+) us", key)
         if named:
-            simulated, predicted = re.fullmatch(r"simulated ([\d.]+) predicted ([\d.]+)", value).groups()
-            points[float(named[3]), named[1], int(named[2])] = (float(simulated), float(predicted))
-    if not points:
-        sys.exit("crossover.py: the test says no points")
+            said = re.fullmatch(r"simulated ([\d.]+) predicted ([\d.]+)", value)
+            if not said:
+                sys.exit(f"crossover.py: cannot read what the test says of {key}: {value}")
+            points[float(named[3]), named[1], int(named[2])] = (float(said[1]), float(said[2]))
+    if {(woken, way) for woken, way, _ in points} != {(woken, way) for woken in PAPER for way in STYLES}:
+        sys.exit("crossover.py: the test does not say points of each way and wake-up")
     return points
 
 

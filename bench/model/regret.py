@@ -114,19 +114,21 @@ class Report:
                       f"{'memory':10} {'operation':15} {'size':>8} {'burst':>5} {'origins':>7}  {'taken':10} {'us':>10} {'model':>10}  "
                       f"{'best':10} {'us':>10} {'regret':>6}")
             for row in rows:
-                for group in ((place, None), (place, row["origins"]), ("all", None)):
+                for group in ((place, None), (place, row["origins"])):
                     regrets[group].append(row["regret"])
                 predicted = "-" if row["predicted_us"] is None else f"{row['predicted_us']:.3f}"
                 self.say(row, f"{row['memory']:10} {row['operation']:15} {size_text(row['bytes']):>8} {row['burst']:5} {row['origins']:7}  "
                               f"{row['taken']:10} {row['auto_us']:10.3f} {predicted:>10}  {row['best']:10} {row['best_us']:10.3f} "
                               f"{row['regret']:6.2f}")
-        if len(places) < 2:
-            regrets.pop(("all", None), None)
         # The aim is of all cases together; by the number of origins it is told where they differ.
-        for judged in (True, False):
-            for (place, origins), values in regrets.items():
-                if (origins is None) == judged:
-                    self.tell_mean(place, origins, values)
+        of_places = {place: values for (place, origins), values in regrets.items() if origins is None}
+        if len(of_places) > 1:
+            of_places["all"] = [value for values in of_places.values() for value in values]
+        for place, values in of_places.items():
+            self.tell_mean(place, None, values)
+        for (place, origins), values in regrets.items():
+            if origins is not None:
+                self.tell_mean(place, origins, values)
 
     def tell_mean(self, place, origins, values):
         line = {"bench": "model", "place": place, "geometric_mean": mean_of(values), "worst": max(values), "cases": len(values),

@@ -295,35 +295,46 @@ static void requests(void) {
   MPI_Win_free(&window);
 }
 
-/* More than leaves at once is at its target, and done at the first look, though rank 0 has made no call since. */
-static void origin_computes(void) {
-  enum { count = 1 << 20, patience_s = 20 };
-  const double for_the_answer_s = 0.1;
+/* A long put of rank 0, which computes from then on until the target has seen it all, and a little longer. Whether it
+ * was done at rank 0's first look. */
+static int is_done_at_the_first_look(MPI_Win window, const word* mine, size_t count, word attempt) {
+  const double patience_s = 20, for_the_answer_s = 0.1;
   const int target = size - 1;
-  if (size == 1) return;
-  word* mine;
-  MPI_Win window = allocate(count + 1, &mine);
-  MPI_Win_lock_all(0, window);
+  int done = 0;
   if (rank == 0) {
     word* values = room(count * sizeof(word));
     MPI_Request request;
-    int done = 0;
-    for (size_t i = 0; i < count; ++i) values[i] = mark(0, target, i);
-    MPI_Rput(values, count, MPI_UINT64_T, target, 0, count, MPI_UINT64_T, window, &request);
-    for (const double begin = seconds(); __atomic_load_n(&mine[count], __ATOMIC_ACQUIRE) == 0;)
+    for (size_t i = 0; i < count; ++i) values[i] = mark(0, target, i) + attempt;
+    MPI_Rput(values, (int)count, MPI_UINT64_T, target, 0, (int)count, MPI_UINT64_T, window, &request);
+    for (const double begin = seconds(); __atomic_load_n(&mine[count], __ATOMIC_ACQUIRE) != attempt;)
       if (seconds() - begin > patience_s) fail("what has come without a call of the origin", 0, 0, 1);
     for (const double begin = seconds(); seconds() - begin < for_the_answer_s;) {
     }
     MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    equal((word)done, 1, "done at the first look", 0);
+    if (!done) MPI_Wait(&request, MPI_STATUS_IGNORE);
     free(values);
   } else if (rank == target) {
-    const word seen = 1;
-    while (__atomic_load_n(&mine[count - 1], __ATOMIC_ACQUIRE) == 0) usleep(1000);
-    MPI_Put(&seen, 1, MPI_UINT64_T, 0, count, 1, MPI_UINT64_T, window);
+    for (size_t i = 0; i < count; ++i)
+      while (__atomic_load_n(&mine[i], __ATOMIC_ACQUIRE) != mark(0, target, i) + attempt) usleep(1000);
+    MPI_Put(&attempt, 1, MPI_UINT64_T, 0, (MPI_Aint)count, 1, MPI_UINT64_T, window);
     MPI_Win_flush(0, window);
-    for (size_t i = 0; i < count; ++i) equal(mine[i], mark(0, target, i), "the word put", i);
   }
+  MPI_Bcast(&done, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return done;
+}
+
+/* More than leaves at once arrives though its origin makes no call, and so does the answer: on a machine with other
+ * work perhaps not each time. */
+static void origin_computes(void) {
+  enum { count = 1 << 20, most_attempts = 10 };
+  if (size == 1) return;
+  word* mine;
+  MPI_Win window = allocate(count + 1, &mine);
+  int done = 0;
+  MPI_Win_lock_all(0, window);
+  for (word attempt = 1; !done && attempt <= most_attempts; ++attempt)
+    done = is_done_at_the_first_look(window, mine, count, attempt);
+  equal((word)done, 1, "done at the first look", 0);
   MPI_Win_unlock_all(window);
   barrier();
   MPI_Win_free(&window);

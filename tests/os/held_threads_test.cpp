@@ -20,6 +20,8 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -96,6 +98,10 @@ void await_sleep(pid_t thread) {
     state = bracket == std::string::npos ? 'S' : line[bracket + 2];
     std::this_thread::yield();
   }
+}
+
+std::size_t threads_of_this_process() {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
 }
 
 class HeldThreads : public testing::Test {
@@ -189,6 +195,17 @@ TEST_F(HeldThreads, that_end_and_begin_all_the_time_are_all_held) {
     begun.fetch_add(1);
     alive.fetch_sub(1);
   };
+  const std::size_t before_all = threads_of_this_process();
+  // The last ones end by themselves; until then they use what is on this stack.
+  const struct Ending {
+    std::atomic<bool>& leave;
+    const std::atomic<int>& alive;
+    std::size_t others;
+    ~Ending() {
+      leave = true;
+      while (alive.load() != 0 || threads_of_this_process() > others) std::this_thread::yield();
+    }
+  } ending{leave, alive, before_all};
   for (int chains = 0; chains < 2; ++chains) begin_one();
   int held = 0;
   for (int round = 0; round < rounds; ++round) {
@@ -202,9 +219,6 @@ TEST_F(HeldThreads, that_end_and_begin_all_the_time_are_all_held) {
     ASSERT_FALSE(has_changed);
     held += reason.empty() ? 1 : 0;
   }
-  leave = true;
-  // The last ones end by themselves; until then they use what is on this stack.
-  while (alive.load() != 0) std::this_thread::yield();
   EXPECT_GT(held, 0);
 }
 
