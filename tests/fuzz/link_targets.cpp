@@ -150,6 +150,7 @@ void link_sender(Input input) {
   options.peer = 1;
   options.secret = secret_of_tests();
   std::vector<Bytes> places;
+  std::vector<std::size_t> capacities;  // by ticket
   LinkSender sender(options, wire);
   sender.open(0);
   FrameHeader ack = header_of(FrameKind::hello_ack, 1, 0);
@@ -173,12 +174,15 @@ void link_sender(Input input) {
       post.borrow_body = (action & 2) != 0;
       post.may_wait = (action & 4) != 0;
       post.may_hold = (action & 8) != 0;
-      if (const auto ticket = sender.post(post, now)) demand(*ticket == posted++);
+      if (const auto ticket = sender.post(post, now)) {
+        demand(*ticket == posted++);
+        capacities.push_back(post.reply_capacity);
+      }
     } else if (action < 212) {
       sender.flush(now);
     } else if (action < 216) {
-      sender.take_replies([&](std::uint64_t ticket, Code, std::span<const std::byte>) {
-        demand(ticket < posted);
+      sender.take_replies([&](std::uint64_t ticket, Code, std::span<const std::byte> data) {
+        demand(ticket < posted && data.size() <= capacities[ticket]);
         ++taken;
       });
     } else if (action < 232) {
