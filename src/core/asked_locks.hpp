@@ -16,17 +16,20 @@
 
 namespace farsum {
 
-// Any thread may call. Of a thread that has ended they stay until their epochs are closed.
+// Any thread may call. Of a thread that has ended they stay until they are answered, or their epochs closed.
 class AskedLocks {
  public:
   // Whether there are any. Relaxed: a thread knows of its own, and whoever gives another's back comes after it in the
   // program's order.
   bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
-  // By the calling thread. `granted` is borrowed until it is forgotten.
-  void add(const RequestState& granted, Rank owner) {
+  // By the calling thread, before the lock is asked for: the answer to the last such question is no answer any more.
+  // `granted` is borrowed until it is forgotten.
+  void add(RequestState& granted, Rank owner) {
     const std::uint64_t thread = os::thread_mark();
     const std::lock_guard lock(mutex_);
+    // Relaxed: the mutex orders it.
+    granted.done.store(false, std::memory_order_relaxed);
     asked_.push_back({&granted, owner, thread});
     note_count();
   }

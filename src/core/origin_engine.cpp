@@ -276,8 +276,8 @@ std::size_t OriginEngine::go_on(Peer& peer, Rank rank) {
   const std::size_t replies = transport_.poll_replies(rank, peer);
   peer.keeps = false;
   peer.left_for_end = 0;
-  const bool has_sent = drain_backlog(peer, rank);
-  peer.has_progressed = peer.has_progressed || replies != 0 || has_sent;
+  if (replies != 0) peer.has_progressed = true;
+  if (drain_backlog(peer, rank)) peer.has_progressed = true;
   return replies;
 }
 

@@ -198,14 +198,14 @@ class PmixClient : public Pmix {
   std::vector<std::byte> look_up(std::uint32_t rank, const std::string& key, Patience patience) override {
     pmix_proc_t process = self_;
     process.rank = rank;
-    const auto begin = std::chrono::steady_clock::now();
-    const auto asks_until = begin + std::min(patience, longest_asked);
-    for (auto now = begin;; now = std::chrono::steady_clock::now()) {
-      const auto left = std::chrono::duration_cast<Patience>(begin + patience - now);
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + patience;
+    const auto asks_until = std::min(end, Clock::now() + longest_asked) - between_asking;
+    for (;;) {
       const auto found = within<std::vector<std::byte>>(
-          left, [library = library_, process, key] { return bytes_of(await_value(library, process, key.c_str())); });
-      if (!found || !found->empty() || now + between_asking >= asks_until)
-        return found.value_or(std::vector<std::byte>());
+          std::chrono::ceil<Patience>(end - Clock::now()),
+          [library = library_, process, key] { return bytes_of(await_value(library, process, key.c_str())); });
+      if (!found || !found->empty() || Clock::now() >= asks_until) return found.value_or(std::vector<std::byte>());
       std::this_thread::sleep_for(between_asking);
     }
   }

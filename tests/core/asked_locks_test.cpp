@@ -69,5 +69,16 @@ TEST(AskedLocks, of_other_threads_are_gone_once_they_are_answered) {
   EXPECT_FALSE(asked.any());
 }
 
+TEST(AskedLocks, are_not_answered_by_the_answer_to_the_time_before) {
+  AskedLocks asked;
+  RequestState own;
+  asked.add(own, 1);
+  answer(own);
+  asked.forget(own);
+  asked.add(own, 1);
+  std::thread([&] { EXPECT_EQ(asked.awaited(os::thread_mark()), std::nullopt); }).join();
+  EXPECT_EQ(asked.awaited(os::thread_mark()), std::optional<Rank>(1));
+}
+
 }  // namespace
 }  // namespace farsum

@@ -111,16 +111,26 @@ TEST(OverNodes, an_exclusive_lock_is_one_for_all) {
   });
 }
 
-// Locks that all take in one order: of ranks of other nodes and of their own, of two windows, and a mutex. Whoever is
-// granted one that it has not got the one before for would wait for a rank that waits for it.
-TEST(OverNodes, locks_that_all_take_in_one_order_are_all_granted) {
-  run_on_nodes({0, 1, 0, 1}, Settings(), [](InProcessRank self) {
+// With two windows, and a mutex at each rank.
+template <class Body>
+void run_with_locks(const std::vector<std::uint32_t>& nodes, Body&& body) {
+  run_on_nodes(nodes, Settings(), [&](InProcessRank self) {
     WindowObject *object = nullptr, *other_object = nullptr;
     Window& window = allocate(self, 64, object);
     Window& other = allocate(self, 64, other_object);
     Result<Mutexes*> made = self.context.create_mutexes(self.context.world(), 1);
     ASSERT_TRUE(made.is_ok());
-    Mutexes& mutexes = *made.value();
+    body(self, window, other, *made.value());
+    ASSERT_GOOD(self.context.free_mutexes(made.value()));
+    ASSERT_GOOD(self.context.free_window(other_object));
+    ASSERT_GOOD(self.context.free_window(object));
+  });
+}
+
+// Locks that all take in one order: of ranks of other nodes and of their own, of two windows, and a mutex. Whoever is
+// granted one that it has not got the one before for would wait for a rank that waits for it.
+TEST(OverNodes, locks_that_all_take_in_one_order_are_all_granted) {
+  run_with_locks({0, 1, 0, 1}, [](InProcessRank self, Window& window, Window& other, Mutexes& mutexes) {
     constexpr int times = 100;
     for (int i = 0; i < times; ++i) {
       ASSERT_GOOD(window.lock(0, LockMode::exclusive));
@@ -139,22 +149,14 @@ TEST(OverNodes, locks_that_all_take_in_one_order_are_all_granted) {
       EXPECT_EQ(word_at(window, target, 0), 4u * times);
       ASSERT_GOOD(window.unlock(target));
     }
-    ASSERT_GOOD(self.context.free_mutexes(&mutexes));
-    ASSERT_GOOD(self.context.free_window(other_object));
-    ASSERT_GOOD(self.context.free_window(object));
   });
 }
 
 TEST(OverNodes, no_lock_is_taken_before_one_that_was_asked_for_is_held) {
-  constexpr auto for_a_while = std::chrono::milliseconds(20);
   std::atomic<bool> is_given_back{false};
-  run_on_nodes({0, 1}, Settings(), [&](InProcessRank self) {
-    WindowObject *object = nullptr, *other_object = nullptr;
-    Window& window = allocate(self, 64, object);
-    Window& other = allocate(self, 64, other_object);
-    Result<Mutexes*> made = self.context.create_mutexes(self.context.world(), 1);
-    ASSERT_TRUE(made.is_ok());
-    Mutexes& mutexes = *made.value();
+  std::atomic<Context*> waiting{nullptr};  // rank 0's, once it is about to take the next
+  std::atomic<std::uint64_t> slept{0};     // how often it had by then
+  run_with_locks({0, 1}, [&](InProcessRank self, Window& window, Window& other, Mutexes& mutexes) {
     enum class Next { lock, lock_all, mutex };
     for (const Next next : {Next::lock, Next::lock_all, Next::mutex}) {
       if (self.rank == 1) ASSERT_GOOD(window.lock(1, LockMode::exclusive));
@@ -164,13 +166,9 @@ TEST(OverNodes, no_lock_is_taken_before_one_that_was_asked_for_is_held) {
         EXPECT_FALSE(other.hot().lock(0, LockMode::exclusive)) << "the short way does not wait";
         EXPECT_EQ(window.lock(1, LockMode::exclusive).code(), Code::sync) << "nor what is refused";
         EXPECT_EQ(window.lock_all().code(), Code::sync);
-      }
-      meet(self);
-      if (self.rank == 1) {
-        std::this_thread::sleep_for(for_a_while);
-        is_given_back = true;
-        ASSERT_GOOD(window.unlock(1));
-      } else {
+        is_given_back = false;
+        slept = self.context.statistics().waits_slept;
+        waiting = &self.context;
         ASSERT_GOOD(next == Next::lock       ? other.lock(0, LockMode::exclusive)
                     : next == Next::lock_all ? other.lock_all()
                                              : self.context.lock(mutexes, 0, 0));
@@ -179,13 +177,16 @@ TEST(OverNodes, no_lock_is_taken_before_one_that_was_asked_for_is_held) {
                     : next == Next::lock_all ? other.unlock_all()
                                              : self.context.unlock(mutexes, 0, 0));
         ASSERT_GOOD(window.unlock(1));
-        is_given_back = false;
+      } else {
+        while (waiting == nullptr) std::this_thread::yield();
+        // Where it does not wait for this lock, it does when it gives it back.
+        while (waiting.load()->statistics().waits_slept == slept) std::this_thread::yield();
+        waiting = nullptr;
+        is_given_back = true;
+        ASSERT_GOOD(window.unlock(1));
       }
       meet(self);
     }
-    ASSERT_GOOD(self.context.free_mutexes(&mutexes));
-    ASSERT_GOOD(self.context.free_window(other_object));
-    ASSERT_GOOD(self.context.free_window(object));
   });
 }
 
@@ -229,7 +230,10 @@ TEST(OverNodes, a_lock_that_is_waited_for_does_not_keep_the_agent_awake) {
 
 // Nodes meet by their first ranks: the others have no need of each other.
 TEST(OverNodes, a_rank_is_connected_when_it_is_first_asked_for_something) {
-  run_on_nodes(two_and_two, Settings(), [](InProcessRank self) {
+  // Whoever waits for long asks other nodes for the dead, but for this.
+  Settings settings;
+  settings.net_timeout_s = 0;
+  run_on_nodes(two_and_two, settings, [](InProcessRank self) {
     const bool is_first_of_node = self.rank < 2;
     const auto network = [&] { return self.context.statistics().network; };
     WindowObject* object = nullptr;

@@ -19,6 +19,8 @@ constexpr std::uint64_t ask_again_after_ns = 1'000'000;
 // Replies wake an agent that sleeps on them, though a thread has taken them before it comes: one that has taken these
 // asks it to see whether it must.
 constexpr unsigned taken_beside_agent = 8;
+// Less and less often for news that nobody comes for; then it is nobody's.
+constexpr std::uint64_t longest_news_gap_ns = 1'000'000'000;
 constexpr std::uint64_t most_closing_ns = 2'000'000'000;
 // A connection that is closed by force lets go of what it holds within a few rounds.
 constexpr int most_ending_rounds = 10'000;
@@ -232,10 +234,10 @@ void UcxTransport::abandon(Rank peer) {
   Asking* const asking = origin_.find(peer);
   if (asking == nullptr) return;
   asking->is_lost = true;  // nobody is told: it is not the peer that failed
-  origin_.drop_news(*asking);
   asking->link.give_up(Code::peer_failed);
   origin_.connections->settle();
   for (int i = 0; i < most_ending_rounds && !asking->link.is_quiet(); ++i) origin_.connections->progress();
+  origin_.drop_news(*asking);
 }
 
 std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {
@@ -349,10 +351,13 @@ bool UcxTransport::is_unattended(Threads threads) {
   is_watched_ = threads_sleep_ || (handed_over_ && !was_polled);
   taken_while_watched_ = 0;
   ask_again_ns_ = asks_again ? options_.now_ns() + ask_again_after_ns : never;
-  // The worker has nothing more to tell of what a thread took in that looked for another peer's. Once: what stays is
-  // of a peer that somebody looks after.
-  if (std::exchange(origin_.has_fresh_news, false) && is_watched_ && origin_.news != 0)
-    ask_again_ns_ = options_.now_ns();
+  // The worker has nothing more to tell of what a thread took in that looked for another peer's. The agent may have
+  // missed it while somebody had that peer's mutex.
+  if (std::exchange(origin_.has_fresh_news, false)) news_gap_ns_ = 0;
+  if (is_watched_ && origin_.news != 0 && news_gap_ns_ <= longest_news_gap_ns) {
+    ask_again_ns_ = std::min(ask_again_ns_, options_.now_ns() + news_gap_ns_);
+    news_gap_ns_ = std::max(ask_again_after_ns, 2 * news_gap_ns_);
+  }
   return is_watched_;
 }
 
@@ -401,10 +406,11 @@ void UcxTransport::OriginHalf::on_frame(std::span<const std::byte> bytes) {
     owner.refused_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
+  const bool was_lost = asking->is_lost;
   owner.pass_on(asking->link, frame, owner.options_.now_ns());
   note(*asking);
-  // What only keeps the link going is nobody's news.
-  if (!asking->link.has_replies() && !asking->link.wants_credit()) return;
+  // What only keeps the link going is nobody's news, nor is what comes behind its end.
+  if (was_lost || !(asking->link.has_replies() || asking->link.wants_credit() || asking->is_lost)) return;
   if (!std::exchange(asking->has_news, true)) ++news;
   has_fresh_news = true;
   asking->has_short_news = asking->has_short_news || bytes.size() <= short_frame_bytes;

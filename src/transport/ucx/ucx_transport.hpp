@@ -184,6 +184,7 @@ class UcxTransport final : public Network {
   bool was_taken_unattended_ = false;   // something, by the agent or beside it, since it last asked
   bool was_polled_ = false;             // by a thread, since the agent last asked
   std::uint64_t ask_again_ns_ = never;  // when the agent is to ask again
+  std::uint64_t news_gap_ns_ = 0;       // after which it does for the same news
 
   TargetHalf target_{*this};
   std::atomic<std::uint64_t> strangers_{0};
