@@ -1,7 +1,7 @@
 /* MPI calls of rank 0 whose target is lost (tests/hosts/faults): each is to end with an error that says so.
  *
- *   lost_mpi CALL FILE        flush, unlock or fence. Rank 0 says "rank 0: ready", waits for the file, and says how the
- * call ended, for the script to judge. */
+ *   lost_mpi CALL FILE        one of `runs`. Rank 0 says "rank 0: ready", waits for the file, and says how the calls of
+ * that run ended, for the script to judge. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdint.h>
@@ -46,16 +46,101 @@ static void flush_and_others(void) {
   ended("MPI_Wait", begin, code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code);
 }
 
-static void unlock(void) {
+/* `call` comes behind a put. */
+static void put_and(const char* name, int (*call)(void)) {
   const double begin = now_ms();
   const int code = put();
-  ended("MPI_Win_unlock", begin, code == MPI_SUCCESS ? MPI_Win_unlock(1, window) : code);
+  ended(name, begin, code == MPI_SUCCESS ? call() : code);
 }
 
-static void fence(void) {
+static int flush_call(void) { return MPI_Win_flush(1, window); }
+static int unlock_call(void) { return MPI_Win_unlock(1, window); }
+static int unlock_all_call(void) { return MPI_Win_unlock_all(window); }
+static int fence_call(void) { return MPI_Win_fence(0, window); }
+static int complete_call(void) { return MPI_Win_complete(window); }
+
+static MPI_Group the_other(void) {
+  int rank;
+  MPI_Group all, other;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int the_others_rank = 1 - rank;
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Group_incl(all, 1, &the_others_rank, &other);
+  return other;
+}
+
+/* What both ranks do before rank 0 is ready, and what rank 0 does when the other is lost. */
+static void begin_lock_all(int rank) {
+  (void)rank;
+  MPI_Win_lock_all(0, window);
+}
+static void unlock_all(void) { put_and("MPI_Win_unlock_all", unlock_all_call); }
+
+static void begin_lock(int rank) {
+  if (rank != 0) return;
+  /* Held: what is told is the loss, not that the lock is not had. */
+  MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window);
+  flush_call();
+}
+static void unlock(void) { put_and("MPI_Win_unlock", unlock_call); }
+
+static void begin_fence(int rank) {
+  (void)rank;
+  fence_call();
+}
+static void fence(void) { put_and("MPI_Win_fence", fence_call); }
+
+static void begin_start(int rank) {
+  if (rank == 0)
+    MPI_Win_start(the_other(), 0, window);
+  else
+    MPI_Win_post(the_other(), 0, window);
+}
+static void complete(void) { put_and("MPI_Win_complete", complete_call); }
+
+static void begin_post(int rank) {
+  if (rank == 0) MPI_Win_post(the_other(), 0, window);
+}
+static void wait_exposure(void) {
   const double begin = now_ms();
-  const int code = put();
-  ended("MPI_Win_fence", begin, code == MPI_SUCCESS ? MPI_Win_fence(0, window) : code);
+  ended("MPI_Win_wait", begin, MPI_Win_wait(window));
+}
+
+static void begin_nothing(int rank) { (void)rank; }
+static void lock_all(void) {
+  const double begin = now_ms();
+  ended("MPI_Win_lock_all", begin, MPI_Win_lock_all(0, window));
+}
+/* Without a post. */
+static void start(void) {
+  const double begin = now_ms();
+  const int code = MPI_Win_start(the_other(), 0, window);
+  ended("MPI_Win_start", begin, code == MPI_SUCCESS ? complete_call() : code);
+}
+
+static void free_window(void) {
+  const double begin = now_ms();
+  ended("MPI_Win_free", begin, MPI_Win_free(&window));
+}
+
+static const struct Run {
+  const char* name;
+  void (*begin)(int rank);
+  void (*go)(void);
+} runs[] = {{"flush", begin_lock_all, flush_and_others},
+            {"unlock_all", begin_lock_all, unlock_all},
+            {"unlock", begin_lock, unlock},
+            {"fence", begin_fence, fence},
+            {"complete", begin_start, complete},
+            {"wait", begin_post, wait_exposure},
+            {"lock_all", begin_nothing, lock_all},
+            {"start", begin_nothing, start},
+            {"free", begin_nothing, free_window}};
+
+static const struct Run* run_of(const char* name) {
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; ++i)
+    if (strcmp(runs[i].name, name) == 0) return &runs[i];
+  return NULL;
 }
 
 int main(int argc, char** argv) {
@@ -64,30 +149,18 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-  if (argc != 3) MPI_Abort(MPI_COMM_WORLD, 2);
-  const int fences = strcmp(argv[1], "fence") == 0, locks = strcmp(argv[1], "unlock") == 0;
-  if (!fences && !locks && strcmp(argv[1], "flush") != 0) MPI_Abort(MPI_COMM_WORLD, 2);
+  const struct Run* const run = argc == 3 ? run_of(argv[1]) : NULL;
+  if (run == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
   MPI_Win_allocate(sizeof *mine, sizeof *mine, MPI_INFO_NULL, MPI_COMM_WORLD, &mine, &window);
   MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
-  if (fences) MPI_Win_fence(0, window);
-  if (!fences && !locks) MPI_Win_lock_all(0, window);
+  run->begin(rank);
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank != 0)
     while (1) pause();
-  if (locks) {
-    /* Held: what is told is the loss, not that the lock is not had. */
-    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window);
-    MPI_Win_flush(1, window);
-  }
   puts("rank 0: ready");
   fflush(stdout);
   while (access(argv[2], F_OK) != 0) usleep(1000);
-  if (fences)
-    fence();
-  else if (locks)
-    unlock();
-  else
-    flush_and_others();
+  run->go();
   /* The job is over: nothing can be wound up. */
   _exit(0);
 }
