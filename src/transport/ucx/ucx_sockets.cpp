@@ -12,6 +12,7 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <string>
 
 #include <fmt/format.h>
@@ -79,13 +80,42 @@ std::vector<std::uint16_t> listening_ports(const std::vector<int>& sockets) {
   return ports;
 }
 
+std::vector<HostRange> host_ranges(const std::vector<std::uint32_t>& hosts, std::size_t most) {
+  std::vector<std::uint32_t> sorted(hosts.size());
+  std::transform(hosts.begin(), hosts.end(), sorted.begin(), [](std::uint32_t host) { return ntohl(host); });
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<HostRange> exact;
+  for (const std::uint32_t host : sorted) {
+    if (!exact.empty() && host - exact.back().last <= 1) {
+      exact.back().last = host;
+    } else {
+      exact.push_back({host, host});
+    }
+  }
+  if (exact.size() <= most) return exact;
+  // The widest gaps stay.
+  std::vector<std::size_t> gaps(exact.size() - 1);  // each by the range before it
+  std::iota(gaps.begin(), gaps.end(), std::size_t{0});
+  const auto width = [&](std::size_t gap) { return exact[gap + 1].first - exact[gap].last; };
+  const auto first_closed = gaps.begin() + static_cast<std::ptrdiff_t>(most - 1);
+  std::nth_element(gaps.begin(), first_closed, gaps.end(),
+                   [&](std::size_t one, std::size_t other) { return width(one) > width(other); });
+  std::vector<bool> is_closed(gaps.size());
+  std::for_each(first_closed, gaps.end(), [&](std::size_t gap) { is_closed[gap] = true; });
+  std::vector<HostRange> joined = {exact.front()};
+  for (std::size_t gap = 0; gap < is_closed.size(); ++gap) {
+    if (is_closed[gap]) {
+      joined.back().last = exact[gap + 1].last;
+    } else {
+      joined.push_back(exact[gap + 1]);
+    }
+  }
+  return joined;
+}
+
 // Per packet: the source address of an IPv4 header, looked for among the hosts. A packet of IPv6 is dropped: UCX's
 // addresses of it are not among what Farsum's ranks tell each other.
 Status let_in_only(const std::vector<std::uint32_t>& hosts, const std::vector<int>& sockets) {
-  if (hosts.size() > most_hosts_let_in) {
-    return {Code::unsupported,
-            fmt::format("a filter of {} hosts is asked for, but {} is the most", hosts.size(), most_hosts_let_in)};
-  }
   constexpr std::uint32_t header = static_cast<std::uint32_t>(SKF_NET_OFF);
   constexpr std::uint32_t whole_packet = 0xffff'ffff;
   std::vector<sock_filter> program = {
@@ -93,9 +123,10 @@ Status let_in_only(const std::vector<std::uint32_t>& hosts, const std::vector<in
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 4, 1, 0),    BPF_STMT(BPF_RET | BPF_K, 0),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, header + 12),
   };
-  // Each host answers for itself, for a jump reaches no further than 255 instructions.
-  for (const std::uint32_t host : hosts) {
-    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(host), 0, 1));
+  // Each range answers for itself, for a jump reaches no further than 255 instructions.
+  for (const HostRange& range : host_ranges(hosts, most_ranges_let_in)) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, range.first, 0, 2));
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, range.last, 1, 0));
     program.push_back(BPF_STMT(BPF_RET | BPF_K, whole_packet));
   }
   program.push_back(BPF_STMT(BPF_RET | BPF_K, 0));
