@@ -62,6 +62,7 @@ foreach(library IN ITEMS mpich openmpi)
       set_target_properties(lost_mpi_${library} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests" C_EXTENSIONS ON)
       target_link_libraries(lost_mpi_${library} PRIVATE farsum_mpi_${library})
       farsum_add_host_test(faults.mpi_cut.${library} faults mpi_cut ${library})
+      set_tests_properties(hosts.faults.mpi_cut.${library} PROPERTIES TIMEOUT 240)  # nine jobs
       farsum_add_host_test(attends.${library} run_across --start ${library} --program attends --hosts 2 --set ATTENDS=1)
       farsum_add_host_test(reads.${library} run_across --start ${library} --program reads --hosts 2 --set COPIES=1
                            --set FARSUM_READ_AGE=86400000)

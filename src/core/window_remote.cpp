@@ -41,7 +41,7 @@ Status Window::tell(std::uint32_t target, wire::MessageKind kind, std::uint8_t f
 
 Status Window::ask(std::uint32_t target, wire::MessageKind kind, LockMode mode, RequestState& answer,
                    std::uint8_t more_flags) {
-  // Relaxed: nobody looks before the message is sent.
+  // Relaxed: nobody looks before the message is sent but AskedLocks, which has set it so under its mutex.
   answer.done.store(false, std::memory_order_relaxed);
   answer.code.store(Code::ok, std::memory_order_relaxed);
   const unsigned of_mode = mode == LockMode::exclusive ? wire::flag_exclusive : 0;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -92,6 +93,8 @@ NetworkCard NetworkSide::card() {
 }
 
 Status NetworkSide::introduce(std::span<const NetworkCard> cards) {
+  // One after the other: the hosts that are let in become more only.
+  const std::lock_guard lock(introducing_);
   for (const NetworkCard& card : cards) {
     if (has_own_layout(card) && parts_.neighbours->reaches(card.rank)) continue;
     if (std::string refusal = refusal_of(card, parts_.ranks); !refusal.empty())
@@ -99,16 +102,21 @@ Status NetworkSide::introduce(std::span<const NetworkCard> cards) {
   }
   if (Status status = start(); !status.is_ok()) return status;
   std::vector<const NetworkCard*> strangers;
-  for (const NetworkCard& card : cards) {
-    if (parts_.neighbours->add(card)) strangers.push_back(&card);
-  }
-  if (strangers.empty()) return {};
   std::vector<std::uint32_t> hosts = parts_.neighbours->hosts();
   // Nodes of one host that differ in their names only.
   hosts.push_back(htonl(INADDR_LOOPBACK));
+  for (const NetworkCard& card : cards) {
+    if (parts_.neighbours->reaches(card.rank)) continue;
+    strangers.push_back(&card);
+    std::copy_if(card.hosts.begin(), card.hosts.end(), std::back_inserter(hosts),
+                 [](std::uint32_t host) { return host != 0; });
+  }
+  if (strangers.empty()) return {};
   if (Status status = network_->let_in_only(hosts); !status.is_ok()) return status;
-  for (const NetworkCard* card : strangers)
+  for (const NetworkCard* card : strangers) {
     network_->introduce(card->rank, std::span(card->address).first(card->address_bytes));
+    parts_.neighbours->add(*card);
+  }
   return {};
 }
 

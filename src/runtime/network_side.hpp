@@ -46,7 +46,8 @@ class NetworkSide {
 
   // Starts the network. Where there is none the card says why.
   NetworkCard card();
-  // unsupported, and nothing has changed, where a card says that its rank has no network.
+  // unsupported, and nothing has changed, where a card says that its rank has no network. Where it fails otherwise its
+  // ranks stay unknown.
   Status introduce(std::span<const NetworkCard> cards);
   // Null before it was started.
   Network* network() const { return running_.load(std::memory_order_acquire); }
@@ -88,6 +89,7 @@ class NetworkSide {
   std::unique_ptr<Network> network_;
   Status refusal_;  // why the network is there and nobody serves it
   std::atomic<Network*> running_{nullptr};
+  std::mutex introducing_;
   std::mutex asking_;  // guards what follows
   std::deque<Question> questions_;
   std::uint64_t asked_at_ns_ = 0;

@@ -69,44 +69,42 @@ static MPI_Group the_other(void) {
   return other;
 }
 
-/* What both ranks do before rank 0 is ready, and what rank 0 does when the other is lost. */
-static void begin_lock_all(int rank) {
+/* What the ranks do before rank 0 is ready, and what rank 0 does when the other is lost. */
+static int begin_lock_all(int rank) {
   (void)rank;
-  MPI_Win_lock_all(0, window);
+  return MPI_Win_lock_all(0, window);
 }
 static void unlock_all(void) { put_and("MPI_Win_unlock_all", unlock_all_call); }
 
-static void begin_lock(int rank) {
-  if (rank != 0) return;
+static int begin_lock(int rank) {
+  if (rank != 0) return MPI_SUCCESS;
   /* Held: what is told is the loss, not that the lock is not had. */
-  MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window);
-  flush_call();
+  const int code = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window);
+  return code == MPI_SUCCESS ? flush_call() : code;
 }
 static void unlock(void) { put_and("MPI_Win_unlock", unlock_call); }
 
-static void begin_fence(int rank) {
+static int begin_fence(int rank) {
   (void)rank;
-  fence_call();
+  return fence_call();
 }
 static void fence(void) { put_and("MPI_Win_fence", fence_call); }
 
-static void begin_start(int rank) {
-  if (rank == 0)
-    MPI_Win_start(the_other(), 0, window);
-  else
-    MPI_Win_post(the_other(), 0, window);
+static int begin_start(int rank) {
+  return rank == 0 ? MPI_Win_start(the_other(), 0, window) : MPI_Win_post(the_other(), 0, window);
 }
 static void complete(void) { put_and("MPI_Win_complete", complete_call); }
 
-static void begin_post(int rank) {
-  if (rank == 0) MPI_Win_post(the_other(), 0, window);
-}
+static int begin_post(int rank) { return rank == 0 ? MPI_Win_post(the_other(), 0, window) : MPI_SUCCESS; }
 static void wait_exposure(void) {
   const double begin = now_ms();
   ended("MPI_Win_wait", begin, MPI_Win_wait(window));
 }
 
-static void begin_nothing(int rank) { (void)rank; }
+static int begin_nothing(int rank) {
+  (void)rank;
+  return MPI_SUCCESS;
+}
 static void lock_all(void) {
   const double begin = now_ms();
   ended("MPI_Win_lock_all", begin, MPI_Win_lock_all(0, window));
@@ -117,7 +115,6 @@ static void start(void) {
   const int code = MPI_Win_start(the_other(), 0, window);
   ended("MPI_Win_start", begin, code == MPI_SUCCESS ? complete_call() : code);
 }
-
 static void free_window(void) {
   const double begin = now_ms();
   ended("MPI_Win_free", begin, MPI_Win_free(&window));
@@ -125,7 +122,7 @@ static void free_window(void) {
 
 static const struct Run {
   const char* name;
-  void (*begin)(int rank);
+  int (*begin)(int rank);
   void (*go)(void);
 } runs[] = {{"flush", begin_lock_all, flush_and_others},
             {"unlock_all", begin_lock_all, unlock_all},
@@ -143,6 +140,17 @@ static const struct Run* run_of(const char* name) {
   return NULL;
 }
 
+/* On a busy machine the other may be lost in these already; the script reads why. */
+static void demand(int code, const char* what) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  if (code == MPI_SUCCESS) return;
+  MPI_Error_string(code, text, &length);
+  printf("FAILED: %s: %s\n", what, text);
+  fflush(stdout);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
 int main(int argc, char** argv) {
   int rank;
   MPI_Init(&argc, &argv);
@@ -151,9 +159,10 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   const struct Run* const run = argc == 3 ? run_of(argv[1]) : NULL;
   if (run == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
-  MPI_Win_allocate(sizeof *mine, sizeof *mine, MPI_INFO_NULL, MPI_COMM_WORLD, &mine, &window);
+  demand(MPI_Win_allocate(sizeof *mine, sizeof *mine, MPI_INFO_NULL, MPI_COMM_WORLD, &mine, &window),
+         "MPI_Win_allocate");
   MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
-  run->begin(rank);
+  demand(run->begin(rank), argv[1]);
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank != 0)
     while (1) pause();

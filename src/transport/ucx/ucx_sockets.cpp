@@ -113,9 +113,16 @@ std::vector<HostRange> host_ranges(const std::vector<std::uint32_t>& hosts, std:
   return joined;
 }
 
-// Per packet: the source address of an IPv4 header, looked for among the hosts. A packet of IPv6 is dropped: UCX's
+namespace {
+
+// The longest a range becomes in the kernel, which has room for this and for the filter before it at once: 20 KiB by
+// default in Linux 6.1.
+constexpr std::size_t bytes_of_range = 48;
+static_assert(2 * (most_ranges_let_in * bytes_of_range + 256) < 20'480);
+
+// Per packet: the source address of an IPv4 header, looked for among the ranges. A packet of IPv6 is dropped: UCX's
 // addresses of it are not among what Farsum's ranks tell each other.
-Status let_in_only(const std::vector<std::uint32_t>& hosts, const std::vector<int>& sockets) {
+std::vector<sock_filter> filter_of(const std::vector<HostRange>& ranges) {
   constexpr std::uint32_t header = static_cast<std::uint32_t>(SKF_NET_OFF);
   constexpr std::uint32_t whole_packet = 0xffff'ffff;
   std::vector<sock_filter> program = {
@@ -124,19 +131,32 @@ Status let_in_only(const std::vector<std::uint32_t>& hosts, const std::vector<in
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, header + 12),
   };
   // Each range answers for itself, for a jump reaches no further than 255 instructions.
-  for (const HostRange& range : host_ranges(hosts, most_ranges_let_in)) {
+  for (const HostRange& range : ranges) {
     program.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, range.first, 0, 2));
     program.push_back(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, range.last, 1, 0));
     program.push_back(BPF_STMT(BPF_RET | BPF_K, whole_packet));
   }
   program.push_back(BPF_STMT(BPF_RET | BPF_K, 0));
+  return program;
+}
+
+// 0, or why not.
+int attach(std::vector<sock_filter> program, const std::vector<int>& sockets) {
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   for (const int descriptor : sockets) {
-    if (setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) != 0) {
-      return {Code::system, fmt::format("a filter for a listening socket was refused: {}", std::strerror(errno))};
-    }
+    if (setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) != 0) return errno;
   }
-  return {};
+  return 0;
+}
+
+}  // namespace
+
+Status let_in_only(const std::vector<std::uint32_t>& hosts, const std::vector<int>& sockets) {
+  int refusal = ENOMEM;
+  for (std::size_t most = most_ranges_let_in; most != 0 && refusal == ENOMEM; most /= 2)
+    refusal = attach(filter_of(host_ranges(hosts, most)), sockets);
+  if (refusal == 0) return {};
+  return {Code::system, fmt::format("a filter for a listening socket was refused: {}", std::strerror(refusal))};
 }
 
 std::vector<int> accepted_on(const std::vector<std::uint16_t>& ports, const std::vector<int>& sockets) {

@@ -27,14 +27,15 @@ struct HostRange {
   std::uint32_t first = 0, last = 0;
 };
 // Ranges, ascending, that hold all these hosts (in the order of the network) and no others, where `most` of them are
-// enough; else with the smallest gaps between hosts in them, too.
+// enough, at least 1; else with the smallest gaps between hosts in them, too.
 std::vector<HostRange> host_ranges(const std::vector<std::uint32_t>& hosts, std::size_t most);
 
 // Lets only these hosts (IPv4 addresses in the order of the network) connect to the sockets: what any other host sends
 // them the kernel drops. UCX trusts whoever connects and knows its magic number, and a packet of a stranger's making
-// ends the process. Of hosts in more than most_ranges_let_in ranges some of those between them are let in, too. Fails
-// with Code::system; then everybody is let in as before.
-inline constexpr std::size_t most_ranges_let_in = 256;  // up to 48 bytes each of the 20 KiB that Linux 6.1 gives
+// ends the process. Of hosts in more than most_ranges_let_in ranges some of those between them are let in, too, and of
+// still less where the kernel has no room for so many. Fails with Code::system: then some of the sockets may have these
+// hosts, the others let in whom they did before.
+inline constexpr std::size_t most_ranges_let_in = 200;
 Status let_in_only(const std::vector<std::uint32_t>& hosts, const std::vector<int>& sockets);
 
 // The sockets that were accepted on one of the ports.

@@ -19,8 +19,8 @@ constexpr std::uint64_t ask_again_after_ns = 1'000'000;
 // Replies wake an agent that sleeps on them, though a thread has taken them before it comes: one that has taken these
 // asks it to see whether it must.
 constexpr unsigned taken_beside_agent = 8;
-// Less and less often for news that nobody comes for; then it is nobody's.
-constexpr std::uint64_t longest_news_gap_ns = 1'000'000'000;
+// Less and less often for news that nobody comes for.
+constexpr std::uint64_t longest_news_gap_ns = 100'000'000;
 constexpr std::uint64_t most_closing_ns = 2'000'000'000;
 // A connection that is closed by force lets go of what it holds within a few rounds.
 constexpr int most_ending_rounds = 10'000;
@@ -353,11 +353,14 @@ bool UcxTransport::is_unattended(Threads threads) {
   ask_again_ns_ = asks_again ? options_.now_ns() + ask_again_after_ns : never;
   // The worker has nothing more to tell of what a thread took in that looked for another peer's. The agent may have
   // missed it while somebody had that peer's mutex.
-  if (std::exchange(origin_.has_fresh_news, false)) news_gap_ns_ = 0;
-  if (is_watched_ && origin_.news != 0 && news_gap_ns_ <= longest_news_gap_ns) {
-    ask_again_ns_ = std::min(ask_again_ns_, options_.now_ns() + news_gap_ns_);
-    news_gap_ns_ = std::max(ask_again_after_ns, 2 * news_gap_ns_);
+  if (std::exchange(origin_.has_fresh_news, false)) {
+    news_due_ns_ = options_.now_ns();
+    news_gap_ns_ = ask_again_after_ns;
+  } else if (origin_.news != 0 && options_.now_ns() >= news_due_ns_) {
+    news_due_ns_ = options_.now_ns() + news_gap_ns_;
+    news_gap_ns_ = std::min(2 * news_gap_ns_, longest_news_gap_ns);
   }
+  if (is_watched_ && origin_.news != 0) ask_again_ns_ = std::min(ask_again_ns_, news_due_ns_);
   return is_watched_;
 }
 
@@ -411,8 +414,10 @@ void UcxTransport::OriginHalf::on_frame(std::span<const std::byte> bytes) {
   note(*asking);
   // What only keeps the link going is nobody's news, nor is what comes behind its end.
   if (was_lost || !(asking->link.has_replies() || asking->link.wants_credit() || asking->is_lost)) return;
-  if (!std::exchange(asking->has_news, true)) ++news;
-  has_fresh_news = true;
+  if (!std::exchange(asking->has_news, true)) {
+    ++news;
+    has_fresh_news = true;
+  }
   asking->has_short_news = asking->has_short_news || bytes.size() <= short_frame_bytes;
 }
 

@@ -184,7 +184,8 @@ class UcxTransport final : public Network {
   bool was_taken_unattended_ = false;   // something, by the agent or beside it, since it last asked
   bool was_polled_ = false;             // by a thread, since the agent last asked
   std::uint64_t ask_again_ns_ = never;  // when the agent is to ask again
-  std::uint64_t news_gap_ns_ = 0;       // after which it does for the same news
+  std::uint64_t news_due_ns_ = 0;       // when it does for news
+  std::uint64_t news_gap_ns_ = 0;       // and after which again
 
   TargetHalf target_{*this};
   std::atomic<std::uint64_t> strangers_{0};
