@@ -22,7 +22,9 @@ LinkReceiver::~LinkReceiver() { pool_.leave(*this, share_); }
 
 // Nothing is taken back, and nobody tells what only we could have given.
 bool LinkReceiver::tells_the_possible(const FrameHeader& header) const {
-  return header.seen <= outbox_.sent_upto() && header.credit <= allowed_ - std::min(allowed_, received_charge_);
+  // What has come early has used credit, too.
+  const std::uint64_t used = received_charge_ + early_.charge();
+  return header.seen <= outbox_.sent_upto() && header.credit <= allowed_ - std::min(allowed_, used);
 }
 
 Fault LinkReceiver::on_frame(const Frame& frame, RequestHandler& handler) {
@@ -177,8 +179,10 @@ void LinkReceiver::drop_all() {
 
 // ---- requests
 
-bool LinkReceiver::has_credit_for(std::uint64_t cost) const {
-  return cost <= allowed_ && received_charge_ + returned_ + early_.charge() <= allowed_ - cost;
+// Of a frame that says that so much came back unused.
+bool LinkReceiver::has_credit_for(std::uint64_t cost, std::uint64_t returned) const {
+  const std::uint64_t gone = received_charge_ + early_.charge() + std::max(returned_, returned);
+  return cost <= allowed_ && gone <= allowed_ - cost;
 }
 
 // The charges of the records that have not come before; nothing where the frame is no frame of requests.
@@ -201,7 +205,7 @@ Fault LinkReceiver::on_requests(const Frame& frame, RequestHandler& handler) {
     return Fault::none;
   }
   const std::optional<std::uint64_t> cost = charge_of_new(frame);
-  if (!cost || !has_credit_for(*cost)) return Fault::malformed;
+  if (!cost || !has_credit_for(*cost, frame.header.credit)) return Fault::malformed;
   recalled_ = false;
   if (frame.header.first > next_ticket_) {
     early_.add(frame, *cost);

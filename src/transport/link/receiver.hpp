@@ -89,7 +89,7 @@ class LinkReceiver : private CreditTaker {
   void on_want(const FrameHeader& header);
   Fault on_requests(const Frame& frame, RequestHandler& handler);
   std::optional<std::uint64_t> charge_of_new(const Frame& frame) const;
-  bool has_credit_for(std::uint64_t cost) const;
+  bool has_credit_for(std::uint64_t cost, std::uint64_t returned) const;
   void accept(const Frame& frame, RequestHandler& handler);
   void accept_record(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
                      RequestHandler& handler);

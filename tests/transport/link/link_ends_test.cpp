@@ -1,6 +1,8 @@
 // One half of a link at a time: what it refuses, what it says when nothing comes, how it ends.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "failing_memory.hpp"
 #include "link_world.hpp"
 
@@ -66,6 +68,25 @@ TEST_F(Receiver, obeys_nothing_that_is_impossible) {
   for (std::uint64_t first = 1; first < 100; ++first) say(requests(first, 1, record(1000)));
   EXPECT_LE(receiver.held_bytes(), pool.base()) << "requests that come early are kept within the credit only";
   EXPECT_EQ(handler.served, 0u);
+}
+
+// A peer that lies would have the owner keep more than it has allowed.
+TEST_F(Receiver, takes_no_credit_back_that_is_used) {
+  const auto returns = [](Bytes bytes, std::uint64_t credit) {
+    FrameHeader header;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    header.credit = credit;
+    std::memcpy(bytes.data(), &header, sizeof header);
+    return bytes;
+  };
+  const std::uint64_t cost = charge(1000, 0);
+  EXPECT_EQ(say(returns(requests(1, 1, record(1000)), pool.base() - cost + 1)), Fault::malformed) << "by itself";
+  EXPECT_EQ(say(requests(1, 1, record(1000))), Fault::none) << "comes early";
+  const Bytes seen = bytes_of(header_of(FrameKind::seen, 0, 1));
+  EXPECT_EQ(say(returns(seen, pool.base() - cost + 1)), Fault::malformed) << "by what came early";
+  EXPECT_EQ(say(requests(0, 1, record(1000))), Fault::none);
+  EXPECT_EQ(say(returns(seen, pool.base() - 2 * cost + 1)), Fault::malformed) << "by what was received";
+  EXPECT_EQ(say(returns(seen, pool.base() - 2 * cost)), Fault::none);
 }
 
 TEST_F(Receiver, drops_frames_of_other_connections) {
