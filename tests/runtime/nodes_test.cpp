@@ -241,6 +241,7 @@ TEST(OverNodes, a_rank_is_connected_when_it_is_first_asked_for_something) {
     meet(self);
     EXPECT_EQ(network().peers, 2u);
     EXPECT_EQ(network().connections, is_first_of_node ? 2u : 0u) << "to ask, and to be asked";
+    meet(self);
     const auto put = [&](std::uint32_t target) {
       ASSERT_GOOD(window.lock(target, LockMode::exclusive));
       put_word(window, target, 0, 1);
@@ -250,6 +251,7 @@ TEST(OverNodes, a_rank_is_connected_when_it_is_first_asked_for_something) {
     meet(self);
     EXPECT_EQ(network().connections, is_first_of_node ? 2u : 1u) << "one has asked the other";
     EXPECT_EQ(network().endpoints, network().connections);
+    meet(self);
     if (self.rank == 2) put(3);
     if (self.rank == 3) put(2);
     meet(self);
