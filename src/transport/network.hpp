@@ -45,7 +45,7 @@ class Network : public Transport {
   virtual void give_up(Rank peer) = 0;
 
   // Looks after time and takes in what has come for this half: pings, reconnects, gives up; whether there was anything
-  // to do. Any thread may call.
+  // to do. For the agent, which asks is_unattended() before it sleeps again.
   virtual bool tick() = 0;
   // When tick() has something to do next by the monotonic clock; never where nothing is due.
   virtual std::uint64_t next_deadline_ns() const = 0;

@@ -350,18 +350,23 @@ bool UcxTransport::is_unattended(Threads threads) {
   const bool asks_again = may_be_over || (handed_over_ && was_polled && !threads_sleep_);
   is_watched_ = threads_sleep_ || (handed_over_ && !was_polled);
   taken_while_watched_ = 0;
-  ask_again_ns_ = asks_again ? options_.now_ns() + ask_again_after_ns : never;
-  // The worker has nothing more to tell of what a thread took in that looked for another peer's. The agent may have
-  // missed it while somebody had that peer's mutex.
-  if (std::exchange(origin_.has_fresh_news, false)) {
-    news_due_ns_ = options_.now_ns();
-    news_gap_ns_ = ask_again_after_ns;
-  } else if (origin_.news != 0 && options_.now_ns() >= news_due_ns_) {
-    news_due_ns_ = options_.now_ns() + news_gap_ns_;
-    news_gap_ns_ = std::min(2 * news_gap_ns_, longest_news_gap_ns);
-  }
+  const std::uint64_t now = options_.now_ns();
+  ask_again_ns_ = asks_again ? now + ask_again_after_ns : never;
+  settle_news(now);
   if (is_watched_ && origin_.news != 0) ask_again_ns_ = std::min(ask_again_ns_, news_due_ns_);
   return is_watched_;
+}
+
+// The worker has nothing more to tell of what a thread took in that looked for another peer's. The agent may have
+// missed it while somebody had that peer's mutex.
+void UcxTransport::settle_news(std::uint64_t now_ns) {
+  if (std::exchange(origin_.has_fresh_news, false)) {
+    news_due_ns_ = now_ns;
+    news_gap_ns_ = ask_again_after_ns;
+  } else if (origin_.news != 0 && now_ns >= news_due_ns_) {
+    news_due_ns_ = now_ns + news_gap_ns_;
+    news_gap_ns_ = std::min(2 * news_gap_ns_, longest_news_gap_ns);
+  }
 }
 
 std::string UcxTransport::why(const Asking& asking) const {

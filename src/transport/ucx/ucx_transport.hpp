@@ -161,6 +161,7 @@ class UcxTransport final : public Network {
   link::LinkOptions link_options(Rank peer) const;
   std::size_t take_replies(Asking& asking, ReplyHandler& handler);
   void tell_who_sleeps(std::size_t taken);
+  void settle_news(std::uint64_t now_ns);
   std::string why(const Asking& asking) const;
   void look_at_time(Asking& asking, std::uint64_t now_ns);
   void hand_over_held();
