@@ -166,7 +166,8 @@ std::vector<Entry> entries() {
       flag("FARSUM_MPI_STRICT", &Settings::mpi_strict,
            "MPI: a one-sided routine of the MPI library's own ends the program"),
       flag("FARSUM_MPI_YIELD", &Settings::mpi_yield,
-           "MPI: ranks that wait in the MPI library let others of their processor run"),
+           "MPI: ranks that wait in the MPI library, or poll through calls that do not wait, let others of their "
+           "processor run"),
       flag("FARSUM_MPI_ATTEND", &Settings::mpi_attend,
            "MPI: ranks that wait in the MPI library serve meanwhile what other hosts ask of them"),
       flag("FARSUM_MPI_LAUNCHED", &Settings::mpi_launched,

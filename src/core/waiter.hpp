@@ -26,9 +26,6 @@ class Waiter {
   // For calls that only look whether something has come, and it has not: fails as wait() does. Cheap enough for a
   // program that polls.
   virtual Status looked_in_vain(const char* doing) = 0;
-  // For a call of which neighbours wait in a ring: with more ranks than processors one that goes on may keep off its
-  // processor the one that all others wait for.
-  virtual void give_way() {}
   // Where this rank's threads sleep when replies, posts and notifications are to wake them.
   virtual EventCount& own_events() = 0;
 };

@@ -361,7 +361,6 @@ Status Window::wait_exposure() {
   };
   // Without the mutex: another thread may have to complete an access epoch meanwhile.
   lock.unlock();
-  parts_.waiter->give_way();
   if (!completed()) {
     Status status = parts_.waiter->wait(parts_.waiter->own_events(), completed, "farsum_wait_exposure");
     if (!status.is_ok()) return status;

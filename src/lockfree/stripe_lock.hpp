@@ -62,16 +62,6 @@ class alignas(64) BasicStripeLock {
     if (try_for_a_while(me)) {
       return true;
     }
-    for (int i = 0; i < Policy::yield_limit; ++i) {
-      const std::uint32_t seen = look();
-      if (seen == 0 && try_acquire(me)) {
-        return true;
-      }
-      if (seen == open_word) {
-        return false;
-      }
-      Policy::yield();
-    }
     return acquire_by_sleeping(me, is_dead);
   }
 

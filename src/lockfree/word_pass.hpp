@@ -110,8 +110,6 @@ bool all_outside(const BasicStripeLock<Policy>& stripe, const Passes<PassAt, Dea
         break;
       } else if (!passes.may_wait) {
         return false;
-      } else if (looks < Policy::spin_limit + Policy::yield_limit) {
-        Policy::yield();
       } else {
         Policy::sleep(sleep_ns);
       }

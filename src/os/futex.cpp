@@ -2,7 +2,6 @@
 #include "os/futex.hpp"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,7 +48,5 @@ void sleep_ns(std::uint64_t duration_ns) {
   const timespec duration = to_timespec(duration_ns);
   nanosleep(&duration, nullptr);
 }
-
-void yield_processor() { sched_yield(); }
 
 }  // namespace farsum

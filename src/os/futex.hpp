@@ -25,9 +25,6 @@ int futex_wake(std::atomic<std::uint32_t>& word, int count);
 // Sleeps about duration_ns nanoseconds, or less when a signal arrives.
 void sleep_ns(std::uint64_t duration_ns);
 
-// Gives the processor to another runnable thread.
-void yield_processor();
-
 // A field that is protected by a lock whose holder may be killed between any two of its writes. Writes keep their
 // program order, so that whoever recovers the lock finds a prefix of them; nothing else is promised.
 template <class T>
@@ -56,7 +53,6 @@ struct SystemAtomics {
   using Guarded = GuardedField<T>;
 
   static constexpr int spin_limit = 24;
-  static constexpr int yield_limit = 8;
 
   static WaitResult wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) {
     return futex_wait(word, expected, timeout_ns);
@@ -68,7 +64,6 @@ struct SystemAtomics {
     __builtin_ia32_pause();
 #endif
   }
-  static void yield() { yield_processor(); }
   // See lockfree/word_pass.hpp.
   static void compiler_barrier() { std::atomic_signal_fence(std::memory_order_seq_cst); }
   static void process_barrier() { os::process_barrier(); }

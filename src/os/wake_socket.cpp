@@ -35,6 +35,9 @@ struct Address {
 
 int open_socket() { return socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
 
+// A kernel without memory for a byte may have some soon.
+constexpr std::uint64_t shortly_ns = 20'000;
+
 enum class Sent : std::uint8_t { done, no_room, not_now };
 
 Sent send_byte(int socket, const Address& to) {
@@ -98,7 +101,7 @@ void WakeSocket::drain() const {
 // What this socket has sent lies in its own queue: no room means that it is readable.
 void WakeSocket::wake() const {
   const Address self(name_);
-  while (send_byte(socket_, self) == Sent::not_now) yield_processor();
+  while (send_byte(socket_, self) == Sent::not_now) sleep_ns(shortly_ns);
 }
 
 WakeSender::WakeSender() : socket_(open_socket()) {}
@@ -114,7 +117,7 @@ void WakeSender::wake(const WakeName& name) const {
     if (socket_ >= 0 && send_byte(socket_, to) == Sent::done) return;
     if (wake_by_new_socket(to)) return;
     // No descriptors and no room: those others have been woken and will make some.
-    yield_processor();
+    sleep_ns(shortly_ns);
   }
 }
 

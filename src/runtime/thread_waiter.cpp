@@ -1,7 +1,5 @@
 #include "runtime/thread_waiter.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -17,9 +15,6 @@ constexpr int first_looks = 24;
 constexpr int looks_at_once = 8;
 // So many take a network 4 us where nothing has come.
 constexpr std::uint64_t longest_looks_ns = 12'000;
-// For so long a thread looks before it lets others of its processor run, and again before the next time. Its own agent
-// may be among them, for whom somebody waits: Linux does not interrupt a thread for one that has just had its share.
-constexpr std::uint64_t between_yields_ns = 12'000;
 constexpr std::uint64_t look_interval_ns = 100'000'000;
 // The idle hook of another runtime is called often at first, then less.
 constexpr std::uint64_t first_idle_gap_ns = 20'000;
@@ -63,7 +58,6 @@ bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
   std::uint64_t limit_ns = looking.ns;
   std::uint64_t begin = monotonic_ns();
   std::uint64_t now = begin;
-  std::uint64_t yield_at = begin + between_yields_ns;
   while (now - begin < limit_ns) {
     for (int i = 0; i < looks_at_once; ++i) {
       if (done()) return true;
@@ -77,12 +71,6 @@ bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
       limit_ns = looking.in_a_stream_ns;
       begin = now;
     }
-    if (now < yield_at) continue;
-    sched_yield();
-    const std::uint64_t back = monotonic_ns();
-    begin += back - now;  // nor what others have used
-    now = back;
-    yield_at = now + between_yields_ns;
   }
   return false;
 }
@@ -136,10 +124,6 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
     }
   };
   return look_and_sleep(done, sleep, doing, for_replies ? looking_for_replies() : looking_here());
-}
-
-void ThreadWaiter::give_way() {
-  if (options_.is_crowded) sched_yield();
 }
 
 Status ThreadWaiter::looked_in_vain(const char* doing) {

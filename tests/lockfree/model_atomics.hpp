@@ -153,7 +153,6 @@ struct ModelAtomics {
   using Guarded = ModelGuarded<T>;
 
   static constexpr int spin_limit = Spins;
-  static constexpr int yield_limit = Spins;
 
   static WaitResult wait(Atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) {
     return Explorer::current->wait(&word, expected, timeout_ns != 0, M != Mutation::wait_does_not_compare);

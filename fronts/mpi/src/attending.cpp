@@ -1,6 +1,5 @@
 #include "attending.hpp"
 
-#include <sched.h>
 #include <x86intrin.h>
 
 #include <atomic>
@@ -23,7 +22,10 @@ std::atomic<int> threads_inside{0};
 class Inside {
  public:
   Inside() { threads_inside.fetch_add(1, std::memory_order_seq_cst); }
-  ~Inside() { threads_inside.fetch_sub(1, std::memory_order_seq_cst); }
+  ~Inside() {
+    if (threads_inside.fetch_sub(1, std::memory_order_seq_cst) == 1 && !may_attend.load(std::memory_order_seq_cst))
+      threads_inside.notify_all();
+  }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
@@ -103,7 +105,10 @@ void LibraryWait::allow() { may_attend.store(true, std::memory_order_seq_cst); }
 
 void LibraryWait::forbid() {
   may_attend.store(false, std::memory_order_seq_cst);
-  while (threads_inside.load(std::memory_order_seq_cst) != 0) sched_yield();
+  for (int inside = threads_inside.load(std::memory_order_seq_cst); inside != 0;
+       inside = threads_inside.load(std::memory_order_seq_cst)) {
+    threads_inside.wait(inside, std::memory_order_seq_cst);
+  }
 }
 
 // It was there throughout.

@@ -13,6 +13,7 @@
 
 #include "attending.hpp"
 #include "guard.hpp"
+#include "setting.h"
 #include "statistics.hpp"
 #include "witness.hpp"
 
@@ -86,7 +87,7 @@ void Front::make_self(MPI_Comm comm) {
   } else {
     library().Comm_dup(MPI_COMM_SELF, &self_);
   }
-  progress.open(self_);
+  progress.open(self_, !farsum_mpi_setting_is_off("FARSUM_MPI_YIELD"));
 }
 
 // Which way works is a matter of the library: Open MPI 4 refuses MPI_Win_create on one process, and Open MPI 5 takes a
@@ -193,6 +194,7 @@ void Front::start_engine(MPI_Comm comm) {
     library().Comm_group(comm, &context_);
     context_size_ = job.size;
     node_size_ = job.node_size;
+    if (node_size_ > sysconf(_SC_NPROCESSORS_ONLN)) progress.be_in_crowded_job();
     // The program may free its own.
     if (job.has_other_nodes()) library().Comm_dup(comm, &job_);
     // Release pairs with the acquire in engine_runs.

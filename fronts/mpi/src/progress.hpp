@@ -5,8 +5,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 
 #include "library.hpp"
+#include "yield_budget.hpp"
 
 namespace farsum::mpi {
 
@@ -14,15 +16,19 @@ namespace farsum::mpi {
 // one process does not (MPICH answers it from a queue of its own).
 class Progress {
  public:
-  void open(MPI_Comm self);
+  // `may_yield`: whether a thread that works may offer its processor to others now and then.
+  void open(MPI_Comm self, bool may_yield);
   void close();
+  // The job has more ranks on this node than there are processors. Relaxed: nothing is ordered by who gives way.
+  void be_in_crowded_job() { job_.store(YieldBudget::Job::is_crowded, std::memory_order_relaxed); }
 
   // Lets the library do what it can; gives up at once where another thread does so now. By a thread that the program
   // called MPI from.
   void drive();
 
   // Of calls that complete without waiting: a program that polls memory through them must not starve the library, nor
-  // the process that it waits for. Every 64th such call looks at the clock, and each of a program whose calls are so
+  // the process that it waits for; but it may as well be one that computes beside others, so that it yields under a
+  // budget only. Every 64th such call looks at the clock, and each of a program whose calls are so
   // far apart that a look costs it nothing: it may sleep between them.
   void tick() {
     // Relaxed, and not one step: a count lost between threads only moves the next look.
@@ -42,8 +48,12 @@ class Progress {
   std::atomic<std::uint32_t> look_mask_{most_look_mask};  // of the calls the one with none of these bits looks
   std::atomic<std::uint64_t> last_look_{0};               // time stamp counter
   std::atomic<std::uint64_t> last_drive_{0};              // time stamp counter
-  std::atomic_flag busy_{};
-  MPI_Request never_ = MPI_REQUEST_NULL;  // guarded by busy_
+  // Open MPI's, whose progress yields by itself where its launcher said so: told not to while it is only driven.
+  bool (*set_library_yields_)(bool) = nullptr;
+  bool may_yield_ = false;
+  std::atomic<YieldBudget::Job> job_{YieldBudget::Job::has_processors};
+  std::mutex testing_;
+  MPI_Request never_ = MPI_REQUEST_NULL;  // guarded by testing_
 };
 
 }  // namespace farsum::mpi

@@ -1,7 +1,7 @@
 // Wait, test and free of requests. While a request of the engine's lives they look at theirs first; a call that waits
 // for both kinds blocks in neither the library nor the engine, but asks both in turn.
-#include <sched.h>
 #include <time.h>
+#include <x86intrin.h>
 
 #include <algorithm>
 
@@ -16,14 +16,13 @@ namespace {
 
 Requests& requests() { return Front::get().requests; }
 
-// Between two looks of a loop: at first the processor is only offered to others, then the thread sleeps for longer and
-// longer, since 2 cores may serve 4 ranks that all wait.
+// Between two looks of a loop that no one wakes, for it waits for the library, too: the thread looks on for about as long
+// as a wake-up costs, then it sleeps for longer and longer, since 2 cores may serve 4 ranks that all wait.
 class Patience {
  public:
   void pause() {
-    ++looks_;
-    if (looks_ <= yields) {
-      sched_yield();
+    if (__rdtsc() - began_ < look_ticks) {
+      _mm_pause();
       return;
     }
     const timespec gap{0, gap_ns_};
@@ -32,9 +31,9 @@ class Patience {
   }
 
  private:
-  static constexpr int yields = 50;
+  static constexpr std::uint64_t look_ticks = 60'000;  // some 20 us
   static constexpr long longest_gap_ns = 200'000;
-  int looks_ = 0;
+  std::uint64_t began_ = __rdtsc();
   long gap_ns_ = 5'000;
 };
 

@@ -1,7 +1,5 @@
 #include "requests.hpp"
 
-#include <sched.h>
-
 #include "errors.hpp"
 #include "front.hpp"
 #include "quick_table.hpp"
@@ -84,30 +82,24 @@ std::vector<Requests::Place> Requests::find_all(int count, const MPI_Request* ha
 
 bool Requests::settle(OpenRequest& request, bool blocking) {
   // Acquire pairs with the release below: the operation's results and status are there.
-  while (!request.complete.load(std::memory_order_acquire)) {
-    // Acquire and release order the use of `operation` by threads that look at one request at once.
-    if (request.busy.test_and_set(std::memory_order_acquire)) {
-      if (!blocking) return false;
-      sched_yield();
-      continue;
-    }
-    if (request.complete.load(std::memory_order_acquire)) {
-      request.busy.clear(std::memory_order_release);
-      break;
-    }
-    int done = blocking ? 1 : 0;
-    request.status = blocking ? farsum_wait(&request.operation) : farsum_test(&request.operation, &done);
-    if (request.status != FARSUM_OK) {
-      request.sentence = farsum_last_error();
-      done = 1;
-    }
-    if (done != 0) {
-      library().Grequest_complete(request.handle);
-      request.complete.store(true, std::memory_order_release);
-    }
-    request.busy.clear(std::memory_order_release);
-    return done != 0;
+  if (request.complete.load(std::memory_order_acquire)) return true;
+  // Threads may look at one request at once.
+  std::unique_lock asking(request.asking, std::defer_lock);
+  if (blocking)
+    asking.lock();
+  else if (!asking.try_lock())
+    return false;
+  // Relaxed: the lock orders it.
+  if (request.complete.load(std::memory_order_relaxed)) return true;
+  int done = blocking ? 1 : 0;
+  request.status = blocking ? farsum_wait(&request.operation) : farsum_test(&request.operation, &done);
+  if (request.status != FARSUM_OK) {
+    request.sentence = farsum_last_error();
+    done = 1;
   }
+  if (done == 0) return false;
+  library().Grequest_complete(request.handle);
+  request.complete.store(true, std::memory_order_release);
   return true;
 }
 

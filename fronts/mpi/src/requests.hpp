@@ -28,7 +28,7 @@ struct OpenRequest {
   MPI_Win window = MPI_WIN_NULL;
   std::uint64_t engine_window = 0;
 
-  std::atomic_flag busy{};            // held by the thread that asks the engine
+  std::mutex asking;                  // held by the thread that asks the engine
   std::atomic<bool> complete{false};  // set once the library knows
   // Written before `complete`.
   farsum_status status = FARSUM_OK;
