@@ -68,9 +68,11 @@ LabOutcome Lab::run(const LabRun& run) const {
   // One side alone, and without lab's own --json, `farsum lab` becomes the launcher: lines come as they are printed, so
   // that a run that is cut short leaves what it had.
   Command command{.words = {folder_ + "/farsum", "lab", run.program, "--mpi", run.library, "-n",
-                            std::to_string(run.ranks), run.side == Side::with ? "--with" : "--without", "--", "--json"},
+                            std::to_string(run.ranks), run.side == Side::with ? "--with" : "--without"},
                   .environment = run.environment,
                   .cap_ms = cap_ms_};
+  for (const std::string& word : run.through) command.words.insert(command.words.end(), {"--through", word});
+  command.words.insert(command.words.end(), {"--", "--json"});
   command.words.insert(command.words.end(), run.arguments.begin(), run.arguments.end());
   const Outcome outcome = run_capped(command);
   LabOutcome result{.records = json_lines(outcome.output), .ending = outcome.ending, .reason = {}, .errors = {}};

@@ -26,6 +26,7 @@ struct LabRun {
   int ranks = 2;
   std::vector<std::string> arguments = {};
   std::map<std::string, std::string> environment = {};
+  std::vector<std::string> through = {};  // the words by which each rank is started
 };
 
 struct LabOutcome {
@@ -45,6 +46,8 @@ class Lab {
   // The names of lab-bench's cases, in the order in which it runs them.
   [[nodiscard]] std::vector<std::string> call_names(const std::string& library) const;
   [[nodiscard]] LabOutcome run(const LabRun& run) const;
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+  [[nodiscard]] std::int64_t cap_ms() const { return cap_ms_; }
 
  private:
   std::string folder_;

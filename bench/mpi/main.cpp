@@ -2,6 +2,7 @@
 // Started by `farsum bench mpi`; starts the launchers of the MPI libraries itself. Ends with 1 where a run with Farsum
 // ended badly or with a wrong answer, never for a time, nor for what a library alone cannot do.
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "busy_loops.hpp"
 #include "common/run_main.hpp"
 #include "lab.hpp"
 #include "session.hpp"
@@ -28,7 +30,7 @@ struct CommandLine {
 void declare(CLI::App& app, CommandLine& line) {
   app.add_option("--cases", line.options.patterns,
                  "rows, cases or ROW/CASE, as the shell's patterns (rows: allocate, nwchem, create, owner-computing, "
-                 "path, counter, automaton)")
+                 "path, counter, automaton; beside)")
       ->delimiter(',');
   app.add_option("--libraries", line.options.libraries,
                  "as `farsum lab` names them (default: mpich5,openmpi5,impi, those that are here)")
@@ -39,11 +41,20 @@ void declare(CLI::App& app, CommandLine& line) {
   app.add_option("--cap-s", line.cap_s, "seconds after which a run is ended")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
+  app.add_option("--beside", line.options.beside,
+                 "instead: each library beside busy loops, one a processor, that are outside the ranks' sessions or "
+                 "inside; or beside nothing")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"nothing", "outside", "inside"}));
+  app.add_option("--ranks", line.options.ranks, "how many ranks are beside them (default: 2,4)")
+      ->delimiter(',')
+      ->check(CLI::Range(2, 128));
   app.add_flag("--quick", line.options.quick, "one short pair: to see that all runs, not for figures");
   app.add_flag("--json", line.json, "a JSON object a line instead of the table");
   app.footer(
       "  farsum bench mpi --cases 'create/put-*,counter'\n"
-      "  farsum bench mpi --libraries mpich,openmpi --quick");
+      "  farsum bench mpi --libraries mpich,openmpi --quick\n"
+      "  farsum bench mpi --libraries mpich,openmpi --beside outside,inside --cases 'lock-*,NWChem*'");
 }
 
 // Those asked for must be there; of the usual ones those that are, and without them Debian's.
@@ -83,9 +94,13 @@ int run(int argc, char** argv) {
   }
   Report report(line.json);
   const Session session{.options = line.options, .lab = lab, .report = report};
-  run_calls(session);
-  run_counter(session);
-  run_automaton(session);
+  if (line.options.beside.empty()) {
+    run_calls(session);
+    run_counter(session);
+    run_automaton(session);
+  } else {
+    run_beside(session);
+  }
   report.summary();
   return report.failed() ? 1 : 0;
 }
@@ -94,5 +109,6 @@ int run(int argc, char** argv) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], bench::with_loop_word) == 0) return bench::run_rank_with_loop(argc, argv);
   return bench::run_main("bench-mpi", [&] { return bench::run(argc, argv); });
 }

@@ -18,7 +18,9 @@ inline constexpr double never_slower = 1.03;
 struct Options {
   std::vector<std::string> patterns = {"*"};
   std::vector<std::string> libraries;
-  int pairs = 0;  // 0: as many as the row says
+  std::vector<std::string> beside;  // where busy loops are: nothing, outside, inside; empty: the usual rows
+  std::vector<int> ranks = {2, 4};  // beside these
+  int pairs = 0;                    // 0: as many as the row says
   bool quick = false;
 };
 
@@ -41,5 +43,6 @@ struct Session {
 void run_calls(const Session& session);
 void run_counter(const Session& session);
 void run_automaton(const Session& session);
+void run_beside(const Session& session);
 
 }  // namespace bench

@@ -51,6 +51,7 @@ struct LabOptions {
   bool both = false;
   bool json = false;
   bool verbose = false;
+  std::vector<std::string> through;
 };
 
 // NAME -> the ABIs that it was built for.
@@ -133,12 +134,14 @@ struct LabJob {
   const LabHosts* hosts = nullptr;
   bool json = false;
   bool verbose = false;
+  bool tells_abi = false;
 };
 
 std::vector<std::string> command_of(const LabJob& job, bool farsum) {
   std::vector<std::string> command;
   if (farsum) command = {(own_folder() / "farsum").string(), "mpi"};
   if (farsum && job.verbose) command.emplace_back("--verbose");
+  if (farsum && job.tells_abi) command.insert(command.end(), {"--abi", std::string(name_of(job.mpi.abi))});
   command.insert(command.end(), job.command.begin(), job.command.end());
   return job.hosts != nullptr ? job.hosts->in_first(command) : command;
 }
@@ -246,6 +249,13 @@ int run_job(LabJob& job, const LabOptions& options, const std::vector<std::strin
   return exit_code;
 }
 
+// What it is started through may be no wrapper that `farsum mpi` knows, so it is told the program's MPI.
+void append_program(LabJob& job, const LabOptions& options, const Chosen& chosen) {
+  job.tells_abi = !options.through.empty();
+  job.command.insert(job.command.end(), options.through.begin(), options.through.end());
+  job.command.push_back(chosen.file.string());
+}
+
 int lab_over_hosts(const LabOptions& options, const Chosen& chosen, const std::vector<std::string>& arguments) {
   if (options.ranks % options.hosts != 0)
     return refuse("lab", fmt::format("{} ranks are not as many on each of {} hosts", options.ranks, options.hosts));
@@ -254,7 +264,7 @@ int lab_over_hosts(const LabOptions& options, const Chosen& chosen, const std::v
   LabJob job{chosen.mpi, hosts.launcher(chosen.mpi.name, options.ranks / options.hosts), &hosts, options.json,
              options.verbose};
   if (job.command.empty()) return exit_usage;
-  job.command.push_back(chosen.file.string());
+  append_program(job, options, chosen);
   setenv("FARSUM_MPI_STRICT", "1", 0);
   return run_job(job, options, arguments);
 }
@@ -269,7 +279,8 @@ int lab(LabOptions options, const std::vector<std::string>& arguments) {
   if (options.ranks == 0) options.ranks = options.hosts != 0 ? options.hosts : 2;
   if (options.hosts != 0) return lab_over_hosts(options, *chosen, arguments);
   LabJob job{chosen->mpi, chosen->mpi.mpirun, nullptr, options.json, options.verbose};
-  job.command.insert(job.command.end(), {"-n", std::to_string(options.ranks), chosen->file.string()});
+  job.command.insert(job.command.end(), {"-n", std::to_string(options.ranks)});
+  append_program(job, options, *chosen);
   return run_job(job, options, arguments);
 }
 
@@ -287,6 +298,11 @@ void add_lab_command(CLI::App& farsum, CommandLine& line) {
   command->add_option("-n,--ranks", options->ranks, "Number of ranks (default 2, or one on each host)")
       ->check(CLI::PositiveNumber);
   command->add_option("--hosts", options->hosts, "Over so many test hosts, made for the run")->check(CLI::Range(1, 26));
+  command
+      ->add_option("--through", options->through,
+                   "A word of the command that starts each rank's program, such as a profiler; once for each word")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag("--with", options->with, "Run it with Farsum only");
   command->add_flag("--without", options->without, "Run it without Farsum only");
   command->add_flag("--both", options->both, "Run it without, then with Farsum, and compare (default)");
