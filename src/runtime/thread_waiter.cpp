@@ -1,5 +1,7 @@
 #include "runtime/thread_waiter.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -15,6 +17,14 @@ constexpr int first_looks = 24;
 constexpr int looks_at_once = 8;
 // So many take a network 4 us where nothing has come.
 constexpr std::uint64_t longest_looks_ns = 12'000;
+// For so long a thread looks for a reply of another host before it lets others of its processor run, and again before
+// the next time. Its own agent may be among them, for whom somebody waits: Linux does not interrupt a thread for one
+// that has just had its share. What is near comes sooner, or the thread sleeps.
+constexpr std::uint64_t between_yields_ns = 12'000;
+// Whoever takes the processor for longer computes there, and gets it at the end of a slice anyway: then the thread
+// keeps its own for so many times as long.
+constexpr std::uint64_t shortest_slice_ns = 1'000'000;
+constexpr std::uint64_t looks_for_each_slice = 50;
 constexpr std::uint64_t look_interval_ns = 100'000'000;
 // The idle hook of another runtime is called often at first, then less.
 constexpr std::uint64_t first_idle_gap_ns = 20'000;
@@ -25,6 +35,18 @@ constexpr std::uint64_t idle_while_looking_gap_ns = 30'000;
 
 // Set by note_come(); a wait is within one thread.
 thread_local bool has_come_meanwhile = false;
+
+// When the thread may next let others of its processor run.
+thread_local std::uint64_t yields_no_earlier_ns = 0;
+
+// Returns when it was back.
+std::uint64_t let_others_run(std::uint64_t now) {
+  sched_yield();
+  const std::uint64_t back = monotonic_ns();
+  const std::uint64_t away_ns = back - now;
+  yields_no_earlier_ns = back + (away_ns < shortest_slice_ns ? between_yields_ns : looks_for_each_slice * away_ns);
+  return back;
+}
 
 }  // namespace
 
@@ -58,6 +80,7 @@ bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
   std::uint64_t limit_ns = looking.ns;
   std::uint64_t begin = monotonic_ns();
   std::uint64_t now = begin;
+  std::uint64_t yield_at = begin + between_yields_ns;
   while (now - begin < limit_ns) {
     for (int i = 0; i < looks_at_once; ++i) {
       if (done()) return true;
@@ -71,6 +94,11 @@ bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
       limit_ns = looking.in_a_stream_ns;
       begin = now;
     }
+    if (!looking.is_afar || now < std::max(yield_at, yields_no_earlier_ns)) continue;
+    const std::uint64_t back = let_others_run(now);
+    begin += back - now;  // nor what others have used
+    now = back;
+    yield_at = now + between_yields_ns;
   }
   return false;
 }

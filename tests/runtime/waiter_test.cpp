@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -130,11 +131,10 @@ TEST_F(Waiting, sleeps_without_looking_first_where_ranks_are_more_than_processor
                   .is_ok());
 }
 
-// Threads of equal real-time priority run one after the other, each until it gives way: so the one that is waited for
-// runs on this processor before the waiting one sleeps, or not at all before that.
-TEST_F(Waiting, lets_others_of_its_processor_run_while_it_looks) {
-  constexpr std::uint64_t longer_than_any_turn = 2'000'000'000;
-  ThreadWaiter waiter({.spin_ns = longer_than_any_turn, .idle = {}}, *watch_, segment_->rank(0).waiters);
+// Threads of equal real-time priority run one after the other, each until it gives way or sleeps: so the one that is
+// waited for runs on this processor while the waiting one looks, or not before that sleeps. Empty where the machine
+// refuses such priorities; else how often the waiting one has slept.
+std::optional<std::uint64_t> sleeps_until_answered_beside(ThreadWaiter& waiter) {
   std::atomic<bool> is_done{false};
   bool is_refused = false;
   std::thread asking([&] {
@@ -154,8 +154,25 @@ TEST_F(Waiting, lets_others_of_its_processor_run_while_it_looks) {
     answering.join();
   });
   asking.join();
-  if (is_refused) GTEST_SKIP() << "real-time priorities are refused here";
-  EXPECT_EQ(waiter.slept(), 0U);
+  return is_refused ? std::nullopt : std::optional(waiter.slept());
+}
+
+TEST_F(Waiting, lets_others_of_its_processor_run_while_it_looks_for_another_host) {
+  constexpr std::uint64_t longer_than_any_turn = 2'000'000'000;
+  ThreadWaiter waiter({.spin_ns = longer_than_any_turn, .idle = {}}, *watch_, segment_->rank(0).waiters);
+  waiter.before_sleep([] {});
+  waiter.expect_replies_from_afar();
+  const auto slept = sleeps_until_answered_beside(waiter);
+  if (!slept) GTEST_SKIP() << "real-time priorities are refused here";
+  EXPECT_EQ(*slept, 0U);
+}
+
+TEST_F(Waiting, keeps_its_processor_while_it_looks_at_this_node_and_then_sleeps) {
+  constexpr std::uint64_t look_ns = 200'000;
+  ThreadWaiter waiter({.spin_ns = look_ns, .gap_ns = 50'000, .idle = {}}, *watch_, segment_->rank(0).waiters);
+  const auto slept = sleeps_until_answered_beside(waiter);
+  if (!slept) GTEST_SKIP() << "real-time priorities are refused here";
+  EXPECT_GE(*slept, 1U);
 }
 
 TEST_F(Waiting, looks_on_while_something_of_what_it_waits_for_comes) {
