@@ -41,8 +41,9 @@ function(farsum_set_kernel_options)
   endforeach()
 endfunction()
 
-# In what is compiled with others, g++ takes a class with members of an unnamed namespace's types for one of a header.
-set_source_files_properties(src/core/window_offload.cpp src/os/promotion.cpp src/runtime/window_factory.cpp
+# In what is compiled with others, g++ takes a class with members of an unnamed namespace's types for one of a header; and tests
+# have a layout.cpp of their own (tests/counted).
+set_source_files_properties(src/core/window_offload.cpp src/ops/layout.cpp src/os/promotion.cpp src/runtime/window_factory.cpp
                             PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # Adds farsum_<name> from src/<component>/*.cpp. A component without sources becomes an interface library, so that the names

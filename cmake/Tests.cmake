@@ -27,6 +27,12 @@ target_compile_options(farsum_test_headers PRIVATE ${FARSUM_TEST_OPTIONS})
 target_precompile_headers(farsum_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <atomic> <filesystem> <functional>
                           <map> <memory> <string> <thread> <vector>)
 
+# The folders whose tests count the pieces of layouts that are looked at. Their programs take layout.cpp from here, not from the
+# archive.
+set(FARSUM_COUNTING_TESTS core sim)
+add_library(farsum_counted_layouts OBJECT EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/src/ops/layout.cpp")
+target_include_directories(farsum_counted_layouts PRIVATE "${PROJECT_SOURCE_DIR}/tests/counted" "${PROJECT_SOURCE_DIR}/src")
+
 add_custom_target(tsan_tests)
 add_custom_target(asan_tests)
 
@@ -52,6 +58,10 @@ function(farsum_add_test_folder folder)
                           "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CCACHE_PROGRAM}")
   endif()
 
+  if(name IN_LIST FARSUM_COUNTING_TESTS)
+    target_sources(test_${name} PRIVATE $<TARGET_OBJECTS:farsum_counted_layouts>)
+    target_include_directories(test_${name} BEFORE PRIVATE "${PROJECT_SOURCE_DIR}/tests/counted")
+  endif()
   if(name STREQUAL "cli")
     target_link_libraries(test_${name} PRIVATE farsum_cli_parts)
   endif()

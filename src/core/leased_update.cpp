@@ -48,7 +48,7 @@ LeasedUpdate::LeasedUpdate(const Way& way, const Operation& operation, Outstandi
     : way_(way),
       operation_(operation),
       outstanding_(outstanding),
-      cursor_(operation.target_layout),
+      cursor_(operation.target_layout, operation.bytes),
       piece_bytes_(longest_piece(way.room, ops::size_of(operation.type))),
       most_layout_pieces_(std::max<std::uint64_t>(
           (room_of_message(way.room) - ops::encoded_header_bytes) / ops::encoded_piece_bytes, 1)),
@@ -259,7 +259,7 @@ bool LeasedUpdate::have_owner_compute(Slot& slot) {
   rest.result = open_result(slot);
   rest.operand_layout = rest.result_layout = ops::LayoutView::contiguous(rest.bytes);
   std::vector<ops::Piece> pieces;
-  ops::PieceCursor cursor(ops::LayoutView::indexed(slot.pieces));
+  ops::PieceCursor cursor(ops::LayoutView::indexed(slot.pieces), slot.bytes);
   for (std::uint64_t element = 0; element < slot.open.size(); ++element) {
     const ops::Piece piece = cursor.next(size());
     if (!slot.open.contains(element)) continue;

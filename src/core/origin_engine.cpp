@@ -22,10 +22,15 @@ bool leaves_with_end(const wire::MessageHeader& header) {
   return header.kind == wire::MessageKind::lock && (header.flags & wire::flag_at_once) == 0;
 }
 
-// A recycled job keeps small buffers only.
-void forget_large_buffers(std::vector<std::byte>& buffer) {
-  constexpr std::size_t kept_bytes = 65536;
+// A recycled job keeps small buffers and short lists only.
+constexpr std::size_t kept_bytes = 65536;
+
+void forget_large(std::vector<std::byte>& buffer) {
   if (buffer.capacity() > kept_bytes) std::vector<std::byte>().swap(buffer);
+}
+
+void forget_large(ops::Layout& layout) {
+  if (layout.view().pieces().size_bytes() > kept_bytes) layout = ops::Layout();
 }
 
 }  // namespace
@@ -130,7 +135,7 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
     job->operand = job->packed.data();
   } else if (carries_operand(job->header) && !is_contiguous(operation.operand_layout)) {
     job->packed.resize(operation.bytes);
-    pack(operation.operand_layout, operation.operand, job->packed.data());
+    pack(operation.operand_layout, operation.bytes, operation.operand, job->packed.data());
     job->operand = job->packed.data();
   } else {
     job->lends_operand = carries_operand(job->header);
@@ -389,7 +394,7 @@ bool tells_of_others(const wire::MessageHeader& header) {
 
 void OriginEngine::finish_job(Peer& peer, Job& job) {
   if (job.code == Code::ok && job.scattered_result != nullptr) {
-    unpack(job.result_layout.view(), job.gathered.data(), job.scattered_result);
+    unpack(job.result_layout.view(), job.bytes, job.gathered.data(), job.scattered_result);
   }
   if (peer.hearing != nullptr && tells_of_others(job.header)) peer.hearing->hear();
   Outstanding& outstanding = *job.outstanding;
@@ -403,9 +408,11 @@ void OriginEngine::finish_job(Peer& peer, Job& job) {
     // Release: the result is there before the request says so; pairs with the acquire load of whoever tests it.
     job.request->done.store(true, std::memory_order_release);
   }
-  forget_large_buffers(job.packed);
-  forget_large_buffers(job.gathered);
-  forget_large_buffers(job.offsets);
+  forget_large(job.packed);
+  forget_large(job.gathered);
+  forget_large(job.offsets);
+  forget_large(job.target_layout);
+  forget_large(job.result_layout);
   peer.idle_jobs.push_back(&job);
 }
 

@@ -61,6 +61,11 @@ struct Operation {
 };
 
 inline bool tells_of_others(const Operation& operation) { return tells_of_others(operation.kind, operation.op); }
+inline bool needs_operand(const Operation& operation) {
+  if (operation.kind == OperationKind::get) return false;
+  return operation.kind == OperationKind::put || operation.kind == OperationKind::compare_and_swap ||
+         ops::reads_operand(operation.op);
+}
 
 // Elements that are accumulated one behind the other, and that nobody waits for.
 struct Update {
@@ -160,8 +165,8 @@ class OriginEngine {
   void make_scatter(Peer& peer, Rank rank, Job& job, Message& message);
   void make_operation(Peer& peer, Rank rank, Job& job, Message& message);
   static std::uint64_t append_layout(Peer& peer, const Job& job, const Room& room, std::uint64_t most,
-                                     wire::MessageHeader& header);
-  static std::uint64_t cut_layout(Peer& peer, const Job& job, const Room& room, std::uint64_t most);
+                                     Message& message);
+  static std::uint64_t cut_layout(Peer& peer, const Job& job, const Room& room, std::uint64_t most, Message& message);
   void note_under_way(Rank rank);
   std::size_t visit_unattended(Rank rank);
   bool drain_backlog(Peer& peer, Rank rank);  // whether anything left

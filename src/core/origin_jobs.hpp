@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct OriginEngine::Job {
   wire::MessageHeader header;
   ops::Layout target_layout;
   bool target_is_contiguous = true;
+  // In target_layout, behind what was posted, from the first message on that is a part of it.
+  std::optional<ops::PieceCursor> unposted;
   const std::byte* operand = nullptr;  // packed: the user's buffer, or `packed`
   std::vector<std::byte> packed;       // also the body of a control message
   std::byte* result = nullptr;         // packed: the user's buffer, or `gathered`
@@ -51,6 +54,7 @@ struct OriginEngine::Job {
     operand = nullptr;
     result = scattered_result = nullptr;
     target_is_contiguous = true;
+    unposted.reset();
     bytes = offset_bytes = posted_bytes = reply_capacity = 0;
     in_flight = 0;
     all_posted = may_wait = leaves_with_end = lends_operand = is_pulled = is_lent = is_borrowing = is_full = false;
@@ -71,6 +75,7 @@ struct OriginEngine::Message {
   std::span<const std::byte> body;
   std::uint64_t reply_capacity = 0;
   std::uint64_t payload_bytes = 0;
+  std::optional<ops::PieceCursor> unposted;  // behind it, where it is a part of the job's target layout
 };
 
 struct OriginEngine::Peer : ReplyHandler {

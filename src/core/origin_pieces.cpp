@@ -114,7 +114,7 @@ bool OriginEngine::post_pieces(Peer& peer, Rank rank, Job& job) {
 
 bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
   peer.head.resize(sizeof(wire::MessageHeader));
-  Message message{job.header, {}, 0, job.bytes - job.posted_bytes};
+  Message message{job.header, {}, 0, job.bytes - job.posted_bytes, {}};
   message.header.sequence = peer.next_sequence;
   switch (job.header.kind) {
     case wire::MessageKind::operate:
@@ -146,6 +146,7 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
   if ((message.header.flags & wire::flag_pull) != 0) job.is_pulled = true;
   if (how.lends_body) job.is_lent = true;
   job.posted_bytes += message.payload_bytes;
+  if (message.unposted) job.unposted = message.unposted;
   job.all_posted = job.posted_bytes == job.bytes;
   return true;
 }
@@ -199,7 +200,7 @@ void OriginEngine::make_operation(Peer& peer, Rank rank, Job& job, Message& mess
     if (job.target_is_contiguous) {
       header.offset += job.posted_bytes;
     } else {
-      piece = append_layout(peer, job, room, piece, header);
+      piece = append_layout(peer, job, room, piece, message);
     }
     const bool is_long = piece > room.inline_payload;
     if (has_operand && is_long) {
@@ -221,26 +222,31 @@ void OriginEngine::make_operation(Peer& peer, Rank rank, Job& job, Message& mess
 
 // Adds the target layout of the next at most `most` payload bytes to the message head; returns how many bytes it names.
 std::uint64_t OriginEngine::append_layout(Peer& peer, const Job& job, const Room& room, std::uint64_t most,
-                                          wire::MessageHeader& header) {
+                                          Message& message) {
   ops::LayoutView layout = job.target_layout.view();
   std::uint64_t bytes = job.bytes;
   if (most != bytes || ops::encoded_bytes(layout) + bytes * room.payload_weight > room.layout) {
-    bytes = cut_layout(peer, job, room, most);
+    bytes = cut_layout(peer, job, room, most, message);
     layout = ops::LayoutView::indexed(peer.pieces);
   }
   const std::size_t at = peer.head.size();
-  header.layout_bytes = static_cast<std::uint32_t>(ops::encoded_bytes(layout));
-  peer.head.resize(at + header.layout_bytes);
+  message.header.layout_bytes = static_cast<std::uint32_t>(ops::encoded_bytes(layout));
+  peer.head.resize(at + message.header.layout_bytes);
   // The layout was checked by whoever submitted it, and the room is exact.
   (void)ops::encode(layout, std::span(peer.head).subspan(at));
   return bytes;
 }
 
-// The pieces of the next at most `most` payload bytes that fit, with the payload where it has the same room.
-std::uint64_t OriginEngine::cut_layout(Peer& peer, const Job& job, const Room& room, std::uint64_t most) {
+// The pieces of the next at most `most` payload bytes that fit, with the payload where it has the same room. The walk
+// goes on where that of the message before has ended.
+std::uint64_t OriginEngine::cut_layout(Peer& peer, const Job& job, const Room& room, std::uint64_t most,
+                                       Message& message) {
   const std::uint64_t element = ops::size_of(job.header.type);
-  ops::PieceCursor cursor(job.target_layout.view());
-  cursor.seek(job.posted_bytes);
+  if (job.unposted)
+    message.unposted = job.unposted;
+  else
+    message.unposted.emplace(job.target_layout.view(), job.bytes);
+  ops::PieceCursor& cursor = *message.unposted;
   peer.pieces.clear();
   std::uint64_t bytes = 0, used = ops::encoded_header_bytes;
   while (bytes < most && used + ops::encoded_piece_bytes + element * room.payload_weight <= room.layout) {

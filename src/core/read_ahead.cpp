@@ -20,7 +20,7 @@ constexpr std::uint64_t most_atomic_bytes = 8;
 template <class Fn>
 bool for_each_stretch(const Operation& operation, Fn&& fn) {
   bool goes_on = true;
-  ops::for_each_pair(operation.target_layout, operation.result_layout, 1, ops::no_piece_limit,
+  ops::for_each_pair(operation.target_layout, operation.result_layout, operation.bytes, 1, ops::no_piece_limit,
                      [&](std::int64_t target_offset, std::int64_t result_offset, std::uint64_t bytes) {
                        std::uint64_t from = operation.offset + static_cast<std::uint64_t>(target_offset);
                        while (bytes != 0 && goes_on) {

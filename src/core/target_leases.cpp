@@ -84,8 +84,8 @@ Served TargetService::serve_lease_put(Rank from, const wire::Message& message, c
 TargetService::Outcome TargetService::put_back(Lease& lease, std::span<const std::byte> values,
                                                const Exposure& exposure, Progress& progress) {
   const std::uint64_t size = ops::size_of(lease.type);
-  ops::PieceCursor cursor(lease.layout.view());
-  cursor.seek(progress.applied);
+  ops::PieceCursor cursor(lease.layout.view(), lease.copy.size());
+  cursor.skip(progress.applied);
   while (progress.applied < lease.copy.size()) {
     const ops::Piece piece = cursor.next(lease.copy.size() - progress.applied);
     for (std::uint64_t inside = 0; inside < piece.bytes;) {

@@ -23,6 +23,12 @@ Reduction reduction_of(const ops::KernelSet& kernels, const wire::MessageHeader&
   return make_reduction(kernels, header.type, op, header.alpha, header.bytes);
 }
 
+Code check_region(const wire::MessageHeader& header, const ExposedRegion& region) {
+  if (region.read_only && writes(header)) return Code::unreachable;
+  if (region.domain.bare && is_atomic(header.operation) && !ops::is_lockable(header.type)) return Code::type;
+  return Code::ok;
+}
+
 }  // namespace
 
 Code TargetService::code_of(Transfer how) {
@@ -138,36 +144,46 @@ Served TargetService::serve_operation(Rank from, const wire::Message& message, c
 Code TargetService::check_extent(const wire::Message& message, const Exposure& exposure) const {
   const wire::MessageHeader& header = message.header;
   if (has(header, wire::flag_notify) && header.slot >= exposure.notification_slots) return Code::range;
-  const bool is_scatter = header.kind == wire::MessageKind::scatter;
-  const std::uint64_t size = ops::size_of(header.type);
-  const std::uint64_t scattered = is_scatter ? header.bytes / size : 0;
-  const ops::Layout contiguous_once;
-  ops::PieceCursor cursor(is_scatter ? contiguous_once.view() : message.layout.view());
-  const ExposedRegion* last = nullptr;  // that held a scattered element whole: most lie in one
-  for (std::uint64_t index = 0;; ++index) {
-    std::uint64_t offset = 0;
-    std::uint64_t bytes = size;
-    if (is_scatter) {
-      if (index == scattered) return Code::ok;
-      std::memcpy(&offset, message.offsets.data() + index * wire::place_bytes, wire::place_bytes);
-      if (last != nullptr && last->bytes >= size && offset - last->offset <= last->bytes - size) continue;
-    } else {
-      const ops::Piece piece = cursor.next();
-      if (piece.bytes == 0) return Code::ok;
-      offset = header.offset + static_cast<std::uint64_t>(piece.offset);
-      bytes = piece.bytes;
-    }
-    if (!exposure.covers(offset, bytes)) return Code::range;
-    const ExposedRegion& region = *exposure.find_first(offset);
-    if (region.read_only && writes(header)) return Code::unreachable;
-    if (region.domain.bare && is_atomic(header.operation) && !ops::is_lockable(header.type)) return Code::type;
-    last = &region;
+  if (header.kind == wire::MessageKind::scatter) return check_places(message, exposure);
+  if (header.bytes == 0) return Code::ok;
+  if (const ExposedRegion* const region = region_of_all(message, exposure)) return check_region(header, *region);
+  // In several regions, or with what is not exposed between the pieces.
+  ops::PieceCursor cursor(message.layout.view(), header.bytes);
+  for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
+    const std::uint64_t offset = header.offset + static_cast<std::uint64_t>(piece.offset);
+    if (!exposure.covers(offset, piece.bytes)) return Code::range;
+    if (const Code code = check_region(header, *exposure.find_first(offset)); code != Code::ok) return code;
   }
+  return Code::ok;
+}
+
+Code TargetService::check_places(const wire::Message& message, const Exposure& exposure) {
+  const wire::MessageHeader& header = message.header;
+  const std::uint64_t size = ops::size_of(header.type);
+  const ExposedRegion* last = nullptr;  // that held an element whole: most lie in one
+  for (std::uint64_t at = 0; at < header.bytes / size * wire::place_bytes; at += wire::place_bytes) {
+    std::uint64_t offset = 0;
+    std::memcpy(&offset, message.offsets.data() + at, wire::place_bytes);
+    if (last != nullptr && last->bytes >= size && offset - last->offset <= last->bytes - size) continue;
+    if (!exposure.covers(offset, size)) return Code::range;
+    last = exposure.find_first(offset);
+    if (const Code code = check_region(header, *last); code != Code::ok) return code;
+  }
+  return Code::ok;
+}
+
+// The region that holds all pieces of the layout and what lies between them; null when none does.
+const ExposedRegion* TargetService::region_of_all(const wire::Message& message, const Exposure& exposure) {
+  const std::uint64_t low = message.header.offset + static_cast<std::uint64_t>(message.extent.low);
+  return exposure.find(low, static_cast<std::uint64_t>(message.extent.high - message.extent.low));
 }
 
 TargetService::Outcome TargetService::operate(Rank from, const wire::Message& message, const Exposure& exposure,
                                               std::span<std::byte> reply_room, Progress& progress) {
   const wire::MessageHeader& header = message.header;
+  // One walk a visit, whatever its chunks.
+  ops::PieceCursor unapplied(message.layout.view(), header.bytes);
+  unapplied.skip(progress.chunk_start + progress.applied);
   while (progress.chunk_start < header.bytes) {
     Outcome outcome;
     if (progress.phase == Phase::start) {
@@ -180,7 +196,7 @@ TargetService::Outcome TargetService::operate(Rank from, const wire::Message& me
       progress.phase = Phase::applying;
     }
     if (progress.phase == Phase::applying) {
-      outcome = apply_chunk(message, exposure, reply_room, progress);
+      outcome = apply_chunk(message, exposure, unapplied, reply_room, progress);
       if (outcome.step != Step::finished) return outcome;
       outcome = push_chunk(from, message, progress);
       if (outcome.step != Step::finished) return outcome;
@@ -259,8 +275,10 @@ void TargetService::release_slot(Progress& progress) {
   progress.slot = nullptr;
 }
 
+// `unapplied` is behind what of the message has been applied.
 TargetService::Outcome TargetService::apply_chunk(const wire::Message& message, const Exposure& exposure,
-                                                  std::span<std::byte> reply_room, Progress& progress) {
+                                                  ops::PieceCursor& unapplied, std::span<std::byte> reply_room,
+                                                  Progress& progress) {
   const wire::MessageHeader& header = message.header;
   const std::uint64_t size = ops::size_of(header.type);
   const std::byte* operand = has(header, wire::flag_pull) ? progress.slot->operand.data()
@@ -271,29 +289,45 @@ TargetService::Outcome TargetService::apply_chunk(const wire::Message& message, 
     if (!has(header, wire::flag_push) && reply_room.size() < header.bytes) return {Step::failed, Code::argument};
     result = has(header, wire::flag_push) ? progress.slot->result.data() : reply_room.data();
   }
-  ops::PieceCursor cursor(message.layout.view());
-  cursor.seek(progress.chunk_start + progress.applied);
-  while (progress.applied < progress.chunk_bytes) {
-    const ops::Piece piece = cursor.next(progress.chunk_bytes - progress.applied);
-    std::uint64_t inside = 0;
-    while (inside < piece.bytes) {
+  Outcome outcome;
+  const auto apply = [&](const ops::Piece& piece) {
+    for (std::uint64_t inside = 0; inside < piece.bytes;) {
       const std::uint64_t offset = header.offset + static_cast<std::uint64_t>(piece.offset) + inside;
       const Run run = first_run(exposure, offset, piece.bytes - inside, size);
-      if (run.region == nullptr) return {Step::failed, Code::range};
+      if (run.region == nullptr) {
+        outcome = {Step::failed, Code::range};
+        return false;
+      }
       std::uint64_t done = 0;
       const std::byte* from = operand == nullptr ? nullptr : operand + progress.applied;
       std::byte* to = result == nullptr ? nullptr : result + progress.applied;
-      const Outcome outcome = run.through_kernel ? apply_guarded(header, *run.region, offset, from, to, run.bytes, done)
-                                                 : apply_run(header, *run.region, offset, from, to, run.bytes, done);
+      outcome = run.through_kernel ? apply_guarded(header, *run.region, offset, from, to, run.bytes, done)
+                                   : apply_run(header, *run.region, offset, from, to, run.bytes, done);
       if (outcome.step != Step::finished) {
         progress.applied += done;
-        return outcome;
+        return false;
       }
       progress.applied += run.bytes;
       inside += run.bytes;
     }
-  }
-  return {};
+    return true;
+  };
+  std::uint64_t left = progress.chunk_bytes - progress.applied;
+  const auto next = [&] {
+    const ops::Piece piece = unapplied.next(left);
+    left -= piece.bytes;
+    return piece;
+  };
+  const ExposedRegion* const all = region_of_all(message, exposure);
+  const bool may_be_asked_for = all != nullptr && !all->guarded;
+  const std::uint64_t base = may_be_asked_for ? header.offset - all->offset : 0;
+  ops::walk_ahead(
+      next,
+      [&](const ops::Piece& piece) __attribute__((always_inline)) {
+        if (may_be_asked_for) __builtin_prefetch(all->memory + (base + static_cast<std::uint64_t>(piece.offset)), 1);
+      },
+      apply);
+  return outcome;
 }
 
 TargetService::Run TargetService::first_run(const Exposure& exposure, std::uint64_t offset, std::uint64_t bytes,

@@ -125,8 +125,8 @@ class TargetService : public RequestHandler, public TransferHandler {
                                   std::uint64_t element_bytes);
   Outcome compare_and_swap(const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room);
   Outcome prepare_chunk(Rank from, const wire::Message& message, Progress& progress);
-  Outcome apply_chunk(const wire::Message& message, const Exposure& exposure, std::span<std::byte> reply_room,
-                      Progress& progress);
+  Outcome apply_chunk(const wire::Message& message, const Exposure& exposure, ops::PieceCursor& unapplied,
+                      std::span<std::byte> reply_room, Progress& progress);
   Outcome push_chunk(Rank from, const wire::Message& message, Progress& progress);
   Outcome apply_run(const wire::MessageHeader& header, const ExposedRegion& region, std::uint64_t offset,
                     const std::byte* operand, std::byte* result, std::uint64_t bytes, std::uint64_t& done);
@@ -161,6 +161,8 @@ class TargetService : public RequestHandler, public TransferHandler {
   Outcome wait_for_transfer(Transfer how, Progress& progress);
   void release_slot(Progress& progress);
   Code check_extent(const wire::Message& message, const Exposure& exposure) const;
+  static Code check_places(const wire::Message& message, const Exposure& exposure);
+  static const ExposedRegion* region_of_all(const wire::Message& message, const Exposure& exposure);
   LockAgent lock_agent() const { return {options_.rank + 1, false, options_.liveness, nullptr, options_.passes}; }
 
   Options options_;

@@ -95,12 +95,6 @@ const char* fault_text(ops::LayoutFault fault) {
   return "is malformed";
 }
 
-bool needs_operand(const Operation& operation) {
-  if (operation.kind == OperationKind::get) return false;
-  return operation.kind == OperationKind::put || operation.kind == OperationKind::compare_and_swap ||
-         ops::reads_operand(operation.op);
-}
-
 }  // namespace
 
 std::string Window::where(const char* call, std::uint32_t target) const {
@@ -206,7 +200,7 @@ Status Window::check_arguments(const Operation& operation, std::uint32_t target)
 // Regions that hold every piece, though not all that lies between them; read-only if one of them is.
 RegionRef Window::regions_of_pieces(const Operation& operation, std::uint32_t target) {
   RegionRef all;
-  ops::PieceCursor cursor(operation.target_layout);
+  ops::PieceCursor cursor(operation.target_layout, operation.bytes);
   for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
     RegionRef at = region_at(target, operation.offset + static_cast<std::uint64_t>(piece.offset), piece.bytes);
     if (at.region == nullptr) return {};

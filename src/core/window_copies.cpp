@@ -74,8 +74,9 @@ Status Window::run_attach(const Operation& operation, std::uint32_t target, cons
     batch.clear();
     return how == Transfer::done;
   };
-  ops::for_each_pair(operation.target_layout, puts ? operation.operand_layout : operation.result_layout, 1,
-                     ops::no_piece_limit, [&](std::int64_t there, std::int64_t local, std::uint64_t bytes) {
+  ops::for_each_pair(operation.target_layout, puts ? operation.operand_layout : operation.result_layout,
+                     operation.bytes, 1, ops::no_piece_limit,
+                     [&](std::int64_t there, std::int64_t local, std::uint64_t bytes) {
                        batch.add({base + static_cast<std::uint64_t>(there), here + local, bytes});
                        return !batch.full() || move();
                      });
@@ -206,7 +207,7 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
     }
     return true;
   };
-  ops::for_each_pair(operation.target_layout, ops::LayoutView::contiguous(operation.bytes), element,
+  ops::for_each_pair(operation.target_layout, ops::LayoutView::contiguous(operation.bytes), operation.bytes, element,
                      ops::no_piece_limit, run);
   if (applied == Applied::done && how == Transfer::done && !batch.empty()) (void)update();
   if (applied != Applied::done) return applied_status(applied, region.domain, failed_at, call, target);

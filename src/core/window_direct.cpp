@@ -21,6 +21,13 @@ void copy_rows(const ops::KernelSet& kernels, std::byte* to, std::int64_t to_str
   }
 }
 
+// Asks for the lines of two sides of a pair of pieces that comes some time later, so that misses overlap. Always
+// inline: g++ 12 takes a function that only prefetches for one without effect, and leaves out calls of it.
+[[gnu::always_inline]] inline void ask_for(const std::byte* to, const std::byte* from) {
+  __builtin_prefetch(to, 1);
+  __builtin_prefetch(from);
+}
+
 }  // namespace
 
 Status Window::run_direct(const Operation& operation, std::uint32_t target, const Region& region) {
@@ -29,19 +36,27 @@ Status Window::run_direct(const Operation& operation, std::uint32_t target, cons
   switch (operation.kind) {
     case OperationKind::put:
       ops::for_each_rows(
-          operation.target_layout, operation.operand_layout, operation.bytes, 1, [&](const ops::RowPairs& rows) {
+          operation.target_layout, operation.operand_layout, operation.bytes, 1,
+          [&](const ops::PiecePair& pair) __attribute__((always_inline)) {
+            ask_for(there + pair.target_offset, operation.operand + pair.origin_offset);
+          },
+          [&](const ops::RowPairs& rows) {
             copy_rows(*parts_.kernels, there + rows.target_offset, rows.target_stride,
                       operation.operand + rows.origin_offset, rows.origin_stride, rows.row_bytes, rows.rows);
             return true;
           });
       return {};
     case OperationKind::get:
-      ops::for_each_rows(operation.target_layout, operation.result_layout, operation.bytes, 1,
-                         [&](const ops::RowPairs& rows) {
-                           copy_rows(*parts_.kernels, operation.result + rows.origin_offset, rows.origin_stride,
-                                     there + rows.target_offset, rows.target_stride, rows.row_bytes, rows.rows);
-                           return true;
-                         });
+      ops::for_each_rows(
+          operation.target_layout, operation.result_layout, operation.bytes, 1,
+          [&](const ops::PiecePair& pair) __attribute__((always_inline)) {
+            ask_for(operation.result + pair.origin_offset, there + pair.target_offset);
+          },
+          [&](const ops::RowPairs& rows) {
+            copy_rows(*parts_.kernels, operation.result + rows.origin_offset, rows.origin_stride,
+                      there + rows.target_offset, rows.target_stride, rows.row_bytes, rows.rows);
+            return true;
+          });
       return {};
     case OperationKind::compare_and_swap: {
       const Applied applied =
@@ -69,26 +84,35 @@ Status Window::reduce_direct(const Operation& operation, std::uint32_t target, c
     applied = reducer.apply(
         PieceList{base, operation.target_layout.pieces(), operand.data(), fetches ? operation.result : nullptr});
   } else if (!fetches) {
-    ops::for_each_rows(operation.target_layout, operation.operand_layout, operation.bytes, reduction.element_bytes(),
-                       [&](const ops::RowPairs& rows) {
-                         applied = reducer.apply({base + static_cast<std::uint64_t>(rows.target_offset),
-                                                  rows.target_stride, offset_by(operation.operand, rows.origin_offset),
-                                                  rows.origin_stride, nullptr, 0, rows.row_bytes, rows.rows});
-                         return applied == Applied::done;
-                       });
+    ops::for_each_rows(
+        operation.target_layout, operation.operand_layout, operation.bytes, reduction.element_bytes(),
+        [&](const ops::PiecePair& pair) __attribute__((always_inline)) {
+          reducer.ask_for(base + static_cast<std::uint64_t>(pair.target_offset),
+                          offset_by(operation.operand, pair.origin_offset));
+        },
+        [&](const ops::RowPairs& rows) {
+          applied = reducer.apply({base + static_cast<std::uint64_t>(rows.target_offset), rows.target_stride,
+                                   offset_by(operation.operand, rows.origin_offset), rows.origin_stride, nullptr, 0,
+                                   rows.row_bytes, rows.rows});
+          return applied == Applied::done;
+        });
   } else {
     // Three sides would have to fall into rows together, so the operand is packed; that of no_op is none.
     const PackedOperand operand(operation);
     std::int64_t packed = 0;
-    ops::for_each_rows(operation.target_layout, operation.result_layout, operation.bytes, reduction.element_bytes(),
-                       [&](const ops::RowPairs& rows) {
-                         applied = reducer.apply(
-                             {base + static_cast<std::uint64_t>(rows.target_offset), rows.target_stride,
-                              offset_by(operand.data(), packed), static_cast<std::int64_t>(rows.row_bytes),
-                              operation.result + rows.origin_offset, rows.origin_stride, rows.row_bytes, rows.rows});
-                         packed += static_cast<std::int64_t>(rows.row_bytes * rows.rows);
-                         return applied == Applied::done;
-                       });
+    ops::for_each_rows(
+        operation.target_layout, operation.result_layout, operation.bytes, reduction.element_bytes(),
+        [&](const ops::PiecePair& pair) __attribute__((always_inline)) {
+          reducer.ask_for(base + static_cast<std::uint64_t>(pair.target_offset), operation.result + pair.origin_offset);
+        },
+        [&](const ops::RowPairs& rows) {
+          applied =
+              reducer.apply({base + static_cast<std::uint64_t>(rows.target_offset), rows.target_stride,
+                             offset_by(operand.data(), packed), static_cast<std::int64_t>(rows.row_bytes),
+                             operation.result + rows.origin_offset, rows.origin_stride, rows.row_bytes, rows.rows});
+          packed += static_cast<std::int64_t>(rows.row_bytes * rows.rows);
+          return applied == Applied::done;
+        });
   }
   return applied_status(applied, region.domain, reducer.refused_at(), call_name(operation.kind), target);
 }

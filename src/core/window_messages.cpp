@@ -101,7 +101,7 @@ Status Window::run_aggregated(const Operation& operation, std::uint32_t target) 
     gathered.op = operation.op;
     if (operation.alpha != nullptr) std::memcpy(gathered.alpha, operation.alpha, size);
     // One element, so one piece on each side.
-    ops::PieceCursor target_piece(operation.target_layout);
+    ops::PieceCursor target_piece(operation.target_layout, size);
     const PackedOperand operand(operation);
     gathered.add(operation.offset + static_cast<std::uint64_t>(target_piece.next().offset), operand.data(), size);
     full = gathered.offsets.size() >= parts_.aggregate_limit;

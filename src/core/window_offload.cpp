@@ -95,7 +95,7 @@ struct Fetched {
 // Calls f(address, packed_at, bytes) for each piece of the target's memory, in packed order, until it answers false.
 template <class F>
 void for_each_piece_at(const Operation& operation, std::uint64_t base, F&& f) {
-  ops::PieceCursor cursor(operation.target_layout);
+  ops::PieceCursor cursor(operation.target_layout, operation.bytes);
   std::uint64_t at = 0;
   for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
     if (!f(base + static_cast<std::uint64_t>(piece.offset), at, piece.bytes)) return;
@@ -189,7 +189,7 @@ Status Window::CardCall::update() const {
 }
 
 Status Window::CardCall::compare_and_swap() const {
-  ops::PieceCursor cursor(operation.target_layout);
+  ops::PieceCursor cursor(operation.target_layout, operation.bytes);
   const CardWord word{base + static_cast<std::uint64_t>(cursor.next().offset), size()};
   return told(rdma().fetch(part(), word, CardUpdate::compare_and_swap, value_of(operand, word.bytes),
                            value_of(operation.compare, word.bytes), result, completion));

@@ -55,14 +55,14 @@ bool decode_operate(Message& message, std::span<const std::byte> rest) {
   const MessageHeader& header = message.header;
   if (header.layout_bytes > rest.size()) return false;
   if (header.layout_bytes == 0) {
+    if (header.bytes > ops::most_bytes_of_a_layout) return false;
     message.layout = ops::Layout(ops::LayoutView::contiguous(header.bytes));
+    message.extent = {0, static_cast<std::int64_t>(header.bytes)};
   } else {
-    auto decoded = ops::decode(rest.first(header.layout_bytes));
-    if (!decoded || decoded->bytes_used != header.layout_bytes) return false;
+    auto decoded = ops::decode(rest.first(header.layout_bytes), ops::size_of(header.type));
+    if (!decoded || decoded->bytes_used != header.layout_bytes || decoded->total_bytes != header.bytes) return false;
     message.layout = std::move(decoded->layout);
-    const ops::LayoutView view = message.layout.view();
-    if (view.total_bytes() != header.bytes) return false;
-    if (view.check(ops::size_of(header.type)) != ops::LayoutFault::none) return false;
+    message.extent = decoded->extent;
   }
   message.operand = rest.subspan(header.layout_bytes);
   if (header.operation == OperationKind::compare_and_swap && header.bytes != ops::size_of(header.type)) return false;

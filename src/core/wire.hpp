@@ -80,6 +80,7 @@ static_assert(sizeof(MessageHeader) == 96, "the header is part of the wire forma
 struct Message {
   MessageHeader header;
   ops::Layout layout;                  // of the target; contiguous when none travelled
+  ops::Extent extent;                  // of that, where the message has one
   std::span<const std::byte> operand;  // inline operand, the scattered elements, or a team's message
   std::span<const std::byte> offsets;  // scatter: packed 8-byte offsets
 };

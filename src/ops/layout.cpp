@@ -2,6 +2,8 @@
 // that passed the check cannot overflow, and the comments say why.
 #include "ops/layout.hpp"
 
+#include "ops/layout_steps.hpp"
+
 namespace farsum::ops {
 
 namespace {
@@ -46,6 +48,7 @@ Measure measure_indexed(std::span<const Piece> pieces, std::uint64_t element_byt
   std::uint64_t whole = 0;
   bool is_whole = true;
   for (const Piece& piece : pieces) {
+    note_piece();
     if (piece.bytes == 0) continue;
     if (element_bytes != 1 && piece.bytes != whole) {
       is_whole &= piece.bytes % element_bytes == 0;
@@ -93,9 +96,8 @@ std::optional<std::uint64_t> LayoutView::total_bytes() const {
   return measured.total_bytes;
 }
 
-// An invalid layout has no total, and is walked as an empty one.
-PieceCursor::PieceCursor(const LayoutView& layout)
-    : total_bytes_(layout.total_bytes().value_or(0)), blocks_(total_bytes_ == 0 ? LayoutView() : layout) {
+PieceCursor::PieceCursor(const LayoutView& layout, std::uint64_t total_bytes)
+    : total_bytes_(total_bytes), blocks_(total_bytes == 0 ? LayoutView() : layout) {
   if (total_bytes_ == 0) return;
   if (layout.kind() == LayoutKind::indexed) {
     pieces_ = layout.pieces();
@@ -157,8 +159,10 @@ void PieceCursor::enter_next_piece() {
     return;
   }
   if (!pieces_.empty()) {
-    do here_ = pieces_[++piece_index_];
-    while (here_.bytes == 0);
+    do {
+      note_piece();
+      here_ = pieces_[++piece_index_];
+    } while (here_.bytes == 0);
     return;
   }
   std::int64_t start = here_.offset - static_cast<std::int64_t>(blocks_.bytes);
@@ -194,24 +198,6 @@ void PieceCursor::skip_pieces(std::uint64_t bytes) {
   }
 }
 
-void PieceCursor::seek(std::uint64_t position) {
-  position = std::min(position, total_bytes_);
-  if (position >= position_) {
-    skip(position - position_);
-    return;
-  }
-  if (pieces_.empty()) {
-    position_ = position;
-    locate_block();
-    return;
-  }
-  position_ = 0;
-  piece_index_ = 0;
-  here_ = pieces_.front();
-  if (here_.bytes == 0) enter_next_piece();
-  skip_pieces(position);
-}
-
 // Finds the block that holds position_. Each sum of the inner levels' offsets lies within the extent.
 void PieceCursor::locate_block() {
   if (remaining() == 0) {
@@ -238,13 +224,6 @@ PiecePair PairCursor::next(std::uint64_t most_bytes) {
   target_piece_ = {target_piece_.offset + static_cast<std::int64_t>(bytes), target_piece_.bytes - bytes};
   origin_piece_ = {origin_piece_.offset + static_cast<std::int64_t>(bytes), origin_piece_.bytes - bytes};
   return pair;
-}
-
-void PairCursor::seek(std::uint64_t position) {
-  target_.seek(position);
-  origin_.seek(position);
-  target_piece_ = {};
-  origin_piece_ = {};
 }
 
 // Blocks against one run: rows are as long as the blocks.

@@ -116,11 +116,13 @@ struct Blocks {
   std::array<std::int64_t, most_levels> strides;
 };
 
-// Walks a layout piece by piece, in the layout's order. A cursor may be copied to remember a position; it borrows what
-// the view borrows. The layout has passed LayoutView::check.
+// Walks a layout piece by piece, in the layout's order, and never back: however an operation is cut, all its parts
+// together cost one walk. A cursor may be copied to remember a position; it borrows what the view borrows. The layout
+// has passed LayoutView::check and names `total_bytes`, which are known by then: finding them would be a walk of its
+// own.
 class PieceCursor {
  public:
-  explicit PieceCursor(const LayoutView& layout);
+  PieceCursor(const LayoutView& layout, std::uint64_t total_bytes);
 
   // The next bytes as one run: pieces that touch are given as one, and no more than most_bytes of them. An empty piece
   // ends the walk.
@@ -128,10 +130,6 @@ class PieceCursor {
 
   // Passes over bytes. Costs one division per level, or a step per piece of an indexed layout.
   void skip(std::uint64_t bytes);
-
-  // Goes to a byte position counted from the start of the layout, forwards or back. As skip, but going back in an
-  // indexed layout starts over.
-  void seek(std::uint64_t position);
 
   [[nodiscard]] std::uint64_t position() const { return position_; }
   [[nodiscard]] std::uint64_t remaining() const { return total_bytes_ - position_; }
@@ -166,16 +164,11 @@ struct PiecePair {
 // (checked by LayoutView::check), and the limit is rounded down to whole elements, but never below one.
 class PairCursor {
  public:
-  PairCursor(const LayoutView& target, const LayoutView& origin, std::uint64_t element_bytes)
-      : target_(target), origin_(origin), element_bytes_(element_bytes) {}
+  PairCursor(const LayoutView& target, const LayoutView& origin, std::uint64_t total_bytes, std::uint64_t element_bytes)
+      : target_(target, total_bytes), origin_(origin, total_bytes), element_bytes_(element_bytes) {}
 
   // A pair of no bytes ends the walk.
   [[nodiscard]] PiecePair next(std::uint64_t most_bytes = no_piece_limit);
-
-  // Goes to a byte position that lies between elements.
-  void seek(std::uint64_t position);
-
-  [[nodiscard]] std::uint64_t position() const { return target_.position() - target_piece_.bytes; }
 
  private:
   PieceCursor target_;
@@ -185,24 +178,60 @@ class PairCursor {
   Piece origin_piece_;
 };
 
-// Calls fn(target_offset, origin_offset, bytes) for each pair. If fn returns bool, false stops the walk.
+// Calls fn(target_offset, origin_offset, bytes) for each pair of two layouts of `total_bytes` each. If fn returns bool,
+// false stops the walk.
 template <class Fn>
-void for_each_pair(const LayoutView& target, const LayoutView& origin, std::uint64_t element_bytes,
-                   std::uint64_t most_piece_bytes, Fn&& fn) {
+void for_each_pair(const LayoutView& target, const LayoutView& origin, std::uint64_t total_bytes,
+                   std::uint64_t element_bytes, std::uint64_t most_piece_bytes, Fn&& fn) {
   if (target.kind() == LayoutKind::contiguous && origin.kind() == LayoutKind::contiguous) {
-    const std::uint64_t total = std::min(target.block_bytes(), origin.block_bytes());
-    if (total != 0 && total <= most_piece_bytes) {
-      (void)fn(std::int64_t{0}, std::int64_t{0}, total);
+    if (total_bytes != 0 && total_bytes <= most_piece_bytes) {
+      (void)fn(std::int64_t{0}, std::int64_t{0}, total_bytes);
       return;
     }
   }
-  PairCursor pairs(target, origin, element_bytes);
+  PairCursor pairs(target, origin, total_bytes, element_bytes);
   for (PiecePair pair = pairs.next(most_piece_bytes); pair.bytes != 0; pair = pairs.next(most_piece_bytes)) {
     if constexpr (std::is_same_v<decltype(fn(pair.target_offset, pair.origin_offset, pair.bytes)), bool>) {
       if (!fn(pair.target_offset, pair.origin_offset, pair.bytes)) return;
     } else {
       fn(pair.target_offset, pair.origin_offset, pair.bytes);
     }
+  }
+}
+
+// What lies far apart in memory is on its way for as long as some twenty pieces take to move.
+inline constexpr std::size_t pieces_ahead = 24;
+
+// Gives use(item) all that next() gives until one of no bytes, or until use returns false; each has been shown to
+// ask(item) so many items before, so that whoever asks for its cache lines there waits for none of them here.
+template <class Next, class Ask, class Use>
+void walk_ahead(Next&& next, Ask&& ask, Use&& use) {
+  using Item = decltype(next());
+  static_assert(std::is_trivially_copyable_v<Item>);
+  union Place {
+    Place() {}  // left as it is: most walks are short
+    Item item;
+  };
+  std::array<Place, pieces_ahead> coming;
+  std::size_t first = 0, count = 0;
+  const auto take_first = [&] {
+    const Item item = coming[first].item;
+    first = first + 1 == pieces_ahead ? 0 : first + 1;
+    return item;
+  };
+  for (Item item = next(); item.bytes != 0; item = next()) {
+    ask(item);
+    if (count != pieces_ahead) {
+      coming[count++].item = item;
+      continue;
+    }
+    Place& freed = coming[first];
+    const Item due = take_first();
+    freed.item = item;
+    if (!use(due)) return;
+  }
+  for (; count != 0; --count) {
+    if (!use(take_first())) return;
   }
 }
 
@@ -244,10 +273,11 @@ class RowWalk {
   bool possible_ = false;
 };
 
-// Calls fn(RowPairs) for all of two layouts of `total_bytes` each, in their order, until it returns false.
-template <class Fn>
+// Calls fn(RowPairs) for all of two layouts of `total_bytes` each, in their order, until it returns false. What falls
+// into no rows goes by pairs, as rows of one, each shown to ask(PiecePair) some time before.
+template <class Ask, class Fn>
 void for_each_rows(const LayoutView& target, const LayoutView& origin, std::uint64_t total_bytes,
-                   std::uint64_t element_bytes, Fn&& fn) {
+                   std::uint64_t element_bytes, Ask&& ask, Fn&& fn) {
   if (target.kind() != LayoutKind::indexed && origin.kind() != LayoutKind::indexed) {
     RowWalk walk(target, origin, total_bytes);
     if (walk.is_possible()) {
@@ -257,10 +287,11 @@ void for_each_rows(const LayoutView& target, const LayoutView& origin, std::uint
       return;
     }
   }
-  PairCursor pairs(target, origin, element_bytes);
-  for (PiecePair pair = pairs.next(); pair.bytes != 0; pair = pairs.next()) {
-    if (!fn(RowPairs{pair.target_offset, pair.origin_offset, 0, 0, pair.bytes, 1})) return;
-  }
+  PairCursor pairs(target, origin, total_bytes, element_bytes);
+  walk_ahead([&] { return pairs.next(); }, ask,
+             [&](const PiecePair& pair) {
+               return fn(RowPairs{pair.target_offset, pair.origin_offset, 0, 0, pair.bytes, 1});
+             });
 }
 
 // A layout that owns its arrays: what a message carried.
@@ -295,11 +326,13 @@ inline constexpr std::uint64_t encoded_header_bytes = 16, encoded_piece_bytes = 
 struct DecodedLayout {
   Layout layout;
   std::size_t bytes_used = 0;
+  std::uint64_t total_bytes = 0;
+  Extent extent;
 };
 
-// Reads a layout from the front of `in`. Null if it is cut short, malformed, or overflows; never reads past `in`, and
-// allocates no more than `in` is long. The layout has passed LayoutView::check(1); the caller checks its extent and
-// element size.
-[[nodiscard]] std::optional<DecodedLayout> decode(std::span<const std::byte> in);
+// Reads a layout from the front of `in`. Null if it is cut short, malformed, or overflows, or has pieces that are no
+// whole elements; never reads past `in`, and allocates no more than `in` is long. The layout has passed
+// LayoutView::check(element_bytes); the caller checks its extent.
+[[nodiscard]] std::optional<DecodedLayout> decode(std::span<const std::byte> in, std::uint64_t element_bytes);
 
 }  // namespace farsum::ops

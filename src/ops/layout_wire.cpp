@@ -1,5 +1,6 @@
 // Layouts as they travel in a message. What comes in is not trusted.
 #include <bit>
+#include <cstddef>
 #include <cstring>
 
 #include "ops/layout.hpp"
@@ -20,6 +21,7 @@ struct WireHeader {
 static_assert(sizeof(WireHeader) == encoded_header_bytes);
 
 constexpr std::uint64_t level_bytes = 16;
+static_assert(sizeof(Piece) == encoded_piece_bytes && offsetof(Piece, bytes) == 8, "pieces travel as they are");
 
 template <class T>
 std::byte* append(std::byte* to, const T& value) {
@@ -46,10 +48,7 @@ std::optional<std::size_t> encode(const LayoutView& layout, std::span<std::byte>
     to = append(to, layout.counts()[level]);
     to = append(to, layout.strides()[level]);
   }
-  for (const Piece& piece : layout.pieces()) {
-    to = append(to, piece.offset);
-    to = append(to, piece.bytes);
-  }
+  if (!layout.pieces().empty()) std::memcpy(to, layout.pieces().data(), layout.pieces().size_bytes());
   return needed;
 }
 
@@ -74,12 +73,10 @@ class LayoutReader {
     }
     // Before the allocation, not after.
     if (is_short_ || header.pieces > left_.size() / encoded_piece_bytes) return std::nullopt;
-    layout.pieces_.reserve(header.pieces);
-    for (std::uint32_t piece = 0; piece < header.pieces; ++piece) {
-      const auto offset = take<std::int64_t>();
-      layout.pieces_.push_back({offset, take<std::uint64_t>()});
-    }
-    if (layout.view().check(1) != LayoutFault::none) return std::nullopt;
+    layout.pieces_.resize(header.pieces);
+    const std::size_t piece_bytes = header.pieces * sizeof(Piece);
+    if (piece_bytes != 0) std::memcpy(layout.pieces_.data(), left_.data(), piece_bytes);
+    left_ = left_.subspan(piece_bytes);
     return layout;
   }
 
@@ -116,11 +113,13 @@ class LayoutReader {
   bool is_short_ = false;
 };
 
-std::optional<DecodedLayout> decode(std::span<const std::byte> in) {
+std::optional<DecodedLayout> decode(std::span<const std::byte> in, std::uint64_t element_bytes) {
   LayoutReader reader(in);
   std::optional<Layout> layout = reader.read();
   if (!layout) return std::nullopt;
-  return DecodedLayout{std::move(*layout), in.size() - reader.left()};
+  const LayoutView::Measured measured = layout->view().measured(element_bytes);
+  if (measured.fault != LayoutFault::none) return std::nullopt;
+  return DecodedLayout{std::move(*layout), in.size() - reader.left(), measured.total_bytes, measured.extent};
 }
 
 }  // namespace farsum::ops

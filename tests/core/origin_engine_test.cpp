@@ -25,7 +25,7 @@ void serve(Scripted& transport, std::size_t from, std::vector<std::byte>& memory
     ASSERT_TRUE(message) << "message " << ticket;
     const wire::MessageHeader& header = message->header;
     Bytes reply(transport.posted[ticket].options.reply_capacity);
-    ops::PieceCursor cursor(message->layout.view());
+    ops::PieceCursor cursor(message->layout.view(), header.bytes);
     std::uint64_t done = 0;
     for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
       std::byte* const at = memory.data() + header.offset + piece.offset;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace farsum::ops {
@@ -37,6 +38,8 @@ Offsets expand(const LayoutView& layout) {
   return offsets;
 }
 
+PieceCursor cursor_over(const LayoutView& layout) { return {layout, layout.total_bytes().value()}; }
+
 Offsets walk(PieceCursor cursor, std::uint64_t most_bytes = no_piece_limit) {
   Offsets offsets;
   for (Piece piece = cursor.next(most_bytes); piece.bytes != 0; piece = cursor.next(most_bytes)) {
@@ -61,20 +64,20 @@ void expect_walk_matches(const LayoutView& layout) {
     extent = {*std::ranges::min_element(expected), *std::ranges::max_element(expected) + 1};
   }
   ASSERT_EQ(layout.measured(1).extent, extent);
-  ASSERT_EQ(walk(PieceCursor(layout)), expected);
-  ASSERT_EQ(walk(PieceCursor(layout), 3), expected);
+  ASSERT_EQ(walk(cursor_over(layout)), expected);
+  ASSERT_EQ(walk(cursor_over(layout), 3), expected);
 
   std::size_t pieces = 0;
-  for (PieceCursor cursor(layout); cursor.next().bytes != 0;) ++pieces;
+  for (PieceCursor cursor = cursor_over(layout); cursor.next().bytes != 0;) ++pieces;
   ASSERT_EQ(pieces, count_runs(expected)) << "touching pieces must be given as one";
 
-  PieceCursor moving(layout);
-  for (const std::size_t position :
-       {expected.size() / 2, std::size_t{0}, expected.size(), expected.size() / 3, expected.size() / 3 + 1}) {
-    moving.seek(position);
+  PieceCursor moving = cursor_over(layout);
+  for (const std::size_t position : {std::size_t{0}, expected.size() / 3, expected.size() / 3 + 1, expected.size() / 2,
+                                     expected.size(), expected.size() + 1}) {
+    moving.skip(position - std::min<std::size_t>(position, moving.position()));
     const std::size_t reached = std::min(position, expected.size());
-    ASSERT_EQ(moving.position(), reached);
-    ASSERT_EQ(walk(moving), Offsets(expected.begin() + static_cast<std::ptrdiff_t>(reached), expected.end()));
+    ASSERT_GE(moving.position(), reached);
+    ASSERT_EQ(walk(moving), Offsets(expected.begin() + static_cast<std::ptrdiff_t>(moving.position()), expected.end()));
   }
 }
 
@@ -137,7 +140,7 @@ TEST(PieceCursor, continues_where_it_was_copied) {
   const std::int64_t strides[] = {10, -40};
   const LayoutView layout = LayoutView::strided(6, counts, strides);
   const Offsets expected = expand(layout);
-  PieceCursor cursor(layout);
+  PieceCursor cursor = cursor_over(layout);
   (void)cursor.next(4);
   (void)cursor.next(5);
   const PieceCursor kept = cursor;
@@ -197,13 +200,14 @@ TEST(ForEachPair, walks_two_layouts_in_step_and_cuts_between_elements) {
     const Layout target = random_layout(elements, random), origin = random_layout(elements, random);
     const std::uint64_t limit = 1 + random() % 30;
     Offsets target_offsets, origin_offsets;
-    for_each_pair(target.view(), origin.view(), 4, limit, [&](std::int64_t at, std::int64_t from, std::uint64_t bytes) {
-      EXPECT_TRUE(bytes != 0 && bytes % 4 == 0 && bytes <= std::max<std::uint64_t>(limit, 4));
-      for (std::uint64_t i = 0; i < bytes; ++i) {
-        target_offsets.push_back(at + static_cast<std::int64_t>(i));
-        origin_offsets.push_back(from + static_cast<std::int64_t>(i));
-      }
-    });
+    for_each_pair(target.view(), origin.view(), elements * 4, 4, limit,
+                  [&](std::int64_t at, std::int64_t from, std::uint64_t bytes) {
+                    EXPECT_TRUE(bytes != 0 && bytes % 4 == 0 && bytes <= std::max<std::uint64_t>(limit, 4));
+                    for (std::uint64_t i = 0; i < bytes; ++i) {
+                      target_offsets.push_back(at + static_cast<std::int64_t>(i));
+                      origin_offsets.push_back(from + static_cast<std::int64_t>(i));
+                    }
+                  });
     ASSERT_EQ(target_offsets, expand(target.view())) << "round " << round;
     ASSERT_EQ(origin_offsets, expand(origin.view())) << "round " << round;
   }
@@ -212,14 +216,14 @@ TEST(ForEachPair, walks_two_layouts_in_step_and_cuts_between_elements) {
 TEST(ForEachPair, gives_two_contiguous_layouts_as_one_pair_and_stops_when_told) {
   int calls = 0;
   const LayoutView layout = LayoutView::contiguous(64);
-  for_each_pair(layout, layout, 8, no_piece_limit, [&](std::int64_t, std::int64_t, std::uint64_t bytes) {
+  for_each_pair(layout, layout, 64, 8, no_piece_limit, [&](std::int64_t, std::int64_t, std::uint64_t bytes) {
     ++calls;
     EXPECT_EQ(bytes, 64u);
   });
   EXPECT_EQ(calls, 1);
-  for_each_pair(layout, layout, 8, 8, [&](std::int64_t, std::int64_t, std::uint64_t) { return ++calls < 4; });
+  for_each_pair(layout, layout, 64, 8, 8, [&](std::int64_t, std::int64_t, std::uint64_t) { return ++calls < 4; });
   EXPECT_EQ(calls, 4);
-  for_each_pair(LayoutView(), LayoutView(), 8, 8, [&](std::int64_t, std::int64_t, std::uint64_t) { ++calls; });
+  for_each_pair(LayoutView(), LayoutView(), 0, 8, 8, [&](std::int64_t, std::int64_t, std::uint64_t) { ++calls; });
   EXPECT_EQ(calls, 4);
 }
 
@@ -244,6 +248,8 @@ Layout random_rows(std::uint64_t block_elements, std::mt19937_64& random) {
   return Layout(LayoutView::strided(block_elements * 4, counts, strides));
 }
 
+void nobody(const PiecePair&) {}
+
 TEST(ForEachRows, walks_two_layouts_as_pairs_of_pieces_do) {
   std::mt19937_64 random(29);
   for (int round = 0; round < 3000; ++round) {
@@ -252,7 +258,7 @@ TEST(ForEachRows, walks_two_layouts_as_pairs_of_pieces_do) {
     const Layout target = lists ? random_layout(elements * 24, random) : random_rows(elements, random);
     const Layout origin = lists ? random_layout(elements * 24, random) : random_rows(elements, random);
     Offsets target_offsets, origin_offsets;
-    for_each_rows(target.view(), origin.view(), *target.view().total_bytes(), 4, [&](const RowPairs& rows) {
+    for_each_rows(target.view(), origin.view(), *target.view().total_bytes(), 4, nobody, [&](const RowPairs& rows) {
       for (std::uint64_t row = 0; row < rows.rows; ++row) {
         const auto step = static_cast<std::int64_t>(row);
         for (std::uint64_t i = 0; i < rows.row_bytes; ++i) {
@@ -273,7 +279,7 @@ TEST(ForEachRows, gives_a_patch_as_one_and_stops_when_told) {
   const std::int64_t wide[] = {2048}, narrow[] = {1024};
   const LayoutView target = LayoutView::strided(512, counts, wide), origin = LayoutView::strided(512, counts, narrow);
   int calls = 0;
-  for_each_rows(target, origin, 64 * 512, 8, [&](const RowPairs& rows) {
+  for_each_rows(target, origin, 64 * 512, 8, nobody, [&](const RowPairs& rows) {
     EXPECT_EQ(rows.rows, 64u);
     EXPECT_EQ(rows.row_bytes, 512u);
     EXPECT_EQ(rows.target_stride, 2048);
@@ -283,23 +289,42 @@ TEST(ForEachRows, gives_a_patch_as_one_and_stops_when_told) {
   EXPECT_EQ(calls, 1);
   const std::uint64_t more[] = {128};
   const LayoutView half = LayoutView::strided(256, more, narrow);
-  for_each_rows(target, half, 64 * 512, 8, [&](const RowPairs&) { return ++calls < 4; });
+  for_each_rows(target, half, 64 * 512, 8, nobody, [&](const RowPairs&) { return ++calls < 4; });
   EXPECT_EQ(calls, 4);
 }
 
-TEST(PairCursor, goes_on_from_a_position) {
-  std::mt19937_64 random(17);
-  const Layout target = random_layout(36, random), origin = random_layout(36, random);
-  const Offsets target_offsets = expand(target.view()), origin_offsets = expand(origin.view());
-  PairCursor pairs(target.view(), origin.view(), 4);
-  for (const std::size_t position : {std::size_t{40}, std::size_t{0}, std::size_t{140}, std::size_t{12}}) {
-    pairs.seek(position);
-    EXPECT_EQ(pairs.position(), position);
-    const PiecePair pair = pairs.next(16);
-    EXPECT_EQ(pair.target_offset, target_offsets[position]);
-    EXPECT_EQ(pair.origin_offset, origin_offsets[position]);
-    EXPECT_EQ(pairs.position(), position + pair.bytes);
+struct Numbered {
+  std::uint64_t bytes = 0;  // its number, from 1
+};
+
+// Which items are used, and how many were asked for when each was.
+std::vector<std::pair<std::uint64_t, std::uint64_t>> walk_numbers(std::uint64_t count, std::uint64_t stop_at) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> used;
+  std::uint64_t made = 0, asked_for = 0;
+  walk_ahead([&] { return Numbered{made == count ? 0 : ++made}; },
+             [&](const Numbered& item) { EXPECT_EQ(item.bytes, ++asked_for); },
+             [&](const Numbered& item) {
+               used.emplace_back(item.bytes, asked_for);
+               return item.bytes != stop_at;
+             });
+  return used;
+}
+
+TEST(WalkAhead, asks_for_each_item_some_items_before_its_turn) {
+  for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{pieces_ahead - 1},
+                                    std::uint64_t{pieces_ahead}, std::uint64_t{pieces_ahead + 1}, std::uint64_t{100}}) {
+    const auto used = walk_numbers(count, 0);
+    ASSERT_EQ(used.size(), count);
+    for (std::uint64_t number = 1; number <= count; ++number) {
+      EXPECT_EQ(used[number - 1].first, number);
+      EXPECT_EQ(used[number - 1].second, std::min<std::uint64_t>(number + pieces_ahead, count)) << number;
+    }
   }
+}
+
+TEST(WalkAhead, stops_when_told) {
+  EXPECT_EQ(walk_numbers(100, 7).size(), 7u);
+  EXPECT_EQ(walk_numbers(5, 4).size(), 4u);
 }
 
 void expect_same_layout(const LayoutView& a, const LayoutView& b) {
@@ -331,9 +356,11 @@ TEST(EncodedLayout, comes_back_equal_and_leaves_what_follows) {
     std::vector<std::byte> message = encoded(layout.view());
     const std::size_t bytes = message.size();
     message.resize(bytes + 5, std::byte{0xff});
-    const auto back = decode(message);
+    const auto back = decode(message, 1);
     ASSERT_TRUE(back.has_value());
     EXPECT_EQ(back->bytes_used, bytes);
+    EXPECT_EQ(back->total_bytes, layout.view().total_bytes());
+    EXPECT_EQ(back->extent, layout.view().measured(1).extent);
     expect_same_layout(back->layout.view(), layout.view());
   }
 }
@@ -344,9 +371,16 @@ TEST(EncodedLayout, is_refused_when_cut_short_anywhere) {
     for (std::size_t bytes = 0; bytes < message.size(); ++bytes) {
       // A heap copy of exactly that size lets the address sanitizer see a read past its end.
       const std::vector<std::byte> cut(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(bytes));
-      EXPECT_FALSE(decode(cut).has_value());
+      EXPECT_FALSE(decode(cut, 1).has_value());
     }
   }
+}
+
+TEST(EncodedLayout, is_refused_where_a_piece_is_no_whole_number_of_elements) {
+  const Piece pieces[] = {{0, 8}, {16, 12}};
+  const std::vector<std::byte> message = encoded(LayoutView::indexed(pieces));
+  EXPECT_TRUE(decode(message, 4));
+  EXPECT_FALSE(decode(message, 8));
 }
 
 TEST(EncodedLayout, is_not_written_where_it_does_not_fit) {
@@ -372,14 +406,14 @@ TEST(EncodedLayout, survives_random_bytes_and_random_damage) {
         message[random() % message.size()] = static_cast<std::byte>(random());
       }
     }
-    const auto layout = decode(message);
+    const auto layout = decode(message, 1);
     if (!layout) continue;
     ++accepted;
     ASSERT_LE(layout->bytes_used, message.size()) << "seed " << seed << ", round " << round;
     const LayoutView view = layout->layout.view();
-    ASSERT_TRUE(view.total_bytes()) << "seed " << seed << ", round " << round;
-    const Extent extent = view.measured(1).extent;
-    PieceCursor cursor(view);
+    ASSERT_EQ(view.total_bytes(), layout->total_bytes) << "seed " << seed << ", round " << round;
+    const Extent extent = layout->extent;
+    PieceCursor cursor(view, layout->total_bytes);
     for (int steps = 0; steps < 50; ++steps) {
       const Piece piece = cursor.next(1000);
       if (piece.bytes == 0) break;
