@@ -1,0 +1,4 @@
+/* RANKS: 2
+ * many_pieces.inl on the path that Farsum takes by itself. */
+static const char forced_path[] = "";
+#include "many_pieces.inl"

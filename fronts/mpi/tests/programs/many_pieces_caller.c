@@ -1,0 +1,4 @@
+/* RANKS: 2
+ * many_pieces.inl with FARSUM_PATH=caller. */
+static const char forced_path[] = "caller";
+#include "many_pieces.inl"
