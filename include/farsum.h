@@ -502,11 +502,18 @@ FARSUM_API farsum_status farsum_fence(farsum_window window, uint32_t assertions)
  * complete at the latest, or waits for it. */
 FARSUM_API farsum_status farsum_post(farsum_window window, const int* origins, int count);
 FARSUM_API farsum_status farsum_start(farsum_window window, const int* targets, int count);
+/* As farsum_start, for a program that knows that all targets have posted: nothing is kept or waits for the posts, which
+ * are used up as by farsum_start. Where one has not posted its part may not be ready for what comes. (MPI-4.1, 12.5.2,
+ * MPI_MODE_NOCHECK.) Errors: those of farsum_start. Any thread may call; waits for nobody. */
+FARSUM_API farsum_status farsum_start_unchecked(farsum_window window, const int* targets, int count);
 FARSUM_API farsum_status farsum_complete(farsum_window window);
 FARSUM_API farsum_status farsum_wait_exposure(farsum_window window);
 FARSUM_API farsum_status farsum_test_exposure(farsum_window window, int* done);
 
-typedef FARSUM_ENUM(farsum_lock_mode){FARSUM_LOCK_SHARED = 0, FARSUM_LOCK_EXCLUSIVE = 1} farsum_lock_mode;
+typedef FARSUM_ENUM(farsum_lock_mode){
+    FARSUM_LOCK_SHARED = 0, FARSUM_LOCK_EXCLUSIVE = 1,
+    FARSUM_LOCK_UNCHECKED = 2 /* takes no lock: the program knows that none is in the way */
+} farsum_lock_mode;
 
 /* Locks queue in the order of arrival; waiters sleep. lock_all takes a shared lock of every target. That of a rank of
  * another node lock does not wait for: it is asked for with the operations under it, which take effect there once it is
@@ -516,6 +523,12 @@ typedef FARSUM_ENUM(farsum_lock_mode){FARSUM_LOCK_SHARED = 0, FARSUM_LOCK_EXCLUS
 FARSUM_API farsum_status farsum_lock(farsum_window window, int target, farsum_lock_mode mode);
 FARSUM_API farsum_status farsum_unlock(farsum_window window, int target);
 FARSUM_API farsum_status farsum_lock_all(farsum_window window);
+/* As farsum_lock_all, but as with FARSUM_LOCK_UNCHECKED: an epoch at every target, without a lock of any. It and
+ * farsum_lock with that mode wait for no rank and no rank waits for them, whoever holds the locks; operations under
+ * them are the program's to keep apart from those under locks. For the rest they are as other locks are: this rank has
+ * one epoch at a target at a time (else SYNC), unlock completes the operations, and a window is not freed meanwhile.
+ * (MPI-4.1, 12.5.3, MPI_MODE_NOCHECK.) Errors: those of farsum_lock_all. Any thread may call. */
+FARSUM_API farsum_status farsum_lock_all_unchecked(farsum_window window);
 FARSUM_API farsum_status farsum_unlock_all(farsum_window window);
 
 /* Makes stores to window memory by this process and operations of others visible to each other (MPI's win_sync). */

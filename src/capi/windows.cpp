@@ -400,6 +400,12 @@ farsum_status farsum_start(farsum_window handle, const int* targets, int count) 
   if (const farsum_status status = check_list("farsum_start", targets, count); status != FARSUM_OK) return status;
   return on_window("farsum_start", handle, [&](Window& window) { return window.start(ranks_of(targets, count)); });
 }
+farsum_status farsum_start_unchecked(farsum_window handle, const int* targets, int count) {
+  if (const farsum_status status = check_list("farsum_start_unchecked", targets, count); status != FARSUM_OK)
+    return status;
+  return on_window("farsum_start_unchecked", handle,
+                   [&](Window& window) { return window.start(ranks_of(targets, count), Window::Posts::known); });
+}
 farsum_status farsum_complete(farsum_window handle) {
   return on_window("farsum_complete", handle, [](Window& window) { return window.complete(); });
 }
@@ -415,12 +421,19 @@ farsum_status farsum_test_exposure(farsum_window handle, int* done) {
   });
 }
 
-farsum_status farsum_lock(farsum_window handle, int target, farsum_lock_mode mode) {
-  if (mode != FARSUM_LOCK_SHARED && mode != FARSUM_LOCK_EXCLUSIVE) {
-    return fail(Code::argument,
-                fmt::format("farsum_lock: mode {}; it must be FARSUM_LOCK_SHARED or FARSUM_LOCK_EXCLUSIVE",
-                            static_cast<int>(mode)));
+// Of a mode that takes no lock, or is none.
+[[gnu::noinline]] static farsum_status lock_unchecked(farsum_window handle, int target, farsum_lock_mode mode) {
+  if (mode != FARSUM_LOCK_UNCHECKED) {
+    return fail(Code::argument, fmt::format("farsum_lock: mode {}; it must be FARSUM_LOCK_SHARED, "
+                                            "FARSUM_LOCK_EXCLUSIVE or FARSUM_LOCK_UNCHECKED",
+                                            static_cast<int>(mode)));
   }
+  return on_window("farsum_lock", handle,
+                   [&](Window& window) { return window.lock_unchecked(static_cast<std::uint32_t>(target)); });
+}
+
+farsum_status farsum_lock(farsum_window handle, int target, farsum_lock_mode mode) {
+  if (mode != FARSUM_LOCK_SHARED && mode != FARSUM_LOCK_EXCLUSIVE) return lock_unchecked(handle, target, mode);
   const WindowSlot* slot = find_window(handle);
   if (slot != nullptr && hot_window(*slot, handle)
                              .lock(static_cast<std::uint32_t>(target),
@@ -444,6 +457,9 @@ farsum_status farsum_unlock(farsum_window handle, int target) {
 }
 farsum_status farsum_lock_all(farsum_window handle) {
   return on_window("farsum_lock_all", handle, [](Window& window) { return window.lock_all(); });
+}
+farsum_status farsum_lock_all_unchecked(farsum_window handle) {
+  return on_window("farsum_lock_all_unchecked", handle, [](Window& window) { return window.lock_all_unchecked(); });
 }
 farsum_status farsum_unlock_all(farsum_window handle) {
   return on_window("farsum_unlock_all", handle, [](Window& window) { return window.unlock_all(); });

@@ -31,6 +31,9 @@ enum AccessEpoch : std::int32_t {
   locked_shared = passive_epoch,
   locked_exclusive,
   locked_with_all,
+  // Of locks that take nothing: the program has said that nobody else's is in the way.
+  unchecked_lock,
+  unchecked_with_all,
 };
 
 // Everything that the hot path reads of one target, in one line.

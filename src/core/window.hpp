@@ -149,13 +149,19 @@ class Window {
 
   Status fence(bool precede, bool succeed);
   Status post(std::span<const std::uint32_t> origins);
-  Status start(std::span<const std::uint32_t> targets);
+  // Where the program knows that all targets have posted, nobody looks whether they have; their posts are used up all
+  // the same.
+  enum class Posts : std::uint8_t { awaited, known };
+  Status start(std::span<const std::uint32_t> targets, Posts posts = Posts::awaited);
   Status complete();
   Status wait_exposure();
   Status test_exposure(bool& done);
   Status lock(std::uint32_t target, LockMode mode);
+  // An epoch as under a lock, which takes none: nobody waits for it, nor does it wait.
+  Status lock_unchecked(std::uint32_t target);
   Status unlock(std::uint32_t target);
   Status lock_all();
+  Status lock_all_unchecked();
   Status unlock_all();
   // Mutexes of a rank, beside the lock of its part: they begin no epoch. A rank that locks one twice waits for itself.
   Status lock_mutex(std::uint32_t target, std::uint32_t index);
@@ -358,6 +364,10 @@ class Window {
   Status not_held(std::uint32_t target) const;
   Status lock_here(std::uint32_t target, LockMode mode);
   Status unlock_here(std::uint32_t target, std::int32_t open);
+  Status unlock_unchecked(std::uint32_t target);
+  Status unlock_all_unchecked();
+  // An epoch without a lock may begin at the target: the word is the caller's.
+  bool claim_for_epoch(std::uint32_t target);
   Status lock_every_target(const char* call);
   // Takes what is free from `first` on, but nothing behind the first that is taken, which it tells; size_: all.
   Status lock_free_targets(std::uint32_t first, std::uint32_t& taken, const char* call);
@@ -369,8 +379,9 @@ class Window {
   // Targets of other nodes (window_remote.cpp).
   bool is_here(std::uint32_t target) const { return parts_.shared[target].is_here(); }
   bool is_plain_afar(const Region& region, Path path) const;
-  // To epoch_changing, where no guard orders threads; false where the word is not `from`.
-  bool claim_remote(std::uint32_t target, std::int32_t from);
+  // To epoch_changing, where no guard orders threads, or no other thread goes by the guard while the word is `from`;
+  // false where it is not.
+  bool claim_by_swap(std::uint32_t target, std::int32_t from);
   Status lock_remote(std::uint32_t target, LockMode mode);
   Status unlock_remote(std::uint32_t target, std::int32_t open);
   // Caller-computes there (window_leases.cpp).

@@ -119,7 +119,7 @@ void Window::abandon(const char* call) {
   const std::lock_guard lock(sync_mutex_);
   for (std::uint32_t target = 0; target < size_; ++target) {
     const std::int32_t open = views_[target].open.load(std::memory_order_relaxed);
-    if (open >= passive_epoch)
+    if (open >= passive_epoch && open < unchecked_lock)
       (void)drop_lock(target, open == locked_exclusive ? LockMode::exclusive : LockMode::shared, call);
     close_epoch(target);
   }
@@ -154,7 +154,7 @@ Status Window::post(std::span<const std::uint32_t> origins) {
 
 // Does not wait for the posts: with more ranks than processors a rank whose neighbour has not come to run yet would
 // leave its processor idle, though it has work until its own rows are asked for (paper 2's automaton).
-Status Window::start(std::span<const std::uint32_t> targets) {
+Status Window::start(std::span<const std::uint32_t> targets, Posts posts) {
   const std::lock_guard lock(sync_mutex_);
   if (Status status = check_ranks("farsum_start", targets); !status.is_ok()) return status;
   if (const char* const why = why_no_start(); why != nullptr) return refuse("farsum_start", why);
@@ -162,7 +162,7 @@ Status Window::start(std::span<const std::uint32_t> targets) {
   settle_lockable();
   for (const std::uint32_t target : targets) {
     // Relaxed: for this thread, or for one that the program orders after it.
-    if (has_posted(target))
+    if (posts == Posts::known || has_posted(target))
       begin_access(target);
     else
       details_[target].awaits_post.store(true, std::memory_order_relaxed);
@@ -193,9 +193,18 @@ Status Window::check_ranks(const char* call, std::span<const std::uint32_t> rank
   return {};
 }
 
-// Acquire pairs with the release in post. Counters wrap: only the difference counts.
+namespace {
+
+// Acquire pairs with the release in post. Counters wrap: only the difference counts. It is negative where a start that
+// did not look has used up a post whose message is still under way.
+bool are_more_than(const std::atomic<std::uint32_t>& posts, std::uint32_t seen) {
+  return static_cast<std::int32_t>(posts.load(std::memory_order_acquire) - seen) > 0;
+}
+
+}  // namespace
+
 bool Window::has_posted(std::uint32_t target) const {
-  return parts_.shared[parts_.my_rank].posts()[target].load(std::memory_order_acquire) != posts_seen_[target];
+  return are_more_than(parts_.shared[parts_.my_rank].posts()[target], posts_seen_[target]);
 }
 
 namespace {
@@ -251,10 +260,8 @@ Status Window::await_post(std::uint32_t target, const char* call) {
   std::unique_lock lock(detail.kept_mutex);
   if (awaits_post(target) && !has_posted(target)) {
     const std::atomic<std::uint32_t>& posts = parts_.shared[parts_.my_rank].posts()[target];
-    // Acquire: see has_posted. Another thread may see the post first.
-    const auto posted = [&, seen = posts_seen_[target]] {
-      return posts.load(std::memory_order_acquire) != seen || !awaits_post(target);
-    };
+    // Another thread may see the post first.
+    const auto posted = [&, seen = posts_seen_[target]] { return are_more_than(posts, seen) || !awaits_post(target); };
     lock.unlock();
     if (Status status = parts_.waiter->wait(parts_.waiter->own_events(), posted, call); !status.is_ok()) return status;
     lock.lock();

@@ -1,5 +1,5 @@
 // Locks: each meets the others in the shared memory of its target's node. An epoch of a lock begins and ends under the
-// guard of the lock.
+// guard of the lock; of those that take nothing it only begins there.
 #include <algorithm>
 #include <mutex>
 #include <optional>
@@ -34,6 +34,10 @@ bool Window::claim(std::uint32_t target, std::int32_t from) {
   if (open.load(std::memory_order_relaxed) != from) return false;
   open.store(epoch_changing, std::memory_order_relaxed);
   return true;
+}
+
+bool Window::claim_for_epoch(std::uint32_t target) {
+  return is_here(target) ? claim_under_guard(target) : claim_by_swap(target, no_epoch);
 }
 
 bool Window::claim_under_guard(std::uint32_t target) {
@@ -158,6 +162,7 @@ Status Window::unlock(std::uint32_t target) {
   if (target >= size_) [[unlikely]]
     return check_rank("farsum_unlock", target);
   const std::int32_t open = views_[target].open.load(std::memory_order_relaxed);
+  if (open == unchecked_lock) return unlock_unchecked(target);
   if (open != locked_shared && open != locked_exclusive) [[unlikely]]
     return not_held(target);
   return is_here(target) ? unlock_here(target, open) : unlock_remote(target, open);
@@ -182,6 +187,48 @@ Status Window::unlock_here(std::uint32_t target, std::int32_t open) {
   close_epoch(target);
   return {};
 }
+
+// ---- locks that take nothing ----
+
+// The epoch begins under the guard, for another thread may be taking the lock. Neither that nor a lock that this thread
+// has asked another node for is waited for.
+Status Window::lock_unchecked(std::uint32_t target) {
+  if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
+  const std::lock_guard lock(sync_mutex_);
+  const char* why = why_no_lock(target);
+  if (why == nullptr && !claim_for_epoch(target)) why = held_already;
+  if (why != nullptr) return refuse_lock(target, why);
+  // Relaxed: see lock.
+  views_[target].open.store(unchecked_lock, std::memory_order_relaxed);
+  return {};
+}
+
+// A failed flush leaves the epoch open, as in unlock_here.
+Status Window::unlock_unchecked(std::uint32_t target) {
+  if (Status flushed = flush(target, "farsum_unlock"); !flushed.is_ok()) return flushed;
+  if (!claim_by_swap(target, unchecked_lock)) return not_held(target);
+  close_epoch(target);
+  return {};
+}
+
+Status Window::lock_all_unchecked() {
+  const std::lock_guard lock(sync_mutex_);
+  if (const char* const why = why_no_lock_all(); why != nullptr) return refuse("farsum_lock_all", why);
+  all_locked_ = true;
+  for (std::uint32_t target = 0; target < size_; ++target)
+    views_[target].open.store(unchecked_with_all, std::memory_order_relaxed);
+  return {};
+}
+
+// With sync_mutex_ held.
+Status Window::unlock_all_unchecked() {
+  if (Status flushed = flush_all("farsum_unlock_all"); !flushed.is_ok()) return flushed;
+  for (std::uint32_t target = 0; target < size_; ++target) close_epoch(target);
+  all_locked_ = false;
+  return {};
+}
+
+// ---- locks of all ----
 
 Status Window::lock_all() {
   if (has_asked_locks()) {
@@ -303,7 +350,7 @@ const char* Window::why_no_lock_all() {
   if (const char* const why = why_not_all_lockable(); why != nullptr) return why;
   if (const char* const why = leave_fence(); why != nullptr) return why;
   for (std::uint32_t target = 0; target < size_; ++target) {
-    if (is_here(target) ? claim_under_guard(target) : claim_remote(target, no_epoch)) continue;
+    if (claim_for_epoch(target)) continue;
     while (target-- != 0) close_epoch(target);
     return others_held;
   }
@@ -313,6 +360,8 @@ const char* Window::why_no_lock_all() {
 Status Window::unlock_all() {
   const std::lock_guard lock(sync_mutex_);
   if (!all_locked_) return refuse("farsum_unlock_all", "no farsum_lock_all precedes it");
+  // All targets are as the first is.
+  if (views_[0].open.load(std::memory_order_relaxed) == unchecked_with_all) return unlock_all_unchecked();
   constexpr const char* call = "farsum_unlock_all";
   const auto is_held = [this](std::uint32_t target) {
     return views_[target].open.load(std::memory_order_relaxed) == locked_with_all;

@@ -11,7 +11,7 @@
 
 namespace farsum {
 
-bool Window::claim_remote(std::uint32_t target, std::int32_t from) {
+bool Window::claim_by_swap(std::uint32_t target, std::int32_t from) {
   // Acquire: see open_epoch.
   return views_[target].open.compare_exchange_strong(from, epoch_changing, std::memory_order_acquire,
                                                      std::memory_order_relaxed);
@@ -119,7 +119,7 @@ Status Window::lock_remote(std::uint32_t target, LockMode mode) {
   {
     const std::lock_guard lock(sync_mutex_);
     const char* why = why_no_lock(target);
-    if (why == nullptr && !claim_remote(target, no_epoch)) why = held_already;
+    if (why == nullptr && !claim_by_swap(target, no_epoch)) why = held_already;
     if (why != nullptr) return refuse_lock(target, why);
   }
   Detail& detail = details_[target];
@@ -188,7 +188,7 @@ Status Window::send_behind_lock(const Operation& operation, std::uint32_t target
 
 // A failed operation does not keep the lock: its end was under way with the operation.
 Status Window::unlock_remote(std::uint32_t target, std::int32_t open) {
-  if (!claim_remote(target, open)) return not_held(target);
+  if (!claim_by_swap(target, open)) return not_held(target);
   const LockMode mode = open == locked_exclusive ? LockMode::exclusive : LockMode::shared;
   if (Status status = ask_to_end(target, wire::MessageKind::unlock, mode); !status.is_ok()) {
     views_[target].open.store(open, std::memory_order_relaxed);

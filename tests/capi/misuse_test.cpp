@@ -657,7 +657,7 @@ TEST(Options, of_the_wrong_size_or_kind_are_refused) {
     operation.completion = unknown<farsum_completion>(3);
     EXPECT_REFUSED(farsum_operate(window, &operation, nullptr), FARSUM_ERR_ARGUMENT, HasSubstr("unknown completion 3"));
     if (enumerators_may_be_unknown) {
-      EXPECT_REFUSED(farsum_lock(window, 0, unknown<farsum_lock_mode>(2)), FARSUM_ERR_ARGUMENT, HasSubstr("mode 2"));
+      EXPECT_REFUSED(farsum_lock(window, 0, unknown<farsum_lock_mode>(3)), FARSUM_ERR_ARGUMENT, HasSubstr("mode 3"));
     }
     ASSERT_FINE(farsum_unlock_all(window));
     ASSERT_FINE(farsum_window_free(&window));

@@ -322,6 +322,94 @@ TEST(RemoteWindow, keeps_operations_until_the_post_of_another_node_has_come) {
   EXPECT_NE(windows.job.word(0, 0), 0);
 }
 
+// The unchecked start uses up a post that is still under way; the next start finds its own, and no other.
+TEST(RemoteWindow, counts_the_post_of_a_start_that_did_not_look_for_it) {
+  RemoteWindows windows(2);
+  const std::vector<std::uint32_t> target{0};
+  const std::vector<std::uint32_t> origin{1};
+  const auto data = ones(8);
+  const auto put_and_complete = [&] {
+    EXPECT_TRUE(fine(windows[1].operate(put_of(data), 0, Completion::implicit, nullptr)));
+    EXPECT_TRUE(fine(windows[1].complete()));
+  };
+  EXPECT_TRUE(fine(windows[0].post(origin)));  // no message has come yet
+  EXPECT_TRUE(fine(windows[1].start(target, Window::Posts::known)));
+  put_and_complete();
+  EXPECT_NE(windows.job.word(0, 0), 0);
+  EXPECT_TRUE(fine(windows[0].wait_exposure()));
+  std::memset(windows.job.memory(0).data(), 0, 8);
+  EXPECT_TRUE(fine(windows[1].start(target)));
+  EXPECT_TRUE(fine(windows[1].operate(put_of(data), 0, Completion::implicit, nullptr)));
+  windows.settle();
+  EXPECT_EQ(windows.job.word(0, 0), 0) << "the put of the second epoch came before its post";
+  windows.job.world().call_after(50 * round_trip_ns, [&] {
+    EXPECT_EQ(windows.job.word(0, 0), 0);
+    EXPECT_TRUE(fine(windows[0].post(origin)));
+  });
+  EXPECT_TRUE(fine(windows[1].complete()));
+  EXPECT_NE(windows.job.word(0, 0), 0);
+  EXPECT_TRUE(fine(windows[0].wait_exposure()));
+}
+
+// Also at a target whose lock another rank holds, by message and on the target's node.
+TEST(RemoteWindow, sends_nothing_for_an_unchecked_lock) {
+  for (const Rank holder : {1, 2}) {
+    RemoteWindows windows(4, {.ranks_of_a_node = 2});
+    EXPECT_TRUE(fine(windows[holder].lock(0, LockMode::exclusive)));
+    if (holder == 2) {
+      EXPECT_TRUE(fine(windows[holder].operate(put_of(ones(8)), 0, Completion::blocking, nullptr)));
+    }
+    const std::uint64_t before = windows.messages_of(3);
+    const auto data = ones(8);
+    EXPECT_TRUE(fine(windows[3].lock_unchecked(0)));
+    EXPECT_EQ(windows[3].lock(0, LockMode::shared).code(), Code::sync);
+    EXPECT_TRUE(fine(windows[3].operate(put_of(data, 64), 0, Completion::implicit, nullptr)));
+    EXPECT_TRUE(fine(windows[3].unlock(0)));
+    EXPECT_NE(windows.job.word(0, 64), 0);
+    EXPECT_EQ(windows[3].unlock(0).code(), Code::sync);
+    EXPECT_TRUE(fine(windows[3].lock_all_unchecked()));
+    EXPECT_TRUE(fine(windows[3].operate(put_of(data, 128), 0, Completion::implicit, nullptr)));
+    EXPECT_TRUE(fine(windows[3].unlock_all()));
+    EXPECT_NE(windows.job.word(0, 128), 0);
+    EXPECT_EQ(windows.messages_of(3), before + 2) << "more than the two puts";
+    EXPECT_TRUE(fine(windows[holder].unlock(0)));
+    for (const Rank next : {3, 1}) {
+      EXPECT_TRUE(fine(windows[next].lock(0, LockMode::exclusive)));
+      EXPECT_TRUE(fine(windows[next].unlock(0)));
+    }
+  }
+}
+
+// What a lock was asked for and is not held yet waits behind it; what is under none, of another rank, does not.
+TEST(RemoteWindow, keeps_unchecked_operations_apart_from_those_behind_a_lock) {
+  RemoteWindows windows(3);
+  const auto data = ones(8);
+  EXPECT_TRUE(fine(windows[1].lock(0, LockMode::exclusive)));
+  EXPECT_TRUE(fine(windows[1].operate(put_of(data), 0, Completion::blocking, nullptr)));
+  EXPECT_TRUE(fine(windows[2].lock(0, LockMode::exclusive)));
+  EXPECT_TRUE(fine(windows[2].operate(put_of(data, 8), 0, Completion::implicit, nullptr)));
+  EXPECT_TRUE(fine(windows[2].lock_unchecked(1)));  // its thread has asked for a lock, which this does not wait for
+  EXPECT_TRUE(fine(windows[2].operate(put_of(data), 1, Completion::implicit, nullptr)));
+  EXPECT_TRUE(fine(windows[2].unlock(1)));
+  EXPECT_NE(windows.job.word(1, 0), 0);
+  EXPECT_EQ(windows.job.word(0, 8), 0);
+  EXPECT_TRUE(fine(windows[1].unlock(0)));
+  EXPECT_TRUE(fine(windows[2].unlock(0)));
+  EXPECT_NE(windows.job.word(0, 8), 0);
+}
+
+TEST(RemoteWindow, gives_back_no_lock_of_an_unchecked_epoch_when_it_is_abandoned) {
+  RemoteWindows windows(4, {.ranks_of_a_node = 2});
+  EXPECT_TRUE(fine(windows[1].lock(0, LockMode::exclusive)));
+  EXPECT_TRUE(fine(windows[0].lock_unchecked(0)));
+  EXPECT_TRUE(fine(windows[2].lock_all_unchecked()));
+  const std::uint64_t before = windows.messages_of(2);
+  windows[0].abandon("the end");
+  windows[2].abandon("the end");
+  EXPECT_EQ(windows.messages_of(2), before);
+  EXPECT_TRUE(fine(windows[1].unlock(0)));
+}
+
 TEST(RemoteWindow, ends_an_epoch_of_start_though_an_operation_failed_and_tells_of_it) {
   RemoteWindows windows(2, {.dynamic = true});
   const std::vector<std::uint32_t> target{0};

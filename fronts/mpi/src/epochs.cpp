@@ -34,6 +34,9 @@ int polled(const Window& window, const char* call, farsum_status status) {
 constexpr int all_assertions =
     MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
 
+// Of locks, start and post: what may be in the way is not, as the program knows.
+bool is_unchecked(int assertion) { return (assertion & MPI_MODE_NOCHECK) != 0; }
+
 int bad_assertion(const Window& window, const char* call) {
   return raise(window, call, MPI_ERR_ASSERT, "the assertion has bits that MPI does not define; 0 is always right");
 }
@@ -94,12 +97,14 @@ int begin_with_group(Window& window, const char* call, MPI_Group group, int asse
 int start(MPI_Group group, int assertion, MPI_Win win) {
   Window* window = find(win);
   if (window == nullptr) return library().Win_start(group, assertion, win);
-  return begin_with_group(*window, "MPI_Win_start", group, assertion, farsum_start);
+  return begin_with_group(*window, "MPI_Win_start", group, assertion,
+                          is_unchecked(assertion) ? farsum_start_unchecked : farsum_start);
 }
 
 int post(MPI_Group group, int assertion, MPI_Win win) {
   Window* window = find(win);
   if (window == nullptr) return library().Win_post(group, assertion, win);
+  // Unchecked or not it waits for nobody, and a start without the assertion finds it.
   return begin_with_group(*window, "MPI_Win_post", group, assertion, farsum_post);
 }
 
@@ -109,19 +114,23 @@ int test(MPI_Win win, int* flag) {
   return polled(*window, "MPI_Win_test", farsum_test_exposure(window->engine, flag));
 }
 
-// What is no lock of a rank of the engine's.
+bool is_lock(int lock_type) { return lock_type == MPI_LOCK_SHARED || lock_type == MPI_LOCK_EXCLUSIVE; }
+
+// What takes no lock of a rank of the engine's.
 [[gnu::noinline]] int no_lock(int lock_type, int rank, int assertion, MPI_Win win) {
   const Window* window = find(win);
   if (window == nullptr) return library().Win_lock(lock_type, rank, assertion, win);
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
   if ((assertion & ~all_assertions) != 0) return bad_assertion(*window, "MPI_Win_lock");
+  if (is_lock(lock_type))
+    return result_of(*window, "MPI_Win_lock", farsum_lock(window->engine, rank, FARSUM_LOCK_UNCHECKED));
   return raise(*window, "MPI_Win_lock", MPI_ERR_LOCKTYPE, "the lock must be MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE");
 }
 
 int lock(int lock_type, int rank, int assertion, MPI_Win win) {
   const Window* window = find(win);
-  const bool is_lock = lock_type == MPI_LOCK_SHARED || lock_type == MPI_LOCK_EXCLUSIVE;
-  if (window == nullptr || !is_lock || rank == MPI_PROC_NULL || (assertion & ~all_assertions) != 0) [[unlikely]] {
+  constexpr int others = all_assertions & ~MPI_MODE_NOCHECK;
+  if (window == nullptr || !is_lock(lock_type) || rank == MPI_PROC_NULL || (assertion & ~others) != 0) [[unlikely]] {
     return no_lock(lock_type, rank, assertion, win);
   }
   const farsum_lock_mode mode = lock_type == MPI_LOCK_SHARED ? FARSUM_LOCK_SHARED : FARSUM_LOCK_EXCLUSIVE;
@@ -136,7 +145,9 @@ int lock_all(int assertion, MPI_Win win) {
   Window* window = find(win);
   if (window == nullptr) return library().Win_lock_all(assertion, win);
   if ((assertion & ~all_assertions) != 0) return bad_assertion(*window, "MPI_Win_lock_all");
-  return result_of(*window, "MPI_Win_lock_all", farsum_lock_all(window->engine));
+  return result_of(
+      *window, "MPI_Win_lock_all",
+      is_unchecked(assertion) ? farsum_lock_all_unchecked(window->engine) : farsum_lock_all(window->engine));
 }
 
 // The calls that name one rank, and those that name none, differ in the engine's function only. Nothing but the handle
