@@ -64,6 +64,8 @@ foreach(library IN ITEMS mpich openmpi)
       farsum_add_host_test(faults.mpi_cut.${library} faults mpi_cut ${library})
       set_tests_properties(hosts.faults.mpi_cut.${library} PROPERTIES TIMEOUT 240)  # nine jobs
       farsum_add_host_test(attends.${library} run_across --start ${library} --program attends --hosts 2 --set ATTENDS=1)
+      farsum_add_host_test(nocheck.${library} run_across --start ${library} --program nocheck --hosts 2 --ranks 2)
+      farsum_add_host_test(nothing_moved.${library} run_across --start ${library} --program nothing_moved --hosts 2)
       farsum_add_host_test(reads.${library} run_across --start ${library} --program reads --hosts 2 --set COPIES=1
                            --set FARSUM_READ_AGE=86400000)
     endif()

@@ -394,6 +394,9 @@ FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
 
 /* The simple calls: contiguous on both sides, `offset` in bytes at the target.
  *
+ * Nothing: an operation of 0 bytes or 0 elements moves nothing and is right at any offset, for a rank of the group and
+ * inside an epoch; its buffers may be NULL. farsum_operate does the same.
+ *
  * Completion: put, get, accumulate and get_accumulate are implicit. The origin's buffers may be reused (and results
  * read) after farsum_flush_local or farsum_flush of the target; the target's memory has the effect after farsum_flush,
  * or when the epoch closes. fetch_op and compare_and_swap are blocking: complete at origin and target on return.

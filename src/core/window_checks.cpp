@@ -214,6 +214,8 @@ RegionRef Window::regions_of_pieces(const Operation& operation, std::uint32_t ta
 }
 
 Status Window::check_range(const Operation& operation, std::uint32_t target, const ops::Extent& extent, RegionRef& at) {
+  // Where nothing is touched nothing need be exposed: programs come with a global offset to a rank whose part is empty.
+  if (operation.bytes == 0) return {};
   const char* call = call_name(operation.kind);
   // 128 bits: an offset near 2^64 must not wrap into the window.
   const WideInteger low = static_cast<WideInteger>(operation.offset) + extent.low;
@@ -226,7 +228,6 @@ Status Window::check_range(const Operation& operation, std::uint32_t target, con
                           static_cast<std::int64_t>(low), static_cast<std::int64_t>(high), size)};
     }
   }
-  if (operation.bytes == 0) return {};
   const auto first = static_cast<std::uint64_t>(low);
   at = region_at(target, first, static_cast<std::uint64_t>(high - low));
   // In a dynamic window one operation may reach several regions with something else between them.

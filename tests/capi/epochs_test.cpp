@@ -289,6 +289,194 @@ TEST(Lock, all_lets_every_target_be_reached_and_keeps_exclusive_ones_out) {
   });
 }
 
+// Rank 1 holds an exclusive lock throughout; rank 0 takes nothing in its way.
+TEST_P(EpochsOn, of_unchecked_locks_wait_for_no_lock_and_no_lock_waits_for_them) {
+  run_ranks(job(2), [](int rank) {
+    Words words = allocate_words(2);
+    const std::uint64_t one = 1;
+    const auto add = [&](int target, std::size_t word) {
+      return farsum_accumulate(words.window, target, word * 8, &one, 1, FARSUM_UINT64, FARSUM_SUM);
+    };
+    if (rank == 1) ASSERT_FINE(farsum_lock(words.window, 0, FARSUM_LOCK_EXCLUSIVE));
+    barrier();
+    if (rank == 0) {
+      ASSERT_FINE(farsum_lock(words.window, 0, FARSUM_LOCK_UNCHECKED));
+      ASSERT_FINE(add(0, 0));
+      ASSERT_FINE(farsum_unlock(words.window, 0));
+      EXPECT_EQ(peek(words.mine), 1);
+      ASSERT_FINE(farsum_lock_all_unchecked(words.window));
+      for (int target = 0; target < 2; ++target) ASSERT_FINE(add(target, 1));
+      ASSERT_FINE(farsum_flush(words.window, FARSUM_ALL_RANKS));
+      EXPECT_EQ(peek(words.mine + 1), 1);
+    }
+    barrier();
+    // And the other way round: rank 0 is within its epoch at both.
+    if (rank == 1) {
+      ASSERT_FINE(farsum_unlock(words.window, 0));
+      for (int target = 0; target < 2; ++target) {
+        ASSERT_FINE(farsum_lock(words.window, target, FARSUM_LOCK_EXCLUSIVE));
+        ASSERT_FINE(add(target, 0));
+        ASSERT_FINE(farsum_unlock(words.window, target));
+      }
+      // Under a lock that rank 0's end must leave where it is.
+      ASSERT_FINE(farsum_lock(words.window, 0, FARSUM_LOCK_EXCLUSIVE));
+    }
+    barrier();
+    if (rank == 0) ASSERT_FINE(farsum_unlock_all(words.window));
+    barrier();
+    if (rank == 1) ASSERT_FINE(farsum_unlock(words.window, 0));
+    barrier();
+    for (int target = 0; target < 2; ++target) {
+      ASSERT_FINE(farsum_lock(words.window, target, FARSUM_LOCK_EXCLUSIVE));
+      ASSERT_FINE(farsum_unlock(words.window, target));
+    }
+    barrier();
+    EXPECT_EQ(words.mine[0], rank == 0 ? 2 : 1);
+    EXPECT_EQ(words.mine[1], 1);
+    EXPECT_FINE(farsum_window_free(&words.window));
+  });
+}
+
+TEST_P(EpochsOn, of_unchecked_locks_exclude_other_epochs_of_the_rank) {
+  run_ranks(job(2), [](int rank) {
+    Words words = allocate_words(1);
+    const int peer = 1 - rank;
+    const auto held = HasSubstr("farsum_unlock first");
+    for (int target = 0; target < 2; ++target) {
+      ASSERT_FINE(farsum_lock(words.window, target, FARSUM_LOCK_UNCHECKED));
+      EXPECT_REFUSED(farsum_lock(words.window, target, FARSUM_LOCK_UNCHECKED), FARSUM_ERR_SYNC, held);
+      EXPECT_REFUSED(farsum_lock(words.window, target, FARSUM_LOCK_SHARED), FARSUM_ERR_SYNC, held);
+      EXPECT_REFUSED(farsum_lock_all_unchecked(words.window), FARSUM_ERR_SYNC, HasSubstr("holds locks already"));
+      EXPECT_REFUSED(farsum_lock_all(words.window), FARSUM_ERR_SYNC, HasSubstr("holds locks already"));
+      EXPECT_REFUSED(farsum_start_unchecked(words.window, &peer, 1), FARSUM_ERR_SYNC, HasSubstr("a lock is held"));
+      EXPECT_REFUSED(farsum_fence(words.window, 0), FARSUM_ERR_SYNC, HasSubstr("a lock is held"));
+      EXPECT_REFUSED(farsum_unlock_all(words.window), FARSUM_ERR_SYNC, HasSubstr("no farsum_lock_all precedes"));
+      EXPECT_REFUSED(put_word(words.window, 1 - target, 0, 1), FARSUM_ERR_SYNC, HasSubstr("outside an access epoch"));
+      EXPECT_FINE(put_word(words.window, target, 0, 1));
+      ASSERT_FINE(farsum_unlock(words.window, target));
+      EXPECT_REFUSED(farsum_unlock(words.window, target), FARSUM_ERR_SYNC, HasSubstr("does not hold that lock"));
+      EXPECT_REFUSED(put_word(words.window, target, 0, 1), FARSUM_ERR_SYNC, HasSubstr("outside an access epoch"));
+    }
+    ASSERT_FINE(farsum_lock_all_unchecked(words.window));
+    EXPECT_REFUSED(farsum_lock_all_unchecked(words.window), FARSUM_ERR_SYNC, HasSubstr("holds locks already"));
+    EXPECT_REFUSED(farsum_lock(words.window, peer, FARSUM_LOCK_UNCHECKED), FARSUM_ERR_SYNC, held);
+    EXPECT_REFUSED(farsum_unlock(words.window, peer), FARSUM_ERR_SYNC, HasSubstr("does not hold that lock"));
+    EXPECT_REFUSED(farsum_window_free(&words.window), FARSUM_ERR_PENDING, HasSubstr("farsum_unlock_all first"));
+    barrier();
+    ASSERT_FINE(farsum_unlock_all(words.window));
+    EXPECT_REFUSED(farsum_unlock_all(words.window), FARSUM_ERR_SYNC, HasSubstr("no farsum_lock_all precedes"));
+    EXPECT_REFUSED(farsum_lock(words.window, 2, FARSUM_LOCK_UNCHECKED), FARSUM_ERR_RANK, HasSubstr("rank 2"));
+    EXPECT_REFUSED(farsum_lock(words.window, 0, unknown<farsum_lock_mode>(3)), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("FARSUM_LOCK_UNCHECKED"));
+    EXPECT_FINE(farsum_window_free(&words.window));
+  });
+}
+
+// The lock word of a target is its rank's threads' too: of one that takes the lock and one that takes none, one is
+// told.
+TEST(Locks, of_one_target_go_to_one_thread_whether_they_are_checked_or_not) {
+  run_ranks(1, [](int) {
+    Words words = allocate_words(1);
+    std::atomic<int> inside{0};
+    const auto look = [&](farsum_lock_mode mode) {
+      for (int i = 0; i < 20'000; ++i) {
+        const farsum_status status = farsum_lock(words.window, 0, mode);
+        if (status != FARSUM_OK) {
+          EXPECT_EQ(status, FARSUM_ERR_SYNC);
+          continue;
+        }
+        EXPECT_EQ(inside.fetch_add(1), 0);
+        inside.fetch_sub(1);
+        EXPECT_FINE(farsum_unlock(words.window, 0));
+      }
+    };
+    std::thread other(look, FARSUM_LOCK_UNCHECKED);
+    look(FARSUM_LOCK_EXCLUSIVE);
+    other.join();
+    EXPECT_FINE(farsum_window_free(&words.window));
+  });
+}
+
+// Where a barrier stands for the post. The starts between wait for their own posts, which an unchecked one must not
+// leave for them.
+TEST_P(EpochsOn, of_unchecked_starts_use_their_posts_up) {
+  run_ranks(job(2), [](int rank) {
+    Words words = allocate_words(1);
+    const int peer = 1 - rank;
+    for (std::uint64_t round = 1; round <= 60; ++round) {
+      const bool is_known = round % 3 == 0;
+      if (rank == 0) {
+        words.mine[0] = round;
+        ASSERT_FINE(farsum_post(words.window, &peer, 1));
+        if (is_known) barrier();
+        ASSERT_FINE(farsum_wait_exposure(words.window));
+      } else {
+        std::uint64_t read = 0;
+        if (is_known) barrier();
+        ASSERT_FINE(is_known ? farsum_start_unchecked(words.window, &peer, 1) : farsum_start(words.window, &peer, 1));
+        ASSERT_FINE(farsum_get(words.window, 0, 0, &read, 8));
+        ASSERT_FINE(farsum_complete(words.window));
+        EXPECT_EQ(read, round);
+      }
+    }
+    EXPECT_FINE(farsum_window_free(&words.window));
+  });
+}
+
+TEST(Epoch, that_takes_no_lock_ends_with_a_forced_finalize) {
+  Job job;
+  job.starts = false;
+  run_ranks(job, [](int) {
+    ASSERT_FINE(farsum_init(nullptr));
+    const Words first = allocate_words(1);
+    const Words second = allocate_words(1);
+    ASSERT_FINE(farsum_lock_all_unchecked(first.window));
+    ASSERT_FINE(farsum_lock(second.window, 1, FARSUM_LOCK_UNCHECKED));
+    EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING, testing::_);
+    EXPECT_FINE(farsum_finalize_forced());
+  });
+}
+
+TEST_P(EpochsOn, take_operations_of_nothing_wherever_they_point) {
+  run_ranks(job(2), [](int rank) {
+    // The part of rank 0 is empty.
+    Words words = allocate_words(rank == 0 ? 0 : 2);
+    const int peer = 1 - rank;
+    const std::size_t far = 1'000'000;
+    std::uint64_t word = 1;
+    const auto all = [&](farsum_status expected, int target) {
+      EXPECT_EQ(farsum_put(words.window, target, far, nullptr, 0), expected);
+      EXPECT_EQ(farsum_get(words.window, target, far, &word, 0), expected);
+      EXPECT_EQ(farsum_accumulate(words.window, target, far, &word, 0, FARSUM_UINT64, FARSUM_SUM), expected);
+      EXPECT_EQ(farsum_get_accumulate(words.window, target, ~std::uint64_t{0}, nullptr, &word, 0, FARSUM_UINT64,
+                                      FARSUM_NO_OP),
+                expected);
+      EXPECT_EQ(add_to_words(words.window, target, {}, nullptr), expected);
+      farsum_operation operation{};
+      operation.struct_bytes = sizeof operation;
+      operation.target = target;
+      operation.offset = far;
+      farsum_request request{};
+      operation.completion = FARSUM_EXPLICIT;
+      EXPECT_EQ(farsum_operate(words.window, &operation, &request), expected);
+      if (expected == FARSUM_OK) EXPECT_FINE(farsum_wait(&request));
+    };
+    all(FARSUM_ERR_SYNC, peer);
+    ASSERT_FINE(farsum_lock_all(words.window));
+    all(FARSUM_OK, peer);
+    all(FARSUM_OK, rank);
+    all(FARSUM_ERR_RANK, 2);
+    ASSERT_FINE(farsum_unlock_all(words.window));
+    EXPECT_EQ(word, 1);
+    // With a notification, which comes all the same.
+    ASSERT_FINE(farsum_fence(words.window, 0));
+    EXPECT_FINE(farsum_put_notify(words.window, peer, far, nullptr, 0, 3));
+    EXPECT_FINE(farsum_notify_wait(words.window, 3, 1));
+    ASSERT_FINE(farsum_fence(words.window, FARSUM_FENCE_NO_SUCCEED));
+    EXPECT_FINE(farsum_window_free(&words.window));
+  });
+}
+
 TEST(Epoch, that_does_not_nest_is_refused_and_changes_nothing) {
   run_ranks(2, [](int rank) {
     farsum_window_options options{};

@@ -109,7 +109,7 @@ TEST_P(Misuse, names_bytes_outside_the_exposed_memory) {
                    AllOf(exposes, HasSubstr("[0, 65)")));
     EXPECT_REFUSED(farsum_accumulate(ready.window, 1, 8, words.data(), 8, FARSUM_UINT64, FARSUM_SUM), FARSUM_ERR_RANGE,
                    AllOf(exposes, HasSubstr("[8, 72)")));
-    EXPECT_REFUSED(farsum_put(ready.window, 1, 65, words.data(), 0), FARSUM_ERR_RANGE, exposes);
+    EXPECT_FINE(farsum_put(ready.window, 1, 65, words.data(), 0));
     // Offsets that would wrap round into the window.
     for (const std::uint64_t offset :
          {~std::uint64_t{0}, ~std::uint64_t{7}, std::uint64_t{1} << 63, (std::uint64_t{1} << 63) - 8}) {

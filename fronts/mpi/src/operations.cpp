@@ -32,6 +32,9 @@ struct Side {
 
 Front& front() { return Front::get(); }
 
+// What the call returns where it is refused, which may be MPI_SUCCESS (see Raised); none where it goes on.
+using Refused = std::optional<int>;
+
 [[gnu::cold]] int bad_rank(const Window& window, const Call& call, int target) {
   return raise(window, call.name, MPI_ERR_RANK,
                "target rank " + std::to_string(target) + " is outside the window's group of " +
@@ -56,21 +59,21 @@ bool offset_of(const Window& window, int target, MPI_Aint disp, std::int64_t* of
   return !__builtin_mul_overflow(static_cast<std::int64_t>(disp), unit, offset);
 }
 
-int check_target(const Window& window, const Call& call, int target, MPI_Aint disp) {
+Refused check_target(const Window& window, const Call& call, int target, MPI_Aint disp) {
   if (target < 0 || target >= window.size) return bad_rank(window, call, target);
   if (disp < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC) {
     return raise(window, call.name, MPI_ERR_DISP,
                  "the displacement " + std::to_string(disp) +
                      " is negative; it counts units from the start of the target's part");
   }
-  return MPI_SUCCESS;
+  return {};
 }
 
 [[gnu::cold]] int too_large(const Window& window, const Call& call, const char* which) {
   return raise(window, call.name, MPI_ERR_COUNT, std::string("the ") + which + " side is larger than an address space");
 }
 
-int flatten_side(const Window& window, const Call& call, const char* which, View view, Side& side) {
+Refused flatten_side(const Window& window, const Call& call, const char* which, View view, Side& side) {
   if (side.count < 0) {
     return raise(window, call.name, MPI_ERR_COUNT, std::string("the ") + which + " count is negative");
   }
@@ -80,7 +83,7 @@ int flatten_side(const Window& window, const Call& call, const char* which, View
     std::size_t bytes = 0;
     side.basic = basic;
     const bool fits = !__builtin_mul_overflow(count, basic->extent, &bytes) && side.layout.set_run(bytes);
-    return fits ? MPI_SUCCESS : too_large(window, call, which);
+    return fits ? Refused() : too_large(window, call, which);
   }
   FlattenResult result = FlattenResult::ok;
   const FlatType* flat =
@@ -91,13 +94,14 @@ int flatten_side(const Window& window, const Call& call, const char* which, View
                  std::string("the ") + which + (memory ? " type does not fit into memory" : " type is no datatype"));
   }
   side.basic = flat->basic;
-  return side.layout.set(flat->pattern(view), flat->extent, count) ? MPI_SUCCESS : too_large(window, call, which);
+  return side.layout.set(flat->pattern(view), flat->extent, count) ? Refused() : too_large(window, call, which);
 }
 
 // The same for memory of this rank that starts at `base`.
-int flatten_memory(const Window& window, const Call& call, const char* which, View view, const void* base, Side& side) {
-  const int result = flatten_side(window, call, which, view, side);
-  if (result != MPI_SUCCESS || base != nullptr || side.layout.begin_at_first_piece()) return result;
+Refused flatten_memory(const Window& window, const Call& call, const char* which, View view, const void* base,
+                       Side& side) {
+  const Refused refused = flatten_side(window, call, which, view, side);
+  if (refused || base != nullptr || side.layout.begin_at_first_piece()) return refused;
   return raise(window, call.name, MPI_ERR_NO_MEM, std::string("the ") + which + " type does not fit into memory");
 }
 
@@ -115,20 +119,22 @@ int different_sizes(const Window& window, const Call& call, std::size_t origin_b
                    std::to_string(target_bytes) + "; both must be the same");
 }
 
-int set_target(const Window& window, const Call& call, MPI_Aint disp, const Side& target_side,
-               farsum_operation& operation) {
+Refused set_target(const Window& window, const Call& call, MPI_Aint disp, const Side& target_side,
+                   farsum_operation& operation) {
+  operation.target_layout = &target_side.layout.shape();
+  // Nothing is touched, wherever that would be.
+  if (target_side.layout.bytes() == 0) return {};
   std::int64_t offset = 0;
   if (!offset_of(window, operation.target, disp, &offset) ||
       __builtin_add_overflow(offset, target_side.layout.shift(), &offset)) {
     return raise(window, call.name, MPI_ERR_DISP, "the displacement lies outside any address space");
   }
-  if (offset < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC && target_side.layout.bytes() != 0) {
+  if (offset < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC) {
     return raise(window, call.name, MPI_ERR_RMA_RANGE,
                  "the target type reaches " + std::to_string(-offset) + " bytes below the start of the target's part");
   }
-  operation.offset = offset < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC ? 0 : static_cast<std::uint64_t>(offset);
-  operation.target_layout = &target_side.layout.shape();
-  return MPI_SUCCESS;
+  operation.offset = static_cast<std::uint64_t>(offset);
+  return {};
 }
 
 int carry_out(const Window& window, const Call& call, farsum_operation& operation) {
@@ -140,6 +146,15 @@ int carry_out(const Window& window, const Call& call, farsum_operation& operatio
   return front().requests.give(window, call.name, request, call.request);
 }
 
+// No data on either side: the engine only looks whether the target may be accessed now.
+int move_nothing(const Window& window, const Call& call, int target) {
+  farsum_operation operation = {};
+  operation.struct_bytes = sizeof operation;
+  operation.kind = FARSUM_PUT;
+  operation.target = target;
+  return carry_out(window, call, operation);
+}
+
 // ---- put and get ----
 
 // `Pointer` is const void* for put and void* for get.
@@ -148,12 +163,11 @@ int move_layouts(Window& window, const Call& call, farsum_kind kind, Pointer ori
                  MPI_Datatype origin_type, int target, MPI_Aint disp, MPI_Count target_count,
                  MPI_Datatype target_type) {
   if (target == MPI_PROC_NULL) return to_nobody(call);
-  if (const int result = check_target(window, call, target, disp); result != MPI_SUCCESS) return result;
+  if (const Refused refused = check_target(window, call, target, disp)) return *refused;
   Side here{origin_count, origin_type};
   Side there{target_count, target_type};
-  if (const int result = flatten_memory(window, call, "origin", View::bytes, origin, here); result != MPI_SUCCESS)
-    return result;
-  if (const int result = flatten_side(window, call, "target", View::bytes, there); result != MPI_SUCCESS) return result;
+  if (const Refused refused = flatten_memory(window, call, "origin", View::bytes, origin, here)) return *refused;
+  if (const Refused refused = flatten_side(window, call, "target", View::bytes, there)) return *refused;
   if (here.layout.bytes() != there.layout.bytes()) {
     return different_sizes(window, call, here.layout.bytes(), there.layout.bytes());
   }
@@ -167,7 +181,7 @@ int move_layouts(Window& window, const Call& call, farsum_kind kind, Pointer ori
   } else {
     operation.result = moved(origin, here.layout);
   }
-  if (const int result = set_target(window, call, disp, there, operation); result != MPI_SUCCESS) return result;
+  if (const Refused refused = set_target(window, call, disp, there, operation)) return *refused;
   return carry_out(window, call, operation);
 }
 
@@ -242,6 +256,7 @@ int get_from(Window& window, const Call& call, void* origin, MPI_Count origin_co
 
 // ---- accumulate and get_accumulate ----
 
+// Null where there is none; then `error` is what the call returns.
 const BasicOp* find_op(const Window& window, const Call& call, MPI_Op op, int* error) {
   const BasicOp* found = front().datatypes.op(op);
   *error = found != nullptr ? MPI_SUCCESS
@@ -284,7 +299,7 @@ int accumulate_layouts(Window& window, const Call& call, const void* origin, MPI
                        MPI_Datatype origin_type, const Result* result, int target, MPI_Aint disp,
                        MPI_Count target_count, MPI_Datatype target_type, MPI_Op mpi_op) {
   if (target == MPI_PROC_NULL) return to_nobody(call);
-  if (const int bad = check_target(window, call, target, disp); bad != MPI_SUCCESS) return bad;
+  if (const Refused refused = check_target(window, call, target, disp)) return *refused;
   int error = MPI_SUCCESS;
   const BasicOp* op = find_op(window, call, mpi_op, &error);
   if (op == nullptr) return error;
@@ -296,13 +311,12 @@ int accumulate_layouts(Window& window, const Call& call, const void* origin, MPI
   Side there{target_count, target_type};
   Side back{result != nullptr ? result->count : 0, result != nullptr ? result->type : MPI_DATATYPE_NULL};
   if (reads_origin) {
-    if (const int bad = flatten_memory(window, call, "origin", View::elements, origin, here); bad != MPI_SUCCESS)
-      return bad;
+    if (const Refused refused = flatten_memory(window, call, "origin", View::elements, origin, here)) return *refused;
   }
-  if (const int bad = flatten_side(window, call, "target", View::elements, there); bad != MPI_SUCCESS) return bad;
+  if (const Refused refused = flatten_side(window, call, "target", View::elements, there)) return *refused;
   if (result != nullptr) {
-    if (const int bad = flatten_memory(window, call, "result", View::elements, result->base, back); bad != MPI_SUCCESS)
-      return bad;
+    if (const Refused refused = flatten_memory(window, call, "result", View::elements, result->base, back))
+      return *refused;
     if (back.layout.bytes() != there.layout.bytes()) {
       return different_sizes(window, call, back.layout.bytes(), there.layout.bytes());
     }
@@ -310,7 +324,8 @@ int accumulate_layouts(Window& window, const Call& call, const void* origin, MPI
   if (reads_origin && here.layout.bytes() != there.layout.bytes()) {
     return different_sizes(window, call, here.layout.bytes(), there.layout.bytes());
   }
-  if (there.layout.bytes() == 0) return to_nobody(call);
+  // There is no element then, whose type could be asked for.
+  if (there.layout.bytes() == 0) return move_nothing(window, call, target);
   const BasicType* basic = common_element(window, call, op->op, reads_origin ? &here : nullptr, there, &error);
   if (basic == nullptr) return error;
   farsum_operation operation = {};
@@ -327,7 +342,7 @@ int accumulate_layouts(Window& window, const Call& call, const void* origin, MPI
     operation.result = moved(result->base, back.layout);
     operation.result_layout = &back.layout.shape();
   }
-  if (const int bad = set_target(window, call, disp, there, operation); bad != MPI_SUCCESS) return bad;
+  if (const Refused refused = set_target(window, call, disp, there, operation)) return *refused;
   return carry_out(window, call, operation);
 }
 
@@ -472,7 +487,7 @@ int rget_accumulate(const void* origin, Count origin_count, MPI_Datatype origin_
 
 // One element of a predefined type, for fetch_and_op and compare_and_swap.
 int bad_element(const Window& window, const Call& call, int target, MPI_Aint disp) {
-  if (const int result = check_target(window, call, target, disp); result != MPI_SUCCESS) return result;
+  if (const Refused refused = check_target(window, call, target, disp)) return *refused;
   std::int64_t offset = 0;
   if (!offset_of(window, target, disp, &offset)) {
     return raise(window, call.name, MPI_ERR_DISP, "the displacement lies outside any address space");

@@ -98,6 +98,77 @@ void lock_all(const Job& job) {
   release(words.window);
 }
 
+// Beside an exclusive lock that is held throughout, which nobody waits for; then a lock of each, which finds none left.
+void unchecked(const Job& job) {
+  constexpr std::uint64_t rounds = 50;
+  const int holder = job.size - 1;
+  Words words = allocate(2);
+  const std::uint64_t one = 1;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    if (job.rank == holder) {
+      FINE(farsum_lock(words.window, 0, FARSUM_LOCK_EXCLUSIVE));
+      FINE(farsum_accumulate(words.window, 0, 8, &one, 1, FARSUM_UINT64, FARSUM_SUM));
+      FINE(farsum_flush(words.window, 0));  // held from here on
+    }
+    barrier();
+    if (job.rank != holder) {
+      for (int target = 0; target < job.size; ++target) {
+        FINE(farsum_lock(words.window, target, FARSUM_LOCK_UNCHECKED));
+        FINE(farsum_accumulate(words.window, target, 0, &one, 1, FARSUM_UINT64, FARSUM_SUM));
+        FINE(farsum_unlock(words.window, target));
+      }
+      FINE(farsum_lock_all_unchecked(words.window));
+      for (int target = 0; target < job.size; ++target)
+        FINE(farsum_accumulate(words.window, target, 0, &one, 1, FARSUM_UINT64, FARSUM_SUM));
+      FINE(farsum_unlock_all(words.window));
+    }
+    barrier();
+    equal(words.mine[0], 2 * (round + 1) * static_cast<std::uint64_t>(job.size - 1), "the sum without a lock");
+    if (job.rank == holder) FINE(farsum_unlock(words.window, 0));
+    FINE(farsum_lock(words.window, 0, FARSUM_LOCK_EXCLUSIVE));
+    FINE(farsum_unlock(words.window, 0));
+    barrier();
+  }
+  release(words.window);
+}
+
+// The right neighbour reads what its left one has posted; in every third round both know of it by a barrier.
+void unchecked_start(const Job& job) {
+  Words words = allocate(1);
+  const int left = (job.rank + job.size - 1) % job.size;
+  const int right = (job.rank + 1) % job.size;
+  for (std::size_t round = 1; round <= 60; ++round) {
+    const bool is_known = round % 3 == 0;
+    std::uint64_t read = 0;
+    words.mine[0] = mark(job.rank, 0, round);
+    FINE(farsum_post(words.window, &right, 1));
+    if (is_known) barrier();
+    FINE(is_known ? farsum_start_unchecked(words.window, &left, 1) : farsum_start(words.window, &left, 1));
+    FINE(farsum_get(words.window, left, 0, &read, sizeof read));
+    FINE(farsum_complete(words.window));
+    equal(read, mark(left, 0, round), of("what was posted", left, round));
+    FINE(farsum_wait_exposure(words.window));
+  }
+  release(words.window);
+}
+
+// Nothing is moved, wherever it would be.
+void nothing(const Job& job) {
+  Words words = allocate(job.rank % 2 == 0 ? 0 : 1);
+  if (job.rank % 2 != 0) words.mine[0] = 4711;
+  std::uint64_t word = 1;
+  FINE(farsum_fence(words.window, 0));
+  for (int target = 0; target < job.size; ++target) {
+    FINE(farsum_put(words.window, target, 1'000'000, nullptr, 0));
+    FINE(farsum_get(words.window, target, ~std::uint64_t{0}, &word, 0));
+    FINE(farsum_accumulate(words.window, target, 1'000'000, &word, 0, FARSUM_UINT64, FARSUM_SUM));
+  }
+  FINE(farsum_fence(words.window, FARSUM_FENCE_NO_SUCCEED));
+  if (job.rank % 2 != 0) equal(words.mine[0], 4711, "the word");
+  equal(word, 1, "the origin's word");
+  release(words.window);
+}
+
 void fence(const Job& job) {
   const auto size = static_cast<std::size_t>(job.size);
   Words words = allocate(size + 1);
@@ -228,6 +299,9 @@ void owner_makes_no_call(const Job& job) {
 constexpr Case cases[] = {{"exclusive_lock", exclusive_lock},
                           {"shared_lock", shared_lock},
                           {"lock_all", lock_all},
+                          {"unchecked", unchecked},
+                          {"unchecked_start", unchecked_start},
+                          {"nothing", nothing},
                           {"fence", fence},
                           {"ring_of_posts", ring_of_posts},
                           {"one_and_all_others", one_and_all_others},
