@@ -232,6 +232,12 @@ FARSUM_API farsum_status farsum_allgather(farsum_group group, const void* mine, 
  * again from a bounded cache; what is not freed is freed by farsum_finalize.
  * Errors: NOT_INITIALIZED, ARGUMENT, NO_MEMORY with the bytes asked and available. */
 FARSUM_API farsum_status farsum_memory_allocate(size_t bytes, void** memory);
+
+/* The most that memory can be aligned to on request. */
+#define FARSUM_MOST_ALIGNMENT 2097152u
+
+/* The same, with `*memory` at a multiple of `alignment`, a power of two up to FARSUM_MOST_ALIGNMENT (else ARGUMENT). */
+FARSUM_API farsum_status farsum_memory_allocate_aligned(size_t bytes, size_t alignment, void** memory);
 /* Gives it back; NULL is allowed. The memory must not be used afterwards: a window that still exposes it may be freed
  * as usual, but operations on it reach whoever gets the memory next. Errors: ARGUMENT for what does not come from
  * farsum_memory_allocate, or was given back already, where that can be seen. */
@@ -267,6 +273,10 @@ typedef struct farsum_window_options {
   uint32_t aggregate_limit;    /* updates gathered per target on the aggregated path; 0: FARSUM_AGGREGATE (1024) */
   const char* name;            /* shown in errors and farsum info; NULL: none */
   uint32_t read_age_ms;        /* see below; 0: FARSUM_READ_AGE; FARSUM_READ_ANEW: every read asks its target */
+  /* farsum_window_allocate: this rank's part starts at a multiple of it, a power of two up to FARSUM_MOST_ALIGNMENT; 0:
+   * 64. Each rank's own wish. Not with FARSUM_CONTIGUOUS_PARTS, nor where a network card gives the memory. Ends the
+   * struct for callers that do not know it. */
+  size_t alignment;
 } farsum_window_options;
 
 /* How old what this rank reads of other nodes' memory may be. With an age, a get, or a get_accumulate with NO_OP of
@@ -288,8 +298,9 @@ typedef struct farsum_window_options {
 #define FARSUM_READ_ANEW 0xffffffffu
 
 /* Makes a window whose memory Farsum allocates: `bytes` on this rank (may differ by rank, may be 0), zeroed and
- * 64-byte aligned; `*memory` gets its address. Collective over the group. Where the node cannot hold what its ranks ask
- * for together, every rank gets NO_MEMORY with the bytes asked and available. `options` may be NULL. */
+ * 64-byte aligned (or as `options` say); `*memory` gets its address. Collective over the group. Where the node cannot
+ * hold what its ranks ask for together, every rank gets NO_MEMORY with the bytes asked and available. `options` may be
+ * NULL. */
 FARSUM_API farsum_status farsum_window_allocate(farsum_group group, size_t bytes, const farsum_window_options* options,
                                                 void** memory, farsum_window* window);
 

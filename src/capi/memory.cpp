@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -139,6 +140,19 @@ farsum_status hand_out(const Block& block, void** memory) {
   });
 }
 
+farsum_status allocate_aligned(std::size_t bytes, std::size_t alignment, void** memory) {
+  constexpr const char* call = "farsum_memory_allocate_aligned";
+  return guarded(call, [&]() -> farsum_status {
+    NodeMemory* node = open_memory();
+    if (node == nullptr) return no_context(call);
+    if (memory == nullptr) return fail(Code::argument, fmt::format("{}: memory must not be null", call));
+    Result<Block> block = node->allocate_aligned(bytes, alignment);
+    if (block.is_ok()) return hand_out(block.value(), memory);
+    const Status status = block.take_status();
+    return fail(status.code(), fmt::format("{}: {}", call, status.text()));
+  });
+}
+
 [[gnu::noinline]] farsum_status free_slowly(void* memory) {
   return guarded("farsum_memory_free", [&]() -> farsum_status {
     NodeMemory* node = open_memory();
@@ -197,6 +211,18 @@ farsum_status farsum_memory_allocate(size_t bytes, void** memory) {
       return hand_out(cache->blocks[size_class][--cache->count[size_class]], memory);
   }
   return allocate_slowly(bytes, memory);
+}
+
+farsum_status farsum_memory_allocate_aligned(size_t bytes, size_t alignment, void** memory) {
+  if (!std::has_single_bit(alignment) || alignment > FARSUM_MOST_ALIGNMENT) {
+    return fail(Code::argument,
+                fmt::format("farsum_memory_allocate_aligned: alignment {}; it must be a power of two up "
+                            "to {}",
+                            alignment, FARSUM_MOST_ALIGNMENT));
+  }
+  if (alignment <= NodeMemory::natural_alignment)
+    return farsum_memory_allocate(NodeMemory::bytes_for(bytes, alignment), memory);
+  return allocate_aligned(bytes, alignment, memory);
 }
 
 farsum_status farsum_memory_free(void* memory) {

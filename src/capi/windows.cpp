@@ -1,6 +1,8 @@
 // Windows, epochs, notifications, mutexes and counters of the C interface: handles are checked here, everything else
 // below.
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <iterator>
 #include <memory>
 #include <new>
@@ -136,9 +138,22 @@ Window* window_of(const char* call, farsum_window handle, farsum_status& status)
   return slot->object->window.get();
 }
 
+// What a caller of an earlier version has.
+constexpr std::size_t least_options_bytes = offsetof(farsum_window_options, alignment);
+
+Status read_alignment(const char* call, const farsum_window_options& from, WindowOptions& options) {
+  if (from.struct_bytes < sizeof from || from.alignment == 0) return {};
+  if (!std::has_single_bit(from.alignment) || from.alignment > FARSUM_MOST_ALIGNMENT) {
+    return {Code::argument, fmt::format("{}: alignment {}; it must be a power of two up to {}", call, from.alignment,
+                                        FARSUM_MOST_ALIGNMENT)};
+  }
+  options.alignment = from.alignment;
+  return {};
+}
+
 Status read_options(const char* call, const farsum_window_options* from, WindowOptions& options) {
   if (from == nullptr) return {};
-  if (from->struct_bytes < sizeof(farsum_window_options)) {
+  if (from->struct_bytes < least_options_bytes) {
     return {Code::argument, fmt::format("{}: struct_bytes must be sizeof(farsum_window_options)", call)};
   }
   if (from->promises >> 7 != 0)
@@ -159,13 +174,12 @@ Status read_options(const char* call, const farsum_window_options* from, WindowO
   else if (from->read_age_ms != 0)
     options.read_age_ms = from->read_age_ms;
   if (from->name != nullptr) options.name = from->name;
-  return {};
+  return read_alignment(call, *from, options);
 }
 
 // Of a window whose parts are where the program says.
 Status read_options_of_given_memory(const char* call, const farsum_window_options* from, WindowOptions& options) {
-  if (from != nullptr && from->struct_bytes >= sizeof(farsum_window_options) &&
-      (from->promises & FARSUM_CONTIGUOUS_PARTS) != 0) {
+  if (from != nullptr && from->struct_bytes >= least_options_bytes && (from->promises & FARSUM_CONTIGUOUS_PARTS) != 0) {
     return {Code::argument, fmt::format("{}: FARSUM_CONTIGUOUS_PARTS is for farsum_window_allocate", call)};
   }
   return read_options(call, from, options);

@@ -77,6 +77,7 @@ struct WindowOptions {
   std::uint32_t promises = 0;
   std::uint32_t notification_slots = 16;
   std::uint64_t aggregate_limit = 0;         // 0: the setting
+  std::uint64_t alignment = 1;               // of this rank's part, where it is allocated and not contiguous to others
   std::optional<std::uint64_t> read_age_ms;  // none: the setting
   std::string name;
   std::optional<std::uint32_t> mutexes;  // of this rank: then they are what the window is for

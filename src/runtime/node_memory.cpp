@@ -7,8 +7,6 @@
 namespace farsum {
 namespace {
 
-// Blocks up to this are cut from units of short_unit_bytes; longer ones are units of their own.
-constexpr std::uint64_t most_short_bytes = 32768;
 constexpr std::uint64_t short_unit_bytes = 262144;
 // Long blocks that wait for their next use, pages and all.
 constexpr std::uint64_t most_ready_bytes = std::uint64_t{32} << 20;
@@ -18,11 +16,11 @@ constexpr std::uint64_t unchecked_limit = std::uint64_t{16} << 20;
 static_assert(NodeMemory::class_of(64) == 0 && NodeMemory::class_of(513) == 8 &&
               NodeMemory::class_of(NodeMemory::most_class_bytes) + 1 == NodeMemory::classes);
 
-bool is_short(std::uint32_t size_class) {
-  return size_class < NodeMemory::classes && NodeMemory::class_bytes(size_class) <= most_short_bytes;
-}
-
 }  // namespace
+
+bool NodeMemory::is_short(std::uint32_t size_class) {
+  return size_class < classes && class_bytes(size_class) <= most_short_bytes;
+}
 
 NodeMemory::NodeMemory(NodeSegment& segment, std::uint32_t me)
     : segment_(segment), me_(me), root_((segment.bytes() >> leaf_shift) + 1) {}
@@ -44,9 +42,14 @@ Status NodeMemory::check_room(std::uint64_t bytes) {
   return {};
 }
 
-Result<NodeMemory::Unit*> NodeMemory::make_unit(std::uint64_t block_bytes, std::uint32_t size_class) {
+Result<NodeMemory::Unit*> NodeMemory::make_unit(std::uint64_t block_bytes, std::uint32_t size_class,
+                                                std::uint64_t alignment) {
   const bool cut = is_short(size_class);
-  const std::uint64_t bytes = cut ? short_unit_bytes : block_bytes;
+  // The heap gives pages. Where the block begins within its extent, no other unit has that entry of the map.
+  const std::uint64_t room = alignment <= page_bytes ? 0 : alignment - page_bytes;
+  const std::uint64_t least = room == 0 ? 0 : std::uint64_t{1} << entry_shift;
+  // What overflows is more than the heap has, and told by it.
+  const std::uint64_t bytes = cut ? short_unit_bytes : std::max({block_bytes, block_bytes + room, least});
   const auto attempt = [&]() -> Result<HeapExtent> {
     if (Status status = check_room(bytes); !status.is_ok()) return status;
     return segment_.allocate(bytes, me_);
@@ -66,14 +69,16 @@ Result<NodeMemory::Unit*> NodeMemory::make_unit(std::uint64_t block_bytes, std::
   Unit* unit = vacant.back();
   vacant.pop_back();
   unit->extent = extent.value();
+  const auto begin = reinterpret_cast<std::uintptr_t>(segment_.at(unit->extent.offset));
+  unit->first = unit->extent.offset + (round_up(begin, alignment) - begin);
   unit->size_class = size_class;
   unit->blocks = cut ? static_cast<std::uint32_t>(short_unit_bytes / block_bytes) : 1;
   unit->fresh = 0;
   unit->vacant.clear();
   held_bytes_.fetch_add(unit->extent.bytes, std::memory_order_relaxed);
   // Only a block's first byte is ever looked up, which in a long one lies at the start.
-  const std::uint64_t end = unit->extent.offset + (cut ? short_unit_bytes : 1);
-  for (std::uint64_t offset = unit->extent.offset; offset < end; offset += std::uint64_t{1} << entry_shift) {
+  const std::uint64_t end = unit->first + (cut ? short_unit_bytes : 1);
+  for (std::uint64_t offset = unit->first; offset < end; offset += std::uint64_t{1} << entry_shift) {
     std::atomic<Leaf*>& leaf = root_[offset >> leaf_shift];
     if (leaf.load(std::memory_order_relaxed) == nullptr) {
       leaves_.push_back(std::make_unique<Leaf>());
@@ -86,8 +91,8 @@ Result<NodeMemory::Unit*> NodeMemory::make_unit(std::uint64_t block_bytes, std::
 
 void NodeMemory::drop_unit(Unit* unit) {
   const bool cut = is_short(unit->size_class);
-  const std::uint64_t end = unit->extent.offset + (cut ? short_unit_bytes : 1);
-  for (std::uint64_t offset = unit->extent.offset; offset < end; offset += std::uint64_t{1} << entry_shift) {
+  const std::uint64_t end = unit->first + (cut ? short_unit_bytes : 1);
+  for (std::uint64_t offset = unit->first; offset < end; offset += std::uint64_t{1} << entry_shift) {
     Leaf* leaf = root_[offset >> leaf_shift].load(std::memory_order_relaxed);
     leaf->units[entry_of(offset)].store(nullptr, std::memory_order_release);
   }
@@ -123,11 +128,19 @@ Result<NodeMemory::Block> NodeMemory::allocate_long(std::uint64_t bytes, std::ui
     Unit* unit = ready_[size_class].back();
     ready_[size_class].pop_back();
     ready_long_bytes_ -= unit->extent.bytes;
-    return Block{segment_.at(unit->extent.offset), &unit->live[0]};
+    return Block{segment_.at(unit->first), &unit->live[0]};
   }
   Result<Unit*> made = make_unit(size_class == no_class ? bytes : class_bytes(size_class), size_class);
   if (!made.is_ok()) return made.take_status();
-  return Block{segment_.at(made.value()->extent.offset), &made.value()->live[0]};
+  return Block{segment_.at(made.value()->first), &made.value()->live[0]};
+}
+
+// Of no class, so that it is not kept for somebody who wants another alignment.
+Result<NodeMemory::Block> NodeMemory::allocate_aligned(std::uint64_t bytes, std::uint64_t alignment) {
+  const std::lock_guard lock(mutex_);
+  Result<Unit*> made = make_unit(bytes, no_class, alignment);
+  if (!made.is_ok()) return made.take_status();
+  return Block{segment_.at(made.value()->first), &made.value()->live[0]};
 }
 
 Result<NodeMemory::Block> NodeMemory::allocate_short(std::uint32_t size_class) {
@@ -154,7 +167,7 @@ NodeMemory::Block NodeMemory::pop(Unit& unit) {
     unit.listed = false;
     ready_[unit.size_class].pop_back();
   }
-  return {segment_.at(unit.extent.offset + (std::uint64_t{granule} << granule_shift)), &unit.live[granule]};
+  return {segment_.at(unit.first + (std::uint64_t{granule} << granule_shift)), &unit.live[granule]};
 }
 
 std::size_t NodeMemory::take_ready(std::uint32_t size_class, std::span<Block> blocks) {
@@ -171,7 +184,7 @@ void NodeMemory::give_back(std::span<const Block> blocks) {
     const std::uint64_t offset = segment_.offset_of(block.address);
     Unit* unit = unit_at(offset);
     if (is_short(unit->size_class)) {
-      give_back_short(unit, static_cast<std::uint32_t>((offset - unit->extent.offset) >> granule_shift));
+      give_back_short(unit, static_cast<std::uint32_t>((offset - unit->first) >> granule_shift));
     } else {
       give_back_long(unit);
     }

@@ -48,8 +48,19 @@ class NodeMemory {
   NodeMemory(const NodeMemory&) = delete;
   NodeMemory& operator=(const NodeMemory&) = delete;
 
+  // What the blocks of every class of a power of two, and all long ones, are aligned to, as far as their length goes.
+  static constexpr std::uint64_t natural_alignment = page_bytes;
+  // The bytes to ask allocate() for, so that the block is at a multiple of `alignment`, a power of two up to the
+  // natural.
+  static constexpr std::uint64_t bytes_for(std::uint64_t bytes, std::uint64_t alignment) {
+    if (alignment <= 1U << granule_shift || bytes > most_short_bytes) return bytes;
+    return std::bit_ceil(bytes < alignment ? alignment : bytes);
+  }
+
   // A block of at least `bytes`, not yet live. no_memory with the bytes asked and available.
   Result<Block> allocate(std::uint64_t bytes);
+  // The same at a multiple of `alignment`, a power of two beyond the natural.
+  Result<Block> allocate_aligned(std::uint64_t bytes, std::uint64_t alignment);
   // As many blocks of a class as lie ready without asking the heap; at most blocks.size().
   std::size_t take_ready(std::uint32_t size_class, std::span<Block> blocks);
   // Blocks that are no longer live.
@@ -60,7 +71,7 @@ class NodeMemory {
     const std::uint64_t offset = segment_.offset_of(address);
     const Unit* unit = unit_at(offset);
     if (unit == nullptr || offset % (1U << granule_shift) != 0) return {};
-    const std::uint64_t granule = (offset - unit->extent.offset) >> granule_shift;
+    const std::uint64_t granule = (offset - unit->first) >> granule_shift;
     if (granule >= unit->granules) return {};
     size_class = unit->size_class;
     return {segment_.at(offset), &unit->live[granule]};
@@ -74,10 +85,13 @@ class NodeMemory {
   static constexpr unsigned entry_shift = 14;
   static constexpr unsigned leaf_shift = 27;
   static constexpr unsigned granule_shift = 6;
+  // Blocks up to this are cut from units of several; longer ones are units of their own.
+  static constexpr std::uint64_t most_short_bytes = 32768;
 
   // An extent: one long block, or a run of short ones of one class.
   struct Unit {
     HeapExtent extent;
+    std::uint64_t first = 0;  // offset of the first block: where the extent starts, but in what was aligned
     std::uint32_t size_class = no_class;
     std::uint32_t granules = 0;  // places at which a block may start, 64 bytes apart: 1 of a long one
     std::uint32_t blocks = 0;
@@ -90,6 +104,7 @@ class NodeMemory {
     std::array<std::atomic<Unit*>, std::size_t{1} << (leaf_shift - entry_shift)> units{};
   };
 
+  static bool is_short(std::uint32_t size_class);
   static std::size_t entry_of(std::uint64_t offset) {
     return offset >> entry_shift & ((std::size_t{1} << (leaf_shift - entry_shift)) - 1);
   }
@@ -98,7 +113,7 @@ class NodeMemory {
     const Leaf* leaf = root_[offset >> leaf_shift].load(std::memory_order_acquire);
     return leaf == nullptr ? nullptr : leaf->units[entry_of(offset)].load(std::memory_order_acquire);
   }
-  Result<Unit*> make_unit(std::uint64_t block_bytes, std::uint32_t size_class);
+  Result<Unit*> make_unit(std::uint64_t block_bytes, std::uint32_t size_class, std::uint64_t alignment = 1);
   void drop_unit(Unit* unit);
   Status check_room(std::uint64_t bytes);
   Result<Block> allocate_long(std::uint64_t bytes, std::uint32_t size_class);

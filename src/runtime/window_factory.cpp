@@ -37,6 +37,7 @@ std::uint64_t part_alignment(std::uint64_t bytes) {
 // What every rank tells the others before a window is made.
 struct Offer {
   std::uint64_t bytes = 0;
+  std::uint64_t alignment = 1;
   std::uint32_t mutexes = 0;
   std::uint32_t promises = 0;
   std::uint32_t notification_slots = 0;
@@ -63,6 +64,12 @@ struct NodeAnswer {
   bool bare = false;
 };
 
+// An extent begins on a page, in every process. For a part that shall begin on a multiple of more there is as much room
+// as its owner may need to get there.
+std::uint64_t room_to_align(const Offer& offer) {
+  return offer.alignment > page_bytes ? offer.alignment - page_bytes : 0;
+}
+
 // Where the part of each rank of a node starts behind the control block, and the bytes of all. Contiguous parts leave
 // no gap, not even for the alignment of an element.
 std::vector<std::uint64_t> starts_of_parts(const std::vector<Offer>& offers, std::uint64_t control_bytes,
@@ -81,9 +88,9 @@ std::vector<std::uint64_t> starts_of_parts(const std::vector<Offer>& offers, std
   }
   for (const Offer& offer : offers) {
     if (offer.flavour == Flavour::allocated && offer.bytes != 0) {
-      total = round_up(total, part_alignment(offer.bytes));
+      total = round_up(total, std::max(part_alignment(offer.bytes), std::min(offer.alignment, page_bytes)));
       starts.push_back(total);
-      total += round_up(offer.bytes, cache_line_bytes);
+      total += round_up(offer.bytes, cache_line_bytes) + room_to_align(offer);
     } else {
       starts.push_back(total);
     }
@@ -277,6 +284,7 @@ Context::Making::Block& Context::Making::block() const { return *reinterpret_cas
 Status Context::Making::exchange_offers(const Status& refused) {
   const bool may_promote = wish_.flavour == Flavour::adopted && context_.why_not_promoted(wish_, options_).empty();
   const Offer offer{.bytes = wish_.bytes,
+                    .alignment = options_.alignment,
                     .mutexes = options_.mutexes.value_or(0),
                     .promises = own_promises(),
                     .notification_slots = options_.notification_slots,
@@ -583,9 +591,14 @@ void Context::Making::describe_part() {
     return;
   }
   if (wish_.flavour == Flavour::allocated) {
-    const std::uint64_t offset = answer_.extent.offset + starts_[places().place_of(me_)];
+    std::uint64_t offset = answer_.extent.offset + starts_[places().place_of(me_)];
+    auto address = reinterpret_cast<std::uintptr_t>(segment().at(offset));
+    if (wish_.bytes != 0 && (options_.promises & promise_contiguous_parts) == 0) {
+      const std::uint64_t gap = round_up(address, options_.alignment) - address;
+      offset += gap;
+      address += gap;
+    }
     object_->memory = segment().at(offset);
-    const auto address = reinterpret_cast<std::uintptr_t>(object_->memory);
     own_shared_.push_back(
         {0, wish_.bytes, address, offset, region_segment_key | (answer_.bare ? region_bare : 0), 0, {}});
     own_exposed_.push_back({0, wish_.bytes, object_->memory, context_.own_domain(object_->memory), false, false});

@@ -1,5 +1,6 @@
 // Memory of the node that a program asks for block by block, and windows over it.
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -55,6 +57,43 @@ TEST(Memory, blocks_of_every_size_are_aligned_apart_and_writable) {
     for (std::size_t i = 1; i < given.size(); ++i)
       EXPECT_LE(given[i - 1].memory + given[i - 1].bytes, given[i].memory) << given[i - 1].bytes;
     for (const Given& block : given) ASSERT_FINE(farsum_memory_free(block.memory));
+  });
+}
+
+TEST(Memory, blocks_begin_at_multiples_of_what_is_asked_for_and_are_apart) {
+  run_ranks(1, [](int) {
+    struct Given {
+      std::byte* memory;
+      std::size_t bytes;
+    };
+    std::vector<Given> given;
+    for (int round = 0; round < 3; ++round) {
+      for (std::size_t alignment = 1; alignment <= FARSUM_MOST_ALIGNMENT; alignment *= 2) {
+        for (const std::size_t bytes : {0, 1, 200, 4097, 32768, 32769, 100'000, 3 << 20}) {
+          void* memory = nullptr;
+          ASSERT_FINE(farsum_memory_allocate_aligned(bytes, alignment, &memory));
+          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % alignment, 0U) << bytes << " of " << alignment;
+          std::memset(memory, round, std::min<std::size_t>(bytes, 5000));
+          given.push_back({static_cast<std::byte*>(memory), bytes});
+        }
+      }
+      // Half of them go, for others to take their places.
+      std::stable_partition(given.begin(), given.end(), [](const Given& one) { return one.bytes % 3 != 0; });
+      for (std::size_t left = given.size() / 2; given.size() > left; given.pop_back())
+        ASSERT_FINE(farsum_memory_free(given.back().memory));
+    }
+    std::sort(given.begin(), given.end(), [](const Given& a, const Given& b) { return a.memory < b.memory; });
+    for (std::size_t i = 1; i < given.size(); ++i)
+      EXPECT_LE(given[i - 1].memory + given[i - 1].bytes, given[i].memory) << given[i - 1].bytes;
+    for (const Given& block : given) {
+      EXPECT_NE(farsum_memory_free(block.memory + 1), FARSUM_OK);
+      ASSERT_FINE(farsum_memory_free(block.memory));
+      EXPECT_NE(farsum_memory_free(block.memory), FARSUM_OK);
+    }
+    void* memory = nullptr;
+    EXPECT_REFUSED(farsum_memory_allocate_aligned(~std::size_t{0}, 1 << 20, &memory), FARSUM_ERR_NO_MEMORY,
+                   HasSubstr("farsum_memory_allocate_aligned: asked for"));
+    EXPECT_REFUSED(farsum_memory_allocate_aligned(8, 1 << 20, nullptr), FARSUM_ERR_ARGUMENT, HasSubstr("not be null"));
   });
 }
 
@@ -323,6 +362,118 @@ TEST(ContiguousParts, follow_one_another_without_a_gap_whatever_their_sizes) {
       barrier();
       ASSERT_FINE(farsum_window_free(&window));
     }
+  });
+}
+
+bool is_multiple(const void* address, std::size_t of) { return reinterpret_cast<std::uintptr_t>(address) % of == 0; }
+
+// Each rank asks for another alignment, and for other sizes.
+TEST(AllocatedParts, begin_at_multiples_of_what_their_ranks_ask_for) {
+  run_ranks(3, [](int rank) {
+    const std::size_t sizes[] = {0, 1, 64, 300, 4096, 20'000, 16384, 5 << 20};
+    for (std::size_t alignment = 1; alignment <= FARSUM_MOST_ALIGNMENT; alignment *= 2) {
+      for (const std::size_t base_size : sizes) {
+        const std::size_t bytes = base_size + (base_size == 0 ? 0 : 8 * static_cast<std::size_t>(rank));
+        farsum_window_options options = promising(0);
+        // Rank 1 asks for half of it, rank 2 for nothing.
+        const std::size_t wish = rank == 2 ? 0 : rank == 1 ? std::max<std::size_t>(alignment / 2, 1) : alignment;
+        options.alignment = wish;
+        void* memory = nullptr;
+        farsum_window window{};
+        ASSERT_FINE(farsum_window_allocate(farsum_world(), bytes, &options, &memory, &window));
+        if (bytes != 0) {
+          ASSERT_TRUE(is_multiple(memory, std::max<std::size_t>(wish, 64))) << bytes << " at " << memory;
+        }
+        std::memset(memory, rank + 1, bytes);
+        barrier();
+        for (int other = 0; other < 3; ++other) {
+          void* address = nullptr;
+          std::size_t there = 0;
+          ASSERT_FINE(farsum_window_shared_query(window, other, &address, &there));
+          if (there == 0) continue;
+          ASSERT_EQ(static_cast<std::byte*>(address)[0], std::byte(other + 1));
+          ASSERT_EQ(static_cast<std::byte*>(address)[there - 1], std::byte(other + 1));
+        }
+        barrier();
+        ASSERT_FINE(farsum_window_free(&window));
+      }
+    }
+  });
+}
+
+TEST(AllocatedParts, are_aligned_to_powers_of_two_up_to_two_mebibytes_only) {
+  run_ranks(1, [](int) {
+    void* memory = nullptr;
+    farsum_window window{};
+    for (const std::size_t alignment : {std::size_t{3}, std::size_t{96}, std::size_t{4} << 20, ~std::size_t{0}}) {
+      farsum_window_options options = promising(0);
+      options.alignment = alignment;
+      EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 8, &options, &memory, &window), FARSUM_ERR_ARGUMENT,
+                     HasSubstr("a power of two up to 2097152"));
+      EXPECT_REFUSED(farsum_memory_allocate_aligned(8, alignment, &memory), FARSUM_ERR_ARGUMENT,
+                     HasSubstr("a power of two up to 2097152"));
+    }
+    EXPECT_REFUSED(farsum_memory_allocate_aligned(8, 0, &memory), FARSUM_ERR_ARGUMENT, HasSubstr("alignment 0"));
+    // A caller of before the member.
+    farsum_window_options options = promising(0);
+    options.alignment = 3;
+    options.struct_bytes = offsetof(farsum_window_options, alignment);
+    ASSERT_FINE(farsum_window_allocate(farsum_world(), 8, &options, &memory, &window));
+    ASSERT_FINE(farsum_window_free(&window));
+  });
+}
+
+// Of pages, which is what promotion moves: all of a neighbour's part is mapped here, or it has no address.
+TEST(SharedQuery, of_adopted_memory_tells_the_own_address_and_that_of_what_is_mapped_whole) {
+  run_ranks(2, [](int rank) {
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    auto* pages =
+        static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    std::memset(pages, rank + 1, bytes);
+    std::byte* of_node = allocate(5000);
+    std::memset(of_node, rank + 1, 5000);
+    std::uint64_t word = 0;
+    struct Case {
+      std::byte* memory;
+      std::size_t bytes;
+      bool is_mapped;
+    };
+    const Case cases[] = {{pages, bytes, true},
+                          {pages + 16, bytes - 16, false},
+                          {of_node + 8, 4000, true},
+                          {reinterpret_cast<std::byte*>(&word), 8, false},
+                          {pages, 0, false}};
+    for (const Case& one : cases) {
+      farsum_window window{};
+      ASSERT_FINE(farsum_window_adopt(farsum_world(), one.memory, one.bytes, nullptr, &window));
+      void* address = nullptr;
+      std::size_t there = 1;
+      ASSERT_FINE(farsum_window_shared_query(window, rank, &address, &there));
+      EXPECT_EQ(address, one.memory);
+      EXPECT_EQ(there, one.bytes);
+      ASSERT_FINE(farsum_window_shared_query(window, 1 - rank, &address, &there));
+      EXPECT_EQ(there, one.bytes);
+      EXPECT_EQ(address != nullptr, one.is_mapped) << one.bytes;
+      if (address != nullptr) {
+        EXPECT_EQ(static_cast<std::byte*>(address)[0], std::byte(2 - rank));
+        EXPECT_EQ(static_cast<std::byte*>(address)[there - 1], std::byte(2 - rank));
+      }
+      barrier();
+      ASSERT_FINE(farsum_window_free(&window));
+    }
+    farsum_window dynamic{};
+    ASSERT_FINE(farsum_window_create_dynamic(farsum_world(), nullptr, &dynamic));
+    ASSERT_FINE(farsum_window_attach(dynamic, pages, bytes));
+    void* address = pages;
+    std::size_t there = 1;
+    for (int of = 0; of < 2; ++of) {
+      ASSERT_FINE(farsum_window_shared_query(dynamic, of, &address, &there));
+      EXPECT_EQ(address, nullptr);
+      EXPECT_EQ(there, 0U);
+    }
+    ASSERT_FINE(farsum_window_free(&dynamic));
+    ASSERT_FINE(farsum_memory_free(of_node));
+    munmap(pages, bytes);
   });
 }
 

@@ -10,12 +10,24 @@
 namespace farsum::mpi {
 namespace {
 
+farsum_status allocate(std::size_t bytes, MPI_Info info, void** memory) {
+  if (info == MPI_INFO_NULL) [[likely]] {
+    return farsum_memory_allocate(bytes, memory);
+  }
+  char text[MPI_MAX_INFO_VAL + 1] = "";
+  int is_there = 0;
+  library().Info_get(info, alignment_key, MPI_MAX_INFO_VAL, text, &is_there);
+  const std::size_t alignment = is_there != 0 ? alignment_of(text) : 0;
+  return alignment == 0 ? farsum_memory_allocate(bytes, memory)
+                        : farsum_memory_allocate_aligned(bytes, alignment, memory);
+}
+
 int alloc_mem(MPI_Aint size, MPI_Info info, void* base) {
   void* memory = nullptr;
   // A size that is negative or more than the node has is the library's to refuse, in its words. The engine of a program
   // of sessions ends with its last window, which memory may outlive.
-  if (size < 0 || Front::get().sessions_only() ||
-      farsum_memory_allocate(static_cast<std::size_t>(size), &memory) != FARSUM_OK) [[unlikely]] {
+  if (size < 0 || Front::get().sessions_only() || allocate(static_cast<std::size_t>(size), info, &memory) != FARSUM_OK)
+      [[unlikely]] {
     return library().Alloc_mem(size, info, base);
   }
   std::memcpy(base, &memory, sizeof memory);

@@ -1,6 +1,9 @@
 // Group, info and the predefined attributes of a window. Name, error handler and other attributes are the backing
 // window's own, which the library keeps.
+#include <bit>
+#include <charconv>
 #include <cstring>
+#include <system_error>
 
 #include "calls.hpp"
 #include "errors.hpp"
@@ -17,6 +20,19 @@ int get_group(MPI_Win win, MPI_Group* group) {
   return library().Group_excl(window->group, 0, nullptr, group);
 }
 
+// Contiguous parts follow one another, wherever that is.
+bool has_aligned_part(const Window& window) {
+  return window.flavor == MPI_WIN_FLAVOR_ALLOCATE ||
+         (window.flavor == MPI_WIN_FLAVOR_SHARED && !window.has_contiguous_parts);
+}
+
+// Whether the window behaves as the value says.
+bool is_kept(const Window& window, const std::string& key, const std::string& value) {
+  if (key != alignment_key) return true;
+  const std::size_t alignment = alignment_of(value);
+  return alignment != 0 && reinterpret_cast<std::uintptr_t>(window.base) % alignment == 0;
+}
+
 // What a window without any info behaves like.
 std::map<std::string, std::string> default_info(const Window& window) {
   std::map<std::string, std::string> info = {{"no_locks", "false"},
@@ -26,6 +42,7 @@ std::map<std::string, std::string> default_info(const Window& window) {
                                              {"same_size", "false"},
                                              {"same_disp_unit", "false"}};
   if (window.flavor == MPI_WIN_FLAVOR_SHARED) info["alloc_shared_noncontig"] = "false";
+  if (has_aligned_part(window)) info[alignment_key] = "64";
   return info;
 }
 
@@ -36,7 +53,10 @@ int set_info(MPI_Win win, MPI_Info info) {
     return raise(*window, "MPI_Win_set_info", MPI_ERR_INFO, "the info object is MPI_INFO_NULL");
   const std::map<std::string, std::string> pairs = read_info(info);
   const std::lock_guard lock(window->info_mutex);
-  for (const auto& [key, value] : pairs) window->info[key] = value;
+  for (const auto& [key, value] : pairs) {
+    // Memory stays where it is.
+    if (key != alignment_key) window->info[key] = value;
+  }
   return MPI_SUCCESS;
 }
 
@@ -48,7 +68,7 @@ int get_info(MPI_Win win, MPI_Info* info) {
     const std::lock_guard lock(window->info_mutex);
     // Keys that mean nothing here are not given back: their absence is how a program learns it.
     for (const auto& [key, value] : window->info) {
-      if (pairs.count(key) != 0 || key.starts_with("farsum_")) pairs[key] = value;
+      if ((pairs.count(key) != 0 || key.starts_with("farsum_")) && is_kept(*window, key, value)) pairs[key] = value;
     }
   }
   if (const int result = library().Info_create(info); result != MPI_SUCCESS) return result;
@@ -79,6 +99,13 @@ int get_attr(MPI_Win win, int keyval, void* value, int* flag) {
 }
 
 }  // namespace
+
+std::size_t alignment_of(const std::string& value) {
+  std::size_t alignment = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), alignment);
+  const bool is_number = error == std::errc{} && end == value.data() + value.size();
+  return is_number && std::has_single_bit(alignment) && alignment <= FARSUM_MOST_ALIGNMENT ? alignment : 0;
+}
 
 std::map<std::string, std::string> read_info(MPI_Info info) {
   std::map<std::string, std::string> pairs;

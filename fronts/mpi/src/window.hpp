@@ -26,6 +26,7 @@ struct Window {
   MPI_Aint bytes = 0;
   int disp_unit = 1;
   int flavor = 0;
+  bool has_contiguous_parts = false;  // one behind the other, without a gap
   int model = MPI_WIN_UNIFIED;
   bool may_be_freed = false;  // MPI_Win_free has met the other ranks
 

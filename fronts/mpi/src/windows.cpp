@@ -57,6 +57,8 @@ farsum_window_options engine_options(const Request& request, const std::map<std:
   if (request.flavor == MPI_WIN_FLAVOR_SHARED && !is_true(info, "alloc_shared_noncontig")) {
     options.promises |= FARSUM_CONTIGUOUS_PARTS;
   }
+  if (const auto alignment = info.find(alignment_key); alignment != info.end())
+    options.alignment = alignment_of(alignment->second);
   return options;
 }
 
@@ -128,6 +130,7 @@ class Draft {
     window_->info = read_info(request.info);
     window_->units.resize(size);
     options_ = engine_options(request, window_->info);
+    window_->has_contiguous_parts = (options_.promises & FARSUM_CONTIGUOUS_PARTS) != 0;
     const std::lock_guard lock(Front::get().backing_mutex);
     if (Front::get().make_backing(&window_->handle) != MPI_SUCCESS) return;
     backed_ = true;
