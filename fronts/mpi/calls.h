@@ -126,8 +126,11 @@ typedef void* farsum_mpi_session;
   X(Finalize, (void), ()) \
   X(Abort, (MPI_Comm comm, int code), (comm, code))
 
-/* What the front says for codes that it has made. */
-#define FARSUM_MPI_ERROR_CALLS(X) X(Error_string, (int code, char* text, int* length), (code, text, length))
+/* What the front says for codes that it has made, and the handlers that it tells of them. */
+#define FARSUM_MPI_ERROR_CALLS(X) \
+  X(Error_string, (int code, char* text, int* length), (code, text, length)) \
+  X(Win_create_errhandler, (MPI_Win_errhandler_function* function, MPI_Errhandler* handler), (function, handler)) \
+  X(Comm_create_errhandler, (MPI_Comm_errhandler_function* function, MPI_Errhandler* handler), (function, handler))
 
 /* Counted by --stats, otherwise the library's own. */
 #define FARSUM_MPI_COLLECTIVE_CALLS(X, SUFFIX, COUNT, UNIT) \
@@ -267,6 +270,7 @@ typedef void* farsum_mpi_session;
     (copy, drop, keyval, extra)) \
   X(Comm_free_keyval, (int* keyval), (keyval)) \
   X(Comm_set_attr, (MPI_Comm comm, int keyval, void* value), (comm, keyval, value)) \
+  X(Comm_delete_attr, (MPI_Comm comm, int keyval), (comm, keyval)) \
   X(Comm_call_errhandler, (MPI_Comm comm, int code), (comm, code)) \
   X(Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler handler), (comm, handler)) \
   X(Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler* handler), (comm, handler)) \

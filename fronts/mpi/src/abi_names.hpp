@@ -1,6 +1,7 @@
 // What one MPI header or another lacks: optional datatypes, which are then MPI_DATATYPE_NULL, and combiners, which are
-// then a number that no library gives. A front serves libraries that are newer than the header it is compiled against,
-// so MPICH's later handles, whose second byte is their size, stand here as numbers.
+// then a number that no library gives, and an error handler, which is then MPI_ERRHANDLER_NULL. A front serves
+// libraries that are newer than the header it is compiled against, so MPICH's later handles, whose second byte is their
+// size, stand here as numbers.
 #pragma once
 
 #include <mpi.h>
@@ -15,6 +16,9 @@ inline constexpr int combiner_hvector_integer = MPI_COMBINER_HVECTOR_INTEGER;
 inline constexpr int combiner_hindexed_integer = MPI_COMBINER_HINDEXED_INTEGER;
 inline constexpr int combiner_struct_integer = MPI_COMBINER_STRUCT_INTEGER;
 inline constexpr int combiner_value_index = 20;
+
+// Of the C++ bindings.
+inline constexpr MPI_Errhandler errors_throw_exceptions = MPIR_ERRORS_THROW_EXCEPTIONS;
 
 inline constexpr MPI_Datatype real2 = 0x4c000226;
 inline constexpr MPI_Datatype complex4 = 0x4c00042e;
@@ -44,6 +48,8 @@ inline constexpr int combiner_value_index = MPI_COMBINER_VALUE_INDEX;
 #endif
 
 #if !defined(MPICH_VERSION)
+
+inline const MPI_Errhandler errors_throw_exceptions = MPI_ERRHANDLER_NULL;
 
 #ifdef MPI_REAL2
 inline const MPI_Datatype real2 = MPI_REAL2;

@@ -14,5 +14,6 @@ void put_waiting_calls(farsum_mpi_calls& active);     // attending.cpp
 void put_collective_calls(farsum_mpi_calls& active);  // collectives.cpp
 void put_request_calls(farsum_mpi_calls& active);     // request_calls.cpp
 void put_error_calls(farsum_mpi_calls& active);       // errors.cpp
+void put_handler_calls(farsum_mpi_calls& active);     // handlers.cpp
 
 }  // namespace farsum::mpi

@@ -1,13 +1,12 @@
 #include "errors.hpp"
 
-#include <dlfcn.h>
-
 #include <cstdio>
 #include <map>
 #include <mutex>
 
 #include "calls.hpp"
 #include "guard.hpp"
+#include "handlers.hpp"
 #include "window.hpp"
 #include "witness.hpp"
 
@@ -56,23 +55,30 @@ int error_string(int code, char* text, int* length) {
   return codes().tell(code, text, length) ? MPI_SUCCESS : library().Error_string(code, text, length);
 }
 
-bool ends_the_job(MPI_Errhandler handler) {
-  if (handler == MPI_ERRORS_ARE_FATAL) return true;
-#ifdef FARSUM_MPI_ABI_openmpi
-  // A handle is the address of data in the library, and version 4 lacks this one.
-  return handler != MPI_ERRHANDLER_NULL && handler == dlsym(the_library_handle, "ompi_mpi_errors_abort");
-#else
-  return handler == MPI_ERRORS_ABORT;
-#endif
+// A handler that ends the job may print the library's words for the code only: the sentence comes first. The code by
+// which the library itself finds the sentence: MPICH 4.0 sets a bit in codes of classes that were made, and only then
+// looks for the words that came with the code; later it sets it in all.
+int say_before_end(int code, const std::string& sentence) {
+  std::fprintf(stderr, "farsum: %s\n", sentence.c_str());
+  tell_witness_of_abort();
+  constexpr int made_bit = 1 << 30;
+  for (const int told : {code, code | made_bit}) {
+    char text[MPI_MAX_ERROR_STRING + 1] = "";
+    int length = 0;
+    const bool is_code = library().Error_string(told, text, &length) == MPI_SUCCESS;
+    if (is_code && sentence.starts_with(text) && length != 0) return told;
+  }
+  return code;
 }
 
-// A handler that ends the job may print the library's words for the code only: the sentence comes first.
-void say_before_end(MPI_Errhandler handler, const char* sentence) {
-  if (ends_the_job(handler)) {
-    std::fprintf(stderr, "farsum: %s\n", sentence);
-    tell_witness_of_abort();
-  }
+// The handler is this one's to give back.
+template <class Call>
+Raised tell(MPI_Errhandler handler, int error_class, const std::string& sentence, Call call) {
+  Raised raised{codes().give(error_class, sentence), MPI_SUCCESS};
+  const MPI_Errhandler called = handler;
   if (handler != MPI_ERRHANDLER_NULL) library().Errhandler_free(&handler);
+  raised.result = call(called, ends_the_job(called) ? say_before_end(raised.code, sentence) : raised.code);
+  return raised;
 }
 
 std::string name_of(const Window& window) {
@@ -117,13 +123,24 @@ int error_class_of(farsum_status status) {
   return MPI_ERR_OTHER;
 }
 
-int raise(const Window& window, const char* call, int error_class, const std::string& sentence) {
+Raised tell(const Window& window, const char* call, int error_class, const std::string& sentence) {
   const std::string whole = std::string(call) + " on " + name_of(window) + ": " + sentence;
-  const int code = codes().give(error_class, whole);
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (library().Win_get_errhandler(window.handle, &handler) == MPI_SUCCESS) say_before_end(handler, whole.c_str());
-  library().Win_call_errhandler(window.handle, code);
-  return code;
+  if (library().Win_get_errhandler(window.handle, &handler) != MPI_SUCCESS) handler = MPI_ERRHANDLER_NULL;
+  return tell(handler, error_class, whole,
+              [&window](MPI_Errhandler called, int code) { return call_window_handler(window.handle, called, code); });
+}
+
+Raised tell(MPI_Comm comm, const char* call, int error_class, const std::string& sentence) {
+  const std::string whole = std::string(call) + ": " + sentence;
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (library().Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) handler = MPI_ERRHANDLER_NULL;
+  return tell(handler, error_class, whole,
+              [comm](MPI_Errhandler called, int code) { return call_communicator_handler(comm, called, code); });
+}
+
+int raise(const Window& window, const char* call, int error_class, const std::string& sentence) {
+  return tell(window, call, error_class, sentence).result;
 }
 
 int raise(const Window& window, const char* call, farsum_status status) {
@@ -131,12 +148,7 @@ int raise(const Window& window, const char* call, farsum_status status) {
 }
 
 int raise(MPI_Comm comm, const char* call, int error_class, const std::string& sentence) {
-  const std::string whole = std::string(call) + ": " + sentence;
-  const int code = codes().give(error_class, whole);
-  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (library().Comm_get_errhandler(comm, &handler) == MPI_SUCCESS) say_before_end(handler, whole.c_str());
-  library().Comm_call_errhandler(comm, code);
-  return code;
+  return tell(comm, call, error_class, sentence).result;
 }
 
 void put_error_calls(farsum_mpi_calls& active) { active.Error_string = guard::Error_string<error_string>::call; }

@@ -75,7 +75,7 @@ class Mine {
   int outcome(int result, int index) const {
     if (result != MPI_SUCCESS) return result;
     for (const auto& place : places_) {
-      if (place.index == index) return Requests::error_of(*place.request);
+      if (place.index == index) return Requests::error_of(*place.request).result;
     }
     return result;
   }
@@ -89,7 +89,7 @@ class Mine {
       if (place.request->status == FARSUM_OK) continue;
       const int* found = indices == nullptr ? nullptr : std::find(indices, indices + count, place.index);
       if (found != nullptr && found == indices + count) continue;
-      const int error = Requests::error_of(*place.request);
+      const int error = Requests::error_of(*place.request).code;
       result = MPI_ERR_IN_STATUS;
       if (statuses == MPI_STATUSES_IGNORE) continue;
       if (!told) {

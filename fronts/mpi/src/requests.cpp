@@ -131,15 +131,15 @@ void Requests::drop_finished() {
   open_.fetch_sub(before - candidates.size(), std::memory_order_relaxed);  // see any_open
 }
 
-int Requests::error_of(const OpenRequest& request) {
-  if (request.status == FARSUM_OK) return MPI_SUCCESS;
+Raised Requests::error_of(const OpenRequest& request) {
+  if (request.status == FARSUM_OK) return {MPI_SUCCESS, MPI_SUCCESS};
   const Front& front = Front::get();
   const int error_class = error_class_of(request.status);
   const Window* window = front.windows.find(request.window);
   if (window != nullptr && window->engine.bits == request.engine_window) {
-    return raise(*window, request.call, error_class, request.sentence);
+    return tell(*window, request.call, error_class, request.sentence);
   }
-  return raise(MPI_COMM_SELF, request.call, error_class, request.sentence);
+  return tell(MPI_COMM_SELF, request.call, error_class, request.sentence);
 }
 
 void Requests::close() {

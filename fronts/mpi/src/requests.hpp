@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "errors.hpp"
 #include "farsum.h"
 #include "library.hpp"
 
@@ -65,8 +66,8 @@ class Requests {
   // Gives back what the engine has finished among the abandoned.
   void drop_finished();
 
-  // The error of a complete operation, told to the handler that it belongs to; MPI_SUCCESS where it went well.
-  static int error_of(const OpenRequest& request);
+  // The error of a complete operation, told to the handler that it belongs to; MPI_SUCCESS twice where it went well.
+  static Raised error_of(const OpenRequest& request);
 
   // Completes all. The engine still runs.
   void close();

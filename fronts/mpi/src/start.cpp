@@ -20,6 +20,7 @@ void put_all(farsum_mpi_calls& active) {
   put_memory_calls(active);
   put_request_calls(active);
   put_error_calls(active);
+  put_handler_calls(active);
 }
 
 void start(const farsum_mpi_preload& preload, bool with_world) {

@@ -99,8 +99,8 @@ Refusal bad_argument(const Request& request) {
   return {};
 }
 
-// Every rank's offer, or the error that all ranks raise.
-int exchange_offers(const Request& request, const Front::GroupLease& lease, const Refusal& own) {
+// Every rank's offer; or what the call returns, for all ranks have raised an error.
+std::optional<int> exchange_offers(const Request& request, const Front::GroupLease& lease, const Refusal& own) {
   const std::span<Offer> offers = lease.offers;
   const Offer mine{static_cast<std::uint64_t>(request.disp_unit), own.error_class};
   const farsum_status status = farsum_allgather(lease.group, &mine, offers.data(), sizeof mine);
@@ -113,7 +113,7 @@ int exchange_offers(const Request& request, const Front::GroupLease& lease, cons
           "rank " + std::to_string(rank) + " refused its own arguments, or has no memory; no rank has made the window");
     }
   }
-  return MPI_SUCCESS;
+  return {};
 }
 
 // A window in the making, with all that this rank allocates for it: with its handle, which the program has not seen,
@@ -174,9 +174,13 @@ Refusal prepare(const Request& request, std::size_t size, std::optional<Draft>& 
           "the MPI library made no window for this process alone, which carries name, attributes and error handler"};
 }
 
-// `fallback` makes the window with the library, where the engine does not reach all ranks.
+// MPI declares the place of a pointer as void*.
+void store_pointer(void* place, void* pointer) { std::memcpy(place, &pointer, sizeof pointer); }
+
+// `fallback` makes the window with the library, where the engine does not reach all ranks. `memory`: where the address
+// of memory that was allocated goes, or null.
 template <class Fallback>
-int create(const Request& request, void** memory, MPI_Win* handle, Fallback&& fallback) {
+int create(const Request& request, void* memory, MPI_Win* handle, Fallback&& fallback) {
   Front& front = Front::get();
   int inter = 0;
   if (request.comm == MPI_COMM_NULL || library().Comm_test_inter(request.comm, &inter) != MPI_SUCCESS || inter != 0) {
@@ -196,7 +200,7 @@ int create(const Request& request, void** memory, MPI_Win* handle, Fallback&& fa
   // From here on no rank allocates anything by itself until the engine's call, but for the words of an error.
   std::optional<Draft> draft;
   const Refusal refusal = prepare(request, lease.offers.size(), draft);
-  if (const int result = exchange_offers(request, lease, refusal); result != MPI_SUCCESS) return result;
+  if (const std::optional<int> refused = exchange_offers(request, lease, refusal)) return *refused;
   Window& window = draft->window();
   std::transform(lease.offers.begin(), lease.offers.end(), window.units.begin(),
                  [](const Offer& offer) { return offer.disp_unit; });
@@ -204,13 +208,10 @@ int create(const Request& request, void** memory, MPI_Win* handle, Fallback&& fa
   if (made != FARSUM_OK) return raise(request.comm, request.call, error_class_of(made), farsum_last_error());
   library().Comm_group(request.comm, &window.group);
   front.windows_made.fetch_add(1, std::memory_order_relaxed);
-  if (memory != nullptr) *memory = window.base;
+  if (memory != nullptr) store_pointer(memory, window.base);
   *handle = draft->release()->handle;
   return MPI_SUCCESS;
 }
-
-// MPI declares the place of a pointer as void*.
-void store_pointer(void* place, void* pointer) { std::memcpy(place, &pointer, sizeof pointer); }
 
 template <class Unit>
 int win_create(void* base, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
@@ -222,14 +223,8 @@ int win_create(void* base, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Com
 template <class Unit>
 int allocate(const char* call, int flavor, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Comm comm, void* base,
              MPI_Win* win, int (*fallback)(MPI_Aint, Unit, MPI_Info, MPI_Comm, void*, MPI_Win*)) {
-  void* memory = nullptr;
-  bool fell_back = false;
-  const int result = create({call, flavor, nullptr, size, disp_unit, info, comm}, &memory, win, [&] {
-    fell_back = true;
-    return fallback(size, disp_unit, info, comm, base, win);
-  });
-  if (!fell_back && result == MPI_SUCCESS) store_pointer(base, memory);
-  return result;
+  return create({call, flavor, nullptr, size, disp_unit, info, comm}, base, win,
+                [&] { return fallback(size, disp_unit, info, comm, base, win); });
 }
 
 int win_allocate(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
