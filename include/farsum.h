@@ -320,7 +320,10 @@ FARSUM_API farsum_status farsum_window_attach(farsum_window window, void* memory
 FARSUM_API farsum_status farsum_window_detach(farsum_window window, const void* memory);
 
 /* Where this process can address the part of `rank`: `*address` is NULL where it is not mapped here; `*bytes` is the
- * size of the part. Adopted memory that is mapped only in parts gives NULL. */
+ * size of the part. This rank's own part is where its program has it. That of a neighbour is allocated memory, memory
+ * of farsum_memory_allocate, or adopted memory that was promoted, where all of it is: promotion moves whole pages, and
+ * a part with an edge on a page that it shares with other data gives NULL. A dynamic window has no parts: NULL and 0
+ * bytes. */
 FARSUM_API farsum_status farsum_window_shared_query(farsum_window window, int rank, void** address, size_t* bytes);
 
 /* Frees the window and zeroes the handle. Collective. An open fence epoch ends with it, and operations under way are

@@ -235,6 +235,18 @@ farsum_status make_window(const char* call, WindowOptions& options, farsum_windo
   return FARSUM_OK;
 }
 
+// Where a part of so many bytes lies in this process, if all of it does and in one piece; else null.
+std::byte* where_mapped(const std::vector<Region>& regions, std::uint64_t bytes) {
+  if (regions.empty() || regions.front().offset != 0) return nullptr;
+  std::byte* const begin = regions.front().mapped;
+  std::uint64_t end = 0;
+  for (const Region& region : regions) {
+    if (begin == nullptr || region.offset != end || region.mapped != begin + end) return nullptr;
+    end += region.bytes;
+  }
+  return end == bytes ? begin : nullptr;
+}
+
 // A negative rank wraps around, and is out of range so.
 std::span<const std::uint32_t> ranks_of(const int* ranks, int count) {
   if (count <= 0 || ranks == nullptr) return {};
@@ -360,9 +372,11 @@ farsum_status farsum_window_shared_query(farsum_window handle, int rank, void** 
           fmt::format("farsum_window_shared_query: rank {} is not in the window's group, whose ranks are 0 to {}", rank,
                       window->size() - 1));
     }
-    const std::vector<Region> regions = window->regions_of(static_cast<std::uint32_t>(rank));
-    *bytes = window->part_bytes(static_cast<std::uint32_t>(rank));
-    *address = regions.size() == 1 ? regions.front().mapped : nullptr;
+    const auto of = static_cast<std::uint32_t>(rank);
+    *bytes = window->part_bytes(of);
+    const WindowObject& object = *find_window(handle)->object;
+    const bool is_own = of == window->my_rank() && !object.dynamic;
+    *address = is_own ? object.memory : where_mapped(window->regions_of(of), *bytes);
     return FARSUM_OK;
   });
 }

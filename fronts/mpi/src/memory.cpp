@@ -6,6 +6,7 @@
 #include "farsum.h"
 #include "front.hpp"
 #include "guard.hpp"
+#include "library_traits.hpp"
 
 namespace farsum::mpi {
 namespace {
@@ -24,6 +25,10 @@ farsum_status allocate(std::size_t bytes, MPI_Info info, void** memory) {
 
 int alloc_mem(MPI_Aint size, MPI_Info info, void* base) {
   void* memory = nullptr;
+  if (size == 0 && !library_traits().empty_memory_has_address) [[unlikely]] {
+    std::memcpy(base, &memory, sizeof memory);
+    return MPI_SUCCESS;
+  }
   // A size that is negative or more than the node has is the library's to refuse, in its words. The engine of a program
   // of sessions ends with its last window, which memory may outlive.
   if (size < 0 || Front::get().sessions_only() || allocate(static_cast<std::size_t>(size), info, &memory) != FARSUM_OK)

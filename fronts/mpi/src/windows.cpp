@@ -13,6 +13,7 @@
 #include "errors.hpp"
 #include "front.hpp"
 #include "guard.hpp"
+#include "library_traits.hpp"
 
 namespace farsum::mpi {
 namespace {
@@ -60,6 +61,15 @@ farsum_window_options engine_options(const Request& request, const std::map<std:
   if (const auto alignment = info.find(alignment_key); alignment != info.end())
     options.alignment = alignment_of(alignment->second);
   return options;
+}
+
+bool is_allocated(const Window& window) {
+  return window.flavor == MPI_WIN_FLAVOR_ALLOCATE || window.flavor == MPI_WIN_FLAVOR_SHARED;
+}
+
+bool gives_empty_parts_addresses(const Window& window) {
+  return library_traits().empty_parts_have_addresses &&
+         (window.flavor == MPI_WIN_FLAVOR_ALLOCATE || window.has_contiguous_parts);
 }
 
 farsum_status make_engine_window(const Request& request, farsum_group group, const farsum_window_options& options,
@@ -206,6 +216,7 @@ int create(const Request& request, void* memory, MPI_Win* handle, Fallback&& fal
                  [](const Offer& offer) { return offer.disp_unit; });
   const farsum_status made = make_engine_window(request, lease.group, draft->options(), window);
   if (made != FARSUM_OK) return raise(request.comm, request.call, error_class_of(made), farsum_last_error());
+  if (window.bytes == 0 && is_allocated(window) && !gives_empty_parts_addresses(window)) window.base = nullptr;
   library().Comm_group(request.comm, &window.group);
   front.windows_made.fetch_add(1, std::memory_order_relaxed);
   if (memory != nullptr) store_pointer(memory, window.base);
@@ -267,8 +278,12 @@ int attach(MPI_Win win, void* base, MPI_Aint size) {
 int detach(MPI_Win win, const void* base) {
   const Window* window = Front::get().windows.find(win);
   if (window == nullptr) return library().Win_detach(win, base);
+  if (window->flavor != MPI_WIN_FLAVOR_DYNAMIC) {
+    return raise(*window, "MPI_Win_detach", MPI_ERR_RMA_FLAVOR, "only dynamic windows take memory later");
+  }
   const farsum_status status = farsum_window_detach(window->engine, base);
   if (status == FARSUM_OK) return MPI_SUCCESS;
+  if (status == FARSUM_ERR_RANGE && base != nullptr && library_traits().detaches_anything) return MPI_SUCCESS;
   return raise(*window, "MPI_Win_detach", attach_class(status), farsum_last_error());
 }
 
@@ -301,7 +316,10 @@ int win_free(MPI_Win* win) {
 
 template <class Unit>
 int shared_query(Window& window, const char* call, int rank, MPI_Aint* size, Unit* disp_unit, void* base) {
-  // MPI 4.1 lets every window be asked, and answers with nothing where memory is not shared.
+  // MPI 4.1 lets all others be asked, and answers with nothing where memory is not shared.
+  if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
+    return raise(window, call, MPI_ERR_RMA_FLAVOR, "a dynamic window has no parts; what it has is attached later");
+  }
   if (window.flavor != MPI_WIN_FLAVOR_SHARED && !Front::get().standard_at_least(4, 1)) {
     return raise(window, call, MPI_ERR_RMA_FLAVOR, "the window was not made by MPI_Win_allocate_shared");
   }
@@ -315,9 +333,12 @@ int shared_query(Window& window, const char* call, int rank, MPI_Aint* size, Uni
     // The first one that has memory, be it reachable from here or not (MPI-4.1, section 12.2.3).
     if (!first_of_all || bytes != 0 || rank + 1 == window.size) break;
   }
-  // A part without bytes has no address, as in the libraries.
-  store_pointer(base, bytes == 0 ? nullptr : address);
-  *size = address == nullptr ? 0 : static_cast<MPI_Aint>(bytes);
+  const bool is_own = rank == window.rank;
+  if (is_own) address = window.base;
+  if (bytes == 0 && (first_of_all || !(is_own || gives_empty_parts_addresses(window)))) address = nullptr;
+  store_pointer(base, address);
+  // From address 0 there is a part, too, but only its owner reaches it there.
+  *size = address == nullptr && !is_own ? 0 : static_cast<MPI_Aint>(bytes);
   *disp_unit = static_cast<Unit>(window.units[static_cast<std::size_t>(rank)]);
   return MPI_SUCCESS;
 }
