@@ -71,13 +71,10 @@ int say_before_end(int code, const std::string& sentence) {
   return code;
 }
 
-// The handler is this one's to give back.
 template <class Call>
 Raised tell(MPI_Errhandler handler, int error_class, const std::string& sentence, Call call) {
   Raised raised{codes().give(error_class, sentence), MPI_SUCCESS};
-  const MPI_Errhandler called = handler;
-  if (handler != MPI_ERRHANDLER_NULL) library().Errhandler_free(&handler);
-  raised.result = call(called, ends_the_job(called) ? say_before_end(raised.code, sentence) : raised.code);
+  raised.result = call(ends_the_job(handler) ? say_before_end(raised.code, sentence) : raised.code);
   return raised;
 }
 
@@ -125,18 +122,14 @@ int error_class_of(farsum_status status) {
 
 Raised tell(const Window& window, const char* call, int error_class, const std::string& sentence) {
   const std::string whole = std::string(call) + " on " + name_of(window) + ": " + sentence;
-  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (library().Win_get_errhandler(window.handle, &handler) != MPI_SUCCESS) handler = MPI_ERRHANDLER_NULL;
-  return tell(handler, error_class, whole,
-              [&window](MPI_Errhandler called, int code) { return call_window_handler(window.handle, called, code); });
+  const MPI_Errhandler handler = window_handler(window.handle);
+  return tell(handler, error_class, whole, [&](int code) { return call_window_handler(window.handle, handler, code); });
 }
 
 Raised tell(MPI_Comm comm, const char* call, int error_class, const std::string& sentence) {
   const std::string whole = std::string(call) + ": " + sentence;
-  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (library().Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) handler = MPI_ERRHANDLER_NULL;
-  return tell(handler, error_class, whole,
-              [comm](MPI_Errhandler called, int code) { return call_communicator_handler(comm, called, code); });
+  const MPI_Errhandler handler = communicator_handler(comm);
+  return tell(handler, error_class, whole, [&](int code) { return call_communicator_handler(comm, handler, code); });
 }
 
 int raise(const Window& window, const char* call, int error_class, const std::string& sentence) {

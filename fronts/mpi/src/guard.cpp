@@ -6,6 +6,7 @@
 
 #include "errors.hpp"
 #include "front.hpp"
+#include "handlers.hpp"
 
 namespace farsum::mpi {
 namespace {
@@ -43,9 +44,7 @@ int thrown_on_window(const char* call, MPI_Win win) noexcept {
     return raise(*window, call, what.error_class, what.sentence);
   } catch (...) {
     // Nothing was told yet: what allocates in raise comes before the handler.
-    const int code = without_sentence(call, what);
-    library().Win_call_errhandler(win, code);
-    return code;
+    return call_window_handler(win, window_handler(win), without_sentence(call, what));
   }
 }
 
@@ -54,9 +53,7 @@ int thrown_on_communicator(const char* call, MPI_Comm comm) noexcept {
   try {
     return raise(comm, call, what.error_class, what.sentence);
   } catch (...) {
-    const int code = without_sentence(call, what);  // see above
-    library().Comm_call_errhandler(comm, code);
-    return code;
+    return call_communicator_handler(comm, communicator_handler(comm), without_sentence(call, what));  // see above
   }
 }
 

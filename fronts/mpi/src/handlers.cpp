@@ -29,6 +29,7 @@ struct Left {
   std::uint64_t object = 0;
 };
 thread_local Left left;
+thread_local std::uint64_t told = 0;
 
 // The program's functions, each behind one of ours that keeps what it leaves. A function that was seen before has its
 // place, for nobody tells when a handler is gone; programs have few. `Handle`: MPI_Win or MPI_Comm.
@@ -89,6 +90,7 @@ bool only_returns(MPI_Errhandler handler) {
 
 template <class Handle>
 int call_watched(Handle object, MPI_Errhandler handler, int code, int (*call)(Handle, int)) {
+  ++told;
   if (only_returns(handler)) return code;
   left.has_run = false;
   call(object, code);
@@ -102,7 +104,28 @@ int call_watched(Handle object, MPI_Errhandler handler, int code, int (*call)(Ha
   return left.object == handle ? left.code : MPI_SUCCESS;
 }
 
+MPI_Errhandler kept_by_object(int got, MPI_Errhandler handler) {
+  if (got != MPI_SUCCESS) return MPI_ERRHANDLER_NULL;
+  const MPI_Errhandler kept = handler;
+  if (handler != MPI_ERRHANDLER_NULL) library().Errhandler_free(&handler);
+  return kept;
+}
+
 }  // namespace
+
+MPI_Errhandler window_handler(MPI_Win window) {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  const int got = library().Win_get_errhandler(window, &handler);
+  return kept_by_object(got, handler);
+}
+
+MPI_Errhandler communicator_handler(MPI_Comm comm) {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  const int got = library().Comm_get_errhandler(comm, &handler);
+  return kept_by_object(got, handler);
+}
+
+std::uint64_t errors_told() { return told; }
 
 bool ends_the_job(MPI_Errhandler handler) {
   if (handler == MPI_ERRORS_ARE_FATAL) return true;

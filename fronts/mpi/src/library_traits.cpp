@@ -57,6 +57,8 @@ const LibraryTraits& library_traits() {
 }
 
 bool library_succeeds_after_handlers(MPI_Comm self) {
+  // Nobody is asked where there is nobody to ask by.
+  if (self == MPI_COMM_NULL) return false;
   static const bool succeeds = ask_what_comes_after_handlers(self);
   return succeeds;
 }

@@ -10,6 +10,7 @@
 
 #include "absent.hpp"
 #include "front.hpp"
+#include "handlers.hpp"
 #include "quick_table.hpp"
 #include "setting.h"
 #include "statistics_data.hpp"
@@ -179,6 +180,15 @@ constexpr bool accumulates(std::string_view call) { return call.find("ccumulate"
 
 // ---- one call on a window ----
 
+// From before a call on.
+class Failure {
+ public:
+  bool has_come(int result) const { return result != MPI_SUCCESS || errors_told() != before_; }
+
+ private:
+  std::uint64_t before_ = errors_told();
+};
+
 // What there is no memory to count is not counted: the call was made, and other ranks may have taken part.
 template <class Count>
 void count_if_possible(Count count) {
@@ -209,9 +219,10 @@ void tally(WindowRecord& record, const char* call, const Window* window, const A
 
 template <class Call>
 int counted(const char* name, MPI_Win win, Absent, const Access& access, Call call) {
+  const Failure failure;
   const Timer timer;
   const int result = call();
-  if (result != MPI_SUCCESS) return result;
+  if (failure.has_come(result)) return result;
   const std::uint64_t spent_ns = timer.ns();
   if (const auto record = Statistics::get().find(win)) {
     count_if_possible([&] { tally(*record, name, Front::get().windows.find(win), access, spent_ns); });
@@ -228,9 +239,10 @@ const char* flavor_of(std::string_view call) {
 // A window is made. Its ranks agree on a name for it, by which the report brings their numbers together.
 template <class Call>
 int counted(const char* name, MPI_Win* win, MPI_Comm comm, const Access&, Call call) {
+  const Failure failure;
   const Timer timer;
   const int result = call();
-  if (result != MPI_SUCCESS) return result;
+  if (failure.has_come(result)) return result;
   const std::uint64_t spent_ns = timer.ns();
   // Sessions have no world to number the ranks in.
   int maker = getpid();
@@ -259,9 +271,10 @@ int counted(const char* name, MPI_Win* win, Absent, const Access&, Call call) {
   int length = 0;
   if (library().Win_get_name(handle, title, &length) == MPI_SUCCESS) count_if_possible([&] { record->name = title; });
   const bool engines = Front::get().windows.find(handle) != nullptr;
+  const Failure failure;
   const Timer timer;
   const int result = call();
-  if (result == MPI_SUCCESS) {
+  if (!failure.has_come(result)) {
     const std::uint64_t spent_ns = timer.ns();
     const std::lock_guard lock(record->mutex);
     count_if_possible([&] { record->operations[{name, engines ? "-" : "library"}].add({1, 0, spent_ns, spent_ns}); });
