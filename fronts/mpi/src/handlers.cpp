@@ -45,8 +45,8 @@ class Watched {
     const std::lock_guard lock(mutex);
     for (std::size_t place = 0; place < most; ++place) {
       // Relaxed: the library hands the function that is given back to whoever may call it.
-      Function* const there = functions_[place].load(std::memory_order_relaxed);
-      if (there == nullptr) functions_[place].store(function, std::memory_order_relaxed);
+      Function* const there = functions[place].load(std::memory_order_relaxed);
+      if (there == nullptr) functions[place].store(function, std::memory_order_relaxed);
       if (there == nullptr || there == function) return ours(std::make_index_sequence<most>())[place];
     }
     return function;
@@ -65,7 +65,7 @@ class Watched {
     va_end(more);
     std::uint64_t handle = 0;
     std::memcpy(&handle, object, sizeof *object);
-    functions_[Place].load(std::memory_order_relaxed)(object, code, first, second);
+    functions[Place].load(std::memory_order_relaxed)(object, code, first, second);
     left = {true, *code, handle};
   }
   template <std::size_t... Places>
@@ -73,7 +73,7 @@ class Watched {
     return {run<Places>...};
   }
 
-  static inline std::array<std::atomic<Function*>, most> functions_{};
+  static inline std::array<std::atomic<Function*>, most> functions{};
 };
 
 int create_window_handler(MPI_Win_errhandler_function* function, MPI_Errhandler* handler) {
