@@ -25,6 +25,10 @@ namespace {
 
 constexpr std::size_t stack_bytes = std::size_t{64} << 10;
 
+// libc's clone() by its other name. The name without underscores is the program's where that was built with
+// ThreadSanitizer, whose clone() takes every child without a thread's flags for a fork and ends the program.
+extern "C" int clone_of_libc(int (*run)(void*), void* stack_top, int flags, void* argument, ...) asm("__clone");
+
 pid_t tracer_of(pid_t thread) {
   std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
   std::string word;
@@ -142,8 +146,8 @@ std::string run_with_threads_held(HeldWork work, void* argument, const HoldRules
   const BlockedSignals blocked;
   // With our descriptors, or its end would count as a close of every file of the program, which some file systems take
   // for a flush. No signal tells of its end, so that the program's own waits know nothing of it.
-  const int helper = clone(&run_held_helper, place.stack_top(),
-                           CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_FS | CLONE_UNTRACED, &hold);
+  const int helper = clone_of_libc(&run_held_helper, place.stack_top(),
+                                   CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_FS | CLONE_UNTRACED, &hold);
   if (helper < 0) return std::string("no process can be made for it: ") + std::strerror(errno);
   const int status = reap(helper);
   if (hold.has_worked) return {};
