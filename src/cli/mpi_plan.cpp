@@ -114,16 +114,18 @@ LauncherSearch ask_launcher(const LaunchRequest& request, std::size_t position,
   return {{}, Launcher{position, found.path, *kind}};
 }
 
-// The launcher may itself stand behind wrappers: time mpirun ...
+// The launcher may itself stand behind wrappers: time mpirun ... A program of MPI is neither, whatever its name.
 LauncherSearch find_launcher(const LaunchRequest& request, const ProgramSurroundings& surroundings) {
-  std::size_t at = 0;
-  while (judge_launcher_name(request.command[at]) == LauncherName::none) {
-    const auto inner = is_wrapper(request.command[at]) ? look_through(request.command, at, request.command.size())
-                                                       : std::optional<WrappedProgram>{};
+  for (std::size_t at = 0;;) {
+    const std::string& name = request.command[at];
+    const bool is_launcher = judge_launcher_name(name) != LauncherName::none;
+    if (!is_launcher && !is_wrapper(name)) return {};
+    if (is_mpi_program(name, surroundings)) return {};
+    if (is_launcher) return ask_launcher(request, at, surroundings);
+    const auto inner = look_through(request.command, at, request.command.size());
     if (!inner) return {};
     at = inner->position;
   }
-  return ask_launcher(request, at, surroundings);
 }
 
 std::vector<std::string> arguments_behind(const LaunchRequest& request, const Launcher& launcher) {

@@ -128,6 +128,13 @@ ProgramFinding examine_file(const std::string& path, const ElfFile& elf, const P
   return refuse_without_mpi(path, linkage);
 }
 
+// A script that is named like a wrapper is one where a program follows it.
+bool wraps_nothing(const std::vector<std::string>& arguments, std::size_t wrapper, std::size_t end,
+                   const ProgramSurroundings& surroundings) {
+  const auto inner = look_through(arguments, wrapper, end);
+  return !inner || locate_program(arguments[inner->position], surroundings).empty();
+}
+
 ProgramFinding examine_wrapped(const std::vector<std::string>& arguments, std::size_t wrapper, std::size_t end,
                                const ProgramSurroundings& surroundings) {
   const auto inner = look_through(arguments, wrapper, end);
@@ -161,6 +168,14 @@ std::string locate_program(const std::string& name, const ProgramSurroundings& s
   return found.path;
 }
 
+bool is_mpi_program(const std::string& name, const ProgramSurroundings& surroundings) {
+  const std::string path = locate_program(name, surroundings);
+  const auto elf = path.empty() ? std::optional<ElfFile>{} : read_elf(path);
+  if (!elf) return false;
+  return !elf->defined_mpi.empty() ||
+         !follow_linkage(path, *elf, library_search(surroundings.library_path)).mpi.empty();
+}
+
 ProgramFinding examine_program(const std::vector<std::string>& arguments, std::size_t program, std::size_t end,
                                const ProgramSurroundings& surroundings) {
   const std::string& name = arguments[program];
@@ -169,9 +184,13 @@ ProgramFinding examine_program(const std::vector<std::string>& arguments, std::s
     const FoundProgram reason = find_program(name, surroundings.search_path);
     return refuse_program(fmt::format("{}; a program that is on other hosts only: {}", reason.sentence, say_which));
   }
-  if (is_wrapper(name)) return examine_wrapped(arguments, program, end, surroundings);
-  if (const auto elf = read_elf(path)) return examine_file(path, *elf, surroundings);
   const std::string interpreter = script_interpreter(path);
+  const bool is_own_script = name.find('/') != std::string::npos && !interpreter.empty();
+  if (is_wrapper(name) && !is_mpi_program(name, surroundings) &&
+      !(is_own_script && wraps_nothing(arguments, program, end, surroundings))) {
+    return examine_wrapped(arguments, program, end, surroundings);
+  }
+  if (const auto elf = read_elf(path)) return examine_file(path, *elf, surroundings);
   if (interpreter.empty()) {
     return refuse_program(
         fmt::format("{} is neither a 64-bit program of this machine nor a script that names its interpreter", path));

@@ -28,6 +28,9 @@ struct ProgramFinding {
 [[nodiscard]] ProgramFinding examine_program(const std::vector<std::string>& arguments, std::size_t program,
                                              std::size_t end, const ProgramSurroundings& surroundings);
 
+// True for a program that needs an MPI library or has one linked in: whatever its name, it is no wrapper or launcher.
+[[nodiscard]] bool is_mpi_program(const std::string& name, const ProgramSurroundings& surroundings);
+
 // The file that a name stands for there; empty when there is none.
 [[nodiscard]] std::string locate_program(const std::string& name, const ProgramSurroundings& surroundings);
 

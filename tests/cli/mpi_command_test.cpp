@@ -12,7 +12,9 @@
 namespace farsum::cli::test {
 namespace {
 
+using testing::_;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -97,6 +99,19 @@ TEST_F(MpiCommand, starts_a_program_without_a_launcher_with_the_preload_in_its_e
   EXPECT_EQ(plan.refusal, "");
   EXPECT_EQ(plan.program, program_);
   EXPECT_EQ(plan.own_environment.at("LD_PRELOAD"), folder_.front(MpiAbi::mpich));
+}
+
+TEST_F(MpiCommand, takes_a_program_that_is_named_like_a_launcher_for_a_program) {
+  for (const char* name : {"mpirun-test", "srun", "flux"}) {
+    const std::string program = folder_.add_program(name, {"libmpi.so.12"});
+    const LaunchPlan plan = plan_launch(folder_.request({"env", "A=1", program, "-n", "2"}));
+    EXPECT_EQ(plan.refusal, "");
+    EXPECT_EQ(plan.own_environment.at("LD_PRELOAD"), folder_.front(MpiAbi::mpich)) << name;
+  }
+  const std::string launcher = folder_.add_launcher("mpirun", "HYDRA build details:");
+  const LaunchPlan plan = plan_launch(folder_.request({launcher, "-n", "2", folder_.path("srun"), "-n", "3"}));
+  EXPECT_EQ(plan.refusal, "");
+  EXPECT_THAT(plan.command, ElementsAre(launcher, "-genv", _, _, "-n", "2", folder_.path("srun"), "-n", "3"));
 }
 
 TEST_F(MpiCommand, finds_a_launcher_behind_wrappers) {

@@ -95,6 +95,34 @@ TEST_F(MpiProgram, is_found_behind_wrappers) {
   EXPECT_THAT(examine({"env", "LD_PRELOAD=x", program}).sentence, HasSubstr("in front of all"));
 }
 
+// A program of these names is in everybody's folder, and the words behind it are its own.
+TEST_F(MpiProgram, named_like_a_wrapper_is_a_program) {
+  for (const char* name : {"perf", "time", "rr", "strace", "gdb"}) {
+    const std::string program = folder_.add_program(name, {"libmpi.so.12"});
+    EXPECT_THAT(examine({program}).abi, Optional(MpiAbi::mpich)) << name;
+    EXPECT_THAT(examine({program, "-n", "input", "--args", "x"}).abi, Optional(MpiAbi::mpich)) << name;
+    EXPECT_THAT(examine({"env", "A=1", program}).sentence, HasSubstr("through env: " + program)) << name;
+  }
+  const std::string source =
+      "int MPI_Init(int* c, char*** v) { (void)c; (void)v; return 0; } int main(void) { return 0; }";
+  EXPECT_THAT(examine({folder_.add_program("perf", {}, source)}).sentence, HasSubstr("linked in statically"));
+}
+
+TEST_F(MpiProgram, named_like_a_wrapper_may_be_a_script_of_the_users) {
+  const std::string script = folder_.add_script("perf", "#!/bin/sh\n");
+  EXPECT_THAT(examine({script}, MpiAbi::openmpi).sentence, HasSubstr("is a script of /bin/sh"));
+  EXPECT_THAT(examine({script, "stat", "no-such-input"}, MpiAbi::openmpi).abi, Optional(MpiAbi::openmpi));
+  const std::string program = folder_.add_program("p", {"libmpi.so.12"});
+  EXPECT_THAT(examine({script, "stat", program}).sentence, HasSubstr("through " + script));
+}
+
+TEST_F(MpiProgram, behind_a_wrapper_that_is_named_by_its_path_is_found) {
+  const std::string program = folder_.add_program("p", {"libmpi.so.12"});
+  EXPECT_THAT(examine({"/usr/bin/nice", "-n", "5", program}).sentence, HasSubstr("through /usr/bin/nice"));
+  EXPECT_THAT(examine({folder_.add_program("strace", {}), "-o", "file", program}).abi, Optional(MpiAbi::mpich));
+  EXPECT_THAT(examine({folder_.path("strace")}).sentence, HasSubstr("no program follows"));
+}
+
 TEST_F(MpiProgram, that_is_a_script_has_the_launchers_mpi_or_must_be_told) {
   const std::string script = folder_.add_script("run.sh", "#!/bin/sh\n");
   EXPECT_THAT(examine({script}, MpiAbi::openmpi).abi, Optional(MpiAbi::openmpi));
