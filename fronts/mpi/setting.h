@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Set by farsum mpi: the runtimes of sanitizers that it has put into LD_PRELOAD, between colons. */
+#define FARSUM_MPI_RUNTIMES_SETTING "FARSUM_MPI_RUNTIMES"
+
 /* On: set, not empty, and not 0. */
 static inline int farsum_mpi_setting_is_on(const char* name) {
   const char* value = getenv(name);

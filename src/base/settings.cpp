@@ -176,6 +176,8 @@ std::vector<Entry> entries() {
            "MPI: where tools/mpi_libraries installs; empty: ~/.cache/farsum/mpi"),
       text("FARSUM_MPI_WITNESS", "socket", &Settings::mpi_witness,
            "MPI: set by farsum mpi; where ranks report, so that one that dies is named; empty: nowhere"),
+      text("FARSUM_MPI_RUNTIMES", "list such as /lib/libasan.so.8", &Settings::mpi_runtimes,
+           "MPI: set by farsum mpi; the runtimes of sanitizers that it put first in LD_PRELOAD, between colons"),
   };
 }
 

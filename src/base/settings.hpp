@@ -55,6 +55,7 @@ struct Settings {
   bool mpi_attend = true;
   std::string mpi_home;
   std::string mpi_witness;
+  std::string mpi_runtimes;
 };
 
 // Looks a variable up; null when it is not set. Tests pass their own.

@@ -15,7 +15,7 @@ class ContextReader {
       : kind_(kind), arguments_(arguments), is_program_(is_program) {}
 
   LaunchContext read(std::size_t begin, std::size_t end) {
-    LaunchContext context{begin, end, {}, {}};
+    LaunchContext context{begin, end, {}, {}, {}};
     std::size_t at = begin;
     while (at < end && arguments_[at].size() > 1 && arguments_[at].starts_with('-') && arguments_[at] != "--") {
       context.options.push_back(read_option(at, end));

@@ -27,6 +27,7 @@ struct LaunchContext {
   std::size_t end = 0;
   std::vector<GivenOption> options;
   std::optional<std::size_t> program;  // nothing when no program was found
+  std::vector<std::string> runtimes;   // of sanitizers, that the ranks' LD_PRELOAD is to begin with; from who looks
 };
 
 // True when a token names something that could be started.

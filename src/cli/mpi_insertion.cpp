@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <set>
 
+#include "cli/mpi_preload.hpp"
+
 namespace farsum::cli {
 
 namespace {
@@ -59,7 +61,7 @@ void rewrite_preload(const InsertionRequest& request, const LaunchContext& conte
     const auto setting = setting_of(request.kind, option);
     if (!setting || setting->name != preload) continue;
     const std::string merged =
-        prepend_preload(request.library, setting->has_value ? setting->value : request.user_preload);
+        merge_preload(request.library, context.runtimes, setting->has_value ? setting->value : request.user_preload);
     if (is_hydra(request.kind)) {
       arguments[option.position + 2] = merged;
     } else if (option.joined) {
@@ -98,11 +100,11 @@ std::set<std::string> names_set_by_user(const InsertionRequest& request) {
   return names;
 }
 
-std::vector<std::string> launcher_options(const InsertionRequest& request) {
+std::vector<std::string> launcher_options(const InsertionRequest& request, const LaunchContext& context) {
   Variables variables = request.variables;
   for (const std::string& name : names_set_by_user(request)) variables.erase(name);
   for (const auto& [name, value] : request.overriding) variables[name] = value;
-  variables[preload] = prepend_preload(request.library, request.user_preload);
+  variables[preload] = merge_preload(request.library, context.runtimes, request.user_preload);
   std::vector<std::string> options;
   for (const auto& [name, value] : variables) {
     if (is_hydra(request.kind)) {
@@ -118,8 +120,8 @@ Insertion insert_options(const InsertionRequest& request) {
   Insertion result;
   std::vector<std::string> arguments = request.arguments;
   for (const LaunchContext& context : request.contexts) rewrite_preload(request, context, arguments);
-  const std::vector<std::string> options = launcher_options(request);
   for (const LaunchContext& context : request.contexts) {
+    const std::vector<std::string> options = launcher_options(request, context);
     const bool first = context.begin == 0;
     if (!first) result.arguments.emplace_back(":");
     if (first || variables_are_per_context(request.kind)) {
@@ -176,7 +178,7 @@ void insert_export(const InsertionRequest& request, const LaunchContext& context
   const GivenOption* given = find_export(context);
   const std::string otherwise = request.slurm_exports.empty() ? "ALL" : request.slurm_exports;
   SlurmExport exported = read_export(given != nullptr ? given->values[0] : otherwise, request.user_preload);
-  const std::string value = prepend_preload(request.library, exported.user_preload);
+  const std::string value = merge_preload(request.library, context.runtimes, exported.user_preload);
   const bool fits = value.find_first_of(", '\"\\") == std::string::npos;
   const auto names = names_to_add(exported.parts, result.own_environment);
   exported.parts.insert(exported.parts.end(), names.begin(), names.end());

@@ -12,6 +12,8 @@
 #include <iterator>
 #include <set>
 
+#include "cli/mpi_preload.hpp"
+
 namespace farsum::cli {
 
 namespace {
@@ -125,6 +127,11 @@ std::optional<Found> find_library(const std::string& name, const Object& needer,
   return try_folders(search.default_folders, name);
 }
 
+// LD_PRELOAD has no way to quote what separates its parts.
+std::string preload_name(const std::string& file, const std::string& name) {
+  return file.find_first_of(": ") == std::string::npos ? file : name;
+}
+
 Object make_object(Found found, const std::vector<std::string>& inherited) {
   Object object{std::move(found.path), std::move(found.elf), inherited};
   const auto own = folders_of(object.elf.rpath, object.path);
@@ -180,6 +187,7 @@ Linkage follow_linkage(const std::string& path, const ElfFile& program, const Li
         linkage.missing.push_back(name);
         continue;
       }
+      if (!sanitizer_of(base).empty()) linkage.runtimes.push_back(preload_name(found->path, name));
       if (base.starts_with("libmpi")) linkage.mpi_parts.push_back(found->path);
       queue.push_back(make_object(std::move(*found), object.inherited_rpath));
     }

@@ -34,6 +34,7 @@ struct Linkage {
   std::vector<MpiNeed> mpi;            // each name once
   std::vector<std::string> mpi_parts;  // files of what belongs to an MPI besides: libmpi_mpifh, libmpifort
   std::vector<std::string> missing;    // libraries that were not found
+  std::vector<std::string> runtimes;   // of sanitizers, as LD_PRELOAD may name them
 };
 
 // `path` must be readable by read_elf.

@@ -11,9 +11,11 @@
 
 #include "cli/mpi_insertion.hpp"
 #include "cli/mpi_linkage.hpp"
+#include "cli/mpi_preload.hpp"
 #include "cli/mpi_program.hpp"
 #include "cli/mpi_wrappers.hpp"
 #include "cli/run_program.hpp"
+#include "setting.h"
 
 namespace farsum::cli {
 
@@ -32,7 +34,8 @@ std::string value_in(const Variables& variables, const std::string& name, const 
 
 // FARSUM_ variables of the environment; those that `farsum run` gives to its ranks are no settings.
 Variables settings_of(const Variables& environment) {
-  const std::set<std::string> of_launcher = {"FARSUM_RANK", "FARSUM_SIZE", "FARSUM_NODE_FD", "FARSUM_JOB"};
+  const std::set<std::string> of_launcher = {"FARSUM_RANK", "FARSUM_SIZE", "FARSUM_NODE_FD", "FARSUM_JOB",
+                                             FARSUM_MPI_RUNTIMES_SETTING};
   Variables settings;
   for (const auto& [name, value] : environment) {
     if (name.starts_with("FARSUM_") && !of_launcher.contains(name)) settings.emplace(name, value);
@@ -132,35 +135,46 @@ std::vector<std::string> arguments_behind(const LaunchRequest& request, const La
   return {request.command.begin() + static_cast<std::ptrdiff_t>(launcher.position) + 1, request.command.end()};
 }
 
-// Looks at the programs of all contexts; they must agree.
+// What each context starts.
+std::vector<ProgramFinding> examine_programs(const Launcher& launcher, const std::vector<std::string>& arguments,
+                                             const std::vector<LaunchContext>& contexts,
+                                             const ProgramSurroundings& surroundings) {
+  std::vector<ProgramFinding> programs;
+  for (const LaunchContext& context : contexts) {
+    if (context.program) {
+      programs.push_back(examine_program(arguments, *context.program, context.end,
+                                         surroundings_of(launcher.kind, context, surroundings)));
+    } else {
+      programs.push_back({std::nullopt,
+                          fmt::format("no program was found in '{}'{}", shell_words(arguments),
+                                      contexts.size() > 1 ? " between its colons" : ""),
+                          {}});
+    }
+  }
+  return programs;
+}
+
 struct JobFinding {
   std::string refusal;
   std::optional<MpiAbi> abi;
   std::vector<std::string> sentences;
 };
 
-JobFinding examine_job(const Launcher& launcher, const std::vector<std::string>& arguments,
-                       const std::vector<LaunchContext>& contexts, const ProgramSurroundings& surroundings) {
+std::string hint_of(const LaunchContext& context, const std::vector<std::string>& arguments) {
+  const auto unknown =
+      std::find_if(context.options.begin(), context.options.end(), [](const auto& option) { return !option.known; });
+  if (!context.program || unknown == context.options.end()) return {};
+  return fmt::format(" ({} is an option that farsum mpi does not know: '{}' was taken for the program)",
+                     arguments[unknown->position], arguments[*context.program]);
+}
+
+// The programs of all contexts must agree.
+JobFinding judge_job(const std::vector<std::string>& arguments, const std::vector<LaunchContext>& contexts,
+                     const std::vector<ProgramFinding>& programs) {
   JobFinding job;
-  for (const LaunchContext& context : contexts) {
-    if (!context.program) {
-      return {fmt::format("no program was found in '{}'{}", shell_words(arguments),
-                          contexts.size() > 1 ? " between its colons" : ""),
-              {},
-              {}};
-    }
-    const ProgramFinding found = examine_program(arguments, *context.program, context.end,
-                                                 surroundings_of(launcher.kind, context, surroundings));
-    if (!found.abi) {
-      const auto unknown = std::find_if(context.options.begin(), context.options.end(),
-                                        [](const auto& option) { return !option.known; });
-      const std::string hint =
-          unknown == context.options.end()
-              ? ""
-              : fmt::format(" ({} is an option that farsum mpi does not know: '{}' was taken for the program)",
-                            arguments[unknown->position], arguments[*context.program]);
-      return {found.sentence + hint, {}, {}};
-    }
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    const ProgramFinding& found = programs[i];
+    if (!found.abi) return {found.sentence + hint_of(contexts[i], arguments), {}, {}};
     if (job.abi && *job.abi != *found.abi) {
       return {
           fmt::format("the programs of this job need different MPIs: {}; {}", job.sentences.front(), found.sentence),
@@ -173,6 +187,54 @@ JobFinding examine_job(const Launcher& launcher, const std::vector<std::string>&
   return job;
 }
 
+// ---- runtimes of sanitizers ---------------------------------------------------------------------------------------
+
+void add_once(std::vector<std::string>& list, const std::vector<std::string>& more) {
+  for (const std::string& one : more) {
+    if (std::find(list.begin(), list.end(), one) == list.end()) list.push_back(one);
+  }
+}
+
+std::string describe_conflict(const std::vector<std::string>& runtimes) {
+  for (const std::string& one : runtimes) {
+    for (const std::string& other : runtimes) {
+      if (!exclude_each_other(sanitizer_of(one), sanitizer_of(other))) continue;
+      return fmt::format(
+          "this launcher gives all programs of a job the same LD_PRELOAD, and theirs need two runtimes of sanitizers "
+          "that exclude each other, {} and {}: build them with one sanitizer",
+          one, other);
+    }
+  }
+  return {};
+}
+
+struct Runtimes {
+  std::string refusal;
+  std::vector<std::string> added;  // to what the user preloads, in any of the contexts
+};
+
+// Hands each context what its program needs, or, where the launcher gives all the same variables, what any needs.
+Runtimes give_runtimes(const Launcher& launcher, const std::vector<ProgramFinding>& programs,
+                       const std::string& users_preload, std::vector<LaunchContext>& contexts) {
+  Runtimes given;
+  std::vector<std::string> of_all;
+  for (const ProgramFinding& program : programs) add_once(of_all, program.runtimes);
+  const bool are_shared = !variables_are_per_context(launcher.kind);
+  if (are_shared && contexts.size() > 1) given.refusal = describe_conflict(of_all);
+  for (std::size_t i = 0; i < contexts.size(); ++i) {
+    contexts[i].runtimes = are_shared ? of_all : programs[i].runtimes;
+    add_once(given.added,
+             runtimes_to_add(contexts[i].runtimes,
+                             passed_value(launcher.kind, contexts[i], "LD_PRELOAD").value_or(users_preload)));
+  }
+  return given;
+}
+
+// So that children of the ranks, which are none of the job's, do not inherit them.
+void name_runtimes(const std::vector<std::string>& added, Variables& settings) {
+  if (!added.empty()) settings[FARSUM_MPI_RUNTIMES_SETTING] = fmt::format("{}", fmt::join(added, ":"));
+}
+
 // A mismatch that MPI itself would answer with N jobs of one rank each.
 std::string describe_mismatch(const Launcher& launcher, MpiAbi abi) {
   const auto usual = usual_abi(launcher.kind);
@@ -181,19 +243,23 @@ std::string describe_mismatch(const Launcher& launcher, MpiAbi abi) {
                      describe(launcher.kind), describe(abi));
 }
 
-Variables passed_to_ranks(const LaunchRequest& request, const std::string& library) {
+Variables passed_to_ranks(const LaunchRequest& request, const Variables& settings, const std::string& library,
+                          const std::vector<std::string>& runtimes) {
   Variables passed = settings_of(request.environment);
-  for (const auto& [name, value] : request.settings) passed[name] = value;
-  passed["LD_PRELOAD"] = prepend_preload(library, value_in(request.environment, "LD_PRELOAD"));
+  for (const auto& [name, value] : settings) passed[name] = value;
+  passed["LD_PRELOAD"] = merge_preload(library, runtimes, value_in(request.environment, "LD_PRELOAD"));
   return passed;
 }
 
 LaunchPlan plan_job(const LaunchRequest& request, const Launcher& launcher, const ProgramSurroundings& surroundings) {
   const std::vector<std::string> arguments = arguments_behind(request, launcher);
+  const std::string users_preload = value_in(request.environment, "LD_PRELOAD");
   const auto is_program = [&](const std::string& token) { return !locate_program(token, surroundings).empty(); };
   auto contexts = read_launch(launcher.kind, arguments, is_program);
-  JobFinding job{{}, request.abi, {"not looked at: --abi was given"}};
-  if (!request.abi) job = examine_job(launcher, arguments, contexts, surroundings);
+  // With --abi as well, for what else they need; where they cannot be seen, that is nothing.
+  const auto programs = examine_programs(launcher, arguments, contexts, surroundings);
+  JobFinding job{{}, request.abi, {"not asked for its MPI: --abi was given"}};
+  if (!request.abi) job = judge_job(arguments, contexts, programs);
   if (!job.refusal.empty()) return refuse_plan(job.refusal);
   const FrontChoice front = check_front(request, *job.abi);
   if (!front.refusal.empty()) return refuse_plan(front.refusal);
@@ -208,45 +274,44 @@ LaunchPlan plan_job(const LaunchRequest& request, const Launcher& launcher, cons
         "{}; use the mpirun of the program's own MPI, or, where its MPI can be started by this one, --abi {}", mismatch,
         name_of(front.abi)));
   }
-  Insertion inserted = insert_variables({launcher.kind, arguments, std::move(contexts), library,
-                                         value_in(request.environment, "LD_PRELOAD"), settings_of(request.environment),
-                                         request.settings, value_in(request.environment, "SLURM_EXPORT_ENV")});
+  const Runtimes runtimes = give_runtimes(launcher, programs, users_preload, contexts);
+  if (!runtimes.refusal.empty()) return refuse_plan(runtimes.refusal);
+  Variables settings = request.settings;
+  name_runtimes(runtimes.added, settings);
+  Insertion inserted =
+      insert_variables({launcher.kind, arguments, std::move(contexts), library, users_preload,
+                        settings_of(request.environment), settings, value_in(request.environment, "SLURM_EXPORT_ENV")});
   if (!inserted.refusal.empty()) return refuse_plan(inserted.refusal);
   plan.command.assign(request.command.begin(),
                       request.command.begin() + static_cast<std::ptrdiff_t>(launcher.position) + 1);
   plan.command.insert(plan.command.end(), inserted.arguments.begin(), inserted.arguments.end());
   plan.own_environment = std::move(inserted.own_environment);
-  plan.passed_environment = passed_to_ranks(request, library);
+  plan.passed_environment = passed_to_ranks(request, settings, library, runtimes.added);
   return plan;
 }
 
 // A program started without a launcher: MPI makes it a job of one rank.
 LaunchPlan plan_single(const LaunchRequest& request, const ProgramSurroundings& surroundings) {
-  ProgramFinding found{request.abi, "not looked at: --abi was given"};
-  if (!request.abi) found = examine_program(request.command, 0, request.command.size(), surroundings);
+  ProgramFinding found = examine_program(request.command, 0, request.command.size(), surroundings);
+  if (request.abi) {
+    found.abi = request.abi;
+    found.sentence = "not asked for its MPI: --abi was given";
+  }
   if (!found.abi) return refuse_plan(found.sentence);
   const FrontChoice front = check_front(request, *found.abi);
   if (!front.refusal.empty()) return refuse_plan(front.refusal);
+  Variables settings = request.settings;
+  name_runtimes(runtimes_to_add(found.runtimes, value_in(request.environment, "LD_PRELOAD")), settings);
   LaunchPlan plan;
   plan.findings = {{"launcher", "none: the program is started as one rank"}, {"program", found.sentence}};
   plan.command = request.command;
-  plan.passed_environment = passed_to_ranks(request, front_library(request.libraries, front.abi));
+  plan.passed_environment =
+      passed_to_ranks(request, settings, front_library(request.libraries, front.abi), found.runtimes);
   plan.own_environment = plan.passed_environment;
   return plan;
 }
 
 }  // namespace
-
-std::string prepend_preload(const std::string& library, const std::string& preload) {
-  std::string merged = library;
-  std::size_t start = 0;
-  for (std::size_t end = 0; end != std::string::npos; start = end + 1) {
-    end = preload.find_first_of(": ", start);
-    const std::string part = preload.substr(start, end == std::string::npos ? end : end - start);
-    if (!part.empty() && part != library) merged += ":" + part;
-  }
-  return merged;
-}
 
 std::string shell_words(const std::vector<std::string>& command) {
   const auto quoted = [](const std::string& word) {

@@ -34,9 +34,6 @@ struct LaunchPlan {
 
 [[nodiscard]] LaunchPlan plan_launch(const LaunchRequest& request);
 
-// Puts `library` in front of what LD_PRELOAD already holds.
-[[nodiscard]] std::string prepend_preload(const std::string& library, const std::string& preload);
-
 // As a shell reads it back.
 [[nodiscard]] std::string shell_words(const std::vector<std::string>& command);
 

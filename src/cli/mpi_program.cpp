@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* say_which = "say which MPI it uses with --abi mpich, --abi openmpi or --abi abi";
 
-ProgramFinding refuse_program(std::string sentence) { return {std::nullopt, std::move(sentence)}; }
+ProgramFinding refuse_program(std::string sentence) { return {std::nullopt, std::move(sentence), {}}; }
 
 // Programs that read their work from a script and load MPI, if any, later.
 bool is_interpreter(std::string_view name) {
@@ -59,13 +59,14 @@ std::optional<MpiAbi> abi_of_mpi4py(const std::string& name) {
 ProgramFinding assume(const std::string& what, bool is_python, const ProgramSurroundings& surroundings) {
   if (is_python) {
     if (const auto abi = abi_of_mpi4py(surroundings.mpi4py_abi)) {
-      return {abi, fmt::format("{}, and MPI4PY_MPIABI is {}: {}", what, surroundings.mpi4py_abi, describe(*abi))};
+      return {abi, fmt::format("{}, and MPI4PY_MPIABI is {}: {}", what, surroundings.mpi4py_abi, describe(*abi)), {}};
     }
   }
   if (!surroundings.assumed) return refuse_program(fmt::format("{}: its MPI cannot be seen; {}", what, say_which));
   return {surroundings.assumed,
           fmt::format("{}: taken for {}, as the launcher's; --abi says otherwise{}", what,
-                      describe(*surroundings.assumed), is_python ? " (mpi4py's wheels may load another MPI)" : "")};
+                      describe(*surroundings.assumed), is_python ? " (mpi4py's wheels may load another MPI)" : ""),
+          {}};
 }
 
 std::string words_of(const MpiNeed& need) {
@@ -93,7 +94,7 @@ ProgramFinding judge_needs(const std::string& path, const std::vector<MpiNeed>& 
                     "than the rest: relink it (ldd {} shows which)",
                     path, fmt::join(words, " and "), path));
   }
-  return {*abis.begin(), fmt::format("{} needs {}: {}", path, fmt::join(words, " and "), describe(*abis.begin()))};
+  return {*abis.begin(), fmt::format("{} needs {}: {}", path, fmt::join(words, " and "), describe(*abis.begin())), {}};
 }
 
 ProgramFinding refuse_without_mpi(const std::string& path, const Linkage& linkage) {
@@ -114,18 +115,24 @@ ProgramFinding refuse_without_mpi(const std::string& path, const Linkage& linkag
       fmt::format("{} needs no MPI library{}; if it loads MPI while it runs, {}", path, missing, say_which));
 }
 
-ProgramFinding examine_file(const std::string& path, const ElfFile& elf, const ProgramSurroundings& surroundings) {
-  if (is_setuid(path)) {
-    return refuse_program(
-        fmt::format("{} is set-user-ID or set-group-ID, and the system preloads nothing into such programs", path));
-  }
-  const Linkage linkage = follow_linkage(path, elf, library_search(surroundings.library_path));
+ProgramFinding judge_linkage(const std::string& path, const Linkage& linkage, const ProgramSurroundings& surroundings) {
   if (!linkage.mpi.empty()) return judge_needs(path, linkage.mpi);
   const std::string_view name = base_name(path);
   if (is_interpreter(name)) {
     return assume(fmt::format("{} is an interpreter", path), name.find("py") != std::string_view::npos, surroundings);
   }
   return refuse_without_mpi(path, linkage);
+}
+
+ProgramFinding examine_file(const std::string& path, const ElfFile& elf, const ProgramSurroundings& surroundings) {
+  if (is_setuid(path)) {
+    return refuse_program(
+        fmt::format("{} is set-user-ID or set-group-ID, and the system preloads nothing into such programs", path));
+  }
+  const Linkage linkage = follow_linkage(path, elf, library_search(surroundings.library_path));
+  ProgramFinding finding = judge_linkage(path, linkage, surroundings);
+  finding.runtimes = linkage.runtimes;
+  return finding;
 }
 
 // A script that is named like a wrapper is one where a program follows it.

@@ -21,7 +21,8 @@ struct ProgramSurroundings {
 
 struct ProgramFinding {
   std::optional<MpiAbi> abi;
-  std::string sentence;  // what was found; the reason, and what to do, when there is no ABI
+  std::string sentence;                    // what was found; the reason, and what to do, when there is no ABI
+  std::vector<std::string> runtimes = {};  // of sanitizers that it needs, as LD_PRELOAD may name them
 };
 
 // Looks at arguments[program] and, where that is a wrapper, at the program behind it, before `end`.

@@ -14,6 +14,7 @@ namespace {
 
 using testing::_;
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -112,6 +113,33 @@ TEST_F(MpiCommand, takes_a_program_that_is_named_like_a_launcher_for_a_program) 
   const LaunchPlan plan = plan_launch(folder_.request({launcher, "-n", "2", folder_.path("srun"), "-n", "3"}));
   EXPECT_EQ(plan.refusal, "");
   EXPECT_THAT(plan.command, ElementsAre(launcher, "-genv", _, _, "-n", "2", folder_.path("srun"), "-n", "3"));
+}
+
+TEST_F(MpiCommand, puts_the_runtimes_of_sanitizers_first_and_says_which) {
+  const std::string program = folder_.add_program("sanitized", {"libmpi.so.12", "libasan.so.8"});
+  const std::string runtime = folder_.path("mpi/libasan.so.8");
+  const std::string preload = runtime + ":" + folder_.front(MpiAbi::mpich);
+  const std::string launcher = folder_.add_launcher("mpirun", "HYDRA build details:");
+  const Variables passed = plan_launch(folder_.request({launcher, program})).passed_environment;
+  EXPECT_EQ(passed.at("LD_PRELOAD"), preload);
+  EXPECT_EQ(passed.at("FARSUM_MPI_RUNTIMES"), runtime);
+  LaunchRequest alone = folder_.request({program});
+  alone.abi = MpiAbi::mpich;
+  EXPECT_EQ(plan_launch(alone).own_environment.at("LD_PRELOAD"), preload);
+  alone.environment["LD_PRELOAD"] = "libasan.so.8";
+  const LaunchPlan named = plan_launch(alone);
+  EXPECT_EQ(named.own_environment.at("LD_PRELOAD"), "libasan.so.8:" + folder_.front(MpiAbi::mpich));
+  EXPECT_EQ(named.own_environment.count("FARSUM_MPI_RUNTIMES"), 0u);
+}
+
+TEST_F(MpiCommand, gives_what_any_program_needs_where_a_launcher_gives_all_the_same) {
+  const std::string sanitized = folder_.add_program("sanitized", {"libmpi.so.12", "libasan.so.8"});
+  const std::string other = folder_.add_program("other", {"libmpi.so.12", "libtsan.so.2"});
+  const std::string hydra = folder_.add_launcher("mpirun", "HYDRA build details:");
+  const LaunchPlan plan = plan_launch(folder_.request({hydra, program_, ":", sanitized}));
+  EXPECT_THAT(plan.command, Contains(HasSubstr("libasan.so.8:")));
+  EXPECT_THAT(plan_launch(folder_.request({hydra, other, ":", sanitized})).refusal,
+              AllOf(HasSubstr("exclude each other"), HasSubstr("libasan.so.8"), HasSubstr("libtsan.so.2")));
 }
 
 TEST_F(MpiCommand, finds_a_launcher_behind_wrappers) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/mpi_insertion.hpp"
+#include "cli/mpi_preload.hpp"
 
 namespace farsum::cli {
 namespace {
@@ -41,12 +42,65 @@ TEST(Insertion, gives_open_mpi_5_and_hydra_the_variables_once) {
 }
 
 TEST(Insertion, puts_the_front_before_the_users_preloads) {
-  EXPECT_EQ(prepend_preload("/f.so", ""), "/f.so");
-  EXPECT_EQ(prepend_preload("/f.so", "/a.so /b.so:/f.so"), "/f.so:/a.so:/b.so");
+  EXPECT_EQ(merge_preload("/f.so", {}, ""), "/f.so");
+  EXPECT_EQ(merge_preload("/f.so", {}, "/a.so /b.so:/f.so"), "/f.so:/a.so:/b.so");
   EXPECT_THAT(inserted(LauncherKind::openmpi4, {"-x", "LD_PRELOAD=/mine.so", "./prog"}),
               ElementsAre("-x", "LD_PRELOAD=/f.so", "-x", "LD_PRELOAD=/f.so:/mine.so", "./prog"));
   EXPECT_THAT(inserted(LauncherKind::hydra, {"-n", "1", "-env", "LD_PRELOAD", "/mine.so", "./prog"}),
               ElementsAre("-genv", "LD_PRELOAD", "/f.so", "-n", "1", "-env", "LD_PRELOAD", "/f.so:/mine.so", "./prog"));
+}
+
+TEST(Preload, knows_the_runtimes_of_sanitizers_by_their_names) {
+  for (const char* name : {"libasan.so.8", "/usr/lib/gcc/x86_64-linux-gnu/12/libasan.so", "libclang_rt.asan-x86_64.so",
+                           "/opt/llvm/libclang_rt.asan.so"}) {
+    EXPECT_EQ(sanitizer_of(name), "asan") << name;
+  }
+  EXPECT_EQ(sanitizer_of("libtsan.so.2"), "tsan");
+  EXPECT_EQ(sanitizer_of("libclang_rt.ubsan_standalone-x86_64.so"), "ubsan");
+  EXPECT_EQ(sanitizer_of("libhwasan.so.0"), "hwasan");
+  for (const char* name :
+       {"libasanity.so.1", "libtsan_helper.so", "libclang_rt.profile-x86_64.so", "asan", "libm.so"}) {
+    EXPECT_EQ(sanitizer_of(name), "") << name;
+  }
+  EXPECT_TRUE(exclude_each_other("asan", "tsan"));
+  EXPECT_FALSE(exclude_each_other("asan", "ubsan"));
+  EXPECT_FALSE(exclude_each_other("tsan", "tsan"));
+}
+
+TEST(Preload, begins_with_the_runtimes_that_the_program_needs) {
+  const Words needed = {"/l/libubsan.so.1", "/l/libasan.so.8"};
+  EXPECT_EQ(merge_preload("/f.so", needed, "/a.so"), "/l/libasan.so.8:/l/libubsan.so.1:/f.so:/a.so");
+  EXPECT_THAT(runtimes_to_add(needed, "/a.so"), ElementsAreArray(needed));
+}
+
+TEST(Preload, keeps_a_runtime_that_the_user_names_and_puts_it_first) {
+  EXPECT_EQ(merge_preload("/f.so", {"/l/libasan.so.8"}, "/mine/libasan.so:/a.so"), "/mine/libasan.so:/f.so:/a.so");
+  EXPECT_EQ(merge_preload("/f.so", {"/l/libasan.so.8"}, "/a.so:libasan.so.8"), "libasan.so.8:/f.so:/a.so");
+  // Also one that the program does not show: an interpreter's, whose module was built with it.
+  EXPECT_EQ(merge_preload("/f.so", {}, "libtsan.so.2"), "libtsan.so.2:/f.so");
+  EXPECT_THAT(runtimes_to_add({"/l/libasan.so.8", "/l/libubsan.so.1"}, "libasan.so.8"),
+              ElementsAre("/l/libubsan.so.1"));
+}
+
+TEST(Insertion, gives_each_context_the_runtimes_of_its_program_in_every_form) {
+  const auto inserted_with = [](LauncherKind kind, const Words& arguments) {
+    InsertionRequest request = request_for(kind, arguments);
+    request.contexts.front().runtimes = {"/libasan.so.8"};
+    return insert_variables(request).arguments;
+  };
+  EXPECT_THAT(inserted_with(LauncherKind::openmpi4, {"./prog", ":", "./prog"}),
+              ElementsAre("-x", "LD_PRELOAD=/libasan.so.8:/f.so", "./prog", ":", "-x", "LD_PRELOAD=/f.so", "./prog"));
+  EXPECT_THAT(
+      inserted_with(LauncherKind::openmpi5, {"-x", "LD_PRELOAD=/mine.so", "./prog"}),
+      ElementsAre("-x", "LD_PRELOAD=/libasan.so.8:/f.so", "-x", "LD_PRELOAD=/libasan.so.8:/f.so:/mine.so", "./prog"));
+  for (const LauncherKind kind : {LauncherKind::hydra, LauncherKind::intel}) {
+    EXPECT_THAT(inserted_with(kind, {"-env", "LD_PRELOAD", "/mine.so", "./prog"}),
+                ElementsAre("-genv", "LD_PRELOAD", "/libasan.so.8:/f.so", "-env", "LD_PRELOAD",
+                            "/libasan.so.8:/f.so:/mine.so", "./prog"));
+  }
+  EXPECT_THAT(inserted_with(LauncherKind::slurm, {"--export=ALL,LD_PRELOAD=/mine.so", "./prog", ":", "./prog"}),
+              ElementsAre("--export=ALL,LD_PRELOAD=/libasan.so.8:/f.so:/mine.so", "./prog", ":",
+                          "--export=ALL,LD_PRELOAD=/f.so", "./prog"));
 }
 
 TEST(Insertion, leaves_the_users_own_settings_in_force_below_the_options_of_farsum_mpi) {

@@ -10,8 +10,11 @@ namespace farsum::cli::test {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Optional;
+using testing::SizeIs;
 
 ProgramFinding examine(const std::vector<std::string>& command, std::optional<MpiAbi> assumed = {},
                        const std::string& library_path = {}) {
@@ -121,6 +124,29 @@ TEST_F(MpiProgram, behind_a_wrapper_that_is_named_by_its_path_is_found) {
   EXPECT_THAT(examine({"/usr/bin/nice", "-n", "5", program}).sentence, HasSubstr("through /usr/bin/nice"));
   EXPECT_THAT(examine({folder_.add_program("strace", {}), "-o", "file", program}).abi, Optional(MpiAbi::mpich));
   EXPECT_THAT(examine({folder_.path("strace")}).sentence, HasSubstr("no program follows"));
+}
+
+TEST_F(MpiProgram, of_a_sanitizer_names_the_runtimes_that_it_needs) {
+  const std::string program = folder_.add_program("p", {"libmpi.so.12", "libubsan.so.1", "libasan.so.8"});
+  EXPECT_THAT(examine({program}).runtimes,
+              ElementsAre(folder_.path("mpi/libubsan.so.1"), folder_.path("mpi/libasan.so.8")));
+  EXPECT_THAT(examine({"env", "A=1", program}).runtimes, SizeIs(2));
+  // What the user says of its MPI changes nothing about them.
+  const std::string without = folder_.add_program("q", {"libclang_rt.tsan-x86_64.so"});
+  EXPECT_EQ(examine({without}).abi, std::nullopt);
+  EXPECT_THAT(examine({without}).runtimes, ElementsAre(folder_.path("mpi/libclang_rt.tsan-x86_64.so")));
+  EXPECT_THAT(examine({folder_.add_program("r", {"libmpi.so.12"})}).runtimes, IsEmpty());
+}
+
+TEST_F(MpiProgram, of_a_sanitizer_may_need_its_runtime_through_a_library) {
+  const std::string program = folder_.add_program("p", {"libmpi.so.12", "libsolver.so"});
+  const std::string runtime = folder_.add_library("libtsan.so.2");
+  ASSERT_EQ(run_captured({"/usr/bin/cc", "-shared", "-Wl,--no-as-needed", "-Wl,-soname,libsolver.so",
+                          "-Wl,-rpath,$ORIGIN", runtime, "-o", folder_.path("mpi/libsolver.so")},
+                         ErrorOutput::kept)
+                .exit_code,
+            0);
+  EXPECT_THAT(examine({program}).runtimes, ElementsAre(runtime));
 }
 
 TEST_F(MpiProgram, that_is_a_script_has_the_launchers_mpi_or_must_be_told) {

@@ -301,18 +301,28 @@ FARSUM_MPI_CREATIONS(LATE, , int, int)
 FARSUM_MPI_CREATIONS(LATE, _c, MPI_Count, MPI_Aint)
 FARSUM_MPI_DYNAMIC_CREATION(LATE)
 
-/* Children of this process are none of the job's: they do not inherit the preload. */
+/* Whether a list with colons between its items holds this one. */
+static int lists(const char* list, const char* item, size_t bytes) {
+  while (list != NULL && *list != '\0') {
+    const size_t length = strcspn(list, ":");
+    if (length == bytes && strncmp(list, item, bytes) == 0) return 1;
+    list += length + (list[length] == ':');
+  }
+  return 0;
+}
+
+/* Children of this process are none of the job's: they inherit neither the preload nor what came with it. */
 static void leave_environment(void) {
   Dl_info self;
   const char* list = getenv("LD_PRELOAD");
+  const char* runtimes = getenv(FARSUM_MPI_RUNTIMES_SETTING);
   if (list == NULL || dladdr((const void*)&resolved, &self) == 0) return;
   char* kept = malloc(strlen(list) + 1);
   if (kept == NULL) return;
   size_t length = 0;
   for (const char* item = list; *item != '\0';) {
     const size_t bytes = strcspn(item, ": ");
-    const int ours = bytes == strlen(self.dli_fname) && strncmp(item, self.dli_fname, bytes) == 0;
-    if (bytes != 0 && !ours) {
+    if (bytes != 0 && !lists(self.dli_fname, item, bytes) && !lists(runtimes, item, bytes)) {
       if (length != 0) kept[length++] = ':';
       memcpy(kept + length, item, bytes);
       length += bytes;
