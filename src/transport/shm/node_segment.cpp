@@ -73,6 +73,20 @@ void* map(int fd, std::uint64_t bytes) {
   return mapped;
 }
 
+// Whether every process of the node will find so much address space in one stretch. Each is laid out anew, and one that
+// is watched by ThreadSanitizer has two stretches of 1.5 TiB, with its libraries or its program somewhere inside.
+bool has_room_everywhere(std::uint64_t bytes) {
+  constexpr std::uint64_t margin = 4;
+  rlimit limit{};
+  // What may be mapped is what counts then.
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
+  const std::uint64_t room = margin * bytes;
+  void* reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return false;
+  munmap(reserved, room);
+  return true;
+}
+
 std::uint64_t file_bytes(int fd) {
   struct stat status {};
   return fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
@@ -156,7 +170,7 @@ Status NodeSegment::initialise(int fd, const Options& options) {
   const std::uint64_t least = shape.heap_begin + (std::uint64_t{1} << 24);
   void* base = MAP_FAILED;
   for (; bytes >= least; bytes = bytes / 2 / page_bytes * page_bytes) {
-    if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) continue;
+    if (!has_room_everywhere(bytes) || ftruncate(fd, static_cast<off_t>(bytes)) != 0) continue;
     base = map(fd, bytes);
     if (base != MAP_FAILED) break;
   }
