@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "os/blocked_signals.hpp"
+#include "os/unwatched.hpp"
 
 namespace farsum {
 namespace {
@@ -62,6 +63,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& t
   const os::BlockedSignals blocked;
   try {
     agent->thread_ = std::thread([raw = agent.get(), options] {
+      const os::Unwatched unwatched;
       raw->take_place(options);
       raw->serve(options.mode);
     });
