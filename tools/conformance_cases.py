@@ -13,11 +13,13 @@ from pathlib import Path
 
 from process_stacks import stacks_of
 
-PASSED, FAILED, TIMED_OUT, UNBUILT = "passed", "failed", "timed out", "not built"
+PASSED, FAILED, TIMED_OUT, UNBUILT, SKIPPED = "passed", "failed", "timed out", "not built", "skipped"
 UNENDED = "did not end in the library's MPI_Finalize"
 MARK = "FARSUM_CONFORMANCE_JOB"
 TERMINATION_GRACE_S = 3
 TAIL_LINES = 6
+# A program that finds that this machine or library lacks what it is about.
+SAYS_SKIPPED = re.compile(r"^SKIPPED: (.*)$", re.MULTILINE)
 # What Farsum says on stderr is for people; a test that passes passes with it.
 FARSUM_SAYS = re.compile(r"^\s*(\[[^]]*\]\s*)?farsum\b", re.IGNORECASE)
 # What Open MPI 5's wheel says at every window, and mpirun when its remote shell was quicker than itself: no complaints of a test.
@@ -29,7 +31,9 @@ def cache_home():
 
 
 def last_lines(text, count=TAIL_LINES):
-    return [line.rstrip() for line in text.splitlines() if line.strip()][-count:]
+    """The end of what was said; of what says WRONG the beginning, which launchers follow with much of their own."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return [line for line in lines if line.startswith("WRONG")][:count] or lines[-count:]
 
 
 def judged_by_no_errors(status, output):
@@ -66,6 +70,16 @@ class Case:
     environment: dict = field(default_factory=dict)
     folder: Path = None
     unbuilt: str = ""
+    # Why it cannot run here.
+    skip: str = ""
+    # Where it runs: without or with Farsum, on one node or over several hosts.
+    modes: list = field(default_factory=lambda: ["native", "farsum"])
+    places: list = field(default_factory=lambda: ["node", "hosts"])
+    # The words in front of the whole command, and options of `farsum mpi`.
+    around: list = field(default_factory=list)
+    options: list = field(default_factory=list)
+    # With Farsum the output has to match this regular expression, too.
+    hears: str = ""
 
     @property
     def identity(self):
@@ -135,6 +149,9 @@ class Launcher:
     def run(self, case, log_folder):
         log = log_folder / (re.sub(r"[^\w.=+-]+", "_", case.identity) + f"_n{case.ranks}.log")
         log.parent.mkdir(parents=True, exist_ok=True)
+        if case.skip:
+            log.write_text(case.skip, encoding="utf-8")
+            return Result(case, self.library["name"], self.mode, SKIPPED, 0, log, [], remark=case.skip)
         if case.unbuilt:
             log.write_text(case.unbuilt, encoding="utf-8")
             return Result(case, self.library["name"], self.mode, UNBUILT, 0, log, last_lines(case.unbuilt))
@@ -152,15 +169,26 @@ class Launcher:
             status, remark = 0, UNENDED
         if status is None:
             verdict = TIMED_OUT
+        elif status == 0 and (said := SAYS_SKIPPED.search(text)):
+            verdict, remark = SKIPPED, said.group(1)
         else:
-            verdict = PASSED if case.judge(status, text) else FAILED
+            verdict = PASSED if self.passes(case, status, text) else FAILED
             if status != 0:
                 text += f"\n(the launcher ended with {status})"
         return Result(case, self.library["name"], self.mode, verdict, seconds, log, last_lines(text), remark=remark)
 
+    def passes(self, case, status, text):
+        if not case.judge(status, text):
+            return False
+        return self.mode != "farsum" or not case.hears or bool(re.search(case.hears, text))
+
     def words(self, case, _variables):
         """The command of a case. Where all ranks are on this host its variables come with the environment."""
-        return [*self.command, "-n", str(case.ranks), *map(str, case.program)]
+        return [*case.around, *self.with_options(self.command, case), "-n", str(case.ranks), *map(str, case.program)]
+
+    def with_options(self, command, case):
+        """The command with the case's options for `farsum mpi`, where it begins with that."""
+        return [*command[:2], *case.options, *command[2:]] if command[1:2] == ["mpi"] else command
 
     def wait(self, job, log, offset):
         """The launcher's status, or None when a limit passed, what was said, and whether then only the library still ran where that

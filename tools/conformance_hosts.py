@@ -54,13 +54,13 @@ class Launcher(cases.Launcher):
         if self.mode == "farsum":
             # A window that the library keeps to itself would pass for nothing.
             variables = {"FARSUM_MPI_STRICT": "1", **variables}
-            words = [str(self.farsum), "mpi", *words]
+            words = self.with_options([str(self.farsum), "mpi", *words], case)
         elif self.is_openmpi() and case.ranks > len(os.sched_getaffinity(0)):
             # Its daemons see one rank a host each, and not that the hosts share the processors. Farsum tells them.
             variables = {"OMPI_MCA_mpi_yield_when_idle": "1", **variables}
         for name, value in variables.items():
             words += hosts_mpi.handed_over(self.library["name"], name, value)
-        return [*self.hosts.words("exec", "a"), *words, *map(str, case.program)]
+        return [*case.around, *self.hosts.words("exec", "a"), *words, *map(str, case.program)]
 
     def is_openmpi(self):
         return self.library["abi"] == "openmpi"
