@@ -70,7 +70,7 @@ class Case:
     environment: dict = field(default_factory=dict)
     folder: Path = None
     unbuilt: str = ""
-    # Why it cannot run here.
+    # What this machine lacks for it.
     skip: str = ""
     # Where it runs: without or with Farsum, on one node or over several hosts.
     modes: list = field(default_factory=lambda: ["native", "farsum"])

@@ -3,6 +3,7 @@
 Nothing but a program's file says how it runs: tests/reports/README.md has the words of its RUN lines.
 """
 
+import fnmatch
 import hashlib
 import os
 import re
@@ -25,6 +26,7 @@ C_FLAGS = ("-O1", "-g", "-Wall", "-Wextra", "-pthread", "-D_GNU_SOURCE", f"-I{FO
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 LIMITS = {"as": resource.RLIMIT_AS, "memlock": resource.RLIMIT_MEMLOCK, "stack": resource.RLIMIT_STACK, "nofile": resource.RLIMIT_NOFILE}
 # Root's capability sets the limit of locked memory aside, and a program that locks all of its memory then locks the machine's.
+CAP_IPC_LOCK = 1 << 14
 WITHOUT_LOCKING = ("setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock")
 SINGLE_WORDS = ("as", "ranks", "on", "with", "libraries", "compiler", "file", "link", "hears", "seconds")
 LISTED_WORDS = ("set", "limit", "flags", "option")
@@ -82,10 +84,10 @@ class Run:
 
     def is_for(self, library):
         names = self.get("libraries", "*").split(",")
-        return any(cases.fnmatch.fnmatchcase(library["name"], name) for name in names)
+        return any(fnmatch.fnmatchcase(library["name"], name) for name in names)
 
-    def around(self):
-        """The words in front of the whole command, which set the limits, and why they cannot be set here, if so."""
+    def limit_options(self):
+        """prlimit's options for the run's limits."""
         options = []
         for limit in self.listed["limit"]:
             name, _, size = limit.partition(":")
@@ -94,19 +96,28 @@ class Run:
             value = bytes_of(size)
             hard = resource.getrlimit(LIMITS[name])[1]
             if hard != resource.RLIM_INFINITY and (value is None or value > hard):
-                return [], f"needs a limit of {size} for {name}, and here it can be {hard} at most"
-            # Of the stack the soft limit is what counts, and a hard one would be for ever.
-            options.append(f"--{name}={size_word(value)}:" + (size_word(value) if value is not None else ""))
+                raise Lacking(f"a limit of {size} for {name}: here it can be {hard} bytes at most")
+            options.append(f"--{name}=unlimited:" if value is None else f"--{name}={value}:{value}")
+        return options
+
+    def around(self):
+        """The words in front of the whole command, which set the limits."""
+        options = self.limit_options()
         if not options:
-            return [], ""
-        words = ["prlimit", *options]
-        if any(option.startswith("--memlock") for option in options):
-            words += WITHOUT_LOCKING
-        tried = subprocess.run([*words, "true"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False) \
-            if all(shutil.which(word) for word in (words[0], *WITHOUT_LOCKING[:1])) else None
-        if tried is None or tried.returncode:
-            return [], f"cannot set its limits here: {tried.stdout.strip() if tried else 'there is no prlimit or no setpriv'}"
-        return words, ""
+            return []
+        locks = any(option.startswith("--memlock") for option in options)
+        words = ["prlimit", *options, *(WITHOUT_LOCKING if locks else [])]
+        for program in ("prlimit", "setpriv"):
+            if program in words and not shutil.which(program):
+                raise Lacking(f"{program}, which sets limits")
+        # Tried first: what locks its memory without the limit locks the machine's.
+        tried = subprocess.run([*words, "grep", "CapEff:", "/proc/self/status"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, check=False)
+        if tried.returncode:
+            raise Lacking(f"limits that can be set: {tried.stdout.strip()}")
+        if locks and int(tried.stdout.split()[1], 16) & CAP_IPC_LOCK:
+            raise Lacking("a way to drop CAP_IPC_LOCK")
+        return words
 
 
 def bytes_of(size):
@@ -119,10 +130,6 @@ def bytes_of(size):
     return int(found.group(1)) * UNITS[found.group(2)]
 
 
-def size_word(value):
-    return "unlimited" if value is None else str(value)
-
-
 def programs():
     return sorted(path for path in FOLDER.iterdir() if path.suffix in SUFFIXES)
 
@@ -130,8 +137,10 @@ def programs():
 def runs_of(source):
     """The RUN lines of a program's head; a program without any runs as it is, on 2 ranks."""
     head = source.read_text(encoding="utf-8").splitlines()[:HEAD_LINES]
-    lines = [match.group(1).removesuffix("*/") for line in head if (match := re.match(r"\s*(?:/?\*|//)\s*RUN:(.*)", line))]
-    return [Run(source, line) for line in lines or [""]]
+    found = [re.match(r"\s*(?:/?\*|//)\s*RUN:(.*)", line) for line in head if "RUN:" in line]
+    if None in found or any("RUN:" in match.group(1) for match in found):
+        raise HeadError(f"{source.name}: a RUN: in the middle of a line; clang-format filled a paragraph that has no empty line before it")
+    return [Run(source, match.group(1).removesuffix("*/")) for match in found] or [Run(source, "")]
 
 
 def list_cases(library, limit_s):
@@ -143,7 +152,10 @@ def list_cases(library, limit_s):
 
 
 def cases_of_run(library, run, limit_s):
-    around, skip = run.around()
+    try:
+        around, skip = run.around(), ""
+    except Lacking as what:
+        around, skip = [], str(what)
     hears = run.get("hears")
     settings = dict(setting.split("=", maxsplit=1) for setting in run.listed["set"])
     if run.get("link") == "no":
@@ -162,7 +174,7 @@ def with_clang(run, words):
     names = [name, *(f"{name}-{number}" for number in range(30, 10, -1))]
     found = next(filter(None, map(shutil.which, names)), None)
     if not found:
-        raise Lacking("there is no clang here")
+        raise Lacking("clang")
     runtime = subprocess.run([found, "-print-runtime-dir"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     return [found, *words[1:], f"-Wl,-rpath,{runtime}"]
 
@@ -181,7 +193,7 @@ class Builder:
         if run.source.suffix == ".cpp":
             wrapper = wrapper.with_name(wrapper.name.replace("mpicc", "mpicxx"))
             if not wrapper.exists():
-                raise Lacking(f"{self.library['name']} has no compiler for C++")
+                raise Lacking(f"a compiler for C++ of {self.library['name']}")
         shown = subprocess.run([wrapper, "-show"], stdout=subprocess.PIPE, text=True, check=True)
         words = shlex.split(shown.stdout)
         return with_clang(run, words) if run.get("compiler") == "clang" else words
@@ -234,7 +246,7 @@ def refuse_flags(compiler, flags, folder):
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     probe.unlink(missing_ok=True)
     if tried.returncode:
-        raise Lacking(f"{Path(compiler).name} cannot do {' '.join(flags)} here")
+        raise Lacking(f"{' '.join(flags)} of {Path(compiler).name}")
 
 
 def build(library, chosen):

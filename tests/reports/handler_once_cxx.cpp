@@ -61,6 +61,6 @@ int main(int argc, char** argv) {
 #else
 int main(int argc, char** argv) {
   begin(&argc, &argv);
-  skip("this library has no C++ bindings");
+  skip("C++ bindings in this library");
 }
 #endif
