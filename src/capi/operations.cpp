@@ -197,9 +197,9 @@ Status read_layout(const farsum_layout& from, std::vector<ops::Piece>& pieces, o
     case FARSUM_INDEXED:
       if (from.pieces != 0 && from.offsets == nullptr)
         return {Code::layout, "farsum_operate: an indexed layout needs offsets"};
-      pieces.reserve(from.pieces);
+      pieces.resize(from.pieces);
       for (std::size_t i = 0; i < from.pieces; ++i) {
-        pieces.push_back({from.offsets[i], from.lengths == nullptr ? from.bytes : from.lengths[i]});
+        pieces[i] = {from.offsets[i], from.lengths == nullptr ? from.bytes : from.lengths[i]};
       }
       view = ops::LayoutView::indexed(pieces);
       return {};

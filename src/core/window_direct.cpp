@@ -28,6 +28,22 @@ void copy_rows(const ops::KernelSet& kernels, std::byte* to, std::int64_t to_str
   __builtin_prefetch(from);
 }
 
+bool is_list(const ops::LayoutView& layout) { return layout.kind() == ops::LayoutKind::indexed; }
+
+// The usual shapes of lists: one of them against one run. False: it is another shape, and nothing was done.
+bool move_list(const ops::LayoutView& to_layout, std::byte* to, const ops::LayoutView& from_layout,
+               const std::byte* from, std::uint64_t bytes) {
+  if (is_list(to_layout) && is_contiguous(from_layout)) {
+    unpack(to_layout, bytes, from, to);
+    return true;
+  }
+  if (is_list(from_layout) && is_contiguous(to_layout)) {
+    pack(from_layout, bytes, from, to);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Status Window::run_direct(const Operation& operation, std::uint32_t target, const Region& region) {
@@ -35,6 +51,8 @@ Status Window::run_direct(const Operation& operation, std::uint32_t target, cons
   std::byte* there = region.mapped + base;
   switch (operation.kind) {
     case OperationKind::put:
+      if (move_list(operation.target_layout, there, operation.operand_layout, operation.operand, operation.bytes))
+        return {};
       ops::for_each_rows(
           operation.target_layout, operation.operand_layout, operation.bytes, 1,
           [&](const ops::PiecePair& pair) __attribute__((always_inline)) {
@@ -47,6 +65,8 @@ Status Window::run_direct(const Operation& operation, std::uint32_t target, cons
           });
       return {};
     case OperationKind::get:
+      if (move_list(operation.result_layout, operation.result, operation.target_layout, there, operation.bytes))
+        return {};
       ops::for_each_rows(
           operation.target_layout, operation.result_layout, operation.bytes, 1,
           [&](const ops::PiecePair& pair) __attribute__((always_inline)) {
