@@ -66,8 +66,8 @@ class BesideRun {
     for (int pair = 0; pair < pairs; ++pair) {
       for (const std::string& library : session_.options.libraries) {
         for (const Side side : {Side::without, Side::with}) {
-          session_.report.progress(fmt::format("{}: pair {} of {}, {} {} Farsum", crowd_.case_of(beside_row), pair + 1, pairs,
-                                               library, name_of(side)));
+          session_.report.progress(fmt::format("{}: pair {} of {}, {} {} Farsum", crowd_.case_of(beside_row), pair + 1,
+                                               pairs, library, name_of(side)));
           for (const std::string& name : names_) run_call(library, side, name, pair);
           run_water(library, side, pair);
         }

@@ -16,8 +16,8 @@ namespace {
 
 Requests& requests() { return Front::get().requests; }
 
-// Between two looks of a loop that no one wakes, for it waits for the library, too: the thread looks on for about as long
-// as a wake-up costs, then it sleeps for longer and longer, since 2 cores may serve 4 ranks that all wait.
+// Between two looks of a loop that no one wakes, for it waits for the library, too: the thread looks on for about as
+// long as a wake-up costs, then it sleeps for longer and longer, since 2 cores may serve 4 ranks that all wait.
 class Patience {
  public:
   void pause() {
