@@ -3,14 +3,18 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 namespace farsum::os {
 namespace {
@@ -324,6 +328,106 @@ MappedRange classify(const void* address, std::size_t bytes, const std::vector<M
     range.writable = false;
   }
   return range;
+}
+
+MapReader::~MapReader() {
+  // Relaxed: who destroys is alone.
+  const Opened opened = opened_.load(std::memory_order_relaxed);
+  if (opened.fd < 0 || opened.process != getpid() || is_unanswered_.load(std::memory_order_relaxed)) return;
+  // The program may have closed it, and then it is another file's.
+  BareMap map;
+  if (ask_for_map(calls_, opened.fd, 0, map) == 0) calls_.close(opened.fd);
+}
+
+std::optional<int> MapReader::descriptor() const {
+  const std::int32_t process = getpid();
+  // Relaxed, here and below: a descriptor says all there is to know.
+  Opened opened = opened_.load(std::memory_order_relaxed);
+  if (opened.process == process) return opened.fd;
+  const Opened fresh{process, static_cast<std::int32_t>(calls_.open(0))};
+  if (fresh.fd < 0) return std::nullopt;
+  if (opened_.compare_exchange_strong(opened, fresh, std::memory_order_relaxed)) return fresh.fd;
+  calls_.close(fresh.fd);
+  return opened.fd;
+}
+
+// A descriptor that the program has closed is another file's now, or nobody's: it is left alone.
+long MapReader::ask(std::uintptr_t address, BareMap& map, std::span<char> name) const {
+  for (int attempt = 0;; ++attempt) {
+    const std::optional<int> fd = descriptor();
+    if (!fd) return -ENOSYS;
+    questions_.fetch_add(1, std::memory_order_relaxed);
+    const long result = ask_for_map(calls_, *fd, address, map, name);
+    if ((result != -EBADF && result != -ENOTTY) || attempt == 1) return result;
+    opened_.store(Opened{}, std::memory_order_relaxed);
+  }
+}
+
+// An older one.
+void MapReader::forget_kernel() const {
+  if (is_unanswered_.exchange(true, std::memory_order_relaxed)) return;
+  const Opened opened = opened_.load(std::memory_order_relaxed);
+  if (opened.fd >= 0 && opened.process == getpid()) calls_.close(opened.fd);
+}
+
+// Nothing where the kernel does not answer, or has so many maps there that its file is quicker.
+std::optional<std::vector<Map>> MapReader::ask_for_maps(std::uintptr_t begin, std::uintptr_t end, Names names) const {
+  constexpr std::size_t most_questions = 64;
+  std::array<char, 512> name;
+  std::vector<Map> found;
+  for (std::uintptr_t at = begin; at < end;) {
+    BareMap map;
+    const bool asks = names == Names::asked;
+    const long result = ask(at, map, asks ? std::span<char>(name) : std::span<char>());
+    if (result == -ENOENT) break;
+    // One that is too long for us, as others are not.
+    if (result == -ENAMETOOLONG || found.size() == most_questions) return std::nullopt;
+    if (result != 0) {
+      forget_kernel();
+      return std::nullopt;
+    }
+    if (map.begin >= end) break;
+    found.push_back({.begin = map.begin,
+                     .end = map.end,
+                     .readable = (map.protection & PROT_READ) != 0,
+                     .writable = (map.protection & PROT_WRITE) != 0,
+                     .executable = (map.protection & PROT_EXEC) != 0,
+                     .shared = map.shared,
+                     .file_offset = map.file_offset,
+                     .device = map.device,
+                     .inode = map.inode,
+                     .name = asks ? name.data() : ""});
+    at = map.end;
+  }
+  return found;
+}
+
+std::vector<Map> MapReader::maps(std::uintptr_t begin, std::uintptr_t end, Names names) const {
+  if (!is_unanswered_.load(std::memory_order_relaxed)) {
+    if (std::optional<std::vector<Map>> found = ask_for_maps(begin, end, names)) return std::move(*found);
+  }
+  readings_.fetch_add(1, std::memory_order_relaxed);
+  std::vector<Map> all = read_maps();
+  std::erase_if(all, [&](const Map& map) { return !map.overlaps(begin, end); });
+  return all;
+}
+
+MapReader::Access MapReader::access(const void* address, std::size_t bytes) const {
+  const AddressRange wanted = range_of(address, bytes);
+  Access access{true, true};
+  std::uintptr_t reached = wanted.begin;
+  for (const Map& map : maps(wanted.begin, wanted.end, Names::left_out)) {
+    if (map.begin > reached) return {};
+    access.readable &= map.readable;
+    access.writable &= map.writable;
+    reached = map.end;
+  }
+  return reached >= wanted.end ? access : Access{};
+}
+
+MappedRange MapReader::classify(const void* address, std::size_t bytes) const {
+  const AddressRange wanted = range_of(address, bytes);
+  return os::classify(address, bytes, maps(wanted.begin, wanted.end, Names::asked));
 }
 
 SpecialFlags special_flags(const void* address, std::size_t bytes) {

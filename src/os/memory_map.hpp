@@ -1,12 +1,18 @@
-// What kind of memory a stretch of this process's addresses is, read from /proc/self/maps. It only looks: it changes no
-// map, and what it says is true for as long as no other thread maps or unmaps.
+// What kind of memory a stretch of this process's addresses is, asked of the kernel map by map, or read from
+// /proc/self/maps. It only looks: it changes no map, and what it says is true for as long as no other thread maps or
+// unmaps.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "os/map_question.hpp"
 
 namespace farsum::os {
 
@@ -64,6 +70,50 @@ struct MappedRange {
 // The kind of [address, address + bytes). An empty range counts as the one byte at its address.
 [[nodiscard]] MappedRange classify(const void* address, std::size_t bytes);
 [[nodiscard]] MappedRange classify(const void* address, std::size_t bytes, const std::vector<Map>& maps);
+
+// Asks for the maps of a range alone: one call for each from Linux 6.11 on, through a descriptor that is kept. Before,
+// it reads the file. Any thread may call, a forked child too.
+class MapReader {
+ public:
+  explicit MapReader(const MapCalls& calls = library_map_calls()) : calls_(calls) {}
+  ~MapReader();
+  MapReader(const MapReader&) = delete;
+  MapReader& operator=(const MapReader&) = delete;
+
+  enum class Names : std::uint8_t { left_out, asked };
+  // Those that overlap [begin, end), in ascending order. Empty, too, if /proc cannot be read.
+  [[nodiscard]] std::vector<Map> maps(std::uintptr_t begin, std::uintptr_t end, Names names) const;
+
+  // What every byte of [address, address + bytes) may be.
+  struct Access {
+    bool readable = false;
+    bool writable = false;
+  };
+  [[nodiscard]] Access access(const void* address, std::size_t bytes) const;
+  [[nodiscard]] MappedRange classify(const void* address, std::size_t bytes) const;
+
+  // How often this object has asked for a map, and read the file. Relaxed: for tests.
+  [[nodiscard]] std::uint64_t questions() const { return questions_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t readings() const { return readings_.load(std::memory_order_relaxed); }
+
+ private:
+  std::optional<int> descriptor() const;
+  long ask(std::uintptr_t address, BareMap& map, std::span<char> name) const;
+  void forget_kernel() const;
+  std::optional<std::vector<Map>> ask_for_maps(std::uintptr_t begin, std::uintptr_t end, Names names) const;
+
+  const MapCalls& calls_;
+  // The descriptor and the process that opened it: in a forked child it still tells of the parent. Whoever opens one at
+  // the same time as another closes his own.
+  struct Opened {
+    std::int32_t process = 0;
+    std::int32_t fd = -1;
+  };
+  mutable std::atomic<Opened> opened_{Opened{}};
+  mutable std::atomic<bool> is_unanswered_{false};  // by this kernel
+  mutable std::atomic<std::uint64_t> questions_{0};
+  mutable std::atomic<std::uint64_t> readings_{0};
+};
 
 // What /proc/self/smaps says of the maps that overlap the range, their VmFlags above all. The kernel walks the page
 // tables of all maps up to the range, 20 to 40 ms for each GB in use, so ask only before something that costs more.

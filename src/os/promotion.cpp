@@ -199,8 +199,12 @@ struct PromotionRegistry::Entry {
     return found;
   }
 
+  std::vector<Map> own_maps(const MapReader& maps) const {
+    return maps.maps(stretch.begin, stretch.end, MapReader::Names::left_out);
+  }
+
   // Whether all of it is as promote() left it: not in a forked child, nor where the user has unmapped some.
-  bool is_whole(const std::vector<Map>& maps) const { return mapped_bytes(pieces(maps)) == stretch.bytes(); }
+  bool is_whole(const MapReader& maps) const { return mapped_bytes(pieces(own_maps(maps))) == stretch.bytes(); }
 
   static std::size_t mapped_bytes(const std::vector<Piece>& pieces) {
     std::size_t bytes = 0;
@@ -383,7 +387,7 @@ Examination examine(const void* address, std::size_t bytes, const PromotionRules
   return found;
 }
 
-PromotionRegistry::PromotionRegistry() { ForkHandlers::add(*this); }
+PromotionRegistry::PromotionRegistry(const MapCalls& calls) : maps_(calls) { ForkHandlers::add(*this); }
 
 PromotionRegistry::~PromotionRegistry() { ForkHandlers::remove(*this); }
 
@@ -391,9 +395,9 @@ Examination PromotionRegistry::examine(const void* address, std::size_t bytes, c
   const Stretch range = stretch_of(address, bytes);
   {
     const std::lock_guard guard(mutex_);
-    const std::vector<Map> maps = entries_.empty() ? std::vector<Map>() : read_maps();
     const bool is_taken = std::any_of(entries_.begin(), entries_.end(), [&](const auto& entry) {
-      const std::vector<Piece> pieces = entry->pieces(maps);
+      if (!entry->stretch.overlaps(range)) return false;
+      const std::vector<Piece> pieces = entry->pieces(entry->own_maps(maps_));
       return std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) { return piece.at.overlaps(range); });
     });
     if (is_taken) {
@@ -414,7 +418,7 @@ Promotion PromotionRegistry::share(const void* address, std::size_t bytes) {
   for (const auto& entry : entries_) {
     const Stretch common{std::max(range.begin, entry->stretch.begin), std::min(range.end, entry->stretch.end)};
     const bool covers = pages.is_empty() ? entry->stretch.holds(range) : entry->stretch.holds(pages);
-    if (!covers || !entry->is_whole(read_maps())) continue;
+    if (!covers || !entry->is_whole(maps_)) continue;
     ++entry->references;
     promotion.address_ = common.begin;
     promotion.bytes_ = common.bytes();

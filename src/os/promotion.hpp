@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "os/memory_map.hpp"
+
 namespace farsum::os {
 
 struct PromotionRules {
@@ -120,7 +122,7 @@ struct ReleaseOutcome {
 // mutable global; pthread_atfork leaves no other way.
 class PromotionRegistry {
  public:
-  PromotionRegistry();
+  explicit PromotionRegistry(const MapCalls& calls = library_map_calls());
   ~PromotionRegistry();  // leaves what is promoted as it is
   PromotionRegistry(const PromotionRegistry&) = delete;
   PromotionRegistry& operator=(const PromotionRegistry&) = delete;
@@ -152,6 +154,9 @@ class PromotionRegistry {
 
   [[nodiscard]] std::size_t promoted_bytes() const;
 
+  // By which it looks.
+  [[nodiscard]] const MapReader& maps() const { return maps_; }
+
  private:
   friend struct ForkHandlers;
   struct Entry;
@@ -159,6 +164,7 @@ class PromotionRegistry {
   Entry* find(std::uint64_t id) const;
   ReleaseOutcome demote(Entry& entry, const PromotionRules& rules);
 
+  const MapReader maps_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Entry>> entries_;
   std::uint64_t next_id_ = 1;

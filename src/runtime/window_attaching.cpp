@@ -78,14 +78,14 @@ Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) 
   const bool of_node = place_.segment->contains(memory, bytes);
   bool read_only = false;
   if (!of_node) {
-    const os::MappedRange range = os::classify(memory, bytes);
-    if (!range.readable) {
+    const os::MapReader::Access access = promotions_.maps().access(memory, bytes);
+    if (!access.readable) {
       return {
           Code::unreachable,
           fmt::format("farsum_window_attach: [{:#x}, {:#x}) is {}; memory must be mapped and readable to be exposed",
-                      begin, begin + bytes, range.describe())};
+                      begin, begin + bytes, promotions_.maps().classify(memory, bytes).describe())};
     }
-    read_only = !range.writable;
+    read_only = !access.writable;
   }
   // Disjoint as they are, only the last that is not empty can reach into this one.
   for (auto earlier = object.attached.lower_bound(begin + bytes); earlier != object.attached.begin();) {

@@ -161,15 +161,15 @@ Result<WindowObject*> Context::adopt_window(Group& group, void* memory, std::uin
   // each operation finds out whether its bytes are there.
   wish.unsure = memory == nullptr && bytes != 0;
   if (bytes != 0 && !wish.unsure && !place_.segment->contains(memory, bytes)) {
-    const os::MappedRange range = os::classify(memory, bytes);
-    wish.read_only = range.readable && !range.writable;
-    if (!range.readable) {
+    const os::MapReader::Access access = promotions_.maps().access(memory, bytes);
+    wish.read_only = access.readable && !access.writable;
+    if (!access.readable) {
       wish.refusal =
           Status(Code::unreachable,
                  fmt::format("farsum_window_adopt: [{:#x}, {:#x}) is {}; memory must be mapped and readable to "
                              "be exposed",
                              reinterpret_cast<std::uintptr_t>(memory), reinterpret_cast<std::uintptr_t>(memory) + bytes,
-                             range.describe()));
+                             promotions_.maps().classify(memory, bytes).describe()));
     }
   }
   return make_window(group, wish, options);
