@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "os/huge_page_advice.hpp"
@@ -11,6 +12,9 @@
 
 namespace farsum::os {
 namespace {
+
+// Shorter runs take their faults when they are used, which the kernel maps 16 at a time.
+constexpr std::size_t worth_populating_bytes = std::size_t{64} << 10;
 
 bool is_error(long result) { return -4096 < result && result < 0; }
 
@@ -66,20 +70,51 @@ bool ask_for_huge_pages(const Stretch& step, int fd, std::uint64_t file_offset) 
   return is_given;
 }
 
-// Copying with pwrite takes no page fault for the file's side and clears no page first; MAP_POPULATE then maps many at
-// a time.
 template <class Calls>
-int to_file(const Stretch& step, int fd, std::uint64_t file_offset) {
-  for (std::size_t done = 0; done < step.bytes();) {
-    const long written = Calls::write_at(fd, pointer(step.begin + done), step.bytes() - done, file_offset + done);
+int write_run(const Stretch& run, int fd, std::uint64_t file_offset) {
+  for (std::size_t done = 0; done < run.bytes();) {
+    const long written = Calls::write_at(fd, pointer(run.begin + done), run.bytes() - done, file_offset + done);
     if (written == -EINTR) continue;
     if (written <= 0) return written < 0 ? static_cast<int>(-written) : EIO;
     done += static_cast<std::size_t>(written);
   }
+  return 0;
+}
+
+// Copying with pwrite takes no page fault for the file's side and clears no page first; populating then maps many at a
+// time.
+template <class Calls>
+int to_file(const Stretch& step, std::span<const Stretch> runs, int fd, std::uint64_t file_offset) {
+  const auto offset_of = [&](const Stretch& run) { return file_offset + (run.begin - step.begin); };
+  for (const Stretch& run : runs) {
+    if (const int failed = write_run<Calls>(run, fd, offset_of(run)); failed != 0) return failed;
+  }
+  const bool is_full = runs.size() == 1 && runs[0].holds(step);
   const long mapped = Calls::map(pointer(step.begin), step.bytes(), PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, file_offset);
-  if (!is_error(mapped)) return 0;
-  return fill_hole<Calls>(step, fd, file_offset) ? static_cast<int>(-mapped) : step_is_lost;
+                                 MAP_SHARED | MAP_FIXED | (is_full ? MAP_POPULATE : 0), fd, file_offset);
+  if (is_error(mapped)) return fill_hole<Calls>(step, fd, file_offset) ? static_cast<int>(-mapped) : step_is_lost;
+  for (const Stretch& run : runs) {
+    if (!is_full && run.bytes() >= worth_populating_bytes)
+      Calls::advise(pointer(run.begin), run.bytes(), MADV_POPULATE_READ);
+  }
+  return 0;
+}
+
+// Calls `visit` with each part of a step that its file holds, swapped or not.
+template <class Calls, class Visit>
+void for_each_held(const Stretch& step, const MoveBack& options, Visit visit) {
+  if (options.fd < 0) return visit(step);
+  const std::uint64_t end = options.file_offset + step.bytes();
+  for (std::uint64_t at = options.file_offset; at < end;) {
+    const long data = Calls::seek(options.fd, at, SEEK_DATA);
+    if (data == -ENXIO) return;
+    const long hole = data < 0 ? data : Calls::seek(options.fd, static_cast<std::uint64_t>(data), SEEK_HOLE);
+    const auto address_of = [&](std::uint64_t offset) { return step.begin + (offset - options.file_offset); };
+    if (data < 0 || hole < 0) return visit({address_of(at), step.end});
+    if (static_cast<std::uint64_t>(data) >= end) return;
+    at = std::min(static_cast<std::uint64_t>(hole), end);
+    visit({address_of(static_cast<std::uint64_t>(data)), address_of(at)});
+  }
 }
 
 // A fresh map at the very address merges with its neighbours again, which one moved there by mremap would not. A length
@@ -103,9 +138,11 @@ int to_private(const Stretch& step, const MoveBack& options) {
     return is_error(back) ? step_is_lost : static_cast<int>(-fresh);
   }
   if (options.huge_page_advice != 0) Calls::advise(target, step.bytes(), options.huge_page_advice);
-  // Older kernels do not know it; the copy then takes its faults one by one.
-  Calls::advise(target, step.bytes(), MADV_POPULATE_WRITE);
-  copy_pages(target, source, step.bytes());
+  for_each_held<Calls>(step, options, [&](const Stretch& held) {
+    // Older kernels do not know it; the copy then takes its faults one by one.
+    Calls::advise(pointer(held.begin), held.bytes(), MADV_POPULATE_WRITE);
+    copy_pages(pointer(held.begin), static_cast<std::byte*>(source) + (held.begin - step.begin), held.bytes());
+  });
   if (options.protection != (PROT_READ | PROT_WRITE)) Calls::protect(target, step.bytes(), options.protection);
   if (options.gives_pages_back) Calls::advise(source, step.bytes(), MADV_REMOVE);
   Calls::unmap(source, step.bytes());
@@ -127,9 +164,10 @@ Stretch whole_pages(const Stretch& range) {
   return {(range.begin + mask) & ~mask, range.end & ~mask};
 }
 
-int move_to_file(const Stretch& step, int fd, std::uint64_t file_offset, Carrier carrier) {
-  return carrier == Carrier::library ? to_file<LibraryCalls>(step, fd, file_offset)
-                                     : to_file<KernelCalls>(step, fd, file_offset);
+int move_to_file(const Stretch& step, std::span<const Stretch> runs, int fd, std::uint64_t file_offset,
+                 Carrier carrier) {
+  return carrier == Carrier::library ? to_file<LibraryCalls>(step, runs, fd, file_offset)
+                                     : to_file<KernelCalls>(step, runs, fd, file_offset);
 }
 
 bool make_huge(const Stretch& step, int fd, std::uint64_t file_offset, Carrier carrier) {

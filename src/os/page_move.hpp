@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/units.hpp"
 
@@ -39,8 +40,9 @@ enum class Carrier : std::uint8_t {
 };
 
 // Has the kernel back with huge pages what of a step's place in the file can be: whole huge pages, and the addresses
-// that the step comes from congruent to the file's offsets. The settings that a kernel has for shared memory do not
-// count, as where MADV_COLLAPSE is asked for. False if it gives none, and then the step moves as well.
+// that the step comes from congruent to the file's offsets. All of them then exist, so the step is one that was
+// touched. The settings that a kernel has for shared memory do not count, as where MADV_COLLAPSE is asked for. False if
+// it gives none, and then the step moves as well.
 [[nodiscard]] bool make_huge(const Stretch& step, int fd, std::uint64_t file_offset,
                              Carrier carrier = Carrier::library);
 
@@ -48,14 +50,19 @@ enum class Carrier : std::uint8_t {
 // The program cannot go on.
 constexpr int step_is_lost = -1;
 
-// Moves one step into a file and maps that over it. Returns 0, an errno, and then nothing has changed, or step_is_lost.
-[[nodiscard]] int move_to_file(const Stretch& step, int fd, std::uint64_t file_offset,
+// Moves one step into a file and maps that over it. Only `runs` of it are copied, which are in ascending order; the
+// rest holds nothing but zeros, nor does the file there. Returns 0, an errno, and then nothing has changed, or
+// step_is_lost.
+[[nodiscard]] int move_to_file(const Stretch& step, std::span<const Stretch> runs, int fd, std::uint64_t file_offset,
                                Carrier carrier = Carrier::library);
 
 struct MoveBack {
   int protection = 3;             // PROT_ of the memory, before and afterwards
   bool gives_pages_back = false;  // empties the file's part once it is copied
   int huge_page_advice = 0;       // what the user had advised, or 0
+  // The file and where in it the step lies: what the file does not hold is not copied. -1: all is.
+  int fd = -1;
+  std::uint64_t file_offset = 0;
 };
 
 // Puts private anonymous memory with the same contents in place of one step of a shared map. Async-signal-safe. Returns

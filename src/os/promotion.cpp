@@ -24,6 +24,7 @@
 #include "os/memory_map.hpp"
 #include "os/page_move.hpp"
 #include "os/promotion_refusal.hpp"
+#include "os/touched_pages.hpp"
 
 namespace farsum::os {
 namespace {
@@ -77,32 +78,49 @@ struct ToFile {
   std::uint64_t file_offset = 0;
   int huge_page_advice = 0;
   bool may_be_huge = false;
+  TouchedPages touched;
   int error_number = 0;  // if not 0, nothing has changed
   bool is_lost = false;  // some of the memory, or its way back from an extent that others are to have
 
   void run(Carrier carrier) {
     Stretch moved{stretch.begin, stretch.begin};
-    bool asks_for_huge_pages = may_be_huge;
     error_number = for_each_step(stretch, [&](const Stretch& step) {
-      const std::uint64_t place = file_offset + (step.begin - stretch.begin);
-      // A kernel that had none may have looked for long.
-      asks_for_huge_pages = asks_for_huge_pages && make_huge(step, fd, place, carrier);
-      const int failed = move_to_file(step, fd, place, carrier);
-      if (failed == 0) moved.end = step.end;
+      int failed = 0;
+      while (moved.end < step.end && failed == 0) {
+        const Stretch part = touched.look({moved.end, step.end}, carrier);
+        make_runs_huge(carrier);
+        failed = move_to_file(part, touched.runs(), fd, place_of(part), carrier);
+        if (failed == 0) moved.end = part.end;
+      }
       return failed;
     });
     if (error_number == 0) return;
     const int back = for_each_step(moved, [&](const Stretch& step) {
-      return move_to_private(step, {.huge_page_advice = huge_page_advice}, carrier);
+      return move_to_private(step, {.huge_page_advice = huge_page_advice, .fd = fd, .file_offset = place_of(step)},
+                             carrier);
     });
     is_lost = error_number == step_is_lost || back != 0;
   }
 
+  // Where no page is that was not touched.
+  void make_runs_huge(Carrier carrier) {
+    for (const Stretch& run : touched.runs()) {
+      const std::uintptr_t first = (run.begin + huge_page_bytes - 1) & ~(huge_page_bytes - 1);
+      const bool has_room = first < run.end && run.end - first >= huge_page_bytes;
+      // A kernel that had none may have looked for long.
+      if (may_be_huge && has_room) may_be_huge = make_huge(run, fd, place_of(run), carrier);
+    }
+  }
+
+  std::uint64_t place_of(const Stretch& part) const { return file_offset + (part.begin - stretch.begin); }
   void announce() const { announce_move(stretch); }
 };
 
 struct ToPrivate {
   std::span<const Piece> pieces;
+  Stretch stretch;
+  int fd = -1;
+  std::uint64_t file_offset = 0;
   bool gives_pages_back = false;
   int huge_page_advice = 0;
   int error_number = 0;
@@ -110,11 +128,14 @@ struct ToPrivate {
 
   void run(Carrier carrier) {
     for (std::size_t i = 0; i < pieces.size() && error_number == 0; ++i) {
-      const MoveBack options{.protection = pieces[i].protection,
-                             .gives_pages_back = gives_pages_back,
-                             .huge_page_advice = huge_page_advice};
-      error_number =
-          for_each_step(pieces[i].at, [&](const Stretch& step) { return move_to_private(step, options, carrier); });
+      MoveBack options{.protection = pieces[i].protection,
+                       .gives_pages_back = gives_pages_back,
+                       .huge_page_advice = huge_page_advice,
+                       .fd = fd};
+      error_number = for_each_step(pieces[i].at, [&](const Stretch& step) {
+        options.file_offset = file_offset + (step.begin - stretch.begin);
+        return move_to_private(step, options, carrier);
+      });
     }
     is_lost = error_number == step_is_lost;
   }
@@ -178,6 +199,7 @@ std::string run_alone(Job& job, std::span<const ExpectedPiece> expected, const P
 struct PromotionRegistry::Entry {
   std::uint64_t id = 0;
   Stretch stretch;
+  int fd = -1;  // the caller's
   std::uint64_t file_offset = 0;
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -197,6 +219,12 @@ struct PromotionRegistry::Entry {
       found.push_back({{std::max(map.begin, stretch.begin), std::min(map.end, stretch.end)}, protection_of(map)});
     }
     return found;
+  }
+
+  // The file's descriptor, or -1 where it is another's now: the program may have closed all that it did not know.
+  int descriptor() const {
+    struct stat file {};
+    return fstat(fd, &file) == 0 && file.st_dev == device && file.st_ino == inode ? fd : -1;
   }
 
   std::vector<Map> own_maps(const MapReader& maps) const {
@@ -348,9 +376,11 @@ struct ForkHandlers {
   }
 
   static void copy_in_child(const PromotionRegistry::Entry& entry) {
+    const int fd = entry.descriptor();
     for (const Piece& piece : entry.pieces_at_fork) {
-      const MoveBack options{.protection = piece.protection, .huge_page_advice = entry.huge_page_advice};
+      MoveBack options{.protection = piece.protection, .huge_page_advice = entry.huge_page_advice, .fd = fd};
       for_each_step(piece.at, [&](const Stretch& step) {
+        options.file_offset = entry.file_offset + (step.begin - entry.stretch.begin);
         // A child without room must not write into its parent's memory; it faults if it touches these pages.
         if (move_to_private(step, options) != 0) {
           mmap(pointer(step.begin), step.bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
@@ -383,6 +413,7 @@ Examination examine(const void* address, std::size_t bytes, const PromotionRules
   found.address = pages.begin;
   found.bytes = pages.bytes();
   found.huge_page_advice = huge_page_advice(flags);
+  found.touched_bytes = TouchedPages().bytes_in(pages);
   found.may_be_huge = !flags.shuns_huge_pages && (flags.wants_huge_pages || flags.transparent_huge_bytes != 0);
   return found;
 }
@@ -457,6 +488,7 @@ PromotionOutcome PromotionRegistry::promote(const Examination& stretch, int fd, 
   auto entry = std::make_unique<Entry>();
   entry->id = next_id_++;
   entry->stretch = pages;
+  entry->fd = fd;
   entry->file_offset = file_offset;
   entry->device = file.st_dev;
   entry->inode = file.st_ino;
@@ -468,6 +500,7 @@ PromotionOutcome PromotionRegistry::promote(const Examination& stretch, int fd, 
              .file_offset = file_offset,
              .huge_page_advice = entry->huge_page_advice,
              .may_be_huge = stretch.may_be_huge,
+             .touched = TouchedPages(rules.touched_pages),
              .error_number = 0};
   const ExpectedPiece expected{.at = entry->stretch, .protection = PROT_READ | PROT_WRITE};
   outcome.refusal = run_alone(job, {&expected, 1}, rules);
@@ -537,6 +570,9 @@ ReleaseOutcome PromotionRegistry::demote(Entry& entry, const PromotionRules& rul
 
   if (!pieces.empty() && outcome.reason.empty()) {
     ToPrivate job{.pieces = pieces,
+                  .stretch = entry.stretch,
+                  .fd = entry.descriptor(),
+                  .file_offset = entry.file_offset,
                   .gives_pages_back = entry.stretch.bytes() > step_bytes,
                   .huge_page_advice = entry.huge_page_advice,
                   .error_number = 0};

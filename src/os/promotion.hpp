@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "os/memory_map.hpp"
+#include "os/touched_pages.hpp"
 
 namespace farsum::os {
 
@@ -31,6 +32,8 @@ struct PromotionRules {
   std::chrono::milliseconds hold_patience{1000};
   // Refuse when the process has used up this share of vm.max_map_count.
   double most_share_of_maps = 0.5;
+  // What the kernel is asked of pages that were never touched.
+  TouchedPages::Source touched_pages = TouchedPages::Source::scan;
 };
 
 // What could be done with a range. With `ok()`, [address, address + bytes) are its whole pages; the edges before and
@@ -40,8 +43,9 @@ struct Examination {
   std::size_t bytes = 0;
   int huge_page_advice =
       0;  // MADV_HUGEPAGE or MADV_NOHUGEPAGE where the user has given it; given again when turned back
-  bool may_be_huge = false;  // some of it is on huge pages, or the user has asked for them
-  std::string refusal;       // a sentence saying why not, such as "the range has no whole page"
+  bool may_be_huge = false;       // some of it is on huge pages, or the user has asked for them
+  std::size_t touched_bytes = 0;  // of pages that hold something: only these move
+  std::string refusal;            // a sentence saying why not, such as "the range has no whole page"
 
   [[nodiscard]] bool ok() const { return refusal.empty(); }
 };
@@ -138,10 +142,10 @@ class PromotionRegistry {
   // that was there, where the kernel gives any to the file.
   //
   // Moves the stretch that examine() found into [file_offset, file_offset + bytes) of `fd` and maps that over it.
-  // `file_offset` is a multiple of the page size and the file is long enough; what the extent held before is
-  // overwritten. On refusal nothing has changed. The caller has parked its own threads and no peer is copying from or
-  // to the stretch; other threads of the program may do what they like, they are held meanwhile. The kernel needs room
-  // for at most 64 MiB more than the stretch takes already.
+  // `file_offset` is a multiple of the page size and the file is long enough; it holds nothing there, or zeros. Pages
+  // that were never touched stay so. On refusal the memory has not changed. The caller has parked its own threads and
+  // no peer is copying from or to the stretch; other threads of the program may do what they like, they are held
+  // meanwhile. The kernel needs room for at most 64 MiB more than the stretch takes already.
   [[nodiscard]] PromotionOutcome promote(const Examination& stretch, int fd, std::uint64_t file_offset,
                                          const PromotionRules& rules = {});
 

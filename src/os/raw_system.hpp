@@ -3,6 +3,7 @@
 // returns: a value, or a negated errno.
 #pragma once
 
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -55,6 +56,14 @@ struct LibraryCalls {
     const ssize_t got = ::pread(fd, to, bytes, static_cast<off_t>(offset));
     return got < 0 ? -errno : static_cast<long>(got);
   }
+  static long control(int fd, unsigned long request, void* argument) {
+    const int result = ::ioctl(fd, request, argument);
+    return result < 0 ? -errno : result;
+  }
+  static long seek(int fd, std::uint64_t offset, int whence) {
+    const off_t found = ::lseek(fd, static_cast<off_t>(offset), whence);
+    return found < 0 ? -errno : static_cast<long>(found);
+  }
   static long map(void* at, std::size_t bytes, int protection, int flags, int fd, std::uint64_t offset) {
     return pointer_or_error(::mmap(at, bytes, protection, flags, fd, static_cast<off_t>(offset)));
   }
@@ -83,6 +92,12 @@ struct KernelCalls {
   }
   static long read_at(int fd, void* to, std::size_t bytes, std::uint64_t offset) {
     return raw_call(SYS_pread64, fd, raw_argument(to), static_cast<long>(bytes), static_cast<long>(offset));
+  }
+  static long control(int fd, unsigned long request, void* argument) {
+    return raw_call(SYS_ioctl, fd, static_cast<long>(request), raw_argument(argument));
+  }
+  static long seek(int fd, std::uint64_t offset, int whence) {
+    return raw_call(SYS_lseek, fd, static_cast<long>(offset), whence);
   }
   static long map(void* at, std::size_t bytes, int protection, int flags, int fd, std::uint64_t offset) {
     return raw_call(SYS_mmap, raw_argument(at), static_cast<long>(bytes), protection, flags, fd,

@@ -238,7 +238,7 @@ class Context {
                         std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
   void describe_stretch(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note, bool bare,
                         std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
-  std::string why_not_promoted(const Creation& wish, const WindowOptions& options) const;
+  std::string why_not_promoted(const Creation& wish, const WindowOptions& options, const GroupPlaces& places) const;
   bool promote(const Creation& wish, WindowObject& object, std::vector<SharedRegion>& shared,
                std::vector<ExposedRegion>& exposed, std::string& refusal);
   Status make_room_for_regions(WindowObject& object, std::uint64_t count);

@@ -282,7 +282,8 @@ Context::Making::Block& Context::Making::block() const { return *reinterpret_cas
 
 // The first meeting.
 Status Context::Making::exchange_offers(const Status& refused) {
-  const bool may_promote = wish_.flavour == Flavour::adopted && context_.why_not_promoted(wish_, options_).empty();
+  const bool may_promote =
+      wish_.flavour == Flavour::adopted && context_.why_not_promoted(wish_, options_, places()).empty();
   const Offer offer{.bytes = wish_.bytes,
                     .alignment = options_.alignment,
                     .mutexes = options_.mutexes.value_or(0),
@@ -606,7 +607,7 @@ void Context::Making::describe_part() {
     set_note(own_shared_.back(), no_cards_);
   } else if (wish_.flavour == Flavour::adopted) {
     object_->memory = wish_.memory;
-    std::string refusal = context_.why_not_promoted(wish_, options_);
+    std::string refusal = context_.why_not_promoted(wish_, options_, places());
     if (!refusal.empty() || !context_.promote(wish_, *object_, own_shared_, own_exposed_, refusal)) {
       if (!no_cards_.empty()) refusal = fmt::format("{}; {}", no_cards_, refusal);
       context_.describe_adopted(wish_, 0, wish_.bytes, refusal, own_shared_, own_exposed_);

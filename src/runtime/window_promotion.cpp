@@ -16,6 +16,11 @@ namespace {
 constexpr std::chrono::milliseconds retry_patience{50};
 constexpr std::uint32_t most_frees_between_retries = 256;
 
+// Memory that was never touched is promised to whoever has promoted it, as the windows' is: of up to so much nobody
+// asks how much there is. More than half of the room no promotion may take, for a program may never touch it, and
+// others are to have windows.
+constexpr std::size_t most_unasked_bytes = std::size_t{64} << 20;
+
 }  // namespace
 
 os::PromotionRules Context::promotion_rules() const {
@@ -27,7 +32,9 @@ os::PromotionRules Context::promotion_rules() const {
 }
 
 // What is known without a look at the memory; empty where it may be promoted.
-std::string Context::why_not_promoted(const Creation& wish, const WindowOptions& options) const {
+std::string Context::why_not_promoted(const Creation& wish, const WindowOptions& options,
+                                      const GroupPlaces& places) const {
+  if (places.here.size() == 1) return "user memory, which no other rank of this node reaches";
   if (wish.bytes == 0 || (options.promises & promise_no_promotion) != 0) return "user memory";
   if (options_.settings.promotion == Permission::refuse) return "user memory, FARSUM_PROMOTION=refuse";
   if (wish.unsure) return "user memory that need not be mapped";
@@ -56,7 +63,13 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
       refusal = "user memory, not promoted: another window exposes it";
       return false;
     }
-    Result<HeapExtent> extent = segment.allocate_for(stretch.address, stretch.bytes, id_in_segment());
+    const std::size_t untouched = stretch.bytes - stretch.touched_bytes;
+    if (untouched > most_unasked_bytes && untouched > segment.room().bytes / 2) {
+      refusal = "user memory, not promoted: more of it was never touched than half of what the node has left";
+      return false;
+    }
+    Result<HeapExtent> extent =
+        segment.allocate_for(stretch.address, stretch.bytes, stretch.touched_bytes, id_in_segment());
     if (!extent.is_ok()) {
       refusal = "user memory, not promoted: no shared memory left";
       return false;

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <array>
@@ -117,6 +118,77 @@ TEST_P(PromotedBlock, keeps_its_contents_and_address_there_and_back) {
   EXPECT_FALSE(promotion);
   EXPECT_TRUE(is_private(block.data(), bytes));
   EXPECT_TRUE(is_filled(block.data(), bytes, 10));
+}
+
+class PromotedInPart : public PromotionTest, public testing::WithParamInterface<TouchedPages::Source> {
+ protected:
+  std::size_t bytes_of_file() const {
+    struct stat status {};
+    EXPECT_EQ(fstat(file_.fd(), &status), 0);
+    return static_cast<std::size_t>(status.st_blocks) * 512;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(sources, PromotedInPart,
+                         testing::Values(TouchedPages::Source::scan, TouchedPages::Source::entries));
+
+TEST_P(PromotedInPart, leaves_pages_alone_that_were_never_touched) {
+  const std::size_t page = test_page_bytes();
+  const OwnMap map = OwnMap::alone(200 * mib);
+  const Stretch all = stretch_of(map.middle(), 200 * mib);
+  const std::size_t written[] = {0, 7, 8, 100 * mib / page, 200 * mib / page - 1};
+  for (const std::size_t index : written) fill(map.middle() + index * page, page, static_cast<std::uint32_t>(index));
+  PromotionRules rules;
+  rules.touched_pages = GetParam();
+  const Examination found = registry_.examine(map.middle(), 200 * mib, rules);
+  ASSERT_EQ(found.refusal, "");
+  EXPECT_EQ(found.touched_bytes, std::size(written) * page);
+  const std::size_t before = bytes_of_file();
+  PromotionOutcome outcome = registry_.promote(found, file_.fd(), 3 * mib, rules);
+  ASSERT_EQ(outcome.refusal, "");
+  EXPECT_EQ(bytes_of_file(), before + std::size(written) * page);
+  // A peer touches one more.
+  const std::uint64_t word = 77;
+  ASSERT_EQ(pwrite(file_.fd(), &word, sizeof word, static_cast<off_t>(3 * mib + 50 * page)), sizeof word);
+  std::uint64_t seen = 0;
+  std::memcpy(&seen, map.middle() + 50 * page, sizeof seen);
+  EXPECT_EQ(seen, word);
+  expect_restored(outcome.promotion);
+  EXPECT_EQ(TouchedPages().bytes_in(all), (std::size(written) + 1) * page);
+  for (const std::size_t index : written) {
+    EXPECT_TRUE(is_filled(map.middle() + index * page, page, static_cast<std::uint32_t>(index)));
+  }
+  std::memcpy(&seen, map.middle() + 50 * page, sizeof seen);
+  EXPECT_EQ(seen, word);
+}
+
+TEST_P(PromotedInPart, gives_a_forked_child_what_is_there) {
+  const std::size_t page = test_page_bytes();
+  const OwnMap map = OwnMap::alone(10 * mib);
+  fill(map.middle() + 5 * mib, page, 3);
+  Promotion promotion = promote(map.middle(), 10 * mib);
+  EXPECT_EQ(run_in_child([&] {
+              const bool is_right = is_filled(map.middle() + 5 * mib, page, 3) && map.middle()[9 * mib] == std::byte{};
+              return is_right && TouchedPages().bytes_in(stretch_of(map.middle(), 8 * mib)) == page ? 0 : 1;
+            }),
+            0);
+  expect_restored(promotion);
+}
+
+// Some programs close all descriptors that they know nothing of, and give out the numbers anew.
+TEST_F(PromotionTest, keeps_its_contents_where_the_program_has_closed_the_file) {
+  const OwnMap map = OwnMap::alone(4 * mib);
+  fill(map.middle(), 4 * mib, 3);
+  const int fd = dup(file_.fd());
+  const Examination found = registry_.examine(map.middle(), 4 * mib);
+  PromotionOutcome outcome = registry_.promote(found, fd, 3 * mib);
+  ASSERT_EQ(outcome.refusal, "");
+  const SharedFile other(64 * mib);
+  ASSERT_EQ(dup2(other.fd(), fd), fd);
+  EXPECT_EQ(run_in_child([&] { return is_filled(map.middle(), 4 * mib, 3) ? 0 : 1; }), 0);
+  expect_restored(outcome.promotion);
+  EXPECT_TRUE(is_filled(map.middle(), 4 * mib, 3));
+  close(fd);
 }
 
 TEST_F(PromotionTest, lets_a_peer_write_the_owners_memory) {

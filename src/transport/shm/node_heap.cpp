@@ -124,7 +124,8 @@ HeapExtent NodeSegment::cut(std::uint64_t bytes, const Alignment& alignment) {
   return {};
 }
 
-Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::span<const Alignment> alignments, std::uint32_t me) {
+Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint64_t held_bytes,
+                                         std::span<const Alignment> alignments, std::uint32_t me) {
   if (bytes > bytes_) {
     return Status(
         Code::no_memory,
@@ -132,7 +133,7 @@ Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::span<const Al
   }
   const std::uint64_t wanted = std::max(round_up(bytes, page_bytes), page_bytes);
   if (is_worth_a_look(wanted)) {
-    if (Status status = look_for_room(wanted); !status.is_ok()) return status;
+    if (Status status = look_for_room(wanted - held_bytes); !status.is_ok()) return status;
   }
   const HeapGuard guard(*this, me);
   if (!guard.usable()) return guard.refusal();
@@ -150,14 +151,15 @@ Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::span<const Al
 Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) {
   const std::uint64_t pages = round_up(bytes, page_bytes);
   const Alignment alignment{pages >= aligned_from_bytes ? aligned_from_bytes : page_bytes, 0};
-  return allocate(bytes, {&alignment, 1}, me);
+  return allocate(bytes, 0, {&alignment, 1}, me);
 }
 
-Result<HeapExtent> NodeSegment::allocate_for(std::uintptr_t address, std::uint64_t bytes, std::uint32_t me) {
+Result<HeapExtent> NodeSegment::allocate_for(std::uintptr_t address, std::uint64_t bytes, std::uint64_t held_bytes,
+                                             std::uint32_t me) {
   static constexpr Alignment any{page_bytes, 0};
-  if (bytes < huge_page_bytes) return allocate(bytes, {&any, 1}, me);
+  if (bytes < huge_page_bytes) return allocate(bytes, held_bytes, {&any, 1}, me);
   const Alignment alignments[] = {{huge_page_bytes, address % huge_page_bytes}, any};
-  return allocate(bytes, alignments, me);
+  return allocate(bytes, held_bytes, alignments, me);
 }
 
 void NodeSegment::punch(HeapExtent extent) const {

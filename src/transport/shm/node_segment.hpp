@@ -101,8 +101,10 @@ class NodeSegment {
   // used up or the node cannot back it, with the bytes asked and available. Any thread may call.
   Result<HeapExtent> allocate(std::uint64_t bytes, std::uint32_t me);
   // The same for what is to be mapped over whole pages at `address`: congruent to it modulo huge_page_bytes if the heap
-  // has such a stretch, so that huge pages can be mapped there; page-aligned otherwise.
-  Result<HeapExtent> allocate_for(std::uintptr_t address, std::uint64_t bytes, std::uint32_t me);
+  // has such a stretch, so that huge pages can be mapped there; page-aligned otherwise. `held_bytes` of it the process
+  // holds already, and gives back for it: there need be no room for them.
+  Result<HeapExtent> allocate_for(std::uintptr_t address, std::uint64_t bytes, std::uint64_t held_bytes,
+                                  std::uint32_t me);
   // Gives it back: its pages go to the system at once unless it is small.
   void release(HeapExtent extent, std::uint32_t me);
   // Lets `expected` ranks that name the same key get the same zeroed extent without waiting for each other: the first
@@ -150,7 +152,8 @@ class NodeSegment {
   // Under the heap's lock; 0 bytes where no stretch has room.
   HeapExtent cut(std::uint64_t bytes, const Alignment& alignment);
   Status look_for_room(std::uint64_t bytes);
-  Result<HeapExtent> allocate(std::uint64_t bytes, std::span<const Alignment> alignments, std::uint32_t me);
+  Result<HeapExtent> allocate(std::uint64_t bytes, std::uint64_t held_bytes, std::span<const Alignment> alignments,
+                              std::uint32_t me);
 
   int fd_;
   std::byte* base_;
