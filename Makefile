@@ -15,9 +15,9 @@ build/build.ninja:
 build: build/build.ninja
 	@cmake --build build --parallel $(JOBS)
 
-# Restricted Hartree-Fock on benzene by two ranks that share one counter and sum into one matrix; then NWChem's water on two MPIs,
-# without and with Farsum in front.
-demo: setup build
+# NWChem's water on two MPIs, without and with Farsum in front; then restricted Hartree-Fock on benzene by two ranks that share one
+# counter and sum into one matrix. It sets up and builds what it shows, each part just before it is shown.
+demo:
 	@tools/demo
 
 test:

@@ -4,6 +4,8 @@
 # are held by tools/check_includes.
 set(FARSUM_COMPONENTS base os lockfree ops cost transport transport/shm transport/link transport/sim transport/trace
                       transport/route transport/ucx core agent collectives runtime capi)
+# What tests alone run the engine over. It is no part of libfarsum.so, which is built without waiting for it.
+set(FARSUM_COMPONENTS_OF_TESTS transport/sim transport/trace)
 set(FARSUM_NEEDS_base "")
 set(FARSUM_NEEDS_os base)
 set(FARSUM_NEEDS_lockfree os)
@@ -19,8 +21,7 @@ set(FARSUM_NEEDS_transport_ucx transport_link)
 set(FARSUM_NEEDS_core transport)
 set(FARSUM_NEEDS_agent core)
 set(FARSUM_NEEDS_collectives core)
-set(FARSUM_NEEDS_runtime agent collectives transport_shm transport_link transport_sim transport_trace transport_route
-                         transport_ucx)
+set(FARSUM_NEEDS_runtime agent collectives transport_shm transport_link transport_route transport_ucx)
 set(FARSUM_NEEDS_capi runtime)
 
 # Instruction sets are chosen when the library starts, so each kernel file alone is compiled for its own.
@@ -42,9 +43,9 @@ function(farsum_set_kernel_options)
 endfunction()
 
 # In what is compiled with others, g++ takes a class with members of an unnamed namespace's types for one of a header; and tests
-# have a layout.cpp of their own (tests/counted).
-set_source_files_properties(src/core/window_offload.cpp src/ops/layout.cpp src/os/promotion.cpp src/runtime/window_factory.cpp
-                            PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+# have some files of their own (tests/counted).
+set_source_files_properties(src/core/packed_sides.cpp src/core/window_offload.cpp src/ops/layout.cpp src/os/promotion.cpp
+                            src/runtime/window_factory.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # Adds farsum_<name> from src/<component>/*.cpp. A component without sources becomes an interface library, so that the names
 # always exist.
@@ -69,7 +70,9 @@ function(farsum_add_component component)
     farsum_set_kernel_options(${sources})
     add_library(farsum_${name} STATIC ${sources})
     farsum_compile_together(farsum_${name})
-    set_property(GLOBAL APPEND PROPERTY FARSUM_ARCHIVES farsum_${name})
+    if(NOT component IN_LIST FARSUM_COMPONENTS_OF_TESTS)
+      set_property(GLOBAL APPEND PROPERTY FARSUM_ARCHIVES farsum_${name})
+    endif()
   else()
     add_library(farsum_${name} INTERFACE)
     set(kind INTERFACE)

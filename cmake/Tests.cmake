@@ -27,10 +27,11 @@ target_compile_options(farsum_test_headers PRIVATE ${FARSUM_TEST_OPTIONS})
 target_precompile_headers(farsum_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <atomic> <filesystem> <functional>
                           <map> <memory> <string> <thread> <vector>)
 
-# The folders whose tests count the pieces of layouts that are looked at. Their programs take layout.cpp from here, not from the
-# archive.
+# The folders whose tests count the pieces of layouts that are looked at. Their programs take what looks at them from here, not
+# from the archives.
 set(FARSUM_COUNTING_TESTS core sim)
-add_library(farsum_counted_layouts OBJECT EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/src/ops/layout.cpp")
+add_library(farsum_counted_layouts OBJECT EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/src/ops/layout.cpp"
+            "${PROJECT_SOURCE_DIR}/src/core/packed_sides.cpp")
 target_include_directories(farsum_counted_layouts PRIVATE "${PROJECT_SOURCE_DIR}/tests/counted" "${PROJECT_SOURCE_DIR}/src")
 
 add_custom_target(tsan_tests)
@@ -47,7 +48,8 @@ function(farsum_add_test_folder folder)
   target_include_directories(test_${name} PRIVATE "${folder}" "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(test_${name} PRIVATE FARSUM_BIN_DIR="${CMAKE_BINARY_DIR}/bin"
                                                   FARSUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_link_libraries(test_${name} PRIVATE farsum_engine nlohmann_json::nlohmann_json GTest::gmock GTest::gtest_main)
+  target_link_libraries(test_${name} PRIVATE farsum_transport_sim farsum_transport_trace farsum_engine nlohmann_json::nlohmann_json
+                                             GTest::gmock GTest::gtest_main)
   if(NOT name IN_LIST FARSUM_COMPUTING_TESTS)
     target_precompile_headers(test_${name} REUSE_FROM farsum_test_headers)
     target_compile_options(test_${name} PRIVATE ${FARSUM_TEST_OPTIONS})

@@ -3,15 +3,13 @@
 // scatter.
 #pragma once
 
-#include <Eigen/Core>
 #include <span>
 
+#include "algebra.hpp"
 #include "blocking.hpp"
 #include "job.hpp"
 
 namespace fock {
-
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 enum class Symmetry { symmetric, antisymmetric };
 

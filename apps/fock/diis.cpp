@@ -1,6 +1,5 @@
 #include "diis.hpp"
 
-#include <Eigen/LU>
 #include <algorithm>
 
 namespace fock {
@@ -48,10 +47,9 @@ std::vector<double> Diis::coefficients() {
     Matrix system = Matrix::Constant(kept_ + 1, kept_ + 1, -1.0);
     system.topLeftCorner(kept_, kept_) = scale * products_.topLeftCorner(kept_, kept_);
     system(kept_, kept_) = 0;
-    Eigen::VectorXd right = Eigen::VectorXd::Zero(kept_ + 1);
-    right[kept_] = -1;
-    const Eigen::VectorXd solution = system.fullPivLu().solve(right);
-    std::copy_n(solution.data(), kept_, mix.begin());
+    std::vector<double> right(static_cast<std::size_t>(kept_) + 1);
+    right.back() = -1;
+    std::ranges::copy_n(solve(system, right).begin(), kept_, mix.begin());
   }
   job_.broadcast(mix);
   return mix;

@@ -1,6 +1,5 @@
 #include "guess.hpp"
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -63,7 +62,8 @@ Matrix atomic_density(const Atom& atom, const Basis& basis) {
   for (int n = 0; n < atomic_iterations; ++n) {
     const Orbitals orbitals = diagonalise(core + dense_repulsion(integrals, density), x);
     const Eigen::VectorXd occupied = occupations(orbitals.energies, atom.charge / 2.0);
-    const Matrix next = orbitals.coefficients * occupied.asDiagonal() * orbitals.coefficients.transpose();
+    const Matrix weighted = orbitals.coefficients * occupied.asDiagonal();
+    const Matrix next = product(weighted, transposed(orbitals.coefficients));
     density = n == 0 ? next : Matrix((density + next) / 2);
   }
   return density;
@@ -102,17 +102,17 @@ Matrix atomic_densities(const Molecule& molecule, const Basis& basis) {
 }
 
 Matrix orthogonaliser(const Matrix& overlap) {
-  const Eigen::SelfAdjointEigenSolver<Matrix> solver(overlap);
-  const Eigen::VectorXd& values = solver.eigenvalues();  // ascending
+  const Eigenpairs pairs = eigenpairs_of_symmetric(overlap);
+  const Eigen::VectorXd& values = pairs.values;
   Eigen::Index dropped = 0;
   while (dropped < values.size() && values[dropped] < smallest_overlap_eigenvalue) ++dropped;
   const Eigen::Index kept = values.size() - dropped;
-  return solver.eigenvectors().rightCols(kept) * values.tail(kept).cwiseSqrt().cwiseInverse().asDiagonal();
+  return pairs.vectors.rightCols(kept) * values.tail(kept).cwiseSqrt().cwiseInverse().asDiagonal();
 }
 
 Orbitals diagonalise(const Matrix& fock, const Matrix& x) {
-  const Eigen::SelfAdjointEigenSolver<Matrix> solver(x.transpose() * fock * x);
-  return {solver.eigenvalues(), x * solver.eigenvectors()};
+  const Eigenpairs pairs = eigenpairs_of_symmetric(product(product(transposed(x), fock), x));
+  return {pairs.values, product(x, pairs.vectors)};
 }
 
 }  // namespace fock

@@ -35,7 +35,7 @@ void for_each_pair(libint2::Engine& engine, const std::vector<libint2::Shell>& s
                    const Block& columns, Use&& use) {
   for (int a = rows.first_shell; a < rows.end_shell; ++a) {
     for (int b = columns.first_shell; b < columns.end_shell; ++b) {
-      engine.compute(shells[static_cast<std::size_t>(a)], shells[static_cast<std::size_t>(b)]);
+      engine.compute1(shells[static_cast<std::size_t>(a)], shells[static_cast<std::size_t>(b)]);
       use(a, b, engine.results()[0]);
     }
   }

@@ -37,17 +37,23 @@ constexpr const char* example_text =
     "  farsum run -n 2 fock apps/fock/data/water.xyz --basis '6-31G*' --compare\n"
     "prints an energy of -76.0105038209 Hartree and how far that is from NWChem's.";
 
+// A value is chosen by name.
 template <typename Value>
 void add_choice(CLI::App& app, const std::string& name, Value& value, const std::map<std::string, Value>& choices,
                 const std::string& help) {
-  std::string names, default_name;
+  std::vector<std::string> names;
+  std::string default_name;
   for (const auto& [choice, meaning] : choices) {
-    names += (names.empty() ? "" : "|") + choice;
+    names.push_back(choice);
     if (meaning == value) default_name = choice;
   }
-  CLI::CheckedTransformer transformer(choices, CLI::ignore_case);
-  transformer.description("");
-  app.add_option(name, value, help)->transform(transformer)->type_name(names)->default_str(default_name);
+  CLI::IsMember known(names, CLI::ignore_case);
+  known.description("");
+  app.add_option_function<std::string>(
+         name, [&value, choices](const std::string& chosen) { value = choices.at(chosen); }, help)
+      ->transform(known)
+      ->type_name(fmt::format("{}", fmt::join(names, "|")))
+      ->default_str(default_name);
 }
 
 void declare_options(CLI::App& app, Settings& s) {

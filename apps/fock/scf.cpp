@@ -125,8 +125,9 @@ double Scf::settle_error() {
   std::vector<double> largest(1);
   if (job_.is_root()) {
     const Timed timed(job_.activity().algebra_s);
-    const Matrix fds = fock_.gather(Symmetry::symmetric) * density_.gather(Symmetry::symmetric) * overlap_;
-    const Matrix small = orthogonaliser_.transpose() * (fds - fds.transpose()) * orthogonaliser_;
+    const Matrix fd = product(fock_.gather(Symmetry::symmetric), density_.gather(Symmetry::symmetric));
+    const Matrix fds = product(fd, overlap_);
+    const Matrix small = product(product(transposed(orthogonaliser_), fds - transposed(fds)), orthogonaliser_);
     largest[0] = small.cwiseAbs().maxCoeff();
     Matrix error = Matrix::Zero(basis_.functions, basis_.functions);  // dropped combinations stay zero
     error.topLeftCorner(small.rows(), small.cols()) = small;
@@ -144,8 +145,8 @@ void Scf::renew_density(ScfResult& result) {
     const Timed timed(job_.activity().algebra_s);
     const Orbitals orbitals = diagonalise(fock_.gather(Symmetry::symmetric), orthogonaliser_);
     if (orbitals.energies.size() < occupied_) throw std::runtime_error("the basis set is too small for the electrons");
-    const auto occupied = orbitals.coefficients.leftCols(occupied_);
-    density_.scatter(occupied * occupied.transpose());
+    const Matrix occupied = orbitals.coefficients.leftCols(occupied_);
+    density_.scatter(product(occupied, transposed(occupied)));
     result.highest_occupied = orbitals.energies[occupied_ - 1];
     if (orbitals.energies.size() > occupied_) result.lowest_empty = orbitals.energies[occupied_];
     result.dropped_functions = basis_.functions - static_cast<int>(orbitals.energies.size());

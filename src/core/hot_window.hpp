@@ -36,7 +36,8 @@ enum AccessEpoch : std::int32_t {
   unchecked_with_all,
 };
 
-// Everything that the hot path reads of one target, in one line.
+// Everything that the hot path reads of one target, in one line. One that was never used is zero in all bytes, so that
+// the arena of all windows' views takes no room in the library's file.
 struct alignas(cache_line_bytes) TargetView {
   std::byte* memory = nullptr;     // the first direct_bytes of the part are here
   std::uint64_t direct_bytes = 0;  // 0: nothing is finished in the caller without route()
@@ -50,8 +51,8 @@ struct alignas(cache_line_bytes) TargetView {
   std::atomic<std::uint64_t> hot_words{0};  // operations of 8 bytes, counted apart: one addition less in the fastest
   SharedLockState* lock = nullptr;          // null: it is never taken here
   Rank owner = 0;                           // of the job
-  // In a window's first view only: whether the window as a whole refuses locks now. See Window::settle_lockable.
-  std::atomic<bool> locks_refused{true};
+  // In a window's first view only: whether the window as a whole allows locks now. See Window::settle_lockable.
+  std::atomic<bool> locks_allowed{false};
 };
 static_assert(sizeof(TargetView) == 2 * cache_line_bytes);
 static_assert(offsetof(TargetView, outstanding) + sizeof(Outstanding) == cache_line_bytes);
@@ -268,7 +269,7 @@ struct HotWindow {
     if (target >= size || views[target].lock == nullptr) return false;
     TargetView& view = views[target];
     // Relaxed: a program that calls on the same window from two threads orders its epochs itself.
-    if (views[0].locks_refused.load(std::memory_order_relaxed)) return false;
+    if (!views[0].locks_allowed.load(std::memory_order_relaxed)) return false;
     if (agent->asked != nullptr && agent->asked->any()) return false;
     SharedLock<> target_lock(*view.lock, size);
     // Relaxed: the guard orders threads of this process that lock this target; others are ordered by the program.

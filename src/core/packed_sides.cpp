@@ -3,6 +3,8 @@
 #include <cstring>
 #include <span>
 
+#include "ops/layout_steps.hpp"
+
 namespace farsum {
 namespace {
 
@@ -19,6 +21,7 @@ void for_each_piece(const ops::LayoutView& layout, std::uint64_t total_bytes, co
   }
   const std::span<const ops::Piece> pieces = layout.pieces();
   for (std::size_t i = 0; i < pieces.size(); ++i) {
+    ops::note_piece();
     if (i + ops::pieces_ahead < pieces.size())
       __builtin_prefetch(base + pieces[i + ops::pieces_ahead].offset, access == Access::write ? 1 : 0);
     if (pieces[i].bytes != 0) move(pieces[i]);

@@ -27,9 +27,9 @@ void Window::close_epoch(std::uint32_t target) {
 }
 
 void Window::settle_lockable() {
-  const bool refused = closed_ || started_ || (parts_.promises & promise_no_locks) != 0;
+  const bool allowed = !closed_ && !started_ && (parts_.promises & promise_no_locks) == 0;
   // Relaxed: see HotWindow::lock.
-  views_[0].locks_refused.store(refused, std::memory_order_relaxed);
+  views_[0].locks_allowed.store(allowed, std::memory_order_relaxed);
 }
 
 // ---- fence ----

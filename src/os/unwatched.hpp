@@ -4,12 +4,14 @@
 #include "os/raw_system.hpp"
 
 // Of the runtime of ThreadSanitizer, where the process has one; else null.
+// NOLINTBEGIN(readability-identifier-naming): the runtime's names
 extern "C" {
 [[gnu::weak]] void AnnotateIgnoreReadsBegin(const char* file, int line);
 [[gnu::weak]] void AnnotateIgnoreReadsEnd(const char* file, int line);
 [[gnu::weak]] void AnnotateIgnoreWritesBegin(const char* file, int line);
 [[gnu::weak]] void AnnotateIgnoreWritesEnd(const char* file, int line);
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace farsum::os {
 

@@ -82,7 +82,7 @@ TEST_F(SetupAsRoot, installs_everything_where_nothing_is_known) {
   const Ended ended = setup();
   EXPECT_EQ(ended.status, 0) << ended.output;
   EXPECT_THAT(ended.output, ContainsRegex("apt-get update"));
-  EXPECT_THAT(ended.output, ContainsRegex("apt-get install -y .* g\\+\\+ .* libucx-dev .* python3-rich\n"));
+  EXPECT_THAT(ended.output, ContainsRegex("apt-get install -y .* g\\+\\+ .* libucx-dev .* python3-matplotlib\n"));
   EXPECT_THAT(ended.output, HasSubstr("slurm fetch\nmpi_libraries --optional\n"));
 }
 
@@ -99,6 +99,22 @@ TEST_F(SetupAsRoot, installs_what_is_missing_and_what_was_removed) {
 TEST_F(SetupAsRoot, installs_nwchem_when_asked) {
   knows(all_installed());
   EXPECT_THAT(setup("--with-nwchem").output, HasSubstr("setup: installing nwchem-openmpi nwchem-mpich\n"));
+}
+
+TEST_F(SetupAsRoot, installs_for_the_demo_what_it_shows_and_fetches_nothing_else) {
+  knows("");
+  const Ended ended = setup("--for-demo --with-nwchem");
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_THAT(ended.output, ContainsRegex("apt-get install -y .* g\\+\\+ .* libint2-dev .* nwchem-mpich\n"));
+  for (const char* other : {"clang", "spin", "matplotlib", "slurm", "mpi_libraries"})
+    EXPECT_THAT(ended.output, Not(HasSubstr(other)));
+}
+
+TEST_F(Setup, fetches_nothing_for_the_demo_where_all_is_there) {
+  knows(all_installed());
+  const Ended ended = setup("--for-demo");
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_THAT(ended.output, ContainsRegex("^setup: all [0-9]+ packages are installed\n$"));
 }
 
 TEST_F(Setup, installs_nothing_where_all_is_there) {
