@@ -63,7 +63,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& t
   const os::BlockedSignals blocked;
   try {
     agent->thread_ = std::thread([raw = agent.get(), options] {
-      const os::Unwatched unwatched;
+      [[maybe_unused]] const os::Unwatched unwatched;
       raw->take_place(options);
       raw->serve(options.mode);
     });

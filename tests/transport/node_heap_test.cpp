@@ -30,7 +30,7 @@ TEST(NodeHeap, puts_what_goes_over_whole_huge_pages_where_they_can_be_mapped) {
   const auto segment = segment_of(64 * mib);
   ASSERT_NE(segment, nullptr);
   for (const std::uintptr_t address : {std::uintptr_t{0}, std::uintptr_t{4096}, 3 * huge_page_bytes - 4096}) {
-    const Result<HeapExtent> extent = segment->allocate_for(address, 4 * mib, me);
+    const Result<HeapExtent> extent = segment->allocate_for(address, 4 * mib, 0, me);
     ASSERT_TRUE(extent.is_ok());
     EXPECT_EQ(extent.value().offset % huge_page_bytes, address % huge_page_bytes);
     EXPECT_EQ(extent.value().bytes, 4 * mib);
@@ -40,7 +40,7 @@ TEST(NodeHeap, puts_what_goes_over_whole_huge_pages_where_they_can_be_mapped) {
 TEST(NodeHeap, leaves_what_lies_before_such_a_place_to_others_and_has_all_back_in_the_end) {
   const auto segment = segment_of(64 * mib);
   ASSERT_NE(segment, nullptr);
-  Result<HeapExtent> extent = segment->allocate_for(0, 4 * mib, me);
+  Result<HeapExtent> extent = segment->allocate_for(0, 4 * mib, 0, me);
   ASSERT_TRUE(extent.is_ok());
   Result<HeapExtent> small = segment->allocate(page_bytes, me);
   ASSERT_TRUE(small.is_ok());
@@ -57,7 +57,7 @@ TEST(NodeHeap, puts_it_anywhere_where_no_such_place_has_room) {
   const Result<HeapExtent> first = segment->allocate(page_bytes, me);
   ASSERT_TRUE(first.is_ok());
   const std::uint64_t rest = segment->bytes() - (first.value().offset + page_bytes);
-  const Result<HeapExtent> extent = segment->allocate_for(first.value().offset, rest, me);
+  const Result<HeapExtent> extent = segment->allocate_for(first.value().offset, rest, 0, me);
   ASSERT_TRUE(extent.is_ok());
   EXPECT_EQ(extent.value().offset, first.value().offset + page_bytes);
 }
