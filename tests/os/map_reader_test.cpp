@@ -64,6 +64,20 @@ std::vector<Line> lines_of(const std::vector<Map>& maps) {
   return lines;
 }
 
+// Looks at maps of this process, as `look` does and as the file has them, until the file says the same before and
+// after: what looks allocates, and where a sanitizer does that it maps.
+template <class Look, class Expect>
+void expect_the_same(Look look, Expect expect) {
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    const auto before = expect();
+    const auto seen = look();
+    if (before != expect()) continue;
+    EXPECT_EQ(seen, before);
+    return;
+  }
+  FAIL() << "the maps change with every look";
+}
+
 class EitherKernel : public testing::TestWithParam<const MapCalls*> {};
 
 INSTANTIATE_TEST_SUITE_P(kernels, EitherKernel, testing::Values(&library_map_calls(), &older_kernel()),
@@ -80,9 +94,12 @@ TEST_P(EitherKernel, tells_of_a_range_what_the_file_says) {
   for (const void* place : places) {
     const std::uintptr_t begin = address_of(place) - mib;
     const std::uintptr_t end = address_of(place) + mib;
-    std::vector<Map> expected = read_maps();
-    std::erase_if(expected, [&](const Map& map) { return !map.overlaps(begin, end); });
-    EXPECT_EQ(lines_of(reader.maps(begin, end, MapReader::Names::asked)), lines_of(expected));
+    expect_the_same([&] { return lines_of(reader.maps(begin, end, MapReader::Names::asked)); },
+                    [&] {
+                      std::vector<Map> expected = read_maps();
+                      std::erase_if(expected, [&](const Map& map) { return !map.overlaps(begin, end); });
+                      return lines_of(expected);
+                    });
   }
 }
 
@@ -110,7 +127,7 @@ TEST_P(EitherKernel, tells_a_forked_child_of_its_own_maps) {
   OwnMap map = OwnMap::alone(mib);
   ASSERT_TRUE(reader.access(map.middle(), mib).readable);
   EXPECT_EQ(run_in_child([&] {
-              map.unmap();
+              mprotect(map.middle(), mib, PROT_NONE);
               return reader.access(map.middle(), mib).readable ? 1 : 0;
             }),
             0);
@@ -118,20 +135,38 @@ TEST_P(EitherKernel, tells_a_forked_child_of_its_own_maps) {
 }
 
 TEST_P(EitherKernel, is_walked_in_steps) {
-  // So small that lines are cut anywhere.
-  std::array<char, 37> buffer;
+  const Patchwork patchwork;
+  const std::uintptr_t begin = address_of(patchwork.at(0)) - mib;
+  const std::uintptr_t end = address_of(patchwork.at(0)) + mib;
+  const auto walk_all = [&] {
+    // So small that lines are cut anywhere.
+    std::array<char, 37> buffer;
+    MapWalk walk(buffer, *GetParam());
+    EXPECT_TRUE(walk.is_open());
+    std::vector<std::uintptr_t> seen;
+    BareMap map;
+    for (std::uintptr_t at = begin; walk.next(at, map) && map.begin < end; at = map.end) seen.push_back(map.begin);
+    EXPECT_FALSE(walk.failed());
+    return seen;
+  };
+  expect_the_same(walk_all, [&] {
+    std::vector<std::uintptr_t> expected;
+    for (const Map& one : read_maps()) {
+      if (one.overlaps(begin, end)) expected.push_back(one.begin);
+    }
+    return expected;
+  });
+}
+
+TEST_P(EitherKernel, is_walked_to_the_last_map) {
+  std::array<char, 4096> buffer;
   MapWalk walk(buffer, *GetParam());
-  ASSERT_TRUE(walk.is_open());
-  std::vector<std::uintptr_t> seen;
   BareMap map;
-  for (std::uintptr_t at = 0; walk.next(at, map); at = map.end) seen.push_back(map.begin);
+  std::uintptr_t at = 0;
+  while (walk.next(at, map)) at = map.end;
   EXPECT_FALSE(walk.failed());
-  std::vector<std::uintptr_t> expected;
-  for (const Map& one : read_maps()) expected.push_back(one.begin);
-  // The kernel's page for old system calls is in the text alone.
-  if (!expected.empty() && read_maps().back().name == "[vsyscall]" && GetParam() != &older_kernel())
-    expected.pop_back();
-  EXPECT_EQ(seen, expected);
+  int on_stack = 0;
+  EXPECT_GT(at, address_of(&on_stack));
 }
 
 TEST(MapReader, asks_one_question_about_memory_in_one_map) {

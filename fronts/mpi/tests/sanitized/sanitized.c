@@ -4,7 +4,7 @@
  */
 #include <pthread.h>
 
-#include "check.h"
+#include "../programs/check.h"
 
 enum { rounds = 20, words = 100, many = 1 << 16 };
 
