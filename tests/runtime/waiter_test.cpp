@@ -135,6 +135,7 @@ TEST_F(Waiting, sleeps_without_looking_first_where_ranks_are_more_than_processor
 // waited for runs on this processor while the waiting one looks, or not before that sleeps. Empty where the machine
 // refuses such priorities; else how often the waiting one has slept.
 std::optional<std::uint64_t> sleeps_until_answered_beside(ThreadWaiter& waiter) {
+  std::atomic<bool> is_asked{false};
   std::atomic<bool> is_done{false};
   bool is_refused = false;
   std::thread asking([&] {
@@ -145,12 +146,16 @@ std::optional<std::uint64_t> sleeps_until_answered_beside(ThreadWaiter& waiter) 
     is_refused = pthread_setaffinity_np(pthread_self(), sizeof here, &here) != 0 ||
                  pthread_setschedparam(pthread_self(), SCHED_FIFO, &lowest) != 0;
     if (is_refused) return;
-    // It has what its maker has.
-    std::thread answering([&] { is_done = true; });
-    EXPECT_TRUE(waiter
-                    .wait(
-                        waiter.own_events(), [&] { return is_done.load(); }, "test")
-                    .is_ok());
+    // It has what its maker has, and may have begun to run before that goes on.
+    std::thread answering([&] {
+      is_asked.wait(false);
+      is_done = true;
+    });
+    const auto asks = [&] {
+      if (!is_asked.exchange(true)) is_asked.notify_one();
+      return is_done.load();
+    };
+    EXPECT_TRUE(waiter.wait(waiter.own_events(), asks, "test").is_ok());
     answering.join();
   });
   asking.join();
