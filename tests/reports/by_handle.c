@@ -12,7 +12,7 @@
 #ifdef OPEN_MPI
 static const char* const library_name = "libmpi.so.40";
 #elif defined(MPI_ABI)
-static const char* const library_name = "libmpi_abi.so.0";
+static const char* const library_name = "libmpi_abi.so.1";
 #else
 static const char* const library_name = "libmpi.so.12";
 #endif
