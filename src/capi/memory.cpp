@@ -102,8 +102,7 @@ NodeMemory* open_memory() {
   Source& state = source();
   const std::lock_guard lock(state.mutex);
   if (state.memory == nullptr) {
-    Context& context = *live_context();
-    state.memory = std::make_unique<NodeMemory>(context.segment(), context.rank() + 1);
+    state.memory = live_context()->make_memory();
     live_memory = state.memory.get();
     // Release: the memory is there for whoever sees its generation.
     live_generation.store(++state.last_generation, std::memory_order_release);

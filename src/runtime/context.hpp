@@ -31,6 +31,7 @@
 #include "runtime/neighbours.hpp"
 #include "runtime/network_card.hpp"
 #include "runtime/network_side.hpp"
+#include "runtime/node_memory.hpp"
 #include "runtime/peer_watch.hpp"
 #include "runtime/team_exchange.hpp"
 #include "runtime/thread_waiter.hpp"
@@ -193,6 +194,8 @@ class Context {
   Hearing& hearing() { return hearing_; }
   ThreadWaiter& waiter() { return *waiter_; }
   NodeSegment& segment() { return *place_.segment; }
+  // Hands out blocks of the segment to this rank's program. To be destroyed before the context.
+  std::unique_ptr<NodeMemory> make_memory() { return std::make_unique<NodeMemory>(segment(), id_in_segment()); }
   PeerWatch& watch() { return *watch_; }
   // For single elements in open stripes, by one thread of this process. See lockfree/word_pass.hpp.
   WordPass& own_pass() { return own_block().pass; }

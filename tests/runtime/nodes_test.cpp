@@ -2,11 +2,14 @@
 // memory, and between the two.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <numeric>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -86,6 +89,30 @@ TEST_P(OverNodesOn, ranks_sum_into_each_other) {
     for (std::uint32_t target = 0; target < 4; ++target) EXPECT_EQ(word_at(window, target, 8), 400u);
     ASSERT_GOOD(window.unlock_all());
     ASSERT_GOOD(self.context.free_window(object));
+  });
+}
+
+// Who waits for the heap looks up among the ranks of its node whether the holder lives.
+TEST(OverNodes, memory_of_a_node_is_taken_in_the_name_of_a_rank_of_that_node) {
+  run_on_nodes(two_and_two, Settings(), [](InProcessRank self) {
+    NodeSegment& segment = self.context.segment();
+    const std::unique_ptr<NodeMemory> memory = self.context.make_memory();
+    std::atomic<bool> was_seen{false};
+    std::thread taking([&] {
+      while (!was_seen) {
+        const Result<NodeMemory::Block> block = memory->allocate_aligned(1, 2 * page_bytes);
+        if (block.is_ok()) memory->give_back(std::span(&block.value(), 1));
+      }
+    });
+    std::uint32_t highest = 0;
+    for (int seen = 0; seen < 1000;) {
+      const std::uint32_t holder = segment.heap_lock().holder();
+      highest = std::max(highest, holder);
+      seen += holder != 0 ? 1 : 0;
+    }
+    was_seen = true;
+    taking.join();
+    EXPECT_LE(highest, segment.ranks());
   });
 }
 
