@@ -30,18 +30,20 @@ void copy_rows(const ops::KernelSet& kernels, std::byte* to, std::int64_t to_str
 
 bool is_list(const ops::LayoutView& layout) { return layout.kind() == ops::LayoutKind::indexed; }
 
-// The usual shapes of lists: one of them against one run. False: it is another shape, and nothing was done.
-bool move_list(const ops::LayoutView& to_layout, std::byte* to, const ops::LayoutView& from_layout,
-               const std::byte* from, std::uint64_t bytes) {
-  if (is_list(to_layout) && is_contiguous(from_layout)) {
-    unpack(to_layout, bytes, from, to);
-    return true;
-  }
-  if (is_list(from_layout) && is_contiguous(to_layout)) {
-    pack(from_layout, bytes, from, to);
-    return true;
-  }
-  return false;
+// Between two layouts of `bytes` each. A list against one run, the usual shape of an irregular one, is a loop over it.
+void move(const ops::KernelSet& kernels, const ops::LayoutView& to_layout, std::byte* to,
+          const ops::LayoutView& from_layout, const std::byte* from, std::uint64_t bytes) {
+  if (is_list(to_layout) && is_contiguous(from_layout)) return unpack(to_layout, bytes, from, to);
+  if (is_list(from_layout) && is_contiguous(to_layout)) return pack(from_layout, bytes, from, to);
+  ops::for_each_rows(
+      to_layout, from_layout, bytes, 1,
+      [&](const ops::PiecePair& pair)
+          __attribute__((always_inline)) { ask_for(to + pair.target_offset, from + pair.origin_offset); },
+      [&](const ops::RowPairs& rows) {
+        copy_rows(kernels, to + rows.target_offset, rows.target_stride, from + rows.origin_offset, rows.origin_stride,
+                  rows.row_bytes, rows.rows);
+        return true;
+      });
 }
 
 }  // namespace
@@ -51,32 +53,11 @@ Status Window::run_direct(const Operation& operation, std::uint32_t target, cons
   std::byte* there = region.mapped + base;
   switch (operation.kind) {
     case OperationKind::put:
-      if (move_list(operation.target_layout, there, operation.operand_layout, operation.operand, operation.bytes))
-        return {};
-      ops::for_each_rows(
-          operation.target_layout, operation.operand_layout, operation.bytes, 1,
-          [&](const ops::PiecePair& pair) __attribute__((always_inline)) {
-            ask_for(there + pair.target_offset, operation.operand + pair.origin_offset);
-          },
-          [&](const ops::RowPairs& rows) {
-            copy_rows(*parts_.kernels, there + rows.target_offset, rows.target_stride,
-                      operation.operand + rows.origin_offset, rows.origin_stride, rows.row_bytes, rows.rows);
-            return true;
-          });
+      move(*parts_.kernels, operation.target_layout, there, operation.operand_layout, operation.operand,
+           operation.bytes);
       return {};
     case OperationKind::get:
-      if (move_list(operation.result_layout, operation.result, operation.target_layout, there, operation.bytes))
-        return {};
-      ops::for_each_rows(
-          operation.target_layout, operation.result_layout, operation.bytes, 1,
-          [&](const ops::PiecePair& pair) __attribute__((always_inline)) {
-            ask_for(operation.result + pair.origin_offset, there + pair.target_offset);
-          },
-          [&](const ops::RowPairs& rows) {
-            copy_rows(*parts_.kernels, operation.result + rows.origin_offset, rows.origin_stride,
-                      there + rows.target_offset, rows.target_stride, rows.row_bytes, rows.rows);
-            return true;
-          });
+      move(*parts_.kernels, operation.result_layout, operation.result, operation.target_layout, there, operation.bytes);
       return {};
     case OperationKind::compare_and_swap: {
       const Applied applied =
