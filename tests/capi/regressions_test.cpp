@@ -355,6 +355,29 @@ TEST(Promotion, is_undone_where_the_ranks_agree_that_the_window_goes) {
   });
 }
 
+// A group of one rank has no neighbour who would gain from it, though the job has.
+TEST(Promotion, is_left_out_where_no_other_rank_of_the_node_is_in_the_group) {
+  run_ranks(2, [](int rank) {
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    std::uint64_t* const memory = map_words(bytes);
+    memory[7] = 8;
+    farsum_group alone{};
+    ASSERT_FINE(farsum_group_create(farsum_world(), &rank, 1, &alone));
+    farsum_window window{};
+    ASSERT_FINE(farsum_window_adopt(alone, memory, bytes, nullptr, &window));
+    EXPECT_FALSE(is_promoted(window, 0));
+    EXPECT_TRUE(is_private(memory, bytes));
+    const std::uint64_t one = 1;
+    ASSERT_FINE(farsum_lock_all(window));
+    ASSERT_FINE(farsum_accumulate(window, 0, 56, &one, 1, FARSUM_UINT64, FARSUM_SUM));
+    ASSERT_FINE(farsum_unlock_all(window));
+    EXPECT_EQ(memory[7], 9u);
+    ASSERT_FINE(farsum_window_free(&window));
+    ASSERT_FINE(farsum_group_free(&alone));
+    munmap(memory, bytes);
+  });
+}
+
 TEST(Promotion, of_windows_freed_in_different_orders_is_undone) {
   run_ranks(3, [](int rank) {
     constexpr std::size_t bytes = std::size_t{1} << 20;
