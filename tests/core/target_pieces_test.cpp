@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/target_service.hpp"
+#include "mute_transport.hpp"
 #include "ops/layout_steps.hpp"
 #include "scripted_transport.hpp"
 
@@ -13,16 +14,9 @@ namespace farsum {
 namespace {
 
 // Everything that is asked for is this process's, and there at once.
-class Reaching final : public Transport {
+class Reaching final : public MuteTransport {
  public:
   Capabilities capabilities(Rank) const override { return between_hosts; }
-  std::optional<std::uint64_t> try_post(Rank, std::span<const std::byte>, std::span<const std::byte>,
-                                        const PostOptions&) override {
-    return std::nullopt;
-  }
-  std::size_t poll_replies(Rank, ReplyHandler&) override { return 0; }
-  std::size_t poll_requests(RequestHandler&, std::size_t) override { return 0; }
-  void complete(ReplyToken, Code, std::span<const std::byte>) override {}
   Transfer read(Rank, std::uint64_t address, std::span<std::byte> into, std::uint64_t) override {
     std::memcpy(into.data(), reinterpret_cast<const void*>(address), into.size());
     return Transfer::done;
