@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "launched_job.hpp"
 
@@ -117,6 +120,26 @@ TEST(BenchCommand, names_what_there_is_when_asked_for_something_else) {
 
 TEST(BenchCommand, lists_names_as_json) {
   EXPECT_TRUE(json::parse(run_farsum({"bench", "--list", "--json"}).out).is_array());
+}
+
+// A busy machine, in short: both places for the loops, and what each side is held against.
+TEST(BenchCommand, sets_a_library_beside_busy_loops_without_and_with_farsum) {
+  const Ended ended = run_farsum({"bench", "mpi", "--beside", "outside,inside", "--libraries", "mpich", "--ranks", "2",
+                                  "--cases", "flush-clean", "--quick", "--json"});
+  if (ended.err.find("cannot run under mpich here") != std::string::npos) GTEST_SKIP() << ended.err;
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  std::istringstream lines(ended.out);
+  std::vector<std::string> cases;
+  for (std::string line; std::getline(lines, line);) {
+    const json row = json::parse(line);
+    cases.push_back(row.at("case"));
+    EXPECT_EQ(row.at("row"), "beside");
+    EXPECT_EQ(row.at("peer"), "mpich");
+    EXPECT_EQ(row.at("aim"), 1.2);
+    EXPECT_GT(row.at("ours").get<double>(), 0) << line;
+    EXPECT_GT(row.at("limit").get<double>(), 0) << line;
+  }
+  EXPECT_THAT(cases, testing::ElementsAre("flush-clean, loops outside, 2 ranks", "flush-clean, loops inside, 2 ranks"));
 }
 
 TEST(MainCommand, has_help_and_a_version_and_refuses_the_rest_with_two) {
