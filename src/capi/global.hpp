@@ -91,10 +91,10 @@ extern std::atomic<bool> reads_have_copies;
 inline bool copies_answer_reads() { return reads_have_copies.load(std::memory_order_relaxed); }
 
 // This process synchronises with others in the call.
-inline void heard() {
-  if (!copies_answer_reads()) [[likely]]
-    return;
-  if (Context* context = live_context(); context != nullptr) context->hearing().hear();
+[[gnu::cold]] void hear();
+[[gnu::always_inline]] inline void heard() {
+  if (copies_answer_reads()) [[unlikely]]
+    hear();
 }
 // The same at the end of a scope.
 class HearsAtEnd {
@@ -107,21 +107,14 @@ class HearsAtEnd {
 
 // What the hot path has changed; counted when it is done.
 extern UnheardChanges hot_changes;
-inline void note_hot_change() {
+[[gnu::always_inline]] inline void note_hot_change() {
   if (copies_answer_reads()) [[unlikely]]
     hot_changes.count();
 }
 
-// The hot window of a handle whose slot was found. Everything but the views is read from the slot: member by member,
-// for a copy of the whole is put on the stack by some compilers, and read from there again.
+// The hot window of a handle whose slot was found.
 inline HotWindow hot_window(const WindowSlot& slot, farsum_window window) {
-  return {.views = view_arena + (window.bits >> index_bits & view_mask),
-          .size = slot.size,
-          .lock_id = slot.lock_id,
-          .kernels = slot.kernels,
-          .agent = slot.agent,
-          .aggregates = slot.aggregates,
-          .pass = slot.pass};
+  return {.views = view_arena + (window.bits >> index_bits & view_mask), .parts = slot.parts};
 }
 
 inline WindowSlot* find_window(farsum_window window) {

@@ -34,13 +34,7 @@ inline constexpr std::size_t most_views = std::size_t{1} << view_bits;
 // One window handle. `bits` is what the program holds; 0 while the slot is free.
 struct alignas(64) WindowSlot {
   std::atomic<std::uint64_t> bits{0};
-  // A HotWindow without its views, whose place the handle names.
-  std::uint32_t size = 0;
-  std::uint32_t lock_id = 0;
-  const ops::KernelSet* kernels = nullptr;
-  const LockAgent* agent = nullptr;
-  WordPass* pass = nullptr;
-  bool aggregates = false;
+  HotParts parts;  // the views' place is what the handle names
   WindowObject* object = nullptr;
   std::uint64_t generation = 0;
 };

@@ -77,6 +77,10 @@ farsum_status fail(const Status& status) { return fail(status.code(), status.tex
 
 Context* live_context() { return global().live.load(std::memory_order_acquire); }
 
+void hear() {
+  if (Context* context = live_context(); context != nullptr) context->hearing().hear();
+}
+
 farsum_status no_context(const char* call) {
   if (global().is_forked_child.load(std::memory_order_relaxed)) {
     return fail(Code::not_initialized, fmt::format("{}: called in a forked child, which is no rank of the job", call));

@@ -128,7 +128,28 @@ bool updates_afar(farsum_window handle, int target, std::uint64_t offset, const 
   return status;
 }
 
-// Other pairs than a word's sum: the kernels' tables decide.
+// The sums of one element that programs live by.
+inline bool is_word_sum(farsum_type type, farsum_op op) {
+  return op == FARSUM_SUM && (type == FARSUM_INT64 || type == FARSUM_UINT64 || type == FARSUM_DOUBLE);
+}
+
+// Other pairs than those: the kernels' tables decide.
+[[gnu::noinline]] farsum_status any_accumulate(farsum_window window, int target, std::uint64_t offset,
+                                               const void* origin, std::size_t count, farsum_type type, farsum_op op) {
+  const WindowSlot* slot = find_window(window);
+  if (slot != nullptr && plain_pair(type, op)) [[likely]] {
+    const auto element = static_cast<ops::ElementType>(type);
+    if ((origin != nullptr || op == FARSUM_NO_OP) &&
+        hot_window(*slot, window)
+            .reduce(static_cast<std::uint32_t>(target), offset, origin, nullptr, count, element,
+                    static_cast<ops::Operator>(op))) {
+      note_hot_change();
+      return FARSUM_OK;
+    }
+  }
+  return long_accumulate(window, target, offset, origin, count, type, op);
+}
+
 [[gnu::noinline]] farsum_status any_fetch_op(farsum_window window, int target, std::uint64_t offset,
                                              const void* operand, void* result, farsum_type type, farsum_op op) {
   const WindowSlot* slot = find_window(window);
@@ -136,13 +157,38 @@ bool updates_afar(farsum_window handle, int target, std::uint64_t offset, const 
       [[likely]] {
     const auto element = static_cast<ops::ElementType>(type);
     if (hot_window(*slot, window)
-            .reduce(static_cast<std::uint32_t>(target), offset, operand, result, ops::size_of(element), element,
+            .reduce(static_cast<std::uint32_t>(target), offset, operand, result, 1, element,
                     static_cast<ops::Operator>(op))) {
       heard();
       return FARSUM_OK;
     }
   }
   return long_fetch_op(window, target, offset, operand, result, type, op);
+}
+
+// The sums of a word that the first look did not do.
+[[gnu::noinline]] farsum_status locked_fetch_op(farsum_window window, int target, std::uint64_t offset,
+                                                const void* operand, void* result, farsum_type type) {
+  const WindowSlot* slot = find_window(window);
+  if (slot != nullptr && hot_window(*slot, window)
+                             .sum_word_under_lock(static_cast<std::uint32_t>(target), offset, operand, result,
+                                                  static_cast<ops::ElementType>(type))) {
+    heard();
+    return FARSUM_OK;
+  }
+  return any_fetch_op(window, target, offset, operand, result, type, FARSUM_SUM);
+}
+
+[[gnu::noinline]] farsum_status locked_accumulate(farsum_window window, int target, std::uint64_t offset,
+                                                  const void* operand, farsum_type type) {
+  const WindowSlot* slot = find_window(window);
+  if (slot != nullptr && hot_window(*slot, window)
+                             .sum_word_under_lock(static_cast<std::uint32_t>(target), offset, operand, nullptr,
+                                                  static_cast<ops::ElementType>(type))) {
+    note_hot_change();
+    return FARSUM_OK;
+  }
+  return any_accumulate(window, target, offset, operand, 1, type, FARSUM_SUM);
 }
 
 // A flush to targets, where copies answer reads: of what this process had changed before, no copy from before answers.
@@ -329,11 +375,11 @@ bool finished_in_caller(farsum_window handle, const farsum_operation& from) {
     case FARSUM_GET:
       return from.result != nullptr && hot.get(target, from.offset, from.result, bytes);
     case FARSUM_ACCUMULATE:
-      return has_operand &&
-             hot.reduce(target, from.offset, from.origin, nullptr, bytes, type, static_cast<ops::Operator>(from.op));
+      return has_operand && hot.reduce(target, from.offset, from.origin, nullptr, from.count, type,
+                                       static_cast<ops::Operator>(from.op));
     case FARSUM_GET_ACCUMULATE:
       return has_operand && from.result != nullptr &&
-             hot.reduce(target, from.offset, from.origin, from.result, bytes, type,
+             hot.reduce(target, from.offset, from.origin, from.result, from.count, type,
                         static_cast<ops::Operator>(from.op));
     case FARSUM_COMPARE_AND_SWAP:
       break;
@@ -382,18 +428,14 @@ farsum_status farsum_get(farsum_window window, int target, uint64_t offset, void
 farsum_status farsum_accumulate(farsum_window window, int target, uint64_t offset, const void* origin, size_t count,
                                 farsum_type type, farsum_op op) {
   const WindowSlot* slot = find_window(window);
-  if (slot != nullptr && plain_pair(type, op)) [[likely]] {
-    const auto element = static_cast<ops::ElementType>(type);
-    std::uint64_t bytes = 0;
-    if (!__builtin_mul_overflow(count, ops::size_of(element), &bytes) && (origin != nullptr || op == FARSUM_NO_OP) &&
-        hot_window(*slot, window)
-            .reduce(static_cast<std::uint32_t>(target), offset, origin, nullptr, bytes, element,
-                    static_cast<ops::Operator>(op))) {
-      note_hot_change();
-      return FARSUM_OK;
-    }
-  }
-  return long_accumulate(window, target, offset, origin, count, type, op);
+  if (slot == nullptr || count != 1 || origin == nullptr || !is_word_sum(type, op))
+    return any_accumulate(window, target, offset, origin, count, type, op);
+  if (!hot_window(*slot, window)
+           .sum_word(static_cast<std::uint32_t>(target), offset, origin, nullptr, static_cast<ops::ElementType>(type)))
+      [[unlikely]]
+    return locked_accumulate(window, target, offset, origin, type);
+  note_hot_change();
+  return FARSUM_OK;
 }
 
 farsum_status farsum_get_accumulate(farsum_window window, int target, uint64_t offset, const void* origin, void* result,
@@ -402,10 +444,8 @@ farsum_status farsum_get_accumulate(farsum_window window, int target, uint64_t o
   if (slot != nullptr && plain_pair(type, op) && result != nullptr && (origin != nullptr || op == FARSUM_NO_OP))
       [[likely]] {
     const auto element = static_cast<ops::ElementType>(type);
-    std::uint64_t bytes = 0;
-    if (!__builtin_mul_overflow(count, ops::size_of(element), &bytes) &&
-        hot_window(*slot, window)
-            .reduce(static_cast<std::uint32_t>(target), offset, origin, result, bytes, element,
+    if (hot_window(*slot, window)
+            .reduce(static_cast<std::uint32_t>(target), offset, origin, result, count, element,
                     static_cast<ops::Operator>(op))) {
       if (op != FARSUM_NO_OP) heard();
       return FARSUM_OK;
@@ -416,17 +456,15 @@ farsum_status farsum_get_accumulate(farsum_window window, int target, uint64_t o
 
 farsum_status farsum_fetch_op(farsum_window window, int target, uint64_t offset, const void* operand, void* result,
                               farsum_type type, farsum_op op) {
-  if (op != FARSUM_SUM || (type != FARSUM_INT64 && type != FARSUM_UINT64)) {
-    return any_fetch_op(window, target, offset, operand, result, type, op);
-  }
   const WindowSlot* slot = find_window(window);
-  if (slot != nullptr && operand != nullptr && result != nullptr &&
-      hot_window(*slot, window).fetch_add_word(static_cast<std::uint32_t>(target), offset, operand, result))
-      [[likely]] {
-    heard();
-    return FARSUM_OK;
-  }
-  return long_fetch_op(window, target, offset, operand, result, type, op);
+  if (slot == nullptr || operand == nullptr || result == nullptr || !is_word_sum(type, op)) [[unlikely]]
+    return any_fetch_op(window, target, offset, operand, result, type, op);
+  if (!hot_window(*slot, window)
+           .sum_word(static_cast<std::uint32_t>(target), offset, operand, result, static_cast<ops::ElementType>(type)))
+      [[unlikely]]
+    return locked_fetch_op(window, target, offset, operand, result, type);
+  heard();
+  return FARSUM_OK;
 }
 
 farsum_status farsum_compare_and_swap(farsum_window window, int target, uint64_t offset, const void* expected,

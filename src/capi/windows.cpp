@@ -99,13 +99,8 @@ void give_window_slot_back(std::size_t index) {
 farsum_window add_window(std::size_t index, WindowObject* object) {
   const std::lock_guard lock(global().windows_mutex);
   WindowSlot& slot = window_slots[index];
-  const HotWindow hot = object->window->hot();
-  slot.size = hot.size;
-  slot.lock_id = hot.lock_id;
-  slot.kernels = hot.kernels;
-  slot.agent = hot.agent;
-  slot.pass = &global().context->own_pass();
-  slot.aggregates = hot.aggregates;
+  slot.parts = object->window->hot().parts;
+  slot.parts.pass = &global().context->own_pass();
   slot.object = object;
   slot.generation = (slot.generation + 1) & generation_mask;
   const std::uint64_t generation = slot.generation == 0 ? ++slot.generation : slot.generation;
@@ -119,9 +114,9 @@ farsum_window add_window(std::size_t index, WindowObject* object) {
 void remove_window(WindowSlot& slot) {
   const std::lock_guard lock(global().windows_mutex);
   const std::uint64_t first_view = slot.bits.load(std::memory_order_relaxed) >> index_bits & view_mask;
-  if (first_view != 0) global().view_runs.give_back(first_view, slot.size);
+  if (first_view != 0) global().view_runs.give_back(first_view, slot.parts.size);
   slot.bits.store(0, std::memory_order_relaxed);
-  slot.size = 0;
+  slot.parts.size = 0;
   slot.object = nullptr;
   global().vacant_windows.push_back(static_cast<std::size_t>(&slot - window_slots));
 }

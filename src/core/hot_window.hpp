@@ -88,20 +88,70 @@ inline void note_stores(TargetView& view) {
 
 // Load and store instead of an addition: a locked instruction would cost as much as the operation. Relaxed: a
 // statistic.
+inline void count_word(TargetView& view) {
+  view.hot_words.store(view.hot_words.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
 inline void count_direct(TargetView& view, std::uint64_t bytes) {
   view.hot_operations.store(view.hot_operations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   view.hot_bytes.store(view.hot_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
 }
 
-// A window's views and what goes with them, small enough to lie beside the handle.
-struct HotWindow {
-  TargetView* views = nullptr;
+// What the hot path reads of a window besides its views, small enough to lie beside the handle; all but `pass` stays as
+// it is while the window lives. What is asked here takes no view, so that a call whose other parts are in registers
+// does not put them into memory for it.
+struct HotParts {
   std::uint32_t size = 0;
   std::uint32_t lock_id = 0;
   const ops::KernelSet* kernels = nullptr;
   const LockAgent* agent = nullptr;
-  bool aggregates = false;
   WordPass* pass = nullptr;  // of this process; null: its threads take locks always
+  bool aggregates = false;
+
+  // The stripe, after a short look if it is not free at once; false when its holder keeps it, as one that was preempted
+  // does.
+  bool acquire(StripeLock& lock) const {
+    if (lock.try_acquire(lock_id)) [[likely]]
+      return true;
+    agent->contention->fetch_add(1, std::memory_order_relaxed);
+    return lock.try_for_a_while(lock_id);
+  }
+
+  bool has_pass() const { return pass != nullptr && pass->belongs_to(os::own_thread_mark); }
+
+  // Whether this thread may update single elements of the stripe by atomics until it leaves its pass.
+  [[gnu::always_inline]] bool enter(const StripeLock& lock) const {
+    if (!lock.is_open() || pass == nullptr) return false;
+    if (!pass->belongs_to(os::own_thread_mark) && !claim_pass()) [[unlikely]]
+      return false;
+    return pass->enter(lock);
+  }
+
+  void release_after_single(StripeLock& lock) const {
+    if (lock.count_single()) [[unlikely]]
+      return open(lock);
+    lock.release();
+  }
+
+ private:
+  // Of a process whose pass nobody has, or had a thread that has ended. Another thread closes the stripe, beside which
+  // this is cheap.
+  [[gnu::noinline, gnu::cold]] bool claim_pass() const {
+    return pass->claim(os::thread_mark(), [](std::uint64_t thread) { return os::has_ended(thread); });
+  }
+
+  // Single elements go without the lock from here on, as far as all ranks can.
+  [[gnu::noinline]] void open(StripeLock& lock) const {
+    const bool may_open = pass != nullptr && agent->passes != nullptr && agent->passes->all_ready() && claim_pass();
+    if (may_open) return lock.release_open();
+    lock.forget_singles();
+    lock.release();
+  }
+};
+
+// A window's views and what goes with them.
+struct HotWindow {
+  TargetView* views = nullptr;
+  const HotParts& parts;
 
   bool put(std::uint32_t target, std::uint64_t offset, const void* origin, std::size_t bytes) const {
     TargetView* view = find(target, offset, bytes);
@@ -132,13 +182,17 @@ struct HotWindow {
   }
 
   // Type and operator have been found legal together; scaled_sum does not come here. `result` may be null.
-  bool reduce(std::uint32_t target, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes,
-              ops::ElementType type, ops::Operator op) const {
+  [[gnu::always_inline]] bool reduce(std::uint32_t target, std::uint64_t offset, const void* operand, void* result,
+                                     std::uint64_t count, ops::ElementType type, ops::Operator op) const {
+    const std::uint64_t element_bytes = ops::size_of(type);
+    std::uint64_t bytes = 0;
+    if (__builtin_mul_overflow(count, element_bytes, &bytes) || bytes == 0) [[unlikely]]
+      return false;
     TargetView* view = find(target, offset, bytes);
-    if (view == nullptr || bytes == 0) return false;
+    if (view == nullptr) return false;
     std::byte* address = view->memory + offset;
     if (view->domain.bare) {
-      if (bytes != ops::size_of(type) || !ops::is_lockable(type)) return false;
+      if (count != 1 || !ops::is_lockable(type)) return false;
       count_direct(*view, bytes);
       ops::atomic_apply(address, operand, result, type, op, nullptr);
       // All but a write without a result are locked instructions.
@@ -148,64 +202,57 @@ struct HotWindow {
     if (bytes > view->domain.bytes_left_in_stripe(offset))
       return reduce_stripes(*view, offset, operand, result, bytes, type, op);
     StripeLock& lock = view->domain.lock_of(offset);
-    const bool single = is_single(address, bytes, type);
-    if (single && enter(lock)) {
-      ops::atomic_apply(address, operand, result, type, op, nullptr);
-      pass->leave();
-      count_direct(*view, bytes);
-      // As above.
-      if (op == ops::Operator::replace) note_stores(*view);
-      return true;
-    }
-    if (!acquire(lock)) return false;
+    if (is_single(address, bytes, type)) return reduce_single(*view, lock, address, operand, result, type, op);
+    if (!parts.acquire(lock)) return false;
+    apply(address, operand, result, count, type, op);
+    lock.release();
     count_direct(*view, bytes);
-    if (bytes == 8 && op == ops::Operator::sum &&
-        (type == ops::ElementType::int64 || type == ops::ElementType::uint64)) {
-      add_word(address, operand, result);
-    } else if (result == nullptr) {
-      kernels->bulk(type, op)(address, operand, bytes / ops::size_of(type), nullptr);
-    } else {
-      kernels->fetch(type, op)(address, operand, result, bytes / ops::size_of(type), nullptr);
-    }
-    if (single)
-      release_after_single(lock);
-    else
-      lock.release();
     note_stores(*view);
     return true;
   }
 
-  // The same for one 64-bit integer sum: the shared counter's operation, with all sizes known here. Inlined, for
-  // the caller would build a HotWindow for a call.
-  [[gnu::always_inline]] bool fetch_add_word(std::uint32_t target, std::uint64_t offset, const void* operand,
-                                             void* result) const {
-    TargetView* view = find(target, offset, sizeof(std::uint64_t));
+  // The same for one element of 8 bytes and a sum: the shared counter's operation, and an update of a distributed
+  // array, with all sizes known here. `type` is an integer or float64. Only where nothing is to be waited for or
+  // claimed; it calls nothing, so that its caller saves no registers.
+  [[gnu::always_inline]] bool sum_word(std::uint32_t target, std::uint64_t offset, const void* operand, void* result,
+                                       ops::ElementType type) const {
+    TargetView* view = find_word(target, offset);
     if (view == nullptr) [[unlikely]]
       return false;
     std::byte* address = view->memory + offset;
-    // An aligned word lies in one stripe.
-    if ((reinterpret_cast<std::uintptr_t>(address) & 7) != 0) [[unlikely]]
-      return false;
     if (view->domain.bare) {
-      std::uint64_t addend;
-      std::memcpy(&addend, operand, sizeof addend);
-      const std::uint64_t old = ops::atomic_fetch_sum(address, addend);
-      std::memcpy(result, &old, sizeof old);
+      fetch_sum(address, operand, result, type);
     } else {
-      StripeLock& lock = view->domain.lock_of(offset);
-      if (enter(lock)) [[likely]] {
-        std::uint64_t addend;
-        std::memcpy(&addend, operand, sizeof addend);
-        const std::uint64_t old = ops::atomic_fetch_sum(address, addend);
-        pass->leave();
-        std::memcpy(result, &old, sizeof old);
-      } else {
-        if (!acquire(lock)) [[unlikely]]
-          return false;
-        add_word(address, operand, result);
-        release_after_single(lock);
-        note_stores(*view);
-      }
+      const StripeLock& lock = view->domain.lock_of(offset);
+      if (!parts.has_pass() || !lock.is_open() || !parts.pass->enter(lock)) [[unlikely]]
+        return false;
+      fetch_sum(address, operand, result, type);
+      parts.pass->leave();
+    }
+    count_word(*view);
+    return true;
+  }
+
+  // The same where the stripe is not open, or this thread has no pass yet.
+  [[gnu::always_inline]] bool sum_word_under_lock(std::uint32_t target, std::uint64_t offset, const void* operand,
+                                                  void* result, ops::ElementType type) const {
+    TargetView* view = find_word(target, offset);
+    if (view == nullptr || view->domain.bare) [[unlikely]]
+      return false;
+    std::byte* address = view->memory + offset;
+    StripeLock& lock = view->domain.lock_of(offset);
+    if (parts.enter(lock)) [[unlikely]] {
+      fetch_sum(address, operand, result, type);
+      parts.pass->leave();
+    } else {
+      if (!parts.acquire(lock)) [[unlikely]]
+        return false;
+      if (type == ops::ElementType::float64)
+        plain_sum<double>(address, operand, result);
+      else
+        plain_sum<std::uint64_t>(address, operand, result);
+      parts.release_after_single(lock);
+      note_stores(*view);
     }
     count_word(*view);
     return true;
@@ -220,14 +267,14 @@ struct HotWindow {
       return false;
     std::byte* address = view->memory + offset;
     StripeLock& lock = view->domain.lock_of(offset);
-    if (is_single(address, bytes, type) && enter(lock)) [[likely]] {
+    if (is_single(address, bytes, type) && parts.enter(lock)) [[likely]] {
       ops::atomic_compare_and_swap(address, expected, desired, result, type);
-      pass->leave();
+      parts.pass->leave();
     } else {
-      if (!acquire(lock)) [[unlikely]]
+      if (!parts.acquire(lock)) [[unlikely]]
         return false;
       ops::plain_compare_and_swap(address, expected, desired, result, type);
-      release_after_single(lock);
+      parts.release_after_single(lock);
       note_stores(*view);
     }
     count_direct(*view, bytes);
@@ -236,14 +283,14 @@ struct HotWindow {
 
   // With nothing under way to any target, in an epoch of every one.
   bool flush_all() const {
-    if (aggregates || size > most_flushed_at_once) return false;
+    if (parts.aggregates || parts.size > most_flushed_at_once) return false;
     std::uint32_t unfenced = 0;
-    for (std::uint32_t target = 0; target < size; ++target) {
+    for (std::uint32_t target = 0; target < parts.size; ++target) {
       if (!is_clean(views[target])) return false;
       unfenced |= views[target].unfenced.load(std::memory_order_relaxed);
     }
     if (stores_stay_in_order && unfenced == 0) return true;
-    for (std::uint32_t target = 0; target < size; ++target) {
+    for (std::uint32_t target = 0; target < parts.size; ++target) {
       views[target].unfenced.store(0, std::memory_order_relaxed);
     }
     flush_fence();
@@ -253,7 +300,7 @@ struct HotWindow {
   // With nothing under way to the target, flush is a fence at most. Outside a lock's epoch the long way says whether it
   // may.
   bool flush(std::uint32_t target) const {
-    if (target >= size || aggregates) return false;
+    if (target >= parts.size || parts.aggregates) return false;
     TargetView& view = views[target];
     if (!is_clean(view)) return false;
     // Relaxed: see note_stores.
@@ -266,15 +313,15 @@ struct HotWindow {
   // A lock that nobody has or waits for, of a target in no epoch, with none of another node to wait for first. The rest
   // goes the long way, refusals too.
   bool lock(std::uint32_t target, LockMode mode) const {
-    if (target >= size || views[target].lock == nullptr) return false;
+    if (target >= parts.size || views[target].lock == nullptr) return false;
     TargetView& view = views[target];
     // Relaxed: a program that calls on the same window from two threads orders its epochs itself.
     if (!views[0].locks_allowed.load(std::memory_order_relaxed)) return false;
-    if (agent->asked != nullptr && agent->asked->any()) return false;
-    SharedLock<> target_lock(*view.lock, size);
+    if (parts.agent->asked != nullptr && parts.agent->asked->any()) return false;
+    SharedLock<> target_lock(*view.lock, parts.size);
     // Relaxed: the guard orders threads of this process that lock this target; others are ordered by the program.
     return target_lock.try_lock_once(
-        lock_id, mode, [&] { return view.open.load(std::memory_order_relaxed) == no_epoch; },
+        parts.lock_id, mode, [&] { return view.open.load(std::memory_order_relaxed) == no_epoch; },
         [&] {
           view.open.store(mode == LockMode::exclusive ? locked_exclusive : locked_shared, std::memory_order_relaxed);
         });
@@ -282,26 +329,26 @@ struct HotWindow {
 
   // Gives back what lock() took, with nothing under way to the target.
   bool unlock(std::uint32_t target) const {
-    if (target >= size || views[target].lock == nullptr) return false;
+    if (target >= parts.size || views[target].lock == nullptr) return false;
     TargetView& view = views[target];
     const std::int32_t open = view.open.load(std::memory_order_relaxed);
     if (open != locked_shared && open != locked_exclusive) return false;
     // The guard is taken by a locked instruction.
     if (!flush_before_unlock(target)) return false;
-    SharedLock<> target_lock(*view.lock, size);
+    SharedLock<> target_lock(*view.lock, parts.size);
     // Relaxed: as in lock().
     const bool unlocked = target_lock.try_unlock_once(
-        lock_id, open == locked_exclusive ? LockMode::exclusive : LockMode::shared,
+        parts.lock_id, open == locked_exclusive ? LockMode::exclusive : LockMode::shared,
         [&] { return view.open.load(std::memory_order_relaxed) == open; },
         [&] { view.open.store(no_epoch, std::memory_order_relaxed); });
-    if (target_lock.granted_for_another() && agent->ringer != nullptr) [[unlikely]]
-      agent->ringer->ring(view.owner);
+    if (target_lock.granted_for_another() && parts.agent->ringer != nullptr) [[unlikely]]
+      parts.agent->ringer->ring(view.owner);
     return unlocked;
   }
 
   // The same for a caller whose next step is a locked instruction.
   bool flush_before_unlock(std::uint32_t target) const {
-    if (aggregates || !is_clean(views[target])) return false;
+    if (parts.aggregates || !is_clean(views[target])) return false;
     if constexpr (!locked_instructions_are_fences) flush_fence();
     return true;
   }
@@ -318,7 +365,7 @@ struct HotWindow {
   }
 
   TargetView* find(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) const {
-    if (target >= size) [[unlikely]]
+    if (target >= parts.size) [[unlikely]]
       return nullptr;
     TargetView& view = views[target];
     // Relaxed: epoch calls of this thread come before in program order; other threads synchronise among themselves.
@@ -329,13 +376,12 @@ struct HotWindow {
     return &view;
   }
 
-  // The stripe, after a short look if it is not free at once; false when its holder keeps it, as one that was preempted
-  // does.
-  bool acquire(StripeLock& lock) const {
-    if (lock.try_acquire(lock_id)) [[likely]]
-      return true;
-    agent->contention->fetch_add(1, std::memory_order_relaxed);
-    return lock.try_for_a_while(lock_id);
+  // An aligned word, which lies in one stripe.
+  [[gnu::always_inline]] TargetView* find_word(std::uint32_t target, std::uint64_t offset) const {
+    TargetView* view = find(target, offset, sizeof(std::uint64_t));
+    if (view == nullptr || (reinterpret_cast<std::uintptr_t>(view->memory + offset) & 7) != 0) [[unlikely]]
+      return nullptr;
+    return view;
   }
 
   // What the processor's atomics can update.
@@ -344,59 +390,71 @@ struct HotWindow {
            (reinterpret_cast<std::uintptr_t>(address) & (bytes - 1)) == 0;
   }
 
-  // Whether this thread may update single elements of the stripe by atomics until it leaves its pass.
-  bool enter(const StripeLock& lock) const {
-    if (!lock.is_open() || pass == nullptr) return false;
-    if (!pass->belongs_to(os::own_thread_mark) && !claim_pass()) [[unlikely]]
-      return false;
-    return pass->enter(lock);
+  // One element, by the processor's atomics where the stripe is open.
+  [[gnu::noinline]] bool reduce_single(TargetView& view, StripeLock& lock, std::byte* address, const void* operand,
+                                       void* result, ops::ElementType type, ops::Operator op) const {
+    const std::uint64_t bytes = ops::size_of(type);
+    if (parts.enter(lock)) {
+      ops::atomic_apply(address, operand, result, type, op, nullptr);
+      parts.pass->leave();
+      count_direct(view, bytes);
+      // All but a write without a result are locked instructions.
+      if (op == ops::Operator::replace) note_stores(view);
+      return true;
+    }
+    if (!parts.acquire(lock)) return false;
+    apply(address, operand, result, 1, type, op);
+    parts.release_after_single(lock);
+    count_direct(view, bytes);
+    note_stores(view);
+    return true;
   }
 
-  // Of a process whose pass nobody has, or had a thread that has ended. Another thread closes the stripe, beside which
-  // this is cheap.
-  [[gnu::noinline, gnu::cold]] bool claim_pass() const {
-    return pass->claim(os::thread_mark(), [](std::uint64_t thread) { return os::has_ended(thread); });
-  }
-
-  void release_after_single(StripeLock& lock) const {
-    if (lock.count_single()) [[unlikely]]
-      return open(lock);
-    lock.release();
-  }
-
-  // Single elements go without the lock from here on, as far as all ranks can.
-  [[gnu::noinline]] void open(StripeLock& lock) const {
-    const bool may_open = pass != nullptr && agent->passes != nullptr && agent->passes->all_ready() && claim_pass();
-    if (may_open) return lock.release_open();
-    lock.forget_singles();
-    lock.release();
+  // By the holder of the stripe's lock.
+  [[gnu::always_inline]] void apply(std::byte* address, const void* operand, void* result, std::uint64_t count,
+                                    ops::ElementType type, ops::Operator op) const {
+    if (result == nullptr)
+      parts.kernels->bulk(type, op)(address, operand, count, nullptr);
+    else
+      parts.kernels->fetch(type, op)(address, operand, result, count, nullptr);
   }
 
   // What spans stripes. False when a holder died on the way: the long way says so, and the job is over.
-  bool reduce_stripes(TargetView& view, std::uint64_t offset, const void* operand, void* result, std::uint64_t bytes,
-                      ops::ElementType type, ops::Operator op) const {
-    const Reduction reduction = make_reduction(*kernels, type, op, nullptr, bytes);
+  [[gnu::noinline]] bool reduce_stripes(TargetView& view, std::uint64_t offset, const void* operand, void* result,
+                                        std::uint64_t bytes, ops::ElementType type, ops::Operator op) const {
+    const Reduction reduction = make_reduction(*parts.kernels, type, op, nullptr, bytes);
     std::uint64_t progress = 0;
     count_direct(view, bytes);
     const Applied applied =
-        apply_reduction(view.domain, *agent, view.memory, offset, static_cast<const std::byte*>(operand),
+        apply_reduction(view.domain, *parts.agent, view.memory, offset, static_cast<const std::byte*>(operand),
                         static_cast<std::byte*>(result), bytes, reduction, progress);
     note_stores(view);
     return applied == Applied::done;
   }
 
-  static void count_word(TargetView& view) {
-    view.hot_words.store(view.hot_words.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  [[gnu::always_inline]] static void fetch_sum(std::byte* address, const void* operand, void* result,
+                                               ops::ElementType type) {
+    if (type != ops::ElementType::float64) [[likely]]
+      fetch_sum_of<std::uint64_t>(address, operand, result);
+    else
+      fetch_sum_of<double>(address, operand, result);
   }
-
-  static void add_word(std::byte* address, const void* operand, void* result) {
-    std::uint64_t addend;
-    std::uint64_t old;
+  template <class T>
+  [[gnu::always_inline]] static void fetch_sum_of(std::byte* address, const void* operand, void* result) {
+    T addend;
+    std::memcpy(&addend, operand, sizeof addend);
+    const T old = ops::atomic_fetch_sum(address, addend);
+    if (result != nullptr) std::memcpy(result, &old, sizeof old);
+  }
+  template <class T>
+  [[gnu::always_inline]] static void plain_sum(std::byte* address, const void* operand, void* result) {
+    T addend;
+    T old;
     std::memcpy(&addend, operand, sizeof addend);
     std::memcpy(&old, address, sizeof old);
+    const T sum = old + addend;
+    std::memcpy(address, &sum, sizeof sum);
     if (result != nullptr) std::memcpy(result, &old, sizeof old);
-    old += addend;
-    std::memcpy(address, &old, sizeof old);
   }
 };
 

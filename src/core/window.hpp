@@ -121,9 +121,7 @@ class Window {
   explicit Window(Parts parts);
 
   // What finishes in the caller; the values stay as they are while the window lives.
-  HotWindow hot() const {
-    return {views_, size_, parts_.lock_agent.id, parts_.kernels, &parts_.lock_agent, aggregates_, nullptr};
-  }
+  HotWindow hot() const { return {views_, hot_parts_}; }
 
   // ---- operations: the long way ----
 
@@ -434,6 +432,7 @@ class Window {
   Parts parts_;
   std::uint32_t size_;
   bool aggregates_;
+  HotParts hot_parts_;
   std::unique_ptr<TargetView[]> own_views_;
   TargetView* views_;
   std::unique_ptr<Detail[]> details_;

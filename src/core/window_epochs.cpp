@@ -330,9 +330,10 @@ Status Window::end_access() {
   };
   settle_cards(call);
   std::vector<std::uint32_t> asked;
-  asked.reserve(started_targets_.size());
   for (const std::uint32_t target : started_targets_) {
     if (is_here(target) || !first.is_ok()) continue;
+    // Not where all targets are here, which is most of what is ended; and before anybody is asked.
+    if (asked.empty()) asked.reserve(started_targets_.size());
     note(ask_to_end(target, wire::MessageKind::complete, LockMode::shared));
     if (first.is_ok()) asked.push_back(target);
   }
@@ -366,13 +367,13 @@ Status Window::wait_exposure() {
   const auto completed = [&completes, expected = completes_expected_] {
     return completes.load(std::memory_order_acquire) >= expected;
   };
-  // Without the mutex: another thread may have to complete an access epoch meanwhile.
-  lock.unlock();
   if (!completed()) {
+    // Without the mutex: another thread may have to complete an access epoch meanwhile.
+    lock.unlock();
     Status status = parts_.waiter->wait(parts_.waiter->own_events(), completed, "farsum_wait_exposure");
     if (!status.is_ok()) return status;
+    lock.lock();
   }
-  lock.lock();
   exposed_ = false;
   return {};
 }

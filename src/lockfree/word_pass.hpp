@@ -26,7 +26,7 @@ class alignas(64) BasicWordPass {
   // ---- one thread at a time: the one for which belongs_to answers true; threads go by marks, os/thread_mark.hpp ----
 
   // Whether the stripe was open, and stays so until leave(). What is done to it in between is done by atomics.
-  bool enter(const BasicStripeLock<Policy>& stripe) {
+  [[gnu::always_inline]] bool enter(const BasicStripeLock<Policy>& stripe) {
     // Relaxed: what orders this store before the look is the closer's barrier.
     stripe_.store(name_of(stripe), std::memory_order_relaxed);
     Policy::compiler_barrier();

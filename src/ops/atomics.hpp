@@ -9,6 +9,7 @@
 // barriers whatever is written.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,6 +25,17 @@ template <class T>
 requires std::is_unsigned_v<T>
 inline T atomic_fetch_sum(void* target, T operand) {
   return __atomic_fetch_add(static_cast<T*>(target), operand, __ATOMIC_ACQ_REL);
+}
+// The same for a double, of which no instruction does it: its bits are swapped until nobody else's sum came between.
+inline double atomic_fetch_sum(void* target, double operand) {
+  auto* const word = static_cast<std::uint64_t*>(target);
+  std::uint64_t bits = __atomic_load_n(word, __ATOMIC_RELAXED);
+  for (;;) {
+    const auto old = std::bit_cast<double>(bits);
+    if (__atomic_compare_exchange_n(word, &bits, std::bit_cast<std::uint64_t>(old + operand), true, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED)) [[likely]]
+      return old;
+  }
 }
 
 namespace detail {

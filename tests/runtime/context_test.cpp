@@ -121,7 +121,7 @@ TEST_P(MixedUpdates, of_single_and_many_elements_add_up_exactly) {
           found = ~seen;
         }
       } else if (single && !fetches &&
-                 window.hot().reduce(target, base + 8 * first, ones.data(), nullptr, 8, ops::ElementType::uint64,
+                 window.hot().reduce(target, base + 8 * first, ones.data(), nullptr, 1, ops::ElementType::uint64,
                                      ops::Operator::sum)) {
         // Done on the hot path.
       } else {

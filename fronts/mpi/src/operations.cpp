@@ -41,7 +41,7 @@ using Refused = std::optional<int>;
                    std::to_string(window.size) + " ranks (0 to " + std::to_string(window.size - 1) + ")");
 }
 
-int finish(const Window& window, const Call& call, farsum_status status) {
+[[gnu::always_inline]] inline int finish(const Window& window, const Call& call, farsum_status status) {
   if (status != FARSUM_OK) [[unlikely]] {
     return raise(window, call.name, status);
   }
@@ -228,8 +228,9 @@ int straight_with_request(const Window& window, const Call& call, farsum_kind ki
   return carry_out(window, call, operation);
 }
 
-int put_to(Window& window, const Call& call, const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
-           int target, MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type) {
+[[gnu::always_inline]] inline int put_to(Window& window, const Call call, const void* origin, MPI_Count origin_count,
+                                         MPI_Datatype origin_type, int target, MPI_Aint disp, MPI_Count target_count,
+                                         MPI_Datatype target_type) {
   const Straight way = straight(window, origin_count, origin_type, target, disp, target_count, target_type);
   if (way.possible && !way.basic->padded()) [[likely]] {
     const std::size_t bytes = static_cast<std::size_t>(origin_count) * way.basic->size;
@@ -241,8 +242,9 @@ int put_to(Window& window, const Call& call, const void* origin, MPI_Count origi
                       target_type);
 }
 
-int get_from(Window& window, const Call& call, void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
-             int target, MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type) {
+[[gnu::always_inline]] inline int get_from(Window& window, const Call call, void* origin, MPI_Count origin_count,
+                                           MPI_Datatype origin_type, int target, MPI_Aint disp, MPI_Count target_count,
+                                           MPI_Datatype target_type) {
   const Straight way = straight(window, origin_count, origin_type, target, disp, target_count, target_type);
   if (way.possible && !way.basic->padded()) [[likely]] {
     const std::size_t bytes = static_cast<std::size_t>(origin_count) * way.basic->size;
@@ -346,9 +348,10 @@ int accumulate_layouts(Window& window, const Call& call, const void* origin, MPI
   return carry_out(window, call, operation);
 }
 
-int accumulate_to(Window& window, const Call& call, const void* origin, MPI_Count origin_count,
-                  MPI_Datatype origin_type, int target, MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type,
-                  MPI_Op mpi_op) {
+[[gnu::always_inline]] inline int accumulate_to(Window& window, const Call call, const void* origin,
+                                                MPI_Count origin_count, MPI_Datatype origin_type, int target,
+                                                MPI_Aint disp, MPI_Count target_count, MPI_Datatype target_type,
+                                                MPI_Op mpi_op) {
   const Straight way = straight(window, origin_count, origin_type, target, disp, target_count, target_type);
   const BasicOp* op = front().datatypes.op(mpi_op);
   if (way.possible && op != nullptr && op->op != FARSUM_NO_OP && legal(op->op, *way.basic)) [[likely]] {
@@ -495,26 +498,35 @@ int bad_element(const Window& window, const Call& call, int target, MPI_Aint dis
   return raise(window, call.name, MPI_ERR_TYPE, "the datatype must be a predefined one that this call takes");
 }
 
+// Another element than a predefined one, another operator, nobody, or what is wrong with the call.
+[[gnu::noinline, gnu::cold]] int refuse_fetch_and_op(const Window& window, MPI_Datatype type, int target, MPI_Aint disp,
+                                                     MPI_Op mpi_op) {
+  const Call call{"MPI_Fetch_and_op"};
+  if (target == MPI_PROC_NULL) return to_nobody(call);
+  const Straight way = straight(window, 1, type, target, disp, 1, type);
+  if (!way.possible) return bad_element(window, call, target, disp);
+  int error = MPI_SUCCESS;
+  if (find_op(window, call, mpi_op, &error) == nullptr) return error;
+  return raise(window, call.name, MPI_ERR_OP, "the operator is not defined for this datatype");
+}
+
 int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int target, MPI_Aint disp, MPI_Op mpi_op,
                  MPI_Win win) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
     return library().Fetch_and_op(origin, result, type, target, disp, mpi_op, win);
   }
-  const Call call{"MPI_Fetch_and_op"};
-  if (target == MPI_PROC_NULL) return to_nobody(call);
   const Straight way = straight(*window, 1, type, target, disp, 1, type);
-  if (!way.possible) return bad_element(*window, call, target, disp);
-  int error = MPI_SUCCESS;
-  const BasicOp* op = find_op(*window, call, mpi_op, &error);
-  if (op == nullptr) return error;
-  if (!legal(op->op, *way.basic)) {
-    return raise(*window, call.name, MPI_ERR_OP, "the operator is not defined for this datatype");
-  }
+  const BasicOp* op = front().datatypes.op(mpi_op);
+  if (!way.possible || op == nullptr || !legal(op->op, *way.basic)) [[unlikely]]
+    return refuse_fetch_and_op(*window, type, target, disp, mpi_op);
+  const farsum_status status =
+      farsum_fetch_op(window->engine, target, way.offset, op->op == FARSUM_NO_OP ? nullptr : origin, result,
+                      way.basic->element, op->op);
   front().progress.tick();
-  return finish(*window, call,
-                farsum_fetch_op(window->engine, target, way.offset, op->op == FARSUM_NO_OP ? nullptr : origin, result,
-                                way.basic->element, op->op));
+  if (status != FARSUM_OK) [[unlikely]]
+    return raise(*window, "MPI_Fetch_and_op", status);
+  return MPI_SUCCESS;
 }
 
 int compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type, int target,
@@ -523,14 +535,17 @@ int compare_and_swap(const void* origin, const void* compare, void* result, MPI_
   if (window == nullptr) [[unlikely]] {
     return library().Compare_and_swap(origin, compare, result, type, target, disp, win);
   }
-  const Call call{"MPI_Compare_and_swap"};
-  if (target == MPI_PROC_NULL) return to_nobody(call);
   const Straight way = straight(*window, 1, type, target, disp, 1, type);
-  if (!way.possible || !way.basic->swappable) return bad_element(*window, call, target, disp);
+  if (!way.possible || !way.basic->swappable) [[unlikely]] {
+    const Call call{"MPI_Compare_and_swap"};
+    return target == MPI_PROC_NULL ? to_nobody(call) : bad_element(*window, call, target, disp);
+  }
+  const farsum_status status =
+      farsum_compare_and_swap(window->engine, target, way.offset, compare, origin, result, way.basic->swap_element);
   front().progress.tick();
-  return finish(
-      *window, call,
-      farsum_compare_and_swap(window->engine, target, way.offset, compare, origin, result, way.basic->swap_element));
+  if (status != FARSUM_OK) [[unlikely]]
+    return raise(*window, "MPI_Compare_and_swap", status);
+  return MPI_SUCCESS;
 }
 
 // Puts a call whose counts are int and its twin with MPI_Count into their two slots.
