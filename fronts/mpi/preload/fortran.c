@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "preload_abi.h"
+#include "symbols.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -20,10 +21,10 @@ static void find_function(void* slot, const char* const sonames[], size_t count,
   for (size_t i = 0; i < count && function == NULL; ++i) {
     void* library = dlopen(sonames[i], RTLD_LAZY | RTLD_NOLOAD);
     if (library == NULL) continue;
-    function = dlsym(library, name);
+    function = farsum_mpi_dlsym()(library, name);
     dlclose(library); /* only the count of uses that RTLD_NOLOAD raised */
   }
-  if (function == NULL) function = dlsym(RTLD_NEXT, name);
+  if (function == NULL) function = farsum_mpi_dlsym()(RTLD_NEXT, name);
   memcpy(slot, &function, sizeof function);
 }
 
@@ -72,7 +73,7 @@ EXPORTED int MPII_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag, 
  * is its compiler's .TRUE., and sets the error. */
 EXPORTED void ompi_win_get_attr_f(MPI_Fint* win, MPI_Fint* keyval, MPI_Aint* value, MPI_Fint* flag, MPI_Fint* ierror);
 EXPORTED void ompi_win_get_attr_f(MPI_Fint* win, MPI_Fint* keyval, MPI_Aint* value, MPI_Fint* flag, MPI_Fint* ierror) {
-  static const char* const fortran_sonames[] = {"libmpi_mpifh.so.40"};
+  static const char* const fortran_sonames[] = {FARSUM_MPI_FORTRAN_SONAME};
   static const char* const sonames[] = {FARSUM_MPI_SONAMES};
   void (*librarys)(MPI_Fint*, MPI_Fint*, MPI_Aint*, MPI_Fint*, MPI_Fint*) = NULL;
   MPI_Win (*from_fortran)(MPI_Fint) = NULL;

@@ -34,7 +34,9 @@
 #include "hints.h"
 #include "polls.h"
 #include "preload_abi.h"
+#include "served.h"
 #include "setting.h"
+#include "symbols.h"
 #include "yield.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -101,6 +103,8 @@ static int find_library(void) {
   return found;
 }
 
+void* farsum_mpi_library_handle(void) { return find_library() ? library_handle : NULL; }
+
 /* A call before the library could be found, as from a program that loads MPI by hand. */
 static void need_library(const char* call) {
   if (find_library()) return;
@@ -143,7 +147,7 @@ FARSUM_MPI_CALLS(MISSING)
 /* Open MPI's null handle is the address of data in its library, which this file must not need. */
 static int is_null(MPI_Request request) {
 #ifdef OPEN_MPI
-  return (void*)request == dlsym(library_handle, "ompi_request_null");
+  return (void*)request == farsum_mpi_dlsym()(library_handle, "ompi_request_null");
 #else
   return request == MPI_REQUEST_NULL;
 #endif
@@ -228,7 +232,7 @@ static const char* file_of(const void* address) {
 
 /* A profiler's function of this name, if one stands between this file and the library; else NULL. */
 static void* profiler_function(const char* name, const void* librarys) {
-  void* next = dlsym(RTLD_NEXT, name);
+  void* next = farsum_mpi_dlsym()(RTLD_NEXT, name);
   if (next == NULL || librarys == NULL || next == librarys) return NULL;
   return strcmp(file_of(next), file_of(librarys)) == 0 ? NULL : next;
 }
@@ -242,7 +246,7 @@ static void resolve(void) {
     library_handle = dlopen(sonames[i], RTLD_LAZY | RTLD_NOLOAD);
   }
   if (library_handle == NULL) return; /* a process that loads MPI later is looked at again then */
-#define LOOK_UP(name, parameters, arguments) store(&library.name, dlsym(library_handle, "PMPI_" #name));
+#define LOOK_UP(name, parameters, arguments) store(&library.name, farsum_mpi_dlsym()(library_handle, "PMPI_" #name));
   FARSUM_MPI_CALLS(LOOK_UP)
   FARSUM_MPI_HELPERS(LOOK_UP)
   if (library.Request_get_status_all == NULL) library.Request_get_status_all = status_of_all;
@@ -251,7 +255,7 @@ static void resolve(void) {
 #define TO_LIBRARY(name, parameters, arguments)            \
   if (library.name == NULL) library.name = missing_##name; \
   latest.name = library.name;                              \
-  store(&profiler.name, profiler_function("MPI_" #name, dlsym(library_handle, "MPI_" #name)));
+  store(&profiler.name, profiler_function("MPI_" #name, farsum_mpi_dlsym()(library_handle, "MPI_" #name)));
   FARSUM_MPI_CALLS(TO_LIBRARY)
 #define TO_LATE(name, parameters, arguments) latest.name = late_##name;
   latest.Init = init_then_front;
@@ -354,7 +358,7 @@ static farsum_mpi_front_end_function* _Atomic front_end;
 
 static farsum_mpi_front_end_function* end_function(void* front, const char* name) {
   farsum_mpi_front_end_function* function = NULL;
-  store(&function, dlsym(front, name));
+  store(&function, farsum_mpi_dlsym()(front, name));
   return function;
 }
 
@@ -362,7 +366,7 @@ static farsum_mpi_front_start_function* load_front(void) {
   char path[4096];
   void* front = front_path(path, sizeof path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
   farsum_mpi_front_start_function* start = NULL;
-  if (front != NULL) store(&start, dlsym(front, FARSUM_MPI_FRONT_START));
+  if (front != NULL) store(&start, farsum_mpi_dlsym()(front, FARSUM_MPI_FRONT_START));
   if (front != NULL) {
     /* Release pairs with the acquire in finalize_session: what the front's constructors made is there. */
     atomic_store_explicit(&front_ending, end_function(front, FARSUM_MPI_FRONT_ENDING), memory_order_release);

@@ -8,6 +8,7 @@
 #elif defined(FARSUM_MPI_ABI_openmpi)
 #define FARSUM_MPI_ABI_NAME "openmpi"
 #define FARSUM_MPI_SONAMES "libmpi.so.40"
+#define FARSUM_MPI_FORTRAN_SONAME "libmpi_mpifh.so.40"
 /* Open MPI 4 and 5 have no large-count calls; a program that asks whether they are there must be told no. */
 #define FARSUM_MPI_NO_LARGE_COUNTS 1
 #elif defined(FARSUM_MPI_ABI_abi)

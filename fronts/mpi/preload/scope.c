@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols.h"
+
 struct looked_up {
   const void* caller;
   const char* name;
@@ -26,7 +28,7 @@ static int is_of_this_library(const void* symbol) {
 }
 
 static void* symbol_of(void* library, const char* name) {
-  void* symbol = library == NULL ? NULL : dlsym(library, name);
+  void* symbol = library == NULL ? NULL : farsum_mpi_dlsym()(library, name);
   /* The program's own handle answers for the whole process. */
   return symbol != NULL && is_of_this_library(symbol) ? NULL : symbol;
 }

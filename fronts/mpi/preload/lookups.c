@@ -1,0 +1,31 @@
+/* dlsym and dlvsym as this library exports them. What is not served is passed on by a jump, so that the function behind
+ * sees who called: RTLD_NEXT and RTLD_DEFAULT go by that. The build makes a jump of the last call, whatever else it is
+ * asked to do (CMakeLists.txt), and watches nothing here.
+ */
+#include <stddef.h>
+
+#include "served.h"
+#include "symbols.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+#if defined(__clang__)
+#define JUMP __attribute__((musttail))
+#else
+#define JUMP
+#endif
+
+EXPORTED farsum_mpi_dlsym_function dlsym;
+EXPORTED farsum_mpi_dlvsym_function dlvsym;
+
+void* dlsym(void* handle, const char* name) {
+  void* const served = farsum_mpi_served(handle, name, NULL, __builtin_return_address(0));
+  if (served != NULL) return served;
+  JUMP return farsum_mpi_dlsym()(handle, name);
+}
+
+void* dlvsym(void* handle, const char* name, const char* version) {
+  void* const served = farsum_mpi_served(handle, name, version, __builtin_return_address(0));
+  if (served != NULL) return served;
+  JUMP return farsum_mpi_dlvsym()(handle, name, version);
+}

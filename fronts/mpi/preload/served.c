@@ -1,0 +1,95 @@
+/* A program that opens the MPI library itself, as ctypes, MPI.jl and plugins do, asks dlsym for its calls with the
+ * handle it got. LD_PRELOAD does not reach that; served.h says what it is answered.
+ */
+#include "served.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "preload_abi.h"
+#include "setting.h"
+#include "symbols.h"
+
+static int begins_with(const char* text, const char* beginning) {
+  while (*beginning != '\0' && *text == *beginning) {
+    ++text;
+    ++beginning;
+  }
+  return *beginning == '\0';
+}
+
+/* Most names that anybody looks up are none, and this is all that is done for them. */
+static int is_of_mpi(const char* name) {
+  return begins_with(name, "MPI_") || begins_with(name, "PMPI_") || begins_with(name, "mpi_") ||
+         begins_with(name, "pmpi_");
+}
+
+/* By either name that which a profiler's MPI_X does not stand in front of: the library's handle does not lead to a
+ * profiler, and one may look up here what it passes on to. The two belong together: a window that Farsum has made is
+ * nothing that the library's PMPI_X could work on. */
+static void* own_function(const char* name) {
+  char longer[128] = "P";
+  if (!begins_with(name, "MPI_") || strlen(name) + 2 > sizeof longer) return farsum_mpi_own_function(name);
+  return farsum_mpi_own_function(strcat(longer, name));
+}
+
+static const void* object_of(const void* address) {
+  Dl_info info;
+  return dladdr(address, &info) == 0 ? NULL : info.dli_fbase;
+}
+
+/* Whether the library answers for the function, or what holds its Fortran calls. The look-up that finds it is the last
+ * one made, so that dlerror has nothing to say. */
+static int is_librarys(const void* function, const char* name) {
+  void* library = farsum_mpi_library_handle();
+  if (library == NULL) return 0;
+  if (farsum_mpi_dlsym()(library, name) == function) return 1;
+#ifdef FARSUM_MPI_FORTRAN_SONAME
+  void* fortran = dlopen(FARSUM_MPI_FORTRAN_SONAME, RTLD_LAZY | RTLD_NOLOAD);
+  if (fortran == NULL) return 0;
+  const int is_fortrans = farsum_mpi_dlsym()(fortran, name) == function;
+  dlclose(fortran); /* others hold it */
+  return is_fortrans;
+#else
+  return 0;
+#endif
+}
+
+static int is_mpi_library(const char* path) {
+  const char* slash = strrchr(path, '/');
+  const char* file = slash == NULL ? path : slash + 1;
+  return begins_with(file, "libmpi.so") || begins_with(file, "libmpich.so") || begins_with(file, "libmpi_abi.so");
+}
+
+static int makes_window(const char* name) {
+  return strstr(name, "MPI_Win_create") != NULL || strstr(name, "MPI_Win_allocate") != NULL;
+}
+
+/* Of another MPI library than the one that is served. */
+static void tell_of_other(const void* function, const char* name) {
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  Dl_info info;
+  if (!makes_window(name) || dladdr(function, &info) == 0 || info.dli_fname == NULL) return;
+  if (!is_mpi_library(info.dli_fname) || farsum_mpi_setting_is_on("FARSUM_MPI_OFF")) return;
+  /* Relaxed: nothing else is passed on. */
+  if (atomic_flag_test_and_set_explicit(&told, memory_order_relaxed)) return;
+  fprintf(stderr,
+          "farsum: the windows of %s stay that library's own: this process looks its calls up there, and it is not the "
+          "MPI library that Farsum serves here (--abi %s)\n",
+          info.dli_fname, FARSUM_MPI_ABI_NAME);
+}
+
+void* farsum_mpi_served(void* handle, const char* name, const char* version, const void* caller) {
+  if (handle == RTLD_DEFAULT || handle == RTLD_NEXT || name == NULL || !is_of_mpi(name)) return NULL;
+  void* const own = own_function(name);
+  if (own == NULL) return NULL;
+  const void* found =
+      version == NULL ? farsum_mpi_dlsym()(handle, name) : farsum_mpi_dlvsym()(handle, name, version);
+  /* Such as the program's own handle, which leads here; and the library's look-ups of its own calls. */
+  if (found == NULL || object_of(found) == object_of(own) || object_of(found) == object_of(caller)) return NULL;
+  if (is_librarys(found, name)) return own;
+  tell_of_other(found, name);
+  return NULL;
+}

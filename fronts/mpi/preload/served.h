@@ -1,0 +1,12 @@
+/* What a program gets that looks MPI's calls up by a handle of its own. */
+#ifndef FARSUM_MPI_PRELOAD_SERVED_H
+#define FARSUM_MPI_PRELOAD_SERVED_H
+
+/* This library's function, where the look-up of `name` by `handle` would end in the MPI library's; else NULL: it is to
+ * be passed on. `version` is NULL where none was asked for. */
+void* farsum_mpi_served(void* handle, const char* name, const char* version, const void* caller);
+
+/* The MPI library of this process, looked for now if it was not there before; NULL: there is none of this kind. */
+void* farsum_mpi_library_handle(void);
+
+#endif
