@@ -3,7 +3,7 @@
  * RUN: as=mapped on=node -- 1000000
  * RUN: as=by_messages on=node with=farsum set=FARSUM_PATH=owner -- 1000000
  * RUN: as=own_mapping on=node -- 1000000 shared
- * RUN: as=over_hosts on=hosts -- 400000
+ * RUN: as=over_hosts on=hosts -- 1000000
  *
  * EXPECTED: right values (MPI-4.1 12.3, 5.1.2), in a time that grows with the blocks and not with their square: within
  * the suite's limit for a program. Seconds are a note.
