@@ -16,7 +16,7 @@ constexpr std::uint64_t gone = ~std::uint64_t{0} & ~code_mask;
 void FarewellCircle::wait_for(Rank rank, const std::atomic<std::uint64_t>& word, std::uint64_t least) {
   // Acquire pairs with the release in take_out: from then on only the thread that waits here touches what follows.
   if (out_.load(std::memory_order_acquire)) return stop();
-  const auto place = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&word) - segment_);
+  const auto place = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&word) - places_.segment);
   if (waits_.load(std::memory_order_relaxed) && current_.rank == rank && current_.place == place &&
       current_.least == least)
     return;
@@ -51,9 +51,9 @@ std::vector<std::uint64_t> FarewellCircle::look() const {
     const AwaitedRank& awaited = awaited_by_(rank);
     const std::uint64_t ticket = awaited.read(wait);
     if (ticket == 0 || waits.size() == ranks_) return {};
-    // Acquire: pairs with the store in agree. The place is there as long as the wait stands.
-    const auto& word = *reinterpret_cast<const std::atomic<std::uint64_t>*>(segment_ + wait.place);
-    const bool has_come = word.load(std::memory_order_acquire) >> code_bits >= wait.least;
+    // Pairs with the store in agree. The place is there as long as the wait stands.
+    const std::optional<std::uint64_t> word = places_.read(wait.place);
+    const bool has_come = !word || *word >> code_bits >= wait.least;
     if (has_come || !awaited.stands(ticket)) return {};
     waits.push_back(ticket);
     rank = wait.rank;

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/status.hpp"
@@ -38,10 +40,14 @@ struct FarewellBlock {
 class FarewellCircle {
  public:
   using AwaitedBy = std::function<AwaitedRank&(Rank)>;
-  // `segment`: what places are offsets in.
-  FarewellCircle(AwaitedBy awaited_by, const std::byte* segment, std::uint32_t ranks, Rank me,
+  // What places are offsets in. A rank looks at words of windows that it is not in, and has not mapped.
+  struct Places {
+    const std::byte* segment = nullptr;
+    std::function<std::optional<std::uint64_t>(std::uint64_t place)> read;  // as an acquire load
+  };
+  FarewellCircle(AwaitedBy awaited_by, Places places, std::uint32_t ranks, Rank me,
                  std::chrono::milliseconds patience = std::chrono::milliseconds(100))
-      : awaited_by_(std::move(awaited_by)), segment_(segment), ranks_(ranks), me_(me), patience_(patience) {}
+      : awaited_by_(std::move(awaited_by)), places_(std::move(places)), ranks_(ranks), me_(me), patience_(patience) {}
 
   // This rank waits for `rank` of the job until `word` shows `least`. Called again and again while it does.
   void wait_for(Rank rank, const std::atomic<std::uint64_t>& word, std::uint64_t least);
@@ -56,7 +62,7 @@ class FarewellCircle {
   std::vector<std::uint64_t> look() const;
 
   AwaitedBy awaited_by_;
-  const std::byte* segment_;
+  Places places_;
   std::uint32_t ranks_;
   Rank me_;
   std::chrono::milliseconds patience_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
 namespace farsum {
 
 std::byte* NodeTeam::slots() const {
@@ -28,9 +30,30 @@ Status NodeTeam::barrier(const char* doing) {
     return {};
   }
   Status status = waiter_.wait(
-      block_.events, [&] { return block_.round.load(std::memory_order_acquire) != round; }, doing);
+      block_.events,
+      [&] { return block_.round.load(std::memory_order_acquire) != round || has_one_that_never_comes(); }, doing);
+  if (status.is_ok() && has_one_that_never_comes()) {
+    const auto member = static_cast<std::uint32_t>(block_.given_up.load(std::memory_order_relaxed)) - 1;
+    status = {Code::no_memory,
+              fmt::format("{}: rank {} of the group has no room to map where its ranks meet", doing, member)};
+  }
   if (!status.is_ok()) broken_ = {status.code(), std::string(status.text())};
   return status;
+}
+
+// Relaxed: the word is all there is to know.
+bool NodeTeam::has_one_that_never_comes() const {
+  return block_.given_up.load(std::memory_order_relaxed) >> 32 == every_number;
+}
+
+// Relaxed, both: a barrier comes between.
+void NodeTeam::give_up(std::uint32_t number) {
+  block_.given_up.store(std::uint64_t{number} << 32 | (my_rank_ + 1), std::memory_order_relaxed);
+}
+
+std::uint32_t NodeTeam::who_gave_up(std::uint32_t number) const {
+  const std::uint64_t word = block_.given_up.load(std::memory_order_relaxed);
+  return word >> 32 == number ? static_cast<std::uint32_t>(word) : 0;
 }
 
 Status NodeTeam::allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing) {

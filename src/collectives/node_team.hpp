@@ -22,6 +22,8 @@ struct NodeTeamBlock {
   alignas(cache_line_bytes) std::atomic<std::uint32_t> round;
   // Written by members that will not touch the block again.
   alignas(cache_line_bytes) std::atomic<std::uint32_t> departed;
+  // Written by a member that cannot go on with what the members do together: the number of that, and the member + 1.
+  std::atomic<std::uint64_t> given_up;
   // Members asleep in a barrier.
   EventCount events;
   // Then, for even and for odd rounds, `ranks` slots of slot_bytes, for allgather, and staging_bytes for broadcast.
@@ -42,6 +44,18 @@ class NodeTeam : public Team {
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing);
   Status broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
 
+  // This member cannot go on with what the members have numbered so; told to all by the next barrier, behind which
+  // who_gave_up() answers with the rank + 1 of such a member, 0 for none. Numbers do not come again.
+  void give_up(std::uint32_t number);
+  std::uint32_t who_gave_up(std::uint32_t number) const;
+
+  // For a member that cannot map the block, and so comes to no meeting: what it has to store at `given_up_at` of the
+  // block by other means. Every barrier then fails with no_memory.
+  static constexpr std::size_t given_up_at = offsetof(NodeTeamBlock, given_up);
+  static constexpr std::uint64_t never_comes(std::uint32_t rank) {
+    return std::uint64_t{every_number} << 32 | (rank + 1);
+  }
+
   // The caller's last use of the block; true for the last member, who may give it back.
   bool depart();
 
@@ -49,6 +63,8 @@ class NodeTeam : public Team {
   std::uint32_t rank() const { return my_rank_; }
 
  private:
+  static constexpr std::uint32_t every_number = ~std::uint32_t{0};
+  bool has_one_that_never_comes() const;
   // Where data goes that is exchanged by the next barrier: not where that of the last one may still be read. Who
   // writes there once more has met all in a barrier in between, to which they came when they had read.
   std::byte* slots() const;

@@ -1,6 +1,7 @@
 #include "core/window.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace farsum {
 
@@ -66,6 +67,34 @@ bool Window::is_plain_afar(const Region& region, Path path) const {
          card_targets_ == nullptr && (parts_.promises & promise_single_element) == 0;
 }
 
+// What a rank of this node has published. Nothing where the owner has died while it wrote: then what was known before
+// counts, for the job ends anyway. Throws bad_alloc where its table cannot be mapped.
+std::optional<std::vector<SharedRegion>> Window::copy_of_table(const RankWindow& shared, std::uint64_t& version) const {
+  StripeLock& table_lock = shared.head().table_lock;
+  const Liveness* liveness = parts_.lock_agent.liveness;
+  const auto release = [](StripeLock* held) { held->release(); };
+  // A table that has moved lies where this process may have nothing mapped yet, which the others need not wait for.
+  std::span<const SharedRegion> reached;
+  for (;;) {
+    const bool taken = table_lock.acquire(parts_.lock_agent.id, [liveness](std::uint32_t holder) {
+      return liveness != nullptr && liveness->is_dead(holder - 1);
+    });
+    if (!taken) return std::nullopt;
+    std::unique_ptr<StripeLock, decltype(release)> taken_lock(&table_lock, release);
+    const std::span<const SharedRegion> table(shared.regions(), shared.head().region_count);
+    const bool is_reached = shared.head().moved_table == 0 || !parts_.reach ||
+                            (table.data() == reached.data() && table.size() <= reached.size());
+    if (is_reached) {
+      // Relaxed: the lock orders it.
+      version = shared.head().table_version.load(std::memory_order_relaxed);
+      return std::vector<SharedRegion>(table.begin(), table.end());
+    }
+    taken_lock.reset();
+    if (!parts_.reach(table.data(), table.size_bytes())) throw std::bad_alloc();
+    reached = table;
+  }
+}
+
 RegionTable Window::read_regions(std::uint32_t target) {
   Detail& detail = details_[target];
   const RankWindow& shared = parts_.shared[target];
@@ -74,24 +103,14 @@ RegionTable Window::read_regions(std::uint32_t target) {
   // Acquire pairs with the release store of whoever changed the table.
   const std::uint64_t version = shared.head().table_version.load(std::memory_order_acquire);
   if (detail.regions != nullptr && version == detail.regions_version) return detail.regions;
-  StripeLock& table_lock = shared.head().table_lock;
-  const Liveness* liveness = parts_.lock_agent.liveness;
-  // The owner may have died while it wrote: then what was known before counts, for the job ends anyway.
-  const bool taken = table_lock.acquire(parts_.lock_agent.id, [liveness](std::uint32_t holder) {
-    return liveness != nullptr && liveness->is_dead(holder - 1);
-  });
-  if (!taken) {
+  std::uint64_t version_read = 0;
+  const std::optional<std::vector<SharedRegion>> copy = copy_of_table(shared, version_read);
+  if (!copy) {
     if (detail.regions == nullptr) detail.regions = std::make_shared<std::vector<Region>>();
     return detail.regions;
   }
-  const auto release = [](StripeLock* held) { held->release(); };
-  std::unique_ptr<StripeLock, decltype(release)> taken_lock(&table_lock, release);
-  const std::uint64_t version_read = shared.head().table_version.load(std::memory_order_relaxed);
-  const std::vector<SharedRegion> copy(shared.regions(), shared.regions() + shared.head().region_count);
-  taken_lock.reset();
-
   auto table = std::make_shared<std::vector<Region>>();
-  for (const SharedRegion& region : copy) {
+  for (const SharedRegion& region : *copy) {
     table->push_back(parts_.make_region(parts_.ranks[target], region));
   }
   std::sort(table->begin(), table->end(), [](const Region& a, const Region& b) { return a.offset < b.offset; });
@@ -114,6 +133,10 @@ RegionRef Window::region_at(std::uint32_t target, std::uint64_t offset, std::uin
   if (offset - region->offset >= region->bytes) return {};
   ref.region = region;
   ref.whole = bytes <= region->bytes - (offset - region->offset);
+  if (region->is_sparse) [[unlikely]] {
+    const std::uint64_t at = offset - region->offset;
+    ref.is_reached = parts_.reach && parts_.reach(region->mapped + at, std::min(bytes, region->bytes - at));
+  }
   ref.read_only = region->read_only;
   std::uint64_t end = region->offset + region->bytes;
   while (end < offset + bytes) {

@@ -52,6 +52,7 @@ struct Region {
   std::uint64_t caller_from_bytes = cost::never;
   bool promoted = false;
   bool read_only = false;
+  bool is_sparse = false;  // `mapped` is where it would be: what an operation touches is reached first
   std::string reason;
 };
 
@@ -63,6 +64,7 @@ struct RegionRef {
   bool whole = false;      // it holds the whole range asked for; else the range goes on in regions that touch
   bool alike = true;       // the regions of the range are under the same locks, one behind the other
   bool read_only = false;  // some of the range is
+  bool is_reached = true;  // what of the range lies in the region; false in sparse ones only, of which the owner knows
   RegionTable keep;        // in a dynamic window
 };
 
@@ -115,6 +117,9 @@ class Window {
     TargetView* views = nullptr;
     // Turns what a rank has published of its memory into what this process can do with it.
     std::function<Region(Rank owner, const SharedRegion&)> make_region;
+    // Maps what this process has not used yet of memory that the node shares; false where it cannot, or nobody has that
+    // memory. Null: all is mapped.
+    std::function<bool(const void* begin, std::uint64_t bytes)> reach;
     std::function<void(Rank)> wake_rank;  // wakes the waiting threads of a rank of this node
   };
 
@@ -301,6 +306,7 @@ class Window {
   // The region with the byte at `offset`, if all of [offset, offset + bytes) is exposed; else null.
   RegionRef region_at(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes);
   RegionTable read_regions(std::uint32_t target);
+  std::optional<std::vector<SharedRegion>> copy_of_table(const RankWindow& shared, std::uint64_t& version) const;
   void count(Path path, std::uint64_t bytes);
   // Copies pieces of an owner's memory here, or back.
   Transfer fetch_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces, bool through_kernel);

@@ -53,7 +53,7 @@ const char* explain_code(Code code) {
     case Code::system:
       return "it could not be carried out";
     case Code::no_memory:
-      return "there was no memory left to send the rest of it";
+      return "there was no memory left to send it or the rest of it, or to map what it is sent through";
   }
   return "it could not be carried out";
 }

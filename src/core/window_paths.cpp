@@ -78,6 +78,8 @@ Window::Route Window::route(const Operation& operation, RegionRef at) const {
     route.path = Path::caller;
   // What crosses from one region into the next is contiguous at the owner, who also finds the locks of each piece.
   if (!route.at.whole && (route.path == Path::direct || route.path == Path::caller)) route.path = Path::owner;
+  if (!route.at.is_reached) [[unlikely]]
+    route.path = Path::owner;
   if (!route.at.alike && is_atomic(operation.kind)) route.path = Path::owner;
   const bool gathers = atomic && operation.kind == OperationKind::accumulate && !operation.notify;
   if (route.path == Path::aggregated && !gathers) route.path = Path::owner;

@@ -183,7 +183,8 @@ void Context::make_parts() {
   route_ = std::make_unique<RouteTransport>(*transport_, place_.here);
   circle_ = std::make_unique<FarewellCircle>(
       [this](Rank rank) -> AwaitedRank& { return place_.segment->rank(place_.here.place_of(rank)).awaited; },
-      segment.begin(), segment.ranks(), place_.rank);
+      FarewellCircle::Places{segment.begin(), [&segment](std::uint64_t place) { return segment.read_word(place); }},
+      segment.ranks(), place_.rank);
   if (options_.many_threads) circle_->take_out();
   listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
   engine_ =
@@ -296,6 +297,11 @@ Status Context::begin_group(Group& group, std::unique_ptr<GroupTeam> team, std::
   Result<HeapExtent> met =
       place_.segment->meet({{key, members}}, members, NodeTeamBlock::footprint(members), id_in_segment());
   if (!met.is_ok()) return met.take_status();
+  if (Status status = place_.segment->reach(met.value()); !status.is_ok()) {
+    place_.segment->write_word(met.value().offset + NodeTeam::given_up_at,
+                               NodeTeam::never_comes(team->places().place_of(group.my_rank())));
+    return status;
+  }
   team->begin(*reinterpret_cast<NodeTeamBlock*>(place_.segment->at(met.value().offset)), key);
   group.begin(met.value(), std::move(team));
   return {};

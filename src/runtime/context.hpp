@@ -229,6 +229,8 @@ class Context {
   LockAgent lock_agent() const {
     return {place_.rank + 1, true, watch_.get(), &stripe_contention_, &passes_, ringer_.get(), &asked_locks_};
   }
+  void give_back(HeapExtent extent);
+  bool reach(const void* begin, std::uint64_t bytes) const;
   Region make_region(Rank owner, const SharedRegion& shared) const;
   // Read when a window first asks for ranks on machines of that kind.
   const PathModel& path_model(std::uint32_t machine) const;

@@ -52,7 +52,13 @@ Result<NodeMemory::Unit*> NodeMemory::make_unit(std::uint64_t block_bytes, std::
   const std::uint64_t bytes = cut ? short_unit_bytes : std::max({block_bytes, block_bytes + room, least});
   const auto attempt = [&]() -> Result<HeapExtent> {
     if (Status status = check_room(bytes); !status.is_ok()) return status;
-    return segment_.allocate(bytes, me_);
+    Result<HeapExtent> made = segment_.allocate(bytes, me_);
+    if (!made.is_ok()) return made;
+    if (Status status = segment_.reach(made.value()); !status.is_ok()) {
+      segment_.release(made.value(), me_);
+      return status;
+    }
+    return made;
   };
   Result<HeapExtent> extent = attempt();
   // What waits here for a next use is given up before the program hears of want.
@@ -97,6 +103,7 @@ void NodeMemory::drop_unit(Unit* unit) {
     leaf->units[entry_of(offset)].store(nullptr, std::memory_order_release);
   }
   held_bytes_.fetch_sub(unit->extent.bytes, std::memory_order_relaxed);
+  segment_.leave_extent(unit->extent);
   segment_.release(unit->extent, me_);
   unit->extent = {};
   (cut ? vacant_short_ : vacant_long_).push_back(unit);

@@ -67,7 +67,7 @@ class NodeMemory {
   void give_back(std::span<const Block> blocks);
   // The block that starts at `address`, live or not, and its class; a null block for all else.
   Block find(const void* address, std::uint32_t& size_class) const {
-    if (!segment_.contains(address, 1)) return {};
+    if (!segment_.has_place_for(address, 1)) return {};
     const std::uint64_t offset = segment_.offset_of(address);
     const Unit* unit = unit_at(offset);
     if (unit == nullptr || offset % (1U << granule_shift) != 0) return {};

@@ -40,6 +40,10 @@ Status Context::make_room_for_regions(WindowObject& object, std::uint64_t count)
   if (count * sizeof(SharedRegion) <= now) return {};
   Result<HeapExtent> made = place_.segment->allocate(std::max(2 * now, count * sizeof(SharedRegion)), id_in_segment());
   if (!made.is_ok()) return made.take_status();
+  if (Status status = place_.segment->reach(made.value()); !status.is_ok()) {
+    place_.segment->release(made.value(), id_in_segment());
+    return status;
+  }
   const RankWindow& own = parts.shared[parts.my_rank];
   auto* const place = reinterpret_cast<SharedRegion*>(place_.segment->at(made.value().offset));
   {
@@ -47,7 +51,7 @@ Status Context::make_room_for_regions(WindowObject& object, std::uint64_t count)
     std::copy(own.regions(), own.regions() + own.head().region_count, place);
     own.head().moved_table = reinterpret_cast<std::byte*>(place) - reinterpret_cast<std::byte*>(&own.head());
   }
-  place_.segment->release(std::exchange(object.table, made.value()), id_in_segment());
+  give_back(std::exchange(object.table, made.value()));
   return {};
 }
 

@@ -206,8 +206,6 @@ class Context::Making {
   Result<WindowObject*> make_parts();
 
  private:
-  struct Block;
-
   // Runs a step unless one before it has thrown.
   template <class Step>
   void attempt(Step&& step) noexcept;
@@ -216,7 +214,6 @@ class Context::Making {
   const GroupPlaces& places() const { return group_.places(); }
   std::uint32_t members_here() const { return static_cast<std::uint32_t>(places().here.size()); }
   std::byte* control() const { return segment().at(answer_.extent.offset); }
-  Block& block() const;
   WindowSharedShape shape_of(std::uint32_t rank) const;
   std::unique_ptr<Mutexes> make_mutexes() const;
   void lay_out();
@@ -231,6 +228,8 @@ class Context::Making {
   std::uint64_t read_age_ms() const {
     return options_.internal ? 0 : options_.read_age_ms.value_or(context_.options_.settings.read_age_ms);
   }
+  void reach_own();
+  bool has_failed() const { return thrown_ != nullptr || !refused_.is_ok(); }
   void begin_object();
   void describe_part();
   void expose_part();
@@ -249,13 +248,14 @@ class Context::Making {
   std::unique_ptr<CardParts> cards_;  // null: not for cards
   std::string no_cards_;              // why not, where this rank has declared it
   WindowSharedShape shape_;
-  // The control block: what each rank tells of its part, where they meet, where they part, and who could not go on.
+  // The control block: what each rank tells of its part, where they meet and where they part.
   std::uint64_t team_at_ = 0;
   std::uint64_t farewell_at_ = 0;
-  std::uint64_t block_at_ = 0;
+  std::uint64_t control_bytes_ = 0;
   std::uint64_t total_bytes_ = 0;
   std::vector<std::uint64_t> starts_;
   Answer answer_;
+  Status refused_;  // why this rank cannot map what it needs; then no step is done, as where one has thrown
   std::unique_ptr<WindowObject> object_;
   std::vector<RankWindow> shared_;  // by rank of the group; empty where a rank is elsewhere
   std::uint32_t failed_ = 0;        // rank of the group plus one that could not go on; 0: none
@@ -263,22 +263,15 @@ class Context::Making {
   std::vector<ExposedRegion> own_exposed_;
 };
 
-struct alignas(cache_line_bytes) Context::Making::Block {
-  // Rank of the group plus one that found no memory; 0: none. Relaxed: a meeting comes between.
-  std::atomic<std::uint32_t> failed;
-};
-
 template <class Step>
 void Context::Making::attempt(Step&& step) noexcept {
-  if (thrown_ != nullptr) return;
+  if (has_failed()) return;
   try {
     step();
   } catch (...) {
     thrown_ = std::current_exception();
   }
 }
-
-Context::Making::Block& Context::Making::block() const { return *reinterpret_cast<Block*>(control() + block_at_); }
 
 // The first meeting.
 Status Context::Making::exchange_offers(const Status& refused) {
@@ -430,15 +423,15 @@ void Context::Making::lay_out() {
   const std::size_t team_bytes =
       places().is_one_node() ? sizeof(NodeTeamBlock) : NodeTeamBlock::footprint(members_here());
   farewell_at_ = team_at_ + round_up(team_bytes, cache_line_bytes);
-  block_at_ = round_up(farewell_at_ + FarewellBlock::footprint(members_here()), cache_line_bytes);
-  // Up to here nothing was allocated: a rank that finds no memory tells of it through the block.
+  control_bytes_ = round_up(farewell_at_ + FarewellBlock::footprint(members_here()), page_bytes);
+  // Up to here nothing was allocated: a rank that finds no memory knows what the others agree on.
   std::vector<Offer> offers_here;
   for (const std::uint32_t rank : places().here) {
     offers_here.push_back(offers_[rank]);
     // The card has made it.
     if (cards_ != nullptr) offers_here.back().bytes = 0;
   }
-  starts_ = starts_of_parts(offers_here, round_up(block_at_ + sizeof(Block), page_bytes), total_bytes_);
+  starts_ = starts_of_parts(offers_here, control_bytes_, total_bytes_);
 }
 
 void Context::Making::cut_extent() {
@@ -464,6 +457,7 @@ void Context::Making::cut_extent() {
 
 // Up to the last meeting, behind which nothing can fail.
 Result<WindowObject*> Context::Making::make_parts() {
+  attempt([this] { reach_own(); });
   attempt([this] { begin_object(); });
   // Where a rank may move memory, every rank of the group is in this call and none runs another runtime meanwhile: an
   // MPI library copies messages into its peers' memory by itself. Nothing waited for here needs that runtime.
@@ -496,12 +490,15 @@ Result<WindowObject*> Context::Making::make_parts() {
 // The last meeting: who could not go on?
 Status Context::Making::meet_again() {
   if (places().is_one_node()) {
-    if (thrown_ != nullptr) block().failed.store(me_ + 1, std::memory_order_relaxed);
-    if (Status status = group_.team().barrier(call_); !status.is_ok()) return status;
-    failed_ = block().failed.load(std::memory_order_relaxed);
+    NodeTeam& team = group_.team().node();
+    // One node's windows have numbers of 32 bits.
+    const auto number = static_cast<std::uint32_t>(answer_.id);
+    if (has_failed()) team.give_up(number);
+    if (Status status = team.barrier(call_); !status.is_ok()) return status;
+    failed_ = team.who_gave_up(number);
     return {};
   }
-  const std::uint32_t mine = thrown_ != nullptr ? me_ + 1 : 0;
+  const std::uint32_t mine = has_failed() ? me_ + 1 : 0;
   std::vector<std::uint32_t> all(group_.size());
   if (Status status =
           group_.team().allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), call_);
@@ -510,6 +507,14 @@ Status Context::Making::meet_again() {
   }
   failed_ = *std::max_element(all.begin(), all.end());
   return {};
+}
+
+// The control block and this rank's part. Others' parts are reached some other way where they cannot be mapped.
+void Context::Making::reach_own() {
+  refused_ = segment().reach({answer_.extent.offset, control_bytes_});
+  if (!refused_.is_ok() || wish_.flavour != Flavour::allocated || cards_ != nullptr) return;
+  const Offer& mine = offers_[me_];
+  refused_ = segment().reach({answer_.extent.offset + starts_[places().place_of(me_)], mine.bytes + room_to_align(mine)});
 }
 
 void Context::Making::begin_object() {
@@ -663,6 +668,7 @@ void Context::Making::begin_window() {
   parts.make_region = [&context = context_](Rank owner, const SharedRegion& region) {
     return context.make_region(owner, region);
   };
+  parts.reach = [&context = context_](const void* begin, std::uint64_t bytes) { return context.reach(begin, bytes); };
   parts.wake_rank = [&segment = segment(), &here = context_.place_.here](Rank rank) {
     segment.rank(here.place_of(rank)).waiters.notify_all();
   };
@@ -681,7 +687,9 @@ Status Context::Making::give_up() {
   if (Status status = group_.team().barrier(call_); !status.is_ok()) return status;
   if (group_.team().is_first_here()) give_extent_back();
   if (thrown_ != nullptr) std::rethrow_exception(thrown_);
-  return {Code::no_memory, fmt::format("{}: rank {} of the group has no memory left", call_, failed_ - 1)};
+  if (!refused_.is_ok()) return {refused_.code(), fmt::format("{}: {}", call_, refused_.text())};
+  return {Code::no_memory, fmt::format("{}: rank {} of the group has no memory left, or no room to map the window's",
+                                       call_, failed_ - 1)};
 }
 
 Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, const WindowOptions& options) {

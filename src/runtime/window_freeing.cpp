@@ -83,6 +83,12 @@ Status Context::free_window(WindowObject* object) {
   return {};
 }
 
+// What no rank uses any more.
+void Context::give_back(HeapExtent extent) {
+  place_.segment->leave_extent(extent);
+  place_.segment->release(extent, id_in_segment());
+}
+
 // Nobody uses this rank's part any more.
 void Context::depart(WindowObject& object) {
   try {
@@ -91,10 +97,13 @@ void Context::depart(WindowObject& object) {
     // The promotion is kept, and turned back with a later window's.
   }
   object.cards.reset();
-  place_.segment->release(object.table, id_in_segment());
+  give_back(object.table);
+  // Before others may have it: from then on what lies there is theirs. Ranks that are threads of one process would
+  // unmap what the others still use.
+  if (place_.segment.use_count() == 1) place_.segment->leave_extent(object.extent);
   if (!object.farewell->depart()) return;
   place_.segment->unmark_bare(object.extent, id_in_segment());
-  place_.segment->release(object.extent, id_in_segment());
+  give_back(object.extent);
 }
 
 void Context::sweep_circles() {

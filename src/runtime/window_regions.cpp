@@ -31,6 +31,14 @@ const PathModel& Context::path_model(std::uint32_t machine) const {
   return path_models_.emplace(machine, std::move(model)).first->second;
 }
 
+// An extent that nobody has is mapped by nobody: what the owner has there is then its own, if anything.
+bool Context::reach(const void* begin, std::uint64_t bytes) const {
+  NodeSegment& segment = *place_.segment;
+  const HeapExtent extent{segment.offset_of(begin), bytes};
+  if (!segment.has_place_for(begin, bytes)) return false;
+  return segment.is_reached(extent) || (segment.is_allocated(extent, id_in_segment()) && segment.reach(extent).is_ok());
+}
+
 Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   NodeSegment& segment = *place_.segment;
   Region region;
@@ -44,8 +52,16 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   region.domain.mask = (by_segment ? node_stripes : rank_stripes) - 1;
   region.domain.key_base = by_segment ? shared.segment_offset : shared.owner_address;
   region.domain.bare = (shared.flags & region_bare) != 0;
+  std::string not_mapped_because = shared.note;
   if (shared.segment_offset != not_in_segment) {
-    region.mapped = segment.at(shared.segment_offset);
+    // Of the whole address space, what nobody uses is not mapped for it.
+    region.is_sparse = (shared.flags & region_unsure) != 0;
+    const Status reached =
+        region.is_sparse ? Status() : segment.reach({shared.segment_offset, shared.bytes});
+    if (reached.is_ok())
+      region.mapped = segment.at(shared.segment_offset);
+    else
+      not_mapped_because = reached.text();
   } else if (owner == place_.rank && (shared.flags & region_unsure) == 0) {
     region.mapped = reinterpret_cast<std::byte*>(shared.owner_address);
   }
@@ -56,7 +72,7 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
                     .attach_allowed = transport_->attach_refusal(place_.here.place_of(owner)).empty(),
                     .bare = region.domain.bare,
                     .attach_refusal = transport_->attach_refusal(place_.here.place_of(owner)),
-                    .not_mapped_because = shared.note},
+                    .not_mapped_because = not_mapped_because},
                    model.thresholds);
   region.bulk = paths.bulk;
   region.atomic = paths.atomic;
@@ -93,7 +109,7 @@ void Context::describe_adopted(const Creation& wish, std::uint64_t from, std::ui
   if (last != to) describe_stretch(wish, last, to, note, false, shared, exposed);
 }
 
-// A stretch that lies in the node segment, where it is mapped everywhere, or outside, reached by attach and agent.
+// A stretch that lies in the node segment, which all ranks can map, or outside, reached by attach and agent.
 void Context::describe_stretch(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
                                bool bare, std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed) {
   NodeSegment& segment = *place_.segment;
@@ -104,12 +120,14 @@ void Context::describe_stretch(const Creation& wish, std::uint64_t from, std::ui
   SharedRegion region{base + from, to - from, address, not_in_segment, flags, 0, {}};
   set_note(region, note);
   ExposedRegion own{base + from, to - from, memory, own_domain(memory), true, wish.read_only};
-  if (to != from && segment.contains(memory, to - from)) {
+  const bool is_sparse = wish.unsure && segment.has_place_for(memory, to - from);
+  if (to != from && (is_sparse || segment.contains(memory, to - from))) {
     region.segment_offset = segment.offset_of(memory);
-    region.flags = region_segment_key | (bare ? region_bare : 0);
-    own.guarded = false;
+    region.flags = region_segment_key | (bare ? region_bare : 0) | (is_sparse ? region_unsure : 0);
     own.read_only = false;
-    own.domain.bare = bare;
+    own.domain = {segment.stripes(), region.segment_offset, node_stripes - 1, bare};
+    // CPU atomics are the agent's then.
+    own.guarded = is_sparse && !(bare && segment.reach({region.segment_offset, to - from}).is_ok());
   }
   shared.push_back(region);
   exposed.push_back(own);

@@ -3,6 +3,8 @@
 // on. FARSUM_FAULT_SEEDS and FARSUM_FAULT_SEED as in kill_test.cpp.
 #include <sched.h>
 
+#include <cstdlib>
+
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -60,6 +62,8 @@ struct View {
   std::uint32_t id() const { return victim + 1; }
   template <class T>
   T& at(std::uint64_t offset) const {
+    // What the ranks use, the test has not mapped.
+    if (!segment.reach({offset, sizeof(T)}).is_ok()) std::abort();
     return *reinterpret_cast<T*>(segment.at(offset));
   }
 };

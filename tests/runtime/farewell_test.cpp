@@ -17,7 +17,15 @@ class Circle : public testing::Test {
 
   FarewellCircle of(Rank me) {
     return {[this](Rank rank) -> AwaitedRank& { return shared_.awaited[rank]; },
-            reinterpret_cast<const std::byte*>(&shared_), 4, me, std::chrono::milliseconds(0)};
+            {reinterpret_cast<const std::byte*>(&shared_),
+             [this](std::uint64_t place) {
+               return reinterpret_cast<const std::atomic<std::uint64_t>*>(reinterpret_cast<const std::byte*>(&shared_) +
+                                                                          place)
+                   ->load(std::memory_order_acquire);
+             }},
+            4,
+            me,
+            std::chrono::milliseconds(0)};
   }
   // What `word` must become for the wait to end.
   static constexpr std::uint64_t round = 1;

@@ -16,12 +16,15 @@ std::unique_ptr<NodeSegment> segment_of(std::uint64_t bytes) {
 }
 
 TEST(NodeHeap, is_mapped_on_a_boundary_of_huge_pages) {
-  for (const std::uint64_t bytes : {64 * mib, 64 * mib + page_bytes}) {
+  for (const std::uint64_t bytes : {64 * mib, 128 * mib + page_bytes}) {
     const auto segment = segment_of(bytes);
     ASSERT_NE(segment, nullptr);
     EXPECT_EQ(segment->bytes(), bytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(segment->begin()) % huge_page_bytes, 0U);
-    // The last page is there.
+    // The last page is there, for who has reached it.
+    EXPECT_FALSE(segment->contains(segment->begin() + bytes - 1, 1) && bytes > SegmentMap::most_step_bytes);
+    ASSERT_TRUE(segment->reach({bytes - 1, 1}).is_ok());
+    EXPECT_TRUE(segment->contains(segment->begin() + bytes - 1, 1));
     *(segment->at(bytes) - 1) = std::byte{1};
   }
 }

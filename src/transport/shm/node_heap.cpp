@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -165,14 +167,20 @@ Result<HeapExtent> NodeSegment::allocate_for(std::uintptr_t address, std::uint64
 void NodeSegment::punch(HeapExtent extent) const {
   // Free memory reads as zeros. If the system refuses the hole the zeros are written.
   if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(extent.offset),
-                static_cast<off_t>(extent.bytes)) != 0) {
-    std::memset(base_ + extent.offset, 0, extent.bytes);
+                static_cast<off_t>(extent.bytes)) == 0)
+    return;
+  static constexpr std::array<std::byte, 4 * page_bytes> zeros{};
+  for (std::uint64_t done = 0; done < extent.bytes;) {
+    const ssize_t written = pwrite(fd_, zeros.data(), std::min<std::uint64_t>(zeros.size(), extent.bytes - done),
+                                   static_cast<off_t>(extent.offset + done));
+    if (written <= 0) return;
+    done += static_cast<std::uint64_t>(written);
   }
 }
 
 void NodeSegment::release(HeapExtent extent, std::uint32_t me) {
   if (extent.bytes == 0) return;
-  if (extent.bytes > keep_pages_bytes) {
+  if (extent.bytes > keep_pages_bytes || !is_reached(extent)) {
     punch(extent);
   } else {
     std::memset(base_ + extent.offset, 0, extent.bytes);
@@ -203,6 +211,17 @@ void NodeSegment::release(HeapExtent extent, std::uint32_t me) {
     ++shared.free_count;
   }
   // A full table loses the stretch of address space, not memory: its pages are zero or gone.
+}
+
+bool NodeSegment::is_allocated(HeapExtent extent, std::uint32_t me) {
+  const NodeHeader& shared = header();
+  const HeapGuard guard(*this, me);
+  if (!guard.usable()) return false;
+  const std::span<const HeapExtent> free(shared.free_extents, shared.free_count);
+  // The last that begins before the end: no other reaches into it that does not overlap with that one.
+  const auto after = std::lower_bound(free.begin(), free.end(), extent.offset + extent.bytes,
+                                      [](const HeapExtent& other, std::uint64_t end) { return other.offset < end; });
+  return after == free.begin() || std::prev(after)->offset + std::prev(after)->bytes <= extent.offset;
 }
 
 Result<HeapExtent> NodeSegment::meet(const MeetingKey& key, std::uint32_t expected, std::uint64_t bytes,

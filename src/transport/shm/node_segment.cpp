@@ -38,15 +38,13 @@ SegmentShape shape_for(std::uint32_t ranks, std::uint64_t team_bytes) {
   return shape;
 }
 
-// The largest of the wished sizes that file size and address space limits let this process have.
+// The largest of the wished sizes that a limit on file size lets this process have. How much of it a process maps is
+// its own affair.
 std::uint64_t affordable_bytes(std::uint64_t wished) {
   std::uint64_t bytes = wished != 0 ? wished : std::uint64_t{1} << 40;
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     bytes = std::min<std::uint64_t>(bytes, limit.rlim_cur);
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    bytes = std::min<std::uint64_t>(bytes, limit.rlim_cur / 2);
-  }
   return bytes / page_bytes * page_bytes;
 }
 
@@ -54,37 +52,11 @@ Status system_failure(const char* what) {
   return {Code::system, fmt::format("{} failed: {}", what, std::strerror(errno))};
 }
 
-// On a boundary of huge pages, so that those of the file can be mapped as such; where address space is short, anywhere.
-void* map(int fd, std::uint64_t bytes) {
-  const std::uint64_t room = bytes + huge_page_bytes;
-  void* reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (reserved == MAP_FAILED) return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  auto* const begin = static_cast<std::byte*>(reserved);
-  const std::uint64_t before = -reinterpret_cast<std::uintptr_t>(reserved) & (huge_page_bytes - 1);
-  std::byte* const base = begin + before;
-  void* mapped = mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
-  if (mapped == MAP_FAILED) {
-    munmap(reserved, room);
-    return mapped;
-  }
-  const std::uint64_t kept = round_up(bytes, page_bytes);
-  if (before != 0) munmap(begin, before);
-  if (before + kept != room) munmap(base + kept, room - before - kept);
-  return mapped;
-}
-
-// Whether every process of the node will find so much address space in one stretch. Each is laid out anew, and one that
-// is watched by ThreadSanitizer has two stretches of 1.5 TiB, with its libraries or its program somewhere inside.
-bool has_room_everywhere(std::uint64_t bytes) {
+// Every process of the node must find so many free addresses in one stretch. Each is laid out anew, and one that is
+// watched by ThreadSanitizer has two stretches of 1.5 TiB, with its libraries or its program somewhere inside.
+bool has_place_everywhere(std::uint64_t bytes) {
   constexpr std::uint64_t margin = 4;
-  rlimit limit{};
-  // What may be mapped is what counts then.
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
-  const std::uint64_t room = margin * bytes;
-  void* reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (reserved == MAP_FAILED) return false;
-  munmap(reserved, room);
-  return true;
+  return SegmentMap::has_place(margin * bytes);
 }
 
 std::uint64_t file_bytes(int fd) {
@@ -170,9 +142,9 @@ Status NodeSegment::initialise(int fd, const Options& options) {
   const std::uint64_t least = shape.heap_begin + (std::uint64_t{1} << 24);
   void* base = MAP_FAILED;
   for (; bytes >= least; bytes = bytes / 2 / page_bytes * page_bytes) {
-    if (!has_room_everywhere(bytes) || ftruncate(fd, static_cast<off_t>(bytes)) != 0) continue;
-    base = map(fd, bytes);
-    if (base != MAP_FAILED) break;
+    if (!has_place_everywhere(bytes) || ftruncate(fd, static_cast<off_t>(bytes)) != 0) continue;
+    base = mmap(nullptr, sizeof(NodeHeader), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    break;
   }
   if (base == MAP_FAILED) {
     return {Code::no_memory,
@@ -190,7 +162,7 @@ Status NodeSegment::initialise(int fd, const Options& options) {
   header->free_extents[0] = {shape.heap_begin, bytes - shape.heap_begin};
   header->free_count = 1;
   header->magic = segment_magic;
-  munmap(base, bytes);
+  munmap(base, sizeof(NodeHeader));
   return {};
 }
 
@@ -225,20 +197,18 @@ Result<std::unique_ptr<NodeSegment>> NodeSegment::open(int fd, const Options& op
   }
 
   const std::uint64_t bytes = file_bytes(fd);
-  void* base = map(fd, bytes);
-  if (base == MAP_FAILED) {
-    return Status(Code::no_memory, fmt::format("cannot map the node's {} bytes of shared memory: {} (see ulimit -v)",
-                                               bytes, std::strerror(errno)));
-  }
-  // A core file would otherwise fault in, and hold, the whole segment.
-  madvise(base, bytes, MADV_DONTDUMP);
-  const auto* header = static_cast<const NodeHeader*>(base);
+  Result<std::unique_ptr<SegmentMap>> made = SegmentMap::make(fd, bytes);
+  if (!made.is_ok()) return made.take_status();
+  SegmentMap& map = *made.value();
+  if (Status status = map.reach(0, sizeof(NodeHeader)); !status.is_ok()) return status;
+  const auto* header = reinterpret_cast<const NodeHeader*>(map.begin());
   if (header->magic != segment_magic || header->ranks != options.ranks || header->segment_bytes != bytes) {
-    munmap(base, bytes);
     return Status(Code::system,
                   "the node's shared memory was made by another version of Farsum or for another number of ranks");
   }
-  return std::unique_ptr<NodeSegment>(new NodeSegment(fd, static_cast<std::byte*>(base), bytes, options.ranks));
+  // What all ranks write to of each other at any time.
+  if (Status status = map.reach(0, header->heap_begin); !status.is_ok()) return status;
+  return std::unique_ptr<NodeSegment>(new NodeSegment(fd, std::move(made.value()), bytes, options.ranks));
 }
 
 Result<std::unique_ptr<NodeSegment>> NodeSegment::create(const Options& options) {
@@ -249,9 +219,35 @@ Result<std::unique_ptr<NodeSegment>> NodeSegment::create(const Options& options)
   return segment;
 }
 
+NodeSegment::NodeSegment(int fd, std::unique_ptr<SegmentMap> map, std::uint64_t bytes, std::uint32_t ranks)
+    : fd_(fd), map_(std::move(map)), base_(map_->begin()), bytes_(bytes), ranks_(ranks) {}
+
 NodeSegment::~NodeSegment() {
-  munmap(base_, bytes_);
+  map_.reset();
   close(fd_);
+}
+
+Status NodeSegment::reach(HeapExtent extent) {
+  if (extent.offset > bytes_ || extent.bytes > bytes_ - extent.offset) {
+    return {Code::range, fmt::format("{} bytes at {} do not lie in the node's segment of {} bytes", extent.bytes,
+                                     extent.offset, bytes_)};
+  }
+  return map_->reach(extent.offset, extent.bytes);
+}
+
+void NodeSegment::leave_extent(HeapExtent extent) {
+  if (extent.bytes >= SegmentMap::granule_bytes && map_->is_limited()) map_->leave(extent.offset, extent.bytes);
+}
+
+std::optional<std::uint64_t> NodeSegment::read_word(std::uint64_t offset) const {
+  std::uint64_t word = 0;
+  if (pread(fd_, &word, sizeof word, static_cast<off_t>(offset)) != sizeof word) return std::nullopt;
+  return word;
+}
+
+void NodeSegment::write_word(std::uint64_t offset, std::uint64_t word) {
+  // Can only fail where the file is shorter, and then nobody waits for the word.
+  [[maybe_unused]] const ssize_t written = pwrite(fd_, &word, sizeof word, static_cast<off_t>(offset));
 }
 
 NodeHeader& NodeSegment::header() const { return *reinterpret_cast<NodeHeader*>(base_); }

@@ -1,13 +1,14 @@
-// The memory that the ranks of one node share: one sparse memfd, mapped once by each of them. It holds what the ranks
-// need to find each other, the node's stripe locks, and a heap from which windows, channels and control blocks are cut.
-// Everything in it is an offset, never a pointer; pages exist only where somebody has written, and all of it is gone
-// with the last process.
+// The memory that the ranks of one node share: one sparse memfd. It holds what the ranks need to find each other, the
+// node's stripe locks, and a heap from which windows, channels and control blocks are cut. Everything in it is an
+// offset, never a pointer; pages exist only where somebody has written, and all of it is gone with the last process.
+// Each process maps what it uses of it (segment_map.hpp), at one distance from the offset everywhere.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -18,6 +19,7 @@
 #include "lockfree/stripe_lock.hpp"
 #include "lockfree/word_pass.hpp"
 #include "os/event_count.hpp"
+#include "transport/shm/segment_map.hpp"
 
 namespace farsum {
 
@@ -54,16 +56,16 @@ struct HeapExtent {
 
 struct NodeHeader;
 
-// One mapping in this process. Ranks that are threads of one process (tests) share an object.
+// One place in this process. Ranks that are threads of one process (tests) share an object.
 class NodeSegment {
  public:
   struct Options {
     std::uint32_t ranks = 1;
-    std::uint64_t segment_bytes = 0;  // 0: as much as the process's limits allow
+    std::uint64_t segment_bytes = 0;  // 0: as much as the layout of processes and the limit on file size allow
     std::uint64_t team_bytes = 0;     // kept for the team of all ranks
   };
 
-  // Maps the segment behind `fd` (an empty memfd is initialised; whoever comes first does it). Takes the descriptor.
+  // Opens the segment behind `fd` (an empty memfd is initialised; whoever comes first does it). Takes the descriptor.
   static Result<std::unique_ptr<NodeSegment>> open(int fd, const Options& options);
   // A segment of this process alone.
   static Result<std::unique_ptr<NodeSegment>> create(const Options& options);
@@ -87,17 +89,35 @@ class NodeSegment {
   // The block of the team of all ranks; zeroed, team_bytes long.
   std::byte* world_team();
 
+  // Maps what of the extent this process has not mapped yet; before anything in it is touched. No lock is taken where
+  // all of it is mapped. no_memory where limits or other maps leave no room: then nothing of it may be touched.
+  Status reach(HeapExtent extent);
+  bool is_reached(HeapExtent extent) const { return map_->is_reached(extent.offset, extent.bytes); }
+  // No thread of this process touches the extent again, but the heap still counts it as allocated: where limits count
+  // what is mapped, most of it is unmapped.
+  void leave_extent(HeapExtent extent);
+  // A word of the file, mapped or not; nothing where the file has none there. As an acquire load.
+  std::optional<std::uint64_t> read_word(std::uint64_t offset) const;
+  // Stores one there. As a release store.
+  void write_word(std::uint64_t offset, std::uint64_t word);
+
+  // Only what is reached may be touched there; the header and the blocks of ranks and teams always are.
   std::byte* at(std::uint64_t offset) { return base_ + offset; }
   const std::byte* begin() const { return base_; }
   std::uint64_t offset_of(const void* address) const {
     return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
   }
-  bool contains(const void* address, std::uint64_t bytes) const {
+  // Whether the segment has its place there. Other memory of the program may lie where nothing of it is mapped.
+  bool has_place_for(const void* address, std::uint64_t bytes) const {
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base_);
     return offset < bytes_ && bytes <= bytes_ - offset;
   }
+  // Whether that memory is the segment's.
+  bool contains(const void* address, std::uint64_t bytes) const {
+    return has_place_for(address, bytes) && map_->is_reached(offset_of(address), bytes);
+  }
 
-  // Cuts `bytes` zeroed bytes off the heap, page-aligned; `me` is rank + 1. no_memory when the heap's address space is
+  // Cuts `bytes` zeroed bytes off the heap, page-aligned, and maps nothing; `me` is rank + 1. no_memory when the heap's address space is
   // used up or the node cannot back it, with the bytes asked and available. Any thread may call.
   Result<HeapExtent> allocate(std::uint64_t bytes, std::uint32_t me);
   // The same for what is to be mapped over whole pages at `address`: congruent to it modulo huge_page_bytes if the heap
@@ -107,6 +127,8 @@ class NodeSegment {
                                   std::uint32_t me);
   // Gives it back: its pages go to the system at once unless it is small.
   void release(HeapExtent extent, std::uint32_t me);
+  // Whether none of it is free.
+  bool is_allocated(HeapExtent extent, std::uint32_t me);
   // Lets `expected` ranks that name the same key get the same zeroed extent without waiting for each other: the first
   // to come makes it, the last to come ends the meeting.
   struct MeetingKey {
@@ -138,8 +160,7 @@ class NodeSegment {
 
  private:
   class HeapGuard;
-  NodeSegment(int fd, std::byte* base, std::uint64_t bytes, std::uint32_t ranks)
-      : fd_(fd), base_(base), bytes_(bytes), ranks_(ranks) {}
+  NodeSegment(int fd, std::unique_ptr<SegmentMap> map, std::uint64_t bytes, std::uint32_t ranks);
   static Status initialise(int fd, const Options& options);
   NodeHeader& header() const;
   void punch(HeapExtent extent) const;
@@ -156,6 +177,7 @@ class NodeSegment {
                               std::uint32_t me);
 
   int fd_;
+  std::unique_ptr<SegmentMap> map_;
   std::byte* base_;
   std::uint64_t bytes_;
   std::uint32_t ranks_;

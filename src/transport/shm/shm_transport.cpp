@@ -11,6 +11,9 @@
 namespace farsum {
 namespace {
 
+// In the word of a channel, instead of an offset: its receiver cannot map the ring.
+constexpr std::uint64_t refused_channel = ~std::uint64_t{0};
+
 Transfer transfer_of(os::AttachError error) {
   switch (error) {
     case os::AttachError::none:
@@ -76,9 +79,15 @@ Capabilities ShmTransport::capabilities(Rank peer) const {
           .max_reply_bytes = record_bytes};
 }
 
+// False: there is no room for a ring at the moment.
 bool ShmTransport::open_sender(Rank peer) {
   const Result<HeapExtent> extent = segment_.allocate(RingShared::footprint(options_.channel_bytes), options_.rank + 1);
   if (!extent.is_ok()) return false;
+  if (!segment_.reach(extent.value()).is_ok()) {
+    segment_.release(extent.value(), options_.rank + 1);
+    peers_[peer].is_refused = true;
+    return true;
+  }
   auto* ring = reinterpret_cast<RingShared*>(segment_.at(extent.value().offset));
   peers_[peer].sender = std::make_unique<RingSender>(*ring, options_.channel_bytes);
   // Release: the ring is zero before it can be found; pairs with the acquire load in receiver_from.
@@ -88,8 +97,9 @@ bool ShmTransport::open_sender(Rank peer) {
 
 std::optional<std::uint64_t> ShmTransport::try_post(Rank peer, std::span<const std::byte> head,
                                                     std::span<const std::byte> body, const PostOptions& options) {
-  if (peers_[peer].sender == nullptr && !open_sender(peer)) [[unlikely]] {
-    return std::nullopt;
+  if (peers_[peer].sender == nullptr) [[unlikely]] {
+    if (!peers_[peer].is_refused && !open_sender(peer)) return std::nullopt;
+    if (peers_[peer].is_refused) return peers_[peer].refused_tickets++;
   }
   const std::optional<std::uint64_t> ticket = peers_[peer].sender->try_push(head, body, options.reply_capacity);
   if (!ticket) return std::nullopt;
@@ -106,10 +116,28 @@ void ShmTransport::ring(Rank peer) {
 
 std::size_t ShmTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   RingSender* sender = peers_[peer].sender.get();
-  if (sender == nullptr) return 0;
-  return sender->reap([&](std::uint64_t ticket, std::uint32_t status, std::span<const std::byte> reply) {
-    handler.on_reply(peer, ticket, static_cast<Code>(status), reply);
-  });
+  if (sender == nullptr) return answer_refused(peer, handler);
+  const std::size_t reaped =
+      sender->reap([&](std::uint64_t ticket, std::uint32_t status, std::span<const std::byte> reply) {
+        handler.on_reply(peer, ticket, static_cast<Code>(status), reply);
+      });
+  // Acquire pairs with the release store in receiver_from. Nothing of such a ring was ever served.
+  if (reaped != 0 || segment_.channel(peer, options_.rank).load(std::memory_order_acquire) != refused_channel)
+    return reaped;
+  peers_[peer].is_refused = true;
+  peers_[peer].answered_tickets = sender->reaped();
+  peers_[peer].refused_tickets = sender->posted();
+  peers_[peer].sender.reset();
+  return answer_refused(peer, handler);
+}
+
+// What cannot be sent is answered here, so that nobody waits for it.
+std::size_t ShmTransport::answer_refused(Rank peer, ReplyHandler& handler) {
+  Peer& to = peers_[peer];
+  std::size_t answered = 0;
+  for (; to.answered_tickets != to.refused_tickets; ++answered)
+    handler.on_reply(peer, to.answered_tickets++, Code::no_memory, {});
+  return answered;
 }
 
 RingReceiver* ShmTransport::receiver_from(Rank peer) {
@@ -117,7 +145,13 @@ RingReceiver* ShmTransport::receiver_from(Rank peer) {
   if (from.receiver == nullptr) {
     // Pairs with the release store in open_sender.
     const std::uint64_t offset = segment_.channel(options_.rank, peer).load(std::memory_order_acquire);
-    if (offset == 0) return nullptr;
+    if (offset == 0 || offset == refused_channel) return nullptr;
+    if (!segment_.reach({offset, RingShared::footprint(options_.channel_bytes)}).is_ok()) {
+      // Release: see poll_replies. The ring's place stays lost, for its sender may be writing to it.
+      segment_.channel(options_.rank, peer).store(refused_channel, std::memory_order_release);
+      segment_.rank(peer).waiters.notify_all();
+      return nullptr;
+    }
     auto* ring = reinterpret_cast<RingShared*>(segment_.at(offset));
     from.receiver = std::make_unique<RingReceiver>(*ring, options_.channel_bytes);
   }

@@ -59,7 +59,10 @@ class ShmTransport : public Transport {
 
  private:
   struct Peer {
-    std::unique_ptr<RingSender> sender;      // to the peer; under core's lock of that peer
+    std::unique_ptr<RingSender> sender;      // to the peer; under core's lock of that peer, as what follows
+    bool is_refused = false;                 // there is no sender, for one of the two cannot map the ring
+    std::uint64_t refused_tickets = 0;       // the next one to be given out then
+    std::uint64_t answered_tickets = 0;      // the next of them to be answered
     std::unique_ptr<RingReceiver> receiver;  // from the peer; the agent's
     bool in_ready = false;                   // the agent's
     bool attach_allowed = false;
@@ -67,6 +70,7 @@ class ShmTransport : public Transport {
   };
 
   bool open_sender(Rank peer);
+  std::size_t answer_refused(Rank peer, ReplyHandler& handler);
   RingReceiver* receiver_from(Rank peer);
   std::size_t serve_sender(Rank sender, RequestHandler& handler, std::size_t budget, bool& unfinished);
   pid_t pid_of(Rank peer) const;
