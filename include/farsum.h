@@ -243,6 +243,15 @@ FARSUM_API farsum_status farsum_memory_allocate_aligned(size_t bytes, size_t ali
  * farsum_memory_allocate, or was given back already, where that can be seen. */
 FARSUM_API farsum_status farsum_memory_free(void* memory);
 
+/* The process is about to call mlockall with these flags: the node's memory that this process has mapped and that is
+ * nobody's at the moment is unmapped, so that it is not locked, and so made. With MCL_FUTURE no more is mapped from then
+ * on than is used. Where mlockall was called before farsum_init this is not needed.
+ *
+ * Errors: NOT_INITIALIZED; PENDING while another thread begins or ends Farsum.
+ *
+ * Any thread may call; waits for no other rank. */
+FARSUM_API farsum_status farsum_before_mlockall(int flags);
+
 /* ---- windows ----------------------------------------------------------------------------------------------- */
 
 /* Promises of the program, which let Farsum choose cheaper means; breaking one is an error where it can be seen. */

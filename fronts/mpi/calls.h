@@ -359,6 +359,9 @@ typedef int farsum_mpi_front_start_function(const struct farsum_mpi_preload* pre
  * been started. A session that opens after the first, which returns at once, has nothing to do with the front that
  * ends. */
 typedef void farsum_mpi_front_end_function(void);
+/* The process is about to lock its memory. */
+typedef void farsum_mpi_front_before_mlockall_function(int flags);
+#define FARSUM_MPI_FRONT_BEFORE_MLOCKALL "farsum_mpi_front_before_mlockall"
 #define FARSUM_MPI_FRONT_ENDING "farsum_mpi_front_ending"
 #define FARSUM_MPI_FRONT_END "farsum_mpi_front_end"
 

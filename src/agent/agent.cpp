@@ -1,6 +1,6 @@
 #include "agent/agent.hpp"
 
-#include <pthread.h>
+#include <link.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -8,14 +8,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <string_view>
-#include <system_error>
 
 #include <fmt/format.h>
 
+#include "base/units.hpp"
 #include "os/blocked_signals.hpp"
 #include "os/unwatched.hpp"
 
@@ -25,6 +27,28 @@ namespace {
 constexpr std::size_t budget_per_sender = 64;
 // While a request could not be finished (a stripe was busy), how long the agent lets others run before it tries again.
 constexpr std::uint64_t retry_ns = 50'000;
+
+// A whole stack of the usual 8 MiB would be locked, and so made, in a program that locks its memory, and counts where
+// address space is limited. Sanitizers need more than the usual.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::size_t stack_bytes = 0;
+#else
+constexpr std::size_t stack_bytes = std::size_t{1} << 20;
+#endif
+
+// What the program and its libraries keep for each thread, which the C library takes from the stack.
+std::size_t thread_local_bytes() {
+  std::size_t bytes = 0;
+  const auto add = [](dl_phdr_info* object, std::size_t, void* sum) {
+    for (int i = 0; i < object->dlpi_phnum; ++i) {
+      const auto& header = object->dlpi_phdr[i];
+      if (header.p_type == PT_TLS) *static_cast<std::size_t*>(sum) += header.p_memsz + header.p_align;
+    }
+    return 0;
+  };
+  dl_iterate_phdr(add, &bytes);
+  return round_up(bytes, page_bytes);
+}
 
 // "0,2-3" as a set; nothing when it cannot be read.
 std::optional<cpu_set_t> parse_cpus(std::string_view text) {
@@ -59,17 +83,10 @@ Status Agent::check(const Options& options) {
 Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& transport, RequestHandler& handler,
                                             RankBell& bell, AgentChores* chores, ServingTurn& turn) {
   if (Status status = check(options); !status.is_ok()) return status;
-  std::unique_ptr<Agent> agent(new Agent(transport, handler, bell, chores, turn));
+  std::unique_ptr<Agent> agent(new Agent(options, transport, handler, bell, chores, turn));
   const os::BlockedSignals blocked;
-  try {
-    agent->thread_ = std::thread([raw = agent.get(), options] {
-      [[maybe_unused]] const os::Unwatched unwatched;
-      raw->take_place(options);
-      raw->serve(options.mode);
-    });
-  } catch (const std::system_error& error) {
-    return Status(Code::system, fmt::format("cannot start the agent thread: {}", error.what()));
-  }
+  if (const int error_number = agent->start_thread(); error_number != 0)
+    return Status(Code::system, fmt::format("cannot start the agent thread: {}", std::strerror(error_number)));
   // Whoever promotes memory must be able to tell the agent from the program's threads. Acquire pairs with the release
   // in take_place.
   agent->thread_id_.wait(0, std::memory_order_acquire);
@@ -77,12 +94,35 @@ Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& t
 }
 
 Agent::~Agent() {
-  if (!thread_.joinable()) return;
+  if (!has_thread_) return;
   bell_.wake();
-  thread_.join();
+  pthread_join(thread_, nullptr);
 }
 
-void Agent::take_place(const Options& options) {
+// Returns 0 or an errno.
+int Agent::start_thread() {
+  pthread_attr_t attributes;
+  if (const int error_number = pthread_attr_init(&attributes); error_number != 0) return error_number;
+  if (stack_bytes != 0) (void)pthread_attr_setstacksize(&attributes, stack_bytes + thread_local_bytes());
+  int error_number = pthread_create(&thread_, &attributes, &Agent::run, this);
+  // Of a program that wants more for each thread.
+  if (error_number == EINVAL) error_number = pthread_create(&thread_, nullptr, &Agent::run, this);
+  pthread_attr_destroy(&attributes);
+  has_thread_ = error_number == 0;
+  return error_number;
+}
+
+// The thread allocates nothing before it serves: malloc would reserve an arena of 64 MiB for it.
+void* Agent::run(void* agent) {
+  [[maybe_unused]] const os::Unwatched unwatched;
+  auto& self = *static_cast<Agent*>(agent);
+  self.take_place();
+  self.serve(self.options_.mode);
+  return nullptr;
+}
+
+void Agent::take_place() {
+  const Options& options = options_;
   prctl(PR_SET_NAME, "farsum-agent");
   const auto id = static_cast<pid_t>(syscall(SYS_gettid));
   if (options.nice != 0) setpriority(PRIO_PROCESS, static_cast<id_t>(id), static_cast<int>(options.nice));

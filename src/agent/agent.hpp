@@ -3,6 +3,7 @@
 // that is held for longer than one turn of serving.
 #pragma once
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/types.h>
 
@@ -10,7 +11,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "agent/rank_bell.hpp"
 #include "agent/serving_turn.hpp"
@@ -55,11 +55,15 @@ class Agent {
   pid_t thread_id() const { return thread_id_.load(std::memory_order_acquire); }
 
  private:
-  Agent(Transport& transport, RequestHandler& handler, RankBell& bell, AgentChores* chores, ServingTurn& turn)
-      : transport_(transport), handler_(handler), bell_(bell), chores_(chores), turn_(turn) {}
+  Agent(const Options& options, Transport& transport, RequestHandler& handler, RankBell& bell, AgentChores* chores,
+        ServingTurn& turn)
+      : options_(options), transport_(transport), handler_(handler), bell_(bell), chores_(chores), turn_(turn) {}
+  int start_thread();
+  static void* run(void* agent);
   void serve(AgentMode mode);
-  void take_place(const Options& options);
+  void take_place();
 
+  const Options options_;
   Transport& transport_;
   RequestHandler& handler_;
   RankBell& bell_;
@@ -67,7 +71,8 @@ class Agent {
   ServingTurn& turn_;
   std::atomic<std::uint64_t> wakeups_{0};
   std::atomic<pid_t> thread_id_{0};
-  std::thread thread_;
+  pthread_t thread_{};
+  bool has_thread_ = false;
 };
 
 }  // namespace farsum

@@ -1,5 +1,6 @@
 // Life, groups and collectives of the C interface.
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <new>
 #include <vector>
 
@@ -314,6 +316,19 @@ farsum_status farsum_attend_begin(void) {
     Context* context = live_context();
     if (context == nullptr) return no_context("farsum_attend_begin");
     return report(context->begin_attending());
+  });
+}
+
+farsum_status farsum_before_mlockall(int flags) {
+  return guarded("farsum_before_mlockall", [&]() -> farsum_status {
+    // A context that ends meanwhile would take its memory with it.
+    const std::unique_lock lock(global().life, std::try_to_lock);
+    if (!lock.owns_lock())
+      return fail(Code::pending, "farsum_before_mlockall: another thread is in farsum_init or farsum_finalize");
+    Context* context = live_context();
+    if (context == nullptr) return no_context("farsum_before_mlockall");
+    context->leave_free_memory((flags & MCL_FUTURE) != 0);
+    return FARSUM_OK;
   });
 }
 

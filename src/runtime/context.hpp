@@ -193,6 +193,8 @@ class Context {
   OriginEngine& engine() { return *engine_; }
   Hearing& hearing() { return hearing_; }
   ThreadWaiter& waiter() { return *waiter_; }
+  // Before the process locks its memory: see NodeSegment.
+  void leave_free_memory(bool more_follows) { place_.segment->leave_free_memory(id_in_segment(), more_follows); }
   NodeSegment& segment() { return *place_.segment; }
   // Hands out blocks of the segment to this rank's program. To be destroyed before the context.
   std::unique_ptr<NodeMemory> make_memory() { return std::make_unique<NodeMemory>(segment(), id_in_segment()); }

@@ -583,16 +583,108 @@ constexpr bool address_space_can_be_limited = false;  // the sanitizer's shadow 
 constexpr bool address_space_can_be_limited = true;
 #endif
 
-TEST(Limits, on_address_space_make_the_nodes_memory_smaller_and_say_so) {
+TEST(Limits, on_address_space_are_for_what_a_rank_uses_itself) {
   if (!address_space_can_be_limited) GTEST_SKIP() << "the address sanitizer needs the whole address space";
-  with_limit(RLIMIT_AS, std::uint64_t{1} << 30, [](int) {
+  with_limit(RLIMIT_AS, std::uint64_t{1} << 30, [](int rank) {
     use_a_window(farsum_world());
+    // Both parts have no room in one process: each rank reaches the other's by another way.
+    constexpr std::uint64_t bytes = std::uint64_t{600} << 20;
     void* memory = nullptr;
     farsum_window window{};
-    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), std::size_t{600} << 20, nullptr, &memory, &window),
-                   FARSUM_ERR_NO_MEMORY, HasSubstr("asked for"));
+    ASSERT_FINE(farsum_window_allocate(farsum_world(), bytes, nullptr, &memory, &window));
+    farsum_region_info info{};
+    ASSERT_FINE(farsum_window_region(window, rank, 0, &info));
+    EXPECT_EQ(info.bulk_path, FARSUM_PATH_DIRECT);
+    ASSERT_FINE(farsum_window_region(window, 1 - rank, 0, &info));
+    EXPECT_NE(info.bulk_path, FARSUM_PATH_DIRECT);
+    EXPECT_THAT(info.reason, HasSubstr("ulimit -v"));
+    void* address = nullptr;
+    std::size_t there = 0;
+    ASSERT_FINE(farsum_window_shared_query(window, 1 - rank, &address, &there));
+    EXPECT_EQ(address, nullptr);
+    ASSERT_FINE(farsum_fence(window, 0));
+    const std::uint64_t word = 40 + static_cast<std::uint64_t>(rank), two = 2;
+    ASSERT_FINE(farsum_put(window, 1 - rank, bytes - 8, &word, 8));
+    ASSERT_FINE(farsum_fence(window, 0));
+    for (int target = 0; target < 2; ++target)
+      ASSERT_FINE(farsum_accumulate(window, target, bytes - 8, &two, 1, FARSUM_UINT64, FARSUM_SUM));
+    ASSERT_FINE(farsum_fence(window, 0));
+    EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(static_cast<std::byte*>(memory) + bytes - 8), 41U - rank + 4);
+    ASSERT_FINE(farsum_window_free(&window));
+    // What is freed makes room again.
+    constexpr std::size_t much = std::size_t{700} << 20;
+    void* const block = mmap(nullptr, much, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    EXPECT_NE(block, MAP_FAILED);
+    if (block != MAP_FAILED) munmap(block, much);
+    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), std::size_t{1100} << 20, nullptr, &memory, &window),
+                   FARSUM_ERR_NO_MEMORY, HasSubstr("ulimit -v"));
     use_a_window(farsum_world());
   });
+}
+
+TEST(Limits, of_one_rank_fail_a_window_on_all_only_where_its_own_part_has_no_room) {
+  if (!address_space_can_be_limited) GTEST_SKIP() << "the address sanitizer needs the whole address space";
+  Job job;
+  job.starts = false;
+  run_ranks(job, [](int rank) {
+    const rlimit limit{std::uint64_t{1} << 30, std::uint64_t{1} << 30};
+    if (rank == 1) {
+      ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    }
+    ASSERT_FINE(farsum_init(nullptr));
+    constexpr std::size_t much = std::size_t{1100} << 20;
+    void* memory = nullptr;
+    farsum_window window{};
+    for (int turn = 0; turn < 3; ++turn) {
+      EXPECT_REFUSED(farsum_window_allocate(farsum_world(), rank == 1 ? much : 64, nullptr, &memory, &window),
+                     FARSUM_ERR_NO_MEMORY, HasSubstr(rank == 1 ? "ulimit -v" : "rank 1 of the group"));
+      ASSERT_FINE(farsum_window_allocate(farsum_world(), rank == 0 ? much : 64, nullptr, &memory, &window));
+      ASSERT_FINE(farsum_fence(window, 0));
+      const std::uint64_t word = 7;
+      ASSERT_FINE(farsum_put(window, 1 - rank, 8, &word, 8));
+      ASSERT_FINE(farsum_fence(window, 0));
+      EXPECT_EQ(static_cast<std::uint64_t*>(memory)[1], 7U);
+      ASSERT_FINE(farsum_window_free(&window));
+    }
+    ASSERT_FINE(farsum_finalize());
+  });
+}
+
+// Takes what the process may still map, but for a little.
+void take_address_space() {
+  for (std::size_t bytes = std::size_t{64} << 20; bytes >= std::size_t{4} << 20;) {
+    if (mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) bytes /= 2;
+  }
+}
+
+TEST(Limits, that_leave_no_room_for_messages_fail_them_and_hang_nobody) {
+  if (!address_space_can_be_limited) GTEST_SKIP() << "the address sanitizer needs the whole address space";
+  for (const int full : {0, 1}) {
+    Job job;
+    job.starts = false;
+    job.settings = {{"FARSUM_PATH", "owner"}, {"FARSUM_CHANNEL_BYTES", std::to_string(16 << 20)}};
+    run_ranks(job, [full](int rank) {
+      const rlimit limit{std::uint64_t{512} << 20, std::uint64_t{512} << 20};
+      ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+      ASSERT_FINE(farsum_init(nullptr));
+      void* memory = nullptr;
+      farsum_window window{};
+      ASSERT_FINE(farsum_window_allocate(farsum_world(), 4096, nullptr, &memory, &window));
+      if (rank == full) take_address_space();
+      barrier();
+      ASSERT_FINE(farsum_lock_all(window));
+      if (rank == 0) {
+        const std::uint64_t one = 1;
+        // The first may be told of at once or by the flush.
+        farsum_status status = farsum_accumulate(window, 1, 0, &one, 1, FARSUM_UINT64, FARSUM_SUM);
+        if (status == FARSUM_OK) status = farsum_flush(window, 1);
+        EXPECT_EQ(status, FARSUM_ERR_NO_MEMORY) << farsum_last_error();
+      }
+      EXPECT_FINE(farsum_unlock_all(window));
+      barrier();
+      EXPECT_FINE(farsum_finalize_forced());
+    });
+  }
 }
 
 TEST(Limits, on_file_size_make_the_nodes_memory_smaller_and_say_so) {

@@ -32,6 +32,7 @@
 #include "calls.h"
 #include "closing.h"
 #include "hints.h"
+#include "locking.h"
 #include "polls.h"
 #include "preload_abi.h"
 #include "served.h"
@@ -371,6 +372,9 @@ static farsum_mpi_front_start_function* load_front(void) {
     /* Release pairs with the acquire in finalize_session: what the front's constructors made is there. */
     atomic_store_explicit(&front_ending, end_function(front, FARSUM_MPI_FRONT_ENDING), memory_order_release);
     atomic_store_explicit(&front_end, end_function(front, FARSUM_MPI_FRONT_END), memory_order_release);
+    farsum_mpi_front_before_mlockall_function* before_mlockall = NULL;
+    store(&before_mlockall, dlsym(front, FARSUM_MPI_FRONT_BEFORE_MLOCKALL));
+    farsum_mpi_tell_of_locking(before_mlockall);
   }
   if (start != NULL) return start;
   const char* why = dlerror();

@@ -73,6 +73,11 @@ extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_ending()
   if (Front::get().sessions_only()) Front::get().begin_to_end();
 }
 
+extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_before_mlockall(int flags) {
+  // Where the engine does not run it has nothing mapped.
+  static_cast<void>(farsum_before_mlockall(flags));
+}
+
 extern "C" __attribute__((visibility("default"))) void farsum_mpi_front_end() {
   if (!Front::get().sessions_only()) return;
   try {

@@ -213,6 +213,16 @@ void NodeSegment::release(HeapExtent extent, std::uint32_t me) {
   // A full table loses the stretch of address space, not memory: its pages are zero or gone.
 }
 
+// What is free cannot be allocated meanwhile, so no thread is about to use it.
+void NodeSegment::leave_free_memory(std::uint32_t me, bool more_follows) {
+  if (more_follows) map_->map_exactly();
+  const NodeHeader& shared = header();
+  const HeapGuard guard(*this, me);
+  if (!guard.usable()) return;
+  for (std::uint32_t i = 0; i < shared.free_count; ++i)
+    map_->leave(shared.free_extents[i].offset, shared.free_extents[i].bytes);
+}
+
 bool NodeSegment::is_allocated(HeapExtent extent, std::uint32_t me) {
   const NodeHeader& shared = header();
   const HeapGuard guard(*this, me);

@@ -96,6 +96,9 @@ class NodeSegment {
   // No thread of this process touches the extent again, but the heap still counts it as allocated: where limits count
   // what is mapped, most of it is unmapped.
   void leave_extent(HeapExtent extent);
+  // The process is about to lock its memory: what nobody has allocated is unmapped. `more_follows`: what is mapped from
+  // now on is locked, too, and so no more is mapped than is used.
+  void leave_free_memory(std::uint32_t me, bool more_follows);
   // A word of the file, mapped or not; nothing where the file has none there. As an acquire load.
   std::optional<std::uint64_t> read_word(std::uint64_t offset) const;
   // Stores one there. As a release store.
