@@ -244,8 +244,8 @@ FARSUM_API farsum_status farsum_memory_allocate_aligned(size_t bytes, size_t ali
 FARSUM_API farsum_status farsum_memory_free(void* memory);
 
 /* The process is about to call mlockall with these flags: the node's memory that this process has mapped and that is
- * nobody's at the moment is unmapped, so that it is not locked, and so made. With MCL_FUTURE no more is mapped from then
- * on than is used. Where mlockall was called before farsum_init this is not needed.
+ * nobody's at the moment is unmapped, so that it is not locked, and so made. With MCL_FUTURE no more is mapped from
+ * then on than is used. Where mlockall was called before farsum_init this is not needed.
  *
  * Errors: NOT_INITIALIZED; PENDING while another thread begins or ends Farsum.
  *

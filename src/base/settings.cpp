@@ -136,9 +136,9 @@ std::vector<Entry> entries() {
            "PMIx's library; empty: the one in the process, else libpmix.so.2"),
       text("FARSUM_NODE_NAME", "text", &Settings::node_name,
            "the host's name in messages; ranks whose names differ count as on different hosts; empty: the host's own"),
-      number<std::uint64_t>(
-          "FARSUM_SEGMENT_BYTES", "bytes", &Settings::segment_bytes, 0, unbounded,
-          "address space kept for the node's shared memory; 0: chosen from the limits of the process"),
+      number<std::uint64_t>("FARSUM_SEGMENT_BYTES", "bytes", &Settings::segment_bytes, 0, unbounded,
+                            "the most shared memory that a node can have; 0: chosen from the layout of the process and "
+                            "its limit on file size"),
       number<std::uint64_t>("FARSUM_CHANNEL_BYTES", "bytes", &Settings::channel_bytes, 131072, 1u << 24,
                             "room for messages from one rank to another on a node; a power of two"),
       number<std::uint64_t>("FARSUM_PROMOTE_BYTES", "bytes", &Settings::promote_least_bytes, 4096, unbounded,

@@ -514,7 +514,8 @@ void Context::Making::reach_own() {
   refused_ = segment().reach({answer_.extent.offset, control_bytes_});
   if (!refused_.is_ok() || wish_.flavour != Flavour::allocated || cards_ != nullptr) return;
   const Offer& mine = offers_[me_];
-  refused_ = segment().reach({answer_.extent.offset + starts_[places().place_of(me_)], mine.bytes + room_to_align(mine)});
+  refused_ =
+      segment().reach({answer_.extent.offset + starts_[places().place_of(me_)], mine.bytes + room_to_align(mine)});
 }
 
 void Context::Making::begin_object() {

@@ -56,8 +56,7 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   if (shared.segment_offset != not_in_segment) {
     // Of the whole address space, what nobody uses is not mapped for it.
     region.is_sparse = (shared.flags & region_unsure) != 0;
-    const Status reached =
-        region.is_sparse ? Status() : segment.reach({shared.segment_offset, shared.bytes});
+    const Status reached = region.is_sparse ? Status() : segment.reach({shared.segment_offset, shared.bytes});
     if (reached.is_ok())
       region.mapped = segment.at(shared.segment_offset);
     else

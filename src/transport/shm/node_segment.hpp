@@ -120,8 +120,8 @@ class NodeSegment {
     return has_place_for(address, bytes) && map_->is_reached(offset_of(address), bytes);
   }
 
-  // Cuts `bytes` zeroed bytes off the heap, page-aligned, and maps nothing; `me` is rank + 1. no_memory when the heap's address space is
-  // used up or the node cannot back it, with the bytes asked and available. Any thread may call.
+  // Cuts `bytes` zeroed bytes off the heap, page-aligned, and maps nothing; `me` is rank + 1. no_memory when the heap's
+  // address space is used up or the node cannot back it, with the bytes asked and available. Any thread may call.
   Result<HeapExtent> allocate(std::uint64_t bytes, std::uint32_t me);
   // The same for what is to be mapped over whole pages at `address`: congruent to it modulo huge_page_bytes if the heap
   // has such a stretch, so that huge pages can be mapped there; page-aligned otherwise. `held_bytes` of it the process

@@ -90,9 +90,7 @@ SegmentMap::SegmentMap(int fd, std::byte* begin, std::uint64_t bytes)
       maps_exactly_(os::locked_bytes() != 0),
       reached_((granules_ + word_bits - 1) / word_bits) {}
 
-SegmentMap::~SegmentMap() {
-  leave(0, granules_ * granule_bytes);
-}
+SegmentMap::~SegmentMap() { leave(0, granules_ * granule_bytes); }
 
 // The last granule may be longer than the file.
 std::uint64_t SegmentMap::bytes_of(Run run) const {

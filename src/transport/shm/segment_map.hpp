@@ -95,7 +95,7 @@ class SegmentMap {
   std::byte* const begin_;
   const std::uint64_t bytes_;
   const std::uint64_t granules_;
-  std::atomic<bool> maps_exactly_;  // relaxed: who maps a little more at that moment does no harm
+  std::atomic<bool> maps_exactly_;                   // relaxed: who maps a little more at that moment does no harm
   std::vector<std::atomic<std::uint64_t>> reached_;  // a bit for each granule; written under the mutex
   mutable std::mutex mutex_;
 };
