@@ -1,6 +1,10 @@
 // Where the heap of the node segment puts extents.
+#include <algorithm>
+#include <vector>
+
 #include <gtest/gtest.h>
 
+#include "transport/shm/kept_extents.hpp"
 #include "transport/shm/node_segment.hpp"
 
 namespace farsum {
@@ -63,6 +67,94 @@ TEST(NodeHeap, puts_it_anywhere_where_no_such_place_has_room) {
   const Result<HeapExtent> extent = segment->allocate_for(first.value().offset, rest, 0, me);
   ASSERT_TRUE(extent.is_ok());
   EXPECT_EQ(extent.value().offset, first.value().offset + page_bytes);
+}
+
+// ---- extents that wait for the next of their length ----
+
+constexpr std::uint64_t long_bytes = mib;  // longer than what keeps its pages in any case
+
+bool is_zero(NodeSegment& segment, const HeapExtent& extent) {
+  const std::byte* const begin = segment.at(extent.offset);
+  return std::all_of(begin, begin + extent.bytes, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+HeapExtent reached_extent(NodeSegment& segment, std::uint64_t bytes) {
+  const Result<HeapExtent> extent = segment.allocate(bytes, me);
+  EXPECT_TRUE(extent.is_ok() && segment.reach(extent.value()).is_ok());
+  return extent.value();
+}
+
+TEST(KeptPages, are_zeroed_and_go_to_the_next_of_their_length_alone) {
+  const auto segment = segment_of(64 * mib);
+  ASSERT_NE(segment, nullptr);
+  const HeapExtent first = reached_extent(*segment, long_bytes);
+  std::fill_n(segment->at(first.offset), first.bytes, std::byte{0xff});
+  segment->release(first, me);
+  EXPECT_EQ(segment->kept_bytes(), long_bytes);
+  EXPECT_EQ(segment->allocated_bytes(), 0U);
+  const HeapExtent shorter = reached_extent(*segment, long_bytes - page_bytes);
+  EXPECT_NE(shorter.offset, first.offset);
+  const HeapExtent again = reached_extent(*segment, long_bytes);
+  EXPECT_EQ(again.offset, first.offset);
+  EXPECT_EQ(segment->kept_bytes(), 0U);
+  EXPECT_TRUE(is_zero(*segment, again));
+  EXPECT_TRUE(is_zero(*segment, shorter));
+}
+
+TEST(KeptPages, are_those_that_were_touched) {
+  const auto segment = segment_of(64 * mib);
+  ASSERT_NE(segment, nullptr);
+  const HeapExtent first = reached_extent(*segment, 16 * mib);
+  // The first, some in the middle, and the last, with more pages before and behind that are another's.
+  const HeapExtent behind = reached_extent(*segment, 16 * mib);
+  std::fill_n(segment->at(behind.offset), behind.bytes, std::byte{0xee});
+  for (const std::uint64_t at : {std::uint64_t{0}, 5 * mib, 16 * mib - page_bytes})
+    std::fill_n(segment->at(first.offset + at), page_bytes, std::byte{0xff});
+  segment->release(first, me);
+  EXPECT_GE(segment->kept_bytes(), 3 * page_bytes);
+  EXPECT_LT(segment->kept_bytes(), 16 * mib);
+  const HeapExtent again = reached_extent(*segment, 16 * mib);
+  EXPECT_EQ(again.offset, first.offset);
+  EXPECT_TRUE(is_zero(*segment, again));
+  EXPECT_EQ(*segment->at(behind.offset), std::byte{0xee});
+}
+
+TEST(KeptPages, give_way_to_what_has_no_room_beside_them) {
+  const auto segment = segment_of(64 * mib);
+  ASSERT_NE(segment, nullptr);
+  std::vector<HeapExtent> extents;
+  for (int i = 0; i < 8; ++i) extents.push_back(reached_extent(*segment, 4 * mib));
+  for (const HeapExtent& extent : extents) *segment->at(extent.offset + 4 * mib - 1) = std::byte{1};
+  for (const HeapExtent& extent : extents) segment->release(extent, me);
+  EXPECT_NE(segment->kept_bytes(), 0U);
+  const HeapExtent all = reached_extent(*segment, 50 * mib);
+  EXPECT_EQ(segment->kept_bytes(), 0U);
+  EXPECT_TRUE(is_zero(*segment, all));
+}
+
+TEST(KeptPages, are_none_where_the_extent_is_not_mapped) {
+  const auto segment = segment_of(512 * mib);
+  ASSERT_NE(segment, nullptr);
+  const Result<HeapExtent> extent = segment->allocate(256 * mib, me);
+  ASSERT_TRUE(extent.is_ok());
+  segment->release(extent.value(), me);
+  EXPECT_EQ(segment->kept_bytes(), 0U);
+  EXPECT_TRUE(segment->allocate(500 * mib, me).is_ok());
+}
+
+TEST(KeptPages, are_bounded_and_the_oldest_go_first) {
+  KeptExtents kept{};
+  EXPECT_FALSE(kept.add({{0, mib}, page_bytes}));
+  kept.set_most_bytes(3 * mib);
+  EXPECT_TRUE(kept.add({{0, 2 * mib}, 2 * mib}));
+  EXPECT_TRUE(kept.add({{4 * mib, 2 * mib}, mib}));
+  EXPECT_FALSE(kept.add({{8 * mib, mib}, page_bytes}));
+  EXPECT_EQ(kept.bytes(), 3 * mib);
+  EXPECT_FALSE(kept.take(mib, page_bytes).has_value());
+  EXPECT_EQ(kept.take_oldest()->extent.offset, 0U);
+  EXPECT_TRUE(kept.add({{8 * mib + page_bytes, 2 * mib}, mib}));
+  EXPECT_EQ(kept.take(2 * mib, 2 * mib)->extent.offset, 4 * mib);
+  EXPECT_EQ(kept.bytes(), mib);
 }
 
 }  // namespace

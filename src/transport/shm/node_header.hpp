@@ -6,14 +6,20 @@
 
 #include "base/units.hpp"
 #include "lockfree/stripe_lock.hpp"
+#include "transport/shm/kept_extents.hpp"
 #include "transport/shm/node_segment.hpp"
 
 namespace farsum {
 
-inline constexpr std::uint64_t segment_magic = 0x4641'5253'554d'0002;  // "FARSUM", layout 2
+inline constexpr std::uint64_t segment_magic = 0x4641'5253'554d'0003;  // "FARSUM", layout 3
 inline constexpr std::uint32_t most_free_extents = 16384;
-// Extents up to this keep their pages when they are given back: the next small window needs no page faults.
+// Extents up to this are zeroed as a whole when they are given back, and keep their pages in the free stretch that they
+// join: that costs less than a look at what was touched.
 inline constexpr std::uint64_t keep_pages_bytes = 262144;
+// Of the pages of longer ones so many may wait for the next extent of that length, and no more than a share of the room
+// that the node had when the segment was made.
+inline constexpr std::uint64_t most_kept_bytes = std::uint64_t{192} << 20;
+inline constexpr std::uint64_t kept_share_of_room = 32;
 // Extents up to this are not looked for room one by one, but once for so many bytes of them.
 inline constexpr std::uint64_t most_unlooked_bytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t most_unlooked_growth = std::uint64_t{8} << 20;
@@ -56,6 +62,7 @@ struct NodeHeader {
   std::atomic<std::uint64_t> allocated_bytes;  // read without the lock, for room(): relaxed
   std::uint32_t free_count;
   HeapExtent free_extents[most_free_extents];  // sorted by offset, none touching another
+  KeptExtents kept;                            // free as well, but for one length
   std::uint32_t bare_count;
   HeapExtent bare_extents[most_bare_extents];
   Meeting meetings[most_meetings];

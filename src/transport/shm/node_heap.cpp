@@ -16,6 +16,7 @@
 #include "os/memory_room.hpp"
 #include "os/process.hpp"
 #include "transport/shm/node_header.hpp"
+#include "transport/shm/touched_file.hpp"
 
 namespace farsum {
 
@@ -64,14 +65,19 @@ StripeLock& NodeSegment::heap_lock() { return header().heap_lock; }
 NodeSegment::Room NodeSegment::room() {
   const os::MemoryRoom room = os::available({.root = "/", .count_address_space = false});
   struct stat status {};
-  const std::uint64_t touched = fstat(fd_, &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512 : 0;
+  const std::uint64_t resident = fstat(fd_, &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512 : 0;
+  // Kept pages are nobody's, and go to the system before somebody is refused.
+  const std::uint64_t kept = kept_bytes();
+  const std::uint64_t touched = resident > kept ? resident - kept : 0;
   // What was promised and not yet touched is still in the system's count of free memory.
   const std::uint64_t promised = allocated_bytes();
   const std::uint64_t owed = promised > touched ? promised - touched : 0;
-  return {room.bytes > owed ? room.bytes - owed : 0, fmt::format("{} ({})", os::name_of(room.bound), room.where)};
+  const std::uint64_t free = room.bytes + kept;
+  return {free > owed ? free - owed : 0, fmt::format("{} ({})", os::name_of(room.bound), room.where)};
 }
 
 std::uint64_t NodeSegment::allocated_bytes() const { return header().allocated_bytes.load(std::memory_order_relaxed); }
+std::uint64_t NodeSegment::kept_bytes() const { return header().kept.bytes(); }
 
 // Reading /proc costs more than a window: small ones pass until the node has promised so much more than at the last
 // look that it could matter, and for a moment after a look all that is little beside what it found.
@@ -86,8 +92,13 @@ bool NodeSegment::is_worth_a_look(std::uint64_t wanted) const {
          monotonic_ns() - looked_at_ns_.load(std::memory_order_relaxed) > look_lasts_ns;
 }
 
-Status NodeSegment::look_for_room(std::uint64_t bytes) {
+Status NodeSegment::look_for_room(std::uint64_t bytes, std::uint32_t me) {
   const Room available = room();
+  // Before the node runs short of memory, what waits goes.
+  if (const std::uint64_t kept = kept_bytes(); kept != 0 && bytes > available.bytes - std::min(available.bytes, kept)) {
+    while (give_oldest_kept_to_system(me)) {
+    }
+  }
   if (bytes > available.bytes) {
     return {Code::no_memory,
             fmt::format("asked for {} bytes of shared memory, but {} bytes are available, bounded by {}", bytes,
@@ -134,14 +145,23 @@ Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint64_t held
         fmt::format("asked for {} bytes of shared memory, but the node's segment has {} bytes in all", bytes, bytes_));
   }
   const std::uint64_t wanted = std::max(round_up(bytes, page_bytes), page_bytes);
-  if (is_worth_a_look(wanted)) {
-    if (Status status = look_for_room(wanted - held_bytes); !status.is_ok()) return status;
+  std::uint64_t resident = 0;
+  const HeapExtent kept = wanted > keep_pages_bytes ? take_kept(wanted, alignments.front(), resident, me) : HeapExtent{};
+  if (is_worth_a_look(wanted - resident)) {
+    if (Status status = look_for_room(wanted - std::max(held_bytes, resident), me); !status.is_ok()) {
+      release(kept, me);
+      return status;
+    }
   }
-  const HeapGuard guard(*this, me);
-  if (!guard.usable()) return guard.refusal();
-  for (const Alignment& alignment : alignments) {
-    if (const HeapExtent extent = cut(wanted, alignment); extent.bytes != 0) return extent;
-  }
+  if (kept.bytes != 0) return kept;
+  do {
+    const HeapGuard guard(*this, me);
+    if (!guard.usable()) return guard.refusal();
+    for (const Alignment& alignment : alignments) {
+      if (const HeapExtent extent = cut(wanted, alignment); extent.bytes != 0) return extent;
+    }
+    // What waits for its length stands in the way of others.
+  } while (give_oldest_kept_to_system(me));
   return Status(Code::no_memory,
                 fmt::format("asked for {} bytes of shared memory, but the node's segment of {} bytes has no such "
                             "stretch left (FARSUM_SEGMENT_BYTES sets its size)",
@@ -180,15 +200,67 @@ void NodeSegment::punch(HeapExtent extent) const {
 
 void NodeSegment::release(HeapExtent extent, std::uint32_t me) {
   if (extent.bytes == 0) return;
-  if (extent.bytes > keep_pages_bytes || !is_reached(extent)) {
-    punch(extent);
-  } else {
+  if (extent.bytes <= keep_pages_bytes && is_reached(extent)) {
     std::memset(base_ + extent.offset, 0, extent.bytes);
+  } else {
+    if (keep(extent, me)) return;
+    punch(extent);
   }
-  NodeHeader& shared = header();
   const HeapGuard guard(*this, me);
   if (!guard.usable()) return;
-  shared.allocated_bytes.fetch_sub(extent.bytes, std::memory_order_relaxed);
+  header().allocated_bytes.fetch_sub(extent.bytes, std::memory_order_relaxed);
+  join_free(extent);
+}
+
+// Whether it waits, pages and all, for the next of its length. Zeroing pages costs a tenth of faulting new ones in.
+bool NodeSegment::keep(HeapExtent extent, std::uint32_t me) {
+  KeptExtents& kept = header().kept;
+  if (!is_reached(extent)) return false;
+  const std::optional<std::uint64_t> resident =
+      zero_what_was_touched(fd_, extent.offset, extent.bytes, base_ + extent.offset, kept.most_bytes());
+  if (!resident) return false;
+  do {
+    const HeapGuard guard(*this, me);
+    if (!guard.usable()) return false;
+    if (!kept.add({extent, *resident})) continue;
+    header().allocated_bytes.fetch_sub(extent.bytes, std::memory_order_relaxed);
+    return true;
+  } while (give_oldest_kept_to_system(me));
+  return false;
+}
+
+// 0 bytes where none waits. `resident`: what of it has pages.
+HeapExtent NodeSegment::take_kept(std::uint64_t bytes, const Alignment& alignment, std::uint64_t& resident,
+                                  std::uint32_t me) {
+  if (alignment.past != 0) return {};
+  const HeapGuard guard(*this, me);
+  if (!guard.usable()) return {};
+  const std::optional<KeptExtents::Kept> found = header().kept.take(bytes, alignment.bytes);
+  if (!found) return {};
+  header().allocated_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  resident = found->resident;
+  return found->extent;
+}
+
+// False where none waits. Its pages go without the lock, which others need meanwhile.
+bool NodeSegment::give_oldest_kept_to_system(std::uint32_t me) {
+  std::optional<KeptExtents::Kept> oldest;
+  {
+    const HeapGuard guard(*this, me);
+    if (!guard.usable()) return false;
+    oldest = header().kept.take_oldest();
+  }
+  if (!oldest) return false;
+  punch(oldest->extent);
+  const HeapGuard guard(*this, me);
+  if (!guard.usable()) return false;
+  join_free(oldest->extent);
+  return true;
+}
+
+// Under the heap's lock.
+void NodeSegment::join_free(HeapExtent extent) {
+  NodeHeader& shared = header();
   HeapExtent* const begin = shared.free_extents;
   HeapExtent* const end = begin + shared.free_count;
   HeapExtent* after = std::upper_bound(
@@ -221,6 +293,7 @@ void NodeSegment::leave_free_memory(std::uint32_t me, bool more_follows) {
   if (!guard.usable()) return;
   for (std::uint32_t i = 0; i < shared.free_count; ++i)
     map_->leave(shared.free_extents[i].offset, shared.free_extents[i].bytes);
+  for (const KeptExtents::Kept& kept : shared.kept.all()) map_->leave(kept.extent.offset, kept.extent.bytes);
 }
 
 bool NodeSegment::is_allocated(HeapExtent extent, std::uint32_t me) {

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "os/futex.hpp"
+#include "os/memory_room.hpp"
 #include "os/process.hpp"
 #include "transport/shm/node_header.hpp"
 
@@ -161,6 +162,8 @@ Status NodeSegment::initialise(int fd, const Options& options) {
   header->wake_tag = wake_tag;
   header->free_extents[0] = {shape.heap_begin, bytes - shape.heap_begin};
   header->free_count = 1;
+  const std::uint64_t room = os::available({.root = "/", .count_address_space = false}).bytes;
+  header->kept.set_most_bytes(std::min(most_kept_bytes, room / kept_share_of_room));
   header->magic = segment_magic;
   munmap(base, sizeof(NodeHeader));
   return {};

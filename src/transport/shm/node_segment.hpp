@@ -128,7 +128,8 @@ class NodeSegment {
   // holds already, and gives back for it: there need be no room for them.
   Result<HeapExtent> allocate_for(std::uintptr_t address, std::uint64_t bytes, std::uint64_t held_bytes,
                                   std::uint32_t me);
-  // Gives it back: its pages go to the system at once unless it is small.
+  // Gives it back, mapped or not. Its pages go to the system, unless it is mapped here and they are few enough: then
+  // they wait, zeroed, for the next extent of its length.
   void release(HeapExtent extent, std::uint32_t me);
   // Whether none of it is free.
   bool is_allocated(HeapExtent extent, std::uint32_t me);
@@ -157,25 +158,31 @@ class NodeSegment {
   };
   Room room();
   std::uint64_t allocated_bytes() const;
+  // Of pages that wait for the next extent of their length, in the node.
+  std::uint64_t kept_bytes() const;
 
   // Guards the heap's books. For tests that kill its holder.
   StripeLock& heap_lock();
 
  private:
   class HeapGuard;
-  NodeSegment(int fd, std::unique_ptr<SegmentMap> map, std::uint64_t bytes, std::uint32_t ranks);
-  static Status initialise(int fd, const Options& options);
-  NodeHeader& header() const;
-  void punch(HeapExtent extent) const;
-  bool is_worth_a_look(std::uint64_t wanted) const;
   // Where an extent may start: so many bytes past a multiple of the alignment, a power of two.
   struct Alignment {
     std::uint64_t bytes;
     std::uint64_t past;
   };
+  NodeSegment(int fd, std::unique_ptr<SegmentMap> map, std::uint64_t bytes, std::uint32_t ranks);
+  static Status initialise(int fd, const Options& options);
+  NodeHeader& header() const;
+  void punch(HeapExtent extent) const;
+  void join_free(HeapExtent extent);
+  bool keep(HeapExtent extent, std::uint32_t me);
+  HeapExtent take_kept(std::uint64_t bytes, const Alignment& alignment, std::uint64_t& resident, std::uint32_t me);
+  bool give_oldest_kept_to_system(std::uint32_t me);
+  bool is_worth_a_look(std::uint64_t wanted) const;
   // Under the heap's lock; 0 bytes where no stretch has room.
   HeapExtent cut(std::uint64_t bytes, const Alignment& alignment);
-  Status look_for_room(std::uint64_t bytes);
+  Status look_for_room(std::uint64_t bytes, std::uint32_t me);
   Result<HeapExtent> allocate(std::uint64_t bytes, std::uint64_t held_bytes, std::span<const Alignment> alignments,
                               std::uint32_t me);
 
