@@ -78,11 +78,11 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
     try {
       outcome = promotions_.promote(stretch, segment.fd(), extent.value().offset, promotion_rules());
     } catch (...) {
-      segment.release(extent.value(), id_in_segment());
+      segment.discard(extent.value(), id_in_segment());
       throw;
     }
     if (!outcome.ok()) {
-      segment.release(extent.value(), id_in_segment());
+      segment.discard(extent.value(), id_in_segment());
       refusal = fmt::format("user memory, not promoted: {}", outcome.refusal);
       return false;
     }
@@ -168,7 +168,7 @@ void Context::settle_promotions() {
     os::Promotion promotion = std::move(*kept);
     kept = kept_promotions_.erase(kept);
     const os::ReleaseOutcome outcome = promotions_.release(promotion, rules);
-    if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, id_in_segment());
+    if (outcome.extent_is_free()) place_.segment->discard({outcome.file_offset, outcome.bytes}, id_in_segment());
   }
 }
 
@@ -177,7 +177,7 @@ void Context::retry_kept(const os::PromotionRules& rules) {
   bool has_failed = false;
   for (const os::ReleaseOutcome& outcome : promotions_.retry_kept(rules)) {
     has_failed = has_failed || outcome.demotion == os::Demotion::kept;
-    if (outcome.extent_is_free()) place_.segment->release({outcome.file_offset, outcome.bytes}, id_in_segment());
+    if (outcome.extent_is_free()) place_.segment->discard({outcome.file_offset, outcome.bytes}, id_in_segment());
   }
   frees_between_retries_ = has_failed ? std::min(2 * frees_between_retries_, most_frees_between_retries) : 1;
   frees_until_retry_ = frees_between_retries_;

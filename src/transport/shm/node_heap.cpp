@@ -146,7 +146,8 @@ Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint64_t held
   }
   const std::uint64_t wanted = std::max(round_up(bytes, page_bytes), page_bytes);
   std::uint64_t resident = 0;
-  const HeapExtent kept = wanted > keep_pages_bytes ? take_kept(wanted, alignments.front(), resident, me) : HeapExtent{};
+  const HeapExtent kept =
+      wanted > keep_pages_bytes ? take_kept(wanted, alignments.front(), resident, me) : HeapExtent{};
   if (is_worth_a_look(wanted - resident)) {
     if (Status status = look_for_room(wanted - std::max(held_bytes, resident), me); !status.is_ok()) {
       release(kept, me);
@@ -200,12 +201,21 @@ void NodeSegment::punch(HeapExtent extent) const {
 
 void NodeSegment::release(HeapExtent extent, std::uint32_t me) {
   if (extent.bytes == 0) return;
-  if (extent.bytes <= keep_pages_bytes && is_reached(extent)) {
-    std::memset(base_ + extent.offset, 0, extent.bytes);
-  } else {
-    if (keep(extent, me)) return;
-    punch(extent);
-  }
+  const bool is_short = extent.bytes <= keep_pages_bytes && is_reached(extent);
+  if (!is_short && keep(extent, me)) return;
+  if (!is_short) return discard(extent, me);
+  std::memset(base_ + extent.offset, 0, extent.bytes);
+  give_back(extent, me);
+}
+
+void NodeSegment::discard(HeapExtent extent, std::uint32_t me) {
+  if (extent.bytes == 0) return;
+  punch(extent);
+  give_back(extent, me);
+}
+
+// What reads as zeros.
+void NodeSegment::give_back(HeapExtent extent, std::uint32_t me) {
   const HeapGuard guard(*this, me);
   if (!guard.usable()) return;
   header().allocated_bytes.fetch_sub(extent.bytes, std::memory_order_relaxed);

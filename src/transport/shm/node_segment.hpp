@@ -131,6 +131,8 @@ class NodeSegment {
   // Gives it back, mapped or not. Its pages go to the system, unless it is mapped here and they are few enough: then
   // they wait, zeroed, for the next extent of its length.
   void release(HeapExtent extent, std::uint32_t me);
+  // The same of what was cut for one place, which no other wants: its pages go to the system.
+  void discard(HeapExtent extent, std::uint32_t me);
   // Whether none of it is free.
   bool is_allocated(HeapExtent extent, std::uint32_t me);
   // Lets `expected` ranks that name the same key get the same zeroed extent without waiting for each other: the first
@@ -175,6 +177,7 @@ class NodeSegment {
   static Status initialise(int fd, const Options& options);
   NodeHeader& header() const;
   void punch(HeapExtent extent) const;
+  void give_back(HeapExtent extent, std::uint32_t me);
   void join_free(HeapExtent extent);
   bool keep(HeapExtent extent, std::uint32_t me);
   HeapExtent take_kept(std::uint64_t bytes, const Alignment& alignment, std::uint64_t& resident, std::uint32_t me);
