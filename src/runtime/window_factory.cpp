@@ -513,6 +513,11 @@ Status Context::Making::meet_again() {
 void Context::Making::reach_own() {
   refused_ = segment().reach({answer_.extent.offset, control_bytes_});
   if (!refused_.is_ok() || wish_.flavour != Flavour::allocated || cards_ != nullptr) return;
+  // The program loads and stores in others' parts itself.
+  if ((options_.promises & promise_contiguous_parts) != 0) {
+    refused_ = segment().reach(answer_.extent);
+    return;
+  }
   const Offer& mine = offers_[me_];
   refused_ =
       segment().reach({answer_.extent.offset + starts_[places().place_of(me_)], mine.bytes + room_to_align(mine)});

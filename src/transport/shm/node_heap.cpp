@@ -145,16 +145,18 @@ Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint64_t held
         fmt::format("asked for {} bytes of shared memory, but the node's segment has {} bytes in all", bytes, bytes_));
   }
   const std::uint64_t wanted = std::max(round_up(bytes, page_bytes), page_bytes);
-  std::uint64_t resident = 0;
-  const HeapExtent kept =
-      wanted > keep_pages_bytes ? take_kept(wanted, alignments.front(), resident, me) : HeapExtent{};
-  if (is_worth_a_look(wanted - resident)) {
-    if (Status status = look_for_room(wanted - std::max(held_bytes, resident), me); !status.is_ok()) {
-      release(kept, me);
+  const HeapExtent kept = wanted > keep_pages_bytes ? take_kept(wanted, alignments.front(), me) : HeapExtent{};
+  // What has pages already counts as touched by nobody, and so makes room for itself.
+  if (is_worth_a_look(wanted)) {
+    if (Status status = look_for_room(wanted - held_bytes, me); !status.is_ok()) {
+      give_to_system(kept, me);
       return status;
     }
   }
-  if (kept.bytes != 0) return kept;
+  if (kept.bytes != 0) {
+    header().allocated_bytes.fetch_add(kept.bytes, std::memory_order_relaxed);
+    return kept;
+  }
   do {
     const HeapGuard guard(*this, me);
     if (!guard.usable()) return guard.refusal();
@@ -239,20 +241,16 @@ bool NodeSegment::keep(HeapExtent extent, std::uint32_t me) {
   return false;
 }
 
-// 0 bytes where none waits. `resident`: what of it has pages.
-HeapExtent NodeSegment::take_kept(std::uint64_t bytes, const Alignment& alignment, std::uint64_t& resident,
-                                  std::uint32_t me) {
+// 0 bytes where none waits. It is counted as allocated by who called.
+HeapExtent NodeSegment::take_kept(std::uint64_t bytes, const Alignment& alignment, std::uint32_t me) {
   if (alignment.past != 0) return {};
   const HeapGuard guard(*this, me);
   if (!guard.usable()) return {};
   const std::optional<KeptExtents::Kept> found = header().kept.take(bytes, alignment.bytes);
-  if (!found) return {};
-  header().allocated_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  resident = found->resident;
-  return found->extent;
+  return found ? found->extent : HeapExtent{};
 }
 
-// False where none waits. Its pages go without the lock, which others need meanwhile.
+// False where none waits.
 bool NodeSegment::give_oldest_kept_to_system(std::uint32_t me) {
   std::optional<KeptExtents::Kept> oldest;
   {
@@ -260,12 +258,16 @@ bool NodeSegment::give_oldest_kept_to_system(std::uint32_t me) {
     if (!guard.usable()) return false;
     oldest = header().kept.take_oldest();
   }
-  if (!oldest) return false;
-  punch(oldest->extent);
+  if (oldest) give_to_system(oldest->extent, me);
+  return oldest.has_value();
+}
+
+// Of an extent that waited. Its pages go without the lock, which others need meanwhile.
+void NodeSegment::give_to_system(HeapExtent extent, std::uint32_t me) {
+  if (extent.bytes == 0) return;
+  punch(extent);
   const HeapGuard guard(*this, me);
-  if (!guard.usable()) return false;
-  join_free(oldest->extent);
-  return true;
+  if (guard.usable()) join_free(extent);
 }
 
 // Under the heap's lock.

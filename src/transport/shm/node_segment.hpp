@@ -180,7 +180,8 @@ class NodeSegment {
   void give_back(HeapExtent extent, std::uint32_t me);
   void join_free(HeapExtent extent);
   bool keep(HeapExtent extent, std::uint32_t me);
-  HeapExtent take_kept(std::uint64_t bytes, const Alignment& alignment, std::uint64_t& resident, std::uint32_t me);
+  HeapExtent take_kept(std::uint64_t bytes, const Alignment& alignment, std::uint32_t me);
+  void give_to_system(HeapExtent extent, std::uint32_t me);
   bool give_oldest_kept_to_system(std::uint32_t me);
   bool is_worth_a_look(std::uint64_t wanted) const;
   // Under the heap's lock; 0 bytes where no stretch has room.

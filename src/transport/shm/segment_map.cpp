@@ -97,11 +97,6 @@ std::uint64_t SegmentMap::bytes_of(Run run) const {
   return std::min(run.end * granule_bytes, round_up(bytes_, page_bytes)) - run.first * granule_bytes;
 }
 
-bool SegmentMap::is_limited() const {
-  rlimit limit{};
-  return maps_exactly() || (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY);
-}
-
 std::uint64_t SegmentMap::mapped_bytes() const {
   const std::lock_guard lock(mutex_);
   std::uint64_t bytes = 0;
@@ -111,10 +106,12 @@ std::uint64_t SegmentMap::mapped_bytes() const {
 }
 
 // The limit may have been lowered since the last growth.
-std::uint64_t SegmentMap::step_bytes() const {
-  if (maps_exactly()) return granule_bytes;
+std::uint64_t SegmentMap::step_bytes() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return most_step_bytes;
+  const bool is_limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  is_limited_.store(is_limited, std::memory_order_relaxed);
+  if (maps_exactly()) return granule_bytes;
+  if (!is_limited) return most_step_bytes;
   return std::clamp(std::bit_floor<std::uint64_t>(limit.rlim_cur / steps_in_limit), granule_bytes, most_step_bytes);
 }
 

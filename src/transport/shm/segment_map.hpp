@@ -58,8 +58,9 @@ class SegmentMap {
   // From now on nothing is mapped that nobody uses: what is mapped is locked, and so made, at once.
   void map_exactly() { maps_exactly_.store(true, std::memory_order_relaxed); }
   bool maps_exactly() const { return maps_exactly_.load(std::memory_order_relaxed); }
-  // Whether what is mapped counts against a limit, or is made: then what is no longer used is better left.
-  bool is_limited() const;
+  // Whether what is mapped counts against a limit, as far as the last growth has seen, or is made: then what is no
+  // longer used is better left.
+  bool is_limited() const { return maps_exactly() || is_limited_.load(std::memory_order_relaxed); }
   std::uint64_t mapped_bytes() const;
 
  private:
@@ -83,7 +84,7 @@ class SegmentMap {
     return (reached_[granule / word_bits].load(std::memory_order_relaxed) >> granule % word_bits & 1) != 0;
   }
   std::uint64_t bytes_of(Run run) const;
-  std::uint64_t step_bytes() const;
+  std::uint64_t step_bytes();
   Run widened(Run missing, std::uint64_t step) const;
   Status map_missing(std::uint64_t offset, std::uint64_t bytes);
   Status map_run(Run missing);
@@ -96,6 +97,7 @@ class SegmentMap {
   const std::uint64_t bytes_;
   const std::uint64_t granules_;
   std::atomic<bool> maps_exactly_;                   // relaxed: who maps a little more at that moment does no harm
+  std::atomic<bool> is_limited_{false};              // relaxed: a hint
   std::vector<std::atomic<std::uint64_t>> reached_;  // a bit for each granule; written under the mutex
   mutable std::mutex mutex_;
 };
