@@ -195,6 +195,24 @@ FARSUM_API farsum_status farsum_attend_end(void);
  * Any thread may call; waits for nobody. */
 FARSUM_API void farsum_heard(void);
 
+/* Makes a child by a function that runs no fork handlers, such as glibc's _Fork(). Memory of the program that a window
+ * was made over may be shared memory meanwhile, or still, at the same addresses: the child has private copies of it when
+ * this returns in it, as after fork(), and the parent waits until it has. Returns what `make_child` has returned, twice
+ * if it did; errno is its.
+ *
+ * A child that cannot read /proc/self/maps says so on its standard error and ends. A program under `farsum mpi` calls
+ * _Fork() as ever. Any time, any thread, signal handlers too, if `make_child` may be called there. */
+FARSUM_API int farsum_fork_bare(int (*make_child)(void));
+
+/* madvise(2) for memory of the program that a window is, or was, made over: what MADV_DONTNEED, MADV_DONTNEED_LOCKED or
+ * MADV_FREE discards reads as zeros afterwards, for everybody, though it may be shared memory meanwhile, whose contents
+ * the kernel keeps. All else is `madvise_function`'s, which is madvise itself or what stands for it. Returns 0, or -1
+ * with errno, as madvise does.
+ *
+ * A program under `farsum mpi` calls madvise() as ever. Any time, any thread; takes no lock and allocates nothing. */
+FARSUM_API int farsum_memory_advise(void* address, size_t bytes, int advice,
+                                    int (*madvise_function)(void*, size_t, int));
+
 /* Whether a context lives: 1 or 0. */
 FARSUM_API int farsum_is_initialized(void);
 

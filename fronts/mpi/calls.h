@@ -341,12 +341,20 @@ struct farsum_mpi_library {
 typedef void farsum_mpi_poll_function(void);
 
 /* What the preloaded file hands to the front that it loads. */
+/* What the front has for calls of the system that tell promoted memory from other: farsum_fork_bare and
+ * farsum_memory_advise. */
+struct farsum_mpi_memory_calls {
+  int (*fork_bare)(int (*make_child)(void));
+  int (*advise)(void* address, size_t bytes, int advice, int (*madvise_function)(void*, size_t, int));
+};
+
 struct farsum_mpi_preload {
   size_t struct_bytes;
   const struct farsum_mpi_library* library;
   struct farsum_mpi_calls* active; /* a copy, on which the front puts its own; taken if its start succeeds */
   void* library_handle;            /* of dlopen, for symbols that only one library has */
   void (*tell_of_polls)(farsum_mpi_poll_function* whom); /* whom, from then on */
+  void (*tell_of_memory)(const struct farsum_mpi_memory_calls* calls);
 };
 
 /* What the front exports, under FARSUM_MPI_FRONT_START. Called after the library's Init (then it is collective over

@@ -1,11 +1,9 @@
 #include "os/promotion.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,18 +17,17 @@
 #include <utility>
 
 #include "os/blocked_signals.hpp"
+#include "os/forked_memory.hpp"
 #include "os/held_threads.hpp"
 #include "os/map_check.hpp"
 #include "os/memory_map.hpp"
 #include "os/page_move.hpp"
+#include "os/promoted_files.hpp"
 #include "os/promotion_refusal.hpp"
 #include "os/touched_pages.hpp"
 
 namespace farsum::os {
 namespace {
-
-// A parent in fork() gives its child this long between two signs of life.
-constexpr int child_patience_ms = 10'000;
 
 std::string with_error(std::string text, int error_number) {
   return std::move(text) + ": " + std::strerror(error_number);
@@ -205,8 +202,10 @@ struct PromotionRegistry::Entry {
   std::uint64_t inode = 0;
   int huge_page_advice = 0;
   std::size_t references = 1;
-  bool is_left_to_parent = false;
-  std::vector<Piece> pieces_at_fork;
+  pid_t process = getpid();  // that has promoted it
+
+  // In its forked children, whose copies are private.
+  bool is_left_to_parent() const { return process != getpid(); }
 
   bool maps_extent(const Map& map) const { return map.shared && map.device == device && map.inode == inode; }
 
@@ -272,39 +271,8 @@ namespace {
 constinit std::mutex registries_mutex;
 constinit PromotionRegistry* registries = nullptr;
 
-// The sockets of the fork() under way, guarded by registries_mutex: the child reports on the second, and its end of
-// file tells of its death or that it was never made. A pipe would do, but for SIGPIPE when the parent has lost
-// patience.
-constinit std::array<int, 2> report_sockets = {-1, -1};
-
-constexpr char moved_a_step = 's';
-constexpr char has_finished = 'f';
-
-void close_end(int& fd) {
-  if (fd >= 0) close(fd);
-  fd = -1;
-}
-
-void report(char what) {
-  if (report_sockets[1] < 0) return;
-  while (send(report_sockets[1], &what, 1, MSG_NOSIGNAL) < 0 && errno == EINTR) {
-  }
-}
-
-// Until the child has finished, has died, was never made, or has shown no life for long.
-void wait_for_child() {
-  close_end(report_sockets[1]);
-  if (report_sockets[0] < 0) return;
-  char what = moved_a_step;
-  ssize_t bytes = 1;
-  while (bytes > 0 && what != has_finished) {
-    pollfd child{.fd = report_sockets[0], .events = POLLIN, .revents = 0};
-    const int ready = poll(&child, 1, child_patience_ms);
-    if (ready < 0 && errno == EINTR) continue;
-    bytes = ready > 0 ? read(report_sockets[0], &what, 1) : 0;
-  }
-  close_end(report_sockets[0]);
-}
+// Of the fork() under way, guarded by registries_mutex.
+constinit ChildReport fork_report;
 
 }  // namespace
 
@@ -329,25 +297,18 @@ struct ForkHandlers {
     }
   }
 
-  // Takes every lock, so that the child finds all lists whole, and writes down what it has to copy.
+  // Takes every lock, so that the child finds all lists whole.
   static void prepare() {
     registries_mutex.lock();
-    bool has_promotions = false;
     for (PromotionRegistry* registry = registries; registry != nullptr; registry = registry->next_registry_) {
       registry->mutex_.lock();
-      has_promotions |= !registry->entries_.empty();
     }
-    if (!has_promotions) return;
-    const std::vector<Map> maps = read_maps();
-    for_each_entry([&](PromotionRegistry::Entry& entry) { entry.pieces_at_fork = entry.pieces(maps); });
-    // Without sockets the parent does not wait, and what it writes meanwhile may show in the child; nothing flows the
-    // other way.
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, report_sockets.data()) != 0) report_sockets = {-1, -1};
+    if (!promoted_files().empty()) fork_report.open();
   }
 
   static void in_parent() {
     const int error_number = errno;
-    wait_for_child();
+    fork_report.wait();
     unlock_all();
     errno = error_number;
   }
@@ -356,42 +317,25 @@ struct ForkHandlers {
   static void in_child() {
     const int error_number = errno;
     const BlockedSignals blocked;
-    close_end(report_sockets[0]);
-    for_each_entry([](PromotionRegistry::Entry& entry) {
-      if (!entry.is_left_to_parent) copy_in_child(entry);
-      entry.is_left_to_parent = true;
-    });
-    report(has_finished);
-    close_end(report_sockets[1]);
+    fork_report.begin_in_child();
+    keep_promoted_memory(fork_report);
+    fork_report.finish();
     unlock_all();
     errno = error_number;
   }
 
+  // Where the list of files is the calling thread's.
+  static bool announce(const PromotedFile& file) {
+    const std::lock_guard guard(registries_mutex);
+    return promoted_files().add(file);
+  }
+
+  static void withdraw(std::uint64_t device, std::uint64_t inode) {
+    const std::lock_guard guard(registries_mutex);
+    promoted_files().remove(device, inode);
+  }
+
  private:
-  template <class Visit>
-  static void for_each_entry(Visit visit) {
-    for (PromotionRegistry* registry = registries; registry != nullptr; registry = registry->next_registry_) {
-      for (const auto& entry : registry->entries_) visit(*entry);
-    }
-  }
-
-  static void copy_in_child(const PromotionRegistry::Entry& entry) {
-    const int fd = entry.descriptor();
-    for (const Piece& piece : entry.pieces_at_fork) {
-      MoveBack options{.protection = piece.protection, .huge_page_advice = entry.huge_page_advice, .fd = fd};
-      for_each_step(piece.at, [&](const Stretch& step) {
-        options.file_offset = entry.file_offset + (step.begin - entry.stretch.begin);
-        // A child without room must not write into its parent's memory; it faults if it touches these pages.
-        if (move_to_private(step, options) != 0) {
-          mmap(pointer(step.begin), step.bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-               -1, 0);
-        }
-        report(moved_a_step);
-        return 0;
-      });
-    }
-  }
-
   static void unlock_all() {
     for (PromotionRegistry* registry = registries; registry != nullptr; registry = registry->next_registry_) {
       registry->mutex_.unlock();
@@ -420,7 +364,32 @@ Examination examine(const void* address, std::size_t bytes, const PromotionRules
 
 PromotionRegistry::PromotionRegistry(const MapCalls& calls) : maps_(calls) { ForkHandlers::add(*this); }
 
-PromotionRegistry::~PromotionRegistry() { ForkHandlers::remove(*this); }
+// What is still promoted keeps its file known: it must not be taken for the program's own shared memory.
+PromotionRegistry::~PromotionRegistry() {
+  ForkHandlers::remove(*this);
+  for (const File& file : files_) {
+    const bool is_in_use = std::any_of(entries_.begin(), entries_.end(), [&](const auto& entry) {
+      return entry->device == file.device && entry->inode == file.inode && !entry->is_left_to_parent();
+    });
+    if (!is_in_use) ForkHandlers::withdraw(file.device, file.inode);
+  }
+}
+
+void PromotionRegistry::leave_out(const void* begin, std::size_t bytes) {
+  const std::lock_guard guard(mutex_);
+  left_out_ = stretch_of(begin, bytes);
+}
+
+bool PromotionRegistry::announce(int fd, std::uint64_t device, std::uint64_t inode) {
+  const bool is_known = std::any_of(files_.begin(), files_.end(), [&](const File& file) {
+    return file.device == device && file.inode == inode;
+  });
+  if (is_known) return true;
+  files_.reserve(files_.size() + 1);
+  if (!ForkHandlers::announce({.device = device, .inode = inode, .fd = fd, .own_map = left_out_})) return false;
+  files_.push_back({device, inode});
+  return true;
+}
 
 Examination PromotionRegistry::examine(const void* address, std::size_t bytes, const PromotionRules& rules) const {
   const Stretch range = stretch_of(address, bytes);
@@ -485,6 +454,10 @@ PromotionOutcome PromotionRegistry::promote(const Examination& stretch, int fd, 
   outcome.refusal = refuse_pages(pages, rules);
   if (!outcome.refusal.empty()) return outcome;
 
+  if (!announce(fd, file.st_dev, file.st_ino)) {
+    outcome.refusal = "too many files have promoted memory in this process";
+    return outcome;
+  }
   auto entry = std::make_unique<Entry>();
   entry->id = next_id_++;
   entry->stretch = pages;
@@ -542,7 +515,7 @@ std::vector<ReleaseOutcome> PromotionRegistry::retry_kept(const PromotionRules& 
 std::size_t PromotionRegistry::promoted_bytes() const {
   const std::lock_guard guard(mutex_);
   std::size_t bytes = 0;
-  for (const auto& entry : entries_) bytes += entry->is_left_to_parent ? 0 : entry->stretch.bytes();
+  for (const auto& entry : entries_) bytes += entry->is_left_to_parent() ? 0 : entry->stretch.bytes();
   return bytes;
 }
 
@@ -555,7 +528,7 @@ ReleaseOutcome PromotionRegistry::demote(Entry& entry, const PromotionRules& rul
   ReleaseOutcome outcome{
       .demotion = Demotion::restored, .reason = {}, .file_offset = entry.file_offset, .bytes = entry.stretch.bytes()};
   const auto forget = [&] { std::erase_if(entries_, [&](const auto& held) { return held.get() == &entry; }); };
-  if (entry.is_left_to_parent) {
+  if (entry.is_left_to_parent()) {
     outcome.demotion = Demotion::left_to_parent;
     forget();
     return outcome;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "os/memory_map.hpp"
+#include "os/page_move.hpp"
 #include "os/touched_pages.hpp"
 
 namespace farsum::os {
@@ -121,15 +122,20 @@ struct ReleaseOutcome {
 //
 // fork(): the child gets private copies of every promoted stretch at the same addresses before fork() returns in it,
 // and the parent waits for that inside fork(), so that the child sees the memory as it was (peers may still write
-// meanwhile). The child's registry is then empty. A child made by a bare clone() or _Fork() runs no handlers and would
-// share the memory with its parent: not supported. The list of registries that the handlers go through is the one
-// mutable global; pthread_atfork leaves no other way.
+// meanwhile). What its registry holds is its parent's. _Fork() runs no handlers, and is called by fork_bare()
+// (os/forked_memory.hpp); a child made by a bare clone() shares the memory with its parent: not supported. The list of
+// registries that the handlers go through is a mutable global, as is promoted_files(); pthread_atfork leaves no other
+// way.
 class PromotionRegistry {
  public:
   explicit PromotionRegistry(const MapCalls& calls = library_map_calls());
   ~PromotionRegistry();  // leaves what is promoted as it is
   PromotionRegistry(const PromotionRegistry&) = delete;
   PromotionRegistry& operator=(const PromotionRegistry&) = delete;
+
+  // Where this process maps whole files that are promoted into, offset 0 at the beginning: of that nobody gets copies.
+  // Before the first promotion.
+  void leave_out(const void* begin, std::size_t bytes);
 
   // As the free function, and says so when another window's promotion is in the way.
   [[nodiscard]] Examination examine(const void* address, std::size_t bytes, const PromotionRules& rules = {}) const;
@@ -165,12 +171,20 @@ class PromotionRegistry {
   friend struct ForkHandlers;
   struct Entry;
 
+  struct File {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+  };
+
   Entry* find(std::uint64_t id) const;
+  bool announce(int fd, std::uint64_t device, std::uint64_t inode);
   ReleaseOutcome demote(Entry& entry, const PromotionRules& rules);
 
   const MapReader maps_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Entry>> entries_;
+  std::vector<File> files_;  // that promoted_files() knows from here
+  Stretch left_out_;
   std::uint64_t next_id_ = 1;
   PromotionRegistry* next_registry_ = nullptr;  // guarded by the mutex of the list
 };

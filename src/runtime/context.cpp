@@ -155,6 +155,7 @@ Status Context::join() {
   for (std::uint32_t place = 0; place < place_.here.count(); ++place)
     passes_.of_ranks.push_back(&place_.segment->rank(place).pass);
   if (os::join_process_barriers()) own_pass().make_ready();
+  promotions_.leave_out(place_.segment->begin(), place_.segment->bytes());
   make_parts();
   const Settings& settings = options_.settings;
   agent_options_ = {settings.agent, settings.agent_nice, settings.agent_cpus, {}};

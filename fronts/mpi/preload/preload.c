@@ -1,7 +1,7 @@
 /* The small file that is preloaded into every process of a job: it exports MPI_X and PMPI_X for each call of calls.h
  * and sends them on, to the library until MPI is initialised and to the front from then on. It links nothing but libc,
  * has no undefined data symbol, and does nothing in a process without an MPI library. What
- * ucx.c, opal.c and locking.c export passes calls on, and no more in such a process.
+ * ucx.c, opal.c, locking.c and promoted.c export passes calls on, and no more in such a process.
  *
  * Both names are exported because Fortran libraries call either. A profiler's own MPI_X, found behind this file in the
  * order of symbols, is called first; it comes back through PMPI_X.
@@ -35,6 +35,7 @@
 #include "locking.h"
 #include "polls.h"
 #include "preload_abi.h"
+#include "promoted.h"
 #include "served.h"
 #include "setting.h"
 #include "symbols.h"
@@ -454,7 +455,7 @@ static int start_front(int with_world) {
   FARSUM_MPI_DYNAMIC_CREATION(NOT_LATE)
   if (start != NULL) {
     const struct farsum_mpi_preload preload = {sizeof preload, &library, &calls, library_handle,
-                                               farsum_mpi_tell_of_polls};
+                                               farsum_mpi_tell_of_polls, farsum_mpi_tell_of_memory};
     result = start(&preload, with_world);
   }
   if (result == MPI_SUCCESS) {
@@ -465,4 +466,7 @@ static int start_front(int with_world) {
   return result;
 }
 
-__attribute__((constructor)) static void begin(void) { (void)find_library(); }
+__attribute__((constructor)) static void begin(void) {
+  farsum_mpi_finds_memory_calls();
+  (void)find_library();
+}

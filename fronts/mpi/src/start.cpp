@@ -23,12 +23,16 @@ void put_all(farsum_mpi_calls& active) {
   put_handler_calls(active);
 }
 
+// By which memory that windows were made over stays as private to this process as it was.
+constexpr farsum_mpi_memory_calls memory_calls{farsum_fork_bare, farsum_memory_advise};
+
 void start(const farsum_mpi_preload& preload, bool with_world) {
   Front& front = Front::get();
   if (the_library.Init == nullptr) {
     the_library = *preload.library;
     the_library_handle = preload.library_handle;
     if (strict_wanted()) make_strict(the_library, *preload.active);
+    preload.tell_of_memory(&memory_calls);
   }
   if (front.has_begun && !with_world) return;  // another thread's first window was first, or there is no engine
   front.set_sessions_only(!with_world);
