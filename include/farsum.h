@@ -196,9 +196,9 @@ FARSUM_API farsum_status farsum_attend_end(void);
 FARSUM_API void farsum_heard(void);
 
 /* Makes a child by a function that runs no fork handlers, such as glibc's _Fork(). Memory of the program that a window
- * was made over may be shared memory meanwhile, or still, at the same addresses: the child has private copies of it when
- * this returns in it, as after fork(), and the parent waits until it has. Returns what `make_child` has returned, twice
- * if it did; errno is its.
+ * was made over may be shared memory meanwhile, or still, at the same addresses: the child has private copies of it
+ * when this returns in it, as after fork(), and the parent waits until it has. Returns what `make_child` has returned,
+ * twice if it did; errno is its.
  *
  * A child that cannot read /proc/self/maps says so on its standard error and ends. A program under `farsum mpi` calls
  * _Fork() as ever. Any time, any thread, signal handlers too, if `make_child` may be called there. */

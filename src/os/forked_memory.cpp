@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,12 +33,6 @@ void close_end(int& fd) {
   fd = -1;
 }
 
-// The file's descriptor, or -1 where it is another's now: the program may have closed all that it did not know.
-int descriptor_of(const PromotedFile& file) {
-  struct stat now {};
-  return fstat(file.fd, &now) == 0 && now.st_dev == file.device && now.st_ino == file.inode ? file.fd : -1;
-}
-
 [[noreturn]] void end_without_maps() {
   static constexpr std::string_view text =
       "farsum: a forked child cannot read what is mapped in it (/proc/self/maps), and would share memory with its "
@@ -49,7 +42,7 @@ int descriptor_of(const PromotedFile& file) {
 }
 
 void copy_map(const BareMap& map, const PromotedFile& file, ChildReport& report) {
-  MoveBack options{.protection = map.protection, .fd = descriptor_of(file)};
+  MoveBack options{.protection = map.protection, .fd = file.descriptor()};
   for_each_step({map.begin, map.end}, [&](const Stretch& step) {
     options.file_offset = map.file_offset + (step.begin - map.begin);
     if (move_to_private(step, options, carrier) != 0) {

@@ -34,8 +34,8 @@ class ChildReport {
 };
 
 // In a child, with signals blocked: makes private every map of a file of promoted_files() outside the place where the
-// process maps that itself. Where the child has no room for the copy, it faults if it touches the memory. Where the maps
-// cannot be read, it says so and ends: it must not write into its parent's memory.
+// process maps that itself. Where the child has no room for the copy, it faults if it touches the memory. Where the
+// maps cannot be read, it says so and ends: it must not write into its parent's memory.
 void keep_promoted_memory(ChildReport& report);
 
 // Calls `make_child`, which returns twice as fork() does but runs no fork handlers, such as _Fork(). The child has its

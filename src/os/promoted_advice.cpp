@@ -36,9 +36,9 @@ class Discarding {
     // Locked memory is kept by MADV_REMOVE.
     failed_ = errno;
     const bool may_be_locked = advice_ == dontneed_locked && failed_ == EINVAL;
-    const bool is_gone = may_be_locked && fallocate(file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                                    static_cast<off_t>(file_offset),
-                                                    static_cast<off_t>(part.bytes())) == 0;
+    const bool is_gone =
+        may_be_locked && fallocate(file.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                   static_cast<off_t>(file_offset), static_cast<off_t>(part.bytes())) == 0;
     if (is_gone) failed_ = 0;
     return is_gone;
   }

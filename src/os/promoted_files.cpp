@@ -1,8 +1,15 @@
 #include "os/promoted_files.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 namespace farsum::os {
+
+int PromotedFile::descriptor() const {
+  struct stat now {};
+  return fstat(fd, &now) == 0 && now.st_dev == device && now.st_ino == inode ? fd : -1;
+}
 
 PromotedFiles::Place* PromotedFiles::find(std::uint64_t device, std::uint64_t inode) {
   // Relaxed, here and below: whoever calls has written the words, or waited for who has.
@@ -53,8 +60,7 @@ std::optional<PromotedFile> PromotedFiles::file_of(const BareMap& map) const {
         .fd = place.fd.load(std::memory_order_relaxed),
         .own_map = {place.own_begin.load(std::memory_order_relaxed), place.own_end.load(std::memory_order_relaxed)}};
     if (file.device != map.device) continue;
-    const bool is_own =
-        file.own_map.holds({map.begin, map.end}) && map.file_offset == map.begin - file.own_map.begin;
+    const bool is_own = file.own_map.holds({map.begin, map.end}) && map.file_offset == map.begin - file.own_map.begin;
     return is_own ? std::nullopt : std::optional(file);
   }
   return std::nullopt;

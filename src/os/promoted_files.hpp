@@ -17,9 +17,12 @@ namespace farsum::os {
 struct PromotedFile {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
-  int fd = -1;  // the registry's; may be another file's by now
+  int fd = -1;  // the registry's
   // Where the process maps the file itself, its offset 0 at the beginning: what lies there so is nobody's own memory.
   Stretch own_map;
+
+  // -1 where it is another file's now: the program may have closed all that it did not know.
+  [[nodiscard]] int descriptor() const;
 };
 
 // One for a process, see promoted_files(). add() and remove() are called by one thread at a time, all else by anybody.

@@ -220,10 +220,8 @@ struct PromotionRegistry::Entry {
     return found;
   }
 
-  // The file's descriptor, or -1 where it is another's now: the program may have closed all that it did not know.
   int descriptor() const {
-    struct stat file {};
-    return fstat(fd, &file) == 0 && file.st_dev == device && file.st_ino == inode ? fd : -1;
+    return PromotedFile{.device = device, .inode = inode, .fd = fd, .own_map = {}}.descriptor();
   }
 
   std::vector<Map> own_maps(const MapReader& maps) const {
@@ -381,9 +379,8 @@ void PromotionRegistry::leave_out(const void* begin, std::size_t bytes) {
 }
 
 bool PromotionRegistry::announce(int fd, std::uint64_t device, std::uint64_t inode) {
-  const bool is_known = std::any_of(files_.begin(), files_.end(), [&](const File& file) {
-    return file.device == device && file.inode == inode;
-  });
+  const bool is_known = std::any_of(files_.begin(), files_.end(),
+                                    [&](const File& file) { return file.device == device && file.inode == inode; });
   if (is_known) return true;
   files_.reserve(files_.size() + 1);
   if (!ForkHandlers::announce({.device = device, .inode = inode, .fd = fd, .own_map = left_out_})) return false;

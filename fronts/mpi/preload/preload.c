@@ -454,8 +454,8 @@ static int start_front(int with_world) {
   FARSUM_MPI_CREATIONS(NOT_LATE, _c, MPI_Count, MPI_Aint)
   FARSUM_MPI_DYNAMIC_CREATION(NOT_LATE)
   if (start != NULL) {
-    const struct farsum_mpi_preload preload = {sizeof preload, &library, &calls, library_handle,
-                                               farsum_mpi_tell_of_polls, farsum_mpi_tell_of_memory};
+    const struct farsum_mpi_preload preload = {
+        sizeof preload, &library, &calls, library_handle, farsum_mpi_tell_of_polls, farsum_mpi_tell_of_memory};
     result = start(&preload, with_world);
   }
   if (result == MPI_SUCCESS) {

@@ -1,6 +1,6 @@
-/* While windows live, and sometimes after, memory of the program is shared memory at the same addresses. Two calls of the
- * system tell the difference: _Fork(), which runs no fork handlers, and madvise(), which keeps what is shared where a
- * program discards it. Both are exported here, and go to the front once it is there.
+/* While windows live, and sometimes after, memory of the program is shared memory at the same addresses. Two calls of
+ * the system tell the difference: _Fork(), which runs no fork handlers, and madvise(), which keeps what is shared where
+ * a program discards it. Both are exported here, and go to the front once it is there.
  */
 #ifndef FARSUM_MPI_PRELOAD_PROMOTED_H
 #define FARSUM_MPI_PRELOAD_PROMOTED_H
