@@ -19,6 +19,7 @@ constexpr std::array<const char*, 7> path_words = {"auto",  "direct",     "attac
 constexpr std::array<const char*, 2> agent_words = {"sleep", "dedicated"};
 constexpr std::array<const char*, 3> caller_lock_words = {"region", "stripe", "element"};
 constexpr std::array<const char*, 2> permission_words = {"auto", "refuse"};
+constexpr std::array<const char*, 3> promotion_words = {"auto", "refuse", "always"};
 
 std::string joined(Words words) { return fmt::format("{}", fmt::join(words, "|")); }
 
@@ -113,8 +114,8 @@ std::vector<Entry> entries() {
              "what caller-computes locks on a node while it works: the whole region, a stripe, or one element"),
       choice("FARSUM_ATTACH", permission_words, &Settings::attach,
              "refuse: behave as if the kernel refused copies between processes"),
-      choice("FARSUM_PROMOTION", permission_words, &Settings::promotion,
-             "refuse: user memory is never made shareable in place"),
+      choice("FARSUM_PROMOTION", promotion_words, &Settings::promotion,
+             "auto: user memory is made shareable in place while that pays; always: wherever it can be; refuse: never"),
       choice("FARSUM_HOLD_THREADS", permission_words, &Settings::hold_threads,
              "refuse: the program's threads are not held while memory is promoted; beside any, it is not"),
       number<std::uint64_t>("FARSUM_INLINE_BYTES", "bytes", &Settings::inline_bytes, 64, 24576,

@@ -15,6 +15,7 @@ enum class PathChoice : std::uint8_t { automatic, direct, attach, caller, owner,
 enum class AgentMode : std::uint8_t { sleep, dedicated };
 enum class CallerLock : std::uint8_t { region, stripe, element };
 enum class Permission : std::uint8_t { automatic, refuse };
+enum class PromotionChoice : std::uint8_t { automatic, refuse, always };
 
 struct Settings {
   PathChoice path = PathChoice::automatic;
@@ -24,7 +25,7 @@ struct Settings {
   std::string model;
   CallerLock caller_lock = CallerLock::stripe;
   Permission attach = Permission::automatic;
-  Permission promotion = Permission::automatic;
+  PromotionChoice promotion = PromotionChoice::automatic;
   Permission hold_threads = Permission::automatic;
   std::uint64_t inline_bytes = 8192;
   std::uint64_t pull_bytes = 65536;

@@ -55,7 +55,7 @@ void add_adopted(const PathFacts& facts, std::vector<PathRow>& rows) {
 
 void add_promoted(const PathFacts& facts, std::vector<PathRow>& rows) {
   const char* memory = "adopted, promoted";
-  if (facts.settings.promotion == Permission::refuse) {
+  if (facts.settings.promotion == PromotionChoice::refuse) {
     rows.push_back({memory, "all", "-", "never promoted: FARSUM_PROMOTION=refuse is set"});
     return;
   }

@@ -49,8 +49,11 @@ struct alignas(cache_line_bytes) TargetView {
   alignas(cache_line_bytes) std::atomic<std::uint64_t> hot_operations{0};
   std::atomic<std::uint64_t> hot_bytes{0};
   std::atomic<std::uint64_t> hot_words{0};  // operations of 8 bytes, counted apart: one addition less in the fastest
-  SharedLockState* lock = nullptr;          // null: it is never taken here
-  Rank owner = 0;                           // of the job
+  // Of operations that were not finished with the target's memory mapped here.
+  std::atomic<std::uint64_t> other_operations{0};
+  std::atomic<std::uint64_t> other_bytes{0};
+  SharedLockState* lock = nullptr;  // null: it is never taken here
+  Rank owner = 0;                   // of the job
   // In a window's first view only: whether the window as a whole allows locks now. See Window::settle_lockable.
   std::atomic<bool> locks_allowed{false};
 };
@@ -94,6 +97,12 @@ inline void count_word(TargetView& view) {
 inline void count_direct(TargetView& view, std::uint64_t bytes) {
   view.hot_operations.store(view.hot_operations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   view.hot_bytes.store(view.hot_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+}
+
+inline void count_other(TargetView& view, std::uint64_t bytes) {
+  // Relaxed: a statistic.
+  view.other_operations.fetch_add(1, std::memory_order_relaxed);
+  view.other_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 // What the hot path reads of a window besides its views, small enough to lie beside the handle; all but `pass` stays as

@@ -158,6 +158,16 @@ void Window::count(Path path, std::uint64_t bytes) {
   parts_.counters->bytes[index].fetch_add(bytes, std::memory_order_relaxed);
 }
 
+Window::Traffic Window::traffic_to(std::uint32_t target) const {
+  const TargetView& view = views_[target];
+  // Relaxed: statistics.
+  const std::uint64_t words = view.hot_words.load(std::memory_order_relaxed);
+  return {
+      words + view.hot_operations.load(std::memory_order_relaxed) +
+          view.other_operations.load(std::memory_order_relaxed),
+      8 * words + view.hot_bytes.load(std::memory_order_relaxed) + view.other_bytes.load(std::memory_order_relaxed)};
+}
+
 std::uint64_t Window::hot_operations() const {
   std::uint64_t sum = 0;
   for (std::uint32_t target = 0; target < size_; ++target) {

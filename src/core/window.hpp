@@ -197,6 +197,12 @@ class Window {
   // Reads the regions that ranks have published and sets the hot views. Called once, before any operation, when all
   // have. Where there is no memory for it the regions are read by each operation that needs them.
   void refresh_views() noexcept;
+  // What this process has done to a target so far; approximate while several threads are at it.
+  struct Traffic {
+    std::uint64_t operations = 0;
+    std::uint64_t bytes = 0;
+  };
+  Traffic traffic_to(std::uint32_t target) const;
   std::uint64_t hot_operations() const;
   std::uint64_t hot_bytes() const;
 

@@ -94,6 +94,7 @@ Status Window::carry_out(const Operation& operation, std::uint32_t target, const
     count_direct(views_[target], operation.bytes);
   } else {
     const bool moves_twice = route.path == Path::caller && is_atomic(operation.kind) && !as_messages;
+    count_other(views_[target], operation.bytes);
     count(route.path, moves_twice ? 2 * operation.bytes : operation.bytes);
   }
   Status status;

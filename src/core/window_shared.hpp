@@ -42,6 +42,9 @@ struct RankWindowHead {
   std::int64_t moved_table;
   // Written by origins that complete an access epoch here.
   alignas(cache_line_bytes) std::atomic<std::uint64_t> completes;
+  // Written by origins when they close the window, as what their operations were worth to be on mapped memory. Relaxed:
+  // the ranks meet before the owner reads it.
+  std::atomic<std::uint64_t> worth_ns;
 };
 
 // Where the pieces of a rank's part lie. The same on every rank of the window.

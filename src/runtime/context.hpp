@@ -33,6 +33,7 @@
 #include "runtime/network_side.hpp"
 #include "runtime/node_memory.hpp"
 #include "runtime/peer_watch.hpp"
+#include "runtime/promotion_balance.hpp"
 #include "runtime/team_exchange.hpp"
 #include "runtime/thread_waiter.hpp"
 #include "runtime/wake_sources.hpp"
@@ -109,6 +110,11 @@ struct WindowObject {
   bool left_circle = false;
   bool some_promoted = false;  // of the ranks' parts
   os::Promotion promotion;
+  // Of adopted windows. This rank tells the others what it has done to their parts; its own part counts in its balance
+  // of promotions, by what they have told.
+  bool counts_traffic = false;
+  bool in_balance = false;
+  RankWindow own;
   std::unique_ptr<CardParts> cards;  // null: not for cards
   std::unique_ptr<Mutexes> mutexes;  // null: it has none
   std::byte* memory = nullptr;       // this rank's part
@@ -246,8 +252,13 @@ class Context {
   void describe_stretch(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note, bool bare,
                         std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
   std::string why_not_promoted(const Creation& wish, const WindowOptions& options, const GroupPlaces& places) const;
-  bool promote(const Creation& wish, WindowObject& object, std::vector<SharedRegion>& shared,
+  // Where memory may not move it is promoted if another window's promotion has it already.
+  enum class Moves : std::uint8_t { allowed, too_dear };
+  bool promote(const Creation& wish, Moves moves, WindowObject& object, std::vector<SharedRegion>& shared,
                std::vector<ExposedRegion>& exposed, std::string& refusal);
+  Moves ask_balance();
+  void tell_traffic(WindowObject& object);
+  void settle_balance(WindowObject& object);
   Status make_room_for_regions(WindowObject& object, std::uint64_t count);
   void publish(WindowObject& object, const std::vector<SharedRegion>& shared,
                const std::vector<ExposedRegion>& exposed);
@@ -299,6 +310,8 @@ class Context {
   std::unique_ptr<Agent> agent_;
   std::atomic<const Agent*> running_agent_{nullptr};
   os::PromotionRegistry promotions_;
+  std::mutex balance_mutex_;
+  PromotionBalance balance_;                    // guarded by it
   std::vector<os::Promotion> kept_promotions_;  // of windows that are gone, over memory that others still expose
   std::size_t promotions_of_windows_ = 0;       // guarded as kept_promotions_, by a pause of the exposures
   // Frees until what could not be turned back is tried again, and how many that were last.

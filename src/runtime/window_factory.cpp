@@ -243,6 +243,10 @@ class Context::Making {
   const char* call_;
   std::uint32_t me_;
   std::exception_ptr thrown_;
+  // Why this rank's memory cannot be promoted, empty where it can; and whether it would move for that. Asked once: what
+  // was offered holds.
+  std::string refusal_;
+  Moves moves_ = Moves::too_dear;
   std::vector<Offer> offers_;
   std::uint32_t promises_ = 0;
   std::unique_ptr<CardParts> cards_;  // null: not for cards
@@ -275,8 +279,10 @@ void Context::Making::attempt(Step&& step) noexcept {
 
 // The first meeting.
 Status Context::Making::exchange_offers(const Status& refused) {
-  const bool may_promote =
-      wish_.flavour == Flavour::adopted && context_.why_not_promoted(wish_, options_, places()).empty();
+  if (wish_.flavour == Flavour::adopted) {
+    refusal_ = context_.why_not_promoted(wish_, options_, places());
+    moves_ = refusal_.empty() ? context_.ask_balance() : Moves::too_dear;
+  }
   const Offer offer{.bytes = wish_.bytes,
                     .alignment = options_.alignment,
                     .mutexes = options_.mutexes.value_or(0),
@@ -284,7 +290,7 @@ Status Context::Making::exchange_offers(const Status& refused) {
                     .notification_slots = options_.notification_slots,
                     .flavour = wish_.flavour,
                     .code = refused.code(),
-                    .may_promote = may_promote,
+                    .may_promote = moves_ == Moves::allowed,
                     .read_only = wish_.read_only,
                     .is_for_mutexes = options_.mutexes.has_value()};
   if (Status status = group_.team().allgather(std::as_bytes(std::span(&offer, 1)),
@@ -542,6 +548,8 @@ void Context::Making::begin_object() {
     shared_[rank] = RankWindow(control() + at, shape_of(rank));
     at += shape_of(rank).rank_bytes();
   }
+  object_->own = shared_[me_];
+  object_->counts_traffic = wish_.flavour == Flavour::adopted;
 }
 
 std::unique_ptr<Mutexes> Context::Making::make_mutexes() const {
@@ -618,8 +626,8 @@ void Context::Making::describe_part() {
     set_note(own_shared_.back(), no_cards_);
   } else if (wish_.flavour == Flavour::adopted) {
     object_->memory = wish_.memory;
-    std::string refusal = context_.why_not_promoted(wish_, options_, places());
-    if (!refusal.empty() || !context_.promote(wish_, *object_, own_shared_, own_exposed_, refusal)) {
+    std::string refusal = refusal_;
+    if (!refusal.empty() || !context_.promote(wish_, moves_, *object_, own_shared_, own_exposed_, refusal)) {
       if (!no_cards_.empty()) refusal = fmt::format("{}; {}", no_cards_, refusal);
       context_.describe_adopted(wish_, 0, wish_.bytes, refusal, own_shared_, own_exposed_);
     }

@@ -23,6 +23,7 @@ Status Context::prepare_free(WindowObject& object, const char* call) {
   if (object.prepared) return {Code::sync, fmt::format("{}: the window is being freed already", call)};
   note_thread();
   const Status mine = object.window->settle(call);
+  tell_traffic(object);
   Farewell::Answer answer;
   if (Status status = agree_to_part(object, mine.code(), call, answer); !status.is_ok()) return status;
   if (!mine.is_ok()) return {mine.code(), std::string(mine.text())};
@@ -91,6 +92,7 @@ void Context::give_back(HeapExtent extent) {
 
 // Nobody uses this rank's part any more.
 void Context::depart(WindowObject& object) {
+  settle_balance(object);
   try {
     if (object.promotion) demote(object);
   } catch (const std::bad_alloc&) {

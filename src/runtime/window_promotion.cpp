@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "runtime/window_creation.hpp"
 
 namespace farsum {
@@ -36,7 +37,7 @@ std::string Context::why_not_promoted(const Creation& wish, const WindowOptions&
                                       const GroupPlaces& places) const {
   if (places.here.size() == 1) return "user memory, which no other rank of this node reaches";
   if (wish.bytes == 0 || (options.promises & promise_no_promotion) != 0) return "user memory";
-  if (options_.settings.promotion == Permission::refuse) return "user memory, FARSUM_PROMOTION=refuse";
+  if (options_.settings.promotion == PromotionChoice::refuse) return "user memory, FARSUM_PROMOTION=refuse";
   if (wish.unsure) return "user memory that need not be mapped";
   if (wish.read_only) return "read-only user memory";
   if (wish.bytes < options_.settings.promote_least_bytes || place_.segment->contains(wish.memory, 1))
@@ -44,7 +45,35 @@ std::string Context::why_not_promoted(const Creation& wish, const WindowOptions&
   return {};
 }
 
-bool Context::promote(const Creation& wish, WindowObject& object, std::vector<SharedRegion>& shared,
+Context::Moves Context::ask_balance() {
+  if (options_.settings.promotion == PromotionChoice::always) return Moves::allowed;
+  const std::lock_guard lock(balance_mutex_);
+  return balance_.is_spent(monotonic_ns()) ? Moves::too_dear : Moves::allowed;
+}
+
+// What this rank has done to the others' parts, before it agrees that the window goes.
+void Context::tell_traffic(WindowObject& object) {
+  if (!object.counts_traffic) return;
+  // Once: a window whose freeing is refused is seldom used again.
+  object.counts_traffic = false;
+  const Window::Parts& parts = object.window->parts();
+  for (std::uint32_t target = 0; target < parts.ranks.size(); ++target) {
+    if (target == parts.my_rank || !parts.shared[target].is_here()) continue;
+    const Window::Traffic traffic = object.window->traffic_to(target);
+    if (traffic.operations == 0) continue;
+    parts.shared[target].head().worth_ns.fetch_add(PromotionBalance::worth_ns(traffic.operations, traffic.bytes),
+                                                   std::memory_order_relaxed);
+  }
+}
+
+// When all ranks have told.
+void Context::settle_balance(WindowObject& object) {
+  if (!object.in_balance) return;
+  const std::lock_guard lock(balance_mutex_);
+  balance_.spared(object.own.head().worth_ns.load(std::memory_order_relaxed));
+}
+
+bool Context::promote(const Creation& wish, Moves moves, WindowObject& object, std::vector<SharedRegion>& shared,
                       std::vector<ExposedRegion>& exposed, std::string& refusal) {
   NodeSegment& segment = *place_.segment;
   // The agent serves nothing while memory moves under it.
@@ -53,6 +82,14 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
   const std::size_t needed = kept_promotions_.size() + promotions_of_windows_ + 1;
   if (kept_promotions_.capacity() < needed) kept_promotions_.reserve(std::max(needed, 2 * kept_promotions_.capacity()));
   object.promotion = promotions_.share(wish.memory, wish.bytes);
+  if (!object.promotion && moves == Moves::too_dear) {
+    refusal = "user memory, not promoted: windows carry less here than moving their memory costs";
+    const std::lock_guard lock(balance_mutex_);
+    // As if it had been, so that the balance shows when it would pay.
+    balance_.moved(wish.bytes, wish.bytes);
+    object.in_balance = true;
+    return false;
+  }
   if (!object.promotion) {
     const os::Examination stretch = os::examine(wish.memory, wish.bytes, promotion_rules());
     if (!stretch.ok()) {
@@ -87,7 +124,10 @@ bool Context::promote(const Creation& wish, WindowObject& object, std::vector<Sh
       return false;
     }
     object.promotion = std::move(outcome.promotion);
+    const std::lock_guard lock(balance_mutex_);
+    balance_.moved(stretch.bytes, stretch.touched_bytes);
   }
+  object.in_balance = true;
   ++promotions_of_windows_;
   const auto begin = reinterpret_cast<std::uintptr_t>(wish.memory);
   const std::uint64_t from = object.promotion.address() - begin;
