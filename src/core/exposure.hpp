@@ -28,6 +28,7 @@ struct ExposedRegion {
       false;  // the user may free it at any time: touch it through the kernel, which answers instead of faulting
   bool read_only = false;
   bool for_cards = false;  // nothing else touches it: no request finds it
+  bool has_holes = false;  // pages of it may not be there: looked for before any of a request is applied
 };
 
 struct Exposure {
@@ -38,6 +39,7 @@ struct Exposure {
   RankWindow own;
   std::vector<Rank> ranks;
   bool refuses_locks = false;  // the window's promise
+  bool has_holes = false;      // some region does
 
   // The region that holds [offset, offset + bytes) whole; null when none does.
   const ExposedRegion* find(std::uint64_t offset, std::uint64_t bytes) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/presence.hpp"
 #include "ops/atomics.hpp"
 
 namespace farsum {
@@ -118,6 +119,10 @@ Served TargetService::serve_operation(Rank from, const wire::Message& message, c
   if (progress.phase == Phase::start && progress.chunk_start == 0 && progress.applied == 0) {
     const Code code = check_extent(message, exposure);
     if (code != Code::ok) return {Served::Kind::done, code, 0};
+    if (exposure.has_holes) {
+      if (const Code missing = check_presence(message, exposure); missing != Code::ok)
+        return {Served::Kind::done, missing, 0};
+    }
   }
 
   Outcome outcome;
@@ -170,6 +175,40 @@ Code TargetService::check_places(const wire::Message& message, const Exposure& e
     if (const Code code = check_region(header, *last); code != Code::ok) return code;
   }
   return Code::ok;
+}
+
+// Of an operation that comes upon a page that is not there nothing is applied.
+Code TargetService::check_presence(const wire::Message& message, const Exposure& exposure) const {
+  const wire::MessageHeader& header = message.header;
+  if (header.kind == wire::MessageKind::scatter) {
+    const std::uint64_t size = ops::size_of(header.type);
+    for (std::uint64_t at = 0; at < header.bytes / size * wire::place_bytes; at += wire::place_bytes) {
+      std::uint64_t offset = 0;
+      std::memcpy(&offset, message.offsets.data() + at, wire::place_bytes);
+      if (!is_there(exposure, offset, size)) return Code::unreachable;
+    }
+    return Code::ok;
+  }
+  ops::PieceCursor cursor(message.layout.view(), header.bytes);
+  for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
+    if (!is_there(exposure, header.offset + static_cast<std::uint64_t>(piece.offset), piece.bytes))
+      return Code::unreachable;
+  }
+  return Code::ok;
+}
+
+// What is exposed from `offset` on is known to be so.
+bool TargetService::is_there(const Exposure& exposure, std::uint64_t offset, std::uint64_t bytes) const {
+  while (bytes != 0) {
+    const ExposedRegion& region = *exposure.find_first(offset);
+    const std::uint64_t at = offset - region.offset;
+    const std::uint64_t here = std::min(bytes, region.bytes - at);
+    const auto address = reinterpret_cast<std::uintptr_t>(region.memory) + at;
+    if (region.has_holes && first_missing_page(*transport_, options_.rank, address, here)) return false;
+    offset += here;
+    bytes -= here;
+  }
+  return true;
 }
 
 // The region that holds all pieces of the layout and what lies between them; null when none does.

@@ -160,6 +160,8 @@ class TargetService : public RequestHandler, public TransferHandler {
   std::uint64_t begin_transfer(Progress& progress);
   Outcome wait_for_transfer(Transfer how, Progress& progress);
   void release_slot(Progress& progress);
+  Code check_presence(const wire::Message& message, const Exposure& exposure) const;
+  bool is_there(const Exposure& exposure, std::uint64_t offset, std::uint64_t bytes) const;
   Code check_extent(const wire::Message& message, const Exposure& exposure) const;
   static Code check_places(const wire::Message& message, const Exposure& exposure);
   static const ExposedRegion* region_of_all(const wire::Message& message, const Exposure& exposure);

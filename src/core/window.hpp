@@ -308,7 +308,8 @@ class Window {
   Status applied_status(Applied applied, const AtomicDomain& domain, std::uint64_t offset, const char* call,
                         std::uint32_t target) const;
   Status transfer_status(Transfer how, const char* call, std::uint32_t target, std::uint64_t offset,
-                         std::uint64_t bytes) const;
+                         std::uint64_t bytes, const std::string& missing) const;
+  std::string name_missing(Rank owner, std::span<const TransferPiece> pieces) const;
   // The region with the byte at `offset`, if all of [offset, offset + bytes) is exposed; else null.
   RegionRef region_at(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes);
   RegionTable read_regions(std::uint32_t target);

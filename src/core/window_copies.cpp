@@ -6,11 +6,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "core/packed_sides.hpp"
+#include "core/presence.hpp"
 #include "core/window.hpp"
 
 namespace farsum {
@@ -59,6 +61,15 @@ Transfer Window::store_pieces(const Region& region, Rank owner, std::span<const 
   return Transfer::done;
 }
 
+// What of pieces that could not be moved is not there, as part of a sentence; empty where all can be read.
+std::string Window::name_missing(Rank owner, std::span<const TransferPiece> pieces) const {
+  for (const TransferPiece& piece : pieces) {
+    const auto page = first_missing_page(*parts_.transport, owner, piece.remote_address, piece.bytes);
+    if (page) return fmt::format("; its page at {:#x} is not there", *page);
+  }
+  return {};
+}
+
 Status Window::run_attach(const Operation& operation, std::uint32_t target, const Region& region) {
   if (is_atomic(operation.kind)) return reduce_by_copy(operation, target, region, CallerLock::stripe, true);
   const Rank owner = parts_.ranks[target];
@@ -67,10 +78,12 @@ Status Window::run_attach(const Operation& operation, std::uint32_t target, cons
   // A piece serves both directions; the operand of a put is only read.
   std::byte* here = puts ? const_cast<std::byte*>(operation.operand) : operation.result;
   Transfer how = Transfer::done;
+  std::string missing;
   PieceBatch batch;
   const auto move = [&] {
     how = puts ? parts_.transport->write_pieces(owner, batch.pieces())
                : parts_.transport->read_pieces(owner, batch.pieces());
+    if (how == Transfer::bad_address) missing = name_missing(owner, batch.pieces());
     batch.clear();
     return how == Transfer::done;
   };
@@ -81,7 +94,7 @@ Status Window::run_attach(const Operation& operation, std::uint32_t target, cons
                        return !batch.full() || move();
                      });
   if (how == Transfer::done && !batch.empty()) (void)move();
-  return transfer_status(how, call_name(operation.kind), target, operation.offset, operation.bytes);
+  return transfer_status(how, call_name(operation.kind), target, operation.offset, operation.bytes, missing);
 }
 
 // Paper 1's caller-computes. Puts and gets need no computing: they are moved.
@@ -144,6 +157,7 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
   const auto copy = std::make_unique_for_overwrite<std::byte[]>(copy_bytes);
 
   Transfer how = Transfer::done;
+  std::string missing;
   std::uint64_t packed = 0;  // bytes of the operand before the batch
   const auto compute = [&](const PieceBatch& batch) {
     if (gets) how = fetch_pieces(region, owner, batch.pieces(), through_kernel);
@@ -182,6 +196,7 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
     if (granularity != CallerLock::region) applied = take_stripes(region.domain, at, reach, parts_.lock_agent);
     if (applied != Applied::done) return false;
     compute(batch);
+    if (how == Transfer::bad_address) missing = name_missing(owner, batch.pieces());
     if (granularity != CallerLock::region) release_stripes(region.domain, at, reach);
     packed += batch.bytes();
     batch.clear();
@@ -212,7 +227,7 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
   if (applied == Applied::done && how == Transfer::done && !batch.empty()) (void)update();
   if (applied != Applied::done) return applied_status(applied, region.domain, failed_at, call, target);
   if (how == Transfer::done) result.deliver();
-  return transfer_status(how, call, target, region.offset + failed_at, element);
+  return transfer_status(how, call, target, region.offset + failed_at, element, missing);
 }
 
 }  // namespace farsum

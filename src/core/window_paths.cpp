@@ -170,7 +170,7 @@ Status Window::applied_status(Applied applied, const AtomicDomain& domain, std::
 }
 
 Status Window::transfer_status(Transfer how, const char* call, std::uint32_t target, std::uint64_t offset,
-                               std::uint64_t bytes) const {
+                               std::uint64_t bytes, const std::string& missing) const {
   switch (how) {
     case Transfer::done:
     case Transfer::started:
@@ -179,8 +179,8 @@ Status Window::transfer_status(Transfer how, const char* call, std::uint32_t tar
       return {Code::unreachable,
               fmt::format(
                   "{}: bytes [{}, {}) are exposed, but the rank no longer has that memory mapped (was it freed while "
-                  "the window lives?) or only for reading",
-                  where(call, target), offset, offset + bytes)};
+                  "the window lives?) or only for reading{}",
+                  where(call, target), offset, offset + bytes, missing)};
     case Transfer::refused:
       return {Code::unreachable,
               fmt::format("{}: the kernel refuses to copy between the processes", where(call, target))};

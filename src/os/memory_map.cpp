@@ -425,6 +425,32 @@ MapReader::Access MapReader::access(const void* address, std::size_t bytes) cons
   return reached >= wanted.end ? access : Access{};
 }
 
+std::vector<MapReader::Part> MapReader::parts(const void* address, std::size_t bytes) const {
+  const AddressRange wanted = range_of(address, bytes);
+  std::vector<Part> parts;
+  const auto add = [&](const Part& part) {
+    if (part.begin == part.end) return;
+    const bool goes_on =
+        !parts.empty() && parts.back().readable == part.readable && parts.back().writable == part.writable;
+    if (goes_on) {
+      parts.back().end = part.end;
+    } else {
+      parts.push_back(part);
+    }
+  };
+  std::uintptr_t reached = wanted.begin;
+  for (const Map& map : maps(wanted.begin, wanted.end, Names::left_out)) {
+    const std::uintptr_t begin = std::max(map.begin, reached);
+    const std::uintptr_t end = std::min(map.end, wanted.end);
+    if (end <= begin) continue;
+    add({.begin = reached, .end = begin});
+    add({.begin = begin, .end = end, .readable = map.readable, .writable = map.readable && map.writable});
+    reached = end;
+  }
+  add({.begin = reached, .end = wanted.end});
+  return parts;
+}
+
 MappedRange MapReader::classify(const void* address, std::size_t bytes) const {
   const AddressRange wanted = range_of(address, bytes);
   return os::classify(address, bytes, maps(wanted.begin, wanted.end, Names::asked));

@@ -90,6 +90,14 @@ class MapReader {
     bool writable = false;
   };
   [[nodiscard]] Access access(const void* address, std::size_t bytes) const;
+  // All of a range, cut where its bytes begin or cease to be mapped, readable or writable; none without /proc.
+  struct Part {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    bool readable = false;
+    bool writable = false;  // and readable
+  };
+  [[nodiscard]] std::vector<Part> parts(const void* address, std::size_t bytes) const;
   [[nodiscard]] MappedRange classify(const void* address, std::size_t bytes) const;
 
   // How often this object has asked for a map, and read the file. Relaxed: for tests.

@@ -249,6 +249,9 @@ class Context {
   Result<WindowObject*> make_window(Group& group, const Creation& wish, const WindowOptions& options);
   void describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
                         std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
+  void describe_parts(const Creation& wish, const std::string& note, std::vector<SharedRegion>& shared,
+                      std::vector<ExposedRegion>& exposed);
+  Status look_at_memory(Creation& wish, const char* call) const;
   void describe_stretch(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note, bool bare,
                         std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
   std::string why_not_promoted(const Creation& wish, const WindowOptions& options, const GroupPlaces& places) const;

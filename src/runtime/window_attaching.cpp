@@ -79,18 +79,11 @@ Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) 
     object.attached.emplace(begin, 0);
     return {};
   }
-  const bool of_node = place_.segment->contains(memory, bytes);
-  bool read_only = false;
-  if (!of_node) {
-    const os::MapReader::Access access = promotions_.maps().access(memory, bytes);
-    if (!access.readable) {
-      return {
-          Code::unreachable,
-          fmt::format("farsum_window_attach: [{:#x}, {:#x}) is {}; memory must be mapped and readable to be exposed",
-                      begin, begin + bytes, promotions_.maps().classify(memory, bytes).describe())};
-    }
-    read_only = !access.writable;
-  }
+  Creation wish;
+  wish.flavour = Flavour::dynamic;
+  wish.memory = static_cast<std::byte*>(memory);
+  wish.bytes = bytes;
+  if (Status status = look_at_memory(wish, "farsum_window_attach"); !status.is_ok()) return status;
   // Disjoint as they are, only the last that is not empty can reach into this one.
   for (auto earlier = object.attached.lower_bound(begin + bytes); earlier != object.attached.begin();) {
     --earlier;
@@ -103,13 +96,8 @@ Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) 
   const Window::Parts& parts = object.window->parts();
   const RankWindow& own = parts.shared[parts.my_rank];
   std::vector<SharedRegion> shared(own.regions(), own.regions() + own.head().region_count);
-  Creation wish;
-  wish.flavour = Flavour::dynamic;
-  wish.memory = static_cast<std::byte*>(memory);
-  wish.bytes = bytes;
-  wish.read_only = read_only;
   std::vector<ExposedRegion> exposed = exposures_.regions(parts.id);
-  describe_adopted(wish, 0, bytes, "attached user memory", shared, exposed);
+  describe_parts(wish, "attached user memory", shared, exposed);
   if (shared.size() > most_dynamic_regions) {
     return {Code::no_memory, fmt::format("farsum_window_attach: {} regions are attached already, the most there can be",
                                          object.attached.size())};

@@ -26,7 +26,14 @@ struct Context::Creation {
   std::uint64_t bytes = 0;
   bool read_only = false;
   bool unsure = false;  // memory that need not be mapped, such as the whole address space
-  Status refusal;       // what this rank finds wrong with its own part
+  // Of memory some of which is not there, or may not be touched, now: all of it, in order. Empty where all is there.
+  struct Part {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    bool is_there = false;
+  };
+  std::vector<Part> parts;
+  Status refusal;  // what this rank finds wrong with its own part
 };
 
 // What this rank's agent serves of a window.
@@ -41,6 +48,8 @@ inline std::shared_ptr<Exposure> make_exposure(const RankWindow& own, std::uint3
   exposure->notification_slots = notification_slots;
   exposure->own = own;
   exposure->ranks = ranks;
+  exposure->has_holes = std::any_of(exposure->regions.begin(), exposure->regions.end(),
+                                    [](const ExposedRegion& region) { return region.has_holes; });
   exposure->refuses_locks = (promises & promise_no_locks) != 0;
   return exposure;
 }

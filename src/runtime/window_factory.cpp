@@ -160,18 +160,7 @@ Result<WindowObject*> Context::adopt_window(Group& group, void* memory, std::uin
   // From address 0 on there is always something that is not mapped: MPI programs expose the whole address space so, and
   // each operation finds out whether its bytes are there.
   wish.unsure = memory == nullptr && bytes != 0;
-  if (bytes != 0 && !wish.unsure && !place_.segment->contains(memory, bytes)) {
-    const os::MapReader::Access access = promotions_.maps().access(memory, bytes);
-    wish.read_only = access.readable && !access.writable;
-    if (!access.readable) {
-      wish.refusal =
-          Status(Code::unreachable,
-                 fmt::format("farsum_window_adopt: [{:#x}, {:#x}) is {}; memory must be mapped and readable to "
-                             "be exposed",
-                             reinterpret_cast<std::uintptr_t>(memory), reinterpret_cast<std::uintptr_t>(memory) + bytes,
-                             promotions_.maps().classify(memory, bytes).describe()));
-    }
-  }
+  if (bytes != 0 && !wish.unsure) wish.refusal = look_at_memory(wish, "farsum_window_adopt");
   return make_window(group, wish, options);
 }
 
@@ -355,7 +344,7 @@ CardOffer Context::Making::expose_to_cards() {
     offer.refuse(card.take_status());
     return offer;
   }
-  if (wish_.flavour == Flavour::dynamic || wish_.unsure || wish_.read_only) {
+  if (wish_.flavour == Flavour::dynamic || wish_.unsure || wish_.read_only || !wish_.parts.empty()) {
     offer.refuse({Code::unsupported, wish_.flavour == Flavour::dynamic
                                          ? "cards reach the memory of windows that is known when they are made"
                                          : "its memory need not be mapped, or is only read"});
@@ -629,7 +618,7 @@ void Context::Making::describe_part() {
     std::string refusal = refusal_;
     if (!refusal.empty() || !context_.promote(wish_, moves_, *object_, own_shared_, own_exposed_, refusal)) {
       if (!no_cards_.empty()) refusal = fmt::format("{}; {}", no_cards_, refusal);
-      context_.describe_adopted(wish_, 0, wish_.bytes, refusal, own_shared_, own_exposed_);
+      context_.describe_parts(wish_, refusal, own_shared_, own_exposed_);
     }
   }
 }

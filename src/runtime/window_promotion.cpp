@@ -39,6 +39,7 @@ std::string Context::why_not_promoted(const Creation& wish, const WindowOptions&
   if (wish.bytes == 0 || (options.promises & promise_no_promotion) != 0) return "user memory";
   if (options_.settings.promotion == PromotionChoice::refuse) return "user memory, FARSUM_PROMOTION=refuse";
   if (wish.unsure) return "user memory that need not be mapped";
+  if (!wish.parts.empty()) return "user memory with pages that are not there";
   if (wish.read_only) return "read-only user memory";
   if (wish.bytes < options_.settings.promote_least_bytes || place_.segment->contains(wish.memory, 1))
     return "user memory, too small to promote";

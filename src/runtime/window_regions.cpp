@@ -8,6 +8,12 @@
 #include "runtime/window_creation.hpp"
 
 namespace farsum {
+namespace {
+
+// Of one window or attachment: as many as there is room for regions of adopted memory.
+constexpr std::size_t most_parts_with_holes = most_adopted_regions;
+
+}  // namespace
 
 AtomicDomain Context::own_domain(const void* memory) const {
   NodeSegment& segment = *place_.segment;
@@ -81,6 +87,56 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   return region;
 }
 
+// What of memory that a program exposes is there. Refused is only what nobody could read a byte of: libraries take any
+// range, and programs make pages accessible when they need them.
+Status Context::look_at_memory(Creation& wish, const char* call) const {
+  NodeSegment& segment = *place_.segment;
+  if (segment.contains(wish.memory, wish.bytes)) return {};
+  const os::MapReader& maps = promotions_.maps();
+  const os::MapReader::Access access = maps.access(wish.memory, wish.bytes);
+  wish.read_only = access.readable && !access.writable;
+  if (access.readable) return {};
+  const auto begin = reinterpret_cast<std::uintptr_t>(wish.memory);
+  bool any_readable = false;
+  for (const os::MapReader::Part& part : maps.parts(wish.memory, wish.bytes)) {
+    any_readable = any_readable || part.readable;
+    // The last that there is room for is all that is left.
+    const bool is_last = wish.parts.size() + 1 == most_parts_with_holes;
+    const std::uint64_t offset = part.begin - begin;
+    wish.parts.push_back({offset, is_last ? wish.bytes - offset : part.end - part.begin, part.writable && !is_last});
+    if (is_last) break;
+  }
+  if (any_readable) return {};
+  return {Code::unreachable,
+          fmt::format("{}: [{:#x}, {:#x}) is {}; some of the memory must be mapped and readable to be "
+                      "exposed",
+                      call, begin, begin + wish.bytes, maps.classify(wish.memory, wish.bytes).describe())};
+}
+
+// All of the memory. What is there now is as other memory; what is not, nobody touches but through the kernel.
+void Context::describe_parts(const Creation& wish, const std::string& note, std::vector<SharedRegion>& shared,
+                             std::vector<ExposedRegion>& exposed) {
+  if (wish.parts.empty()) return describe_adopted(wish, 0, wish.bytes, note, shared, exposed);
+  Creation part_wish;
+  part_wish.flavour = wish.flavour;
+  part_wish.memory = wish.memory;
+  part_wish.bytes = wish.bytes;
+  part_wish.parts = wish.parts;
+  const NodeSegment& segment = *place_.segment;
+  const bool meets_segment =
+      wish.memory < segment.begin() + segment.bytes() && segment.begin() < wish.memory + wish.bytes;
+  if (meets_segment) {
+    part_wish.unsure = true;
+    return describe_adopted(part_wish, 0, wish.bytes, note, shared, exposed);
+  }
+  for (const Creation::Part& part : wish.parts) {
+    part_wish.unsure = !part.is_there;
+    describe_stretch(part_wish, part.offset, part.offset + part.bytes,
+                     part.is_there ? note : "user memory that was not there, or not writable, when it was exposed",
+                     false, shared, exposed);
+  }
+}
+
 // [from, to) of adopted memory as it is: cut where the node segment begins and ends, and inside that where memory that
 // only CPU atomics may touch does, so that each stretch is under the locks of whatever else exposes it.
 void Context::describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
@@ -119,10 +175,12 @@ void Context::describe_stretch(const Creation& wish, std::uint64_t from, std::ui
   SharedRegion region{base + from, to - from, address, not_in_segment, flags, 0, {}};
   set_note(region, note);
   ExposedRegion own{base + from, to - from, memory, own_domain(memory), true, wish.read_only};
+  own.has_holes = wish.unsure && !wish.parts.empty();
   const bool is_sparse = wish.unsure && segment.has_place_for(memory, to - from);
   if (to != from && (is_sparse || segment.contains(memory, to - from))) {
     region.segment_offset = segment.offset_of(memory);
     region.flags = region_segment_key | (bare ? region_bare : 0) | (is_sparse ? region_unsure : 0);
+    own.has_holes = false;
     own.read_only = false;
     own.domain = {segment.stripes(), region.segment_offset, node_stripes - 1, bare};
     // CPU atomics are the agent's then.
