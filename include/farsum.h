@@ -332,8 +332,10 @@ FARSUM_API farsum_status farsum_window_allocate(farsum_group group, size_t bytes
                                                 void** memory, farsum_window* window);
 
 /* Makes a window over memory that the caller owns and keeps alive until the window is freed. Collective.
- * The address stays valid and its contents are kept, also at free. Errors: UNREACHABLE when the memory is not mapped;
- * read-only memory may be exposed and refuses whatever would write. */
+ * The address stays valid and its contents are kept, also at free. Errors: UNREACHABLE when no byte of the memory
+ * can be read; read-only memory may be exposed and refuses whatever would write. Where some pages are not mapped, or
+ * may not be read and written, each operation finds out whether its bytes are there: UNREACHABLE if not, and then what
+ * comes before them may have been done. */
 FARSUM_API farsum_status farsum_window_adopt(farsum_group group, void* memory, size_t bytes,
                                              const farsum_window_options* options, farsum_window* window);
 
@@ -342,7 +344,9 @@ FARSUM_API farsum_status farsum_window_create_dynamic(farsum_group group, const 
                                                       farsum_window* window);
 
 /* Exposes [memory, memory + bytes) in a dynamic window, or withdraws the region that starts at `memory`. Local calls.
- * Regions must not overlap. An operation under way on a region being detached completes or fails with RANGE. */
+ * Regions must not overlap. Memory with pages that are not there is taken as by farsum_window_adopt, and memory of
+ * which no byte can be read is refused with UNREACHABLE. An operation under way on a region being detached completes or
+ * fails with RANGE. */
 FARSUM_API farsum_status farsum_window_attach(farsum_window window, void* memory, size_t bytes);
 FARSUM_API farsum_status farsum_window_detach(farsum_window window, const void* memory);
 

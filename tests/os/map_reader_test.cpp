@@ -122,6 +122,24 @@ TEST_P(EitherKernel, says_what_every_byte_of_a_range_may_be) {
   EXPECT_FALSE(reader.access(patchwork.at(0), SIZE_MAX).readable);
 }
 
+TEST_P(EitherKernel, cuts_a_range_where_its_bytes_become_others) {
+  const MapReader reader(*GetParam());
+  const Patchwork patchwork;
+  const std::size_t half = patchwork.page / 2;
+  std::string found;
+  std::uintptr_t reached = address_of(patchwork.at(0)) + half;
+  const std::size_t bytes = 4 * patchwork.page;
+  for (const MapReader::Part& part : reader.parts(patchwork.at(0) + half, bytes)) {
+    EXPECT_EQ(part.begin, reached);
+    reached = part.end;
+    found += std::to_string((part.end - part.begin) / half) + (part.readable ? "r" : "-") + (part.writable ? "w" : "-");
+  }
+  EXPECT_EQ(reached, address_of(patchwork.at(0)) + half + bytes);
+  // A guard page and a hole are alike here. Behind the last page OwnMap has a guard of its own.
+  EXPECT_EQ(found, "1rw4--2r-1--");
+  EXPECT_TRUE(reader.parts(patchwork.at(0), 0).size() <= 1);
+}
+
 TEST_P(EitherKernel, tells_a_forked_child_of_its_own_maps) {
   const MapReader reader(*GetParam());
   OwnMap map = OwnMap::alone(mib);
