@@ -259,6 +259,7 @@ class Context {
   enum class Moves : std::uint8_t { allowed, too_dear };
   bool promote(const Creation& wish, Moves moves, WindowObject& object, std::vector<SharedRegion>& shared,
                std::vector<ExposedRegion>& exposed, std::string& refusal);
+  bool move_into_segment(const Creation& wish, WindowObject& object, MoveCost& cost, std::string& refusal);
   Moves ask_balance();
   void tell_traffic(WindowObject& object);
   void settle_balance(WindowObject& object);

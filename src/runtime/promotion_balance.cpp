@@ -18,12 +18,13 @@ constexpr std::uint64_t time_per_ns_given_back = 200;
 
 void PromotionBalance::add(std::int64_t ns) { balance_ns_ = std::clamp(balance_ns_ + ns, least_ns, most_ns); }
 
-void PromotionBalance::moved(std::uint64_t bytes, std::uint64_t touched_bytes) {
-  const double exact_ns =
-      move_ns_per_byte * static_cast<double>(bytes) + move_ns_per_touched_byte * static_cast<double>(touched_bytes);
+void PromotionBalance::moved(const MoveCost& cost) {
+  const double exact_ns = move_ns_per_byte * static_cast<double>(cost.bytes) +
+                          move_ns_per_touched_byte * static_cast<double>(cost.touched_bytes);
   // Longer moves cost no more than all that there is.
   const double ns = std::min(exact_ns, static_cast<double>(2 * most_ns));
-  add(-move_ns - static_cast<std::int64_t>(ns));
+  const auto looked_ns = static_cast<std::int64_t>(std::min<std::uint64_t>(cost.looked_ns, 2 * most_ns));
+  add(-std::max(move_ns, looked_ns) - static_cast<std::int64_t>(ns));
 }
 
 void PromotionBalance::spared(std::uint64_t ns) {

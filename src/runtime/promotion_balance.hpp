@@ -7,12 +7,19 @@
 
 namespace farsum {
 
+struct MoveCost {
+  std::uint64_t bytes = 0;
+  std::uint64_t touched_bytes = 0;  // only these are copied
+  // For finding out whether the memory can move, which takes long in a process that has much.
+  std::uint64_t looked_ns = 0;
+};
+
 class PromotionBalance {
  public:
-  // Memory moved there, to be moved back later, and how much of it was ever touched: only that is copied. Both ways are
-  // counted here, once. Also memory that was not moved for
+  // Memory moved there, to be moved back later; both ways are counted here, once. Also memory that could not be moved
+  // (then of 0 bytes), and memory that was not moved for
   // this balance's sake: it follows what promoting would have done, so that it finds out when that would pay.
-  void moved(std::uint64_t bytes, std::uint64_t touched_bytes);
+  void moved(const MoveCost& cost);
   // Operations of other ranks on such memory.
   void spared(std::uint64_t ns);
   // Whether the next memory had better stay. Time alone gives back a little, so that windows that a program makes early

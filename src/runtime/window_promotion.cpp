@@ -1,5 +1,7 @@
 // When adopted memory moves into the node segment, and when it turns back: never while the agent serves it or a rank of
 // the window runs another runtime. How pages move is os/promotion.
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <new>
@@ -21,6 +23,13 @@ constexpr std::uint32_t most_frees_between_retries = 256;
 // asks how much there is. More than half of the room no promotion may take, for a program may never touch it, and
 // others are to have windows.
 constexpr std::size_t most_unasked_bytes = std::size_t{64} << 20;
+
+// What this thread has computed, whoever else has had its processor.
+std::uint64_t thread_cpu_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
 
 }  // namespace
 
@@ -74,61 +83,71 @@ void Context::settle_balance(WindowObject& object) {
   balance_.spared(object.own.head().worth_ns.load(std::memory_order_relaxed));
 }
 
+// Moves the memory, or says why not. `cost` is what that has cost either way.
+bool Context::move_into_segment(const Creation& wish, WindowObject& object, MoveCost& cost, std::string& refusal) {
+  NodeSegment& segment = *place_.segment;
+  const std::uint64_t begun_ns = thread_cpu_ns();
+  const os::Examination stretch = os::examine(wish.memory, wish.bytes, promotion_rules());
+  cost.looked_ns = thread_cpu_ns() - begun_ns;
+  if (!stretch.ok()) {
+    refusal = fmt::format("user memory, not promoted: {}", stretch.refusal);
+    return false;
+  }
+  if (exposures_.overlaps(stretch.address, stretch.bytes)) {
+    refusal = "user memory, not promoted: another window exposes it";
+    return false;
+  }
+  const std::size_t untouched = stretch.bytes - stretch.touched_bytes;
+  if (untouched > most_unasked_bytes && untouched > segment.room().bytes / 2) {
+    refusal = "user memory, not promoted: more of it was never touched than half of what the node has left";
+    return false;
+  }
+  Result<HeapExtent> extent =
+      segment.allocate_for(stretch.address, stretch.bytes, stretch.touched_bytes, id_in_segment());
+  if (!extent.is_ok()) {
+    refusal = "user memory, not promoted: no shared memory left";
+    return false;
+  }
+  os::PromotionOutcome outcome;
+  try {
+    outcome = promotions_.promote(stretch, segment.fd(), extent.value().offset, promotion_rules());
+  } catch (...) {
+    segment.discard(extent.value(), id_in_segment());
+    throw;
+  }
+  if (!outcome.ok()) {
+    segment.discard(extent.value(), id_in_segment());
+    refusal = fmt::format("user memory, not promoted: {}", outcome.refusal);
+    return false;
+  }
+  object.promotion = std::move(outcome.promotion);
+  cost.bytes = stretch.bytes;
+  cost.touched_bytes = stretch.touched_bytes;
+  return true;
+}
+
 bool Context::promote(const Creation& wish, Moves moves, WindowObject& object, std::vector<SharedRegion>& shared,
                       std::vector<ExposedRegion>& exposed, std::string& refusal) {
-  NodeSegment& segment = *place_.segment;
   // The agent serves nothing while memory moves under it.
   const auto parked = exposures_.pause();
   // So that a window that goes can leave its promotion there.
   const std::size_t needed = kept_promotions_.size() + promotions_of_windows_ + 1;
   if (kept_promotions_.capacity() < needed) kept_promotions_.reserve(std::max(needed, 2 * kept_promotions_.capacity()));
-  object.promotion = promotions_.share(wish.memory, wish.bytes);
-  if (!object.promotion && moves == Moves::too_dear) {
-    refusal = "user memory, not promoted: windows carry less here than moving their memory costs";
-    const std::lock_guard lock(balance_mutex_);
-    // As if it had been, so that the balance shows when it would pay.
-    balance_.moved(wish.bytes, wish.bytes);
-    object.in_balance = true;
-    return false;
-  }
-  if (!object.promotion) {
-    const os::Examination stretch = os::examine(wish.memory, wish.bytes, promotion_rules());
-    if (!stretch.ok()) {
-      refusal = fmt::format("user memory, not promoted: {}", stretch.refusal);
-      return false;
-    }
-    if (exposures_.overlaps(stretch.address, stretch.bytes)) {
-      refusal = "user memory, not promoted: another window exposes it";
-      return false;
-    }
-    const std::size_t untouched = stretch.bytes - stretch.touched_bytes;
-    if (untouched > most_unasked_bytes && untouched > segment.room().bytes / 2) {
-      refusal = "user memory, not promoted: more of it was never touched than half of what the node has left";
-      return false;
-    }
-    Result<HeapExtent> extent =
-        segment.allocate_for(stretch.address, stretch.bytes, stretch.touched_bytes, id_in_segment());
-    if (!extent.is_ok()) {
-      refusal = "user memory, not promoted: no shared memory left";
-      return false;
-    }
-    os::PromotionOutcome outcome;
-    try {
-      outcome = promotions_.promote(stretch, segment.fd(), extent.value().offset, promotion_rules());
-    } catch (...) {
-      segment.discard(extent.value(), id_in_segment());
-      throw;
-    }
-    if (!outcome.ok()) {
-      segment.discard(extent.value(), id_in_segment());
-      refusal = fmt::format("user memory, not promoted: {}", outcome.refusal);
-      return false;
-    }
-    object.promotion = std::move(outcome.promotion);
-    const std::lock_guard lock(balance_mutex_);
-    balance_.moved(stretch.bytes, stretch.touched_bytes);
-  }
   object.in_balance = true;
+  object.promotion = promotions_.share(wish.memory, wish.bytes);
+  if (!object.promotion) {
+    MoveCost cost;
+    if (moves == Moves::too_dear) {
+      refusal = "user memory, not promoted: windows carry less here than moving their memory costs";
+      // As if it had been, so that the balance shows when it would pay.
+      cost = {.bytes = wish.bytes, .touched_bytes = wish.bytes, .looked_ns = 0};
+    } else {
+      (void)move_into_segment(wish, object, cost, refusal);
+    }
+    const std::lock_guard lock(balance_mutex_);
+    balance_.moved(cost);
+  }
+  if (!object.promotion) return false;
   ++promotions_of_windows_;
   const auto begin = reinterpret_cast<std::uintptr_t>(wish.memory);
   const std::uint64_t from = object.promotion.address() - begin;
