@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -23,9 +24,11 @@ struct Address {
   explicit Address(const WakeName& name) {
     path.sun_family = AF_UNIX;
     // The first byte stays zero: a name that lies in no folder and goes with its socket.
-    char* const begin = path.sun_path + 1;
-    const auto end = fmt::format_to_n(begin, sizeof path.sun_path - 1, "farsum-wake-{:016x}-{}", name.tag, name.number);
-    bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(end.out - begin));
+    // Not by fmt, which would compile the whole of its formatter here.
+    const int length =
+        std::snprintf(path.sun_path + 1, sizeof path.sun_path - 1, "farsum-wake-%016llx-%llu",
+                      static_cast<unsigned long long>(name.tag), static_cast<unsigned long long>(name.number));
+    bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
   }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&path); }
 
