@@ -85,8 +85,7 @@ void* farsum_mpi_served(void* handle, const char* name, const char* version, con
   if (handle == RTLD_DEFAULT || handle == RTLD_NEXT || name == NULL || !is_of_mpi(name)) return NULL;
   void* const own = own_function(name);
   if (own == NULL) return NULL;
-  const void* found =
-      version == NULL ? farsum_mpi_dlsym()(handle, name) : farsum_mpi_dlvsym()(handle, name, version);
+  const void* found = version == NULL ? farsum_mpi_dlsym()(handle, name) : farsum_mpi_dlvsym()(handle, name, version);
   /* Such as the program's own handle, which leads here; and the library's look-ups of its own calls. */
   if (found == NULL || object_of(found) == object_of(own) || object_of(found) == object_of(caller)) return NULL;
   if (is_librarys(found, name)) return own;

@@ -1,4 +1,5 @@
-/* What dlsym and dlvsym are in the library behind this one, for lookups.c stands in for them, and what this file exports.
+/* What dlsym and dlvsym are in the library behind this one, for lookups.c stands in for them, and what this file
+ * exports.
  *
  * Read from the tables of the objects that were there when the process started, which stay: no lock is taken, nothing
  * allocated and no other function called, because the runtimes of sanitizers look functions up before they are ready

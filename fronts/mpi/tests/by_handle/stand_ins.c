@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
-#define ANSWERS(function, number)    \
-  EXPORTED int function(int, int);   \
+#define ANSWERS(function, number)       \
+  EXPORTED int function(int, int);      \
   EXPORTED int function(int a, int b) { \
-    (void)a;                         \
-    (void)b;                         \
-    return number;                   \
+    (void)a;                            \
+    (void)b;                            \
+    return number;                      \
   }
 
 #if defined(IS_MPI)
