@@ -42,10 +42,8 @@ function(farsum_set_kernel_options)
   endforeach()
 endfunction()
 
-# In what is compiled with others, g++ takes a class with members of an unnamed namespace's types for one of a header; and tests
-# have some files of their own (tests/counted).
-set_source_files_properties(src/core/packed_sides.cpp src/core/window_offload.cpp src/ops/layout.cpp src/os/promotion.cpp
-                            src/runtime/window_factory.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+# Tests have these of their own (tests/counted).
+set_source_files_properties(src/core/packed_sides.cpp src/ops/layout.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # Adds farsum_<name> from src/<component>/*.cpp. A component without sources becomes an interface library, so that the names
 # always exist.
@@ -90,9 +88,6 @@ function(farsum_add_component component)
   endif()
   if(component STREQUAL "base")
     target_link_libraries(farsum_${name} ${kind} fmt::fmt spdlog::spdlog Threads::Threads PkgConfig::HWLOC)
-  endif()
-  if(component STREQUAL "runtime")
-    target_link_libraries(farsum_${name} PRIVATE nlohmann_json::nlohmann_json)
   endif()
   foreach(need IN LISTS FARSUM_NEEDS_${name})
     target_link_libraries(farsum_${name} ${kind} farsum_${need})

@@ -34,11 +34,11 @@ std::size_t place_of(std::string_view sanitizer) {
   return static_cast<std::size_t>(std::find(sanitizers.begin(), sanitizers.end(), sanitizer) - sanitizers.begin());
 }
 
-std::vector<std::string> split(const std::string& preload) {
+std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> parts;
-  for (std::size_t start = 0; start < preload.size();) {
-    const std::size_t end = std::min(preload.find_first_of(separators, start), preload.size());
-    if (end > start) parts.push_back(preload.substr(start, end - start));
+  for (std::size_t start = 0; start < list.size();) {
+    const std::size_t end = std::min(list.find_first_of(separators, start), list.size());
+    if (end > start) parts.push_back(list.substr(start, end - start));
     start = end + 1;
   }
   return parts;

@@ -43,7 +43,7 @@ constexpr Wrapper wrappers[] = {
     {"heaptrack", "o", " output ", 0},
 };
 
-constexpr std::string_view preload_name = "LD_PRELOAD";
+constexpr std::string_view preload_setting = "LD_PRELOAD";
 
 const Wrapper* find_wrapper(std::string_view program) {
   const std::string_view name = base_name(program);
@@ -69,7 +69,7 @@ void note_env_argument(const std::vector<std::string>& arguments, std::size_t at
   const std::string& argument = arguments[at];
   const bool short_option = is_option(argument) && argument[1] != '-';
   const auto names_preload = [&](std::size_t index) {
-    return index < arguments.size() && arguments[index] == preload_name;
+    return index < arguments.size() && arguments[index] == preload_setting;
   };
   if (argument == "-" || argument == "--ignore-environment" ||
       (short_option && argument.find('i') != std::string::npos) || argument == "--unset=LD_PRELOAD" ||

@@ -84,7 +84,7 @@ class Mine {
   // (k itself without indices).
   int outcome(int result, int count, const int* indices, MPI_Status* statuses) const {
     if (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS) return result;
-    bool told = result != MPI_SUCCESS;
+    bool is_told = result != MPI_SUCCESS;
     for (const auto& place : places_) {
       if (place.request->status == FARSUM_OK) continue;
       const int* found = indices == nullptr ? nullptr : std::find(indices, indices + count, place.index);
@@ -92,9 +92,9 @@ class Mine {
       const int error = Requests::error_of(*place.request).code;
       result = MPI_ERR_IN_STATUS;
       if (statuses == MPI_STATUSES_IGNORE) continue;
-      if (!told) {
+      if (!is_told) {
         for (int i = 0; i < count; ++i) statuses[i].MPI_ERROR = MPI_SUCCESS;
-        told = true;
+        is_told = true;
       }
       statuses[found == nullptr ? place.index : static_cast<int>(found - indices)].MPI_ERROR = error;
     }
@@ -130,7 +130,7 @@ int wait(MPI_Request* request, MPI_Status* status) {
   return mine.outcome(library().Wait(request, status), 0);
 }
 
-int test(MPI_Request* request, int* flag, MPI_Status* status) {
+int test_one(MPI_Request* request, int* flag, MPI_Status* status) {
   if (!requests().any_open()) [[likely]] {
     return heard_if_set(library().Test(request, flag, status), flag);
   }
@@ -271,7 +271,7 @@ int request_free(MPI_Request* request) {
 
 void put_request_calls(farsum_mpi_calls& active) {
   active.Wait = guard::Wait<wait>::call;
-  active.Test = guard::Test<test>::call;
+  active.Test = guard::Test<test_one>::call;
   active.Waitall = guard::Waitall<waitall>::call;
   active.Testall = guard::Testall<testall>::call;
   active.Waitany = guard::Waitany<waitany>::call;
