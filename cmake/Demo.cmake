@@ -1,5 +1,5 @@
 # What `make demo` shows, and nothing else, in the order in which it is shown (tools/demo). Where something is not built here, for
-# want of what it needs, its target builds nothing, and the demo says so.
+# want of what it needs, its target builds nothing, and the demo says so. Of the command that is `farsum run` and `farsum mpi`.
 function(farsum_add_demo_part name)
   add_custom_target(${name})
   foreach(target IN LISTS ARGN)

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* prefix = "bench-";
+constexpr const char* bench_prefix = "bench-";
 constexpr const char* bench_epilogue = R"(
 Examples:
   farsum bench --list
@@ -46,8 +46,8 @@ std::vector<std::string> benchmarks_in(const fs::path& folder) {
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(folder, failed)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(prefix) && entry.is_regular_file(failed))
-      names.push_back(name.substr(std::string(prefix).size()));
+    if (name.starts_with(bench_prefix) && entry.is_regular_file(failed))
+      names.push_back(name.substr(std::string(bench_prefix).size()));
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -89,9 +89,9 @@ int bench(const BenchOptions& options, const std::vector<std::string>& command) 
   }
   JobSpec job;
   job.ranks = options.ranks;
-  job.program_path = folder / (prefix + command.front());
+  job.program_path = folder / (bench_prefix + command.front());
   job.arguments = command;
-  job.arguments.front() = prefix + command.front();
+  job.arguments.front() = bench_prefix + command.front();
   if (options.json) job.arguments.emplace_back("--json");
   if (!options.plot.empty()) job.arguments.insert(job.arguments.end(), {"--plot", options.plot});
   return starts_its_ranks(command.front()) ? become(job) : run_job(job);
@@ -100,7 +100,7 @@ int bench(const BenchOptions& options, const std::vector<std::string>& command) 
 }  // namespace
 
 void add_bench_command(CLI::App& farsum, CommandLine& line) {
-  CLI::App* command = farsum.add_subcommand("bench", "Run a benchmark: farsum bench [OPTIONS] NAME [ITS OPTIONS...]");
+  CLI::App* command = farsum.add_subcommand("bench", bench_description);
   auto options = std::make_shared<BenchOptions>();
   command->footer(bench_epilogue);
   command->add_option("-n,--ranks", options->ranks, "Number of ranks, 1 to 1024 (default 2)")

@@ -1,9 +1,18 @@
-// What subcommands share: refusals, and where the launcher's arguments end and a program's begin.
+// What subcommands share: the way through a command line, refusals, and where the launcher's arguments end and a
+// program's begin.
 #include "cli/commands.hpp"
 
+#include <farsum.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+
+#include "cli/own_folder.hpp"
 
 namespace farsum::cli {
 
@@ -14,7 +23,58 @@ bool value_follows(const CLI::App& command, const std::string& argument) {
   return option != nullptr && option->get_items_expected_max() > 0;
 }
 
+constexpr const char* epilogue = R"(
+Examples:
+  farsum run -n 2 ./program      start a program on two ranks
+  farsum mpi mpirun -n 2 ./prog  run an MPI program with Farsum in front of its one-sided calls
+  farsum info                    what was built, and what this machine allows
+  farsum bench --list            the benchmarks there are
+  farsum lab                     the lab programs: plain MPI, run without and with Farsum
+
+farsum COMMAND --help says more about each.)";
+
+// Some commands start a program, whose arguments are not ours to parse.
+void take_arguments(CLI::App& farsum, const std::vector<std::string>& arguments, CommandLine& line) {
+  if (!arguments.empty() && arguments.front() == "lab") {
+    // Here the name comes first and the program's own arguments after "--".
+    const auto end = std::find(arguments.begin(), arguments.end(), "--");
+    line.own.assign(arguments.begin(), end);
+    if (end != arguments.end()) line.program.assign(end + 1, arguments.end());
+    return;
+  }
+  constexpr std::array starting = {"run", "bench", "mpi"};
+  if (arguments.empty() || std::find(starting.begin(), starting.end(), arguments.front()) == starting.end()) {
+    line.own = arguments;
+    return;
+  }
+  line.own.push_back(arguments.front());
+  split_at_program(*farsum.get_subcommand(arguments.front()), {arguments.begin() + 1, arguments.end()}, line);
+}
+
 }  // namespace
+
+int serve_command_line(int argc, char** argv, AddCommands* add) {
+  CLI::App farsum("Farsum: one-sided communication with atomic reduction", "farsum");
+  farsum.set_version_flag("--version", fmt::format("farsum {}.{}", FARSUM_VERSION_MAJOR, FARSUM_VERSION_MINOR));
+  farsum.footer(epilogue);
+  farsum.require_subcommand(1);
+  CommandLine line;
+  add(farsum, line);
+  take_arguments(farsum, {argv + 1, argv + argc}, line);
+  try {
+    // The parser takes its arguments from the back.
+    farsum.parse(std::vector<std::string>(line.own.rbegin(), line.own.rend()));
+  } catch (const CLI::ParseError& error) {
+    return farsum.exit(error) == 0 ? exit_ok : exit_usage;
+  }
+  return line.exit_code;
+}
+
+int become_program_beside(const char* name, char** argv) {
+  const std::string path = own_folder() / name;
+  execv(path.c_str(), argv);
+  return refuse(argv[1], fmt::format("{} cannot be run: {}", path, std::strerror(errno)), exit_launcher_failed);
+}
 
 int refuse(const char* name, const std::string& sentence, int exit_code) {
   fmt::print(stderr, "farsum {}: {}\n", name, sentence);

@@ -165,7 +165,7 @@ int info(const InfoOptions& options) {
 }  // namespace
 
 void add_info_command(CLI::App& farsum, CommandLine& line) {
-  CLI::App* command = farsum.add_subcommand("info", "Say what was built and what this machine allows");
+  CLI::App* command = farsum.add_subcommand("info", info_description);
   auto options = std::make_shared<InfoOptions>();
   command->footer(info_epilogue);
   command->add_flag("--settings", options->settings, "The settings (environment variables) and their values");

@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* prefix = "lab-";
+constexpr const char* lab_prefix = "lab-";
 constexpr const char* lab_epilogue = R"(
 Examples:
   farsum lab                                          name the programs, and the MPI libraries they can run under
@@ -63,9 +63,10 @@ LabPrograms lab_programs(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder, failed)) {
     const std::string file = entry.path().filename().string();
     const std::size_t dash = file.rfind('-');
-    if (!file.starts_with(prefix) || dash < std::string(prefix).size() || !entry.is_regular_file(failed)) continue;
+    if (!file.starts_with(lab_prefix) || dash < std::string(lab_prefix).size() || !entry.is_regular_file(failed))
+      continue;
     const auto abi = mpi_abi_called(file.substr(dash + 1));
-    const std::size_t start = std::string(prefix).size();
+    const std::size_t start = std::string(lab_prefix).size();
     if (abi) programs[file.substr(start, dash - start)].push_back(*abi);
   }
   return programs;
@@ -76,7 +77,7 @@ bool is_built_for(const std::vector<MpiAbi>& abis, MpiAbi abi) {
 }
 
 fs::path program_file(const std::string& name, MpiAbi abi) {
-  return own_folder() / fmt::format("{}{}-{}", prefix, name, name_of(abi));
+  return own_folder() / fmt::format("{}{}-{}", lab_prefix, name, name_of(abi));
 }
 
 // Whether the program, built for this ABI, would load this very library, and no part of another version beside it: a
@@ -287,8 +288,7 @@ int lab(LabOptions options, const std::vector<std::string>& arguments) {
 }  // namespace
 
 void add_lab_command(CLI::App& farsum, CommandLine& line) {
-  CLI::App* command = farsum.add_subcommand(
-      "lab", "Run a lab program without and with Farsum: farsum lab [NAME] [OPTIONS] [-- ITS OPTIONS...]");
+  CLI::App* command = farsum.add_subcommand("lab", lab_description);
   auto options = std::make_shared<LabOptions>();
   command->footer(lab_epilogue);
   command->add_option("name", options->name, "The program; without one, a list");

@@ -121,8 +121,7 @@ int mpi(const MpiOptions& options, const std::vector<std::string>& command) {
 }  // namespace
 
 void add_mpi_command(CLI::App& farsum, CommandLine& line) {
-  CLI::App* command =
-      farsum.add_subcommand("mpi", "Run an MPI program with Farsum in front of MPI: farsum mpi [OPTIONS] mpirun ...");
+  CLI::App* command = farsum.add_subcommand("mpi", mpi_description);
   auto options = std::make_shared<MpiOptions>();
   command->footer(mpi_epilogue);
   command->add_flag("--verbose", options->verbose, "Say what was found and what is run");

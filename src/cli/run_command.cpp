@@ -70,8 +70,7 @@ int run(const RunOptions& options, std::vector<std::string> command) {
 }  // namespace
 
 void add_run_command(CLI::App& farsum, CommandLine& line) {
-  CLI::App* command = farsum.add_subcommand(
-      "run", "Start the ranks of a job on this machine: farsum run -n N [OPTIONS] PROGRAM [ARGS...]");
+  CLI::App* command = farsum.add_subcommand("run", run_description);
   auto options = std::make_shared<RunOptions>();
   command->footer(run_epilogue);
   command->add_option("-n,--ranks", options->ranks, "Number of ranks, 1 to 1024 (default 1)")

@@ -1,8 +1,10 @@
 // `farsum info` and `farsum bench` as a user and a script see them.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -10,9 +12,33 @@
 #include <vector>
 
 #include "launched_job.hpp"
+#include "shell.hpp"
+#include "temporary_folder.hpp"
 
 namespace farsum::cli::test {
 namespace {
+
+TEST(Command, names_all_its_subcommands_and_has_the_help_of_each) {
+  const Ended all = run_farsum({"--help"});
+  EXPECT_EQ(all.exit_code, 0);
+  for (const char* name : {"run", "info", "bench", "mpi", "lab"}) {
+    EXPECT_THAT(all.out, HasSubstr(fmt::format("\n  {} ", name)));
+    const Ended one = run_farsum({name, "--help"});
+    EXPECT_EQ(one.exit_code, 0) << one.err;
+    EXPECT_THAT(one.out, HasSubstr(fmt::format("Usage: farsum {}", name)));
+    EXPECT_EQ(run_farsum({name, "--no-such-option"}).exit_code, 2) << name;
+  }
+}
+
+// As where nothing but a part of it is built.
+TEST(Command, says_what_is_not_there_of_it) {
+  const TemporaryFolder folder;
+  const std::filesystem::path alone = folder.path() / "farsum";
+  std::filesystem::copy_file(FARSUM_BIN_DIR "/farsum", alone);
+  const auto said = farsum::test::shell(fmt::format("{} info", alone.string()));
+  EXPECT_EQ(said.status, 125);
+  EXPECT_THAT(said.output, HasSubstr("farsum info: " + (folder.path() / "farsum-tools").string() + " cannot be run"));
+}
 
 using nlohmann::json;
 using testing::HasSubstr;
