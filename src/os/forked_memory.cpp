@@ -23,10 +23,7 @@ constexpr int child_patience_ms = 10'000;
 constexpr char moved_a_step = 's';
 constexpr char has_finished = 'f';
 
-// A signal's stack may be small.
-constexpr std::size_t maps_buffer_bytes = 1024;
-
-constexpr Carrier carrier = has_raw_calls ? Carrier::kernel : Carrier::library;
+constexpr Carrier childs_carrier = has_raw_calls ? Carrier::kernel : Carrier::library;
 
 void close_end(int& fd) {
   if (fd >= 0) close(fd);
@@ -45,7 +42,7 @@ void copy_map(const BareMap& map, const PromotedFile& file, ChildReport& report)
   MoveBack options{.protection = map.protection, .fd = file.descriptor()};
   for_each_step({map.begin, map.end}, [&](const Stretch& step) {
     options.file_offset = map.file_offset + (step.begin - map.begin);
-    if (move_to_private(step, options, carrier) != 0) {
+    if (move_to_private(step, options, childs_carrier) != 0) {
       mmap(pointer(step.begin), step.bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
            0);
     }
@@ -91,7 +88,7 @@ void ChildReport::report(char what) {
 
 void keep_promoted_memory(ChildReport& report) {
   if (promoted_files().empty()) return;
-  std::array<char, maps_buffer_bytes> buffer;
+  std::array<char, small_maps_buffer_bytes> buffer;
   // Opened here, for a descriptor of the parent's shows the parent.
   MapWalk walk(buffer, has_raw_calls ? kernel_map_calls() : library_map_calls());
   BareMap map;

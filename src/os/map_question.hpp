@@ -60,6 +60,9 @@ struct MapCalls {
 [[nodiscard]] long ask_for_map(const MapCalls& calls, int fd, std::uintptr_t address, BareMap& map,
                                std::span<char> name = {});
 
+// For the text where a signal's stack may be all there is.
+inline constexpr std::size_t small_maps_buffer_bytes = 1024;
+
 // The maps of a process one after the other. A place in the text is lost where the walk goes backwards.
 class MapWalk {
  public:

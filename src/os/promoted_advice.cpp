@@ -17,7 +17,6 @@ namespace farsum::os {
 namespace {
 
 constexpr int dontneed_locked = 24;  // MADV_DONTNEED_LOCKED of Linux 5.18
-constexpr std::size_t maps_buffer_bytes = 1024;
 
 bool discards(int advice) { return advice == MADV_DONTNEED || advice == dontneed_locked || advice == MADV_FREE; }
 
@@ -84,7 +83,7 @@ int advise(void* address, std::size_t bytes, int advice, Madvise madvise_functio
     return madvise_function(address, bytes, advice);
   const int errno_before = errno;
   Discarding discarding({begin, end}, advice, madvise_function);
-  std::array<char, maps_buffer_bytes> buffer;
+  std::array<char, small_maps_buffer_bytes> buffer;
   MapWalk walk(buffer, has_raw_calls ? kernel_map_calls() : library_map_calls());
   BareMap map;
   for (std::uintptr_t at = begin; at < end && walk.next(at, map) && map.begin < end; at = map.end) {
