@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "symbols.h"
+
 #define EXPORTED __attribute__((visibility("default")))
 
 typedef int fork_function(void);
@@ -24,11 +26,11 @@ static const struct farsum_mpi_memory_calls* fronts(void) { return atomic_load_e
 
 /* Relaxed, here and below: functions of libraries that are loaded already. */
 void farsum_mpi_finds_memory_calls(void) {
-  void* symbol = dlsym(RTLD_NEXT, "_Fork");
+  void* symbol = farsum_mpi_dlsym()(RTLD_NEXT, "_Fork");
   fork_function* fork_bare = NULL;
   memcpy(&fork_bare, &symbol, sizeof symbol);
   atomic_store_explicit(&next_fork, fork_bare, memory_order_relaxed);
-  symbol = dlsym(RTLD_NEXT, "madvise");
+  symbol = farsum_mpi_dlsym()(RTLD_NEXT, "madvise");
   madvise_function* advise = NULL;
   memcpy(&advise, &symbol, sizeof symbol);
   atomic_store_explicit(&next_madvise, advise, memory_order_relaxed);
@@ -91,7 +93,7 @@ static void heard_of_madvise(int type, void* event, void* unused) {
 
 static void ask_ucx(void) {
   void* const ucm = dlopen("libucm.so.0", RTLD_LAZY | RTLD_NOLOAD);
-  void* const symbol = dlsym(ucm != NULL ? ucm : RTLD_DEFAULT, "ucm_set_event_handler");
+  void* const symbol = farsum_mpi_dlsym()(ucm != NULL ? ucm : RTLD_DEFAULT, "ucm_set_event_handler");
   if (symbol == NULL) return;
   ucm_set_event_handler_function* set_handler = NULL;
   memcpy(&set_handler, &symbol, sizeof symbol);
