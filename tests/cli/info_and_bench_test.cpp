@@ -18,6 +18,9 @@
 namespace farsum::cli::test {
 namespace {
 
+using nlohmann::json;
+using testing::HasSubstr;
+
 TEST(Command, names_all_its_subcommands_and_has_the_help_of_each) {
   const Ended all = run_farsum({"--help"});
   EXPECT_EQ(all.exit_code, 0);
@@ -39,9 +42,6 @@ TEST(Command, says_what_is_not_there_of_it) {
   EXPECT_EQ(said.status, 125);
   EXPECT_THAT(said.output, HasSubstr("farsum info: " + (folder.path() / "farsum-tools").string() + " cannot be run"));
 }
-
-using nlohmann::json;
-using testing::HasSubstr;
 
 TEST(InfoCommand, gives_the_build_the_machine_and_the_permissions_as_json) {
   const Ended ended = run_farsum({"info", "--json"});
