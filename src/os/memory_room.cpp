@@ -7,6 +7,8 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace farsum::os {
@@ -181,6 +183,19 @@ MemoryRoom available(const RoomQuery& query) {
   for (const Mount& mount : memory_mounts(query.root)) offer_groups_of(query.root, mount, least);
   if (query.count_address_space) offer_address_space(query.root, least);
   return least.take();
+}
+
+std::uint64_t locked_bytes() {
+  static constexpr std::string_view key = "VmLck:";
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with(key)) continue;
+    const std::size_t digits = line.find_first_of("0123456789");
+    std::uint64_t kilobytes = 0;
+    if (digits != std::string::npos) std::from_chars(line.data() + digits, line.data() + line.size(), kilobytes);
+    return kilobytes << 10;
+  }
+  return 0;
 }
 
 }  // namespace farsum::os

@@ -33,4 +33,7 @@ struct RoomQuery {
 };
 [[nodiscard]] MemoryRoom available(const RoomQuery& query = {});
 
+// Bytes of this process that mlock and mlockall keep in RAM; 0 where none, or where /proc cannot be read.
+[[nodiscard]] std::uint64_t locked_bytes();
+
 }  // namespace farsum::os

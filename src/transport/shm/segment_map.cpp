@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "os/locked_memory.hpp"
 #include "os/memory_map.hpp"
+#include "os/memory_room.hpp"
 
 namespace farsum {
 namespace {
