@@ -340,7 +340,6 @@ struct farsum_mpi_library {
 /* Told when a thread has polled inside the library, by that thread. */
 typedef void farsum_mpi_poll_function(void);
 
-/* What the preloaded file hands to the front that it loads. */
 /* What the front has for calls of the system that tell promoted memory from other: farsum_fork_bare and
  * farsum_memory_advise. */
 struct farsum_mpi_memory_calls {
@@ -348,6 +347,7 @@ struct farsum_mpi_memory_calls {
   int (*advise)(void* address, size_t bytes, int advice, int (*madvise_function)(void*, size_t, int));
 };
 
+/* What the preloaded file hands to the front that it loads. */
 struct farsum_mpi_preload {
   size_t struct_bytes;
   const struct farsum_mpi_library* library;

@@ -73,7 +73,8 @@ int serve_command_line(int argc, char** argv, AddCommands* add) {
 int become_program_beside(const char* name, char** argv) {
   const std::string path = own_folder() / name;
   execv(path.c_str(), argv);
-  return refuse(argv[1], fmt::format("{} cannot be run: {}", path, std::strerror(errno)), exit_launcher_failed);
+  return refuse(argv[1] != nullptr ? argv[1] : name, fmt::format("{} cannot be run: {}", path, std::strerror(errno)),
+                exit_launcher_failed);
 }
 
 int refuse(const char* name, const std::string& sentence, int exit_code) {

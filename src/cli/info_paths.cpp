@@ -66,7 +66,7 @@ void add_promoted(const PathFacts& facts, std::vector<PathRow>& rows) {
     threads = "if the program has no other threads, which cannot be held: " + facts.held_threads_refusal;
   }
   rows.push_back({memory, "all, on whole pages", "direct",
-                  fmt::format("private anonymous pages from {} bytes are made shared in place, {}",
+                  fmt::format("private anonymous pages from {} bytes are made shared in place while that pays, {}",
                               facts.settings.promote_least_bytes, threads)});
   rows.push_back({memory, "all, on its first and last page", "as adopted", "other data may lie on these pages"});
 }

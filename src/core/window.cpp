@@ -75,6 +75,7 @@ std::optional<std::vector<SharedRegion>> Window::copy_of_table(const RankWindow&
   const auto release = [](StripeLock* held) { held->release(); };
   // A table that has moved lies where this process may have nothing mapped yet, which the others need not wait for.
   std::span<const SharedRegion> reached;
+  const SharedRegion* refused = nullptr;
   for (;;) {
     const bool taken = table_lock.acquire(parts_.lock_agent.id, [liveness](std::uint32_t holder) {
       return liveness != nullptr && liveness->is_dead(holder - 1);
@@ -90,8 +91,13 @@ std::optional<std::vector<SharedRegion>> Window::copy_of_table(const RankWindow&
       return std::vector<SharedRegion>(table.begin(), table.end());
     }
     taken_lock.reset();
-    if (!parts_.reach(table.data(), table.size_bytes())) throw std::bad_alloc();
-    reached = table;
+    if (parts_.reach(table.data(), table.size_bytes())) {
+      reached = table;
+      continue;
+    }
+    // It may have moved on, and what was left of it be nobody's, before it could be mapped.
+    if (refused == table.data()) throw std::bad_alloc();
+    refused = table.data();
   }
 }
 

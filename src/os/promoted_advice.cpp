@@ -32,12 +32,11 @@ class Discarding {
     if (!others_until(part.begin)) return false;
     done_ = part.end;
     if (madvise_(pointer(part.begin), part.bytes(), MADV_REMOVE) == 0) return true;
-    // Locked memory is kept by MADV_REMOVE.
+    // Locked memory is kept by MADV_REMOVE, and by older kernels what the program may not write to now.
     failed_ = errno;
-    const bool may_be_locked = advice_ == dontneed_locked && failed_ == EINVAL;
-    const bool is_gone =
-        may_be_locked && fallocate(file.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                   static_cast<off_t>(file_offset), static_cast<off_t>(part.bytes())) == 0;
+    const bool is_kept = (advice_ == dontneed_locked && failed_ == EINVAL) || failed_ == EACCES;
+    const bool is_gone = is_kept && fallocate(file.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                              static_cast<off_t>(file_offset), static_cast<off_t>(part.bytes())) == 0;
     if (is_gone) failed_ = 0;
     return is_gone;
   }

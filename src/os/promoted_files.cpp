@@ -33,7 +33,7 @@ bool PromotedFiles::add(const PromotedFile& file) {
   place->own_begin.store(file.own_map.begin, std::memory_order_relaxed);
   place->own_end.store(file.own_map.end, std::memory_order_relaxed);
   place->users = 1;
-  // Pairs with the acquire loads in empty() and file_of().
+  // Pairs with the acquire load in file_of().
   place->inode.store(file.inode, std::memory_order_release);
   return true;
 }
@@ -42,11 +42,6 @@ void PromotedFiles::remove(std::uint64_t device, std::uint64_t inode) {
   Place* const place = find(device, inode);
   // Relaxed: no map of it is left that anybody could ask about.
   if (place != nullptr && --place->users == 0) place->inode.store(0, std::memory_order_relaxed);
-}
-
-bool PromotedFiles::empty() const {
-  return std::all_of(places_.begin(), places_.end(),
-                     [](const Place& place) { return place.inode.load(std::memory_order_acquire) == 0; });
 }
 
 std::optional<PromotedFile> PromotedFiles::file_of(const BareMap& map) const {

@@ -26,6 +26,7 @@ struct PromotedFile {
 };
 
 // One for a process, see promoted_files(). add() and remove() are called by one thread at a time, all else by anybody.
+// A file stays while memory may be promoted into it again; whether any is now, empty() says.
 // What a reader finds is whole: a place is not used again while its file may be mapped as promoted memory.
 class PromotedFiles {
  public:
@@ -34,7 +35,12 @@ class PromotedFiles {
   // The last of whoever added it.
   void remove(std::uint64_t device, std::uint64_t inode);
 
-  [[nodiscard]] bool empty() const;
+  // A stretch of memory is about to be promoted into one of them, or is its process's own again. Any thread.
+  void note_stretch() { stretches_.fetch_add(1, std::memory_order_release); }
+  void forget_stretch() { stretches_.fetch_sub(1, std::memory_order_release); }
+
+  // Whether nothing is promoted now. Acquire: a stretch that is there belongs to a file that is.
+  [[nodiscard]] bool empty() const { return stretches_.load(std::memory_order_acquire) == 0; }
   // The file that this map has promoted memory of; none for all other maps.
   [[nodiscard]] std::optional<PromotedFile> file_of(const BareMap& map) const;
 
@@ -53,6 +59,7 @@ class PromotedFiles {
   Place* find(std::uint64_t device, std::uint64_t inode);
 
   std::array<Place, most_files> places_{};
+  std::atomic<std::size_t> stretches_{0};
 };
 
 [[nodiscard]] PromotedFiles& promoted_files();

@@ -378,13 +378,28 @@ void PromotionRegistry::leave_out(const void* begin, std::size_t bytes) {
   left_out_ = stretch_of(begin, bytes);
 }
 
+// Without the mutex, for a fork takes the list of registries before it.
 bool PromotionRegistry::announce(int fd, std::uint64_t device, std::uint64_t inode) {
-  const bool is_known = std::any_of(files_.begin(), files_.end(),
-                                    [&](const File& file) { return file.device == device && file.inode == inode; });
-  if (is_known) return true;
-  files_.reserve(files_.size() + 1);
-  if (!ForkHandlers::announce({.device = device, .inode = inode, .fd = fd, .own_map = left_out_})) return false;
-  files_.push_back({device, inode});
+  const auto is_known = [&] {
+    return std::any_of(files_.begin(), files_.end(),
+                       [&](const File& file) { return file.device == device && file.inode == inode; });
+  };
+  PromotedFile file{.device = device, .inode = inode, .fd = fd, .own_map = {}};
+  {
+    const std::lock_guard guard(mutex_);
+    if (is_known()) return true;
+    file.own_map = left_out_;
+  }
+  if (!ForkHandlers::announce(file)) return false;
+  {
+    const std::lock_guard guard(mutex_);
+    if (!is_known()) {
+      files_.push_back({device, inode});
+      return true;
+    }
+  }
+  // Another thread has announced it meanwhile.
+  ForkHandlers::withdraw(device, inode);
   return true;
 }
 
@@ -445,16 +460,16 @@ PromotionOutcome PromotionRegistry::promote(const Examination& stretch, int fd, 
   outcome.refusal = refuse_extent(stretch, fd, file_offset, file);
   if (!outcome.refusal.empty()) return outcome;
 
+  if (!announce(fd, file.st_dev, file.st_ino)) {
+    outcome.refusal = "too many files have promoted memory in this process";
+    return outcome;
+  }
+
   const std::lock_guard guard(mutex_);
   // Much may have changed since the caller asked.
   const Stretch pages = stretch_of(pointer(stretch.address), stretch.bytes);
   outcome.refusal = refuse_pages(pages, rules);
   if (!outcome.refusal.empty()) return outcome;
-
-  if (!announce(fd, file.st_dev, file.st_ino)) {
-    outcome.refusal = "too many files have promoted memory in this process";
-    return outcome;
-  }
   auto entry = std::make_unique<Entry>();
   entry->id = next_id_++;
   entry->stretch = pages;
@@ -473,10 +488,14 @@ PromotionOutcome PromotionRegistry::promote(const Examination& stretch, int fd, 
              .touched = TouchedPages(rules.touched_pages),
              .error_number = 0};
   const ExpectedPiece expected{.at = entry->stretch, .protection = PROT_READ | PROT_WRITE};
+  promoted_files().note_stretch();
   outcome.refusal = run_alone(job, {&expected, 1}, rules);
   if (outcome.refusal.empty() && job.error_number != 0)
     outcome.refusal = with_error("the range cannot be moved into its extent", job.error_number);
-  if (!outcome.refusal.empty()) return outcome;
+  if (!outcome.refusal.empty()) {
+    promoted_files().forget_stretch();
+    return outcome;
+  }
   outcome.promotion.address_ = entry->stretch.begin;
   outcome.promotion.bytes_ = entry->stretch.bytes();
   outcome.promotion.file_offset_ = file_offset;
@@ -524,7 +543,10 @@ PromotionRegistry::Entry* PromotionRegistry::find(std::uint64_t id) const {
 ReleaseOutcome PromotionRegistry::demote(Entry& entry, const PromotionRules& rules) {
   ReleaseOutcome outcome{
       .demotion = Demotion::restored, .reason = {}, .file_offset = entry.file_offset, .bytes = entry.stretch.bytes()};
-  const auto forget = [&] { std::erase_if(entries_, [&](const auto& held) { return held.get() == &entry; }); };
+  const auto forget = [&] {
+    std::erase_if(entries_, [&](const auto& held) { return held.get() == &entry; });
+    promoted_files().forget_stretch();
+  };
   if (entry.is_left_to_parent()) {
     outcome.demotion = Demotion::left_to_parent;
     forget();

@@ -104,6 +104,7 @@ struct WindowObject {
   std::unique_ptr<Window> window;
   // Control block and, in an allocated window, everybody's memory; the last rank to depart gives it back.
   HeapExtent extent;
+  std::uint64_t control_bytes = 0;  // how much of it is the control block, where the ranks part
   std::unique_ptr<GroupTeam> team;  // of its own, so that several windows of a group can be fenced at once
   std::unique_ptr<Farewell> farewell;
   bool prepared = false;  // all ranks have agreed that it goes, or this one has left a circle
@@ -238,6 +239,7 @@ class Context {
     return {place_.rank + 1, true, watch_.get(), &stripe_contention_, &passes_, ringer_.get(), &asked_locks_};
   }
   void give_back(HeapExtent extent);
+  void leave(HeapExtent extent);
   bool reach(const void* begin, std::uint64_t bytes) const;
   Region make_region(Rank owner, const SharedRegion& shared) const;
   // Read when a window first asks for ranks on machines of that kind.

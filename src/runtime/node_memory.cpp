@@ -103,7 +103,6 @@ void NodeMemory::drop_unit(Unit* unit) {
     leaf->units[entry_of(offset)].store(nullptr, std::memory_order_release);
   }
   held_bytes_.fetch_sub(unit->extent.bytes, std::memory_order_relaxed);
-  segment_.leave_extent(unit->extent);
   segment_.release(unit->extent, me_);
   unit->extent = {};
   (cut ? vacant_short_ : vacant_long_).push_back(unit);

@@ -17,8 +17,8 @@ struct MoveCost {
 class PromotionBalance {
  public:
   // Memory moved there, to be moved back later; both ways are counted here, once. Also memory that could not be moved
-  // (then of 0 bytes), and memory that was not moved for
-  // this balance's sake: it follows what promoting would have done, so that it finds out when that would pay.
+  // (then of 0 bytes), and memory that was not moved for this balance's sake: it follows what promoting would have
+  // done, so that it finds out when that would pay.
   void moved(const MoveCost& cost);
   // Operations of other ranks on such memory.
   void spared(std::uint64_t ns);

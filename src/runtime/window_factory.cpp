@@ -522,6 +522,7 @@ void Context::Making::begin_object() {
   object_ = std::make_unique<WindowObject>();
   object_->group = &group_;
   object_->extent = answer_.extent;
+  object_->control_bytes = control_bytes_;
   object_->dynamic = wish_.flavour == Flavour::dynamic;
   object_->internal = options_.internal;
   if (options_.mutexes) object_->mutexes = make_mutexes();
@@ -686,6 +687,8 @@ Status Context::Making::give_up() {
   } catch (const std::bad_alloc&) {
     // What could not be turned back now is tried again when other windows are freed.
   }
+  // The ranks still meet in the control block.
+  context_.leave({answer_.extent.offset + control_bytes_, answer_.extent.bytes - control_bytes_});
   // From here on nobody looks at the extent, and no memory moves.
   if (Status status = group_.team().barrier(call_); !status.is_ok()) return status;
   if (group_.team().is_first_here()) give_extent_back();

@@ -84,9 +84,18 @@ Status Context::free_window(WindowObject* object) {
   return {};
 }
 
+// What this rank has mapped of an extent that it uses no more. Ranks that are threads of one process would unmap what
+// the others still use; and what a window was made over stays as long as that window may be asked for it.
+void Context::leave(HeapExtent extent) {
+  NodeSegment& segment = *place_.segment;
+  if (!segment.would_leave(extent) || place_.segment.use_count() != 1) return;
+  if (!exposures_.overlaps(reinterpret_cast<std::uintptr_t>(segment.at(extent.offset)), extent.bytes))
+    segment.leave_extent(extent);
+}
+
 // What no rank uses any more.
 void Context::give_back(HeapExtent extent) {
-  place_.segment->leave_extent(extent);
+  leave(extent);
   place_.segment->release(extent, id_in_segment());
 }
 
@@ -100,9 +109,8 @@ void Context::depart(WindowObject& object) {
   }
   object.cards.reset();
   give_back(object.table);
-  // Before others may have it: from then on what lies there is theirs. Ranks that are threads of one process would
-  // unmap what the others still use.
-  if (place_.segment.use_count() == 1) place_.segment->leave_extent(object.extent);
+  // Before others may have it: from then on what lies there is theirs. All but where the ranks part.
+  leave({object.extent.offset + object.control_bytes, object.extent.bytes - object.control_bytes});
   if (!object.farewell->depart()) return;
   place_.segment->unmark_bare(object.extent, id_in_segment());
   give_back(object.extent);

@@ -622,6 +622,24 @@ TEST(Limits, on_address_space_are_for_what_a_rank_uses_itself) {
   });
 }
 
+// Under a limit what is freed is unmapped, all but the block in which the ranks part, wherever the extent begins.
+TEST(Limits, leave_the_ranks_of_a_window_the_place_where_they_part) {
+  if (!address_space_can_be_limited) GTEST_SKIP() << "the address sanitizer needs the whole address space";
+  with_limit(RLIMIT_AS, std::uint64_t{1} << 30, [](int) {
+    constexpr std::size_t step = 16 << 10;
+    constexpr int places = 130;  // more than such steps lie in the 2 MiB that are mapped at once
+    for (int place = 0; place < places; ++place) {
+      void* memory = nullptr;
+      farsum_window before{}, window{};
+      ASSERT_FINE(
+          farsum_window_allocate(farsum_world(), step * static_cast<std::size_t>(place), nullptr, &memory, &before));
+      ASSERT_FINE(farsum_window_allocate(farsum_world(), 5 << 20, nullptr, &memory, &window));
+      ASSERT_FINE(farsum_window_free(&window));
+      ASSERT_FINE(farsum_window_free(&before));
+    }
+  });
+}
+
 TEST(Limits, of_one_rank_fail_a_window_on_all_only_where_its_own_part_has_no_room) {
   if (!address_space_can_be_limited) GTEST_SKIP() << "the address sanitizer needs the whole address space";
   Job job;

@@ -101,6 +101,21 @@ TEST(KeptPages, are_zeroed_and_go_to_the_next_of_their_length_alone) {
   EXPECT_TRUE(is_zero(*segment, shorter));
 }
 
+TEST(KeptPages, are_nobodys_and_not_for_promotions) {
+  const auto segment = segment_of(64 * mib);
+  ASSERT_NE(segment, nullptr);
+  const HeapExtent first = reached_extent(*segment, long_bytes);
+  EXPECT_TRUE(segment->is_allocated({first.offset + page_bytes, page_bytes}, me));
+  std::fill_n(segment->at(first.offset), first.bytes, std::byte{0xff});
+  segment->release(first, me);
+  ASSERT_EQ(segment->kept_bytes(), long_bytes);
+  EXPECT_FALSE(segment->is_allocated({first.offset + page_bytes, page_bytes}, me));
+  const Result<HeapExtent> promoted = segment->allocate_for(0, long_bytes, 0, me);
+  ASSERT_TRUE(promoted.is_ok());
+  EXPECT_NE(promoted.value().offset, first.offset);
+  EXPECT_EQ(segment->kept_bytes(), long_bytes);
+}
+
 TEST(KeptPages, are_those_that_were_touched) {
   const auto segment = segment_of(64 * mib);
   ASSERT_NE(segment, nullptr);

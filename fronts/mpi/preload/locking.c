@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "symbols.h"
+
 typedef int mlockall_function(int flags);
 
 static farsum_mpi_front_before_mlockall_function* _Atomic told;
@@ -24,7 +26,7 @@ __attribute__((visibility("default"))) int mlockall(int flags) {
   if (front != NULL) front(flags);
   /* A sanitizer's, where there is one. */
   mlockall_function* next = NULL;
-  void* const found = dlsym(RTLD_NEXT, "mlockall");
+  void* const found = farsum_mpi_dlsym()(RTLD_NEXT, "mlockall");
   memcpy(&next, &found, sizeof next);
   return next != NULL ? next(flags) : (int)syscall(SYS_mlockall, flags);
 }

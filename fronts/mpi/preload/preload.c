@@ -374,7 +374,7 @@ static farsum_mpi_front_start_function* load_front(void) {
     atomic_store_explicit(&front_ending, end_function(front, FARSUM_MPI_FRONT_ENDING), memory_order_release);
     atomic_store_explicit(&front_end, end_function(front, FARSUM_MPI_FRONT_END), memory_order_release);
     farsum_mpi_front_before_mlockall_function* before_mlockall = NULL;
-    store(&before_mlockall, dlsym(front, FARSUM_MPI_FRONT_BEFORE_MLOCKALL));
+    store(&before_mlockall, farsum_mpi_dlsym()(front, FARSUM_MPI_FRONT_BEFORE_MLOCKALL));
     farsum_mpi_tell_of_locking(before_mlockall);
   }
   if (start != NULL) return start;

@@ -137,7 +137,7 @@ HeapExtent NodeSegment::cut(std::uint64_t bytes, const Alignment& alignment) {
   return {};
 }
 
-Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint64_t held_bytes,
+Result<HeapExtent> NodeSegment::allocate(Use use, std::uint64_t bytes, std::uint64_t held_bytes,
                                          std::span<const Alignment> alignments, std::uint32_t me) {
   if (bytes > bytes_) {
     return Status(
@@ -145,7 +145,8 @@ Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint64_t held
         fmt::format("asked for {} bytes of shared memory, but the node's segment has {} bytes in all", bytes, bytes_));
   }
   const std::uint64_t wanted = std::max(round_up(bytes, page_bytes), page_bytes);
-  const HeapExtent kept = wanted > keep_pages_bytes ? take_kept(wanted, alignments.front(), me) : HeapExtent{};
+  const bool may_be_kept = use == Use::by_windows && wanted > keep_pages_bytes;
+  const HeapExtent kept = may_be_kept ? take_kept(wanted, alignments.front(), me) : HeapExtent{};
   // What has pages already counts as touched by nobody, and so makes room for itself.
   if (is_worth_a_look(wanted)) {
     if (Status status = look_for_room(wanted - held_bytes, me); !status.is_ok()) {
@@ -176,15 +177,15 @@ Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint64_t held
 Result<HeapExtent> NodeSegment::allocate(std::uint64_t bytes, std::uint32_t me) {
   const std::uint64_t pages = round_up(bytes, page_bytes);
   const Alignment alignment{pages >= aligned_from_bytes ? aligned_from_bytes : page_bytes, 0};
-  return allocate(bytes, 0, {&alignment, 1}, me);
+  return allocate(Use::by_windows, bytes, 0, {&alignment, 1}, me);
 }
 
 Result<HeapExtent> NodeSegment::allocate_for(std::uintptr_t address, std::uint64_t bytes, std::uint64_t held_bytes,
                                              std::uint32_t me) {
   static constexpr Alignment any{page_bytes, 0};
-  if (bytes < huge_page_bytes) return allocate(bytes, held_bytes, {&any, 1}, me);
+  if (bytes < huge_page_bytes) return allocate(Use::by_promotions, bytes, held_bytes, {&any, 1}, me);
   const Alignment alignments[] = {{huge_page_bytes, address % huge_page_bytes}, any};
-  return allocate(bytes, held_bytes, alignments, me);
+  return allocate(Use::by_promotions, bytes, held_bytes, alignments, me);
 }
 
 void NodeSegment::punch(HeapExtent extent) const {
@@ -316,7 +317,12 @@ bool NodeSegment::is_allocated(HeapExtent extent, std::uint32_t me) {
   // The last that begins before the end: no other reaches into it that does not overlap with that one.
   const auto after = std::lower_bound(free.begin(), free.end(), extent.offset + extent.bytes,
                                       [](const HeapExtent& other, std::uint64_t end) { return other.offset < end; });
-  return after == free.begin() || std::prev(after)->offset + std::prev(after)->bytes <= extent.offset;
+  const bool is_free = after != free.begin() && std::prev(after)->offset + std::prev(after)->bytes > extent.offset;
+  const std::span<const KeptExtents::Kept> kept = shared.kept.all();
+  return !is_free && std::none_of(kept.begin(), kept.end(), [&extent](const KeptExtents::Kept& waiting) {
+    return waiting.extent.offset < extent.offset + extent.bytes &&
+           extent.offset < waiting.extent.offset + waiting.extent.bytes;
+  });
 }
 
 Result<HeapExtent> NodeSegment::meet(const MeetingKey& key, std::uint32_t expected, std::uint64_t bytes,

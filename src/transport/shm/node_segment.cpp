@@ -143,6 +143,7 @@ Status NodeSegment::initialise(int fd, const Options& options) {
   const std::uint64_t least = shape.heap_begin + (std::uint64_t{1} << 24);
   void* base = MAP_FAILED;
   for (; bytes >= least; bytes = bytes / 2 / page_bytes * page_bytes) {
+    errno = ENOMEM;
     if (!has_place_everywhere(bytes) || ftruncate(fd, static_cast<off_t>(bytes)) != 0) continue;
     base = mmap(nullptr, sizeof(NodeHeader), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     break;
@@ -239,7 +240,7 @@ Status NodeSegment::reach(HeapExtent extent) {
 }
 
 void NodeSegment::leave_extent(HeapExtent extent) {
-  if (extent.bytes >= SegmentMap::granule_bytes && map_->is_limited()) map_->leave(extent.offset, extent.bytes);
+  if (would_leave(extent)) map_->leave(extent.offset, extent.bytes);
 }
 
 std::optional<std::uint64_t> NodeSegment::read_word(std::uint64_t offset) const {

@@ -96,6 +96,7 @@ class NodeSegment {
   // No thread of this process touches the extent again, but the heap still counts it as allocated: where limits count
   // what is mapped, most of it is unmapped.
   void leave_extent(HeapExtent extent);
+  bool would_leave(HeapExtent extent) const { return extent.bytes >= SegmentMap::granule_bytes && map_->is_limited(); }
   // The process is about to lock its memory: what nobody has allocated is unmapped. `more_follows`: what is mapped from
   // now on is locked, too, and so no more is mapped than is used.
   void leave_free_memory(std::uint32_t me, bool more_follows);
@@ -187,8 +188,11 @@ class NodeSegment {
   // Under the heap's lock; 0 bytes where no stretch has room.
   HeapExtent cut(std::uint64_t bytes, const Alignment& alignment);
   Status look_for_room(std::uint64_t bytes, std::uint32_t me);
-  Result<HeapExtent> allocate(std::uint64_t bytes, std::uint64_t held_bytes, std::span<const Alignment> alignments,
-                              std::uint32_t me);
+  // A promotion has pages of its own: with those of an extent that waited, memory that was never touched would be
+  // there.
+  enum class Use : std::uint8_t { by_windows, by_promotions };
+  Result<HeapExtent> allocate(Use use, std::uint64_t bytes, std::uint64_t held_bytes,
+                              std::span<const Alignment> alignments, std::uint32_t me);
 
   int fd_;
   std::unique_ptr<SegmentMap> map_;

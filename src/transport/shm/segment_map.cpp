@@ -43,14 +43,14 @@ std::vector<Gap> find_gaps() {
   return gaps;
 }
 
-// A place that leaves room above, where the kernel puts what the program maps from here on; such a gap is looked for
-// first. Two segments of a process never come to lie over each other: what is left above one is too short for another
-// as long, and holds a shorter one's place above it.
+// A place that leaves a quarter of its gap above, where the kernel puts what the program maps from here on; such a gap
+// is looked for first. Two segments of a process as long as each other never come to lie over each other: in what is
+// left above one the second finds its place above it, or it is too short.
 std::uintptr_t find_place(std::uint64_t bytes) {
   const std::vector<Gap> gaps = find_gaps();
   const auto on_boundary = [](std::uintptr_t address) { return address & ~(SegmentMap::granule_bytes - 1); };
   for (const Gap& gap : gaps) {
-    if (gap.bytes() / 4 >= bytes) return on_boundary(gap.end - 2 * bytes);
+    if (gap.bytes() / 4 >= bytes) return on_boundary(gap.end - gap.bytes() / 4 - bytes);
   }
   for (const Gap& gap : gaps) {
     if (gap.bytes() >= bytes + SegmentMap::granule_bytes) return on_boundary(gap.end - bytes);
@@ -187,12 +187,13 @@ int SegmentMap::try_to_map(Run run) {
   return 0;
 }
 
+// Where the process has no maps left to cut one in two, all stays.
 void SegmentMap::unmap(Run run) {
+  if (munmap(begin_ + run.first * granule_bytes, bytes_of(run)) != 0) return;
   for (std::uint64_t word = run.first / word_bits; word <= (run.end - 1) / word_bits; ++word) {
     // Relaxed: who comes here next asks under the mutex.
     reached_[word].fetch_and(~bits_of(word, run.first, run.end - 1), std::memory_order_relaxed);
   }
-  munmap(begin_ + run.first * granule_bytes, bytes_of(run));
 }
 
 void SegmentMap::leave(std::uint64_t offset, std::uint64_t bytes) {
