@@ -9,6 +9,9 @@
 
 namespace farsum::ops {
 
+using detail::atomic_update;
+using detail::WordOf;
+
 namespace {
 
 template <class T>
@@ -21,40 +24,6 @@ T load_from(const void* from) {
 template <class T>
 void give_result(void* result_or_null, T value) {
   if (result_or_null != nullptr) std::memcpy(result_or_null, &value, sizeof value);
-}
-
-template <std::size_t bytes>
-struct WordOf;
-template <>
-struct WordOf<1> {
-  using type = std::uint8_t;
-};
-template <>
-struct WordOf<2> {
-  using type = std::uint16_t;
-};
-template <>
-struct WordOf<4> {
-  using type = std::uint32_t;
-};
-template <>
-struct WordOf<8> {
-  using type = std::uint64_t;
-};
-
-// Replaces the element by update(old) in a compare-and-exchange loop and returns the old value.
-template <class T, class Update>
-T atomic_update(void* target, Update update) {
-  using Word = typename WordOf<sizeof(T)>::type;
-  Word* const word = static_cast<Word*>(target);
-  // Relaxed: a stale value only costs one more turn, and the exchange below acquires.
-  Word old = __atomic_load_n(word, __ATOMIC_RELAXED);
-  for (;;) {
-    const Word next = __builtin_bit_cast(Word, update(__builtin_bit_cast(T, old)));
-    // Relaxed on failure: the value is only fed to the next turn.
-    if (__atomic_compare_exchange_n(word, &old, next, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-      return __builtin_bit_cast(T, old);
-  }
 }
 
 [[noreturn]] [[gnu::cold]] void stop_on_illegal(const char* operation, ElementType type, const char* op_name) {

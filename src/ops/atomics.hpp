@@ -9,7 +9,6 @@
 // barriers whatever is written.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -26,25 +25,53 @@ requires std::is_unsigned_v<T>
 inline T atomic_fetch_sum(void* target, T operand) {
   return __atomic_fetch_add(static_cast<T*>(target), operand, __ATOMIC_ACQ_REL);
 }
-// The same for a double, of which no instruction does it: its bits are swapped until nobody else's sum came between.
-inline double atomic_fetch_sum(void* target, double operand) {
-  auto* const word = static_cast<std::uint64_t*>(target);
-  std::uint64_t bits = __atomic_load_n(word, __ATOMIC_RELAXED);
-  for (;;) {
-    const auto old = std::bit_cast<double>(bits);
-    if (__atomic_compare_exchange_n(word, &bits, std::bit_cast<std::uint64_t>(old + operand), true, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_RELAXED)) [[likely]]
-      return old;
-  }
-}
 
 namespace detail {
+
+template <std::size_t bytes>
+struct WordOf;
+template <>
+struct WordOf<1> {
+  using type = std::uint8_t;
+};
+template <>
+struct WordOf<2> {
+  using type = std::uint16_t;
+};
+template <>
+struct WordOf<4> {
+  using type = std::uint32_t;
+};
+template <>
+struct WordOf<8> {
+  using type = std::uint64_t;
+};
+
+// Replaces the element by update(old) in a compare-and-exchange loop and returns the old value.
+template <class T, class Update>
+T atomic_update(void* target, Update update) {
+  using Word = typename WordOf<sizeof(T)>::type;
+  Word* const word = static_cast<Word*>(target);
+  // Relaxed: a stale value only costs one more turn, and the exchange below acquires.
+  Word old = __atomic_load_n(word, __ATOMIC_RELAXED);
+  for (;;) {
+    const Word next = __builtin_bit_cast(Word, update(__builtin_bit_cast(T, old)));
+    // Relaxed on failure: the value is only fed to the next turn.
+    if (__atomic_compare_exchange_n(word, &old, next, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      return __builtin_bit_cast(T, old);
+  }
+}
 
 // The other types and operators.
 void atomic_apply_any(void* target, const void* operand, void* result, ElementType type, Operator op,
                       const void* alpha);
 
 }  // namespace detail
+
+// The same for a double, of which no instruction does it.
+inline double atomic_fetch_sum(void* target, double operand) {
+  return detail::atomic_update<double>(target, [operand](double old) { return old + operand; });
+}
 
 // Applies `op` to the element at `target`, which is aligned to its size. `type` is lockable and legal with `op`;
 // anything else stops the process, for it would have been refused at the boundary. `result`, where not null, receives
