@@ -167,28 +167,28 @@ inline bool is_word_sum(farsum_type type, farsum_op op) {
 }
 
 // The sums of a word that the first look did not do.
+[[gnu::always_inline]] inline bool is_summed_under_lock(farsum_window window, int target, std::uint64_t offset,
+                                                        const void* operand, void* result, farsum_type type) {
+  const WindowSlot* slot = find_window(window);
+  return slot != nullptr && hot_window(*slot, window)
+                                .sum_word_under_lock(static_cast<std::uint32_t>(target), offset, operand, result,
+                                                     static_cast<ops::ElementType>(type));
+}
+
 [[gnu::noinline]] farsum_status locked_fetch_op(farsum_window window, int target, std::uint64_t offset,
                                                 const void* operand, void* result, farsum_type type) {
-  const WindowSlot* slot = find_window(window);
-  if (slot != nullptr && hot_window(*slot, window)
-                             .sum_word_under_lock(static_cast<std::uint32_t>(target), offset, operand, result,
-                                                  static_cast<ops::ElementType>(type))) {
-    heard();
-    return FARSUM_OK;
-  }
-  return any_fetch_op(window, target, offset, operand, result, type, FARSUM_SUM);
+  if (!is_summed_under_lock(window, target, offset, operand, result, type))
+    return any_fetch_op(window, target, offset, operand, result, type, FARSUM_SUM);
+  heard();
+  return FARSUM_OK;
 }
 
 [[gnu::noinline]] farsum_status locked_accumulate(farsum_window window, int target, std::uint64_t offset,
                                                   const void* operand, farsum_type type) {
-  const WindowSlot* slot = find_window(window);
-  if (slot != nullptr && hot_window(*slot, window)
-                             .sum_word_under_lock(static_cast<std::uint32_t>(target), offset, operand, nullptr,
-                                                  static_cast<ops::ElementType>(type))) {
-    note_hot_change();
-    return FARSUM_OK;
-  }
-  return any_accumulate(window, target, offset, operand, 1, type, FARSUM_SUM);
+  if (!is_summed_under_lock(window, target, offset, operand, nullptr, type))
+    return any_accumulate(window, target, offset, operand, 1, type, FARSUM_SUM);
+  note_hot_change();
+  return FARSUM_OK;
 }
 
 // A flush to targets, where copies answer reads: of what this process had changed before, no copy from before answers.
