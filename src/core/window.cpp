@@ -8,12 +8,11 @@ namespace farsum {
 Window::Window(Parts parts)
     : parts_(std::move(parts)),
       size_(static_cast<std::uint32_t>(parts_.ranks.size())),
-      aggregates_(parts_.settings.path == PathChoice::aggregated),
       hot_parts_{.size = size_,
                  .lock_id = parts_.lock_agent.id,
                  .kernels = parts_.kernels,
                  .agent = &parts_.lock_agent,
-                 .aggregates = aggregates_},
+                 .aggregates = parts_.settings.path == PathChoice::aggregated},
       own_views_(parts_.views == nullptr ? std::make_unique<TargetView[]>(size_) : nullptr),
       views_(parts_.views == nullptr ? own_views_.get() : parts_.views),
       details_(std::make_unique<Detail[]>(size_)),
@@ -50,7 +49,7 @@ void Window::refresh_views() noexcept {
     // The hot path serves parts that are mapped from their first to their last byte and have no path forced upon them.
     if (parts_.dynamic || table->size() != 1) continue;
     const Region& region = table->front();
-    if (!is_here(target) && is_plain_afar(region, aggregates_ ? Path::aggregated : Path::owner))
+    if (!is_here(target) && is_plain_afar(region, hot_parts_.aggregates ? Path::aggregated : Path::owner))
       details_[target].bytes_afar = std::min(region.bytes, parts_.sizes[target]);
     if (region.mapped == nullptr || region.bulk != Path::direct || region.atomic != Path::direct || region.read_only)
       continue;

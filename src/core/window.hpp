@@ -444,7 +444,6 @@ class Window {
 
   Parts parts_;
   std::uint32_t size_;
-  bool aggregates_;
   HotParts hot_parts_;
   std::unique_ptr<TargetView[]> own_views_;
   TargetView* views_;

@@ -52,14 +52,14 @@ bool Window::update_afar(std::uint32_t target, std::uint64_t offset, const void*
     return false;
   note_issued();
   const Update update{type, op, offset, static_cast<const std::byte*>(element), size, nullptr};
-  const bool has_joined =
-      aggregates_ ? gather_afar(target, update)
-                  : parts_.engine->submit_update(parts_.ranks[target], parts_.id, update, views_[target].outstanding);
+  const bool has_joined = hot_parts_.aggregates ? gather_afar(target, update)
+                                                : parts_.engine->submit_update(parts_.ranks[target], parts_.id, update,
+                                                                               views_[target].outstanding);
   if (!has_joined) return false;
   note_change(target);
   if (read_ahead_ != nullptr) [[unlikely]]
     read_ahead_->changed(target, offset, offset + size);
-  count(aggregates_ ? Path::aggregated : Path::owner, size);
+  count(hot_parts_.aggregates ? Path::aggregated : Path::owner, size);
   return true;
 }
 
@@ -176,7 +176,7 @@ Status Window::wait_outstanding(std::uint32_t target, const char* call) {
 // overtake what is only on its way; there a program that knows its buffers free has always found everything done.
 Status Window::wait_for_buffers(std::uint32_t target, const char* call) {
   if (is_here(target)) {
-    if (Status status = aggregates_ ? send_gathered(target) : Status(); !status.is_ok()) return status;
+    if (Status status = hot_parts_.aggregates ? send_gathered(target) : Status(); !status.is_ok()) return status;
     return wait_outstanding(target, call);
   }
   if (card_targets_ != nullptr) {
@@ -200,7 +200,7 @@ Status Window::flush(std::uint32_t target, const char* call) {
   if (views_[target].open.load(std::memory_order_relaxed) <= no_epoch) {
     return {Code::sync, fmt::format("{}: outside an access epoch", where(call, target))};
   }
-  if (aggregates_) {
+  if (hot_parts_.aggregates) {
     if (Status status = send_gathered(target); !status.is_ok()) return status;
   }
   details_[target].ordered.store(false, std::memory_order_relaxed);
@@ -211,7 +211,7 @@ Status Window::flush(std::uint32_t target, const char* call) {
 
 Status Window::flush_all(const char* call) {
   // Everything is sent before anything is waited for.
-  if (aggregates_) {
+  if (hot_parts_.aggregates) {
     for (std::uint32_t target = 0; target < size_; ++target) {
       if (Status status = send_gathered(target); !status.is_ok()) return status;
     }

@@ -148,7 +148,7 @@ bool Window::goes_as_messages(const Operation& operation, std::uint32_t target, 
 Status Window::settle_before(const Operation& operation, std::uint32_t target, Path path) {
   Detail& detail = details_[target];
   const bool must_order = detail.ordered.load(std::memory_order_relaxed);
-  if (path != Path::aggregated && aggregates_) {
+  if (path != Path::aggregated && hot_parts_.aggregates) {
     if (Status status = send_gathered(target); !status.is_ok()) return status;
   }
   if (goes_as_messages(operation, target, path)) return {};  // one ring, one order

@@ -4,7 +4,7 @@
 namespace farsum {
 
 bool Window::may_answer_reads() const {
-  return parts_.read_age_ns != 0 && parts_.hearing != nullptr && !parts_.dynamic && !aggregates_ &&
+  return parts_.read_age_ns != 0 && parts_.hearing != nullptr && !parts_.dynamic && !hot_parts_.aggregates &&
          parts_.cards.rdma == nullptr && !remote_targets_.empty();
 }
 

@@ -79,7 +79,7 @@ Status Window::answer_status(std::uint32_t target, const char* call, Code code, 
 Status Window::ask_to_end(std::uint32_t target, wire::MessageKind kind, LockMode mode) {
   // A message may overtake what cards do.
   settle_card(target, "the end of an epoch");
-  if (aggregates_) {
+  if (hot_parts_.aggregates) {
     if (Status status = send_gathered(target); !status.is_ok()) return status;
   }
   return ask(target, kind, mode, details_[target].answer);
