@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <regex>
 
 #include "cli/mpi_launcher.hpp"
 #include "cli/mpi_linkage.hpp"
@@ -32,19 +33,6 @@ std::vector<std::string> launch_words(const fs::path& mpirun, MpiAbi abi) {
     if (geteuid() == 0) words.emplace_back("--allow-run-as-root");
   }
   return words;
-}
-
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
-
-std::size_t end_of_digits(const std::string& text, std::size_t begin) {
-  while (begin < text.size() && is_digit(text[begin])) ++begin;
-  return begin;
-}
-
-// Behind the point and the digits that stand here; here, where none do.
-std::size_t end_of_part(const std::string& text, std::size_t begin) {
-  const bool is_part = begin + 1 < text.size() && text[begin] == '.' && is_digit(text[begin + 1]);
-  return is_part ? end_of_digits(text, begin + 1) : begin;
 }
 
 struct Place {
@@ -83,17 +71,10 @@ std::vector<MpiInstallation> find_mpi_installations() {
   return found;
 }
 
-// The first number of two or three parts.
 std::string version_of(const MpiInstallation& installation) {
   const std::string text = ask_version(installation.mpirun.front());
-  for (std::size_t begin = 0; begin < text.size(); ++begin) {
-    if (!is_digit(text[begin])) continue;
-    const std::size_t first = end_of_digits(text, begin);
-    const std::size_t second = end_of_part(text, first);
-    if (second != first) return text.substr(begin, end_of_part(text, second) - begin);
-    begin = first;
-  }
-  return "unknown";
+  std::smatch number;
+  return std::regex_search(text, number, std::regex(R"(\d+\.\d+(\.\d+)?)")) ? number.str() : "unknown";
 }
 
 }  // namespace farsum::cli
