@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "os/memory_map.hpp"
+#include "os/promoted_files.hpp"
 #include "os/promotion.hpp"
 #include "own_map.hpp"
 
@@ -52,6 +53,11 @@ class ForkedMemory : public testing::Test {
     return outcome.ok();
   }
   bool turn_back() { return registry_.release(promotion_).demotion == Demotion::restored; }
+  // For a child: 0, or which of the two is not the kind of memory that it ought to be.
+  int wrong_kind() const {
+    if (classify(own_.data(), own_.bytes()).kind != MemoryKind::file_shared) return 1;
+    return classify(map_.middle(), bytes_).kind == MemoryKind::anonymous_private ? 0 : 2;
+  }
 
   static constexpr std::size_t bytes_ = 2 * mib;
   const OwnMap map_ = OwnMap::alone(bytes_);
@@ -86,12 +92,16 @@ TEST_F(ForkedMemory, is_the_childs_own_and_as_it_was_at_the_fork) {
 
 TEST_F(ForkedMemory, leaves_the_map_of_the_file_itself_shared) {
   ASSERT_TRUE(promote());
-  EXPECT_EQ(run_in_bare_child([&] {
-              if (classify(own_.data(), own_.bytes()).kind != MemoryKind::file_shared) return 1;
-              return classify(map_.middle(), bytes_).kind == MemoryKind::anonymous_private ? 0 : 2;
-            }),
-            0);
+  EXPECT_EQ(run_in_bare_child([&] { return wrong_kind(); }), 0);
   EXPECT_TRUE(turn_back());
+}
+
+TEST_F(ForkedMemory, is_looked_for_only_while_there_is_some) {
+  EXPECT_TRUE(promoted_files().empty());
+  ASSERT_TRUE(promote());
+  EXPECT_FALSE(promoted_files().empty());
+  EXPECT_TRUE(turn_back());
+  EXPECT_TRUE(promoted_files().empty());
 }
 
 TEST_F(ForkedMemory, is_found_where_the_program_has_moved_and_protected_it) {
@@ -110,11 +120,7 @@ TEST_F(ForkedMemory, is_found_where_the_program_has_moved_and_protected_it) {
 
 TEST_F(ForkedMemory, is_copied_by_fork_likewise) {
   ASSERT_TRUE(promote());
-  EXPECT_EQ(run_in_child([&] {
-              if (classify(own_.data(), own_.bytes()).kind != MemoryKind::file_shared) return 1;
-              return classify(map_.middle(), bytes_).kind == MemoryKind::anonymous_private ? 0 : 2;
-            }),
-            0);
+  EXPECT_EQ(run_in_child([&] { return wrong_kind(); }), 0);
   EXPECT_TRUE(turn_back());
 }
 
