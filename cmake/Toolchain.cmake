@@ -52,9 +52,8 @@ if(FARSUM_SANITIZE)
   endif()
 endif()
 
-# Most of a file's time is its headers' and what it instantiates of them: the 28 of core at once take 0.64 of what they take in
-# batches of eight, and those 0.6 of what they take alone; a changed file takes as long as all. They share their unnamed
-# namespace; where two use a name in it differently, one of them is renamed.
+# Most of a file's time is its headers' and what it instantiates of them, which those that are compiled at once share; a changed
+# file takes as long as all. They share their unnamed namespace; where two use a name in it differently, one of them is renamed.
 option(FARSUM_UNITY "Compile the sources of a component or program at once" ON)
 if(FARSUM_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # It takes the unnamed namespace of a file that is compiled with others for that of a header.

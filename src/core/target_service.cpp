@@ -177,7 +177,7 @@ Code TargetService::check_places(const wire::Message& message, const Exposure& e
   return Code::ok;
 }
 
-// Of an operation that comes upon a page that is not there nothing is applied.
+// Of an operation that comes upon a page that cannot be read nothing is applied.
 Code TargetService::check_presence(const wire::Message& message, const Exposure& exposure) const {
   const wire::MessageHeader& header = message.header;
   if (header.kind == wire::MessageKind::scatter) {
