@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/settings.hpp"
 #include "cost/model.hpp"
@@ -18,20 +19,21 @@ const char* name_of(Path path);
 struct Reach {
   bool mapped = false;  // addressable here
   bool attach_allowed = false;
-  bool bare = false;           // CPU atomics only
-  bool leases = false;         // the owner's agent grants leases: see core/leased_update.hpp
-  std::string attach_refusal;  // where not allowed
-  std::string not_mapped_because;
+  bool bare = false;                // CPU atomics only
+  bool leases = false;              // the owner's agent grants leases: see core/leased_update.hpp
+  std::string_view attach_refusal;  // where not allowed
+  std::string_view not_mapped_because;
 };
 
 struct PathChoiceResult {
-  Path bulk = Path::owner;    // put, get, accumulates of many elements
-  Path atomic = Path::owner;  // single elements
-  std::string reason;
+  Path bulk = Path::owner;                        // put, get, accumulates of many elements
+  Path atomic = Path::owner;                      // single elements
   std::uint64_t caller_from_bytes = cost::never;  // of sums of many elements that the owner would do
 };
 
 // What several paths could do is the cost model's to choose, by its thresholds.
 PathChoiceResult choose_paths(PathChoice forced, const Reach& reach, const cost::Thresholds& model = {});
+// The same choice in words, which are made for those who ask.
+std::string explain_choice(PathChoice forced, const Reach& reach, const cost::Thresholds& model = {});
 
 }  // namespace farsum

@@ -38,6 +38,7 @@ Window::Window(Parts parts)
 }
 
 void Window::refresh_views() noexcept {
+  if (parts_.dynamic) return;
   for (std::uint32_t target = 0; target < size_; ++target) {
     RegionTable table;
     try {
@@ -47,7 +48,7 @@ void Window::refresh_views() noexcept {
       continue;
     }
     // The hot path serves parts that are mapped from their first to their last byte and have no path forced upon them.
-    if (parts_.dynamic || table->size() != 1) continue;
+    if (table->size() != 1) continue;
     const Region& region = table->front();
     if (!is_here(target) && is_plain_afar(region, hot_parts_.aggregates ? Path::aggregated : Path::owner))
       details_[target].bytes_afar = std::min(region.bytes, parts_.sizes[target]);
@@ -66,8 +67,8 @@ bool Window::is_plain_afar(const Region& region, Path path) const {
          card_targets_ == nullptr && (parts_.promises & promise_single_element) == 0;
 }
 
-// What a rank of this node has published. Nothing where the owner has died while it wrote: then what was known before
-// counts, for the job ends anyway. Throws bad_alloc where its table cannot be mapped.
+// What a rank of this node has published in a dynamic window. Nothing where the owner has died while it wrote: then
+// what was known before counts, for the job ends anyway. Throws bad_alloc where its table cannot be mapped.
 std::optional<std::vector<SharedRegion>> Window::copy_of_table(const RankWindow& shared, std::uint64_t& version) const {
   StripeLock& table_lock = shared.head().table_lock;
   const Liveness* liveness = parts_.lock_agent.liveness;
@@ -105,6 +106,11 @@ RegionTable Window::read_regions(std::uint32_t target) {
   const RankWindow& shared = parts_.shared[target];
   const std::lock_guard lock(detail.regions_mutex);
   if (!shared.is_here() || card_targets_ != nullptr) return detail.regions = parts_.remote_regions[target];
+  if (!parts_.dynamic) {
+    // It was written before the ranks met, and stays: no lock.
+    if (detail.regions == nullptr) detail.regions = make_table(target, {shared.regions(), shared.head().region_count});
+    return detail.regions;
+  }
   // Acquire pairs with the release store of whoever changed the table.
   const std::uint64_t version = shared.head().table_version.load(std::memory_order_acquire);
   if (detail.regions != nullptr && version == detail.regions_version) return detail.regions;
@@ -114,14 +120,17 @@ RegionTable Window::read_regions(std::uint32_t target) {
     if (detail.regions == nullptr) detail.regions = std::make_shared<std::vector<Region>>();
     return detail.regions;
   }
-  auto table = std::make_shared<std::vector<Region>>();
-  for (const SharedRegion& region : *copy) {
-    table->push_back(parts_.make_region(parts_.ranks[target], region));
-  }
-  std::sort(table->begin(), table->end(), [](const Region& a, const Region& b) { return a.offset < b.offset; });
-  detail.regions = std::move(table);
+  detail.regions = make_table(target, *copy);
   detail.regions_version = version_read;
   return detail.regions;
+}
+
+RegionTable Window::make_table(std::uint32_t target, std::span<const SharedRegion> published) const {
+  auto table = std::make_shared<std::vector<Region>>();
+  table->reserve(published.size());
+  for (const SharedRegion& region : published) table->push_back(parts_.make_region(parts_.ranks[target], region));
+  std::sort(table->begin(), table->end(), [](const Region& a, const Region& b) { return a.offset < b.offset; });
+  return table;
 }
 
 RegionRef Window::region_at(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) {
@@ -154,7 +163,12 @@ RegionRef Window::region_at(std::uint32_t target, std::uint64_t offset, std::uin
   return ref;
 }
 
-std::vector<Region> Window::regions_of(std::uint32_t rank) { return *read_regions(rank); }
+std::vector<Region> Window::regions_of(std::uint32_t rank) {
+  std::vector<Region> regions = *read_regions(rank);
+  if (!parts_.explain_region) return regions;
+  for (Region& region : regions) region.reason = parts_.explain_region(rank, region);
+  return regions;
+}
 
 void Window::count(Path path, std::uint64_t bytes) {
   const auto index = static_cast<std::size_t>(path);

@@ -53,6 +53,8 @@ struct Region {
   bool promoted = false;
   bool read_only = false;
   bool is_sparse = false;  // `mapped` is where it would be: what an operation touches is reached first
+  char note[sizeof(SharedRegion::note)] = {};  // its owner's
+  // Why it is as it is, in what regions_of answers. Else only why it could not be mapped, which nobody finds out later.
   std::string reason;
 };
 
@@ -117,6 +119,8 @@ class Window {
     TargetView* views = nullptr;
     // Turns what a rank has published of its memory into what this process can do with it.
     std::function<Region(Rank owner, const SharedRegion&)> make_region;
+    // Says why a region of that rank of the group is as it is. Null: nobody asks.
+    std::function<std::string(std::uint32_t target, const Region&)> explain_region;
     // Maps what this process has not used yet of memory that the node shares; false where it cannot, or nobody has that
     // memory. Null: all is mapped.
     std::function<bool(const void* begin, std::uint64_t bytes)> reach;
@@ -195,7 +199,7 @@ class Window {
   // Ends everything that is open, as far as it goes.
   void abandon(const char* call);
   // Reads the regions that ranks have published and sets the hot views. Called once, before any operation, when all
-  // have. Where there is no memory for it the regions are read by each operation that needs them.
+  // have. Where there is no memory for it, and in a dynamic window, each operation that needs regions reads them.
   void refresh_views() noexcept;
   // What this process has done to a target so far; approximate while several threads are at it.
   struct Traffic {
@@ -234,7 +238,7 @@ class Window {
     std::atomic<bool> awaits_post{false};  // an epoch of start includes the target, whose post has not been seen
     std::mutex kept_mutex;                 // while that is so, guards these and the target's posts_seen_
     std::vector<Kept> kept;
-    std::mutex regions_mutex;  // of a dynamic window; elsewhere the table never changes
+    std::mutex regions_mutex;  // of a dynamic window; elsewhere the table never changes once all have met
     RegionTable regions;
     std::uint64_t regions_version = ~std::uint64_t{0};
     // Of the part, where update_afar has nothing more to ask of its regions; else 0. Set with the hot views.
@@ -313,6 +317,7 @@ class Window {
   // The region with the byte at `offset`, if all of [offset, offset + bytes) is exposed; else null.
   RegionRef region_at(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes);
   RegionTable read_regions(std::uint32_t target);
+  RegionTable make_table(std::uint32_t target, std::span<const SharedRegion> published) const;
   std::optional<std::vector<SharedRegion>> copy_of_table(const RankWindow& shared, std::uint64_t& version) const;
   void count(Path path, std::uint64_t bytes);
   // Copies pieces of an owner's memory here, or back.

@@ -242,6 +242,10 @@ class Context {
   void leave(HeapExtent extent);
   bool reach(const void* begin, std::uint64_t bytes) const;
   Region make_region(Rank owner, const SharedRegion& shared) const;
+  Reach reach_here(Rank owner, const Region& region) const;
+  static Reach reach_elsewhere(const Region& region);
+  std::string explain_region_here(Rank owner, const Region& region) const;
+  std::string explain_region_elsewhere(Rank owner, const Region& region) const;
   // Read when a window first asks for ranks on machines of that kind.
   const PathModel& path_model(std::uint32_t machine) const;
   const PathModel* known_path_model(std::uint32_t machine) const;

@@ -214,6 +214,7 @@ class Context::Making {
   CardOffer expose_to_cards();
   RegionTable region_for_cards(std::uint32_t rank) const;
   RegionTable region_elsewhere(std::uint32_t rank) const;
+  std::function<std::string(std::uint32_t, const Region&)> explain_regions() const;
   std::uint64_t read_age_ms() const {
     return options_.internal ? 0 : options_.read_age_ms.value_or(context_.options_.settings.read_age_ms);
   }
@@ -564,21 +565,10 @@ RegionTable Context::Making::region_elsewhere(std::uint32_t rank) const {
   const Rank owner = group_.ranks()[rank];
   const PathModel& model = context_.path_model(context_.neighbours_->machine_of(owner));
   const PathChoiceResult paths =
-      choose_paths(context_.options_.settings.path,
-                   {.mapped = false,
-                    .attach_allowed = false,
-                    .bare = answer_.bare,
-                    .leases = true,
-                    .attach_refusal = "messages to the owner's agent over the network",
-                    .not_mapped_because = fmt::format("on host {}", context_.neighbours_->host_of(owner))},
-                   model.thresholds);
+      choose_paths(context_.options_.settings.path, reach_elsewhere(region), model.thresholds);
   region.bulk = paths.bulk;
   region.atomic = paths.atomic;
   region.caller_from_bytes = paths.caller_from_bytes;
-  // First what the program has asked for: a reason may be cut short where it is told.
-  region.reason = (no_cards_.empty() ? "" : no_cards_ + "; ") + paths.reason + model.note;
-  if (const std::uint64_t age_ms = read_age_ms(); age_ms != 0 && wish_.flavour != Flavour::dynamic)
-    region.reason += fmt::format("; what is read may be {} ms old (read_age_ms, FARSUM_READ_AGE)", age_ms);
   return std::make_shared<const std::vector<Region>>(1, region);
 }
 
@@ -589,8 +579,23 @@ RegionTable Context::Making::region_for_cards(std::uint32_t rank) const {
   region.owner_address = cards_->address_of(rank);
   region.mapped = rank == me_ ? object_->memory : nullptr;
   region.bulk = region.atomic = Path::offload;
-  region.reason = fmt::format("declared network-only: {}", cards_->description());
   return std::make_shared<const std::vector<Region>>(1, region);
+}
+
+// Of the window's regions, for whoever asks while it lives.
+std::function<std::string(std::uint32_t, const Region&)> Context::Making::explain_regions() const {
+  const std::uint64_t age_ms = wish_.flavour == Flavour::dynamic ? 0 : read_age_ms();
+  return [&object = *object_, &context = context_, no_cards = no_cards_, age_ms](std::uint32_t rank,
+                                                                                 const Region& region) {
+    if (object.cards != nullptr) return fmt::format("declared network-only: {}", object.cards->description());
+    const Rank owner = object.group->ranks()[rank];
+    if (object.window->parts().shared[rank].is_here()) return context.explain_region_here(owner, region);
+    // First what the program has asked for: a reason may be cut short where it is told.
+    std::string reason = no_cards.empty() ? "" : no_cards + "; ";
+    reason += context.explain_region_elsewhere(owner, region);
+    if (age_ms != 0) reason += fmt::format("; what is read may be {} ms old (read_age_ms, FARSUM_READ_AGE)", age_ms);
+    return reason;
+  };
 }
 
 // This rank's part: what others may do with it, and what the agent serves.
@@ -672,6 +677,7 @@ void Context::Making::begin_window() {
   parts.make_region = [&context = context_](Rank owner, const SharedRegion& region) {
     return context.make_region(owner, region);
   };
+  parts.explain_region = explain_regions();
   parts.reach = [&context = context_](const void* begin, std::uint64_t bytes) { return context.reach(begin, bytes); };
   parts.wake_rank = [&segment = segment(), &here = context_.place_.here](Rank rank) {
     segment.rank(here.place_of(rank)).waiters.notify_all();

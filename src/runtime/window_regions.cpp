@@ -58,7 +58,7 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   region.domain.mask = (by_segment ? node_stripes : rank_stripes) - 1;
   region.domain.key_base = by_segment ? shared.segment_offset : shared.owner_address;
   region.domain.bare = (shared.flags & region_bare) != 0;
-  std::string not_mapped_because = shared.note;
+  std::copy(std::begin(shared.note), std::end(shared.note), region.note);
   if (shared.segment_offset != not_in_segment) {
     // Of the whole address space, what nobody uses is not mapped for it.
     region.is_sparse = (shared.flags & region_unsure) != 0;
@@ -66,25 +66,49 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
     if (reached.is_ok())
       region.mapped = segment.at(shared.segment_offset);
     else
-      not_mapped_because = reached.text();
+      region.reason = reached.text();
   } else if (owner == place_.rank && (shared.flags & region_unsure) == 0) {
     region.mapped = reinterpret_cast<std::byte*>(shared.owner_address);
   }
-  const PathModel& model = path_model(own_machine_number());
   const PathChoiceResult paths =
-      choose_paths(options_.settings.path,
-                   {.mapped = region.mapped != nullptr,
-                    .attach_allowed = transport_->attach_refusal(place_.here.place_of(owner)).empty(),
-                    .bare = region.domain.bare,
-                    .attach_refusal = transport_->attach_refusal(place_.here.place_of(owner)),
-                    .not_mapped_because = not_mapped_because},
-                   model.thresholds);
+      choose_paths(options_.settings.path, reach_here(owner, region), path_model(own_machine_number()).thresholds);
   region.bulk = paths.bulk;
   region.atomic = paths.atomic;
-  region.reason = paths.reason;
-  if (shared.note[0] != '\0' && region.mapped != nullptr) region.reason += fmt::format(" ({})", shared.note);
-  if (region.mapped == nullptr) region.reason += model.note;
   return region;
+}
+
+// How this rank reaches a region of a rank of its node; as long as that lives.
+Reach Context::reach_here(Rank owner, const Region& region) const {
+  const std::string& attach_refusal = transport_->attach_refusal(place_.here.place_of(owner));
+  return {.mapped = region.mapped != nullptr,
+          .attach_allowed = attach_refusal.empty(),
+          .bare = region.domain.bare,
+          .attach_refusal = attach_refusal,
+          .not_mapped_because = region.reason.empty() ? std::string_view(region.note) : region.reason};
+}
+
+std::string Context::explain_region_here(Rank owner, const Region& region) const {
+  const PathModel& model = path_model(own_machine_number());
+  std::string reason = explain_choice(options_.settings.path, reach_here(owner, region), model.thresholds);
+  if (region.mapped == nullptr) return reason + model.note;
+  return region.note[0] != '\0' ? fmt::format("{} ({})", reason, region.note) : reason;
+}
+
+Reach Context::reach_elsewhere(const Region& region) {
+  return {.mapped = false,
+          .attach_allowed = false,
+          .bare = region.domain.bare,
+          .leases = true,
+          .attach_refusal = "messages to the owner's agent over the network",
+          .not_mapped_because = {}};
+}
+
+std::string Context::explain_region_elsewhere(Rank owner, const Region& region) const {
+  const PathModel& model = path_model(neighbours_->machine_of(owner));
+  const std::string because = fmt::format("on host {}", neighbours_->host_of(owner));
+  Reach reach = reach_elsewhere(region);
+  reach.not_mapped_because = because;
+  return explain_choice(options_.settings.path, reach, model.thresholds) + model.note;
 }
 
 // What of memory that a program exposes is there. Refused is only what nobody could read a byte of: libraries take any

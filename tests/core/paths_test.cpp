@@ -50,7 +50,7 @@ TEST(ChosenPaths, between_hosts_leave_sums_to_their_caller_from_the_models_size_
   const PathChoiceResult paths = choose_paths(PathChoice::automatic, elsewhere, {.caller_from_bytes = 4096});
   EXPECT_EQ(paths.bulk, Path::owner);
   EXPECT_EQ(paths.caller_from_bytes, 4096u);
-  EXPECT_THAT(paths.reason, HasSubstr("4096"));
+  EXPECT_THAT(explain_choice(PathChoice::automatic, elsewhere, {.caller_from_bytes = 4096}), HasSubstr("4096"));
 }
 
 // `farsum info --model` says what windows do.
