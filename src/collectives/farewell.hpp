@@ -90,6 +90,9 @@ class Farewell {
   // taken for ready for ever.
   Status agree(Code mine, FarewellCircle& circle, const char* doing, Answer& answer);
 
+  // How often this rank has met the others here.
+  std::uint64_t meetings() const { return round_; }
+
   // This rank will not touch the others' parts again.
   void settle();
   // Whether all have said that.

@@ -17,6 +17,10 @@ std::byte* NodeTeam::slots() const {
 bool NodeTeam::depart() { return block_.departed.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_; }
 
 Status NodeTeam::barrier(const char* doing) {
+  return meet([] {}, doing);
+}
+
+Status NodeTeam::meet(FunctionRef<void()> by_the_last, const char* doing) {
   if (!broken_.is_ok()) return {broken_.code(), broken_.text()};
   // Relaxed: the round cannot move before this rank has arrived.
   const std::uint32_t round = block_.round.load(std::memory_order_relaxed);
@@ -24,6 +28,7 @@ Status NodeTeam::barrier(const char* doing) {
   if (block_.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) {
     // Relaxed: published by the round.
     block_.arrived.store(0, std::memory_order_relaxed);
+    by_the_last();
     // Release pairs with the acquire load below.
     block_.round.store(round + 1, std::memory_order_release);
     block_.events.notify_all();
@@ -62,9 +67,37 @@ Status NodeTeam::allgather(std::span<const std::byte> mine, std::span<std::byte>
     std::byte* const place = slots();
     std::memcpy(place + my_rank_ * NodeTeamBlock::slot_bytes, mine.data() + done, bytes);
     if (Status status = barrier(doing); !status.is_ok()) return status;
-    for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
-      std::memcpy(all.data() + rank * mine.size() + done, place + rank * NodeTeamBlock::slot_bytes, bytes);
-    }
+    take_slots(place, all, mine.size(), done, bytes);
+  }
+  return {};
+}
+
+// Each member's slot goes to all[rank * stride + done].
+void NodeTeam::take_slots(const std::byte* place, std::span<std::byte> all, std::size_t stride, std::size_t done,
+                          std::size_t bytes) const {
+  for (std::uint32_t rank = 0; rank < ranks_; ++rank)
+    std::memcpy(all.data() + rank * stride + done, place + rank * NodeTeamBlock::slot_bytes, bytes);
+}
+
+Status NodeTeam::consult(std::span<const std::byte> mine, std::span<std::byte> all, std::span<std::byte> answer,
+                         FunctionRef<void()> decide, const char* doing) {
+  for (std::size_t done = 0; done < mine.size(); done += NodeTeamBlock::slot_bytes) {
+    const std::size_t bytes = std::min(NodeTeamBlock::slot_bytes, mine.size() - done);
+    const bool ends = done + bytes == mine.size();
+    std::byte* const place = slots();
+    std::memcpy(place + my_rank_ * NodeTeamBlock::slot_bytes, mine.data() + done, bytes);
+    bool has_answered = false;
+    const auto answer_all = [&] {
+      take_slots(place, all, mine.size(), done, bytes);
+      if (!ends) return;
+      decide();
+      std::memcpy(staging(place), answer.data(), answer.size());
+      has_answered = true;
+    };
+    if (Status status = meet(answer_all, doing); !status.is_ok()) return status;
+    if (has_answered) return {};
+    take_slots(place, all, mine.size(), done, bytes);
+    if (ends) std::memcpy(answer.data(), staging(place), answer.size());
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/function_ref.hpp"
 #include "base/status.hpp"
 #include "base/units.hpp"
 #include "core/team.hpp"
@@ -43,6 +44,10 @@ class NodeTeam : public Team {
   Status barrier(const char* doing) override;
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing);
   Status broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
+  // As allgather, and one member answers all of them: the last to come runs `decide`, with what all have said in its
+  // `all`, which writes its `answer`. At most staging_bytes; for members that mean to be answered alike.
+  Status consult(std::span<const std::byte> mine, std::span<std::byte> all, std::span<std::byte> answer,
+                 FunctionRef<void()> decide, const char* doing);
 
   // This member cannot go on with what the members have numbered so; told to all by the next barrier, behind which
   // who_gave_up() answers with the rank + 1 of such a member, 0 for none. Numbers do not come again.
@@ -59,10 +64,16 @@ class NodeTeam : public Team {
   // The caller's last use of the block; true for the last member, who may give it back.
   bool depart();
 
+  // How often the members have met. Moves on when this one has come.
+  std::uint32_t meetings() const { return block_.round.load(std::memory_order_relaxed); }
   std::uint32_t ranks() const { return ranks_; }
   std::uint32_t rank() const { return my_rank_; }
 
  private:
+  // What the last to come does before the others go on.
+  Status meet(FunctionRef<void()> by_the_last, const char* doing);
+  void take_slots(const std::byte* place, std::span<std::byte> all, std::size_t stride, std::size_t done,
+                  std::size_t bytes) const;
   static constexpr std::uint32_t every_number = ~std::uint32_t{0};
   bool has_one_that_never_comes() const;
   // Where data goes that is exchanged by the next barrier: not where that of the last one may still be read. Who

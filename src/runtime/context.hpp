@@ -37,6 +37,7 @@
 #include "runtime/team_exchange.hpp"
 #include "runtime/thread_waiter.hpp"
 #include "runtime/wake_sources.hpp"
+#include "runtime/window_offer.hpp"
 #include "runtime/wireup.hpp"
 #include "transport/route/route_transport.hpp"
 #include "transport/shm/shm_transport.hpp"
@@ -46,7 +47,8 @@ namespace farsum {
 // Ranks that meet. Made by Context, lives until it is freed or the context ends.
 class Group {
  public:
-  Group(std::vector<Rank> ranks, std::uint32_t my_rank) : ranks_(std::move(ranks)), my_rank_(my_rank) {}
+  Group(std::vector<Rank> ranks, std::uint32_t my_rank)
+      : ranks_(std::move(ranks)), my_rank_(my_rank), offers_(ranks_.size()) {}
   // Where the ranks meet; before anything else but what the group was made of is asked for. What the node has of it
   // lies in `block`.
   void begin(HeapExtent block, std::unique_ptr<GroupTeam> team) noexcept {
@@ -62,12 +64,15 @@ class Group {
   bool meets() const { return team_ != nullptr; }
   GroupTeam& team() { return *team_; }
   const GroupPlaces& places() const { return team_->places(); }
+  // Room for what the ranks tell each other of a window that is being made, one at a time.
+  std::span<WindowOffer> offers() { return offers_; }
   // Windows, counters and mutexes made over it. Relaxed: collective calls order whoever counts.
   std::atomic<int>& users() { return users_; }
 
  private:
   std::vector<Rank> ranks_;
   std::uint32_t my_rank_;
+  std::vector<WindowOffer> offers_;
   HeapExtent block_;
   std::unique_ptr<GroupTeam> team_;
   std::atomic<int> users_{0};
@@ -252,7 +257,7 @@ class Context {
   void keep_place_for_window();
   void give_place_for_window_back();
   void forget(Group* group);
-  Result<WindowObject*> make_window(Group& group, const Creation& wish, const WindowOptions& options);
+  Result<WindowObject*> make_window(Group& group, Creation& wish, const WindowOptions& options);
   void describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
                         std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
   void describe_parts(const Creation& wish, const std::string& note, std::vector<SharedRegion>& shared,

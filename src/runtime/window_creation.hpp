@@ -10,14 +10,9 @@
 #include <vector>
 
 #include "runtime/context.hpp"
+#include "runtime/window_offer.hpp"
 
 namespace farsum {
-
-enum class Flavour : std::uint8_t { allocated, adopted, dynamic };
-
-// An adopted part is an edge, a promoted stretch and an edge, or what lies around the node segment and stretches of it
-// that differ in who may touch them; where there are more of those, the last is taken for one.
-constexpr std::uint32_t most_adopted_regions = 16;
 
 // A rank's own wish.
 struct Context::Creation {

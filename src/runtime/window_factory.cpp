@@ -1,6 +1,7 @@
 // Making windows: what the ranks agree on, where the memory comes from, and how each rank's part is made known to the
 // others.
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -27,28 +28,9 @@ const char* call_of(Flavour flavour) {
   return "farsum_window";
 }
 
-// Parts of a stripe or more start on a stripe, so that bulk sums of aligned blocks take as few locks as can be; others
-// on a page or a line.
-std::uint64_t part_alignment(std::uint64_t bytes) {
-  if (bytes >= stripe_bytes) return stripe_bytes;
-  return bytes >= page_bytes ? page_bytes : cache_line_bytes;
-}
+static_assert(sizeof(WindowOffer) <= NodeTeamBlock::slot_bytes, "one meeting tells all offers");
 
-// What every rank tells the others before a window is made.
-struct Offer {
-  std::uint64_t bytes = 0;
-  std::uint64_t alignment = 1;
-  std::uint32_t mutexes = 0;
-  std::uint32_t promises = 0;
-  std::uint32_t notification_slots = 0;
-  Flavour flavour = Flavour::allocated;
-  Code code = Code::ok;
-  bool may_promote = false;
-  bool read_only = false;
-  bool is_for_mutexes = false;
-};
-
-// What the first rank of a node answers the others there.
+// What one rank of a node, which cuts the extent, answers all there.
 struct Answer {
   HeapExtent extent;
   WindowId id = 0;
@@ -63,84 +45,6 @@ struct NodeAnswer {
   Code code = Code::ok;
   bool bare = false;
 };
-
-// An extent begins on a page, in every process. For a part that shall begin on a multiple of more there is as much room
-// as its owner may need to get there.
-std::uint64_t room_to_align(const Offer& offer) {
-  return offer.alignment > page_bytes ? offer.alignment - page_bytes : 0;
-}
-
-// Where the part of each rank of a node starts behind the control block, and the bytes of all. Contiguous parts leave
-// no gap, not even for the alignment of an element.
-std::vector<std::uint64_t> starts_of_parts(const std::vector<Offer>& offers, std::uint64_t control_bytes,
-                                           std::uint64_t& total) {
-  std::vector<std::uint64_t> starts;
-  total = control_bytes;
-  if ((offers[0].promises & promise_contiguous_parts) != 0) {
-    std::uint64_t sum = 0;
-    for (const Offer& offer : offers) sum += offer.bytes;
-    total = round_up(total, part_alignment(sum));
-    for (const Offer& offer : offers) {
-      starts.push_back(total);
-      total += offer.bytes;
-    }
-    return starts;
-  }
-  for (const Offer& offer : offers) {
-    if (offer.flavour == Flavour::allocated && offer.bytes != 0) {
-      total = round_up(total, std::max(part_alignment(offer.bytes), std::min(offer.alignment, page_bytes)));
-      starts.push_back(total);
-      total += round_up(offer.bytes, cache_line_bytes) + room_to_align(offer);
-    } else {
-      starts.push_back(total);
-    }
-  }
-  return starts;
-}
-
-// What another rank, which found it, has told in full.
-const char* explain_refusal(Code code) {
-  if (code == Code::no_memory) return "it has too many windows already";
-  if (code == Code::system) return "it cannot start its agent";
-  return "its memory is not mapped or not readable";
-}
-
-// Promises that hold where all ranks make them, and demands that hold where one does.
-constexpr std::uint32_t promises_of_all =
-    promise_single_element | promise_no_ordering | promise_no_locks | promise_network_only;
-constexpr std::uint32_t promises_of_one = promise_strict_epochs;
-
-// The promises that hold for this rank, whose own are `mine`.
-std::uint32_t agreed_promises(const std::vector<Offer>& offers, std::uint32_t mine) {
-  for (const Offer& offer : offers) {
-    mine &= offer.promises | ~promises_of_all;
-    mine |= offer.promises & promises_of_one;
-  }
-  return mine;
-}
-
-Status agree(const std::vector<Offer>& offers, const char* call) {
-  WideInteger sum = 0;
-  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
-    if (offers[rank].code != Code::ok) {
-      return {offers[rank].code, fmt::format("{}: rank {} of the group cannot take part: {}", call, rank,
-                                             explain_refusal(offers[rank].code))};
-    }
-    if (offers[rank].flavour != offers[0].flavour ||
-        ((offers[rank].promises ^ offers[0].promises) & promise_contiguous_parts) != 0 ||
-        offers[rank].notification_slots != offers[0].notification_slots ||
-        offers[rank].is_for_mutexes != offers[0].is_for_mutexes) {
-      return {
-          Code::argument,
-          fmt::format("{}: rank {} of the group called with other options, or another call, than rank 0", call, rank)};
-    }
-    sum += offers[rank].bytes;
-  }
-  if (offers[0].flavour == Flavour::allocated && sum >> 62 != 0) {
-    return {Code::no_memory, fmt::format("{}: the ranks ask for more than 2^62 bytes together", call)};
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -160,7 +64,6 @@ Result<WindowObject*> Context::adopt_window(Group& group, void* memory, std::uin
   // From address 0 on there is always something that is not mapped: MPI programs expose the whole address space so, and
   // each operation finds out whether its bytes are there.
   wish.unsure = memory == nullptr && bytes != 0;
-  if (bytes != 0 && !wish.unsure) wish.refusal = look_at_memory(wish, "farsum_window_adopt");
   return make_window(group, wish, options);
 }
 
@@ -170,9 +73,11 @@ Result<WindowObject*> Context::create_dynamic_window(Group& group, const WindowO
   return make_window(group, wish, options);
 }
 
-// A window on its way, on one rank. The ranks meet three times, four where it is declared network-only, and whoever has
-// come to the first comes to the last: what a rank throws in between (it finds no memory) is kept, told there, and the
-// window is made nowhere.
+// A window on its way, on one rank. The ranks of one node meet twice: the last to come to the first meeting cuts the
+// extent, and in the second all learn whether each could go on. They meet once more where memory may be promoted, or
+// where the window is declared network-only; ranks of several nodes meet for the extent by itself. Whoever calls comes
+// to all of them: what a rank throws (it finds no memory), before the first meeting or later, is kept, told in the
+// next, and the window is made nowhere.
 class Context::Making {
  public:
   Making(Context& context, Group& group, const Creation& wish, const WindowOptions& options)
@@ -182,14 +87,17 @@ class Context::Making {
         options_(options),
         call_(options.mutexes ? "farsum_mutex_create" : call_of(wish.flavour)),
         me_(group.my_rank()),
-        offers_(group.size()) {
-    context_.keep_place_for_window();
+        offers_(group.offers()) {}
+  ~Making() {
+    if (has_place_) context_.give_place_for_window_back();
   }
-  ~Making() { context_.give_place_for_window_back(); }
   Making(const Making&) = delete;
   Making& operator=(const Making&) = delete;
 
-  Status exchange_offers(const Status& refused);
+  // Runs what this rank has to do before the ranks meet.
+  template <class Step>
+  void prepare(Step&& step) noexcept;
+  Status exchange_offers();
   Status agree_on_cards();
   Status agree_on_extent();
   Result<WindowObject*> make_parts();
@@ -202,11 +110,17 @@ class Context::Making {
   std::uint32_t id_in_segment() const { return context_.id_in_segment(); }
   const GroupPlaces& places() const { return group_.places(); }
   std::uint32_t members_here() const { return static_cast<std::uint32_t>(places().here.size()); }
+  bool are_for_cards() const { return (promises_ & promise_network_only) != 0; }
   std::byte* control() const { return segment().at(answer_.extent.offset); }
-  WindowSharedShape shape_of(std::uint32_t rank) const;
+  WindowSharedShape shape_of(std::uint32_t rank) const { return layout_.shape_of(offers_[rank]); }
   std::unique_ptr<Mutexes> make_mutexes() const;
+  void look_at_own();
+  WindowOffer own_offer() const;
+  void answer_offers() noexcept;
+  void answer_cards() noexcept;
+  void do_without_cards();
   void lay_out();
-  void cut_extent();
+  void cut_extent() noexcept;
   Status agree_over_nodes();
   void give_extent_back();
   Status meet_again();
@@ -233,21 +147,19 @@ class Context::Making {
   const char* call_;
   std::uint32_t me_;
   std::exception_ptr thrown_;
+  bool has_place_ = false;
+  Status refusal_of_window_;  // why this rank cannot take part
   // Why this rank's memory cannot be promoted, empty where it can; and whether it would move for that. Asked once: what
   // was offered holds.
   std::string refusal_;
   Moves moves_ = Moves::too_dear;
-  std::vector<Offer> offers_;
+  // By rank of the group, in whose room they lie: a rank that has no memory left takes part in the first meeting.
+  std::span<WindowOffer> offers_;
+  std::vector<CardOffer> card_offers_;  // room for them where this rank declares the window network-only
   std::uint32_t promises_ = 0;
   std::unique_ptr<CardParts> cards_;  // null: not for cards
   std::string no_cards_;              // why not, where this rank has declared it
-  WindowSharedShape shape_;
-  // The control block: what each rank tells of its part, where they meet and where they part.
-  std::uint64_t team_at_ = 0;
-  std::uint64_t farewell_at_ = 0;
-  std::uint64_t control_bytes_ = 0;
-  std::uint64_t total_bytes_ = 0;
-  std::vector<std::uint64_t> starts_;
+  WindowLayout layout_;
   Answer answer_;
   Status refused_;  // why this rank cannot map what it needs; then no step is done, as where one has thrown
   std::unique_ptr<WindowObject> object_;
@@ -267,34 +179,64 @@ void Context::Making::attempt(Step&& step) noexcept {
   }
 }
 
-// The first meeting.
-Status Context::Making::exchange_offers(const Status& refused) {
-  if (wish_.flavour == Flavour::adopted) {
-    refusal_ = context_.why_not_promoted(wish_, options_, places());
-    moves_ = refusal_.empty() ? context_.ask_balance() : Moves::too_dear;
-  }
-  const Offer offer{.bytes = wish_.bytes,
-                    .alignment = options_.alignment,
-                    .mutexes = options_.mutexes.value_or(0),
-                    .promises = own_promises(),
-                    .notification_slots = options_.notification_slots,
-                    .flavour = wish_.flavour,
-                    .code = refused.code(),
-                    .may_promote = moves_ == Moves::allowed,
-                    .read_only = wish_.read_only,
-                    .is_for_mutexes = options_.mutexes.has_value()};
-  if (Status status = group_.team().allgather(std::as_bytes(std::span(&offer, 1)),
-                                              std::as_writable_bytes(std::span(offers_)), call_);
-      !status.is_ok()) {
-    return status;
-  }
-  if (!refused.is_ok()) return {refused.code(), refused.text()};
-  if (Status status = agree(offers_, call_); !status.is_ok()) return status;
+template <class Step>
+void Context::Making::prepare(Step&& step) noexcept {
+  attempt([&] {
+    step(refusal_of_window_);
+    context_.keep_place_for_window();
+    has_place_ = true;
+    look_at_own();
+  });
+}
+
+void Context::Making::look_at_own() {
+  if ((own_promises() & promise_network_only) != 0) card_offers_.resize(group_.size());
+  if (wish_.flavour != Flavour::adopted) return;
+  refusal_ = context_.why_not_promoted(wish_, options_, places());
+  moves_ = refusal_.empty() ? context_.ask_balance() : Moves::too_dear;
+}
+
+WindowOffer Context::Making::own_offer() const {
+  return {.bytes = wish_.bytes,
+          .alignment = options_.alignment,
+          .mutexes = options_.mutexes.value_or(0),
+          .promises = own_promises(),
+          .notification_slots = options_.notification_slots,
+          .flavour = wish_.flavour,
+          .code = refusal_of_window_.code(),
+          .may_promote = moves_ == Moves::allowed,
+          .read_only = wish_.read_only,
+          .is_for_mutexes = options_.mutexes.has_value(),
+          .lacks_memory = thrown_ != nullptr};
+}
+
+// The first meeting. On one node its last to come answers all.
+Status Context::Making::exchange_offers() {
+  const WindowOffer offer = own_offer();
+  const std::span<const std::byte> mine = std::as_bytes(std::span(&offer, 1));
+  const std::span<std::byte> all = std::as_writable_bytes(offers_);
+  Status status = places().is_one_node() ? group_.team().node().consult(
+                                               mine, all, std::as_writable_bytes(std::span(&answer_, 1)),
+                                               [this] { answer_offers(); }, call_)
+                                         : group_.team().allgather(mine, all, call_);
+  if (!status.is_ok()) return status;
+  if (offer.lacks_memory) std::rethrow_exception(thrown_);
+  if (!refusal_of_window_.is_ok()) return {refusal_of_window_.code(), refusal_of_window_.text()};
+  if (const std::optional<Disagreement> why = find_disagreement(offers_)) return in_words(*why, call_);
+  promises_ = agreed_promises(offers_, own_promises());
   if ((options_.promises & promise_contiguous_parts) == 0 || places().is_one_node()) return {};
   const Rank elsewhere = places().elsewhere.front().first;
   return {Code::unsupported, fmt::format("{}: parts can be contiguous (FARSUM_CONTIGUOUS_PARTS) on one node only, and "
                                          "rank {} of the job is on host {}",
                                          call_, elsewhere, context_.neighbours_->host_of(elsewhere))};
+}
+
+// For all ranks of the node, while they wait.
+void Context::Making::answer_offers() noexcept {
+  if (find_disagreement(offers_)) return;
+  promises_ = agreed_promises(offers_, own_promises());
+  // What cards have made of the parts is not known yet.
+  if (!are_for_cards()) cut_extent();
 }
 
 // A path that is forced comes before the declaration.
@@ -306,10 +248,8 @@ std::uint32_t Context::Making::own_promises() const {
 
 // Where the window is declared for cards alone: all ranks can, or none does.
 Status Context::Making::agree_on_cards() {
-  promises_ = agreed_promises(offers_, own_promises());
-  const bool declares = (options_.promises & promise_network_only) != 0;
-  if ((promises_ & promise_network_only) == 0) {
-    if (declares)
+  if (!are_for_cards()) {
+    if ((options_.promises & promise_network_only) != 0)
       no_cards_ = own_promises() == options_.promises ? "declared network-only, but not by every rank"
                                                       : "declared network-only, but FARSUM_PATH has another path";
     return {};
@@ -317,25 +257,39 @@ Status Context::Making::agree_on_cards() {
   CardOffer mine;
   attempt([&] { mine = expose_to_cards(); });
   if (thrown_ != nullptr) mine.refuse({Code::no_memory, "it has no memory left"});
-  std::vector<CardOffer> offers(group_.size());
-  if (Status status =
-          group_.team().allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(offers)), call_);
-      !status.is_ok()) {
-    return status;
-  }
-  const auto refused =
-      std::find_if(offers.begin(), offers.end(), [](const CardOffer& offer) { return offer.code != Code::ok; });
-  if (refused == offers.end()) {
-    attempt([&] { cards_->reach(group_.ranks(), offers); });
+  const std::span<const std::byte> told = std::as_bytes(std::span(&mine, 1));
+  const std::span<std::byte> all = std::as_writable_bytes(std::span(card_offers_));
+  Status status = places().is_one_node() ? group_.team().node().consult(
+                                               told, all, std::as_writable_bytes(std::span(&answer_, 1)),
+                                               [this] { answer_cards(); }, call_)
+                                         : group_.team().allgather(told, all, call_);
+  if (!status.is_ok()) return status;
+  const auto refused = std::find_if(card_offers_.begin(), card_offers_.end(),
+                                    [](const CardOffer& offer) { return offer.code != Code::ok; });
+  if (refused == card_offers_.end()) {
+    attempt([&] { cards_->reach(group_.ranks(), card_offers_); });
     return {};
   }
-  cards_.reset();
-  promises_ &= ~std::uint32_t{promise_network_only};
+  do_without_cards();
   attempt([&] {
-    const Rank rank = group_.ranks()[static_cast<std::size_t>(refused - offers.begin())];
+    const Rank rank = group_.ranks()[static_cast<std::size_t>(refused - card_offers_.begin())];
     no_cards_ = fmt::format("declared network-only, but rank {} of the job: {}", rank, refused->refusal());
   });
   return {};
+}
+
+// Before the extent is cut, on the rank that cuts it.
+void Context::Making::answer_cards() noexcept {
+  if (std::any_of(card_offers_.begin(), card_offers_.end(),
+                  [](const CardOffer& offer) { return offer.code != Code::ok; })) {
+    do_without_cards();
+  }
+  cut_extent();
+}
+
+void Context::Making::do_without_cards() {
+  cards_.reset();
+  promises_ &= ~std::uint32_t{promise_network_only};
 }
 
 CardOffer Context::Making::expose_to_cards() {
@@ -362,14 +316,14 @@ CardOffer Context::Making::expose_to_cards() {
   return cards_->offer();
 }
 
-// The second meeting: the first rank of each node cuts what its ranks need off the heap.
+// The extent that one rank of the node has cut; over several nodes only now, by the first of each.
 Status Context::Making::agree_on_extent() {
   attempt([this] { lay_out(); });
-  NodeTeam& node = group_.team().node();
-  if (node.rank() == 0) cut_extent();
-  if (Status status = node.broadcast(std::as_writable_bytes(std::span(&answer_, 1)), 0, call_); !status.is_ok())
-    return status;
   if (!places().is_one_node()) {
+    NodeTeam& node = group_.team().node();
+    if (node.rank() == 0) cut_extent();
+    if (Status status = node.broadcast(std::as_writable_bytes(std::span(&answer_, 1)), 0, call_); !status.is_ok())
+      return status;
     if (Status status = agree_over_nodes(); !status.is_ok()) return status;
   }
   if (answer_.code == Code::ok) return {};
@@ -406,33 +360,15 @@ void Context::Making::give_extent_back() {
   segment().release(answer_.extent, id_in_segment());
 }
 
-WindowSharedShape Context::Making::shape_of(std::uint32_t rank) const {
-  WindowSharedShape shape = shape_;
-  shape.locks += offers_[rank].mutexes;
-  return shape;
-}
-
 void Context::Making::lay_out() {
-  shape_ = {group_.size(), options_.notification_slots, most_adopted_regions};
-  for (const std::uint32_t rank : places().here) team_at_ += shape_of(rank).rank_bytes();
-  // On one node the ranks meet there without telling each other anything.
-  const std::size_t team_bytes =
-      places().is_one_node() ? sizeof(NodeTeamBlock) : NodeTeamBlock::footprint(members_here());
-  farewell_at_ = team_at_ + round_up(team_bytes, cache_line_bytes);
-  control_bytes_ = round_up(farewell_at_ + FarewellBlock::footprint(members_here()), page_bytes);
-  // Up to here nothing was allocated: a rank that finds no memory knows what the others agree on.
-  std::vector<Offer> offers_here;
-  for (const std::uint32_t rank : places().here) {
-    offers_here.push_back(offers_[rank]);
-    // The card has made it.
-    if (cards_ != nullptr) offers_here.back().bytes = 0;
-  }
-  starts_ = starts_of_parts(offers_here, control_bytes_, total_bytes_);
+  // The rank that has cut the extent has done it.
+  if (layout_.starts.empty()) layout_.lay_out(offers_, places().here, cards_ != nullptr);
 }
 
-void Context::Making::cut_extent() {
+void Context::Making::cut_extent() noexcept {
   attempt([this] {
-    Result<HeapExtent> extent = segment().allocate(total_bytes_, id_in_segment());
+    lay_out();
+    Result<HeapExtent> extent = segment().allocate(layout_.total_bytes, id_in_segment());
     if (!extent.is_ok()) {
       const Status status = extent.take_status();
       std::strncpy(answer_.text, status.text().c_str(), sizeof answer_.text - 1);
@@ -448,7 +384,7 @@ void Context::Making::cut_extent() {
   });
   if (thrown_ == nullptr) return;
   answer_.code = Code::no_memory;
-  std::strncpy(answer_.text, "the first rank of the node has no memory left", sizeof answer_.text - 1);
+  std::snprintf(answer_.text, sizeof answer_.text, "rank %u of the group has no memory left", me_);
 }
 
 // Up to the last meeting, behind which nothing can fail.
@@ -458,7 +394,7 @@ Result<WindowObject*> Context::Making::make_parts() {
   // Where a rank may move memory, every rank of the group is in this call and none runs another runtime meanwhile: an
   // MPI library copies messages into its peers' memory by itself. Nothing waited for here needs that runtime.
   ThreadWaiter::Quiet quiet(*context_.waiter_);
-  if (std::any_of(offers_.begin(), offers_.end(), [](const Offer& other) { return other.may_promote; })) {
+  if (std::any_of(offers_.begin(), offers_.end(), [](const WindowOffer& other) { return other.may_promote; })) {
     quiet.begin();
     if (Status status = group_.team().barrier(call_); !status.is_ok()) return status;
   }
@@ -507,31 +443,31 @@ Status Context::Making::meet_again() {
 
 // The control block and this rank's part. Others' parts are reached some other way where they cannot be mapped.
 void Context::Making::reach_own() {
-  refused_ = segment().reach({answer_.extent.offset, control_bytes_});
+  refused_ = segment().reach({answer_.extent.offset, layout_.control_bytes});
   if (!refused_.is_ok() || wish_.flavour != Flavour::allocated || cards_ != nullptr) return;
   // The program loads and stores in others' parts itself.
   if ((options_.promises & promise_contiguous_parts) != 0) {
     refused_ = segment().reach(answer_.extent);
     return;
   }
-  const Offer& mine = offers_[me_];
-  refused_ =
-      segment().reach({answer_.extent.offset + starts_[places().place_of(me_)], mine.bytes + room_to_align(mine)});
+  const WindowOffer& mine = offers_[me_];
+  refused_ = segment().reach(
+      {answer_.extent.offset + layout_.starts[places().place_of(me_)], mine.bytes + room_to_align(mine)});
 }
 
 void Context::Making::begin_object() {
   object_ = std::make_unique<WindowObject>();
   object_->group = &group_;
   object_->extent = answer_.extent;
-  object_->control_bytes = control_bytes_;
+  object_->control_bytes = layout_.control_bytes;
   object_->dynamic = wish_.flavour == Flavour::dynamic;
   object_->internal = options_.internal;
   if (options_.mutexes) object_->mutexes = make_mutexes();
   object_->team = std::make_unique<GroupTeam>(places(), me_, context_.exchange_.get(), *context_.waiter_);
-  object_->team->begin(*reinterpret_cast<NodeTeamBlock*>(control() + team_at_), answer_.id);
+  object_->team->begin(*reinterpret_cast<NodeTeamBlock*>(control() + layout_.team_at), answer_.id);
   std::vector<Rank> ranks_here;
   for (const std::uint32_t rank : places().here) ranks_here.push_back(group_.ranks()[rank]);
-  object_->farewell = std::make_unique<Farewell>(*reinterpret_cast<FarewellBlock*>(control() + farewell_at_),
+  object_->farewell = std::make_unique<Farewell>(*reinterpret_cast<FarewellBlock*>(control() + layout_.farewell_at),
                                                  std::move(ranks_here), places().place_of(me_), *context_.waiter_);
   shared_.resize(group_.size());
   std::uint64_t at = 0;
@@ -547,7 +483,7 @@ std::unique_ptr<Mutexes> Context::Making::make_mutexes() const {
   auto made = std::make_unique<Mutexes>();
   made->object = object_.get();
   std::uint64_t total = 0;
-  for (const Offer& offer : offers_) {
+  for (const WindowOffer& offer : offers_) {
     made->counts.push_back(offer.mutexes);
     made->first.push_back(total);
     total += offer.mutexes;
@@ -606,7 +542,7 @@ void Context::Making::describe_part() {
     return;
   }
   if (wish_.flavour == Flavour::allocated) {
-    std::uint64_t offset = answer_.extent.offset + starts_[places().place_of(me_)];
+    std::uint64_t offset = answer_.extent.offset + layout_.starts[places().place_of(me_)];
     auto address = reinterpret_cast<std::uintptr_t>(segment().at(offset));
     if (wish_.bytes != 0 && (options_.promises & promise_contiguous_parts) == 0) {
       const std::uint64_t gap = round_up(address, options_.alignment) - address;
@@ -633,7 +569,8 @@ void Context::Making::expose_part() {
   const RankWindow& own = shared_[me_];
   std::copy(own_shared_.begin(), own_shared_.end(), own.regions());
   own.head().region_count = static_cast<std::uint32_t>(own_shared_.size());
-  auto exposure = make_exposure(own, shape_.notification_slots, group_.ranks(), promises_, std::move(own_exposed_));
+  auto exposure =
+      make_exposure(own, layout_.shape.notification_slots, group_.ranks(), promises_, std::move(own_exposed_));
   context_.exposures_.set(answer_.id, exposure);
 }
 
@@ -647,7 +584,7 @@ void Context::Making::begin_window() {
   parts.dynamic = object_->dynamic;
   parts.aggregate_limit =
       options_.aggregate_limit != 0 ? options_.aggregate_limit : context_.options_.settings.aggregate;
-  parts.shape = shape_;
+  parts.shape = layout_.shape;
   parts.shared = std::move(shared_);
   if (!places().is_one_node() || cards_ != nullptr) {
     parts.remote_regions.resize(group_.size());
@@ -660,7 +597,7 @@ void Context::Making::begin_window() {
   }
   if (cards_ != nullptr) parts.cards = cards_->found();
   object_->cards = std::move(cards_);
-  for (const Offer& offer : offers_) parts.sizes.push_back(object_->dynamic ? 0 : offer.bytes);
+  for (const WindowOffer& offer : offers_) parts.sizes.push_back(object_->dynamic ? 0 : offer.bytes);
   parts.settings = context_.options_.settings;
   parts.lock_agent = context_.lock_agent();
   parts.kernels = context_.kernels_;
@@ -694,7 +631,7 @@ Status Context::Making::give_up() {
     // What could not be turned back now is tried again when other windows are freed.
   }
   // The ranks still meet in the control block.
-  context_.leave({answer_.extent.offset + control_bytes_, answer_.extent.bytes - control_bytes_});
+  context_.leave({answer_.extent.offset + layout_.control_bytes, answer_.extent.bytes - layout_.control_bytes});
   // From here on nobody looks at the extent, and no memory moves.
   if (Status status = group_.team().barrier(call_); !status.is_ok()) return status;
   if (group_.team().is_first_here()) give_extent_back();
@@ -704,17 +641,22 @@ Status Context::Making::give_up() {
                                        call_, failed_ - 1)};
 }
 
-Result<WindowObject*> Context::make_window(Group& group, const Creation& wish, const WindowOptions& options) {
-  note_thread();
-  sweep_circles();
-  // The network has one started.
-  const Status no_agent = options.mutexes ? Status() : start_agent();
-  // Files are read here, not under the lock of somebody's table.
-  path_model(own_machine_number());
-  for (const std::uint32_t machine : neighbours_->machines()) path_model(machine);
-  const Status& refused = !options.refusal.is_ok() ? options.refusal : !wish.refusal.is_ok() ? wish.refusal : no_agent;
+Result<WindowObject*> Context::make_window(Group& group, Creation& wish, const WindowOptions& options) {
   Making making(*this, group, wish, options);
-  if (Status status = making.exchange_offers(refused); !status.is_ok()) return status;
+  making.prepare([&](Status& refusal) {
+    note_thread();
+    sweep_circles();
+    // The network has one started.
+    Status no_agent = options.mutexes ? Status() : start_agent();
+    // Files are read here, not while other ranks wait.
+    path_model(own_machine_number());
+    for (const std::uint32_t machine : neighbours_->machines()) path_model(machine);
+    if (wish.flavour == Flavour::adopted && wish.bytes != 0 && !wish.unsure)
+      wish.refusal = look_at_memory(wish, "farsum_window_adopt");
+    const Status& refused = !options.refusal.is_ok() ? options.refusal : wish.refusal;
+    refusal = refused.is_ok() ? std::move(no_agent) : Status(refused.code(), refused.text());
+  });
+  if (Status status = making.exchange_offers(); !status.is_ok()) return status;
   if (Status status = making.agree_on_cards(); !status.is_ok()) return status;
   if (Status status = making.agree_on_extent(); !status.is_ok()) return status;
   return making.make_parts();

@@ -83,15 +83,34 @@ TEST(Allocations, that_fail_are_a_status_and_the_next_call_goes_well) {
 }
 
 // Rank 1 makes the call with none, one, two ... allocations granted until it succeeds, and rank 0 as often as it is
-// told that rank 1 has no memory. Where it finds none before the ranks meet, rank 0 waits for the next try.
-void starve_one_of_two(int rank, const char* name, const std::function<farsum_status()>& call) {
-  if (rank == 1) return starve(name, call);
-  farsum_status status = call();
+// told that rank 1 has no memory. How often this rank has tried.
+std::uint64_t starve_one_of_two(int rank, const char* name, const std::function<farsum_status()>& call) {
+  std::uint64_t tries = 0;
+  const auto counted = [&] {
+    ++tries;
+    return call();
+  };
+  if (rank == 1) {
+    starve(name, counted);
+    return tries;
+  }
+  farsum_status status = counted();
   while (status == FARSUM_ERR_NO_MEMORY) {
     EXPECT_THAT(farsum_last_error(), HasSubstr("rank 1 of the group has no memory left"));
-    status = call();
+    status = counted();
   }
-  ASSERT_FINE(status);
+  EXPECT_EQ(status, FARSUM_OK) << farsum_last_error();
+  return tries;
+}
+
+// And of a call to which rank 1 comes even where it finds no memory before the ranks meet: each of its tries is one of
+// rank 0's.
+void meet_starving(int rank, const char* name, const std::function<farsum_status()>& call) {
+  const std::uint64_t tries = starve_one_of_two(rank, name, call);
+  std::array<std::uint64_t, 2> both{};
+  ASSERT_FINE(farsum_allgather(farsum_world(), &tries, both.data(), sizeof tries));
+  EXPECT_GT(tries, 3U) << name;
+  EXPECT_EQ(both[0], both[1]) << name;
 }
 
 TEST(Allocations, that_fail_in_one_rank_leave_no_other_waiting) {
@@ -99,15 +118,15 @@ TEST(Allocations, that_fail_in_one_rank_leave_no_other_waiting) {
     constexpr std::size_t bytes = std::size_t{1} << 20;
     std::vector<std::uint64_t> words(bytes / 8, 0);
     farsum_window adopted{};
-    starve_one_of_two(rank, "farsum_window_adopt",
-                      [&] { return farsum_window_adopt(farsum_world(), words.data(), bytes, nullptr, &adopted); });
+    meet_starving(rank, "farsum_window_adopt",
+                  [&] { return farsum_window_adopt(farsum_world(), words.data(), bytes, nullptr, &adopted); });
     farsum_window allocated{};
     void* memory = nullptr;
-    starve_one_of_two(rank, "farsum_window_allocate",
-                      [&] { return farsum_window_allocate(farsum_world(), bytes, nullptr, &memory, &allocated); });
+    meet_starving(rank, "farsum_window_allocate",
+                  [&] { return farsum_window_allocate(farsum_world(), bytes, nullptr, &memory, &allocated); });
     farsum_window dynamic{};
-    starve_one_of_two(rank, "farsum_window_create_dynamic",
-                      [&] { return farsum_window_create_dynamic(farsum_world(), nullptr, &dynamic); });
+    meet_starving(rank, "farsum_window_create_dynamic",
+                  [&] { return farsum_window_create_dynamic(farsum_world(), nullptr, &dynamic); });
     farsum_group group{};
     const std::array<int, 2> both = {0, 1};
     starve_one_of_two(rank, "farsum_group_create",

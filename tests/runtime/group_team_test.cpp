@@ -13,31 +13,10 @@
 #include <thread>
 #include <tuple>
 
-#include "os/event_count.hpp"
+#include "sleeping_waiter.hpp"
 
 namespace farsum {
 namespace {
-
-class SleepingWaiter : public Waiter {
- public:
-  Status wait(EventCount& where, FunctionRef<bool()> done, const char*) override {
-    while (!done()) {
-      const std::uint32_t key = where.prepare();
-      if (done()) {
-        where.cancel();
-        return {};
-      }
-      where.wait(key, 0);
-    }
-    return {};
-  }
-  Status wait_word(std::atomic<std::uint32_t>&, std::uint32_t, const char*) override { return {}; }
-  Status looked_in_vain(const char*) override { return {}; }
-  EventCount& own_events() override { return events_; }
-
- private:
-  EventCount events_;
-};
 
 class Mailboxes {
  public:
