@@ -8,9 +8,8 @@
 namespace farsum {
 
 std::byte* NodeTeam::slots() const {
-  // Relaxed: the round cannot move before this rank has arrived.
-  const std::uint32_t round = block_.round.load(std::memory_order_relaxed);
-  return reinterpret_cast<std::byte*>(&block_) + sizeof(NodeTeamBlock) + (round & 1) * NodeTeamBlock::half(ranks_);
+  return reinterpret_cast<std::byte*>(&block_) + NodeTeamBlock::meeting_bytes(ranks_) +
+         (meeting_.round() & 1) * NodeTeamBlock::half(ranks_);
 }
 
 // Acquire and release: the last to depart comes after everything the others did with the block.
@@ -22,21 +21,14 @@ Status NodeTeam::barrier(const char* doing) {
 
 Status NodeTeam::meet(FunctionRef<void()> by_the_last, const char* doing) {
   if (!broken_.is_ok()) return {broken_.code(), broken_.text()};
-  // Relaxed: the round cannot move before this rank has arrived.
-  const std::uint32_t round = block_.round.load(std::memory_order_relaxed);
-  // Acquire and release: whoever arrives last has seen what all others wrote, and passes it on with the round.
-  if (block_.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) {
-    // Relaxed: published by the round.
-    block_.arrived.store(0, std::memory_order_relaxed);
+  const std::uint32_t round = meeting_.round();
+  if (meeting_.arrive(my_rank_, round)) {
     by_the_last();
-    // Release pairs with the acquire load below.
-    block_.round.store(round + 1, std::memory_order_release);
-    block_.events.notify_all();
+    meeting_.open(round, woken_at_once());
     return {};
   }
   Status status = waiter_.wait(
-      block_.events,
-      [&] { return block_.round.load(std::memory_order_acquire) != round || has_one_that_never_comes(); }, doing);
+      block_.events, [&] { return meeting_.is_over(round) || has_one_that_never_comes(); }, doing);
   if (status.is_ok() && has_one_that_never_comes()) {
     const auto member = static_cast<std::uint32_t>(block_.given_up.load(std::memory_order_relaxed)) - 1;
     status = {Code::no_memory,

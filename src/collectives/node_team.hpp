@@ -11,13 +11,14 @@
 #include "base/units.hpp"
 #include "core/team.hpp"
 #include "core/waiter.hpp"
+#include "lockfree/meeting.hpp"
 #include "os/event_count.hpp"
 
 namespace farsum {
 
 // In the node segment; zeroed memory is a valid block.
 struct NodeTeamBlock {
-  // Written by every member that arrives; reset by the last.
+  // Written by every member that arrives, or by the last of each group of them: see lockfree/meeting.hpp.
   alignas(cache_line_bytes) std::atomic<std::uint32_t> arrived;
   // Written by the last to arrive.
   alignas(cache_line_bytes) std::atomic<std::uint32_t> round;
@@ -27,19 +28,28 @@ struct NodeTeamBlock {
   std::atomic<std::uint64_t> given_up;
   // Members asleep in a barrier.
   EventCount events;
-  // Then, for even and for odd rounds, `ranks` slots of slot_bytes, for allgather, and staging_bytes for broadcast.
+  // Then the other lines at which members arrive; and, for even and for odd rounds, `ranks` slots of slot_bytes, for
+  // allgather, and staging_bytes for broadcast.
 
   static constexpr std::size_t slot_bytes = 256;
   static constexpr std::size_t staging_bytes = 32768;
   static std::size_t half(std::uint32_t ranks) { return ranks * slot_bytes + staging_bytes; }
-  static std::size_t footprint(std::uint32_t ranks) { return sizeof(NodeTeamBlock) + 2 * half(ranks); }
+  // Of a block for barriers alone.
+  static std::size_t meeting_bytes(std::uint32_t ranks) {
+    return sizeof(NodeTeamBlock) + MeetingShape{ranks}.lines() * cache_line_bytes;
+  }
+  static std::size_t footprint(std::uint32_t ranks) { return meeting_bytes(ranks) + 2 * half(ranks); }
 };
 
 // One member's view. One thread of a rank calls at a time.
 class NodeTeam : public Team {
  public:
   NodeTeam(NodeTeamBlock& block, std::uint32_t ranks, std::uint32_t my_rank, Waiter& waiter)
-      : block_(block), ranks_(ranks), my_rank_(my_rank), waiter_(waiter) {}
+      : block_(block),
+        ranks_(ranks),
+        my_rank_(my_rank),
+        waiter_(waiter),
+        meeting_({ranks}, block.arrived, reinterpret_cast<Meeting::Line*>(&block + 1), block.round, block.events) {}
 
   Status barrier(const char* doing) override;
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing);
@@ -70,6 +80,14 @@ class NodeTeam : public Team {
   std::uint32_t rank() const { return my_rank_; }
 
  private:
+  // More sleepers are woken in turn, each waking so many: they come sooner than one after the other.
+  static constexpr std::uint32_t most_woken_by_one = 8;
+  static constexpr std::uint32_t woken_by_each = 4;
+
+  // Not where they wait for processors: a waker that has none would hold the others up.
+  std::uint32_t woken_at_once() const {
+    return ranks_ <= most_woken_by_one || waiter_.is_crowded() ? 0 : woken_by_each;
+  }
   // What the last to come does before the others go on.
   Status meet(FunctionRef<void()> by_the_last, const char* doing);
   void take_slots(const std::byte* place, std::span<std::byte> all, std::size_t stride, std::size_t done,
@@ -85,6 +103,7 @@ class NodeTeam : public Team {
   std::uint32_t ranks_;
   std::uint32_t my_rank_;
   Waiter& waiter_;
+  Meeting meeting_;
   // Set when a rank died while this member waited: the block then counts an arrival whose round never comes, so that a
   // later arrival could be taken for that of the dead.
   Status broken_;

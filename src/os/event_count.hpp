@@ -37,7 +37,9 @@ class alignas(64) BasicEventCount {
   // up. May return true for no reason.
   bool wait(std::uint32_t key, std::uint64_t timeout_ns) {
     const WaitResult result = Policy::wait(epoch_, key, timeout_ns);
-    cancel();
+    // Relaxed: whoever slept before the notification was counted before it.
+    const bool others_sleep = sleepers_.fetch_sub(1, std::memory_order_relaxed) != 1;
+    if (result == WaitResult::woken && others_sleep) wake_others_in_turn(key);
     return result != WaitResult::timed_out;
   }
 
@@ -54,11 +56,37 @@ class alignas(64) BasicEventCount {
     return true;
   }
 
+  // As notify_all, for many sleepers: wakes at most `at_once` of those who prepared before, and each of these as many
+  // more, so that nobody makes the wake-ups of all. For event counts that are notified in no other way, one notifier at
+  // a time, and whose sleepers look again after a time: one that is killed before it has woken others leaves these
+  // asleep until then, as does a kernel that wakes a sleeper of later before them.
+  bool notify_in_turn(std::uint32_t at_once) {
+    if (sleepers_.fetch_add(0, std::memory_order_acq_rel) == 0) [[likely]] {
+      return false;
+    }
+    // Relaxed: published by the epoch.
+    in_turn_.store(at_once, std::memory_order_relaxed);
+    // Pairs with the acquire loads in prepare and wake_others_in_turn.
+    epoch_.fetch_add(1, std::memory_order_release);
+    Policy::wake(epoch_, static_cast<int>(at_once));
+    return true;
+  }
+
  private:
+  // By one that was woken. Whoever slept with the newest key was woken for no reason, and would wake others for none.
+  void wake_others_in_turn(std::uint32_t key) {
+    if (epoch_.load(std::memory_order_acquire) == key) return;
+    // Relaxed: see notify_in_turn.
+    const std::uint32_t at_once = in_turn_.load(std::memory_order_relaxed);
+    if (at_once != 0) Policy::wake(epoch_, static_cast<int>(at_once));
+  }
+
   // Written by waiters and, for its barrier, by notifiers.
   typename Policy::template Atomic<std::uint32_t> sleepers_;
   // Written by notifiers, when somebody sleeps.
   typename Policy::template Atomic<std::uint32_t> epoch_;
+  // How many each of those who are woken wakes; 0: none.
+  typename Policy::template Atomic<std::uint32_t> in_turn_;
 };
 
 using EventCount = BasicEventCount<SystemAtomics>;

@@ -30,6 +30,7 @@ class ThreadWaiter : public Waiter {
   Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) override;
   void note_come() override;
   Status looked_in_vain(const char* doing) override;
+  bool is_crowded() const override { return options_.is_crowded; }
   EventCount& own_events() override { return own_; }
   // Called by a thread once a wait, before it first sleeps where replies wake it. Set before anybody waits.
   void before_sleep(std::function<void()> hook) { before_sleep_ = std::move(hook); }

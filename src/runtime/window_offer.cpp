@@ -83,7 +83,8 @@ void WindowLayout::lay_out(std::span<const WindowOffer> offers, std::span<const 
   for (const std::uint32_t rank : here) team_at += shape_of(offers[rank]).rank_bytes();
   // On one node the ranks meet there without telling each other anything.
   const bool is_one_node = here.size() == offers.size();
-  const std::size_t team_bytes = is_one_node ? sizeof(NodeTeamBlock) : NodeTeamBlock::footprint(members);
+  const std::size_t team_bytes =
+      is_one_node ? NodeTeamBlock::meeting_bytes(members) : NodeTeamBlock::footprint(members);
   farewell_at = team_at + round_up(team_bytes, cache_line_bytes);
   control_bytes = round_up(farewell_at + FarewellBlock::footprint(members), page_bytes);
   lay_out_parts(offers, here, parts_are_of_cards);
