@@ -293,6 +293,16 @@ enum {
 /* Ranks may differ in what they promise of single elements, ordering, locks and cards: what not all promise does not
  * hold. FARSUM_NO_PROMOTION is each rank's own; FARSUM_STRICT_EPOCHS holds where one rank asks for it. */
 
+/* What a layer above tells its other ranks while a window is made, so that it needs no meeting of its own. Where one
+ * rank's layer refuses, no rank gets the window, and all get ARGUMENT. */
+typedef struct farsum_window_layer {
+  uint64_t word;    /* of this rank, for all */
+  int refusal;      /* not 0: this rank's layer refuses, and tells all why by it */
+  uint64_t* words;  /* gets every rank's word, in the order of the group, where the window is made; NULL: nobody asks */
+  int refused_by;   /* gets the first rank of the group whose layer refuses; -1: none does */
+  int refused_with; /* gets what it told */
+} farsum_window_layer;
+
 typedef struct farsum_window_options {
   size_t struct_bytes;         /* sizeof(farsum_window_options) */
   uint32_t promises;           /* FARSUM_SINGLE_ELEMENT ... */
@@ -301,9 +311,10 @@ typedef struct farsum_window_options {
   const char* name;            /* shown in errors and farsum info; NULL: none */
   uint32_t read_age_ms;        /* see below; 0: FARSUM_READ_AGE; FARSUM_READ_ANEW: every read asks its target */
   /* farsum_window_allocate: this rank's part starts at a multiple of it, a power of two up to FARSUM_MOST_ALIGNMENT; 0:
-   * 64. Each rank's own wish. Not with FARSUM_CONTIGUOUS_PARTS, nor where a network card gives the memory. Ends the
-   * struct for callers that do not know it. */
+   * 64. Each rank's own wish. Not with FARSUM_CONTIGUOUS_PARTS, nor where a network card gives the memory. */
   size_t alignment;
+  farsum_window_layer* layer; /* NULL: there is none. This or `alignment` ends the struct for callers that do not know
+                               * what follows. */
 } farsum_window_options;
 
 /* How old what this rank reads of other nodes' memory may be. With an age, a get, or a get_accumulate with NO_OP of

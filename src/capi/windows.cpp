@@ -137,13 +137,17 @@ Window* window_of(const char* call, farsum_window handle, farsum_status& status)
 constexpr std::size_t least_options_bytes = offsetof(farsum_window_options, alignment);
 
 Status read_alignment(const char* call, const farsum_window_options& from, WindowOptions& options) {
-  if (from.struct_bytes < sizeof from || from.alignment == 0) return {};
+  if (from.struct_bytes < offsetof(farsum_window_options, layer) || from.alignment == 0) return {};
   if (!std::has_single_bit(from.alignment) || from.alignment > FARSUM_MOST_ALIGNMENT) {
     return {Code::argument, fmt::format("{}: alignment {}; it must be a power of two up to {}", call, from.alignment,
                                         FARSUM_MOST_ALIGNMENT)};
   }
   options.alignment = from.alignment;
   return {};
+}
+
+farsum_window_layer* layer_of(const farsum_window_options* from) {
+  return from != nullptr && from->struct_bytes >= sizeof *from ? from->layer : nullptr;
 }
 
 Status read_options(const char* call, const farsum_window_options* from, WindowOptions& options) {
@@ -183,7 +187,7 @@ Status read_options_of_given_memory(const char* call, const farsum_window_option
 // The slot and the views of a window that is being made; given back where it is not.
 class WindowPlace {
  public:
-  WindowPlace() : slot_(take_window_slot()) {}
+  WindowPlace() = default;
   ~WindowPlace() {
     if (slot_ != no_window_slot) give_window_slot_back(slot_);
     if (first_view_ == 0) return;
@@ -193,7 +197,11 @@ class WindowPlace {
   WindowPlace(const WindowPlace&) = delete;
   WindowPlace& operator=(const WindowPlace&) = delete;
 
-  bool has_slot() const { return slot_ != no_window_slot; }
+  // False where as many windows live as there can be.
+  bool take_slot() {
+    slot_ = take_window_slot();
+    return slot_ != no_window_slot;
+  }
   TargetView* place_views(std::uint32_t ranks) {
     const std::lock_guard lock(global().windows_mutex);
     first_view_ = global().view_runs.take(ranks);
@@ -207,20 +215,47 @@ class WindowPlace {
   }
 
  private:
-  std::size_t slot_;
+  std::size_t slot_ = no_window_slot;
   std::uint64_t first_view_ = 0;
   std::uint32_t views_ = 0;
 };
 
+// What the layer above tells the other ranks, and is told.
+class LayerAbove {
+ public:
+  LayerAbove(farsum_window_layer* from, WindowOptions& options) : from_(from) {
+    if (from == nullptr) return;
+    layer_ = {.word = from->word, .refusal = from->refusal, .words = from->words};
+    options.layer = &layer_;
+  }
+  ~LayerAbove() {
+    if (from_ == nullptr) return;
+    from_->refused_by = layer_.refused_by;
+    from_->refused_with = layer_.refused_with;
+  }
+  LayerAbove(const LayerAbove&) = delete;
+  LayerAbove& operator=(const LayerAbove&) = delete;
+
+ private:
+  farsum_window_layer* from_;
+  WindowLayer layer_;
+};
+
 // Makes a window with `make(options)` and gives its handle out.
 template <class Make>
-farsum_status make_window(const char* call, WindowOptions& options, farsum_window* window, Make&& make) {
+farsum_status make_window(const char* call, const farsum_window_options* from, WindowOptions& options,
+                          farsum_window* window, Make&& make) {
   const HearsAtEnd hears;
+  const LayerAbove layer(layer_of(from), options);
   WindowPlace place;
   options.place_views = [&place](std::uint32_t ranks) { return place.place_views(ranks); };
-  if (!place.has_slot()) {
-    options.refusal =
-        Status(Code::no_memory, fmt::format("{}: {} windows live, the most there can be", call, most_windows));
+  try {
+    if (!place.take_slot()) {
+      options.refusal =
+          Status(Code::no_memory, fmt::format("{}: {} windows live, the most there can be", call, most_windows));
+    }
+  } catch (const std::bad_alloc&) {
+    options.lacks_memory = true;
   }
   Result<WindowObject*> made = make(options);
   if (!made.is_ok()) return fail(made.take_status());
@@ -278,7 +313,7 @@ farsum_status farsum_window_allocate(farsum_group handle, size_t bytes, const fa
     WindowOptions options;
     if (const Status status = read_options("farsum_window_allocate", from, options); !status.is_ok())
       return fail(status);
-    return make_window("farsum_window_allocate", options, window, [&](const WindowOptions& wish) {
+    return make_window("farsum_window_allocate", from, options, window, [&](const WindowOptions& wish) {
       Result<WindowObject*> made = live_context()->allocate_window(*group, bytes, wish);
       if (made.is_ok()) *memory = made.value()->memory;
       return made;
@@ -296,7 +331,7 @@ farsum_status farsum_window_adopt(farsum_group handle, void* memory, size_t byte
     WindowOptions options;
     if (const Status status = read_options_of_given_memory("farsum_window_adopt", from, options); !status.is_ok())
       return fail(status);
-    return make_window("farsum_window_adopt", options, window, [&](const WindowOptions& wish) {
+    return make_window("farsum_window_adopt", from, options, window, [&](const WindowOptions& wish) {
       return live_context()->adopt_window(*group, memory, bytes, wish);
     });
   });
@@ -313,7 +348,7 @@ farsum_status farsum_window_create_dynamic(farsum_group handle, const farsum_win
     if (const Status status = read_options_of_given_memory("farsum_window_create_dynamic", from, options);
         !status.is_ok())
       return fail(status);
-    return make_window("farsum_window_create_dynamic", options, window,
+    return make_window("farsum_window_create_dynamic", from, options, window,
                        [&](const WindowOptions& wish) { return live_context()->create_dynamic_window(*group, wish); });
   });
 }

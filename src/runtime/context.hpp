@@ -80,6 +80,15 @@ class Group {
 
 struct WindowObject;
 
+// What a layer above tells its other ranks while a window is made, and is told.
+struct WindowLayer {
+  std::uint64_t word = 0;
+  std::int32_t refusal = 0;        // not 0: it refuses the window
+  std::uint64_t* words = nullptr;  // room for every rank's; null: nobody asks
+  std::int32_t refused_by = -1;    // rank of the group
+  std::int32_t refused_with = 0;
+};
+
 struct WindowOptions {
   std::uint32_t promises = 0;
   std::uint32_t notification_slots = 16;
@@ -90,6 +99,8 @@ struct WindowOptions {
   std::optional<std::uint32_t> mutexes;  // of this rank: then they are what the window is for
   bool internal = false;                 // of a counter or of mutexes: finalize may find it in use
   Status refusal;                        // why this rank cannot take part; then no rank gets the window
+  bool lacks_memory = false;             // the same where the caller has found none
+  WindowLayer* layer = nullptr;          // null: there is none above
   std::function<TargetView*(std::uint32_t ranks)>
       place_views;  // where the window's views shall lie; none, or null: anywhere
 };

@@ -116,6 +116,7 @@ class Context::Making {
   std::unique_ptr<Mutexes> make_mutexes() const;
   void look_at_own();
   WindowOffer own_offer() const;
+  void tell_layer(const Disagreement& why) const;
   void answer_offers() noexcept;
   void answer_cards() noexcept;
   void do_without_cards();
@@ -197,11 +198,14 @@ void Context::Making::look_at_own() {
 }
 
 WindowOffer Context::Making::own_offer() const {
-  return {.bytes = wish_.bytes,
+  const WindowLayer layer = options_.layer != nullptr ? *options_.layer : WindowLayer();
+  return {.word = layer.word,
+          .bytes = wish_.bytes,
           .alignment = options_.alignment,
           .mutexes = options_.mutexes.value_or(0),
           .promises = own_promises(),
           .notification_slots = options_.notification_slots,
+          .refusal = layer.refusal,
           .flavour = wish_.flavour,
           .code = refusal_of_window_.code(),
           .may_promote = moves_ == Moves::allowed,
@@ -222,13 +226,22 @@ Status Context::Making::exchange_offers() {
   if (!status.is_ok()) return status;
   if (offer.lacks_memory) std::rethrow_exception(thrown_);
   if (!refusal_of_window_.is_ok()) return {refusal_of_window_.code(), refusal_of_window_.text()};
-  if (const std::optional<Disagreement> why = find_disagreement(offers_)) return in_words(*why, call_);
+  if (const std::optional<Disagreement> why = find_disagreement(offers_)) {
+    tell_layer(*why);
+    return in_words(*why, call_);
+  }
   promises_ = agreed_promises(offers_, own_promises());
   if ((options_.promises & promise_contiguous_parts) == 0 || places().is_one_node()) return {};
   const Rank elsewhere = places().elsewhere.front().first;
   return {Code::unsupported, fmt::format("{}: parts can be contiguous (FARSUM_CONTIGUOUS_PARTS) on one node only, and "
                                          "rank {} of the job is on host {}",
                                          call_, elsewhere, context_.neighbours_->host_of(elsewhere))};
+}
+
+void Context::Making::tell_layer(const Disagreement& why) const {
+  if (options_.layer == nullptr || why.kind != Disagreement::Kind::refused_above) return;
+  options_.layer->refused_by = static_cast<std::int32_t>(why.rank);
+  options_.layer->refused_with = offers_[why.rank].refusal;
 }
 
 // For all ranks of the node, while they wait.
@@ -413,6 +426,10 @@ Result<WindowObject*> Context::Making::make_parts() {
                            [](const SharedRegion& region) { return (region.flags & region_promoted) != 0; });
       });
   object_->window->refresh_views();
+  if (options_.layer != nullptr && options_.layer->words != nullptr) {
+    std::transform(offers_.begin(), offers_.end(), options_.layer->words,
+                   [](const WindowOffer& offer) { return offer.word; });
+  }
   group_.users().fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard lock(context_.mutex_);
   context_.windows_.push_back(std::move(object_));
@@ -644,6 +661,7 @@ Status Context::Making::give_up() {
 Result<WindowObject*> Context::make_window(Group& group, Creation& wish, const WindowOptions& options) {
   Making making(*this, group, wish, options);
   making.prepare([&](Status& refusal) {
+    if (options.lacks_memory) throw std::bad_alloc();
     note_thread();
     sweep_circles();
     // The network has one started.

@@ -42,6 +42,7 @@ std::optional<Disagreement> find_disagreement(std::span<const WindowOffer> offer
   for (std::uint32_t rank = 0; rank < offers.size(); ++rank) {
     const WindowOffer& offer = offers[rank];
     if (offer.lacks_memory) return Disagreement{Disagreement::Kind::lacks_memory, rank, Code::no_memory};
+    if (offer.refusal != 0) return Disagreement{Disagreement::Kind::refused_above, rank, Code::argument};
     if (offer.code != Code::ok) return Disagreement{Disagreement::Kind::cannot, rank, offer.code};
     if (!asks_as(offer, offers[0])) return Disagreement{Disagreement::Kind::other_options, rank, Code::argument};
     sum += offer.bytes;
@@ -54,6 +55,9 @@ Status in_words(const Disagreement& disagreement, const char* call) {
   switch (disagreement.kind) {
     case Disagreement::Kind::lacks_memory:
       return {disagreement.code, fmt::format("{}: rank {} of the group has no memory left", call, disagreement.rank)};
+    case Disagreement::Kind::refused_above:
+      return {disagreement.code,
+              fmt::format("{}: the layer above refuses the window on rank {} of the group", call, disagreement.rank)};
     case Disagreement::Kind::cannot:
       return {disagreement.code, fmt::format("{}: rank {} of the group cannot take part: {}", call, disagreement.rank,
                                              explain_refusal(disagreement.code))};

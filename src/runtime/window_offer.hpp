@@ -16,11 +16,13 @@ enum class Flavour : std::uint8_t { allocated, adopted, dynamic };
 
 // Of one rank.
 struct WindowOffer {
+  std::uint64_t word = 0;  // of the layer above, as its refusal
   std::uint64_t bytes = 0;
   std::uint64_t alignment = 1;
   std::uint32_t mutexes = 0;
   std::uint32_t promises = 0;
   std::uint32_t notification_slots = 0;
+  std::int32_t refusal = 0;
   Flavour flavour = Flavour::allocated;
   Code code = Code::ok;
   bool may_promote = false;
@@ -31,7 +33,7 @@ struct WindowOffer {
 
 // Why no rank makes the window, and the first rank of the group that is to blame.
 struct Disagreement {
-  enum class Kind : std::uint8_t { lacks_memory, cannot, other_options, too_many_bytes };
+  enum class Kind : std::uint8_t { lacks_memory, refused_above, cannot, other_options, too_many_bytes };
   Kind kind = Kind::cannot;
   std::uint32_t rank = 0;
   Code code = Code::ok;

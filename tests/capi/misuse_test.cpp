@@ -900,5 +900,48 @@ TEST(AttachRefused, leaves_everything_right_through_the_owner_and_says_why) {
   });
 }
 
+TEST(LayerAbove, tells_its_word_to_all_ranks_of_the_window) {
+  run_ranks(3, [](int rank) {
+    std::array<std::uint64_t, 3> words{};
+    farsum_window_layer layer{};
+    layer.word = 100 + static_cast<std::uint64_t>(rank);
+    layer.words = words.data();
+    farsum_window_options options{};
+    options.struct_bytes = sizeof options;
+    options.layer = &layer;
+    farsum_window window{};
+    ASSERT_FINE(farsum_window_create_dynamic(farsum_world(), &options, &window));
+    EXPECT_EQ(words, (std::array<std::uint64_t, 3>{100, 101, 102}));
+    EXPECT_EQ(layer.refused_by, -1);
+    ASSERT_FINE(farsum_window_free(&window));
+    // A caller that does not know of layers has none.
+    options.struct_bytes = offsetof(farsum_window_options, layer);
+    layer.refusal = 7;
+    ASSERT_FINE(farsum_window_create_dynamic(farsum_world(), &options, &window));
+    ASSERT_FINE(farsum_window_free(&window));
+  });
+}
+
+TEST(LayerAbove, refuses_a_window_for_all_ranks_whichever_of_them_refuses) {
+  run_ranks(3, [](int rank) {
+    for (const bool also_the_last : {false, true}) {
+      for (int refuser = 0; refuser < 3; ++refuser) {
+        farsum_window_layer layer{};
+        const bool refuses = rank == refuser || (also_the_last && rank == 2);
+        layer.refusal = refuses ? 40 + rank : 0;
+        farsum_window_options options{};
+        options.struct_bytes = sizeof options;
+        options.layer = &layer;
+        farsum_window window{};
+        void* memory = nullptr;
+        EXPECT_REFUSED(farsum_window_allocate(farsum_world(), refuses ? 0 : 64, &options, &memory, &window),
+                       FARSUM_ERR_ARGUMENT, HasSubstr("rank " + std::to_string(refuser) + " of the group"));
+        EXPECT_EQ(layer.refused_by, refuser);
+        EXPECT_EQ(layer.refused_with, 40 + refuser);
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace farsum::test

@@ -97,8 +97,8 @@ TEST(MeetingModel, wakes_all_where_each_wakes_one) {
 // gap ends the sleep of those before whom it is woken.
 TEST(MeetingModel, catches_a_futex_that_wakes_in_another_order_than_that_of_falling_asleep) {
   FARSUM_NEEDS_FIBERS();
-  expect_caught(
-      all_meet<ModelAtomics<>>({.max_preemptions = 2}, {.shape = tree_of_3, .rounds = 2, .at_once = 1}), "deadlock");
+  expect_caught(all_meet<ModelAtomics<>>({.max_preemptions = 2}, {.shape = tree_of_3, .rounds = 2, .at_once = 1}),
+                "deadlock");
 }
 
 TEST(MeetingModel, costs_those_whose_waker_was_killed_their_gap) {

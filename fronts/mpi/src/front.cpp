@@ -432,7 +432,6 @@ void Front::agree_on_instance(MPI_Comm comm, GroupsByRanks::value_type* groups, 
   if (instance == nullptr) return;
   if (!chooses) held = std::unique_lock(instance->in_use);
   lease.group = instance->group;
-  lease.offers = instance->offers;
   lease.held_ = std::move(held);
 }
 
@@ -461,7 +460,7 @@ std::size_t Front::grow(GroupsByRanks::value_type& groups, std::size_t count) {
 // `listing` is held.
 bool Front::add_instance(GroupsByRanks::value_type& groups) {
   try {
-    groups.second.instances.push_back(std::make_unique<GroupInstance>(groups.first.size()));
+    groups.second.instances.push_back(std::make_unique<GroupInstance>());
     return true;
   } catch (const std::bad_alloc&) {
     return false;

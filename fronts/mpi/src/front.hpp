@@ -20,13 +20,6 @@
 
 namespace farsum::mpi {
 
-// What each rank tells the others before a window is made: its unit, and whether its arguments and its part of MPI's
-// objects are in order, so that all ranks succeed or all fail.
-struct Offer {
-  std::uint64_t disp_unit;
-  std::int32_t error_class;
-};
-
 class Front {
  public:
   Front();
@@ -63,7 +56,6 @@ class Front {
   class GroupLease {
    public:
     farsum_group group{};
-    std::span<Offer> offers;     // room for one of each rank
     bool no_memory = false;      // some rank has none left for the group; all ranks are told so
     bool has_strangers = false;  // some ranks are outside the engine's context
     explicit operator bool() const { return held_.owns_lock(); }
@@ -134,10 +126,8 @@ class Front {
 
   // The engine's groups of one list of ranks, made in order, so that the n-th is the same on all of them.
   struct GroupInstance {
-    explicit GroupInstance(std::size_t ranks) : offers(ranks) {}
     farsum_group group{};
     bool made = false;  // guarded, as `group`, by `making`
-    std::vector<Offer> offers;
     std::mutex in_use;
   };
   // Whether the ranks of a list know each other's ways over the network.

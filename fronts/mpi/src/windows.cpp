@@ -72,14 +72,16 @@ bool gives_empty_parts_addresses(const Window& window) {
          (window.flavor == MPI_WIN_FLAVOR_ALLOCATE || window.has_contiguous_parts);
 }
 
+// Together with the other ranks, also where this one has no draft of it, and refuses.
 farsum_status make_engine_window(const Request& request, farsum_group group, const farsum_window_options& options,
-                                 Window& window) {
-  if (request.flavor == MPI_WIN_FLAVOR_DYNAMIC) return farsum_window_create_dynamic(group, &options, &window.engine);
-  const auto bytes = static_cast<std::size_t>(request.bytes);
+                                 void** base, farsum_window* engine) {
+  if (request.flavor == MPI_WIN_FLAVOR_DYNAMIC) return farsum_window_create_dynamic(group, &options, engine);
+  // A size that is refused is none.
+  const std::size_t bytes = options.layer->refusal != MPI_SUCCESS ? 0 : static_cast<std::size_t>(request.bytes);
   if (request.flavor == MPI_WIN_FLAVOR_CREATE) {
-    return farsum_window_adopt(group, request.base, bytes, &options, &window.engine);
+    return farsum_window_adopt(group, request.base, bytes, &options, engine);
   }
-  return farsum_window_allocate(group, bytes, &options, &window.base, &window.engine);
+  return farsum_window_allocate(group, bytes, &options, base, engine);
 }
 
 void say_fallback(const Request& request) {
@@ -106,23 +108,6 @@ struct Refusal {
 Refusal bad_argument(const Request& request) {
   if (request.bytes < 0) return {MPI_ERR_SIZE, "the size is negative; it must be 0 or more bytes"};
   if (request.disp_unit <= 0) return {MPI_ERR_DISP, "the displacement unit must be 1 byte or more"};
-  return {};
-}
-
-// Every rank's offer; or what the call returns, for all ranks have raised an error.
-std::optional<int> exchange_offers(const Request& request, const Front::GroupLease& lease, const Refusal& own) {
-  const std::span<Offer> offers = lease.offers;
-  const Offer mine{static_cast<std::uint64_t>(request.disp_unit), own.error_class};
-  const farsum_status status = farsum_allgather(lease.group, &mine, offers.data(), sizeof mine);
-  if (status != FARSUM_OK) return raise(request.comm, request.call, error_class_of(status), farsum_last_error());
-  if (own.error_class != MPI_SUCCESS) return raise(request.comm, request.call, own.error_class, own.why);
-  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
-    if (offers[rank].error_class != MPI_SUCCESS) {
-      return raise(
-          request.comm, request.call, offers[rank].error_class,
-          "rank " + std::to_string(rank) + " refused its own arguments, or has no memory; no rank has made the window");
-    }
-  }
   return {};
 }
 
@@ -162,7 +147,7 @@ class Draft {
 
   bool backed() const { return backed_; }
   Window& window() { return *window_; }
-  const farsum_window_options& options() const { return options_; }
+  farsum_window_options& options() { return options_; }
   Window* release() { return window_.release(); }
 
  private:
@@ -182,6 +167,35 @@ Refusal prepare(const Request& request, std::size_t size, std::optional<Draft>& 
   if (draft->backed()) return {};
   return {MPI_ERR_OTHER,
           "the MPI library made no window for this process alone, which carries name, attributes and error handler"};
+}
+
+// Makes the window with the engine, where each rank tells the others its unit, or that it refuses. What the call
+// returns otherwise, for all ranks have raised an error then.
+std::optional<int> make_together(const Request& request, farsum_group group, const Refusal& own,
+                                 std::optional<Draft>& draft) {
+  farsum_window_layer layer = {};
+  layer.word = static_cast<std::uint64_t>(request.disp_unit);
+  layer.refusal = own.error_class;
+  farsum_window_options options = {};
+  if (draft) {
+    options = draft->options();
+    layer.words = draft->window().units.data();
+  }
+  options.struct_bytes = sizeof options;
+  options.layer = &layer;
+  farsum_window engine{};
+  void* base = request.base;
+  const farsum_status made = make_engine_window(request, group, options, &base, &engine);
+  if (own.error_class != MPI_SUCCESS) return raise(request.comm, request.call, own.error_class, own.why);
+  if (made == FARSUM_OK) {
+    draft->window().engine = engine;
+    draft->window().base = base;
+    return {};
+  }
+  if (layer.refused_by < 0) return raise(request.comm, request.call, error_class_of(made), farsum_last_error());
+  return raise(request.comm, request.call, layer.refused_with,
+               "rank " + std::to_string(layer.refused_by) +
+                   " refused its own arguments, or has no memory; no rank has made the window");
 }
 
 // MPI declares the place of a pointer as void*.
@@ -209,13 +223,11 @@ int create(const Request& request, void* memory, MPI_Win* handle, Fallback&& fal
   }
   // From here on no rank allocates anything by itself until the engine's call, but for the words of an error.
   std::optional<Draft> draft;
-  const Refusal refusal = prepare(request, lease.offers.size(), draft);
-  if (const std::optional<int> refused = exchange_offers(request, lease, refusal)) return *refused;
+  int size = 0;
+  library().Comm_size(request.comm, &size);
+  const Refusal refusal = prepare(request, static_cast<std::size_t>(size), draft);
+  if (const std::optional<int> refused = make_together(request, lease.group, refusal, draft)) return *refused;
   Window& window = draft->window();
-  std::transform(lease.offers.begin(), lease.offers.end(), window.units.begin(),
-                 [](const Offer& offer) { return offer.disp_unit; });
-  const farsum_status made = make_engine_window(request, lease.group, draft->options(), window);
-  if (made != FARSUM_OK) return raise(request.comm, request.call, error_class_of(made), farsum_last_error());
   if (window.bytes == 0 && is_allocated(window) && !gives_empty_parts_addresses(window)) window.base = nullptr;
   library().Comm_group(request.comm, &window.group);
   front.windows_made.fetch_add(1, std::memory_order_relaxed);
