@@ -270,6 +270,7 @@ typedef void* farsum_mpi_session;
     (copy, drop, keyval, extra)) \
   X(Comm_free_keyval, (int* keyval), (keyval)) \
   X(Comm_set_attr, (MPI_Comm comm, int keyval, void* value), (comm, keyval, value)) \
+  X(Comm_get_attr, (MPI_Comm comm, int keyval, void* value, int* flag), (comm, keyval, value, flag)) \
   X(Comm_delete_attr, (MPI_Comm comm, int keyval), (comm, keyval)) \
   X(Comm_call_errhandler, (MPI_Comm comm, int code), (comm, code)) \
   X(Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler handler), (comm, handler)) \

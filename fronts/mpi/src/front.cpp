@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <numeric>
 
 #include "attending.hpp"
@@ -215,6 +216,8 @@ const char* Front::what_is_missing(const Job& job) {
     looked_up_.resize(everyone_.size());
     is_here_.clear();
     if (job.has_other_nodes()) find_who_is_here(job);
+    if (library().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, unbind, &bindings_, nullptr) != MPI_SUCCESS)
+      return "the library made no key for attributes of communicators";
     return datatypes.open() ? nullptr : "the library's datatypes could not be read";
   } catch (const std::bad_alloc&) {
     return "the process has no memory left";
@@ -223,6 +226,7 @@ const char* Front::what_is_missing(const Job& job) {
 
 void Front::drop_self() {
   progress.close();
+  if (bindings_ != MPI_KEYVAL_INVALID) library().Comm_free_keyval(&bindings_);
   if (self_ != MPI_COMM_NULL) library().Comm_free(&self_);
 }
 
@@ -250,6 +254,8 @@ void Front::stop_engine() {
   }
   // Release: who begins the next engine comes after this end.
   engine_runs_.store(false, std::memory_order_release);
+  // What communicators remember means nothing from here on.
+  engine_run_.fetch_add(1, std::memory_order_relaxed);
   groups_.clear();
   datatypes.close();
   library().Group_free(&context_);
@@ -317,12 +323,47 @@ Front::GroupLease Front::engine_group(MPI_Comm comm, Reach reach) {
     return lease;
   }
   if (!engine_runs()) return lease;
+  if (const Binding* const known = binding_of(comm); known != nullptr && known->instance != nullptr) {
+    if (reach == Reach::this_node && !known->on_this_node) return lease;
+    lease.held_ = std::unique_lock(known->instance->in_use);
+    lease.group = known->instance->group;
+    return lease;
+  }
   const Found found = find_groups(comm);
   lease.has_strangers = !found.in_context;
   if (!found.in_context) return lease;
   if (!found.on_this_node && (reach == Reach::this_node || !are_acquainted(comm, found.groups, lease))) return lease;
-  agree_on_instance(comm, found.groups, lease);
+  agree_on_instance(comm, found, lease);
   return lease;
+}
+
+Front::Binding* Front::binding_of(MPI_Comm comm) const {
+  void* binding = nullptr;
+  int is_bound = 0;
+  if (bindings_ == MPI_KEYVAL_INVALID) return nullptr;
+  // MPI declares the place of a pointer as void*.
+  if (library().Comm_get_attr(comm, bindings_, &binding, &is_bound) != MPI_SUCCESS || is_bound == 0) return nullptr;
+  return static_cast<Binding*>(binding);
+}
+
+// An earlier one that has no instance, or a new one; nullptr: there is no memory for it.
+Front::Binding* Front::bind(MPI_Comm comm) {
+  if (bindings_ == MPI_KEYVAL_INVALID) return nullptr;
+  if (Binding* const begun = binding_of(comm)) return begun;
+  std::unique_ptr<Binding> binding(new (std::nothrow) Binding);
+  if (binding == nullptr) return nullptr;
+  binding->engine_run = engine_run_.load(std::memory_order_relaxed);
+  if (library().Comm_set_attr(comm, bindings_, binding.get()) != MPI_SUCCESS) return nullptr;
+  return binding.release();
+}
+
+// MPI calls it when the communicator goes, be it after the engine's end.
+int Front::unbind(MPI_Comm, int, void* value, void*) {
+  const std::unique_ptr<Binding> binding(static_cast<Binding*>(value));
+  const bool is_of_this_engine = get().engine_run_.load(std::memory_order_relaxed) == binding->engine_run;
+  // Release pairs with the acquire in take_unused.
+  if (is_of_this_engine && binding->takes_instance) binding->instance->is_taken.store(false, std::memory_order_release);
+  return MPI_SUCCESS;
 }
 
 Front::Found Front::find_groups(MPI_Comm comm) {
@@ -400,9 +441,11 @@ bool Front::make_acquaintance(MPI_Comm comm, std::vector<unsigned char>& cards) 
 }
 
 // With one thread at a time all ranks take the same one by themselves. With several, the first rank takes one that no
-// thread of its own uses and tells the others; there it can only be in the last steps of an earlier use, which wait for
-// nobody. One that was never used needs memory, and whoever has none says so before any rank waits for the others.
-void Front::agree_on_instance(MPI_Comm comm, GroupsByRanks::value_type* groups, GroupLease& lease) {
+// communicator of its own has and tells the others, once for the communicator's life; there it can only be in the last
+// steps of an earlier use, which wait for nobody. One that was never used needs memory, and so does what the
+// communicator remembers: whoever has none says so before any rank waits for the others.
+void Front::agree_on_instance(MPI_Comm comm, const Found& found, GroupLease& lease) {
+  GroupsByRanks::value_type* const groups = found.groups;
   int rank = 0;
   library().Comm_rank(comm, &rank);
   const bool chooses = !threads_multiple_ || rank == 0;
@@ -413,12 +456,14 @@ void Front::agree_on_instance(MPI_Comm comm, GroupsByRanks::value_type* groups, 
     instance = take_unused(*groups, count);
     if (instance != nullptr) held = std::unique_lock(instance->in_use, std::adopt_lock);
   }
+  Binding* const binding = bind(comm);
+  const bool cannot_bind = threads_multiple_ && binding == nullptr;
   const bool is_known = !threads_multiple_ && instance != nullptr && instance->made;
   for (std::size_t least = is_known ? count : 0; least < count;) {
     enum : std::size_t { too_few, needed, missing, facts };
     const std::size_t have = groups == nullptr ? 0 : chooses ? (instance == nullptr ? 0 : count) : grow(*groups, count);
     std::array<std::uint64_t, facts> here{};
-    here[too_few] = have < count ? 1 : 0;
+    here[too_few] = have < count || cannot_bind ? 1 : 0;
     here[needed] = count;
     here[missing] = ~std::uint64_t{have};
     std::array<std::uint64_t, facts> any{};
@@ -431,16 +476,27 @@ void Front::agree_on_instance(MPI_Comm comm, GroupsByRanks::value_type* groups, 
   instance = make_instance(*groups, count - 1);
   if (instance == nullptr) return;
   if (!chooses) held = std::unique_lock(instance->in_use);
+  if (binding != nullptr) {
+    binding->takes_instance = threads_multiple_ && chooses;
+    // Relaxed: who looks at it takes `in_use` first.
+    if (binding->takes_instance) instance->is_taken.store(true, std::memory_order_relaxed);
+    binding->on_this_node = found.on_this_node;
+    binding->instance = instance;
+  }
   lease.group = instance->group;
   lease.held_ = std::move(held);
 }
 
-// One that no thread uses, taken for this one, and how many there are up to it.
+// One that no thread uses and no communicator has, taken for this thread, and how many there are up to it.
 Front::GroupInstance* Front::take_unused(GroupsByRanks::value_type& groups, std::size_t& count) {
   auto& [ranks, entry] = groups;
   const std::lock_guard lock(entry.listing);
   for (count = 1; count <= entry.instances.size(); ++count) {
-    if (entry.instances[count - 1]->in_use.try_lock()) return entry.instances[count - 1].get();
+    GroupInstance& instance = *entry.instances[count - 1];
+    if (!instance.in_use.try_lock()) continue;
+    // Acquire pairs with the release in unbind.
+    if (!instance.is_taken.load(std::memory_order_acquire)) return &instance;
+    instance.in_use.unlock();
   }
   if (!add_instance(groups)) return nullptr;
   // It is free, for nobody has seen it yet. ThreadSanitizer takes a plain lock for the wrong order: who holds an

@@ -67,7 +67,7 @@ class Front {
   enum class Reach : std::uint8_t { all_nodes, this_node };
   // Not held where some of the ranks are outside the engine's context (a spawned process), cannot be reached over the
   // network (which has been said then), or are not on this node where only these are wanted. Collective over the
-  // communicator; on all ranks or on none. Of a list of ranks that has met before it allocates nothing.
+  // communicator; on all ranks or on none. Of a communicator that has had one it asks no rank, and allocates nothing.
   GroupLease engine_group(MPI_Comm comm, Reach reach = Reach::all_nodes);
 
   // A backing window: name, attributes and error handler of a window, and its handle. No other rank takes part.
@@ -129,6 +129,16 @@ class Front {
     farsum_group group{};
     bool made = false;  // guarded, as `group`, by `making`
     std::mutex in_use;
+    // On the rank that chooses, with several threads: a communicator has it for its life.
+    std::atomic<bool> is_taken{false};
+  };
+  // What a communicator's first window has found out, for its later ones: an attribute of the communicator. The ranks
+  // have all of them the instance, or none has it.
+  struct Binding {
+    std::uint64_t engine_run = 0;
+    GroupInstance* instance = nullptr;  // null: not yet
+    bool on_this_node = false;
+    bool takes_instance = false;
   };
   // Whether the ranks of a list know each other's ways over the network.
   enum class Acquaintance : std::uint8_t { unknown, made, refused };
@@ -156,7 +166,10 @@ class Front {
   bool are_acquainted(MPI_Comm comm, GroupsByRanks::value_type* groups, GroupLease& lease);
   bool make_acquaintance(MPI_Comm comm, std::vector<unsigned char>& cards);
   void say_unreachable(const char* why, Voice voice);
-  void agree_on_instance(MPI_Comm comm, GroupsByRanks::value_type* groups, GroupLease& lease);
+  Binding* binding_of(MPI_Comm comm) const;
+  Binding* bind(MPI_Comm comm);
+  static int unbind(MPI_Comm comm, int keyval, void* binding, void* nothing);
+  void agree_on_instance(MPI_Comm comm, const Found& found, GroupLease& lease);
   static GroupInstance* take_unused(GroupsByRanks::value_type& groups, std::size_t& count);
   static std::size_t grow(GroupsByRanks::value_type& groups, std::size_t count);
   static bool add_instance(GroupsByRanks::value_type& groups);
@@ -176,6 +189,9 @@ class Front {
   MPI_Comm job_ = MPI_COMM_NULL;  // the context's ranks where they are on several nodes
   std::vector<bool> is_here_;     // by rank of the context, where they are on several nodes
   bool threads_multiple_ = false;
+  int bindings_ = MPI_KEYVAL_INVALID;
+  // Bindings of earlier ones are void. Atomic for communicators that are freed beside the engine's end: relaxed.
+  std::atomic<std::uint64_t> engine_run_{0};
   int version_ = 3;
   int subversion_ = 1;
 
