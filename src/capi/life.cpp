@@ -348,6 +348,11 @@ farsum_status farsum_attend_end(void) {
 
 void farsum_heard(void) { heard(); }
 
+int farsum_is_crowded(void) {
+  Context* const context = live_context();
+  return context != nullptr && context->processors().is_crowded() ? 1 : 0;
+}
+
 int farsum_is_initialized(void) { return live_context() != nullptr ? 1 : 0; }
 
 farsum_status farsum_rank(farsum_group handle, int* rank) {

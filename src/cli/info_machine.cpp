@@ -19,6 +19,7 @@
 #include "cli/run_binding.hpp"
 #include "ops/kernels.hpp"
 #include "os/memory_room.hpp"
+#include "os/usable_processors.hpp"
 #include "runtime/pmix.hpp"
 #include "runtime/wireup.hpp"
 
@@ -109,6 +110,18 @@ void add_processor(Report& report) {
   add_cache(report, topology.get(), "l3_cache", HWLOC_OBJ_L3CACHE);
 }
 
+// A job of more ranks here is crowded. Ranks that a launcher binds have the processors of all of them.
+void add_usable_processors(Report& report) {
+  const auto or_all = [](std::uint32_t processors) { return processors == 0 ? Report("all") : Report(processors); };
+  const os::ProcessorReport processors = os::report_processors();
+  report["processors_online"] = processors.online;
+  report["processors_by_affinity"] = or_all(processors.affinity);
+  report["processors_by_cgroup_set"] = or_all(processors.cgroup_set);
+  report["processors_by_cgroup_quota"] = or_all(processors.cgroup_quota);
+  report["processors_usable"] = processors.usable;
+  report["processors_usable_by"] = processors.decided_by;
+}
+
 std::string yama_sentence(int scope) {
   switch (scope) {
     case -1:
@@ -170,6 +183,7 @@ Report describe_machine() {
   std::vector<int> allowed;
   for (const CpuList& core : allowed_cores()) allowed.insert(allowed.end(), core.begin(), core.end());
   report["processing_units_allowed"] = allowed;
+  add_usable_processors(report);
   report["page_bytes"] = sysconf(_SC_PAGESIZE);
   report["memory_bytes"] = meminfo("MemTotal");
   report["memory_available_bytes"] = meminfo("MemAvailable");

@@ -9,7 +9,8 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "os/cgroups.h"
 
 namespace farsum::os {
 namespace {
@@ -97,66 +98,11 @@ void offer_group(const fs::path& folder, const Controller& controller, Least& le
   least.offer(left_of(*limit, left_of(*used, reclaimable)), RoomLimit::cgroup, folder);
 }
 
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream stream(line);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(std::move(word));
-  return words;
-}
-
-bool lists(std::string_view comma_separated, std::string_view item) {
-  const std::string padded = "," + std::string(comma_separated) + ",";
-  return padded.find("," + std::string(item) + ",") != std::string::npos;
-}
-
-struct Mount {
-  fs::path point;
-  fs::path top;  // the group that the mount shows as its root
-  bool is_version_2 = false;
-};
-
-// "id parent major:minor ROOT POINT options ... - TYPE source SUPER_OPTIONS"
-std::vector<Mount> memory_mounts(const fs::path& root) {
-  std::vector<Mount> mounts;
-  std::istringstream text(read_text(root / "proc/self/mountinfo"));
-  for (std::string line; std::getline(text, line);) {
-    const std::vector<std::string> words = words_of(line);
-    const auto dash = std::find(words.begin(), words.end(), "-");
-    if (words.size() < 6 || words.end() - dash < 4) continue;
-    const bool is_version_2 = dash[1] == "cgroup2";
-    if (!is_version_2 && (dash[1] != "cgroup" || !lists(dash[3], "memory"))) continue;
-    mounts.push_back({.point = words[4], .top = words[3], .is_version_2 = is_version_2});
-  }
-  return mounts;
-}
-
-// The process's group in the hierarchy of version 1's memory controller or of version 2.
-std::optional<fs::path> own_group(const fs::path& root, bool is_version_2) {
-  std::istringstream text(read_text(root / "proc/self/cgroup"));
-  for (std::string line; std::getline(text, line);) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    if (is_version_2 ? controllers.empty() : lists(controllers, "memory")) return line.substr(second + 1);
-  }
-  return std::nullopt;
-}
-
-void offer_groups_of(const fs::path& root, const Mount& mount, Least& least) {
-  const std::optional<fs::path> group = own_group(root, mount.is_version_2);
-  if (!group) return;
-  const Controller& controller = mount.is_version_2 ? version_2 : version_1;
-  // A container may see its own group as the mount's root; a group outside the mount cannot be looked at.
-  fs::path below = group->lexically_relative(mount.top);
-  if (below.empty() || *below.begin() == "..") below = ".";
-  fs::path folder = root / mount.point.relative_path();
-  offer_group(folder, controller, least);
-  for (const fs::path& part : below) {
-    if (part == ".") continue;
-    folder /= part;
-    offer_group(folder, controller, least);
-  }
+void offer_groups(const fs::path& root, Least& least) {
+  const auto offer = [](const char* folder, int is_version_2, void* found) {
+    offer_group(folder, is_version_2 != 0 ? version_2 : version_1, *static_cast<Least*>(found));
+  };
+  farsum_cgroup_visit(root == "/" ? "" : root.c_str(), "memory", offer, &least);
 }
 
 }  // namespace
@@ -180,7 +126,7 @@ std::string_view name_of(RoomLimit limit) {
 MemoryRoom available(const RoomQuery& query) {
   Least least;
   offer_machine(query.root, least);
-  for (const Mount& mount : memory_mounts(query.root)) offer_groups_of(query.root, mount, least);
+  offer_groups(query.root, least);
   if (query.count_address_space) offer_address_space(query.root, least);
   return least.take();
 }

@@ -114,10 +114,9 @@ const ops::KernelSet& choose_kernels(const std::string& isa) {
   return ops::kernels_for_this_machine();
 }
 
-// Not those that this process is bound to: a launcher binds each rank to one of its own.
-std::uint32_t online_processors() {
-  const long online = sysconf(_SC_NPROCESSORS_ONLN);
-  return online > 0 ? static_cast<std::uint32_t>(online) : ~std::uint32_t{0};
+// Until the ranks of the node have told each other what else bounds them.
+bool has_too_few_online(const os::ProcessorBounds& bounds, std::uint32_t ranks) {
+  return bounds.online != 0 && ranks > bounds.online;
 }
 
 // Of teams over nodes; those of windows have the windows' numbers.
@@ -151,6 +150,7 @@ Status Context::join() {
   block.nonce_address.store(reinterpret_cast<std::uintptr_t>(&nonce_), std::memory_order_relaxed);
   block.nonce.store(nonce_, std::memory_order_relaxed);
   block.pid.store(getpid(), std::memory_order_relaxed);
+  block.processors = os::read_processor_bounds();
 
   for (std::uint32_t place = 0; place < place_.here.count(); ++place)
     passes_.of_ranks.push_back(&place_.segment->rank(place).pass);
@@ -177,7 +177,7 @@ void Context::make_parts() {
   watch_ = std::make_unique<PeerWatch>(segment, place_.here, *neighbours_, place_.rank);
   waiter_ = std::make_unique<ThreadWaiter>(
       ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns,
-                            place_.here.count() > online_processors()},
+                            has_too_few_online(block.processors, place_.here.count())},
       *watch_, block.waiters);
   transport_ = std::make_unique<ShmTransport>(
       segment, ShmTransport::Options{my_place(), settings.channel_bytes, settings.attach != Permission::refuse});
@@ -247,8 +247,18 @@ void Context::make_parts() {
 Status Context::meet_the_node() {
   home_ = group_of_the_node();
   if (Status status = home_->team().barrier("farsum_init"); !status.is_ok()) return status;
+  share_processors();
   transport_->probe_peers();
   return home_->team().barrier("farsum_init");
+}
+
+// All ranks have published what bounds theirs, and nobody changes it: so all come to the same.
+void Context::share_processors() {
+  std::vector<os::ProcessorBounds> bounds;
+  for (std::uint32_t place = 0; place < place_.here.count(); ++place)
+    bounds.push_back(place_.segment->rank(place).processors);
+  processors_ = os::scarcest_share(bounds);
+  waiter_->be_crowded(processors_.is_crowded());
 }
 
 std::unique_ptr<Group> Context::group_of_the_node() {

@@ -222,6 +222,8 @@ class Context {
   // Hands out blocks of the segment to this rank's program. To be destroyed before the context.
   std::unique_ptr<NodeMemory> make_memory() { return std::make_unique<NodeMemory>(segment(), id_in_segment()); }
   PeerWatch& watch() { return *watch_; }
+  // Of the node's ranks, those that have the fewest processors; the same on all of them.
+  const os::ProcessorShare& processors() const { return processors_; }
   // For single elements in open stripes, by one thread of this process. See lockfree/word_pass.hpp.
   WordPass& own_pass() { return own_block().pass; }
 
@@ -234,6 +236,7 @@ class Context {
   Status join();
   void make_parts();
   Status meet_the_node();
+  void share_processors();
   std::unique_ptr<Group> group_of_the_node();
   Status meet_the_job();
   Status begin_world();
@@ -309,6 +312,7 @@ class Context {
   const ops::KernelSet* kernels_;
   std::uint64_t nonce_ = 0;
   std::atomic<std::uint32_t> windows_numbered_{0};  // of those over several nodes that this rank has named
+  os::ProcessorShare processors_;
   std::unique_ptr<Neighbours> neighbours_;
   std::unique_ptr<PeerWatch> watch_;
   std::unique_ptr<ThreadWaiter> waiter_;

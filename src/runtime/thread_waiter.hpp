@@ -19,7 +19,7 @@ class ThreadWaiter : public Waiter {
     std::uint64_t gap_ns = 100'000'000;
     std::function<void()> idle;  // called between sleeps, at most idle_gap_ns apart, and in looks for other hosts
     std::uint64_t idle_gap_ns = 1'000'000;
-    bool is_crowded = false;  // more ranks than processors: it does not look, and gives way
+    bool is_crowded = false;  // some rank waits for another's processor: it does not look, and gives way
     std::function<std::uint64_t()> now_ns = monotonic_ns;  // for the hook
   };
 
@@ -36,6 +36,9 @@ class ThreadWaiter : public Waiter {
   void before_sleep(std::function<void()> hook) { before_sleep_ = std::move(hook); }
   // The same for each look at how the other ranks are.
   void before_look(std::function<void()> hook) { before_look_ = std::move(hook); }
+  // Known when the ranks of the node have met, and not changed when they have met once more.
+  void be_crowded(bool is_crowded) { options_.is_crowded = is_crowded; }
+  bool is_crowded() const { return options_.is_crowded; }
   // From now on replies may come from other hosts, whose agents wake up first, and have the way there and back.
   // A stream of them that falters goes on soon, and a thread that slept would leave it to the agent, which is woken for
   // each piece, and wakes the thread for each.

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "os/cgroups.h"
 #include "setting.h"
 
 static struct hint {
@@ -32,8 +33,13 @@ static int is_on_several_hosts(void) {
          differ(getenv("MPI_LOCALNRANKS"), getenv("PMI_SIZE")) || differ(getenv("SLURM_STEP_NUM_NODES"), "1");
 }
 
+/* Not what this process is bound to: a launcher binds each rank to a processor of its own. */
 static int outnumber_processors(const char* ranks) {
-  return ranks != NULL && atol(ranks) > sysconf(_SC_NPROCESSORS_ONLN);
+  struct farsum_cgroup_bound bound;
+  const long count = ranks == NULL ? 0 : atol(ranks);
+  if (count > sysconf(_SC_NPROCESSORS_ONLN)) return 1;
+  farsum_cgroup_read_quota("", &bound);
+  return bound.processors != 0 && count > (long)bound.processors;
 }
 
 /* Over several hosts an agent of Farsum's runs beside the ranks of each, that ranks elsewhere wait for. */

@@ -1,8 +1,6 @@
-// MPI_Barrier where the node has more ranks than processors. Libraries poll in it, and a rank that polls keeps the one
-// it waits for from running: 8 ms for 4 ranks on 2 processors, where sleepers take 30 us. Everywhere else, as over
-// several nodes, it is the library's.
-#include <unistd.h>
-
+// MPI_Barrier where ranks of the node have fewer processors than they are. Libraries poll in it, and a rank that polls
+// keeps the one it waits for from running: 8 ms for 4 ranks on 2 processors, where sleepers take 30 us. Everywhere
+// else, as over several nodes, it is the library's.
 #include "attending.hpp"
 #include "calls.hpp"
 #include "farsum.h"
@@ -35,9 +33,9 @@ int barrier(MPI_Comm comm) {
 
 void put_collective_calls(farsum_mpi_calls& active) {
   const Front& front = Front::get();
-  // The node's processors, not this rank's: all ranks of the node must decide alike. Threads that meet on several
-  // communicators at once would need an agreement each time, which costs what is saved.
-  if (front.threads_multiple() || front.node_size() <= sysconf(_SC_NPROCESSORS_ONLN)) return;
+  // All ranks of the node decide alike. Threads that meet on several communicators at once would need an agreement each
+  // time, which costs what is saved.
+  if (front.threads_multiple() || !front.node_is_crowded()) return;
   active.Barrier = guard::Barrier<barrier>::call;
 }
 

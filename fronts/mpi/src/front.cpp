@@ -195,7 +195,8 @@ void Front::start_engine(MPI_Comm comm) {
     library().Comm_group(comm, &context_);
     context_size_ = job.size;
     node_size_ = job.node_size;
-    if (node_size_ > sysconf(_SC_NPROCESSORS_ONLN)) progress.be_in_crowded_job();
+    node_is_crowded_ = farsum_is_crowded() != 0;
+    if (node_is_crowded_) progress.be_in_crowded_job();
     // The program may free its own.
     if (job.has_other_nodes()) library().Comm_dup(comm, &job_);
     // Release pairs with the acquire in engine_runs.

@@ -46,6 +46,8 @@ class Front {
   int context_size() const { return context_size_; }
   // Of the context's ranks, those that share this rank's memory.
   int node_size() const { return node_size_; }
+  // The same on all of these ranks, for they have agreed on it when the engine began.
+  bool node_is_crowded() const { return node_is_crowded_; }
   // Whether what goes to this rank of the group goes over the network.
   bool is_on_other_node(MPI_Group group, int rank) const;
   // Bytes of every rank of the context, in its order; false where that failed. Not for several threads at once.
@@ -197,6 +199,7 @@ class Front {
 
   std::vector<int> everyone_;   // the context's ranks: 0, 1, 2, ...
   std::mutex groups_mutex_;     // guards what follows
+  bool node_is_crowded_ = false;
   std::vector<int> looked_up_;  // room for as many
   GroupsByRanks groups_;        // entries stay where they are
   std::mutex said_mutex_;

@@ -19,7 +19,7 @@ class Progress {
   // `may_yield`: whether a thread that works may offer its processor to others now and then.
   void open(MPI_Comm self, bool may_yield);
   void close();
-  // The job has more ranks on this node than there are processors. Relaxed: nothing is ordered by who gives way.
+  // Ranks of this node have fewer processors than they are. Relaxed: nothing is ordered by who gives way.
   void be_in_crowded_job() { job_.store(YieldBudget::Job::is_crowded, std::memory_order_relaxed); }
 
   // Lets the library do what it can; gives up at once where another thread does so now. By a thread that the program

@@ -19,6 +19,7 @@
 #include "lockfree/stripe_lock.hpp"
 #include "lockfree/word_pass.hpp"
 #include "os/event_count.hpp"
+#include "os/usable_processors.hpp"
 #include "transport/shm/segment_map.hpp"
 
 namespace farsum {
@@ -39,6 +40,7 @@ struct RankBlock {
   // Written by the rank while it frees a window.
   AwaitedRank awaited;
   // Rung by whoever has posted a request for this rank; its agent sleeps on it.
+  os::ProcessorBounds processors;
   alignas(cache_line_bytes) Doorbell doorbell;
   // Threads of this rank that wait for anything.
   alignas(cache_line_bytes) EventCount waiters;
