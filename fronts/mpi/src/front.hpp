@@ -188,6 +188,7 @@ class Front {
   MPI_Group context_ = MPI_GROUP_NULL;  // the ranks of the engine's context, in its order
   int context_size_ = 0;
   int node_size_ = 0;
+  bool node_is_crowded_ = false;
   MPI_Comm job_ = MPI_COMM_NULL;  // the context's ranks where they are on several nodes
   std::vector<bool> is_here_;     // by rank of the context, where they are on several nodes
   bool threads_multiple_ = false;
@@ -199,7 +200,6 @@ class Front {
 
   std::vector<int> everyone_;   // the context's ranks: 0, 1, 2, ...
   std::mutex groups_mutex_;     // guards what follows
-  bool node_is_crowded_ = false;
   std::vector<int> looked_up_;  // room for as many
   GroupsByRanks groups_;        // entries stay where they are
   std::mutex said_mutex_;
