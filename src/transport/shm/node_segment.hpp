@@ -29,26 +29,32 @@ inline constexpr std::uint32_t node_stripes =
 inline constexpr std::uint32_t rank_stripes = 1024;  // for a rank's adopted memory
 inline constexpr std::uint32_t most_node_ranks = 1024;
 
+// Processors fetch lines in pairs: what one writes often is not beside what others look at.
+inline constexpr std::size_t line_pair_bytes = 2 * cache_line_bytes;
+
 // What the segment keeps of one rank.
-struct RankBlock {
+struct alignas(line_pair_bytes) RankBlock {
   // Written by the rank when it joins; `left` when it has left.
   std::atomic<std::uint32_t> left;
   std::atomic<std::int32_t> pid;
   std::atomic<std::uint64_t>
       nonce_address;  // of a word in the rank's private memory that holds `nonce`, to tell it from a stranger
   std::atomic<std::uint64_t> nonce;
+  os::ProcessorBounds processors;
   // Written by the rank while it frees a window.
   AwaitedRank awaited;
   // Rung by whoever has posted a request for this rank; its agent sleeps on it.
-  os::ProcessorBounds processors;
-  alignas(cache_line_bytes) Doorbell doorbell;
+  alignas(line_pair_bytes) Doorbell doorbell;
   // Threads of this rank that wait for anything.
   alignas(cache_line_bytes) EventCount waiters;
   // For single elements in open stripes, by a thread of this rank.
-  WordPass pass;
+  alignas(line_pair_bytes) WordPass pass;
   // Guard this rank's adopted memory.
-  alignas(cache_line_bytes) StripeLock stripes[rank_stripes];
+  alignas(line_pair_bytes) StripeLock stripes[rank_stripes];
 };
+static_assert(sizeof(RankBlock) % line_pair_bytes == 0, "so that each rank's block begins with a pair of lines");
+static_assert(offsetof(RankBlock, pass) / line_pair_bytes != offsetof(RankBlock, waiters) / line_pair_bytes);
+static_assert(offsetof(RankBlock, pass) / line_pair_bytes != offsetof(RankBlock, stripes) / line_pair_bytes);
 
 // A stretch of the heap.
 struct HeapExtent {
