@@ -29,7 +29,16 @@ bool Exposure::covers(std::uint64_t offset, std::uint64_t bytes) const {
   return true;
 }
 
-void ExposureTable::set(WindowId window, std::shared_ptr<const Exposure> exposure) {
+namespace {
+
+auto first_from(std::vector<ExposedRegion>& regions, std::uint64_t offset) {
+  return std::lower_bound(regions.begin(), regions.end(), offset,
+                          [](const ExposedRegion& region, std::uint64_t value) { return region.offset < value; });
+}
+
+}  // namespace
+
+void ExposureTable::set(WindowId window, std::shared_ptr<Exposure> exposure) {
   const std::unique_lock lock(mutex_);
   windows_[window] = std::move(exposure);
 }
@@ -37,6 +46,27 @@ void ExposureTable::set(WindowId window, std::shared_ptr<const Exposure> exposur
 void ExposureTable::erase(WindowId window) {
   const std::unique_lock lock(mutex_);
   windows_.erase(window);
+}
+
+void ExposureTable::add(WindowId window, std::span<const ExposedRegion> regions) {
+  const std::unique_lock lock(mutex_);
+  Exposure& exposure = *windows_.at(window);
+  std::vector<ExposedRegion>& all = exposure.regions;
+  // What may find no memory comes first.
+  if (all.capacity() - all.size() < regions.size()) all.reserve(std::max(2 * all.size(), all.size() + regions.size()));
+  for (const ExposedRegion& region : regions) {
+    all.insert(first_from(all, region.offset), region);
+    exposure.has_holes = exposure.has_holes || region.has_holes;
+  }
+}
+
+void ExposureTable::remove(WindowId window, std::uint64_t begin, std::uint64_t end) {
+  const std::unique_lock lock(mutex_);
+  Exposure& exposure = *windows_.at(window);
+  exposure.regions.erase(first_from(exposure.regions, begin), first_from(exposure.regions, end));
+  if (!exposure.has_holes) return;
+  exposure.has_holes = std::any_of(exposure.regions.begin(), exposure.regions.end(),
+                                   [](const ExposedRegion& region) { return region.has_holes; });
 }
 
 bool ExposureTable::overlaps(std::uintptr_t address, std::uint64_t bytes) const {
@@ -47,12 +77,6 @@ bool ExposureTable::overlaps(std::uintptr_t address, std::uint64_t bytes) const 
     }
   }
   return false;
-}
-
-std::vector<ExposedRegion> ExposureTable::regions(WindowId window) const {
-  const std::shared_lock lock(mutex_);
-  const auto found = windows_.find(window);
-  return found == windows_.end() ? std::vector<ExposedRegion>() : found->second->regions;
 }
 
 const Exposure* ExposureTable::Reading::find(WindowId window) const {

@@ -52,14 +52,17 @@ struct Exposure {
 class ExposureTable {
  public:
   // Replaces what `window` exposes. Waits for the request being served.
-  void set(WindowId window, std::shared_ptr<const Exposure> exposure);
+  void set(WindowId window, std::shared_ptr<Exposure> exposure);
   void erase(WindowId window);
+  // Of a window that is set: more regions, which overlap none; all or, where there is no memory for them, none. A
+  // region above all others costs the same however many there are. Waits for the request being served.
+  void add(WindowId window, std::span<const ExposedRegion> regions);
+  // Those that begin in [begin, end).
+  void remove(WindowId window, std::uint64_t begin, std::uint64_t end);
   // While the answer lives the agent serves nothing; waits for the request being served.
   std::unique_lock<std::shared_mutex> pause() { return std::unique_lock(mutex_); }
   // Whether any window exposes memory in [address, address + bytes). Called under pause().
   bool overlaps(std::uintptr_t address, std::uint64_t bytes) const;
-  // What `window` exposes now.
-  std::vector<ExposedRegion> regions(WindowId window) const;
 
   // Held while one request is served, so that memory is not withdrawn under it. Never waits: null when a
   // change is under way.
@@ -76,7 +79,7 @@ class ExposureTable {
 
  private:
   mutable std::shared_mutex mutex_;
-  std::map<WindowId, std::shared_ptr<const Exposure>> windows_;
+  std::map<WindowId, std::shared_ptr<Exposure>> windows_;
 };
 
 }  // namespace farsum

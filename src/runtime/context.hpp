@@ -291,6 +291,7 @@ class Context {
   Status make_room_for_regions(WindowObject& object, std::uint64_t count);
   void publish(WindowObject& object, const std::vector<SharedRegion>& shared,
                const std::vector<ExposedRegion>& exposed);
+  void withdraw(WindowObject& object, std::uint64_t begin, std::uint64_t end);
   void demote(WindowObject& object);
   void demote_in_quiet(WindowObject& object, const char* call);
   void demote_all();
@@ -311,8 +312,8 @@ class Context {
   Options options_;
   const ops::KernelSet* kernels_;
   std::uint64_t nonce_ = 0;
-  std::atomic<std::uint32_t> windows_numbered_{0};  // of those over several nodes that this rank has named
   os::ProcessorShare processors_;
+  std::atomic<std::uint32_t> windows_numbered_{0};  // of those over several nodes that this rank has named
   std::unique_ptr<Neighbours> neighbours_;
   std::unique_ptr<PeerWatch> watch_;
   std::unique_ptr<ThreadWaiter> waiter_;

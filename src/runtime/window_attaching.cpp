@@ -8,12 +8,6 @@
 #include "runtime/window_creation.hpp"
 
 namespace farsum {
-namespace {
-
-// Regions that a rank may attach to a dynamic window at once.
-constexpr std::uint32_t most_dynamic_regions = 4096;
-}  // namespace
-
 // A change of this rank's own table of regions, which others may be reading.
 class Context::TableGuard {
  public:
@@ -55,17 +49,32 @@ Status Context::make_room_for_regions(WindowObject& object, std::uint64_t count)
   return {};
 }
 
+// Behind those that are there: readers sort what they copy.
 void Context::publish(WindowObject& object, const std::vector<SharedRegion>& shared,
                       const std::vector<ExposedRegion>& exposed) {
   const Window::Parts& parts = object.window->parts();
   const RankWindow& own = parts.shared[parts.my_rank];
   RankWindowHead& head = own.head();
   // First what may find no memory.
-  auto exposure = make_exposure(own, parts.shape.notification_slots, parts.ranks, parts.promises, exposed);
-  exposures_.set(parts.id, exposure);
+  exposures_.add(parts.id, exposed);
   const TableGuard guard(head, *watch_, place_.rank);
-  std::copy(shared.begin(), shared.end(), own.regions());
-  head.region_count = static_cast<std::uint32_t>(shared.size());
+  std::copy(shared.begin(), shared.end(), own.regions() + head.region_count);
+  head.region_count += static_cast<std::uint32_t>(shared.size());
+  // Release pairs with the acquire load in Window::read_regions.
+  head.table_version.fetch_add(1, std::memory_order_release);
+}
+
+// The regions in [begin, end). The last take their places.
+void Context::withdraw(WindowObject& object, std::uint64_t begin, std::uint64_t end) {
+  const Window::Parts& parts = object.window->parts();
+  const RankWindow& own = parts.shared[parts.my_rank];
+  RankWindowHead& head = own.head();
+  exposures_.remove(parts.id, begin, end);
+  const TableGuard guard(head, *watch_, place_.rank);
+  SharedRegion* const regions = own.regions();
+  for (std::uint32_t i = head.region_count; i-- > 0;) {
+    if (begin <= regions[i].offset && regions[i].offset < end) regions[i] = regions[--head.region_count];
+  }
   // Release pairs with the acquire load in Window::read_regions.
   head.table_version.fetch_add(1, std::memory_order_release);
 }
@@ -95,15 +104,14 @@ Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) 
   }
   const Window::Parts& parts = object.window->parts();
   const RankWindow& own = parts.shared[parts.my_rank];
-  std::vector<SharedRegion> shared(own.regions(), own.regions() + own.head().region_count);
-  std::vector<ExposedRegion> exposed = exposures_.regions(parts.id);
+  std::vector<SharedRegion> shared;
+  std::vector<ExposedRegion> exposed;
   describe_parts(wish, "attached user memory", shared, exposed);
-  if (shared.size() > most_dynamic_regions) {
-    return {Code::no_memory, fmt::format("farsum_window_attach: {} regions are attached already, the most there can be",
-                                         object.attached.size())};
+  const std::uint64_t count = own.head().region_count + shared.size();
+  if (Status status = make_room_for_regions(object, count); !status.is_ok()) {
+    return {status.code(), fmt::format("farsum_window_attach: with {} regions attached, a table of {}: {}",
+                                       object.attached.size(), count, status.text())};
   }
-  if (Status status = make_room_for_regions(object, shared.size()); !status.is_ok())
-    return {status.code(), fmt::format("farsum_window_attach: {}", status.text())};
   std::multimap<std::uintptr_t, std::uint64_t> entry = {{begin, bytes}};
   publish(object, shared, exposed);
   object.attached.merge(entry);
@@ -113,11 +121,7 @@ Status Context::attach(WindowObject& object, void* memory, std::uint64_t bytes) 
 Status Context::detach(WindowObject& object, const void* memory) {
   if (!object.dynamic) return {Code::argument, "farsum_window_detach: the window is not dynamic"};
   const std::lock_guard lock(object.regions_mutex);
-  const Window::Parts& parts = object.window->parts();
-  const RankWindow& own = parts.shared[parts.my_rank];
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  std::vector<SharedRegion> shared(own.regions(), own.regions() + own.head().region_count);
-  std::vector<ExposedRegion> exposed = exposures_.regions(parts.id);
   const auto attached = object.attached.find(begin);
   if (attached == object.attached.end()) {
     return {Code::range, fmt::format("farsum_window_detach: no region that starts at {:#x} is attached", begin)};
@@ -127,10 +131,7 @@ Status Context::detach(WindowObject& object, const void* memory) {
     object.attached.erase(attached);
     return {};
   }
-  const auto inside = [begin, end](const auto& region) { return begin <= region.offset && region.offset < end; };
-  std::erase_if(shared, inside);
-  std::erase_if(exposed, inside);
-  publish(object, shared, exposed);
+  withdraw(object, begin, end);
   object.attached.erase(attached);
   return {};
 }
