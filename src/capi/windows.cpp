@@ -72,6 +72,13 @@ std::uint64_t first_view_of(const Window& window) {
   return views >= view_arena && views < view_arena + most_views ? static_cast<std::uint64_t>(views - view_arena) : 0;
 }
 
+// Of a window of more ranks than there are closed views, behind which lie those of other windows: everything takes the
+// long way, a flush of all targets too.
+void close(HotParts& parts) {
+  parts.size = 0;
+  parts.aggregates = true;
+}
+
 }  // namespace
 
 std::size_t take_window_slot() {
@@ -104,8 +111,9 @@ farsum_window add_window(std::size_t index, WindowObject* object) {
   slot.object = object;
   slot.generation = (slot.generation + 1) & generation_mask;
   const std::uint64_t generation = slot.generation == 0 ? ++slot.generation : slot.generation;
-  const std::uint64_t bits =
-      generation << (index_bits + view_bits) | first_view_of(*object->window) << index_bits | index;
+  const std::uint64_t first_view = first_view_of(*object->window);
+  if (first_view == 0 && slot.parts.size > ViewRuns::closed_views) close(slot.parts);
+  const std::uint64_t bits = generation << (index_bits + view_bits) | first_view << index_bits | index;
   // Release: the slot is filled before its handle can be found.
   slot.bits.store(bits, std::memory_order_release);
   return {bits};
