@@ -290,9 +290,10 @@ struct HotWindow {
     return true;
   }
 
-  // With nothing under way to any target, in an epoch of every one.
+  // With nothing under way to any target, in an epoch of every one. However many there are: the long way walks over
+  // them twice, and reads more of each. A list of those that were used would cost each operation an instruction.
   bool flush_all() const {
-    if (parts.aggregates || parts.size > most_flushed_at_once) return false;
+    if (parts.aggregates) return false;
     std::uint32_t unfenced = 0;
     for (std::uint32_t target = 0; target < parts.size; ++target) {
       if (!is_clean(views[target])) return false;
@@ -363,9 +364,6 @@ struct HotWindow {
   }
 
  private:
-  // Beyond, the long way's bookkeeping is small beside the walk.
-  static constexpr std::uint32_t most_flushed_at_once = 64;
-
   static bool is_clean(const TargetView& view) {
     // Acquire pairs with the release in OriginEngine::finish_job.
     return view.open.load(std::memory_order_relaxed) >= passive_epoch &&
