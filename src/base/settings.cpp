@@ -126,7 +126,7 @@ std::vector<Entry> entries() {
                             "aggregated path: updates gathered per target before a message is sent"),
       number<std::uint64_t>("FARSUM_SPIN_NS", "ns", &Settings::spin_ns, 0, 1'000'000'000,
                             "how long a waiting thread looks before it sleeps, for what comes over a network twice as "
-                            "long, ten times in the middle of a stream; not at all with more ranks than processors"),
+                            "long, ten times in the middle of a stream; not at all on a crowded node"),
       number<std::uint64_t>("FARSUM_WAIT_GAP_NS", "ns", &Settings::wait_gap_ns, 10'000, 1'000'000'000,
                             "longest sleep of a waiting thread before it looks whether its peers live"),
       number<std::uint64_t>("FARSUM_WIREUP_TIMEOUT", "s", &Settings::wireup_timeout_s, 1, 86400,

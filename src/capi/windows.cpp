@@ -259,8 +259,8 @@ farsum_status make_window(const char* call, const farsum_window_options* from, W
   options.place_views = [&place](std::uint32_t ranks) { return place.place_views(ranks); };
   try {
     if (!place.take_slot()) {
-      options.refusal =
-          Status(Code::no_memory, fmt::format("{}: {} windows live, the most there can be", call, most_windows));
+      options.refusal = Status(Code::no_memory, fmt::format("{}: {} windows live, the most there can be; free some first",
+                                                            call, most_windows));
     }
   } catch (const std::bad_alloc&) {
     options.lacks_memory = true;

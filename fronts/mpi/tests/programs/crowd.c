@@ -1,4 +1,6 @@
-/* Far more ranks than processors: windows of both kinds, sums, fences and locks of all end, with the right sums. RANKS: 8
+/* Far more ranks than processors: windows of both kinds, sums, fences and locks of all end, with the right sums.
+ *
+ * RANKS: 8
  * CROWD: 64
  */
 #include <stdint.h>
