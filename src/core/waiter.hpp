@@ -2,11 +2,9 @@
 // after which the idle hook runs and the peers' lives are looked at. core only says for what.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-
 #include "base/function_ref.hpp"
 #include "base/status.hpp"
+#include "lockfree/lock_turn.hpp"
 #include "os/event_count.hpp"
 
 namespace farsum {
@@ -20,9 +18,8 @@ class Waiter {
   // Said inside done() by a thread that has just taken in something of what it waits for: more is likely to be close
   // behind, and it had better look on for a while than sleep.
   virtual void note_come() {}
-  // Sleeps while `word` holds `while_value`; whoever changes it wakes its futex. May return early. Fails as wait()
-  // does.
-  virtual Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) = 0;
+  // Waits for its turn in the queue of a lock. May return early. Fails as wait() does.
+  virtual Status wait_turn(LockTurn& turn, const char* doing) = 0;
   // For calls that only look whether something has come, and it has not: fails as wait() does. Cheap enough for a
   // program that polls.
   virtual Status looked_in_vain(const char* doing) = 0;

@@ -61,8 +61,8 @@ Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call,
   const Liveness* liveness = parts_.lock_agent.liveness;
   Status failure;
   std::string holders;
-  const auto wait = [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
-    failure = parts_.waiter->wait_word(word, while_value, call);
+  const auto wait = [&](LockTurn& turn) {
+    failure = parts_.waiter->wait_turn(turn, call);
     return failure.is_ok();
   };
   const auto take = [&](auto& lock) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "lockfree/lock_turn.hpp"
 #include "os/futex.hpp"
 
 namespace farsum {
@@ -21,7 +22,7 @@ struct Acquired {
 // One request: waiting, or holding the lock.
 template <class Policy>
 struct BasicLockSlot {
-  // The word the waiter sleeps on, for BasicSharedLock; the state machine leaves it alone.
+  // What the waiter looks at and sleeps on (lock_turn.hpp). The state machine gives it its first value only.
   typename Policy::template Atomic<std::uint32_t> word;
   // The commit word: written last when the slot is taken, first when it changes hands.
   typename Policy::template Guarded<std::uint32_t> state;
@@ -64,8 +65,8 @@ class BasicLockQueue {
   BasicLockQueue(BasicLockQueueState<Policy>& state, std::uint32_t capacity)
       : state_(&state), slots_(state.slots()), capacity_(capacity) {}
 
-  // Readers that arrive behind a waiting writer wait, too.
-  Acquired acquire(std::uint32_t id, LockMode mode) {
+  // Readers that arrive behind a waiting writer wait, too. `word` is the first of a slot whose owner must wait.
+  Acquired acquire(std::uint32_t id, LockMode mode, std::uint32_t word = lock_word::waiting) {
     const bool free_now = state_->first_waiting == 0 && state_->exclusive_holder == 0;
     if (mode == LockMode::exclusive && free_now && state_->shared_count == 0) [[likely]] {
       state_->exclusive_holder = id;
@@ -75,8 +76,9 @@ class BasicLockQueue {
     if (slot == none) {
       return {.kind = Acquired::Kind::full};
     }
-    fill(slot, id, mode);
-    if (mode == LockMode::shared && free_now) {
+    const bool at_once = mode == LockMode::shared && free_now;
+    fill(slot, id, mode, at_once ? lock_word::granted : word);
+    if (at_once) {
       slots_[slot].state = holding_shared;
       state_->shared_count = state_->shared_count + 1;
       return {.kind = Acquired::Kind::granted, .slot = slot};
@@ -210,7 +212,10 @@ class BasicLockQueue {
     return probe(id, [=](const BasicLockSlot<Policy>& slot) { return slot.state == slot_state && slot.id == id; });
   }
 
-  void fill(std::uint32_t slot, std::uint32_t id, LockMode mode) {
+  // Before the commit word: whoever grants the slot finds no word of its last use.
+  void fill(std::uint32_t slot, std::uint32_t id, LockMode mode, std::uint32_t word) {
+    // Relaxed: read by its own thread, and overwritten under the guard.
+    slots_[slot].word.store(word, std::memory_order_relaxed);
     const std::uint64_t arrival = state_->arrivals + 1;
     state_->arrivals = arrival;
     slots_[slot].id = id;

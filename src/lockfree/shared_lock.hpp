@@ -1,6 +1,6 @@
 // A fair shared/exclusive lock between processes: a lock queue under a stripe lock, and a futex word per waiter.
-// Each waiter sleeps on its own word and is handed the lock; nobody competes for it again. Window locks and mutexes are
-// made of it.
+// Each waiter looks at its own word, or sleeps on it, and is handed the lock; nobody competes for it again. Window
+// locks and mutexes are made of it.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "lockfree/lock_queue.hpp"
+#include "lockfree/lock_turn.hpp"
 #include "lockfree/stripe_lock.hpp"
 
 namespace farsum {
@@ -80,17 +81,13 @@ class BasicSharedLock {
     return granted;
   }
 
-  // Takes the lock, in order of arrival. While it must wait it calls wait(word, while_value) -> keep_going, which
-  // should return when `word` no longer holds while_value, true to go on and false to give up. It may return true
-  // early, and should now and then, so that the death of the one who was about to hand over the lock is noticed.
+  // Takes the lock, in order of arrival. While it must wait it calls wait(turn) -> keep_going, a BasicLockTurn<Policy>,
+  // which should return when the turn has come, true to go on and false to give up. It may return true early, and
+  // should now and then, so that the death of the one who was about to hand over the lock is noticed.
   template <class Wait>
   LockResult lock(std::uint32_t id, LockMode mode, Wait&& wait) {
     enter(id);
     const Acquired acquired = queue_.acquire(id, mode);
-    if (acquired.kind == Acquired::Kind::queued) {
-      // Relaxed: read by this thread, and overwritten under the guard.
-      queue_.slot(acquired.slot).word.store(word_waiting, std::memory_order_relaxed);
-    }
     leave();
     if (acquired.kind == Acquired::Kind::queued) {
       return wait_in_queue(id, acquired.slot, wait);
@@ -157,11 +154,7 @@ class BasicSharedLock {
   // Takes the lock for id or queues for it; never waits.
   Requested request(std::uint32_t me, std::uint32_t id, LockMode mode) {
     if (!try_enter(me)) return {.kind = Requested::Kind::busy};
-    const Acquired acquired = queue_.acquire(id, mode);
-    if (acquired.kind == Acquired::Kind::queued) {
-      // Relaxed: read under the guard, and by has_been_granted only once it is overwritten.
-      queue_.slot(acquired.slot).word.store(word_proxy, std::memory_order_relaxed);
-    }
+    const Acquired acquired = queue_.acquire(id, mode, lock_word::proxy);
     leave();
     switch (acquired.kind) {
       case Acquired::Kind::granted:
@@ -184,8 +177,8 @@ class BasicSharedLock {
 
   // Of a queued request that has neither been withdrawn nor given back.
   bool has_been_granted(std::uint32_t slot) const {
-    // Acquire pairs with the release store in on_grant.
-    return queue_.slot(slot).word.load(std::memory_order_acquire) == word_proxy_granted;
+    // Acquire pairs with the release store in grant().
+    return queue_.slot(slot).word.load(std::memory_order_acquire) == lock_word::proxy_granted;
   }
 
   // Hands on what request() got; nothing when the guard was not free, false when id does not hold the lock so.
@@ -225,13 +218,10 @@ class BasicSharedLock {
   // Who is inside the guard; 0 for nobody.
   std::uint32_t guard_holder() const { return guard_->holder(); }
 
-  static constexpr std::uint32_t word_granted = 1;
-  static constexpr std::uint32_t word_waiting = 2;
-  // Not word_granted once more: repair() calls on_grant for a slot again, and it must tell again.
-  static constexpr std::uint32_t word_proxy = 3;
-  static constexpr std::uint32_t word_proxy_granted = 4;
-
  private:
+  // Neighbouring readers that sleep are granted together; of more than these the rest is woken under the guard.
+  static constexpr std::uint32_t most_to_wake = 8;
+
   void enter(std::uint32_t me) {
     if (guard_->try_acquire(me)) [[likely]] {
       return;
@@ -245,45 +235,70 @@ class BasicSharedLock {
 
   bool try_enter(std::uint32_t me) { return guard_->try_acquire(me) || recover(guard_->holder(), me); }
 
-  void leave() { guard_->release(); }
+  void leave() {
+    guard_->release();
+    if (to_wake_count_ != 0) [[unlikely]]
+      wake_granted();
+  }
+
+  // The words may be others' by now, who then look once in vain.
+  [[gnu::noinline]] void wake_granted() {
+    for (std::uint32_t i = 0; i < to_wake_count_; ++i) Policy::wake(*to_wake_[i], 1);
+    to_wake_count_ = 0;
+  }
 
   // Takes the guard over from the dead and completes what it was doing; the guard stays with me.
   [[gnu::noinline]] bool recover(std::uint32_t dead, std::uint32_t me) {
     if (dead == 0 || !is_dead_(dead) || !guard_->break_dead(dead, me)) {
       return false;
     }
-    queue_.repair(on_grant());
+    queue_.repair(on_repair());
     return true;
   }
 
-  // Runs under the guard, wake included: a releaser killed between them would leave a holder asleep and the guard free.
+  // Runs under the guard. A wake is a system call, so that it is made once the guard is left.
   auto on_grant() {
     return [this](std::uint32_t, std::uint32_t slot) {
-      auto& word = queue_.slot(slot).word;
-      // Relaxed: written under the guard. A slot that was granted without waiting has the word of its last use, and
-      // nobody looks at it.
-      const std::uint32_t was = word.load(std::memory_order_relaxed);
-      if (was == word_proxy || was == word_proxy_granted) {
-        // Pairs with the acquire load in has_been_granted.
-        word.store(word_proxy_granted, std::memory_order_release);
-        granted_for_another_ = true;
-        return;
+      if (grant(slot) != lock_word::asleep) return;
+      if (to_wake_count_ < most_to_wake) {
+        to_wake_[to_wake_count_++] = &queue_.slot(slot).word;
+      } else {
+        Policy::wake(queue_.slot(slot).word, 1);
       }
-      // Pairs with the acquire load in wait_in_queue: the new holder sees what the old one wrote.
-      word.store(word_granted, std::memory_order_release);
-      Policy::wake(word, 1);
     };
+  }
+
+  // The dead may have granted a sleeper's slot and not come to wake it. Under the guard, for they may be many.
+  auto on_repair() {
+    return [this](std::uint32_t, std::uint32_t slot) {
+      if (grant(slot) != lock_word::proxy) Policy::wake(queue_.slot(slot).word, 1);
+    };
+  }
+
+  // Returns what the word was; a proxy's is told as proxy, however often it is granted.
+  std::uint32_t grant(std::uint32_t slot) {
+    auto& word = queue_.slot(slot).word;
+    // Relaxed: only the guard's holder changes a proxy's word.
+    const std::uint32_t was = word.load(std::memory_order_relaxed);
+    if (was != lock_word::proxy && was != lock_word::proxy_granted) {
+      // One step with the thread's own that says that it will sleep. Release pairs with the acquire in
+      // BasicLockTurn::has_come.
+      return word.exchange(lock_word::granted, std::memory_order_release);
+    }
+    // Pairs with the acquire load in has_been_granted.
+    word.store(lock_word::proxy_granted, std::memory_order_release);
+    granted_for_another_ = true;
+    return lock_word::proxy;
   }
 
   template <class Wait>
   [[gnu::noinline]] LockResult wait_in_queue(std::uint32_t id, std::uint32_t slot, Wait& wait) {
-    auto& word = queue_.slot(slot).word;
-    // Acquire pairs with the release store in on_grant.
-    while (word.load(std::memory_order_acquire) == word_waiting) {
-      if (!wait(word, word_waiting)) {
+    BasicLockTurn<Policy> turn(queue_.slot(slot).word);
+    while (!turn.has_come()) {
+      if (!wait(turn)) {
         return leave_queue(id, slot);
       }
-      if (word.load(std::memory_order_acquire) == word_waiting && recover(guard_->holder(), id)) {
+      if (!turn.has_come() && recover(guard_->holder(), id)) {
         leave();
       }
     }
@@ -301,6 +316,9 @@ class BasicSharedLock {
   BasicLockQueue<Policy> queue_;
   DeadCheck is_dead_;
   bool granted_for_another_ = false;
+  // Granted under the guard, to be woken out of it.
+  std::uint32_t to_wake_count_ = 0;
+  typename Policy::template Atomic<std::uint32_t>* to_wake_[most_to_wake];
 };
 
 using SharedLockState = BasicSharedLockState<SystemAtomics>;

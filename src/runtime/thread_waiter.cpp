@@ -28,6 +28,7 @@ constexpr std::uint64_t looks_for_each_slice = 50;
 constexpr std::uint64_t look_interval_ns = 100'000'000;
 // The idle hook of another runtime is called often at first, then less.
 constexpr std::uint64_t first_idle_gap_ns = 20'000;
+constexpr std::uint64_t first_idle_in_queue_ns = 160'000;
 // A reply of another host has not come after so few looks, and takes longer than the hook: a program of short waits,
 // one behind the other, has it called there, and not between them. Which host it is that is waited for is not known.
 constexpr int looks_before_idle = 4;
@@ -108,10 +109,7 @@ bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
 Status ThreadWaiter::look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t)> sleep, const char* doing,
                                     const Looking& looking) {
   if (look_for(done, looking)) return {};
-  // A death that is known already is not slept upon.
-  if (watch_.known_dead() != 0) {
-    if (Status status = check_peers(doing); !status.is_ok()) return done() ? Status() : std::move(status);
-  }
+  if (Status status = check_known_deaths(done, doing); !status.is_ok()) return status;
   std::uint64_t gap = options_.idle ? std::min(first_idle_gap_ns, gap_ns()) : gap_ns();
   std::uint64_t last_look = monotonic_ns();
   for (;;) {
@@ -119,14 +117,24 @@ Status ThreadWaiter::look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(s
     sleep(gap);
     if (done()) return {};
     gap = std::min(gap * 2, gap_ns());
-    const std::uint64_t now = monotonic_ns();
-    if (now - last_look < look_interval_ns && watch_.known_dead() == 0) continue;
-    last_look = now;
-    if (Status status = check_peers(doing); !status.is_ok()) {
-      // It may have come true just before the death.
-      return done() ? Status() : std::move(status);
-    }
+    if (Status status = check_now_and_then(last_look, done, doing); !status.is_ok()) return status;
   }
+}
+
+// A death that is known already is not slept upon.
+Status ThreadWaiter::check_known_deaths(FunctionRef<bool()> done, const char* doing) {
+  if (watch_.known_dead() == 0) return {};
+  Status status = check_peers(doing);
+  // It may have come true just before the death.
+  return done() ? Status() : std::move(status);
+}
+
+Status ThreadWaiter::check_now_and_then(std::uint64_t& last_look, FunctionRef<bool()> done, const char* doing) {
+  const std::uint64_t now = monotonic_ns();
+  if (now - last_look < look_interval_ns && watch_.known_dead() == 0) return {};
+  last_look = now;
+  Status status = check_peers(doing);
+  return done() ? Status() : std::move(status);
 }
 
 Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const char* doing) {
@@ -163,15 +171,24 @@ Status ThreadWaiter::looked_in_vain(const char* doing) {
   return check_peers(doing);
 }
 
-Status ThreadWaiter::wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) {
+// As wait(), but the library of an MPI program has its turn later: it takes longer than a lock is held where all is
+// well, and whoever stands behind this thread would wait for it.
+Status ThreadWaiter::wait_turn(LockTurn& turn, const char* doing) {
   has_come_meanwhile = false;
-  // Relaxed: whoever asked for the wait reads it again with the order it needs.
-  const auto changed = [&] { return word.load(std::memory_order_relaxed) != while_value; };
-  const auto sleep = [&](std::uint64_t gap) {
+  const auto has_come = [&] { return turn.has_come(); };
+  if (look_for(has_come, looking_here())) return {};
+  if (Status status = check_known_deaths(has_come, doing); !status.is_ok()) return status;
+  std::uint64_t gap = options_.idle ? std::min(first_idle_in_queue_ns, gap_ns()) : gap_ns();
+  std::uint64_t last_look = monotonic_ns();
+  while (turn.fall_asleep()) {
     slept_.fetch_add(1, std::memory_order_relaxed);
-    futex_wait(word, while_value, gap);
-  };
-  return look_and_sleep(changed, sleep, doing, looking_here());
+    turn.sleep(gap);
+    if (turn.has_come()) return {};
+    be_idle(0);
+    if (Status status = check_now_and_then(last_look, has_come, doing); !status.is_ok()) return status;
+    gap = std::min(gap * 2, gap_ns());
+  }
+  return {};
 }
 
 }  // namespace farsum

@@ -27,7 +27,7 @@ class ThreadWaiter : public Waiter {
       : options_(std::move(options)), watch_(watch), own_(own) {}
 
   Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override;
-  Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) override;
+  Status wait_turn(LockTurn& turn, const char* doing) override;
   void note_come() override;
   Status looked_in_vain(const char* doing) override;
   bool is_crowded() const override { return options_.is_crowded; }
@@ -104,6 +104,8 @@ class ThreadWaiter : public Waiter {
                                    : looking_here();
   }
   Status check_peers(const char* doing);
+  Status check_known_deaths(FunctionRef<bool()> done, const char* doing);
+  Status check_now_and_then(std::uint64_t& last_look, FunctionRef<bool()> done, const char* doing);
   std::uint64_t gap_ns() const {
     return options_.idle ? std::min(options_.idle_gap_ns, options_.gap_ns) : options_.gap_ns;
   }

@@ -22,7 +22,7 @@ class OneLook final : public Waiter {
   Status wait(EventCount&, FunctionRef<bool()> done, const char*) override {
     return done() ? Status() : Status(Code::pending, "it has not come");
   }
-  Status wait_word(std::atomic<std::uint32_t>&, std::uint32_t, const char*) override { return {}; }
+  Status wait_turn(LockTurn&, const char*) override { return {}; }
   Status looked_in_vain(const char*) override { return {}; }
   EventCount& own_events() override { return events_; }
 

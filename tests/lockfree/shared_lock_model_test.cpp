@@ -30,14 +30,18 @@ template <class Policy>
 using View = BasicSharedLock<Policy, ExplorerKnowsTheDead>;
 
 // With somebody killable the sleeps end in time-outs, after which the dead are looked for, as the engine's waits do.
+// Once the one death is known nothing is left that they could find.
 template <class Policy, class DeadCheck>
 void lock_once(Shared<Policy>& shared, std::uint32_t id, LockMode mode, bool deaths) {
   BasicSharedLock<Policy, DeadCheck> lock(shared.lock, capacity);
-  const auto wait = [&](auto& word, std::uint32_t while_value) {
-    forget_all_but({id, reinterpret_cast<std::uintptr_t>(&word)});
-    const WaitResult result = Policy::wait(word, while_value, deaths ? 1 : 0);
+  bool hears_of_deaths = deaths;
+  const auto wait = [&](auto& turn) {
+    forget_all_but({id, reinterpret_cast<std::uintptr_t>(turn.word()), hears_of_deaths});
+    if (!turn.fall_asleep()) return true;
+    const WaitResult result = turn.sleep(hears_of_deaths ? 1 : 0);
     if (result == WaitResult::timed_out && DeadCheck{}(killable_id)) {
       lock.remove_dead(killable_id, id);
+      hears_of_deaths = false;
     }
     return true;
   };
@@ -73,6 +77,23 @@ Outcome each_locks_once(std::vector<LockMode> modes, std::size_t killable = no_t
   return explore<State>({.killable = killable, .max_preemptions = max_preemptions}, bodies,
                         require_free_once_the_dead_is_removed<Policy>);
 }
+
+// A waiter that says that it sleeps whatever its word was: a grant that came just before is lost.
+template <class T>
+class ForgetsToCompare : public ModelAtomic<T, Mutation::none> {
+ public:
+  bool compare_exchange_strong(T& expected, T desired, std::memory_order success, std::memory_order failure) {
+    if (expected != lock_word::waiting || desired != lock_word::asleep)
+      return ModelAtomic<T, Mutation::none>::compare_exchange_strong(expected, desired, success, failure);
+    this->store(desired, success);
+    return true;
+  }
+};
+
+struct FallsAsleepWithoutComparing : ModelAtomics<> {
+  template <class T>
+  using Atomic = ForgetsToCompare<T>;
+};
 
 // As the threads of one rank use a window's lock: whose epoch it is stands in a word of the process, which all change
 // by plain loads and stores under the guard.
@@ -192,6 +213,17 @@ TEST(SharedLockModel, catches_a_lost_grant) {
 TEST(SharedLockModel, catches_a_death_that_nobody_notices) {
   FARSUM_NEEDS_FIBERS();
   expect_caught(each_locks_once<ModelAtomics<>, NobodyIsEverDead>({x, x}, 0), "livelock");
+}
+
+// A granter that looks whether the waiter sleeps and then stores, and a waiter that does so with its own word.
+TEST(SharedLockModel, catches_a_granter_that_looks_before_it_stores) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(each_locks_once<ModelAtomics<Mutation::exchange_is_a_store>>({x, x}), "deadlock");
+}
+
+TEST(SharedLockModel, catches_a_waiter_that_sleeps_over_its_grant) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(each_locks_once<FallsAsleepWithoutComparing>({x, x}), "deadlock");
 }
 
 // A sleep that does not look at its word misses a grant that came first.

@@ -63,9 +63,10 @@ void locks_for_itself(Shared<Policy>& shared, std::uint32_t id, const Plan& plan
   View<Policy> lock(shared.lock, capacity);
   // Sleeps end in time-outs until the one death is known, after which nothing is left that they could find.
   bool hears_of_deaths = plan.killed != 0;
-  const auto wait = [&](auto& word, std::uint32_t while_value) {
-    forget_all_but({id, reinterpret_cast<std::uintptr_t>(&word), lock.granted_for_another(), hears_of_deaths});
-    const WaitResult result = Policy::wait(word, while_value, hears_of_deaths ? 1 : 0);
+  const auto wait = [&](auto& turn) {
+    forget_all_but({id, reinterpret_cast<std::uintptr_t>(turn.word()), lock.granted_for_another(), hears_of_deaths});
+    if (!turn.fall_asleep()) return true;
+    const WaitResult result = turn.sleep(hears_of_deaths ? 1 : 0);
     if (result == WaitResult::timed_out && ExplorerKnowsTheDead{}(plan.killed)) {
       remove_the_dead(lock, plan.killed, id);
       ring_if_granted(shared, lock, plan);

@@ -202,8 +202,8 @@ class SharedLockMemory {
   std::vector<Line> memory_;
 };
 
-const auto sleep_on_futex = [](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
-  futex_wait(word, while_value, 0);
+const auto sleep_at_once = [](LockTurn& turn) {
+  if (turn.fall_asleep()) turn.sleep(0);
   return true;
 };
 
@@ -221,7 +221,7 @@ TEST(SharedLockStress, keeps_writers_from_readers_and_each_other) {
       all_here.arrive_and_wait();
       for (std::uint64_t i = 0; i < rounds; ++i) {
         const LockMode mode = (i + me) % 3 == 0 ? LockMode::exclusive : LockMode::shared;
-        ASSERT_EQ(lock.lock(me, mode, sleep_on_futex), LockResult::acquired);
+        ASSERT_EQ(lock.lock(me, mode, sleep_at_once), LockResult::acquired);
         ASSERT_EQ(first, second);
         if (mode == LockMode::exclusive) {
           ++first;
@@ -253,10 +253,9 @@ TEST(SharedLockStress, passes_nobody_over_more_than_once) {
       all_here.arrive_and_wait();
       for (std::uint32_t i = 0; i < rounds; ++i) {
         // Relaxed: ordered by the futex sleep itself; set by the wait below once this thread is in the queue.
-        const auto wait = [&](std::atomic<std::uint32_t>& word, std::uint32_t while_value) {
+        const auto wait = [&](LockTurn& turn) {
           waiting[me].store(1, std::memory_order_relaxed);
-          futex_wait(word, while_value, 0);
-          return true;
+          return sleep_at_once(turn);
         };
         ASSERT_EQ(lock.lock(me, LockMode::exclusive, wait), LockResult::acquired);
         waiting[me].store(0, std::memory_order_relaxed);
@@ -281,7 +280,7 @@ TEST(SharedLock, gives_up_when_the_wait_says_so_and_lets_others_pass) {
   SharedLockMemory memory(4);
   SharedLock<> lock(memory.state(), 4);
   ASSERT_TRUE(lock.try_lock(1, LockMode::shared));
-  const auto never = [](std::atomic<std::uint32_t>&, std::uint32_t) { return false; };
+  const auto never = [](LockTurn&) { return false; };
   EXPECT_EQ(lock.lock(2, LockMode::exclusive, never), LockResult::gave_up);
   EXPECT_TRUE(lock.try_lock(3, LockMode::shared));
   EXPECT_TRUE(lock.unlock(3, LockMode::shared));
@@ -293,7 +292,7 @@ TEST(SharedLock, is_acquired_when_it_was_granted_while_giving_up) {
   SharedLockMemory memory(4);
   SharedLock<> lock(memory.state(), 4);
   ASSERT_TRUE(lock.try_lock(1, LockMode::exclusive));
-  const auto released_meanwhile = [&](std::atomic<std::uint32_t>&, std::uint32_t) {
+  const auto released_meanwhile = [&](LockTurn&) {
     EXPECT_TRUE(lock.unlock(1, LockMode::exclusive));
     return false;
   };
@@ -305,7 +304,84 @@ TEST(SharedLock, says_full_when_there_is_no_slot) {
   SharedLockMemory memory(1);
   SharedLock<> lock(memory.state(), 1);
   ASSERT_TRUE(lock.try_lock(1, LockMode::shared));
-  EXPECT_EQ(lock.lock(2, LockMode::shared, sleep_on_futex), LockResult::full);
+  EXPECT_EQ(lock.lock(2, LockMode::shared, sleep_at_once), LockResult::full);
+}
+
+// ---- who is woken, and when ----
+
+// Counts wakes, and whether any was made with the guard taken.
+struct CountingAtomics : SystemAtomics {
+  static inline std::uint32_t wakes = 0;
+  static inline std::uint32_t wakes_under_guard = 0;
+  static inline BasicStripeLock<CountingAtomics>* guard = nullptr;
+
+  static int wake(std::atomic<std::uint32_t>&, int) {
+    ++wakes;
+    if (guard->holder() != 0) ++wakes_under_guard;
+    return 0;
+  }
+};
+
+class WakesOfSharedLock : public testing::Test {
+ protected:
+  static constexpr std::uint32_t capacity = 16;
+  static constexpr std::uint32_t holder = 1;
+
+  void SetUp() override {
+    CountingAtomics::wakes = CountingAtomics::wakes_under_guard = 0;
+    CountingAtomics::guard = &state().guard;
+    ASSERT_TRUE(lock().try_lock(holder, LockMode::exclusive));
+  }
+  BasicSharedLockState<CountingAtomics>& state() {
+    return reinterpret_cast<BasicSharedLockState<CountingAtomics>&>(memory_.state());
+  }
+  BasicSharedLock<CountingAtomics, NobodyDies> lock() { return {state(), capacity}; }
+
+  // Lets ids from `first` to `last` wait, one inside the other's wait, and the holder unlock when all do.
+  void unlock_before(std::uint32_t first, std::uint32_t last, LockMode mode, bool asleep) {
+    if (first > last) {
+      EXPECT_TRUE(lock().unlock(holder, LockMode::exclusive));
+      return;
+    }
+    const auto wait = [&](BasicLockTurn<CountingAtomics>& turn) {
+      if (asleep) {
+        EXPECT_TRUE(turn.fall_asleep());
+      }
+      unlock_before(first + 1, last, mode, asleep);
+      return true;
+    };
+    EXPECT_EQ(lock().lock(first, mode, wait), LockResult::acquired);
+  }
+
+ private:
+  SharedLockMemory memory_{capacity};
+};
+
+TEST_F(WakesOfSharedLock, are_none_for_a_waiter_that_looks) {
+  unlock_before(2, 2, LockMode::exclusive, false);
+  EXPECT_EQ(CountingAtomics::wakes, 0U);
+}
+
+TEST_F(WakesOfSharedLock, are_one_for_a_sleeper_once_the_guard_is_left) {
+  unlock_before(2, 2, LockMode::exclusive, true);
+  EXPECT_EQ(CountingAtomics::wakes, 1U);
+  EXPECT_EQ(CountingAtomics::wakes_under_guard, 0U);
+}
+
+TEST_F(WakesOfSharedLock, reach_all_readers_that_sleep_and_none_that_looks) {
+  unlock_before(2, 11, LockMode::shared, false);
+  EXPECT_EQ(CountingAtomics::wakes, 0U);
+  for (std::uint32_t reader = 2; reader <= 11; ++reader) EXPECT_TRUE(lock().unlock(reader, LockMode::shared));
+  ASSERT_TRUE(lock().try_lock(holder, LockMode::exclusive));
+  unlock_before(2, 11, LockMode::shared, true);
+  EXPECT_EQ(CountingAtomics::wakes, 10U);
+}
+
+TEST_F(WakesOfSharedLock, forget_who_gave_up_asleep) {
+  const auto gives_up = [](BasicLockTurn<CountingAtomics>& turn) { return !turn.fall_asleep(); };
+  EXPECT_EQ(lock().lock(2, LockMode::exclusive, gives_up), LockResult::gave_up);
+  unlock_before(2, 2, LockMode::exclusive, false);
+  EXPECT_EQ(CountingAtomics::wakes, 0U);
 }
 
 TEST(SharedLock, of_another_is_asked_for_and_given_back_without_waiting) {

@@ -1,10 +1,10 @@
 // A waiter that sleeps at once and for as long as nobody wakes it, so that a wake-up that is missing hangs.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "core/waiter.hpp"
+#include "lockfree/lock_turn.hpp"
 #include "os/event_count.hpp"
 
 namespace farsum {
@@ -22,7 +22,7 @@ class SleepingWaiter : public Waiter {
     }
     return {};
   }
-  Status wait_word(std::atomic<std::uint32_t>&, std::uint32_t, const char*) override { return {}; }
+  Status wait_turn(LockTurn&, const char*) override { return {}; }
   Status looked_in_vain(const char*) override { return {}; }
   EventCount& own_events() override { return events_; }
 

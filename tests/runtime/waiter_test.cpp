@@ -43,8 +43,9 @@ TEST_F(Waiting, for_what_is_there_already_calls_no_hook) {
                   .wait(
                       waiter.own_events(), [] { return true; }, "test")
                   .is_ok());
-  std::atomic<std::uint32_t> word{1};
-  EXPECT_TRUE(waiter.wait_word(word, 2, "test").is_ok());
+  std::atomic<std::uint32_t> word{lock_word::granted};
+  LockTurn turn(word);
+  EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
   EXPECT_EQ(idles, 0);
 }
 
@@ -111,14 +112,31 @@ TEST_F(WaitingForAnotherHost, runs_no_hook_while_a_thread_is_quiet_and_then_at_o
   EXPECT_EQ(idles_in_a_wait(), 1);
 }
 
-TEST_F(Waiting, for_a_word_runs_the_hook_until_it_changes) {
+TEST_F(Waiting, for_its_turn_runs_the_hook_until_it_has_come) {
   int idles = 0;
-  std::atomic<std::uint32_t> word{1};
+  std::atomic<std::uint32_t> word{lock_word::waiting};
   ThreadWaiter waiter = this->waiter([&] {
-    if (++idles == 20) word = 2;
+    if (++idles == 20) word = lock_word::granted;
   });
-  EXPECT_TRUE(waiter.wait_word(word, 1, "test").is_ok());
+  LockTurn turn(word);
+  EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
   EXPECT_EQ(idles, 20);
+}
+
+TEST_F(Waiting, for_its_turn_sleeps_before_it_runs_the_hook) {
+  std::atomic<std::uint32_t> word{lock_word::waiting};
+  std::uint32_t found = 0;
+  std::uint64_t slept = 0;
+  ThreadWaiter* sleeper = nullptr;
+  ThreadWaiter waiter = this->waiter([&] {
+    slept = sleeper->slept();
+    found = word.exchange(lock_word::granted);
+  });
+  sleeper = &waiter;
+  LockTurn turn(word);
+  EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
+  EXPECT_EQ(slept, 1U);
+  EXPECT_EQ(found, lock_word::asleep) << "whoever grants would not know that it must be woken";
 }
 
 TEST_F(Waiting, sleeps_without_looking_first_where_ranks_are_more_than_processors) {

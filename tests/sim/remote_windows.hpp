@@ -24,9 +24,9 @@ class SteppingWaiter final : public Waiter {
     }
     return {};
   }
-  Status wait_word(std::atomic<std::uint32_t>& word, std::uint32_t while_value, const char* doing) override {
+  Status wait_turn(LockTurn& turn, const char* doing) override {
     return wait(
-        events_, [&] { return word.load() != while_value; }, doing);
+        events_, [&] { return turn.has_come(); }, doing);
   }
   Status looked_in_vain(const char*) override { return {}; }
   EventCount& own_events() override { return events_; }

@@ -1,6 +1,7 @@
 // Synchronisation: each call is one of the engine's, with MPI's arguments checked and translated.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -23,6 +24,13 @@ int result_of(const Window& window, const char* call, farsum_status status) {
 
 [[gnu::noinline]] int failed(MPI_Win win, const char* call, farsum_status status) {
   return raise(*find(win), call, status);
+}
+
+// The same where the library has its turn after the engine's call, whose text is told first.
+[[gnu::noinline]] int failed_with_turn(MPI_Win win, const char* call, farsum_status status) {
+  const int result = failed(win, call, status);
+  Front::get().progress.tick();
+  return result;
 }
 
 // Of calls that a program may repeat until something has come: see Progress::tick.
@@ -150,9 +158,14 @@ int lock_all(int assertion, MPI_Win win) {
       is_unchecked(assertion) ? farsum_lock_all_unchecked(window->engine) : farsum_lock_all(window->engine));
 }
 
+// When a call gives the library its turn, which may take long. What gives back a lock does so first: others wait for
+// it.
+enum class Turn : std::uint8_t { before_the_engine, after_the_engine };
+
 // The calls that name one rank, and those that name none, differ in the engine's function only. Nothing but the handle
 // is kept across the engine's call: what went wrong is told from a function of its own.
-template <farsum_status (*Engine)(farsum_window, int), int (*farsum_mpi_library::*Library)(int, MPI_Win)>
+template <farsum_status (*Engine)(farsum_window, int), int (*farsum_mpi_library::*Library)(int, MPI_Win),
+          Turn turn = Turn::before_the_engine>
 struct OfRank {
   static const char* const name;
   static int call(int rank, MPI_Win win) {
@@ -160,12 +173,13 @@ struct OfRank {
     if (window == nullptr || rank < 0) [[unlikely]] {
       return without_engine(rank, win);
     }
-    Front::get().progress.tick();
+    if constexpr (turn == Turn::before_the_engine) Front::get().progress.tick();
     const farsum_status status = Engine(window->engine, rank);
     if (status == FARSUM_OK) [[likely]] {
+      if constexpr (turn == Turn::after_the_engine) Front::get().progress.tick();
       return MPI_SUCCESS;
     }
-    return failed(win, name, status);
+    return turn == Turn::after_the_engine ? failed_with_turn(win, name, status) : failed(win, name, status);
   }
 
  private:
@@ -177,7 +191,8 @@ struct OfRank {
   }
 };
 
-template <farsum_status (*Engine)(farsum_window), int (*farsum_mpi_library::*Library)(MPI_Win)>
+template <farsum_status (*Engine)(farsum_window), int (*farsum_mpi_library::*Library)(MPI_Win),
+          Turn turn = Turn::before_the_engine>
 struct OfWindow {
   static const char* const name;
   static int call(MPI_Win win) {
@@ -185,24 +200,25 @@ struct OfWindow {
     if (window == nullptr) [[unlikely]] {
       return (library().*Library)(win);
     }
-    Front::get().progress.tick();
+    if constexpr (turn == Turn::before_the_engine) Front::get().progress.tick();
     const farsum_status status = Engine(window->engine);
     if (status == FARSUM_OK) [[likely]] {
+      if constexpr (turn == Turn::after_the_engine) Front::get().progress.tick();
       return MPI_SUCCESS;
     }
-    return failed(win, name, status);
+    return turn == Turn::after_the_engine ? failed_with_turn(win, name, status) : failed(win, name, status);
   }
 };
 
 farsum_status flush_everywhere(farsum_window window) { return farsum_flush(window, FARSUM_ALL_RANKS); }
 farsum_status flush_local_everywhere(farsum_window window) { return farsum_flush_local(window, FARSUM_ALL_RANKS); }
 
-using Unlock = OfRank<farsum_unlock, &farsum_mpi_library::Win_unlock>;
+using Unlock = OfRank<farsum_unlock, &farsum_mpi_library::Win_unlock, Turn::after_the_engine>;
 using Flush = OfRank<farsum_flush, &farsum_mpi_library::Win_flush>;
 using FlushLocal = OfRank<farsum_flush_local, &farsum_mpi_library::Win_flush_local>;
 using Complete = OfWindow<farsum_complete, &farsum_mpi_library::Win_complete>;
 using WaitExposure = OfWindow<farsum_wait_exposure, &farsum_mpi_library::Win_wait>;
-using UnlockAll = OfWindow<farsum_unlock_all, &farsum_mpi_library::Win_unlock_all>;
+using UnlockAll = OfWindow<farsum_unlock_all, &farsum_mpi_library::Win_unlock_all, Turn::after_the_engine>;
 using Sync = OfWindow<farsum_sync, &farsum_mpi_library::Win_sync>;
 using FlushAll = OfWindow<flush_everywhere, &farsum_mpi_library::Win_flush_all>;
 using FlushLocalAll = OfWindow<flush_local_everywhere, &farsum_mpi_library::Win_flush_local_all>;

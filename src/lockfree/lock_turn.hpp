@@ -1,0 +1,58 @@
+// What a thread in the queue of a lock looks at and sleeps on: the word of its slot, which says whether its turn has
+// come, and tells whoever hands over the lock whether the thread must be woken.
+#pragma once
+
+#include <cstdint>
+
+#include "os/futex.hpp"
+
+namespace farsum {
+
+// Values of that word. The first store is that of who queues, the last that of who grants; both are made under the
+// guard of the lock, and the word changes between them without it.
+namespace lock_word {
+inline constexpr std::uint32_t granted = 1;
+inline constexpr std::uint32_t waiting = 2;  // its thread looks
+// Not granted once more: repair() grants a slot again, and it must tell again.
+inline constexpr std::uint32_t proxy = 3;
+inline constexpr std::uint32_t proxy_granted = 4;
+inline constexpr std::uint32_t asleep = 5;  // or about to be
+}  // namespace lock_word
+
+// One thread, whose slot it is, calls.
+//
+// No wake-up is lost: a thread that sleeps has said so in the very word that the granter exchanges, and the futex
+// compares it once more. A granter that is killed between its exchange and its wake leaves a thread asleep whose turn
+// has come; so sleeps must end by themselves.
+template <class Policy>
+class BasicLockTurn {
+ public:
+  using Word = typename Policy::template Atomic<std::uint32_t>;
+
+  explicit BasicLockTurn(Word& word) : word_(&word) {}
+
+  // Acquire pairs with the release of who granted: the new holder sees what the old one wrote.
+  bool has_come() const { return word_->load(std::memory_order_acquire) == lock_word::granted; }
+
+  // Said before each sleep; false when the turn has come.
+  bool fall_asleep() {
+    std::uint32_t expected = lock_word::waiting;
+    // Relaxed: nothing but the word itself is told, and has_come() acquires.
+    return word_->compare_exchange_strong(expected, lock_word::asleep, std::memory_order_relaxed,
+                                          std::memory_order_relaxed) ||
+           expected == lock_word::asleep;
+  }
+
+  // As a futex does: may end early, and does so where the turn has come.
+  WaitResult sleep(std::uint64_t longest_ns) { return Policy::wait(*word_, lock_word::asleep, longest_ns); }
+
+  // Tells it from those of other slots.
+  const Word* word() const { return word_; }
+
+ private:
+  Word* word_;
+};
+
+using LockTurn = BasicLockTurn<SystemAtomics>;
+
+}  // namespace farsum
