@@ -498,19 +498,29 @@ farsum_status farsum_test_exposure(farsum_window handle, int* done) {
                    [&](Window& window) { return window.lock_unchecked(static_cast<std::uint32_t>(target)); });
 }
 
-farsum_status farsum_lock(farsum_window handle, int target, farsum_lock_mode mode) {
-  if (mode != FARSUM_LOCK_SHARED && mode != FARSUM_LOCK_EXCLUSIVE) return lock_unchecked(handle, target, mode);
-  const WindowSlot* slot = find_window(handle);
-  if (slot != nullptr && hot_window(*slot, handle)
-                             .lock(static_cast<std::uint32_t>(target),
-                                   mode == FARSUM_LOCK_EXCLUSIVE ? LockMode::exclusive : LockMode::shared)) [[likely]] {
-    heard();
-    return FARSUM_OK;
-  }
+// What the hot path has not finished: it may have queued.
+[[gnu::noinline]] static farsum_status lock_slowly(farsum_window handle, std::uint32_t target, LockMode mode,
+                                                   Requested so_far) {
   return on_window("farsum_lock", handle, [&](Window& window) {
-    return window.lock(static_cast<std::uint32_t>(target),
-                       mode == FARSUM_LOCK_EXCLUSIVE ? LockMode::exclusive : LockMode::shared);
+    return so_far.kind == Requested::Kind::queued ? window.await_queued_lock(target, mode, so_far.slot)
+                                                  : window.lock(target, mode);
   });
+}
+
+farsum_status farsum_lock(farsum_window handle, int target, farsum_lock_mode farsum_mode) {
+  if (farsum_mode != FARSUM_LOCK_SHARED && farsum_mode != FARSUM_LOCK_EXCLUSIVE)
+    return lock_unchecked(handle, target, farsum_mode);
+  const LockMode mode = farsum_mode == FARSUM_LOCK_EXCLUSIVE ? LockMode::exclusive : LockMode::shared;
+  const WindowSlot* slot = find_window(handle);
+  Requested so_far{.kind = Requested::Kind::refused};
+  if (slot != nullptr) [[likely]] {
+    so_far = hot_window(*slot, handle).lock(static_cast<std::uint32_t>(target), mode);
+    if (so_far.kind == Requested::Kind::granted) [[likely]] {
+      heard();
+      return FARSUM_OK;
+    }
+  }
+  return lock_slowly(handle, static_cast<std::uint32_t>(target), mode, so_far);
 }
 farsum_status farsum_unlock(farsum_window handle, int target) {
   const WindowSlot* slot = find_window(handle);

@@ -71,6 +71,7 @@ struct LockAgent {
   const WordPasses* passes = nullptr;  // of all who may be in an open stripe; null: no stripe is ever open
   const Ringer* ringer = nullptr;      // null: no lock is asked for on behalf of others
   AskedLocks* asked = nullptr;         // by threads of this process; null: no target is of another node
+  std::uint32_t place = 0;             // where shared locks keep its slot: its rank in the window
 };
 
 enum class Applied : std::uint8_t { done, busy, holder_dead };

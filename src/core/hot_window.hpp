@@ -320,20 +320,26 @@ struct HotWindow {
     return true;
   }
 
-  // A lock that nobody has or waits for, of a target in no epoch, with none of another node to wait for first. The rest
-  // goes the long way, refusals too.
-  bool lock(std::uint32_t target, LockMode mode) const {
-    if (target >= parts.size || views[target].lock == nullptr) return false;
+  // A lock of a target in no epoch, with none of another node to wait for first. Where it is taken, or others wait,
+  // this thread is queued behind them, the target's word is its own, and it goes on with Window::await_queued_lock. The
+  // rest goes the long way, refusals too: they are told as refused.
+  Requested lock(std::uint32_t target, LockMode mode) const {
+    constexpr Requested the_long_way{.kind = Requested::Kind::refused};
+    if (target >= parts.size || views[target].lock == nullptr) return the_long_way;
     TargetView& view = views[target];
     // Relaxed: a program that calls on the same window from two threads orders its epochs itself.
-    if (!views[0].locks_allowed.load(std::memory_order_relaxed)) return false;
-    if (parts.agent->asked != nullptr && parts.agent->asked->any()) return false;
+    if (!views[0].locks_allowed.load(std::memory_order_relaxed)) return the_long_way;
+    if (parts.agent->asked != nullptr && parts.agent->asked->any()) return the_long_way;
     SharedLock<> target_lock(*view.lock, parts.size);
     // Relaxed: the guard orders threads of this process that lock this target; others are ordered by the program.
-    return target_lock.try_lock_once(
-        parts.lock_id, mode, [&] { return view.open.load(std::memory_order_relaxed) == no_epoch; },
-        [&] {
-          view.open.store(mode == LockMode::exclusive ? locked_exclusive : locked_shared, std::memory_order_relaxed);
+    return target_lock.take_or_queue_once(
+        {parts.lock_id, parts.agent->place}, mode,
+        [&] { return view.open.load(std::memory_order_relaxed) == no_epoch; },
+        [&](Requested::Kind kind) {
+          if (kind == Requested::Kind::granted) [[likely]]
+            view.open.store(mode == LockMode::exclusive ? locked_exclusive : locked_shared, std::memory_order_relaxed);
+          else if (kind == Requested::Kind::queued)
+            view.open.store(epoch_changing, std::memory_order_relaxed);
         });
   }
 
@@ -348,7 +354,7 @@ struct HotWindow {
     SharedLock<> target_lock(*view.lock, parts.size);
     // Relaxed: as in lock().
     const bool unlocked = target_lock.try_unlock_once(
-        parts.lock_id, open == locked_exclusive ? LockMode::exclusive : LockMode::shared,
+        {parts.lock_id, parts.agent->place}, open == locked_exclusive ? LockMode::exclusive : LockMode::shared,
         [&] { return view.open.load(std::memory_order_relaxed) == open; },
         [&] { view.open.store(no_epoch, std::memory_order_relaxed); });
     if (target_lock.granted_for_another() && parts.agent->ringer != nullptr) [[unlikely]]

@@ -10,6 +10,12 @@ Served answer(Code code) { return {Served::Kind::done, code, 0}; }
 
 constexpr Served again{Served::Kind::again};
 
+// Of a rank of the job, in the window.
+std::uint32_t rank_in(const Exposure& exposure, Rank holder) {
+  const auto found = std::find(exposure.ranks.begin(), exposure.ranks.end(), holder);
+  return static_cast<std::uint32_t>(found - exposure.ranks.begin());
+}
+
 }  // namespace
 
 Served ProxyLocks::lock(const Exposure& exposure, const Key& key, LockMode mode, Turn turn, ReplyToken token) {
@@ -18,8 +24,10 @@ Served ProxyLocks::lock(const Exposure& exposure, const Key& key, LockMode mode,
   refused_.erase(key);
   if (exposure.refuses_locks) return refuse(key, Code::sync);
   SharedLock<HolderDead> lock = view(exposure, key);
+  const std::uint32_t rank = rank_in(exposure, key.holder);
+  const Contender holder = contender(key, rank);
   const Requested requested =
-      turn == Turn::queues ? lock.request(me_, id_of(key), mode) : lock.request_at_once(me_, id_of(key), mode);
+      turn == Turn::queues ? lock.request(me_, holder, mode) : lock.request_at_once(me_, holder, mode);
   switch (requested.kind) {
     case Requested::Kind::busy:
       return again;
@@ -28,12 +36,14 @@ Served ProxyLocks::lock(const Exposure& exposure, const Key& key, LockMode mode,
     case Requested::Kind::full:
       return refuse(key, Code::system);
     case Requested::Kind::granted:
-      proxies_[key].mode = mode;
+      proxies_[key] = {.mode = mode, .rank = rank, .token = {}};
       return {};
     case Requested::Kind::queued:
-      proxies_[key] = {.mode = mode, .is_waiting = true, .slot = requested.slot, .token = token};
+      proxies_[key] = {.mode = mode, .is_waiting = true, .slot = requested.slot, .rank = rank, .token = token};
       waiting_.push_back(key);
       return {Served::Kind::later};
+    case Requested::Kind::refused:
+      break;
   }
   return answer(Code::system);
 }
@@ -41,7 +51,7 @@ Served ProxyLocks::lock(const Exposure& exposure, const Key& key, LockMode mode,
 Served ProxyLocks::unlock(const Exposure& exposure, const Key& key, LockMode mode) {
   const auto proxy = proxies_.find(key);
   if (proxy == proxies_.end() || proxy->second.is_waiting || proxy->second.mode != mode) return answer(Code::sync);
-  const std::optional<bool> held = view(exposure, key).give_back(me_, id_of(key), mode);
+  const std::optional<bool> held = view(exposure, key).give_back(me_, contender(key, proxy->second.rank), mode);
   if (!held) return again;
   proxies_.erase(proxy);
   return answer(*held ? Code::ok : Code::sync);
@@ -93,7 +103,7 @@ bool ProxyLocks::forget(const ExposureTable::Reading& reading, Rank dead) {
       std::optional<bool> withdrawn = false;
       if (proxy.is_waiting) withdrawn = lock.withdraw(me_, proxy.slot);
       // One that was not waiting any more holds the lock.
-      is_out = withdrawn && (*withdrawn || lock.give_back(me_, id_of(key), proxy.mode));
+      is_out = withdrawn && (*withdrawn || lock.give_back(me_, contender(key, proxy.rank), proxy.mode));
       all = all && is_out;
     }
     // The dead may have been inside the guard, about to grant to another.

@@ -58,13 +58,14 @@ class ProxyLocks {
     LockMode mode = LockMode::shared;
     bool is_waiting = false;
     std::uint32_t slot = 0;  // of one that waits
+    std::uint32_t rank = 0;  // of the holder, in the window
     ReplyToken token;
   };
 
   SharedLock<HolderDead> view(const Exposure& exposure, const Key& key) const {
     return exposure.own.lock_view(liveness_, key.index);
   }
-  static std::uint32_t id_of(const Key& key) { return key.holder + 1; }
+  static Contender contender(const Key& key, std::uint32_t rank) { return {key.holder + 1, rank}; }
   Served refuse(const Key& key, Code code);
 
   std::uint32_t me_;

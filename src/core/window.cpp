@@ -19,6 +19,7 @@ Window::Window(Parts parts)
       card_targets_(parts_.cards.rdma == nullptr ? nullptr : std::make_unique<CardTarget[]>(size_)),
       reads_regions_(parts_.dynamic),
       posts_seen_(size_, 0) {
+  parts_.lock_agent.place = parts_.my_rank;
   const bool locks = (parts_.promises & promise_no_locks) == 0;
   for (std::uint32_t target = 0; target < size_; ++target) {
     views_[target].owner = parts_.ranks[target];

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -164,6 +165,7 @@ class Window {
   Status wait_exposure();
   Status test_exposure(bool& done);
   Status lock(std::uint32_t target, LockMode mode);
+  Status await_queued_lock(std::uint32_t target, LockMode mode, std::uint32_t slot);
   // An epoch as under a lock, which takes none: nobody waits for it, nor does it wait.
   Status lock_unchecked(std::uint32_t target);
   Status unlock(std::uint32_t target);
@@ -370,7 +372,10 @@ class Window {
   // For a lock that is taken with others; false where an epoch includes the target.
   bool claim_under_guard(std::uint32_t target);
   void close_epoch(std::uint32_t target);
+  Contender contender() const { return {parts_.lock_agent.id, parts_.lock_agent.place}; }
   Status await_lock(std::uint32_t target, LockMode mode, const char* call, std::uint32_t index = 0);
+  Status await_requested(std::uint32_t target, const Requested& requested, const char* call, std::uint32_t index);
+  void open_lock(std::uint32_t target, LockMode mode);
   Status drop_lock(std::uint32_t target, LockMode mode, const char* call);
   Status not_held_in_memory(const char* call, std::uint32_t target) const;
   template <class F>
@@ -384,10 +389,14 @@ class Window {
   Status unlock_all_unchecked();
   // An epoch without a lock may begin at the target: the word is the caller's.
   bool claim_for_epoch(std::uint32_t target);
-  Status lock_every_target(const char* call);
-  // Takes what is free from `first` on, but nothing behind the first that is taken, which it tells; size_: all.
-  Status lock_free_targets(std::uint32_t first, std::uint32_t& taken, const char* call);
+  const char* lock_what_is_free(std::uint32_t& taken);
+  std::uint32_t after_mine(std::uint32_t i) const;
+  std::optional<bool> claim_and_try(std::uint32_t target);
+  Status lock_the_rest(std::uint32_t taken, const char* call);
+  bool holds_with_all(std::uint32_t target) const;
+  Status lock_free_targets(std::uint32_t& taken, const char* call);
   Status wait_for_target(std::uint32_t target, const char* call);
+  void give_back_target(std::uint32_t target, const char* call);
   void give_back_targets(std::uint32_t first, const char* call);
   void await_started_posts(std::unique_lock<std::mutex>& lock, Status& failure);
   Status end_access();

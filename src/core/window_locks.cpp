@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -57,7 +58,18 @@ std::uint32_t Window::locks_held() const {
 
 // ---- locks ----
 
+// Takes the lock or queues and waits for it.
 Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call, std::uint32_t index) {
+  const Requested requested = with_lock(
+      target, [&](auto& lock) { return lock.take_or_queue(contender(), mode, [] { return true; }); }, index);
+  return await_requested(target, requested, call, index);
+}
+
+Status Window::await_requested(std::uint32_t target, const Requested& requested, const char* call,
+                               std::uint32_t index) {
+  if (requested.kind == Requested::Kind::granted) return {};
+  if (requested.kind == Requested::Kind::full)
+    return {Code::system, where(call, target) + ": the lock's queue is full"};
   const Liveness* liveness = parts_.lock_agent.liveness;
   Status failure;
   std::string holders;
@@ -66,7 +78,7 @@ Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call,
     return failure.is_ok();
   };
   const auto take = [&](auto& lock) {
-    const LockResult how = lock.lock(parts_.lock_agent.id, mode, wait);
+    const LockResult how = lock.wait(parts_.lock_agent.id, requested.slot, wait);
     if (how != LockResult::gave_up) return how;
     lock.for_each_holder([&](std::uint32_t id, LockMode held) {
       if (HolderDead{liveness}(id))
@@ -74,9 +86,7 @@ Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call,
     });
     return how;
   };
-  const LockResult result = with_lock(target, take, index);
-  if (result == LockResult::acquired) return {};
-  if (result == LockResult::full) return {Code::system, where(call, target) + ": the lock's queue is full"};
+  if (with_lock(target, take, index) == LockResult::acquired) return {};
   return {failure.code(), fmt::format("{}: {}{}", where(call, target), failure.text(), holders)};
 }
 
@@ -85,7 +95,7 @@ Status Window::drop_lock(std::uint32_t target, LockMode mode, const char* call) 
     Status status = ask_to_end(target, wire::MessageKind::unlock, mode);
     return status.is_ok() ? await_end(target, call) : std::move(status);
   }
-  if (with_lock(target, [&](auto& lock) { return lock.unlock(parts_.lock_agent.id, mode); })) return {};
+  if (with_lock(target, [&](auto& lock) { return lock.unlock(contender(), mode); })) return {};
   return not_held_in_memory(call, target);
 }
 
@@ -104,29 +114,42 @@ Status Window::lock(std::uint32_t target, LockMode mode) {
   }
   Status status = is_here(target) ? lock_here(target, mode) : lock_remote(target, mode);
   if (!status.is_ok()) return status;
-  // Relaxed: for this thread, or for one that the program orders after it.
-  views_[target].open.store(mode == LockMode::exclusive ? locked_exclusive : locked_shared, std::memory_order_relaxed);
+  open_lock(target, mode);
   return {};
 }
 
+// For who was queued by HotWindow::lock.
+Status Window::await_queued_lock(std::uint32_t target, LockMode mode, std::uint32_t slot) {
+  Status status = await_requested(target, {.kind = Requested::Kind::queued, .slot = slot}, "farsum_lock", 0);
+  if (status.is_ok()) {
+    open_lock(target, mode);
+  } else {
+    close_epoch(target);
+  }
+  return status;
+}
+
+void Window::open_lock(std::uint32_t target, LockMode mode) {
+  // Relaxed: for this thread, or for one that the program orders after it.
+  views_[target].open.store(mode == LockMode::exclusive ? locked_exclusive : locked_shared, std::memory_order_relaxed);
+}
+
 Status Window::lock_here(std::uint32_t target, LockMode mode) {
-  bool granted = false;
+  Requested requested;
   {
     const std::lock_guard lock(sync_mutex_);
     const char* why = why_no_lock(target);
     if (why == nullptr) {
-      // One visit of the guard for both: whoever waits for it is about to lock, too.
-      const std::optional<bool> got = with_lock(target, [&](auto& shared_lock) {
-        return shared_lock.try_lock(parts_.lock_agent.id, mode, [&] { return claim(target, no_epoch); });
+      // One visit of the guard for all: whoever waits for it is about to lock, too.
+      requested = with_lock(target, [&](auto& shared_lock) {
+        return shared_lock.take_or_queue(contender(), mode, [&] { return claim(target, no_epoch); });
       });
-      if (!got) why = held_already;
-      granted = got.value_or(false);
+      if (requested.kind == Requested::Kind::refused) why = held_already;
     }
     if (why != nullptr) return refuse_lock(target, why);
   }
   // The target's word is this thread's.
-  if (granted) return {};
-  Status status = await_lock(target, mode, "farsum_lock");
+  Status status = await_requested(target, requested, "farsum_lock", 0);
   if (!status.is_ok()) close_epoch(target);
   return status;
 }
@@ -181,7 +204,7 @@ Status Window::unlock_here(std::uint32_t target, std::int32_t open) {
   const LockMode mode = open == locked_exclusive ? LockMode::exclusive : LockMode::shared;
   // Another thread may have given it back meanwhile.
   const std::optional<bool> held = with_lock(
-      target, [&](auto& lock) { return lock.unlock(parts_.lock_agent.id, mode, [&] { return claim(target, open); }); });
+      target, [&](auto& lock) { return lock.unlock(contender(), mode, [&] { return claim(target, open); }); });
   if (!held) return not_held(target);
   if (!*held) return not_held_in_memory("farsum_unlock", target);
   close_epoch(target);
@@ -230,18 +253,26 @@ Status Window::unlock_all_unchecked() {
 
 // ---- locks of all ----
 
+namespace {
+
+constexpr const char* others_held = "this rank holds locks already; unlock them first";
+
+}  // namespace
+
 Status Window::lock_all() {
   if (has_asked_locks()) {
     if (Status status = check_all_lockable(); !status.is_ok()) return status;
     if (Status status = await_asked_locks("farsum_lock_all"); !status.is_ok()) return status;
   }
+  std::uint32_t taken = size_;
   {
     const std::lock_guard lock(sync_mutex_);
-    if (const char* const why = why_no_lock_all(); why != nullptr) return refuse("farsum_lock_all", why);
+    if (const char* const why = lock_what_is_free(taken); why != nullptr) return refuse("farsum_lock_all", why);
     all_locked_ = true;
   }
+  if (taken == size_ && remote_targets_.empty()) return {};
   // Without the mutex: another thread may have to end another epoch meanwhile.
-  Status status = lock_every_target("farsum_lock_all");
+  Status status = lock_the_rest(taken, "farsum_lock_all");
   if (!status.is_ok()) {
     const std::lock_guard lock(sync_mutex_);
     for (std::uint32_t rank = 0; rank < size_; ++rank) close_epoch(rank);
@@ -250,53 +281,95 @@ Status Window::lock_all() {
   return status;
 }
 
-// Holds all or none. All targets are asked at once, but none lets it queue: of two ranks that queue while they hold
-// what is not before it, each could wait for the other, with a third rank's exclusive lock between them. What is taken
-// is waited for in the order of ranks.
-Status Window::lock_every_target(const char* call) {
-  for (std::uint32_t first = 0;;) {
-    std::uint32_t taken = size_;
-    Status status = lock_free_targets(first, taken, call);
+// Claims the words of all targets, and locks those of this node that are free in the same visits, from this rank's own
+// on, so that ranks which do so at once are not all at one guard. `taken` becomes the lowest that was not free. Where
+// it says why not, nothing has changed.
+const char* Window::lock_what_is_free(std::uint32_t& taken) {
+  if (const char* const why = why_not_all_lockable(); why != nullptr) return why;
+  if (const char* const why = leave_fence(); why != nullptr) return why;
+  for (std::uint32_t i = 0; i < size_; ++i) {
+    const std::uint32_t target = after_mine(i);
+    const std::optional<bool> granted = claim_and_try(target);
+    if (!granted) {
+      while (i-- != 0) {
+        if (holds_with_all(after_mine(i))) give_back_target(after_mine(i), "farsum_lock_all");
+        close_epoch(after_mine(i));
+      }
+      return others_held;
+    }
+    // Relaxed, here and below: see open_lock.
+    if (*granted) views_[target].open.store(locked_with_all, std::memory_order_relaxed);
+    if (!*granted && is_here(target)) taken = std::min(taken, target);
+  }
+  return nullptr;
+}
+
+// The i-th target from this rank on.
+std::uint32_t Window::after_mine(std::uint32_t i) const {
+  const std::uint32_t target = parts_.my_rank + i;
+  return target < size_ ? target : target - size_;
+}
+
+// Whether the lock was free; nothing where the target's word is another epoch's. A rank of another node has yet to be
+// asked.
+std::optional<bool> Window::claim_and_try(std::uint32_t target) {
+  if (!is_here(target)) return claim_by_swap(target, no_epoch) ? std::optional(false) : std::nullopt;
+  return with_lock(target, [&](auto& lock) {
+    return lock.try_lock(contender(), LockMode::shared, [&] { return claim(target, no_epoch); });
+  });
+}
+
+// Holds all or none in the end, and queues for none while it holds a higher one: of two ranks that queue while they
+// hold what comes behind it, each could wait for the other, with third ranks' exclusive locks between them. So what
+// was taken is waited for in the order of ranks, and what comes behind it is given back before.
+Status Window::lock_the_rest(std::uint32_t taken, const char* call) {
+  for (;;) {
+    Status status;
+    if (taken != size_) {
+      give_back_targets(taken, call);
+      status = wait_for_target(taken, call);
+      taken = size_;
+    }
+    if (status.is_ok()) status = lock_free_targets(taken, call);
     if (status.is_ok() && taken == size_) return {};
-    if (status.is_ok()) status = wait_for_target(taken, call);
     if (!status.is_ok()) {
       give_back_targets(0, call);
       return status;
     }
-    first = taken + 1;
   }
 }
 
-Status Window::lock_free_targets(std::uint32_t first, std::uint32_t& taken, const char* call) {
+// Of those that are not held yet. All are asked at once, but none lets it queue; `taken` becomes the lowest that is not
+// to be had.
+Status Window::lock_free_targets(std::uint32_t& taken, const char* call) {
   Status failure;
-  const auto begin = std::lower_bound(remote_targets_.begin(), remote_targets_.end(), first);
-  auto asked = begin;
-  for (; asked != remote_targets_.end() && failure.is_ok(); ++asked) {
-    failure = ask(*asked, wire::MessageKind::lock, LockMode::shared, details_[*asked].granted, wire::flag_at_once);
+  std::vector<std::uint32_t> asked;
+  for (const std::uint32_t target : remote_targets_) {
+    if (holds_with_all(target)) continue;
+    failure = ask(target, wire::MessageKind::lock, LockMode::shared, details_[target].granted, wire::flag_at_once);
     if (!failure.is_ok()) break;
+    asked.push_back(target);
   }
-  for (std::uint32_t target = first; target < size_ && taken == size_ && failure.is_ok(); ++target) {
-    if (!is_here(target)) continue;
-    if (with_lock(target, [&](auto& lock) { return lock.try_lock(parts_.lock_agent.id, LockMode::shared); })) {
-      // Relaxed, here and below: see lock.
+  for (std::uint32_t target = 0; target < size_ && taken == size_ && failure.is_ok(); ++target) {
+    if (!is_here(target) || holds_with_all(target)) continue;
+    if (with_lock(target, [&](auto& lock) { return lock.try_lock(contender(), LockMode::shared); })) {
       views_[target].open.store(locked_with_all, std::memory_order_relaxed);
     } else {
       taken = target;
     }
   }
-  for (auto at = begin; at != asked; ++at) {
-    Status status = await_answer(*at, details_[*at].granted, call);
+  for (const std::uint32_t target : asked) {
+    Status status = await_answer(target, details_[target].granted, call);
     if (status.is_ok()) {
-      views_[*at].open.store(locked_with_all, std::memory_order_relaxed);
+      views_[target].open.store(locked_with_all, std::memory_order_relaxed);
     } else if (status.code() == Code::pending) {
-      taken = std::min(taken, *at);
+      taken = std::min(taken, target);
     } else {
       // The owner remembers a lock that it refused until it is given back.
-      (void)drop_lock(*at, LockMode::shared, call);
+      (void)drop_lock(target, LockMode::shared, call);
       if (failure.is_ok()) failure = std::move(status);
     }
   }
-  if (failure.is_ok()) give_back_targets(taken, call);
   return failure;
 }
 
@@ -315,20 +388,21 @@ Status Window::wait_for_target(std::uint32_t target, const char* call) {
   return status;
 }
 
+bool Window::holds_with_all(std::uint32_t target) const {
+  return views_[target].open.load(std::memory_order_relaxed) == locked_with_all;
+}
+
+void Window::give_back_target(std::uint32_t target, const char* call) {
+  views_[target].open.store(epoch_changing, std::memory_order_relaxed);
+  (void)drop_lock(target, LockMode::shared, call);
+}
+
 // Of those that lock_all holds.
 void Window::give_back_targets(std::uint32_t first, const char* call) {
   for (std::uint32_t target = first; target < size_; ++target) {
-    if (views_[target].open.load(std::memory_order_relaxed) != locked_with_all) continue;
-    views_[target].open.store(epoch_changing, std::memory_order_relaxed);
-    (void)drop_lock(target, LockMode::shared, call);
+    if (holds_with_all(target)) give_back_target(target, call);
   }
 }
-
-namespace {
-
-constexpr const char* others_held = "this rank holds locks already; unlock them first";
-
-}  // namespace
 
 // Changes nothing.
 const char* Window::why_not_all_lockable() const {
@@ -363,9 +437,7 @@ Status Window::unlock_all() {
   // All targets are as the first is.
   if (views_[0].open.load(std::memory_order_relaxed) == unchecked_with_all) return unlock_all_unchecked();
   constexpr const char* call = "farsum_unlock_all";
-  const auto is_held = [this](std::uint32_t target) {
-    return views_[target].open.load(std::memory_order_relaxed) == locked_with_all;
-  };
+  const auto is_held = [this](std::uint32_t target) { return holds_with_all(target); };
   // Of other nodes: all are asked before one is waited for. One that could not be asked stays locked, for another try.
   settle_cards(call);
   Status first;
@@ -413,7 +485,7 @@ Status Window::lock_mutex(std::uint32_t target, std::uint32_t index) {
 Status Window::unlock_mutex(std::uint32_t target, std::uint32_t index) {
   constexpr const char* call = "giving a mutex back";
   if (!is_here(target)) return ask_of_mutex(target, wire::MessageKind::unlock, lock_of_mutex(index), call);
-  const auto give_back = [&](auto& lock) { return lock.unlock(parts_.lock_agent.id, LockMode::exclusive); };
+  const auto give_back = [&](auto& lock) { return lock.unlock(contender(), LockMode::exclusive); };
   return with_lock(target, give_back, lock_of_mutex(index)) ? Status() : not_held_in_memory(call, target);
 }
 

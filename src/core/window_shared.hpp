@@ -55,8 +55,8 @@ struct WindowSharedShape {
   std::uint32_t locks = 1;         // the first is the window's own; of mutexes there are more
 
   std::uint64_t lock_at(std::uint32_t index) const {
-    const std::uint64_t bytes = round_up(SharedLockState::footprint(ranks), cache_line_bytes);
-    return round_up(sizeof(RankWindowHead), cache_line_bytes) + index * bytes;
+    const std::uint64_t bytes = round_up(SharedLockState::footprint(ranks), alignof(SharedLockState));
+    return round_up(sizeof(RankWindowHead), alignof(SharedLockState)) + index * bytes;
   }
   std::uint64_t notifications_at() const { return lock_at(locks); }
   std::uint64_t posts_at() const {
@@ -64,7 +64,7 @@ struct WindowSharedShape {
   }
   std::uint64_t regions_at() const { return round_up(posts_at() + ranks * sizeof(std::uint32_t), cache_line_bytes); }
   std::uint64_t rank_bytes() const {
-    return round_up(regions_at() + most_regions * sizeof(SharedRegion), cache_line_bytes);
+    return round_up(regions_at() + most_regions * sizeof(SharedRegion), alignof(SharedLockState));
   }
 };
 
@@ -74,7 +74,7 @@ struct HolderDead {
   bool operator()(std::uint32_t id) const { return liveness != nullptr && liveness->is_dead(id - 1); }
 };
 
-// A rank's part of the block at `base`.
+// A rank's part of the block at `base`, a multiple of 128.
 class RankWindow {
  public:
   // Of a rank of another node: there is no memory that both see.

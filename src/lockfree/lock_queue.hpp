@@ -19,6 +19,17 @@ struct Acquired {
   std::uint32_t slot = 0;  // of a queued request, for cancel and on_grant
 };
 
+// Who wants a lock: it is in it under `id`, and its slot is looked for from `place` on, which is a different one for
+// each who may be in the lock, and below the capacity, where that is known.
+struct Contender {
+  // NOLINTNEXTLINE(google-explicit-constructor): an id is a contender of whom no more is known.
+  Contender(std::uint32_t its_id) : id(its_id), place(its_id) {}
+  Contender(std::uint32_t its_id, std::uint32_t its_place) : id(its_id), place(its_place) {}
+
+  std::uint32_t id;
+  std::uint32_t place;
+};
+
 // One request: waiting, or holding the lock.
 template <class Policy>
 struct BasicLockSlot {
@@ -34,9 +45,29 @@ struct BasicLockSlot {
   typename Policy::template Guarded<std::uint32_t> next;
 };
 
-// Followed by `capacity` slots. Zeroed memory, at a multiple of 64, is a free lock.
+// The slots of a lock in memory: each on a line of its own, for its thread looks at it again and again, while they are
+// few enough to take no room worth saving.
 template <class Policy>
-struct alignas(64) BasicLockQueueState {
+class BasicLockSlots {
+ public:
+  BasicLockSlots(std::byte* begin, std::uint32_t capacity) : begin_(begin), stride_log_(stride_log(capacity)) {}
+
+  BasicLockSlot<Policy>& operator[](std::uint32_t index) const {
+    return *reinterpret_cast<BasicLockSlot<Policy>*>(begin_ + (std::size_t{index} << stride_log_));
+  }
+  static std::size_t footprint(std::uint32_t capacity) { return std::size_t{capacity} << stride_log(capacity); }
+
+ private:
+  static constexpr std::uint32_t most_on_lines = 64;
+  static std::uint32_t stride_log(std::uint32_t capacity) { return capacity <= most_on_lines ? 6 : 5; }
+
+  std::byte* begin_;
+  std::uint32_t stride_log_;
+};
+
+// Zeroed memory, with zeroed slots, is a free lock.
+template <class Policy>
+struct BasicLockQueueState {
   typename Policy::template Guarded<std::uint64_t> arrivals;
   // The truth: 0, or the id that holds exclusively.
   typename Policy::template Guarded<std::uint32_t> exclusive_holder;
@@ -46,13 +77,6 @@ struct alignas(64) BasicLockQueueState {
   typename Policy::template Guarded<std::uint32_t> shared_count;
   typename Policy::template Guarded<std::uint32_t> first_waiting;  // plus one
   typename Policy::template Guarded<std::uint32_t> last_waiting;   // plus one
-
-  static std::size_t footprint(std::uint32_t capacity) {
-    return sizeof(BasicLockQueueState) + std::size_t{capacity} * sizeof(BasicLockSlot<Policy>);
-  }
-  BasicLockSlot<Policy>* slots() {
-    return reinterpret_cast<BasicLockSlot<Policy>*>(reinterpret_cast<std::byte*>(this) + sizeof(BasicLockQueueState));
-  }
 };
 
 // A view of a state in memory. One caller at a time: in shared memory under a guard, in the simulator by construction.
@@ -62,30 +86,26 @@ struct alignas(64) BasicLockQueueState {
 template <class Policy>
 class BasicLockQueue {
  public:
-  BasicLockQueue(BasicLockQueueState<Policy>& state, std::uint32_t capacity)
-      : state_(&state), slots_(state.slots()), capacity_(capacity) {}
+  // The slots begin at a multiple of 64.
+  BasicLockQueue(BasicLockQueueState<Policy>& state, std::byte* slots, std::uint32_t capacity)
+      : state_(&state), slots_(slots, capacity), capacity_(capacity) {}
 
   // Readers that arrive behind a waiting writer wait, too. `word` is the first of a slot whose owner must wait.
-  Acquired acquire(std::uint32_t id, LockMode mode, std::uint32_t word = lock_word::waiting) {
-    const bool free_now = state_->first_waiting == 0 && state_->exclusive_holder == 0;
-    if (mode == LockMode::exclusive && free_now && state_->shared_count == 0) [[likely]] {
-      state_->exclusive_holder = id;
+  Acquired acquire(Contender who, LockMode mode, std::uint32_t word = lock_word::waiting) {
+    if (!would_grant(mode)) [[unlikely]]
+      return enqueue(who, mode, word);
+    if (mode == LockMode::exclusive) {
+      state_->exclusive_holder = who.id;
       return {};
     }
-    const std::uint32_t slot = find_free(id);
+    const std::uint32_t slot = find_free(who);
     if (slot == none) {
       return {.kind = Acquired::Kind::full};
     }
-    const bool at_once = mode == LockMode::shared && free_now;
-    fill(slot, id, mode, at_once ? lock_word::granted : word);
-    if (at_once) {
-      slots_[slot].state = holding_shared;
-      state_->shared_count = state_->shared_count + 1;
-      return {.kind = Acquired::Kind::granted, .slot = slot};
-    }
-    slots_[slot].state = waiting;
-    append(slot);
-    return {.kind = Acquired::Kind::queued, .slot = slot};
+    fill(slot, who.id, mode, lock_word::granted);
+    slots_[slot].state = holding_shared;
+    state_->shared_count = state_->shared_count + 1;
+    return {.kind = Acquired::Kind::granted, .slot = slot};
   }
 
   // What acquire would answer, without doing it.
@@ -94,17 +114,16 @@ class BasicLockQueue {
     return free_now && (mode == LockMode::shared || state_->shared_count == 0);
   }
 
-  // Ends id's hold and calls on_grant(id, slot) for each waiter that holds the lock now. False when id does not hold it
-  // so.
+  // Ends a hold and calls on_grant(id, slot) for each waiter that holds the lock now. False when it is not held so.
   template <class OnGrant>
-  bool release(std::uint32_t id, LockMode mode, OnGrant&& on_grant) {
+  bool release(Contender who, LockMode mode, OnGrant&& on_grant) {
     if (mode == LockMode::exclusive) {
-      if (state_->exclusive_holder != id) {
+      if (state_->exclusive_holder != who.id) {
         return false;
       }
       drop_exclusive();
     } else {
-      const std::uint32_t slot = find(id, holding_shared);
+      const std::uint32_t slot = find(who, holding_shared);
       if (slot == none) {
         return false;
       }
@@ -191,10 +210,10 @@ class BasicLockQueue {
   static constexpr std::uint32_t holding_shared = 2;
   static constexpr std::uint32_t holding_exclusive = 3;
 
-  // Slots are looked for from id modulo capacity on: with ids that count ranks the first is the right one.
   template <class Matches>
-  std::uint32_t probe(std::uint32_t id, Matches&& matches) const {
-    std::uint32_t slot = id < capacity_ ? id : id % capacity_;  // a division costs as much as the rest
+  std::uint32_t probe(Contender who, Matches&& matches) const {
+    // A division costs as much as the rest.
+    std::uint32_t slot = who.place < capacity_ ? who.place : who.place % capacity_;
     for (std::uint32_t tried = 0; tried < capacity_; ++tried) {
       if (matches(slots_[slot])) {
         return slot;
@@ -204,12 +223,23 @@ class BasicLockQueue {
     return none;
   }
 
-  std::uint32_t find_free(std::uint32_t id) const {
-    return probe(id, [](const BasicLockSlot<Policy>& slot) { return slot.state == unused; });
+  std::uint32_t find_free(Contender who) const {
+    return probe(who, [](const BasicLockSlot<Policy>& slot) { return slot.state == unused; });
   }
 
-  std::uint32_t find(std::uint32_t id, std::uint32_t slot_state) const {
-    return probe(id, [=](const BasicLockSlot<Policy>& slot) { return slot.state == slot_state && slot.id == id; });
+  std::uint32_t find(Contender who, std::uint32_t slot_state) const {
+    return probe(who, [=](const BasicLockSlot<Policy>& slot) { return slot.state == slot_state && slot.id == who.id; });
+  }
+
+  [[gnu::noinline]] Acquired enqueue(Contender who, LockMode mode, std::uint32_t word) {
+    const std::uint32_t slot = find_free(who);
+    if (slot == none) {
+      return {.kind = Acquired::Kind::full};
+    }
+    fill(slot, who.id, mode, word);
+    slots_[slot].state = waiting;
+    append(slot);
+    return {.kind = Acquired::Kind::queued, .slot = slot};
   }
 
   // Before the commit word: whoever grants the slot finds no word of its last use.
@@ -340,7 +370,7 @@ class BasicLockQueue {
   }
 
   BasicLockQueueState<Policy>* state_;
-  BasicLockSlot<Policy>* slots_;
+  BasicLockSlots<Policy> slots_;
   std::uint32_t capacity_;
 };
 
@@ -348,6 +378,5 @@ using LockSlot = BasicLockSlot<SystemAtomics>;
 using LockQueueState = BasicLockQueueState<SystemAtomics>;
 using LockQueue = BasicLockQueue<SystemAtomics>;
 static_assert(sizeof(LockSlot) == 32);
-static_assert(sizeof(LockQueueState) == 64);
 
 }  // namespace farsum

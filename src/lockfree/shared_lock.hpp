@@ -1,4 +1,5 @@
-// A fair shared/exclusive lock between processes: a lock queue under a stripe lock, and a futex word per waiter.
+// A fair shared/exclusive lock between processes: a lock queue under a word that names who is at it, and a
+// futex word per waiter.
 // Each waiter looks at its own word, or sleeps on it, and is handed the lock; nobody competes for it again. Window
 // locks and mutexes are made of it.
 #pragma once
@@ -7,9 +8,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "lockfree/holder_word.hpp"
 #include "lockfree/lock_queue.hpp"
 #include "lockfree/lock_turn.hpp"
-#include "lockfree/stripe_lock.hpp"
 
 namespace farsum {
 
@@ -23,9 +24,10 @@ struct Requested {
   enum class Kind : std::uint8_t {
     granted,
     queued,
-    taken,  // by others, or others wait: nothing happened
-    full,   // see LockResult
-    busy,   // the guard was not free: nothing happened, ask again
+    taken,    // by others, or others wait: nothing happened
+    full,     // see LockResult
+    busy,     // the guard was not free: nothing happened, ask again
+    refused,  // by the caller's claim: nothing happened
   };
   Kind kind = Kind::granted;
   std::uint32_t slot = 0;  // of a queued request, for has_been_granted and withdraw
@@ -36,17 +38,20 @@ struct NobodyDies {
   bool operator()(std::uint32_t) const { return false; }
 };
 
+// The guard and what it guards are one line, which who is at it takes once; the slots, at which their threads look,
+// begin in another pair of lines, as processors fetch pairs.
 template <class Policy>
-struct BasicSharedLockState {
-  BasicStripeLock<Policy> guard;
-  BasicLockQueueState<Policy> queue;  // and its slots behind it
+struct alignas(128) BasicSharedLockState {
+  BasicHolderWord<Policy> guard;
+  BasicLockQueueState<Policy> queue;
 
+  std::byte* slots() { return reinterpret_cast<std::byte*>(this) + sizeof(BasicSharedLockState); }
   static std::size_t footprint(std::uint32_t capacity) {
-    return sizeof(BasicStripeLock<Policy>) + BasicLockQueueState<Policy>::footprint(capacity);
+    return sizeof(BasicSharedLockState) + BasicLockSlots<Policy>::footprint(capacity);
   }
 };
 
-// A view of a state in memory (zeroed, at a multiple of 64, footprint(capacity) bytes); as many views as there are
+// A view of a state in memory (zeroed, at a multiple of 128, footprint(capacity) bytes); as many views as there are
 // threads.
 //
 // Who may call: any thread of any process that maps it. An id is any number but 0 that is in the lock at most once: a
@@ -64,53 +69,78 @@ class BasicSharedLock {
   using State = BasicSharedLockState<Policy>;
 
   BasicSharedLock(State& state, std::uint32_t capacity, DeadCheck is_dead = {})
-      : guard_(&state.guard), queue_(state.queue, capacity), is_dead_(is_dead) {}
+      : guard_(&state.guard), queue_(state.queue, state.slots(), capacity), is_dead_(is_dead) {}
 
   // Takes the lock if nobody is in the way and nobody waits; never waits itself, but for the guard.
-  bool try_lock(std::uint32_t id, LockMode mode) {
-    return *try_lock(id, mode, [] { return true; });
+  bool try_lock(Contender who, LockMode mode) {
+    return *try_lock(who, mode, [] { return true; });
   }
 
   // The same where claim() says yes under the guard; nothing where it says no.
   template <class Claim>
-  std::optional<bool> try_lock(std::uint32_t id, LockMode mode, Claim&& claim) {
-    enter(id);
+  std::optional<bool> try_lock(Contender who, LockMode mode, Claim&& claim) {
+    enter(who.id);
     std::optional<bool> granted;
-    if (claim()) granted = queue_.would_grant(mode) && queue_.acquire(id, mode).kind == Acquired::Kind::granted;
+    if (claim()) granted = queue_.would_grant(mode) && queue_.acquire(who, mode).kind == Acquired::Kind::granted;
     leave();
     return granted;
   }
 
-  // Takes the lock, in order of arrival. While it must wait it calls wait(turn) -> keep_going, a BasicLockTurn<Policy>,
-  // which should return when the turn has come, true to go on and false to give up. It may return true early, and
-  // should now and then, so that the death of the one who was about to hand over the lock is noticed.
+  // Takes the lock, in order of arrival, and waits for it as wait() below does.
   template <class Wait>
-  LockResult lock(std::uint32_t id, LockMode mode, Wait&& wait) {
-    enter(id);
-    const Acquired acquired = queue_.acquire(id, mode);
-    leave();
-    if (acquired.kind == Acquired::Kind::queued) {
-      return wait_in_queue(id, acquired.slot, wait);
-    }
-    return acquired.kind == Acquired::Kind::granted ? LockResult::acquired : LockResult::full;
+  LockResult lock(Contender who, LockMode mode, Wait&& wait) {
+    const Requested requested = take_or_queue(who, mode, [] { return true; });
+    if (requested.kind == Requested::Kind::queued) return this->wait(who.id, requested.slot, wait);
+    return requested.kind == Requested::Kind::granted ? LockResult::acquired : LockResult::full;
   }
 
-  // One look: true when the guard was free, may() allowed it under the guard, and the lock was granted at once; then()
-  // runs before the guard is left. What threads of one id agree on only under the guard may be plain loads and stores.
-  template <class May, class Then>
-  bool try_lock_once(std::uint32_t id, LockMode mode, May&& may, Then&& then) {
-    if (!guard_->try_acquire(id)) return false;
-    const bool granted = may() && queue_.would_grant(mode) && queue_.acquire(id, mode).kind == Acquired::Kind::granted;
-    if (granted) then();
+  // Takes the lock or queues for it, where claim() says yes under the guard; waits for nothing but the guard. Who is
+  // queued must wait().
+  template <class Claim>
+  Requested take_or_queue(Contender who, LockMode mode, Claim&& claim) {
+    enter(who.id);
+    Requested requested{.kind = Requested::Kind::refused};
+    if (claim()) requested = told(queue_.acquire(who, mode));
     leave();
-    return granted;
+    return requested;
+  }
+
+  // For who is queued, the id with which it queued. Calls wait(turn) -> keep_going, a BasicLockTurn<Policy>, which
+  // should return when the turn has come, true to go on and false to give up. It may return true early, and should now
+  // and then, so that the death of the one who was about to hand over the lock is noticed.
+  template <class Wait>
+  [[gnu::noinline]] LockResult wait(std::uint32_t id, std::uint32_t slot, Wait&& wait) {
+    BasicLockTurn<Policy> turn(queue_.slot(slot).word);
+    while (!turn.has_come()) {
+      if (!wait(turn)) {
+        return leave_queue(id, slot);
+      }
+      if (!turn.has_come() && recover(guard_->holder(), id)) {
+        leave();
+      }
+    }
+    return LockResult::acquired;
+  }
+
+  // take_or_queue() where the guard is free at once. then(kind) runs before the guard is left: what threads of one id
+  // agree on only under the guard may be plain loads and stores.
+  template <class May, class Then>
+  Requested take_or_queue_once(Contender who, LockMode mode, May&& may, Then&& then) {
+    if (!guard_->try_acquire(who.id)) return {.kind = Requested::Kind::busy};
+    Requested requested{.kind = Requested::Kind::refused};
+    if (may()) {
+      requested = told(queue_.acquire(who, mode));
+      then(requested.kind);
+    }
+    guard_->release();
+    return requested;
   }
 
   // The same for unlock: `then` runs before anybody else can have the lock.
   template <class May, class Then>
-  bool try_unlock_once(std::uint32_t id, LockMode mode, May&& may, Then&& then) {
-    if (!guard_->try_acquire(id)) return false;
-    const bool held = may() && queue_.release(id, mode, on_grant());
+  bool try_unlock_once(Contender who, LockMode mode, May&& may, Then&& then) {
+    if (!guard_->try_acquire(who.id)) return false;
+    const bool held = may() && queue_.release(who, mode, on_grant());
     if (held) then();
     leave();
     return held;
@@ -125,17 +155,17 @@ class BasicSharedLock {
     return result;
   }
 
-  // Hands the lock on; false when id does not hold it in this mode.
-  bool unlock(std::uint32_t id, LockMode mode) {
-    return *unlock(id, mode, [] { return true; });
+  // Hands the lock on; false when it is not held in this mode.
+  bool unlock(Contender who, LockMode mode) {
+    return *unlock(who, mode, [] { return true; });
   }
 
   // The same where claim() says yes under the guard; nothing where it says no.
   template <class Claim>
-  std::optional<bool> unlock(std::uint32_t id, LockMode mode, Claim&& claim) {
-    enter(id);
+  std::optional<bool> unlock(Contender who, LockMode mode, Claim&& claim) {
+    enter(who.id);
     std::optional<bool> held;
-    if (claim()) held = queue_.release(id, mode, on_grant());
+    if (claim()) held = queue_.release(who, mode, on_grant());
     leave();
     return held;
   }
@@ -151,26 +181,18 @@ class BasicSharedLock {
 
   // ---- for another: `me` enters the guard, for it is who may die in there; the lock is id's ----
 
-  // Takes the lock for id or queues for it; never waits.
-  Requested request(std::uint32_t me, std::uint32_t id, LockMode mode) {
+  // Takes the lock or queues for it; never waits.
+  Requested request(std::uint32_t me, Contender who, LockMode mode) {
     if (!try_enter(me)) return {.kind = Requested::Kind::busy};
-    const Acquired acquired = queue_.acquire(id, mode, lock_word::proxy);
+    const Acquired acquired = queue_.acquire(who, mode, lock_word::proxy);
     leave();
-    switch (acquired.kind) {
-      case Acquired::Kind::granted:
-        return {};
-      case Acquired::Kind::queued:
-        return {.kind = Requested::Kind::queued, .slot = acquired.slot};
-      case Acquired::Kind::full:
-        break;
-    }
-    return {.kind = Requested::Kind::full};
+    return told(acquired);
   }
 
   // The same, but it does not queue.
-  Requested request_at_once(std::uint32_t me, std::uint32_t id, LockMode mode) {
+  Requested request_at_once(std::uint32_t me, Contender who, LockMode mode) {
     if (!try_enter(me)) return {.kind = Requested::Kind::busy};
-    const bool granted = queue_.would_grant(mode) && queue_.acquire(id, mode).kind == Acquired::Kind::granted;
+    const bool granted = queue_.would_grant(mode) && queue_.acquire(who, mode).kind == Acquired::Kind::granted;
     leave();
     return {.kind = granted ? Requested::Kind::granted : Requested::Kind::taken};
   }
@@ -181,10 +203,10 @@ class BasicSharedLock {
     return queue_.slot(slot).word.load(std::memory_order_acquire) == lock_word::proxy_granted;
   }
 
-  // Hands on what request() got; nothing when the guard was not free, false when id does not hold the lock so.
-  std::optional<bool> give_back(std::uint32_t me, std::uint32_t id, LockMode mode) {
+  // Hands on what request() got; nothing when the guard was not free, false when the lock is not held so.
+  std::optional<bool> give_back(std::uint32_t me, Contender who, LockMode mode) {
     if (!try_enter(me)) return std::nullopt;
-    const bool held = queue_.release(id, mode, on_grant());
+    const bool held = queue_.release(who, mode, on_grant());
     leave();
     return held;
   }
@@ -219,6 +241,18 @@ class BasicSharedLock {
   std::uint32_t guard_holder() const { return guard_->holder(); }
 
  private:
+  static Requested told(const Acquired& acquired) {
+    switch (acquired.kind) {
+      case Acquired::Kind::granted:
+        return {};
+      case Acquired::Kind::queued:
+        return {.kind = Requested::Kind::queued, .slot = acquired.slot};
+      case Acquired::Kind::full:
+        break;
+    }
+    return {.kind = Requested::Kind::full};
+  }
+
   // Neighbouring readers that sleep are granted together; of more than these the rest is woken under the guard.
   static constexpr std::uint32_t most_to_wake = 8;
 
@@ -291,20 +325,6 @@ class BasicSharedLock {
     return lock_word::proxy;
   }
 
-  template <class Wait>
-  [[gnu::noinline]] LockResult wait_in_queue(std::uint32_t id, std::uint32_t slot, Wait& wait) {
-    BasicLockTurn<Policy> turn(queue_.slot(slot).word);
-    while (!turn.has_come()) {
-      if (!wait(turn)) {
-        return leave_queue(id, slot);
-      }
-      if (!turn.has_come() && recover(guard_->holder(), id)) {
-        leave();
-      }
-    }
-    return LockResult::acquired;
-  }
-
   LockResult leave_queue(std::uint32_t id, std::uint32_t slot) {
     enter(id);
     const bool was_waiting = queue_.cancel(slot, on_grant());
@@ -312,7 +332,7 @@ class BasicSharedLock {
     return was_waiting ? LockResult::gave_up : LockResult::acquired;
   }
 
-  BasicStripeLock<Policy>* guard_;
+  BasicHolderWord<Policy>* guard_;
   BasicLockQueue<Policy> queue_;
   DeadCheck is_dead_;
   bool granted_for_another_ = false;
@@ -322,6 +342,8 @@ class BasicSharedLock {
 };
 
 using SharedLockState = BasicSharedLockState<SystemAtomics>;
+static_assert(sizeof(SharedLockState) == 128);
+static_assert(offsetof(SharedLockState, queue) + sizeof(LockQueueState) <= 64);
 template <class DeadCheck = NobodyDies>
 using SharedLock = BasicSharedLock<SystemAtomics, DeadCheck>;
 

@@ -82,7 +82,7 @@ bool holds_shared(const View& view) {
 }
 bool waits_in_queue(const View& view) {
   constexpr std::uint32_t waiting = 1;
-  auto* slots = view.at<SharedLockState>(view.lock).queue.slots();
+  const BasicLockSlots<SystemAtomics> slots(view.at<SharedLockState>(view.lock).slots(), view.ranks);
   for (std::uint32_t slot = 0; slot < view.ranks; ++slot) {
     if (slots[slot].id == view.id() && slots[slot].state == waiting) return true;
   }

@@ -18,7 +18,7 @@
 
 namespace farsum::faults {
 
-constexpr int most_ranks = 8;
+constexpr int most_ranks = 64;
 // The promise: whoever waits learns of a death within this time.
 constexpr std::uint64_t report_deadline_ns = 5'000'000'000;
 

@@ -700,8 +700,8 @@ template <class State>
 Outcome explore(const Options& options, const std::vector<std::function<void(State&)>>& bodies,
                 const std::function<void(State&)>& finish) {
   static_assert(std::is_trivially_destructible_v<State>);
-  struct alignas(64) Line {
-    std::byte bytes[64];
+  struct alignas(128) Line {
+    std::byte bytes[128];
   };
   std::vector<Line> arena((sizeof(State) + sizeof(Line) - 1) / sizeof(Line));
   State* const state = reinterpret_cast<State*>(arena.data());

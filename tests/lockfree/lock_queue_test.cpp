@@ -49,8 +49,8 @@ template <class Policy>
 class QueueInMemory {
  public:
   explicit QueueInMemory(std::uint32_t capacity)
-      : memory_(BasicLockQueueState<Policy>::footprint(capacity) / sizeof(Line) + 1),
-        queue_(*reinterpret_cast<BasicLockQueueState<Policy>*>(memory_.data()), capacity) {}
+      : memory_(1 + BasicLockSlots<Policy>::footprint(capacity) / sizeof(Line)),
+        queue_(*reinterpret_cast<BasicLockQueueState<Policy>*>(memory_.data()), memory_[1].bytes, capacity) {}
 
   BasicLockQueue<Policy>* operator->() { return &queue_; }
 

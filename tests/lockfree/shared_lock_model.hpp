@@ -13,6 +13,11 @@ struct ExplorerKnowsTheDead {
   bool operator()(std::uint32_t id) const { return Explorer::current->is_dead(id - 1); }
 };
 
+template <class Policy>
+struct alignas(64) SlotOnItsLine {
+  BasicLockSlot<Policy> slot;
+};
+
 // Plain data under the lock: a race is a writer beside anybody else.
 template <class Policy>
 void touch(std::uint32_t& data, LockMode mode) {

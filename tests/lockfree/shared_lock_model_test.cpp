@@ -21,7 +21,7 @@ struct NobodyIsEverDead {
 template <class Policy>
 struct Shared {
   BasicSharedLockState<Policy> lock;
-  BasicLockSlot<Policy> slots[capacity];
+  SlotOnItsLine<Policy> slots[capacity];
   std::uint32_t data;
   std::uint32_t times;
 };
@@ -114,19 +114,29 @@ auto moves_epoch(OfOneId<Policy>& state, Epoch from, Epoch to) {
   };
 }
 
+const auto sleep_until_woken = [](auto& turn) {
+  if (turn.fall_asleep()) turn.sleep(0);
+  return true;
+};
+
 template <class Policy>
 void quickly(OfOneId<Policy>& state) {
   View<Policy> lock(state.shared.lock, capacity);
   const auto stands_at = [&](Epoch epoch) {
     return [&state, epoch] { return state.epoch.load(std::memory_order_relaxed) == epoch; };
   };
-  const auto move_to = [&](Epoch epoch) {
-    return [&state, epoch] { state.epoch.store(epoch, std::memory_order_relaxed); };
-  };
-  if (!lock.try_lock_once(1, LockMode::exclusive, stands_at(none), move_to(locked))) return;
+  const auto move_to = [&](Epoch epoch) { state.epoch.store(epoch, std::memory_order_relaxed); };
+  const auto then = [&](Requested::Kind kind) { move_to(kind == Requested::Kind::granted ? locked : changing); };
+  const Requested requested = lock.take_or_queue_once(1, LockMode::exclusive, stands_at(none), then);
+  if (requested.kind == Requested::Kind::queued) {
+    require(lock.wait(1, requested.slot, sleep_until_woken) == LockResult::acquired, "not acquired");
+    move_to(locked);
+  } else if (requested.kind != Requested::Kind::granted) {
+    return;
+  }
   touch<Policy>(state.shared.data, LockMode::exclusive);
   // The guard may be the other thread's for a moment.
-  while (!lock.try_unlock_once(1, LockMode::exclusive, stands_at(locked), move_to(none))) Policy::yield();
+  while (!lock.try_unlock_once(1, LockMode::exclusive, stands_at(locked), [&] { move_to(none); })) Policy::yield();
 }
 
 template <class Policy, bool guarded>
@@ -134,10 +144,12 @@ void the_long_way(OfOneId<Policy>& state) {
   View<Policy> lock(state.shared.lock, capacity);
   const auto claim = moves_epoch(state, none, changing);
   if (!guarded && !claim()) return;
-  const std::optional<bool> granted =
-      guarded ? lock.try_lock(1, LockMode::exclusive, claim) : lock.try_lock(1, LockMode::exclusive);
-  if (!granted) return;
-  require(*granted, "claimed, and the lock is another thread's");
+  const Requested requested = lock.take_or_queue(1, LockMode::exclusive, [&] { return !guarded || claim(); });
+  if (requested.kind == Requested::Kind::refused) return;
+  if (requested.kind == Requested::Kind::queued) {
+    require(guarded, "claimed, and the lock is another thread's");
+    require(lock.wait(1, requested.slot, sleep_until_woken) == LockResult::acquired, "not acquired");
+  }
   state.epoch.store(locked, std::memory_order_relaxed);
   touch<Policy>(state.shared.data, LockMode::exclusive);
   const std::optional<bool> held = lock.unlock(1, LockMode::exclusive, moves_epoch(state, locked, changing));
@@ -146,12 +158,17 @@ void the_long_way(OfOneId<Policy>& state) {
   state.epoch.store(none, std::memory_order_release);
 }
 
+template <class Policy>
+void as_another(OfOneId<Policy>& state) {
+  lock_once<Policy, ExplorerKnowsTheDead>(state.shared, 2, LockMode::exclusive, false);
+}
+
 template <bool guarded>
 Outcome two_threads_of_one_id() {
   using Policy = ModelAtomics<>;
   using State = OfOneId<Policy>;
   const std::vector<std::function<void(State&)>> bodies{quickly<Policy>, the_long_way<Policy, guarded>,
-                                                        quickly<Policy>};
+                                                        guarded ? as_another<Policy> : quickly<Policy>};
   return explore<State>({.max_preemptions = 3}, bodies, [](State& state) {
     require(state.epoch.load(std::memory_order_relaxed) == none, "an epoch is left");
     require_free_once_the_dead_is_removed<Policy>(state.shared);

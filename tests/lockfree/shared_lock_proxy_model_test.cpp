@@ -36,7 +36,7 @@ struct Plan {
 template <class Policy>
 struct Shared {
   BasicSharedLockState<Policy> lock;
-  BasicLockSlot<Policy> slots[capacity];
+  SlotOnItsLine<Policy> slots[capacity];
   typename Policy::template Atomic<std::uint32_t> bell;  // of the owner
   std::uint32_t data;
 };

@@ -14,6 +14,7 @@
 #include "lockfree/doorbell.hpp"
 #include "lockfree/ring.hpp"
 #include "lockfree/shared_lock.hpp"
+#include "lockfree/stripe_lock.hpp"
 #include "os/event_count.hpp"
 
 namespace farsum {
@@ -196,8 +197,8 @@ class SharedLockMemory {
   SharedLockState& state() { return *reinterpret_cast<SharedLockState*>(memory_.data()); }
 
  private:
-  struct alignas(64) Line {
-    std::byte bytes[64];
+  struct alignas(128) Line {
+    std::byte bytes[128];
   };
   std::vector<Line> memory_;
 };
@@ -313,7 +314,7 @@ TEST(SharedLock, says_full_when_there_is_no_slot) {
 struct CountingAtomics : SystemAtomics {
   static inline std::uint32_t wakes = 0;
   static inline std::uint32_t wakes_under_guard = 0;
-  static inline BasicStripeLock<CountingAtomics>* guard = nullptr;
+  static inline BasicHolderWord<CountingAtomics>* guard = nullptr;
 
   static int wake(std::atomic<std::uint32_t>&, int) {
     ++wakes;

@@ -8,6 +8,8 @@ namespace farsum {
 
 namespace {
 
+// Shared locks lie at pairs of lines.
+constexpr std::size_t allocation_alignment = 2 * cache_line_bytes;
 constexpr std::size_t arena_bytes = std::size_t{64} << 30;
 // Free in ordinary processes and under the address and the thread sanitizer, whose shadows leave little else.
 constexpr std::uint64_t first_arena_address = 0x7e90'0000'0000;
@@ -39,7 +41,7 @@ SimMemory::~SimMemory() {
 std::span<std::byte> SimMemory::allocate(std::size_t bytes) {
   if (arena_ == nullptr || bytes > arena_bytes - used_bytes_) return {};
   std::byte* const begin = arena_ + used_bytes_;
-  used_bytes_ = std::min<std::size_t>(round_up(used_bytes_ + bytes, cache_line_bytes), arena_bytes);
+  used_bytes_ = std::min<std::size_t>(round_up(used_bytes_ + bytes, allocation_alignment), arena_bytes);
   return {begin, bytes};
 }
 
