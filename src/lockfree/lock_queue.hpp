@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "lockfree/lock_turn.hpp"
 #include "os/futex.hpp"
 
 namespace farsum {
@@ -18,6 +17,18 @@ struct Acquired {
   Kind kind = Kind::granted;
   std::uint32_t slot = 0;  // of a queued request, for cancel and on_grant
 };
+
+// Values of the word that the owner of a slot looks at and sleeps on (lock_turn.hpp). The first store is that of who
+// queues, the last that of who grants; both are made under the guard of the lock, and the word changes between them
+// without it.
+namespace lock_word {
+inline constexpr std::uint32_t granted = 1;
+inline constexpr std::uint32_t waiting = 2;  // its thread looks
+// Not granted once more: repair() grants a slot again, and it must tell again.
+inline constexpr std::uint32_t proxy = 3;
+inline constexpr std::uint32_t proxy_granted = 4;
+inline constexpr std::uint32_t asleep = 5;  // or about to be
+}  // namespace lock_word
 
 // Who wants a lock: it is in it under `id`, and its slot is looked for from `place` on, which is a different one for
 // each who may be in the lock, and below the capacity, where that is known.
@@ -77,6 +88,8 @@ struct BasicLockQueueState {
   typename Policy::template Guarded<std::uint32_t> shared_count;
   typename Policy::template Guarded<std::uint32_t> first_waiting;  // plus one
   typename Policy::template Guarded<std::uint32_t> last_waiting;   // plus one
+  // How often a waiter was granted the lock, modulo 2^32: a hint for those who wait, read without the guard.
+  typename Policy::template Guarded<std::uint32_t> turns;
 };
 
 // A view of a state in memory. One caller at a time: in shared memory under a guard, in the simulator by construction.
@@ -183,6 +196,17 @@ class BasicLockQueue {
     grant(on_grant);
   }
 
+  // Hints, which may be asked for without the guard: how often a waiter was granted the lock, and about how many are
+  // before the one with this slot.
+  std::uint32_t turns() const { return state_->turns; }
+  std::uint64_t turns_before(std::uint32_t slot) const {
+    const std::uint32_t first = state_->first_waiting;
+    if (first == 0) return 0;
+    const std::uint64_t first_arrival = slots_[first - 1].arrival;
+    const std::uint64_t arrival = slots_[slot].arrival;
+    return arrival > first_arrival ? arrival - first_arrival : 0;
+  }
+
   // Calls f(id, mode) for each holder. Without the guard the answer may be stale, or a mixture of two moments; never a
   // wild read.
   template <class F>
@@ -198,8 +222,7 @@ class BasicLockQueue {
     }
   }
 
-  BasicLockSlot<Policy>& slot(std::uint32_t index) { return slots_[index]; }
-  const BasicLockSlot<Policy>& slot(std::uint32_t index) const { return slots_[index]; }
+  BasicLockSlot<Policy>& slot(std::uint32_t index) const { return slots_[index]; }
 
  private:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
@@ -314,6 +337,7 @@ class BasicLockQueue {
       if (state_->first_waiting == 0) {
         state_->last_waiting = 0;
       }
+      state_->turns = state_->turns + 1;
       on_grant(id, slot);
     }
   }

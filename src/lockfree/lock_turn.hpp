@@ -4,20 +4,10 @@
 
 #include <cstdint>
 
+#include "lockfree/lock_queue.hpp"
 #include "os/futex.hpp"
 
 namespace farsum {
-
-// Values of that word. The first store is that of who queues, the last that of who grants; both are made under the
-// guard of the lock, and the word changes between them without it.
-namespace lock_word {
-inline constexpr std::uint32_t granted = 1;
-inline constexpr std::uint32_t waiting = 2;  // its thread looks
-// Not granted once more: repair() grants a slot again, and it must tell again.
-inline constexpr std::uint32_t proxy = 3;
-inline constexpr std::uint32_t proxy_granted = 4;
-inline constexpr std::uint32_t asleep = 5;  // or about to be
-}  // namespace lock_word
 
 // One thread, whose slot it is, calls.
 //
@@ -29,7 +19,8 @@ class BasicLockTurn {
  public:
   using Word = typename Policy::template Atomic<std::uint32_t>;
 
-  explicit BasicLockTurn(Word& word) : word_(&word) {}
+  BasicLockTurn(const BasicLockQueue<Policy>& queue, std::uint32_t slot)
+      : queue_(&queue), slot_(slot), word_(&queue.slot(slot).word) {}
 
   // Acquire pairs with the release of who granted: the new holder sees what the old one wrote.
   bool has_come() const { return word_->load(std::memory_order_acquire) == lock_word::granted; }
@@ -46,10 +37,17 @@ class BasicLockTurn {
   // As a futex does: may end early, and does so where the turn has come.
   WaitResult sleep(std::uint64_t longest_ns) { return Policy::wait(*word_, lock_word::asleep, longest_ns); }
 
+  // How often the queue has moved, modulo 2^32, and about how many turns come before this one. Both read lines that
+  // those who take and give back the lock write: not to be asked often.
+  std::uint32_t turns() const { return queue_->turns(); }
+  std::uint64_t turns_before() const { return queue_->turns_before(slot_); }
+
   // Tells it from those of other slots.
   const Word* word() const { return word_; }
 
  private:
+  const BasicLockQueue<Policy>* queue_;
+  std::uint32_t slot_;
   Word* word_;
 };
 

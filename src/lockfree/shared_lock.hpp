@@ -110,7 +110,7 @@ class BasicSharedLock {
   // and then, so that the death of the one who was about to hand over the lock is noticed.
   template <class Wait>
   [[gnu::noinline]] LockResult wait(std::uint32_t id, std::uint32_t slot, Wait&& wait) {
-    BasicLockTurn<Policy> turn(queue_.slot(slot).word);
+    BasicLockTurn<Policy> turn(queue_, slot);
     while (!turn.has_come()) {
       if (!wait(turn)) {
         return leave_queue(id, slot);

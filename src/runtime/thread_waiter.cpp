@@ -28,6 +28,9 @@ constexpr std::uint64_t looks_for_each_slice = 50;
 constexpr std::uint64_t look_interval_ns = 100'000'000;
 // The idle hook of another runtime is called often at first, then less.
 constexpr std::uint64_t first_idle_gap_ns = 20'000;
+// Through so long a queue, at the pace at which it has just moved, a thread would have to look so many times as long as
+// a wake-up lasts: then it sleeps.
+constexpr std::uint64_t most_looks_in_queue = 8;
 constexpr std::uint64_t first_idle_in_queue_ns = 160'000;
 // A reply of another host has not come after so few looks, and takes longer than the hook: a program of short waits,
 // one behind the other, has it called there, and not between them. Which host it is that is waited for is not known.
@@ -171,12 +174,32 @@ Status ThreadWaiter::looked_in_vain(const char* doing) {
   return check_peers(doing);
 }
 
+// Looks on while the queue moves: the sleep of one who is next soon would cost all behind it a wake-up, at the end of
+// which the others would be asleep, too.
+bool ThreadWaiter::look_for_turn(LockTurn& turn) {
+  if (options_.is_crowded || options_.spin_ns == 0) return false;
+  const auto has_come = [&] { return turn.has_come(); };
+  std::uint32_t turns = turn.turns();
+  std::uint64_t idle_at = monotonic_ns() + first_idle_in_queue_ns;
+  while (!look_for(has_come, looking_here())) {
+    if (monotonic_ns() >= idle_at) {
+      be_idle(0);
+      idle_at = monotonic_ns() + first_idle_in_queue_ns;
+    }
+    const std::uint32_t turns_now = turn.turns();
+    const std::uint32_t moved = turns_now - std::exchange(turns, turns_now);
+    const bool is_far_back = turn.turns_before() > std::uint64_t{moved} * most_looks_in_queue;
+    if (moved == 0 || is_far_back || watch_.known_dead() != 0) return turn.has_come();
+  }
+  return true;
+}
+
 // As wait(), but the library of an MPI program has its turn later: it takes longer than a lock is held where all is
 // well, and whoever stands behind this thread would wait for it.
 Status ThreadWaiter::wait_turn(LockTurn& turn, const char* doing) {
   has_come_meanwhile = false;
   const auto has_come = [&] { return turn.has_come(); };
-  if (look_for(has_come, looking_here())) return {};
+  if (look_for_turn(turn)) return {};
   if (Status status = check_known_deaths(has_come, doing); !status.is_ok()) return status;
   std::uint64_t gap = options_.idle ? std::min(first_idle_in_queue_ns, gap_ns()) : gap_ns();
   std::uint64_t last_look = monotonic_ns();

@@ -169,7 +169,7 @@ Outcome two_threads_of_one_id() {
   using State = OfOneId<Policy>;
   const std::vector<std::function<void(State&)>> bodies{quickly<Policy>, the_long_way<Policy, guarded>,
                                                         guarded ? as_another<Policy> : quickly<Policy>};
-  return explore<State>({.max_preemptions = 3}, bodies, [](State& state) {
+  return explore<State>({.max_preemptions = 2}, bodies, [](State& state) {
     require(state.epoch.load(std::memory_order_relaxed) == none, "an epoch is left");
     require_free_once_the_dead_is_removed<Policy>(state.shared);
   });

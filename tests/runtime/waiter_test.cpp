@@ -3,7 +3,9 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <new>
 #include <optional>
@@ -16,6 +18,30 @@
 
 namespace farsum::test {
 namespace {
+
+// A thread in the queue of a lock, behind a holder.
+class Queued {
+ public:
+  Queued() {
+    queue_.acquire(1, LockMode::exclusive);
+    slot_ = queue_.acquire(2, LockMode::exclusive).slot;
+  }
+  LockTurn turn() { return {queue_, slot_}; }
+  // Returns what the word said before.
+  std::uint32_t grant() { return queue_.slot(slot_).word.exchange(lock_word::granted); }
+  void move() { state_.turns = state_.turns + 1; }
+  void stand_behind(std::uint64_t others) {
+    queue_.slot(slot_).arrival = others;
+    queue_.slot(0).arrival = 0;
+    state_.first_waiting = 1;
+  }
+
+ private:
+  LockQueueState state_{};
+  alignas(64) std::array<std::byte, 256> slots_{};
+  LockQueue queue_{state_, slots_.data(), 4};
+  std::uint32_t slot_ = 0;
+};
 
 class Waiting : public testing::Test {
  protected:
@@ -43,8 +69,9 @@ TEST_F(Waiting, for_what_is_there_already_calls_no_hook) {
                   .wait(
                       waiter.own_events(), [] { return true; }, "test")
                   .is_ok());
-  std::atomic<std::uint32_t> word{lock_word::granted};
-  LockTurn turn(word);
+  Queued queued;
+  queued.grant();
+  LockTurn turn = queued.turn();
   EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
   EXPECT_EQ(idles, 0);
 }
@@ -114,29 +141,59 @@ TEST_F(WaitingForAnotherHost, runs_no_hook_while_a_thread_is_quiet_and_then_at_o
 
 TEST_F(Waiting, for_its_turn_runs_the_hook_until_it_has_come) {
   int idles = 0;
-  std::atomic<std::uint32_t> word{lock_word::waiting};
+  Queued queued;
   ThreadWaiter waiter = this->waiter([&] {
-    if (++idles == 20) word = lock_word::granted;
+    if (++idles == 20) queued.grant();
   });
-  LockTurn turn(word);
+  LockTurn turn = queued.turn();
   EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
   EXPECT_EQ(idles, 20);
 }
 
 TEST_F(Waiting, for_its_turn_sleeps_before_it_runs_the_hook) {
-  std::atomic<std::uint32_t> word{lock_word::waiting};
+  Queued queued;
   std::uint32_t found = 0;
   std::uint64_t slept = 0;
   ThreadWaiter* sleeper = nullptr;
   ThreadWaiter waiter = this->waiter([&] {
     slept = sleeper->slept();
-    found = word.exchange(lock_word::granted);
+    found = queued.grant();
   });
   sleeper = &waiter;
-  LockTurn turn(word);
+  LockTurn turn = queued.turn();
   EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
   EXPECT_EQ(slept, 1U);
   EXPECT_EQ(found, lock_word::asleep) << "whoever grants would not know that it must be woken";
+}
+
+// The hook, which runs in long looks, moves the queue in the tests below.
+class WaitingForItsTurn : public Waiting {
+ protected:
+  std::uint64_t sleeps_where(std::uint64_t others_before, bool moves, bool is_crowded = false) {
+    Queued queued;
+    queued.stand_behind(others_before);
+    int idles = 0;
+    ThreadWaiter waiter({.spin_ns = 1'000'000,
+                         .idle =
+                             [&] {
+                               if (moves) queued.move();
+                               if (++idles == 10) queued.grant();
+                             },
+                         .idle_gap_ns = 50'000,
+                         .is_crowded = is_crowded},
+                        *watch_, segment_->rank(0).waiters);
+    LockTurn turn = queued.turn();
+    EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
+    EXPECT_EQ(idles, 10);
+    return waiter.slept();
+  }
+};
+
+TEST_F(WaitingForItsTurn, looks_on_while_the_queue_moves) { EXPECT_EQ(sleeps_where(8, true), 0U); }
+TEST_F(WaitingForItsTurn, sleeps_when_the_queue_stands_still) { EXPECT_GE(sleeps_where(8, false), 1U); }
+TEST_F(WaitingForItsTurn, sleeps_where_it_stands_far_back) { EXPECT_GE(sleeps_where(9, true), 1U); }
+TEST_F(WaitingForItsTurn, sleeps_at_once_where_ranks_are_more_than_processors) {
+  EXPECT_EQ(sleeps_where(0, true, true), 10U);
 }
 
 TEST_F(Waiting, sleeps_without_looking_first_where_ranks_are_more_than_processors) {
