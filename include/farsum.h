@@ -579,7 +579,13 @@ typedef FARSUM_ENUM(farsum_lock_mode){
     FARSUM_LOCK_UNCHECKED = 2 /* takes no lock: the program knows that none is in the way */
 } farsum_lock_mode;
 
-/* Locks queue in the order of arrival; waiters sleep. lock_all takes a shared lock of every target. That of a rank of
+/* Locks queue in the order of arrival, and so do mutexes; waiters look for a while, then sleep. A waiter for an
+ * exclusive lock that sleeps when its turn comes, or was woken and has no processor yet, may see others that wait for
+ * an exclusive lock behind it get the lock first, where these look: 63 of them at most, and none once 1 ms has passed
+ * since the first, as measured when the lock is given back. Nobody comes before an earlier waiter for a shared lock.
+ * Where nobody looks, as in a job of more ranks than processors, arrival decides.
+ *
+ * lock_all takes a shared lock of every target. That of a rank of
  * another node lock does not wait for: it is asked for with the operations under it, which take effect there once it is
  * granted; who waits for these (flush, unlock, an operation with a result) waits for that, too, and so does a thread
  * that takes another lock, of any window, or a mutex: who takes several at once, on one thread and in an order that all

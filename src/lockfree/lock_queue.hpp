@@ -28,6 +28,10 @@ inline constexpr std::uint32_t waiting = 2;  // its thread looks
 inline constexpr std::uint32_t proxy = 3;
 inline constexpr std::uint32_t proxy_granted = 4;
 inline constexpr std::uint32_t asleep = 5;  // or about to be
+// Woken by who handed the lock to another, so that it looks: it has yet to run.
+inline constexpr std::uint32_t called = 6;
+// As asleep, of one that would not look if it were called.
+inline constexpr std::uint32_t asleep_for_good = 7;
 }  // namespace lock_word
 
 // Who wants a lock: it is in it under `id`, and its slot is looked for from `place` on, which is a different one for
@@ -88,6 +92,8 @@ struct BasicLockQueueState {
   typename Policy::template Guarded<std::uint32_t> shared_count;
   typename Policy::template Guarded<std::uint32_t> first_waiting;  // plus one
   typename Policy::template Guarded<std::uint32_t> last_waiting;   // plus one
+  // When another was first granted the lock before the first that waits; 0: none was.
+  typename Policy::template Guarded<std::uint64_t> first_passed_ns;
   // How often a waiter was granted the lock, modulo 2^32: a hint for those who wait, read without the guard.
   typename Policy::template Guarded<std::uint32_t> turns;
 };
@@ -227,6 +233,14 @@ class BasicLockQueue {
  private:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
+  // Of a sleeper at the head: those that came after it by less than this may be granted the lock before it, and none
+  // once it was passed over for so long, as seen when the lock is handed over.
+  static constexpr std::uint64_t most_passings = 64;
+  static constexpr std::uint64_t longest_passed_ns = 1'000'000;
+  // How far a hand-over looks, and how many it calls.
+  static constexpr std::uint32_t most_walked = 8;
+  static constexpr std::uint32_t most_called = 2;
+
   // States of a slot.
   static constexpr std::uint32_t unused = 0;
   static constexpr std::uint32_t waiting = 1;
@@ -294,6 +308,7 @@ class BasicLockQueue {
     const std::uint32_t next = slots_[slot].next;
     if (before == 0) {
       state_->first_waiting = next;
+      state_->first_passed_ns = 0;
     } else {
       slots_[before - 1].next = next;
     }
@@ -316,29 +331,97 @@ class BasicLockQueue {
     state_->shared_count = state_->shared_count - 1;
   }
 
-  // Hands the lock to the head of the queue as far as it is free.
+  // Hands the lock to the head of the queue as far as it is free, and among writers at the head to one that looks.
   template <class OnGrant>
-  void grant(OnGrant& on_grant) {
+  [[gnu::noinline]] void grant_waiting(OnGrant& on_grant) {
     while (state_->first_waiting != 0 && state_->exclusive_holder == 0) {
-      const std::uint32_t slot = state_->first_waiting - 1;
-      const std::uint32_t id = slots_[slot].id;
-      if (slots_[slot].wants_exclusive != 0) {
+      std::uint32_t slot = state_->first_waiting - 1;
+      const bool to_writer = slots_[slot].wants_exclusive != 0;
+      if (to_writer) {
         if (state_->shared_count != 0) {
           return;
         }
-        state_->exclusive_holder = id;
+        slot = choose_writer(slot, on_grant);
+        state_->exclusive_holder = static_cast<std::uint32_t>(slots_[slot].id);
         slots_[slot].state = holding_exclusive;
         state_->exclusive_slot = slot + 1;
       } else {
         slots_[slot].state = holding_shared;
         state_->shared_count = state_->shared_count + 1;
       }
-      state_->first_waiting = slots_[slot].next;
-      if (state_->first_waiting == 0) {
-        state_->last_waiting = 0;
-      }
+      unlink(slot);
       state_->turns = state_->turns + 1;
-      on_grant(id, slot);
+      on_grant(static_cast<std::uint32_t>(slots_[slot].id), slot);
+    }
+  }
+
+  template <class OnGrant>
+  void grant(OnGrant& on_grant) {
+    if (state_->first_waiting != 0) [[unlikely]]
+      grant_waiting(on_grant);
+  }
+
+  // Its thread runs and sees a grant at once. A proxy serves many and is rung. Relaxed: it may fall asleep meanwhile,
+  // and is woken then.
+  bool looks(std::uint32_t slot) const {
+    const std::uint32_t word = slots_[slot].word.load(std::memory_order_relaxed);
+    return word == lock_word::waiting || word == lock_word::proxy;
+  }
+
+  // The first of the writers at the head whose thread looks, as far as the head may be passed over; else the head.
+  // Sleepers that are passed over, or next when the head wakes up, are called so that they look in time.
+  template <class OnGrant>
+  std::uint32_t choose_writer(std::uint32_t head, OnGrant& on_grant) {
+    if (looks(head)) {
+      return head;
+    }
+    const std::uint32_t looker = find_looker(head);
+    const std::uint32_t chosen = looker != none && may_pass_head() ? looker : head;
+    if constexpr (requires { on_grant.call(head); }) {
+      call_sleepers(head, chosen, on_grant);
+    }
+    return chosen;
+  }
+
+  // Behind the head, no more than so far from it, and with no reader between: of readers no later writer comes first.
+  std::uint32_t find_looker(std::uint32_t head) const {
+    std::uint32_t at = slots_[head].next;
+    for (std::uint32_t walked = 1; at != 0 && walked < most_walked; ++walked) {
+      const std::uint32_t slot = at - 1;
+      if (slots_[slot].wants_exclusive == 0 || slots_[slot].arrival >= slots_[head].arrival + most_passings) {
+        return none;
+      }
+      if (looks(slot)) {
+        return slot;
+      }
+      at = slots_[slot].next;
+    }
+    return none;
+  }
+
+  bool may_pass_head() {
+    const std::uint64_t now = Policy::now_ns();
+    const std::uint64_t first = state_->first_passed_ns;
+    if (first == 0) {
+      state_->first_passed_ns = now;
+      return true;
+    }
+    return now - first < longest_passed_ns;
+  }
+
+  template <class OnGrant>
+  void call_sleepers(std::uint32_t head, std::uint32_t chosen, OnGrant& on_grant) {
+    std::uint32_t called = 0;
+    std::uint32_t at = head + 1;
+    for (std::uint32_t walked = 0; at != 0 && walked < most_walked && called < most_called; ++walked) {
+      const std::uint32_t slot = at - 1;
+      if (slots_[slot].wants_exclusive == 0) {
+        return;
+      }
+      if (slot != chosen && on_grant.call(slot)) {
+        ++called;
+      }
+      at = slots_[slot].next;
     }
   }
 
@@ -367,6 +450,7 @@ class BasicLockQueue {
     std::uint32_t shared_count = 0;
     state_->first_waiting = 0;
     state_->last_waiting = 0;
+    state_->first_passed_ns = 0;
     for (std::uint32_t slot = 0; slot < capacity_; ++slot) {
       shared_count += slots_[slot].state == holding_shared ? 1 : 0;
     }

@@ -25,17 +25,31 @@ class BasicLockTurn {
   // Acquire pairs with the release of who granted: the new holder sees what the old one wrote.
   bool has_come() const { return word_->load(std::memory_order_acquire) == lock_word::granted; }
 
-  // Said before each sleep; false when the turn has come.
-  bool fall_asleep() {
+  // What a sleeper does when it is called, before its turn has come: it looks, or sleeps on.
+  enum class WhenCalled : std::uint8_t { looks, sleeps_on };
+
+  // Said before each sleep; false when the turn has come, or the thread was called.
+  bool fall_asleep(WhenCalled when_called = WhenCalled::looks) {
+    const std::uint32_t asleep = when_called == WhenCalled::looks ? lock_word::asleep : lock_word::asleep_for_good;
     std::uint32_t expected = lock_word::waiting;
     // Relaxed: nothing but the word itself is told, and has_come() acquires.
-    return word_->compare_exchange_strong(expected, lock_word::asleep, std::memory_order_relaxed,
-                                          std::memory_order_relaxed) ||
-           expected == lock_word::asleep;
+    const bool fell =
+        word_->compare_exchange_strong(expected, asleep, std::memory_order_relaxed, std::memory_order_relaxed) ||
+        expected == asleep;
+    asleep_ = asleep;
+    return fell;
   }
 
-  // As a futex does: may end early, and does so where the turn has come.
-  WaitResult sleep(std::uint64_t longest_ns) { return Policy::wait(*word_, lock_word::asleep, longest_ns); }
+  // As a futex does: may end early, and does so where the turn has come or the thread was called.
+  WaitResult sleep(std::uint64_t longest_ns) { return Policy::wait(*word_, asleep_, longest_ns); }
+
+  // Whether the thread was called: from here on it counts as one that looks.
+  bool answer_call() {
+    std::uint32_t expected = lock_word::called;
+    // Relaxed: as in fall_asleep().
+    return word_->compare_exchange_strong(expected, lock_word::waiting, std::memory_order_relaxed,
+                                          std::memory_order_relaxed);
+  }
 
   // How often the queue has moved, modulo 2^32, and about how many turns come before this one. Both read lines that
   // those who take and give back the lock write: not to be asked often.
@@ -48,6 +62,7 @@ class BasicLockTurn {
  private:
   const BasicLockQueue<Policy>* queue_;
   std::uint32_t slot_;
+  std::uint32_t asleep_ = lock_word::asleep;
   Word* word_;
 };
 

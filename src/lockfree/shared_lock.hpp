@@ -290,16 +290,34 @@ class BasicSharedLock {
     return true;
   }
 
-  // Runs under the guard. A wake is a system call, so that it is made once the guard is left.
-  auto on_grant() {
-    return [this](std::uint32_t, std::uint32_t slot) {
-      if (grant(slot) != lock_word::asleep) return;
-      if (to_wake_count_ < most_to_wake) {
-        to_wake_[to_wake_count_++] = &queue_.slot(slot).word;
-      } else {
-        Policy::wake(queue_.slot(slot).word, 1);
-      }
-    };
+  // Both run under the guard. A wake is a system call, so that it is made once the guard is left.
+  struct Telling {
+    BasicSharedLock* lock;
+
+    void operator()(std::uint32_t, std::uint32_t slot) const {
+      const std::uint32_t was = lock->grant(slot);
+      if (was != lock_word::waiting && was != lock_word::granted && was != lock_word::proxy) lock->wake_later(slot);
+    }
+    // Whether the slot's thread slept and would look if it were awake. The word is changed by its own thread meanwhile.
+    bool call(std::uint32_t slot) const {
+      std::uint32_t expected = lock_word::asleep;
+      // Relaxed: tells of nothing but the word.
+      if (!lock->queue_.slot(slot).word.compare_exchange_strong(expected, lock_word::called, std::memory_order_relaxed,
+                                                                std::memory_order_relaxed))
+        return false;
+      lock->wake_later(slot);
+      return true;
+    }
+  };
+  Telling on_grant() { return {this}; }
+
+  void wake_later(std::uint32_t slot) {
+    auto& word = queue_.slot(slot).word;
+    if (to_wake_count_ < most_to_wake) {
+      to_wake_[to_wake_count_++] = &word;
+    } else {
+      Policy::wake(word, 1);
+    }
   }
 
   // The dead may have granted a sleeper's slot and not come to wake it. Under the guard, for they may be many.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/clock.hpp"
 #include "os/process_barrier.hpp"
 
 namespace farsum {
@@ -68,6 +69,7 @@ struct SystemAtomics {
   static void compiler_barrier() { std::atomic_signal_fence(std::memory_order_seq_cst); }
   static void process_barrier() { os::process_barrier(); }
   static void sleep(std::uint64_t duration_ns) { sleep_ns(duration_ns); }
+  static std::uint64_t now_ns() { return monotonic_ns(); }
 
   // Tell a checker about accesses to plain shared bytes.
   static void reads(const void*, std::size_t) {}

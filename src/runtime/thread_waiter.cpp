@@ -199,18 +199,32 @@ bool ThreadWaiter::look_for_turn(LockTurn& turn) {
 Status ThreadWaiter::wait_turn(LockTurn& turn, const char* doing) {
   has_come_meanwhile = false;
   const auto has_come = [&] { return turn.has_come(); };
-  if (look_for_turn(turn)) return {};
-  if (Status status = check_known_deaths(has_come, doing); !status.is_ok()) return status;
-  std::uint64_t gap = options_.idle ? std::min(first_idle_in_queue_ns, gap_ns()) : gap_ns();
   std::uint64_t last_look = monotonic_ns();
-  while (turn.fall_asleep()) {
+  while (!has_come() && !look_for_turn(turn)) {
+    if (Status status = check_known_deaths(has_come, doing); !status.is_ok()) return status;
+    if (Status status = sleep_for_turn(turn, last_look, doing); !status.is_ok()) return status;
+  }
+  return {};
+}
+
+// Until the turn has come, or it is called to look for it.
+Status ThreadWaiter::sleep_for_turn(LockTurn& turn, std::uint64_t& last_look, const char* doing) {
+  const bool would_look = !options_.is_crowded && options_.spin_ns != 0;
+  const auto when_called = would_look ? LockTurn::WhenCalled::looks : LockTurn::WhenCalled::sleeps_on;
+  std::uint64_t gap = options_.idle ? std::min(first_idle_in_queue_ns, gap_ns()) : gap_ns();
+  while (turn.fall_asleep(when_called)) {
     slept_.fetch_add(1, std::memory_order_relaxed);
     turn.sleep(gap);
     if (turn.has_come()) return {};
+    if (turn.answer_call()) return {};
     be_idle(0);
-    if (Status status = check_now_and_then(last_look, has_come, doing); !status.is_ok()) return status;
+    if (Status status = check_now_and_then(
+            last_look, [&] { return turn.has_come(); }, doing);
+        !status.is_ok())
+      return status;
     gap = std::min(gap * 2, gap_ns());
   }
+  (void)turn.answer_call();
   return {};
 }
 

@@ -91,6 +91,7 @@ class ThreadWaiter : public Waiter {
 
   bool look_for(FunctionRef<bool()> done, const Looking& looking);
   bool look_for_turn(LockTurn& turn);
+  Status sleep_for_turn(LockTurn& turn, std::uint64_t& last_look, const char* doing);
   Status look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t gap_ns)> sleep, const char* doing,
                         const Looking& looking);
   // Runs the hook, unless it began less than so long ago.

@@ -24,6 +24,8 @@ struct KilledAtWrite {
   using Atomic = std::atomic<T>;
 
   static inline std::optional<int> writes_left;
+  static inline std::uint64_t now = 1;
+  static std::uint64_t now_ns() { return now; }
 
   template <class T>
   class Guarded {
@@ -193,6 +195,119 @@ TEST(LockQueue, finds_its_holders_when_ids_collide_modulo_capacity) {
   EXPECT_EQ(queue.acquire(9, x), Acquired::Kind::granted);
 }
 
+// ---- sleepers at the head ----
+
+using TimedQueue = QueueInMemory<KilledAtWrite>;
+
+// Who is told, and who is called; a sleeper that would look says that it was called.
+struct Telling {
+  TimedQueue& queue;
+  std::vector<std::uint32_t> granted;
+  std::vector<std::uint32_t> called;
+
+  void operator()(std::uint32_t id, std::uint32_t) { granted.push_back(id); }
+  bool call(std::uint32_t slot) {
+    std::uint32_t expected = lock_word::asleep;
+    if (!queue->slot(slot).word.compare_exchange_strong(expected, lock_word::called)) return false;
+    called.push_back(queue->slot(slot).id);
+    return true;
+  }
+};
+
+void enqueue(TimedQueue& queue, std::uint32_t id, std::uint32_t word, LockMode mode = x) {
+  ASSERT_EQ(queue->acquire(id, mode, word).kind, Acquired::Kind::queued);
+}
+
+TEST(LockQueue, passes_over_writers_that_sleep_for_the_first_that_looks) {
+  TimedQueue queue(8);
+  queue.acquire(1, x);
+  enqueue(queue, 2, lock_word::asleep);
+  enqueue(queue, 3, lock_word::called);
+  enqueue(queue, 4, lock_word::waiting);
+  enqueue(queue, 5, lock_word::proxy);
+  EXPECT_THAT(queue.release(1, x), ElementsAre(4));
+  EXPECT_THAT(queue.release(4, x), ElementsAre(5));
+  EXPECT_THAT(queue.release(5, x), ElementsAre(2)) << "where none looks the head is next";
+  EXPECT_THAT(queue.release(2, x), ElementsAre(3));
+  EXPECT_THAT(queue.release(3, x), IsEmpty());
+}
+
+// Hands the lock from one looker to the next, each of which has just arrived, until the sleeper has it; returns how
+// many came before it.
+std::uint32_t passings(TimedQueue& queue, std::uint64_t between_ns) {
+  queue.acquire(1, x);
+  enqueue(queue, 2, lock_word::asleep);
+  std::uint32_t holder = 1;
+  for (std::uint32_t passed = 0;; ++passed) {
+    const std::uint32_t next = holder == 3 ? 4 : 3;
+    enqueue(queue, next, lock_word::waiting);
+    KilledAtWrite::now += between_ns;
+    const std::vector<std::uint32_t> granted = queue.release(holder, x);
+    if (granted == std::vector<std::uint32_t>{2}) return passed;
+    EXPECT_THAT(granted, ElementsAre(next));
+    if (granted.empty() || passed == 1000) return passed;
+    holder = next;
+  }
+}
+
+TEST(LockQueue, passes_over_a_sleeper_63_times_at_most) {
+  TimedQueue queue(4);
+  EXPECT_EQ(passings(queue, 0), 63U);
+}
+
+TEST(LockQueue, passes_over_a_sleeper_for_a_millisecond_at_most) {
+  TimedQueue queue(4);
+  EXPECT_EQ(passings(queue, 250'000), 4U);
+  TimedQueue other(4);
+  EXPECT_EQ(passings(other, 1'000'000), 1U);
+}
+
+TEST(LockQueue, counts_the_millisecond_anew_for_each_sleeper) {
+  TimedQueue queue(8);
+  EXPECT_EQ(passings(queue, 400'000), 3U);
+  enqueue(queue, 5, lock_word::asleep);
+  // The looker that was left, and the sleeper behind it.
+  EXPECT_EQ(queue.release(2, x).size(), 1U);
+  enqueue(queue, 6, lock_word::waiting);
+  KilledAtWrite::now += 5'000'000;
+  const std::uint32_t holder = queue.holders().front();
+  EXPECT_THAT(queue.release(holder, x), ElementsAre(6)) << "nobody has passed over the second sleeper before";
+}
+
+TEST(LockQueue, lets_no_later_writer_pass_over_a_reader) {
+  TimedQueue queue(8);
+  queue.acquire(1, x);
+  enqueue(queue, 2, lock_word::asleep);
+  enqueue(queue, 3, lock_word::asleep, s);
+  enqueue(queue, 4, lock_word::waiting);
+  EXPECT_THAT(queue.release(1, x), ElementsAre(2));
+  EXPECT_THAT(queue.release(2, x), ElementsAre(3));
+}
+
+TEST(LockQueue, looks_at_eight_waiters_in_a_hand_over) {
+  TimedQueue queue(16);
+  queue.acquire(1, x);
+  for (std::uint32_t id = 2; id < 10; ++id) enqueue(queue, id, lock_word::asleep);
+  enqueue(queue, 10, lock_word::waiting);
+  EXPECT_THAT(queue.release(1, x), ElementsAre(2)) << "the ninth is not seen";
+  EXPECT_THAT(queue.release(2, x), ElementsAre(10)) << "and is the eighth now";
+}
+
+TEST(LockQueue, calls_two_sleepers_in_a_hand_over_and_each_but_once) {
+  TimedQueue queue(16);
+  queue.acquire(1, x);
+  enqueue(queue, 2, lock_word::asleep_for_good);
+  for (std::uint32_t id = 3; id < 8; ++id) enqueue(queue, id, lock_word::asleep);
+  enqueue(queue, 8, lock_word::waiting);
+  Telling telling{queue, {}, {}};
+  EXPECT_TRUE(queue->release(1, x, telling));
+  EXPECT_THAT(telling.granted, ElementsAre(8));
+  EXPECT_THAT(telling.called, ElementsAre(3, 4));
+  EXPECT_TRUE(queue->release(8, x, telling));
+  EXPECT_THAT(telling.granted, ElementsAre(8, 2)) << "none looks, the called have yet to run";
+  EXPECT_THAT(telling.called, ElementsAre(3, 4, 5, 6));
+}
+
 // ---- kills ----
 
 using MortalQueue = QueueInMemory<KilledAtWrite>;
@@ -299,6 +414,24 @@ TEST(LockQueueRepair, completes_the_arrival_of_a_waiter) {
         EXPECT_THAT(queue.release(4, x), ElementsAre(2));
         EXPECT_THAT(queue.release(2, x), ElementsAre(3));
         EXPECT_THAT(queue.release(3, x), IsEmpty());
+      });
+}
+
+TEST(LockQueueRepair, completes_the_release_of_a_writer_that_passes_over_a_sleeper) {
+  kill_everywhere(
+      [](MortalQueue& queue) {
+        queue.acquire(1, x);
+        enqueue(queue, 2, lock_word::asleep);
+        enqueue(queue, 3, lock_word::waiting);
+        enqueue(queue, 4, lock_word::waiting);
+      },
+      [](MortalQueue& queue) { queue->release(1, x, [](std::uint32_t, std::uint32_t) {}); },
+      [](MortalQueue& queue, const std::vector<std::uint32_t>&) {
+        queue->remove(1, [](std::uint32_t, std::uint32_t) {});
+        ASSERT_THAT(queue.holders(), ElementsAre(3));
+        EXPECT_THAT(queue.release(3, x), ElementsAre(4));
+        EXPECT_THAT(queue.release(4, x), ElementsAre(2));
+        EXPECT_THAT(queue.release(2, x), IsEmpty());
       });
 }
 

@@ -29,6 +29,37 @@ struct Shared {
 template <class Policy>
 using View = BasicSharedLock<Policy, ExplorerKnowsTheDead>;
 
+// Whoever was called is asleep again at once: it has looked in vain.
+template <class Turn>
+bool answers(Turn& turn) {
+  (void)turn.answer_call();
+  return true;
+}
+
+// One that looks until its turn has come, or it has heard of the one death, so that it passes over those that sleep.
+template <class Policy>
+void look_and_lock(Shared<Policy>& shared, std::uint32_t id) {
+  View<Policy> lock(shared.lock, capacity);
+  bool has_heard = false;
+  const auto looks = [&](auto& turn) {
+    forget_all_but({id, reinterpret_cast<std::uintptr_t>(turn.word()), has_heard});
+    if (has_heard) {
+      if (turn.fall_asleep()) turn.sleep(0);
+      return answers(turn);
+    }
+    if (!turn.has_come()) Policy::pause();
+    if (!turn.has_come() && ExplorerKnowsTheDead{}(killable_id)) {
+      lock.remove_dead(killable_id, id);
+      has_heard = true;
+    }
+    return true;
+  };
+  require(lock.lock(id, LockMode::exclusive, looks) == LockResult::acquired, "not acquired");
+  forget_all_but({id});
+  touch<Policy>(shared.data, LockMode::exclusive);
+  require(lock.unlock(id, LockMode::exclusive), "not held at unlock");
+}
+
 // With somebody killable the sleeps end in time-outs, after which the dead are looked for, as the engine's waits do.
 // Once the one death is known nothing is left that they could find.
 template <class Policy, class DeadCheck>
@@ -37,8 +68,9 @@ void lock_once(Shared<Policy>& shared, std::uint32_t id, LockMode mode, bool dea
   bool hears_of_deaths = deaths;
   const auto wait = [&](auto& turn) {
     forget_all_but({id, reinterpret_cast<std::uintptr_t>(turn.word()), hears_of_deaths});
-    if (!turn.fall_asleep()) return true;
+    if (!turn.fall_asleep()) return answers(turn);
     const WaitResult result = turn.sleep(hears_of_deaths ? 1 : 0);
+    (void)turn.answer_call();
     if (result == WaitResult::timed_out && DeadCheck{}(killable_id)) {
       lock.remove_dead(killable_id, id);
       hears_of_deaths = false;
@@ -78,12 +110,12 @@ Outcome each_locks_once(std::vector<LockMode> modes, std::size_t killable = no_t
                         require_free_once_the_dead_is_removed<Policy>);
 }
 
-// A waiter that says that it sleeps whatever its word was: a grant that came just before is lost.
-template <class T>
+// A waiter that changes its word so whatever it was: a grant that came just before is lost.
+template <class T, std::uint32_t from, std::uint32_t to>
 class ForgetsToCompare : public ModelAtomic<T, Mutation::none> {
  public:
   bool compare_exchange_strong(T& expected, T desired, std::memory_order success, std::memory_order failure) {
-    if (expected != lock_word::waiting || desired != lock_word::asleep)
+    if (expected != from || desired != to)
       return ModelAtomic<T, Mutation::none>::compare_exchange_strong(expected, desired, success, failure);
     this->store(desired, success);
     return true;
@@ -92,8 +124,25 @@ class ForgetsToCompare : public ModelAtomic<T, Mutation::none> {
 
 struct FallsAsleepWithoutComparing : ModelAtomics<> {
   template <class T>
-  using Atomic = ForgetsToCompare<T>;
+  using Atomic = ForgetsToCompare<T, lock_word::waiting, lock_word::asleep>;
 };
+struct AnswersWithoutComparing : ModelAtomics<> {
+  template <class T>
+  using Atomic = ForgetsToCompare<T, lock_word::called, lock_word::waiting>;
+};
+
+// Two that sleep and one that looks, which is handed the lock before them where it came behind them.
+template <class Policy>
+Outcome one_looks(std::size_t killable, std::size_t max_preemptions) {
+  using State = Shared<Policy>;
+  const bool deaths = killable != no_thread;
+  const std::vector<std::function<void(State&)>> bodies{
+      [=](State& s) { lock_once<Policy, ExplorerKnowsTheDead>(s, 1, LockMode::exclusive, deaths); },
+      [=](State& s) { lock_once<Policy, ExplorerKnowsTheDead>(s, 2, LockMode::exclusive, deaths); },
+      [](State& s) { look_and_lock<Policy>(s, 3); }};
+  return explore<State>({.killable = killable, .max_preemptions = max_preemptions}, bodies,
+                        require_free_once_the_dead_is_removed<Policy>);
+}
 
 // As the threads of one rank use a window's lock: whose epoch it is stands in a word of the process, which all change
 // by plain loads and stores under the guard.
@@ -116,7 +165,7 @@ auto moves_epoch(OfOneId<Policy>& state, Epoch from, Epoch to) {
 
 const auto sleep_until_woken = [](auto& turn) {
   if (turn.fall_asleep()) turn.sleep(0);
-  return true;
+  return answers(turn);
 };
 
 template <class Policy>
@@ -200,6 +249,21 @@ TEST(SharedLockModel, survives_a_reader_killed_anywhere) {
   FARSUM_NEEDS_FIBERS();
   expect_holds(each_locks_once<ModelAtomics<>>({s, x}, 0, 2));
   expect_holds(each_locks_once<ModelAtomics<>>({s, x, s}, 0, 1));
+}
+
+TEST(SharedLockModel, loses_no_grant_where_one_looks_and_passes_over_sleepers) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(one_looks<ModelAtomics<>>(no_thread, 1));
+}
+
+TEST(SharedLockModel, survives_one_killed_who_passes_or_calls_others) {
+  FARSUM_NEEDS_FIBERS();
+  expect_holds(one_looks<ModelAtomics<>>(0, 0));
+}
+
+TEST(SharedLockModel, catches_a_sleeper_that_answers_over_its_grant) {
+  FARSUM_NEEDS_FIBERS();
+  expect_caught(each_locks_once<AnswersWithoutComparing>({x, x}), "deadlock");
 }
 
 TEST(SharedLockModel, gives_threads_of_one_id_one_epoch) {

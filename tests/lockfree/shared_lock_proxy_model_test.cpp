@@ -65,8 +65,9 @@ void locks_for_itself(Shared<Policy>& shared, std::uint32_t id, const Plan& plan
   bool hears_of_deaths = plan.killed != 0;
   const auto wait = [&](auto& turn) {
     forget_all_but({id, reinterpret_cast<std::uintptr_t>(turn.word()), lock.granted_for_another(), hears_of_deaths});
-    if (!turn.fall_asleep()) return true;
-    const WaitResult result = turn.sleep(hears_of_deaths ? 1 : 0);
+    WaitResult result = WaitResult::changed;
+    if (turn.fall_asleep()) result = turn.sleep(hears_of_deaths ? 1 : 0);
+    (void)turn.answer_call();
     if (result == WaitResult::timed_out && ExplorerKnowsTheDead{}(plan.killed)) {
       remove_the_dead(lock, plan.killed, id);
       ring_if_granted(shared, lock, plan);

@@ -204,10 +204,21 @@ class SharedLockMemory {
 };
 
 const auto sleep_at_once = [](LockTurn& turn) {
+  if (turn.fall_asleep(LockTurn::WhenCalled::sleeps_on)) turn.sleep(0);
+  return true;
+};
+// Looks for a while, sleeps, and looks again when it is called.
+const auto look_and_sleep = [](LockTurn& turn) {
+  for (int look = 0; look < 200; ++look) {
+    if (turn.has_come()) return true;
+    SystemAtomics::pause();
+  }
   if (turn.fall_asleep()) turn.sleep(0);
+  (void)turn.answer_call();
   return true;
 };
 
+// Half of the threads look before they sleep.
 TEST(SharedLockStress, keeps_writers_from_readers_and_each_other) {
   constexpr std::uint32_t threads_count = 4;
   constexpr std::uint64_t rounds = 10'000;
@@ -222,7 +233,8 @@ TEST(SharedLockStress, keeps_writers_from_readers_and_each_other) {
       all_here.arrive_and_wait();
       for (std::uint64_t i = 0; i < rounds; ++i) {
         const LockMode mode = (i + me) % 3 == 0 ? LockMode::exclusive : LockMode::shared;
-        ASSERT_EQ(lock.lock(me, mode, sleep_at_once), LockResult::acquired);
+        const LockResult how = me % 2 == 0 ? lock.lock(me, mode, sleep_at_once) : lock.lock(me, mode, look_and_sleep);
+        ASSERT_EQ(how, LockResult::acquired);
         ASSERT_EQ(first, second);
         if (mode == LockMode::exclusive) {
           ++first;

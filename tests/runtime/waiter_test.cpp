@@ -27,6 +27,12 @@ class Queued {
     slot_ = queue_.acquire(2, LockMode::exclusive).slot;
   }
   LockTurn turn() { return {queue_, slot_}; }
+  // As who passes over it does.
+  bool call() {
+    std::uint32_t asleep = lock_word::asleep;
+    return queue_.slot(slot_).word.compare_exchange_strong(asleep, lock_word::called);
+  }
+  std::uint32_t word() const { return queue_.slot(slot_).word; }
   // Returns what the word said before.
   std::uint32_t grant() { return queue_.slot(slot_).word.exchange(lock_word::granted); }
   void move() { state_.turns = state_.turns + 1; }
@@ -190,6 +196,45 @@ class WaitingForItsTurn : public Waiting {
 };
 
 TEST_F(WaitingForItsTurn, looks_on_while_the_queue_moves) { EXPECT_EQ(sleeps_where(8, true), 0U); }
+TEST_F(WaitingForItsTurn, looks_again_when_it_was_called) {
+  Queued queued;
+  int idles = 0;
+  std::uint64_t slept_when_called = 0;
+  ThreadWaiter* sleeper = nullptr;
+  ThreadWaiter waiter({.spin_ns = 1'000'000,
+                       .idle =
+                           [&] {
+                             ++idles;
+                             if (slept_when_called == 0) {
+                               if (queued.call()) slept_when_called = sleeper->slept();
+                             } else {
+                               EXPECT_EQ(queued.word(), lock_word::waiting);
+                               queued.grant();
+                             }
+                           },
+                       .idle_gap_ns = 50'000},
+                      *watch_, segment_->rank(0).waiters);
+  sleeper = &waiter;
+  LockTurn turn = queued.turn();
+  EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
+  EXPECT_GE(slept_when_called, 1U);
+  EXPECT_EQ(waiter.slept(), slept_when_called);
+}
+
+TEST_F(WaitingForItsTurn, is_not_called_where_it_would_not_look) {
+  Queued queued;
+  ThreadWaiter waiter({.spin_ns = 0,
+                       .idle =
+                           [&] {
+                             EXPECT_FALSE(queued.call());
+                             queued.grant();
+                           },
+                       .idle_gap_ns = 50'000},
+                      *watch_, segment_->rank(0).waiters);
+  LockTurn turn = queued.turn();
+  EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
+}
+
 TEST_F(WaitingForItsTurn, sleeps_when_the_queue_stands_still) { EXPECT_GE(sleeps_where(8, false), 1U); }
 TEST_F(WaitingForItsTurn, sleeps_where_it_stands_far_back) { EXPECT_GE(sleeps_where(9, true), 1U); }
 TEST_F(WaitingForItsTurn, sleeps_at_once_where_ranks_are_more_than_processors) {
