@@ -65,10 +65,10 @@ struct BasicLockSlot {
 template <class Policy>
 class BasicLockSlots {
  public:
-  BasicLockSlots(std::byte* begin, std::uint32_t capacity) : begin_(begin), stride_log_(stride_log(capacity)) {}
+  BasicLockSlots(std::byte* begin, std::uint32_t capacity) : begin_(begin), capacity_(capacity) {}
 
   BasicLockSlot<Policy>& operator[](std::uint32_t index) const {
-    return *reinterpret_cast<BasicLockSlot<Policy>*>(begin_ + (std::size_t{index} << stride_log_));
+    return *reinterpret_cast<BasicLockSlot<Policy>*>(begin_ + (std::size_t{index} << stride_log(capacity_)));
   }
   static std::size_t footprint(std::uint32_t capacity) { return std::size_t{capacity} << stride_log(capacity); }
 
@@ -77,7 +77,7 @@ class BasicLockSlots {
   static std::uint32_t stride_log(std::uint32_t capacity) { return capacity <= most_on_lines ? 6 : 5; }
 
   std::byte* begin_;
-  std::uint32_t stride_log_;
+  std::uint32_t capacity_;
 };
 
 // Zeroed memory, with zeroed slots, is a free lock.
@@ -110,21 +110,12 @@ class BasicLockQueue {
       : state_(&state), slots_(slots, capacity), capacity_(capacity) {}
 
   // Readers that arrive behind a waiting writer wait, too. `word` is the first of a slot whose owner must wait.
-  Acquired acquire(Contender who, LockMode mode, std::uint32_t word = lock_word::waiting) {
-    if (!would_grant(mode)) [[unlikely]]
-      return enqueue(who, mode, word);
-    if (mode == LockMode::exclusive) {
+  [[gnu::always_inline]] Acquired acquire(Contender who, LockMode mode, std::uint32_t word = lock_word::waiting) {
+    if (mode == LockMode::exclusive && would_grant(mode)) [[likely]] {
       state_->exclusive_holder = who.id;
       return {};
     }
-    const std::uint32_t slot = find_free(who);
-    if (slot == none) {
-      return {.kind = Acquired::Kind::full};
-    }
-    fill(slot, who.id, mode, lock_word::granted);
-    slots_[slot].state = holding_shared;
-    state_->shared_count = state_->shared_count + 1;
-    return {.kind = Acquired::Kind::granted, .slot = slot};
+    return acquire_slot(who, mode, word);
   }
 
   // What acquire would answer, without doing it.
@@ -266,6 +257,19 @@ class BasicLockQueue {
 
   std::uint32_t find(Contender who, std::uint32_t slot_state) const {
     return probe(who, [=](const BasicLockSlot<Policy>& slot) { return slot.state == slot_state && slot.id == who.id; });
+  }
+
+  // A reader, or who must wait.
+  [[gnu::noinline]] Acquired acquire_slot(Contender who, LockMode mode, std::uint32_t word) {
+    if (!would_grant(mode)) return enqueue(who, mode, word);
+    const std::uint32_t slot = find_free(who);
+    if (slot == none) {
+      return {.kind = Acquired::Kind::full};
+    }
+    fill(slot, who.id, mode, lock_word::granted);
+    slots_[slot].state = holding_shared;
+    state_->shared_count = state_->shared_count + 1;
+    return {.kind = Acquired::Kind::granted, .slot = slot};
   }
 
   [[gnu::noinline]] Acquired enqueue(Contender who, LockMode mode, std::uint32_t word) {
