@@ -1,5 +1,5 @@
 // The plumbing behind run_capped: a process group per command, so that a signal reaches the launcher's shells too.
-#include "capped_run.hpp"
+#include "common/capped_run.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -22,6 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int cannot_start = 127;
 constexpr int signal_base = 128;
+constexpr int no_stop = -1;
 constexpr auto grace = std::chrono::seconds(5);
 
 class File {
@@ -43,6 +44,9 @@ class File {
 // In the child, between fork and exec.
 [[noreturn]] void become(const Command& command, int output, int errors) {
   setpgid(0, 0);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // an interrupted benchmark leaves no job behind
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(nothing, STDIN_FILENO);
@@ -65,14 +69,16 @@ bool read_some(int fd, std::string& text) {
   return got > 0 || (got < 0 && errno == EINTR);
 }
 
-// False when the time was up before the writers were gone.
-bool read_until(int fd, Clock::time_point deadline, std::string& text) {
+// Until all writers are gone (good), the time is up, or there is something to read of `stop_fd`.
+Ending read_until(int fd, int stop_fd, Clock::time_point deadline, std::string& text) {
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) return false;
-    pollfd watched{.fd = fd, .events = POLLIN, .revents = 0};
-    const int ready = poll(&watched, 1, static_cast<int>(left));
-    if (ready > 0 && !read_some(fd, text)) return true;
+    if (left <= 0) return Ending::capped;
+    std::array<pollfd, 2> watched{
+        {{.fd = fd, .events = POLLIN, .revents = 0}, {.fd = stop_fd, .events = POLLIN, .revents = 0}}};
+    if (poll(watched.data(), watched.size(), static_cast<int>(left)) <= 0) continue;
+    if (watched[1].revents != 0) return Ending::stopped;
+    if (!read_some(fd, text)) return Ending::good;
   }
 }
 
@@ -107,10 +113,10 @@ Outcome run_capped(const Command& command) {
 
   Outcome outcome;
   const auto deadline = Clock::now() + std::chrono::milliseconds(command.cap_ms);
-  if (!read_until(reader.fd(), deadline, outcome.output)) {
-    outcome.ending = Ending::capped;
+  outcome.ending = read_until(reader.fd(), command.stop_fd, deadline, outcome.output);
+  if (outcome.ending != Ending::good) {
     kill(-child, SIGTERM);  // launchers end their ranks on it
-    read_until(reader.fd(), Clock::now() + grace, outcome.output);
+    static_cast<void>(read_until(reader.fd(), no_stop, Clock::now() + grace, outcome.output));
     kill(-child, SIGKILL);
   }
   outcome.exit_code = reap(child);

@@ -13,9 +13,10 @@ struct Command {
   std::vector<std::string> words;                       // the first is a path
   std::map<std::string, std::string> environment = {};  // besides this process's own
   std::int64_t cap_ms = 60'000;
+  int stop_fd = -1;  // once it can be read the program is ended
 };
 
-enum class Ending : std::uint8_t { good, failed, capped };
+enum class Ending : std::uint8_t { good, failed, capped, stopped };
 
 struct Outcome {
   Ending ending = Ending::good;

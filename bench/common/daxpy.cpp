@@ -1,6 +1,6 @@
 // The daxpy that bulk accumulates are measured against. Written with intrinsics and unrolled by four, so that it does
 // not depend on what -O2 vectorises; the aligned stream of a few hundred KiB then runs at the speed of the cache.
-#include "limits.hpp"
+#include "common/daxpy.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

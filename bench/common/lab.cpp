@@ -1,5 +1,5 @@
 // Command lines for `farsum lab`, and what comes back.
-#include "lab.hpp"
+#include "common/lab.hpp"
 
 #include <sstream>
 #include <stdexcept>
@@ -19,6 +19,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 // The lab programs say "rank 0: ... wrong answer"; launchers bury it under boxes of their own.
 std::string reason_of(const Outcome& outcome, std::int64_t cap_ms) {
   if (outcome.ending == Ending::capped) return fmt::format("not done after {} s", cap_ms / 1000);
+  if (outcome.ending == Ending::stopped) return "interrupted";
   std::string told;
   for (const std::string& line : lines_of(outcome.errors)) {
     if (line.starts_with("rank ") || line.find("farsum") != std::string::npos ||
@@ -69,11 +70,16 @@ LabOutcome Lab::run(const LabRun& run) const {
   // that a run that is cut short leaves what it had.
   Command command{.words = {folder_ + "/farsum", "lab", run.program, "--mpi", run.library, "-n",
                             std::to_string(run.ranks), run.side == Side::with ? "--with" : "--without"},
-                  .environment = run.environment,
-                  .cap_ms = cap_ms_};
+                  .environment = run.environment};
   for (const std::string& word : run.through) command.words.insert(command.words.end(), {"--through", word});
   command.words.insert(command.words.end(), {"--", "--json"});
   command.words.insert(command.words.end(), run.arguments.begin(), run.arguments.end());
+  return run_command(std::move(command));
+}
+
+LabOutcome Lab::run_command(Command command) const {
+  command.cap_ms = cap_ms_;
+  command.stop_fd = stop_fd_;
   const Outcome outcome = run_capped(command);
   LabOutcome result{.records = json_lines(outcome.output), .ending = outcome.ending, .reason = {}, .errors = {}};
   if (outcome.ending != Ending::good) result.reason = reason_of(outcome, cap_ms_);

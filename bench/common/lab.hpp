@@ -1,4 +1,4 @@
-// The lab programs as this benchmark uses them: `farsum lab` finds library and launcher, the program prints JSON lines.
+// The lab programs as benchmarks use them: `farsum lab` finds library and launcher, the program prints JSON lines.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "capped_run.hpp"
+#include "common/capped_run.hpp"
 
 namespace bench {
 
@@ -38,20 +38,28 @@ struct LabOutcome {
 
 class Lab {
  public:
-  // `folder` holds farsum and the lab programs.
-  Lab(std::string folder, std::int64_t cap_ms) : folder_(std::move(folder)), cap_ms_(cap_ms) {}
+  // `folder` holds farsum and the lab programs. Runs end once `stop_fd` can be read.
+  Lab(std::string folder, std::int64_t cap_ms, int stop_fd = -1)
+      : folder_(std::move(folder)), cap_ms_(cap_ms), stop_fd_(stop_fd) {}
 
   // The libraries on this machine that this program can run under.
   [[nodiscard]] std::set<std::string> libraries_for(const std::string& program) const;
   // The names of lab-bench's cases, in the order in which it runs them.
   [[nodiscard]] std::vector<std::string> call_names(const std::string& library) const;
   [[nodiscard]] LabOutcome run(const LabRun& run) const;
+  // Any program that prints JSON lines, ended as the runs of lab programs are.
+  [[nodiscard]] LabOutcome run_words(const std::vector<std::string>& words) const {
+    return run_command({.words = words});
+  }
   [[nodiscard]] const std::string& folder() const { return folder_; }
   [[nodiscard]] std::int64_t cap_ms() const { return cap_ms_; }
 
  private:
+  [[nodiscard]] LabOutcome run_command(Command command) const;
+
   std::string folder_;
   std::int64_t cap_ms_;
+  int stop_fd_;
 };
 
 // The objects among these lines.

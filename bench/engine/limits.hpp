@@ -3,8 +3,9 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
+
+#include "common/daxpy.hpp"
 
 namespace bench {
 
@@ -24,13 +25,5 @@ inline std::uint64_t fetch_add(std::uint64_t& word, std::uint64_t value) {
 inline void atomic_xor(std::uint64_t& word, std::uint64_t value) {
   std::atomic_ref(word).fetch_xor(value, std::memory_order_seq_cst);
 }
-
-// y += a * x with the widest vectors of this processor. No lock, no check, private memory.
-using Daxpy = void (*)(double* y, const double* x, std::size_t count, double a);
-struct DaxpyChoice {
-  Daxpy run;
-  const char* name;
-};
-DaxpyChoice best_daxpy();
 
 }  // namespace bench

@@ -1,7 +1,5 @@
 // A busy machine: as many busy loops as there are processors, beside a library alone and with Farsum in turn. Each
 // library is its own peer here: how it shares a processor with others is its own.
-#include <sched.h>
-
 #include <algorithm>
 #include <fstream>
 #include <memory>
@@ -9,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "busy_loops.hpp"
+#include "common/usable_processors.hpp"
 #include "nwchem_run.hpp"
 #include "samples.hpp"
 #include "session.hpp"
@@ -20,12 +19,6 @@ constexpr const char* beside_row = "beside";
 constexpr const char* water = "NWChem's water";
 constexpr double no_slower_beside = 1.2;
 constexpr int pairs_beside = 5;
-
-int usable_processors() {
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
-  return sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
-}
 
 bool are_sessions_apart() {
   int enabled = 0;

@@ -12,8 +12,8 @@
 #include <CLI/CLI.hpp>
 
 #include "busy_loops.hpp"
+#include "common/lab.hpp"
 #include "common/run_main.hpp"
-#include "lab.hpp"
 #include "session.hpp"
 
 namespace bench {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lab.hpp"
+#include "common/lab.hpp"
 
 namespace bench {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "common/lab.hpp"
 #include "engine/harness.hpp"
-#include "lab.hpp"
 
 namespace bench {
 

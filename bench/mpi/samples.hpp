@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include "common/lab.hpp"
 #include "engine/harness.hpp"
-#include "lab.hpp"
 
 namespace bench {
 

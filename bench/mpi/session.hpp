@@ -7,7 +7,7 @@
 
 #include <fnmatch.h>
 
-#include "lab.hpp"
+#include "common/lab.hpp"
 #include "report.hpp"
 
 namespace bench {
