@@ -68,7 +68,7 @@ int refuse_name(const std::string& sentence, const std::vector<std::string>& nam
 }
 
 // What runs under other launchers than ours must not be a rank of ours.
-bool starts_its_ranks(const std::string& name) { return name == "mpi" || name == "net" || name == "model"; }
+bool starts_its_ranks(const std::string& name) { return name == "mpi" || name == "net" || name == "model" || name == "ranks"; }
 
 int become(const JobSpec& job) {
   std::vector<char*> words;
