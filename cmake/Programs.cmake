@@ -96,7 +96,7 @@ endfunction()
 function(farsum_add_bench folder)
   cmake_path(GET folder FILENAME name)
   farsum_glob_sources(sources "${folder}")
-  # A benchmark that starts its ranks itself is a script, and what it starts is built beside it.
+  # A benchmark that starts its ranks itself may be a script, and what it starts is built beside it.
   if(NOT sources OR EXISTS "${folder}/bench_${name}")
     return()
   endif()
@@ -109,6 +109,7 @@ function(farsum_add_bench folder)
   endif()
   add_executable(bench_${name} ${sources})
   farsum_compile_together(bench_${name})
+  set_property(GLOBAL APPEND PROPERTY FARSUM_PROGRAMS bench_${name})
   set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME bench-${name})
   target_include_directories(bench_${name} PRIVATE "${folder}" "${PROJECT_SOURCE_DIR}/bench")
   target_link_libraries(bench_${name} PRIVATE farsum_bench_common farsum)  # the latter is what users link

@@ -30,6 +30,9 @@ namespace bench {
 namespace {
 
 constexpr int signal_base = 128;
+// Three turns of the usual ones are more than half a second.
+constexpr double usual_seconds = 0.2;
+constexpr double full_seconds = 0.5;
 constexpr double quick_seconds = 0.01;
 
 struct CommandLine {
@@ -62,19 +65,19 @@ void declare(CLI::App& app, CommandLine& line) {
                  "as `farsum lab` names them, and native for Farsum's C interface (default: all that are here)")
       ->delimiter(',');
   app.add_option("--threads", options.threads,
-                 "how many threads a rank has in the rows with threads (default: 1 and half the processors)")
+                 "how many threads a rank has in the rows with threads (default: half the processors, 2 to 8)")
       ->delimiter(',')
       ->check(CLI::Range(1, 64));
   app.add_option("--pairs", options.pairs, "how often all take their turn")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--seconds", options.seconds, "of each row, unless half a million operations take less")
-      ->check(CLI::Range(0.001, 600.0))
-      ->capture_default_str();
+  app.add_option("--seconds", options.seconds,
+                 "of each row and turn, unless half a million operations take less (default: 0.2; with --full 0.5)")
+      ->check(CLI::Range(0.001, 600.0));
   app.add_option("--cap-s", line.cap_s, "seconds after which the ranks of a group of rows are ended")
       ->check(CLI::Range(1, 36000))
       ->capture_default_str();
-  app.add_flag("--full", options.full, "all rows on both kinds of memory, and 1, 2, 4 and 8 threads");
+  app.add_flag("--full", options.full, "all rows on both kinds of memory, 1, 2, 4 and 8 threads, half a second a turn");
   app.add_flag("--quick", options.quick, "one short pair: to see that all runs, not for figures");
   app.add_flag("--oversubscribe", options.oversubscribe, "allow more ranks than usable processors");
   app.add_flag("--json", line.json, "a JSON object a line instead of the table");
@@ -133,7 +136,13 @@ void choose_threads(Options& options, int usable) {
   if (options.full)
     options.threads = {1, 2, 4, 8};
   else
-    options.threads = {1, std::clamp(usable / 2, 2, 8)};
+    options.threads = {std::clamp(usable / 2, 2, 8)};
+}
+
+void choose_length(Options& options) {
+  if (options.quick) options.pairs = 1;
+  if (options.seconds > 0) return;
+  options.seconds = options.quick ? quick_seconds : options.full ? full_seconds : usual_seconds;
 }
 
 // A descriptor that can be read once somebody wants an end. From here on no signal of these ends this program by
@@ -231,10 +240,7 @@ int run(int argc, char** argv) {
   Options& options = line.options;
   const std::string folder = std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
   const int usable = usable_processors();
-  if (options.quick) {
-    options.pairs = 1;
-    options.seconds = quick_seconds;
-  }
+  choose_length(options);
   choose_threads(options, usable);
   std::string refusal = choose_ranks(options, usable);
   if (refusal.empty()) refusal = choose_libraries(options, Lab(folder, std::int64_t{line.cap_s} * 1000));

@@ -20,7 +20,7 @@ struct Options {
   std::vector<int> ranks;              // empty: 2, 4, 8 and so on up to the processors
   std::vector<int> threads;            // of the rows with threads
   int pairs = 3;
-  double seconds = 0.5;
+  double seconds = 0;  // of each row and turn; 0: as the others say
   bool full = false;
   bool quick = false;
   bool oversubscribe = false;

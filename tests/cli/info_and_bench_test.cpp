@@ -168,6 +168,58 @@ TEST(BenchCommand, sets_a_library_beside_busy_loops_without_and_with_farsum) {
   EXPECT_THAT(cases, testing::ElementsAre("flush-clean, loops outside, 2 ranks", "flush-clean, loops inside, 2 ranks"));
 }
 
+TEST(BenchRanks, refuses_with_a_sentence_what_it_cannot_do) {
+  const Ended library = run_farsum({"bench", "ranks", "--libraries", "no-such-library"});
+  EXPECT_EQ(library.exit_code, 2);
+  EXPECT_THAT(library.err, HasSubstr("lab-ranks cannot run under no-such-library here; there are: native"));
+  const Ended crowd = run_farsum({"bench", "ranks", "--ranks", "256", "--libraries", "native"});
+  EXPECT_EQ(crowd.exit_code, 2);
+  EXPECT_THAT(crowd.err, HasSubstr("256 ranks are more than the "));
+  EXPECT_THAT(crowd.err, HasSubstr("--oversubscribe allows it"));
+  const Ended row = run_farsum({"bench", "ranks", "--rows", "no-such-row"});
+  EXPECT_EQ(row.exit_code, 2);
+  EXPECT_THAT(row.err, HasSubstr("there is no row no-such-row; there are: lock-one, "));
+}
+
+// One row, short: each of the two has a line, with the figures of all that take part.
+TEST(BenchRanks, sets_a_library_alone_and_with_farsum_and_native_ranks_beside_bare_processes) {
+  const Ended ended = run_farsum({"bench", "--json", "ranks", "--rows", "lock-one", "--libraries", "mpich,native",
+                                  "--ranks", "2", "--quick", "--oversubscribe"});
+  if (ended.err.find("cannot run under mpich here") != std::string::npos) GTEST_SKIP() << ended.err;
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  std::istringstream lines(ended.out);
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  const json header = json::parse(line);
+  EXPECT_GE(header.at("usable_processors").get<int>(), 1);
+  EXPECT_THAT(header.at("libraries").at("mpich").get<std::string>(), HasSubstr("MPICH"));
+  for (const char* library : {"mpich", "native"}) {
+    ASSERT_TRUE(std::getline(lines, line)) << library;
+    const json row = json::parse(line);
+    EXPECT_EQ(row.at("bench"), "ranks");
+    EXPECT_EQ(row.at("case"), "lock-one, allocate, 2 ranks");
+    EXPECT_EQ(row.at("library"), library);
+    EXPECT_EQ(row.at("peer"), "mpich");
+    EXPECT_EQ(row.at("aim_of"), "mpich alone");
+    EXPECT_EQ(row.at("better"), "higher");
+    EXPECT_EQ(row.at("alone").is_null(), library == std::string("native"));
+    EXPECT_EQ(row.at("met"), row.at("ours").get<double>() >= row.at("aim_figure").get<double>());
+    EXPECT_NEAR(row.at("ratio"), row.at("ours").get<double>() / row.at("limit").get<double>(), 1e-9);
+    for (const char* figure : {"ours", "limit", "repetitions", "seconds", "checked", "slowest_to_fastest"})
+      EXPECT_GT(row.at(figure).get<double>(), 0) << figure << " in " << line;
+  }
+  EXPECT_FALSE(std::getline(lines, line)) << line;
+}
+
+TEST(BenchRanks, leaves_nothing_behind_when_it_is_interrupted) {
+  LaunchedJob job({"bench", "--json", "ranks", "--rows", "lock-one", "--libraries", "native", "--ranks", "2",
+                   "--seconds", "600", "--pairs", "1000", "--oversubscribe"});
+  EXPECT_THAT(job.next_line(), HasSubstr("usable_processors"));
+  job.send(SIGINT);
+  EXPECT_EQ(job.wait().exit_code, 130);
+  EXPECT_TRUE(job.nothing_is_left());
+}
+
 TEST(MainCommand, has_help_and_a_version_and_refuses_the_rest_with_two) {
   EXPECT_THAT(run_farsum({"--help"}).out, HasSubstr("farsum run -n 2 ./program"));
   EXPECT_THAT(run_farsum({"--version"}).out, HasSubstr("farsum "));

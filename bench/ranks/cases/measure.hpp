@@ -149,7 +149,7 @@ Timing time_for(const Job& job, Case<Job>& one, double seconds) {
     const double most = std::max(enough_operations, least_share * seconds / quickest_s);
     const double wanted = std::clamp(seconds / quickest_s, 1.0, most);
     if (operations >= wanted / 2 || spent_s >= 2 * seconds) return timing;
-    const double in_time = std::max(4 * seconds / took_s, 1.0);
+    const double in_time = std::max(2 * seconds / took_s, 1.0);
     operations = std::floor(std::min(wanted, operations * std::min(10.0, in_time)));
   }
 }
