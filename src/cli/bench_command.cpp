@@ -27,11 +27,12 @@ Examples:
   farsum bench engine --json --plot sum.svg    JSON lines, and a figure
   farsum bench engine --help                   what this benchmark takes besides
   farsum bench mpi --cases create,counter      MPI programs without and with Farsum, under each MPI library here
+  farsum bench ranks --rows 'lock-*'           how calls grow with the ranks of a node, libraries alone and with Farsum
   farsum bench model                           what Farsum chooses beside every path that can be forced
   farsum bench net --quick                     the same between two test hosts, beside MPI libraries and raw TCP (root)
 
-The benchmark runs as `farsum run -n N bench-NAME OPTIONS` would run it; options after NAME are its own. `mpi`, `net`
-and `model` start their ranks themselves, as many as their cases need.
+The benchmark runs as `farsum run -n N bench-NAME OPTIONS` would run it; options after NAME are its own. `mpi`, `net`,
+`model` and `ranks` start their ranks themselves, as many as their cases need.
 Exit code: that of `farsum run`; 2 wrong usage or no such benchmark; 77 where `net` cannot make its hosts.)";
 
 struct BenchOptions {
@@ -68,7 +69,9 @@ int refuse_name(const std::string& sentence, const std::vector<std::string>& nam
 }
 
 // What runs under other launchers than ours must not be a rank of ours.
-bool starts_its_ranks(const std::string& name) { return name == "mpi" || name == "net" || name == "model" || name == "ranks"; }
+bool starts_its_ranks(const std::string& name) {
+  return name == "mpi" || name == "net" || name == "model" || name == "ranks";
+}
 
 int become(const JobSpec& job) {
   std::vector<char*> words;
