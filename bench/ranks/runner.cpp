@@ -8,6 +8,10 @@ namespace bench {
 namespace {
 
 constexpr const char* program = "ranks";
+// Every rank may use every processor, as Farsum's and the bare ones may: threads of a bound rank would share one.
+const std::map<std::string, std::string> unbound{{"OMPI_MCA_hwloc_base_binding_policy", "none"},
+                                                 {"PRTE_MCA_hwloc_default_binding_policy", "none"},
+                                                 {"I_MPI_PIN", "0"}};
 
 std::vector<std::string> joined_words(std::vector<std::string> words, const std::vector<std::string>& more) {
   words.insert(words.end(), more.begin(), more.end());
@@ -27,7 +31,8 @@ LabOutcome Runner::start(const Contender& contender, int ranks, const std::vecto
                    .library = contender.library,
                    .side = contender.kind == Contender::Kind::alone ? Side::without : Side::with,
                    .ranks = ranks,
-                   .arguments = words});
+                   .arguments = words,
+                   .environment = unbound});
 }
 
 RunResult Runner::run(const Contender& contender, int ranks, const std::vector<std::string>& points) const {

@@ -17,13 +17,14 @@ int run(int argc, char** argv) {
   app.footer("Example: mpirun -n 2 lab-ranks-" LAB_ABI " --cases lock-one/allocate/1,fence/allocate/1");
   if (const auto status = parse_options(app, argc, argv)) return *status;
   const ranks::Request request = options.request();
-  const Session session(request.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
+  const Session session(request.calls_from_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
   const Report report(session, "lab-ranks", true);
   if (options.about) {
     report.measured(Json::object(), {});
     return 0;
   }
-  if (request.threads > 1 && session.provided() < MPI_THREAD_MULTIPLE) fail("the library has no MPI_THREAD_MULTIPLE");
+  if (request.calls_from_threads && session.provided() < MPI_THREAD_MULTIPLE)
+    fail("the library has no MPI_THREAD_MULTIPLE");
   if (session.size() < 2) fail("two ranks are needed: mpirun -n 2 ...");
   ranks::measure_all(MpiJob(session), request, [&](const Json& record) { report.measured(record, {}); });
   return 0;

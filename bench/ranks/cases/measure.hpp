@@ -28,6 +28,7 @@ struct Request {
   std::vector<Point> points;
   double seconds = 0.5;
   int threads = 1;  // the most that a point has
+  bool calls_from_threads = false;
 };
 
 struct RequestOptions {
@@ -52,6 +53,7 @@ struct RequestOptions {
     for (const std::string& name : names) {
       request.points.push_back(*point_called(name));
       request.threads = std::max(request.threads, request.points.back().threads);
+      request.calls_from_threads = request.calls_from_threads || request.points.back().row->has_threads();
     }
     return request;
   }
