@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t most_bytes_of_rank = std::size_t{16} << 20;
-constexpr int looks_before_yield = 20'000;
+constexpr int looks_before_yield = 1000;
 constexpr int looks_where_crowded = 100;
 
 std::byte* mapped(std::size_t bytes, int file, std::size_t offset) {
