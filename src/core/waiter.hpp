@@ -23,7 +23,7 @@ class Waiter {
   // For calls that only look whether something has come, and it has not: fails as wait() does. Cheap enough for a
   // program that polls.
   virtual Status looked_in_vain(const char* doing) = 0;
-  // Whether there are more ranks than processors: who is woken then does not run at once.
+  // Whether some rank of the node waits for another's processor: who is woken then does not run at once.
   virtual bool is_crowded() const { return false; }
   // Where this rank's threads sleep when replies, posts and notifications are to wake them.
   virtual EventCount& own_events() = 0;

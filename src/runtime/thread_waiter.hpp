@@ -38,7 +38,6 @@ class ThreadWaiter : public Waiter {
   void before_look(std::function<void()> hook) { before_look_ = std::move(hook); }
   // Known when the ranks of the node have met, and not changed when they have met once more.
   void be_crowded(bool is_crowded) { options_.is_crowded = is_crowded; }
-  bool is_crowded() const { return options_.is_crowded; }
   // From now on replies may come from other hosts, whose agents wake up first, and have the way there and back.
   // A stream of them that falters goes on soon, and a thread that slept would leave it to the agent, which is woken for
   // each piece, and wakes the thread for each.

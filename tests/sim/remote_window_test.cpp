@@ -261,7 +261,7 @@ TEST(RemoteWindow, rings_the_owner_when_an_unlock_in_memory_grants_to_another_no
   for (const bool on_the_short_way : {true, false}) {
     RemoteWindows windows(3, {.ranks_of_a_node = 2});
     if (on_the_short_way) {
-      EXPECT_TRUE(windows[1].hot().lock(0, LockMode::exclusive));
+      EXPECT_EQ(windows[1].hot().lock(0, LockMode::exclusive).kind, Requested::Kind::granted);
     } else {
       EXPECT_TRUE(fine(windows[1].lock(0, LockMode::exclusive)));
     }
