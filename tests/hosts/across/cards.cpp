@@ -14,7 +14,8 @@ constexpr farsum_window_options network_only{.struct_bytes = sizeof(farsum_windo
                                              .aggregate_limit = 0,
                                              .name = nullptr,
                                              .read_age_ms = 0,
-                                             .alignment = 0};
+                                             .alignment = 0,
+                                             .layer = nullptr};
 constexpr int rounds = 100;
 
 // Every rank adds to a word of every rank, its own and its neighbours' among them, and draws tickets.
