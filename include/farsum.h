@@ -301,8 +301,9 @@ enum {
 /* What a layer above tells its other ranks while a window is made, so that it needs no meeting of its own. Where one
  * rank's layer refuses, no rank gets the window, and all get ARGUMENT. */
 typedef struct farsum_window_layer {
-  uint64_t word;    /* of this rank, for all */
-  int refusal;      /* not 0: this rank's layer refuses, and tells all why by it */
+  size_t struct_bytes; /* sizeof(farsum_window_layer) */
+  uint64_t word;       /* of this rank, for all */
+  int refusal;         /* not 0: this rank's layer refuses, and tells all why by it */
   uint64_t* words;  /* gets every rank's word, in the order of the group, where the window is made; NULL: nobody asks */
   int refused_by;   /* gets the first rank of the group whose layer refuses; -1: none does */
   int refused_with; /* gets what it told */

@@ -158,11 +158,22 @@ farsum_window_layer* layer_of(const farsum_window_options* from) {
   return from != nullptr && from->struct_bytes >= sizeof *from ? from->layer : nullptr;
 }
 
+// Nobody has refused yet, whatever this call comes to.
+Status begin_layer(const char* call, farsum_window_layer* layer) {
+  if (layer == nullptr) return {};
+  if (layer->struct_bytes < sizeof *layer)
+    return {Code::argument, fmt::format("{}: struct_bytes of the layer must be sizeof(farsum_window_layer)", call)};
+  layer->refused_by = -1;
+  layer->refused_with = 0;
+  return {};
+}
+
 Status read_options(const char* call, const farsum_window_options* from, WindowOptions& options) {
   if (from == nullptr) return {};
   if (from->struct_bytes < least_options_bytes) {
     return {Code::argument, fmt::format("{}: struct_bytes must be sizeof(farsum_window_options)", call)};
   }
+  if (Status status = begin_layer(call, layer_of(from)); !status.is_ok()) return status;
   if (from->promises >> 7 != 0)
     return {Code::argument, fmt::format("{}: unknown promises {:#x}", call, from->promises)};
   if (from->notification_slots > 65536) {
@@ -259,8 +270,9 @@ farsum_status make_window(const char* call, const farsum_window_options* from, W
   options.place_views = [&place](std::uint32_t ranks) { return place.place_views(ranks); };
   try {
     if (!place.take_slot()) {
-      options.refusal = Status(Code::no_memory, fmt::format("{}: {} windows live, the most there can be; free some first",
-                                                            call, most_windows));
+      options.refusal =
+          Status(Code::no_memory,
+                 fmt::format("{}: {} windows live, the most there can be; free some first", call, most_windows));
     }
   } catch (const std::bad_alloc&) {
     options.lacks_memory = true;

@@ -33,8 +33,8 @@ inline constexpr std::uint32_t region_unsure = 1u << 4;  // not all of it need b
 
 // Fixed head of a rank's part; locks, counters and regions follow it at offsets that WindowSharedShape computes.
 struct RankWindowHead {
-  // Written by the owner, under table_lock, at every change. Readers that see another number than before read the
-  // table, under the lock too.
+  // Written by the owner, under table_lock, at every change. Readers of a dynamic window that see another number than
+  // before read the table, under the lock too; any other window's stays as it was when the ranks met.
   alignas(cache_line_bytes) std::atomic<std::uint64_t> table_version;
   StripeLock table_lock;
   std::uint32_t region_count;

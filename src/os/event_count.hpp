@@ -57,9 +57,9 @@ class alignas(64) BasicEventCount {
   }
 
   // As notify_all, for many sleepers: wakes at most `at_once` of those who prepared before, and each of these as many
-  // more, so that nobody makes the wake-ups of all. For event counts that are notified in no other way, one notifier at
-  // a time, and whose sleepers look again after a time: one that is killed before it has woken others leaves these
-  // asleep until then, as does a kernel that wakes a sleeper of later before them.
+  // more, so that nobody makes the wake-ups of all. For event counts that are else notified by notify_all alone, one
+  // notifier at a time, and whose sleepers look again after a time: one that is killed before it has woken others
+  // leaves these asleep until then, as does a kernel that wakes a sleeper of later before them.
   bool notify_in_turn(std::uint32_t at_once) {
     if (sleepers_.fetch_add(0, std::memory_order_acq_rel) == 0) [[likely]] {
       return false;

@@ -8,10 +8,9 @@
 
 namespace farsum {
 
-void CardOffer::refuse(const Status& status) {
-  code = status.code();
-  const std::string text(status.text());
-  std::memcpy(why.data(), text.data(), std::min(text.size(), why.size() - 1));
+void CardOffer::refuse(Code with, std::string_view because) noexcept {
+  code = with;
+  std::memcpy(why.data(), because.data(), std::min(because.size(), why.size() - 1));
 }
 
 std::string CardOffer::refusal() const { return {why.data(), strnlen(why.data(), why.size())}; }
@@ -33,9 +32,9 @@ CardOffer CardParts::offer() const {
   CardOffer offer;
   const std::span<const std::byte> address = rdma_.address();
   if (address.size() > offer.address.size() || own_.key.size() > offer.key.size()) {
-    offer.refuse(
-        {Code::unsupported, fmt::format("the card's address has {} bytes and its memory's key {}; {} and {} have room",
-                                        address.size(), own_.key.size(), offer.address.size(), offer.key.size())});
+    offer.refuse(Code::unsupported,
+                 fmt::format("the card's address has {} bytes and its memory's key {}; {} and {} have room",
+                             address.size(), own_.key.size(), offer.address.size(), offer.key.size()));
     return offer;
   }
   offer.memory = reinterpret_cast<std::uintptr_t>(own_.memory);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/window.hpp"
@@ -26,7 +27,8 @@ struct CardOffer {
   std::array<std::byte, Rdma::most_address_bytes> address{};
   std::array<std::byte, Rdma::most_key_bytes> key{};
 
-  void refuse(const Status& status);
+  // Without an allocation: want of memory is told so, too.
+  void refuse(Code with, std::string_view because) noexcept;
   std::string refusal() const;
 };
 

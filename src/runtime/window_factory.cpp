@@ -262,14 +262,16 @@ std::uint32_t Context::Making::own_promises() const {
 // Where the window is declared for cards alone: all ranks can, or none does.
 Status Context::Making::agree_on_cards() {
   if (!are_for_cards()) {
-    if ((options_.promises & promise_network_only) != 0)
+    if ((options_.promises & promise_network_only) == 0) return {};
+    attempt([this] {
       no_cards_ = own_promises() == options_.promises ? "declared network-only, but not by every rank"
                                                       : "declared network-only, but FARSUM_PATH has another path";
+    });
     return {};
   }
   CardOffer mine;
   attempt([&] { mine = expose_to_cards(); });
-  if (thrown_ != nullptr) mine.refuse({Code::no_memory, "it has no memory left"});
+  if (thrown_ != nullptr) mine.refuse(Code::no_memory, "it has no memory left");
   const std::span<const std::byte> told = std::as_bytes(std::span(&mine, 1));
   const std::span<std::byte> all = std::as_writable_bytes(std::span(card_offers_));
   Status status = places().is_one_node() ? group_.team().node().consult(
@@ -309,13 +311,14 @@ CardOffer Context::Making::expose_to_cards() {
   CardOffer offer;
   Result<Rdma*> card = context_.card_->open();
   if (!card.is_ok()) {
-    offer.refuse(card.take_status());
+    const Status why = card.take_status();
+    offer.refuse(why.code(), why.text());
     return offer;
   }
   if (wish_.flavour == Flavour::dynamic || wish_.unsure || wish_.read_only || !wish_.parts.empty()) {
-    offer.refuse({Code::unsupported, wish_.flavour == Flavour::dynamic
-                                         ? "cards reach the memory of windows that is known when they are made"
-                                         : "its memory need not be mapped, or is only read"});
+    offer.refuse(Code::unsupported, wish_.flavour == Flavour::dynamic
+                                        ? "cards reach the memory of windows that is known when they are made"
+                                        : "its memory need not be mapped, or is only read");
     return offer;
   }
   cards_ = std::make_unique<CardParts>(*card.value());
@@ -323,7 +326,7 @@ CardOffer Context::Making::expose_to_cards() {
   const bool adopts = wish_.flavour == Flavour::adopted && wish_.bytes != 0;
   if (Status status = cards_->expose(adopts ? wish_.memory : nullptr, std::max<std::uint64_t>(wish_.bytes, 1));
       !status.is_ok()) {
-    offer.refuse(status);
+    offer.refuse(status.code(), status.text());
     return offer;
   }
   return cards_->offer();

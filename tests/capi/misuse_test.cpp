@@ -903,6 +903,7 @@ TEST(LayerAbove, tells_its_word_to_all_ranks_of_the_window) {
   run_ranks(3, [](int rank) {
     std::array<std::uint64_t, 3> words{};
     farsum_window_layer layer{};
+    layer.struct_bytes = sizeof layer;
     layer.word = 100 + static_cast<std::uint64_t>(rank);
     layer.words = words.data();
     farsum_window_options options{};
@@ -926,6 +927,7 @@ TEST(LayerAbove, refuses_a_window_for_all_ranks_whichever_of_them_refuses) {
     for (const bool also_the_last : {false, true}) {
       for (int refuser = 0; refuser < 3; ++refuser) {
         farsum_window_layer layer{};
+        layer.struct_bytes = sizeof layer;
         const bool refuses = rank == refuser || (also_the_last && rank == 2);
         layer.refusal = refuses ? 40 + rank : 0;
         farsum_window_options options{};

@@ -217,7 +217,9 @@ const char* Front::what_is_missing(const Job& job) {
     looked_up_.resize(everyone_.size());
     is_here_.clear();
     if (job.has_other_nodes()) find_who_is_here(job);
-    if (library().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, unbind, &bindings_, nullptr) != MPI_SUCCESS)
+    // Sessions without threads begin an engine anew with each window after a last one, and ask all ranks anyway.
+    const bool binds = !sessions_only() || threads_multiple_;
+    if (binds && library().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, unbind, &bindings_, nullptr) != MPI_SUCCESS)
       return "the library made no key for attributes of communicators";
     return datatypes.open() ? nullptr : "the library's datatypes could not be read";
   } catch (const std::bad_alloc&) {

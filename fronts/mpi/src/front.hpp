@@ -61,6 +61,8 @@ class Front {
     bool no_memory = false;      // some rank has none left for the group; all ranks are told so
     bool has_strangers = false;  // some ranks are outside the engine's context
     explicit operator bool() const { return held_.owns_lock(); }
+    // The group is others' from here on.
+    void end() { held_ = {}; }
 
    private:
     friend class Front;
@@ -69,7 +71,8 @@ class Front {
   enum class Reach : std::uint8_t { all_nodes, this_node };
   // Not held where some of the ranks are outside the engine's context (a spawned process), cannot be reached over the
   // network (which has been said then), or are not on this node where only these are wanted. Collective over the
-  // communicator; on all ranks or on none. Of a communicator that has had one it asks no rank, and allocates nothing.
+  // communicator; on all ranks or on none. Of a communicator that has had one it asks no rank and allocates nothing,
+  // but in a program of sessions, whose ranks tell each other at each call whether the engine runs.
   GroupLease engine_group(MPI_Comm comm, Reach reach = Reach::all_nodes);
 
   // A backing window: name, attributes and error handler of a window, and its handle. No other rank takes part.

@@ -169,11 +169,17 @@ Refusal prepare(const Request& request, std::size_t size, std::optional<Draft>& 
           "the MPI library made no window for this process alone, which carries name, attributes and error handler"};
 }
 
-// Makes the window with the engine, where each rank tells the others its unit, or that it refuses. What the call
-// returns otherwise, for all ranks have raised an error then.
-std::optional<int> make_together(const Request& request, farsum_group group, const Refusal& own,
-                                 std::optional<Draft>& draft) {
+// How making it together ended, on all ranks alike.
+struct Outcome {
+  int error_class = MPI_SUCCESS;
+  int refused_by = -1;  // a rank of the communicator; -1: the engine's last error says why
+};
+
+// Makes the window with the engine, where each rank tells the others its unit, or that it refuses.
+Outcome make_together(const Request& request, farsum_group group, const Refusal& own, std::optional<Draft>& draft) {
   farsum_window_layer layer = {};
+  layer.struct_bytes = sizeof layer;
+  layer.refused_by = -1;
   layer.word = static_cast<std::uint64_t>(request.disp_unit);
   layer.refusal = own.error_class;
   farsum_window_options options = {};
@@ -186,15 +192,21 @@ std::optional<int> make_together(const Request& request, farsum_group group, con
   farsum_window engine{};
   void* base = request.base;
   const farsum_status made = make_engine_window(request, group, options, &base, &engine);
-  if (own.error_class != MPI_SUCCESS) return raise(request.comm, request.call, own.error_class, own.why);
-  if (made == FARSUM_OK) {
-    draft->window().engine = engine;
-    draft->window().base = base;
-    return {};
+  if (own.error_class != MPI_SUCCESS) return {.error_class = own.error_class};
+  if (made != FARSUM_OK) {
+    if (layer.refused_by < 0) return {.error_class = error_class_of(made)};
+    return {.error_class = layer.refused_with, .refused_by = layer.refused_by};
   }
-  if (layer.refused_by < 0) return raise(request.comm, request.call, error_class_of(made), farsum_last_error());
-  return raise(request.comm, request.call, layer.refused_with,
-               "rank " + std::to_string(layer.refused_by) +
+  draft->window().engine = engine;
+  draft->window().base = base;
+  return {};
+}
+
+int raise_outcome(const Request& request, const Refusal& own, const Outcome& outcome) {
+  if (own.error_class != MPI_SUCCESS) return raise(request.comm, request.call, own.error_class, own.why);
+  if (outcome.refused_by < 0) return raise(request.comm, request.call, outcome.error_class, farsum_last_error());
+  return raise(request.comm, request.call, outcome.error_class,
+               "rank " + std::to_string(outcome.refused_by) +
                    " refused its own arguments, or has no memory; no rank has made the window");
 }
 
@@ -211,7 +223,7 @@ int create(const Request& request, void* memory, MPI_Win* handle, Fallback&& fal
     return fallback();  // the library words the error
   }
   // Memory is shared within a node; the library words the error where it is asked for beyond.
-  const Front::GroupLease lease = front.engine_group(
+  Front::GroupLease lease = front.engine_group(
       request.comm, request.flavor == MPI_WIN_FLAVOR_SHARED ? Front::Reach::this_node : Front::Reach::all_nodes);
   if (lease.no_memory) {
     return raise(request.comm, request.call, MPI_ERR_NO_MEM,
@@ -221,12 +233,15 @@ int create(const Request& request, void* memory, MPI_Win* handle, Fallback&& fal
     if (lease.has_strangers) say_fallback(request);
     return fallback();
   }
-  // From here on no rank allocates anything by itself until the engine's call, but for the words of an error.
+  // From here on no rank fails by itself until the engine's call: what finds no memory is told there.
   std::optional<Draft> draft;
   int size = 0;
   library().Comm_size(request.comm, &size);
   const Refusal refusal = prepare(request, static_cast<std::size_t>(size), draft);
-  if (const std::optional<int> refused = make_together(request, lease.group, refusal, draft)) return *refused;
+  const Outcome outcome = make_together(request, lease.group, refusal, draft);
+  // Before anything is raised: a handler may come back here with the same communicator.
+  lease.end();
+  if (outcome.error_class != MPI_SUCCESS) return raise_outcome(request, refusal, outcome);
   Window& window = draft->window();
   if (window.bytes == 0 && is_allocated(window) && !gives_empty_parts_addresses(window)) window.base = nullptr;
   library().Comm_group(request.comm, &window.group);
