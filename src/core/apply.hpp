@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/atomicity.hpp"
+#include "lockfree/lock_queue.hpp"
 #include "lockfree/word_pass.hpp"
 #include "ops/element_type.hpp"
 #include "ops/kernels.hpp"
@@ -68,10 +69,11 @@ struct LockAgent {
   bool may_wait = true;                              // the agent may not: it gets `busy` and comes back
   const Liveness* liveness = nullptr;                // null: nobody dies (simulator)
   std::atomic<std::uint64_t>* contention = nullptr;  // counts stripes that were not free at once; may be null
-  const WordPasses* passes = nullptr;  // of all who may be in an open stripe; null: no stripe is ever open
-  const Ringer* ringer = nullptr;      // null: no lock is asked for on behalf of others
-  AskedLocks* asked = nullptr;         // by threads of this process; null: no target is of another node
-  std::uint32_t place = 0;             // where shared locks keep its slot: its rank in the window
+  const WordPasses* passes = nullptr;            // of all who may be in an open stripe; null: no stripe is ever open
+  const Ringer* ringer = nullptr;                // null: no lock is asked for on behalf of others
+  AskedLocks* asked = nullptr;                   // by threads of this process; null: no target is of another node
+  std::uint32_t place = 0;                       // where shared locks keep its slot: its rank in the window
+  std::uint32_t queues_as = lock_word::waiting;  // its slot's first word in the queue of a shared lock
 };
 
 enum class Applied : std::uint8_t { done, busy, holder_dead };

@@ -333,7 +333,7 @@ struct HotWindow {
     SharedLock<> target_lock(*view.lock, parts.size);
     // Relaxed: the guard orders threads of this process that lock this target; others are ordered by the program.
     return target_lock.take_or_queue_once(
-        {parts.lock_id, parts.agent->place}, mode,
+        {parts.lock_id, parts.agent->place}, mode, parts.agent->queues_as,
         [&] { return view.open.load(std::memory_order_relaxed) == no_epoch; },
         [&](Requested::Kind kind) {
           if (kind == Requested::Kind::granted) [[likely]]

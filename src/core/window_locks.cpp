@@ -61,7 +61,11 @@ std::uint32_t Window::locks_held() const {
 // Takes the lock or queues and waits for it.
 Status Window::await_lock(std::uint32_t target, LockMode mode, const char* call, std::uint32_t index) {
   const Requested requested = with_lock(
-      target, [&](auto& lock) { return lock.take_or_queue(contender(), mode, [] { return true; }); }, index);
+      target,
+      [&](auto& lock) {
+        return lock.take_or_queue(contender(), mode, parts_.lock_agent.queues_as, [] { return true; });
+      },
+      index);
   return await_requested(target, requested, call, index);
 }
 
@@ -142,7 +146,8 @@ Status Window::lock_here(std::uint32_t target, LockMode mode) {
     if (why == nullptr) {
       // One visit of the guard for all: whoever waits for it is about to lock, too.
       requested = with_lock(target, [&](auto& shared_lock) {
-        return shared_lock.take_or_queue(contender(), mode, [&] { return claim(target, no_epoch); });
+        return shared_lock.take_or_queue(contender(), mode, parts_.lock_agent.queues_as,
+                                         [&] { return claim(target, no_epoch); });
       });
       if (requested.kind == Requested::Kind::refused) why = held_already;
     }

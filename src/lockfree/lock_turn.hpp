@@ -28,7 +28,8 @@ class BasicLockTurn {
   // What a sleeper does when it is called, before its turn has come: it looks, or sleeps on.
   enum class WhenCalled : std::uint8_t { looks, sleeps_on };
 
-  // Said before each sleep; false when the turn has come, or the thread was called.
+  // Said before each sleep; false when the turn has come, or the thread was called. Who queued as asleep for good says
+  // that it sleeps on.
   bool fall_asleep(WhenCalled when_called = WhenCalled::looks) {
     const std::uint32_t asleep = when_called == WhenCalled::looks ? lock_word::asleep : lock_word::asleep_for_good;
     std::uint32_t expected = lock_word::waiting;

@@ -86,10 +86,11 @@ class BasicSharedLock {
     return granted;
   }
 
-  // Takes the lock, in order of arrival, and waits for it as wait() below does.
+  // Takes the lock, in order of arrival, and waits for it as wait() below does. `word` is its slot's first where it
+  // must wait, here and below: of one that sleeps at once, asleep_for_good.
   template <class Wait>
-  LockResult lock(Contender who, LockMode mode, Wait&& wait) {
-    const Requested requested = take_or_queue(who, mode, [] { return true; });
+  LockResult lock(Contender who, LockMode mode, Wait&& wait, std::uint32_t word = lock_word::waiting) {
+    const Requested requested = take_or_queue(who, mode, word, [] { return true; });
     if (requested.kind == Requested::Kind::queued) return this->wait(who.id, requested.slot, wait);
     return requested.kind == Requested::Kind::granted ? LockResult::acquired : LockResult::full;
   }
@@ -97,10 +98,10 @@ class BasicSharedLock {
   // Takes the lock or queues for it, where claim() says yes under the guard; waits for nothing but the guard. Who is
   // queued must wait().
   template <class Claim>
-  Requested take_or_queue(Contender who, LockMode mode, Claim&& claim) {
+  Requested take_or_queue(Contender who, LockMode mode, std::uint32_t word, Claim&& claim) {
     enter(who.id);
     Requested requested{.kind = Requested::Kind::refused};
-    if (claim()) requested = told(queue_.acquire(who, mode));
+    if (claim()) requested = told(queue_.acquire(who, mode, word));
     leave();
     return requested;
   }
@@ -125,11 +126,11 @@ class BasicSharedLock {
   // take_or_queue() where the guard is free at once. then(kind) runs before the guard is left: what threads of one id
   // agree on only under the guard may be plain loads and stores.
   template <class May, class Then>
-  Requested take_or_queue_once(Contender who, LockMode mode, May&& may, Then&& then) {
+  Requested take_or_queue_once(Contender who, LockMode mode, std::uint32_t word, May&& may, Then&& then) {
     if (!guard_->try_acquire(who.id)) return {.kind = Requested::Kind::busy};
     Requested requested{.kind = Requested::Kind::refused};
     if (may()) {
-      requested = told(queue_.acquire(who, mode));
+      requested = told(queue_.acquire(who, mode, word));
       then(requested.kind);
     }
     guard_->release();

@@ -255,7 +255,13 @@ class Context {
   // Nobody asks anything of a rank without windows, so the first window starts the agent, where the network has not.
   Status start_agent();
   LockAgent lock_agent() const {
-    return {place_.rank + 1, true, watch_.get(), &stripe_contention_, &passes_, ringer_.get(), &asked_locks_};
+    return {.id = place_.rank + 1,
+            .liveness = watch_.get(),
+            .contention = &stripe_contention_,
+            .passes = &passes_,
+            .ringer = ringer_.get(),
+            .asked = &asked_locks_,
+            .queues_as = waiter_->would_look() ? lock_word::waiting : lock_word::asleep_for_good};
   }
   void give_back(HeapExtent extent);
   void leave(HeapExtent extent);

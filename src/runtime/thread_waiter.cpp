@@ -74,7 +74,7 @@ void ThreadWaiter::be_idle(std::uint64_t longest_ago_ns) {
 
 // Whether done() came true while it looked for about as long as a wake-up costs.
 bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
-  if (options_.is_crowded || looking.ns == 0) return false;
+  if (!would_look()) return false;
   // Most of what is waited for comes within a microsecond: the clock is not read for it.
   for (int i = 0; i < first_looks; ++i) {
     if (done()) return true;

@@ -31,6 +31,8 @@ class ThreadWaiter : public Waiter {
   void note_come() override;
   Status looked_in_vain(const char* doing) override;
   bool is_crowded() const override { return options_.is_crowded; }
+  // Whether a thread looks at all before it sleeps.
+  bool would_look() const { return !options_.is_crowded && options_.spin_ns != 0; }
   EventCount& own_events() override { return own_; }
   // Called by a thread once a wait, before it first sleeps where replies wake it. Set before anybody waits.
   void before_sleep(std::function<void()> hook) { before_sleep_ = std::move(hook); }

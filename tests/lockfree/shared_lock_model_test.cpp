@@ -176,7 +176,8 @@ void quickly(OfOneId<Policy>& state) {
   };
   const auto move_to = [&](Epoch epoch) { state.epoch.store(epoch, std::memory_order_relaxed); };
   const auto then = [&](Requested::Kind kind) { move_to(kind == Requested::Kind::granted ? locked : changing); };
-  const Requested requested = lock.take_or_queue_once(1, LockMode::exclusive, stands_at(none), then);
+  const Requested requested =
+      lock.take_or_queue_once(1, LockMode::exclusive, lock_word::waiting, stands_at(none), then);
   if (requested.kind == Requested::Kind::queued) {
     require(lock.wait(1, requested.slot, sleep_until_woken) == LockResult::acquired, "not acquired");
     move_to(locked);
@@ -193,7 +194,8 @@ void the_long_way(OfOneId<Policy>& state) {
   View<Policy> lock(state.shared.lock, capacity);
   const auto claim = moves_epoch(state, none, changing);
   if (!guarded && !claim()) return;
-  const Requested requested = lock.take_or_queue(1, LockMode::exclusive, [&] { return !guarded || claim(); });
+  const Requested requested =
+      lock.take_or_queue(1, LockMode::exclusive, lock_word::waiting, [&] { return !guarded || claim(); });
   if (requested.kind == Requested::Kind::refused) return;
   if (requested.kind == Requested::Kind::queued) {
     require(guarded, "claimed, and the lock is another thread's");

@@ -233,7 +233,8 @@ TEST(SharedLockStress, keeps_writers_from_readers_and_each_other) {
       all_here.arrive_and_wait();
       for (std::uint64_t i = 0; i < rounds; ++i) {
         const LockMode mode = (i + me) % 3 == 0 ? LockMode::exclusive : LockMode::shared;
-        const LockResult how = me % 2 == 0 ? lock.lock(me, mode, sleep_at_once) : lock.lock(me, mode, look_and_sleep);
+        const LockResult how = me % 2 == 0 ? lock.lock(me, mode, sleep_at_once, lock_word::asleep_for_good)
+                                           : lock.lock(me, mode, look_and_sleep);
         ASSERT_EQ(how, LockResult::acquired);
         ASSERT_EQ(first, second);
         if (mode == LockMode::exclusive) {
@@ -270,7 +271,7 @@ TEST(SharedLockStress, passes_nobody_over_more_than_once) {
           waiting[me].store(1, std::memory_order_relaxed);
           return sleep_at_once(turn);
         };
-        ASSERT_EQ(lock.lock(me, LockMode::exclusive, wait), LockResult::acquired);
+        ASSERT_EQ(lock.lock(me, LockMode::exclusive, wait, lock_word::asleep_for_good), LockResult::acquired);
         waiting[me].store(0, std::memory_order_relaxed);
         passed_over[me] = 0;
         for (std::uint32_t other = 1; other <= threads_count; ++other) {

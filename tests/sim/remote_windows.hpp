@@ -82,6 +82,7 @@ struct WindowOptions {
   std::uint64_t seed = 1;
   std::uint64_t caller_from_bytes = ~std::uint64_t{0};
   bool network_only = false;  // cards carry everything out
+  std::uint32_t queues_as = lock_word::waiting;
 };
 
 // Ranks of a job, neighbours on nodes of equal size, and one window over all of them.
@@ -126,6 +127,7 @@ class RemoteWindows {
     parts.counters = &counters_;
     parts.lock_agent.id = rank + 1;
     parts.lock_agent.ringer = &ringer;
+    parts.lock_agent.queues_as = wish_.queues_as;
     parts.lock_agent.asked = asked_locks_.emplace_back(std::make_unique<AskedLocks>()).get();
     parts.make_region = [this](Rank owner, const SharedRegion& shared) {
       Region region;
