@@ -583,8 +583,9 @@ typedef FARSUM_ENUM(farsum_lock_mode){
 /* Locks queue in the order of arrival, and so do mutexes; waiters look for a while, then sleep. A waiter for an
  * exclusive lock that sleeps when its turn comes, or was woken and has no processor yet, may see others that wait for
  * an exclusive lock behind it get the lock first, where these look: 63 of them at most, and none once 1 ms has passed
- * since the first, as measured when the lock is given back. Nobody comes before an earlier waiter for a shared lock.
- * Where nobody looks, as in a job of more ranks than processors, arrival decides.
+ * since one did while it was the next in the queue, as measured when the lock is given back. Nobody comes before an
+ * earlier waiter for a shared lock, nor before a rank of another node whose turn it is, nor does such a rank before an
+ * earlier waiter. Where nobody looks, as on a crowded node (farsum_is_crowded), arrival decides.
  *
  * lock_all takes a shared lock of every target. That of a rank of
  * another node lock does not wait for: it is asked for with the operations under it, which take effect there once it is

@@ -2,6 +2,7 @@
 // It neither waits nor wakes nor synchronises; shared_lock.hpp adds that, and over messages the target's agent does.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -193,15 +194,15 @@ class BasicLockQueue {
     grant(on_grant);
   }
 
-  // Hints, which may be asked for without the guard: how often a waiter was granted the lock, and about how many are
-  // before the one with this slot.
+  // Hints, which may be asked for without the guard: how often a waiter was granted the lock, and how many at most are
+  // before the one with this slot, about. Arrivals between may have been served already.
   std::uint32_t turns() const { return state_->turns; }
   std::uint64_t turns_before(std::uint32_t slot) const {
     const std::uint32_t first = state_->first_waiting;
     if (first == 0) return 0;
     const std::uint64_t first_arrival = slots_[first - 1].arrival;
     const std::uint64_t arrival = slots_[slot].arrival;
-    return arrival > first_arrival ? arrival - first_arrival : 0;
+    return arrival > first_arrival ? std::min<std::uint64_t>(arrival - first_arrival, capacity_) : 0;
   }
 
   // Calls f(id, mode) for each holder. Without the guard the answer may be stale, or a mixture of two moments; never a
@@ -266,8 +267,7 @@ class BasicLockQueue {
     if (slot == none) {
       return {.kind = Acquired::Kind::full};
     }
-    fill(slot, who.id, mode, lock_word::granted);
-    slots_[slot].state = holding_shared;
+    fill(slots_[slot], who.id, mode, lock_word::granted, holding_shared);
     state_->shared_count = state_->shared_count + 1;
     return {.kind = Acquired::Kind::granted, .slot = slot};
   }
@@ -277,22 +277,22 @@ class BasicLockQueue {
     if (slot == none) {
       return {.kind = Acquired::Kind::full};
     }
-    fill(slot, who.id, mode, word);
-    slots_[slot].state = waiting;
+    fill(slots_[slot], who.id, mode, word, waiting);
     append(slot);
     return {.kind = Acquired::Kind::queued, .slot = slot};
   }
 
-  // Before the commit word: whoever grants the slot finds no word of its last use.
-  void fill(std::uint32_t slot, std::uint32_t id, LockMode mode, std::uint32_t word) {
-    // Relaxed: read by its own thread, and overwritten under the guard.
-    slots_[slot].word.store(word, std::memory_order_relaxed);
+  // The commit word is the last: whoever grants the slot finds no word of its last use.
+  void fill(BasicLockSlot<Policy>& slot, std::uint32_t id, LockMode mode, std::uint32_t word, std::uint32_t commit) {
+    // Relaxed: read by its own thread, and by who hands over the lock, under the guard as this is.
+    slot.word.store(word, std::memory_order_relaxed);
     const std::uint64_t arrival = state_->arrivals + 1;
     state_->arrivals = arrival;
-    slots_[slot].id = id;
-    slots_[slot].wants_exclusive = mode == LockMode::exclusive ? 1 : 0;
-    slots_[slot].arrival = arrival;
-    slots_[slot].next = 0;
+    slot.id = id;
+    slot.wants_exclusive = mode == LockMode::exclusive ? 1 : 0;
+    slot.arrival = arrival;
+    slot.next = 0;
+    slot.state = commit;
   }
 
   void append(std::uint32_t slot) {
@@ -365,18 +365,20 @@ class BasicLockQueue {
       grant_waiting(on_grant);
   }
 
-  // Its thread runs and sees a grant at once. A proxy serves many and is rung. Relaxed: it may fall asleep meanwhile,
-  // and is woken then.
-  bool looks(std::uint32_t slot) const {
-    const std::uint32_t word = slots_[slot].word.load(std::memory_order_relaxed);
-    return word == lock_word::waiting || word == lock_word::proxy;
-  }
+  // Relaxed: the word's thread may change it meanwhile; who falls asleep is woken when it is granted the lock.
+  std::uint32_t word(std::uint32_t slot) const { return slots_[slot].word.load(std::memory_order_relaxed); }
+
+  // Its thread runs and sees a grant at once.
+  bool looks(std::uint32_t slot) const { return word(slot) == lock_word::waiting; }
+
+  // A proxy is not passed over, nor does it pass over a sleeper: it is rung, which costs more than to wake a thread.
+  bool is_not_passed_over(std::uint32_t slot) const { return looks(slot) || word(slot) == lock_word::proxy; }
 
   // The first of the writers at the head whose thread looks, as far as the head may be passed over; else the head.
   // Sleepers that are passed over, or next when the head wakes up, are called so that they look in time.
   template <class OnGrant>
   std::uint32_t choose_writer(std::uint32_t head, OnGrant& on_grant) {
-    if (looks(head)) {
+    if (is_not_passed_over(head)) {
       return head;
     }
     const std::uint32_t looker = find_looker(head);

@@ -301,10 +301,12 @@ class BasicSharedLock {
     }
     // Whether the slot's thread slept and would look if it were awake. The word is changed by its own thread meanwhile.
     bool call(std::uint32_t slot) const {
+      auto& word = lock->queue_.slot(slot).word;
       std::uint32_t expected = lock_word::asleep;
-      // Relaxed: tells of nothing but the word.
-      if (!lock->queue_.slot(slot).word.compare_exchange_strong(expected, lock_word::called, std::memory_order_relaxed,
-                                                                std::memory_order_relaxed))
+      // Relaxed: tells of nothing but the word. Most words say something else, and a look at one leaves it where it is.
+      if (word.load(std::memory_order_relaxed) != expected ||
+          !word.compare_exchange_strong(expected, lock_word::called, std::memory_order_relaxed,
+                                        std::memory_order_relaxed))
         return false;
       lock->wake_later(slot);
       return true;

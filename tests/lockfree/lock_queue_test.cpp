@@ -195,6 +195,18 @@ TEST(LockQueue, finds_its_holders_when_ids_collide_modulo_capacity) {
   EXPECT_EQ(queue.acquire(9, x), Acquired::Kind::granted);
 }
 
+TEST(LockQueue, tells_of_no_more_turns_before_a_waiter_than_may_wait) {
+  Queue queue(4);
+  queue.acquire(1, x);
+  const std::uint32_t first = queue->acquire(2, x).slot;
+  const std::uint32_t second = queue->acquire(3, x).slot;
+  EXPECT_EQ(queue->turns_before(first), 0U);
+  EXPECT_EQ(queue->turns_before(second), 1U);
+  // Others arrive and are gone before the third comes.
+  for (int i = 0; i < 10; ++i) queue.cancel(queue->acquire(4, x).slot);
+  EXPECT_EQ(queue->turns_before(queue->acquire(4, x).slot), 4U);
+}
+
 // ---- sleepers at the head ----
 
 using TimedQueue = QueueInMemory<KilledAtWrite>;
@@ -224,12 +236,34 @@ TEST(LockQueue, passes_over_writers_that_sleep_for_the_first_that_looks) {
   enqueue(queue, 2, lock_word::asleep);
   enqueue(queue, 3, lock_word::called);
   enqueue(queue, 4, lock_word::waiting);
-  enqueue(queue, 5, lock_word::proxy);
+  enqueue(queue, 5, lock_word::waiting);
   EXPECT_THAT(queue.release(1, x), ElementsAre(4));
   EXPECT_THAT(queue.release(4, x), ElementsAre(5));
   EXPECT_THAT(queue.release(5, x), ElementsAre(2)) << "where none looks the head is next";
   EXPECT_THAT(queue.release(2, x), ElementsAre(3));
   EXPECT_THAT(queue.release(3, x), IsEmpty());
+}
+
+TEST(LockQueue, lets_none_pass_over_a_sleeper_that_would_not_look_itself) {
+  TimedQueue queue(8);
+  queue.acquire(1, x);
+  enqueue(queue, 2, lock_word::asleep);
+  enqueue(queue, 3, lock_word::asleep_for_good);
+  EXPECT_THAT(queue.release(1, x), ElementsAre(2));
+  EXPECT_THAT(queue.release(2, x), ElementsAre(3));
+}
+
+TEST(LockQueue, neither_passes_over_a_proxy_nor_lets_it_pass_over_a_sleeper) {
+  TimedQueue queue(8);
+  queue.acquire(1, x);
+  enqueue(queue, 2, lock_word::asleep);
+  enqueue(queue, 3, lock_word::proxy);
+  enqueue(queue, 4, lock_word::proxy);
+  enqueue(queue, 5, lock_word::waiting);
+  EXPECT_THAT(queue.release(1, x), ElementsAre(5)) << "a looker behind a proxy passes over the sleeper alone";
+  EXPECT_THAT(queue.release(5, x), ElementsAre(2));
+  enqueue(queue, 6, lock_word::waiting);
+  EXPECT_THAT(queue.release(2, x), ElementsAre(3)) << "a proxy at the head is next though others look";
 }
 
 // Hands the lock from one looker to the next, each of which has just arrived, until the sleeper has it; returns how

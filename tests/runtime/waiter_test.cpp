@@ -44,8 +44,9 @@ class Queued {
 
  private:
   LockQueueState state_{};
-  alignas(64) std::array<std::byte, 256> slots_{};
-  LockQueue queue_{state_, slots_.data(), 4};
+  static constexpr std::uint32_t capacity = 16;
+  alignas(64) std::array<std::byte, capacity * 64> slots_{};
+  LockQueue queue_{state_, slots_.data(), capacity};
   std::uint32_t slot_ = 0;
 };
 
