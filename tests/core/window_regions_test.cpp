@@ -22,9 +22,9 @@ class AllDead final : public Liveness {
 class OneOfMany {
  public:
   OneOfMany(std::uint32_t ranks, bool dynamic) : shape_{ranks, 0, 1}, ranks_(ranks) {
-    block_.resize((ranks * shape_.rank_bytes() + cache_line_bytes) / sizeof(std::uint64_t));
+    block_.resize((ranks * shape_.rank_bytes() + alignof(SharedLockState)) / sizeof(std::uint64_t));
     auto* const begin = reinterpret_cast<std::byte*>(
-        round_up(reinterpret_cast<std::uintptr_t>(block_.data()), std::uint64_t{cache_line_bytes}));
+        round_up(reinterpret_cast<std::uintptr_t>(block_.data()), std::uint64_t{alignof(SharedLockState)}));
     Window::Parts parts;
     parts.dynamic = dynamic;
     parts.shape = shape_;

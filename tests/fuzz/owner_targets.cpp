@@ -30,7 +30,7 @@ constexpr std::byte margin{0xa5};
 // Memory between margins that nobody may touch.
 struct Part {
   alignas(cache_line_bytes) std::byte memory[2 * margin_bytes + part_bytes];
-  alignas(cache_line_bytes) std::byte shared[8192] = {};
+  alignas(SharedLockState) std::byte shared[8192] = {};
   StripeLock stripes[2] = {};
   RankWindow own;
 
