@@ -176,16 +176,12 @@ Status ThreadWaiter::looked_in_vain(const char* doing) {
 
 // Looks on while the queue moves: the sleep of one who is next soon would cost all behind it a wake-up, at the end of
 // which the others would be asleep, too.
-bool ThreadWaiter::look_for_turn(LockTurn& turn) {
-  if (options_.is_crowded || options_.spin_ns == 0) return false;
+bool ThreadWaiter::look_for_turn(LockTurn& turn, std::uint64_t& idle_at) {
+  if (!would_look()) return false;
   const auto has_come = [&] { return turn.has_come(); };
   std::uint32_t turns = turn.turns();
-  std::uint64_t idle_at = monotonic_ns() + first_idle_in_queue_ns;
   while (!look_for(has_come, looking_here())) {
-    if (monotonic_ns() >= idle_at) {
-      be_idle(0);
-      idle_at = monotonic_ns() + first_idle_in_queue_ns;
-    }
+    if (monotonic_ns() >= idle_at) be_idle_in_queue(idle_at);
     const std::uint32_t turns_now = turn.turns();
     const std::uint32_t moved = turns_now - std::exchange(turns, turns_now);
     const bool is_far_back = turn.turns_before() > std::uint64_t{moved} * most_looks_in_queue;
@@ -194,30 +190,38 @@ bool ThreadWaiter::look_for_turn(LockTurn& turn) {
   return true;
 }
 
+// Runs the hook, and says when it is due again.
+void ThreadWaiter::be_idle_in_queue(std::uint64_t& idle_at) {
+  be_idle(0);
+  idle_at = monotonic_ns() + first_idle_in_queue_ns;
+}
+
 // As wait(), but the library of an MPI program has its turn later: it takes longer than a lock is held where all is
 // well, and whoever stands behind this thread would wait for it.
 Status ThreadWaiter::wait_turn(LockTurn& turn, const char* doing) {
   has_come_meanwhile = false;
   const auto has_come = [&] { return turn.has_come(); };
   std::uint64_t last_look = monotonic_ns();
-  while (!has_come() && !look_for_turn(turn)) {
+  std::uint64_t idle_at = last_look + first_idle_in_queue_ns;
+  while (!has_come() && !look_for_turn(turn, idle_at)) {
     if (Status status = check_known_deaths(has_come, doing); !status.is_ok()) return status;
-    if (Status status = sleep_for_turn(turn, last_look, doing); !status.is_ok()) return status;
+    if (Status status = sleep_for_turn(turn, idle_at, last_look, doing); !status.is_ok()) return status;
   }
   return {};
 }
 
 // Until the turn has come, or it is called to look for it.
-Status ThreadWaiter::sleep_for_turn(LockTurn& turn, std::uint64_t& last_look, const char* doing) {
-  const bool would_look = !options_.is_crowded && options_.spin_ns != 0;
-  const auto when_called = would_look ? LockTurn::WhenCalled::looks : LockTurn::WhenCalled::sleeps_on;
+Status ThreadWaiter::sleep_for_turn(LockTurn& turn, std::uint64_t& idle_at, std::uint64_t& last_look,
+                                    const char* doing) {
+  const auto when_called = would_look() ? LockTurn::WhenCalled::looks : LockTurn::WhenCalled::sleeps_on;
   std::uint64_t gap = options_.idle ? std::min(first_idle_in_queue_ns, gap_ns()) : gap_ns();
   while (turn.fall_asleep(when_called)) {
     slept_.fetch_add(1, std::memory_order_relaxed);
     turn.sleep(gap);
     if (turn.has_come()) return {};
-    if (turn.answer_call()) return {};
-    be_idle(0);
+    // Where the hook is due, a call is answered behind it: a thread that runs it does not look.
+    if (monotonic_ns() < idle_at && turn.answer_call()) return {};
+    be_idle_in_queue(idle_at);
     if (Status status = check_now_and_then(
             last_look, [&] { return turn.has_come(); }, doing);
         !status.is_ok())

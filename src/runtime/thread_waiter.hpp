@@ -91,8 +91,9 @@ class ThreadWaiter : public Waiter {
   };
 
   bool look_for(FunctionRef<bool()> done, const Looking& looking);
-  bool look_for_turn(LockTurn& turn);
-  Status sleep_for_turn(LockTurn& turn, std::uint64_t& last_look, const char* doing);
+  bool look_for_turn(LockTurn& turn, std::uint64_t& idle_at);
+  Status sleep_for_turn(LockTurn& turn, std::uint64_t& idle_at, std::uint64_t& last_look, const char* doing);
+  void be_idle_in_queue(std::uint64_t& idle_at);
   Status look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t gap_ns)> sleep, const char* doing,
                         const Looking& looking);
   // Runs the hook, unless it began less than so long ago.

@@ -32,6 +32,7 @@ class Queued {
     std::uint32_t asleep = lock_word::asleep;
     return queue_.slot(slot_).word.compare_exchange_strong(asleep, lock_word::called);
   }
+  void wake() { SystemAtomics::wake(queue_.slot(slot_).word, 1); }
   std::uint32_t word() const { return queue_.slot(slot_).word; }
   // Returns what the word said before.
   std::uint32_t grant() { return queue_.slot(slot_).word.exchange(lock_word::granted); }
@@ -220,6 +221,26 @@ TEST_F(WaitingForItsTurn, looks_again_when_it_was_called) {
   EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
   EXPECT_GE(slept_when_called, 1U);
   EXPECT_EQ(waiter.slept(), slept_when_called);
+}
+
+TEST_F(WaitingForItsTurn, runs_the_hook_though_it_is_called_again_and_again) {
+  constexpr int most_calls = 2'000;
+  Queued queued;
+  std::atomic<int> idles{0};
+  ThreadWaiter waiter({.spin_ns = 1000, .idle = [&] { ++idles; }}, *watch_, segment_->rank(0).waiters);
+  std::thread caller([&] {
+    for (int calls = 0; calls < most_calls && idles == 0;) {
+      if (!queued.call()) continue;
+      ++calls;
+      queued.wake();
+    }
+    queued.grant();
+    queued.wake();
+  });
+  LockTurn turn = queued.turn();
+  EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
+  caller.join();
+  EXPECT_GE(idles, 1);
 }
 
 TEST_F(WaitingForItsTurn, is_not_called_where_it_would_not_look) {
