@@ -395,6 +395,7 @@ class Window {
   Status lock_the_rest(std::uint32_t taken, const char* call);
   bool holds_with_all(std::uint32_t target) const;
   Status lock_free_targets(std::uint32_t& taken, const char* call);
+  Status ask_at_once(std::uint32_t target, const char* call);
   Status wait_for_target(std::uint32_t target, const char* call);
   void give_back_target(std::uint32_t target, const char* call);
   void give_back_targets(std::uint32_t first, const char* call);

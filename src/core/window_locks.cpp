@@ -2,8 +2,8 @@
 // guard of the lock; of those that take nothing it only begins there.
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <optional>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -211,9 +211,8 @@ Status Window::unlock_here(std::uint32_t target, std::int32_t open) {
   const std::optional<bool> held = with_lock(
       target, [&](auto& lock) { return lock.unlock(contender(), mode, [&] { return claim(target, open); }); });
   if (!held) return not_held(target);
-  if (!*held) return not_held_in_memory("farsum_unlock", target);
   close_epoch(target);
-  return {};
+  return *held ? Status() : not_held_in_memory("farsum_unlock", target);
 }
 
 // ---- locks that take nothing ----
@@ -348,12 +347,11 @@ Status Window::lock_the_rest(std::uint32_t taken, const char* call) {
 // to be had.
 Status Window::lock_free_targets(std::uint32_t& taken, const char* call) {
   Status failure;
-  std::vector<std::uint32_t> asked;
-  for (const std::uint32_t target : remote_targets_) {
-    if (holds_with_all(target)) continue;
-    failure = ask(target, wire::MessageKind::lock, LockMode::shared, details_[target].granted, wire::flag_at_once);
+  auto asked_end = remote_targets_.begin();
+  for (; asked_end != remote_targets_.end(); ++asked_end) {
+    if (holds_with_all(*asked_end)) continue;
+    failure = ask_at_once(*asked_end, call);
     if (!failure.is_ok()) break;
-    asked.push_back(target);
   }
   for (std::uint32_t target = 0; target < size_ && taken == size_ && failure.is_ok(); ++target) {
     if (!is_here(target) || holds_with_all(target)) continue;
@@ -363,7 +361,9 @@ Status Window::lock_free_targets(std::uint32_t& taken, const char* call) {
       taken = target;
     }
   }
-  for (const std::uint32_t target : asked) {
+  for (auto asked = remote_targets_.begin(); asked != asked_end; ++asked) {
+    const std::uint32_t target = *asked;
+    if (holds_with_all(target)) continue;
     Status status = await_answer(target, details_[target].granted, call);
     if (status.is_ok()) {
       views_[target].open.store(locked_with_all, std::memory_order_relaxed);
@@ -376,6 +376,15 @@ Status Window::lock_free_targets(std::uint32_t& taken, const char* call) {
     }
   }
   return failure;
+}
+
+// The answers of those that were asked before are still to be awaited: it throws nothing.
+Status Window::ask_at_once(std::uint32_t target, const char* call) {
+  try {
+    return ask(target, wire::MessageKind::lock, LockMode::shared, details_[target].granted, wire::flag_at_once);
+  } catch (const std::bad_alloc&) {
+    return {Code::no_memory, where(call, target) + ": there was no memory left to ask for its lock"};
+  }
 }
 
 Status Window::wait_for_target(std::uint32_t target, const char* call) {
@@ -462,8 +471,9 @@ Status Window::unlock_all() {
     if (!is_here(target) || !is_held(target)) continue;
     // Relaxed: see lock.
     views_[target].open.store(epoch_changing, std::memory_order_relaxed);
-    if (Status status = drop_lock(target, LockMode::shared, call); !status.is_ok()) return status;
+    Status status = drop_lock(target, LockMode::shared, call);
     close_epoch(target);
+    if (first.is_ok()) first = std::move(status);
   }
   all_locked_ = std::any_of(remote_targets_.begin(), remote_targets_.end(), is_held);
   return first;

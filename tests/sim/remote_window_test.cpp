@@ -258,6 +258,45 @@ TEST(RemoteWindow, holds_no_lock_after_a_lock_all_that_was_refused_somewhere) {
   EXPECT_TRUE(fine(windows[1].settle("the end")));
 }
 
+// On the short way and on the long one: it may be chosen before it has gone to sleep.
+TEST(RemoteWindow, says_when_it_queues_for_a_lock_that_its_thread_would_not_look) {
+  constexpr std::uint32_t another = 77;
+  for (const std::uint32_t word : {lock_word::waiting, lock_word::asleep_for_good}) {
+    RemoteWindows windows(2, {.ranks_of_a_node = 2, .queues_as = word});
+    const HotWindow hot = windows[1].hot();
+    SharedLock<HolderDead> lock = windows.job.lock_view(0);
+    ASSERT_TRUE(lock.try_lock(another, LockMode::exclusive));
+    const Requested requested = hot.lock(0, LockMode::exclusive);
+    ASSERT_EQ(requested.kind, Requested::Kind::queued);
+    const auto& slot = BasicLockSlots<SystemAtomics>(hot.views[0].lock->slots(), 2)[requested.slot];
+    EXPECT_EQ(slot.word, word);
+    EXPECT_TRUE(lock.unlock(another, LockMode::exclusive));
+    EXPECT_TRUE(fine(windows[1].await_queued_lock(0, LockMode::exclusive, requested.slot)));
+    EXPECT_TRUE(fine(windows[1].unlock(0)));
+    ASSERT_TRUE(lock.try_lock(another, LockMode::exclusive));
+    windows.job.world().call_after(50 * round_trip_ns, [&] {
+      EXPECT_EQ(slot.word, word);
+      EXPECT_TRUE(lock.unlock(another, LockMode::exclusive));
+    });
+    EXPECT_TRUE(fine(windows[1].lock(0, LockMode::exclusive)));
+    EXPECT_TRUE(fine(windows[1].unlock(0)));
+  }
+}
+
+TEST(RemoteWindow, may_lock_again_after_an_unlock_that_found_its_lock_gone) {
+  RemoteWindows windows(2, {.ranks_of_a_node = 2});
+  EXPECT_TRUE(fine(windows[1].lock(0, LockMode::exclusive)));
+  ASSERT_TRUE(windows.job.lock_view(0).unlock(2, LockMode::exclusive));
+  EXPECT_EQ(windows[1].unlock(0).code(), Code::system);
+  EXPECT_TRUE(fine(windows[1].lock_all()));
+  ASSERT_TRUE(windows.job.lock_view(0).unlock(2, LockMode::shared));
+  EXPECT_EQ(windows[1].unlock_all().code(), Code::system);
+  EXPECT_TRUE(windows.job.lock_view(1).try_lock(77, LockMode::exclusive))
+      << "the locks that it had were not given back";
+  EXPECT_TRUE(fine(windows[1].lock(0, LockMode::exclusive)));
+  EXPECT_TRUE(fine(windows[1].unlock(0)));
+}
+
 // A rank of the owner's node unlocks in memory, on the short way and on the long one.
 TEST(RemoteWindow, rings_the_owner_when_an_unlock_in_memory_grants_to_another_node) {
   for (const bool on_the_short_way : {true, false}) {
