@@ -18,7 +18,7 @@ class Waiter {
   // Said inside done() by a thread that has just taken in something of what it waits for: more is likely to be close
   // behind, and it had better look on for a while than sleep.
   virtual void note_come() {}
-  // Waits for its turn in the queue of a lock. May return early. Fails as wait() does.
+  // Returns once its turn in the queue of a lock has come. Fails as wait() does.
   virtual Status wait_turn(LockTurn& turn, const char* doing) = 0;
   // For calls that only look whether something has come, and it has not: fails as wait() does. Cheap enough for a
   // program that polls.

@@ -107,8 +107,8 @@ class BasicSharedLock {
   }
 
   // For who is queued, the id with which it queued. Calls wait(turn) -> keep_going, a BasicLockTurn<Policy>, which
-  // should return when the turn has come, true to go on and false to give up. It may return true early, and should now
-  // and then, so that the death of the one who was about to hand over the lock is noticed.
+  // should return when the turn has come, true to go on and false to give up. It may return true early, and must
+  // return, true or false, some time after a death, for it may be that of who was about to hand over the lock.
   template <class Wait>
   [[gnu::noinline]] LockResult wait(std::uint32_t id, std::uint32_t slot, Wait&& wait) {
     BasicLockTurn<Policy> turn(queue_, slot);
