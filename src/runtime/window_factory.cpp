@@ -665,6 +665,9 @@ Result<WindowObject*> Context::make_window(Group& group, Creation& wish, const W
   Making making(*this, group, wish, options);
   making.prepare([&](Status& refusal) {
     if (options.lacks_memory) throw std::bad_alloc();
+    // First of all: a thread's stack may be mapped where the program has nothing.
+    if (wish.flavour == Flavour::adopted && wish.bytes != 0 && !wish.unsure)
+      wish.refusal = look_at_memory(wish, "farsum_window_adopt");
     note_thread();
     sweep_circles();
     // The network has one started.
@@ -672,8 +675,6 @@ Result<WindowObject*> Context::make_window(Group& group, Creation& wish, const W
     // Files are read here, not while other ranks wait.
     path_model(own_machine_number());
     for (const std::uint32_t machine : neighbours_->machines()) path_model(machine);
-    if (wish.flavour == Flavour::adopted && wish.bytes != 0 && !wish.unsure)
-      wish.refusal = look_at_memory(wish, "farsum_window_adopt");
     const Status& refused = !options.refusal.is_ok() ? options.refusal : wish.refusal;
     refusal = refused.is_ok() ? std::move(no_agent) : Status(refused.code(), refused.text());
   });
