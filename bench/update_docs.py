@@ -5,8 +5,6 @@
   bench/update_docs.py --from LINES.jsonl  takes the lines of an earlier run on this machine
 """
 
-import argparse
-import json
 import os
 import platform
 import subprocess
@@ -15,19 +13,17 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import bench_lines  # noqa: E402
+import doc_section  # noqa: E402
+
 DOC = ROOT / "docs" / "BENCHMARKS.md"
-COMMAND = ["build/bin/farsum", "bench", "engine", "--json"]
+WRITER = "bench/update_docs.py"
 COUNTERS = ("messages", "bytes", "locks", "wakeups", "context_switches")
 PAPER_BYTES = 720_000
 # The points of figure 2 that the table shows; the figure has them all.
 SHOWN_SIZES = (8, 512, 8192, 8200, 65536, PAPER_BYTES, 1 << 20, 16 << 20)
-
-
-def run_benchmark(keep):
-    keep.parent.mkdir(parents=True, exist_ok=True)
-    with open(keep, "w", encoding="utf-8") as out:
-        subprocess.run(COMMAND, cwd=ROOT, stdout=out, check=True)
-    return keep
 
 
 def first_of(path, key):
@@ -91,30 +87,16 @@ def figure_table(points):
     return "\n".join(table)
 
 
-def replace_between(text, name, body):
-    begin, end = f"<!-- {name}: written by bench/update_docs.py -->", f"<!-- end of {name} -->"
-    head, _, rest = text.partition(begin)
-    _, found, tail = rest.partition(end)
-    if not found:
-        sys.exit(f"{DOC} has no markers for {name}")
-    return f"{head}{begin}\n\n{body}\n\n{end}{tail}"
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--from", dest="lines", type=Path)
-    options = parser.parse_args()
-    path = options.lines or run_benchmark(ROOT / "build" / "bench" / "engine.jsonl")
-    with open(path, encoding="utf-8") as source:
-        lines = [json.loads(line) for line in source if line.startswith("{")]
+    lines = bench_lines.asked_for("engine", __doc__)
     rows = [line for line in lines if "ratio" in line]
     points = [line for line in lines if "mb_per_s" in line]
 
     text = DOC.read_text(encoding="utf-8")
-    text = replace_between(text, "machine", machine())
-    text = replace_between(text, "ratios", rows_table([row for row in rows if row["bench"] != "sum-bandwidth"]))
-    text = replace_between(text, "figure", figure_table(points))
-    text = replace_between(text, "paper", rows_table([row for row in rows if row["bench"] == "sum-bandwidth"]))
+    text = doc_section.replaced(text, "machine", WRITER, machine())
+    text = doc_section.replaced(text, "ratios", WRITER, rows_table([row for row in rows if row["bench"] != "sum-bandwidth"]))
+    text = doc_section.replaced(text, "figure", WRITER, figure_table(points))
+    text = doc_section.replaced(text, "paper", WRITER, rows_table([row for row in rows if row["bench"] == "sum-bandwidth"]))
     DOC.write_text(text, encoding="utf-8")
     print(f"wrote {DOC.relative_to(ROOT)}: {len(rows)} rows, {len(points)} points")
 

@@ -5,15 +5,16 @@
   bench/mpi/update_docs.py --from LINES.jsonl  takes the lines of an earlier run on this machine
 """
 
-import argparse
-import json
-import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import bench_lines  # noqa: E402
+import doc_section  # noqa: E402
+
 DOC = ROOT / "docs" / "BENCHMARKS.md"
-COMMAND = ["build/bin/farsum", "bench", "mpi", "--json"]
 TITLES = {
     "allocate": "`MPI_Win_allocate`",
     "nwchem": "NWChem's shapes",
@@ -23,13 +24,6 @@ TITLES = {
     "counter": "Paper 3's counter: a number while the owner computes, beside one while it waits",
     "automaton": "Paper 2's automaton: one-sided beside two-sided, both with Farsum",
 }
-
-
-def run_benchmark(keep):
-    keep.parent.mkdir(parents=True, exist_ok=True)
-    with open(keep, "w", encoding="utf-8") as out:
-        subprocess.run(COMMAND, cwd=ROOT, stdout=out, check=True)
-    return keep
 
 
 def number(value):
@@ -102,18 +96,8 @@ def tables(lines):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--from", dest="lines", type=Path)
-    options = parser.parse_args()
-    path = options.lines or run_benchmark(ROOT / "build" / "bench" / "mpi.jsonl")
-    with open(path, encoding="utf-8") as source:
-        lines = [json.loads(line) for line in source if line.startswith("{")]
-    begin, end = "<!-- mpi: written by bench/mpi/update_docs.py -->", "<!-- end of mpi -->"
-    head, _, rest = DOC.read_text(encoding="utf-8").partition(begin)
-    _, found, tail = rest.partition(end)
-    if not found:
-        sys.exit(f"{DOC} has no markers for mpi")
-    DOC.write_text(f"{head}{begin}\n\n{tables(lines)}\n\n{end}{tail}", encoding="utf-8")
+    lines = bench_lines.asked_for("mpi", __doc__)
+    doc_section.update(DOC, "mpi", "bench/mpi/update_docs.py", tables(lines))
     print(f"wrote {DOC.relative_to(ROOT)}: {len(lines)} lines")
 
 

@@ -5,22 +5,16 @@
   bench/ranks/update_docs.py --from LINES.jsonl  takes the lines of an earlier run, of whatever machine
 """
 
-import argparse
-import json
-import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import bench_lines  # noqa: E402
+import doc_section  # noqa: E402
+
 DOC = ROOT / "docs" / "BENCHMARKS.md"
-COMMAND = ["build/bin/farsum", "bench", "ranks", "--json"]
-
-
-def run_benchmark(keep):
-    keep.parent.mkdir(parents=True, exist_ok=True)
-    with open(keep, "w", encoding="utf-8") as out:
-        subprocess.run(COMMAND, cwd=ROOT, stdout=out, check=True)
-    return keep
 
 
 def number(value):
@@ -70,18 +64,8 @@ def section(lines):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--from", dest="lines", type=Path)
-    options = parser.parse_args()
-    path = options.lines or run_benchmark(ROOT / "build" / "bench" / "ranks.jsonl")
-    with open(path, encoding="utf-8") as source:
-        lines = [json.loads(line) for line in source if line.startswith("{")]
-    begin, end = "<!-- ranks: written by bench/ranks/update_docs.py -->", "<!-- end of ranks -->"
-    head, _, rest = DOC.read_text(encoding="utf-8").partition(begin)
-    _, found, tail = rest.partition(end)
-    if not found:
-        sys.exit(f"{DOC} has no markers for ranks")
-    DOC.write_text(f"{head}{begin}\n\n{section(lines)}\n\n{end}{tail}", encoding="utf-8")
+    lines = bench_lines.asked_for("ranks", __doc__)
+    doc_section.update(DOC, "ranks", "bench/ranks/update_docs.py", section(lines))
     print(f"wrote {DOC.relative_to(ROOT)}: {len(lines)} lines")
 
 
