@@ -356,6 +356,7 @@ class Window {
   Status check_lockable(std::uint32_t target);
   Status check_all_lockable();
   const char* why_no_lock(std::uint32_t target);
+  const char* make_way_for_all();
   const char* why_no_lock_all();
   void settle_lockable();
   std::uint32_t locks_held() const;

@@ -289,8 +289,7 @@ Status Window::lock_all() {
 // on, so that ranks which do so at once are not all at one guard. `taken` becomes the lowest that was not free. Where
 // it says why not, nothing has changed.
 const char* Window::lock_what_is_free(std::uint32_t& taken) {
-  if (const char* const why = why_not_all_lockable(); why != nullptr) return why;
-  if (const char* const why = leave_fence(); why != nullptr) return why;
+  if (const char* const why = make_way_for_all(); why != nullptr) return why;
   for (std::uint32_t i = 0; i < size_; ++i) {
     const std::uint32_t target = after_mine(i);
     const std::optional<bool> granted = claim_and_try(target);
@@ -433,10 +432,15 @@ Status Window::check_all_lockable() {
   return why == nullptr ? Status() : refuse("farsum_lock_all", why);
 }
 
+// Ends the epoch of a fence where there is one; the words of the targets are still to be claimed.
+const char* Window::make_way_for_all() {
+  const char* const why = why_not_all_lockable();
+  return why != nullptr ? why : leave_fence();
+}
+
 // Where it names nothing, the words of all targets are the caller's.
 const char* Window::why_no_lock_all() {
-  if (const char* const why = why_not_all_lockable(); why != nullptr) return why;
-  if (const char* const why = leave_fence(); why != nullptr) return why;
+  if (const char* const why = make_way_for_all(); why != nullptr) return why;
   for (std::uint32_t target = 0; target < size_; ++target) {
     if (claim_for_epoch(target)) continue;
     while (target-- != 0) close_epoch(target);

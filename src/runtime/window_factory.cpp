@@ -97,6 +97,7 @@ class Context::Making {
   // Runs what this rank has to do before the ranks meet.
   template <class Step>
   void prepare(Step&& step) noexcept;
+  Status tell(std::span<const std::byte> mine, std::span<std::byte> all, FunctionRef<void()> decide);
   Status exchange_offers();
   Status agree_on_cards();
   Status agree_on_extent();
@@ -214,15 +215,17 @@ WindowOffer Context::Making::own_offer() const {
           .lacks_memory = thrown_ != nullptr};
 }
 
-// The first meeting. On one node its last to come answers all.
+// A meeting in which all tell all. On one node its last to come decides, and `answer_` is what it then has.
+Status Context::Making::tell(std::span<const std::byte> mine, std::span<std::byte> all, FunctionRef<void()> decide) {
+  if (!places().is_one_node()) return group_.team().allgather(mine, all, call_);
+  return group_.team().node().consult(mine, all, std::as_writable_bytes(std::span(&answer_, 1)), decide, call_);
+}
+
+// The first meeting.
 Status Context::Making::exchange_offers() {
   const WindowOffer offer = own_offer();
-  const std::span<const std::byte> mine = std::as_bytes(std::span(&offer, 1));
-  const std::span<std::byte> all = std::as_writable_bytes(offers_);
-  Status status = places().is_one_node() ? group_.team().node().consult(
-                                               mine, all, std::as_writable_bytes(std::span(&answer_, 1)),
-                                               [this] { answer_offers(); }, call_)
-                                         : group_.team().allgather(mine, all, call_);
+  Status status =
+      tell(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(offers_), [this] { answer_offers(); });
   if (!status.is_ok()) return status;
   if (offer.lacks_memory) std::rethrow_exception(thrown_);
   if (!refusal_of_window_.is_ok()) return {refusal_of_window_.code(), refusal_of_window_.text()};
@@ -272,12 +275,8 @@ Status Context::Making::agree_on_cards() {
   CardOffer mine;
   attempt([&] { mine = expose_to_cards(); });
   if (thrown_ != nullptr) mine.refuse(Code::no_memory, "it has no memory left");
-  const std::span<const std::byte> told = std::as_bytes(std::span(&mine, 1));
-  const std::span<std::byte> all = std::as_writable_bytes(std::span(card_offers_));
-  Status status = places().is_one_node() ? group_.team().node().consult(
-                                               told, all, std::as_writable_bytes(std::span(&answer_, 1)),
-                                               [this] { answer_cards(); }, call_)
-                                         : group_.team().allgather(told, all, call_);
+  Status status = tell(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(card_offers_)),
+                       [this] { answer_cards(); });
   if (!status.is_ok()) return status;
   const auto refused = std::find_if(card_offers_.begin(), card_offers_.end(),
                                     [](const CardOffer& offer) { return offer.code != Code::ok; });
@@ -650,7 +649,7 @@ Status Context::Making::give_up() {
   } catch (const std::bad_alloc&) {
     // What could not be turned back now is tried again when other windows are freed.
   }
-  // The ranks still meet in the control block.
+  // The control block is the node's, and goes with the whole extent once nobody looks at it.
   context_.leave({answer_.extent.offset + layout_.control_bytes, answer_.extent.bytes - layout_.control_bytes});
   // From here on nobody looks at the extent, and no memory moves.
   if (Status status = group_.team().barrier(call_); !status.is_ok()) return status;
