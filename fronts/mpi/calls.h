@@ -132,6 +132,12 @@ typedef void* farsum_mpi_session;
   X(Win_create_errhandler, (MPI_Win_errhandler_function* function, MPI_Errhandler* handler), (function, handler)) \
   X(Comm_create_errhandler, (MPI_Comm_errhandler_function* function, MPI_Errhandler* handler), (function, handler))
 
+/* The library's own: what a program sets on a window's handle. */
+#define FARSUM_MPI_CARRYING_CALLS(X) \
+  X(Win_set_attr, (MPI_Win win, int keyval, void* value), (win, keyval, value)) \
+  X(Win_set_name, (MPI_Win win, const char* name), (win, name)) \
+  X(Win_set_errhandler, (MPI_Win win, MPI_Errhandler handler), (win, handler))
+
 /* Counted by --stats, otherwise the library's own. */
 #define FARSUM_MPI_COLLECTIVE_CALLS(X, SUFFIX, COUNT, UNIT) \
   X(Bcast##SUFFIX, (void* buffer, COUNT count, MPI_Datatype type, int root, MPI_Comm comm), (buffer, count, type, root, comm)) \
@@ -255,6 +261,7 @@ typedef void* farsum_mpi_session;
   FARSUM_MPI_REQUEST_CALLS(X) \
   FARSUM_MPI_LIFE_CALLS(X) \
   FARSUM_MPI_ERROR_CALLS(X) \
+  FARSUM_MPI_CARRYING_CALLS(X) \
   FARSUM_MPI_WAITING_CALLS(X) \
   FARSUM_MPI_LOOKING_CALLS(X)
 

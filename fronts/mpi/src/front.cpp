@@ -91,37 +91,6 @@ void Front::make_self(MPI_Comm comm) {
   progress.open(self_, !farsum_mpi_setting_is_off("FARSUM_MPI_YIELD"));
 }
 
-// Which way works is a matter of the library: Open MPI 4 refuses MPI_Win_create on one process, and Open MPI 5 takes a
-// millisecond for what is not shared.
-int Front::make_backing(MPI_Win* win) {
-  static char byte;
-  void* memory = nullptr;
-  switch (backing_) {
-    case Backing::allocate_shared:
-      return library().Win_allocate_shared(1, 1, MPI_INFO_NULL, self_, static_cast<void*>(&memory), win);
-    case Backing::allocate:
-      return library().Win_allocate(1, 1, MPI_INFO_NULL, self_, static_cast<void*>(&memory), win);
-    case Backing::create:
-      return library().Win_create(&byte, 1, 1, MPI_INFO_NULL, self_, win);
-  }
-  return MPI_ERR_OTHER;
-}
-
-void Front::find_backing() {
-  // What fails here is told with the ranks of the window, not by the handler of a communicator nobody knows.
-  library().Comm_set_errhandler(self_, MPI_ERRORS_RETURN);
-  std::array ways = {Backing::allocate_shared, Backing::allocate, Backing::create};
-  // MPICH 4 and Intel MPI crash in the shared one of a program without MPI_Init.
-  if (sessions_only()) std::reverse(ways.begin(), ways.end());
-  for (const Backing way : ways) {
-    backing_ = way;
-    MPI_Win win = MPI_WIN_NULL;
-    if (make_backing(&win) != MPI_SUCCESS) continue;
-    library().Win_free(&win);
-    break;
-  }
-}
-
 bool Front::look_at_job(MPI_Comm comm, Job& job) {
   if (library().Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &job.node) != MPI_SUCCESS) return false;
   library().Comm_rank(comm, &job.rank);
@@ -182,7 +151,7 @@ void Front::start_engine(MPI_Comm comm) {
   options.many_threads = threads_multiple_ ? 1 : 0;
   const bool has_secret = !job.has_other_nodes() || share_secret(comm, job, options);
   const farsum_status status = farsum_init(&options);
-  find_backing();
+  backing.open(self_, !sessions_only());
   // All ranks or none.
   const char* const missing = status != FARSUM_OK ? farsum_last_error()
                               : !has_secret       ? "the system has no random bytes"
@@ -229,6 +198,7 @@ const char* Front::what_is_missing(const Job& job) {
 
 void Front::drop_self() {
   progress.close();
+  backing.close();
   if (bindings_ != MPI_KEYVAL_INVALID) library().Comm_free_keyval(&bindings_);
   if (self_ != MPI_COMM_NULL) library().Comm_free(&self_);
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "backing.hpp"
 #include "datatypes.hpp"
 #include "farsum.h"
 #include "library.hpp"
@@ -75,9 +76,6 @@ class Front {
   // but in a program of sessions, whose ranks tell each other at each call whether the engine runs.
   GroupLease engine_group(MPI_Comm comm, Reach reach = Reach::all_nodes);
 
-  // A backing window: name, attributes and error handler of a window, and its handle. No other rank takes part.
-  int make_backing(MPI_Win* win);
-
   // A duplicate of COMM_SELF (for sessions a communicator of this process alone): backing windows, probes, requests.
   MPI_Comm self() const { return self_; }
 
@@ -85,8 +83,9 @@ class Front {
   WindowTable windows;
   Datatypes datatypes;
   Requests requests;
-  // Held while a backing window is made or freed together with its entry in the table: handles are used again at once.
-  // Recursive, for a delete callback may free another window.
+  BackingWindows backing;
+  // Held while a backing window is taken or given back together with its entry in the table: handles are used again at
+  // once. Recursive, for a delete callback may free another window.
   std::recursive_mutex backing_mutex;
 
   // Says `sentence` on stderr, once for each `kind`; or keeps it only for the report at the end, where another rank
@@ -109,8 +108,6 @@ class Front {
 
  private:
   static Front* const the_one;
-  // How a library is asked for a backing window; see make_backing.
-  enum class Backing { allocate_shared, allocate, create };
 
   void start_engine(MPI_Comm comm);
   // What `comm` holds beside this node.
@@ -126,7 +123,6 @@ class Front {
   void find_who_is_here(const Job& job);
   void make_self(MPI_Comm comm);
   void drop_self();
-  void find_backing();
   const char* what_is_missing(const Job& job);
 
   // The engine's groups of one list of ranks, made in order, so that the n-th is the same on all of them.
@@ -187,7 +183,6 @@ class Front {
   std::atomic<bool> engine_ends_{false};
   std::atomic<bool> sessions_only_{false};
   MPI_Comm self_ = MPI_COMM_NULL;
-  Backing backing_ = Backing::allocate_shared;
   MPI_Group context_ = MPI_GROUP_NULL;  // the ranks of the engine's context, in its order
   int context_size_ = 0;
   int node_size_ = 0;

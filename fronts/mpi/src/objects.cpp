@@ -98,6 +98,26 @@ int get_attr(MPI_Win win, int keyval, void* value, int* flag) {
   return MPI_SUCCESS;
 }
 
+// What is set on the handle the library keeps.
+void note_that_it_carries(MPI_Win win) {
+  if (Window* window = Front::get().windows.find(win)) window->carries_something = true;
+}
+
+int set_attr(MPI_Win win, int keyval, void* value) {
+  note_that_it_carries(win);
+  return library().Win_set_attr(win, keyval, value);
+}
+
+int set_name(MPI_Win win, const char* name) {
+  note_that_it_carries(win);
+  return library().Win_set_name(win, name);
+}
+
+int set_errhandler(MPI_Win win, MPI_Errhandler handler) {
+  note_that_it_carries(win);
+  return library().Win_set_errhandler(win, handler);
+}
+
 }  // namespace
 
 std::size_t alignment_of(const std::string& value) {
@@ -128,6 +148,9 @@ void put_object_calls(farsum_mpi_calls& active) {
   active.Win_set_info = guard::Win_set_info<set_info>::call;
   active.Win_get_info = guard::Win_get_info<get_info>::call;
   active.Win_get_attr = guard::Win_get_attr<get_attr>::call;
+  active.Win_set_attr = guard::Win_set_attr<set_attr>::call;
+  active.Win_set_name = guard::Win_set_name<set_name>::call;
+  active.Win_set_errhandler = guard::Win_set_errhandler<set_errhandler>::call;
 }
 
 }  // namespace farsum::mpi

@@ -28,7 +28,8 @@ struct Window {
   int flavor = 0;
   bool has_contiguous_parts = false;  // one behind the other, without a gap
   int model = MPI_WIN_UNIFIED;
-  bool may_be_freed = false;  // MPI_Win_free has met the other ranks
+  bool may_be_freed = false;       // MPI_Win_free has met the other ranks
+  bool carries_something = false;  // the program has set a name, an attribute or an error handler on the handle
 
   std::mutex info_mutex;
   std::map<std::string, std::string> info;

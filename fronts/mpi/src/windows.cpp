@@ -127,12 +127,12 @@ class Draft {
     options_ = engine_options(request, window_->info);
     window_->has_contiguous_parts = (options_.promises & FARSUM_CONTIGUOUS_PARTS) != 0;
     const std::lock_guard lock(Front::get().backing_mutex);
-    if (Front::get().make_backing(&window_->handle) != MPI_SUCCESS) return;
+    if (Front::get().backing.take(&window_->handle) != MPI_SUCCESS) return;
     backed_ = true;
     try {
       Front::get().windows.add(window_.get());
     } catch (...) {
-      library().Win_free(&window_->handle);
+      Front::get().backing.give_back(&window_->handle, true);
       throw;
     }
   }
@@ -142,7 +142,7 @@ class Draft {
     if (window_ == nullptr || !backed_) return;
     const std::lock_guard lock(Front::get().backing_mutex);
     Front::get().windows.remove(window_.get());
-    library().Win_free(&window_->handle);
+    Front::get().backing.give_back(&window_->handle, true);
   }
 
   bool backed() const { return backed_; }
@@ -314,12 +314,22 @@ int detach(MPI_Win win, const void* base) {
   return raise(*window, "MPI_Win_detach", attach_class(status), farsum_last_error());
 }
 
+// The library's, or one that is gone though its handle still means something to the library.
+int free_unknown(MPI_Win* win) {
+  Front& front = Front::get();
+  {
+    const std::lock_guard lock(front.backing_mutex);
+    if (!front.backing.is_waiting(*win)) return library().Win_free(win);
+  }
+  return raise(MPI_COMM_WORLD, "MPI_Win_free", MPI_ERR_WIN, "the window has been freed before");
+}
+
 // The engine is asked first: it refuses on all ranks alike where an epoch is open, and then nothing is freed. The
 // delete callbacks of the program's attributes run in the library's free, while window and memory are still there.
 int win_free(MPI_Win* win) {
   Front& front = Front::get();
   Window* window = front.windows.find(*win);
-  if (window == nullptr) return library().Win_free(win);
+  if (window == nullptr) return free_unknown(win);
   if (!window->may_be_freed) {
     const farsum_status status = farsum_window_prepare_free(window->engine);
     if (status != FARSUM_OK) return raise(*window, "MPI_Win_free", status);
@@ -327,7 +337,8 @@ int win_free(MPI_Win* win) {
   }
   {
     const std::lock_guard lock(front.backing_mutex);
-    if (const int result = library().Win_free(win); result != MPI_SUCCESS) return result;
+    const int result = front.backing.give_back(win, !window->carries_something);
+    if (result != MPI_SUCCESS) return result;
     front.windows.remove(window);
   }
   const farsum_status status = farsum_window_free(&window->engine);
