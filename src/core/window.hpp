@@ -325,6 +325,8 @@ class Window {
   // Copies pieces of an owner's memory here, or back.
   Transfer fetch_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces, bool through_kernel);
   Transfer store_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces, bool through_kernel);
+  Status update_element_by_copy(const Operation& operation, std::uint32_t target, const Region& region);
+  Reduction make_update(const Operation& operation) const;
   Status reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region, CallerLock granularity,
                         bool through_kernel);
 

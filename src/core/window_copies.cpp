@@ -71,7 +71,11 @@ std::string Window::name_missing(Rank owner, std::span<const TransferPiece> piec
 }
 
 Status Window::run_attach(const Operation& operation, std::uint32_t target, const Region& region) {
-  if (is_atomic(operation.kind)) return reduce_by_copy(operation, target, region, CallerLock::stripe, true);
+  if (is_atomic(operation.kind)) {
+    const bool is_one = operation.bytes == ops::size_of(operation.type) && is_contiguous(operation.target_layout);
+    return is_one ? update_element_by_copy(operation, target, region)
+                  : reduce_by_copy(operation, target, region, CallerLock::stripe, true);
+  }
   const Rank owner = parts_.ranks[target];
   const std::uint64_t base = region.owner_address + (operation.offset - region.offset);
   const bool puts = operation.kind == OperationKind::put;
@@ -138,20 +142,79 @@ class RegionLock {
 
 }  // namespace
 
+namespace {
+
+// What an update on a copy needs of the kernel: REPLACE without a result needs no get (paper 1, footnote 2); NO_OP
+// needs no put.
+struct CopyNeeds {
+  explicit CopyNeeds(const Operation& operation)
+      : gets(swaps(operation) || operation.result != nullptr || operation.op != ops::Operator::replace),
+        puts(swaps(operation) || operation.op != ops::Operator::no_op) {}
+  static bool swaps(const Operation& operation) { return operation.kind == OperationKind::compare_and_swap; }
+
+  bool gets;
+  bool puts;
+};
+
+// `result`, where not null, receives the old values; nobody else touches the copy.
+void update_copy(const Operation& operation, const Reduction& reduction, std::byte* copy, std::uint64_t elements,
+                 const std::byte* operand, std::byte* result) {
+  if (CopyNeeds::swaps(operation)) {
+    ops::plain_compare_and_swap(copy, operation.compare, operand, result, operation.type);
+  } else if (result != nullptr) {
+    reduction.fetch(copy, operand, result, elements, reduction.alpha);
+  } else {
+    reduction.bulk(copy, operand, elements, reduction.alpha);
+  }
+}
+
+}  // namespace
+
+// One element in one place, with no room for more. What stays as it was, as where a compare-and-swap fails, is not
+// written: a call of the kernel takes longer than all the rest.
+Status Window::update_element_by_copy(const Operation& operation, std::uint32_t target, const Region& region) {
+  const char* call = call_name(operation.kind);
+  const Rank owner = parts_.ranks[target];
+  const std::uint64_t at = operation.offset - region.offset;
+  const Reduction reduction = make_update(operation);
+  const PackedOperand operand(operation);
+  PackedResult result(operation);
+  const CopyNeeds needs(operation);
+  std::array<std::byte, ops::largest_element_bytes> copy;
+  std::array<std::byte, ops::largest_element_bytes> before;
+  const TransferPiece piece{region.owner_address + at, copy.data(), operation.bytes};
+  const Applied applied = take_stripes(region.domain, at, operation.bytes, parts_.lock_agent);
+  if (applied != Applied::done) return applied_status(applied, region.domain, at, call, target);
+  Transfer how = needs.gets ? parts_.transport->read_pieces(owner, {&piece, 1}) : Transfer::done;
+  if (how == Transfer::done) {
+    if (needs.gets) std::memcpy(before.data(), copy.data(), operation.bytes);
+    update_copy(operation, reduction, copy.data(), 1, operand.data(), result.data());
+    const bool stays = needs.gets && std::memcmp(before.data(), copy.data(), operation.bytes) == 0;
+    if (needs.puts && !stays) how = parts_.transport->write_pieces(owner, {&piece, 1});
+  }
+  std::string missing;
+  if (how == Transfer::bad_address) missing = name_missing(owner, {&piece, 1});
+  release_stripes(region.domain, at, operation.bytes);
+  if (how == Transfer::done) result.deliver();
+  return transfer_status(how, call, target, operation.offset, operation.bytes, missing);
+}
+
+// Of an operation on a copy.
+Reduction Window::make_update(const Operation& operation) const {
+  if (CopyNeeds::swaps(operation)) return {operation.type, ops::Operator::replace};
+  return make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, 0);
+}
+
 Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region,
                               CallerLock granularity, bool through_kernel) {
   const char* call = call_name(operation.kind);
   const Rank owner = parts_.ranks[target];
   const std::uint64_t base = operation.offset - region.offset;
-  const bool swaps = operation.kind == OperationKind::compare_and_swap;
-  const Reduction reduction = swaps ? Reduction{operation.type, ops::Operator::replace}
-                                    : make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, 0);
+  const Reduction reduction = make_update(operation);
   const std::uint64_t element = reduction.element_bytes();
   const PackedOperand operand(operation);
   PackedResult result(operation);
-  // REPLACE without a result needs no get (paper 1, footnote 2); NO_OP needs no put.
-  const bool gets = swaps || result.data() != nullptr || reduction.op != ops::Operator::replace;
-  const bool puts = swaps || reduction.op != ops::Operator::no_op;
+  const CopyNeeds needs(operation);
   const std::uint64_t copy_bytes =
       granularity == CallerLock::region ? operation.bytes : std::min<std::uint64_t>(operation.bytes, stripe_bytes);
   const auto copy = std::make_unique_for_overwrite<std::byte[]>(copy_bytes);
@@ -160,18 +223,12 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
   std::string missing;
   std::uint64_t packed = 0;  // bytes of the operand before the batch
   const auto compute = [&](const PieceBatch& batch) {
-    if (gets) how = fetch_pieces(region, owner, batch.pieces(), through_kernel);
+    if (needs.gets) how = fetch_pieces(region, owner, batch.pieces(), through_kernel);
     if (how != Transfer::done) return;
-    const std::byte* from = offset_by(operand.data(), static_cast<std::int64_t>(packed));
-    std::byte* to = offset_by(result.data(), static_cast<std::int64_t>(packed));
-    if (swaps) {
-      ops::plain_compare_and_swap(copy.get(), operation.compare, from, to, operation.type);
-    } else if (to != nullptr) {
-      reduction.fetch(copy.get(), from, to, batch.bytes() / element, reduction.alpha);
-    } else {
-      reduction.bulk(copy.get(), from, batch.bytes() / element, reduction.alpha);
-    }
-    if (puts) how = store_pieces(region, owner, batch.pieces(), through_kernel);
+    update_copy(operation, reduction, copy.get(), batch.bytes() / element,
+                offset_by(operand.data(), static_cast<std::int64_t>(packed)),
+                offset_by(result.data(), static_cast<std::int64_t>(packed)));
+    if (needs.puts) how = store_pieces(region, owner, batch.pieces(), through_kernel);
   };
 
   std::optional<RegionLock> region_lock;

@@ -2,6 +2,7 @@
 #include "runtime/context.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <atomic>
@@ -280,6 +281,59 @@ TEST_P(CountersOf, hand_out_each_ticket_once_to_several_threads_of_each_rank) {
     ASSERT_GOOD(counter.value()->free());
   });
   for (std::uint64_t ticket = 0; ticket < limit; ++ticket) ASSERT_EQ(times[ticket].load(), 1) << "ticket " << ticket;
+}
+
+// A page that nobody may write, in which whatever is written is refused.
+class ReadOnlyWord {
+ public:
+  ReadOnlyWord() : word_(static_cast<std::uint64_t*>(mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, flags, -1, 0))) {
+    *word_ = 5;
+  }
+  ~ReadOnlyWord() { munmap(word_, page_bytes); }
+  ReadOnlyWord(const ReadOnlyWord&) = delete;
+  ReadOnlyWord& operator=(const ReadOnlyWord&) = delete;
+  std::uint64_t* get() { return word_; }
+  void close() { ASSERT_EQ(mprotect(word_, page_bytes, PROT_READ), 0); }
+
+ private:
+  static constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+  std::uint64_t* word_;
+};
+
+TEST(ContextTest, writes_an_element_of_user_memory_only_where_it_changes) {
+  ReadOnlyWord word;
+  run_in_process(ranks_on(PathChoice::attach, 2), [&](InProcessRank me) {
+    Group& world = me.context.world();
+    Result<WindowObject*> made = me.context.adopt_window(world, word.get(), me.rank == 0 ? 8 : 0, {});
+    ASSERT_TRUE(made.is_ok()) << made.take_status().text();
+    Window& window = *made.value()->window;
+    ASSERT_GOOD(window.lock_all());
+    if (me.rank == 0) word.close();
+    ASSERT_GOOD(world.team().barrier("test"));
+    const auto swap = [&](std::uint64_t expected, std::uint64_t desired, std::uint64_t& found) {
+      Operation operation =
+          words_operation(OperationKind::compare_and_swap, 0, 1, ops::Operator::replace, &desired, &found);
+      operation.compare = reinterpret_cast<const std::byte*>(&expected);
+      return window.operate(operation, 0, Completion::blocking, nullptr);
+    };
+    const auto add = [&](std::uint64_t addend, std::uint64_t& found) {
+      return window.operate(words_operation(OperationKind::get_accumulate, 0, 1, ops::Operator::sum, &addend, &found),
+                            0, Completion::blocking, nullptr);
+    };
+    if (me.rank == 1) {
+      std::uint64_t found = 0;
+      EXPECT_GOOD(swap(6, 7, found));
+      EXPECT_EQ(found, 5u);
+      found = 0;
+      EXPECT_GOOD(add(0, found));
+      EXPECT_EQ(found, 5u);
+      EXPECT_EQ(swap(5, 7, found).code(), Code::unreachable);
+      EXPECT_EQ(add(1, found).code(), Code::unreachable);
+    }
+    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(me.context.free_window(made.value()));
+  });
+  EXPECT_EQ(*word.get(), 5u);
 }
 
 TEST(ContextTest, gives_all_memory_of_windows_groups_and_mutexes_back) {
