@@ -78,6 +78,18 @@ bool updates_afar(farsum_window handle, int target, std::uint64_t offset, const 
                                            static_cast<ops::ElementType>(type), static_cast<ops::Operator>(op));
 }
 
+// Updates one element of user memory that the kernel copies. False: take the long way.
+bool is_updated_by_copy(farsum_window handle, const char* call, int target, std::uint64_t offset,
+                        const Window::ElementUpdate& update, farsum_status& status) {
+  const WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
+  if (slot == nullptr) return false;
+  Window& window = *slot->object->window;
+  const auto rank = static_cast<std::uint32_t>(target);
+  if (!window.may_update_by_copy(rank, offset, update.type, update.op)) return false;
+  status = guarded(call, [&]() -> farsum_status { return report(window.update_by_copy(rank, offset, update)); });
+  return true;
+}
+
 [[gnu::noinline]] farsum_status long_reduction(farsum_window handle, int target, std::uint64_t offset,
                                                const void* origin, void* result, std::size_t count, farsum_type type,
                                                farsum_op op, bool fetches, Completion completion) {
@@ -116,6 +128,13 @@ bool updates_afar(farsum_window handle, int target, std::uint64_t offset, const 
                                                 const void* origin, std::size_t count, farsum_type type, farsum_op op) {
   return guarded("farsum_accumulate", [&]() -> farsum_status {
     if (count == 1 && updates_afar(window, target, offset, origin, type, op)) return FARSUM_OK;
+    if (count == 1 && origin != nullptr && op != FARSUM_NO_OP && plain_pair(type, op)) {
+      const Window::ElementUpdate update{static_cast<ops::ElementType>(type), static_cast<ops::Operator>(op),
+                                         static_cast<const std::byte*>(origin)};
+      farsum_status status = FARSUM_OK;
+      if (is_updated_by_copy(window, call_name(OperationKind::accumulate), target, offset, update, status))
+        return status;
+    }
     return long_reduction(window, target, offset, origin, nullptr, count, type, op, false, Completion::implicit);
   });
 }
@@ -126,6 +145,26 @@ bool updates_afar(farsum_window handle, int target, std::uint64_t offset, const 
       long_reduction(window, target, offset, operand, result, 1, type, op, true, Completion::blocking);
   heard();
   return status;
+}
+
+[[gnu::noinline]] farsum_status long_compare_and_swap(farsum_window window, int target, std::uint64_t offset,
+                                                      const void* expected, const void* desired, void* result,
+                                                      ops::ElementType element) {
+  if (expected != nullptr && desired != nullptr && result != nullptr) {
+    const Window::ElementUpdate update{element, ops::Operator::replace, static_cast<const std::byte*>(desired),
+                                       static_cast<std::byte*>(result), static_cast<const std::byte*>(expected)};
+    farsum_status status = FARSUM_OK;
+    if (is_updated_by_copy(window, call_name(OperationKind::compare_and_swap), target, offset, update, status)) {
+      heard();
+      return status;
+    }
+  }
+  Operation operation = simple(OperationKind::compare_and_swap, offset, ops::size_of(element));
+  operation.type = element;
+  operation.operand = static_cast<const std::byte*>(desired);
+  operation.compare = static_cast<const std::byte*>(expected);
+  operation.result = static_cast<std::byte*>(result);
+  return long_way(window, target, operation, Completion::blocking);
 }
 
 // The sums of one element that programs live by.
@@ -161,6 +200,13 @@ inline bool is_word_sum(farsum_type type, farsum_op op) {
                     static_cast<ops::Operator>(op))) {
       heard();
       return FARSUM_OK;
+    }
+    const Window::ElementUpdate update{element, static_cast<ops::Operator>(op), static_cast<const std::byte*>(operand),
+                                       static_cast<std::byte*>(result)};
+    farsum_status status = FARSUM_OK;
+    if (is_updated_by_copy(window, call_name(OperationKind::get_accumulate), target, offset, update, status)) {
+      heard();
+      return status;
     }
   }
   return long_fetch_op(window, target, offset, operand, result, type, op);
@@ -480,12 +526,7 @@ farsum_status farsum_compare_and_swap(farsum_window window, int target, uint64_t
     heard();
     return FARSUM_OK;
   }
-  Operation operation = simple(OperationKind::compare_and_swap, offset, ops::size_of(element));
-  operation.type = element;
-  operation.operand = static_cast<const std::byte*>(desired);
-  operation.compare = static_cast<const std::byte*>(expected);
-  operation.result = static_cast<std::byte*>(result);
-  return long_way(window, target, operation, Completion::blocking);
+  return long_compare_and_swap(window, target, offset, expected, desired, result, element);
 }
 
 farsum_status farsum_put_notify(farsum_window window, int target, uint64_t offset, const void* origin, size_t bytes,

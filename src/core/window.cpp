@@ -53,6 +53,8 @@ void Window::refresh_views() noexcept {
     const Region& region = table->front();
     if (!is_here(target) && is_plain_afar(region, hot_parts_.aggregates ? Path::aggregated : Path::owner))
       details_[target].bytes_afar = std::min(region.bytes, parts_.sizes[target]);
+    if (is_here(target) && is_plainly_copied(region) && region.bytes <= parts_.sizes[target])
+      details_[target].copied = &region;
     if (region.mapped == nullptr || region.bulk != Path::direct || region.atomic != Path::direct || region.read_only)
       continue;
     TargetView& view = views_[target];
@@ -66,6 +68,12 @@ void Window::refresh_views() noexcept {
 bool Window::is_plain_afar(const Region& region, Path path) const {
   return region.offset == 0 && region.atomic == path && !region.read_only && !region.domain.bare &&
          card_targets_ == nullptr && (parts_.promises & promise_single_element) == 0;
+}
+
+// Whether the kernel copies whatever single element is updated there.
+bool Window::is_plainly_copied(const Region& region) const {
+  return region.offset == 0 && region.atomic == Path::attach && !region.read_only && !region.is_sparse &&
+         !region.domain.bare && card_targets_ == nullptr && (parts_.promises & promise_single_element) == 0;
 }
 
 // What a rank of this node has published in a dynamic window. Nothing where the owner has died while it wrote: then

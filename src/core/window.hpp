@@ -140,6 +140,19 @@ class Window {
   // at. False: nothing was done, operate() does it or says what is wrong.
   bool update_afar(std::uint32_t target, std::uint64_t offset, const void* element, ops::ElementType type,
                    ops::Operator op);
+  // What is done to one element: an accumulate, with `result` one that fetches, with `compare` a compare-and-swap.
+  struct ElementUpdate {
+    ops::ElementType type = ops::ElementType::byte;
+    ops::Operator op = ops::Operator::replace;
+    const std::byte* operand = nullptr;
+    std::byte* result = nullptr;
+    const std::byte* compare = nullptr;
+  };
+  // The same at a rank of this node whose memory the kernel copies, complete when it returns. False: nothing was done,
+  // and operate() does it or says what is wrong.
+  bool may_update_by_copy(std::uint32_t target, std::uint64_t offset, ops::ElementType type, ops::Operator op) const;
+  // Where it may.
+  Status update_by_copy(std::uint32_t target, std::uint64_t offset, const ElementUpdate& element);
   // Accumulates single elements at `offset` plus each of `offsets`, where the part is mapped here. False: nothing was
   // done, take the long way; else `status` says how it went.
   bool scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets,
@@ -245,6 +258,8 @@ class Window {
     std::uint64_t regions_version = ~std::uint64_t{0};
     // Of the part, where update_afar has nothing more to ask of its regions; else 0. Set with the hot views.
     std::uint64_t bytes_afar = 0;
+    // Where may_update_by_copy has nothing more to ask of the part's regions; else null. Set with the hot views.
+    const Region* copied = nullptr;
     Gathered gathered;
     RequestState answer;                         // of the control message under way; see ask
     RequestState granted;                        // of the lock of a target of another node
@@ -325,8 +340,18 @@ class Window {
   // Copies pieces of an owner's memory here, or back.
   Transfer fetch_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces, bool through_kernel);
   Transfer store_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces, bool through_kernel);
+  struct CopyUpdate;
+  struct CopiedElement {
+    const char* call;
+    std::uint32_t target;
+    const Region& region;
+    std::uint64_t offset;
+    const std::byte* operand;
+    std::byte* result;
+  };
+  CopyUpdate copy_update(const Operation& operation) const;
+  Status update_copied_element(const CopyUpdate& update, const CopiedElement& element);
   Status update_element_by_copy(const Operation& operation, std::uint32_t target, const Region& region);
-  Reduction make_update(const Operation& operation) const;
   Status reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region, CallerLock granularity,
                         bool through_kernel);
 
@@ -408,6 +433,7 @@ class Window {
   // Targets of other nodes (window_remote.cpp).
   bool is_here(std::uint32_t target) const { return parts_.shared[target].is_here(); }
   bool is_plain_afar(const Region& region, Path path) const;
+  bool is_plainly_copied(const Region& region) const;
   // To epoch_changing, where no guard orders threads, or no other thread goes by the guard while the word is `from`;
   // false where it is not.
   bool claim_by_swap(std::uint32_t target, std::int32_t from);

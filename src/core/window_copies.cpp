@@ -142,67 +142,98 @@ class RegionLock {
 
 }  // namespace
 
-namespace {
+// An update that is computed on a copy.
+struct Window::CopyUpdate {
+  Reduction reduction;
+  const std::byte* compare = nullptr;  // of a compare-and-swap alone
+  bool fetches = false;
 
-// What an update on a copy needs of the kernel: REPLACE without a result needs no get (paper 1, footnote 2); NO_OP
-// needs no put.
-struct CopyNeeds {
-  explicit CopyNeeds(const Operation& operation)
-      : gets(swaps(operation) || operation.result != nullptr || operation.op != ops::Operator::replace),
-        puts(swaps(operation) || operation.op != ops::Operator::no_op) {}
-  static bool swaps(const Operation& operation) { return operation.kind == OperationKind::compare_and_swap; }
-
-  bool gets;
-  bool puts;
+  // REPLACE without a result needs no get (paper 1, footnote 2); NO_OP needs no put.
+  bool gets() const { return compare != nullptr || fetches || reduction.op != ops::Operator::replace; }
+  bool puts() const { return compare != nullptr || reduction.op != ops::Operator::no_op; }
+  // `result`, where not null, receives the old values; nobody else touches the copy.
+  void apply(std::byte* copy, std::uint64_t elements, const std::byte* operand, std::byte* result) const {
+    if (compare != nullptr) {
+      ops::plain_compare_and_swap(copy, compare, operand, result, reduction.type);
+    } else if (result != nullptr) {
+      reduction.fetch(copy, operand, result, elements, reduction.alpha);
+    } else {
+      reduction.bulk(copy, operand, elements, reduction.alpha);
+    }
+  }
 };
 
-// `result`, where not null, receives the old values; nobody else touches the copy.
-void update_copy(const Operation& operation, const Reduction& reduction, std::byte* copy, std::uint64_t elements,
-                 const std::byte* operand, std::byte* result) {
-  if (CopyNeeds::swaps(operation)) {
-    ops::plain_compare_and_swap(copy, operation.compare, operand, result, operation.type);
-  } else if (result != nullptr) {
-    reduction.fetch(copy, operand, result, elements, reduction.alpha);
-  } else {
-    reduction.bulk(copy, operand, elements, reduction.alpha);
-  }
+Window::CopyUpdate Window::copy_update(const Operation& operation) const {
+  const bool fetches = operation.result != nullptr;
+  if (operation.kind == OperationKind::compare_and_swap)
+    return {{operation.type, ops::Operator::replace}, operation.compare, fetches};
+  return {make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, 0), nullptr, fetches};
 }
 
-}  // namespace
-
-// One element in one place, with no room for more. What stays as it was, as where a compare-and-swap fails, is not
-// written: a call of the kernel takes longer than all the rest.
-Status Window::update_element_by_copy(const Operation& operation, std::uint32_t target, const Region& region) {
-  const char* call = call_name(operation.kind);
-  const Rank owner = parts_.ranks[target];
-  const std::uint64_t at = operation.offset - region.offset;
-  const Reduction reduction = make_update(operation);
-  const PackedOperand operand(operation);
-  PackedResult result(operation);
-  const CopyNeeds needs(operation);
+// With no room for more than the element. What stays as it was, as where a compare-and-swap fails, is not written: a
+// call of the kernel takes longer than all the rest.
+Status Window::update_copied_element(const CopyUpdate& update, const CopiedElement& element) {
+  const Region& region = element.region;
+  const std::uint64_t at = element.offset - region.offset;
+  const std::uint64_t bytes = update.reduction.element_bytes();
+  const Rank owner = parts_.ranks[element.target];
   std::array<std::byte, ops::largest_element_bytes> copy;
   std::array<std::byte, ops::largest_element_bytes> before;
-  const TransferPiece piece{region.owner_address + at, copy.data(), operation.bytes};
-  const Applied applied = take_stripes(region.domain, at, operation.bytes, parts_.lock_agent);
-  if (applied != Applied::done) return applied_status(applied, region.domain, at, call, target);
-  Transfer how = needs.gets ? parts_.transport->read_pieces(owner, {&piece, 1}) : Transfer::done;
+  const TransferPiece piece{region.owner_address + at, copy.data(), bytes};
+  const Applied applied = take_stripes(region.domain, at, bytes, parts_.lock_agent);
+  if (applied != Applied::done) return applied_status(applied, region.domain, at, element.call, element.target);
+  Transfer how = update.gets() ? parts_.transport->read_pieces(owner, {&piece, 1}) : Transfer::done;
   if (how == Transfer::done) {
-    if (needs.gets) std::memcpy(before.data(), copy.data(), operation.bytes);
-    update_copy(operation, reduction, copy.data(), 1, operand.data(), result.data());
-    const bool stays = needs.gets && std::memcmp(before.data(), copy.data(), operation.bytes) == 0;
-    if (needs.puts && !stays) how = parts_.transport->write_pieces(owner, {&piece, 1});
+    if (update.gets()) std::memcpy(before.data(), copy.data(), bytes);
+    update.apply(copy.data(), 1, element.operand, element.result);
+    const bool stays = update.gets() && std::memcmp(before.data(), copy.data(), bytes) == 0;
+    if (update.puts() && !stays) how = parts_.transport->write_pieces(owner, {&piece, 1});
   }
   std::string missing;
   if (how == Transfer::bad_address) missing = name_missing(owner, {&piece, 1});
-  release_stripes(region.domain, at, operation.bytes);
-  if (how == Transfer::done) result.deliver();
-  return transfer_status(how, call, target, operation.offset, operation.bytes, missing);
+  release_stripes(region.domain, at, bytes);
+  return transfer_status(how, element.call, element.target, element.offset, bytes, missing);
 }
 
-// Of an operation on a copy.
-Reduction Window::make_update(const Operation& operation) const {
-  if (CopyNeeds::swaps(operation)) return {operation.type, ops::Operator::replace};
-  return make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, 0);
+Status Window::update_element_by_copy(const Operation& operation, std::uint32_t target, const Region& region) {
+  const PackedOperand operand(operation);
+  PackedResult result(operation);
+  Status status = update_copied_element(copy_update(operation), {call_name(operation.kind), target, region,
+                                                                 operation.offset, operand.data(), result.data()});
+  if (status.is_ok()) result.deliver();
+  return status;
+}
+
+bool Window::may_update_by_copy(std::uint32_t target, std::uint64_t offset, ops::ElementType type,
+                                ops::Operator op) const {
+  if (target >= size_) return false;
+  const Region* region = details_[target].copied;
+  const std::uint64_t bytes = ops::size_of(type);
+  if (region == nullptr || region->bytes < bytes || offset > region->bytes - bytes) return false;
+  if (op == ops::Operator::scaled_sum || !ops::legal(type, op)) return false;
+  // Relaxed: as in_access_epoch(). Acquire: as settle_before().
+  return views_[target].open.load(std::memory_order_relaxed) > no_epoch && !awaits_post(target) &&
+         views_[target].outstanding.count.load(std::memory_order_acquire) == 0;
+}
+
+Status Window::update_by_copy(std::uint32_t target, std::uint64_t offset, const ElementUpdate& element) {
+  const bool swaps = element.compare != nullptr;
+  const CopyUpdate update{swaps ? Reduction{element.type, ops::Operator::replace}
+                                : make_reduction(*parts_.kernels, element.type, element.op, nullptr, 0),
+                          element.compare, element.result != nullptr};
+  const OperationKind kind = swaps                       ? OperationKind::compare_and_swap
+                             : element.result != nullptr ? OperationKind::get_accumulate
+                                                         : OperationKind::accumulate;
+  note_issued();
+  const std::uint64_t bytes = update.reduction.element_bytes();
+  count_other(views_[target], bytes);
+  count(Path::attach, bytes);
+  Status status = update_copied_element(
+      update, {call_name(kind), target, *details_[target].copied, offset, element.operand, element.result});
+  note_stores(views_[target]);
+  if (parts_.hearing != nullptr && tells_of_others(kind, element.op)) parts_.hearing->hear();
+  if (writes(kind, element.op)) note_change(target);
+  return status;
 }
 
 Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region,
@@ -210,11 +241,10 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
   const char* call = call_name(operation.kind);
   const Rank owner = parts_.ranks[target];
   const std::uint64_t base = operation.offset - region.offset;
-  const Reduction reduction = make_update(operation);
-  const std::uint64_t element = reduction.element_bytes();
+  const CopyUpdate computation = copy_update(operation);
+  const std::uint64_t element = computation.reduction.element_bytes();
   const PackedOperand operand(operation);
   PackedResult result(operation);
-  const CopyNeeds needs(operation);
   const std::uint64_t copy_bytes =
       granularity == CallerLock::region ? operation.bytes : std::min<std::uint64_t>(operation.bytes, stripe_bytes);
   const auto copy = std::make_unique_for_overwrite<std::byte[]>(copy_bytes);
@@ -223,12 +253,11 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
   std::string missing;
   std::uint64_t packed = 0;  // bytes of the operand before the batch
   const auto compute = [&](const PieceBatch& batch) {
-    if (needs.gets) how = fetch_pieces(region, owner, batch.pieces(), through_kernel);
+    if (computation.gets()) how = fetch_pieces(region, owner, batch.pieces(), through_kernel);
     if (how != Transfer::done) return;
-    update_copy(operation, reduction, copy.get(), batch.bytes() / element,
-                offset_by(operand.data(), static_cast<std::int64_t>(packed)),
-                offset_by(result.data(), static_cast<std::int64_t>(packed)));
-    if (needs.puts) how = store_pieces(region, owner, batch.pieces(), through_kernel);
+    computation.apply(copy.get(), batch.bytes() / element, offset_by(operand.data(), static_cast<std::int64_t>(packed)),
+                      offset_by(result.data(), static_cast<std::int64_t>(packed)));
+    if (computation.puts()) how = store_pieces(region, owner, batch.pieces(), through_kernel);
   };
 
   std::optional<RegionLock> region_lock;

@@ -20,6 +20,7 @@ namespace {
 
 // Below IOV_MAX and small enough for the stack of any thread; a system call this long costs far more than its entry.
 constexpr std::size_t batch_pieces = 256;
+constexpr std::size_t short_piece_bytes = 4096;
 // The kernel moves at most about 2 GiB a call; it says how much, and the rest follows.
 
 constexpr const char* yama_scope_path = "/proc/sys/kernel/yama/ptrace_scope";
@@ -139,6 +140,17 @@ AttachResult transfer(const AttachCalls& calls, pid_t pid, std::span<const Attac
   return cursor.result(AttachError::none, 0);
 }
 
+// The kernel moves a short piece in one call, or there is something wrong with it: then it is begun anew.
+AttachResult transfer_one(const AttachCalls& calls, pid_t pid, const AttachPiece& piece, Direction direction) {
+  const AttachCalls::Call call = direction == Direction::from_peer ? calls.read : calls.write;
+  const iovec local{piece.local, piece.bytes};
+  const iovec remote{reinterpret_cast<void*>(piece.remote), piece.bytes};
+  const bool is_short = piece.bytes != 0 && piece.bytes <= short_piece_bytes;
+  if (is_short && call(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(piece.bytes)) [[likely]]
+    return {.error = AttachError::none, .bytes_done = piece.bytes};
+  return transfer(calls, pid, {&piece, 1}, direction);
+}
+
 // The first line of a small file; empty if it cannot be read.
 std::string first_line(const char* path) {
   std::array<char, 64> text{};
@@ -198,14 +210,12 @@ AttachResult Attach::copy_to(pid_t pid, std::span<const AttachPiece> pieces) con
 }
 
 AttachResult Attach::copy_from(pid_t pid, std::uintptr_t remote, void* local, std::size_t bytes) const {
-  const AttachPiece piece{remote, local, bytes};
-  return copy_from(pid, {&piece, 1});
+  return transfer_one(calls_, pid, {remote, local, bytes}, Direction::from_peer);
 }
 
 AttachResult Attach::copy_to(pid_t pid, std::uintptr_t remote, const void* local, std::size_t bytes) const {
   // A piece serves both directions; this one is only read.
-  const AttachPiece piece{remote, const_cast<void*>(local), bytes};
-  return copy_to(pid, {&piece, 1});
+  return transfer_one(calls_, pid, {remote, const_cast<void*>(local), bytes}, Direction::to_peer);
 }
 
 Attach::Probe Attach::probe(pid_t pid, std::uintptr_t remote, std::optional<std::uint64_t> expected) const {

@@ -336,6 +336,48 @@ TEST(ContextTest, writes_an_element_of_user_memory_only_where_it_changes) {
   EXPECT_EQ(*word.get(), 5u);
 }
 
+TEST(ContextTest, updates_an_element_of_user_memory_with_less_to_look_at_where_it_may) {
+  using ops::ElementType;
+  using ops::Operator;
+  std::array<std::uint64_t, 3> words = {1, 2, 3};
+  run_in_process(ranks_on(PathChoice::automatic, 2), [&](InProcessRank me) {
+    Group& world = me.context.world();
+    Result<WindowObject*> made = me.context.adopt_window(world, words.data(), me.rank == 0 ? sizeof words : 0, {});
+    ASSERT_TRUE(made.is_ok()) << made.take_status().text();
+    Window& window = *made.value()->window;
+    EXPECT_FALSE(window.may_update_by_copy(0, 0, ElementType::uint64, Operator::sum)) << "in no epoch";
+    ASSERT_GOOD(window.lock_all());
+    if (me.rank == 1) {
+      for (const std::uint64_t offset : {0, 8, 16})
+        EXPECT_TRUE(window.may_update_by_copy(0, offset, ElementType::uint64, Operator::sum)) << offset;
+      for (const std::uint64_t offset : {std::uint64_t{17}, std::uint64_t{24}, ~std::uint64_t{0}})
+        EXPECT_FALSE(window.may_update_by_copy(0, offset, ElementType::uint64, Operator::sum)) << offset;
+      EXPECT_FALSE(window.may_update_by_copy(1, 0, ElementType::uint64, Operator::sum)) << "an empty part";
+      EXPECT_FALSE(window.may_update_by_copy(2, 0, ElementType::uint64, Operator::sum)) << "no rank";
+      EXPECT_FALSE(window.may_update_by_copy(0, 0, ElementType::float64, Operator::bxor)) << "no such pair";
+      EXPECT_FALSE(window.may_update_by_copy(0, 0, ElementType::uint64, Operator::scaled_sum)) << "alpha";
+      const std::uint64_t ten = 10;
+      const std::uint64_t expected = 13;
+      std::uint64_t old = 0;
+      const auto* const addend = reinterpret_cast<const std::byte*>(&ten);
+      auto* const result = reinterpret_cast<std::byte*>(&old);
+      EXPECT_GOOD(window.update_by_copy(0, 8, {ElementType::uint64, Operator::sum, addend}));
+      EXPECT_GOOD(window.update_by_copy(0, 16, {ElementType::uint64, Operator::sum, addend, result}));
+      EXPECT_EQ(old, 3u);
+      const Window::ElementUpdate swap{ElementType::uint64, Operator::replace, addend, result,
+                                       reinterpret_cast<const std::byte*>(&expected)};
+      EXPECT_GOOD(window.update_by_copy(0, 0, swap));
+      EXPECT_EQ(old, 1u);
+      EXPECT_GOOD(window.update_by_copy(0, 16, swap));
+      EXPECT_EQ(old, 13u);
+      EXPECT_EQ(window.traffic_to(0).operations, 4u);
+    }
+    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(me.context.free_window(made.value()));
+  });
+  EXPECT_EQ(words, (std::array<std::uint64_t, 3>{1, 12, 10}));
+}
+
 TEST(ContextTest, gives_all_memory_of_windows_groups_and_mutexes_back) {
   run_in_process(ranks_on(PathChoice::automatic, 2), [](InProcessRank me) {
     Group& world = me.context.world();
