@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,7 +16,11 @@ std::uint32_t GroupPlaces::place_of(std::uint32_t rank) const {
 }
 
 GroupTeam::GroupTeam(GroupPlaces places, std::uint32_t my_rank, TeamPost* post, Waiter& waiter)
-    : places_(std::move(places)), my_rank_(my_rank), post_(post), waiter_(waiter) {}
+    : places_(std::move(places)), my_rank_(my_rank), post_(post), waiter_(waiter) {
+  // A letter has a byte of each member here at least.
+  const std::size_t room = std::max(TeamPost::most_bytes, places_.here.size());
+  if (!places_.is_one_node() && is_first_here()) letter_ = std::make_unique_for_overwrite<std::byte[]>(room);
+}
 
 void GroupTeam::begin(NodeTeamBlock& block, std::uint64_t key) noexcept {
   key_ = key;
@@ -82,30 +87,60 @@ Status GroupTeam::allgather(std::span<const std::byte> mine, std::span<std::byte
   return {};
 }
 
+namespace {
+
+// Of pieces of one length, packed by rank: calls for each stretch of `packed`, which begins `done` bytes into them, that
+// lies within one piece, with where that lies in what has a piece each `stride` bytes.
+template <class Bytes>
+void for_each_stretch(std::size_t done, std::span<Bytes> packed, std::size_t piece, std::size_t stride,
+                      FunctionRef<void(std::size_t at, std::span<Bytes> stretch)> call) {
+  while (!packed.empty()) {
+    const std::size_t within = done % piece;
+    const std::size_t bytes = std::min(piece - within, packed.size());
+    call(done / piece * stride + within, packed.first(bytes));
+    packed = packed.subspan(bytes);
+    done += bytes;
+  }
+}
+
+}  // namespace
+
 // Member r's piece goes to all[r * stride].
 Status GroupTeam::gather_piece(std::span<const std::byte> piece, std::span<std::byte> all, std::size_t stride,
                                const char* doing) {
-  std::vector<std::byte> here(piece.size() * places_.here.size());
-  if (Status status = node_->allgather(piece, here, doing); !status.is_ok()) return status;
-  std::vector<std::byte> packed(piece.size() * size());
-  const auto put_in = [&](const std::vector<std::uint32_t>& members, std::span<const std::byte> bytes) {
-    for (std::size_t i = 0; i < members.size(); ++i)
-      std::memcpy(packed.data() + members[i] * piece.size(), bytes.data() + i * piece.size(), piece.size());
+  const auto take_here = [&](std::uint32_t member, std::size_t done, std::span<const std::byte> bytes) {
+    std::memcpy(all.data() + places_.here[member] * stride + done, bytes.data(), bytes.size());
   };
+  if (Status status = node_->gather(piece, take_here, doing); !status.is_ok()) return status;
   if (is_first_here()) {
-    const auto take = [&](const GroupPlaces::Node& node, std::span<const std::byte> bytes) -> Status {
-      const std::size_t expected = node.members.size() * piece.size();
-      if (bytes.size() != expected) return wrong_length(doing, node.first, bytes.size(), expected);
-      put_in(node.members, bytes);
-      return {};
-    };
-    if (Status status = exchange(here, take, doing); !status.is_ok()) return status;
-    put_in(places_.here, here);
+    if (Status status = exchange_pieces(piece.size(), all, stride, doing); !status.is_ok()) return status;
   }
-  if (Status status = node_->broadcast(packed, 0, doing); !status.is_ok()) return status;
-  for (std::size_t rank = 0; rank < size(); ++rank)
-    std::memcpy(all.data() + rank * stride, packed.data() + rank * piece.size(), piece.size());
-  return {};
+  const auto fill = [&](std::size_t done, std::span<std::byte> packed) {
+    for_each_stretch<std::byte>(done, packed, piece.size(), stride, [&](std::size_t at, std::span<std::byte> stretch) {
+      std::memcpy(stretch.data(), all.data() + at, stretch.size());
+    });
+  };
+  const auto take = [&](std::size_t done, std::span<const std::byte> packed) {
+    for_each_stretch<const std::byte>(done, packed, piece.size(), stride,
+                                      [&](std::size_t at, std::span<const std::byte> stretch) {
+                                        std::memcpy(all.data() + at, stretch.data(), stretch.size());
+                                      });
+  };
+  return node_->tell(piece.size() * size(), 0, fill, take, doing);
+}
+
+// The pieces of this node's members against those of all others'.
+Status GroupTeam::exchange_pieces(std::size_t bytes, std::span<std::byte> all, std::size_t stride, const char* doing) {
+  for (std::size_t i = 0; i < places_.here.size(); ++i)
+    std::memcpy(letter_.get() + i * bytes, all.data() + places_.here[i] * stride, bytes);
+  const auto take = [&](const GroupPlaces::Node& node, std::span<const std::byte> theirs) -> Status {
+    const std::size_t expected = node.members.size() * bytes;
+    if (theirs.size() != expected) return wrong_length(doing, node.first, theirs.size(), expected);
+    for (std::size_t i = 0; i < node.members.size(); ++i)
+      std::memcpy(all.data() + node.members[i] * stride, theirs.data() + i * bytes, bytes);
+    return {};
+  };
+  return exchange({letter_.get(), places_.here.size() * bytes}, take, doing);
 }
 
 Status GroupTeam::broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing) {

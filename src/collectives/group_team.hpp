@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -46,7 +47,8 @@ struct GroupPlaces {
   bool is_here(std::uint32_t rank) const;
 };
 
-// One member's view. One thread of a rank calls at a time.
+// One member's view. One thread of a rank calls at a time. No call needs memory here, so that no member that has none
+// leaves the others waiting; what a letter between nodes needs is the post's.
 class GroupTeam : public Team {
  public:
   // `post` may be null for a group of one node.
@@ -72,6 +74,7 @@ class GroupTeam : public Team {
                   FunctionRef<Status(const GroupPlaces::Node&, std::span<const std::byte>)> take, const char* doing);
   Status gather_piece(std::span<const std::byte> piece, std::span<std::byte> all, std::size_t stride,
                       const char* doing);
+  Status exchange_pieces(std::size_t bytes, std::span<std::byte> all, std::size_t stride, const char* doing);
 
   GroupPlaces places_;
   std::uint32_t my_rank_;
@@ -79,6 +82,8 @@ class GroupTeam : public Team {
   TeamPost* post_;
   Waiter& waiter_;
   std::optional<NodeTeam> node_;
+  // Room for a letter to the other nodes, on the first of each of several.
+  std::unique_ptr<std::byte[]> letter_;
   std::uint64_t round_ = 0;  // of exchanges between nodes, on the first of each
 };
 

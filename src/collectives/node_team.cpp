@@ -54,12 +54,22 @@ std::uint32_t NodeTeam::who_gave_up(std::uint32_t number) const {
 }
 
 Status NodeTeam::allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing) {
+  const auto take = [&](std::uint32_t member, std::size_t done, std::span<const std::byte> piece) {
+    std::memcpy(all.data() + member * mine.size() + done, piece.data(), piece.size());
+  };
+  return gather(mine, take, doing);
+}
+
+Status NodeTeam::gather(std::span<const std::byte> mine,
+                        FunctionRef<void(std::uint32_t, std::size_t, std::span<const std::byte>)> take,
+                        const char* doing) {
   for (std::size_t done = 0; done < mine.size(); done += NodeTeamBlock::slot_bytes) {
     const std::size_t bytes = std::min(NodeTeamBlock::slot_bytes, mine.size() - done);
     std::byte* const place = slots();
     std::memcpy(place + my_rank_ * NodeTeamBlock::slot_bytes, mine.data() + done, bytes);
     if (Status status = barrier(doing); !status.is_ok()) return status;
-    take_slots(place, all, mine.size(), done, bytes);
+    for (std::uint32_t member = 0; member < ranks_; ++member)
+      take(member, done, {place + member * NodeTeamBlock::slot_bytes, bytes});
   }
   return {};
 }
@@ -95,12 +105,23 @@ Status NodeTeam::consult(std::span<const std::byte> mine, std::span<std::byte> a
 }
 
 Status NodeTeam::broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing) {
-  for (std::size_t done = 0; done < buffer.size(); done += NodeTeamBlock::staging_bytes) {
-    const std::size_t bytes = std::min(NodeTeamBlock::staging_bytes, buffer.size() - done);
+  const auto fill = [&](std::size_t done, std::span<std::byte> piece) {
+    std::memcpy(piece.data(), buffer.data() + done, piece.size());
+  };
+  const auto take = [&](std::size_t done, std::span<const std::byte> piece) {
+    std::memcpy(buffer.data() + done, piece.data(), piece.size());
+  };
+  return tell(buffer.size(), root, fill, take, doing);
+}
+
+Status NodeTeam::tell(std::size_t bytes, std::uint32_t root, FunctionRef<void(std::size_t, std::span<std::byte>)> fill,
+                      FunctionRef<void(std::size_t, std::span<const std::byte>)> take, const char* doing) {
+  for (std::size_t done = 0; done < bytes; done += NodeTeamBlock::staging_bytes) {
+    const std::size_t length = std::min(NodeTeamBlock::staging_bytes, bytes - done);
     std::byte* const place = staging(slots());
-    if (my_rank_ == root) std::memcpy(place, buffer.data() + done, bytes);
+    if (my_rank_ == root) fill(done, {place, length});
     if (Status status = barrier(doing); !status.is_ok()) return status;
-    if (my_rank_ != root) std::memcpy(buffer.data() + done, place, bytes);
+    if (my_rank_ != root) take(done, {place, length});
   }
   return {};
 }

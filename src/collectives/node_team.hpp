@@ -54,6 +54,14 @@ class NodeTeam : public Team {
   Status barrier(const char* doing) override;
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing);
   Status broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
+  // The same two with bytes that lie as the caller likes: `take` is given each piece of each member's, with how many of
+  // that member's lie before it; the root's `fill` writes each piece of what it tells, the others' `take` reads it.
+  Status gather(std::span<const std::byte> mine,
+                FunctionRef<void(std::uint32_t member, std::size_t done, std::span<const std::byte> piece)> take,
+                const char* doing);
+  Status tell(std::size_t bytes, std::uint32_t root,
+              FunctionRef<void(std::size_t done, std::span<std::byte> piece)> fill,
+              FunctionRef<void(std::size_t done, std::span<const std::byte> piece)> take, const char* doing);
   // As allgather, and one member answers all of them: the last to come runs `decide`, with what all have said in its
   // `all`, which writes its `answer`. At most staging_bytes; for members that mean to be answered alike.
   Status consult(std::span<const std::byte> mine, std::span<std::byte> all, std::span<std::byte> answer,

@@ -13,6 +13,7 @@
 #include <thread>
 #include <tuple>
 
+#include "failing_memory.hpp"
 #include "sleeping_waiter.hpp"
 
 namespace farsum {
@@ -57,11 +58,13 @@ class Post : public TeamPost {
   Post(Mailboxes& boxes, Rank me) : boxes_(boxes), me_(me) {}
   Status send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
               const char*) override {
+    const FailingMemory::Pause pause;
     boxes_.put({to, me_, team, round}, bytes);
     return {};
   }
   Status receive(Rank from, std::uint64_t team, std::uint64_t round, std::vector<std::byte>& bytes,
                  const char*) override {
+    const FailingMemory::Pause pause;
     bytes = boxes_.take({me_, from, team, round});
     return {};
   }
@@ -158,6 +161,23 @@ TEST_F(NodesOfThreads, leave_a_barrier_when_all_have_come) {
   });
   // One message each way between the first ranks of the two nodes.
   EXPECT_EQ(boxes_.sent(), 2 * 2 * 200u);
+}
+
+// Who found none in the middle would leave the others waiting.
+TEST_F(NodesOfThreads, need_no_memory_once_they_have_begun) {
+  constexpr std::size_t words = 5'000;
+  run({0, 1, 0, 1, 2}, [](GroupTeam& team, std::uint32_t rank) {
+    std::vector<std::uint64_t> mine(words, rank), all(5 * words), told(words, rank == 3 ? 17 : 0);
+    const FailingMemory none(0, FailingMemory::Fails::for_good);
+    const Status gathered =
+        team.allgather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), "gather");
+    const Status broadcast = team.broadcast(std::as_writable_bytes(std::span(told)), 3, "broadcast");
+    const Status met = team.barrier("barrier");
+    const FailingMemory::Pause pause;
+    EXPECT_TRUE(gathered.is_ok() && broadcast.is_ok() && met.is_ok());
+    for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], i / words);
+    EXPECT_EQ(told, std::vector<std::uint64_t>(words, 17));
+  });
 }
 
 TEST_F(NodesOfThreads, of_one_node_send_nothing) {
