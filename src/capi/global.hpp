@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,12 @@ farsum_status guarded(const char* call, Body&& body) noexcept {
   } catch (...) {
     return fail_thrown(call);
   }
+}
+
+// A negative rank wraps around, and is out of range so.
+inline std::span<const std::uint32_t> ranks_of(const int* ranks, int count) {
+  if (count <= 0 || ranks == nullptr) return {};
+  return {reinterpret_cast<const std::uint32_t*>(ranks), static_cast<std::size_t>(count)};
 }
 
 inline farsum_status report(const Status& status) { return status.is_ok() ? FARSUM_OK : fail(status); }

@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -87,16 +88,23 @@ class HandleTable {
     vacate(bits & slot_mask);
   }
   // The slot of what several ranks make, taken before they meet, so that nothing of this rank's can fail once they
-  // have. Given back where it is not made. A rank that finds no memory for the slot does not come to the meeting.
+  // have. Given back where it is not made.
   class Place {
    public:
-    explicit Place(HandleTable& table) : table_(table), bits_(table.add({})) {}
+    explicit Place(HandleTable& table) : table_(table) {
+      try {
+        bits_ = table.add({});
+      } catch (const std::bad_alloc&) {
+        // The others are told when they meet.
+      }
+    }
     ~Place() {
       if (bits_ != 0) table_.remove(bits_);
     }
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
+    bool lacks_memory() const { return bits_ == 0; }
     // The handle, whose slot is the object's from here on.
     std::uint64_t give_to(Object object) {
       *table_.find(bits_) = std::move(object);
@@ -105,7 +113,7 @@ class HandleTable {
 
    private:
     HandleTable& table_;
-    std::uint64_t bits_;
+    std::uint64_t bits_ = 0;
   };
   void clear() {
     const std::lock_guard lock(mutex_);

@@ -404,9 +404,8 @@ farsum_status farsum_group_create(farsum_group parent, const int* ranks, int cou
       return fail(Code::argument,
                   "farsum_group_create: at least one rank must be listed, and a place for the handle given");
     }
-    const std::vector<std::uint32_t> members(ranks, ranks + count);
     HandleTable<GroupSlot>::Place place(global().groups);
-    Result<Group*> made = live_context()->create_group(*group, members);
+    Result<Group*> made = live_context()->create_group(*group, ranks_of(ranks, count), place.lacks_memory());
     if (!made.is_ok()) return fail(made.take_status());
     *handle = {place.give_to({made.value()})};
     return FARSUM_OK;

@@ -191,7 +191,11 @@ Status read_options(const char* call, const farsum_window_options* from, WindowO
     options.read_age_ms = 0;
   else if (from->read_age_ms != 0)
     options.read_age_ms = from->read_age_ms;
-  if (from->name != nullptr) options.name = from->name;
+  try {
+    if (from->name != nullptr) options.name = from->name;
+  } catch (const std::bad_alloc&) {
+    options.lacks_memory = true;
+  }
   return read_alignment(call, *from, options);
 }
 
@@ -295,12 +299,6 @@ std::byte* where_mapped(const std::vector<Region>& regions, std::uint64_t bytes)
     end += region.bytes;
   }
   return end == bytes ? begin : nullptr;
-}
-
-// A negative rank wraps around, and is out of range so.
-std::span<const std::uint32_t> ranks_of(const int* ranks, int count) {
-  if (count <= 0 || ranks == nullptr) return {};
-  return {reinterpret_cast<const std::uint32_t*>(ranks), static_cast<std::size_t>(count)};
 }
 
 }  // namespace
@@ -577,7 +575,8 @@ farsum_status farsum_mutex_create(farsum_group handle, int count, farsum_mutex* 
     if (count < 0 || mutexes == nullptr)
       return fail(Code::argument, "farsum_mutex_create: the count must not be negative, nor the handle null");
     HandleTable<MutexSlot>::Place place(global().mutexes);
-    Result<Mutexes*> made = live_context()->create_mutexes(*group, static_cast<std::uint32_t>(count));
+    Result<Mutexes*> made =
+        live_context()->create_mutexes(*group, static_cast<std::uint32_t>(count), place.lacks_memory());
     if (!made.is_ok()) return fail(made.take_status());
     *mutexes = {place.give_to({made.value()})};
     return FARSUM_OK;
@@ -659,6 +658,7 @@ farsum_status farsum_counter_create(farsum_group handle, const farsum_counter_op
     options.home = static_cast<std::uint32_t>(from->home);
     options.limit = from->limit;
     HandleTable<CounterSlot>::Place place(global().counters);
+    options.lacks_memory = place.lacks_memory();
     Result<std::shared_ptr<Counter>> made = Counter::create(*live_context(), *group, options);
     if (!made.is_ok()) return fail(made.take_status());
     *counter = {place.give_to({std::move(made.value())})};

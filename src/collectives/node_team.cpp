@@ -29,11 +29,7 @@ Status NodeTeam::meet(FunctionRef<void()> by_the_last, const char* doing) {
   }
   Status status = waiter_.wait(
       block_.events, [&] { return meeting_.is_over(round) || has_one_that_never_comes(); }, doing);
-  if (status.is_ok() && has_one_that_never_comes()) {
-    const auto member = static_cast<std::uint32_t>(block_.given_up.load(std::memory_order_relaxed)) - 1;
-    status = {Code::no_memory,
-              fmt::format("{}: rank {} of the group has no room to map where its ranks meet", doing, member)};
-  }
+  if (status.is_ok() && has_one_that_never_comes()) status = who_never_comes(doing);
   if (!status.is_ok()) broken_ = {status.code(), std::string(status.text())};
   return status;
 }
@@ -43,9 +39,23 @@ bool NodeTeam::has_one_that_never_comes() const {
   return block_.given_up.load(std::memory_order_relaxed) >> 32 == every_number;
 }
 
+Status NodeTeam::who_never_comes(const char* doing) const {
+  const auto word = static_cast<std::uint32_t>(block_.given_up.load(std::memory_order_relaxed));
+  const auto code = static_cast<Code>(word >> code_at);
+  const std::uint32_t member = (word & ((1u << code_at) - 1)) - 1;
+  return {code, fmt::format("{}: rank {} of the group {}", doing, member,
+                            code == Code::no_memory ? "has no memory left, or no room to map where its ranks meet"
+                                                    : "has failed and does not come; it has been told why")};
+}
+
+void NodeTeam::stay_away(NodeTeamBlock& block, std::uint32_t rank, Code code) {
+  block.given_up.store(never_comes(rank, code), std::memory_order_relaxed);
+  block.events.notify_all();
+}
+
 // Relaxed, both: a barrier comes between.
-void NodeTeam::give_up(std::uint32_t number) {
-  block_.given_up.store(std::uint64_t{number} << 32 | (my_rank_ + 1), std::memory_order_relaxed);
+void NodeTeam::give_up(std::uint32_t number, std::uint32_t who) {
+  block_.given_up.store(std::uint64_t{number} << 32 | who, std::memory_order_relaxed);
 }
 
 std::uint32_t NodeTeam::who_gave_up(std::uint32_t number) const {

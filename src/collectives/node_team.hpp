@@ -68,15 +68,18 @@ class NodeTeam : public Team {
                  FunctionRef<void()> decide, const char* doing);
 
   // This member cannot go on with what the members have numbered so; told to all by the next barrier, behind which
-  // who_gave_up() answers with the rank + 1 of such a member, 0 for none. Numbers do not come again.
-  void give_up(std::uint32_t number);
+  // who_gave_up() answers with the rank + 1 of such a member, or with what it says of itself; 0 for none. Numbers do
+  // not come again.
+  void give_up(std::uint32_t number) { give_up(number, my_rank_ + 1); }
+  void give_up(std::uint32_t number, std::uint32_t who);
   std::uint32_t who_gave_up(std::uint32_t number) const;
 
-  // For a member that cannot map the block, and so comes to no meeting: what it has to store at `given_up_at` of the
-  // block by other means. Every barrier then fails with no_memory.
+  // For a member that comes to no meeting. Every barrier then fails with the code.
+  static void stay_away(NodeTeamBlock& block, std::uint32_t rank, Code code);
+  // Where it cannot map the block, what it has to store at `given_up_at` of it by other means.
   static constexpr std::size_t given_up_at = offsetof(NodeTeamBlock, given_up);
-  static constexpr std::uint64_t never_comes(std::uint32_t rank) {
-    return std::uint64_t{every_number} << 32 | (rank + 1);
+  static constexpr std::uint64_t never_comes(std::uint32_t rank, Code code = Code::no_memory) {
+    return std::uint64_t{every_number} << 32 | std::uint64_t{static_cast<std::uint8_t>(code)} << code_at | (rank + 1);
   }
 
   // The caller's last use of the block; true for the last member, who may give it back.
@@ -86,6 +89,7 @@ class NodeTeam : public Team {
   std::uint32_t meetings() const { return block_.round.load(std::memory_order_relaxed); }
   std::uint32_t ranks() const { return ranks_; }
   std::uint32_t rank() const { return my_rank_; }
+  NodeTeamBlock& block() const { return block_; }
 
  private:
   // More sleepers are woken in turn, each waking so many: they come sooner than one after the other.
@@ -101,7 +105,9 @@ class NodeTeam : public Team {
   void take_slots(const std::byte* place, std::span<std::byte> all, std::size_t stride, std::size_t done,
                   std::size_t bytes) const;
   static constexpr std::uint32_t every_number = ~std::uint32_t{0};
+  static constexpr unsigned code_at = 24;  // above the ranks of a node
   bool has_one_that_never_comes() const;
+  Status who_never_comes(const char* doing) const;
   // Where data goes that is exchanged by the next barrier: not where that of the last one may still be read. Who
   // writes there once more has met all in a barrier in between, to which they came when they had read.
   std::byte* slots() const;

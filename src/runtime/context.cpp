@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <numeric>
 
@@ -119,16 +120,8 @@ bool has_too_few_online(const os::ProcessorBounds& bounds, std::uint32_t ranks) 
   return bounds.online != 0 && ranks > bounds.online;
 }
 
-// Of teams over nodes; those of windows have the windows' numbers.
+// Of the team of a job over nodes; groups' keys are higher, and windows' numbers lower.
 constexpr std::uint64_t world_team_key = std::uint64_t{1} << 62;
-constexpr std::uint64_t group_team_keys = std::uint64_t{1} << 63;
-
-std::uint64_t hash(std::span<const std::uint64_t> words, std::uint64_t seed) {
-  // FNV-1a over words: tells groups being made at one moment apart.
-  std::uint64_t value = 14695981039346656037ULL ^ seed;
-  for (const std::uint64_t word : words) value = (value ^ word) * 1099511628211ULL;
-  return value;
-}
 
 }  // namespace
 
@@ -136,13 +129,25 @@ Context::Context(Place place, Options options)
     : place_(std::move(place)), options_(std::move(options)), kernels_(&choose_kernels(options_.settings.isa)) {}
 
 Result<std::unique_ptr<Context>> Context::create(Place place, Options options) {
-  std::unique_ptr<Context> context(new Context(std::move(place), std::move(options)));
-  if (Status status = context->join(); !status.is_ok()) return status;
-  return context;
+  // Here the other ranks of the node learn from one that cannot go on that they would wait in vain.
+  const std::shared_ptr<NodeSegment> segment = place.segment;
+  const std::uint32_t my_place = place.here.count() == 0 ? place.rank : place.here.place_of(place.rank);
+  auto& meeting = *reinterpret_cast<NodeTeamBlock*>(segment->world_team());
+  try {
+    if (place.here.count() == 0) place.here = NodeRanks::of_all(segment->ranks());
+    std::unique_ptr<Context> context(new Context(std::move(place), std::move(options)));
+    Status status = context->join();
+    if (status.is_ok()) return context;
+    // Of a death all learn by themselves.
+    if (status.code() != Code::peer_failed) NodeTeam::stay_away(meeting, my_place, status.code());
+    return status;
+  } catch (...) {
+    NodeTeam::stay_away(meeting, my_place, Code::no_memory);
+    throw;
+  }
 }
 
 Status Context::join() {
-  if (place_.here.count() == 0) place_.here = NodeRanks::of_all(place_.segment->ranks());
   RankBlock& block = own_block();
   (void)getrandom(&nonce_, sizeof nonce_, 0);
   (void)os::allow_peers();
@@ -171,6 +176,7 @@ Status Context::join() {
 
 void Context::make_parts() {
   NodeSegment& segment = *place_.segment;
+  group_rounds_.keep_room();
   const Settings& settings = options_.settings;
   RankBlock& block = own_block();
   neighbours_ = std::make_unique<Neighbours>(place_.here);
@@ -246,17 +252,17 @@ void Context::make_parts() {
 
 Status Context::meet_the_node() {
   home_ = group_of_the_node();
+  if (is_one_node()) world_ = group_of_the_node();
+  std::vector<os::ProcessorBounds> bounds(place_.here.count());
   if (Status status = home_->team().barrier("farsum_init"); !status.is_ok()) return status;
-  share_processors();
+  share_processors(bounds);
   transport_->probe_peers();
   return home_->team().barrier("farsum_init");
 }
 
 // All ranks have published what bounds theirs, and nobody changes it: so all come to the same.
-void Context::share_processors() {
-  std::vector<os::ProcessorBounds> bounds;
-  for (std::uint32_t place = 0; place < place_.here.count(); ++place)
-    bounds.push_back(place_.segment->rank(place).processors);
+void Context::share_processors(std::span<os::ProcessorBounds> bounds) {
+  for (std::uint32_t place = 0; place < bounds.size(); ++place) bounds[place] = place_.segment->rank(place).processors;
   processors_ = os::scarcest_share(bounds);
   waiter_->be_crowded(processors_.is_crowded());
 }
@@ -284,38 +290,25 @@ Status Context::meet_the_job() {
 }
 
 Status Context::begin_world() {
-  if (is_one_node()) {
-    world_ = group_of_the_node();
-    return {};
-  }
+  if (is_one_node()) return {};
   std::vector<Rank> all(place_.size);
   std::iota(all.begin(), all.end(), Rank{0});
   const bool meets = std::all_of(all.begin(), all.end(), [this](Rank rank) { return neighbours_->reaches(rank); });
   world_ = std::make_unique<Group>(std::move(all), place_.rank);
   if (!meets) return {};
-  auto team = make_team(world_->ranks(), place_.rank);
-  if (Status status = begin_group(*world_, std::move(team), world_team_key); !status.is_ok()) return status;
+  std::unique_ptr<GroupTeam> team = make_team(world_->ranks(), place_.rank);
+  const std::uint32_t here = place_.here.count();
+  Result<HeapExtent> met =
+      place_.segment->meet({{world_team_key, here}}, here, NodeTeamBlock::footprint(here), id_in_segment());
+  if (!met.is_ok()) return met.take_status();
+  if (Status status = reach_team(met.value(), my_place()); !status.is_ok()) return status;
+  team->begin(*reinterpret_cast<NodeTeamBlock*>(place_.segment->at(met.value().offset)), world_team_key);
+  world_->begin(met.value(), std::move(team));
   return world_->team().barrier("farsum_init");
 }
 
 std::unique_ptr<GroupTeam> Context::make_team(const std::vector<Rank>& ranks, std::uint32_t my_rank) {
   return std::make_unique<GroupTeam>(neighbours_->places_of(ranks), my_rank, exchange_.get(), *waiter_);
-}
-
-// The members here find each other by the key.
-Status Context::begin_group(Group& group, std::unique_ptr<GroupTeam> team, std::uint64_t key) {
-  const auto members = static_cast<std::uint32_t>(team->places().here.size());
-  Result<HeapExtent> met =
-      place_.segment->meet({{key, members}}, members, NodeTeamBlock::footprint(members), id_in_segment());
-  if (!met.is_ok()) return met.take_status();
-  if (Status status = place_.segment->reach(met.value()); !status.is_ok()) {
-    place_.segment->write_word(met.value().offset + NodeTeam::given_up_at,
-                               NodeTeam::never_comes(team->places().place_of(group.my_rank())));
-    return status;
-  }
-  team->begin(*reinterpret_cast<NodeTeamBlock*>(place_.segment->at(met.value().offset)), key);
-  group.begin(met.value(), std::move(team));
-  return {};
 }
 
 Status Context::serve_network(Network& network) {
@@ -422,30 +415,35 @@ void Context::abandon_all() {
 
 Status Context::finalize(Insistence insistence) {
   // What the ranks tell each other.
-  enum class Word : std::uint8_t { ready, pending, forced };
+  constexpr std::byte ready{0}, pending{1}, forced{2};
   Status mine;
-  Word word = Word::forced;
+  std::exception_ptr thrown;  // this rank has found no memory to see what it has open
+  std::byte word = forced;
   if (insistence == Insistence::none) {
-    mine = find_open();
-    word = mine.is_ok() ? Word::ready : Word::pending;
+    try {
+      mine = find_open();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    word = mine.is_ok() && thrown == nullptr ? ready : pending;
   } else {
     abandon_all();
   }
   // Where not all ranks are reached, whoever brought some together sees to it that all leave together.
   Group& leaving = world_->meets() ? *world_ : *home_;
-  std::vector<Word> words(leaving.size());
-  Status status = leaving.team().allgather(std::as_bytes(std::span(&word, 1)), std::as_writable_bytes(std::span(words)),
-                                           "farsum_finalize");
-  const bool forced = std::find(words.begin(), words.end(), Word::forced) != words.end();
-  if (status.is_ok() && !forced) {
+  const std::span<std::byte> words = leaving.words();
+  Status status = leaving.team().allgather(std::span(&word, 1), words, "farsum_finalize");
+  const bool some_forced = std::find(words.begin(), words.end(), forced) != words.end();
+  if (status.is_ok() && !some_forced) {
+    if (thrown != nullptr) std::rethrow_exception(thrown);
     if (!mine.is_ok()) return mine;
-    const auto pending = std::find(words.begin(), words.end(), Word::pending);
-    if (pending != words.end()) {
+    const auto first = std::find(words.begin(), words.end(), pending);
+    if (first != words.end()) {
       return {Code::pending, fmt::format("farsum_finalize: rank {} of the job has a lock, a mutex or an epoch open",
-                                         leaving.ranks()[pending - words.begin()])};
+                                         leaving.ranks()[first - words.begin()])};
     }
   }
-  if (!mine.is_ok()) abandon_all();
+  if (!mine.is_ok() || thrown != nullptr) abandon_all();
   // Every rank is in here now and none runs another runtime from here on: see make_window.
   ThreadWaiter::Quiet quiet(*waiter_);
   quiet.begin();
@@ -465,79 +463,14 @@ Status Context::finalize(Insistence insistence) {
   return status;
 }
 
-// ---- groups ----
-
-Result<Group*> Context::create_group(Group& parent, const std::vector<std::uint32_t>& members) {
-  std::vector<Rank> ranks;
-  std::uint32_t my_rank = ~std::uint32_t{0};
-  for (const std::uint32_t member : members) {
-    if (member >= parent.size()) {
-      return Status(Code::rank,
-                    fmt::format("farsum_group_create: rank {} is not in the parent, whose ranks are 0 to {}",
-                                static_cast<std::int32_t>(member), parent.size() - 1));
-    }
-    const Rank rank = parent.ranks()[member];
-    if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) {
-      return Status(Code::argument, fmt::format("farsum_group_create: rank {} is listed twice", member));
-    }
-    if (rank == place_.rank) my_rank = static_cast<std::uint32_t>(ranks.size());
-    if (!neighbours_->reaches(rank)) {
-      return Status(Code::unsupported,
-                    fmt::format("farsum_group_create: rank {} of the job is on another node and not known here; "
-                                "farsum_network_introduce makes it known",
-                                rank));
-    }
-    ranks.push_back(rank);
-  }
-  if (my_rank == ~std::uint32_t{0}) {
-    return Status(Code::argument,
-                  "farsum_group_create: the calling rank is not among the ranks listed; only those listed call");
-  }
-  // All that may find no memory comes before the meeting, so that a rank that finds none may call once more.
-  std::unique_ptr<GroupTeam> team = make_team(ranks, my_rank);
-  std::vector<std::uint64_t> words(ranks.begin(), ranks.end());
-  words.push_back(0);
-  const auto forget_it = [this](Group* made) { forget(made); };
-  std::unique_ptr<Group, decltype(forget_it)> group(nullptr, forget_it);
-  {
-    const std::lock_guard lock(mutex_);
-    std::uint64_t& round = group_rounds_[ranks];
-    groups_.push_back(std::make_unique<Group>(std::move(ranks), my_rank));
-    group.reset(groups_.back().get());
-    words.back() = round++;
-  }
-  // Above the keys of windows, whose teams are told apart by their numbers.
-  const std::uint64_t key = hash(words, 1) | group_team_keys;
-  if (Status status = begin_group(*group, std::move(team), key); !status.is_ok()) return status;
-  if (Status status = group->team().barrier("farsum_group_create"); !status.is_ok()) return status;
-  return group.release();
-}
-
-void Context::forget(Group* group) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(groups_, [group](const auto& other) { return other.get() == group; });
-}
-
-Status Context::free_group(Group* group) {
-  if (group == world_.get()) return {Code::argument, "farsum_group_free: the group of all ranks is not freed"};
-  if (group->users().load(std::memory_order_relaxed) != 0) {
-    return {Code::pending,
-            fmt::format("farsum_group_free: {} windows, counters or mutexes made over the group live; free them first",
-                        group->users().load(std::memory_order_relaxed))};
-  }
-  if (Status status = group->team().barrier("farsum_group_free"); !status.is_ok()) return status;
-  if (group->team().depart()) place_.segment->release(group->block(), id_in_segment());
-  forget(group);
-  return {};
-}
-
 // ---- mutexes ----
 
-Result<Mutexes*> Context::create_mutexes(Group& group, std::uint32_t count) {
+Result<Mutexes*> Context::create_mutexes(Group& group, std::uint32_t count, bool lacks_memory) {
   WindowOptions options;
   options.name = "mutexes";
   options.notification_slots = 1;
   options.internal = true;
+  options.lacks_memory = lacks_memory;
   options.mutexes = count;
   Result<WindowObject*> object = allocate_window(group, 0, options);
   if (!object.is_ok()) return object.take_status();
@@ -551,15 +484,11 @@ Status Context::free_mutexes(Mutexes* mutexes) {
     return state.load(std::memory_order_relaxed) != Mutexes::State::free;
   });
   // The ranks agree, so that nobody waits for one that refuses.
-  std::vector<std::uint8_t> held(mutexes->counts.size());
-  const auto mine = static_cast<std::uint8_t>(mine_held);
-  if (Status status = team.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(held)),
-                                     "farsum_mutex_free");
-      !status.is_ok()) {
-    return status;
-  }
+  const std::span<std::byte> held = mutexes->object->group->words();
+  const std::byte mine{mine_held};
+  if (Status status = team.allgather(std::span(&mine, 1), held, "farsum_mutex_free"); !status.is_ok()) return status;
   for (std::size_t rank = 0; rank < held.size(); ++rank) {
-    if (held[rank] == 0) continue;
+    if (held[rank] == std::byte{0}) continue;
     return {Code::pending,
             fmt::format(
                 "farsum_mutex_free: rank {} of the group still holds or waits for one of the mutexes; unlock it first",

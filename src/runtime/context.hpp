@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "os/promotion.hpp"
 #include "runtime/attendance.hpp"
 #include "runtime/card_side.hpp"
+#include "runtime/group_rounds.hpp"
 #include "runtime/link_models.hpp"
 #include "runtime/neighbours.hpp"
 #include "runtime/network_card.hpp"
@@ -48,7 +50,7 @@ namespace farsum {
 class Group {
  public:
   Group(std::vector<Rank> ranks, std::uint32_t my_rank)
-      : ranks_(std::move(ranks)), my_rank_(my_rank), offers_(ranks_.size()) {}
+      : ranks_(std::move(ranks)), my_rank_(my_rank), offers_(ranks_.size()), words_(ranks_.size()) {}
   // Where the ranks meet; before anything else but what the group was made of is asked for. What the node has of it
   // lies in `block`.
   void begin(HeapExtent block, std::unique_ptr<GroupTeam> team) noexcept {
@@ -64,8 +66,9 @@ class Group {
   bool meets() const { return team_ != nullptr; }
   GroupTeam& team() { return *team_; }
   const GroupPlaces& places() const { return team_->places(); }
-  // Room for what the ranks tell each other of a window that is being made, one at a time.
+  // Room for what the ranks tell each other of a window that is being made, one at a time; and for a word of each.
   std::span<WindowOffer> offers() { return offers_; }
+  std::span<std::byte> words() { return words_; }
   // Windows, counters and mutexes made over it. Relaxed: collective calls order whoever counts.
   std::atomic<int>& users() { return users_; }
 
@@ -73,6 +76,7 @@ class Group {
   std::vector<Rank> ranks_;
   std::uint32_t my_rank_;
   std::vector<WindowOffer> offers_;
+  std::vector<std::byte> words_;
   HeapExtent block_;
   std::unique_ptr<GroupTeam> team_;
   std::atomic<int> users_{0};
@@ -123,7 +127,8 @@ struct WindowObject {
   std::uint64_t control_bytes = 0;  // how much of it is the control block, where the ranks part
   std::unique_ptr<GroupTeam> team;  // of its own, so that several windows of a group can be fenced at once
   std::unique_ptr<Farewell> farewell;
-  bool prepared = false;  // all ranks have agreed that it goes, or this one has left a circle
+  std::vector<Code> farewells;  // room for what all ranks say when it is to go, where they are of several nodes
+  bool prepared = false;        // all ranks have agreed that it goes, or this one has left a circle
   bool left_circle = false;
   bool some_promoted = false;  // of the ranks' parts
   os::Promotion promotion;
@@ -180,7 +185,8 @@ class Context {
   void end_attending() { attendance_->end(); }
   const Place& place() const { return place_; }
 
-  Result<Group*> create_group(Group& parent, const std::vector<std::uint32_t>& members);
+  // `lacks_memory`: the caller has found none; then no rank gets the group.
+  Result<Group*> create_group(Group& parent, std::span<const std::uint32_t> members, bool lacks_memory = false);
   Status free_group(Group* group);
 
   Result<WindowObject*> allocate_window(Group& group, std::uint64_t bytes, const WindowOptions& options);
@@ -193,7 +199,7 @@ class Context {
   Status free_window(WindowObject* object);
 
   // `count` at this rank.
-  Result<Mutexes*> create_mutexes(Group& group, std::uint32_t count);
+  Result<Mutexes*> create_mutexes(Group& group, std::uint32_t count, bool lacks_memory = false);
   Status free_mutexes(Mutexes* mutexes);
   Status lock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index);
   Status unlock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index);
@@ -231,12 +237,13 @@ class Context {
   class TableGuard;
   class Making;
   struct Creation;  // a rank's wish for a window (window_creation.hpp)
+  struct Listed;    // the ranks of a group that is being made (group_creation.cpp)
 
   Context(Place place, Options options);
   Status join();
   void make_parts();
   Status meet_the_node();
-  void share_processors();
+  void share_processors(std::span<os::ProcessorBounds> bounds);
   std::unique_ptr<Group> group_of_the_node();
   Status meet_the_job();
   Status begin_world();
@@ -244,7 +251,14 @@ class Context {
   Status serve_card(Rdma& card);
   Status wake_by_sources();
   std::unique_ptr<GroupTeam> make_team(const std::vector<Rank>& ranks, std::uint32_t my_rank);
-  Status begin_group(Group& group, std::unique_ptr<GroupTeam> team, std::uint64_t key);
+  Status check_listed(Listed& listed) const;
+  std::optional<std::uint64_t> next_round(const Listed& listed);
+  Status found_group(const Listed& listed, std::uint64_t round, GroupTeam* team, HeapExtent& block);
+  Status reach_team(HeapExtent block, std::uint32_t my_place_here);
+  Status agree_on_memory(const Listed& listed, NodeTeam& node, std::uint64_t key, const GroupTeam* team,
+                         std::uint32_t& lacking);
+  Status tell_other_nodes(const Listed& listed, std::uint64_t key, const GroupTeam* team, std::uint32_t& lacking);
+  Status for_each_other_node(const Listed& listed, const GroupTeam* team, FunctionRef<Status(Rank)> call_with);
   bool is_one_node() const { return place_.here.count() == place_.size; }
   std::uint32_t my_place() const { return place_.here.place_of(place_.rank); }
   // What locks in the node segment are held by.
@@ -366,7 +380,7 @@ class Context {
   std::unique_ptr<Group> home_;  // the ranks of this node
   std::unique_ptr<Group> world_;
   std::vector<std::unique_ptr<Group>> groups_;
-  std::map<std::vector<Rank>, std::uint64_t> group_rounds_;  // how often each list of ranks has become a group
+  GroupRounds group_rounds_;
   std::vector<std::unique_ptr<WindowObject>> windows_;
   std::size_t windows_being_made_ = 0;
   std::vector<std::unique_ptr<WindowObject>> left_circles_;  // freed here, while others have yet to come

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,8 @@ Operation word_operation(OperationKind kind, std::uint64_t first, std::uint64_t 
   return operation;
 }
 
+std::uint64_t leaves_of(const Group& group) { return std::bit_ceil(std::uint64_t{group.size()}); }
+
 }  // namespace
 
 Result<std::shared_ptr<Counter>> Counter::create(Context& context, Group& group, const Options& options) {
@@ -31,31 +34,47 @@ Result<std::shared_ptr<Counter>> Counter::create(Context& context, Group& group,
                   fmt::format("farsum_counter_create: home rank {} is not in the group, whose ranks are 0 to {}",
                               static_cast<std::int32_t>(options.home), group.size() - 1));
   }
-  std::shared_ptr<Counter> counter(new Counter(context, group, options));
-  counter->leaves_ = std::bit_ceil(std::uint64_t{group.size()});
+  const std::shared_ptr<Counter> counter = make(context, group, options);
   // One word; or one per rank; or a heap-shaped tree, whose root is word 1.
   std::uint64_t words = 1;
   if (options.kind == CounterKind::per_rank) words = group.size();
-  if (options.kind == CounterKind::tree) words = 2 * counter->leaves_;
+  if (options.kind == CounterKind::tree) words = 2 * leaves_of(group);
   const bool is_home = group.my_rank() == options.home;
   WindowOptions window_options;
   window_options.name = "counter";
   window_options.notification_slots = 1;
   window_options.internal = true;
+  window_options.lacks_memory = options.lacks_memory || counter == nullptr;
   const bool one_word = options.kind == CounterKind::strict || options.kind == CounterKind::leased;
   if (one_word) window_options.promises = promise_single_element;
   Result<WindowObject*> object = context.allocate_window(group, is_home ? words * word_bytes : 0, window_options);
   if (!object.is_ok()) return object.take_status();
   counter->object_ = object.value();
   counter->window_ = object.value()->window.get();
-  if (Status status = counter->begin(); !status.is_ok()) return status;
   return counter;
 }
 
-// The one-word kinds stay in one long access epoch; the others lock per ticket, as their papers do.
+// Null where there is no memory.
+std::shared_ptr<Counter> Counter::make(Context& context, Group& group, const Options& options) noexcept {
+  try {
+    std::shared_ptr<Counter> counter(new Counter(context, group, options));
+    counter->leaves_ = leaves_of(group);
+    return counter;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+// The one-word kinds stay in one long access epoch; the others lock per ticket, as their papers do. It begins with the
+// first ticket: what may fail on one rank alone is no part of a call of all.
 Status Counter::begin() {
-  if (options_.kind == CounterKind::strict || options_.kind == CounterKind::leased) return window_->lock_all();
-  return {};
+  // Relaxed, here and below: under the lock it is what was stored last; without it the window tells what is wrong.
+  if (is_open_.load(std::memory_order_relaxed)) return {};
+  const std::lock_guard lock(opening_);
+  if (is_open_.load(std::memory_order_relaxed)) return {};
+  Status status = window_->lock_all();
+  is_open_.store(status.is_ok(), std::memory_order_relaxed);
+  return status;
 }
 
 Status Counter::reset() {
@@ -69,8 +88,9 @@ Status Counter::reset() {
 }
 
 Status Counter::free() {
-  if (options_.kind == CounterKind::strict || options_.kind == CounterKind::leased) {
+  if (is_open_.load(std::memory_order_relaxed)) {
     if (Status status = window_->unlock_all(); !status.is_ok()) return status;
+    is_open_.store(false, std::memory_order_relaxed);
   }
   return context_.free_window(object_);
 }
@@ -92,6 +112,7 @@ Result<std::uint64_t> Counter::next() {
 Status Counter::fetch_add(std::uint64_t amount, std::uint64_t& old) {
   if (window_->hot().reduce(options_.home, 0, &amount, &old, word_bytes, ops::ElementType::uint64, ops::Operator::sum))
     return {};
+  if (Status status = begin(); !status.is_ok()) return status;
   Operation operation = word_operation(OperationKind::get_accumulate, 0, 1);
   operation.op = ops::Operator::sum;
   operation.operand = reinterpret_cast<const std::byte*>(&amount);
@@ -110,6 +131,7 @@ Result<std::uint64_t> Counter::next_leased() {
   const std::lock_guard lock(mutex_);
   if (lease_next_ == lease_end_) {
     std::uint64_t seen = 0;
+    if (Status status = begin(); !status.is_ok()) return status;
     Operation look = word_operation(OperationKind::get_accumulate, 0, 1);
     look.op = ops::Operator::no_op;
     look.result = reinterpret_cast<std::byte*>(&seen);

@@ -3,6 +3,7 @@
 // operations.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -20,7 +21,8 @@ class Counter {
   struct Options {
     CounterKind kind = CounterKind::strict;
     std::uint32_t home = 0;
-    std::uint64_t limit = 0;  // leased only
+    std::uint64_t limit = 0;    // leased only
+    bool lacks_memory = false;  // the caller has found none: then no rank gets the counter
   };
 
   // Collective.
@@ -34,6 +36,7 @@ class Counter {
  private:
   Counter(Context& context, Group& group, const Options& options)
       : context_(context), group_(group), options_(options) {}
+  static std::shared_ptr<Counter> make(Context& context, Group& group, const Options& options) noexcept;
   Status begin();
   Result<std::uint64_t> next_strict();
   Result<std::uint64_t> next_leased();
@@ -49,7 +52,9 @@ class Counter {
   Window* window_ = nullptr;
   std::uint64_t leaves_ = 1;  // tree: a power of two, at least the group's size
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex opening_;                // of the access epoch of the one-word kinds
+  std::atomic<bool> is_open_{false};  // it
+  std::mutex mutex_;                  // guards what follows
   std::uint64_t lease_next_ = 0;
   std::uint64_t lease_end_ = 0;
   std::uint64_t taken_ = 0;  // tickets of this rank; per_rank and tree

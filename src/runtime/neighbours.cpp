@@ -35,6 +35,11 @@ std::string Neighbours::host_of(Rank rank) const {
   return {host.data(), strnlen(host.data(), host.size())};
 }
 
+bool Neighbours::share_node(Rank one, Rank other) const {
+  const std::lock_guard lock(mutex_);
+  return node_of_.at(one) == node_of_.at(other);
+}
+
 std::uint32_t Neighbours::machine_of(Rank rank) const {
   const std::lock_guard lock(mutex_);
   return nodes_[node_of_.at(rank)].machine;

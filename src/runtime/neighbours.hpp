@@ -26,6 +26,8 @@ class Neighbours {
   // Whether the rank is on this node or was added.
   bool reaches(Rank rank) const;
   std::string host_of(Rank rank) const;
+  // Of two that were added.
+  bool share_node(Rank one, Rank other) const;
   // Of which kind its machine is, as its card says; of a rank that was added.
   std::uint32_t machine_of(Rank rank) const;
   // Of all that were added, each once.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -35,8 +36,12 @@ Status TeamExchange::send_part(Rank to, const wire::MessageHeader& header, std::
   // Again and again, not when there is room: what may wait for others is kept back for other reasons, too.
   bool is_sent = false;
   const auto send = [&] {
-    engine_.progress(to);
-    is_sent = is_sent || engine_.submit_control(to, header, bytes, outstanding_, nullptr);
+    try {
+      engine_.progress(to);
+      is_sent = is_sent || engine_.submit_control(to, header, bytes, outstanding_, nullptr);
+    } catch (const std::bad_alloc&) {
+      // The others wait for the letter, which goes once there is memory for it.
+    }
     return is_sent || was_refused();
   };
   Status status = waiter_.wait(waiter_.own_events(), send, doing);
@@ -69,8 +74,11 @@ Status TeamExchange::receive(Rank from, std::uint64_t team, std::uint64_t round,
   bool has_come = false;
   const auto arrived = [&] {
     if (has_come) return true;
-    // What was sent to it may still be kept here for want of room.
-    engine_.progress(from);
+    // What was sent to it may still be kept here for want of room, or of memory.
+    try {
+      engine_.progress(from);
+    } catch (const std::bad_alloc&) {
+    }
     has_come = take(key, bytes);
     return has_come || was_refused();
   };

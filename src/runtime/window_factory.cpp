@@ -158,6 +158,9 @@ class Context::Making {
   // By rank of the group, in whose room they lie: a rank that has no memory left takes part in the first meeting.
   std::span<WindowOffer> offers_;
   std::vector<CardOffer> card_offers_;  // room for them where this rank declares the window network-only
+  // The same where the ranks are of several nodes: what each says of its node's extent, and its rank + 1 if it failed.
+  std::vector<NodeAnswer> node_answers_;
+  std::vector<std::uint32_t> failures_;
   std::uint32_t promises_ = 0;
   std::unique_ptr<CardParts> cards_;  // null: not for cards
   std::string no_cards_;              // why not, where this rank has declared it
@@ -192,6 +195,10 @@ void Context::Making::prepare(Step&& step) noexcept {
 }
 
 void Context::Making::look_at_own() {
+  if (!places().is_one_node()) {
+    node_answers_.resize(group_.size());
+    failures_.resize(group_.size());
+  }
   if ((own_promises() & promise_network_only) != 0) card_offers_.resize(group_.size());
   if (wish_.flavour != Flavour::adopted) return;
   refusal_ = context_.why_not_promoted(wish_, options_, places());
@@ -349,7 +356,7 @@ Status Context::Making::agree_on_extent() {
 // All nodes or none have the room; and memory is for CPU atomics alone on all or on none.
 Status Context::Making::agree_over_nodes() {
   const NodeAnswer mine{answer_.id, answer_.code, answer_.bare};
-  std::vector<NodeAnswer> all(group_.size());
+  std::vector<NodeAnswer>& all = node_answers_;
   if (Status status =
           group_.team().allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), call_);
       !status.is_ok()) {
@@ -450,13 +457,12 @@ Status Context::Making::meet_again() {
     return {};
   }
   const std::uint32_t mine = has_failed() ? me_ + 1 : 0;
-  std::vector<std::uint32_t> all(group_.size());
-  if (Status status =
-          group_.team().allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), call_);
+  if (Status status = group_.team().allgather(std::as_bytes(std::span(&mine, 1)),
+                                              std::as_writable_bytes(std::span(failures_)), call_);
       !status.is_ok()) {
     return status;
   }
-  failed_ = *std::max_element(all.begin(), all.end());
+  failed_ = *std::max_element(failures_.begin(), failures_.end());
   return {};
 }
 
@@ -496,6 +502,7 @@ void Context::Making::begin_object() {
   }
   object_->own = shared_[me_];
   object_->counts_traffic = wish_.flavour == Flavour::adopted;
+  if (!places().is_one_node()) object_->farewells.resize(group_.size());
 }
 
 std::unique_ptr<Mutexes> Context::Making::make_mutexes() const {

@@ -1,6 +1,7 @@
 // Unmaking windows: the ranks agree that one goes, each leaves it on its own, the last gives its extent back. Ranks
 // that free windows in different orders: collectives/farewell.hpp.
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <new>
 #include <utility>
@@ -22,11 +23,22 @@ void Context::note_thread() {
 Status Context::prepare_free(WindowObject& object, const char* call) {
   if (object.prepared) return {Code::sync, fmt::format("{}: the window is being freed already", call)};
   note_thread();
-  const Status mine = object.window->settle(call);
-  tell_traffic(object);
+  // What this rank throws (it finds no memory) is told to the others first.
+  Status mine;
+  std::exception_ptr thrown;
+  try {
+    mine = object.window->settle(call);
+    tell_traffic(object);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
   Farewell::Answer answer;
-  if (Status status = agree_to_part(object, mine.code(), call, answer); !status.is_ok()) return status;
-  if (!mine.is_ok()) return {mine.code(), std::string(mine.text())};
+  const Code said = thrown != nullptr ? Code::no_memory : mine.code();
+  if (Status status = agree_to_part(object, said, call, answer); !status.is_ok()) return status;
+  if (thrown != nullptr) std::rethrow_exception(thrown);
+  if (!mine.is_ok()) return mine;
+  if (answer.code == Code::no_memory)
+    return {Code::no_memory, fmt::format("{}: rank {} of the group has no memory left", call, answer.rank)};
   if (answer.code != Code::ok) {
     return {Code::pending,
             fmt::format("{}: rank {} of the group has an epoch or a lock open on the window, or an operation failed",
@@ -42,7 +54,7 @@ Status Context::prepare_free(WindowObject& object, const char* call) {
 // Circles of ranks that free in different orders are seen within a node only; over nodes a free waits for all.
 Status Context::agree_to_part(WindowObject& object, Code mine, const char* call, Farewell::Answer& answer) {
   if (object.group->places().is_one_node()) return object.farewell->agree(mine, *circle_, call, answer);
-  std::vector<Code> all(object.group->size());
+  std::vector<Code>& all = object.farewells;
   if (Status status =
           object.team->allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), call);
       !status.is_ok()) {

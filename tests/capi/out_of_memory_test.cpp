@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "failing_memory.hpp"
+#include "failing_operators.hpp"
 #include "rank_processes.hpp"
 
 namespace farsum::test {
@@ -82,9 +82,9 @@ TEST(Allocations, that_fail_are_a_status_and_the_next_call_goes_well) {
   });
 }
 
-// Rank 1 makes the call with none, one, two ... allocations granted until it succeeds, and rank 0 as often as it is
-// told that rank 1 has no memory. How often this rank has tried.
-std::uint64_t starve_one_of_two(int rank, const char* name, const std::function<farsum_status()>& call) {
+// Rank 1 makes the call with none, one, two ... allocations granted until it succeeds, and the others as often as they
+// are told that rank 1 has no memory: each of its tries is one of theirs.
+std::uint64_t starve_rank_1(int rank, const char* name, const std::function<farsum_status()>& call) {
   std::uint64_t tries = 0;
   const auto counted = [&] {
     ++tries;
@@ -96,25 +96,23 @@ std::uint64_t starve_one_of_two(int rank, const char* name, const std::function<
   }
   farsum_status status = counted();
   while (status == FARSUM_ERR_NO_MEMORY) {
-    EXPECT_THAT(farsum_last_error(), HasSubstr("rank 1 of the group has no memory left"));
+    EXPECT_THAT(farsum_last_error(), HasSubstr("of the group has no memory left"));
     status = counted();
   }
   EXPECT_EQ(status, FARSUM_OK) << farsum_last_error();
   return tries;
 }
 
-// And of a call to which rank 1 comes even where it finds no memory before the ranks meet: each of its tries is one of
-// rank 0's.
 void meet_starving(int rank, const char* name, const std::function<farsum_status()>& call) {
-  const std::uint64_t tries = starve_one_of_two(rank, name, call);
-  std::array<std::uint64_t, 2> both{};
-  ASSERT_FINE(farsum_allgather(farsum_world(), &tries, both.data(), sizeof tries));
-  EXPECT_GT(tries, 3U) << name;
-  EXPECT_EQ(both[0], both[1]) << name;
+  const std::uint64_t tries = starve_rank_1(rank, name, call);
+  std::array<std::uint64_t, 3> all{};
+  ASSERT_FINE(farsum_allgather(farsum_world(), &tries, all.data(), sizeof tries));
+  EXPECT_GT(tries, 1U) << name;
+  for (const std::uint64_t other : all) EXPECT_EQ(other, tries) << name;
 }
 
 TEST(Allocations, that_fail_in_one_rank_leave_no_other_waiting) {
-  run_ranks(2, [](int rank) {
+  run_ranks(3, [](int rank) {
     constexpr std::size_t bytes = std::size_t{1} << 20;
     std::vector<std::uint64_t> words(bytes / 8, 0);
     farsum_window adopted{};
@@ -128,25 +126,37 @@ TEST(Allocations, that_fail_in_one_rank_leave_no_other_waiting) {
     meet_starving(rank, "farsum_window_create_dynamic",
                   [&] { return farsum_window_create_dynamic(farsum_world(), nullptr, &dynamic); });
     farsum_group group{};
-    const std::array<int, 2> both = {0, 1};
-    starve_one_of_two(rank, "farsum_group_create",
-                      [&] { return farsum_group_create(farsum_world(), both.data(), 2, &group); });
+    const std::array<int, 3> all = {2, 0, 1};
+    meet_starving(rank, "farsum_group_create",
+                  [&] { return farsum_group_create(farsum_world(), all.data(), 3, &group); });
     farsum_mutex mutexes{};
-    starve_one_of_two(rank, "farsum_mutex_create", [&] { return farsum_mutex_create(farsum_world(), 2, &mutexes); });
+    meet_starving(rank, "farsum_mutex_create", [&] { return farsum_mutex_create(farsum_world(), 2, &mutexes); });
+    farsum_counter_options counting{};
+    counting.struct_bytes = sizeof counting;
+    farsum_counter counter{};
+    meet_starving(rank, "farsum_counter_create",
+                  [&] { return farsum_counter_create(farsum_world(), &counting, &counter); });
+    farsum_window_options naming{};
+    naming.struct_bytes = sizeof naming;
+    naming.name = "a window with a name for which there must be memory";
+    farsum_window named{};
+    meet_starving(rank, "farsum_window_create_dynamic",
+                  [&] { return farsum_window_create_dynamic(farsum_world(), &naming, &named); });
     // What was made is whole.
-    ASSERT_FINE(farsum_mutex_lock(mutexes, 1 - rank, 1));
-    ASSERT_FINE(farsum_mutex_unlock(mutexes, 1 - rank, 1));
+    ASSERT_FINE(farsum_mutex_lock(mutexes, (rank + 1) % 3, 1));
+    ASSERT_FINE(farsum_mutex_unlock(mutexes, (rank + 1) % 3, 1));
     ASSERT_FINE(farsum_mutex_free(&mutexes));
+    ASSERT_FINE(farsum_counter_free(&counter));
     for (const farsum_window window : {adopted, allocated}) {
       const std::uint64_t value = 7;
       ASSERT_FINE(farsum_fence(window, 0));
-      ASSERT_FINE(farsum_put(window, 1 - rank, 8, &value, sizeof value));
+      ASSERT_FINE(farsum_put(window, (rank + 1) % 3, 8, &value, sizeof value));
       ASSERT_FINE(farsum_fence(window, FARSUM_FENCE_NO_SUCCEED));
     }
     EXPECT_EQ(words[1], 7U);
     EXPECT_EQ(static_cast<std::uint64_t*>(memory)[1], 7U);
-    starve_one_of_two(rank, "farsum_window_free", [&] { return farsum_window_free(&adopted); });
-    for (farsum_window window : {allocated, dynamic}) ASSERT_FINE(farsum_window_free(&window));
+    starve_rank_1(rank, "farsum_window_free", [&] { return farsum_window_free(&adopted); });
+    for (farsum_window window : {allocated, dynamic, named}) ASSERT_FINE(farsum_window_free(&window));
     ASSERT_FINE(farsum_group_free(&group));
   });
 }

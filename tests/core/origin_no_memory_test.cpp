@@ -9,7 +9,7 @@
 
 #include "core/origin_engine.hpp"
 #include "core/wire.hpp"
-#include "failing_memory.hpp"
+#include "failing_operators.hpp"
 #include "scripted_transport.hpp"
 
 namespace farsum {

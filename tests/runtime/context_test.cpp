@@ -390,7 +390,7 @@ TEST(ContextTest, gives_all_memory_of_windows_groups_and_mutexes_back) {
         ASSERT_TRUE(made.is_ok());
         ASSERT_GOOD(me.context.free_window(made.value()));
       }
-      Result<Group*> group = me.context.create_group(world, {1, 0});
+      Result<Group*> group = me.context.create_group(world, std::array<std::uint32_t, 2>{1, 0});
       ASSERT_TRUE(group.is_ok());
       ASSERT_GOOD(me.context.free_group(group.value()));
       Result<Mutexes*> mutexes = me.context.create_mutexes(world, 5);

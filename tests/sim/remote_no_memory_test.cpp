@@ -3,7 +3,7 @@
 
 #include <new>
 
-#include "failing_memory.hpp"
+#include "failing_operators.hpp"
 #include "remote_windows.hpp"
 
 namespace farsum {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -328,9 +329,10 @@ bool NodeSegment::is_allocated(HeapExtent extent, std::uint32_t me) {
 Result<HeapExtent> NodeSegment::meet(const MeetingKey& key, std::uint32_t expected, std::uint64_t bytes,
                                      std::uint32_t me) {
   HeapExtent spare;
-  const auto join = [&]() -> HeapExtent {
+  bool has_no_room = false;
+  const auto join = [&]() -> std::optional<HeapExtent> {
     const HeapGuard guard(*this, me);
-    if (!guard.usable()) return {};
+    if (!guard.usable()) return HeapExtent{};
     Meeting* vacant = nullptr;
     for (Meeting& meeting : header().meetings) {
       if (meeting.expected == 0) {
@@ -341,20 +343,24 @@ Result<HeapExtent> NodeSegment::meet(const MeetingKey& key, std::uint32_t expect
       if (++meeting.arrived == meeting.expected) meeting.expected = 0;
       return meeting.extent;
     }
-    if (spare.bytes == 0 || vacant == nullptr) return {};
+    if (vacant == nullptr) return HeapExtent{};
+    if (spare.bytes == 0 && !has_no_room) return std::nullopt;
     *vacant = {{key.words[0], key.words[1]}, expected == 1 ? 0 : expected, 1, spare};
     return std::exchange(spare, {});
   };
-  HeapExtent extent = join();
-  if (extent.bytes == 0) {
+  std::optional<HeapExtent> extent = join();
+  if (!extent) {
     Result<HeapExtent> made = allocate(bytes, me);
-    if (!made.is_ok()) return made;
-    spare = made.value();
+    if (made.is_ok()) spare = made.value();
+    // Then the others are told by a meeting that has no extent.
+    has_no_room = !made.is_ok();
     extent = join();
-    release(spare, me);  // somebody else was quicker
+    if (!has_no_room) release(spare, me);  // somebody else was quicker
+    if (has_no_room && extent->bytes == 0) return made;
   }
-  if (extent.bytes == 0) return Status(Code::no_memory, "too many groups are being made at once on this node");
-  return extent;
+  if (extent->bytes == 0)
+    return Status(Code::no_memory, "the node has no room for a group, or too many are being made at once there");
+  return *extent;
 }
 
 bool NodeSegment::mark_bare(HeapExtent extent, std::uint32_t me) {

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "failing_memory.hpp"
+#include "failing_operators.hpp"
 #include "link_world.hpp"
 
 namespace farsum::link {

@@ -1,0 +1,234 @@
+// Making groups: those listed find each other by a key in the memory of their nodes, and learn whether each of them has
+// all that it needs. A rank that finds no memory comes all the same and says so; until all know, nothing here allocates
+// on its behalf but a letter to another node.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/context.hpp"
+
+namespace farsum {
+namespace {
+
+constexpr const char* creating = "farsum_group_create";
+
+// Of teams over nodes; those of windows have the windows' numbers, which are lower.
+constexpr std::uint64_t group_team_keys = std::uint64_t{1} << 63;
+
+// What is told apart by a hash of a list and its round.
+enum Seed : std::uint64_t { of_list, of_team, of_making };
+
+// FNV-1a over words.
+class Hash {
+ public:
+  explicit Hash(std::uint64_t seed) : value_(14695981039346656037ULL ^ seed) {}
+  void add(std::uint64_t word) { value_ = (value_ ^ word) * 1099511628211ULL; }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_;
+};
+
+}  // namespace
+
+// The ranks of a parent that become a group, and where the calling rank is among them.
+struct Context::Listed {
+  const Group& parent;
+  std::span<const std::uint32_t> members;
+  std::uint32_t my_rank = ~std::uint32_t{0};
+
+  Rank operator[](std::size_t member) const { return parent.ranks()[members[member]]; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(members.size()); }
+  std::vector<Rank> ranks() const {
+    std::vector<Rank> all;
+    all.reserve(members.size());
+    for (std::size_t member = 0; member < members.size(); ++member) all.push_back((*this)[member]);
+    return all;
+  }
+  std::uint64_t hash(std::uint64_t seed, std::uint64_t round) const {
+    Hash hash(seed);
+    for (std::size_t member = 0; member < members.size(); ++member) hash.add((*this)[member]);
+    hash.add(round);
+    return hash.value();
+  }
+};
+
+Status Context::check_listed(Listed& listed) const {
+  const std::span<const std::uint32_t> members = listed.members;
+  for (std::uint32_t i = 0; i < members.size(); ++i) {
+    if (members[i] >= listed.parent.size()) {
+      return {Code::rank, fmt::format("{}: rank {} is not in the parent, whose ranks are 0 to {}", creating,
+                                      static_cast<std::int32_t>(members[i]), listed.parent.size() - 1)};
+    }
+    const auto before = members.first(i);
+    if (std::find(before.begin(), before.end(), members[i]) != before.end())
+      return {Code::argument, fmt::format("{}: rank {} is listed twice", creating, members[i])};
+    const Rank rank = listed[i];
+    if (rank == place_.rank) listed.my_rank = i;
+    if (!neighbours_->reaches(rank)) {
+      return {Code::unsupported, fmt::format("{}: rank {} of the job is on another node and not known here; "
+                                             "farsum_network_introduce makes it known",
+                                             creating, rank)};
+    }
+  }
+  if (listed.my_rank != ~std::uint32_t{0}) return {};
+  return {Code::argument,
+          fmt::format("{}: the calling rank is not among the ranks listed; only those listed call", creating)};
+}
+
+Result<Group*> Context::create_group(Group& parent, std::span<const std::uint32_t> members, bool lacks_memory) {
+  Listed listed{parent, members};
+  if (Status status = check_listed(listed); !status.is_ok()) return status;
+  const auto forget_it = [this](Group* made) { forget(made); };
+  std::unique_ptr<Group, decltype(forget_it)> group(nullptr, forget_it);
+  std::unique_ptr<GroupTeam> team;
+  std::exception_ptr thrown;
+  try {
+    if (lacks_memory) throw std::bad_alloc();
+    team = make_team(listed.ranks(), listed.my_rank);
+    auto made = std::make_unique<Group>(listed.ranks(), listed.my_rank);
+    const std::lock_guard lock(mutex_);
+    group_rounds_.keep_room();
+    groups_.push_back(std::move(made));
+    group.reset(groups_.back().get());
+  } catch (...) {
+    thrown = std::current_exception();
+    team.reset();
+  }
+  const std::optional<std::uint64_t> round = next_round(listed);
+  // So many lists for which there was none at once: the others wait until this one comes again.
+  if (!round) std::rethrow_exception(thrown);
+  HeapExtent block;
+  Status status = found_group(listed, *round, team.get(), block);
+  if (thrown != nullptr) std::rethrow_exception(thrown);
+  if (!status.is_ok()) return status;
+  group->begin(block, std::move(team));
+  return group.release();
+}
+
+std::optional<std::uint64_t> Context::next_round(const Listed& listed) {
+  const std::uint64_t list = listed.hash(of_list, 0);
+  const std::lock_guard lock(mutex_);
+  if (!group_rounds_.has_room_for(list)) return std::nullopt;
+  return group_rounds_.next(list);
+}
+
+// Ends alike on all members. `team` is null where this rank has found no memory for one; else it has begun where all
+// went well.
+Status Context::found_group(const Listed& listed, std::uint64_t round, GroupTeam* team, HeapExtent& block) {
+  const std::uint64_t key = listed.hash(of_team, round) | group_team_keys;
+  std::uint32_t here = 0, my_place_here = 0;
+  for (std::uint32_t member = 0; member < listed.size(); ++member) {
+    if (!place_.here.is_here(listed[member])) continue;
+    if (member == listed.my_rank) my_place_here = here;
+    ++here;
+  }
+  Result<HeapExtent> met = place_.segment->meet({{key, here}}, here, NodeTeamBlock::footprint(here), id_in_segment());
+  if (!met.is_ok()) return met.take_status();
+  block = met.value();
+  if (Status status = reach_team(block, my_place_here); !status.is_ok()) return status;
+  NodeTeam node(*reinterpret_cast<NodeTeamBlock*>(place_.segment->at(block.offset)), here, my_place_here, *waiter_);
+  std::uint32_t lacking = team == nullptr ? listed.my_rank + 1 : 0;
+  if (Status status = agree_on_memory(listed, node, listed.hash(of_making, round) | group_team_keys, team, lacking);
+      !status.is_ok())
+    return status;
+  if (lacking == 0) {
+    team->begin(node.block(), key);
+    return {};
+  }
+  if (node.depart()) place_.segment->release(block, id_in_segment());
+  return {Code::no_memory, fmt::format("{}: rank {} of the group has no memory left", creating, lacking - 1)};
+}
+
+// Where the members here meet. One that cannot map it comes to no meeting, which the others learn there.
+Status Context::reach_team(HeapExtent block, std::uint32_t my_place_here) {
+  Status status = place_.segment->reach(block);
+  if (status.is_ok()) return status;
+  place_.segment->write_word(block.offset + NodeTeam::given_up_at, NodeTeam::never_comes(my_place_here));
+  return status;
+}
+
+// `lacking` is this rank + 1 if it has no memory, else 0; and then the same of the last member that has none.
+Status Context::agree_on_memory(const Listed& listed, NodeTeam& node, std::uint64_t key, const GroupTeam* team,
+                                std::uint32_t& lacking) {
+  enum Step : std::uint32_t { of_this_node = 1, of_all_nodes };
+  if (lacking != 0) node.give_up(of_this_node, lacking);
+  if (Status status = node.barrier(creating); !status.is_ok()) return status;
+  const bool is_one_node = node.ranks() == listed.size();
+  if (is_one_node || node.rank() == 0) lacking = node.who_gave_up(of_this_node);
+  if (is_one_node) return {};
+  if (node.rank() == 0) {
+    if (Status status = tell_other_nodes(listed, key, team, lacking); !status.is_ok()) return status;
+    if (lacking != 0) node.give_up(of_all_nodes, lacking);
+  }
+  if (Status status = node.barrier(creating); !status.is_ok()) return status;
+  lacking = node.who_gave_up(of_all_nodes);
+  return {};
+}
+
+// By the first member of each node. A second round where a group fails: who has come to its end knows that all have
+// taken the letters of the first, and the key could come again.
+Status Context::tell_other_nodes(const Listed& listed, std::uint64_t key, const GroupTeam* team,
+                                 std::uint32_t& lacking) {
+  for (std::uint64_t round = 1; round == 1 || (round == 2 && lacking != 0); ++round) {
+    const std::uint32_t mine = lacking;
+    const auto send = [&](Rank first) {
+      return exchange_->send(first, key, round, std::as_bytes(std::span(&mine, 1)), creating);
+    };
+    if (Status status = for_each_other_node(listed, team, send); !status.is_ok()) return status;
+    std::vector<std::byte> letter;
+    const auto receive = [&](Rank first) -> Status {
+      if (Status status = exchange_->receive(first, key, round, letter, creating); !status.is_ok()) return status;
+      std::uint32_t theirs = 0;
+      if (letter.size() == sizeof theirs) std::memcpy(&theirs, letter.data(), sizeof theirs);
+      lacking = std::max(lacking, theirs);
+      return {};
+    };
+    if (Status status = for_each_other_node(listed, team, receive); !status.is_ok()) return status;
+  }
+  return {};
+}
+
+// Calls with the first member of each.
+Status Context::for_each_other_node(const Listed& listed, const GroupTeam* team, FunctionRef<Status(Rank)> call_with) {
+  if (team != nullptr) {
+    for (const GroupPlaces::Node& node : team->places().elsewhere) {
+      if (Status status = call_with(node.first); !status.is_ok()) return status;
+    }
+    return {};
+  }
+  for (std::uint32_t member = 0; member < listed.size(); ++member) {
+    const Rank rank = listed[member];
+    if (place_.here.is_here(rank)) continue;
+    bool is_first = true;
+    for (std::uint32_t before = 0; before < member && is_first; ++before)
+      is_first = place_.here.is_here(listed[before]) || !neighbours_->share_node(listed[before], rank);
+    if (!is_first) continue;
+    if (Status status = call_with(rank); !status.is_ok()) return status;
+  }
+  return {};
+}
+
+void Context::forget(Group* group) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(groups_, [group](const auto& other) { return other.get() == group; });
+}
+
+Status Context::free_group(Group* group) {
+  if (group == world_.get()) return {Code::argument, "farsum_group_free: the group of all ranks is not freed"};
+  if (group->users().load(std::memory_order_relaxed) != 0) {
+    return {Code::pending,
+            fmt::format("farsum_group_free: {} windows, counters or mutexes made over the group live; free them first",
+                        group->users().load(std::memory_order_relaxed))};
+  }
+  if (Status status = group->team().barrier("farsum_group_free"); !status.is_ok()) return status;
+  if (group->team().depart()) place_.segment->release(group->block(), id_in_segment());
+  forget(group);
+  return {};
+}
+
+}  // namespace farsum
