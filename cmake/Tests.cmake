@@ -37,6 +37,19 @@ target_include_directories(farsum_counted_layouts PRIVATE "${PROJECT_SOURCE_DIR}
 add_custom_target(tsan_tests)
 add_custom_target(asan_tests)
 
+# What a test starts as its ranks: one program a source, of which each sees farsum.h only.
+function(farsum_add_test_programs test folder)
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  foreach(source IN LISTS sources)
+    cmake_path(GET source STEM program)
+    add_executable(${test}_${program} "${source}")
+    set_target_properties(${test}_${program} PROPERTIES OUTPUT_NAME ${program}
+                                                        RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests/programs")
+    target_link_libraries(${test}_${program} PRIVATE farsum)
+    add_dependencies(${test} ${test}_${program})
+  endforeach()
+endfunction()
+
 # Adds test_<name> from the sources of one folder, its path below tests/ giving the name.
 function(farsum_add_test_folder folder)
   cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests" OUTPUT_VARIABLE relative)
@@ -66,6 +79,7 @@ function(farsum_add_test_folder folder)
   endif()
   if(name STREQUAL "cli")
     target_link_libraries(test_${name} PRIVATE farsum_cli_tool_parts)
+    farsum_add_test_programs(test_${name} "${folder}/programs")
   endif()
   if(name IN_LIST FARSUM_PROGRAM_TESTS)
     get_property(programs GLOBAL PROPERTY FARSUM_PROGRAMS)
