@@ -4,7 +4,6 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,22 +75,17 @@ bool SyscallCounter::wait_stopped() {
 
 bool SyscallCounter::run_to_mark(SystemCalls& calls) {
   calls.clear();
-  bool is_inside = false;  // each system call stops it twice
   for (;;) {
     const int signal = WSTOPSIG(status_);
     const bool is_for_program = signal != at_system_call && signal != SIGTRAP && signal != SIGSTOP;
     if (ptrace(PTRACE_SYSCALL, thread_, nullptr, is_for_program ? signal : 0) != 0 || !wait_stopped()) return false;
     if (WSTOPSIG(status_) != at_system_call) continue;
-    is_inside = !is_inside;
-    if (!is_inside) continue;
-    user_regs_struct registers{};
-    if (ptrace(PTRACE_GETREGS, thread_, nullptr, &registers) != 0) return false;
-    if (registers.orig_rax != marking) {
-      ++calls[registers.orig_rax];
-      continue;
-    }
-    // To its end, so that the next begins with an entry.
-    return ptrace(PTRACE_SYSCALL, thread_, nullptr, 0) == 0 && wait_stopped();
+    // Each stops it twice, and one in which the tracer found it once.
+    __ptrace_syscall_info info{};
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, thread_, sizeof info, &info) <= 0) return false;
+    if (info.op != PTRACE_SYSCALL_INFO_ENTRY) continue;
+    if (info.entry.nr == marking) return true;
+    ++calls[info.entry.nr];
   }
 }
 
