@@ -1,7 +1,7 @@
 /* farsum.h: the C interface of Farsum, one-sided communication with atomic reduction.
  *
  * Put, get and sum into memory that another process owns; operations finish while the owner computes.
- * This is the only exported surface. It compiles as C11 and as C++.
+ * This and farsum_embed.h, for runtimes that embed Farsum, are the exported surface. They compile as C11 and as C++.
  *
  * Conventions that hold for every call unless its text says otherwise:
  *   Units        sizes and offsets are bytes; counts are elements of the named type; times are nanoseconds.
@@ -42,7 +42,7 @@ extern "C" {
 #endif
 
 #define FARSUM_VERSION_MAJOR 0
-#define FARSUM_VERSION_MINOR 1
+#define FARSUM_VERSION_MINOR 2
 
 /* ---- status ------------------------------------------------------------------------------------------------ */
 
@@ -118,7 +118,7 @@ typedef struct farsum_init_options {
   /* With allgather, where it reaches the ranks of this node only and the job has others: this process's rank in the
    * job, the number of the job's ranks (0: rank and size above are the job's), and 16 random bytes, the same on all of
    * its ranks. Then farsum_world() has the job's ranks, and those of other nodes take part in groups once they have
-   * been introduced (farsum_network_introduce). Ends the struct for callers that do not know it. */
+   * been introduced (farsum_embed.h). Ends the struct for callers that do not know it. */
   int job_rank;
   int job_size;
   unsigned char job_secret[16];
@@ -135,65 +135,6 @@ FARSUM_API farsum_status farsum_init(const farsum_init_options* options);
 /* Leaves the job: collective. Windows, counters, mutexes and groups still alive are freed.
  * Errors: NOT_INITIALIZED; PENDING on every rank while some rank has a lock or an epoch open. */
 FARSUM_API farsum_status farsum_finalize(void);
-
-/* The same whatever is open, for runtimes that must end: this rank's operations are completed, or dropped where they
- * fail, its locks and mutexes released and its epochs closed; then the ranks meet and leave. Where one rank calls it
- * and others call farsum_finalize it is this for all. No other thread of the process may be inside a call. */
-FARSUM_API farsum_status farsum_finalize_forced(void);
-
-/* For embedders whose allgather at farsum_init reached one node only (job_size), how ranks of several nodes come to
- * know each other: each writes its card, all cards are exchanged by the embedder's own means, and each introduces those
- * that it may meet. From then on groups over these ranks can be made. */
-#define FARSUM_NETWORK_CARD_BYTES 512
-
-/* Writes how this rank is reached over the network; the first call opens the network. Where there is none, the card
- * says why, and is exchanged like any other.
- * `card`: FARSUM_NETWORK_CARD_BYTES bytes, meaningful to the same build of Farsum on ranks of the same job.
- * Errors: NOT_INITIALIZED, ARGUMENT, NO_MEMORY, SYSTEM.
- * Any thread may call; waits for nobody. */
-FARSUM_API farsum_status farsum_network_card(void* card);
-
-/* Takes note of ranks by their cards, in any order; those of this node, this rank itself and those that were introduced
- * before may be among them. Where one is refused, none of this call is taken note of.
- * `cards`: `count` cards, one behind the other.
- * Errors: NOT_INITIALIZED, ARGUMENT, NO_MEMORY, SYSTEM; UNSUPPORTED when a card's rank or this one has no network, or
- * it runs another build of Farsum: the sentence names rank, host and cause.
- * Any thread may call; waits for nobody. */
-FARSUM_API farsum_status farsum_network_introduce(const void* cards, int count);
-
-/* A thread that polls something else anyway, such as another runtime's progress, may serve meanwhile what ranks of
- * other nodes ask of this rank's memory. That spares waking this rank's agent, which would have to take the processor
- * from the polling thread: a remote operation then takes what the network takes. Not from signal handlers; a thread
- * that is stopped inside farsum_attend, or leaves it by a jump, holds up all who ask. */
-
-/* From here on the calling thread will call farsum_attend again and again, some microseconds apart, and then
- * farsum_attend_end. The agent sleeps through such requests until then; where the thread does not call for a
- * millisecond it serves itself.
- *
- * Errors: NOT_INITIALIZED; UNSUPPORTED where no rank of another node is reached over a network, or the agent never
- * sleeps; PENDING while a thread attends, or the agent serves.
- *
- * Any thread may call; waits for nobody. */
-FARSUM_API farsum_status farsum_attend_begin(void);
-
-/* Serves what has come, if anything. 1; 0 where the calling thread does not attend, or not any more: the agent has
- * found that it did not call for a millisecond, and serves until the next farsum_attend_begin.
- *
- * Any thread may call; waits for nobody. It costs about what one look at the network costs. */
-FARSUM_API int farsum_attend(void);
-
-/* From here on the agent serves. Where the calling thread does not attend it does nothing.
- *
- * Errors: NOT_INITIALIZED.
- *
- * Any thread may call; waits for what the agent serves at the moment, at most. */
-FARSUM_API farsum_status farsum_attend_end(void);
-
-/* This rank has heard of others in a way that Farsum does not see: what windows with a read_age_ms answer from here on
- * is no older than this call. Does nothing before farsum_init.
- *
- * Any thread may call; waits for nobody. */
-FARSUM_API void farsum_heard(void);
 
 /* Makes a child by a function that runs no fork handlers, such as glibc's _Fork(). Memory of the program that a window
  * was made over may be shared memory meanwhile, or still, at the same addresses: the child has private copies of it
@@ -298,17 +239,6 @@ enum {
 /* Ranks may differ in what they promise of single elements, ordering, locks and cards: what not all promise does not
  * hold. FARSUM_NO_PROMOTION is each rank's own; FARSUM_STRICT_EPOCHS holds where one rank asks for it. */
 
-/* What a layer above tells its other ranks while a window is made, so that it needs no meeting of its own. Where one
- * rank's layer refuses, no rank gets the window, and all get ARGUMENT. */
-typedef struct farsum_window_layer {
-  size_t struct_bytes; /* sizeof(farsum_window_layer) */
-  uint64_t word;       /* of this rank, for all */
-  int refusal;         /* not 0: this rank's layer refuses, and tells all why by it */
-  uint64_t* words;  /* gets every rank's word, in the order of the group, where the window is made; NULL: nobody asks */
-  int refused_by;   /* gets the first rank of the group whose layer refuses; -1: none does */
-  int refused_with; /* gets what it told */
-} farsum_window_layer;
-
 typedef struct farsum_window_options {
   size_t struct_bytes;         /* sizeof(farsum_window_options) */
   uint32_t promises;           /* FARSUM_SINGLE_ELEMENT ... */
@@ -319,8 +249,8 @@ typedef struct farsum_window_options {
   /* farsum_window_allocate: this rank's part starts at a multiple of it, a power of two up to FARSUM_MOST_ALIGNMENT; 0:
    * 64. Each rank's own wish. Not with FARSUM_CONTIGUOUS_PARTS, nor where a network card gives the memory. */
   size_t alignment;
-  farsum_window_layer* layer; /* NULL: there is none. This or `alignment` ends the struct for callers that do not know
-                               * what follows. */
+  struct farsum_window_layer* layer; /* of farsum_embed.h; NULL: there is none. This or `alignment` ends the struct for
+                                      * callers that do not know what follows. */
 } farsum_window_options;
 
 /* How old what this rank reads of other nodes' memory may be. With an age, a get, or a get_accumulate with NO_OP of
@@ -382,11 +312,6 @@ FARSUM_API farsum_status farsum_window_shared_query(farsum_window window, int ra
  * last of them. (Not where several threads of a process make or free windows, nor with many_threads: there all wait.)
  */
 FARSUM_API farsum_status farsum_window_free(farsum_window* window);
-
-/* The first half of farsum_window_free, for runtimes that have more to do in between: collective, with its errors.
- * After it the window takes only local queries (farsum_window_shared_query, farsum_window_region, loads and stores
- * through addresses) and farsum_window_free, which is then a local call that cannot fail. */
-FARSUM_API farsum_status farsum_window_prepare_free(farsum_window window);
 
 /* How operations on a stretch of a target's memory are carried out. */
 typedef FARSUM_ENUM(farsum_path){
@@ -631,10 +556,7 @@ FARSUM_API farsum_status farsum_mutex_unlock(farsum_mutex mutexes, int rank, int
 typedef FARSUM_ENUM(farsum_counter_kind){
     FARSUM_COUNTER_STRICT = 0, /* linearizable: tickets 0, 1, 2, ... in the order of the calls */
     FARSUM_COUNTER_LEASED =
-        1, /* a rank takes chunks of guided size; every ticket below the limit exactly once, not linearizable */
-    FARSUM_COUNTER_PER_RANK =
-        2,                  /* one word per rank under an exclusive lock (van Dam et al., paper 3), for comparison */
-    FARSUM_COUNTER_TREE = 3 /* a tree of words (Gropp et al.), for comparison */
+        1 /* a rank takes chunks of guided size; every ticket below the limit exactly once, not linearizable */
 } farsum_counter_kind;
 
 typedef struct farsum_counter_options {

@@ -64,17 +64,12 @@ void summarise(const Log& log, RankTimes& times) {
 
 }  // namespace
 
-Counter::Counter(farsum_counter_kind kind, int home, std::uint64_t limit) {
-  farsum_counter_options options{};
-  options.struct_bytes = sizeof options;
-  options.kind = kind;
-  options.home = home;
-  options.limit = kind == FARSUM_COUNTER_LEASED ? limit : 0;
-  apps::require(farsum_counter_create(farsum_world(), &options, &counter_));
+Counter::Counter(apps::CounterKind kind, int home, std::uint64_t limit) {
+  apps::require(counter_.create(kind, home, limit));
 }
 
 Counter::~Counter() {
-  if (!apps::is_unwinding()) static_cast<void>(farsum_counter_free(&counter_));
+  if (!apps::is_unwinding()) static_cast<void>(counter_.free());
 }
 
 Outcome run_kernel(const apps::Job& job, const Run& run, const Options& options, Counter& counter, Work& work) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "../common/any_counter.hpp"
 #include "../common/job.hpp"
 #include "farsum.h"
 #include "options.hpp"
@@ -15,7 +16,7 @@ namespace counter {
 // One run of the kernel.
 struct Run {
   int number;  // of the case: 1, 2 or 3
-  farsum_counter_kind kind;
+  apps::CounterKind kind;
   Tasks tasks;
   std::uint64_t task_count;
 };
@@ -42,20 +43,20 @@ struct Outcome {
 // The shared counter of one kind; collective in making, reset and end.
 class Counter {
  public:
-  Counter(farsum_counter_kind kind, int home, std::uint64_t limit);
+  Counter(apps::CounterKind kind, int home, std::uint64_t limit);
   ~Counter();
   Counter(const Counter&) = delete;
   Counter& operator=(const Counter&) = delete;
 
   [[nodiscard]] std::uint64_t next() {
     std::uint64_t ticket = 0;
-    apps::require(farsum_counter_next(counter_, &ticket));
+    apps::require(counter_.next(&ticket));
     return ticket;
   }
-  void reset() { apps::require(farsum_counter_reset(counter_)); }
+  void reset() { apps::require(counter_.reset()); }
 
  private:
-  farsum_counter counter_{};
+  apps::AnyCounter counter_;
 };
 
 // Runs the kernel and judges the tickets; collective, and every rank gets the outcome. The counter starts at 0.

@@ -30,7 +30,7 @@ bool fits(int number, int size) { return number != 2 || size > 1; }
 bool run_all(const apps::Job& job, const Options& options, Work& work, nlohmann::json& results) {
   const std::uint64_t task_count = options.tasks_per_rank * static_cast<std::uint64_t>(job.size());
   bool right = true;
-  for (const farsum_counter_kind kind : options.kinds) {
+  for (const apps::CounterKind kind : options.kinds) {
     Counter counter(kind, options.home, task_count);
     for (const Tasks tasks : options.tasks) {
       for (const int number : options.cases) {

@@ -1,7 +1,5 @@
 #include "options.hpp"
 
-#include <map>
-
 #include <CLI/CLI.hpp>
 
 #include "../common/command_line.hpp"
@@ -22,14 +20,6 @@ constexpr const char* example =
     "  farsum run -n 2 build/bin/counter --kind all --tasks both --path owner\n\n"
     "The exit code is 0 when every ticket came exactly once, 1 when not, 2 for bad options.";
 
-const std::map<std::string, farsum_counter_kind>& kinds() {
-  static const std::map<std::string, farsum_counter_kind> names = {{"strict", FARSUM_COUNTER_STRICT},
-                                                                   {"leased", FARSUM_COUNTER_LEASED},
-                                                                   {"per-rank", FARSUM_COUNTER_PER_RANK},
-                                                                   {"tree", FARSUM_COUNTER_TREE}};
-  return names;
-}
-
 struct Words {
   std::string cases = "all";
   std::string kind = "strict";
@@ -41,9 +31,10 @@ struct Words {
 void take_words(const Words& words, Options& options) {
   if (words.cases != "all") options.cases = {std::stoi(words.cases)};
   if (words.kind == "all") {
-    options.kinds = {FARSUM_COUNTER_STRICT, FARSUM_COUNTER_LEASED, FARSUM_COUNTER_PER_RANK, FARSUM_COUNTER_TREE};
+    options.kinds = {apps::CounterKind::strict, apps::CounterKind::leased, apps::CounterKind::per_rank,
+                     apps::CounterKind::tree};
   } else {
-    options.kinds = {kinds().at(words.kind)};
+    options.kinds = {apps::counter_kinds().at(words.kind)};
   }
   if (words.tasks == "equal") options.tasks = {Tasks::equal};
   if (words.tasks == "both") options.tasks = {Tasks::equal, Tasks::irregular};
@@ -53,8 +44,8 @@ void take_words(const Words& words, Options& options) {
 
 }  // namespace
 
-const char* kind_name(farsum_counter_kind kind) {
-  for (const auto& [name, value] : kinds()) {
+const char* kind_name(apps::CounterKind kind) {
+  for (const auto& [name, value] : apps::counter_kinds()) {
     if (value == kind) return name.c_str();
   }
   return "unknown";

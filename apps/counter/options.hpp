@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "farsum.h"
+#include "../common/any_counter.hpp"
 
 namespace counter {
 
@@ -14,7 +14,7 @@ enum class Tasks { equal, irregular };
 
 struct Options {
   std::vector<int> cases = {1, 2, 3};
-  std::vector<farsum_counter_kind> kinds = {FARSUM_COUNTER_STRICT};
+  std::vector<apps::CounterKind> kinds = {apps::CounterKind::strict};
   std::vector<Tasks> tasks = {Tasks::irregular};
   std::uint64_t tasks_per_rank = 10;
   double work_ms = 50;
@@ -23,7 +23,7 @@ struct Options {
   bool json = false;
 };
 
-[[nodiscard]] const char* kind_name(farsum_counter_kind kind);
+[[nodiscard]] const char* kind_name(apps::CounterKind kind);
 [[nodiscard]] const char* tasks_name(Tasks tasks);
 
 // Fills `options` and sets the environment that Farsum starts with. A value is the exit code of a program that ends

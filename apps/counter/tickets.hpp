@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "farsum.h"
+#include "../common/any_counter.hpp"
 
 namespace counter {
 
@@ -47,8 +47,8 @@ inline Verdict judge_exactly_once(const std::vector<std::pair<std::uint64_t, std
 
 // Every ticket exactly once, those past the end of the tasks included; a leased counter promises that only below its
 // limit. Each rank's tickets grow where the counter is strict.
-inline Verdict judge(const Tickets& tickets, std::uint64_t tasks, farsum_counter_kind kind) {
-  const bool is_leased = kind == FARSUM_COUNTER_LEASED;
+inline Verdict judge(const Tickets& tickets, std::uint64_t tasks, apps::CounterKind kind) {
+  const bool is_leased = kind == apps::CounterKind::leased;
   std::vector<std::pair<std::uint64_t, std::size_t>> drawn;
   std::uint64_t past_the_end = 0;
   for (std::size_t r = 0; r < tickets.size(); ++r) {
@@ -60,7 +60,7 @@ inline Verdict judge(const Tickets& tickets, std::uint64_t tasks, farsum_counter
   }
   std::sort(drawn.begin(), drawn.end());
 
-  if (kind == FARSUM_COUNTER_STRICT) {
+  if (kind == apps::CounterKind::strict) {
     if (Verdict order = judge_order(tickets); !order.right) return order;
   }
   Verdict verdict = judge_exactly_once(drawn, is_leased ? tasks : tasks + past_the_end);

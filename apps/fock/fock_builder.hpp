@@ -15,7 +15,7 @@ enum class TaskSize { quartet, pair };
 
 struct BuildOptions {
   TaskSize task = TaskSize::quartet;
-  farsum_counter_kind counter = FARSUM_COUNTER_STRICT;
+  apps::CounterKind counter = apps::CounterKind::strict;
   double threshold = 1e-13;  // integrals times density below this are left out
 };
 

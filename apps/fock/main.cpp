@@ -99,12 +99,7 @@ void declare_options(CLI::App& app, Settings& s) {
   app.add_option("--block", s.block_functions, "most functions in a block; 0: one block per atom")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  add_choice<farsum_counter_kind>(app, "--counter", scf.build.counter,
-                                  {{"strict", FARSUM_COUNTER_STRICT},
-                                   {"leased", FARSUM_COUNTER_LEASED},
-                                   {"per-rank", FARSUM_COUNTER_PER_RANK},
-                                   {"tree", FARSUM_COUNTER_TREE}},
-                                  "kind of shared counter");
+  add_choice<apps::CounterKind>(app, "--counter", scf.build.counter, apps::counter_kinds(), "kind of shared counter");
   app.add_flag("--compare", s.compare, "compare with the energy NWChem gave; fail beyond 1e-8 Hartree");
   app.add_option("--reference", s.reference_file, "recorded energies; default: reference.json beside the molecule");
   app.add_option("--json", s.json_file, "write the record of the run to this file ('-': standard output)");

@@ -1,6 +1,7 @@
 // The shared counter that hands out the tasks of a Fock build (paper 3, section 2).
 #pragma once
 
+#include "../common/any_counter.hpp"
 #include "job.hpp"
 
 namespace fock {
@@ -8,7 +9,7 @@ namespace fock {
 class TaskCounter {
  public:
   // Collective. `limit` is the number of tickets of a build.
-  TaskCounter(Job& job, farsum_counter_kind kind, std::uint64_t limit);
+  TaskCounter(Job& job, apps::CounterKind kind, std::uint64_t limit);
   ~TaskCounter();
   TaskCounter(const TaskCounter&) = delete;
   TaskCounter& operator=(const TaskCounter&) = delete;
@@ -21,7 +22,7 @@ class TaskCounter {
 
  private:
   Job& job_;
-  farsum_counter counter_{};
+  apps::AnyCounter counter_;
   std::uint64_t limit_;
 };
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "capi/handles.hpp"
-#include "farsum.h"
+#include "farsum_embed.h"
 #include "runtime/context.hpp"
 #include "runtime/counter.hpp"
 

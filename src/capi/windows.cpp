@@ -650,7 +650,7 @@ farsum_status farsum_counter_create(farsum_group handle, const farsum_counter_op
                   "the handle "
                   "must be given");
     }
-    if (from->kind < FARSUM_COUNTER_STRICT || from->kind > FARSUM_COUNTER_TREE) {
+    if (from->kind < FARSUM_COUNTER_STRICT || from->kind > FARSUM_COUNTER_LEASED) {
       return fail(Code::argument, fmt::format("farsum_counter_create: unknown kind {}", static_cast<int>(from->kind)));
     }
     Counter::Options options;

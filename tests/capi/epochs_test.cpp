@@ -10,7 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "../../apps/common/any_counter.hpp"
 #include "element_lists.hpp"
+#include "farsum_embed.h"
 #include "rank_processes.hpp"
 
 namespace farsum::test {
@@ -819,14 +821,14 @@ TEST(Mutexes, exclude_and_may_differ_in_number_by_rank) {
 
 // ---- counters ----
 
-class CountersOf : public testing::TestWithParam<std::tuple<farsum_counter_kind, const char*>> {};
-std::string counter_on_path(const testing::TestParamInfo<std::tuple<farsum_counter_kind, const char*>>& tested) {
+class CountersOf : public testing::TestWithParam<std::tuple<apps::CounterKind, const char*>> {};
+std::string counter_on_path(const testing::TestParamInfo<std::tuple<apps::CounterKind, const char*>>& tested) {
   const std::array<const char*, 4> kinds{"strict", "leased", "per_rank", "tree"};
-  return std::string(kinds[std::get<0>(tested.param)]) + "_on_" + std::get<1>(tested.param);
+  return std::string(kinds[static_cast<std::size_t>(std::get<0>(tested.param))]) + "_on_" + std::get<1>(tested.param);
 }
 INSTANTIATE_TEST_SUITE_P(EachKind, CountersOf,
-                         testing::Combine(testing::Values(FARSUM_COUNTER_STRICT, FARSUM_COUNTER_LEASED,
-                                                          FARSUM_COUNTER_PER_RANK, FARSUM_COUNTER_TREE),
+                         testing::Combine(testing::Values(apps::CounterKind::strict, apps::CounterKind::leased,
+                                                          apps::CounterKind::per_rank, apps::CounterKind::tree),
                                           testing::Values("auto", "owner", "caller", "aggregated")),
                          counter_on_path);
 
@@ -838,15 +840,15 @@ struct Handed {
   std::array<std::atomic<int>, tickets> times{};
 };
 
-void take_tickets(farsum_counter counter, farsum_counter_kind kind, Handed& handed) {
+void take_tickets(apps::AnyCounter& counter, bool is_leased, Handed& handed) {
   std::uint64_t last = 0;
-  for (std::uint64_t i = 0; kind == FARSUM_COUNTER_LEASED || i < tickets_each; ++i) {
+  for (std::uint64_t i = 0; is_leased || i < tickets_each; ++i) {
     std::uint64_t ticket = 0;
-    ASSERT_FINE(farsum_counter_next(counter, &ticket));
-    if (kind == FARSUM_COUNTER_LEASED && ticket >= tickets) return;
+    ASSERT_FINE(counter.next(&ticket));
+    if (is_leased && ticket >= tickets) return;
     ASSERT_LT(ticket, tickets);
     handed.times[ticket].fetch_add(1);
-    if (i != 0 && kind != FARSUM_COUNTER_LEASED) {
+    if (i != 0 && !is_leased) {
       EXPECT_GT(ticket, last);
     }
     last = ticket;
@@ -860,18 +862,23 @@ TEST_P(CountersOf, hand_out_every_ticket_once_and_again_after_a_reset) {
   job.ranks = counting_ranks;
   job.settings = path(chosen);
   run_ranks(job, [&, kind = kind](int) {
-    farsum_counter_options options{};
-    options.struct_bytes = sizeof options;
-    options.kind = kind;
-    options.home = 1;
-    options.limit = kind == FARSUM_COUNTER_LEASED ? tickets : 0;
-    farsum_counter counter{};
-    ASSERT_FINE(farsum_counter_create(farsum_world(), &options, &counter));
+    apps::AnyCounter counter;
+    ASSERT_FINE(counter.create(kind, 1, tickets));
     for (Handed& round : *handed) {
-      take_tickets(counter, kind, round);
-      ASSERT_FINE(farsum_counter_reset(counter));
+      take_tickets(counter, kind == apps::CounterKind::leased, round);
+      ASSERT_FINE(counter.reset());
       for (const std::atomic<int>& times : round.times) ASSERT_EQ(times.load(), 1);
     }
+    ASSERT_FINE(counter.free());
+  });
+}
+
+TEST(Counter, that_was_freed_is_refused) {
+  run_ranks(2, [](int) {
+    farsum_counter_options options{};
+    options.struct_bytes = sizeof options;
+    farsum_counter counter{};
+    ASSERT_FINE(farsum_counter_create(farsum_world(), &options, &counter));
     const farsum_counter old = counter;
     ASSERT_FINE(farsum_counter_free(&counter));
     EXPECT_EQ(counter.bits, 0u);
@@ -939,10 +946,10 @@ TEST(Counter, refuses_a_home_outside_the_group_and_unknown_kinds) {
     EXPECT_REFUSED(farsum_counter_create(farsum_world(), &options, &counter), FARSUM_ERR_RANK,
                    HasSubstr("home rank -1"));
     options.home = 0;
-    options.kind = unknown<farsum_counter_kind>(4);
+    options.kind = unknown<farsum_counter_kind>(2);
     if (enumerators_may_be_unknown) {
       EXPECT_REFUSED(farsum_counter_create(farsum_world(), &options, &counter), FARSUM_ERR_ARGUMENT,
-                     HasSubstr("unknown kind 4"));
+                     HasSubstr("unknown kind 2"));
     }
     EXPECT_EQ(counter.bits, 0u);
   });

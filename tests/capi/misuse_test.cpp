@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "farsum_embed.h"
 #include "rank_processes.hpp"
 
 namespace farsum::test {

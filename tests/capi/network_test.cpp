@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "farsum_embed.h"
 #include "rank_processes.hpp"
 #include "several_nodes.hpp"
 

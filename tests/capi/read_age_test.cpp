@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "farsum_embed.h"
 #include "rank_processes.hpp"
 #include "read_age.hpp"
 #include "several_nodes.hpp"

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "farsum_embed.h"
 #include "rank_processes.hpp"
 
 namespace farsum::test {

@@ -195,19 +195,15 @@ bool life(Scene& scene) { return scene.ok(scene.self.init()) && scene.barrier() 
 
 // ---- counters ----
 
-template <farsum_counter_kind kind>
+template <apps::CounterKind kind>
 bool make_counter(Scene& scene) {
-  farsum_counter_options options{};
-  options.struct_bytes = sizeof options;
-  options.kind = kind;
-  options.limit = kind == FARSUM_COUNTER_LEASED ? 1 << 20 : 0;
-  return scene.ok(farsum_counter_create(farsum_world(), &options, &scene.counter));
+  return scene.ok(scene.counter.create(kind, 0, 1 << 20));
 }
 bool count(Scene& scene) {
   std::uint64_t ticket = 0;
-  return scene.ok(farsum_counter_next(scene.counter, &ticket)) && scene.meet_now_and_then();
+  return scene.ok(scene.counter.next(&ticket)) && scene.meet_now_and_then();
 }
-bool free_counter(Scene& scene) { return scene.ok(farsum_counter_free(&scene.counter)); }
+bool free_counter(Scene& scene) { return scene.ok(scene.counter.free()); }
 
 // ---- the table ----
 
@@ -290,10 +286,10 @@ std::vector<Workload> make_table() {
   table.push_back({"mutexes_come_and_go", {}, nothing, mutexes_come_and_go, nothing});
   table.push_back({"life", {}, nothing, life, nothing, true});
 
-  table.push_back({"counter_strict", {}, make_counter<FARSUM_COUNTER_STRICT>, count, free_counter});
-  table.push_back({"counter_leased", {}, make_counter<FARSUM_COUNTER_LEASED>, count, free_counter});
-  table.push_back({"counter_per_rank", {}, make_counter<FARSUM_COUNTER_PER_RANK>, count, free_counter});
-  table.push_back({"counter_tree", {}, make_counter<FARSUM_COUNTER_TREE>, count, free_counter});
+  table.push_back({"counter_strict", {}, make_counter<apps::CounterKind::strict>, count, free_counter});
+  table.push_back({"counter_leased", {}, make_counter<apps::CounterKind::leased>, count, free_counter});
+  table.push_back({"counter_per_rank", {}, make_counter<apps::CounterKind::per_rank>, count, free_counter});
+  table.push_back({"counter_tree", {}, make_counter<apps::CounterKind::tree>, count, free_counter});
   return table;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../apps/common/any_counter.hpp"
 #include "job.hpp"
 
 namespace farsum::faults {
@@ -23,7 +24,7 @@ struct Scene {
   std::uint64_t round = 0;
   farsum_window window{};
   farsum_mutex mutex{};
-  farsum_counter counter{};
+  apps::AnyCounter counter;
   void* memory = nullptr;
   std::vector<std::byte> user;  // memory of the program, where it is adopted
   std::vector<std::int64_t> operand;

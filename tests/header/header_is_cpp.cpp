@@ -1,5 +1,5 @@
-// farsum.h compiles as C++ with nothing included before it.
-#include "farsum.h"
+// farsum_embed.h, and farsum.h in it, compile as C++ with nothing included before them.
+#include "farsum_embed.h"
 
 extern "C" int header_compiles_as_cpp(void);
 

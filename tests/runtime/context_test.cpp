@@ -253,9 +253,7 @@ TEST_P(SynchronisationOn, tells_with_a_notification_that_the_data_is_there) {
 }
 
 class CountersOf : public testing::TestWithParam<CounterKind> {};
-INSTANTIATE_TEST_SUITE_P(EachKind, CountersOf,
-                         testing::Values(CounterKind::strict, CounterKind::leased, CounterKind::per_rank,
-                                         CounterKind::tree));
+INSTANTIATE_TEST_SUITE_P(EachKind, CountersOf, testing::Values(CounterKind::strict, CounterKind::leased));
 
 TEST_P(CountersOf, hand_out_each_ticket_once_to_several_threads_of_each_rank) {
   constexpr std::uint64_t limit = 600;

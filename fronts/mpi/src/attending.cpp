@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "calls.hpp"
-#include "farsum.h"
+#include "farsum_embed.h"
 #include "presence.hpp"
 
 namespace farsum::mpi {

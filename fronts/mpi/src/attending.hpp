@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "farsum.h"
+#include "farsum_embed.h"
 
 namespace farsum::mpi {
 

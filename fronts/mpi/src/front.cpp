@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "attending.hpp"
+#include "farsum_embed.h"
 #include "guard.hpp"
 #include "setting.h"
 #include "statistics.hpp"

@@ -8,6 +8,7 @@
 #include "attending.hpp"
 #include "calls.hpp"
 #include "errors.hpp"
+#include "farsum_embed.h"
 #include "front.hpp"
 #include "guard.hpp"
 

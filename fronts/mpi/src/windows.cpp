@@ -11,6 +11,7 @@
 
 #include "calls.hpp"
 #include "errors.hpp"
+#include "farsum_embed.h"
 #include "front.hpp"
 #include "guard.hpp"
 #include "library_traits.hpp"

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "../../../apps/common/any_counter.hpp"
 #include "across.hpp"
 
 namespace across {
@@ -158,26 +159,20 @@ void groups(const Job& job) {
 void counters(const Job& job) {
   constexpr std::uint64_t each = 60;
   const auto all = each * static_cast<std::uint64_t>(job.size);
-  for (const farsum_counter_kind kind :
-       {FARSUM_COUNTER_STRICT, FARSUM_COUNTER_LEASED, FARSUM_COUNTER_PER_RANK, FARSUM_COUNTER_TREE}) {
-    const bool is_leased = kind == FARSUM_COUNTER_LEASED;
-    farsum_counter_options options{};
-    options.struct_bytes = sizeof options;
-    options.kind = kind;
-    options.home = job.size - 1;
-    options.limit = is_leased ? all : 0;
-    farsum_counter counter{};
-    FINE(farsum_counter_create(farsum_world(), &options, &counter));
+  for (const auto& [name, kind] : apps::counter_kinds()) {
+    const bool is_leased = kind == apps::CounterKind::leased;
+    apps::AnyCounter counter;
+    FINE(counter.create(kind, job.size - 1, all));
     for (int round = 0; round < 2; ++round) {
       std::vector<std::uint64_t> tickets;
       for (std::uint64_t ticket = 0; is_leased ? ticket < all : tickets.size() < each;) {
-        FINE(farsum_counter_next(counter, &ticket));
+        FINE(counter.next(&ticket));
         if (!is_leased || ticket < all) tickets.push_back(ticket);
       }
-      equal_tickets(tickets, all, job, "counter of kind " + std::to_string(static_cast<int>(kind)));
-      FINE(farsum_counter_reset(counter));
+      equal_tickets(tickets, all, job, "counter " + name);
+      FINE(counter.reset());
     }
-    FINE(farsum_counter_free(&counter));
+    FINE(counter.free());
   }
 }
 
