@@ -10,6 +10,8 @@
  *   Ranks        are ranks of the window's (or call's) group.
  *   Status       every call returns a farsum_status. Anything but FARSUM_OK leaves memory, windows and epochs as
  *                they were, and farsum_last_error() gives the full sentence in the calling thread.
+ *   Structures   that begin with struct_bytes say how the caller knows them: programs built with an earlier farsum.h of
+ *                this major and minor version pass shorter ones, of which what is missing counts as zero.
  *   Threads      any thread may call. Calls that are collective over a group are made by one thread of each
  *                rank at a time, in the same order on every rank.
  *   Failure      a wait never outlives a dead peer: FARSUM_ERR_PEER_FAILED names the rank, within seconds, or within
@@ -118,7 +120,7 @@ typedef struct farsum_init_options {
   /* With allgather, where it reaches the ranks of this node only and the job has others: this process's rank in the
    * job, the number of the job's ranks (0: rank and size above are the job's), and 16 random bytes, the same on all of
    * its ranks. Then farsum_world() has the job's ranks, and those of other nodes take part in groups once they have
-   * been introduced (farsum_embed.h). Ends the struct for callers that do not know it. */
+   * been introduced (farsum_embed.h). */
   int job_rank;
   int job_size;
   unsigned char job_secret[16];

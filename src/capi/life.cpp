@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -18,6 +19,7 @@
 
 #include "capi/global.hpp"
 #include "capi/memory.hpp"
+#include "capi/struct_sizes.hpp"
 #include "runtime/network_card.hpp"
 
 namespace farsum::capi {
@@ -110,16 +112,7 @@ void forget_windows_in_child() {
   for (std::size_t index = 0; index < used; ++index) window_slots[index].bits.store(0, std::memory_order_relaxed);
 }
 
-// The struct ended here before it knew of other nodes.
 static_assert(sizeof(NetworkCard) <= FARSUM_NETWORK_CARD_BYTES);
-constexpr std::size_t options_of_one_node = offsetof(farsum_init_options, job_rank);
-
-// As this build knows them; what the caller does not know of is 0.
-farsum_init_options complete(const farsum_init_options* given) {
-  farsum_init_options options{};
-  if (given != nullptr) std::memcpy(&options, given, std::min(given->struct_bytes, sizeof options));
-  return options;
-}
 
 Status check_ranks(const char* what, int rank, int size) {
   if (size >= 1 && rank >= 0 && rank < size) return {};
@@ -245,10 +238,10 @@ farsum_status farsum_init(const farsum_init_options* options) {
         state.is_forked_child.load(std::memory_order_relaxed)) {
       return fail(Code::pending, "farsum_init: a context lives already; call farsum_finalize first");
     }
-    if (options != nullptr && options->struct_bytes < options_of_one_node) {
+    if (options != nullptr && !has_known_size(*options)) {
       return fail(Code::argument, "farsum_init: struct_bytes must be sizeof(farsum_init_options)");
     }
-    return report(start(complete(options)));
+    return report(start(options != nullptr ? completed(*options) : farsum_init_options{}));
   });
 }
 
@@ -466,29 +459,31 @@ farsum_status farsum_statistics_read(farsum_statistics* statistics) {
   return guarded("farsum_statistics_read", [&]() -> farsum_status {
     Context* context = live_context();
     if (context == nullptr) return no_context("farsum_statistics_read");
-    if (statistics == nullptr || statistics->struct_bytes < sizeof(farsum_statistics)) {
+    if (statistics == nullptr || !has_known_size(*statistics)) {
       return fail(Code::argument, "farsum_statistics_read: struct_bytes must be sizeof(farsum_statistics)");
     }
     const Context::Statistics now = context->statistics();
-    static_assert(sizeof statistics->operations / sizeof *statistics->operations == path_count);
+    farsum_statistics all{};
+    static_assert(std::size(farsum_statistics{}.operations) == path_count);
     for (std::size_t path = 0; path < path_count; ++path) {
-      statistics->operations[path] = now.operations[path];
-      statistics->bytes[path] = now.bytes[path];
+      all.operations[path] = now.operations[path];
+      all.bytes[path] = now.bytes[path];
     }
-    statistics->messages_sent = now.messages_sent;
-    statistics->messages_served = now.messages_served;
-    statistics->agent_wakeups = now.agent_wakeups;
-    statistics->doorbells_rung = now.doorbells_rung;
-    statistics->waits_slept = now.waits_slept;
-    statistics->stripe_contention = now.stripe_contention;
-    statistics->reads_answered = now.reads_answered;
-    statistics->blocks_fetched = now.blocks_fetched;
-    statistics->network_peers = now.network.peers;
-    statistics->network_endpoints = now.network.endpoints;
-    statistics->network_connections = now.network.connections;
-    statistics->network_peer_bytes = now.network.peer_bytes;
-    statistics->network_strangers = now.network.strangers;
-    statistics->network_refused = now.network.refused;
+    all.messages_sent = now.messages_sent;
+    all.messages_served = now.messages_served;
+    all.agent_wakeups = now.agent_wakeups;
+    all.doorbells_rung = now.doorbells_rung;
+    all.waits_slept = now.waits_slept;
+    all.stripe_contention = now.stripe_contention;
+    all.reads_answered = now.reads_answered;
+    all.blocks_fetched = now.blocks_fetched;
+    all.network_peers = now.network.peers;
+    all.network_endpoints = now.network.endpoints;
+    all.network_connections = now.network.connections;
+    all.network_peer_bytes = now.network.peer_bytes;
+    all.network_strangers = now.network.strangers;
+    all.network_refused = now.network.refused;
+    hand_over(all, *statistics);
     return FARSUM_OK;
   });
 }

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "capi/global.hpp"
+#include "capi/struct_sizes.hpp"
 
 namespace farsum::capi {
 
@@ -141,11 +142,8 @@ Window* window_of(const char* call, farsum_window handle, farsum_status& status)
   return slot->object->window.get();
 }
 
-// What a caller of an earlier version has.
-constexpr std::size_t least_options_bytes = offsetof(farsum_window_options, alignment);
-
 Status read_alignment(const char* call, const farsum_window_options& from, WindowOptions& options) {
-  if (from.struct_bytes < offsetof(farsum_window_options, layer) || from.alignment == 0) return {};
+  if (from.alignment == 0) return {};
   if (!std::has_single_bit(from.alignment) || from.alignment > FARSUM_MOST_ALIGNMENT) {
     return {Code::argument, fmt::format("{}: alignment {}; it must be a power of two up to {}", call, from.alignment,
                                         FARSUM_MOST_ALIGNMENT)};
@@ -155,53 +153,53 @@ Status read_alignment(const char* call, const farsum_window_options& from, Windo
 }
 
 farsum_window_layer* layer_of(const farsum_window_options* from) {
-  return from != nullptr && from->struct_bytes >= sizeof *from ? from->layer : nullptr;
+  return from != nullptr && has_known_size(*from) ? completed(*from).layer : nullptr;
 }
 
 // Nobody has refused yet, whatever this call comes to.
 Status begin_layer(const char* call, farsum_window_layer* layer) {
   if (layer == nullptr) return {};
-  if (layer->struct_bytes < sizeof *layer)
+  if (!has_known_size(*layer))
     return {Code::argument, fmt::format("{}: struct_bytes of the layer must be sizeof(farsum_window_layer)", call)};
   layer->refused_by = -1;
   layer->refused_with = 0;
   return {};
 }
 
-Status read_options(const char* call, const farsum_window_options* from, WindowOptions& options) {
-  if (from == nullptr) return {};
-  if (from->struct_bytes < least_options_bytes) {
+Status read_options(const char* call, const farsum_window_options* given, WindowOptions& options) {
+  if (given == nullptr) return {};
+  if (!has_known_size(*given)) {
     return {Code::argument, fmt::format("{}: struct_bytes must be sizeof(farsum_window_options)", call)};
   }
-  if (Status status = begin_layer(call, layer_of(from)); !status.is_ok()) return status;
-  if (from->promises >> 7 != 0)
-    return {Code::argument, fmt::format("{}: unknown promises {:#x}", call, from->promises)};
-  if (from->notification_slots > 65536) {
+  const farsum_window_options from = completed(*given);
+  if (Status status = begin_layer(call, from.layer); !status.is_ok()) return status;
+  if (from.promises >> 7 != 0) return {Code::argument, fmt::format("{}: unknown promises {:#x}", call, from.promises)};
+  if (from.notification_slots > 65536) {
     return {Code::argument,
-            fmt::format("{}: {} notification slots; at most 65536 are possible", call, from->notification_slots)};
+            fmt::format("{}: {} notification slots; at most 65536 are possible", call, from.notification_slots)};
   }
-  if (from->aggregate_limit > 1024) {
+  if (from.aggregate_limit > 1024) {
     return {Code::argument, fmt::format("{}: aggregate_limit {}; at most 1024 updates are gathered per target", call,
-                                        from->aggregate_limit)};
+                                        from.aggregate_limit)};
   }
-  options.promises = from->promises;
-  if (from->notification_slots != 0) options.notification_slots = from->notification_slots;
-  options.aggregate_limit = from->aggregate_limit;
-  if (from->read_age_ms == FARSUM_READ_ANEW)
+  options.promises = from.promises;
+  if (from.notification_slots != 0) options.notification_slots = from.notification_slots;
+  options.aggregate_limit = from.aggregate_limit;
+  if (from.read_age_ms == FARSUM_READ_ANEW)
     options.read_age_ms = 0;
-  else if (from->read_age_ms != 0)
-    options.read_age_ms = from->read_age_ms;
+  else if (from.read_age_ms != 0)
+    options.read_age_ms = from.read_age_ms;
   try {
-    if (from->name != nullptr) options.name = from->name;
+    if (from.name != nullptr) options.name = from.name;
   } catch (const std::bad_alloc&) {
     options.lacks_memory = true;
   }
-  return read_alignment(call, *from, options);
+  return read_alignment(call, from, options);
 }
 
 // Of a window whose parts are where the program says.
 Status read_options_of_given_memory(const char* call, const farsum_window_options* from, WindowOptions& options) {
-  if (from != nullptr && from->struct_bytes >= least_options_bytes && (from->promises & FARSUM_CONTIGUOUS_PARTS) != 0) {
+  if (from != nullptr && has_known_size(*from) && (from->promises & FARSUM_CONTIGUOUS_PARTS) != 0) {
     return {Code::argument, fmt::format("{}: FARSUM_CONTIGUOUS_PARTS is for farsum_window_allocate", call)};
   }
   return read_options(call, from, options);
@@ -644,7 +642,7 @@ farsum_status farsum_counter_create(farsum_group handle, const farsum_counter_op
     Group* group = nullptr;
     if (const farsum_status status = find_group("farsum_counter_create", handle, group); status != FARSUM_OK)
       return status;
-    if (from == nullptr || from->struct_bytes < sizeof(farsum_counter_options) || counter == nullptr) {
+    if (from == nullptr || !has_known_size(*from) || counter == nullptr) {
       return fail(Code::argument,
                   "farsum_counter_create: options with struct_bytes = sizeof(farsum_counter_options) and a place for "
                   "the handle "

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -616,6 +617,54 @@ TEST(Finalize, that_is_forced_ends_whatever_is_open_and_hangs_nobody) {
       }
       EXPECT_EQ(farsum_is_initialized(), 0);
     }
+  });
+}
+
+// In the order in which they had them.
+constexpr std::size_t window_option_bytes[] = {offsetof(farsum_window_options, read_age_ms),
+                                               offsetof(farsum_window_options, alignment),
+                                               offsetof(farsum_window_options, layer), sizeof(farsum_window_options)};
+constexpr std::size_t statistics_bytes[] = {offsetof(farsum_statistics, reads_answered),
+                                            offsetof(farsum_statistics, network_peers), sizeof(farsum_statistics)};
+
+TEST(Structures, that_grew_are_taken_at_each_size_that_they_had) {
+  run_ranks(2, [](int) {
+    // All that a shorter one lacks is wrong here: whoever reads it refuses the window.
+    farsum_window_options options{};
+    farsum_window_layer no_layer{};
+    options.alignment = 3;
+    options.layer = &no_layer;
+    farsum_window window{};
+    void* memory = nullptr;
+    for (const std::size_t bytes : window_option_bytes) {
+      if (bytes > offsetof(farsum_window_options, alignment)) options.alignment = 64;
+      if (bytes > offsetof(farsum_window_options, layer)) options.layer = nullptr;
+      options.struct_bytes = bytes;
+      ASSERT_FINE(farsum_window_allocate(farsum_world(), 8, &options, &memory, &window));
+      ASSERT_FINE(farsum_window_free(&window));
+    }
+    options.struct_bytes = window_option_bytes[0] - 1;
+    EXPECT_REFUSED(farsum_window_allocate(farsum_world(), 8, &options, &memory, &window), FARSUM_ERR_ARGUMENT,
+                   HasSubstr("struct_bytes"));
+  });
+}
+
+TEST(Structures, that_grew_are_filled_as_far_as_the_caller_knows_them) {
+  run_ranks(1, [](int) {
+    farsum_statistics statistics{};
+    const auto* as_bytes = reinterpret_cast<const unsigned char*>(&statistics);
+    for (const std::size_t bytes : statistics_bytes) {
+      std::memset(&statistics, 0xa5, sizeof statistics);
+      statistics.struct_bytes = bytes;
+      ASSERT_FINE(farsum_statistics_read(&statistics));
+      EXPECT_EQ(statistics.struct_bytes, bytes);
+      EXPECT_NE(as_bytes[bytes - 1], 0xa5) << bytes;
+      if (bytes < sizeof statistics) {
+        EXPECT_EQ(as_bytes[bytes], 0xa5) << bytes;
+      }
+    }
+    statistics.struct_bytes = statistics_bytes[0] - 1;
+    EXPECT_REFUSED(farsum_statistics_read(&statistics), FARSUM_ERR_ARGUMENT, HasSubstr("struct_bytes"));
   });
 }
 
