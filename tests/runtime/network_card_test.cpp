@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "golden.hpp"
+
 namespace farsum {
 namespace {
 
@@ -16,6 +18,23 @@ TEST(NetworkCards, of_a_rank_of_this_job_with_these_versions_are_taken) {
   card.rank = 3;
   card.address_bytes = sizeof card.address;
   EXPECT_EQ(why_unreachable(card, 4), "");
+}
+
+TEST(NetworkCards, are_the_bytes_that_were_recorded) {
+  NetworkCard card = versioned_card();
+  card.rank = 0x0a;
+  card.code = Code::unsupported;
+  card.node.boot.fill('b');
+  card.node.network_namespace = 0x0b;
+  card.node.process_namespace = 0x0c;
+  card.node.user_namespace = 0x0d;
+  card.node.name.fill('n');
+  card.node.host.fill('h');
+  card.machine = 0x0e;
+  card.hosts.fill(0x0f);
+  card.address_bytes = 0x10;
+  card.address.fill(std::byte{0xad});
+  expect_golden("network_card", words_of(std::as_bytes(std::span(&card, 1))));
 }
 
 TEST(NetworkCards, of_other_versions_are_refused) {

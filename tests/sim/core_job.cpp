@@ -79,6 +79,7 @@ CoreRank::CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options, No
 
 Served CoreRank::on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
                             ReplyToken token) {
+  if (on_message) on_message(message);
   const Served served = service.on_request(from, message, reply_room, token);
   come_back();
   return served;

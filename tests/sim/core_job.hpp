@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -72,6 +73,9 @@ class CoreRank : private RequestHandler {
   SimTask<> flush(Outstanding& outstanding);
 
   static constexpr WindowId window = 1;
+
+  // Told of each message that comes, before it is served; may be empty.
+  std::function<void(std::span<const std::byte>)> on_message;
 
   SimRank program;
   ExposureTable exposures;

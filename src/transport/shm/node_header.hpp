@@ -27,10 +27,10 @@ inline constexpr std::uint64_t most_unlooked_growth = std::uint64_t{8} << 20;
 // The stripes of core/atomicity.hpp, which this folder does not see.
 inline constexpr std::uint64_t aligned_from_bytes = 16384;
 inline constexpr std::uint32_t most_bare_extents = 1024;
-inline constexpr std::uint32_t most_meetings = 256;
+inline constexpr std::uint32_t most_pending_extents = 256;
 
 // An extent that several ranks are about to share. Free when expected is 0.
-struct Meeting {
+struct PendingExtent {
   std::uint64_t key[2];
   std::uint32_t expected;
   std::uint32_t arrived;
@@ -65,7 +65,7 @@ struct NodeHeader {
   KeptExtents kept;                            // free as well, but for one length
   std::uint32_t bare_count;
   HeapExtent bare_extents[most_bare_extents];
-  Meeting meetings[most_meetings];
+  PendingExtent pending_extents[most_pending_extents];
 
   alignas(cache_line_bytes) StripeLock stripes[node_stripes];
 };

@@ -1,4 +1,5 @@
-// The heap of the node segment: extents, meetings and the marks of memory that only CPU atomics may touch.
+// The heap of the node segment: extents, those that several ranks are about to share, and the marks of memory that only
+// CPU atomics may touch.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -333,15 +334,15 @@ Result<HeapExtent> NodeSegment::meet(const MeetingKey& key, std::uint32_t expect
   const auto join = [&]() -> std::optional<HeapExtent> {
     const HeapGuard guard(*this, me);
     if (!guard.usable()) return HeapExtent{};
-    Meeting* vacant = nullptr;
-    for (Meeting& meeting : header().meetings) {
-      if (meeting.expected == 0) {
-        vacant = vacant == nullptr ? &meeting : vacant;
+    PendingExtent* vacant = nullptr;
+    for (PendingExtent& pending : header().pending_extents) {
+      if (pending.expected == 0) {
+        vacant = vacant == nullptr ? &pending : vacant;
         continue;
       }
-      if (meeting.key[0] != key.words[0] || meeting.key[1] != key.words[1] || meeting.expected != expected) continue;
-      if (++meeting.arrived == meeting.expected) meeting.expected = 0;
-      return meeting.extent;
+      if (pending.key[0] != key.words[0] || pending.key[1] != key.words[1] || pending.expected != expected) continue;
+      if (++pending.arrived == pending.expected) pending.expected = 0;
+      return pending.extent;
     }
     if (vacant == nullptr) return HeapExtent{};
     if (spare.bytes == 0 && !has_no_room) return std::nullopt;
