@@ -3,9 +3,9 @@ include(GoogleTest)
 
 # The folders of tests that also run under a sanitizer. This is the only such list: `make test` builds the targets
 # tsan_tests and asan_tests and runs the ctest labels tsan and asan.
-set(FARSUM_TSAN_TESTS lockfree core shm sim transport transport_shm transport_sim transport_route agent collectives runtime)
-set(FARSUM_ASAN_TESTS base os lockfree ops cost core shm sim transport transport_shm transport_sim transport_link
-                      transport_route transport_ucx fuzz agent collectives runtime capi)
+set(FARSUM_TSAN_TESTS lockfree core sim transport transport_route agent collectives runtime)
+set(FARSUM_ASAN_TESTS os lockfree ops cost core sim transport transport_link transport_route transport_ucx fuzz agent
+                      collectives runtime capi)
 
 # The folders whose tests start programs, so that building the test builds those too.
 set(FARSUM_PROGRAM_TESTS apps cli examples faults fock lab nwchem pmix)
@@ -117,8 +117,35 @@ function(farsum_add_header_test)
   set_tests_properties(header.compiles_as_c11_and_cpp PROPERTIES TIMEOUT 120 LABELS header)
 endfunction()
 
+# What must not change unseen: the interface, and the machine code of the calls that must stay fast. Each is skipped where the
+# tool, or the compiler, is another.
+function(farsum_add_guards)
+  if(FARSUM_SANITIZE OR NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+    return()
+  endif()
+  foreach(guard abi machine_code)
+    add_test(NAME guards.${guard} COMMAND "${PROJECT_SOURCE_DIR}/tools/${guard}" --build "${CMAKE_BINARY_DIR}")
+    set_tests_properties(guards.${guard} PROPERTIES TIMEOUT 120 LABELS guards SKIP_RETURN_CODE 77)
+  endforeach()
+endfunction()
+
+# A folder that was renamed must not drop out of what runs under a sanitizer.
+function(farsum_check_sanitizer_lists)
+  set(wanted ${FARSUM_TSAN_TESTS} ${FARSUM_ASAN_TESTS})
+  list(REMOVE_DUPLICATES wanted)
+  if(NOT UCX_FOUND)
+    list(REMOVE_ITEM wanted transport_ucx)
+  endif()
+  foreach(name IN LISTS wanted)
+    if(NOT TARGET test_${name})
+      message(FATAL_ERROR "The lists of tests for sanitizers name ${name}, of which there is no folder of tests")
+    endif()
+  endforeach()
+endfunction()
+
 function(farsum_add_tests)
   farsum_add_header_test()
+  farsum_add_guards()
   file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*_test.cpp")
   set(folders "")
   foreach(source IN LISTS test_sources)
@@ -132,4 +159,5 @@ function(farsum_add_tests)
   foreach(folder IN LISTS folders)
     farsum_add_test_folder("${folder}")
   endforeach()
+  farsum_check_sanitizer_lists()
 endfunction()
