@@ -3,9 +3,9 @@ include(GoogleTest)
 
 # The folders of tests that also run under a sanitizer. This is the only such list: `make test` builds the targets
 # tsan_tests and asan_tests and runs the ctest labels tsan and asan.
-set(FARSUM_TSAN_TESTS lockfree core sim transport transport_route agent collectives runtime)
+set(FARSUM_TSAN_TESTS lockfree core sim transport transport_route agent runtime)
 set(FARSUM_ASAN_TESTS os lockfree ops cost core sim transport transport_link transport_route transport_ucx fuzz agent
-                      collectives runtime capi)
+                      runtime capi)
 
 # The folders whose tests start programs, so that building the test builds those too.
 set(FARSUM_PROGRAM_TESTS apps cli examples faults fock lab nwchem pmix)
