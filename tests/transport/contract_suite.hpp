@@ -1,20 +1,23 @@
 // The contract suite: what src/transport/transport.hpp promises, tested on every transport. A transport joins by
-// instantiating TransportContract with a factory; what it cannot do is a reported skip.
+// FARSUM_KEEPS_CONTRACT with factories, each of which says what its set-up cannot do; tests of that are not made for
+// it.
 //
-//   INSTANTIATE_TEST_SUITE_P(sim, TransportContract, testing::Values(ContractFactory{"plain", [] { return ...; }}),
-//   contract_name);
+//   FARSUM_KEEPS_CONTRACT(sim, ContractFactory{"plain", [] { return ...; }, {.deaths = false}});
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "transport/transport.hpp"
 
@@ -43,10 +46,29 @@ class TransportUnderTest {
   virtual bool kill(Rank rank) = 0;
 };
 
+// What a set-up can do, which a test holds against it.
+struct Abilities {
+  bool late_replies = true;
+  bool transfers = true;      // between sender and receiver
+  bool own_transfers = true;  // of a rank to itself
+  bool bad_addresses = true;  // it knows one, where there are transfers
+  bool deaths = true;
+};
+
 struct ContractFactory {
   std::string name;
   std::function<std::unique_ptr<TransportUnderTest>()> make;
+  Abilities can = {};
 };
+
+// Those that can all of these.
+inline std::vector<ContractFactory> able(std::vector<ContractFactory> factories,
+                                         std::initializer_list<bool Abilities::*> wanted) {
+  std::erase_if(factories, [&](const ContractFactory& factory) {
+    return std::any_of(wanted.begin(), wanted.end(), [&](bool Abilities::*ability) { return !(factory.can.*ability); });
+  });
+  return factories;
+}
 
 inline std::string contract_name(const testing::TestParamInfo<ContractFactory>& info) { return info.param.name; }
 inline void PrintTo(const ContractFactory& factory, std::ostream* out) {
@@ -109,5 +131,27 @@ class TransportContract : public testing::TestWithParam<ContractFactory> {
 
   std::unique_ptr<TransportUnderTest> job_;
 };
+
+class LateReplyContract : public TransportContract {};
+class TransferContract : public TransportContract {};
+class OwnTransferContract : public TransportContract {};
+class BadAddressContract : public TransportContract {};
+class DeathContract : public TransportContract {};
+class TransferDeathContract : public TransportContract {};
+
+#define FARSUM_KEEPS_PART(prefix, suite, factories, ...) \
+  INSTANTIATE_TEST_SUITE_P(prefix, suite, testing::ValuesIn(able(factories, {__VA_ARGS__})), contract_name)
+
+// The factories are the further arguments.
+#define FARSUM_KEEPS_CONTRACT(prefix, ...)                                                         \
+  static std::vector<ContractFactory> prefix##_factories() { return {__VA_ARGS__}; }               \
+  FARSUM_KEEPS_PART(prefix, TransportContract, prefix##_factories());                              \
+  FARSUM_KEEPS_PART(prefix, LateReplyContract, prefix##_factories(), &Abilities::late_replies);    \
+  FARSUM_KEEPS_PART(prefix, TransferContract, prefix##_factories(), &Abilities::transfers);        \
+  FARSUM_KEEPS_PART(prefix, OwnTransferContract, prefix##_factories(), &Abilities::own_transfers); \
+  FARSUM_KEEPS_PART(prefix, BadAddressContract, prefix##_factories(), &Abilities::transfers,       \
+                    &Abilities::bad_addresses);                                                    \
+  FARSUM_KEEPS_PART(prefix, DeathContract, prefix##_factories(), &Abilities::deaths);              \
+  FARSUM_KEEPS_PART(prefix, TransferDeathContract, prefix##_factories(), &Abilities::transfers, &Abilities::deaths)
 
 }  // namespace farsum

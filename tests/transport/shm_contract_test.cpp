@@ -54,13 +54,13 @@ class ShmUnderTest final : public TransportUnderTest {
 };
 
 ContractFactory shm(const char* name, const ShmTransport::Options& options) {
-  return {name, [options] { return std::make_unique<ShmUnderTest>(options); }};
+  return {name,
+          [options] { return std::make_unique<ShmUnderTest>(options); },
+          {.late_replies = false, .transfers = options.allow_attach, .deaths = false}};
 }
 
-INSTANTIATE_TEST_SUITE_P(shm, TransportContract,
-                         testing::Values(shm("plain", {}), shm("small_channels", {.channel_bytes = 4096}),
-                                         shm("attach_refused", {.allow_attach = false})),
-                         contract_name);
+FARSUM_KEEPS_CONTRACT(shm, shm("plain", {}), shm("small_channels", {.channel_bytes = 4096}),
+                      shm("attach_refused", {.allow_attach = false}));
 
 }  // namespace
 }  // namespace farsum

@@ -53,24 +53,18 @@ class TracedUnderTest final : public SimUnderTest {
   std::unique_ptr<TraceTransport> traces_[contract_ranks];
 };
 
-ContractFactory sim(const char* name, const SimOptions& options) {
-  return {name, [options] { return std::make_unique<SimUnderTest>(options); }};
+ContractFactory sim(const char* name, const SimOptions& options, const Abilities& can = {}) {
+  return {name, [options] { return std::make_unique<SimUnderTest>(options); }, can};
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    sim, TransportContract,
-    testing::Values(
-        sim("plain", {}),
-        sim("tight", {.pair_messages = 8, .pair_bytes = 2'000, .max_message_bytes = 1'024, .max_reply_bytes = 1'024}),
-        sim("wild_delays", {.message_latency = {1, 50'000}, .long_delay_one_in = 3}),
-        sim("torn", {.torn_transfers = true}),
-        sim("without_late_replies_or_transfers", {.late_replies = false, .transfers = false})),
-    contract_name);
+FARSUM_KEEPS_CONTRACT(
+    sim, sim("plain", {}),
+    sim("tight", {.pair_messages = 8, .pair_bytes = 2'000, .max_message_bytes = 1'024, .max_reply_bytes = 1'024}),
+    sim("wild_delays", {.message_latency = {1, 50'000}, .long_delay_one_in = 3}), sim("torn", {.torn_transfers = true}),
+    sim("without_late_replies_or_transfers", {.late_replies = false, .transfers = false},
+        {.late_replies = false, .transfers = false, .own_transfers = false}));
 
-INSTANTIATE_TEST_SUITE_P(trace, TransportContract,
-                         testing::Values(ContractFactory{"over_sim",
-                                                         [] { return std::make_unique<TracedUnderTest>(); }}),
-                         contract_name);
+FARSUM_KEEPS_CONTRACT(trace, ContractFactory{"over_sim", [] { return std::make_unique<TracedUnderTest>(); }});
 
 }  // namespace
 }  // namespace farsum

@@ -81,17 +81,16 @@ class RouteUnderTest final : public TransportUnderTest {
   End ends_[contract_ranks];
 };
 
-ContractFactory route(const char* name, const Nodes& nodes, const SimOptions& node_options = {}) {
-  return {name, [=] { return std::make_unique<RouteUnderTest>(nodes, node_options); }};
+ContractFactory route(const char* name, const Nodes& nodes, const Abilities& can = {},
+                      const SimOptions& node_options = {}) {
+  return {name, [=] { return std::make_unique<RouteUnderTest>(nodes, node_options); }, can};
 }
 
-INSTANTIATE_TEST_SUITE_P(route, TransportContract,
-                         testing::Values(route("one_node", {{3, 1, 0, 2}}),
-                                         route("the_bystander_elsewhere", {{2, 0, 1}, {3}}),
-                                         route("the_receiver_elsewhere", {{3, 1, 0}, {2}}),
-                                         route("one_sender_elsewhere", {{2, 0}, {3, 1}}, {.transfers = false}),
-                                         route("each_on_its_own", {{0}, {1}, {2}, {3}})),
-                         contract_name);
+FARSUM_KEEPS_CONTRACT(route, route("one_node", {{3, 1, 0, 2}}), route("the_bystander_elsewhere", {{2, 0, 1}, {3}}),
+                      route("the_receiver_elsewhere", {{3, 1, 0}, {2}}, {.transfers = false}),
+                      route("one_sender_elsewhere", {{2, 0}, {3, 1}}, {.transfers = false, .own_transfers = false},
+                            {.transfers = false}),
+                      route("each_on_its_own", {{0}, {1}, {2}, {3}}, {.transfers = false}));
 
 }  // namespace
 }  // namespace farsum

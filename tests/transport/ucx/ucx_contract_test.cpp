@@ -117,14 +117,14 @@ class UcxUnderTest final : public TransportUnderTest {
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 
-ContractFactory over(const char* name, const UcxOptions& options) {
-  return {name, [options] { return std::make_unique<UcxUnderTest>(options); }};
+ContractFactory over(const char* name, const UcxOptions& options, bool deaths) {
+  return {name,
+          [options] { return std::make_unique<UcxUnderTest>(options); },
+          {.transfers = false, .own_transfers = false, .deaths = deaths}};
 }
 
-INSTANTIATE_TEST_SUITE_P(ucx, TransportContract,
-                         testing::Values(over("tcp", {.transports = "tcp", .devices = "all"}),
-                                         over("posix", {.transports = "posix", .devices = "all"})),
-                         contract_name);
+FARSUM_KEEPS_CONTRACT(ucx, over("tcp", {.transports = "tcp", .devices = "all"}, true),
+                      over("posix", {.transports = "posix", .devices = "all"}, false));
 
 }  // namespace
 }  // namespace farsum

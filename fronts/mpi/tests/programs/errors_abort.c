@@ -1,4 +1,5 @@
 /* OPTIONS: --expect-failure --limit 20 --say "MPI_Put on window 'inbox'" --say-not "before MPI_Finalize"
+ * NOT FOR: mpich openmpi
  * MPI_ERRORS_ABORT ends the job as the default handler does: the sentence is said first, and no rank is said to have
  * died. */
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
 /* OPTIONS: --set FARSUM_MPI_STATS=1 --say-once "one-sided calls of 2 ranks" --say Win_fence
+ * NOT FOR: impi mpich openmpi openmpi5
  * OVER NODES: --match "Put +owner +2 +0 +2"
  * A program of MPI-4's sessions, without MPI_Init: windows come and go, and the session ends. */
 #include "sessions.h"

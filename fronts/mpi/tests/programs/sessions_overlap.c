@@ -1,4 +1,5 @@
-/* Threads open and finalize sessions of their own: one's may be the last of its rank while the other's is still to be
+/* NOT FOR: impi mpich openmpi openmpi5
+ * Threads open and finalize sessions of their own: one's may be the last of its rank while the other's is still to be
  * opened, on some ranks and not on others. */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Threads of a program of sessions make their first windows at once, each on a communicator of its own. */
+/* NOT FOR: impi mpich openmpi openmpi5
+ * Threads of a program of sessions make their first windows at once, each on a communicator of its own. */
 #include <pthread.h>
 
 #include "sessions.h"

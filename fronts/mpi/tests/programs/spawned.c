@@ -1,5 +1,6 @@
 /* RANKS: 1
  * OPTIONS: --say-once "farsum: MPI_Win_allocate stays the MPI library's own" --limit 40
+ * NOT FOR: impi mpich
  * A window over ranks of this job and of one that it spawned stays the library's, which is said once while the program
  * runs. */
 #include "check.h"
