@@ -58,6 +58,8 @@ option(FARSUM_UNITY "Compile the sources of a component or program at once" ON)
 if(FARSUM_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # It takes the unnamed namespace of a file that is compiled with others for that of a header.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  # It looks for memory that it can use again only once it has much: that takes a tenth of its time.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1000000>)
 endif()
 function(farsum_compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${FARSUM_UNITY} UNITY_BUILD_BATCH_SIZE 32)
