@@ -148,10 +148,10 @@ class Window {
     std::byte* result = nullptr;
     const std::byte* compare = nullptr;
   };
-  // The same at a rank of this node whose memory the kernel copies, complete when it returns. False: nothing was done,
-  // and operate() does it or says what is wrong.
+  // Whether that needs no more looking at, at a rank of this node whose memory the kernel copies. False: operate() does
+  // it or says what is wrong.
   bool may_update_by_copy(std::uint32_t target, std::uint64_t offset, ops::ElementType type, ops::Operator op) const;
-  // Where it may.
+  // Where it may; complete on return.
   Status update_by_copy(std::uint32_t target, std::uint64_t offset, const ElementUpdate& element);
   // Accumulates single elements at `offset` plus each of `offsets`, where the part is mapped here. False: nothing was
   // done, take the long way; else `status` says how it went.

@@ -177,7 +177,7 @@ Status Window::update_copied_element(const CopyUpdate& update, const CopiedEleme
   const std::uint64_t at = element.offset - region.offset;
   const std::uint64_t bytes = update.reduction.element_bytes();
   const Rank owner = parts_.ranks[element.target];
-  std::array<std::byte, ops::largest_element_bytes> copy;
+  alignas(ops::largest_element_bytes) std::array<std::byte, ops::largest_element_bytes> copy;
   std::array<std::byte, ops::largest_element_bytes> before;
   const TransferPiece piece{region.owner_address + at, copy.data(), bytes};
   const Applied applied = take_stripes(region.domain, at, bytes, parts_.lock_agent);
