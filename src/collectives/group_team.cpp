@@ -89,8 +89,8 @@ Status GroupTeam::allgather(std::span<const std::byte> mine, std::span<std::byte
 
 namespace {
 
-// Of pieces of one length, packed by rank: calls for each stretch of `packed`, which begins `done` bytes into them, that
-// lies within one piece, with where that lies in what has a piece each `stride` bytes.
+// Of pieces of one length, packed by rank: calls for each stretch of `packed`, which begins `done` bytes into them,
+// that lies within one piece, with where that lies in what has a piece each `stride` bytes.
 template <class Bytes>
 void for_each_stretch(std::size_t done, std::span<Bytes> packed, std::size_t piece, std::size_t stride,
                       FunctionRef<void(std::size_t at, std::span<Bytes> stretch)> call) {

@@ -40,7 +40,7 @@ int BackingWindows::give_back(MPI_Win* window, bool is_as_made) {
 }
 
 bool BackingWindows::is_waiting(MPI_Win window) const {
-  const auto end = waiting_.begin() + waiting_count_;
+  const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(waiting_count_.load(std::memory_order_relaxed));
   return std::find(waiting_.begin(), end, window) != end;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 
 #include "bindings.hpp"
@@ -11,7 +12,7 @@
 
 namespace farsum::mpi {
 
-// One thread at a time.
+// One thread at a time; any may ask whether some wait.
 class BackingWindows {
  public:
   // Finds out how the library is asked for one. Over `self`, a communicator of this process alone, which is the
@@ -25,6 +26,8 @@ class BackingWindows {
   // As MPI_Win_free. `is_as_made`: nothing was set on it by the calls that the front knows.
   int give_back(MPI_Win* window, bool is_as_made);
   bool is_waiting(MPI_Win window) const;
+  // Relaxed: a program that uses a handle while another thread frees its window has no answer to expect.
+  bool some_wait() const { return waiting_count_.load(std::memory_order_relaxed) != 0; }
 
  private:
   enum class Way { allocate_shared, allocate, create };
@@ -37,7 +40,7 @@ class BackingWindows {
   bool may_keep_ = false;
   OtherBindings other_bindings_;
   std::array<MPI_Win, most_waiting> waiting_{};
-  std::size_t waiting_count_ = 0;
+  std::atomic<std::size_t> waiting_count_ = 0;
 };
 
 }  // namespace farsum::mpi

@@ -51,7 +51,7 @@ int bad_assertion(const Window& window, const char* call) {
 
 int fence(int assertion, MPI_Win win) {
   Window* window = find(win);
-  if (window == nullptr) return library().Win_fence(assertion, win);
+  if (window == nullptr) return library().Win_fence(assertion, for_library(win));
   if ((assertion & ~all_assertions) != 0) return bad_assertion(*window, "MPI_Win_fence");
   std::uint32_t flags = 0;
   if ((assertion & MPI_MODE_NOPRECEDE) != 0) flags |= FARSUM_FENCE_NO_PRECEDE;
@@ -104,21 +104,21 @@ int begin_with_group(Window& window, const char* call, MPI_Group group, int asse
 
 int start(MPI_Group group, int assertion, MPI_Win win) {
   Window* window = find(win);
-  if (window == nullptr) return library().Win_start(group, assertion, win);
+  if (window == nullptr) return library().Win_start(group, assertion, for_library(win));
   return begin_with_group(*window, "MPI_Win_start", group, assertion,
                           is_unchecked(assertion) ? farsum_start_unchecked : farsum_start);
 }
 
 int post(MPI_Group group, int assertion, MPI_Win win) {
   Window* window = find(win);
-  if (window == nullptr) return library().Win_post(group, assertion, win);
+  if (window == nullptr) return library().Win_post(group, assertion, for_library(win));
   // Unchecked or not it waits for nobody, and a start without the assertion finds it.
   return begin_with_group(*window, "MPI_Win_post", group, assertion, farsum_post);
 }
 
 int test(MPI_Win win, int* flag) {
   Window* window = find(win);
-  if (window == nullptr) return library().Win_test(win, flag);
+  if (window == nullptr) return library().Win_test(for_library(win), flag);
   return polled(*window, "MPI_Win_test", farsum_test_exposure(window->engine, flag));
 }
 
@@ -127,7 +127,7 @@ bool is_lock(int lock_type) { return lock_type == MPI_LOCK_SHARED || lock_type =
 // What takes no lock of a rank of the engine's.
 [[gnu::noinline]] int no_lock(int lock_type, int rank, int assertion, MPI_Win win) {
   const Window* window = find(win);
-  if (window == nullptr) return library().Win_lock(lock_type, rank, assertion, win);
+  if (window == nullptr) return library().Win_lock(lock_type, rank, assertion, for_library(win));
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
   if ((assertion & ~all_assertions) != 0) return bad_assertion(*window, "MPI_Win_lock");
   if (is_lock(lock_type))
@@ -151,7 +151,7 @@ int lock(int lock_type, int rank, int assertion, MPI_Win win) {
 
 int lock_all(int assertion, MPI_Win win) {
   Window* window = find(win);
-  if (window == nullptr) return library().Win_lock_all(assertion, win);
+  if (window == nullptr) return library().Win_lock_all(assertion, for_library(win));
   if ((assertion & ~all_assertions) != 0) return bad_assertion(*window, "MPI_Win_lock_all");
   return result_of(
       *window, "MPI_Win_lock_all",
@@ -185,7 +185,7 @@ struct OfRank {
  private:
   [[gnu::noinline]] static int without_engine(int rank, MPI_Win win) {
     const Window* window = find(win);
-    if (window == nullptr) return (library().*Library)(rank, win);
+    if (window == nullptr) return (library().*Library)(rank, for_library(win));
     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
     return raise(*window, name, MPI_ERR_RANK, "the rank is negative");
   }
@@ -198,7 +198,7 @@ struct OfWindow {
   static int call(MPI_Win win) {
     const Window* window = find(win);
     if (window == nullptr) [[unlikely]] {
-      return (library().*Library)(win);
+      return (library().*Library)(for_library(win));
     }
     if constexpr (turn == Turn::before_the_engine) Front::get().progress.tick();
     const farsum_status status = Engine(window->engine);

@@ -215,4 +215,13 @@ inline constexpr const char* alignment_key = "mpi_minimum_memory_alignment";
 // Of the key's value: a power of two up to FARSUM_MOST_ALIGNMENT, else 0, for it is a hint.
 std::size_t alignment_of(const std::string& value);
 
+// What the library is told of a window that is not the front's. The handle of one that was freed may be that of a
+// backing window that waits for the next: then it is none.
+inline MPI_Win for_library(MPI_Win win) {
+  Front& front = Front::get();
+  if (!front.backing.some_wait()) return win;
+  const std::lock_guard lock(front.backing_mutex);
+  return front.backing.is_waiting(win) ? MPI_WIN_NULL : win;
+}
+
 }  // namespace farsum::mpi

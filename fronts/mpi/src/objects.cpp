@@ -15,7 +15,7 @@ namespace {
 
 int get_group(MPI_Win win, MPI_Group* group) {
   Window* window = Front::get().windows.find(win);
-  if (window == nullptr) return library().Win_get_group(win, group);
+  if (window == nullptr) return library().Win_get_group(for_library(win), group);
   // A group of its own, for the caller frees it.
   return library().Group_excl(window->group, 0, nullptr, group);
 }
@@ -48,7 +48,7 @@ std::map<std::string, std::string> default_info(const Window& window) {
 
 int set_info(MPI_Win win, MPI_Info info) {
   Window* window = Front::get().windows.find(win);
-  if (window == nullptr) return library().Win_set_info(win, info);
+  if (window == nullptr) return library().Win_set_info(for_library(win), info);
   if (info == MPI_INFO_NULL)
     return raise(*window, "MPI_Win_set_info", MPI_ERR_INFO, "the info object is MPI_INFO_NULL");
   const std::map<std::string, std::string> pairs = read_info(info);
@@ -62,7 +62,7 @@ int set_info(MPI_Win win, MPI_Info info) {
 
 int get_info(MPI_Win win, MPI_Info* info) {
   Window* window = Front::get().windows.find(win);
-  if (window == nullptr) return library().Win_get_info(win, info);
+  if (window == nullptr) return library().Win_get_info(for_library(win), info);
   std::map<std::string, std::string> pairs = default_info(*window);
   {
     const std::lock_guard lock(window->info_mutex);
@@ -78,7 +78,7 @@ int get_info(MPI_Win win, MPI_Info* info) {
 
 int get_attr(MPI_Win win, int keyval, void* value, int* flag) {
   Window* window = Front::get().windows.find(win);
-  if (window == nullptr) return library().Win_get_attr(win, keyval, value, flag);
+  if (window == nullptr) return library().Win_get_attr(for_library(win), keyval, value, flag);
   void* answer = nullptr;
   if (keyval == MPI_WIN_BASE) {
     answer = window->base;
@@ -105,17 +105,17 @@ void note_that_it_carries(MPI_Win win) {
 
 int set_attr(MPI_Win win, int keyval, void* value) {
   note_that_it_carries(win);
-  return library().Win_set_attr(win, keyval, value);
+  return library().Win_set_attr(for_library(win), keyval, value);
 }
 
 int set_name(MPI_Win win, const char* name) {
   note_that_it_carries(win);
-  return library().Win_set_name(win, name);
+  return library().Win_set_name(for_library(win), name);
 }
 
 int set_errhandler(MPI_Win win, MPI_Errhandler handler) {
   note_that_it_carries(win);
-  return library().Win_set_errhandler(win, handler);
+  return library().Win_set_errhandler(for_library(win), handler);
 }
 
 }  // namespace

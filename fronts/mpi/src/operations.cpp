@@ -396,7 +396,7 @@ int put(const void* origin, Count origin_count, MPI_Datatype origin_type, int ta
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
     return of_count<Count>(library().Put, library().Put_c)(origin, origin_count, origin_type, target, disp,
-                                                           target_count, target_type, win);
+                                                           target_count, target_type, for_library(win));
   }
   return put_to(*window, {"MPI_Put"}, origin, origin_count, origin_type, target, disp, target_count, target_type);
 }
@@ -407,7 +407,7 @@ int get(void* origin, Count origin_count, MPI_Datatype origin_type, int target, 
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
     return of_count<Count>(library().Get, library().Get_c)(origin, origin_count, origin_type, target, disp,
-                                                           target_count, target_type, win);
+                                                           target_count, target_type, for_library(win));
   }
   return get_from(*window, {"MPI_Get"}, origin, origin_count, origin_type, target, disp, target_count, target_type);
 }
@@ -417,8 +417,8 @@ int accumulate(const void* origin, Count origin_count, MPI_Datatype origin_type,
                Count target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
-    return of_count<Count>(library().Accumulate, library().Accumulate_c)(origin, origin_count, origin_type, target,
-                                                                         disp, target_count, target_type, op, win);
+    return of_count<Count>(library().Accumulate, library().Accumulate_c)(
+        origin, origin_count, origin_type, target, disp, target_count, target_type, op, for_library(win));
   }
   return accumulate_to(*window, {"MPI_Accumulate"}, origin, origin_count, origin_type, target, disp, target_count,
                        target_type, op);
@@ -432,7 +432,7 @@ int get_accumulate(const void* origin, Count origin_count, MPI_Datatype origin_t
   if (window == nullptr) [[unlikely]] {
     return of_count<Count>(library().Get_accumulate, library().Get_accumulate_c)(
         origin, origin_count, origin_type, result, result_count, result_type, target, disp, target_count, target_type,
-        op, win);
+        op, for_library(win));
   }
   return get_accumulate_at(*window, {"MPI_Get_accumulate"}, origin, origin_count, origin_type,
                            {result, result_count, result_type}, target, disp, target_count, target_type, op);
@@ -444,7 +444,7 @@ int rput(const void* origin, Count origin_count, MPI_Datatype origin_type, int t
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
     return of_count<Count>(library().Rput, library().Rput_c)(origin, origin_count, origin_type, target, disp,
-                                                             target_count, target_type, win, request);
+                                                             target_count, target_type, for_library(win), request);
   }
   return put_to(*window, {"MPI_Rput", true, request}, origin, origin_count, origin_type, target, disp, target_count,
                 target_type);
@@ -456,7 +456,7 @@ int rget(void* origin, Count origin_count, MPI_Datatype origin_type, int target,
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
     return of_count<Count>(library().Rget, library().Rget_c)(origin, origin_count, origin_type, target, disp,
-                                                             target_count, target_type, win, request);
+                                                             target_count, target_type, for_library(win), request);
   }
   return get_from(*window, {"MPI_Rget", true, request}, origin, origin_count, origin_type, target, disp, target_count,
                   target_type);
@@ -468,7 +468,7 @@ int raccumulate(const void* origin, Count origin_count, MPI_Datatype origin_type
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
     return of_count<Count>(library().Raccumulate, library().Raccumulate_c)(
-        origin, origin_count, origin_type, target, disp, target_count, target_type, op, win, request);
+        origin, origin_count, origin_type, target, disp, target_count, target_type, op, for_library(win), request);
   }
   return accumulate_to(*window, {"MPI_Raccumulate", true, request}, origin, origin_count, origin_type, target, disp,
                        target_count, target_type, op);
@@ -482,7 +482,7 @@ int rget_accumulate(const void* origin, Count origin_count, MPI_Datatype origin_
   if (window == nullptr) [[unlikely]] {
     return of_count<Count>(library().Rget_accumulate, library().Rget_accumulate_c)(
         origin, origin_count, origin_type, result, result_count, result_type, target, disp, target_count, target_type,
-        op, win, request);
+        op, for_library(win), request);
   }
   return get_accumulate_at(*window, {"MPI_Rget_accumulate", true, request}, origin, origin_count, origin_type,
                            {result, result_count, result_type}, target, disp, target_count, target_type, op);
@@ -514,7 +514,7 @@ int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int target
                  MPI_Win win) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
-    return library().Fetch_and_op(origin, result, type, target, disp, mpi_op, win);
+    return library().Fetch_and_op(origin, result, type, target, disp, mpi_op, for_library(win));
   }
   const Straight way = straight(*window, 1, type, target, disp, 1, type);
   const BasicOp* op = front().datatypes.op(mpi_op);
@@ -533,7 +533,7 @@ int compare_and_swap(const void* origin, const void* compare, void* result, MPI_
                      MPI_Aint disp, MPI_Win win) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
-    return library().Compare_and_swap(origin, compare, result, type, target, disp, win);
+    return library().Compare_and_swap(origin, compare, result, type, target, disp, for_library(win));
   }
   const Straight way = straight(*window, 1, type, target, disp, 1, type);
   if (!way.possible || !way.basic->swappable) [[unlikely]] {

@@ -292,7 +292,7 @@ int attach_class(farsum_status status) { return status == FARSUM_ERR_NO_MEMORY ?
 
 int attach(MPI_Win win, void* base, MPI_Aint size) {
   const Window* window = Front::get().windows.find(win);
-  if (window == nullptr) return library().Win_attach(win, base, size);
+  if (window == nullptr) return library().Win_attach(for_library(win), base, size);
   if (window->flavor != MPI_WIN_FLAVOR_DYNAMIC) {
     return raise(*window, "MPI_Win_attach", MPI_ERR_RMA_FLAVOR, "only dynamic windows take memory later");
   }
@@ -305,7 +305,7 @@ int attach(MPI_Win win, void* base, MPI_Aint size) {
 
 int detach(MPI_Win win, const void* base) {
   const Window* window = Front::get().windows.find(win);
-  if (window == nullptr) return library().Win_detach(win, base);
+  if (window == nullptr) return library().Win_detach(for_library(win), base);
   if (window->flavor != MPI_WIN_FLAVOR_DYNAMIC) {
     return raise(*window, "MPI_Win_detach", MPI_ERR_RMA_FLAVOR, "only dynamic windows take memory later");
   }
@@ -384,12 +384,12 @@ int shared_query(Window& window, const char* call, int rank, MPI_Aint* size, Uni
 
 int win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* base) {
   Window* window = Front::get().windows.find(win);
-  if (window == nullptr) return library().Win_shared_query(win, rank, size, disp_unit, base);
+  if (window == nullptr) return library().Win_shared_query(for_library(win), rank, size, disp_unit, base);
   return shared_query(*window, "MPI_Win_shared_query", rank, size, disp_unit, base);
 }
 int win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* base) {
   Window* window = Front::get().windows.find(win);
-  if (window == nullptr) return library().Win_shared_query_c(win, rank, size, disp_unit, base);
+  if (window == nullptr) return library().Win_shared_query_c(for_library(win), rank, size, disp_unit, base);
   return shared_query(*window, "MPI_Win_shared_query_c", rank, size, disp_unit, base);
 }
 
