@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include "base/no_room.hpp"
 #include "capi/global.hpp"
 #include "capi/memory.hpp"
 #include "capi/struct_sizes.hpp"
@@ -66,6 +67,9 @@ farsum_status fail_thrown(const char* call) noexcept {
   std::array<char, 160>& text = told_without_memory;
   try {
     throw;
+  } catch (const NoRoom& no_room) {
+    std::snprintf(text.data(), text.size(), "%s: %s", call, no_room.what());
+    return FARSUM_ERR_NO_MEMORY;
   } catch (const std::bad_alloc&) {
     std::snprintf(text.data(), text.size(), "%s: the process has no memory left", call);
     return FARSUM_ERR_NO_MEMORY;

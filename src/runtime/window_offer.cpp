@@ -81,7 +81,9 @@ std::uint32_t agreed_promises(std::span<const WindowOffer> offers, std::uint32_t
 
 void WindowLayout::lay_out(std::span<const WindowOffer> offers, std::span<const std::uint32_t> here,
                            bool parts_are_of_cards) {
-  shape = {static_cast<std::uint32_t>(offers.size()), offers[0].notification_slots, most_adopted_regions};
+  // An allocated part is one region.
+  const std::uint32_t most_regions = offers[0].flavour == Flavour::allocated ? 1 : most_adopted_regions;
+  shape = {static_cast<std::uint32_t>(offers.size()), offers[0].notification_slots, most_regions};
   const auto members = static_cast<std::uint32_t>(here.size());
   team_at = 0;
   for (const std::uint32_t rank : here) team_at += shape_of(offers[rank]).rank_bytes();

@@ -113,7 +113,8 @@ class Transport {
   virtual Capabilities capabilities(Rank peer) const = 0;
 
   // Posts a request made of two parts; returns its ticket (0, 1, 2, ... per peer), or nothing when there is no room
-  // now. Both parts may be reused on return, but for a body that is lent.
+  // now. Both parts may be reused on return, but for a body that is lent. Throws std::bad_alloc, with nothing posted,
+  // where there is no memory for it.
   virtual std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head,
                                                 std::span<const std::byte> body, const PostOptions& options) = 0;
   // Hands over the replies of `peer` that have come, in ticket order unless late replies overtake; returns how many.

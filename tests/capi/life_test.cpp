@@ -709,6 +709,53 @@ TEST(Limits, that_leave_no_room_for_messages_fail_them_and_hang_nobody) {
   }
 }
 
+// All that the node has room for, but for less than a channel.
+std::vector<void*> take_node_memory() {
+  std::vector<void*> blocks;
+  for (std::size_t bytes = std::size_t{32} << 20; bytes >= std::size_t{1} << 20;) {
+    void* block = nullptr;
+    if (farsum_memory_allocate(bytes, &block) == FARSUM_OK)
+      blocks.push_back(block);
+    else
+      bytes /= 2;
+  }
+  return blocks;
+}
+
+TEST(Limits, that_leave_the_node_no_room_for_a_channel_fail_its_messages_until_there_is_some) {
+  Job job;
+  job.starts = false;
+  job.settings = {{"FARSUM_PATH", "owner"}, {"FARSUM_CHANNEL_BYTES", std::to_string(16 << 20)}};
+  run_ranks(job, [](int rank) {
+    const rlimit limit{std::uint64_t{64} << 20, std::uint64_t{64} << 20};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ASSERT_FINE(farsum_init(nullptr));
+    void* memory = nullptr;
+    farsum_window window{};
+    ASSERT_FINE(farsum_window_allocate(farsum_world(), 4096, nullptr, &memory, &window));
+    ASSERT_FINE(farsum_lock_all(window));
+    if (rank == 0) {
+      const std::uint64_t one = 1;
+      const auto add = [&] {
+        const farsum_status status = farsum_accumulate(window, 1, 0, &one, 1, FARSUM_UINT64, FARSUM_SUM);
+        return status == FARSUM_OK ? farsum_flush(window, 1) : status;
+      };
+      const std::vector<void*> blocks = take_node_memory();
+      for (int time = 0; time < 3; ++time)
+        EXPECT_REFUSED(add(), FARSUM_ERR_NO_MEMORY, HasSubstr("FARSUM_CHANNEL_BYTES"));
+      for (void* const block : blocks) EXPECT_FINE(farsum_memory_free(block));
+      for (int time = 0; time < 3; ++time) EXPECT_FINE(add());
+    }
+    ASSERT_FINE(farsum_unlock_all(window));
+    ASSERT_FINE(farsum_barrier(farsum_world()));
+    if (rank == 1) {
+      EXPECT_EQ(*static_cast<std::uint64_t*>(memory), 3U);
+    }
+    ASSERT_FINE(farsum_window_free(&window));
+    ASSERT_FINE(farsum_finalize());
+  });
+}
+
 TEST(Limits, on_file_size_make_the_nodes_memory_smaller_and_say_so) {
   with_limit(RLIMIT_FSIZE, std::uint64_t{64} << 20, [](int) {
     use_a_window(farsum_world());

@@ -8,8 +8,13 @@
 
 #include <fmt/format.h>
 
+#include "base/no_room.hpp"
+
 namespace farsum {
 namespace {
+
+constexpr const char* no_channel =
+    "the node has no room for a channel to the target: free some of its memory, or set a smaller FARSUM_CHANNEL_BYTES";
 
 // In the word of a channel, instead of an offset: its receiver cannot map the ring.
 constexpr std::uint64_t refused_channel = ~std::uint64_t{0};
@@ -98,7 +103,8 @@ bool ShmTransport::open_sender(Rank peer) {
 std::optional<std::uint64_t> ShmTransport::try_post(Rank peer, std::span<const std::byte> head,
                                                     std::span<const std::byte> body, const PostOptions& options) {
   if (peers_[peer].sender == nullptr) [[unlikely]] {
-    if (!peers_[peer].is_refused && !open_sender(peer)) return std::nullopt;
+    // No reply would make the room: nothing is under way to the peer.
+    if (!peers_[peer].is_refused && !open_sender(peer)) throw NoRoom(no_channel);
     if (peers_[peer].is_refused) return peers_[peer].refused_tickets++;
   }
   const std::optional<std::uint64_t> ticket = peers_[peer].sender->try_push(head, body, options.reply_capacity);

@@ -42,7 +42,7 @@ std::uint64_t draw_ticket(farsum_window window) {
   return ticket;
 }
 
-// A lock in which rank 0's other word is reached beside the exclusive one.
+// Under the shared locks of all, which wait for the exclusive one and hold it up.
 std::uint64_t draw_under_lock_all(farsum_window window) {
   check(farsum_lock_all(window));
   const std::uint64_t ticket = draw_ticket(window);
@@ -58,7 +58,7 @@ std::uint64_t word_at(farsum_window window, std::uint64_t offset) {
   return value;
 }
 
-// Whether all ranks' tickets are 0, 1, 2 ..., each once: this rank's are ascending, so they are marked one by one.
+// All ranks' tickets are 0, 1, 2 ..., each once.
 void expect_each_once(const std::vector<std::uint64_t>& mine, std::uint64_t all) {
   int size = 0;
   check(farsum_size(farsum_world(), &size));
