@@ -14,7 +14,12 @@ namespace farsum {
 enum class LockMode : std::uint8_t { shared, exclusive };
 
 struct Acquired {
-  enum class Kind : std::uint8_t { granted, queued, full };
+  enum class Kind : std::uint8_t {
+    granted,
+    queued,
+    full,
+    biased,  // nothing happened: those who hold it by bias are to be entered first
+  };
   Kind kind = Kind::granted;
   std::uint32_t slot = 0;  // of a queued request, for cancel and on_grant
 };
@@ -90,6 +95,7 @@ struct BasicLockQueueState {
   // Derived from the slots.
   typename Policy::template Guarded<std::uint32_t>
       exclusive_slot;  // plus one; 0 when it was granted at once, without a slot
+  // Where the lock may be held by bias that counts as one holder more, so that a writer that comes need not look.
   typename Policy::template Guarded<std::uint32_t> shared_count;
   typename Policy::template Guarded<std::uint32_t> first_waiting;  // plus one
   typename Policy::template Guarded<std::uint32_t> last_waiting;   // plus one
@@ -97,6 +103,8 @@ struct BasicLockQueueState {
   typename Policy::template Guarded<std::uint64_t> first_passed_ns;
   // How often a waiter was granted the lock, modulo 2^32: a hint for those who wait, read without the guard.
   typename Policy::template Guarded<std::uint32_t> turns;
+  // The truth: others than those in the slots may hold it shared (lock_bias.hpp). Then no writer holds it or waits.
+  typename Policy::template Guarded<std::uint32_t> may_be_biased;
 };
 
 // A view of a state in memory. One caller at a time: in shared memory under a guard, in the simulator by construction.
@@ -110,7 +118,8 @@ class BasicLockQueue {
   BasicLockQueue(BasicLockQueueState<Policy>& state, std::byte* slots, std::uint32_t capacity)
       : state_(&state), slots_(slots, capacity), capacity_(capacity) {}
 
-  // Readers that arrive behind a waiting writer wait, too. `word` is the first of a slot whose owner must wait.
+  // Readers that arrive behind a waiting writer wait, too. A writer is told where the lock may be held by bias. `word`
+  // is the first of a slot whose owner must wait.
   [[gnu::always_inline]] Acquired acquire(Contender who, LockMode mode, std::uint32_t word = lock_word::waiting) {
     if (mode == LockMode::exclusive && would_grant(mode)) [[likely]] {
       state_->exclusive_holder = who.id;
@@ -119,11 +128,53 @@ class BasicLockQueue {
     return acquire_slot(who, mode, word);
   }
 
-  // What acquire would answer, without doing it.
+  // Whether acquire would grant it, without doing it; no to a writer where the lock may be held by bias.
   bool would_grant(LockMode mode) const {
     const bool free_now = state_->first_waiting == 0 && state_->exclusive_holder == 0;
     return free_now && (mode == LockMode::shared || state_->shared_count == 0);
   }
+
+  // ---- holders that are not in the queue, see lock_bias.hpp ----
+
+  bool may_be_biased() const { return state_->may_be_biased != 0; }
+
+  // By who holds it shared, or before anybody locks; false where a writer waits.
+  bool allow_bias() {
+    if (state_->first_waiting != 0) {
+      return false;
+    }
+    if (!may_be_biased()) {
+      state_->may_be_biased = 1;
+      state_->shared_count = state_->shared_count + 1;
+    }
+    return true;
+  }
+
+  // Enters those whom for_each(f) names to f as holders, where they are not in it, and then nobody else holds it. The
+  // same once more completes what a killed caller began. False where there are more than slots.
+  template <class ForEach>
+  bool enter_biased(ForEach&& for_each) {
+    bool has_room = true;
+    const bool has_entries = state_->shared_count != 1;
+    for_each([&](Contender who) {
+      if (has_entries && find(who, holding_shared) != none) {
+        return;
+      }
+      const std::uint32_t slot = find_free(who);
+      has_room = has_room && slot != none;
+      if (slot != none) {
+        hold_shared(slot, who.id);
+      }
+    });
+    if (has_room) {
+      state_->may_be_biased = 0;
+      state_->shared_count = state_->shared_count - 1;
+    }
+    return has_room;
+  }
+
+  // Whether it is in a slot as a holder.
+  bool is_entered(Contender who) const { return find(who, holding_shared) != none; }
 
   // Ends a hold and calls on_grant(id, slot) for each waiter that holds the lock now. False when it is not held so.
   template <class OnGrant>
@@ -267,12 +318,19 @@ class BasicLockQueue {
     if (slot == none) {
       return {.kind = Acquired::Kind::full};
     }
-    fill(slots_[slot], who.id, mode, lock_word::granted, holding_shared);
-    state_->shared_count = state_->shared_count + 1;
+    hold_shared(slot, who.id);
     return {.kind = Acquired::Kind::granted, .slot = slot};
   }
 
+  void hold_shared(std::uint32_t slot, std::uint32_t id) {
+    fill(slots_[slot], id, LockMode::shared, lock_word::granted, holding_shared);
+    state_->shared_count = state_->shared_count + 1;
+  }
+
   [[gnu::noinline]] Acquired enqueue(Contender who, LockMode mode, std::uint32_t word) {
+    if (mode == LockMode::exclusive && may_be_biased()) {
+      return {.kind = Acquired::Kind::biased};
+    }
     const std::uint32_t slot = find_free(who);
     if (slot == none) {
       return {.kind = Acquired::Kind::full};
@@ -453,7 +511,7 @@ class BasicLockQueue {
   }
 
   void rebuild_counts_and_queue() {
-    std::uint32_t shared_count = 0;
+    std::uint32_t shared_count = may_be_biased() ? 1 : 0;
     state_->first_waiting = 0;
     state_->last_waiting = 0;
     state_->first_passed_ns = 0;

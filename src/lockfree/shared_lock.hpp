@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "lockfree/holder_word.hpp"
+#include "lockfree/lock_bias.hpp"
 #include "lockfree/lock_queue.hpp"
 #include "lockfree/lock_turn.hpp"
 
@@ -27,7 +28,7 @@ struct Requested {
     taken,    // by others, or others wait: nothing happened
     full,     // see LockResult
     busy,     // the guard was not free: nothing happened, ask again
-    refused,  // by the caller's claim: nothing happened
+    refused,  // by the caller's claim, or by a view without the bias where there may be some: nothing happened
   };
   Kind kind = Kind::granted;
   std::uint32_t slot = 0;  // of a queued request, for has_been_granted and withdraw
@@ -63,13 +64,15 @@ struct alignas(128) BasicSharedLockState {
 // An id that cannot reach this memory has a proxy that can, the agent of the memory's owner: request() and what follows
 // it. The proxy sleeps on no word of the lock; who grants to it must ring it once out of the guard, see
 // granted_for_another(). Killed between the two, it leaves a grant that the proxy finds when it hears of the death.
-template <class Policy, class DeadCheck>
+//
+// A lock that may be held by bias (lock_bias.hpp) is taken exclusively through a view that knows the bias.
+template <class Policy, class DeadCheck, class Bias = BasicLockBias<Policy>>
 class BasicSharedLock {
  public:
   using State = BasicSharedLockState<Policy>;
 
-  BasicSharedLock(State& state, std::uint32_t capacity, DeadCheck is_dead = {})
-      : guard_(&state.guard), queue_(state.queue, state.slots(), capacity), is_dead_(is_dead) {}
+  BasicSharedLock(State& state, std::uint32_t capacity, DeadCheck is_dead = {}, Bias bias = {})
+      : guard_(&state.guard), queue_(state.queue, state.slots(), capacity), is_dead_(is_dead), bias_(bias) {}
 
   // Takes the lock if nobody is in the way and nobody waits; never waits itself, but for the guard.
   bool try_lock(Contender who, LockMode mode) {
@@ -81,7 +84,7 @@ class BasicSharedLock {
   std::optional<bool> try_lock(Contender who, LockMode mode, Claim&& claim) {
     enter(who.id);
     std::optional<bool> granted;
-    if (claim()) granted = queue_.would_grant(mode) && queue_.acquire(who, mode).kind == Acquired::Kind::granted;
+    if (claim()) granted = acquire_free(who, mode);
     leave();
     return granted;
   }
@@ -101,7 +104,7 @@ class BasicSharedLock {
   Requested take_or_queue(Contender who, LockMode mode, std::uint32_t word, Claim&& claim) {
     enter(who.id);
     Requested requested{.kind = Requested::Kind::refused};
-    if (claim()) requested = told(queue_.acquire(who, mode, word));
+    if (claim()) requested = told(acquire(who, mode, word));
     leave();
     return requested;
   }
@@ -123,8 +126,8 @@ class BasicSharedLock {
     return LockResult::acquired;
   }
 
-  // take_or_queue() where the guard is free at once. then(kind) runs before the guard is left: what threads of one id
-  // agree on only under the guard may be plain loads and stores.
+  // take_or_queue() where the guard is free at once, and nobody is to be entered first. then(kind) runs before the
+  // guard is left: what threads of one id agree on only under the guard may be plain loads and stores.
   template <class May, class Then>
   Requested take_or_queue_once(Contender who, LockMode mode, std::uint32_t word, May&& may, Then&& then) {
     if (!guard_->try_acquire(who.id)) return {.kind = Requested::Kind::busy};
@@ -180,12 +183,17 @@ class BasicSharedLock {
     return found;
   }
 
+  // By who holds it shared: from here on it may be held by bias. False where a writer waits.
+  bool allow_bias(std::uint32_t me) {
+    return under_guard(me, [this] { return queue_.allow_bias(); });
+  }
+
   // ---- for another: `me` enters the guard, for it is who may die in there; the lock is id's ----
 
   // Takes the lock or queues for it; never waits.
   Requested request(std::uint32_t me, Contender who, LockMode mode) {
     if (!try_enter(me)) return {.kind = Requested::Kind::busy};
-    const Acquired acquired = queue_.acquire(who, mode, lock_word::proxy);
+    const Acquired acquired = acquire(who, mode, lock_word::proxy);
     leave();
     return told(acquired);
   }
@@ -193,7 +201,7 @@ class BasicSharedLock {
   // The same, but it does not queue.
   Requested request_at_once(std::uint32_t me, Contender who, LockMode mode) {
     if (!try_enter(me)) return {.kind = Requested::Kind::busy};
-    const bool granted = queue_.would_grant(mode) && queue_.acquire(who, mode).kind == Acquired::Kind::granted;
+    const bool granted = acquire_free(who, mode);
     leave();
     return {.kind = granted ? Requested::Kind::granted : Requested::Kind::taken};
   }
@@ -236,6 +244,10 @@ class BasicSharedLock {
   template <class F>
   void for_each_holder(F&& f) const {
     queue_.for_each_holder(f);
+    if (!queue_.may_be_biased() || !bias_.exists()) return;
+    bias_.for_each_holder([&](Contender who) {
+      if (!queue_.is_entered(who)) f(who.id, LockMode::shared);
+    });
   }
 
   // Who is inside the guard; 0 for nobody.
@@ -248,10 +260,30 @@ class BasicSharedLock {
         return {};
       case Acquired::Kind::queued:
         return {.kind = Requested::Kind::queued, .slot = acquired.slot};
+      case Acquired::Kind::biased:
+        return {.kind = Requested::Kind::refused};
       case Acquired::Kind::full:
         break;
     }
     return {.kind = Requested::Kind::full};
+  }
+
+  // Both under the guard. The second does not queue.
+  Acquired acquire(Contender who, LockMode mode, std::uint32_t word) {
+    const Acquired acquired = queue_.acquire(who, mode, word);
+    if (acquired.kind != Acquired::Kind::biased || !bias_.exists()) [[likely]]
+      return acquired;
+    return end_bias() ? queue_.acquire(who, mode, word) : Acquired{.kind = Acquired::Kind::full};
+  }
+  bool acquire_free(Contender who, LockMode mode) {
+    if (mode == LockMode::exclusive && queue_.may_be_biased() && bias_.exists() && !end_bias()) return false;
+    return queue_.would_grant(mode) && queue_.acquire(who, mode).kind == Acquired::Kind::granted;
+  }
+
+  // Those who hold by bias stand in the queue from here on.
+  [[gnu::noinline]] bool end_bias() {
+    bias_.end();
+    return queue_.enter_biased([this](auto&& enter) { bias_.for_each_holder(enter); });
   }
 
   // Neighbouring readers that sleep are granted together; of more than these the rest is woken under the guard.
@@ -356,6 +388,7 @@ class BasicSharedLock {
   BasicHolderWord<Policy>* guard_;
   BasicLockQueue<Policy> queue_;
   DeadCheck is_dead_;
+  Bias bias_;
   bool granted_for_another_ = false;
   // Granted under the guard, to be woken out of it.
   std::uint32_t to_wake_count_ = 0;

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 constexpr LockMode x = LockMode::exclusive;
 constexpr LockMode s = LockMode::shared;
@@ -342,6 +343,44 @@ TEST(LockQueue, calls_two_sleepers_in_a_hand_over_and_each_but_once) {
   EXPECT_THAT(telling.called, ElementsAre(3, 4, 5, 6));
 }
 
+// ---- holders by bias ----
+
+template <class Policy>
+bool enter_two_and_three(QueueInMemory<Policy>& queue) {
+  return queue->enter_biased([](auto&& enter) {
+    enter(Contender(2));
+    enter(Contender(3));
+  });
+}
+
+TEST(LockQueue, tells_a_writer_that_it_may_be_held_by_bias_and_lets_readers_in) {
+  Queue queue(4);
+  ASSERT_TRUE(queue->allow_bias());
+  EXPECT_EQ(queue.acquire(1, x), Acquired::Kind::biased);
+  EXPECT_EQ(queue.acquire(1, s), Acquired::Kind::granted);
+  EXPECT_THAT(queue.release(1, s), IsEmpty());
+  EXPECT_EQ(queue.acquire(1, x), Acquired::Kind::biased);
+}
+
+TEST(LockQueue, lets_a_writer_wait_for_those_that_were_entered) {
+  Queue queue(4);
+  ASSERT_TRUE(queue->allow_bias());
+  ASSERT_EQ(queue.acquire(2, s), Acquired::Kind::granted);
+  ASSERT_TRUE(enter_two_and_three(queue));
+  EXPECT_THAT(queue.holders(), UnorderedElementsAre(2, 3));
+  EXPECT_EQ(queue.acquire(1, x), Acquired::Kind::queued);
+  EXPECT_FALSE(queue->allow_bias()) << "a writer waits";
+  EXPECT_THAT(queue.release(2, s), IsEmpty());
+  EXPECT_THAT(queue.release(3, s), ElementsAre(1));
+}
+
+TEST(LockQueue, grants_a_writer_at_once_where_nobody_was_entered) {
+  Queue queue(4);
+  ASSERT_TRUE(queue->allow_bias());
+  ASSERT_TRUE(queue->enter_biased([](auto&&) {}));
+  EXPECT_EQ(queue.acquire(1, x), Acquired::Kind::granted);
+}
+
 // ---- kills ----
 
 using MortalQueue = QueueInMemory<KilledAtWrite>;
@@ -482,6 +521,36 @@ TEST(LockQueueRepair, tells_every_reader_that_the_dead_had_granted) {
         EXPECT_THAT(told, ::testing::UnorderedElementsAre(2, 3));
         EXPECT_THAT(queue.holders(), ::testing::UnorderedElementsAre(2, 3));
       });
+}
+
+TEST(LockQueueRepair, completes_the_entering_of_those_that_hold_by_bias) {
+  kill_everywhere(
+      [](MortalQueue& queue) {
+        queue->allow_bias();
+        queue.acquire(2, s);
+      },
+      [](MortalQueue& queue) { enter_two_and_three(queue); },
+      [](MortalQueue& queue, const std::vector<std::uint32_t>&) {
+        if (queue->may_be_biased()) {
+          ASSERT_TRUE(enter_two_and_three(queue));
+        }
+        ASSERT_THAT(queue.holders(), UnorderedElementsAre(2, 3));
+        ASSERT_EQ(queue.acquire(4, x), Acquired::Kind::queued);
+        EXPECT_THAT(queue.release(2, s), IsEmpty());
+        EXPECT_THAT(queue.release(3, s), ElementsAre(4));
+      });
+}
+
+TEST(LockQueueRepair, completes_the_word_that_it_may_be_held_by_bias) {
+  kill_everywhere([](MortalQueue& queue) { queue.acquire(2, s); }, [](MortalQueue& queue) { queue->allow_bias(); },
+                  [](MortalQueue& queue, const std::vector<std::uint32_t>&) {
+                    if (queue->may_be_biased()) {
+                      ASSERT_EQ(queue.acquire(1, x), Acquired::Kind::biased);
+                      ASSERT_TRUE(queue->enter_biased([](auto&&) {}));
+                    }
+                    ASSERT_EQ(queue.acquire(1, x), Acquired::Kind::queued);
+                    EXPECT_THAT(queue.release(2, s), ElementsAre(1));
+                  });
 }
 
 }  // namespace

@@ -8,10 +8,12 @@
 #include <cstring>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "lockfree/doorbell.hpp"
+#include "lockfree/lock_bias.hpp"
 #include "lockfree/ring.hpp"
 #include "lockfree/shared_lock.hpp"
 #include "lockfree/stripe_lock.hpp"
@@ -288,6 +290,126 @@ TEST(SharedLockStress, passes_nobody_over_more_than_once) {
   }
   // Everybody else once, and once more for a holder that had the lock when the waiter was first seen.
   EXPECT_LE(worst, threads_count);
+}
+
+class BiasMemory {
+ public:
+  explicit BiasMemory(std::uint32_t members) : memory_(LockBias::footprint(members) / sizeof(LockBiasState)) {}
+  LockBias bias() { return {memory_.front(), static_cast<std::uint32_t>(memory_.size()) - 1}; }
+
+ private:
+  std::vector<LockBiasState> memory_;
+};
+
+// As a rank locks all that there is, which is one lock; every 16th time in the queue it makes an offer.
+class LocksAll {
+ public:
+  LocksAll(SharedLock<>& lock, LockBias bias, std::uint32_t id) : lock_(lock), bias_(bias), who_(id, id - 1) {}
+
+  template <class F>
+  void hold(F&& f) {
+    std::uint64_t epoch = 0;
+    const LockBias::Hold how = bias_.hold(who_, epoch);
+    if (how == LockBias::Hold::held) {
+      f();
+      ++held_by_bias_;
+      if (!bias_.release(who_.place, epoch)) (void)lock_.unlock(who_, LockMode::shared);
+      return;
+    }
+    if (how == LockBias::Hold::revoked) (void)lock_.unlock(who_, LockMode::shared);
+    ASSERT_EQ(lock_.lock(who_, LockMode::shared, look_and_sleep), LockResult::acquired);
+    f();
+    if (++times_ % 16 == 0) offer();
+    ASSERT_TRUE(lock_.unlock(who_, LockMode::shared));
+  }
+  std::uint64_t held_by_bias() const { return held_by_bias_; }
+
+ private:
+  void offer() {
+    const std::optional<std::uint64_t> prepared = bias_.prepare();
+    if (!prepared) return;
+    if (lock_.allow_bias(who_.id))
+      (void)bias_.confirm(*prepared);
+    else
+      bias_.give_up(*prepared);
+  }
+
+  SharedLock<>& lock_;
+  LockBias bias_;
+  Contender who_;
+  std::uint32_t times_ = 0;
+  std::uint64_t held_by_bias_ = 0;
+};
+
+TEST(LockBiasStress, keeps_writers_from_those_that_lock_all) {
+  constexpr std::uint32_t threads_count = 3;
+  constexpr std::uint64_t rounds = 200'000;
+  SharedLockMemory memory(threads_count);
+  BiasMemory members(threads_count);
+  members.bias().begin();
+  ASSERT_TRUE(LockQueue(memory.state().queue, memory.state().slots(), threads_count).allow_bias());
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+  std::atomic<std::uint64_t> held_by_bias{0};
+  std::latch all_here(threads_count);
+  std::vector<std::thread> threads;
+  for (std::uint32_t me = 1; me <= threads_count; ++me) {
+    threads.emplace_back([&, me] {
+      SharedLock<> lock(memory.state(), threads_count, {}, members.bias());
+      LocksAll all(lock, members.bias(), me);
+      all_here.arrive_and_wait();
+      for (std::uint64_t i = 0; i < rounds; ++i) {
+        if (i % 64 != me) {
+          all.hold([&] { ASSERT_EQ(first, second); });
+          continue;
+        }
+        ASSERT_EQ(lock.lock({me, me - 1}, LockMode::exclusive, look_and_sleep), LockResult::acquired);
+        ++first;
+        ++second;
+        ASSERT_TRUE(lock.unlock({me, me - 1}, LockMode::exclusive));
+      }
+      held_by_bias.fetch_add(all.held_by_bias());
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_GT(held_by_bias.load(), 0U);
+  EXPECT_EQ(first, threads_count * ((rounds + 63) / 64));
+  EXPECT_TRUE(SharedLock<>(memory.state(), threads_count, {}, members.bias()).try_lock(9, LockMode::exclusive));
+}
+
+TEST(SharedLock, names_those_that_hold_it_by_bias) {
+  SharedLockMemory memory(4);
+  BiasMemory members(4);
+  members.bias().begin();
+  ASSERT_TRUE(LockQueue(memory.state().queue, memory.state().slots(), 4).allow_bias());
+  SharedLock<> lock(memory.state(), 4, {}, members.bias());
+  std::uint64_t epoch = 0;
+  ASSERT_EQ(members.bias().hold({7, 2}, epoch), LockBias::Hold::held);
+  const auto holders = [&] {
+    std::vector<std::uint32_t> ids;
+    lock.for_each_holder([&](std::uint32_t id, LockMode) { ids.push_back(id); });
+    return ids;
+  };
+  EXPECT_EQ(holders(), std::vector<std::uint32_t>{7});
+  EXPECT_FALSE(lock.try_lock({1, 0}, LockMode::exclusive));
+  EXPECT_EQ(holders(), std::vector<std::uint32_t>{7}) << "entered, and named once";
+  members.bias().remove_dead(2);
+  EXPECT_TRUE(lock.remove_dead(7, 1));
+  EXPECT_TRUE(lock.try_lock({1, 0}, LockMode::exclusive));
+}
+
+TEST(SharedLock, that_may_be_held_by_bias_is_not_taken_exclusively_by_who_does_not_know_the_bias) {
+  SharedLockMemory memory(4);
+  ASSERT_TRUE(LockQueue(memory.state().queue, memory.state().slots(), 4).allow_bias());
+  SharedLock<> lock(memory.state(), 4);
+  const auto yes = [] { return true; };
+  EXPECT_EQ(lock.take_or_queue(1, LockMode::exclusive, lock_word::waiting, yes).kind, Requested::Kind::refused);
+  EXPECT_EQ(lock.take_or_queue_once(1, LockMode::exclusive, lock_word::waiting, yes, [](Requested::Kind) {}).kind,
+            Requested::Kind::refused);
+  EXPECT_FALSE(lock.try_lock(1, LockMode::exclusive));
+  EXPECT_TRUE(lock.try_lock(1, LockMode::shared));
 }
 
 TEST(SharedLock, gives_up_when_the_wait_says_so_and_lets_others_pass) {
