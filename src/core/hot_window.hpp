@@ -22,7 +22,7 @@ namespace farsum {
 // What TargetView::open says of the one access epoch that can include a target. Operations are allowed above no_epoch.
 // Whoever changes no_epoch to something else owns the word until the epoch ends. For a lock's epoch that is done under
 // the guard of the target's lock, which threads that lock one target pass one by one; for those of fence and start by a
-// compare-and-swap, which no lock may race with.
+// compare-and-swap, which no lock may race with, and for locks of all by bias too, which may (Window::claim_all_words).
 enum AccessEpoch : std::int32_t {
   epoch_changing = -1,  // a lock is being taken or given back
   no_epoch = 0,
@@ -362,7 +362,15 @@ struct HotWindow {
     return unlocked;
   }
 
-  // The same for a caller whose next step is a locked instruction.
+  // flush() and flush_all() for a caller whose next step is a locked instruction.
+  bool flush_all_before_unlock() const {
+    if (parts.aggregates) return false;
+    for (std::uint32_t target = 0; target < parts.size; ++target) {
+      if (!is_clean(views[target])) return false;
+    }
+    if constexpr (!locked_instructions_are_fences) flush_fence();
+    return true;
+  }
   bool flush_before_unlock(std::uint32_t target) const {
     if (parts.aggregates || !is_clean(views[target])) return false;
     if constexpr (!locked_instructions_are_fences) flush_fence();

@@ -418,6 +418,15 @@ class Window {
   // An epoch without a lock may begin at the target: the word is the caller's.
   bool claim_for_epoch(std::uint32_t target);
   const char* lock_what_is_free(std::uint32_t& taken);
+  // Locks of all by bias (window_bias.cpp).
+  bool hold_all_by_bias();
+  Status unlock_all_by_bias(const char* call);
+  void drop_bias();
+  void leave_all_locks();
+  bool claim_all_words();
+  void close_words_of_all(std::uint32_t end);
+  void offer_bias_at_times();
+  void offer_bias();
   std::uint32_t after_mine(std::uint32_t i) const;
   std::optional<bool> claim_and_try(std::uint32_t target);
   Status lock_the_rest(std::uint32_t taken, const char* call);
@@ -503,6 +512,8 @@ class Window {
   std::atomic<bool> issued_{false};  // others since
   bool closed_ = false;
   bool all_locked_ = false;
+  std::uint64_t bias_epoch_ = 0;        // by which all are locked; 0: they are locked one by one, or not at all
+  std::uint32_t queued_lock_alls_ = 0;  // that were not by bias, since the last that was or an offer
   bool started_ = false;
   std::vector<std::uint32_t> started_targets_;
   std::vector<std::uint32_t> posts_seen_;  // posts of each rank that a start has used up

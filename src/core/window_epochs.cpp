@@ -117,6 +117,7 @@ void Window::abandon(const char* call) {
   // A second try: the failure that hindered the first has been told.
   if (started_) (void)complete();
   const std::lock_guard lock(sync_mutex_);
+  if (bias_epoch_ != 0) drop_bias();
   for (std::uint32_t target = 0; target < size_; ++target) {
     const std::int32_t open = views_[target].open.load(std::memory_order_relaxed);
     if (open >= passive_epoch && open < unchecked_lock)

@@ -1,5 +1,6 @@
 // Locks: each meets the others in the shared memory of its target's node. An epoch of a lock begins and ends under the
-// guard of the lock; of those that take nothing it only begins there.
+// guard of the lock; of those that take nothing it only begins there, and of locks of all by bias (window_bias.cpp)
+// neither.
 #include <algorithm>
 #include <mutex>
 #include <new>
@@ -9,6 +10,7 @@
 
 #include "core/epoch_refusals.hpp"
 #include "core/window.hpp"
+#include "core/window_lock_visit.hpp"
 
 namespace farsum {
 namespace {
@@ -16,16 +18,6 @@ namespace {
 const char* mode_name(LockMode mode) { return mode == LockMode::exclusive ? "exclusive" : "shared"; }
 
 }  // namespace
-
-// All visits of a target's lock: whatever they were for, they may have granted it to a rank of another node.
-template <class F>
-auto Window::with_lock(std::uint32_t target, F&& f, std::uint32_t index) const {
-  SharedLock<HolderDead> lock = parts_.shared[target].lock_view(parts_.lock_agent.liveness, index);
-  auto result = f(lock);
-  if (lock.granted_for_another() && parts_.lock_agent.ringer != nullptr) [[unlikely]]
-    parts_.lock_agent.ringer->ring(parts_.ranks[target]);
-  return result;
-}
 
 // ---- the words of the targets ----
 
@@ -271,13 +263,18 @@ Status Window::lock_all() {
   std::uint32_t taken = size_;
   {
     const std::lock_guard lock(sync_mutex_);
-    if (const char* const why = lock_what_is_free(taken); why != nullptr) return refuse("farsum_lock_all", why);
+    const char* why = make_way_for_all();
+    if (why == nullptr && hold_all_by_bias()) return {};
+    if (why == nullptr) why = lock_what_is_free(taken);
+    if (why != nullptr) return refuse("farsum_lock_all", why);
     all_locked_ = true;
   }
-  if (taken == size_ && remote_targets_.empty()) return {};
   // Without the mutex: another thread may have to end another epoch meanwhile.
-  Status status = lock_the_rest(taken, "farsum_lock_all");
-  if (!status.is_ok()) {
+  Status status;
+  if (taken != size_ || !remote_targets_.empty()) status = lock_the_rest(taken, "farsum_lock_all");
+  if (status.is_ok()) {
+    offer_bias_at_times();
+  } else {
     const std::lock_guard lock(sync_mutex_);
     for (std::uint32_t rank = 0; rank < size_; ++rank) close_epoch(rank);
     all_locked_ = false;
@@ -289,7 +286,6 @@ Status Window::lock_all() {
 // on, so that ranks which do so at once are not all at one guard. `taken` becomes the lowest that was not free. Where
 // it says why not, nothing has changed.
 const char* Window::lock_what_is_free(std::uint32_t& taken) {
-  if (const char* const why = make_way_for_all(); why != nullptr) return why;
   for (std::uint32_t i = 0; i < size_; ++i) {
     const std::uint32_t target = after_mine(i);
     const std::optional<bool> granted = claim_and_try(target);
@@ -455,6 +451,7 @@ Status Window::unlock_all() {
   // All targets are as the first is.
   if (views_[0].open.load(std::memory_order_relaxed) == unchecked_with_all) return unlock_all_unchecked();
   constexpr const char* call = "farsum_unlock_all";
+  if (bias_epoch_ != 0) return unlock_all_by_bias(call);
   const auto is_held = [this](std::uint32_t target) { return holds_with_all(target); };
   // Of other nodes: all are asked before one is waited for. One that could not be asked stays locked, for another try.
   settle_cards(call);

@@ -8,6 +8,7 @@
 
 #include "base/units.hpp"
 #include "core/atomicity.hpp"
+#include "lockfree/lock_bias.hpp"
 #include "lockfree/shared_lock.hpp"
 #include "lockfree/stripe_lock.hpp"
 
@@ -79,7 +80,9 @@ class RankWindow {
  public:
   // Of a rank of another node: there is no memory that both see.
   RankWindow() = default;
-  RankWindow(std::byte* base, const WindowSharedShape& shape) : base_(base), shape_(shape) {}
+  // `bias` is that of the window's own locks, the same on all its ranks.
+  RankWindow(std::byte* base, const WindowSharedShape& shape, LockBias bias = {})
+      : base_(base), shape_(shape), bias_(bias) {}
 
   bool is_here() const { return base_ != nullptr; }
 
@@ -89,7 +92,14 @@ class RankWindow {
     return *reinterpret_cast<SharedLockState*>(base_ + shape_.lock_at(index));
   }
   SharedLock<HolderDead> lock_view(const Liveness* liveness, std::uint32_t index = 0) const {
-    return {lock(index), shape_.ranks, HolderDead{liveness}};
+    return {lock(index), shape_.ranks, HolderDead{liveness}, index == 0 ? bias_ : LockBias()};
+  }
+  const LockBias& bias() const { return bias_; }
+  // By the owner, before the ranks meet: where there is a bias, all may be held by it.
+  void begin_bias() const {
+    if (!bias_.exists()) return;
+    LockBias(bias_).begin();
+    (void)LockQueue(lock().queue, lock().slots(), shape_.ranks).allow_bias();
   }
   std::atomic<std::uint64_t>* notifications() const {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + shape_.notifications_at());
@@ -107,6 +117,7 @@ class RankWindow {
  private:
   std::byte* base_ = nullptr;
   WindowSharedShape shape_;
+  LockBias bias_;
 };
 
 }  // namespace farsum

@@ -62,6 +62,9 @@ class BasicLockBias {
   static std::size_t footprint(std::uint32_t members) { return sizeof(State) + members * sizeof(Member); }
 
   bool exists() const { return state_ != nullptr; }
+  const State* state() const { return state_; }
+  // A hint. Relaxed: hold() looks again.
+  bool is_offered() const { return exists() && state_of(state_->word.load(std::memory_order_relaxed)) == offered; }
 
   // Of a state that nobody uses yet; by as many as like.
   void begin() {

@@ -495,9 +495,12 @@ void Context::Making::begin_object() {
   object_->farewell = std::make_unique<Farewell>(*reinterpret_cast<FarewellBlock*>(control() + layout_.farewell_at),
                                                  std::move(ranks_here), places().place_of(me_), *context_.waiter_);
   shared_.resize(group_.size());
+  LockBias bias;
+  if (layout_.bias_at != 0)
+    bias = LockBias(*reinterpret_cast<LockBiasState*>(control() + layout_.bias_at), members_here());
   std::uint64_t at = 0;
   for (const std::uint32_t rank : places().here) {
-    shared_[rank] = RankWindow(control() + at, shape_of(rank));
+    shared_[rank] = RankWindow(control() + at, shape_of(rank), bias);
     at += shape_of(rank).rank_bytes();
   }
   object_->own = shared_[me_];
@@ -595,6 +598,7 @@ void Context::Making::expose_part() {
   const RankWindow& own = shared_[me_];
   std::copy(own_shared_.begin(), own_shared_.end(), own.regions());
   own.head().region_count = static_cast<std::uint32_t>(own_shared_.size());
+  own.begin_bias();
   auto exposure =
       make_exposure(own, layout_.shape.notification_slots, group_.ranks(), promises_, std::move(own_exposed_));
   context_.exposures_.set(answer_.id, exposure);

@@ -92,7 +92,14 @@ void WindowLayout::lay_out(std::span<const WindowOffer> offers, std::span<const 
   const std::size_t team_bytes =
       is_one_node ? NodeTeamBlock::meeting_bytes(members) : NodeTeamBlock::footprint(members);
   farewell_at = team_at + round_up(team_bytes, cache_line_bytes);
-  control_bytes = round_up(farewell_at + FarewellBlock::footprint(members), page_bytes);
+  control_bytes = farewell_at + FarewellBlock::footprint(members);
+  bias_at = 0;
+  // Who locks all of one rank has one lock to take, and who locks all of several nodes waits for messages.
+  if (is_one_node && members > 1 && !offers[0].is_for_mutexes) {
+    bias_at = round_up(control_bytes, alignof(LockBiasState));
+    control_bytes = bias_at + LockBias::footprint(members);
+  }
+  control_bytes = round_up(control_bytes, page_bytes);
   lay_out_parts(offers, here, parts_are_of_cards);
 }
 

@@ -40,6 +40,7 @@ std::uint64_t target_stripe(Scene& scene) { return stripe_of(scene, scene.next);
 std::uint64_t own_stripe(Scene& scene) { return stripe_of(scene, scene.self.rank); }
 std::uint64_t heap_lock(Scene&) { return offset_of(&capi::live_context()->segment().heap_lock()); }
 std::uint64_t window_lock(Scene& scene) { return offset_of(&engine_window(scene).parts().shared[0].lock()); }
+std::uint64_t window_bias(Scene& scene) { return offset_of(engine_window(scene).parts().shared[0].bias().state()); }
 std::uint64_t table_lock_of(Scene& scene, int rank) {
   return offset_of(&engine_window(scene).parts().shared[static_cast<std::size_t>(rank)].head().table_lock);
 }
@@ -78,6 +79,16 @@ bool holds_shared(const View& view) {
   const SharedLock<> lock(view.at<SharedLockState>(view.lock), view.ranks);
   lock.for_each_holder(
       [&](std::uint32_t id, LockMode mode) { found = found || (id == view.id() && mode == LockMode::shared); });
+  return found;
+}
+bool ends_bias(const View& view) {
+  return holds_guard(view) && view.at<SharedLockState>(view.lock).queue.may_be_biased != 0;
+}
+bool holds_by_bias(const View& view) {
+  if (!view.segment.reach({view.lock, LockBias::footprint(view.ranks)}).is_ok()) std::abort();
+  bool found = false;
+  const LockBias bias(view.at<LockBiasState>(view.lock), view.ranks);
+  bias.for_each_holder([&](Contender who) { found = found || who.id == view.id(); });
   return found;
 }
 bool waits_in_queue(const View& view) {
@@ -128,11 +139,13 @@ constexpr Case cases[] = {
     {"heap_by_mutexes", "mutexes_come_and_go", heap_lock, holds_stripe, 300, false, 0},
     {"queue_guard_exclusive", "lock_exclusive", window_lock, holds_guard, 300},
     {"queue_guard_shared", "lock_shared", window_lock, holds_guard, 300},
-    {"queue_guard_lock_all", "lock_all", window_lock, holds_guard, 300},
+    {"queue_guard_lock_all", "lock_one_and_all", window_lock, holds_guard, 300},
+    {"queue_guard_that_ends_the_bias", "lock_one_and_all", window_lock, ends_bias, 300, false, -1, true},
     {"queue_guard_of_mutex", "mutex", mutex_lock, holds_guard, 300},
     {"window_lock_exclusive", "lock_exclusive", window_lock, holds_exclusive, 3000},
     {"window_lock_shared", "lock_shared", window_lock, holds_shared, 3000},
-    {"window_lock_of_all", "lock_all", window_lock, holds_shared, 1000},
+    {"window_lock_of_all", "lock_one_and_all", window_lock, holds_shared, 1000},
+    {"window_lock_of_all_by_bias", "lock_all", window_bias, holds_by_bias, 1000},
     {"mutex", "mutex", mutex_lock, holds_exclusive, 1000},
     {"window_lock_of_counter", "counter_per_rank", nowhere, nullptr, 30000},
     {"region_table_by_owner", "window_attach_detach", own_table_lock, holds_stripe, 100},

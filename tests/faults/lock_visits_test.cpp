@@ -80,37 +80,55 @@ class Locks {
 
 constexpr std::uint32_t stepped = 1;
 
-farsum_status call_number(std::uint32_t call, farsum_window window) {
-  switch (call % 4) {
-    case 0:
+enum class Call : std::uint8_t { lock, unlock, lock_all, unlock_all };
+
+// What the stepped rank does: some by itself, before it is stepped, and then call by call as it is told.
+struct Plan {
+  int offers_awaited = 0;  // lock_alls by itself, once it has ended the bias
+  std::vector<Call> calls;
+  std::uint32_t times_asked = 0;  // what rank 0 is asked for, lock and unlock in turn
+};
+
+farsum_status make(Call call, farsum_window window) {
+  switch (call) {
+    case Call::lock:
       return farsum_lock(window, 0, FARSUM_LOCK_EXCLUSIVE);
-    case 1:
+    case Call::unlock:
       return farsum_unlock(window, 0);
-    case 2:
+    case Call::lock_all:
       return farsum_lock_all(window);
-    default:
-      return farsum_unlock_all(window);
+    case Call::unlock_all:
+      break;
   }
+  return farsum_unlock_all(window);
 }
 
-constexpr std::uint32_t calls = 8;  // the last four with rank 0 in the way
+bool lock_all_by_itself(const Rank& self, farsum_window window, int times) {
+  if (times == 0) return true;
+  if (!self.ok(make(Call::lock, window)) || !self.ok(make(Call::unlock, window))) return false;
+  for (int time = 0; time < times; ++time) {
+    if (!self.ok(make(Call::lock_all, window)) || !self.ok(make(Call::unlock_all, window))) return false;
+  }
+  return true;
+}
 
-int call_as_told(const Rank& self) {
+int call_as_told(const Rank& self, const Plan& plan) {
   farsum_window window = make_window(self);
   if (window.bits == 0 || !self.ok(farsum_barrier(farsum_world()))) return 1;
-  self.words().ready = 1;
   auto& words = self.control->words;
+  if (self.rank == stepped && !lock_all_by_itself(self, window, plan.offers_awaited)) return 1;
+  self.words().ready = 1;
   if (self.rank == stepped) {
-    for (std::uint32_t call = 0; call < calls; ++call) {
+    for (std::uint32_t call = 0; call < plan.calls.size(); ++call) {
       await(words[turn], call + 1);
       self.words().rounds = 2 * call + 1;
-      if (!self.ok(call_number(call, window))) return 1;
+      if (!self.ok(make(plan.calls[call], window))) return 1;
       self.words().rounds = 2 * call + 2;
     }
   } else if (self.rank == 0) {
-    for (std::uint32_t time = 1; time <= calls; ++time) {
+    for (std::uint32_t time = 1; time <= plan.times_asked; ++time) {
       await(words[asked], time);
-      if (!self.ok(time % 2 == 1 ? farsum_lock(window, 0, FARSUM_LOCK_EXCLUSIVE) : farsum_unlock(window, 0))) return 1;
+      if (!self.ok(make(time % 2 == 1 ? Call::lock : Call::unlock, window))) return 1;
       words[done] = time;
     }
   }
@@ -122,7 +140,8 @@ class Visits {
   explicit Visits(Job& job) : job_(job), locks_(job), targets_(static_cast<std::uint32_t>(job.size())) {}
 
   // Of the next call; `queued` runs once it waits for rank 0's lock.
-  std::uint32_t of_next_call(Stepper& stepper, const std::function<void()>& queued) {
+  std::uint32_t of_next_call(
+      Stepper& stepper, const std::function<void()>& queued = [] {}) {
     std::vector<bool> was_inside(targets_);
     std::uint32_t visits = 0;
     bool has_queued = false;
@@ -170,33 +189,72 @@ class Visits {
   std::uint64_t asked_ = 0;
 };
 
-class GuardVisits : public testing::TestWithParam<int> {};
+class GuardVisits : public testing::TestWithParam<int> {
+ protected:
+  GuardVisits() : job_(of_ranks(GetParam())), ranks_(static_cast<std::uint32_t>(GetParam())) {}
 
-TEST_P(GuardVisits, are_one_for_a_lock_and_one_a_target_for_all_of_them) {
-  const auto ranks = static_cast<std::uint32_t>(GetParam());
-  JobOptions options;
-  options.ranks = GetParam();
-  Job job(options);
-  job.start(call_as_told);
-  ASSERT_TRUE(job.wait_for([&] { return job.words(stepped).ready && job.words(0).ready; }))
-      << job.words(stepped).text.data();
-  {
-    Visits visits(job);
-    const auto nobody_in_the_way = [] {};
-    Stepper stepper(job.pid(stepped), true);
-    if (!stepper.attached()) GTEST_SKIP() << "the kernel refuses to trace the ranks here";
-    EXPECT_EQ(visits.of_next_call(stepper, nobody_in_the_way), 1U) << "lock";
-    EXPECT_EQ(visits.of_next_call(stepper, nobody_in_the_way), 1U) << "unlock";
-    EXPECT_EQ(visits.of_next_call(stepper, nobody_in_the_way), ranks) << "lock_all";
-    EXPECT_EQ(visits.of_next_call(stepper, nobody_in_the_way), ranks) << "unlock_all";
+  // check(visits, stepper) with the ranks on their way; all end well.
+  template <class Check>
+  void follow(const Plan& plan, Check&& check) {
+    job_.start([plan](const Rank& self) { return call_as_told(self, plan); });
+    ASSERT_TRUE(job_.wait_for([&] { return job_.words(stepped).ready && job_.words(0).ready; }))
+        << job_.words(stepped).text.data();
+    {
+      Visits visits(job_);
+      Stepper stepper(job_.pid(stepped), true);
+      if (!stepper.attached()) GTEST_SKIP() << "the kernel refuses to trace the ranks here";
+      check(visits, stepper);
+    }
+    for (int rank = 0; rank < job_.size(); ++rank)
+      EXPECT_EQ(job_.wait_rank(rank, now_ns() + 60'000'000'000), 0) << job_.words(rank).text.data();
+  }
+
+  static JobOptions of_ranks(int ranks) {
+    JobOptions options;
+    options.ranks = ranks;
+    return options;
+  }
+
+  Job job_;
+  std::uint32_t ranks_;
+};
+
+using enum Call;
+
+TEST_P(GuardVisits, are_none_for_all_locks_until_one_is_taken_exclusively_and_then_one_a_target) {
+  const Plan plan{.calls = {lock_all, unlock_all, lock, unlock, lock, unlock, lock_all, unlock_all, lock, unlock,
+                            lock_all, unlock_all},
+                  .times_asked = 8};
+  follow(plan, [&](Visits& visits, Stepper& stepper) {
+    EXPECT_EQ(visits.of_next_call(stepper), 0U) << "lock_all";
+    EXPECT_EQ(visits.of_next_call(stepper), 0U) << "unlock_all";
+    EXPECT_EQ(visits.of_next_call(stepper), 2U) << "lock that ends the bias";
+    EXPECT_EQ(visits.of_next_call(stepper), 1U) << "unlock";
+    EXPECT_EQ(visits.of_next_call(stepper), 1U) << "lock";
+    EXPECT_EQ(visits.of_next_call(stepper), 1U) << "unlock";
+    EXPECT_EQ(visits.of_next_call(stepper), ranks_) << "lock_all";
+    EXPECT_EQ(visits.of_next_call(stepper), ranks_) << "unlock_all";
     EXPECT_EQ(visits.behind_a_holder(stepper), 1U) << "lock that queues";
     EXPECT_EQ(visits.before_a_waiter(stepper), 1U) << "unlock that hands over";
     // What it has got, it gives back and takes again.
-    EXPECT_LE(visits.behind_a_holder(stepper), 3 * ranks) << "lock_all that queues";
-    EXPECT_EQ(visits.before_a_waiter(stepper), ranks) << "unlock_all that hands over";
-  }
-  for (int rank = 0; rank < job.size(); ++rank)
-    EXPECT_EQ(job.wait_rank(rank, now_ns() + 60'000'000'000), 0) << job.words(rank).text.data();
+    EXPECT_LE(visits.behind_a_holder(stepper), 3 * ranks_) << "lock_all that queues";
+    EXPECT_EQ(visits.before_a_waiter(stepper), ranks_) << "unlock_all that hands over";
+  });
+}
+
+TEST_P(GuardVisits, are_none_again_once_no_lock_was_exclusive_for_a_while) {
+  constexpr int until_an_offer = 64;
+  const Plan plan{.offers_awaited = until_an_offer - 1,
+                  .calls = {lock_all, unlock_all, lock_all, unlock_all, lock_all, unlock_all},
+                  .times_asked = 2};
+  follow(plan, [&](Visits& visits, Stepper& stepper) {
+    EXPECT_EQ(visits.of_next_call(stepper), 2 * ranks_) << "lock_all that makes the offer";
+    EXPECT_EQ(visits.of_next_call(stepper), ranks_) << "unlock_all";
+    EXPECT_EQ(visits.of_next_call(stepper), 0U) << "lock_all";
+    EXPECT_EQ(visits.of_next_call(stepper), 0U) << "unlock_all";
+    EXPECT_EQ(visits.of_next_call(stepper), 0U) << "lock_all";
+    EXPECT_EQ(visits.before_a_waiter(stepper), ranks_) << "unlock_all of one that was entered";
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(By, GuardVisits, testing::Values(2, 16, 64), testing::PrintToStringParamName());
@@ -206,7 +264,10 @@ INSTANTIATE_TEST_SUITE_P(By, GuardVisits, testing::Values(2, 16, 64), testing::P
 // Ranks 0 and 1 lock all, 2 and 3 lock one each, once they may.
 int lock_all_or_one(const Rank& self) {
   farsum_window window = make_window(self);
-  if (window.bits == 0 || !self.ok(farsum_barrier(farsum_world()))) return 1;
+  if (window.bits == 0) return 1;
+  // All are taken one by one from here on.
+  if (self.rank == 0 && (!self.ok(make(Call::lock, window)) || !self.ok(make(Call::unlock, window)))) return 1;
+  if (!self.ok(farsum_barrier(farsum_world()))) return 1;
   self.words().ready = 1;
   await(self.control->words[turn], self.rank < 2 ? 1 : 2);
   if (self.rank < 2) {

@@ -117,6 +117,17 @@ bool lock_all(Scene& scene) {
          scene.meet_now_and_then();
 }
 
+// All one by one, and now and then by an offer that somebody makes and the next ends.
+bool lock_one_and_all(Scene& scene) {
+  return scene.ok(farsum_lock(scene.window, 0, FARSUM_LOCK_EXCLUSIVE)) && scene.ok(farsum_unlock(scene.window, 0)) &&
+         lock_all(scene);
+}
+bool lock_all_and_one(Scene& scene) {
+  return scene.ok(farsum_lock_all(scene.window)) && scene.ok(farsum_unlock_all(scene.window)) &&
+         scene.ok(farsum_lock(scene.window, 0, FARSUM_LOCK_EXCLUSIVE)) && scene.ok(farsum_unlock(scene.window, 0)) &&
+         scene.meet_now_and_then();
+}
+
 bool make_mutexes(Scene& scene) { return scene.ok(farsum_mutex_create(farsum_world(), 2, &scene.mutex)); }
 bool free_mutexes(Scene& scene) { return scene.ok(farsum_mutex_free(&scene.mutex)); }
 bool mutex(Scene& scene) {
@@ -268,6 +279,8 @@ std::vector<Workload> make_table() {
   table.push_back({"lock_exclusive", {}, allocate, lock_and_put<FARSUM_LOCK_EXCLUSIVE>, release});
   table.push_back({"lock_shared", {}, allocate, lock_and_put<FARSUM_LOCK_SHARED>, release});
   table.push_back({"lock_all", {}, allocate, lock_all, release});
+  table.push_back({"lock_one_and_all", {}, allocate, lock_one_and_all, release});
+  table.push_back({"lock_all_and_one", {}, allocate, lock_all_and_one, release});
   table.push_back({"mutex", {}, make_mutexes, mutex, free_mutexes});
 
   table.push_back({"barrier", {}, nothing, barrier, nothing});
