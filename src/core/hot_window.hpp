@@ -330,7 +330,7 @@ struct HotWindow {
     // Relaxed: a program that calls on the same window from two threads orders its epochs itself.
     if (!views[0].locks_allowed.load(std::memory_order_relaxed)) return the_long_way;
     if (parts.agent->asked != nullptr && parts.agent->asked->any()) return the_long_way;
-    SharedLock<> target_lock(*view.lock, parts.size);
+    HotLock target_lock(*view.lock, parts.size);
     // Relaxed: the guard orders threads of this process that lock this target; others are ordered by the program.
     return target_lock.take_or_queue_once(
         {parts.lock_id, parts.agent->place}, mode, parts.agent->queues_as,
@@ -351,7 +351,7 @@ struct HotWindow {
     if (open != locked_shared && open != locked_exclusive) return false;
     // The guard is taken by a locked instruction.
     if (!flush_before_unlock(target)) return false;
-    SharedLock<> target_lock(*view.lock, parts.size);
+    HotLock target_lock(*view.lock, parts.size);
     // Relaxed: as in lock().
     const bool unlocked = target_lock.try_unlock_once(
         {parts.lock_id, parts.agent->place}, open == locked_exclusive ? LockMode::exclusive : LockMode::shared,
@@ -378,6 +378,9 @@ struct HotWindow {
   }
 
  private:
+  // Where others may hold it by bias, an exclusive lock goes the long way.
+  using HotLock = SharedLock<NobodyDies, NoLockBias>;
+
   static bool is_clean(const TargetView& view) {
     // Acquire pairs with the release in OriginEngine::finish_job.
     return view.open.load(std::memory_order_relaxed) >= passive_epoch &&

@@ -161,6 +161,14 @@ class BasicLockBias {
   std::uint32_t members_ = 0;
 };
 
+// Of a view that takes no lock exclusively where it may be held by bias.
+struct NoLockBias {
+  static bool exists() { return false; }
+  static void end() {}
+  template <class F>
+  static void for_each_holder(F&&) {}
+};
+
 using LockBiasState = BasicLockBiasState<SystemAtomics>;
 using LockBias = BasicLockBias<SystemAtomics>;
 static_assert(sizeof(LockBiasState) == 128);

@@ -129,7 +129,8 @@ class BasicSharedLock {
   // take_or_queue() where the guard is free at once, and nobody is to be entered first. then(kind) runs before the
   // guard is left: what threads of one id agree on only under the guard may be plain loads and stores.
   template <class May, class Then>
-  Requested take_or_queue_once(Contender who, LockMode mode, std::uint32_t word, May&& may, Then&& then) {
+  [[gnu::always_inline]] Requested take_or_queue_once(Contender who, LockMode mode, std::uint32_t word, May&& may,
+                                                      Then&& then) {
     if (!guard_->try_acquire(who.id)) return {.kind = Requested::Kind::busy};
     Requested requested{.kind = Requested::Kind::refused};
     if (may()) {
@@ -388,7 +389,7 @@ class BasicSharedLock {
   BasicHolderWord<Policy>* guard_;
   BasicLockQueue<Policy> queue_;
   DeadCheck is_dead_;
-  Bias bias_;
+  [[no_unique_address]] Bias bias_;
   bool granted_for_another_ = false;
   // Granted under the guard, to be woken out of it.
   std::uint32_t to_wake_count_ = 0;
@@ -398,7 +399,7 @@ class BasicSharedLock {
 using SharedLockState = BasicSharedLockState<SystemAtomics>;
 static_assert(sizeof(SharedLockState) == 128);
 static_assert(offsetof(SharedLockState, queue) + sizeof(LockQueueState) <= 64);
-template <class DeadCheck = NobodyDies>
-using SharedLock = BasicSharedLock<SystemAtomics, DeadCheck>;
+template <class DeadCheck = NobodyDies, class Bias = LockBias>
+using SharedLock = BasicSharedLock<SystemAtomics, DeadCheck, Bias>;
 
 }  // namespace farsum
