@@ -162,8 +162,10 @@ Result<Place> place_for(const farsum_init_options& options, const Settings& sett
 Status start(const farsum_init_options& options) {
   Result<Settings> settings = read_settings([](const char* name) { return std::getenv(name); });
   if (!settings.is_ok()) return settings.take_status();
-  Result<Place> place = place_for(options, settings.value());
-  if (!place.is_ok()) return place.take_status();
+  Global& state = global();
+  std::call_once(state.fork_handler, [] { pthread_atfork(nullptr, nullptr, forget_windows_in_child); });
+  // Before the others are met, who must not wait for a rank that has no memory for the rest.
+  HandleTable<GroupSlot>::Place world(state.groups);
   Context::Options context_options;
   context_options.settings = settings.value();
   if (options.idle != nullptr) {
@@ -171,12 +173,13 @@ Status start(const farsum_init_options& options) {
     if (options.idle_gap_ns != 0) context_options.idle_gap_ns = options.idle_gap_ns;
   }
   context_options.many_threads = options.many_threads != 0;
+  context_options.lacks_memory = world.lacks_memory();
+  Result<Place> place = place_for(options, settings.value());
+  if (!place.is_ok()) return place.take_status();
   Result<std::unique_ptr<Context>> context = Context::create(std::move(place.value()), std::move(context_options));
   if (!context.is_ok()) return context.take_status();
-  Global& state = global();
-  std::call_once(state.fork_handler, [] { pthread_atfork(nullptr, nullptr, forget_windows_in_child); });
   state.context = std::move(context.value());
-  state.world = {state.groups.add({&state.context->world()})};
+  state.world = {world.give_to({&state.context->world()})};
   // Release: everything above is there for whoever finds the context; pairs with the acquire load in live_context.
   state.live.store(state.context.get(), std::memory_order_release);
   return {};

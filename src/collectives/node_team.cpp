@@ -43,13 +43,17 @@ Status NodeTeam::who_never_comes(const char* doing) const {
   const auto word = static_cast<std::uint32_t>(block_.given_up.load(std::memory_order_relaxed));
   const auto code = static_cast<Code>(word >> code_at);
   const std::uint32_t member = (word & ((1u << code_at) - 1)) - 1;
-  return {code, fmt::format("{}: rank {} of the group {}", doing, member,
+  return {code, fmt::format("{}: the one in place {} of those on this node {}", doing, member,
                             code == Code::no_memory ? "has no memory left, or no room to map where its ranks meet"
                                                     : "has failed and does not come; it has been told why")};
 }
 
 void NodeTeam::stay_away(NodeTeamBlock& block, std::uint32_t rank, Code code) {
-  block.given_up.store(never_comes(rank, code), std::memory_order_relaxed);
+  // The first who stays away is named: others may do so because of it. Relaxed: see has_one_that_never_comes.
+  std::uint64_t seen = block.given_up.load(std::memory_order_relaxed);
+  while (seen >> 32 != every_number &&
+         !block.given_up.compare_exchange_weak(seen, never_comes(rank, code), std::memory_order_relaxed)) {
+  }
   block.events.notify_all();
 }
 

@@ -20,6 +20,7 @@
 #include "base/units.hpp"
 #include "core/apply.hpp"
 #include "core/hot_window.hpp"
+#include "core/offer_pace.hpp"
 #include "core/origin_engine.hpp"
 #include "core/paths.hpp"
 #include "core/read_ahead.hpp"
@@ -226,6 +227,7 @@ class Window {
   std::uint64_t hot_bytes() const;
 
  private:
+  void abandon_operations(const char* call) noexcept;
   // Updates gathered for one target on the aggregated path.
   struct Gathered {
     std::mutex mutex;
@@ -512,8 +514,8 @@ class Window {
   std::atomic<bool> issued_{false};  // others since
   bool closed_ = false;
   bool all_locked_ = false;
-  std::uint64_t bias_epoch_ = 0;        // by which all are locked; 0: they are locked one by one, or not at all
-  std::uint32_t queued_lock_alls_ = 0;  // that were not by bias, since the last that was or an offer
+  std::uint64_t bias_epoch_ = 0;  // by which all are locked; 0: they are locked one by one, or not at all
+  OfferPace offer_pace_;
   bool started_ = false;
   std::vector<std::uint32_t> started_targets_;
   std::vector<std::uint32_t> posts_seen_;  // posts of each rank that a start has used up

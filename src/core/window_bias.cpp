@@ -6,13 +6,6 @@
 #include "core/window_lock_visit.hpp"
 
 namespace farsum {
-namespace {
-
-// An offer costs a visit of each lock, and the first exclusive lock of each a look at all ranks.
-constexpr std::uint32_t lock_alls_before_an_offer = 64;
-
-}  // namespace
-
 // With sync_mutex_ held. The words of the targets come first: another thread that locks one of them exclusively goes by
 // its queue, finds there that it may be held by bias, or that somebody has ended it, and either way comes behind this
 // rank's word in the bias; and one that locks it shared has the same claim to it as this one.
@@ -23,7 +16,7 @@ bool Window::hold_all_by_bias() {
   const LockBias::Hold how = bias.hold(contender(), epoch);
   if (how == LockBias::Hold::held) {
     bias_epoch_ = epoch;
-    queued_lock_alls_ = 0;
+    offer_pace_.note_held();
     all_locked_ = true;
     return true;
   }
@@ -33,7 +26,8 @@ bool Window::hold_all_by_bias() {
 }
 
 // No guard orders threads that lock the same target meanwhile: one that has found the word free, and has yet to write
-// it, overwrites what is written here. Both hold the target shared then, each in its own way, and the word is its.
+// it, overwrites what is written here. Both hold the target shared then, each in its own way; the word is that of who
+// has locked the target alone, and free once that is unlocked.
 bool Window::claim_all_words() {
   for (std::uint32_t target = 0; target < size_; ++target) {
     std::int32_t open = no_epoch;
@@ -72,19 +66,20 @@ void Window::drop_bias() {
   all_locked_ = false;
 }
 
-// Who has ended the bias may have entered this rank in any of them. Another thread's lock stays.
+// Who has ended the bias may have entered this rank in any of them. Another thread's lock stays: its word says so,
+// which changes in one visit of the guard with the lock.
 void Window::leave_all_locks() {
   for (std::uint32_t target = 0; target < size_; ++target) {
-    const auto is_own = [&] { return holds_with_all(target); };
+    const auto is_own = [&] {
+      return holds_with_all(target) || views_[target].open.load(std::memory_order_relaxed) == no_epoch;
+    };
     (void)with_lock(target, [&](auto& lock) { return lock.unlock(contender(), LockMode::shared, is_own); });
   }
 }
 
 // By who has locked all, one by one.
 void Window::offer_bias_at_times() {
-  if (!parts_.shared[parts_.my_rank].bias().exists() || ++queued_lock_alls_ < lock_alls_before_an_offer) return;
-  queued_lock_alls_ = 0;
-  offer_bias();
+  if (parts_.shared[parts_.my_rank].bias().exists() && offer_pace_.note_queued()) offer_bias();
 }
 
 void Window::offer_bias() {

@@ -189,9 +189,10 @@ Status Window::update_copied_element(const CopyUpdate& update, const CopiedEleme
     const bool stays = update.gets() && std::memcmp(before.data(), copy.data(), bytes) == 0;
     if (update.puts() && !stays) how = parts_.transport->write_pieces(owner, {&piece, 1});
   }
+  release_stripes(region.domain, at, bytes);
+  // It may have no memory for its text: not with the stripe.
   std::string missing;
   if (how == Transfer::bad_address) missing = name_missing(owner, {&piece, 1});
-  release_stripes(region.domain, at, bytes);
   return transfer_status(how, element.call, element.target, element.offset, bytes, missing);
 }
 
@@ -282,8 +283,8 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
     if (granularity != CallerLock::region) applied = take_stripes(region.domain, at, reach, parts_.lock_agent);
     if (applied != Applied::done) return false;
     compute(batch);
-    if (how == Transfer::bad_address) missing = name_missing(owner, batch.pieces());
     if (granularity != CallerLock::region) release_stripes(region.domain, at, reach);
+    if (how == Transfer::bad_address) missing = name_missing(owner, batch.pieces());
     packed += batch.bytes();
     batch.clear();
     return how == Transfer::done;

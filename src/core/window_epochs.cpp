@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -107,15 +108,24 @@ void Window::close() {
   settle_lockable();
 }
 
-void Window::abandon(const char* call) {
-  (void)flush_all(call);
-  (void)await_all_fetches(call);
-  for (std::uint32_t target = 0; target < size_; ++target) {
-    if (awaits_post(target) && (!has_posted(target) || !await_post(target, call).is_ok())) give_up_post(target);
+// Without memory what is under way is dropped.
+void Window::abandon_operations(const char* call) noexcept {
+  try {
+    (void)flush_all(call);
+    (void)await_all_fetches(call);
+    for (std::uint32_t target = 0; target < size_; ++target) {
+      if (awaits_post(target) && (!has_posted(target) || !await_post(target, call).is_ok())) give_up_post(target);
+    }
+    if (started_) (void)complete();
+    // A second try: the failure that hindered the first has been told.
+    if (started_) (void)complete();
+  } catch (const std::bad_alloc&) {
+    // The other ranks wait for this one, whatever it leaves undone.
   }
-  if (started_) (void)complete();
-  // A second try: the failure that hindered the first has been told.
-  if (started_) (void)complete();
+}
+
+void Window::abandon(const char* call) {
+  abandon_operations(call);
   const std::lock_guard lock(sync_mutex_);
   if (bias_epoch_ != 0) drop_bias();
   for (std::uint32_t target = 0; target < size_; ++target) {

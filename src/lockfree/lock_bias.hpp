@@ -137,7 +137,7 @@ class BasicLockBias {
                                          std::memory_order_relaxed);
   }
 
-  // Before its id is removed from the locks.
+  // For who goes on after a death, before its id is removed from the locks.
   void remove_dead(std::uint32_t place) { withdraw(place); }
 
  protected:

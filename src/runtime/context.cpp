@@ -134,6 +134,7 @@ Result<std::unique_ptr<Context>> Context::create(Place place, Options options) {
   const std::uint32_t my_place = place.here.count() == 0 ? place.rank : place.here.place_of(place.rank);
   auto& meeting = *reinterpret_cast<NodeTeamBlock*>(segment->world_team());
   try {
+    if (options.lacks_memory) throw std::bad_alloc();
     if (place.here.count() == 0) place.here = NodeRanks::of_all(segment->ranks());
     std::unique_ptr<Context> context(new Context(std::move(place), std::move(options)));
     Status status = context->join();
@@ -301,7 +302,9 @@ Status Context::begin_world() {
   Result<HeapExtent> met =
       place_.segment->meet({{world_team_key, here}}, here, NodeTeamBlock::footprint(here), id_in_segment());
   if (!met.is_ok()) return met.take_status();
-  if (Status status = reach_team(met.value(), my_place()); !status.is_ok()) return status;
+  if (Status status = place_.segment->reach(met.value()); !status.is_ok()) return status;
+  // Who has failed up to here has said so at this meeting of the node's ranks, and nowhere else.
+  if (Status status = home_->team().barrier("farsum_init"); !status.is_ok()) return status;
   team->begin(*reinterpret_cast<NodeTeamBlock*>(place_.segment->at(met.value().offset)), world_team_key);
   world_->begin(met.value(), std::move(team));
   return world_->team().barrier("farsum_init");

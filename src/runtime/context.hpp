@@ -154,6 +154,7 @@ class Context {
     std::function<void()> idle;
     std::uint64_t idle_gap_ns = 1'000'000;
     bool many_threads = false;  // any of the program's threads may do what another rank waits for
+    bool lacks_memory = false;  // the caller has found none: then the ranks of this node do not begin
   };
 
   static Result<std::unique_ptr<Context>> create(Place place, Options options);
@@ -257,6 +258,7 @@ class Context {
   Status reach_team(HeapExtent block, std::uint32_t my_place_here);
   Status agree_on_memory(const Listed& listed, NodeTeam& node, std::uint64_t key, const GroupTeam* team,
                          std::uint32_t& lacking);
+  void tell_of_failure(const Listed& listed, std::uint64_t key, const GroupTeam* team);
   Status tell_other_nodes(const Listed& listed, std::uint64_t key, const GroupTeam* team, std::uint32_t& lacking);
   Status for_each_other_node(const Listed& listed, const GroupTeam* team, FunctionRef<Status(Rank)> call_with);
   bool is_one_node() const { return place_.here.count() == place_.size; }

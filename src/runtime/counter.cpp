@@ -57,12 +57,13 @@ std::shared_ptr<Counter> Counter::make(Context& context, Group& group, const Opt
 
 // One long access epoch. It begins with the first ticket: what may fail on one rank alone is no part of a call of all.
 Status Counter::begin() {
-  // Relaxed, here and below: under the lock it is what was stored last; without it the window tells what is wrong.
-  if (is_open_.load(std::memory_order_relaxed)) return {};
+  // Acquire: who sees that the epoch has begun sees the window in it; pairs with the release below.
+  if (is_open_.load(std::memory_order_acquire)) return {};
   const std::lock_guard lock(opening_);
+  // Relaxed: it is stored under the lock.
   if (is_open_.load(std::memory_order_relaxed)) return {};
   Status status = window_->lock_all();
-  is_open_.store(status.is_ok(), std::memory_order_relaxed);
+  is_open_.store(status.is_ok(), std::memory_order_release);
   return status;
 }
 
@@ -77,6 +78,7 @@ Status Counter::reset() {
 }
 
 Status Counter::free() {
+  // Relaxed, both: no other thread draws any more.
   if (is_open_.load(std::memory_order_relaxed)) {
     if (Status status = window_->unlock_all(); !status.is_ok()) return status;
     is_open_.store(false, std::memory_order_relaxed);

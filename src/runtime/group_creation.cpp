@@ -87,6 +87,7 @@ Result<Group*> Context::create_group(Group& parent, std::span<const std::uint32_
   std::unique_ptr<Group, decltype(forget_it)> group(nullptr, forget_it);
   std::unique_ptr<GroupTeam> team;
   std::exception_ptr thrown;
+  std::optional<std::uint64_t> round;
   try {
     if (lacks_memory) throw std::bad_alloc();
     team = make_team(listed.ranks(), listed.my_rank);
@@ -95,11 +96,12 @@ Result<Group*> Context::create_group(Group& parent, std::span<const std::uint32_
     group_rounds_.keep_room();
     groups_.push_back(std::move(made));
     group.reset(groups_.back().get());
+    round = group_rounds_.next(listed.hash(of_list, 0));
   } catch (...) {
     thrown = std::current_exception();
     team.reset();
   }
-  const std::optional<std::uint64_t> round = next_round(listed);
+  if (!round) round = next_round(listed);
   // So many lists for which there was none at once: the others wait until this one comes again.
   if (!round) std::rethrow_exception(thrown);
   HeapExtent block;
@@ -117,10 +119,11 @@ std::optional<std::uint64_t> Context::next_round(const Listed& listed) {
   return group_rounds_.next(list);
 }
 
-// Ends alike on all members. `team` is null where this rank has found no memory for one; else it has begun where all
-// went well.
+// Ends alike on all members, but for deaths. `team` is null where this rank has found no memory for one; else it has
+// begun where all went well.
 Status Context::found_group(const Listed& listed, std::uint64_t round, GroupTeam* team, HeapExtent& block) {
   const std::uint64_t key = listed.hash(of_team, round) | group_team_keys;
+  const std::uint64_t making_key = listed.hash(of_making, round) | group_team_keys;
   std::uint32_t here = 0, my_place_here = 0;
   for (std::uint32_t member = 0; member < listed.size(); ++member) {
     if (!place_.here.is_here(listed[member])) continue;
@@ -128,14 +131,15 @@ Status Context::found_group(const Listed& listed, std::uint64_t round, GroupTeam
     ++here;
   }
   Result<HeapExtent> met = place_.segment->meet({{key, here}}, here, NodeTeamBlock::footprint(here), id_in_segment());
-  if (!met.is_ok()) return met.take_status();
+  Status reached = met.is_ok() ? reach_team(met.value(), my_place_here) : met.take_status();
+  if (!reached.is_ok()) {
+    if (my_place_here == 0) tell_of_failure(listed, making_key, team);
+    return reached;
+  }
   block = met.value();
-  if (Status status = reach_team(block, my_place_here); !status.is_ok()) return status;
   NodeTeam node(*reinterpret_cast<NodeTeamBlock*>(place_.segment->at(block.offset)), here, my_place_here, *waiter_);
   std::uint32_t lacking = team == nullptr ? listed.my_rank + 1 : 0;
-  if (Status status = agree_on_memory(listed, node, listed.hash(of_making, round) | group_team_keys, team, lacking);
-      !status.is_ok())
-    return status;
+  if (Status status = agree_on_memory(listed, node, making_key, team, lacking); !status.is_ok()) return status;
   if (lacking == 0) {
     team->begin(node.block(), key);
     return {};
@@ -157,7 +161,10 @@ Status Context::agree_on_memory(const Listed& listed, NodeTeam& node, std::uint6
                                 std::uint32_t& lacking) {
   enum Step : std::uint32_t { of_this_node = 1, of_all_nodes };
   if (lacking != 0) node.give_up(of_this_node, lacking);
-  if (Status status = node.barrier(creating); !status.is_ok()) return status;
+  if (Status status = node.barrier(creating); !status.is_ok()) {
+    if (node.rank() == 0 && status.code() != Code::peer_failed) tell_of_failure(listed, key, team);
+    return status;
+  }
   const bool is_one_node = node.ranks() == listed.size();
   if (is_one_node || node.rank() == 0) lacking = node.who_gave_up(of_this_node);
   if (is_one_node) return {};
@@ -168,6 +175,12 @@ Status Context::agree_on_memory(const Listed& listed, NodeTeam& node, std::uint6
   if (Status status = node.barrier(creating); !status.is_ok()) return status;
   lacking = node.who_gave_up(of_all_nodes);
   return {};
+}
+
+// By the first member of a node whose members cannot meet, so that those of other nodes do not wait for it.
+void Context::tell_of_failure(const Listed& listed, std::uint64_t key, const GroupTeam* team) {
+  std::uint32_t lacking = listed.my_rank + 1;
+  (void)tell_other_nodes(listed, key, team, lacking);
 }
 
 // By the first member of each node. A second round where a group fails: who has come to its end knows that all have

@@ -81,9 +81,6 @@ bool holds_shared(const View& view) {
       [&](std::uint32_t id, LockMode mode) { found = found || (id == view.id() && mode == LockMode::shared); });
   return found;
 }
-bool ends_bias(const View& view) {
-  return holds_guard(view) && view.at<SharedLockState>(view.lock).queue.may_be_biased != 0;
-}
 bool holds_by_bias(const View& view) {
   if (!view.segment.reach({view.lock, LockBias::footprint(view.ranks)}).is_ok()) std::abort();
   bool found = false;
@@ -140,7 +137,6 @@ constexpr Case cases[] = {
     {"queue_guard_exclusive", "lock_exclusive", window_lock, holds_guard, 300},
     {"queue_guard_shared", "lock_shared", window_lock, holds_guard, 300},
     {"queue_guard_lock_all", "lock_one_and_all", window_lock, holds_guard, 300},
-    {"queue_guard_that_ends_the_bias", "lock_one_and_all", window_lock, ends_bias, 300, false, -1, true},
     {"queue_guard_of_mutex", "mutex", mutex_lock, holds_guard, 300},
     {"window_lock_exclusive", "lock_exclusive", window_lock, holds_exclusive, 3000},
     {"window_lock_shared", "lock_shared", window_lock, holds_shared, 3000},

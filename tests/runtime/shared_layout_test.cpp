@@ -3,12 +3,16 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
+#include "collectives/farewell.hpp"
 #include "collectives/node_team.hpp"
 #include "core/window_shared.hpp"
 #include "golden.hpp"
+#include "lockfree/lock_bias.hpp"
 #include "lockfree/ring.hpp"
 #include "lockfree/shared_lock.hpp"
+#include "runtime/window_offer.hpp"
 #include "transport/shm/node_header.hpp"
 #include "transport/shm/node_segment.hpp"
 
@@ -109,6 +113,7 @@ void list_windows(Listing& listing) {
   PART(LockQueueState, last_waiting);
   PART(LockQueueState, first_passed_ns);
   PART(LockQueueState, turns);
+  PART(LockQueueState, may_be_biased);
   listing.begin<LockSlot>("LockSlot");
   PART(LockSlot, word);
   PART(LockSlot, state);
@@ -123,6 +128,30 @@ void list_places(Listing& listing) {
   const WindowSharedShape shape{.ranks = 4, .notification_slots = 16, .most_regions = 8, .locks = 2};
   listing.part("a rank's part of a window of 4 ranks, 16 notifications, 8 regions, 2 locks: bytes", shape.rank_bytes());
   listing.part("its second lock", shape.lock_at(1));
+  const std::vector<std::uint32_t> here{0, 1, 2, 3};
+  for (const Flavour flavour : {Flavour::allocated, Flavour::adopted}) {
+    std::vector<WindowOffer> offers(4);
+    for (WindowOffer& offer : offers) {
+      offer.flavour = flavour;
+      offer.bytes = 1000;
+      offer.notification_slots = 16;
+    }
+    WindowLayout layout;
+    layout.lay_out(offers, here, false);
+    const std::string of_it =
+        flavour == Flavour::allocated ? "of an allocated window of 4 ranks: " : "of an adopted one: ";
+    listing.part((of_it + "meetings").c_str(), layout.team_at);
+    listing.part((of_it + "farewell").c_str(), layout.farewell_at);
+    listing.part((of_it + "bias").c_str(), layout.bias_at);
+    listing.part((of_it + "bytes before the parts").c_str(), layout.control_bytes);
+    listing.part((of_it + "the last part").c_str(), layout.starts.back());
+  }
+  listing.begin<LockBiasState>("LockBiasState");
+  listing.part("a bias of 4 members: bytes", LockBias::footprint(4));
+  listing.begin<FarewellBlock>("FarewellBlock");
+  PART(FarewellBlock, settled);
+  PART(FarewellBlock, departed);
+  PART(FarewellBlock, events);
   listing.part("a team's block of 16 ranks: bytes", NodeTeamBlock::footprint(16));
   listing.part("a ring of 4096 bytes: bytes", RingShared::footprint(4096));
 }

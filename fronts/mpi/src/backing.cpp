@@ -22,25 +22,31 @@ void BackingWindows::open(MPI_Comm self, bool with_init) {
 }
 
 void BackingWindows::close() {
-  while (waiting_count_ != 0) library().Win_free(&waiting_[--waiting_count_]);
+  const std::size_t count = waiting();
+  note_waiting(0);
+  for (std::size_t i = 0; i < count; ++i) library().Win_free(&waiting_[i]);
 }
 
 int BackingWindows::take(MPI_Win* window) {
-  if (waiting_count_ == 0) return make(window);
-  *window = waiting_[--waiting_count_];
+  const std::size_t count = waiting();
+  if (count == 0) return make(window);
+  *window = waiting_[count - 1];
+  note_waiting(count - 1);
   return MPI_SUCCESS;
 }
 
 int BackingWindows::give_back(MPI_Win* window, bool is_as_made) {
-  const bool keeps = is_as_made && may_keep_ && waiting_count_ < most_waiting && !other_bindings_.are_loaded();
+  const std::size_t count = waiting();
+  const bool keeps = is_as_made && may_keep_ && count < most_waiting && !other_bindings_.are_loaded();
   if (!keeps) return library().Win_free(window);
-  waiting_[waiting_count_++] = *window;
+  waiting_[count] = *window;
+  note_waiting(count + 1);
   *window = MPI_WIN_NULL;
   return MPI_SUCCESS;
 }
 
 bool BackingWindows::is_waiting(MPI_Win window) const {
-  const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(waiting_count_.load(std::memory_order_relaxed));
+  const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(waiting());
   return std::find(waiting_.begin(), end, window) != end;
 }
 

@@ -26,21 +26,24 @@ class BackingWindows {
   // As MPI_Win_free. `is_as_made`: nothing was set on it by the calls that the front knows.
   int give_back(MPI_Win* window, bool is_as_made);
   bool is_waiting(MPI_Win window) const;
-  // Relaxed: a program that uses a handle while another thread frees its window has no answer to expect.
-  bool some_wait() const { return waiting_count_.load(std::memory_order_relaxed) != 0; }
+  bool some_wait() const { return waiting() != 0; }
 
  private:
   enum class Way { allocate_shared, allocate, create };
   static constexpr std::size_t most_waiting = 8;
 
   int make(MPI_Win* window) const;
+  // Relaxed, both: written by one thread at a time, and a program that uses a handle while another thread frees its
+  // window has no answer to expect.
+  std::size_t waiting() const { return waiting_count_.load(std::memory_order_relaxed); }
+  void note_waiting(std::size_t count) { waiting_count_.store(count, std::memory_order_relaxed); }
 
   MPI_Comm self_ = MPI_COMM_NULL;
   Way way_ = Way::allocate_shared;
   bool may_keep_ = false;
   OtherBindings other_bindings_;
   std::array<MPI_Win, most_waiting> waiting_{};
-  std::atomic<std::size_t> waiting_count_ = 0;
+  std::atomic<std::size_t> waiting_count_{0};
 };
 
 }  // namespace farsum::mpi

@@ -100,7 +100,7 @@ int get_attr(MPI_Win win, int keyval, void* value, int* flag) {
 
 // What is set on the handle the library keeps.
 void note_that_it_carries(MPI_Win win) {
-  if (Window* window = Front::get().windows.find(win)) window->carries_something = true;
+  if (Window* window = Front::get().windows.find(win)) window->carries_something.store(true, std::memory_order_relaxed);
 }
 
 int set_attr(MPI_Win win, int keyval, void* value) {

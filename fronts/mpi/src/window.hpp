@@ -28,8 +28,9 @@ struct Window {
   int flavor = 0;
   bool has_contiguous_parts = false;  // one behind the other, without a gap
   int model = MPI_WIN_UNIFIED;
-  bool may_be_freed = false;       // MPI_Win_free has met the other ranks
-  bool carries_something = false;  // the program has set a name, an attribute or an error handler on the handle
+  bool may_be_freed = false;  // MPI_Win_free has met the other ranks
+  // The program has set a name, an attribute or an error handler on the handle. Relaxed: its free comes after that.
+  std::atomic<bool> carries_something{false};
 
   std::mutex info_mutex;
   std::map<std::string, std::string> info;

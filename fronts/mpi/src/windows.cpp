@@ -317,11 +317,8 @@ int detach(MPI_Win win, const void* base) {
 
 // The library's, or one that is gone though its handle still means something to the library.
 int free_unknown(MPI_Win* win) {
-  Front& front = Front::get();
-  {
-    const std::lock_guard lock(front.backing_mutex);
-    if (!front.backing.is_waiting(*win)) return library().Win_free(win);
-  }
+  // The library may wait for other ranks, and those for this one's other threads: not under the mutex.
+  if (for_library(*win) == *win) return library().Win_free(win);
   return raise(MPI_COMM_WORLD, "MPI_Win_free", MPI_ERR_WIN, "the window has been freed before");
 }
 
@@ -338,7 +335,7 @@ int win_free(MPI_Win* win) {
   }
   {
     const std::lock_guard lock(front.backing_mutex);
-    const int result = front.backing.give_back(win, !window->carries_something);
+    const int result = front.backing.give_back(win, !window->carries_something.load(std::memory_order_relaxed));
     if (result != MPI_SUCCESS) return result;
     front.windows.remove(window);
   }

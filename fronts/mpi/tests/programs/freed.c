@@ -1,4 +1,5 @@
-/* A window that was freed is refused by every call that its handle is given to. */
+/* A window that was freed is refused by the calls that its handle is given to; its name and handler may still be read.
+ */
 #include "check.h"
 
 #define REFUSED(call)                                                                                  \
