@@ -59,6 +59,28 @@ ContractFactory shm(const char* name, const ShmTransport::Options& options) {
           {.late_replies = false, .transfers = options.allow_attach, .deaths = false}};
 }
 
+class NotingSenders final : public RequestHandler {
+ public:
+  Served on_request(Rank from, std::span<const std::byte>, std::span<std::byte>, ReplyToken) override {
+    senders += std::to_string(from);
+    return {};
+  }
+  std::string senders;
+};
+
+TEST(ShmTurns, begin_with_those_whose_turn_has_not_come) {
+  ShmUnderTest job({});
+  for (int i = 0; i < 4; ++i) {
+    for (const Rank from : {Rank{0}, Rank{1}, Rank{3}}) ASSERT_TRUE(job.at(from).try_post(2, {}, {}, {}));
+  }
+  NotingSenders handler;
+  for (int turn = 0; turn < 6; ++turn) {
+    EXPECT_EQ(job.at(2).poll_requests(handler, 2), 2u);
+    EXPECT_TRUE(job.at(2).has_unfinished_request() || turn == 5);
+  }
+  EXPECT_EQ(handler.senders, "001133001133");
+}
+
 FARSUM_KEEPS_CONTRACT(shm, shm("plain", {}), shm("small_channels", {.channel_bytes = 4096}),
                       shm("attach_refused", {.allow_attach = false}));
 

@@ -270,6 +270,24 @@ TEST_P(TransportContract, finishes_no_more_requests_than_it_was_allowed) {
   EXPECT_EQ(finished, 7u);
 }
 
+TEST_P(TransportContract, finishes_no_more_requests_of_several_senders_than_it_was_allowed) {
+  constexpr std::uint64_t each = 6;
+  constexpr std::size_t allowed = 3;
+  Target target;
+  for (std::uint64_t i = 0; i < each; ++i) {
+    for (const Rank from : {sender, other_sender, bystander})
+      ASSERT_TRUE(at(from).try_post(receiver, bytes_of(i), {}, {}));
+  }
+  std::size_t finished = 0;
+  for (int i = 0; i < most_rounds && finished < 3 * each; ++i) {
+    const std::size_t now = serve(target, allowed);
+    EXPECT_LE(now, allowed);
+    finished += now;
+  }
+  EXPECT_EQ(finished, 3 * each);
+  for (const Rank from : {sender, other_sender, bystander}) EXPECT_EQ(target.numbers_from(from), counting_up(each));
+}
+
 // --- Again. ---
 
 TEST_P(TransportContract, serves_a_request_again_and_keeps_the_order_behind_it) {

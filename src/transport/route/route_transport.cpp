@@ -89,10 +89,17 @@ std::size_t RouteTransport::poll_node(RequestHandler& handler, std::size_t budge
 std::size_t RouteTransport::poll_requests(RequestHandler& handler, std::size_t budget) {
   Transport* const network = this->network();
   if (network == nullptr) return poll_node(handler, budget);
+  const auto poll = [&](bool of_network, std::size_t most) {
+    return of_network ? network->poll_requests(handler, most) : poll_node(handler, most);
+  };
+  // Neither waits for the other to run out of requests: half the turn is kept for the second, and what that leaves is
+  // the first one's again.
   network_first_ = !network_first_;
-  const std::size_t first = network_first_ ? network->poll_requests(handler, budget) : poll_node(handler, budget);
-  const std::size_t left = budget - std::min(first, budget);
-  return first + (network_first_ ? poll_node(handler, left) : network->poll_requests(handler, left));
+  const std::size_t share = budget - budget / 2;
+  const std::size_t first = poll(network_first_, share);
+  std::size_t finished = first + poll(!network_first_, budget - std::min(first, budget));
+  if (first >= share && finished < budget) finished += poll(network_first_, budget - finished);
+  return finished;
 }
 
 bool RouteTransport::has_unfinished_request() const {

@@ -190,12 +190,15 @@ std::size_t ShmTransport::poll_requests(RequestHandler& handler, std::size_t bud
   });
   serving_.swap(ready_);
   std::size_t served = 0;
-  for (const Rank sender : serving_) {
+  auto next = serving_.begin();
+  for (; next != serving_.end() && served < budget; ++next) {
     bool unfinished = false;
-    served += serve_sender(sender, handler, budget, unfinished);
-    peers_[sender].in_ready = unfinished;
-    if (unfinished) ready_.push_back(sender);
+    served += serve_sender(*next, handler, budget - served, unfinished);
+    peers_[*next].in_ready = unfinished;
+    if (unfinished) ready_.push_back(*next);
   }
+  // Those whose turn has not come are the next time before those that have had theirs.
+  ready_.insert(ready_.begin(), next, serving_.end());
   serving_.clear();
   counters_.served.fetch_add(served, std::memory_order_relaxed);
   return served;

@@ -163,6 +163,20 @@ TEST_F(RouteTest, lets_neither_starve_the_other) {
   EXPECT_EQ(std::count(asked_.froms.begin(), asked_.froms.end(), far), 20);
 }
 
+TEST_F(RouteTest, serves_both_in_each_turn_however_much_the_first_has) {
+  route_.add_network(network_);
+  network_.sender = far;
+  node_.waiting = network_.waiting = 100;
+  for (int turn = 1; turn <= 4; ++turn) {
+    route_.poll_requests(asked_, 10);
+    EXPECT_EQ(std::count(asked_.froms.begin(), asked_.froms.end(), near), 5 * turn);
+    EXPECT_EQ(std::count(asked_.froms.begin(), asked_.froms.end(), far), 5 * turn);
+  }
+  node_.waiting = 0;
+  asked_.froms.clear();
+  for (int turn = 0; turn < 2; ++turn) EXPECT_EQ(route_.poll_requests(asked_, 10), 10u) << "what the other leaves";
+}
+
 TEST_F(RouteTest, takes_a_network_while_the_agent_polls) {
   network_.sender = far;
   std::thread agent([&] {
