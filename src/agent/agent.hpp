@@ -1,6 +1,6 @@
-// The agent: the thread of a process that serves what others ask of its memory (but see runtime/attendance.hpp). Asleep
-// when there is nothing to do, woken only if asleep; it blocks all signals, calls no MPI and never waits for a lock
-// that is held for longer than one turn of serving.
+// The agent: the thread of a process that serves what others ask of its memory (but see runtime/attendance.hpp). It
+// sleeps when there is nothing to do and is woken only if it sleeps; it blocks all signals, calls no MPI and never
+// waits for a lock that is held for longer than one turn of serving.
 #pragma once
 
 #include <pthread.h>
@@ -50,8 +50,9 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Relaxed loads: statistics.
+  // Relaxed: a statistic.
   std::uint64_t wakeups() const { return wakeups_.load(std::memory_order_relaxed); }
+  // Acquire pairs with the release in take_place.
   pid_t thread_id() const { return thread_id_.load(std::memory_order_acquire); }
 
  private:

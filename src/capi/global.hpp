@@ -1,5 +1,7 @@
-// The one context that the C interface needs, and the tables behind its handles. The only mutable global state of the
-// library.
+// The one context that the C interface needs, and the tables behind its handles. What the library keeps beside a
+// context and may change lies here and in memory.cpp, but for what a thread keeps of itself, what waits for fork()
+// (os/promotion.cpp, os/promoted_files.cpp), the turn of who holds threads (os/held_threads.cpp) and the last mark of a
+// thread (os/thread_mark.cpp).
 #pragma once
 
 #include <sys/types.h>
@@ -19,8 +21,8 @@
 namespace farsum::capi {
 
 struct RequestSlot {
-  std::shared_ptr<RequestState>
-      state;  // shared with nobody but the engine, which must find it until the operation ends
+  // Shared with nobody but the engine, which must find it until the operation ends.
+  std::shared_ptr<RequestState> state;
   Rank peer = 0;
   std::string call;
   bool writes = false;  // then that it is complete counts as heard
@@ -92,8 +94,8 @@ Context* live_context();
 farsum_status no_context(const char* call);
 
 // Whether a window of this process may answer reads from copies (ReadCopies::are_used, where the hot path finds it, and
-// for as long as the context lives): then it counts how often it hears of others. Relaxed:
-// whoever made such a window and reads from it is ordered behind this, and no copy is older.
+// for as long as the context lives): then it counts how often it hears of others. Relaxed: whoever made such a window
+// and reads from it is ordered behind this, and no copy is older.
 extern std::atomic<bool> reads_have_copies;
 inline bool copies_answer_reads() { return reads_have_copies.load(std::memory_order_relaxed); }
 

@@ -108,8 +108,8 @@ class NodeTeam : public Team {
   static constexpr unsigned code_at = 24;  // above the ranks of a node
   bool has_one_that_never_comes() const;
   Status who_never_comes(const char* doing) const;
-  // Where data goes that is exchanged by the next barrier: not where that of the last one may still be read. Who
-  // writes there once more has met all in a barrier in between, to which they came when they had read.
+  // Where data goes that is exchanged by the next barrier: not where that of the last one may still be read. Who writes
+  // there once more has met all in a barrier in between, to which they came when they had read.
   std::byte* slots() const;
   std::byte* staging(std::byte* slots) const { return slots + ranks_ * NodeTeamBlock::slot_bytes; }
 

@@ -30,7 +30,7 @@ auto passes_of(const LockAgent& agent) {
                 [&agent](std::uint32_t rank) { return rank_is_dead(agent, rank); }, agent.may_wait};
 }
 
-// What was not free at once: held, or open.
+// Takes a stripe that was not free at once: it is held, or open.
 [[gnu::noinline]] Applied take_slow(StripeLock& lock, const LockAgent& agent) {
   const auto is_dead = [&](std::uint32_t holder) { return holder != 0 && rank_is_dead(agent, holder - 1); };
   bool counted = false;
@@ -151,8 +151,8 @@ constexpr std::uint64_t most_work = stripe_bytes + work_of_a_row;
 
 }  // namespace
 
-// Rows are named by number, not by a copy that moves on: copies of structs stall where what was just stored by words
-// is loaded by vectors.
+// Rows are named by number, not by a copy that moves on: copies of structs stall where what was just stored by words is
+// loaded by vectors.
 Applied RowReducer::apply(const Rows& rows) {
   for (std::uint64_t first = 0; first != rows.rows;) {
     const std::uint64_t offset = rows.offset_of(first);

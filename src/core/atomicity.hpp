@@ -2,11 +2,11 @@
 //
 // The domain belongs to memory, not to windows, so windows that overlap agree:
 //  - Memory in the node segment, wherever it is mapped, is guarded by the node's stripe table, keyed by offset in the
-//  segment.
+//    segment.
 //  - Other (adopted) memory is guarded by its owner's stripe table, keyed by address in the owner.
 //  - Memory whose windows promise single lockable elements is `bare`: CPU atomics only, no locks. The promise is kept
-//  with the memory
-//    (its extent in the segment); adopted memory is never bare, because copies by the kernel are not CPU atomics.
+//    with the memory (its extent in the segment); adopted memory outside the segment is never bare, because copies by
+//    the kernel are not CPU atomics.
 // Every executor on this node (caller, agent, owner) goes through apply.hpp or hot_window.hpp with this domain, so no
 // two that are not atomic to each other touch the same element. A network card's atomics are a third executor: memory
 // they may touch belongs to windows that are declared for the card alone, local ranks included (tests/sim shows what
@@ -19,8 +19,8 @@
 // A stripe in which thousands of single elements of lockable types were updated by callers on mapped memory is open:
 // from there on those are updated by CPU atomics without the lock, and the stripe is closed before anything else is
 // done to it (lockfree/word_pass.hpp). So of two executors that are not atomic to each other one still keeps the other
-// out. A bulk update closes the open stripes of its range together; caller-computes' lock of a region and scattered
-// elements close one after the other. Where a rank of the node has no membarrier, no stripe opens.
+// out. A bulk update, and one of rows, pieces or scattered elements, closes the open stripes ahead of it together;
+// caller-computes closes one after the other. Where a rank of the node has no membarrier, no stripe opens.
 #pragma once
 
 #include <algorithm>

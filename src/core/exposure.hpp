@@ -24,8 +24,8 @@ struct ExposedRegion {
   std::uint64_t bytes = 0;
   std::byte* memory = nullptr;
   AtomicDomain domain;
-  bool guarded =
-      false;  // the user may free it at any time: touch it through the kernel, which answers instead of faulting
+  // The user may free it at any time: it is touched through the kernel, which answers instead of faulting.
+  bool guarded = false;
   bool read_only = false;
   bool for_cards = false;  // nothing else touches it: no request finds it
   bool has_holes = false;  // pages of it may not be there: looked for before any of a request is applied
@@ -64,7 +64,7 @@ class ExposureTable {
   // Whether any window exposes memory in [address, address + bytes). Called under pause().
   bool overlaps(std::uintptr_t address, std::uint64_t bytes) const;
 
-  // Held while one request is served, so that memory is not withdrawn under it. Never waits: null when a
+  // Held while one request is served, so that memory is not withdrawn under it. It never waits: got() is false while a
   // change is under way.
   class Reading {
    public:

@@ -1,4 +1,4 @@
-// The hot path: operations that are checked and finished in the caller, with no lock, no allocation and no system call
+// The hot path: operations that are checked and finished in the caller, with no allocation, no system call, and no lock
 // but the stripe that guards the bytes. Whatever is not plain answers false and takes the long way through
 // Window::operate, which also finds out what is wrong.
 #pragma once
@@ -20,9 +20,10 @@
 namespace farsum {
 
 // What TargetView::open says of the one access epoch that can include a target. Operations are allowed above no_epoch.
-// Whoever changes no_epoch to something else owns the word until the epoch ends. For a lock's epoch that is done under
-// the guard of the target's lock, which threads that lock one target pass one by one; for those of fence and start by a
-// compare-and-swap, which no lock may race with, and for locks of all by bias too, which may (Window::claim_all_words).
+// Whoever changes no_epoch to something else owns the word until the epoch ends. For the epoch of a lock in shared
+// memory that is done under the guard of that lock, which threads that lock one target pass one by one. It is done by a
+// compare-and-swap for epochs of fence and start and for locks of other nodes' ranks, with which no thread under a
+// guard may race, and for locks of all by bias, with which one may (Window::claim_all_words).
 enum AccessEpoch : std::int32_t {
   epoch_changing = -1,  // a lock is being taken or given back
   no_epoch = 0,
@@ -36,8 +37,9 @@ enum AccessEpoch : std::int32_t {
   unchecked_with_all,
 };
 
-// Everything that the hot path reads of one target, in one line. One that was never used is zero in all bytes, so that
-// the arena of all windows' views takes no room in the library's file.
+// What the hot path reads of one target. All that an operation needs lies in the first line; the counts, which it
+// writes, and what locking needs lie in the second. A view that was never used is zero in all bytes, so that the arena
+// of all windows' views takes no room in the library's file.
 struct alignas(cache_line_bytes) TargetView {
   std::byte* memory = nullptr;     // the first direct_bytes of the part are here
   std::uint64_t direct_bytes = 0;  // 0: nothing is finished in the caller without route()
@@ -45,11 +47,11 @@ struct alignas(cache_line_bytes) TargetView {
   std::atomic<std::int32_t> open{no_epoch};  // see AccessEpoch
   std::atomic<std::uint32_t> unfenced{0};    // see note_stores
   Outstanding outstanding;
-  // Written by this process's threads; approximate when several write at once. See Window::count_hot.
+  // Written by this process's threads; approximate when several write at once. See count_word.
   alignas(cache_line_bytes) std::atomic<std::uint64_t> hot_operations{0};
   std::atomic<std::uint64_t> hot_bytes{0};
   std::atomic<std::uint64_t> hot_words{0};  // operations of 8 bytes, counted apart: one addition less in the fastest
-  // Of operations that were not finished with the target's memory mapped here.
+  // The same of operations that were not finished with the target's memory mapped here.
   std::atomic<std::uint64_t> other_operations{0};
   std::atomic<std::uint64_t> other_bytes{0};
   SharedLockState* lock = nullptr;  // null: it is never taken here

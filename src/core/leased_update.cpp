@@ -18,7 +18,8 @@ std::uint64_t room_of_message(const Capabilities& can) {
   return can.separate_replies ? room : room / 2;
 }
 
-// A piece is fetched in a reply, put in a message, and may all be refused in a reply with a bit for each element.
+// A piece is fetched in a reply and put in a message, and all of it may be refused in a reply with a bit for each
+// element.
 std::uint64_t longest_piece(const Capabilities& can, std::uint64_t element_bytes) {
   const std::uint64_t replies = can.separate_replies ? can.max_reply_bytes : room_of_message(can);
   const std::uint64_t overhead =

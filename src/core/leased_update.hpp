@@ -1,7 +1,7 @@
-// The origin's half of caller-computes across nodes (paper 1): fetches under leases, computes, puts back, and has the
-// owner compute what others keep changing meanwhile, so that each element is updated exactly once. Longer operations
-// go in pieces, several under way at once. Event in, effects out: whoever waits calls advance() after the engine's
-// progress().
+// The origin's half of caller-computes across nodes (paper 1): it fetches under leases, computes, puts back, and has
+// the owner compute what others keep changing meanwhile, so that each element is updated exactly once. Longer
+// operations go in pieces, several under way at once. It waits for nothing itself: whoever waits calls advance() after
+// the engine's progress().
 #pragma once
 
 #include <cstddef>

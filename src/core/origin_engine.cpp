@@ -47,7 +47,7 @@ OriginEngine::~OriginEngine() {
   for (const std::atomic<Peer*>& peer : peers_) delete peer.load(std::memory_order_relaxed);
 }
 
-// Those of a large job have few to ask.
+// Peers are made when first asked for something, for a rank of a large job asks few of the others.
 OriginEngine::Peer* OriginEngine::make_peer(Rank rank) {
   const std::lock_guard lock(making_);
   // Relaxed: written under the mutex.

@@ -19,11 +19,12 @@ namespace farsum {
 namespace {
 
 constexpr std::size_t bundle_bytes = 8192;  // offsets and elements
-// Times that, where as many messages are under way: the owner begins early, and is woken seldom in a long stream.
+// A bundle grows by such a length for each message under way, to so many of them at most: the owner begins early, and
+// is woken seldom in a long stream.
 constexpr std::size_t longest_bundle = 3;
-// Beyond, a message of its own is as short.
+// A longer update is as well off in a message of its own.
 constexpr std::uint64_t most_joined_bytes = 32;
-// Without anything new to keep, before they end.
+// Calls of send_kept() that are asked for when something is kept: so many come after the last.
 constexpr unsigned visits_after_the_last = 4;
 
 // For so many bytes more behind the first `used`; the buffer's size is no matter before the bundle is closed.

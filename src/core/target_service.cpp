@@ -443,7 +443,7 @@ TargetService::Outcome TargetService::apply_guarded(const wire::MessageHeader& h
   return {};
 }
 
-// Those of one region, one behind the other, go under one lock while they lie in its stripe.
+// Elements of one region that come one behind the other go under one lock while they lie in its stripe.
 TargetService::Outcome TargetService::scatter(const wire::Message& message, const Exposure& exposure,
                                               Progress& progress) {
   const std::uint64_t size = ops::size_of(message.header.type);

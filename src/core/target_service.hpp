@@ -1,7 +1,7 @@
-// The owner's half of the protocol: applies the requests that arrive, inside the atomicity domain of the memory they
-// name. Driven by the agent, or whoever has its turn. It does no I/O of its own (operands are pulled and results pushed
-// through the transport), reads no clock and never waits: what it cannot do now it answers with `again`, and it
-// continues where it stopped.
+// The owner's half of the protocol: it applies the requests that arrive, inside the atomicity domain of the memory they
+// name. It is driven by the agent, or by whoever has its turn. It does no I/O of its own (operands are pulled and
+// results pushed through the transport), reads no clock but the one it is given for the age of leases, and never waits:
+// what it cannot do now it answers with `again`, and it continues where it stopped.
 #pragma once
 
 #include <cstddef>

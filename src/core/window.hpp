@@ -272,7 +272,7 @@ class Window {
     UnheardChanges changes;
   };
 
-  // Checks (window_checks.cpp). `text` below is "farsum_put: window 3 (name), rank 5".
+  // Checks (window_checks.cpp). Their sentences begin with what where() answers: "farsum_put: window 3 'name', rank 5".
   std::string where(const char* call, std::uint32_t target) const;
   // `at` becomes the region where the target's bytes begin; none for an operation without bytes.
   Status check(const Operation& operation, std::uint32_t target, RegionRef& at);
@@ -283,14 +283,16 @@ class Window {
   RegionRef regions_of_pieces(const Operation& operation, std::uint32_t target);
   Status check_rank(const char* call, std::uint32_t target) const;
 
-  // Paths (window_paths.cpp, window_direct.cpp, window_copies.cpp).
+  // Paths. window_paths.cpp chooses one; the operation is carried out in window_direct.cpp, window_copies.cpp,
+  // window_messages.cpp, which also waits for messages, or window_scatter.cpp. Copies that answer reads are in
+  // window_reads.cpp, the tables of regions and the counts in window.cpp.
   struct Route {
     RegionRef at;
     Path path = Path::owner;
   };
   Route route(const Operation& operation, RegionRef at) const;
   Status operate_now(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
-  // To a target of another node, where reads may be answered from copies (window_reads.cpp).
+  // To a target of another node, where reads may be answered from copies.
   Status operate_with_copies(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion,
                              RequestState* request);
   Status operate_unnoted(const Operation& operation, std::uint32_t target, Completion completion,
@@ -357,7 +359,9 @@ class Window {
   Status reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region, CallerLock granularity,
                         bool through_kernel);
 
-  // Epochs (window_epochs.cpp).
+  // Epochs. Those of fence and start, and the words that say which one is open, are in window_epochs.cpp, those of
+  // locks in window_locks.cpp; check_closed_epochs is in window_checks.cpp, what may be flushed in window_messages.cpp,
+  // with_lock in window_lock_visit.hpp, and ask_of_mutex in window_remote.cpp.
   Status check_ranks(const char* call, std::span<const std::uint32_t> ranks) const;
   // Of the epoch of start, while a target's post has not been seen.
   bool awaits_post(std::uint32_t target) const {
@@ -429,6 +433,7 @@ class Window {
   void close_words_of_all(std::uint32_t end);
   void offer_bias_at_times();
   void offer_bias();
+  // Locks of all, taken one by one (window_locks.cpp).
   std::uint32_t after_mine(std::uint32_t i) const;
   std::optional<bool> claim_and_try(std::uint32_t target);
   Status lock_the_rest(std::uint32_t taken, const char* call);
@@ -438,10 +443,11 @@ class Window {
   Status wait_for_target(std::uint32_t target, const char* call);
   void give_back_target(std::uint32_t target, const char* call);
   void give_back_targets(std::uint32_t first, const char* call);
+  // The end of start's epoch (window_epochs.cpp).
   void await_started_posts(std::unique_lock<std::mutex>& lock, Status& failure);
   Status end_access();
 
-  // Targets of other nodes (window_remote.cpp).
+  // Targets of other nodes (window_remote.cpp). What is plain of a part is found in window.cpp, with the hot views.
   bool is_here(std::uint32_t target) const { return parts_.shared[target].is_here(); }
   bool is_plain_afar(const Region& region, Path path) const;
   bool is_plainly_copied(const Region& region) const;

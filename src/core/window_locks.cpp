@@ -1,6 +1,6 @@
-// Locks: each meets the others in the shared memory of its target's node. An epoch of a lock begins and ends under the
-// guard of the lock; of those that take nothing it only begins there, and of locks of all by bias (window_bias.cpp)
-// neither.
+// Locks: each meets the others in the shared memory of its target's node. An epoch of a lock begins under the guard of
+// that lock, and ends there where it is of one target. One of locks that take nothing only begins there too. Locks of
+// all by bias (window_bias.cpp) and of other nodes' ranks (window_remote.cpp) begin and end without the guard.
 #include <algorithm>
 #include <mutex>
 #include <new>

@@ -7,7 +7,7 @@
 namespace farsum {
 namespace {
 
-// One element of a lockable or any type: what the agent or a CPU atomic does best.
+// An atomic operation on one element, of whatever type: what the agent or a CPU atomic does best.
 bool is_single_element(const Operation& operation) {
   return is_atomic(operation.kind) && operation.bytes == ops::size_of(operation.type);
 }

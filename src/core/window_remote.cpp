@@ -98,7 +98,7 @@ Status Window::await_end(std::uint32_t target, const char* call) {
 
 namespace {
 
-// May be under way to a target before its lock is known to be held: the owner keeps it.
+// So much may be under way to a target before its lock is known to be held: the owner keeps it.
 constexpr std::uint64_t most_behind_lock = 8192;
 // With more behind it the lock had better be on its way.
 constexpr std::uint64_t most_with_end = 1024;

@@ -1,5 +1,6 @@
-// Many single elements of one target in one call: paper 4's batched atomics. Checked in one pass, applied in a second
-// that asks for the cache lines ahead, so that misses overlap where one update after the other would wait for each.
+// Many single elements of one target in one call: paper 4's batched atomics. They are checked in one pass and applied
+// in a second that asks for the cache lines ahead, so that misses overlap where one update after the other would wait
+// for each.
 #include "core/window.hpp"
 #include "ops/atomics.hpp"
 

@@ -39,7 +39,8 @@ struct RankWindowHead {
   alignas(cache_line_bytes) std::atomic<std::uint64_t> table_version;
   StripeLock table_lock;
   std::uint32_t region_count;
-  // Where a table that outgrew its place lies, from the head on; 0 while it lies at regions_at(). As the table itself.
+  // Where a table that outgrew its place lies, from the head on; 0 while it lies at regions_at(). Written and read as
+  // the table itself is.
   std::int64_t moved_table;
   // Written by origins that complete an access epoch here.
   alignas(cache_line_bytes) std::atomic<std::uint64_t> completes;

@@ -32,10 +32,10 @@ enum class MessageKind : std::uint8_t {
   life = 8,      // the reply is four bytes: one more than a rank that is known to be dead, or 0
   // Caller-computes (paper 1). The reply is a lease's name, 8 bytes, and what is in the memory; Code::pending: no room.
   lease = 9,
-  // New contents for what is open of the lease named by `offset`. The reply is empty where all was as it had been;
-  // else 8 bytes that say how many elements are still open, for somebody has changed them meanwhile, a bit for each
-  // element of the lease in words of 8 bytes, and (without flag_last) what is in the open ones now. Code::pending:
-  // there is no such lease, and nothing was written.
+  // New contents for what is open of the lease named by `offset`. The reply is empty where all was as it had been; else
+  // 8 bytes that say how many elements are still open, for somebody has changed them meanwhile, a bit for each element
+  // of the lease in words of 8 bytes, and (without flag_last) what is in the open ones now. Code::pending: there is no
+  // such lease, and nothing was written.
   lease_put = 10,
 };
 // Of one of a scatter message's offsets.

@@ -12,14 +12,14 @@ namespace farsum::ops {
 
 // What each does to a target t with an operand x, beyond its name:
 //   sum, prod, scaled_sum (t += alpha * x): integers wrap; a product is rounded before it is added, never fused, so
-//   that every
-//     path and every instruction set gives the same bits.
+//   that every path and every instruction set gives the same bits.
 //   min, max: of a number and a NaN the number wins, whichever came first, so the order of arrival does not matter. Of
-//   two NaNs, and of
-//     two zeros of different sign, either may stay.
-//   minloc, maxloc: values as min and max; equal values, two NaNs among them, give the lower index (MPI 4.1,
-//   section 6.9.4). land, lor, lxor: anything but zero is true; the result is 0 or 1. replace: each element is written
-//   once. no_op: the target is left alone; its fetching form is an atomic get.
+//   two NaNs, and of two zeros of different sign, either may stay.
+//   minloc, maxloc: values as min and max; equal values, two NaNs among them, give the lower index (MPI 4.1, section
+//   6.9.4).
+//   land, lor, lxor: anything but zero is true; the result is 0 or 1.
+//   replace: each element is written once.
+//   no_op: the target is left alone; its fetching form is an atomic get.
 enum class Operator : std::uint8_t {
   sum = 0,
   scaled_sum = 1,

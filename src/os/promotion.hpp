@@ -124,8 +124,8 @@ struct ReleaseOutcome {
 // and the parent waits for that inside fork(), so that the child sees the memory as it was (peers may still write
 // meanwhile). What its registry holds is its parent's. _Fork() runs no handlers, and is called by fork_bare()
 // (os/forked_memory.hpp); a child made by a bare clone() shares the memory with its parent: not supported. The list of
-// registries that the handlers go through is a mutable global, as is promoted_files(); pthread_atfork leaves no other
-// way.
+// registries that the handlers go through, the report of the fork() under way and promoted_files() are mutable globals:
+// pthread_atfork hands its handlers nothing.
 class PromotionRegistry {
  public:
   explicit PromotionRegistry(const MapCalls& calls = library_map_calls());

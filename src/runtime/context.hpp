@@ -1,6 +1,6 @@
-// The composition root: one rank of one job. It finds the peers, builds transport, agent and engine, and owns groups,
-// windows and what is made of them. Nothing here is global; the C interface keeps one Context, tests make several in
-// one process.
+// The composition root: one rank of one job. It is given its place there (wireup.hpp), builds transport, agent and
+// engine, and owns groups, windows and what is made of them. Nothing here is global; the C interface keeps one Context,
+// tests make several in one process.
 #pragma once
 
 #include <atomic>
@@ -105,8 +105,8 @@ struct WindowOptions {
   Status refusal;                        // why this rank cannot take part; then no rank gets the window
   bool lacks_memory = false;             // the same where the caller has found none
   WindowLayer* layer = nullptr;          // null: there is none above
-  std::function<TargetView*(std::uint32_t ranks)>
-      place_views;  // where the window's views shall lie; none, or null: anywhere
+  // Where the window's views shall lie; none, or null: anywhere.
+  std::function<TargetView*(std::uint32_t ranks)> place_views;
 };
 
 // All ranks' mutexes: further locks of a window without memory.

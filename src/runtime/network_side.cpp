@@ -164,7 +164,7 @@ void NetworkSide::close(RequestHandler& handler) {
   if (Network* const network = this->network()) network->close(handler);
 }
 
-// ---- how the ranks of other nodes are
+// ---- how the ranks of other nodes are ----
 
 void NetworkSide::take_answer(Question& question) {
   parts_.engine->progress(question.rank);

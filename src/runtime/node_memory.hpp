@@ -131,8 +131,8 @@ class NodeMemory {
 
   std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<Leaf>> leaves_;
-  std::vector<std::unique_ptr<Unit>>
-      units_;  // a unit that was looked up by a wrong address may be read: none is deleted
+  // A unit that was looked up by a wrong address may be read: none is deleted.
+  std::vector<std::unique_ptr<Unit>> units_;
   std::vector<Unit*> vacant_long_, vacant_short_;
   std::array<std::vector<Unit*>, classes> ready_;  // short: units with a free block; long: units that are free
   std::uint64_t ready_long_bytes_ = 0;

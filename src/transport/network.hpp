@@ -36,8 +36,8 @@ class Network : public Transport {
  public:
   // Where the other ranks reach this one.
   virtual std::span<const std::byte> address() const = 0;
-  // Lets only these hosts (IPv4, as the network has them) connect to this rank: those of the job. Before introduce();
-  // a longer list replaces a shorter.
+  // Lets only these hosts (IPv4, as the network has them) connect to this rank: those of the job. Before introduce(); a
+  // longer list replaces a shorter.
   virtual Status let_in_only(const std::vector<std::uint32_t>& hosts) = 0;
   // Says where a peer is reached. Nothing is sent before the first request to it.
   virtual void introduce(Rank peer, std::span<const std::byte> address) = 0;

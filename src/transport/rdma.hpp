@@ -5,11 +5,11 @@
 // What every implementation promises:
 //  - Operations towards one peer take effect in any order, but for fence() and flush().
 //  - An operation that was started is counted in its CardCompletion until it is over, however it ends; what belongs to
-//  the caller is not touched after that.
+//    the caller is not touched after that.
 //  - One owner's memory is reached by one card, whoever comes: cards of one host are not atomic to each other. Where a
-//  peer cannot be reached by cards alone, operations towards it fail with unsupported and do nothing.
+//    peer cannot be reached by cards alone, operations towards it fail with unsupported and do nothing.
 //  - What cannot be carried out any more ends with Code::peer_failed. Nothing is ever tried again: nobody knows whether
-//  it took effect.
+//    it took effect.
 //  - Peers are ranks of the job, the own one among them; a peer is connected with the first operation towards it.
 //
 // Threads: any thread may call anything at any time.

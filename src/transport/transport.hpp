@@ -1,5 +1,6 @@
-// The contract between core and whatever carries its messages: shared memory, the simulator, later a network.
-// One implementation a folder; core sees this header only.
+// The contract between core and whatever carries its messages: the shared memory of a node (shm), UCX between nodes
+// (ucx), or the simulator (sim). Two more carry nothing themselves: route makes one transport out of two, and trace
+// counts what passes through one. Of this folder core sees this header and rdma.hpp only.
 //
 // What every transport promises:
 //  - Requests from one sender to one receiver are served in the order they were posted, each exactly once. Nothing is
@@ -7,12 +8,12 @@
 //  - A request is accepted only when the room for its reply is reserved; replies are never refused for lack of room.
 //  - A handler that answers `again` sees the same request again later; other senders are served meanwhile.
 //  - A transport that learns of a peer's death answers its requests with Code::peer_failed. Where somebody else learns
-//  of it (on a node
-//    the runtime's watch does), that one calls OriginEngine::fail_peer; either way nothing waits for the dead.
+//    of it (on a node the runtime's watch does), that one calls OriginEngine::fail_peer; either way nothing waits for
+//    the dead.
 //
 // Threads: try_post and poll_replies for one peer are called by one thread at a time (core holds a lock per peer).
-// poll_requests and complete belong to the thread that drives the target half, one at a time (the agent, or who
-// attends).
+// poll_requests and complete belong to the thread that drives the target half, one at a time: the agent, or a thread
+// that attends.
 #pragma once
 
 #include <cstddef>
@@ -62,7 +63,7 @@ class ReplyHandler {
 // How a copy between this process's memory and a peer's went.
 enum class Transfer : std::uint8_t {
   done,
-  started,      // on_transfer of the handler given at construction will tell; simulator and networks
+  started,      // TransferHandler::on_transfer will tell; only the simulator answers so
   refused,      // the peer's memory may not be touched this way
   bad_address,  // the peer has no such memory (any more), or it is read-only
   peer_dead,

@@ -19,12 +19,12 @@ enum class FrameKind : std::uint8_t {
   hello = 1,      // opens an epoch; payload: where the target finds the origin
   requests = 2,   // payload: request records
   seen = 3,       // tells `seen` and credit that was given back, asks for credit
-  ping = 4,       //
+  ping = 4,       // asks for a pong
   bye = 5,        // the origin will ask for nothing more
-  hello_ack = 9,  //
+  hello_ack = 9,  // answers a hello
   replies = 10,   // payload: reply entries; without any it only acknowledges
-  pong = 11,      //
-  bye_ack = 12,   //
+  pong = 11,      // answers a ping
+  bye_ack = 12,   // answers a bye
   recall = 13,    // asks for unused credit back
   refused = 14,   // the target has declared the origin dead, for good
 };
@@ -42,8 +42,8 @@ struct FrameHeader {
   std::uint64_t key;    // key_of(...): shows that the sender knows the job's secret
   std::uint64_t first;  // requests: ticket of the first record; replies: number of the first entry; seen: see `stamp`
   std::uint64_t seen;   // to the target: replies taken; to the origin: requests received; all smaller ones are
-  std::uint64_t
-      credit;  // to the origin: bytes that it may spend in all; to the target: bytes of these given back unused
+  // To the origin: bytes that it may spend in all; to the target: bytes of these given back unused.
+  std::uint64_t credit;
   std::uint64_t stamp;  // hello, ping and their answers: a nonce; recall: bytes that the origin may keep unspent;
                         // seen: bytes in all that it needs to be allowed, 0 for none, where `first` is 1 at any price
 };

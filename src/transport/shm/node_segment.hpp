@@ -24,8 +24,8 @@
 
 namespace farsum {
 
-inline constexpr std::uint32_t node_stripes =
-    8192;  // for memory in the segment; 128 MiB before two stripes share a lock
+// For memory in the segment: 128 MiB before two stripes share a lock.
+inline constexpr std::uint32_t node_stripes = 8192;
 inline constexpr std::uint32_t rank_stripes = 1024;  // for a rank's adopted memory
 inline constexpr std::uint32_t most_node_ranks = 1024;
 
@@ -37,8 +37,8 @@ struct alignas(line_pair_bytes) RankBlock {
   // Written by the rank when it joins; `left` when it has left.
   std::atomic<std::uint32_t> left;
   std::atomic<std::int32_t> pid;
-  std::atomic<std::uint64_t>
-      nonce_address;  // of a word in the rank's private memory that holds `nonce`, to tell it from a stranger
+  // The address of a word in the rank's private memory that holds `nonce`, to tell it from a stranger.
+  std::atomic<std::uint64_t> nonce_address;
   std::atomic<std::uint64_t> nonce;
   os::ProcessorBounds processors;
   // Written by the rank while it frees a window.

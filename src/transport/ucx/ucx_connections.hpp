@@ -49,8 +49,8 @@ class UcxConnections final : private UcxWorker::Events {
   // Why UCX would not connect to the peer when it was last asked to; empty: it did, or was not asked.
   std::string refusal(Rank peer) const;
 
-  // Lets UCX work, then settles; returns how much there was to do.
-  // Where there is no memory for what is to be told, the process ends, here and in settle().
+  // Lets UCX work, then settles; returns how much there was to do. Where there is no memory for what is to be told, the
+  // process ends, here and in settle().
   std::size_t progress() noexcept;
   // Carries out what links have asked for, and tells them what became of it, until nothing is left. To be called after
   // each call of a link.

@@ -47,10 +47,10 @@ ucs_status_ptr_t ucx_update(const UcxCalls& calls, UcxReached memory, UcxWord wo
 ucs_status_ptr_t ucx_fetch(const UcxCalls& calls, UcxReached memory, UcxWord word, const std::uint64_t& operand,
                            std::uint64_t& reply, UcxEnd end);
 ucs_status_ptr_t ucx_flush(const UcxCalls& calls, ucp_ep_h endpoint, UcxEnd end);
-// By force where endpoints are told of failures: others refuse that, and are flushed first.
 // An endpoint closed by force is gone after a few rounds of progress; one that cannot be forced waits for a peer that
 // may be gone.
 constexpr int most_closing_rounds = 10'000;
+// Closes by force where endpoints are told of failures: others refuse that, and are flushed first.
 ucs_status_ptr_t ucx_close(const UcxContext& context, ucp_ep_h endpoint, UcxEnd end);
 
 // An endpoint to the worker of that address. Where UCX tells of its peer's end, `lost` is called.
