@@ -10,8 +10,8 @@ namespace farsum::cli {
 // The setting that tells the ranks of a job where its witness is.
 extern const char* const witness_setting;
 
-// A value for it: a socket in the abstract namespace, so that
-// nothing is left behind. Ranks on other hosts do not reach it.
+// A value for it: a socket in the abstract namespace, so that nothing is left behind. Ranks on other hosts do not reach
+// it.
 [[nodiscard]] std::string new_witness_name();
 
 // Starts a process that is no child of this one, which afterwards becomes the launcher; it ends with the launcher. A

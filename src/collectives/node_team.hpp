@@ -29,7 +29,7 @@ struct NodeTeamBlock {
   // Members asleep in a barrier.
   EventCount events;
   // Then the other lines at which members arrive; and, for even and for odd rounds, `ranks` slots of slot_bytes, for
-  // allgather, and staging_bytes for broadcast.
+  // what each member tells, and staging_bytes for what one tells all.
 
   static constexpr std::size_t slot_bytes = 256;
   static constexpr std::size_t staging_bytes = 32768;

@@ -1,5 +1,6 @@
-// Applies an operation to memory that this thread can address, inside its atomicity domain. Every path ends here: the
-// caller on mapped memory, the agent for messages, caller-computes on its private copy.
+// Applies an operation to memory that this thread can address, inside its atomicity domain: in the caller on mapped
+// memory, where the hot path (hot_window.hpp) has not finished it, and in the agent for messages. Whoever computes on a
+// copy has the kernels and the stripes from here.
 #pragma once
 
 #include <algorithm>

@@ -107,9 +107,9 @@ inline void count_other(TargetView& view, std::uint64_t bytes) {
   view.other_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-// What the hot path reads of a window besides its views, small enough to lie beside the handle; all but `pass` stays as
-// it is while the window lives. What is asked here takes no view, so that a call whose other parts are in registers
-// does not put them into memory for it.
+// What the hot path reads of a window besides its views, small enough to lie beside the handle. The values stay as they
+// are while the window lives. What is asked here takes no view, so that a call whose other parts are in registers does
+// not put them into memory for it.
 struct HotParts {
   std::uint32_t size = 0;
   std::uint32_t lock_id = 0;

@@ -55,7 +55,7 @@ OriginEngine::Peer* OriginEngine::make_peer(Rank rank) {
   auto peer = std::make_unique<Peer>();
   peer->hearing = options_.hearing;
   peer->failed.store(all_have_failed_, std::memory_order_relaxed);
-  // Pairs with the acquire load in peer_made().
+  // Release: the peer is whole; pairs with the acquire load in find_peer().
   peers_[rank].store(peer.get(), std::memory_order_release);
   return peer.release();
 }

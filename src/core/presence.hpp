@@ -10,7 +10,7 @@
 namespace farsum {
 
 // The first page in which a byte of [address, address + bytes) of the peer, which may be the calling rank, cannot be
-// read; none where all can. The transport's transfers end at once.
+// read; none where all can. Only for a transport whose transfers end at once.
 [[nodiscard]] std::optional<std::uint64_t> first_missing_page(Transport& transport, Rank peer, std::uint64_t address,
                                                               std::uint64_t bytes);
 

@@ -365,7 +365,7 @@ class Window {
   Status check_ranks(const char* call, std::span<const std::uint32_t> ranks) const;
   // Of the epoch of start, while a target's post has not been seen.
   bool awaits_post(std::uint32_t target) const {
-    // Acquire pairs with the release in await_post: what was kept has been carried out.
+    // Acquire pairs with the release in begin_access: what was kept has been carried out.
     return details_[target].awaits_post.load(std::memory_order_acquire);
   }
   bool has_posted(std::uint32_t target) const;

@@ -156,7 +156,7 @@ Status Window::post(std::span<const std::uint32_t> origins) {
       if (!sent.is_ok()) return sent;
       continue;
     }
-    // Release: this rank's stores to its memory come before the post; pairs with the acquire load in start.
+    // Release: this rank's stores to its memory come before the post; pairs with the acquire load in are_more_than.
     parts_.shared[origin].posts()[parts_.my_rank].fetch_add(1, std::memory_order_release);
     parts_.wake_rank(parts_.ranks[origin]);
   }
@@ -206,8 +206,8 @@ Status Window::check_ranks(const char* call, std::span<const std::uint32_t> rank
 
 namespace {
 
-// Acquire pairs with the release in post. Counters wrap: only the difference counts. It is negative where a start that
-// did not look has used up a post whose message is still under way.
+// Acquire pairs with the releases in post and in TargetService::serve_epoch. Counters wrap: only the difference counts.
+// It is negative where a start that did not look has used up a post whose message is still under way.
 bool are_more_than(const std::atomic<std::uint32_t>& posts, std::uint32_t seen) {
   return static_cast<std::int32_t>(posts.load(std::memory_order_acquire) - seen) > 0;
 }
@@ -374,7 +374,7 @@ Status Window::wait_exposure() {
   std::unique_lock lock(sync_mutex_);
   if (!exposed_) return refuse("farsum_wait_exposure", "no farsum_post precedes it");
   std::atomic<std::uint64_t>& completes = parts_.shared[parts_.my_rank].head().completes;
-  // Acquire pairs with the release in complete.
+  // Acquire pairs with the releases in end_access and in TargetService::serve_epoch.
   const auto completed = [&completes, expected = completes_expected_] {
     return completes.load(std::memory_order_acquire) >= expected;
   };

@@ -217,7 +217,7 @@ Status Window::lock_unchecked(std::uint32_t target) {
   const char* why = why_no_lock(target);
   if (why == nullptr && !claim_for_epoch(target)) why = held_already;
   if (why != nullptr) return refuse_lock(target, why);
-  // Relaxed: see lock.
+  // Relaxed: see open_lock.
   views_[target].open.store(unchecked_lock, std::memory_order_relaxed);
   return {};
 }
@@ -470,7 +470,7 @@ Status Window::unlock_all() {
   if (Status flushed = flush_all(call); !flushed.is_ok()) return first.is_ok() ? std::move(flushed) : std::move(first);
   for (std::uint32_t target = 0; target < size_; ++target) {
     if (!is_here(target) || !is_held(target)) continue;
-    // Relaxed: see lock.
+    // Relaxed: see open_lock.
     views_[target].open.store(epoch_changing, std::memory_order_relaxed);
     Status status = drop_lock(target, LockMode::shared, call);
     close_epoch(target);

@@ -32,7 +32,7 @@ struct RecordAnswer {
 // header, the message and the reply room, rounded up to 64, and is contiguous: a pad record fills the end of the ring
 // when one does not fit.
 //
-// What a crash leaves behind. The sender, before its store to published_: nothing; after it: a whole record, which the
+// What a crash leaves behind. The sender, before its store to `published`: nothing; after it: a whole record, which the
 // receiver may serve though nobody reads the reply. The sender's tail and reclaim position are private and die with it.
 // The receiver, before its store to a record's state: a record that stays posted for good, its effects perhaps half
 // done (so it must not be served again by a successor); after it: a complete reply, which the sender can still reap. No

@@ -1,7 +1,6 @@
-// A fair shared/exclusive lock between processes: a lock queue under a word that names who is at it, and a
-// futex word per waiter.
-// Each waiter looks at its own word, or sleeps on it, and is handed the lock; nobody competes for it again. Window
-// locks and mutexes are made of it.
+// A fair shared/exclusive lock between processes: a lock queue under a word that names who is at it, and a futex word
+// per waiter. Each waiter looks at its own word, or sleeps on it, and is handed the lock; nobody competes for it again.
+// Window locks and mutexes are made of it.
 #pragma once
 
 #include <cstddef>

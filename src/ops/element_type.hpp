@@ -1,5 +1,5 @@
-// Element types that accumulates work on: their sizes, alignments, names and which fit one CPU atomic.
-// The numeric values travel in messages: never renumber one, only append. Knows nothing of operators.
+// Element types that accumulates work on: their sizes, alignments, names and which fit one CPU atomic. The numeric
+// values travel in messages: never renumber one, only append. This file knows nothing of operators.
 #pragma once
 
 #include <array>

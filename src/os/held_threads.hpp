@@ -42,8 +42,8 @@ struct HoldRules {
 };
 
 // Calls `work(argument)` with all threads held but the caller and those left alone. Returns why it has not, as part of
-// a sentence; empty if it has. Callers wait for each other (in a child that is forked meanwhile,
-// for ever). Meanwhile all signals of the caller are blocked.
+// a sentence; empty if it has. Callers wait for each other (in a child that is forked meanwhile, for ever). Meanwhile
+// all signals of the caller are blocked.
 [[nodiscard]] std::string run_with_threads_held(HeldWork work, void* argument, const HoldRules& rules = {});
 
 }  // namespace farsum::os

@@ -144,8 +144,8 @@ class PromotionRegistry {
   // examine().
   [[nodiscard]] Promotion share(const void* address, std::size_t bytes);
 
-  // An offset congruent to the stretch's address modulo huge_page_bytes keeps memory on huge pages
-  // that was there, where the kernel gives any to the file.
+  // An offset congruent to the stretch's address modulo huge_page_bytes keeps memory on huge pages that was there,
+  // where the kernel gives any to the file.
   //
   // Moves the stretch that examine() found into [file_offset, file_offset + bytes) of `fd` and maps that over it.
   // `file_offset` is a multiple of the page size and the file is long enough; it holds nothing there, or zeros. Pages

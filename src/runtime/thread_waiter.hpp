@@ -1,4 +1,5 @@
-// The one way in which threads of the application wait (core/waiter.hpp): spin, then sleep with a longest gap.
+// How threads of the application wait (core/waiter.hpp), but for network cards (transport/rdma.hpp): they spin, then
+// sleep with a longest gap.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,7 @@ class ThreadWaiter : public Waiter {
     std::uint64_t gap_ns = 100'000'000;
     std::function<void()> idle;  // called between sleeps, at most idle_gap_ns apart, and in looks for other hosts
     std::uint64_t idle_gap_ns = 1'000'000;
-    bool is_crowded = false;  // some rank waits for another's processor: it does not look, and gives way
+    bool is_crowded = false;  // some rank waits for another's processor: threads sleep without a look
     std::function<std::uint64_t()> now_ns = monotonic_ns;  // for the hook
   };
 

@@ -1,8 +1,11 @@
 /* Fortran's attribute getters, which call neither MPI_Win_get_attr nor PMPI_Win_get_attr but a function of their
- * library that no C program sees. All else of Fortran's bindings calls MPI_X or PMPI_X.
+ * library that no C program sees.
  *
  * A predefined attribute is asked for through PMPI_Win_get_attr, whosever the window is, and turned into the integer
- * that Fortran gets. Every other attribute is the library's own business.
+ * that Fortran gets. Every other attribute is the library's own business, and nothing here sees what Fortran does with
+ * one: it is set by MPII_Win_set_attr or Open MPI's ompi_attr_set_aint, and a keyval is made by MPI_Win_create_keyval
+ * with MPII_Keyval_set_proxy behind it, or by ompi_attr_create_keyval_aint. All else of Fortran's bindings for windows
+ * calls MPI_X or PMPI_X.
  */
 #include <dlfcn.h>
 #include <mpi.h>

@@ -1,9 +1,9 @@
 // What both halves of a link share: the effects they ask for, what they count, and how they are told to fail in tests.
 //
 // A link carries requests of one rank (the origin) to another (the target) and replies back. It has two objects: a
-// LinkSender at the origin and a LinkReceiver at the target. Two ranks that both ask have two links.
-// Neither object has a clock, a thread or a system call: events are called, effects go out through Wire. Calls on one
-// object are serialised by its owner; no Wire call may call back into the object that made it.
+// LinkSender at the origin and a LinkReceiver at the target. Two ranks that both ask have two links. Neither object has
+// a clock, a thread or a system call: events are called, effects go out through Wire. Calls on one object are
+// serialised by its owner; no Wire call may call back into the object that made it.
 #pragma once
 
 #include <array>
