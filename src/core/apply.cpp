@@ -145,7 +145,7 @@ Applied apply_reduction(const AtomicDomain& domain, const LockAgent& agent, std:
 
 namespace {
 
-// In bytes moved: what a row costs besides its bytes, and what may be done under one lock.
+// A row costs so much besides its bytes, and so much may be done under one lock; both in bytes moved.
 constexpr std::uint64_t work_of_a_row = 64;
 constexpr std::uint64_t most_work = stripe_bytes + work_of_a_row;
 
@@ -229,7 +229,7 @@ Applied RowReducer::apply_list(const List& list) {
 template Applied RowReducer::apply_list(const PieceList& list);
 template Applied RowReducer::apply_list(const ElementList& list);
 
-// One row or piece.
+// Applies one row or piece.
 Applied RowReducer::apply_across_stripes(std::uint64_t offset, const std::byte* operand, std::byte* result,
                                          std::uint64_t bytes) {
   let_go();
@@ -237,8 +237,8 @@ Applied RowReducer::apply_across_stripes(std::uint64_t offset, const std::byte* 
   return apply_reduction(domain_, agent_, memory_, offset, operand, result, bytes, reduction_, progress);
 }
 
-// Of the `left` rows from `offset` on, those that lie in its stripe, as the first does, and are not too much work for
-// one lock.
+// Counts those of the `left` rows from `offset` on that lie in its stripe, as the first does, and are not too much work
+// for one lock.
 std::uint64_t RowReducer::rows_of_one_stripe(const Rows& rows, std::uint64_t offset, std::uint64_t left) const {
   if (left == 1) return 1;
   const std::uint64_t most = std::max<std::uint64_t>(1, most_work / (rows.row_bytes + work_of_a_row));
@@ -271,11 +271,11 @@ Applied RowReducer::hold(std::uint64_t offset, std::uint64_t work, CloseAhead&& 
   return Applied::done;
 }
 
-// The stripes of the rows from `row` on, as far as they are open and go together.
+// Closes the stripes of the rows from `row` on, as far as they are open and go together.
 [[gnu::noinline]] void RowReducer::close_ahead(const Rows& rows, std::uint64_t row) const {
   const auto distance = static_cast<std::uint64_t>(rows.stride < 0 ? -rows.stride : rows.stride);
   const std::uint64_t left = rows.rows - row;
-  // As many rows on as pass over no stripe.
+  // A step of so many rows passes over no stripe.
   const std::uint64_t step = distance == 0 ? left : std::max<std::uint64_t>(1, stripe_bytes / distance);
   const std::uint64_t count = std::min<std::uint64_t>((left - 1) / step + 1, most_closed_together);
   const auto stripe_at = [&](std::uint32_t i) -> StripeLock& {
@@ -284,7 +284,7 @@ Applied RowReducer::hold(std::uint64_t offset, std::uint64_t work, CloseAhead&& 
   close_stripes<SystemAtomics>(static_cast<std::uint32_t>(count), stripe_at, agent_.id, passes_of(agent_));
 }
 
-// The same of the pieces from `piece` on.
+// Does the same for the pieces from `piece` on.
 template <class List>
 [[gnu::noinline]] void RowReducer::close_ahead(const List& list, std::size_t piece) const {
   constexpr std::size_t most_looked_at = 4096;  // takes about as long as the closing

@@ -51,7 +51,7 @@ struct Reduction {
   std::uint64_t element_bytes() const { return ops::size_of(type); }
 };
 
-// For an operation of `bytes` in all, of which the kernels may be given a part at a time.
+// The operation is of `bytes` in all, of which the kernels may be given a part at a time.
 Reduction make_reduction(const ops::KernelSet& kernels, ops::ElementType type, ops::Operator op, const void* alpha,
                          std::uint64_t bytes);
 
@@ -162,9 +162,9 @@ class RowReducer {
     __builtin_prefetch(&domain_.lock_of(offset), 1);
     __builtin_prefetch(origin);
   }
-  // Where that lies whose stripe could not be had.
+  // Tells where that lies whose stripe could not be had.
   std::uint64_t refused_at() const { return refused_at_; }
-  // Of a list, which piece that is; all before it are done.
+  // Tells which piece of a list that is; all before it are done.
   std::size_t refused_piece() const { return refused_piece_; }
 
  private:

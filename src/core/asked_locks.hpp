@@ -23,7 +23,7 @@ class AskedLocks {
   // program's order.
   bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
-  // By the calling thread, before the lock is asked for: the answer to the last such question is no answer any more.
+  // The calling thread is about to ask for the lock: the answer to the last such question is no answer any more.
   // `granted` is borrowed until it is forgotten.
   void add(RequestState& granted, Rank owner) {
     const std::uint64_t thread = os::thread_mark();
@@ -44,7 +44,7 @@ class AskedLocks {
   std::optional<Rank> awaited(std::uint64_t thread) {
     if (!any()) return {};
     const std::lock_guard lock(mutex_);
-    // Of any thread: while there are some, no lock is taken the short way. Acquire pairs with the release in
+    // Those of any thread go: while there are some, no lock is taken the short way. Acquire pairs with the release in
     // OriginEngine::finish_job.
     std::erase_if(asked_, [](const Asked& asked) { return asked.granted->done.load(std::memory_order_acquire); });
     note_count();

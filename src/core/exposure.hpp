@@ -54,10 +54,10 @@ class ExposureTable {
   // Replaces what `window` exposes. Waits for the request being served.
   void set(WindowId window, std::shared_ptr<Exposure> exposure);
   void erase(WindowId window);
-  // Of a window that is set: more regions, which overlap none; all or, where there is no memory for them, none. A
+  // Adds regions, which overlap none, to a window that is set: all or, where there is no memory for them, none. A
   // region above all others costs the same however many there are. Waits for the request being served.
   void add(WindowId window, std::span<const ExposedRegion> regions);
-  // Those that begin in [begin, end).
+  // Removes the regions that begin in [begin, end).
   void remove(WindowId window, std::uint64_t begin, std::uint64_t end);
   // While the answer lives the agent serves nothing; waits for the request being served.
   std::unique_lock<std::shared_mutex> pause() { return std::unique_lock(mutex_); }

@@ -30,7 +30,7 @@ class UnheardChanges {
   std::uint64_t made() const { return made_.load(std::memory_order_acquire); }
   // Whether so many were not heard of yet. Acquire pairs with note_heard: else the hearing has come before.
   bool are_news(std::uint64_t made) const { return heard_.load(std::memory_order_acquire) < made; }
-  // Of so many, read by made() before they were flushed.
+  // So many changes, read by made() before they were flushed, have been heard of.
   void note_heard(std::uint64_t made) {
     std::uint64_t before = heard_.load(std::memory_order_relaxed);  // a first guess
     while (before < made &&

@@ -32,7 +32,7 @@ enum AccessEpoch : std::int32_t {
   locked_shared = passive_epoch,
   locked_exclusive,
   locked_with_all,
-  // Of locks that take nothing: the program has said that nobody else's is in the way.
+  // These are of locks that take nothing: the program has said that nobody else's is in the way.
   unchecked_lock,
   unchecked_with_all,
 };
@@ -87,7 +87,7 @@ inline constexpr bool stores_stay_in_order = false;
 // flush by the program's own synchronisation were in memory when that was seen. Both hold because x86 keeps stores in
 // order; elsewhere every flush is a fence.
 inline void note_stores(TargetView& view) {
-  // Not looked at first: a mark that is there may be about to be cleared for stores before these.
+  // The mark is not looked at first: one that is there may be about to be cleared for stores before these.
   view.unfenced.store(1, std::memory_order_release);
 }
 
@@ -144,8 +144,8 @@ struct HotParts {
   }
 
  private:
-  // Of a process whose pass nobody has, or had a thread that has ended. Another thread closes the stripe, beside which
-  // this is cheap.
+  // Claims the pass of a process where nobody has it, or had it a thread that has ended. Another thread closes the
+  // stripe, beside which this is cheap.
   [[gnu::noinline, gnu::cold]] bool claim_pass() const {
     return pass->claim(os::thread_mark(), [](std::uint64_t thread) { return os::has_ended(thread); });
   }
@@ -292,8 +292,9 @@ struct HotWindow {
     return true;
   }
 
-  // With nothing under way to any target, in an epoch of every one. However many there are: the long way walks over
-  // them twice, and reads more of each. A list of those that were used would cost each operation an instruction.
+  // Does the flush where nothing is under way to any target, and an epoch includes every one. It is worth it however
+  // many there are: the long way walks over them twice, and reads more of each. A list of those that were used would
+  // cost each operation an instruction.
   bool flush_all() const {
     if (parts.aggregates) return false;
     std::uint32_t unfenced = 0;
@@ -410,7 +411,7 @@ struct HotWindow {
     return view;
   }
 
-  // What the processor's atomics can update.
+  // Whether the processor's atomics can update it.
   static bool is_single(const std::byte* address, std::uint64_t bytes, ops::ElementType type) {
     return bytes == ops::size_of(type) && ops::is_lockable(type) &&
            (reinterpret_cast<std::uintptr_t>(address) & (bytes - 1)) == 0;
@@ -436,7 +437,7 @@ struct HotWindow {
     return true;
   }
 
-  // By the holder of the stripe's lock.
+  // The caller holds the stripe's lock.
   [[gnu::always_inline]] void apply(std::byte* address, const void* operand, void* result, std::uint64_t count,
                                     ops::ElementType type, ops::Operator op) const {
     if (result == nullptr)

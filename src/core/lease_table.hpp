@@ -22,7 +22,7 @@ class OpenElements {
   OpenElements() = default;
   // All of them.
   explicit OpenElements(std::uint64_t count);
-  // Those of `words`, which may come from elsewhere: bits beyond the last element are not counted.
+  // The open ones are those of `words`, which may come from elsewhere: bits beyond the last element are not counted.
   OpenElements(std::uint64_t count, std::span<const std::byte> words);
 
   std::uint64_t size() const { return size_; }
@@ -63,7 +63,7 @@ class LeaseTable {
 
   // Whether there is room for one of that size at that time; revokes what it may.
   bool make_room(std::uint64_t bytes, std::uint64_t now_ns);
-  // After make_room. Returns what names it to its holder.
+  // Called after make_room. Returns what names the lease to its holder.
   std::uint64_t grant(Rank holder, Lease lease, std::uint64_t now_ns);
   // Null for what was never granted to that holder, has ended or was revoked.
   Lease* find(Rank holder, std::uint64_t id);

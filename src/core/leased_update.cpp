@@ -161,7 +161,7 @@ bool LeasedUpdate::put(Slot& slot) {
   const std::uint64_t bits = OpenElements::bytes_for(slot.open.size());
   // The body is copied before the reply comes to the same place.
   const std::span<const std::byte> body = std::span(slot.reply).subspan(slot.contents_at, header.bytes);
-  // Of an empty reply, nothing refused.
+  // So that an empty reply says that nothing was refused.
   std::memset(slot.reply.data(), 0, wire::lease_word_bytes);
   if (!send(slot, header, body, wire::lease_word_bytes + bits + (is_last ? 0 : header.bytes))) return false;
   ++slot.puts;
@@ -238,7 +238,7 @@ void LeasedUpdate::deliver(Slot& slot) {
   }
 }
 
-// From the contents of the open elements to what they are to become, in place.
+// Turns the contents of the open elements into what they are to become, in place.
 void LeasedUpdate::compute(Slot& slot, std::uint64_t contents_at) {
   slot.contents_at = contents_at;
   std::byte* contents = slot.reply.data() + contents_at;

@@ -36,7 +36,7 @@ class LeasedUpdate {
   // Goes on as far as it gets without waiting; true once it is finished.
   bool advance();
   Code code() const { return code_; }
-  // Of the operation's, those that went to the owner to compute.
+  // So many of the operation's bytes went to the owner to compute.
   std::uint64_t bytes_left_to_owner() const { return left_to_owner_; }
 
   // Whether there is something to compute. All else is moved: replacing without looking, looking without replacing.

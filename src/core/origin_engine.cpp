@@ -68,7 +68,7 @@ bool is_update(const Operation& operation) {
          is_contiguous(operation.target_layout);
 }
 
-// Of the pieces of a layout that has passed its check, how many do not go on where the one before ends.
+// Counts the pieces of a layout, which has passed its check, that do not go on where the one before ends.
 std::uint64_t runs_of(std::span<const ops::Piece> pieces) {
   std::uint64_t runs = 0, end = 0;
   for (const ops::Piece& piece : pieces) {
@@ -286,7 +286,7 @@ std::size_t OriginEngine::go_on(Peer& peer, Rank rank) {
   return replies;
 }
 
-// Behind what it tells of: whoever sleeps for that looks, and finds it.
+// It comes behind what it tells of: whoever sleeps for that looks, and finds it.
 void OriginEngine::tell_of_progress() const {
   if (options_.on_progress) options_.on_progress();
 }

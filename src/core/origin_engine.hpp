@@ -25,8 +25,8 @@ namespace farsum {
 // What one window has under way towards one target, and how the last failure among it was answered.
 struct Outstanding {
   std::atomic<std::uint64_t> count{0};
-  // Of these, those that still need the program's buffers: operands that are neither copied nor sent, results that have
-  // not come. A local flush waits for these only (acquire).
+  // So many of these still need the program's buffers: operands that are neither copied nor sent, results that have not
+  // come. A local flush waits for these only (acquire).
   std::atomic<std::uint32_t> borrowing{0};
   std::atomic<Code> failure{Code::ok};
   // Its operations may fail one by one: none travels in a message with others. Set before the first.

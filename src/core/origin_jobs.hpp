@@ -116,7 +116,8 @@ struct OriginEngine::Peer : ReplyHandler {
   bool has_company() const { return in_flight.size() > left_for_end; }
 
   void on_reply(Rank, std::uint64_t ticket, Code code, std::span<const std::byte> reply) override {
-    // In order but for late replies: then it is among the first, and what stands before it is little to move.
+    // Replies come in order but for late ones: such a one is among the first, and what stands before it is little to
+    // move.
     const auto found =
         std::lower_bound(in_flight.begin(), in_flight.end(), ticket,
                          [](const InFlight& piece, std::uint64_t sought) { return piece.ticket < sought; });

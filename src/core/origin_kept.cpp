@@ -27,7 +27,8 @@ constexpr std::uint64_t most_joined_bytes = 32;
 // Calls of send_kept() that are asked for when something is kept: so many come after the last.
 constexpr unsigned visits_after_the_last = 4;
 
-// For so many bytes more behind the first `used`; the buffer's size is no matter before the bundle is closed.
+// Makes room for so many bytes more behind the first `used`; the buffer's size is no matter before the bundle is
+// closed.
 void make_room(std::vector<std::byte>& buffer, std::uint64_t used, std::uint64_t bytes) {
   constexpr std::uint64_t least = 8 * most_joined_bytes;  // offsets of elements of one byte
   const std::uint64_t needed = used + bytes;

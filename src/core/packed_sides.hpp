@@ -26,7 +26,7 @@ void unpack(const ops::LayoutView& layout, std::uint64_t total_bytes, const std:
 class PackedOperand {
  public:
   explicit PackedOperand(const Operation& operation) : bytes_(operation.operand) {
-    // Of what is not read nobody has looked at the layout.
+    // Nobody has looked at the layout of what is not read.
     if (operation.operand == nullptr || !needs_operand(operation) || is_contiguous(operation.operand_layout)) return;
     copy_ = std::make_unique_for_overwrite<std::byte[]>(operation.bytes);
     pack(operation.operand_layout, operation.bytes, operation.operand, copy_.get());

@@ -10,7 +10,7 @@ Served answer(Code code) { return {Served::Kind::done, code, 0}; }
 
 constexpr Served again{Served::Kind::again};
 
-// Of a rank of the job, in the window.
+// Turns a rank of the job into the window's.
 std::uint32_t rank_in(const Exposure& exposure, Rank holder) {
   const auto found = std::find(exposure.ranks.begin(), exposure.ranks.end(), holder);
   return static_cast<std::uint32_t>(found - exposure.ranks.begin());

@@ -117,7 +117,7 @@ void ReadAhead::sent(std::uint32_t target, const Operation& operation) noexcept 
   }
 }
 
-// Behind all reads of the round, so that none of them can have found what is newer.
+// It comes behind all reads of the round, so that none of them can have found what is newer.
 std::size_t ReadAhead::end_round(std::uint32_t target, Fetch fetch) noexcept {
   Part& part = parts_[target];
   if (!part.has_blocks.load(std::memory_order_relaxed)) return 0;  // Relaxed: see answer()

@@ -89,7 +89,8 @@ bool TargetService::is_held_back(Rank from, const wire::Message& message, std::s
 
 Served TargetService::park(const ProxyLocks::Key& key, std::span<const std::byte> bytes, std::size_t reply_bytes,
                            ReplyToken token) {
-  // Beyond what an honest sender has under way without knowing that it holds the lock, its later messages wait as well.
+  // An honest sender has less under way without knowing that it holds the lock; beyond, its later messages wait as
+  // well.
   constexpr std::uint64_t most_bytes = 65536;
   ParkedQueue& queue = parked_[key];
   const std::uint64_t needed = sizeof(Parked) + bytes.size() + reply_bytes;

@@ -152,7 +152,7 @@ Code TargetService::check_extent(const wire::Message& message, const Exposure& e
   if (header.kind == wire::MessageKind::scatter) return check_places(message, exposure);
   if (header.bytes == 0) return Code::ok;
   if (const ExposedRegion* const region = region_of_all(message, exposure)) return check_region(header, *region);
-  // In several regions, or with what is not exposed between the pieces.
+  // The pieces lie in several regions, or there is something between them that is not exposed.
   ops::PieceCursor cursor(message.layout.view(), header.bytes);
   for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
     const std::uint64_t offset = header.offset + static_cast<std::uint64_t>(piece.offset);
@@ -177,7 +177,7 @@ Code TargetService::check_places(const wire::Message& message, const Exposure& e
   return Code::ok;
 }
 
-// Of an operation that comes upon a page that cannot be read nothing is applied.
+// Nothing is applied of an operation that comes upon a page that cannot be read.
 Code TargetService::check_presence(const wire::Message& message, const Exposure& exposure) const {
   const wire::MessageHeader& header = message.header;
   if (header.kind == wire::MessageKind::scatter) {

@@ -20,8 +20,8 @@ class Waiter {
   virtual void note_come() {}
   // Returns once its turn in the queue of a lock has come. Fails as wait() does.
   virtual Status wait_turn(LockTurn& turn, const char* doing) = 0;
-  // For calls that only look whether something has come, and it has not: fails as wait() does. Cheap enough for a
-  // program that polls.
+  // Called by those who only look whether something has come, and it has not: fails as wait() does. It is cheap enough
+  // for a program that polls.
   virtual Status looked_in_vain(const char* doing) = 0;
   // Whether some rank of the node waits for another's processor: who is woken then does not run at once.
   virtual bool is_crowded() const { return false; }

@@ -99,9 +99,9 @@ class Window {
     std::uint64_t aggregate_limit = 1024;
     WindowSharedShape shape;
     std::vector<RankWindow> shared;  // by rank of the group; of ranks of this node
-    // By rank of the group, of the others: what is known of their memory, which they reach it by themselves. Empty
-    // where there are none. In a dynamic window all addresses: the owner says which are attached. With cards of every
-    // rank.
+    // What is known of the memory of other nodes' ranks, by rank of the group; empty where there are none. In a dynamic
+    // window it is all addresses: the owner says which are attached. In a window for network cards it has the parts of
+    // all ranks.
     std::vector<RegionTable> remote_regions;
     CardReach cards;
     std::vector<std::uint64_t> sizes;  // of the parts; 0 in a dynamic window
@@ -152,7 +152,7 @@ class Window {
   // Whether that needs no more looking at, at a rank of this node whose memory the kernel copies. False: operate() does
   // it or says what is wrong.
   bool may_update_by_copy(std::uint32_t target, std::uint64_t offset, ops::ElementType type, ops::Operator op) const;
-  // Where it may; complete on return.
+  // Does it where it may; it is complete on return.
   Status update_by_copy(std::uint32_t target, std::uint64_t offset, const ElementUpdate& element);
   // Accumulates single elements at `offset` plus each of `offsets`, where the part is mapped here. False: nothing was
   // done, take the long way; else `status` says how it went.
@@ -202,8 +202,8 @@ class Window {
   std::uint64_t part_bytes(std::uint32_t rank) const { return parts_.sizes[rank]; }
   // Whether reads of other nodes' memory may be answered from copies.
   bool answers_reads() const { return read_ahead_ != nullptr; }
-  // By this process, at that target; counted where reads of this or of other windows are answered so. What finished in
-  // the caller is the caller's to count.
+  // What this process has changed at that target; counted where reads of this or of other windows are answered from
+  // copies. The caller counts what it finished itself.
   UnheardChanges& changes(std::uint32_t target) { return details_[target].changes; }
   // The regions of a rank's part as they are now.
   std::vector<Region> regions_of(std::uint32_t rank);
@@ -258,9 +258,9 @@ class Window {
     std::mutex regions_mutex;  // of a dynamic window; elsewhere the table never changes once all have met
     RegionTable regions;
     std::uint64_t regions_version = ~std::uint64_t{0};
-    // Of the part, where update_afar has nothing more to ask of its regions; else 0. Set with the hot views.
+    // The bytes of the part, where update_afar has nothing more to ask of its regions; else 0. Set with the hot views.
     std::uint64_t bytes_afar = 0;
-    // Where may_update_by_copy has nothing more to ask of the part's regions; else null. Set with the hot views.
+    // The region where may_update_by_copy has nothing more to ask of the part; else null. Set with the hot views.
     const Region* copied = nullptr;
     Gathered gathered;
     RequestState answer;                         // of the control message under way; see ask
@@ -292,7 +292,7 @@ class Window {
   };
   Route route(const Operation& operation, RegionRef at) const;
   Status operate_now(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
-  // To a target of another node, where reads may be answered from copies.
+  // The target is of another node, and its reads may be answered from copies.
   Status operate_with_copies(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion,
                              RequestState* request);
   Status operate_unnoted(const Operation& operation, std::uint32_t target, Completion completion,
@@ -363,7 +363,7 @@ class Window {
   // locks in window_locks.cpp; check_closed_epochs is in window_checks.cpp, what may be flushed in window_messages.cpp,
   // with_lock in window_lock_visit.hpp, and ask_of_mutex in window_remote.cpp.
   Status check_ranks(const char* call, std::span<const std::uint32_t> ranks) const;
-  // Of the epoch of start, while a target's post has not been seen.
+  // Whether an epoch of start includes the target, whose post has not been seen.
   bool awaits_post(std::uint32_t target) const {
     // Acquire pairs with the release in begin_access: what was kept has been carried out.
     return details_[target].awaits_post.load(std::memory_order_acquire);
@@ -401,9 +401,9 @@ class Window {
     if (!issued_.load(std::memory_order_relaxed)) issued_.store(true, std::memory_order_relaxed);
   }
   bool open_epoch(std::uint32_t target, AccessEpoch epoch);
-  // To epoch_changing, under the guard of the target's lock; false where the word is not `from`.
+  // Changes the word to epoch_changing, under the guard of the target's lock; false where it is not `from`.
   bool claim(std::uint32_t target, std::int32_t from);
-  // For a lock that is taken with others; false where an epoch includes the target.
+  // Does the same for a lock that is taken with others; false where an epoch includes the target.
   bool claim_under_guard(std::uint32_t target);
   void close_epoch(std::uint32_t target);
   Contender contender() const { return {parts_.lock_agent.id, parts_.lock_agent.place}; }
@@ -451,8 +451,8 @@ class Window {
   bool is_here(std::uint32_t target) const { return parts_.shared[target].is_here(); }
   bool is_plain_afar(const Region& region, Path path) const;
   bool is_plainly_copied(const Region& region) const;
-  // To epoch_changing, where no guard orders threads, or no other thread goes by the guard while the word is `from`;
-  // false where it is not.
+  // Changes the word to epoch_changing where no guard orders threads, or no other thread goes by the guard while it is
+  // `from`; false where it is not.
   bool claim_by_swap(std::uint32_t target, std::int32_t from);
   Status lock_remote(std::uint32_t target, LockMode mode);
   Status unlock_remote(std::uint32_t target, std::int32_t open);
@@ -487,7 +487,7 @@ class Window {
     std::atomic<std::uint8_t> last_update{0};  // see order_card
   };
   struct CardCall;
-  // No region: a notification alone.
+  // Without a region it is a notification alone.
   Status run_offload(const Operation& operation, std::uint32_t target, const Region* region, Completion completion,
                      RequestState* request);
   Status check_for_card(const Operation& operation, std::uint32_t target, const Region& region) const;
@@ -496,7 +496,7 @@ class Window {
   Status card_status(Status status, std::uint32_t target, const char* call) const;
   void note_card(std::uint32_t target);
   Status await_card(std::uint32_t target, CardCompletion& completion, const char* call);
-  // Until all that cards were asked for has taken effect; what failed is told by the next take_failure.
+  // Waits until all that cards were asked for has taken effect; what failed is told by the next take_failure.
   void settle_card(std::uint32_t target, const char* call);
   void settle_cards(const char* call);
   bool begin_settling(std::uint32_t target);

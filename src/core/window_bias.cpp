@@ -41,7 +41,7 @@ bool Window::claim_all_words() {
   return true;
 }
 
-// Those that are another's stay. Release as in close_epoch.
+// Words that are another's stay. Release as in close_epoch.
 void Window::close_words_of_all(std::uint32_t end) {
   for (std::uint32_t target = 0; target < end; ++target) {
     std::int32_t open = locked_with_all;
@@ -77,7 +77,7 @@ void Window::leave_all_locks() {
   }
 }
 
-// By who has locked all, one by one.
+// Called by a thread that has locked all, one by one.
 void Window::offer_bias_at_times() {
   if (parts_.shared[parts_.my_rank].bias().exists() && offer_pace_.note_queued()) offer_bias();
 }

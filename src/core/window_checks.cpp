@@ -130,7 +130,7 @@ Status Window::check(const Operation& operation, std::uint32_t target, RegionRef
   return check_for_card(operation, target, *at.region);
 }
 
-// Of an atomic operation: type, operator and how many.
+// Checks type, operator and number of elements of an atomic operation.
 Status Window::check_elements(const Operation& operation, std::uint32_t target) const {
   const char* call = call_name(operation.kind);
   const bool has_operator = operation.kind != OperationKind::compare_and_swap;

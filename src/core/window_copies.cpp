@@ -170,7 +170,7 @@ Window::CopyUpdate Window::copy_update(const Operation& operation) const {
   return {make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, 0), nullptr, fetches};
 }
 
-// With no room for more than the element. What stays as it was, as where a compare-and-swap fails, is not written: a
+// It has room for the element and no more. What stays as it was, as where a compare-and-swap fails, is not written: a
 // call of the kernel takes longer than all the rest.
 Status Window::update_copied_element(const CopyUpdate& update, const CopiedElement& element) {
   const Region& region = element.region;

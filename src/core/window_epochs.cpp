@@ -299,7 +299,7 @@ void Window::give_up_post(std::uint32_t target) {
   begin_access(target);
 }
 
-// With kept_mutex held, or by start.
+// Called with kept_mutex held, or by start.
 void Window::begin_access(std::uint32_t target) {
   ++posts_seen_[target];
   // Nobody else opens an epoch here: no lock was held, and none is taken since.
@@ -307,7 +307,8 @@ void Window::begin_access(std::uint32_t target) {
   details_[target].awaits_post.store(false, std::memory_order_release);
 }
 
-// Those that were not there when the epoch began. Without the mutex: another thread may have to post meanwhile.
+// Waits for the posts that were not there when the epoch began, without the mutex: another thread may have to post
+// meanwhile.
 void Window::await_started_posts(std::unique_lock<std::mutex>& lock, Status& failure) {
   const auto awaited = [this] {
     return std::find_if(started_targets_.begin(), started_targets_.end(),
@@ -318,7 +319,7 @@ void Window::await_started_posts(std::unique_lock<std::mutex>& lock, Status& fai
     lock.unlock();
     failure = await_post(target, "farsum_complete");
     lock.lock();
-    // As with a failed flush: it has been told, and the next try ends the epoch.
+    // The failure has been told, as with a failed flush, and the next try ends the epoch.
     if (!failure.is_ok()) give_up_post(target);
   }
 }
@@ -343,7 +344,7 @@ Status Window::end_access() {
   std::vector<std::uint32_t> asked;
   for (const std::uint32_t target : started_targets_) {
     if (is_here(target) || !first.is_ok()) continue;
-    // Not where all targets are here, which is most of what is ended; and before anybody is asked.
+    // Room is made before anybody is asked, and only where a target is of another node, which is seldom.
     if (asked.empty()) asked.reserve(started_targets_.size());
     note(ask_to_end(target, wire::MessageKind::complete, LockMode::shared));
     if (first.is_ok()) asked.push_back(target);
@@ -379,7 +380,7 @@ Status Window::wait_exposure() {
     return completes.load(std::memory_order_acquire) >= expected;
   };
   if (!completed()) {
-    // Without the mutex: another thread may have to complete an access epoch meanwhile.
+    // It waits without the mutex: another thread may have to complete an access epoch meanwhile.
     lock.unlock();
     Status status = parts_.waiter->wait(parts_.waiter->own_events(), completed, "farsum_wait_exposure");
     if (!status.is_ok()) return status;

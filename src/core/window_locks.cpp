@@ -114,7 +114,7 @@ Status Window::lock(std::uint32_t target, LockMode mode) {
   return {};
 }
 
-// For who was queued by HotWindow::lock.
+// The thread was queued by HotWindow::lock.
 Status Window::await_queued_lock(std::uint32_t target, LockMode mode, std::uint32_t slot) {
   Status status = await_requested(target, {.kind = Requested::Kind::queued, .slot = slot}, "farsum_lock", 0);
   if (status.is_ok()) {
@@ -239,7 +239,7 @@ Status Window::lock_all_unchecked() {
   return {};
 }
 
-// With sync_mutex_ held.
+// Called with sync_mutex_ held.
 Status Window::unlock_all_unchecked() {
   if (Status flushed = flush_all("farsum_unlock_all"); !flushed.is_ok()) return flushed;
   for (std::uint32_t target = 0; target < size_; ++target) close_epoch(target);
@@ -269,7 +269,7 @@ Status Window::lock_all() {
     if (why != nullptr) return refuse("farsum_lock_all", why);
     all_locked_ = true;
   }
-  // Without the mutex: another thread may have to end another epoch meanwhile.
+  // It locks without the mutex: another thread may have to end another epoch meanwhile.
   Status status;
   if (taken != size_ || !remote_targets_.empty()) status = lock_the_rest(taken, "farsum_lock_all");
   if (status.is_ok()) {
@@ -338,8 +338,8 @@ Status Window::lock_the_rest(std::uint32_t taken, const char* call) {
   }
 }
 
-// Of those that are not held yet. All are asked at once, but none lets it queue; `taken` becomes the lowest that is not
-// to be had.
+// Takes the locks that are not held yet. All owners are asked at once, but none lets the request queue; `taken` becomes
+// the lowest that is not to be had.
 Status Window::lock_free_targets(std::uint32_t& taken, const char* call) {
   Status failure;
   auto asked_end = remote_targets_.begin();
@@ -406,7 +406,7 @@ void Window::give_back_target(std::uint32_t target, const char* call) {
   (void)drop_lock(target, LockMode::shared, call);
 }
 
-// Of those that lock_all holds.
+// Gives back what lock_all holds, from `first` on.
 void Window::give_back_targets(std::uint32_t first, const char* call) {
   for (std::uint32_t target = first; target < size_; ++target) {
     if (holds_with_all(target)) give_back_target(target, call);
@@ -453,7 +453,8 @@ Status Window::unlock_all() {
   constexpr const char* call = "farsum_unlock_all";
   if (bias_epoch_ != 0) return unlock_all_by_bias(call);
   const auto is_held = [this](std::uint32_t target) { return holds_with_all(target); };
-  // Of other nodes: all are asked before one is waited for. One that could not be asked stays locked, for another try.
+  // Ranks of other nodes are all asked before one is waited for. One that could not be asked stays locked, for another
+  // try.
   settle_cards(call);
   Status first;
   for (const std::uint32_t target : remote_targets_) {
@@ -484,7 +485,7 @@ Status Window::unlock_all() {
 
 namespace {
 
-// Behind the window's own.
+// The locks of mutexes come behind the window's own.
 std::uint32_t lock_of_mutex(std::uint32_t index) { return index + 1; }
 
 }  // namespace

@@ -63,7 +63,7 @@ bool Window::update_afar(std::uint32_t target, std::uint64_t offset, const void*
   return true;
 }
 
-// Behind the elements of the offsets that are there, whatever one that found no memory has left.
+// The element goes behind those whose offsets are there, whatever one that found no memory has left.
 void Window::Gathered::add(std::uint64_t offset, const std::byte* element, std::uint64_t bytes) {
   const std::size_t at = offsets.size() * bytes;
   elements.resize(at + bytes);
@@ -91,7 +91,7 @@ Status Window::run_aggregated(const Operation& operation, std::uint32_t target) 
       return gathered.type == operation.type && gathered.op == operation.op &&
              (operation.alpha == nullptr || std::memcmp(gathered.alpha, operation.alpha, size) == 0);
     };
-    // Again, because another thread may gather something else while the lock is free.
+    // It looks again, because another thread may gather something else while the lock is free.
     while (!gathered.offsets.empty() && !same()) {
       lock.unlock();
       if (Status status = send_gathered(target); !status.is_ok()) return status;

@@ -35,7 +35,7 @@ constexpr bool is_word(std::size_t bytes) { return bytes == 4 || bytes == 8; }
 
 CardOperation by_update(CardUpdate update) { return {CardMeans::update, update}; }
 
-// Of an element of a word's size.
+// What a card does for an operator on elements of a word's size.
 CardOperation operation_on_words(ops::ElementType type, ops::Operator op) {
   switch (op) {
     case ops::Operator::replace:
@@ -195,7 +195,7 @@ Status Window::CardCall::compare_and_swap() const {
                            value_of(operation.compare, word.bytes), result, completion));
 }
 
-// As many elements at once as one wait is worth.
+// One wait is worth so many elements at once.
 constexpr std::size_t most_exchanged = 256;
 
 Status Window::CardCall::exchange() const {
@@ -331,7 +331,7 @@ Status Window::run_offload(const Operation& operation, std::uint32_t target, con
   Status status = card.run();
   note_card(target);
   if (waits) {
-    // Also what failed half-way: the rest of it points here.
+    // What failed half-way is waited for, too: the rest of it points here.
     Status waited = await_card(target, own, call);
     if (status.is_ok()) status = std::move(waited);
     if (status.is_ok()) result.deliver();
@@ -366,7 +366,8 @@ Status Window::card_status(Status status, std::uint32_t target, const char* call
   return {status.code(), fmt::format("{}: the network card: {}", where(call, target), status.text())};
 }
 
-// After the start: a flush that clears the mark before that finds it again.
+// Called after an operation was started: were the mark set before, a flush in between would clear it and not wait for
+// the operation.
 void Window::note_card(std::uint32_t target) {
   // Release pairs with the acquire in begin_settling.
   if (!card_targets_[target].dirty.exchange(true, std::memory_order_release))

@@ -27,7 +27,7 @@ Status Window::operate(const Operation& operation, std::uint32_t target, Complet
 Status Window::operate_now(const Operation& operation, std::uint32_t target, Completion completion,
                            RequestState* request) {
   Status status = operate_unnoted(operation, target, completion, request);
-  // Also where it failed: some of it may have happened.
+  // It is noted where the operation failed, too: some of it may have happened.
   if (target < size_ && writes(operation.kind, operation.op)) note_change(target);
   return status;
 }
@@ -127,7 +127,7 @@ Status Window::carry_out(const Operation& operation, std::uint32_t target, const
   return {};
 }
 
-// Of caller-computes elsewhere, whatever is only moved.
+// Caller-computes at other nodes sends what is only moved as messages.
 bool Window::goes_as_messages(const Operation& operation, std::uint32_t target, Path path) const {
   switch (path) {
     case Path::owner:
@@ -162,7 +162,7 @@ Status Window::applied_status(Applied applied, const AtomicDomain& domain, std::
                               std::uint32_t target) const {
   if (applied == Applied::done) return {};
   const std::uint32_t first_holder = domain.lock_of(offset).holder();
-  // Of an element that straddles two stripes the other may be the one.
+  // An element may straddle two stripes, and the other be the one.
   const std::uint32_t holder = first_holder != 0 ? first_holder : domain.next_lock_of(offset).holder();
   return {Code::peer_failed, fmt::format("{}: {} while it held the lock of the stripe at offset {}{}",
                                          where(call, target), fate_of(parts_.lock_agent.liveness, holder - 1), offset,

@@ -25,8 +25,8 @@ Status Window::operate_with_copies(const Operation& operation, std::uint32_t tar
     if (completion != Completion::implicit) end_round_of_reads(target);
     return {};
   }
-  // Also where it failed, for some of it may have happened; and reads that are sent whatever is here, for what they
-  // find may be newer.
+  // Copies are spoiled where the operation failed, too, for some of it may have happened; and by reads that are sent
+  // whatever is here, for what they find may be newer.
   if (is_awaited) parts_.hearing->hear();
   const ops::Extent extent = operation.target_layout.measured(1).extent;
   read_ahead_->changed(target, operation.offset + static_cast<std::uint64_t>(extent.low),

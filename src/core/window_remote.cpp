@@ -28,7 +28,8 @@ Status Window::tell(std::uint32_t target, wire::MessageKind kind, std::uint8_t f
   const Rank owner = parts_.ranks[target];
   const auto send = [&] { return parts_.engine->submit_control(owner, header, {}, outstanding, request); };
   if (send()) return {};
-  // Again and again, not when there is room: locks are kept back for other reasons, too, which replies end as well.
+  // It tries again and again, not when there is room: locks are kept back for other reasons, too, which replies end as
+  // well.
   bool is_sent = false;
   return parts_.waiter->wait(
       parts_.waiter->own_events(),
@@ -68,7 +69,7 @@ Status Window::await_answer(std::uint32_t target, const RequestState& answer, co
 
 Status Window::answer_status(std::uint32_t target, const char* call, Code code, const char* whose) const {
   if (code == Code::ok) return {};
-  // Of an owner that is gone nobody has answered.
+  // An owner that is gone has answered nothing.
   if (code == Code::peer_failed) {
     if (const std::string dead = name_the_dead(parts_.lock_agent.liveness, parts_.ranks); !dead.empty())
       return {code, where(call, target) + dead};
@@ -142,8 +143,8 @@ Status Window::lock_remote(std::uint32_t target, LockMode mode) {
   return {};
 }
 
-// Those that this thread has asked for: see AskedLocks. What becomes of one that is refused is told by what comes under
-// it.
+// Waits for the locks that this thread has asked for: see AskedLocks. What becomes of one that is refused is told by
+// what comes under it.
 Status Window::await_asked_locks(const char* call) {
   AskedLocks& asked = *parts_.lock_agent.asked;
   const std::uint64_t thread = os::thread_mark();
@@ -168,7 +169,7 @@ Status Window::learn_of_lock(std::uint32_t target, const char* call) {
   Detail& detail = details_[target];
   if (!detail.lock_is_unsure.load(std::memory_order_relaxed)) return {};
   Status status = await_answer(target, detail.granted, call);
-  // Of one that was refused every operation is told so, until it is given back.
+  // Every operation under one that was refused is told so, until it is given back.
   if (status.is_ok()) detail.lock_is_unsure.store(false, std::memory_order_relaxed);
   return status;
 }

@@ -79,7 +79,7 @@ struct HolderDead {
 // A rank's part of the block at `base`, a multiple of 128.
 class RankWindow {
  public:
-  // Of a rank of another node: there is no memory that both see.
+  // A rank of another node has none: there is no memory that both see.
   RankWindow() = default;
   // `bias` is that of the window's own locks, the same on all its ranks.
   RankWindow(std::byte* base, const WindowSharedShape& shape, LockBias bias = {})
@@ -96,7 +96,7 @@ class RankWindow {
     return {lock(index), shape_.ranks, HolderDead{liveness}, index == 0 ? bias_ : LockBias()};
   }
   const LockBias& bias() const { return bias_; }
-  // By the owner, before the ranks meet: where there is a bias, all may be held by it.
+  // Called by the owner before the ranks meet: where there is a bias, all may be held by it.
   void begin_bias() const {
     if (!bias_.exists()) return;
     LockBias(bias_).begin();

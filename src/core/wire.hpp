@@ -38,9 +38,9 @@ enum class MessageKind : std::uint8_t {
   // such lease, and nothing was written.
   lease_put = 10,
 };
-// Of one of a scatter message's offsets.
+// The length of one of a scatter message's offsets.
 inline constexpr std::uint64_t place_bytes = 8;
-// Of the name of a lease, and of how many of its elements are still open.
+// The length of a lease's name, and of the number of its elements that are still open.
 inline constexpr std::uint64_t lease_word_bytes = 8;
 
 enum MessageFlag : std::uint8_t {

@@ -13,9 +13,9 @@
 namespace farsum {
 namespace {
 
-// Few, for the thread has something else to look after.
+// A thread serves few at once, for it has something else to look after.
 constexpr std::size_t budget = 8;
-// Of the time after which a thread is missed: so early it says that it has not gone astray.
+// After so much of the time in which a thread is missed it says that it has not gone astray.
 constexpr std::uint64_t close_anew_after_percent = 40;
 // What keeps coming is left to the agent.
 constexpr int most_last_looks = 2;
@@ -37,8 +37,8 @@ class Uncancelled {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// In a thread of the program's, whose arithmetic is changed with the first request of a turn and put back when the turn
-// ends: a change costs as much as a short request.
+// Serves in a thread of the program, whose arithmetic is changed with the first request of a turn and put back when the
+// turn ends: a change costs as much as a short request.
 class OfTheProgram final : public RequestHandler {
  public:
   explicit OfTheProgram(RequestHandler& handler) : handler_(handler) {}
@@ -122,7 +122,7 @@ void Attendance::shut() {
   give_back();
 }
 
-// As the agent would, who ends the process where it finds no memory.
+// Serves as the agent would, which ends the process where it finds no memory.
 void Attendance::serve() noexcept {
   OfTheProgram handler(*parts_.handler);
   network_->poll_requests(handler, budget);
@@ -145,7 +145,7 @@ void Attendance::give_back() {
 void Attendance::look() {
   if (!is_attended() || parts_.now_ns() - closed_at_ns_ < parts_.missed_after_ns) return;
   give_back();
-  // Since the agent has asked.
+  // Some may have been left since the agent asked.
   if (network_->has_unfinished_request()) parts_.rouse();
 }
 

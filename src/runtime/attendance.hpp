@@ -34,7 +34,7 @@ class Attendance {
 
   explicit Attendance(Parts parts);
 
-  // Once, before the agent sleeps on it. Where no gate can be made nobody can attend.
+  // Called once, before the agent sleeps on it. Where no gate can be made nobody can attend.
   void add(Network& network);
   // Held by the agent while it touches what serving touches.
   ServingTurn& turn() { return turn_; }

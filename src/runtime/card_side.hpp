@@ -1,4 +1,4 @@
-// This rank's network card, for windows that are declared for cards alone: opened with the first of them. And what one
+// This rank's network card, for windows that are declared for cards alone, opened with the first of them; and what one
 // window has of it.
 #pragma once
 
@@ -27,7 +27,7 @@ struct CardOffer {
   std::array<std::byte, Rdma::most_address_bytes> address{};
   std::array<std::byte, Rdma::most_key_bytes> key{};
 
-  // Without an allocation: want of memory is told so, too.
+  // It allocates nothing: want of memory is told so, too.
   void refuse(Code with, std::string_view because) noexcept;
   std::string refusal() const;
 };

@@ -28,7 +28,7 @@ class WakeOwnThreads : public NotificationListener {
   EventCount& events_;
 };
 
-// Of two times to sleep at most; 0: any.
+// The shorter of two times to sleep at most; 0: any.
 std::uint64_t shorter(std::uint64_t one_ns, std::uint64_t other_ns) {
   return one_ns == 0 ? other_ns : other_ns == 0 ? one_ns : std::min(one_ns, other_ns);
 }
@@ -46,7 +46,7 @@ class Chores : public AgentChores {
         bell_(bell),
         waiter_(waiter) {}
   std::uint64_t run() override {
-    // Before anything is looked at: what is asked for from here on is looked at by the next run.
+    // This comes before anything is looked at: what is asked for from here on is looked at by the next run.
     const bool watch_has_ended = bell_.watch_has_ended();
     sources_.look_after_card();
     const std::uint64_t for_these_ns = shorter(in_turn(), network_.send_kept());
@@ -115,12 +115,12 @@ const ops::KernelSet& choose_kernels(const std::string& isa) {
   return ops::kernels_for_this_machine();
 }
 
-// Until the ranks of the node have told each other what else bounds them.
+// A first guess, until the ranks of the node have told each other what else bounds them.
 bool has_too_few_online(const os::ProcessorBounds& bounds, std::uint32_t ranks) {
   return bounds.online != 0 && ranks > bounds.online;
 }
 
-// Of the team of a job over nodes; groups' keys are higher, and windows' numbers lower.
+// The key of the team of a job over nodes; groups' keys are higher, and windows' numbers lower.
 constexpr std::uint64_t world_team_key = std::uint64_t{1} << 62;
 
 }  // namespace
@@ -139,7 +139,7 @@ Result<std::unique_ptr<Context>> Context::create(Place place, Options options) {
     std::unique_ptr<Context> context(new Context(std::move(place), std::move(options)));
     Status status = context->join();
     if (status.is_ok()) return context;
-    // Of a death all learn by themselves.
+    // All learn of a death by themselves.
     if (status.code() != Code::peer_failed) NodeTeam::stay_away(meeting, my_place, status.code());
     return status;
   } catch (...) {
@@ -279,7 +279,7 @@ std::unique_ptr<Group> Context::group_of_the_node() {
   return group;
 }
 
-// Where the ranks of other nodes are known already.
+// Reaches the ranks of other nodes, where they are known already.
 Status Context::meet_the_job() {
   if (is_one_node() || !place_.allgather) return {};
   const NetworkCard mine = network_->card();

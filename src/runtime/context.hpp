@@ -51,8 +51,8 @@ class Group {
  public:
   Group(std::vector<Rank> ranks, std::uint32_t my_rank)
       : ranks_(std::move(ranks)), my_rank_(my_rank), offers_(ranks_.size()), words_(ranks_.size()) {}
-  // Where the ranks meet; before anything else but what the group was made of is asked for. What the node has of it
-  // lies in `block`.
+  // Says where the ranks meet; called before anything else is asked for but what the group was made of. What the node
+  // has of it lies in `block`.
   void begin(HeapExtent block, std::unique_ptr<GroupTeam> team) noexcept {
     block_ = block;
     team_ = std::move(team);
@@ -132,8 +132,8 @@ struct WindowObject {
   bool left_circle = false;
   bool some_promoted = false;  // of the ranks' parts
   os::Promotion promotion;
-  // Of adopted windows. This rank tells the others what it has done to their parts; its own part counts in its balance
-  // of promotions, by what they have told.
+  // These two are of adopted windows. This rank tells the others what it has done to their parts; its own part counts
+  // in its balance of promotions, by what they have told.
   bool counts_traffic = false;
   bool in_balance = false;
   RankWindow own;
@@ -223,13 +223,13 @@ class Context {
   OriginEngine& engine() { return *engine_; }
   Hearing& hearing() { return hearing_; }
   ThreadWaiter& waiter() { return *waiter_; }
-  // Before the process locks its memory: see NodeSegment.
+  // Called before the process locks its memory: see NodeSegment::leave_free_memory.
   void leave_free_memory(bool more_follows) { place_.segment->leave_free_memory(id_in_segment(), more_follows); }
   NodeSegment& segment() { return *place_.segment; }
   // Hands out blocks of the segment to this rank's program. To be destroyed before the context.
   std::unique_ptr<NodeMemory> make_memory() { return std::make_unique<NodeMemory>(segment(), id_in_segment()); }
   PeerWatch& watch() { return *watch_; }
-  // Of the node's ranks, those that have the fewest processors; the same on all of them.
+  // The share of processors of those of the node's ranks that have the fewest; the same on all of them.
   const os::ProcessorShare& processors() const { return processors_; }
   // For single elements in open stripes, by one thread of this process. See lockfree/word_pass.hpp.
   WordPass& own_pass() { return own_block().pass; }

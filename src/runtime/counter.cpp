@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
 
-// Of the one word.
+// An operation on the one word.
 Operation word_operation(OperationKind kind) {
   Operation operation;
   operation.kind = kind;

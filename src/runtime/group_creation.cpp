@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* creating = "farsum_group_create";
 
-// Of teams over nodes; those of windows have the windows' numbers, which are lower.
+// The keys of groups' teams over nodes; those of windows are the windows' numbers, which are lower.
 constexpr std::uint64_t group_team_keys = std::uint64_t{1} << 63;
 
 // What is told apart by a hash of a list and its round.
@@ -148,7 +148,7 @@ Status Context::found_group(const Listed& listed, std::uint64_t round, GroupTeam
   return {Code::no_memory, fmt::format("{}: rank {} of the group has no memory left", creating, lacking - 1)};
 }
 
-// Where the members here meet. One that cannot map it comes to no meeting, which the others learn there.
+// Maps where the members here meet. One that cannot map it comes to no meeting, which the others learn there.
 Status Context::reach_team(HeapExtent block, std::uint32_t my_place_here) {
   Status status = place_.segment->reach(block);
   if (status.is_ok()) return status;
@@ -177,14 +177,14 @@ Status Context::agree_on_memory(const Listed& listed, NodeTeam& node, std::uint6
   return {};
 }
 
-// By the first member of a node whose members cannot meet, so that those of other nodes do not wait for it.
+// Called by the first member of a node whose members cannot meet, so that those of other nodes do not wait for it.
 void Context::tell_of_failure(const Listed& listed, std::uint64_t key, const GroupTeam* team) {
   std::uint32_t lacking = listed.my_rank + 1;
   (void)tell_other_nodes(listed, key, team, lacking);
 }
 
-// By the first member of each node. A second round where a group fails: who has come to its end knows that all have
-// taken the letters of the first, and the key could come again.
+// Called by the first member of each node. A second round follows where a group fails: who has come to its end knows
+// that all have taken the letters of the first, and the key could come again.
 Status Context::tell_other_nodes(const Listed& listed, std::uint64_t key, const GroupTeam* team,
                                  std::uint32_t& lacking) {
   for (std::uint64_t round = 1; round == 1 || (round == 2 && lacking != 0); ++round) {

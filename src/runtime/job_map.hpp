@@ -13,7 +13,7 @@
 
 namespace farsum {
 
-// As it travels between ranks: equal for all ranks of a node, and for these only.
+// A node's identity as it travels between ranks: equal for all ranks of a node, and for these only.
 struct NodeIdentity {
   std::array<char, 40> boot{};  // of the kernel
   std::uint64_t network_namespace = 0;
@@ -32,7 +32,7 @@ NodeIdentity identify_node(const std::string& node_name);
 class JobMap {
  public:
   JobMap() = default;
-  // Of each rank, in rank order.
+  // Takes the identity of each rank's node, in rank order.
   explicit JobMap(std::span<const NodeIdentity> identities);
   // All ranks here.
   static JobMap of_one_node(std::uint32_t ranks, const NodeIdentity& identity);

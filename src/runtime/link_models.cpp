@@ -124,7 +124,7 @@ Status write_link_parameters(const std::string& folder, cost::LinkClass link, co
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   const std::string path = model_file(folder, link, machine_number(partner_kind));
-  // Of this process only, so that two that measure at once do not write into one file.
+  // The name is of this process only, so that two that measure at once do not write into one file.
   const std::string fresh = fmt::format("{}.{}.new", path, getpid());
   std::ofstream file(fresh, std::ios::binary);
   file << document.dump(2, ' ', false, json::error_handler_t::replace) << "\n";

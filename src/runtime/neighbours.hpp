@@ -26,11 +26,11 @@ class Neighbours {
   // Whether the rank is on this node or was added.
   bool reaches(Rank rank) const;
   std::string host_of(Rank rank) const;
-  // Of two that were added.
+  // Whether two ranks that were added share a node.
   bool share_node(Rank one, Rank other) const;
-  // Of which kind its machine is, as its card says; of a rank that was added.
+  // Of which kind the machine is of a rank that was added, as its card says.
   std::uint32_t machine_of(Rank rank) const;
-  // Of all that were added, each once.
+  // The kinds of the machines of all that were added, each once.
   std::vector<std::uint32_t> machines() const;
   // Where the members of a group are, all of which are reached.
   GroupPlaces places_of(std::span<const Rank> ranks) const;

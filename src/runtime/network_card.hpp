@@ -28,9 +28,9 @@ struct NetworkCard {
 static_assert(std::is_trivially_copyable_v<NetworkCard>);
 static_assert(sizeof(NetworkCard) <= 512);
 
-// With the versions of this program, and nothing else.
+// A card with the versions of this program, and nothing else.
 NetworkCard versioned_card();
-// Of another layout nothing else of the card is to be read.
+// Whether the card has this program's layout: of another, nothing else is to be read.
 bool has_own_layout(const NetworkCard& card);
 // Why the rank that the card speaks of, of a job of so many, cannot be reached; empty where it can. The card may be
 // anything.

@@ -18,10 +18,10 @@
 namespace farsum {
 namespace {
 
-// Twice as long something may be kept back that a later message could take along.
+// Something may be kept back for up to twice as long, for a later message to take along.
 constexpr std::uint64_t keep_ns = 500'000;
 
-// Of the devices that are up, but for the loopback; as many as there is room for.
+// Lists the addresses of the devices that are up, but for the loopback; as many as there is room for.
 void list_hosts(std::span<std::uint32_t> hosts) {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return;
@@ -124,7 +124,8 @@ void NetworkSide::hand_over() {
   Network* const network = this->network();
   if (network == nullptr) return;
   network->hand_over();
-  // Also where it was handed over before: those who looked after it since are the ones who go to sleep now.
+  // The agent is told where the network was handed over before, too: those who looked after it since are the ones who
+  // go to sleep now.
   parts_.look_after();
 }
 

@@ -69,7 +69,7 @@ class NetworkSide {
   void ask_elsewhere();
 
  private:
-  // To one rank of another node: who of you is dead?
+  // The question to one rank of another node: who of you is dead?
   struct Question {
     explicit Question(Rank asked) : rank(asked) {}
     Rank rank;

@@ -141,7 +141,7 @@ Result<NodeMemory::Block> NodeMemory::allocate_long(std::uint64_t bytes, std::ui
   return Block{segment_.at(made.value()->first), &made.value()->live[0]};
 }
 
-// Of no class, so that it is not kept for somebody who wants another alignment.
+// The block is of no class, so that it is not kept for somebody who wants another alignment.
 Result<NodeMemory::Block> NodeMemory::allocate_aligned(std::uint64_t bytes, std::uint64_t alignment) {
   const std::lock_guard lock(mutex_);
   Result<Unit*> made = make_unit(bytes, no_class, alignment);

@@ -125,7 +125,8 @@ class NodeMemory {
 
   NodeSegment& segment_;
   const std::uint32_t me_;
-  // From an offset in the segment to its unit. Written under the mutex, read without: entries come before the block.
+  // Leads from an offset in the segment to its unit. Written under the mutex, read without: entries come before the
+  // block.
   std::vector<std::atomic<Leaf*>> root_;
   std::atomic<std::uint64_t> held_bytes_{0};
 

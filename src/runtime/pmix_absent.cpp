@@ -1,4 +1,4 @@
-// In place of pmix_client.cpp where PMIx's headers were missing when Farsum was built.
+// Stands for pmix_client.cpp where PMIx's headers were missing when Farsum was built.
 #include "runtime/pmix.hpp"
 
 namespace farsum {

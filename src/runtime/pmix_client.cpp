@@ -60,7 +60,7 @@ template <class Answer>
 std::optional<Answer> within(Pmix::Patience patience, std::function<Answer()> work) {
   auto task = std::make_shared<std::packaged_task<Answer()>>(std::move(work));
   std::future<Answer> answer = task->get_future();
-  // Also for the threads that PMIx starts: the program's signals are for the program's threads.
+  // Signals are blocked for the threads that PMIx starts, too: the program's signals are for the program's threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

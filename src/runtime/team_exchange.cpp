@@ -33,7 +33,7 @@ Status TeamExchange::send(Rank to, std::uint64_t team, std::uint64_t round, std:
 
 Status TeamExchange::send_part(Rank to, const wire::MessageHeader& header, std::span<const std::byte> bytes,
                                const char* doing) {
-  // Again and again, not when there is room: what may wait for others is kept back for other reasons, too.
+  // It tries again and again, not when there is room: what may wait for others is kept back for other reasons, too.
   bool is_sent = false;
   const auto send = [&] {
     try {
@@ -48,7 +48,7 @@ Status TeamExchange::send_part(Rank to, const wire::MessageHeader& header, std::
   return status.is_ok() && was_refused() ? refusal(doing) : std::move(status);
 }
 
-// Of a receiver that has died whoever waits for it is told.
+// A receiver's death is no refusal: whoever waits for that rank is told of it.
 bool TeamExchange::was_refused() const {
   const Code answer = outstanding_.failure.load(std::memory_order_relaxed);
   return answer != Code::ok && answer != Code::peer_failed;

@@ -196,8 +196,8 @@ void ThreadWaiter::be_idle_in_queue(std::uint64_t& idle_at) {
   idle_at = monotonic_ns() + first_idle_in_queue_ns;
 }
 
-// As wait(), but the library of an MPI program has its turn later: it takes longer than a lock is held where all is
-// well, and whoever stands behind this thread would wait for it.
+// Waits as wait() does, but the library of an MPI program has its turn later: it takes longer than a lock is held where
+// all is well, and whoever stands behind this thread would wait for it.
 Status ThreadWaiter::wait_turn(LockTurn& turn, const char* doing) {
   has_come_meanwhile = false;
   const auto has_come = [&] { return turn.has_come(); };
@@ -210,7 +210,7 @@ Status ThreadWaiter::wait_turn(LockTurn& turn, const char* doing) {
   return {};
 }
 
-// Until the turn has come, or it is called to look for it.
+// Sleeps until the turn has come, or the thread is called to look for it.
 Status ThreadWaiter::sleep_for_turn(LockTurn& turn, std::uint64_t& idle_at, std::uint64_t& last_look,
                                     const char* doing) {
   const auto when_called = would_look() ? LockTurn::WhenCalled::looks : LockTurn::WhenCalled::sleeps_on;

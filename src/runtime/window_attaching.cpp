@@ -49,7 +49,7 @@ Status Context::make_room_for_regions(WindowObject& object, std::uint64_t count)
   return {};
 }
 
-// Behind those that are there: readers sort what they copy.
+// Adds regions behind those that are there: readers sort what they copy.
 void Context::publish(WindowObject& object, const std::vector<SharedRegion>& shared,
                       const std::vector<ExposedRegion>& exposed) {
   const Window::Parts& parts = object.window->parts();
@@ -64,7 +64,7 @@ void Context::publish(WindowObject& object, const std::vector<SharedRegion>& sha
   head.table_version.fetch_add(1, std::memory_order_release);
 }
 
-// The regions in [begin, end). The last take their places.
+// Takes the regions in [begin, end) out of the table; the last ones take their places.
 void Context::withdraw(WindowObject& object, std::uint64_t begin, std::uint64_t end) {
   const Window::Parts& parts = object.window->parts();
   const RankWindow& own = parts.shared[parts.my_rank];

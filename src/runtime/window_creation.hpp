@@ -21,7 +21,8 @@ struct Context::Creation {
   std::uint64_t bytes = 0;
   bool read_only = false;
   bool unsure = false;  // memory that need not be mapped, such as the whole address space
-  // Of memory some of which is not there, or may not be touched, now: all of it, in order. Empty where all is there.
+  // The parts of memory some of which is not there, or may not be touched, now: all of it, in order. Empty where all is
+  // there.
   struct Part {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;

@@ -155,7 +155,7 @@ class Context::Making {
   // was offered holds.
   std::string refusal_;
   Moves moves_ = Moves::too_dear;
-  // By rank of the group, in whose room they lie: a rank that has no memory left takes part in the first meeting.
+  // By rank; they lie in the group's room, so that a rank that has no memory left takes part in the first meeting.
   std::span<WindowOffer> offers_;
   std::vector<CardOffer> card_offers_;  // room for them where this rank declares the window network-only
   // The same where the ranks are of several nodes: what each says of its node's extent, and its rank + 1 if it failed.
@@ -254,7 +254,7 @@ void Context::Making::tell_layer(const Disagreement& why) const {
   options_.layer->refused_with = offers_[why.rank].refusal;
 }
 
-// For all ranks of the node, while they wait.
+// Decides for all ranks of the node, while they wait.
 void Context::Making::answer_offers() noexcept {
   if (find_disagreement(offers_)) return;
   promises_ = agreed_promises(offers_, own_promises());
@@ -269,7 +269,7 @@ std::uint32_t Context::Making::own_promises() const {
   return may ? options_.promises : options_.promises & ~std::uint32_t{promise_network_only};
 }
 
-// Where the window is declared for cards alone: all ranks can, or none does.
+// Agrees on cards where the window is declared for them alone: all ranks can use them, or none does.
 Status Context::Making::agree_on_cards() {
   if (!are_for_cards()) {
     if ((options_.promises & promise_network_only) == 0) return {};
@@ -299,7 +299,7 @@ Status Context::Making::agree_on_cards() {
   return {};
 }
 
-// Before the extent is cut, on the rank that cuts it.
+// Called before the extent is cut, on the rank that cuts it.
 void Context::Making::answer_cards() noexcept {
   if (std::any_of(card_offers_.begin(), card_offers_.end(),
                   [](const CardOffer& offer) { return offer.code != Code::ok; })) {
@@ -338,7 +338,8 @@ CardOffer Context::Making::expose_to_cards() {
   return cards_->offer();
 }
 
-// The extent that one rank of the node has cut; over several nodes only now, by the first of each.
+// Learns the extent that one rank of the node has cut; over several nodes it is cut only now, by the first rank of
+// each.
 Status Context::Making::agree_on_extent() {
   attempt([this] { lay_out(); });
   if (!places().is_one_node()) {
@@ -409,7 +410,7 @@ void Context::Making::cut_extent() noexcept {
   std::snprintf(answer_.text, sizeof answer_.text, "rank %u of the group has no memory left", me_);
 }
 
-// Up to the last meeting, behind which nothing can fail.
+// Makes what is left, up to the last meeting, behind which nothing can fail.
 Result<WindowObject*> Context::Making::make_parts() {
   attempt([this] { reach_own(); });
   attempt([this] { begin_object(); });
@@ -466,7 +467,7 @@ Status Context::Making::meet_again() {
   return {};
 }
 
-// The control block and this rank's part. Others' parts are reached some other way where they cannot be mapped.
+// Maps the control block and this rank's part. Others' parts are reached some other way where they cannot be mapped.
 void Context::Making::reach_own() {
   refused_ = segment().reach({answer_.extent.offset, layout_.control_bytes});
   if (!refused_.is_ok() || wish_.flavour != Flavour::allocated || cards_ != nullptr) return;
@@ -537,7 +538,7 @@ RegionTable Context::Making::region_elsewhere(std::uint32_t rank) const {
   return std::make_shared<const std::vector<Region>>(1, region);
 }
 
-// Of any rank, the own one included.
+// The region of any rank's part, the own one included.
 RegionTable Context::Making::region_for_cards(std::uint32_t rank) const {
   Region region;
   region.bytes = offers_[rank].bytes;
@@ -547,7 +548,7 @@ RegionTable Context::Making::region_for_cards(std::uint32_t rank) const {
   return std::make_shared<const std::vector<Region>>(1, region);
 }
 
-// Of the window's regions, for whoever asks while it lives.
+// Explains the window's regions to whoever asks while it lives.
 std::function<std::string(std::uint32_t, const Region&)> Context::Making::explain_regions() const {
   const std::uint64_t age_ms = wish_.flavour == Flavour::dynamic ? 0 : read_age_ms();
   return [&object = *object_, &context = context_, no_cards = no_cards_, age_ms](std::uint32_t rank,

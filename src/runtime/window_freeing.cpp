@@ -121,7 +121,7 @@ void Context::depart(WindowObject& object) {
   }
   object.cards.reset();
   give_back(object.table);
-  // Before others may have it: from then on what lies there is theirs. All but where the ranks part.
+  // All is left but where the ranks part, and before others may have it: from then on what lies there is theirs.
   leave({object.extent.offset + object.control_bytes, object.extent.bytes - object.control_bytes});
   if (!object.farewell->depart()) return;
   place_.segment->unmark_bare(object.extent, id_in_segment());

@@ -16,7 +16,7 @@ constexpr std::uint32_t promises_of_all =
     promise_single_element | promise_no_ordering | promise_no_locks | promise_network_only;
 constexpr std::uint32_t promises_of_one = promise_strict_epochs;
 
-// What another rank, which found it, has told in full.
+// What to say of a refusal that another rank, which found it, has told in full.
 const char* explain_refusal(Code code) {
   if (code == Code::no_memory) return "it has too many windows already";
   if (code == Code::system) return "it cannot start its agent";

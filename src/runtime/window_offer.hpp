@@ -14,7 +14,7 @@ namespace farsum {
 
 enum class Flavour : std::uint8_t { allocated, adopted, dynamic };
 
-// Of one rank.
+// What one rank offers.
 struct WindowOffer {
   std::uint64_t word = 0;  // of the layer above, as its refusal
   std::uint64_t bytes = 0;

@@ -15,7 +15,8 @@
 namespace farsum {
 namespace {
 
-// For memory that could not be turned back, which is tried again while other windows are freed.
+// So long a try takes at most for memory that could not be turned back; it is tried again while other windows are
+// freed.
 constexpr std::chrono::milliseconds retry_patience{50};
 constexpr std::uint32_t most_frees_between_retries = 256;
 
@@ -64,7 +65,7 @@ Context::Moves Context::ask_balance() {
 // What this rank has done to the others' parts, before it agrees that the window goes.
 void Context::tell_traffic(WindowObject& object) {
   if (!object.counts_traffic) return;
-  // Once: a window whose freeing is refused is seldom used again.
+  // It is told once: a window whose freeing is refused is seldom used again.
   object.counts_traffic = false;
   const Window::Parts& parts = object.window->parts();
   for (std::uint32_t target = 0; target < parts.ranks.size(); ++target) {
@@ -76,7 +77,7 @@ void Context::tell_traffic(WindowObject& object) {
   }
 }
 
-// When all ranks have told.
+// Called when all ranks have told.
 void Context::settle_balance(WindowObject& object) {
   if (!object.in_balance) return;
   const std::lock_guard lock(balance_mutex_);
@@ -139,7 +140,7 @@ bool Context::promote(const Creation& wish, Moves moves, WindowObject& object, s
     MoveCost cost;
     if (moves == Moves::too_dear) {
       refusal = "user memory, not promoted: windows carry less here than moving their memory costs";
-      // As if it had been, so that the balance shows when it would pay.
+      // It is counted as if it had been moved, so that the balance shows when that would pay.
       cost = {.bytes = wish.bytes, .touched_bytes = wish.bytes, .looked_ns = 0};
     } else {
       (void)move_into_segment(wish, object, cost, refusal);
@@ -171,9 +172,9 @@ void Context::demote(WindowObject& object) {
   settle_promotions();
 }
 
-// Of a window that all ranks have agreed to free: between two meetings each of this node is in here and none runs
-// another runtime, as in make_window. Where one has left a circle, which all see alike, the memory turns back when the
-// window departs.
+// Turns back the memory of a window that all ranks have agreed to free: between two meetings each rank of this node is
+// in here and none runs another runtime, as in make_window. Where one has left a circle, which all see alike, the
+// memory turns back when the window departs.
 void Context::demote_in_quiet(WindowObject& object, const char* call) {
   ThreadWaiter::Quiet quiet(*waiter_);
   quiet.begin();
@@ -206,7 +207,7 @@ void Context::retry_some_kept() {
   retry_kept(rules);
 }
 
-// At the end, when no window serves any more.
+// Called at the end, when no window serves any more.
 void Context::demote_all() {
   for (const std::unique_ptr<WindowObject>& object : windows_) exposures_.erase(object->window->parts().id);
   for (const std::unique_ptr<WindowObject>& object : windows_) demote(*object);
@@ -232,7 +233,8 @@ void Context::settle_promotions() {
   }
 }
 
-// Once more what could not be turned back, and if that fails again, after twice as many frees. Called as the former.
+// Tries once more what could not be turned back, and if that fails again, after twice as many frees. Called with the
+// exposures paused.
 void Context::retry_kept(const os::PromotionRules& rules) {
   bool has_failed = false;
   for (const os::ReleaseOutcome& outcome : promotions_.retry_kept(rules)) {

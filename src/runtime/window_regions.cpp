@@ -10,7 +10,7 @@
 namespace farsum {
 namespace {
 
-// Of one window or attachment: as many as there is room for regions of adopted memory.
+// One window or attachment has so many parts at most: as many as there is room for regions of adopted memory.
 constexpr std::size_t most_parts_with_holes = most_adopted_regions;
 
 }  // namespace
@@ -60,7 +60,7 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   region.domain.bare = (shared.flags & region_bare) != 0;
   std::copy(std::begin(shared.note), std::end(shared.note), region.note);
   if (shared.segment_offset != not_in_segment) {
-    // Of the whole address space, what nobody uses is not mapped for it.
+    // Where the whole address space is exposed, what nobody uses is not mapped for it.
     region.is_sparse = (shared.flags & region_unsure) != 0;
     const Status reached = region.is_sparse ? Status() : segment.reach({shared.segment_offset, shared.bytes});
     if (reached.is_ok())
@@ -111,8 +111,8 @@ std::string Context::explain_region_elsewhere(Rank owner, const Region& region) 
   return explain_choice(options_.settings.path, reach, model.thresholds) + model.note;
 }
 
-// What of memory that a program exposes is there. Refused is only what nobody could read a byte of: libraries take any
-// range, and programs make pages accessible when they need them.
+// Finds out what is there of memory that a program exposes. It refuses only what nobody could read a byte of: libraries
+// take any range, and programs make pages accessible when they need them.
 Status Context::look_at_memory(Creation& wish, const char* call) const {
   NodeSegment& segment = *place_.segment;
   if (segment.contains(wish.memory, wish.bytes)) return {};
@@ -137,7 +137,8 @@ Status Context::look_at_memory(Creation& wish, const char* call) const {
                       call, begin, begin + wish.bytes, maps.classify(wish.memory, wish.bytes).describe())};
 }
 
-// All of the memory. What is there now is as other memory; what is not, nobody touches but through the kernel.
+// Describes all of the memory. What is there now is as other memory; what is not, nobody touches but through the
+// kernel.
 void Context::describe_parts(const Creation& wish, const std::string& note, std::vector<SharedRegion>& shared,
                              std::vector<ExposedRegion>& exposed) {
   if (wish.parts.empty()) return describe_adopted(wish, 0, wish.bytes, note, shared, exposed);
@@ -161,8 +162,8 @@ void Context::describe_parts(const Creation& wish, const std::string& note, std:
   }
 }
 
-// [from, to) of adopted memory as it is: cut where the node segment begins and ends, and inside that where memory that
-// only CPU atomics may touch does, so that each stretch is under the locks of whatever else exposes it.
+// Describes [from, to) of adopted memory as it is: cut where the node segment begins and ends, and inside that where
+// memory that only CPU atomics may touch does, so that each stretch is under the locks of whatever else exposes it.
 void Context::describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
                                std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed) {
   NodeSegment& segment = *place_.segment;
@@ -188,7 +189,7 @@ void Context::describe_adopted(const Creation& wish, std::uint64_t from, std::ui
   if (last != to) describe_stretch(wish, last, to, note, false, shared, exposed);
 }
 
-// A stretch that lies in the node segment, which all ranks can map, or outside, reached by attach and agent.
+// Describes a stretch that lies in the node segment, which all ranks can map, or outside, reached by attach and agent.
 void Context::describe_stretch(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
                                bool bare, std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed) {
   NodeSegment& segment = *place_.segment;

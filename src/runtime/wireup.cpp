@@ -285,7 +285,7 @@ Status make_card(const Socket& listener, std::uint32_t rank, const Settings& set
   return {};
 }
 
-// The node's memory, from its lowest rank.
+// Gets the node's memory from its lowest rank.
 Status get_memory(const Socket& listener, const Joining& joining, Seat& seat) {
   if (seat.here.place_of(seat.rank) != 0) {
     Result<int> fd = fetch(joining);
@@ -310,7 +310,7 @@ Status check_node_size(std::size_t ranks, const NodeIdentity& node) {
                                          node.host.data(), most_node_ranks)};
 }
 
-// Of each rank that the caller's allgather reaches, in its order.
+// Gathers the cards of all ranks that the caller's allgather reaches, in its order.
 Result<std::vector<Card>> exchange_cards(const Card& mine, std::uint32_t ranks, const Allgather& allgather) {
   std::vector<Card> cards(ranks);
   if (Status status = allgather(&mine, cards.data(), sizeof mine); !status.is_ok()) return status;

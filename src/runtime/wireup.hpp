@@ -51,8 +51,8 @@ enum class WireUp : std::uint8_t { launcher, pmix, alone };
 // Farsum's own launcher comes before PMIx: farsum run may itself have been started by an mpirun.
 WireUp choose_wire_up(const Environment& environment, const Settings& settings);
 
-// As `choose_wire_up` says. PMIx is asked once in a process, since not every version of it can be started twice: `kept`
-// belongs to the caller, is empty at first, and holds the seat for next contexts.
+// Finds the place as choose_wire_up says. PMIx is asked once in a process, since not every version of it can be started
+// twice: `kept` belongs to the caller, is empty at first, and holds the seat for next contexts.
 Result<Place> find_place(const Environment& environment, const Settings& settings, std::unique_ptr<Seat>& kept);
 
 // All ranks of the job meet. On each node the lowest hands the others the node's memory over a socket that proves user
