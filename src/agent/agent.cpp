@@ -105,7 +105,7 @@ int Agent::start_thread() {
   if (const int error_number = pthread_attr_init(&attributes); error_number != 0) return error_number;
   if (stack_bytes != 0) (void)pthread_attr_setstacksize(&attributes, stack_bytes + thread_local_bytes());
   int error_number = pthread_create(&thread_, &attributes, &Agent::run, this);
-  // Of a program that wants more for each thread.
+  // A program may want more for each thread.
   if (error_number == EINVAL) error_number = pthread_create(&thread_, nullptr, &Agent::run, this);
   pthread_attr_destroy(&attributes);
   has_thread_ = error_number == 0;
@@ -149,7 +149,7 @@ void Agent::serve(AgentMode mode) {
       served = transport_.poll_requests(handler_, budget_per_sender);
       has_unfinished = transport_.has_unfinished_request();
     }
-    // After the poll, which takes the rings off the bell: what comes later rings again.
+    // The chores come after the poll, which takes the rings off the bell: what comes later rings again.
     const std::uint64_t until_chores_ns = chores_ != nullptr ? chores_->run() : 0;
     if (served != 0) continue;
     if (bell_.stopped()) return;

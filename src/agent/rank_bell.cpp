@@ -118,13 +118,13 @@ Status RankBell::add_network(NetworkWake& network) {
 
 void RankBell::watch_replies() {
   if (network_.load(std::memory_order_acquire) == nullptr) return;
-  // Not again while somebody watches: who asked first roused it.
+  // It is not roused again while somebody watches: who asked first has roused it.
   if (!watching_.exchange(true, std::memory_order_seq_cst)) rouse();
 }
 
 void RankBell::ask_for_look() {
   if (network_.load(std::memory_order_acquire) == nullptr) return;
-  // Not again before it was done: who asked first roused it.
+  // It is not roused again before it has looked: who asked first has roused it.
   if (!look_is_due_.exchange(true, std::memory_order_seq_cst)) rouse();
 }
 

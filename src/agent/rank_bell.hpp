@@ -22,8 +22,8 @@ class NetworkWake {
   // The same for replies to this rank.
   virtual int reply_descriptor() = 0;
   virtual bool arm_replies() = 0;
-  // For network cards, which reach memory by themselves but not each other: readable when there is something to be
-  // looked after, once arm_card() has said true. Negative: none is used.
+  // The same for network cards, which reach memory by themselves but not each other: readable when there is something
+  // to be looked after, once arm_card() has said true. Negative: none is used.
   virtual int card_descriptor() { return -1; }
   virtual bool arm_card() { return true; }
   // When this rank's side of the network has something to do next, by the monotonic clock; `never` where it has not.
@@ -44,7 +44,7 @@ class RankBell {
   // Sleeps until there may be something to do, at most timeout_ns nanoseconds (0 means for ever); false when the time
   // was up.
   bool sleep(std::uint64_t timeout_ns);
-  // For an agent that never sleeps: a watch ends at once.
+  // Called by an agent that never sleeps: a watch ends at once.
   void pass();
   // Whether a watch has ended, or a look was asked for, since the last time this was asked, by the agent's chores.
   bool watch_has_ended();
@@ -55,7 +55,7 @@ class RankBell {
 
   // Sleeps on the network, too, from now on, also the sleep that is under way. Once; `network` outlives the agent.
   Status add_network(NetworkWake& network);
-  // Without a network it does nothing.
+  // Begins a watch; without a network it does nothing.
   void watch_replies();
   // The same for who cannot wait for a reply: one that has come may have been taken by another thread. It ends the
   // watch that is under way.

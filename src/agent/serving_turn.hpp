@@ -16,7 +16,7 @@ class ServingTurn {
     is_wanted_.store(false, std::memory_order_relaxed);
   }
   void unlock() { mutex_.unlock(); }
-  // Not where somebody waits for it.
+  // It fails where somebody waits for the turn.
   bool try_lock() { return !is_wanted_.load(std::memory_order_relaxed) && mutex_.try_lock(); }
 
  private:

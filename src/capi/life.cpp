@@ -164,7 +164,7 @@ Status start(const farsum_init_options& options) {
   if (!settings.is_ok()) return settings.take_status();
   Global& state = global();
   std::call_once(state.fork_handler, [] { pthread_atfork(nullptr, nullptr, forget_windows_in_child); });
-  // Before the others are met, who must not wait for a rank that has no memory for the rest.
+  // The slot is taken before the others are met, who must not wait for a rank that has no memory for the rest.
   HandleTable<GroupSlot>::Place world(state.groups);
   Context::Options context_options;
   context_options.settings = settings.value();

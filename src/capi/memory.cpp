@@ -159,7 +159,7 @@ farsum_status allocate_aligned(std::size_t bytes, std::size_t alignment, void** 
     if (memory == nullptr) return FARSUM_OK;
     std::uint32_t size_class = NodeMemory::no_class;
     const Block block = node->find(memory, size_class);
-    // Of two threads that free one block at once, one is told.
+    // One of two threads that free a block at once is told.
     if (block.live == nullptr || block.live->exchange(0, std::memory_order_relaxed) == 0) {
       return fail(
           Code::argument,

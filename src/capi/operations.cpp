@@ -69,7 +69,7 @@ Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) 
   });
 }
 
-// Of one element, which nobody waits for, to a rank of another node. False: take the long way.
+// Updates one element, which nobody waits for, at a rank of another node. False: take the long way.
 bool updates_afar(farsum_window handle, int target, std::uint64_t offset, const void* origin, farsum_type type,
                   farsum_op op) {
   const WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);

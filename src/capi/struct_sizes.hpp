@@ -25,7 +25,7 @@ bool has_known_size(const Struct& given) {
   return given.struct_bytes >= first_bytes<Struct>;
 }
 
-// As this build knows it. Only where its size is known.
+// The structure as this build knows it. Only where its size is known.
 template <class Struct>
 Struct completed(const Struct& given) {
   Struct whole{};
@@ -33,7 +33,7 @@ Struct completed(const Struct& given) {
   return whole;
 }
 
-// The other way: the caller's size stays.
+// Copies the other way; the caller's size stays.
 template <class Struct>
 void hand_over(const Struct& whole, Struct& caller) {
   const std::size_t bytes = caller.struct_bytes;

@@ -73,8 +73,8 @@ std::uint64_t first_view_of(const Window& window) {
   return views >= view_arena && views < view_arena + most_views ? static_cast<std::uint64_t>(views - view_arena) : 0;
 }
 
-// Of a window of more ranks than there are closed views, behind which lie those of other windows: everything takes the
-// long way, a flush of all targets too.
+// Closes the parts of a window of more ranks than there are closed views, behind which lie those of other windows:
+// everything takes the long way, a flush of all targets too.
 void close(HotParts& parts) {
   parts.size = 0;
   parts.aggregates = true;
@@ -197,7 +197,7 @@ Status read_options(const char* call, const farsum_window_options* given, Window
   return read_alignment(call, from, options);
 }
 
-// Of a window whose parts are where the program says.
+// Reads the options of a window whose parts are where the program says.
 Status read_options_of_given_memory(const char* call, const farsum_window_options* from, WindowOptions& options) {
   if (from != nullptr && has_known_size(*from) && (from->promises & FARSUM_CONTIGUOUS_PARTS) != 0) {
     return {Code::argument, fmt::format("{}: FARSUM_CONTIGUOUS_PARTS is for farsum_window_allocate", call)};
@@ -495,7 +495,7 @@ farsum_status farsum_test_exposure(farsum_window handle, int* done) {
   });
 }
 
-// Of a mode that takes no lock, or is none.
+// Locks in a mode that takes no lock, or refuses one that is none.
 [[gnu::noinline]] static farsum_status lock_unchecked(farsum_window handle, int target, farsum_lock_mode mode) {
   if (mode != FARSUM_LOCK_UNCHECKED) {
     return fail(Code::argument, fmt::format("farsum_lock: mode {}; it must be FARSUM_LOCK_SHARED, "
@@ -506,7 +506,7 @@ farsum_status farsum_test_exposure(farsum_window handle, int* done) {
                    [&](Window& window) { return window.lock_unchecked(static_cast<std::uint32_t>(target)); });
 }
 
-// What the hot path has not finished: it may have queued.
+// Goes on where the hot path has not finished: it may have queued.
 [[gnu::noinline]] static farsum_status lock_slowly(farsum_window handle, std::uint32_t target, LockMode mode,
                                                    Requested so_far) {
   return on_window("farsum_lock", handle, [&](Window& window) {

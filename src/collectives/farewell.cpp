@@ -6,7 +6,7 @@ namespace {
 // A word of a block: the round, and below it the code.
 constexpr unsigned code_bits = 8;
 constexpr std::uint64_t code_mask = (1u << code_bits) - 1;
-// Of a rank that has gone: it came to every round, and is ready.
+// The word of a rank that has gone: it came to every round, and is ready.
 constexpr std::uint64_t gone = ~std::uint64_t{0} & ~code_mask;
 
 }  // namespace

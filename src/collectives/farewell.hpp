@@ -19,7 +19,7 @@
 
 namespace farsum {
 
-// In the node segment; zeroed memory is a valid block.
+// It lies in the node segment; zeroed memory is a valid block.
 struct FarewellBlock {
   // Written by ranks that will not touch the others' parts again, and by those that will not touch this block again.
   alignas(cache_line_bytes) std::atomic<std::uint32_t> settled;

@@ -89,8 +89,8 @@ Status GroupTeam::allgather(std::span<const std::byte> mine, std::span<std::byte
 
 namespace {
 
-// Of pieces of one length, packed by rank: calls for each stretch of `packed`, which begins `done` bytes into them,
-// that lies within one piece, with where that lies in what has a piece each `stride` bytes.
+// Pieces of one length are packed by rank. This calls for each stretch of `packed`, which begins `done` bytes into
+// them, that lies within one piece, with where that lies in what has a piece each `stride` bytes.
 template <class Bytes>
 void for_each_stretch(std::size_t done, std::span<Bytes> packed, std::size_t piece, std::size_t stride,
                       FunctionRef<void(std::size_t at, std::span<Bytes> stretch)> call) {
@@ -129,7 +129,7 @@ Status GroupTeam::gather_piece(std::span<const std::byte> piece, std::span<std::
   return node_->tell(piece.size() * size(), 0, fill, take, doing);
 }
 
-// The pieces of this node's members against those of all others'.
+// Exchanges the pieces of this node's members for those of all others'.
 Status GroupTeam::exchange_pieces(std::size_t bytes, std::span<std::byte> all, std::size_t stride, const char* doing) {
   for (std::size_t i = 0; i < places_.here.size(); ++i)
     std::memcpy(letter_.get() + i * bytes, all.data() + places_.here[i] * stride, bytes);

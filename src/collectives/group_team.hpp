@@ -53,7 +53,8 @@ class GroupTeam : public Team {
  public:
   // `post` may be null for a group of one node.
   GroupTeam(GroupPlaces places, std::uint32_t my_rank, TeamPost* post, Waiter& waiter);
-  // Where the members of this node meet, and what tells the teams of a job apart; before anything else but places().
+  // Says where the members of this node meet, and what tells the teams of a job apart; called before anything else but
+  // places().
   void begin(NodeTeamBlock& block, std::uint64_t key) noexcept;
 
   Status barrier(const char* doing) override;

@@ -16,7 +16,7 @@
 
 namespace farsum {
 
-// In the node segment; zeroed memory is a valid block.
+// It lies in the node segment; zeroed memory is a valid block.
 struct NodeTeamBlock {
   // Written by every member that arrives, or by the last of each group of them: see lockfree/meeting.hpp.
   alignas(cache_line_bytes) std::atomic<std::uint32_t> arrived;
@@ -34,7 +34,7 @@ struct NodeTeamBlock {
   static constexpr std::size_t slot_bytes = 256;
   static constexpr std::size_t staging_bytes = 32768;
   static std::size_t half(std::uint32_t ranks) { return ranks * slot_bytes + staging_bytes; }
-  // Of a block for barriers alone.
+  // The length of a block for barriers alone.
   static std::size_t meeting_bytes(std::uint32_t ranks) {
     return sizeof(NodeTeamBlock) + MeetingShape{ranks}.lines() * cache_line_bytes;
   }
@@ -62,8 +62,9 @@ class NodeTeam : public Team {
   Status tell(std::size_t bytes, std::uint32_t root,
               FunctionRef<void(std::size_t done, std::span<std::byte> piece)> fill,
               FunctionRef<void(std::size_t done, std::span<const std::byte> piece)> take, const char* doing);
-  // As allgather, and one member answers all of them: the last to come runs `decide`, with what all have said in its
-  // `all`, which writes its `answer`. At most staging_bytes; for members that mean to be answered alike.
+  // Does as allgather does, and one member answers all of them: the last to come runs `decide`, with what all have said
+  // in its `all`, which writes its `answer`. An answer has at most staging_bytes; this is for members that mean to be
+  // answered alike.
   Status consult(std::span<const std::byte> mine, std::span<std::byte> all, std::span<std::byte> answer,
                  FunctionRef<void()> decide, const char* doing);
 
@@ -74,9 +75,9 @@ class NodeTeam : public Team {
   void give_up(std::uint32_t number, std::uint32_t who);
   std::uint32_t who_gave_up(std::uint32_t number) const;
 
-  // For a member that comes to no meeting. Every barrier then fails with the code.
+  // Called by a member that comes to no meeting. Every barrier then fails with the code.
   static void stay_away(NodeTeamBlock& block, std::uint32_t rank, Code code);
-  // Where it cannot map the block, what it has to store at `given_up_at` of it by other means.
+  // A member that cannot map the block has to store this at `given_up_at` of it by other means.
   static constexpr std::size_t given_up_at = offsetof(NodeTeamBlock, given_up);
   static constexpr std::uint64_t never_comes(std::uint32_t rank, Code code = Code::no_memory) {
     return std::uint64_t{every_number} << 32 | std::uint64_t{static_cast<std::uint8_t>(code)} << code_at | (rank + 1);
@@ -96,7 +97,7 @@ class NodeTeam : public Team {
   static constexpr std::uint32_t most_woken_by_one = 8;
   static constexpr std::uint32_t woken_by_each = 4;
 
-  // Not where they wait for processors: a waker that has none would hold the others up.
+  // 0: one wakes all, as where they wait for processors: a waker that has none would hold the others up.
   std::uint32_t woken_at_once() const {
     return ranks_ <= most_woken_by_one || waiter_.is_crowded() ? 0 : woken_by_each;
   }

@@ -2,8 +2,8 @@
 // on; a decoder trusts nothing: lengths, kinds, types and extents are checked before anything is touched.
 //
 // A message is a MessageHeader, then the target layout (layout_bytes, absent when contiguous), then the operand where
-// it rides along. A scatter message (elements all over the target) has `count` target offsets of 8 bytes and then
-// `count` packed elements.
+// it rides along. A scatter message (elements all over the target) has a target offset of 8 bytes for each element and
+// then the packed elements.
 #pragma once
 
 #include <cstddef>

@@ -15,8 +15,8 @@
 namespace farsum {
 namespace {
 
-// So long a try takes at most for memory that could not be turned back; it is tried again while other windows are
-// freed.
+// Where memory that could not be turned back is tried again, while other windows are freed, the program's threads have
+// so long to stop.
 constexpr std::chrono::milliseconds retry_patience{50};
 constexpr std::uint32_t most_frees_between_retries = 256;
 

@@ -51,7 +51,7 @@ class Network : public Transport {
   virtual std::uint64_t next_deadline_ns() const = 0;
   static constexpr std::uint64_t never = ~std::uint64_t{0};
 
-  // For the agent's sleep: readable when poll_requests has something to do, once arm_requests() has answered true;
+  // The agent sleeps on it: readable when poll_requests has something to do, once arm_requests() has answered true;
   // false: there is something to do now.
   virtual int request_descriptor() const = 0;
   virtual Result<bool> arm_requests() = 0;

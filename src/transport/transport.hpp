@@ -56,7 +56,7 @@ class RequestHandler {
 class ReplyHandler {
  public:
   virtual ~ReplyHandler() = default;
-  // At most as many bytes as the request's reply_capacity.
+  // The reply has at most as many bytes as the request's reply_capacity.
   virtual void on_reply(Rank from, std::uint64_t ticket, Code code, std::span<const std::byte> reply) = 0;
 };
 

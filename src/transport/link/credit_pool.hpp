@@ -41,10 +41,10 @@ class CreditPool {
 
   void join(CreditTaker& taker) { joined_.push_back(&taker); }
   void leave(CreditTaker& taker, CreditShare& share);
-  // How much of `wanted` is free for this one, and taking so much.
+  // How much of `wanted` is free for this one; and taking so much.
   std::uint64_t can_grow(const CreditShare& share, std::uint64_t wanted) const;
   std::uint64_t grow(CreditShare& share, std::uint64_t bytes);
-  // Out of the reserve, if nobody else has of it.
+  // Takes credit out of the reserve, if nobody else has of it.
   bool take_turn(CreditTaker& taker, CreditShare& share, std::uint64_t wanted);
   void give_back(CreditShare& share, std::uint64_t bytes);
   // take_credit() comes out of hand_out() until it answers true. While somebody waits, those who hold credit are asked

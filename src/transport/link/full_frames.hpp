@@ -9,7 +9,7 @@
 
 namespace farsum::link {
 
-// For links that one thread at a time calls; all of one frame size.
+// It serves links that one thread at a time calls, all of one frame size.
 class FullFrames {
  public:
   FullFrames() { kept_.reserve(most); }

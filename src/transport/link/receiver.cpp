@@ -8,7 +8,7 @@ namespace farsum::link {
 namespace {
 
 constexpr std::size_t most_address_bytes = 4096;
-// Less is granted once a turn: an acknowledgement is not for nothing (docs/NETWORK.md, Credit).
+// Less than this is granted once a turn: an acknowledgement is not for nothing (docs/NETWORK.md, Credit).
 constexpr std::uint64_t least_much_bytes = 1 << 20;
 
 }  // namespace
@@ -179,7 +179,7 @@ void LinkReceiver::drop_all() {
 
 // ---- requests
 
-// Of a frame that says that so much came back unused.
+// Whether there is credit for a frame of that cost, which says that so much came back unused.
 bool LinkReceiver::has_credit_for(std::uint64_t cost, std::uint64_t returned) const {
   const std::uint64_t gone = received_charge_ + early_.charge() + std::max(returned_, returned);
   return cost <= allowed_ && gone <= allowed_ - cost;
@@ -252,7 +252,7 @@ void LinkReceiver::accept_record(std::uint64_t ticket, const RequestRecord& reco
   finish_completed();
 }
 
-// Replies where it is done.
+// Asks the handler, and replies where the request is done.
 Served LinkReceiver::ask(std::uint64_t ticket, const RequestRecord& record, std::span<const std::byte> message,
                          std::span<std::byte> room, RequestHandler& handler) {
   serving_ = true;
@@ -277,7 +277,8 @@ LinkReceiver::InPlace LinkReceiver::serve_in_place(std::uint64_t ticket, const R
   return {ask(ticket, record, message, room, handler), room};
 }
 
-// Of what is not done and was written to: its own, before other replies are written to the frame's.
+// Keeps the answer of what is not done and was written to: it gets room of its own, before other replies are written to
+// the frame's.
 void LinkReceiver::keep_room(Parked& parked, const InPlace& answer) {
   const Served& served = answer.served;
   const bool is_untouched = served.kind == Served::Kind::again && served.is_untouched;
@@ -341,7 +342,7 @@ void LinkReceiver::complete(std::uint64_t ticket, Code code, std::span<const std
   if (!serving_) finish_completed();
 }
 
-// Also those that a handler completed while it was writing its own reply.
+// Replies to what was completed, also by a handler while it was writing its own reply.
 void LinkReceiver::finish_completed() {
   for (const std::uint64_t ticket : completed_) {
     const Parked parked = std::move(later_.extract(ticket).mapped());
@@ -387,14 +388,14 @@ void LinkReceiver::release(std::uint64_t bytes) {
 }
 
 void LinkReceiver::on_want(const FrameHeader& header) {
-  // Also what it is allowed already: it may not have been told.
+  // It counts what it is allowed already, too: it may not have been told.
   wanted_ = std::max(wanted_, header.stamp);
   if (header.stamp <= allowed_) return;
   if (header.first == 1) wanted_at_any_price_ = true;
   window_ = std::min(std::max(2 * window_, wanted_ - released_), options_.most_window);
 }
 
-// Tops the window up, while others wait to its base only. Who waits gets all that it needs or nothing: with a part of
+// Tops the window up, to its base only while others wait. Who waits gets all that it needs or nothing: with a part of
 // it it could do no more than ask again.
 void LinkReceiver::renew(bool is_next) {
   const std::uint64_t before = allowed_;

@@ -105,7 +105,7 @@ void LinkSender::ask_for_credit(std::uint64_t cost, bool may_wait, std::uint64_t
   tell_want();
 }
 
-// Once for each amount of credit, as more of it may already be on its way, and again where more is wanted than was
+// Asks once for each amount of credit, as more of it may already be on its way, and again where more is wanted than was
 // asked for, or at any price: what was asked for may never be granted while others want theirs.
 void LinkSender::tell_want() {
   if (state_ != LinkState::open || wanted_ <= allowed_) return;

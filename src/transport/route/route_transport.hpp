@@ -21,7 +21,7 @@ class RouteTransport final : public Transport {
   // Both outlive it. `node` speaks places of `here`.
   RouteTransport(Transport& node, const NodeRanks& here);
 
-  // Once, at any time, also while other threads call; the network outlives this.
+  // Called once, at any time, also while other threads call; the network outlives this.
   void add_network(Transport& network);
 
   Capabilities capabilities(Rank peer) const override;

@@ -20,14 +20,14 @@ class KeptExtents {
     std::uint64_t resident = 0;  // bytes of it that have pages
   };
 
-  // Before anybody else sees it: the pages that may wait here.
+  // Says how many bytes of pages may wait here, before anybody else sees it.
   void set_most_bytes(std::uint64_t bytes) { most_bytes_ = bytes; }
   std::uint64_t most_bytes() const { return most_bytes_; }
   // Read without the lock, for what the node has left: relaxed.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   std::span<const Kept> all() const { return {kept_, count_}; }
 
-  // Where it has room; else the oldest has to go first.
+  // Keeps an extent where there is room; else the oldest has to go first.
   bool add(const Kept& kept) {
     if (count_ == most || kept.resident > most_bytes_ || bytes() > most_bytes_ - kept.resident) return false;
     kept_[count_++] = kept;

@@ -16,8 +16,8 @@ inline constexpr std::uint32_t most_free_extents = 16384;
 // Extents up to this are zeroed as a whole when they are given back, and keep their pages in the free stretch that they
 // join: that costs less than a look at what was touched.
 inline constexpr std::uint64_t keep_pages_bytes = 262144;
-// Of the pages of longer ones so many may wait for the next extent of that length, and no more than a share of the room
-// that the node had when the segment was made.
+// So many bytes of the pages of longer ones may wait for the next extent of that length, and no more than a share of
+// the room that the node had when the segment was made.
 inline constexpr std::uint64_t most_kept_bytes = std::uint64_t{192} << 20;
 inline constexpr std::uint64_t kept_share_of_room = 32;
 // Extents up to this are not looked for room one by one, but once for so many bytes of them.

@@ -219,7 +219,7 @@ void NodeSegment::discard(HeapExtent extent, std::uint32_t me) {
   give_back(extent, me);
 }
 
-// What reads as zeros.
+// Gives back what reads as zeros.
 void NodeSegment::give_back(HeapExtent extent, std::uint32_t me) {
   const HeapGuard guard(*this, me);
   if (!guard.usable()) return;
@@ -265,7 +265,7 @@ bool NodeSegment::give_oldest_kept_to_system(std::uint32_t me) {
   return oldest.has_value();
 }
 
-// Of an extent that waited. Its pages go without the lock, which others need meanwhile.
+// Gives an extent that waited to the system. Its pages go without the lock, which others need meanwhile.
 void NodeSegment::give_to_system(HeapExtent extent, std::uint32_t me) {
   if (extent.bytes == 0) return;
   punch(extent);
@@ -273,7 +273,7 @@ void NodeSegment::give_to_system(HeapExtent extent, std::uint32_t me) {
   if (guard.usable()) join_free(extent);
 }
 
-// Under the heap's lock.
+// Called under the heap's lock.
 void NodeSegment::join_free(HeapExtent extent) {
   NodeHeader& shared = header();
   HeapExtent* const begin = shared.free_extents;

@@ -274,7 +274,7 @@ std::uint64_t NodeSegment::wake_tag() const { return header().wake_tag; }
 std::byte* NodeSegment::world_team() { return base_ + header().world_team; }
 
 void NodeSegment::leave(std::uint32_t me, bool keeps_memory) {
-  // Under the file's lock, so that nobody who comes for the next context sees it half left.
+  // It leaves under the file's lock, so that nobody who comes for the next context sees it half left.
   const FileGuard guard(fd_);
   // Relaxed: the guard orders it.
   rank(me).left.store(1, std::memory_order_relaxed);

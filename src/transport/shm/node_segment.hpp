@@ -24,7 +24,7 @@
 
 namespace farsum {
 
-// For memory in the segment: 128 MiB before two stripes share a lock.
+// The stripes for memory in the segment: it takes 128 MiB before two stripes share a lock.
 inline constexpr std::uint32_t node_stripes = 8192;
 inline constexpr std::uint32_t rank_stripes = 1024;  // for a rank's adopted memory
 inline constexpr std::uint32_t most_node_ranks = 1024;
@@ -47,7 +47,7 @@ struct alignas(line_pair_bytes) RankBlock {
   alignas(line_pair_bytes) Doorbell doorbell;
   // Threads of this rank that wait for anything.
   alignas(cache_line_bytes) EventCount waiters;
-  // For single elements in open stripes, by a thread of this rank.
+  // The pass for single elements in open stripes, of one thread of this rank.
   alignas(line_pair_bytes) WordPass pass;
   // Guard this rank's adopted memory.
   alignas(line_pair_bytes) StripeLock stripes[rank_stripes];
@@ -92,7 +92,8 @@ class NodeSegment {
   std::atomic<std::uint32_t>& failed_rank();
   // A counter that all ranks draw window identities from.
   std::atomic<std::uint32_t>& next_window_id();
-  // Of the names under which ranks of this node are woken that sleep on descriptors; random, and the same for all.
+  // A tag in the names under which ranks of this node are woken that sleep on descriptors; random, and the same for
+  // all.
   std::uint64_t wake_tag() const;
   // The block of the team of all ranks; zeroed, team_bytes long.
   std::byte* world_team();
@@ -169,7 +170,7 @@ class NodeSegment {
   };
   Room room();
   std::uint64_t allocated_bytes() const;
-  // Of pages that wait for the next extent of their length, in the node.
+  // The bytes of pages that wait, in the node, for the next extent of their length.
   std::uint64_t kept_bytes() const;
 
   // Guards the heap's books. For tests that kill its holder.
@@ -193,7 +194,7 @@ class NodeSegment {
   void give_to_system(HeapExtent extent, std::uint32_t me);
   bool give_oldest_kept_to_system(std::uint32_t me);
   bool is_worth_a_look(std::uint64_t wanted) const;
-  // Under the heap's lock; 0 bytes where no stretch has room.
+  // Called under the heap's lock; 0 bytes where no stretch has room.
   HeapExtent cut(std::uint64_t bytes, const Alignment& alignment);
   Status look_for_room(std::uint64_t bytes, std::uint32_t me);
   // A promotion has pages of its own: with those of an extent that waited, memory that was never touched would be

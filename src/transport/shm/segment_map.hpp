@@ -73,7 +73,7 @@ class SegmentMap {
   };
 
   SegmentMap(int fd, std::byte* begin, std::uint64_t bytes);
-  // Those of a word's bits that stand for granules from `first` to `last`.
+  // The bits of a word that stand for granules from `first` to `last`.
   static std::uint64_t bits_of(std::uint64_t word, std::uint64_t first, std::uint64_t last) {
     const std::uint64_t from = first > word * word_bits ? first - word * word_bits : 0;
     const std::uint64_t to = last < (word + 1) * word_bits ? last - word * word_bits : word_bits - 1;

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* no_channel =
     "the node has no room for a channel to the target: free some of its memory, or set a smaller FARSUM_CHANNEL_BYTES";
 
-// In the word of a channel, instead of an offset: its receiver cannot map the ring.
+// The word of a channel is this, instead of an offset, where its receiver cannot map the ring.
 constexpr std::uint64_t refused_channel = ~std::uint64_t{0};
 
 Transfer transfer_of(os::AttachError error) {

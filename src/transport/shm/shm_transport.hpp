@@ -49,7 +49,7 @@ class ShmTransport : public Transport {
 
   // Wakes that rank's agent, whatever it sleeps on; its next turn looks at everything. Any thread may call.
   void ring(Rank peer);
-  // Under which that rank is woken where it sleeps on descriptors.
+  // The name under which that rank is woken where it sleeps on descriptors.
   os::WakeName wake_name(Rank peer) const { return {segment_.wake_tag(), peer}; }
   // Finds out, once all ranks have joined, whose memory the kernel lets us copy.
   void probe_peers();

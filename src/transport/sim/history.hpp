@@ -25,7 +25,7 @@ enum class HistoryAction : std::uint8_t {
 
 const char* name_of(HistoryAction action);
 
-// Of a call that was never answered: its rank died, or the run ended.
+// The moment of an answer that never came: the caller died, or the run ended.
 inline constexpr std::uint64_t no_moment = ~std::uint64_t{0};
 
 struct HistoryCall {

@@ -10,7 +10,7 @@
 namespace farsum {
 
 struct SimOptions {
-  // Between posting and being seen by the other side, for requests and for replies.
+  // The time between posting and being seen by the other side, for requests and for replies.
   SimRange message_latency{200, 3'000};
   // One message in so many takes `long_delay_factor` times as long, which is what reorders peers for real; 0: none
   // does.
@@ -25,7 +25,7 @@ struct SimOptions {
   SimRange service{100, 400};
   std::size_t turn_budget = 8;
   SimRange again_pause{500, 4'000};
-  // From a reply's arrival to the turn of the rank that waits for it.
+  // The time from a reply's arrival to the turn of the rank that waits for it.
   SimRange origin_wake{50, 2'000};
 
   // Room between one sender and one receiver. Small on purpose: back-pressure is the common case in a simulated world.
@@ -38,9 +38,9 @@ struct SimOptions {
   bool transfers = true;
   // Core keeps small operations back, to send fewer messages. Each still travels on its own here.
   bool keeps = false;
-  // From asking for a transfer to its copy, and from there to being told.
+  // The time from asking for a transfer to its copy, and from there to being told.
   SimRange transfer_latency{500, 5'000};
-  // What its bytes take besides.
+  // Its bytes take so much besides.
   std::uint64_t transfer_ns_per_kib = 0;
   // Copies in two halves at two instants, so that a race nothing protects against shows.
   bool torn_transfers = false;
@@ -49,7 +49,7 @@ struct SimOptions {
   SimRange card_latency{300, 1'500};
   SimRange card_gap{20, 400};
 
-  // From a death to the moment when others learn of it.
+  // The time from a death to the moment when others learn of it.
   SimRange death_notice{10'000, 1'000'000};
 
   // Keeps every event for trace(); the hash is always kept.

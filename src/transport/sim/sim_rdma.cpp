@@ -110,7 +110,7 @@ void SimRdma::go_on(Rank peer) {
   }
 }
 
-// In two halves, at two instants.
+// Copies in two halves, at two instants.
 void SimRdma::copy(Rank peer, std::byte* to, const std::byte* from, std::uint64_t bytes,
                    std::function<void(Code)> then) {
   const std::uint64_t half = bytes / 2;
@@ -132,7 +132,7 @@ Status SimRdma::put(Reached memory, std::uint64_t address, std::span<const std::
   start(peer, course, [this, peer, address, from, course] {
     world_.call_after(latency(), [this, peer, address, from, course] {
       if (course->is_abandoned) return;
-      // On the wire from here on.
+      // The bytes are on the wire from here on.
       auto sent = std::make_shared<std::vector<std::byte>>(from.begin(), from.end());
       world_.call_at_rank(rank_, 0, [this, course] { tell(course, Code::ok); });
       world_.call_after(latency(), [this, peer, address, sent, course] {

@@ -53,7 +53,7 @@ class SimRdma final : public Rdma {
     Rank peer = 0;
     Extent extent;
   };
-  // From its start until it has taken effect; nobody is told of one that was abandoned.
+  // An operation from its start until it has taken effect; nobody is told of one that was abandoned.
   struct Course {
     std::uint64_t number = 0;
     CardCompletion* completion = nullptr;

@@ -183,7 +183,7 @@ std::size_t SimTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   while (!channel->ready.empty()) {
     const std::uint64_t ticket = channel->ready.front();
     channel->ready.pop_front();
-    // Out of the channel before the handler runs, which may post anew.
+    // The request leaves the channel before the handler runs, which may post anew.
     Request request = std::move(channel->at(ticket));
     channel->at(ticket).state = Request::State::handed_over;
     --channel->held_messages;

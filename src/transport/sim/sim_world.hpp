@@ -51,7 +51,7 @@ class SimWorld final : private SimEventSink {
 
   // --- What happens to it. ---
   void call_after(SimTime delay_ns, std::function<void()> function);
-  // As the rank's thread: later when the rank is frozen, never when it is dead.
+  // Calls as the rank's thread: later when the rank is frozen, never when it is dead.
   void call_at_rank(Rank rank, SimTime delay_ns, std::function<void()> function);
   void wake_agent(Rank rank);
   void wake_origin(Rank rank);

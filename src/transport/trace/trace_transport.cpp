@@ -115,7 +115,7 @@ class TraceTransport::CountingRequests final : public RequestHandler {
 
   Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
                     ReplyToken token) override {
-    // Before the handler runs: the message is not to be looked at after its reply.
+    // It looks before the handler runs: the message is not to be looked at after its reply.
     const std::uint8_t kind = kind_of(message);
     const Served served = inner_.on_request(from, message, reply_room, token);
     for (Counters* counters : {&trace_.by_peer_[from], &trace_.by_kind_[kind]})

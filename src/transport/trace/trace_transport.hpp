@@ -17,7 +17,7 @@
 
 namespace farsum {
 
-// Of one peer or one message kind. Plain numbers: a copy taken at one moment.
+// The counts of one peer or one message kind. They are plain numbers: a copy taken at one moment.
 struct TraceCounts {
   std::uint64_t posted = 0;  // requests sent
   std::uint64_t posted_bytes = 0;

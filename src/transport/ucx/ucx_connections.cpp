@@ -7,7 +7,7 @@
 namespace farsum {
 namespace {
 
-// By the one thread at a time that writes it. Relaxed: nothing is ordered by a count.
+// Called by the one thread at a time that writes the counter. Relaxed: nothing is ordered by a count.
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
   counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }

@@ -24,7 +24,7 @@ class UcxConnections final : private UcxWorker::Events {
   class Owner {
    public:
     virtual ~Owner() = default;
-    // From within progress(). The bytes are gone when it returns.
+    // Told from within progress(). The bytes are gone when it returns.
     virtual void on_frame(std::span<const std::byte> bytes) = 0;
     virtual void on_sent(Rank peer, link::FrameId id, bool ok) = 0;
     virtual void on_broken(Rank peer, std::uint32_t epoch) = 0;

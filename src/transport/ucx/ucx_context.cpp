@@ -71,7 +71,7 @@ std::vector<Key> keys_for_memory(const UcxOptions& options, UcxVersion version) 
   return keys;
 }
 
-// With the newer of UCX's two sets of protocols 1.20 takes 15 ms more to connect, in which it reads /proc/net/route
+// UCX has two sets of protocols. With the newer one 1.20 takes longer to connect, because it reads /proc/net/route
 // again and again; it has the owner's program do every get within a machine, and chooses by size what the lanes do not
 // tell.
 std::vector<Key> keys_for_any_use(UcxVersion version) {

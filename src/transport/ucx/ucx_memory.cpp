@@ -31,7 +31,8 @@ bool lies_in_shared_folder(const UcxContext& context) {
                      [](const UcxResource& resource) { return resource.transport == "posix"; });
 }
 
-// Beforehand, for without room UCX would go on to make memory that nobody reaches, or the first touch be a SIGBUS.
+// It looks beforehand, for without room UCX would go on to make memory that nobody reaches, or the first touch be a
+// SIGBUS.
 Status look_for_room(const UcxContext& context, std::uint64_t bytes) {
   const os::MemoryRoom room = os::available();
   if (room.bytes < bytes) return no_room(bytes, room.where);

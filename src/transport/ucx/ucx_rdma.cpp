@@ -163,7 +163,7 @@ Result<CardMemory> UcxRdma::expose(std::byte* memory, std::uint64_t bytes) {
     if (!mapped.is_ok()) return mapped.take_status();
     exposed.memory = std::move(mapped.value());
     if (options_.owners == Owners::idle) {
-      // Only read: the program may be writing to memory of its own.
+      // The memory is only read: the program may be writing to its own.
       auto tried = try_reading(*context_, exposed.memory);
       if (!tried.is_ok()) {
         return Status(

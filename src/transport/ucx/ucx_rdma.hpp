@@ -141,12 +141,12 @@ class UcxRdma final : public Rdma {
   Reached next_reached_ = 1;
   std::deque<Operation> operations_;  // never shrinks: as many as were ever under way at once
   std::vector<Operation*> free_operations_;
-  // For when UCX has returned: operations that need another step, endpoints to be closed.
+  // These wait until UCX has returned: operations that need another step, endpoints to be closed.
   std::vector<Operation*> unfinished_;
   std::vector<Peer*> broken_;
   std::size_t under_way_ = 0;
   bool abandoned_ = false;
-  // Of those who sleep one sleeps on UCX's descriptor, the others until something has ended.
+  // One of those who sleep does so on UCX's descriptor, the others until something has ended.
   bool is_watched_ = false;
   bool watcher_sleeps_ = false;
 

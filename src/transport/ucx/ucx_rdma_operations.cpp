@@ -28,7 +28,7 @@ bool is_for_want_of_room(ucs_status_t status) { return status == UCS_ERR_NO_MEMO
 
 }  // namespace
 
-// Of a comparison: what was there was what it was taken for.
+// Whether there is an answer: a comparison has one where what was there was what it was taken for.
 bool UcxRdma::has_answer(const Operation& operation) {
   return !operation.compares || low_bytes(operation.reply, operation.word.bytes) == operation.operand;
 }
@@ -255,7 +255,7 @@ Status UcxRdma::fetch(Reached memory, CardWord word, CardUpdate update, std::uin
   });
 }
 
-// Begins with what is taken to be there, and ends with a request or the answer.
+// It begins with what is taken to be there, and ends with a request or the answer.
 void* UcxRdma::compare_until_known(Operation& operation, UcxEnd end) {
   const UcxWord word{operation.word.address, operation.word.bytes, CardUpdate::compare_and_swap};
   do {
@@ -334,19 +334,19 @@ void UcxRdma::note_broken(Peer& peer, const std::string& why) {
   if (!peer.broken.empty() || abandoned_) return;
   peer.broken = why;
   broken_.push_back(&peer);
-  // At once: whoever sees an operation end so looks for who is lost.
+  // It is told at once: whoever sees an operation end so looks for who is lost.
   if (options_.job.on_lost)
     options_.job.on_lost(peer.rank, fmt::format("the card's connection to rank {} broke: {}", peer.rank, why));
 }
 
-// Not from within a call of UCX's.
+// Never called from within a call of UCX's.
 void UcxRdma::close(Peer& peer) {
   if (peer.endpoint == nullptr || peer.closing) return;
   peer.closing = true;
   if (!UCS_PTR_IS_PTR(ucx_close(*context_, peer.endpoint, {Callbacks::on_closed, &peer}))) peer.closed = true;
 }
 
-// With a broken endpoint ends what was under way over it.
+// What was under way over a broken endpoint ends with it.
 void UcxRdma::settle() {
   while (!unfinished_.empty()) {
     Operation* operation = unfinished_.back();

@@ -45,7 +45,7 @@ struct UcxRdma::Operation {
   bool is_under_way = false;
   bool is_flush = false;
   std::uint64_t flushes = 0;  // so many of the peer's operations
-  // Of a fetch that is done by comparing until what was there is known:
+  // What follows is of a fetch that is done by comparing until what was there is known.
   bool compares = false;
   UcxReached reached;
   UcxWord word{};

@@ -65,7 +65,7 @@ Status UcxRdma::sleep(const CardCompletion& completion, FunctionRef<Status()> lo
 }
 
 void UcxRdma::nap(const CardCompletion& completion) {
-  // Before the look at the watcher: one that leaves afterwards changes the key.
+  // It prepares before the look at the watcher: one that leaves afterwards changes the key.
   const std::uint32_t key = ended_.prepare();
   bool watches = false;
   {

@@ -13,12 +13,12 @@ namespace farsum {
 // The TCP sockets that this process has open now, by descriptor, ascending.
 std::vector<int> open_tcp_sockets();
 
-// Those of `now` that are not in `before`.
+// The sockets of `now` that are not in `before`.
 std::vector<int> new_sockets(const std::vector<int>& before, const std::vector<int>& now);
 
 void close_on_exec(const std::vector<int>& sockets);
 
-// Those of the sockets that listen, and the ports on which they do.
+// The sockets among these that listen, and the ports on which they do.
 std::vector<int> listening(const std::vector<int>& sockets);
 std::vector<std::uint16_t> listening_ports(const std::vector<int>& sockets);
 

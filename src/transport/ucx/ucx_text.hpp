@@ -16,7 +16,7 @@ struct UcxResource {
   bool operator==(const UcxResource&) const = default;
 };
 
-// From the text of ucp_context_print_info.
+// The resources that the text of ucp_context_print_info names.
 std::vector<UcxResource> resources_in(std::string_view text);
 
 // The transport that carries an endpoint's active messages, from the text of ucp_ep_print_info; empty where that does

@@ -19,7 +19,7 @@ constexpr std::uint64_t ask_again_after_ns = 1'000'000;
 // Replies wake an agent that sleeps on them, though a thread has taken them before it comes: one that has taken these
 // asks it to see whether it must.
 constexpr unsigned taken_beside_agent = 8;
-// Less and less often for news that nobody comes for.
+// The agent asks less and less often for news that nobody comes for, up to this gap.
 constexpr std::uint64_t longest_news_gap_ns = 100'000'000;
 constexpr std::uint64_t most_closing_ns = 2'000'000'000;
 // A connection that is closed by force lets go of what it holds within a few rounds.
@@ -263,7 +263,7 @@ std::size_t UcxTransport::poll_replies_unattended(Rank peer, ReplyHandler& handl
 }
 
 std::size_t UcxTransport::take_replies(Asking& asking, ReplyHandler& handler) {
-  // No further than to a short one that has come for it: what comes behind that is found by the next look.
+  // It looks no further than to a short frame that has come for it: what comes behind that is found by the next look.
   for (int i = 0; i < most_rounds && !asking.has_short_news && origin_.connections->progress() != 0; ++i) {
   }
   asking.has_short_news = false;
@@ -278,7 +278,7 @@ std::size_t UcxTransport::take_replies(Asking& asking, ReplyHandler& handler) {
   return count;
 }
 
-// Where this thread took what the sleeping agent would have been woken by, and where it is woken in vain.
+// Tells the agent where this thread took what would have woken it from its sleep, and where it is woken in vain.
 void UcxTransport::tell_who_sleeps(std::size_t taken) {
   if (!is_watched_) return;
   bool is_in_vain = false;
@@ -304,7 +304,7 @@ void UcxTransport::hand_over() {
   handed_over_ = to_hand_over_ = true;
 }
 
-// Once for all that is under way: until nothing is, the agent looks after it.
+// It hands over once for all that is under way: until nothing is, the agent looks after it.
 void UcxTransport::hand_over_held() {
   if (handed_over_ || origin_.busy.empty()) return;
   handed_over_ = to_hand_over_ = true;
@@ -394,7 +394,7 @@ bool UcxTransport::let_through(std::span<const std::byte> bytes, link::Frame& fr
   return false;
 }
 
-// To the link that it is for; counts what that finds wrong with it.
+// Passes a frame on to the link that it is for, and counts what that finds wrong with it.
 template <class Link, class... Arguments>
 void UcxTransport::pass_on(Link& link, const link::Frame& frame, Arguments&&... arguments) {
   const auto refused = [&] { return link.counters().malformed + link.counters().before_hello; };
@@ -453,7 +453,7 @@ void UcxTransport::OriginHalf::note(Asking& asking) noexcept {
   }
   if (!asking.is_lost && asking.link.state() == link::LinkState::failed) {
     asking.is_lost = true;
-    // At once: whoever takes the replies looks for who is lost.
+    // It is told at once: whoever takes the replies looks for who is lost.
     if (owner.options_.on_lost) owner.options_.on_lost(asking.peer, owner.why(asking));
   }
 }
@@ -603,7 +603,7 @@ bool UcxTransport::has_heard_goodbye() {
   });
 }
 
-// Until something comes, or a little while for what tells of nothing.
+// Rests until something comes, or a little while for what tells of nothing.
 void UcxTransport::rest() const {
   UcxWorker& asking = origin_.connections->worker();
   UcxWorker& serving = target_.connections->worker();

@@ -58,7 +58,7 @@ class UcxTransport final : public Network {
   void open(Rank peer);
   link::LinkState state(Rank peer) const;
   void give_up(Rank peer) override;
-  // The same for what it has asked for, which is dropped; it is refused for ever. Whoever serves calls.
+  // Does the same for what it has asked for, which is dropped; it is refused for ever. Whoever serves calls.
   void forget(Rank peer);
 
   // A peer that was not introduced has no room ever.

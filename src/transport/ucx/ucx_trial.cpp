@@ -205,7 +205,7 @@ Status Trial::check(const std::string& what, std::uint8_t bytes, std::uint64_t e
   return {};
 }
 
-// Of all sizes that go different ways.
+// Copies all sizes that go different ways.
 Status Trial::copy() {
   copied_.resize(memory_.bytes().size());
   for (std::size_t size = 1; size <= copied_.size(); size *= 8) {

@@ -22,7 +22,7 @@ enum class UcxWords : std::uint8_t { of_8, of_4_and_8 };
 // to help only with connecting. Fails with Code::unsupported, naming the first operation that waits for the owner. Some
 // milliseconds; some 200 where it fails.
 Result<UcxTrial> try_everything(UcxContext& context, const UcxMemory& memory, UcxWords words);
-// Only gets from it.
+// Gets from it, and does nothing else.
 Result<UcxTrial> try_reading(UcxContext& context, const UcxMemory& memory);
 
 }  // namespace farsum

@@ -14,7 +14,7 @@
 namespace farsum {
 namespace {
 
-// Up to this, pieces are joined in the send itself: UCX then passes them on within the call and lets go of them.
+// Pieces up to this are joined in the send itself: UCX then passes them on within the call and lets go of them.
 constexpr std::size_t joined_bytes = 512;
 
 }  // namespace

@@ -38,9 +38,9 @@ class UcxWorker {
     // A send that was `started` lets go of its pieces. `left`: UCX has passed them on, which does not say that they
     // arrived.
     virtual void on_sent(Endpoint endpoint, std::uint64_t cookie, bool left) = 0;
-    // Once for each endpoint whose connection ended by itself or refused a send. It must be closed all the same.
+    // Told once for each endpoint whose connection ended by itself or refused a send. It must be closed all the same.
     virtual void on_broken(Endpoint endpoint) = 0;
-    // After close(): every send over it has been told of, and UCX has let it go.
+    // Told after close(): every send over it has been told of, and UCX has let it go.
     virtual void on_closed(Endpoint endpoint) = 0;
   };
 
