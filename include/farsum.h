@@ -127,9 +127,8 @@ typedef struct farsum_init_options {
 } farsum_init_options;
 
 /* Joins the job: collective over all ranks that find each other here. `options` may be NULL: then the launcher's
- * environment is used
- * (`farsum run`, or PMIx as under `mpirun`, `prterun` and `srun`), and a process started without a launcher becomes a
- * job of one rank. Several contexts may follow one another in a process, one at a time.
+ * environment is used (`farsum run`, or PMIx as under `mpirun`, `prterun` and `srun`), and a process started without a
+ * launcher becomes a job of one rank. Several contexts may follow one another in a process, one at a time.
  * Errors: SYSTEM, NO_MEMORY, ARGUMENT; PEER_FAILED when a rank ended or did not come in time; UNSUPPORTED when there
  * are more than 65536 ranks or more than 1024 on a node; PENDING when a context lives already. */
 FARSUM_API farsum_status farsum_init(const farsum_init_options* options);
@@ -514,11 +513,11 @@ typedef FARSUM_ENUM(farsum_lock_mode){
  * earlier waiter for a shared lock, nor before a rank of another node whose turn it is, nor does such a rank before an
  * earlier waiter. Where nobody looks, as on a crowded node (farsum_is_crowded), arrival decides.
  *
- * lock_all takes a shared lock of every target. That of a rank of
- * another node lock does not wait for: it is asked for with the operations under it, which take effect there once it is
- * granted; who waits for these (flush, unlock, an operation with a result) waits for that, too, and so does a thread
- * that takes another lock, of any window, or a mutex: who takes several at once, on one thread and in an order that all
- * keep to, gets them. With none of these, lock orders nothing at other ranks. */
+ * lock_all takes a shared lock of every target. farsum_lock does not wait for the lock of a rank of another node: it
+ * is asked for with the operations under it, which take effect there once it is granted; who waits for these (flush,
+ * unlock, an operation with a result) waits for that, too, and so does a thread that takes another lock, of any
+ * window, or a mutex: who takes several at once, on one thread and in an order that all keep to, gets them. With none
+ * of these, lock orders nothing at other ranks. */
 FARSUM_API farsum_status farsum_lock(farsum_window window, int target, farsum_lock_mode mode);
 FARSUM_API farsum_status farsum_unlock(farsum_window window, int target);
 FARSUM_API farsum_status farsum_lock_all(farsum_window window);

@@ -1,6 +1,6 @@
 // A window as an origin sees it: what it knows of every target's memory, its epochs, and the one decision per
-// operation: finish in the caller (hot view), or route to a path. Several threads may operate at once; epoch calls of
-// one window are made one at a time.
+// operation: finish in the caller (hot view), or route to a path. Several threads may operate at once, and begin and
+// end epochs at different targets; what an epoch call asks of the whole window it finds out under sync_mutex_.
 #pragma once
 
 #include <atomic>

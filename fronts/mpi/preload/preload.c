@@ -1,7 +1,7 @@
 /* The small file that is preloaded into every process of a job: it exports MPI_X and PMPI_X for each call of calls.h
  * and sends them on, to the library until MPI is initialised and to the front from then on. It links nothing but libc,
- * has no undefined data symbol, and does nothing in a process without an MPI library. What
- * ucx.c, opal.c, locking.c and promoted.c export passes calls on, and no more in such a process.
+ * has no undefined data symbol, and does nothing in a process without an MPI library. What ucx.c, opal.c, locking.c
+ * and promoted.c export passes calls on, and no more in such a process.
  *
  * Both names are exported because Fortran libraries call either. A profiler's own MPI_X, found behind this file in the
  * order of symbols, is called first; it comes back through PMPI_X.

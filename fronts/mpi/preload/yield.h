@@ -4,8 +4,7 @@
  *
  * A thread that has heard nothing of UCX for some 10 us, and was never away for longer than that, lets others run
  * before it asks again, and after each 10 us more; where nobody else wants the processor that costs a third of a
- * microsecond. (It may have heard
- * something through shared memory, or have worked a little: it yields then too.)
+ * microsecond. (It may have heard something through shared memory, or have worked a little: it yields then too.)
  */
 #ifndef FARSUM_MPI_PRELOAD_YIELD_H
 #define FARSUM_MPI_PRELOAD_YIELD_H

@@ -26,10 +26,10 @@ class Progress {
   // called MPI from.
   void drive();
 
-  // Of calls that complete without waiting: a program that polls memory through them must not starve the library, nor
-  // the process that it waits for; but it may as well be one that computes beside others, so that it yields under a
-  // budget only. Every 64th such call looks at the clock, and each of a program whose calls are so
-  // far apart that a look costs it nothing: it may sleep between them.
+  // Called by calls that complete without waiting: a program that polls memory through them must not starve the
+  // library, nor the process that it waits for; but it may as well be one that computes beside others, so that it
+  // yields under a budget only. Every 64th such call looks at the clock, and each of a program whose calls are so far
+  // apart that a look costs it nothing: it may sleep between them.
   void tick() {
     // Relaxed, and not one step: a count lost between threads only moves the next look.
     const std::uint32_t calls = calls_.load(std::memory_order_relaxed) + 1;
