@@ -1,4 +1,4 @@
-// The head of the node segment, as its files see it: nobody else includes this.
+// The head of the node segment, as its own files see it, and the test that pins layouts; nobody else includes this.
 #pragma once
 
 #include <atomic>

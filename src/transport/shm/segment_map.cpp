@@ -17,7 +17,7 @@
 namespace farsum {
 namespace {
 
-// One growth takes such a part of a limit on address space at most.
+// One growth takes at most one part in so many of a limit on address space.
 constexpr std::uint64_t steps_in_limit = 64;
 // What a program has, no more: above lies what some kernels give to who asks for it by name.
 constexpr std::uintptr_t last_address = std::uintptr_t{1} << 47;
