@@ -403,7 +403,7 @@ class Window {
   bool open_epoch(std::uint32_t target, AccessEpoch epoch);
   // Changes the word to epoch_changing, under the guard of the target's lock; false where it is not `from`.
   bool claim(std::uint32_t target, std::int32_t from);
-  // Does the same for a lock that is taken with others; false where an epoch includes the target.
+  // Visits that guard to change the word from no_epoch; false where an epoch includes the target.
   bool claim_under_guard(std::uint32_t target);
   void close_epoch(std::uint32_t target);
   Contender contender() const { return {parts_.lock_agent.id, parts_.lock_agent.place}; }

@@ -41,7 +41,7 @@ bool Window::claim_all_words() {
   return true;
 }
 
-// Words that are another's stay. Release as in close_epoch.
+// Leaves the words of other epochs as they are. Release as in close_epoch.
 void Window::close_words_of_all(std::uint32_t end) {
   for (std::uint32_t target = 0; target < end; ++target) {
     std::int32_t open = locked_with_all;
