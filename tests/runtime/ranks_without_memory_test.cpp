@@ -226,7 +226,7 @@ TEST(RanksWithoutMemoryAtTheEnd, are_waited_for_by_nobody) {
     if (me.rank == 1) ASSERT_GOOD(made.value()->window->lock(0, LockMode::exclusive));
     if (me.rank == 1) {
       const FailingMemory none(0, FailingMemory::Fails::for_good);
-      const Code code = answer_of([&] { return me.context.finalize(); });
+      [[maybe_unused]] const Code code = answer_of([&] { return me.context.finalize(); });
       const FailingMemory::Pause pause;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
       EXPECT_EQ(static_cast<int>(code), static_cast<int>(Code::no_memory));
