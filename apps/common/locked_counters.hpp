@@ -69,9 +69,23 @@ class LockedWords {
   int size_ = 1;
 };
 
+// What both have: their words, and how many tickets this rank has drawn since the last reset.
+class LockedCounter {
+ public:
+  farsum_status reset() {
+    taken_ = 0;
+    return words_.reset();
+  }
+  farsum_status free() { return words_.free(); }
+
+ protected:
+  LockedWords words_;
+  std::uint64_t taken_ = 0;
+};
+
 // A word for each rank, which it alone writes: it gets all others', puts its own one higher, and its ticket is the sum.
 // (Van Dam and others, get_task.)
-class PerRankCounter {
+class PerRankCounter : public LockedCounter {
  public:
   farsum_status create(int home) {
     int size = 0;
@@ -94,22 +108,12 @@ class PerRankCounter {
     taken_ = mine;
     return FARSUM_OK;
   }
-
-  farsum_status reset() {
-    taken_ = 0;
-    return words_.reset();
-  }
-  farsum_status free() { return words_.free(); }
-
- private:
-  LockedWords words_;
-  std::uint64_t taken_ = 0;
 };
 
 // A binary tree whose every node holds the tickets drawn below it, the leaves being ranks; word 1 is the root. A rank
 // adds one to the nodes on its way up and gets only their siblings, which with its own tickets make the total. (Gropp,
 // Lusk, Thakur: Using MPI-2, fetchandadd_tree.)
-class TreeCounter {
+class TreeCounter : public LockedCounter {
  public:
   farsum_status create(int home) {
     int size = 0;
@@ -137,16 +141,8 @@ class TreeCounter {
     return FARSUM_OK;
   }
 
-  farsum_status reset() {
-    taken_ = 0;
-    return words_.reset();
-  }
-  farsum_status free() { return words_.free(); }
-
  private:
-  LockedWords words_;
   std::uint64_t leaves_ = 1;
-  std::uint64_t taken_ = 0;
 };
 
 }  // namespace apps
