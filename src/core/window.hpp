@@ -228,6 +228,7 @@ class Window {
 
  private:
   void abandon_operations(const char* call) noexcept;
+  void abandon_lock(std::uint32_t target, LockMode mode, const char* call) noexcept;
   // Updates gathered for one target on the aggregated path.
   struct Gathered {
     std::mutex mutex;

@@ -124,6 +124,15 @@ void Window::abandon_operations(const char* call) noexcept {
   }
 }
 
+// One of another node whose owner cannot be told, for want of memory, goes with the window.
+void Window::abandon_lock(std::uint32_t target, LockMode mode, const char* call) noexcept {
+  try {
+    (void)drop_lock(target, mode, call);
+  } catch (const std::bad_alloc&) {
+    // As in abandon_operations.
+  }
+}
+
 void Window::abandon(const char* call) {
   abandon_operations(call);
   const std::lock_guard lock(sync_mutex_);
@@ -131,7 +140,7 @@ void Window::abandon(const char* call) {
   for (std::uint32_t target = 0; target < size_; ++target) {
     const std::int32_t open = views_[target].open.load(std::memory_order_relaxed);
     if (open >= passive_epoch && open < unchecked_lock)
-      (void)drop_lock(target, open == locked_exclusive ? LockMode::exclusive : LockMode::shared, call);
+      abandon_lock(target, open == locked_exclusive ? LockMode::exclusive : LockMode::shared, call);
     close_epoch(target);
   }
   all_locked_ = false;
