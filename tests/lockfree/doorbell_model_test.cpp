@@ -197,47 +197,35 @@ Outcome change_over(Change change) {
 template <Mistake M>
 using WrongBell = WrongDoorbell<M>;
 
-TEST(DoorbellModel, loses_no_ring_of_two_senders_of_one_group) {
-  FARSUM_NEEDS_FIBERS();
-  expect_holds(receive_all({.senders = {3, 60}}));
-}
+TEST(DoorbellModel, loses_no_ring_of_two_senders_of_one_group) { expect_holds(receive_all({.senders = {3, 60}})); }
 
-TEST(DoorbellModel, loses_no_ring_of_two_senders_of_two_groups) {
-  FARSUM_NEEDS_FIBERS();
-  expect_holds(receive_all({.senders = {0, 1023}}));
-}
+TEST(DoorbellModel, loses_no_ring_of_two_senders_of_two_groups) { expect_holds(receive_all({.senders = {0, 1023}})); }
 
 TEST(DoorbellModel, loses_no_ring_of_a_sender_that_rings_twice) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(receive_all({.posts = {2, 0}, .awaited = {2, 0}}));
   expect_holds(receive_all({.posts = {2, 1}, .awaited = {2, 1}, .max_preemptions = 3}));
 }
 
 TEST(DoorbellModel, a_sender_killed_anywhere_in_ring_does_not_mute_the_other) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(receive_all({.posts = {1, 2}, .awaited = {0, 2}, .killable = 0, .max_preemptions = 3}));
 }
 
 TEST(DoorbellModel, loses_no_ring_where_the_receiver_sleeps_on_a_descriptor) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(receive_all({.senders = {3, 60}, .sleep = Sleep::descriptor}));
   expect_holds(receive_all({.senders = {0, 1023}, .sleep = Sleep::descriptor}));
   expect_holds(receive_all({.posts = {2, 1}, .awaited = {2, 1}, .sleep = Sleep::descriptor, .max_preemptions = 3}));
 }
 
 TEST(DoorbellModel, a_sender_killed_anywhere_does_not_mute_the_other_towards_a_descriptor) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(receive_all(
       {.posts = {1, 2}, .awaited = {0, 2}, .sleep = Sleep::descriptor, .killable = 0, .max_preemptions = 3}));
 }
 
 TEST(DoorbellModel, a_receiver_changes_over_to_descriptors_and_loses_nothing) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(change_over(Change::right));
 }
 
 TEST(DoorbellModel, wake_ends_every_sleep_on_a_descriptor) {
-  FARSUM_NEEDS_FIBERS();
   using State = Shared<ModelAtomics<>, BasicDoorbell<ModelAtomics<>>>;
   expect_holds(explore<State>({.finds_races = false},
                               {[](State& s) { s.bell.ring(0, [&] { s.descriptor.wake(by_ring); }); },
@@ -253,7 +241,6 @@ TEST(DoorbellModel, wake_ends_every_sleep_on_a_descriptor) {
 }
 
 TEST(DoorbellModel, wake_ends_every_sleep) {
-  FARSUM_NEEDS_FIBERS();
   using State = Shared<ModelAtomics<>, BasicDoorbell<ModelAtomics<>>>;
   expect_holds(explore<State>({.finds_races = false},
                               {[](State& s) { s.bell.ring(0); }, [](State& s) { s.bell.wake(); },
@@ -269,59 +256,49 @@ TEST(DoorbellModel, wake_ends_every_sleep) {
 }
 
 TEST(DoorbellModel, the_plain_doorbell_that_the_mistakes_are_made_in_is_right) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(receive_all<ModelAtomics<>, WrongBell<Mistake::none>>({.posts = {2, 1}, .awaited = {2, 1}}));
 }
 
 TEST(DoorbellModel, catches_a_receiver_that_does_not_look_after_arming) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(receive_all<ModelAtomics<>, WrongBell<Mistake::skips_the_look_after_arming>>({}), "deadlock");
 }
 
 // Why ring() has no short cut for a bit that is set already.
 TEST(DoorbellModel, catches_a_sender_that_skips_a_bit_that_is_set) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(
       receive_all<ModelAtomics<>, WrongBell<Mistake::skips_a_bit_that_is_set>>({.posts = {2, 1}, .awaited = {2, 1}}),
       "deadlock");
 }
 
 TEST(DoorbellModel, catches_a_receiver_that_clears_after_visiting) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(
       receive_all<ModelAtomics<>, WrongBell<Mistake::clears_after_visiting>>({.posts = {2, 1}, .awaited = {2, 1}}),
       "deadlock");
 }
 
 TEST(DoorbellModel, catches_a_sender_that_disarms_before_it_wakes) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(receive_all<ModelAtomics<>, WrongBell<Mistake::none>>(
                     {.posts = {1, 1}, .awaited = {0, 1}, .killable = 0, .max_preemptions = 3}),
                 "deadlock");
 }
 
 TEST(DoorbellModel, catches_a_descriptor_that_is_emptied_before_the_sleep) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(receive_all({.sleep = Sleep::descriptor_emptied_too_early}), "deadlock");
 }
 
 TEST(DoorbellModel, catches_a_network_that_is_added_without_rousing) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(change_over(Change::network_added_without_rousing), "deadlock");
 }
 
 TEST(DoorbellModel, catches_a_sleep_that_does_not_look_for_a_network) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(change_over(Change::slept_without_looking_for_it), "deadlock");
 }
 
 TEST(DoorbellModel, catches_arming_without_a_barrier) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(receive_all<ModelAtomics<Mutation::exchange_is_a_store>>({}), "deadlock");
 }
 
 TEST(DoorbellModel, catches_a_lost_wake) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(receive_all<ModelAtomics<Mutation::wake_is_lost>>({}), "deadlock");
 }
 

@@ -57,18 +57,11 @@ Outcome one_waiter_two_notifiers() {
       [](State&) {});
 }
 
-TEST(EventCountModel, loses_no_wake_up_with_two_waiters) {
-  FARSUM_NEEDS_FIBERS();
-  expect_holds(two_waiters_one_notifier<ModelAtomics<>>());
-}
+TEST(EventCountModel, loses_no_wake_up_with_two_waiters) { expect_holds(two_waiters_one_notifier<ModelAtomics<>>()); }
 
-TEST(EventCountModel, loses_no_wake_up_with_two_notifiers) {
-  FARSUM_NEEDS_FIBERS();
-  expect_holds(one_waiter_two_notifiers<ModelAtomics<>>());
-}
+TEST(EventCountModel, loses_no_wake_up_with_two_notifiers) { expect_holds(one_waiter_two_notifiers<ModelAtomics<>>()); }
 
 TEST(EventCountModel, a_killed_waiter_only_costs_needless_wake_ups) {
-  FARSUM_NEEDS_FIBERS();
   using State = Shared<ModelAtomics<>>;
   const Options options{.killable = 0};
   expect_holds(explore<State>(
@@ -77,17 +70,14 @@ TEST(EventCountModel, a_killed_waiter_only_costs_needless_wake_ups) {
 }
 
 TEST(EventCountModel, catches_a_notifier_whose_change_stays_behind_its_look_at_the_sleepers) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(one_waiter_two_notifiers<ModelAtomics<Mutation::modify_is_no_barrier>>(), "deadlock");
 }
 
 TEST(EventCountModel, catches_a_lost_wake) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(two_waiters_one_notifier<ModelAtomics<Mutation::wake_is_lost>>(), "deadlock");
 }
 
 TEST(EventCountModel, catches_a_sleep_that_does_not_compare) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(two_waiters_one_notifier<ModelAtomics<Mutation::wait_does_not_compare>>(), "deadlock");
 }
 

@@ -255,7 +255,6 @@ constexpr Part last = Part::locks_last;
 constexpr Part offers = Part::offers;
 
 TEST(LockBiasModel, grants_no_exclusive_lock_over_one_who_locked_all) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(each_plays({all, first}));
   expect_holds(each_plays({twice, first}, {3}));
   expect_holds(each_plays({all, first, first}, {1}));
@@ -263,13 +262,11 @@ TEST(LockBiasModel, grants_no_exclusive_lock_over_one_who_locked_all) {
 }
 
 TEST(LockBiasModel, ends_for_every_lock_of_the_window) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(each_plays<Begins::offered, 2>({all, first, last}, {1}));
   expect_holds(each_plays<Begins::offered, 2>({twice, last}, {2}));
 }
 
 TEST(LockBiasModel, offers_anew_beside_those_that_lock_all_or_one) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(each_plays<Begins::ended>({twice, offers}, {2}));
   expect_holds(each_plays<Begins::ended>({offers, first, all}, {1}));
   expect_holds(each_plays<Begins::ended>({offers, first, offers}, {1}));
@@ -278,62 +275,52 @@ TEST(LockBiasModel, offers_anew_beside_those_that_lock_all_or_one) {
 }
 
 TEST(LockBiasModel, survives_one_killed_who_holds_or_is_about_to) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(each_plays({all, first}, {2, 0}));
   expect_holds(each_plays({all, first, all}, {0, 0}));
   expect_holds(each_plays<Begins::offered, 2>({all, last}, {1, 0}));
 }
 
 TEST(LockBiasModel, survives_one_killed_who_ends_it) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(each_plays({first, all}, {2, 0}));
   expect_holds(each_plays({first, all, first}, {0, 0}));
 }
 
 TEST(LockBiasModel, survives_one_killed_who_makes_an_offer) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(each_plays<Begins::ended>({offers, first}, {2, 0}));
   expect_holds(each_plays<Begins::ended>({offers, first, all}, {0, 0}));
 }
 
 TEST(LockBiasModel, catches_a_holder_that_does_not_look_again) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(each_plays<Begins::offered, 1, DoesNotLookAgain>({all, first}), "race");
 }
 
 // The release of one who reads the offer before its word is seen to be clear stays unseen by who enters it.
 TEST(LockBiasModel, catches_a_word_that_is_written_without_a_barrier) {
-  FARSUM_NEEDS_FIBERS();
   using Bias = BasicLockBias<WritesWithoutBarrier>;
   expect_caught(each_plays<Begins::offered, 1, Bias, Slip::none, WritesWithoutBarrier>({all, first}), "deadlock");
 }
 
 // Whoever is read as a holder releases before the offer ends, and never hears that it was entered.
 TEST(LockBiasModel, catches_words_that_are_read_before_the_offer_ends) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(each_plays<Begins::offered, 1, LooksAtHoldersFirst>({all, first}), "deadlock");
 }
 
 TEST(LockBiasModel, catches_holders_who_are_entered_in_one_lock_only) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(each_plays<Begins::offered, 2, EntersNobodyTwice>({all, first, last}, {2}), "race");
 }
 
 TEST(LockBiasModel, catches_a_release_that_does_not_look) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(each_plays<Begins::offered, 1, BasicLockBias<Policy>, Slip::releases_without_looking>({all, first}),
                 "deadlock");
 }
 
 TEST(LockBiasModel, catches_an_offer_over_a_waiter) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(
       each_plays<Begins::ended, 1, BasicLockBias<Policy>, Slip::offers_over_a_waiter>({offers, first, all}, {2}),
       "race");
 }
 
 TEST(LockBiasModel, catches_an_offer_that_was_not_announced) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(
       each_plays<Begins::ended, 1, BasicLockBias<Policy>, Slip::offers_without_announcing>({offers, first, all}, {2}),
       "race");

@@ -73,36 +73,30 @@ constexpr MeetingShape tree_of_3 = {.members = 3, .flat = 2, .fan = 2};
 constexpr MeetingShape tree_of_4 = {.members = 4, .flat = 2, .fan = 2};
 
 TEST(MeetingModel, ends_when_all_have_come) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(all_meet<ModelAtomics<>>({}, {.shape = flat_of_3}));
   expect_holds(all_meet<ModelAtomics<>>({}, {.shape = tree_of_3}));
 }
 
 TEST(MeetingModel, of_two_levels_and_four_members_has_one_last) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(all_meet<ModelAtomics<>>({.max_preemptions = 2}, {.shape = tree_of_4, .at_once = 1}));
 }
 
 TEST(MeetingModel, follows_upon_a_meeting) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(all_meet<ModelAtomics<>>({.max_preemptions = 2}, {.shape = tree_of_3, .rounds = 3}));
 }
 
 TEST(MeetingModel, wakes_all_where_each_wakes_one) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(all_meet<ModelAtomics<>>({}, {.shape = tree_of_3, .at_once = 1}));
 }
 
 // The explorer's futex wakes the lowest thread first, be it one that sleeps in the next round already. Nothing but the
 // gap ends the sleep of those before whom it is woken.
 TEST(MeetingModel, catches_a_futex_that_wakes_in_another_order_than_that_of_falling_asleep) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(all_meet<ModelAtomics<>>({.max_preemptions = 2}, {.shape = tree_of_3, .rounds = 2, .at_once = 1}),
                 "deadlock");
 }
 
 TEST(MeetingModel, costs_those_whose_waker_was_killed_their_gap) {
-  FARSUM_NEEDS_FIBERS();
   using State = Shared<ModelAtomics<>>;
   // Two sleep; the one that is woken and may be killed has the other to wake.
   const auto with_gap = [](std::uint64_t gap_ns) {
@@ -128,17 +122,14 @@ TEST(MeetingModel, costs_those_whose_waker_was_killed_their_gap) {
 }
 
 TEST(MeetingModel, catches_arrivals_that_publish_nothing) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(all_meet<ModelAtomics<Mutation::release_is_relaxed>>({}, {.shape = tree_of_3}), "race");
 }
 
 TEST(MeetingModel, catches_a_lost_wake) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(all_meet<ModelAtomics<Mutation::wake_is_lost>>({}, {.shape = flat_of_3, .at_once = 1}), "deadlock");
 }
 
 TEST(MeetingModel, catches_a_round_that_opens_behind_the_look_at_the_sleepers) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(all_meet<ModelAtomics<Mutation::modify_is_no_barrier>>({}, {.shape = flat_of_3, .at_once = 1}),
                 "deadlock");
 }

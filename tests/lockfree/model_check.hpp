@@ -7,6 +7,8 @@
 
 namespace farsum::model {
 
+static_assert(fibers_work, "fibers confuse sanitizers: model checks are built without them");
+
 // Every interleaving was seen and none failed. Prints how many there were.
 inline void expect_holds(const Outcome& outcome) {
   EXPECT_EQ(outcome.failure, "") << outcome.schedule;
@@ -20,9 +22,3 @@ inline void expect_caught(const Outcome& outcome, const std::string& failure) {
 }
 
 }  // namespace farsum::model
-
-// Fibers confuse the sanitizers; the stress tests are for them.
-#define FARSUM_NEEDS_FIBERS()                                       \
-  if (!farsum::model::fibers_work) {                                \
-    GTEST_SKIP() << "model checks run in builds without sanitizer"; \
-  }

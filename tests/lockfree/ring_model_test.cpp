@@ -115,29 +115,18 @@ Outcome pass_all(std::size_t killable = no_thread) {
   return explore<State>({.killable = killable}, {send<State>, receive<State>}, require_all_done<State>);
 }
 
-TEST(RingModel, passes_records_and_replies_through_wrap_and_again) {
-  FARSUM_NEEDS_FIBERS();
-  expect_holds(pass_all<ModelAtomics<>>());
-}
+TEST(RingModel, passes_records_and_replies_through_wrap_and_again) { expect_holds(pass_all<ModelAtomics<>>()); }
 
-TEST(RingModel, a_killed_sender_leaves_only_whole_records) {
-  FARSUM_NEEDS_FIBERS();
-  expect_holds(pass_all<ModelAtomics<>>(0));
-}
+TEST(RingModel, a_killed_sender_leaves_only_whole_records) { expect_holds(pass_all<ModelAtomics<>>(0)); }
 
-TEST(RingModel, a_killed_receiver_leaves_only_whole_replies) {
-  FARSUM_NEEDS_FIBERS();
-  expect_holds(pass_all<ModelAtomics<>>(1));
-}
+TEST(RingModel, a_killed_receiver_leaves_only_whole_replies) { expect_holds(pass_all<ModelAtomics<>>(1)); }
 
 TEST(RingModel, catches_a_publish_that_orders_nothing) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(pass_all<ModelAtomics<Mutation::release_is_relaxed>>(), "race");
 }
 
 // A sender that publishes before it writes.
 TEST(RingModel, catches_a_record_written_after_it_was_published) {
-  FARSUM_NEEDS_FIBERS();
   using Policy = ModelAtomics<>;
   struct State {
     Policy::Atomic<std::uint64_t> published;

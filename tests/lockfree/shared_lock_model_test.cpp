@@ -230,88 +230,68 @@ constexpr LockMode x = LockMode::exclusive;
 constexpr LockMode s = LockMode::shared;
 
 TEST(SharedLockModel, keeps_three_writers_apart_and_loses_no_grant) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(each_locks_once<ModelAtomics<>>({x, x}));
   expect_holds(each_locks_once<ModelAtomics<>>({x, x, x}, no_thread, 2));
 }
 
 TEST(SharedLockModel, keeps_a_writer_from_two_readers_and_loses_no_grant) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(each_locks_once<ModelAtomics<>>({x, s}));
   expect_holds(each_locks_once<ModelAtomics<>>({x, s, s}, no_thread, 2));
 }
 
 TEST(SharedLockModel, survives_a_writer_killed_anywhere) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(each_locks_once<ModelAtomics<>>({x, x}, 0, 2));
   expect_holds(each_locks_once<ModelAtomics<>>({x, x, s}, 0, 1));
 }
 
 TEST(SharedLockModel, survives_a_reader_killed_anywhere) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(each_locks_once<ModelAtomics<>>({s, x}, 0, 2));
   expect_holds(each_locks_once<ModelAtomics<>>({s, x, s}, 0, 1));
 }
 
 TEST(SharedLockModel, loses_no_grant_where_one_looks_and_passes_over_sleepers) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(one_looks<ModelAtomics<>>(no_thread, 1));
 }
 
-TEST(SharedLockModel, survives_one_killed_who_passes_or_calls_others) {
-  FARSUM_NEEDS_FIBERS();
-  expect_holds(one_looks<ModelAtomics<>>(0, 0));
-}
+TEST(SharedLockModel, survives_one_killed_who_passes_or_calls_others) { expect_holds(one_looks<ModelAtomics<>>(0, 0)); }
 
 TEST(SharedLockModel, catches_a_sleeper_that_answers_over_its_grant) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(each_locks_once<AnswersWithoutComparing>({x, x}), "deadlock");
 }
 
-TEST(SharedLockModel, gives_threads_of_one_id_one_epoch) {
-  FARSUM_NEEDS_FIBERS();
-  expect_holds(two_threads_of_one_id<true>());
-}
+TEST(SharedLockModel, gives_threads_of_one_id_one_epoch) { expect_holds(two_threads_of_one_id<true>()); }
 
 TEST(SharedLockModel, catches_a_claim_without_the_guard) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(two_threads_of_one_id<false>(), "another thread's");
 }
 
 TEST(SharedLockModel, catches_a_guard_that_is_not_atomic) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(each_locks_once<ModelAtomics<Mutation::compare_exchange_is_torn>>({x, x, x}), "race");
 }
 
 TEST(SharedLockModel, catches_a_hand_over_that_orders_nothing) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(each_locks_once<ModelAtomics<Mutation::release_is_relaxed>>({x, x, x}), "race");
 }
 
 TEST(SharedLockModel, catches_a_lost_grant) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(each_locks_once<ModelAtomics<Mutation::wake_is_lost>>({x, x, x}), "deadlock");
 }
 
 TEST(SharedLockModel, catches_a_death_that_nobody_notices) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(each_locks_once<ModelAtomics<>, NobodyIsEverDead>({x, x}, 0), "livelock");
 }
 
 // A granter that looks whether the waiter sleeps and then stores, and a waiter that does so with its own word.
 TEST(SharedLockModel, catches_a_granter_that_looks_before_it_stores) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(each_locks_once<ModelAtomics<Mutation::exchange_is_a_store>>({x, x}), "deadlock");
 }
 
 TEST(SharedLockModel, catches_a_waiter_that_sleeps_over_its_grant) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(each_locks_once<FallsAsleepWithoutComparing>({x, x}), "deadlock");
 }
 
 // A sleep that does not look at its word misses a grant that came first.
 TEST(SharedLockModel, catches_a_sleep_that_does_not_compare) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(each_locks_once<ModelAtomics<Mutation::wait_does_not_compare>>({x, x, x}), "deadlock");
 }
 

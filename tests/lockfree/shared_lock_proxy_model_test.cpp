@@ -160,57 +160,48 @@ constexpr LockMode x = LockMode::exclusive;
 constexpr LockMode s = LockMode::shared;
 
 TEST(SharedLockProxyModel, keeps_the_others_writer_from_local_ones_and_tells_of_its_grant) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(run({}, 1, any));
   expect_holds(run({}, 2, 2));
 }
 
 TEST(SharedLockProxyModel, lets_the_others_reader_in_beside_local_ones_and_keeps_writers_out) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(run({.local = s, .of_other = s}, 2, 2));
   expect_holds(run({.local = x, .of_other = s}, 2, 2));
   expect_holds(run({.local = s, .of_other = x}, 2, 2));
 }
 
 TEST(SharedLockProxyModel, a_queued_request_is_withdrawn_or_was_granted) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(run({.withdraws = true}, 1, any));
   expect_holds(run({.withdraws = true}, 2, 2));
 }
 
 TEST(SharedLockProxyModel, survives_a_granter_killed_anywhere) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(run({.killed = first_local}, 1, 2));
   expect_holds(run({.killed = first_local}, 2, 1));
   expect_holds(run({.local = s, .killed = first_local}, 2, 1));
 }
 
 TEST(SharedLockProxyModel, survives_an_owner_killed_anywhere) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(run({.killed = owner}, 1, 2));
   expect_holds(run({.killed = owner}, 2, 1));
   expect_holds(run({.withdraws = true, .killed = owner}, 2, 1));
 }
 
 TEST(SharedLockProxyModel, catches_a_grant_that_nobody_tells_of) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(run({.mistake = Mistake::granter_does_not_ring}, 1, any), "deadlock");
 }
 
 TEST(SharedLockProxyModel, catches_a_guard_entered_as_the_other) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(run({.killed = owner, .mistake = Mistake::owner_enters_as_the_other}, 1, 2), "not known to be dead");
 }
 
 // A granter killed before it rings leaves a grant that only the notice of its death can tell of.
 TEST(SharedLockProxyModel, catches_an_owner_that_does_not_look_after_a_death) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(run({.killed = first_local, .mistake = Mistake::owner_does_not_look_after_a_death}, 1, any),
                 "deadlock");
 }
 
 TEST(SharedLockProxyModel, catches_a_grant_that_orders_nothing) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(run<ModelAtomics<Mutation::release_is_relaxed>>({}, 1, any), "race");
 }
 

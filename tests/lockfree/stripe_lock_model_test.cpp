@@ -41,18 +41,11 @@ Outcome three_enter(std::size_t killable = no_thread) {
       });
 }
 
-TEST(StripeLockModel, lets_one_in_at_a_time) {
-  FARSUM_NEEDS_FIBERS();
-  expect_holds(three_enter<ModelAtomics<Mutation::none, 1>>());
-}
+TEST(StripeLockModel, lets_one_in_at_a_time) { expect_holds(three_enter<ModelAtomics<Mutation::none, 1>>()); }
 
-TEST(StripeLockModel, is_recovered_from_a_holder_killed_anywhere) {
-  FARSUM_NEEDS_FIBERS();
-  expect_holds(three_enter<ModelAtomics<>>(0));
-}
+TEST(StripeLockModel, is_recovered_from_a_holder_killed_anywhere) { expect_holds(three_enter<ModelAtomics<>>(0)); }
 
 TEST(StripeLockModel, leaves_a_dead_holder_named) {
-  FARSUM_NEEDS_FIBERS();
   using State = Shared<ModelAtomics<>>;
   const Options options{.killable = 0};
   expect_holds(explore<State>(options,
@@ -68,12 +61,10 @@ TEST(StripeLockModel, leaves_a_dead_holder_named) {
 }
 
 TEST(StripeLockModel, catches_an_acquire_that_is_not_atomic) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(three_enter<ModelAtomics<Mutation::compare_exchange_is_torn>>(), "race");
 }
 
 TEST(StripeLockModel, catches_a_release_that_orders_nothing) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(three_enter<ModelAtomics<Mutation::release_is_relaxed>>(), "race");
 }
 

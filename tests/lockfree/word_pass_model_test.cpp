@@ -111,12 +111,10 @@ Outcome single_beside_bulk(bool starts_open, std::uint32_t each, Options options
 }
 
 TEST(WordPassModel, loses_no_update_beside_one_in_plain_steps) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(single_beside_bulk<ModelAtomics<>>(true, 2));
 }
 
 TEST(WordPassModel, a_stripe_opens_beside_one_that_waits_for_it) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(single_beside_bulk<ModelAtomics<Mutation::none, 1>>(false, 2));
   expect_caught(single_beside_bulk<ModelAtomics<Mutation::compare_exchange_is_torn, 1>>(false, 2), "lost");
 }
@@ -134,7 +132,6 @@ Outcome two_that_close(std::uint32_t singles) {
 }
 
 TEST(WordPassModel, two_close_a_stripe_at_once) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(two_that_close<ModelAtomics<>>(1));
   expect_caught(two_that_close<ModelAtomics<Mutation::compare_exchange_is_torn>>(1), "race");
   expect_caught(two_that_close<ModelAtomics<Mutation::process_barrier_is_lost>>(2), "lost");
@@ -163,7 +160,6 @@ Outcome impatient_beside_another(std::uint32_t singles) {
 }
 
 TEST(WordPassModel, one_that_may_not_wait_leaves_the_stripe_open_and_adds_nothing) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(impatient_beside_another<ModelAtomics<>>(1));
   expect_caught(impatient_beside_another<ModelAtomics<Mutation::process_barrier_is_lost>>(2), "lost");
 }
@@ -195,13 +191,11 @@ Outcome stripes_closed_together(std::uint32_t singles) {
 }
 
 TEST(WordPassModel, stripes_closed_together_lose_no_update) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(stripes_closed_together<ModelAtomics<>>(1));
   expect_caught(stripes_closed_together<ModelAtomics<Mutation::process_barrier_is_lost>>(2), "lost");
 }
 
 TEST(WordPassModel, a_death_inside_does_not_keep_a_stripe_open) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(single_beside_bulk<ModelAtomics<>>(true, 1, {.killable = 0}));
   expect_caught(single_beside_bulk<Unaware>(true, 1, {.killable = 0}), "livelock");
 }
@@ -223,13 +217,11 @@ Outcome closer_that_dies() {
 }
 
 TEST(WordPassModel, a_closer_that_dies_is_named_by_the_lock) {
-  FARSUM_NEEDS_FIBERS();
   expect_holds(closer_that_dies<ModelAtomics<>>());
   expect_caught(closer_that_dies<Unaware>(), "livelock");
 }
 
 TEST(WordPassModel, catches_a_closer_without_its_barrier) {
-  FARSUM_NEEDS_FIBERS();
   expect_caught(single_beside_bulk<ModelAtomics<Mutation::process_barrier_is_lost>>(true, 2), "lost");
 }
 
