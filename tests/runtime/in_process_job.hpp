@@ -52,13 +52,20 @@ inline void run_as_rank(Place place, const Context::Options& options, const std:
   EXPECT_TRUE(status.is_ok()) << status.text();
 }
 
+// For so many ranks that are threads of this process; null, with the failure told, where there is none.
+inline std::shared_ptr<NodeSegment> segment_of(std::uint32_t ranks) {
+  Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create(
+      {.ranks = ranks, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = NodeTeamBlock::footprint(ranks)});
+  if (made.is_ok()) return std::move(made.value());
+  ADD_FAILURE() << made.take_status().text();
+  return nullptr;
+}
+
 // Runs `body` as each rank, with the settings of that rank; there are as many ranks as settings.
 inline void run_in_process(const std::vector<Settings>& settings, const std::function<void(InProcessRank)>& body) {
   const auto ranks = static_cast<std::uint32_t>(settings.size());
-  Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create(
-      {.ranks = ranks, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = NodeTeamBlock::footprint(ranks)});
-  ASSERT_TRUE(made.is_ok()) << made.take_status().text();
-  const std::shared_ptr<NodeSegment> segment = std::move(made.value());
+  const std::shared_ptr<NodeSegment> segment = segment_of(ranks);
+  ASSERT_NE(segment, nullptr);
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {

@@ -191,10 +191,8 @@ TEST(RanksWithoutMemoryAtTheBegin, leave_none_waiting_and_all_answer_alike) {
   bool has_begun = false;
   for (std::size_t granted = 0; !has_begun; granted += 1 + granted / 10) {
     ASSERT_LT(granted, 10'000u);
-    Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create(
-        {.ranks = ranks, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = NodeTeamBlock::footprint(ranks)});
-    ASSERT_TRUE(made.is_ok()) << made.take_status().text();
-    const std::shared_ptr<NodeSegment> segment = std::move(made.value());
+    const std::shared_ptr<NodeSegment> segment = segment_of(ranks);
+    ASSERT_NE(segment, nullptr);
     std::vector<std::thread> threads;
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
