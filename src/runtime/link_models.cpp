@@ -1,13 +1,19 @@
 #include "runtime/link_models.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
+#include <string_view>
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -48,6 +54,52 @@ std::string read_document(const json& document, cost::LinkClass link, std::uint3
   return {};
 }
 
+// Such as "AMD EPYC, 2 processors", in memory of its own: a rank without memory is asked for its machine, too.
+class MachineKind {
+ public:
+  MachineKind() noexcept {
+    constexpr std::string_view unknown = "unknown processor";
+    std::array<char, 4096> file{};
+    const std::string_view named = value_of("model name", std::string_view(file.data(), read("/proc/cpuinfo", file)));
+    const auto end =
+        fmt::format_to_n(text_.data(), text_.size(), FMT_COMPILE("{}, {} processors"),
+                         named.empty() ? unknown : named.substr(0, longest_name), sysconf(_SC_NPROCESSORS_ONLN));
+    bytes_ = end.size;
+  }
+
+  std::string_view text() const noexcept { return {text_.data(), bytes_}; }
+
+ private:
+  static constexpr std::size_t longest_name = 192;
+
+  // The file's beginning; 0 bytes where it cannot be read.
+  static std::size_t read(const char* path, std::span<char> into) noexcept {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return 0;
+    const ssize_t bytes = ::read(file, into.data(), into.size());
+    close(file);
+    return bytes < 0 ? 0 : static_cast<std::size_t>(bytes);
+  }
+
+  // What stands behind "key ...: " in the first of the lines, which end with the line.
+  static std::string_view value_of(std::string_view key, std::string_view lines) noexcept {
+    while (!lines.empty()) {
+      const std::string_view line = lines.substr(0, lines.find('\n'));
+      if (line.starts_with(key)) return line.substr(std::min(line.size(), line.find(':') + 2));
+      lines.remove_prefix(std::min(lines.size(), line.size() + 1));
+    }
+    return {};
+  }
+
+  std::array<char, 256> text_{};
+  std::size_t bytes_ = 0;
+};
+
+const MachineKind& kind_of_this_machine() noexcept {
+  static const MachineKind kind;
+  return kind;
+}
+
 }  // namespace
 
 std::string model_folder(const Settings& settings, const Environment& environment) {
@@ -59,14 +111,7 @@ std::string model_folder(const Settings& settings, const Environment& environmen
   return home.empty() ? std::string() : home + "/.cache/farsum/model";
 }
 
-std::string machine_kind() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string model = "unknown processor";
-  for (std::string line; std::getline(file, line) && !line.empty();) {
-    if (line.starts_with("model name")) model = line.substr(line.find(':') + 2);
-  }
-  return fmt::format("{}, {} processors", model, sysconf(_SC_NPROCESSORS_ONLN));
-}
+std::string machine_kind() { return std::string(kind_of_this_machine().text()); }
 
 // FNV-1a, the same on every machine.
 std::uint32_t machine_number(std::string_view kind) {
@@ -75,8 +120,8 @@ std::uint32_t machine_number(std::string_view kind) {
   return number == 0 ? 1 : number;
 }
 
-std::uint32_t own_machine_number() {
-  static const std::uint32_t number = machine_number(machine_kind());
+std::uint32_t own_machine_number() noexcept {
+  static const std::uint32_t number = machine_number(kind_of_this_machine().text());
   return number;
 }
 

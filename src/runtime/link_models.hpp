@@ -28,8 +28,8 @@ std::string model_folder(const Settings& settings, const Environment& environmen
 std::string machine_kind();
 // A kind in one number, by which ranks tell each other. Never 0.
 std::uint32_t machine_number(std::string_view kind);
-// This machine's.
-std::uint32_t own_machine_number();
+// This machine's; needs no memory.
+std::uint32_t own_machine_number() noexcept;
 
 // `partner` is the machine that the link leads to; no matter on a node.
 std::string model_file(const std::string& folder, cost::LinkClass link, std::uint32_t partner = own_machine_number());

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <ostream>
 #include <thread>
 #include <vector>
 
@@ -63,6 +64,8 @@ struct Trial {
   FailingMemory::Fails fails;
   std::vector<std::uint32_t> node_of;
 };
+
+void PrintTo(const Trial& trial, std::ostream* out) { *out << trial.name; }
 
 // What all ranks call: `begin` with memory for all, `call` with less and less want of it, `end` where it went well.
 struct Collective {
