@@ -1,23 +1,10 @@
-/* What becomes of a program that calls and calls and never waits, where others want its processor: each time that it
- * offers it they take it for milliseconds, as a compiler beside it would. */
+/* What becomes of a program that calls and calls and never waits, where others want its processor. */
 #ifndef FARSUM_MPI_TESTS_YIELDS_H
 #define FARSUM_MPI_TESTS_YIELDS_H
 
-#include <time.h>
+#include "counted_yields.h"
 
-#include "check.h"
-
-enum { slice_ns = 3000000, work_ns = 400000000 };
-
-/* Takes the place of libc's, for the libraries too. */
-static int is_counted, yields;
-__attribute__((visibility("default"))) int sched_yield(void) {
-  if (!is_counted) return 0;
-  ++yields;
-  const struct timespec slice = {0, slice_ns};
-  nanosleep(&slice, NULL);
-  return 0;
-}
+enum { work_ns = 400000000 };
 
 static long now_ns(void) {
   struct timespec now;
