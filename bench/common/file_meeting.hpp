@@ -19,8 +19,8 @@ inline void wait_for_file(const std::filesystem::path& path) {
   // From here on nothing that comes is missed.
   if (events < 0 || inotify_add_watch(events, path.parent_path().c_str(), IN_CREATE | IN_MOVED_TO) < 0)
     throw std::runtime_error("cannot watch " + path.parent_path().string());
-  alignas(inotify_event) char news[4096];
-  while (access(path.c_str(), F_OK) != 0 && read(events, news, sizeof news) > 0) {
+  alignas(inotify_event) char buffer[4096];
+  while (access(path.c_str(), F_OK) != 0 && read(events, buffer, sizeof buffer) > 0) {
   }
   close(events);
 }

@@ -81,9 +81,9 @@ Status Agent::check(const Options& options) {
 }
 
 Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& transport, RequestHandler& handler,
-                                            RankBell& bell, AgentChores* chores, ServingTurn& turn) {
+                                            RankBell& bell, AgentChores* chores, ServingMutex& serving) {
   if (Status status = check(options); !status.is_ok()) return status;
-  std::unique_ptr<Agent> agent(new Agent(options, transport, handler, bell, chores, turn));
+  std::unique_ptr<Agent> agent(new Agent(options, transport, handler, bell, chores, serving));
   const os::BlockedSignals blocked;
   if (const int error_number = agent->start_thread(); error_number != 0)
     return Status(Code::system, fmt::format("cannot start the agent thread: {}", std::strerror(error_number)));
@@ -145,7 +145,7 @@ void Agent::serve(AgentMode mode) {
     std::size_t served = 0;
     bool has_unfinished = false;
     {
-      const std::lock_guard turn(turn_);
+      const std::lock_guard serving(serving_);
       served = transport_.poll_requests(handler_, budget_per_sender);
       has_unfinished = transport_.has_unfinished_request();
     }

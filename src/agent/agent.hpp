@@ -13,7 +13,7 @@
 #include <string>
 
 #include "agent/rank_bell.hpp"
-#include "agent/serving_turn.hpp"
+#include "agent/serving_mutex.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
 #include "transport/transport.hpp"
@@ -41,10 +41,10 @@ class Agent {
   // Why the options make no sense; fine when they do.
   static Status check(const Options& options);
 
-  // Starts the thread. `transport`, `handler`, `bell`, `chores` (may be null) and `turn` outlive it; it holds `turn`
-  // while it serves. The chores take it themselves.
+  // Starts the thread. `transport`, `handler`, `bell`, `chores` (may be null) and `serving` outlive it; it holds
+  // `serving` while it serves. The chores take it themselves.
   static Result<std::unique_ptr<Agent>> start(const Options& options, Transport& transport, RequestHandler& handler,
-                                              RankBell& bell, AgentChores* chores, ServingTurn& turn);
+                                              RankBell& bell, AgentChores* chores, ServingMutex& serving);
   // Stops the thread after it has served what is there.
   ~Agent();
   Agent(const Agent&) = delete;
@@ -57,8 +57,8 @@ class Agent {
 
  private:
   Agent(const Options& options, Transport& transport, RequestHandler& handler, RankBell& bell, AgentChores* chores,
-        ServingTurn& turn)
-      : options_(options), transport_(transport), handler_(handler), bell_(bell), chores_(chores), turn_(turn) {}
+        ServingMutex& serving)
+      : options_(options), transport_(transport), handler_(handler), bell_(bell), chores_(chores), serving_(serving) {}
   int start_thread();
   static void* run(void* agent);
   void serve(AgentMode mode);
@@ -69,7 +69,7 @@ class Agent {
   RequestHandler& handler_;
   RankBell& bell_;
   AgentChores* chores_;
-  ServingTurn& turn_;
+  ServingMutex& serving_;
   std::atomic<std::uint64_t> wakeups_{0};
   std::atomic<pid_t> thread_id_{0};
   pthread_t thread_{};

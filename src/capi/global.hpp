@@ -39,9 +39,9 @@ struct CounterSlot {
 };
 
 struct Global {
-  std::mutex life;             // init and finalize
-  std::unique_ptr<Seat> seat;  // that PMIx gave to this process
-  pid_t seat_owner = 0;        // that process, where the seat keeps PMIx
+  std::mutex life;                           // init and finalize
+  std::unique_ptr<Credentials> credentials;  // that PMIx gave to this process
+  pid_t credentials_owner = 0;               // that process, where the credentials keep PMIx
   std::unique_ptr<Context> context;
   std::atomic<Context*> live{nullptr};
   std::atomic<bool> is_forked_child{false};  // of a process with a context: it has none, and is no rank

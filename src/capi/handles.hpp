@@ -89,20 +89,20 @@ class HandleTable {
   }
   // The slot of what several ranks make, taken before they meet, so that nothing of this rank's can fail once they
   // have. Given back where it is not made.
-  class Place {
+  class Reservation {
    public:
-    explicit Place(HandleTable& table) : table_(table) {
+    explicit Reservation(HandleTable& table) : table_(table) {
       try {
         bits_ = table.add({});
       } catch (const std::bad_alloc&) {
         // The others are told when they meet.
       }
     }
-    ~Place() {
+    ~Reservation() {
       if (bits_ != 0) table_.remove(bits_);
     }
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
+    Reservation(const Reservation&) = delete;
+    Reservation& operator=(const Reservation&) = delete;
 
     bool lacks_memory() const { return bits_ == 0; }
     // The handle, whose slot is the object's from here on.

@@ -125,24 +125,24 @@ Status check_ranks(const char* what, int rank, int size) {
                       size)};
 }
 
-// A seat that keeps PMIx holds a connection whose breaking the launcher takes for a rank's failure.
+// Credentials that keep PMIx hold a connection whose breaking the launcher takes for a rank's failure.
 void leave_launcher_at_exit() {
   Global& state = global();
-  state.seat_owner = getpid();
+  state.credentials_owner = getpid();
   std::call_once(state.exit_handler, [] {
     std::atexit([] {
       // A forked child has the connection's memory, but not its threads.
-      if (global().seat_owner == getpid()) global().seat.reset();
+      if (global().credentials_owner == getpid()) global().credentials.reset();
     });
   });
 }
 
-Result<Place> place_for(const farsum_init_options& options, const Settings& settings) {
+Result<Membership> join_job_of(const farsum_init_options& options, const Settings& settings) {
   const Environment environment = [](const char* name) { return std::getenv(name); };
   if (options.allgather == nullptr) {
-    Result<Place> place = find_place(environment, settings, global().seat);
-    if (global().seat != nullptr && global().seat->allgather) leave_launcher_at_exit();
-    return place;
+    Result<Membership> membership = join_job(environment, settings, global().credentials);
+    if (global().credentials != nullptr && global().credentials->allgather) leave_launcher_at_exit();
+    return membership;
   }
   if (Status status = check_ranks("", options.rank, options.size); !status.is_ok()) return status;
   const auto rank = static_cast<std::uint32_t>(options.rank);
@@ -152,11 +152,11 @@ Result<Place> place_for(const farsum_init_options& options, const Settings& sett
     if (call(mine, all, bytes, user) == 0) return {};
     return {Code::system, "farsum_init: the caller's allgather failed"};
   };
-  if (options.job_size == 0) return place_from_allgather(rank, size, allgather, settings);
+  if (options.job_size == 0) return join_by_allgather(rank, size, allgather, settings);
   if (Status status = check_ranks("job_", options.job_rank, options.job_size); !status.is_ok()) return status;
   RestOfJob job{static_cast<std::uint32_t>(options.job_rank), static_cast<std::uint32_t>(options.job_size), {}};
   std::memcpy(job.secret.data(), options.job_secret, job.secret.size());
-  return place_from_node_allgather(rank, size, allgather, job, settings);
+  return join_by_node_allgather(rank, size, allgather, job, settings);
 }
 
 Status start(const farsum_init_options& options) {
@@ -165,7 +165,7 @@ Status start(const farsum_init_options& options) {
   Global& state = global();
   std::call_once(state.fork_handler, [] { pthread_atfork(nullptr, nullptr, forget_windows_in_child); });
   // The slot is taken before the others are met, who must not wait for a rank that has no memory for the rest.
-  HandleTable<GroupSlot>::Place world(state.groups);
+  HandleTable<GroupSlot>::Reservation world(state.groups);
   Context::Options context_options;
   context_options.settings = settings.value();
   if (options.idle != nullptr) {
@@ -174,9 +174,9 @@ Status start(const farsum_init_options& options) {
   }
   context_options.many_threads = options.many_threads != 0;
   context_options.lacks_memory = world.lacks_memory();
-  Result<Place> place = place_for(options, settings.value());
-  if (!place.is_ok()) return place.take_status();
-  Result<std::unique_ptr<Context>> context = Context::create(std::move(place.value()), std::move(context_options));
+  Result<Membership> membership = join_job_of(options, settings.value());
+  if (!membership.is_ok()) return membership.take_status();
+  Result<std::unique_ptr<Context>> context = Context::create(std::move(membership.value()), std::move(context_options));
   if (!context.is_ok()) return context.take_status();
   state.context = std::move(context.value());
   state.world = {world.give_to({&state.context->world()})};
@@ -383,13 +383,15 @@ farsum_status farsum_node(farsum_group handle, int rank, int* node) {
     }
     const Context& context = *live_context();
     const Rank of_job = group->ranks()[static_cast<std::size_t>(rank)];
-    const Place& place = context.place();
+    const Membership& membership = context.membership();
     if (!context.reaches(of_job)) {
       return fail(
           Code::unsupported,
           fmt::format("farsum_node: rank {} of the job has not been introduced (farsum_network_introduce)", of_job));
     }
-    *node = place.map.ranks() != 0 ? static_cast<int>(place.map.node_of(of_job)) : place.here.is_here(of_job) ? 0 : 1;
+    *node = membership.map.ranks() != 0       ? static_cast<int>(membership.map.node_of(of_job))
+            : membership.here.is_here(of_job) ? 0
+                                              : 1;
     return FARSUM_OK;
   });
 }
@@ -404,10 +406,10 @@ farsum_status farsum_group_create(farsum_group parent, const int* ranks, int cou
       return fail(Code::argument,
                   "farsum_group_create: at least one rank must be listed, and a place for the handle given");
     }
-    HandleTable<GroupSlot>::Place place(global().groups);
-    Result<Group*> made = live_context()->create_group(*group, ranks_of(ranks, count), place.lacks_memory());
+    HandleTable<GroupSlot>::Reservation reservation(global().groups);
+    Result<Group*> made = live_context()->create_group(*group, ranks_of(ranks, count), reservation.lacks_memory());
     if (!made.is_ok()) return fail(made.take_status());
-    *handle = {place.give_to({made.value()})};
+    *handle = {reservation.give_to({made.value()})};
     return FARSUM_OK;
   });
 }

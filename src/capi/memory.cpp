@@ -22,15 +22,15 @@ namespace {
 using Block = NodeMemory::Block;
 
 // Free blocks that a thread keeps of a class: many short ones, few long ones. Together at most some 35 MiB.
-constexpr std::uint32_t most_kept = 16;
-constexpr std::uint32_t kept_of(std::uint32_t size_class) {
+constexpr std::uint32_t most_cached = 16;
+constexpr std::uint32_t cached_of(std::uint32_t size_class) {
   const std::uint64_t bytes = NodeMemory::class_bytes(size_class);
-  return bytes <= 1024 ? most_kept : bytes <= 32768 ? 8 : bytes <= (1U << 20) ? 2 : bytes <= (1U << 22) ? 1 : 0;
+  return bytes <= 1024 ? most_cached : bytes <= 32768 ? 8 : bytes <= (1U << 20) ? 2 : bytes <= (1U << 22) ? 1 : 0;
 }
-constexpr auto kept_by_class = [] {
+constexpr auto cached_by_class = [] {
   std::array<std::uint8_t, NodeMemory::classes> kept{};
   for (std::uint32_t size_class = 0; size_class < NodeMemory::classes; ++size_class)
-    kept[size_class] = static_cast<std::uint8_t>(kept_of(size_class));
+    kept[size_class] = static_cast<std::uint8_t>(cached_of(size_class));
   return kept;
 }();
 
@@ -38,7 +38,7 @@ constexpr auto kept_by_class = [] {
 struct Cache {
   std::uint64_t generation = 0;
   std::array<std::uint8_t, NodeMemory::classes> count{};
-  std::array<std::array<Block, most_kept>, NodeMemory::classes> blocks;
+  std::array<std::array<Block, most_cached>, NodeMemory::classes> blocks;
 };
 
 // The memory of the live context, once something was asked of it.
@@ -131,7 +131,7 @@ farsum_status hand_out(const Block& block, void** memory) {
     Cache* cache = cache_of_thread();
     if (cache != nullptr && size_class != NodeMemory::no_class && cache->count[size_class] == 0) {
       // The next few of that size are taken along.
-      const std::uint32_t wanted = kept_by_class[size_class] / 2;
+      const std::uint32_t wanted = cached_by_class[size_class] / 2;
       cache->count[size_class] =
           static_cast<std::uint8_t>(node->take_ready(size_class, std::span(cache->blocks[size_class]).first(wanted)));
     }
@@ -165,15 +165,15 @@ farsum_status allocate_aligned(std::size_t bytes, std::size_t alignment, void** 
           Code::argument,
           fmt::format("farsum_memory_free: {} is no block of farsum_memory_allocate, or was freed before", memory));
     }
-    Cache* cache = size_class == NodeMemory::no_class || kept_by_class[size_class] == 0 ? nullptr : cache_of_thread();
+    Cache* cache = size_class == NodeMemory::no_class || cached_by_class[size_class] == 0 ? nullptr : cache_of_thread();
     if (cache == nullptr) {
       node->give_back({&block, 1});
       return FARSUM_OK;
     }
     // A full class makes room for as many again.
     std::uint8_t& count = cache->count[size_class];
-    if (count == kept_by_class[size_class]) {
-      const std::uint32_t kept = kept_by_class[size_class] / 2;
+    if (count == cached_by_class[size_class]) {
+      const std::uint32_t kept = cached_by_class[size_class] / 2;
       node->give_back(std::span(cache->blocks[size_class]).subspan(kept, count - kept));
       count = static_cast<std::uint8_t>(kept);
     }
@@ -230,7 +230,7 @@ farsum_status farsum_memory_free(void* memory) {
     std::uint32_t size_class = NodeMemory::no_class;
     const Block block = live_memory->find(memory, size_class);
     if (block.live != nullptr && size_class != NodeMemory::no_class &&
-        cache->count[size_class] < kept_by_class[size_class] && block.live->load(std::memory_order_relaxed) != 0)
+        cache->count[size_class] < cached_by_class[size_class] && block.live->load(std::memory_order_relaxed) != 0)
         [[likely]] {
       block.live->store(0, std::memory_order_relaxed);
       cache->blocks[size_class][cache->count[size_class]++] = block;

@@ -70,12 +70,12 @@ Operation simple(OperationKind kind, std::uint64_t offset, std::uint64_t bytes) 
 }
 
 // Updates one element, which nobody waits for, at a rank of another node. False: take the long way.
-bool updates_afar(farsum_window handle, int target, std::uint64_t offset, const void* origin, farsum_type type,
-                  farsum_op op) {
+bool updates_remote(farsum_window handle, int target, std::uint64_t offset, const void* origin, farsum_type type,
+                    farsum_op op) {
   const WindowSlot* slot = live_context() == nullptr ? nullptr : find_window(handle);
   return slot != nullptr && plain_pair(type, op) &&
-         slot->object->window->update_afar(static_cast<std::uint32_t>(target), offset, origin,
-                                           static_cast<ops::ElementType>(type), static_cast<ops::Operator>(op));
+         slot->object->window->update_remote(static_cast<std::uint32_t>(target), offset, origin,
+                                             static_cast<ops::ElementType>(type), static_cast<ops::Operator>(op));
 }
 
 // Updates one element of user memory that the kernel copies. False: take the long way.
@@ -127,7 +127,7 @@ bool is_updated_by_copy(farsum_window handle, const char* call, int target, std:
 [[gnu::noinline]] farsum_status long_accumulate(farsum_window window, int target, std::uint64_t offset,
                                                 const void* origin, std::size_t count, farsum_type type, farsum_op op) {
   return guarded("farsum_accumulate", [&]() -> farsum_status {
-    if (count == 1 && updates_afar(window, target, offset, origin, type, op)) return FARSUM_OK;
+    if (count == 1 && updates_remote(window, target, offset, origin, type, op)) return FARSUM_OK;
     if (count == 1 && origin != nullptr && op != FARSUM_NO_OP && plain_pair(type, op)) {
       const Window::ElementUpdate update{static_cast<ops::ElementType>(type), static_cast<ops::Operator>(op),
                                          static_cast<const std::byte*>(origin)};
@@ -246,10 +246,10 @@ Status flush_and_hear(Window& window, int target) {
   std::vector<std::uint64_t> made;
   for (std::uint32_t rank = first; rank < last; ++rank) made.push_back(window.changes(rank).made());
   Status status = all ? window.flush_every_target() : window.flush_one_target(first);
-  bool are_news = hot_changes.are_news(hot);
+  bool are_unheard = hot_changes.are_unheard(hot);
   for (std::uint32_t rank = first; rank < last; ++rank)
-    are_news = are_news || window.changes(rank).are_news(made[rank - first]);
-  if (!are_news) return status;
+    are_unheard = are_unheard || window.changes(rank).are_unheard(made[rank - first]);
+  if (!are_unheard) return status;
   heard();
   hot_changes.note_heard(hot);
   for (std::uint32_t rank = first; rank < last; ++rank) window.changes(rank).note_heard(made[rank - first]);

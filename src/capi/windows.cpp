@@ -108,7 +108,7 @@ farsum_window add_window(std::size_t index, WindowObject* object) {
   const std::lock_guard lock(global().windows_mutex);
   WindowSlot& slot = window_slots[index];
   slot.parts = object->window->hot().parts;
-  slot.parts.pass = &global().context->own_pass();
+  slot.parts.permit = &global().context->own_permit();
   slot.object = object;
   slot.generation = (slot.generation + 1) & generation_mask;
   const std::uint64_t generation = slot.generation == 0 ? ++slot.generation : slot.generation;
@@ -206,17 +206,17 @@ Status read_options_of_given_memory(const char* call, const farsum_window_option
 }
 
 // The slot and the views of a window that is being made; given back where it is not.
-class WindowPlace {
+class WindowReservation {
  public:
-  WindowPlace() = default;
-  ~WindowPlace() {
+  WindowReservation() = default;
+  ~WindowReservation() {
     if (slot_ != no_window_slot) give_window_slot_back(slot_);
     if (first_view_ == 0) return;
     const std::lock_guard lock(global().windows_mutex);
     global().view_runs.give_back(first_view_, views_);
   }
-  WindowPlace(const WindowPlace&) = delete;
-  WindowPlace& operator=(const WindowPlace&) = delete;
+  WindowReservation(const WindowReservation&) = delete;
+  WindowReservation& operator=(const WindowReservation&) = delete;
 
   // False where as many windows live as there can be.
   bool take_slot() {
@@ -268,10 +268,10 @@ farsum_status make_window(const char* call, const farsum_window_options* from, W
                           farsum_window* window, Make&& make) {
   const HearsAtEnd hears;
   const LayerAbove layer(layer_of(from), options);
-  WindowPlace place;
-  options.place_views = [&place](std::uint32_t ranks) { return place.place_views(ranks); };
+  WindowReservation reservation;
+  options.place_views = [&reservation](std::uint32_t ranks) { return reservation.place_views(ranks); };
   try {
-    if (!place.take_slot()) {
+    if (!reservation.take_slot()) {
       options.refusal =
           Status(Code::no_memory,
                  fmt::format("{}: {} windows live, the most there can be; free some first", call, most_windows));
@@ -283,7 +283,7 @@ farsum_status make_window(const char* call, const farsum_window_options* from, W
   if (!made.is_ok()) return fail(made.take_status());
   if (made.value()->window->answers_reads())
     reads_have_copies.store(true, std::memory_order_relaxed);  // see global.hpp
-  *window = add_window(place.take(), made.value());
+  *window = add_window(reservation.take(), made.value());
   return FARSUM_OK;
 }
 
@@ -572,11 +572,11 @@ farsum_status farsum_mutex_create(farsum_group handle, int count, farsum_mutex* 
       return status;
     if (count < 0 || mutexes == nullptr)
       return fail(Code::argument, "farsum_mutex_create: the count must not be negative, nor the handle null");
-    HandleTable<MutexSlot>::Place place(global().mutexes);
+    HandleTable<MutexSlot>::Reservation reservation(global().mutexes);
     Result<Mutexes*> made =
-        live_context()->create_mutexes(*group, static_cast<std::uint32_t>(count), place.lacks_memory());
+        live_context()->create_mutexes(*group, static_cast<std::uint32_t>(count), reservation.lacks_memory());
     if (!made.is_ok()) return fail(made.take_status());
-    *mutexes = {place.give_to({made.value()})};
+    *mutexes = {reservation.give_to({made.value()})};
     return FARSUM_OK;
   });
 }
@@ -655,11 +655,11 @@ farsum_status farsum_counter_create(farsum_group handle, const farsum_counter_op
     options.kind = static_cast<CounterKind>(from->kind);
     options.home = static_cast<std::uint32_t>(from->home);
     options.limit = from->limit;
-    HandleTable<CounterSlot>::Place place(global().counters);
-    options.lacks_memory = place.lacks_memory();
+    HandleTable<CounterSlot>::Reservation reservation(global().counters);
+    options.lacks_memory = reservation.lacks_memory();
     Result<std::shared_ptr<Counter>> made = Counter::create(*live_context(), *group, options);
     if (!made.is_ok()) return fail(made.take_status());
-    *counter = {place.give_to({std::move(made.value())})};
+    *counter = {reservation.give_to({std::move(made.value())})};
     return FARSUM_OK;
   });
 }

@@ -29,7 +29,7 @@ void GroupTeam::begin(NodeTeamBlock& block, std::uint64_t key) noexcept {
 
 std::uint32_t GroupTeam::size() const {
   std::size_t members = places_.here.size();
-  for (const GroupPlaces::Node& node : places_.elsewhere) members += node.members.size();
+  for (const GroupPlaces::Node& node : places_.remote) members += node.members.size();
   return static_cast<std::uint32_t>(members);
 }
 
@@ -38,11 +38,11 @@ Status GroupTeam::exchange(std::span<const std::byte> mine,
                            FunctionRef<Status(const GroupPlaces::Node&, std::span<const std::byte>)> take,
                            const char* doing) {
   ++round_;
-  for (const GroupPlaces::Node& node : places_.elsewhere) {
+  for (const GroupPlaces::Node& node : places_.remote) {
     if (Status status = post_->send(node.first, key_, round_, mine, doing); !status.is_ok()) return status;
   }
   std::vector<std::byte> theirs;
-  for (const GroupPlaces::Node& node : places_.elsewhere) {
+  for (const GroupPlaces::Node& node : places_.remote) {
     if (Status status = post_->receive(node.first, key_, round_, theirs, doing); !status.is_ok()) return status;
     if (Status status = take(node, theirs); !status.is_ok()) return status;
   }
@@ -75,7 +75,7 @@ Status GroupTeam::barrier(const char* doing) {
 Status GroupTeam::allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing) {
   if (places_.is_one_node()) return node_->allgather(mine, all, doing);
   std::size_t most_members = places_.here.size();
-  for (const GroupPlaces::Node& node : places_.elsewhere) most_members = std::max(most_members, node.members.size());
+  for (const GroupPlaces::Node& node : places_.remote) most_members = std::max(most_members, node.members.size());
   const std::size_t most = std::max<std::size_t>(TeamPost::most_bytes / most_members, 1);
   for (std::size_t done = 0; done < mine.size(); done += most) {
     const std::size_t bytes = std::min(most, mine.size() - done);

@@ -39,9 +39,9 @@ struct GroupPlaces {
     std::vector<std::uint32_t> members;  // ranks of the group, ascending
   };
   std::vector<std::uint32_t> here;  // ranks of the group on this node, ascending
-  std::vector<Node> elsewhere;
+  std::vector<Node> remote;
 
-  bool is_one_node() const { return elsewhere.empty(); }
+  bool is_one_node() const { return remote.empty(); }
   // Place among the members here of a rank of the group that is.
   std::uint32_t place_of(std::uint32_t rank) const;
   bool is_here(std::uint32_t rank) const;

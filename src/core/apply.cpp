@@ -24,21 +24,21 @@ bool rank_is_dead(const LockAgent& agent, std::uint32_t rank) {
   return agent.liveness != nullptr && agent.liveness->is_dead(rank);
 }
 
-auto passes_of(const LockAgent& agent) {
-  return Passes{static_cast<std::uint32_t>(agent.passes->of_ranks.size()),
-                [&agent](std::uint32_t rank) -> const WordPass& { return *agent.passes->of_ranks[rank]; },
-                [&agent](std::uint32_t rank) { return rank_is_dead(agent, rank); }, agent.may_wait};
+auto permits_of(const LockAgent& agent) {
+  return Permits{static_cast<std::uint32_t>(agent.permits->of_ranks.size()),
+                 [&agent](std::uint32_t rank) -> const LockFreePermit& { return *agent.permits->of_ranks[rank]; },
+                 [&agent](std::uint32_t rank) { return rank_is_dead(agent, rank); }, agent.may_wait};
 }
 
-// Takes a stripe that was not free at once: it is held, or open.
+// Takes a stripe that was not free at once: it is held, or the stripe is lock-free.
 [[gnu::noinline]] Applied take_slow(StripeLock& lock, const LockAgent& agent) {
   const auto is_dead = [&](std::uint32_t holder) { return holder != 0 && rank_is_dead(agent, holder - 1); };
   bool counted = false;
   for (;;) {
-    if (lock.is_open()) {
-      const Closing closing = close_stripe(lock, agent.id, passes_of(agent));
-      if (closing == Closing::not_open) continue;
-      return closing == Closing::taken ? Applied::done : Applied::busy;
+    if (lock.is_lock_free()) {
+      const Revocation revocation = revoke_stripe(lock, agent.id, permits_of(agent));
+      if (revocation == Revocation::not_lock_free) continue;
+      return revocation == Revocation::taken ? Applied::done : Applied::busy;
     }
     // Relaxed: a statistic.
     if (agent.contention != nullptr && !std::exchange(counted, true))
@@ -48,9 +48,9 @@ auto passes_of(const LockAgent& agent) {
     } else if (lock.try_for_a_while(agent.id)) {
       return Applied::done;
     }
-    // Opened meanwhile, or its holder is dead, or the caller may not wait.
+    // Lock-free meanwhile, or its holder is dead, or the caller may not wait.
     const std::uint32_t holder = lock.holder();
-    if (lock.is_open() || (agent.may_wait && !is_dead(holder))) continue;
+    if (lock.is_lock_free() || (agent.may_wait && !is_dead(holder))) continue;
     return is_dead(holder) ? Applied::holder_dead : Applied::busy;
   }
 }
@@ -70,17 +70,17 @@ Applied take(StripeLock& lock, const LockAgent& agent) {
   return both;
 }
 
-[[gnu::noinline]] void close_ahead(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes,
-                                   const LockAgent& agent) {
+[[gnu::noinline]] void revoke_ahead(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes,
+                                    const LockAgent& agent) {
   const std::uint64_t first = domain.stripe_of(offset);
   const std::uint64_t count = domain.stripe_of(offset + bytes - 1) - first + 1;
   const auto stripe_at = [&](std::uint32_t i) -> StripeLock& { return domain.locks[(first + i) & domain.mask]; };
-  close_stripes<SystemAtomics>(static_cast<std::uint32_t>(std::min<std::uint64_t>(count, most_closed_together)),
-                               stripe_at, agent.id, passes_of(agent));
+  revoke_stripes<SystemAtomics>(static_cast<std::uint32_t>(std::min<std::uint64_t>(count, most_revoked_together)),
+                                stripe_at, agent.id, permits_of(agent));
 }
 
-void apply_bare(std::byte* memory, std::uint64_t offset, const std::byte* operand, std::byte* result,
-                std::uint64_t bytes, const Reduction& reduction) {
+void apply_by_atomics(std::byte* memory, std::uint64_t offset, const std::byte* operand, std::byte* result,
+                      std::uint64_t bytes, const Reduction& reduction) {
   const std::uint64_t size = reduction.element_bytes();
   for (std::uint64_t done = 0; done < bytes; done += size) {
     ops::atomic_apply(memory + offset + done, operand == nullptr ? nullptr : operand + done,
@@ -105,8 +105,8 @@ Applied take_first_stripes(const AtomicDomain& domain, std::uint64_t offset, std
   StripeLock& lock = domain.lock_of(offset);
   const bool is_in_one = run <= domain.bytes_left_in_stripe(offset);
   if (is_in_one && lock.try_acquire(agent.id)) return Applied::done;
-  if (lock.is_open()) [[unlikely]]
-    close_ahead(domain, offset, left, agent);
+  if (lock.is_lock_free()) [[unlikely]]
+    revoke_ahead(domain, offset, left, agent);
   return take_stripes(domain, offset, run, agent);
 }
 
@@ -120,8 +120,8 @@ void release_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint
 Applied apply_reduction(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory, std::uint64_t offset,
                         const std::byte* operand, std::byte* result, std::uint64_t bytes, const Reduction& reduction,
                         std::uint64_t& progress) {
-  if (domain.bare) {
-    apply_bare(memory, offset, operand, result, bytes, reduction);
+  if (domain.atomics_only) {
+    apply_by_atomics(memory, offset, operand, result, bytes, reduction);
     progress = bytes;
     return Applied::done;
   }
@@ -158,11 +158,11 @@ Applied RowReducer::apply(const Rows& rows) {
     const std::uint64_t offset = rows.offset_of(first);
     std::uint64_t count = 1;
     Applied applied = Applied::done;
-    if (domain_.bare || rows.row_bytes > domain_.bytes_left_in_stripe(offset)) [[unlikely]] {
+    if (domain_.atomics_only || rows.row_bytes > domain_.bytes_left_in_stripe(offset)) [[unlikely]] {
       applied = apply_across_stripes(offset, rows.operand_of(first), rows.result_of(first), rows.row_bytes);
     } else {
       count = rows_of_one_stripe(rows, offset, rows.rows - first);
-      applied = hold(offset, count * (rows.row_bytes + work_of_a_row), [&] { close_ahead(rows, first); });
+      applied = hold(offset, count * (rows.row_bytes + work_of_a_row), [&] { revoke_ahead(rows, first); });
       if (applied == Applied::done) compute(rows, first, count);
     }
     if (applied != Applied::done) {
@@ -205,10 +205,10 @@ Applied RowReducer::apply_list(const List& list) {
     const std::uint64_t bytes = list.bytes_of(i);
     if (bytes == 0) continue;
     Applied applied = Applied::done;
-    if (domain_.bare || bytes > domain_.bytes_left_in_stripe(offset)) [[unlikely]] {
+    if (domain_.atomics_only || bytes > domain_.bytes_left_in_stripe(offset)) [[unlikely]] {
       applied = apply_across_stripes(offset, operand, result, bytes);
     } else {
-      applied = hold(offset, bytes + work_of_a_row, [&] { close_ahead(list, i); });
+      applied = hold(offset, bytes + work_of_a_row, [&] { revoke_ahead(list, i); });
       const std::uint64_t elements = bytes == element_bytes ? 1 : bytes / element_bytes;
       if (applied == Applied::done && result == nullptr)
         reduction_.bulk(memory_ + offset, operand, elements, reduction_.alpha);
@@ -250,8 +250,8 @@ std::uint64_t RowReducer::rows_of_one_stripe(const Rows& rows, std::uint64_t off
 }
 
 // Takes the stripe of the offset unless it is held already and may be kept.
-template <class CloseAhead>
-Applied RowReducer::hold(std::uint64_t offset, std::uint64_t work, CloseAhead&& close_ahead) {
+template <class RevokeAhead>
+Applied RowReducer::hold(std::uint64_t offset, std::uint64_t work, RevokeAhead&& revoke_ahead) {
   const std::uint64_t stripe = domain_.stripe_of(offset);
   if (held_ != nullptr && stripe == held_stripe_ && work <= work_left_) {
     work_left_ -= work;
@@ -260,8 +260,8 @@ Applied RowReducer::hold(std::uint64_t offset, std::uint64_t work, CloseAhead&& 
   let_go();
   StripeLock& lock = domain_.lock_of(offset);
   if (!lock.try_acquire(agent_.id)) {
-    if (lock.is_open()) [[unlikely]]
-      close_ahead();
+    if (lock.is_lock_free()) [[unlikely]]
+      revoke_ahead();
     const Applied taken = take(lock, agent_);
     if (taken != Applied::done) return taken;
   }
@@ -271,26 +271,26 @@ Applied RowReducer::hold(std::uint64_t offset, std::uint64_t work, CloseAhead&& 
   return Applied::done;
 }
 
-// Closes the stripes of the rows from `row` on, as far as they are open and go together.
-[[gnu::noinline]] void RowReducer::close_ahead(const Rows& rows, std::uint64_t row) const {
+// Revokes the stripes of the rows from `row` on, as far as they are lock-free and go together.
+[[gnu::noinline]] void RowReducer::revoke_ahead(const Rows& rows, std::uint64_t row) const {
   const auto distance = static_cast<std::uint64_t>(rows.stride < 0 ? -rows.stride : rows.stride);
   const std::uint64_t left = rows.rows - row;
   // A step of so many rows passes over no stripe.
   const std::uint64_t step = distance == 0 ? left : std::max<std::uint64_t>(1, stripe_bytes / distance);
-  const std::uint64_t count = std::min<std::uint64_t>((left - 1) / step + 1, most_closed_together);
+  const std::uint64_t count = std::min<std::uint64_t>((left - 1) / step + 1, most_revoked_together);
   const auto stripe_at = [&](std::uint32_t i) -> StripeLock& {
     return domain_.lock_of(rows.offset_of(row + i * step));
   };
-  close_stripes<SystemAtomics>(static_cast<std::uint32_t>(count), stripe_at, agent_.id, passes_of(agent_));
+  revoke_stripes<SystemAtomics>(static_cast<std::uint32_t>(count), stripe_at, agent_.id, permits_of(agent_));
 }
 
 // Does the same for the pieces from `piece` on.
 template <class List>
-[[gnu::noinline]] void RowReducer::close_ahead(const List& list, std::size_t piece) const {
-  constexpr std::size_t most_looked_at = 4096;  // takes about as long as the closing
+[[gnu::noinline]] void RowReducer::revoke_ahead(const List& list, std::size_t piece) const {
+  constexpr std::size_t most_looked_at = 4096;  // takes about as long as the revocation
   const auto stripe_at = [&](std::uint32_t i) -> StripeLock& { return domain_.lock_of(list.offset_of(piece + i)); };
-  close_stripes<SystemAtomics>(static_cast<std::uint32_t>(std::min(list.size() - piece, most_looked_at)), stripe_at,
-                               agent_.id, passes_of(agent_));
+  revoke_stripes<SystemAtomics>(static_cast<std::uint32_t>(std::min(list.size() - piece, most_looked_at)), stripe_at,
+                                agent_.id, permits_of(agent_));
 }
 
 void RowReducer::let_go() {
@@ -325,7 +325,7 @@ void RowReducer::compute(const Rows& rows, std::uint64_t first, std::uint64_t co
 Applied apply_compare_and_swap(const AtomicDomain& domain, const LockAgent& agent, std::byte* memory,
                                std::uint64_t offset, const std::byte* expected, const std::byte* desired,
                                std::byte* result, ops::ElementType type) {
-  if (domain.bare) {
+  if (domain.atomics_only) {
     ops::atomic_compare_and_swap(memory + offset, expected, desired, result, type);
     return Applied::done;
   }

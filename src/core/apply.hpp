@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/atomicity.hpp"
+#include "lockfree/lock_free_permit.hpp"
 #include "lockfree/lock_queue.hpp"
-#include "lockfree/word_pass.hpp"
 #include "ops/element_type.hpp"
 #include "ops/kernels.hpp"
 #include "ops/layout.hpp"
@@ -30,7 +30,7 @@ constexpr bool writes(OperationKind kind, ops::Operator op) {
   if (kind == OperationKind::put || kind == OperationKind::compare_and_swap) return true;
   return kind != OperationKind::get && op != ops::Operator::no_op;
 }
-// Whether its result is taken for news of other ranks. Reads are not, unless somebody waits for one that is atomic.
+// Whether its result tells what other ranks did. Those of reads do not, unless somebody waits for one that is atomic.
 constexpr bool tells_of_others(OperationKind kind, ops::Operator op) {
   return kind == OperationKind::compare_and_swap ||
          (kind == OperationKind::get_accumulate && op != ops::Operator::no_op);
@@ -55,12 +55,13 @@ struct Reduction {
 Reduction make_reduction(const ops::KernelSet& kernels, ops::ElementType type, ops::Operator op, const void* alpha,
                          std::uint64_t bytes);
 
-// The passes of a node's ranks, by rank of the job.
-struct WordPasses {
-  std::vector<WordPass*> of_ranks;
+// The permits of a node's ranks, by rank of the job.
+struct LockFreePermits {
+  std::vector<LockFreePermit*> of_ranks;
 
   bool all_ready() const {
-    return std::all_of(of_ranks.begin(), of_ranks.end(), [](const WordPass* pass) { return pass->is_ready(); });
+    return std::all_of(of_ranks.begin(), of_ranks.end(),
+                       [](const LockFreePermit* permit) { return permit->is_ready(); });
   }
 };
 
@@ -70,7 +71,7 @@ struct LockAgent {
   bool may_wait = true;                              // the agent may not: it gets `busy` and comes back
   const Liveness* liveness = nullptr;                // null: nobody dies (simulator)
   std::atomic<std::uint64_t>* contention = nullptr;  // counts stripes that were not free at once; may be null
-  const WordPasses* passes = nullptr;            // of all who may be in an open stripe; null: no stripe is ever open
+  const LockFreePermits* permits = nullptr;      // of all who may be in a lock-free stripe; null: there is never one
   const Ringer* ringer = nullptr;                // null: no lock is asked for on behalf of others
   AskedLocks* asked = nullptr;                   // by threads of this process; null: no target is of another node
   std::uint32_t place = 0;                       // where shared locks keep its slot: its rank in the window
@@ -79,12 +80,12 @@ struct LockAgent {
 
 enum class Applied : std::uint8_t { done, busy, holder_dead };
 
-// Takes a stripe, also one that is open.
+// Takes a stripe, also one that is lock-free.
 Applied take_stripe(StripeLock& lock, const LockAgent& agent);
 // Takes the stripes of [offset, offset + bytes), two at most, or says why not and holds none.
 Applied take_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes, const LockAgent& agent);
 // The same for the first `run` of `left` bytes, for a caller who will come for all of them, one run after the other:
-// open stripes among them are closed together, for one closing costs what several do.
+// lock-free stripes among them are revoked together, for one revocation costs what several do.
 Applied take_first_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t run, std::uint64_t left,
                            const LockAgent& agent);
 void release_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes);
@@ -174,11 +175,11 @@ class RowReducer {
   void ask_for(const List& list, std::size_t piece) const;
   Applied apply_across_stripes(std::uint64_t offset, const std::byte* operand, std::byte* result, std::uint64_t bytes);
   std::uint64_t rows_of_one_stripe(const Rows& rows, std::uint64_t offset, std::uint64_t left) const;
-  template <class CloseAhead>
-  Applied hold(std::uint64_t offset, std::uint64_t work, CloseAhead&& close_ahead);
-  void close_ahead(const Rows& rows, std::uint64_t row) const;
+  template <class RevokeAhead>
+  Applied hold(std::uint64_t offset, std::uint64_t work, RevokeAhead&& revoke_ahead);
+  void revoke_ahead(const Rows& rows, std::uint64_t row) const;
   template <class List>
-  void close_ahead(const List& list, std::size_t piece) const;
+  void revoke_ahead(const List& list, std::size_t piece) const;
   void let_go();
   void compute(const Rows& rows, std::uint64_t first, std::uint64_t count) const;
 

@@ -4,8 +4,9 @@
 //  - Memory in the node segment, wherever it is mapped, is guarded by the node's stripe table, keyed by offset in the
 //    segment.
 //  - Other (adopted) memory is guarded by its owner's stripe table, keyed by address in the owner.
-//  - Memory whose windows promise single lockable elements is `bare`: CPU atomics only, no locks. The promise is kept
-//    with the memory (its extent in the segment); adopted memory outside the segment is never bare, because copies by
+//  - Memory whose windows promise single lockable elements is *atomics only*: updated by CPU atomics, without locks.
+//  The promise is kept
+//    with the memory (its extent in the segment); adopted memory outside the segment is never so, because copies by
 //    the kernel are not CPU atomics.
 // Every executor on this node (caller, agent, owner) goes through apply.hpp or hot_window.hpp with this domain, so no
 // two that are not atomic to each other touch the same element. A network card's atomics are a third executor: memory
@@ -16,11 +17,12 @@
 // any address may. A thread holds one stripe at a time, two for such an element, and all of a region with
 // caller-computes' lock of the region; what it holds together it takes in ascending table order.
 //
-// A stripe in which thousands of single elements of lockable types were updated by callers on mapped memory is open:
-// from there on those are updated by CPU atomics without the lock, and the stripe is closed before anything else is
-// done to it (lockfree/word_pass.hpp). So of two executors that are not atomic to each other one still keeps the other
-// out. A bulk update, and one of rows, pieces or scattered elements, closes the open stripes ahead of it together;
-// caller-computes closes one after the other. Where a rank of the node has no membarrier, no stripe opens.
+// A stripe in which thousands of single elements of lockable types were updated by callers on mapped memory is
+// lock-free: from there on those are updated by CPU atomics without the lock, and that is revoked before anything else
+// is done to it (lockfree/lock_free_permit.hpp). So of two executors that are not atomic to each other one still keeps
+// the other out. A bulk update, and one of rows, pieces or scattered elements, revokes the lock-free stripes ahead of
+// it together; caller-computes revokes one after the other. Where a rank of the node has no membarrier, no stripe is
+// lock-free.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +41,7 @@ struct AtomicDomain {
   StripeLock* locks = nullptr;
   std::uint64_t key_base = 0;  // key of the region's first byte
   std::uint32_t mask = 0;      // number of locks - 1; a power of two less one
-  bool bare = false;
+  bool atomics_only = false;
 
   StripeLock& lock_of(std::uint64_t offset) const { return locks[stripe_of(offset) & mask]; }
   std::uint64_t stripe_of(std::uint64_t offset) const { return (key_base + offset) >> stripe_shift; }

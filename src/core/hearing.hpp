@@ -29,7 +29,7 @@ class UnheardChanges {
   void count() { made_.fetch_add(1, std::memory_order_release); }
   std::uint64_t made() const { return made_.load(std::memory_order_acquire); }
   // Whether so many were not heard of yet. Acquire pairs with note_heard: else the hearing has come before.
-  bool are_news(std::uint64_t made) const { return heard_.load(std::memory_order_acquire) < made; }
+  bool are_unheard(std::uint64_t made) const { return heard_.load(std::memory_order_acquire) < made; }
   // So many changes, read by made() before they were flushed, have been heard of.
   void note_heard(std::uint64_t made) {
     std::uint64_t before = heard_.load(std::memory_order_relaxed);  // a first guess

@@ -115,7 +115,7 @@ struct HotParts {
   std::uint32_t lock_id = 0;
   const ops::KernelSet* kernels = nullptr;
   const LockAgent* agent = nullptr;
-  WordPass* pass = nullptr;  // of this process; null: its threads take locks always
+  LockFreePermit* permit = nullptr;  // of this process; null: its threads take locks always
   bool aggregates = false;
 
   // The stripe, after a short look if it is not free at once; false when its holder keeps it, as one that was preempted
@@ -127,33 +127,33 @@ struct HotParts {
     return lock.try_for_a_while(lock_id);
   }
 
-  bool has_pass() const { return pass != nullptr && pass->belongs_to(os::own_thread_mark); }
+  bool has_permit() const { return permit != nullptr && permit->belongs_to(os::own_thread_mark); }
 
-  // Whether this thread may update single elements of the stripe by atomics until it leaves its pass.
+  // Whether this thread may update single elements of the stripe by atomics until it leaves its permit.
   [[gnu::always_inline]] bool enter(const StripeLock& lock) const {
-    if (!lock.is_open() || pass == nullptr) return false;
-    if (!pass->belongs_to(os::own_thread_mark) && !claim_pass()) [[unlikely]]
+    if (!lock.is_lock_free() || permit == nullptr) return false;
+    if (!permit->belongs_to(os::own_thread_mark) && !claim_permit()) [[unlikely]]
       return false;
-    return pass->enter(lock);
+    return permit->enter(lock);
   }
 
   void release_after_single(StripeLock& lock) const {
     if (lock.count_single()) [[unlikely]]
-      return open(lock);
+      return go_lock_free(lock);
     lock.release();
   }
 
  private:
-  // Claims the pass of a process where nobody has it, or had it a thread that has ended. Another thread closes the
+  // Claims the permit of a process where nobody has it, or had it a thread that has ended. Another thread revokes the
   // stripe, beside which this is cheap.
-  [[gnu::noinline, gnu::cold]] bool claim_pass() const {
-    return pass->claim(os::thread_mark(), [](std::uint64_t thread) { return os::has_ended(thread); });
+  [[gnu::noinline, gnu::cold]] bool claim_permit() const {
+    return permit->claim(os::thread_mark(), [](std::uint64_t thread) { return os::has_ended(thread); });
   }
 
   // Single elements go without the lock from here on, as far as all ranks can.
-  [[gnu::noinline]] void open(StripeLock& lock) const {
-    const bool may_open = pass != nullptr && agent->passes != nullptr && agent->passes->all_ready() && claim_pass();
-    if (may_open) return lock.release_open();
+  [[gnu::noinline]] void go_lock_free(StripeLock& lock) const {
+    const bool may = permit != nullptr && agent->permits != nullptr && agent->permits->all_ready() && claim_permit();
+    if (may) return lock.release_lock_free();
     lock.forget_singles();
     lock.release();
   }
@@ -202,7 +202,7 @@ struct HotWindow {
     TargetView* view = find(target, offset, bytes);
     if (view == nullptr) return false;
     std::byte* address = view->memory + offset;
-    if (view->domain.bare) {
+    if (view->domain.atomics_only) {
       if (count != 1 || !ops::is_lockable(type)) return false;
       count_direct(*view, bytes);
       ops::atomic_apply(address, operand, result, type, op, nullptr);
@@ -231,30 +231,30 @@ struct HotWindow {
     if (view == nullptr) [[unlikely]]
       return false;
     std::byte* address = view->memory + offset;
-    if (view->domain.bare) {
+    if (view->domain.atomics_only) {
       fetch_sum(address, operand, result, type);
     } else {
       const StripeLock& lock = view->domain.lock_of(offset);
-      if (!parts.has_pass() || !lock.is_open() || !parts.pass->enter(lock)) [[unlikely]]
+      if (!parts.has_permit() || !lock.is_lock_free() || !parts.permit->enter(lock)) [[unlikely]]
         return false;
       fetch_sum(address, operand, result, type);
-      parts.pass->leave();
+      parts.permit->leave();
     }
     count_word(*view);
     return true;
   }
 
-  // The same where the stripe is not open, or this thread has no pass yet.
+  // The same where the stripe is not lock-free, or this thread has no permit yet.
   [[gnu::always_inline]] bool sum_word_under_lock(std::uint32_t target, std::uint64_t offset, const void* operand,
                                                   void* result, ops::ElementType type) const {
     TargetView* view = find_word(target, offset);
-    if (view == nullptr || view->domain.bare) [[unlikely]]
+    if (view == nullptr || view->domain.atomics_only) [[unlikely]]
       return false;
     std::byte* address = view->memory + offset;
     StripeLock& lock = view->domain.lock_of(offset);
     if (parts.enter(lock)) [[unlikely]] {
       fetch_sum(address, operand, result, type);
-      parts.pass->leave();
+      parts.permit->leave();
     } else {
       if (!parts.acquire(lock)) [[unlikely]]
         return false;
@@ -274,13 +274,13 @@ struct HotWindow {
                         void* result, ops::ElementType type) const {
     const std::uint64_t bytes = ops::size_of(type);
     TargetView* view = find(target, offset, bytes);
-    if (view == nullptr || view->domain.bare || bytes > view->domain.bytes_left_in_stripe(offset)) [[unlikely]]
+    if (view == nullptr || view->domain.atomics_only || bytes > view->domain.bytes_left_in_stripe(offset)) [[unlikely]]
       return false;
     std::byte* address = view->memory + offset;
     StripeLock& lock = view->domain.lock_of(offset);
     if (is_single(address, bytes, type) && parts.enter(lock)) [[likely]] {
       ops::atomic_compare_and_swap(address, expected, desired, result, type);
-      parts.pass->leave();
+      parts.permit->leave();
     } else {
       if (!parts.acquire(lock)) [[unlikely]]
         return false;
@@ -417,13 +417,13 @@ struct HotWindow {
            (reinterpret_cast<std::uintptr_t>(address) & (bytes - 1)) == 0;
   }
 
-  // One element, by the processor's atomics where the stripe is open.
+  // One element, by the processor's atomics where the stripe is lock-free.
   [[gnu::noinline]] bool reduce_single(TargetView& view, StripeLock& lock, std::byte* address, const void* operand,
                                        void* result, ops::ElementType type, ops::Operator op) const {
     const std::uint64_t bytes = ops::size_of(type);
     if (parts.enter(lock)) {
       ops::atomic_apply(address, operand, result, type, op, nullptr);
-      parts.pass->leave();
+      parts.permit->leave();
       count_direct(view, bytes);
       // All but a write without a result are locked instructions.
       if (op == ops::Operator::replace) note_stores(view);

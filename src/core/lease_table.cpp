@@ -12,38 +12,38 @@ std::uint64_t bits_below(std::uint64_t count) { return count >= word_bits ? ~0ul
 
 }  // namespace
 
-OpenElements::OpenElements(std::uint64_t count)
-    : words_((count + word_bits - 1) / word_bits, ~0ull), size_(count), open_(count) {
+PendingElements::PendingElements(std::uint64_t count)
+    : words_((count + word_bits - 1) / word_bits, ~0ull), size_(count), pending_(count) {
   if (count % word_bits != 0) words_.back() = bits_below(count % word_bits);
 }
 
-OpenElements::OpenElements(std::uint64_t count, std::span<const std::byte> words)
+PendingElements::PendingElements(std::uint64_t count, std::span<const std::byte> words)
     : words_((count + word_bits - 1) / word_bits), size_(count) {
   if (count == 0) return;
   std::memcpy(words_.data(), words.data(), bytes_for(count));
   if (count % word_bits != 0) words_.back() &= bits_below(count % word_bits);
-  for (const std::uint64_t word : words_) open_ += static_cast<std::uint64_t>(std::popcount(word));
+  for (const std::uint64_t word : words_) pending_ += static_cast<std::uint64_t>(std::popcount(word));
 }
 
-std::uint64_t OpenElements::count_in(std::uint64_t first, std::uint64_t count) const {
-  std::uint64_t open = 0;
+std::uint64_t PendingElements::count_in(std::uint64_t first, std::uint64_t count) const {
+  std::uint64_t pending = 0;
   while (count != 0) {
     const std::uint64_t here = std::min(count, word_bits - first % word_bits);
-    open +=
+    pending +=
         static_cast<std::uint64_t>(std::popcount(words_[first / word_bits] >> first % word_bits & bits_below(here)));
     first += here;
     count -= here;
   }
-  return open;
+  return pending;
 }
 
-void OpenElements::close(std::uint64_t element) {
+void PendingElements::close(std::uint64_t element) {
   words_[element / word_bits] &= ~(1ull << element % word_bits);
-  --open_;
+  --pending_;
 }
 
 std::uint64_t LeaseTable::cost_of(std::uint64_t bytes, std::uint64_t elements) {
-  return sizeof(Leases::value_type) + bytes + OpenElements::bytes_for(elements);
+  return sizeof(Leases::value_type) + bytes + PendingElements::bytes_for(elements);
 }
 
 bool LeaseTable::make_room(std::uint64_t bytes, std::uint64_t now_ns) {
@@ -58,7 +58,7 @@ bool LeaseTable::make_room(std::uint64_t bytes, std::uint64_t now_ns) {
 
 std::uint64_t LeaseTable::grant(Rank holder, Lease lease, std::uint64_t now_ns) {
   const std::uint64_t cost =
-      cost_of(lease.copy.size(), lease.open.size()) + lease.layout.view().pieces().size() * sizeof(ops::Piece);
+      cost_of(lease.copy.size(), lease.pending.size()) + lease.layout.view().pieces().size() * sizeof(ops::Piece);
   used_bytes_ += cost;
   leases_.emplace(Key{++last_id_, holder}, Granted{std::move(lease), cost, now_ns});
   return last_id_;

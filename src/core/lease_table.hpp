@@ -17,19 +17,19 @@
 namespace farsum {
 
 // Elements that have not been put back yet, a bit each.
-class OpenElements {
+class PendingElements {
  public:
-  OpenElements() = default;
+  PendingElements() = default;
   // All of them.
-  explicit OpenElements(std::uint64_t count);
-  // The open ones are those of `words`, which may come from elsewhere: bits beyond the last element are not counted.
-  OpenElements(std::uint64_t count, std::span<const std::byte> words);
+  explicit PendingElements(std::uint64_t count);
+  // The pending ones are those of `words`, which may come from elsewhere: bits beyond the last element are not counted.
+  PendingElements(std::uint64_t count, std::span<const std::byte> words);
 
   std::uint64_t size() const { return size_; }
-  std::uint64_t count() const { return open_; }
-  bool all() const { return open_ == size_; }
+  std::uint64_t count() const { return pending_; }
+  bool all() const { return pending_ == size_; }
   bool contains(std::uint64_t element) const { return (words_[element / 64] >> element % 64 & 1) != 0; }
-  // How many of [first, first + count) are open.
+  // How many of [first, first + count) are pending.
   std::uint64_t count_in(std::uint64_t first, std::uint64_t count) const;
   void close(std::uint64_t element);
   std::span<const std::byte> words() const { return std::as_bytes(std::span(words_)); }
@@ -38,7 +38,7 @@ class OpenElements {
  private:
   std::vector<std::uint64_t> words_;
   std::uint64_t size_ = 0;
-  std::uint64_t open_ = 0;
+  std::uint64_t pending_ = 0;
 };
 
 struct Lease {
@@ -46,8 +46,8 @@ struct Lease {
   ops::ElementType type = ops::ElementType::byte;
   std::uint64_t offset = 0;  // base of the layout
   ops::Layout layout;
-  std::vector<std::byte> copy;  // packed: of each open element what the origin knows
-  OpenElements open;
+  std::vector<std::byte> copy;  // packed: of each pending element what the origin knows
+  PendingElements pending;
   bool is_in_work = false;  // put back in part: not to be revoked now
 };
 

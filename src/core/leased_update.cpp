@@ -10,7 +10,7 @@
 namespace farsum {
 namespace {
 
-// Puts of one piece before the owner computes what is still open.
+// Puts of one piece before the owner computes what is still pending.
 constexpr unsigned most_puts = 2;
 
 std::uint64_t room_of_message(const Capabilities& can) {
@@ -111,9 +111,9 @@ void LeasedUpdate::take_piece(Slot& slot) {
     slot.bytes += piece.bytes;
   }
   begun_ += slot.bytes;
-  slot.open = OpenElements(slot.bytes / size());
+  slot.pending = PendingElements(slot.bytes / size());
   slot.puts = 0;
-  slot.reply.resize(wire::lease_word_bytes + OpenElements::bytes_for(slot.open.size()) + slot.bytes);
+  slot.reply.resize(wire::lease_word_bytes + PendingElements::bytes_for(slot.pending.size()) + slot.bytes);
   slot.state = State::to_ask;
 }
 
@@ -155,10 +155,10 @@ bool LeasedUpdate::put(Slot& slot) {
   header.type = operation_.type;
   header.window = way_.window;
   header.offset = slot.lease;
-  header.bytes = open_bytes(slot);
+  header.bytes = pending_bytes(slot);
   const bool is_last = slot.puts + 1 == most_puts;
   if (is_last) header.flags = wire::flag_last;
-  const std::uint64_t bits = OpenElements::bytes_for(slot.open.size());
+  const std::uint64_t bits = PendingElements::bytes_for(slot.pending.size());
   // The body is copied before the reply comes to the same place.
   const std::span<const std::byte> body = std::span(slot.reply).subspan(slot.contents_at, header.bytes);
   // So that an empty reply says that nothing was refused.
@@ -169,7 +169,7 @@ bool LeasedUpdate::put(Slot& slot) {
   return true;
 }
 
-// Under a lease that has just been granted everything is open.
+// Under a lease that has just been granted everything is pending.
 void LeasedUpdate::on_contents(Slot& slot) {
   const Code code = slot.request.code.load(std::memory_order_relaxed);
   if (code == Code::pending) {
@@ -197,10 +197,10 @@ void LeasedUpdate::on_put(Slot& slot) {
     slot.state = State::free;
     return;
   }
-  const std::uint64_t bits = OpenElements::bytes_for(slot.open.size());
-  const OpenElements open(slot.open.size(), std::span(slot.reply).subspan(wire::lease_word_bytes, bits));
-  if (open.count() != refused || refused > slot.open.count()) return fail(slot, Code::system);
-  slot.open = open;
+  const std::uint64_t bits = PendingElements::bytes_for(slot.pending.size());
+  const PendingElements pending(slot.pending.size(), std::span(slot.reply).subspan(wire::lease_word_bytes, bits));
+  if (pending.count() != refused || refused > slot.pending.count()) return fail(slot, Code::system);
+  slot.pending = pending;
   if (slot.puts < most_puts) {
     compute(slot, wire::lease_word_bytes + bits);
     slot.state = State::to_put;
@@ -211,34 +211,34 @@ void LeasedUpdate::on_put(Slot& slot) {
 
 const std::byte* LeasedUpdate::open_operand(Slot& slot) const {
   const std::byte* operand = offset_by(operation_.operand, static_cast<std::int64_t>(slot.start));
-  if (operand == nullptr || slot.open.all()) return operand;
+  if (operand == nullptr || slot.pending.all()) return operand;
   slot.operand.clear();
-  for (std::uint64_t element = 0; element < slot.open.size(); ++element) {
+  for (std::uint64_t element = 0; element < slot.pending.size(); ++element) {
     const std::byte* from = operand + element * size();
-    if (slot.open.contains(element)) slot.operand.insert(slot.operand.end(), from, from + size());
+    if (slot.pending.contains(element)) slot.operand.insert(slot.operand.end(), from, from + size());
   }
   return slot.operand.data();
 }
 
 std::byte* LeasedUpdate::open_result(Slot& slot) const {
   std::byte* result = offset_by(operation_.result, static_cast<std::int64_t>(slot.start));
-  if (result == nullptr || slot.open.all()) return result;
-  slot.result.resize(open_bytes(slot));
+  if (result == nullptr || slot.pending.all()) return result;
+  slot.result.resize(pending_bytes(slot));
   return slot.result.data();
 }
 
 // What was written to open_result goes where the program wants it.
 void LeasedUpdate::deliver(Slot& slot) {
-  if (operation_.result == nullptr || slot.open.all()) return;
+  if (operation_.result == nullptr || slot.pending.all()) return;
   const std::byte* from = slot.result.data();
-  for (std::uint64_t element = 0; element < slot.open.size(); ++element) {
-    if (!slot.open.contains(element)) continue;
+  for (std::uint64_t element = 0; element < slot.pending.size(); ++element) {
+    if (!slot.pending.contains(element)) continue;
     std::memcpy(operation_.result + slot.start + element * size(), from, size());
     from += size();
   }
 }
 
-// Turns the contents of the open elements into what they are to become, in place.
+// Turns the contents of the pending elements into what they are to become, in place.
 void LeasedUpdate::compute(Slot& slot, std::uint64_t contents_at) {
   slot.contents_at = contents_at;
   std::byte* contents = slot.reply.data() + contents_at;
@@ -247,23 +247,23 @@ void LeasedUpdate::compute(Slot& slot, std::uint64_t contents_at) {
   if (operation_.kind == OperationKind::compare_and_swap)
     ops::plain_compare_and_swap(contents, operation_.compare, operand, result, operation_.type);
   else if (result != nullptr)
-    reduction_.fetch(contents, operand, result, slot.open.count(), reduction_.alpha);
+    reduction_.fetch(contents, operand, result, slot.pending.count(), reduction_.alpha);
   else
-    reduction_.bulk(contents, operand, slot.open.count(), reduction_.alpha);
+    reduction_.bulk(contents, operand, slot.pending.count(), reduction_.alpha);
   deliver(slot);
 }
 
 bool LeasedUpdate::have_owner_compute(Slot& slot) {
   Operation rest = operation_;
-  rest.bytes = open_bytes(slot);
+  rest.bytes = pending_bytes(slot);
   rest.operand = open_operand(slot);
   rest.result = open_result(slot);
   rest.operand_layout = rest.result_layout = ops::LayoutView::contiguous(rest.bytes);
   std::vector<ops::Piece> pieces;
   ops::PieceCursor cursor(ops::LayoutView::indexed(slot.pieces), slot.bytes);
-  for (std::uint64_t element = 0; element < slot.open.size(); ++element) {
+  for (std::uint64_t element = 0; element < slot.pending.size(); ++element) {
     const ops::Piece piece = cursor.next(size());
-    if (!slot.open.contains(element)) continue;
+    if (!slot.pending.contains(element)) continue;
     const bool goes_on =
         !pieces.empty() && pieces.back().offset + static_cast<std::int64_t>(pieces.back().bytes) == piece.offset;
     if (goes_on)

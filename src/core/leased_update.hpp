@@ -51,10 +51,10 @@ class LeasedUpdate {
     std::vector<ops::Piece> pieces;  // of the target, where that is not contiguous
     std::uint64_t lease = 0;
     unsigned puts = 0;
-    OpenElements open;
-    std::vector<std::byte> reply;            // of the owner
-    std::uint64_t contents_at = 0;           // in the reply: what is in the open elements, then what they are to become
-    std::vector<std::byte> operand, result;  // of the open elements, where they are not all
+    PendingElements pending;
+    std::vector<std::byte> reply;   // of the owner
+    std::uint64_t contents_at = 0;  // in the reply: what is in the pending elements, then what they are to become
+    std::vector<std::byte> operand, result;  // of the pending elements, where they are not all
     RequestState request;
   };
 
@@ -73,7 +73,7 @@ class LeasedUpdate {
   void deliver(Slot& slot);
   void fail(Slot& slot, Code code);
   std::uint64_t size() const { return ops::size_of(operation_.type); }
-  std::uint64_t open_bytes(const Slot& slot) const { return slot.open.count() * size(); }
+  std::uint64_t pending_bytes(const Slot& slot) const { return slot.pending.count() * size(); }
 
   Way way_;
   const Operation& operation_;

@@ -23,14 +23,14 @@ bool leaves_with_end(const wire::MessageHeader& header) {
 }
 
 // A recycled job keeps small buffers and short lists only.
-constexpr std::size_t kept_bytes = 65536;
+constexpr std::size_t most_spare_bytes = 65536;
 
 void forget_large(std::vector<std::byte>& buffer) {
-  if (buffer.capacity() > kept_bytes) std::vector<std::byte>().swap(buffer);
+  if (buffer.capacity() > most_spare_bytes) std::vector<std::byte>().swap(buffer);
 }
 
 void forget_large(ops::Layout& layout) {
-  if (layout.view().pieces().size_bytes() > kept_bytes) layout = ops::Layout();
+  if (layout.view().pieces().size_bytes() > most_spare_bytes) layout = ops::Layout();
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ OriginEngine::OriginEngine(Options options, Transport& transport)
       transport_(transport),
       peers_(options_.peers),
       under_way_(options_.peers / word_bits + 1),
-      kept_(options_.peers / word_bits + 1) {}
+      coalescing_(options_.peers / word_bits + 1) {}
 
 OriginEngine::~OriginEngine() {
   // Relaxed: no other thread is left.
@@ -279,7 +279,7 @@ bool OriginEngine::drain_backlog(Peer& peer, Rank rank) {
 std::size_t OriginEngine::go_on(Peer& peer, Rank rank) {
   close_bundle(peer, rank);
   const std::size_t replies = transport_.poll_replies(rank, peer);
-  peer.keeps = false;
+  peer.coalesces = false;
   peer.left_for_end = 0;
   if (replies != 0) peer.has_progressed = true;
   if (drain_backlog(peer, rank)) peer.has_progressed = true;

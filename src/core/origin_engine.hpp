@@ -86,10 +86,10 @@ class OriginEngine {
     std::uint64_t inline_bytes = 8192;
     bool pull = true;  // longer ones are pulled by the owner; false: they are cut into as few messages as they fit in
     std::size_t backlog = 1024;  // operations kept per peer when there is no room; then submit answers false
-    // Something is kept back, to leave with what comes next: somebody is to call send_kept() again and again, about
-    // every half a millisecond, while is_keeping(). By any thread, which holds a peer's lock. Empty: nothing is kept
-    // so.
-    std::function<void()> on_keeping;
+    // Something is kept back, to leave with what comes next: somebody is to call send_coalesced() again and again,
+    // about every half a millisecond, while is_coalescing(). By any thread, which holds a peer's lock. Empty: nothing
+    // is kept so.
+    std::function<void()> on_coalescing;
     // Something has come to its end that others may sleep for; not told by progress_unattended(), whose caller wakes
     // them. By any thread. Empty: nobody sleeps for it.
     std::function<void()> on_progress;
@@ -102,12 +102,12 @@ class OriginEngine {
   OriginEngine(const OriginEngine&) = delete;
   OriginEngine& operator=(const OriginEngine&) = delete;
 
-  // Starts an operation; without a request, and small, it may leave together with later ones (see origin_kept.cpp):
-  // before progress() returns at the latest, and with send_kept() where nobody calls, unless it leaves with the end of
-  // its epoch. `outstanding` counts it until it is complete at the target, `request` (may be null) is told. Answers
-  // false, and has done nothing, when there is no room now: call progress() and try again. What may wait for other
-  // ranks is never kept back for room. Where it throws for want of memory it has done nothing either; where a part has
-  // left already, the operation ends with Code::no_memory.
+  // Starts an operation; without a request, and small, it may leave together with later ones (see
+  // origin_coalescing.cpp): before progress() returns at the latest, and with send_coalesced() where nobody calls,
+  // unless it leaves with the end of its epoch. `outstanding` counts it until it is complete at the target, `request`
+  // (may be null) is told. Answers false, and has done nothing, when there is no room now: call progress() and try
+  // again. What may wait for other ranks is never kept back for room. Where it throws for want of memory it has done
+  // nothing either; where a part has left already, the operation ends with Code::no_memory.
   bool submit(Rank peer, WindowId window, const Operation& operation, Outstanding& outstanding, RequestState* request);
   // The same for an update that may leave together with others. False: nothing was done, submit() it.
   bool submit_update(Rank peer, WindowId window, const Update& update, Outstanding& outstanding);
@@ -128,10 +128,10 @@ class OriginEngine {
   // The same for every peer with something under way that no other thread is at, for the agent while the threads
   // compute.
   std::size_t progress_unattended();
-  // Whether send_kept() is to be called again. Any thread may ask.
-  bool is_keeping() const { return visits_due_.load(std::memory_order_relaxed) != 0; }
+  // Whether send_coalesced() is to be called again. Any thread may ask.
+  bool is_coalescing() const { return visits_due_.load(std::memory_order_relaxed) != 0; }
   // Sends what was kept back when it was last called, and no thread has sent since.
-  void send_kept();
+  void send_coalesced();
   // Whether submit() to that peer finds room.
   bool has_room(Rank peer) const;
   // Ends everything towards a dead peer with Code::peer_failed, now and later.
@@ -158,7 +158,7 @@ class OriginEngine {
   bool post_one(Peer& peer, Rank rank, Job& job);
   static bool is_small(const Peer& peer, const Message& message);
   static bool is_unhurried(const Job& job);
-  bool is_kept(Peer& peer, Rank rank, const Job& job, const Message& message);
+  bool is_coalesced(Peer& peer, Rank rank, const Job& job, const Message& message);
   void set_target(Job& job, const Operation& operation, Rank rank) const;
   bool can_pull(const Capabilities& can) const;
   Room room_for(Rank rank, bool has_operand, bool has_result) const;
@@ -179,12 +179,12 @@ class OriginEngine {
     return *(peer != nullptr ? peer : make_peer(rank));
   }
   Peer* make_peer(Rank rank);
-  bool may_keep(Peer& peer, Rank rank);
-  bool begin_keeping(Peer& peer, Rank rank);
+  bool may_coalesce(Peer& peer, Rank rank);
+  bool begin_coalescing(Peer& peer, Rank rank);
   bool join(Peer& peer, Rank rank, WindowId window, const Update& update, Outstanding& outstanding);
   static void open_bundle(Peer& peer, WindowId window, const Update& update, Outstanding& outstanding);
   void close_bundle(Peer& peer, Rank rank);
-  bool visit_kept(Rank rank, bool is_last);
+  bool visit_coalesced(Rank rank, bool is_last);
   static void finish_piece(Peer& peer, const InFlight& piece, Code code, std::span<const std::byte> reply);
   static void finish_job(Peer& peer, Job& job);
   static void stop_borrowing(Job& job);
@@ -193,10 +193,10 @@ class OriginEngine {
   Transport& transport_;
   std::vector<std::atomic<Peer*>> peers_;  // owned; made when first asked for something
   std::mutex making_;
-  bool all_have_failed_ = false;                       // under it
-  std::vector<std::atomic<std::uint64_t>> under_way_;  // a bit for each peer
-  std::vector<std::atomic<std::uint64_t>> kept_;       // the same, of those to which something is kept back
-  std::atomic<unsigned> visits_due_{0};                // calls of send_kept() that are still to come
+  bool all_have_failed_ = false;                        // under it
+  std::vector<std::atomic<std::uint64_t>> under_way_;   // a bit for each peer
+  std::vector<std::atomic<std::uint64_t>> coalescing_;  // the same, of those to which something is kept back
+  std::atomic<unsigned> visits_due_{0};                 // calls of send_coalesced() that are still to come
   std::atomic<std::uint64_t> messages_sent_{0};
 };
 

@@ -91,10 +91,10 @@ struct OriginEngine::Peer : ReplyHandler {
   // Updates of single elements that leave as one message; null where there are none. Nothing is in the backlog then.
   Job* bundle = nullptr;
   Hearing* hearing = nullptr;
-  bool is_never_kept = false;    // the transport has no use for it
-  bool keeps = false;            // the bundle, or what the transport was told may be kept
-  bool was_kept_before = false;  // and send_kept() has seen it so
-  bool has_progressed = false;   // others are to be told when the mutex is free
+  bool never_coalesces = false;        // the transport has no use for it
+  bool coalesces = false;              // the bundle, or what the transport was told may be kept
+  bool was_coalescing_before = false;  // and send_coalesced() has seen it so
+  bool has_progressed = false;         // others are to be told when the mutex is free
   std::atomic<bool> failed{false};
   // The agent came while a thread held the mutex: that thread asks for it again should it leave work behind.
   std::atomic<bool> was_missed{false};

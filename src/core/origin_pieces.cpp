@@ -131,7 +131,7 @@ bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
   std::memcpy(peer.head.data(), &message.header, sizeof message.header);
   PostOptions how{.reply_capacity = message.reply_capacity,
                   .may_wait = job.may_wait,
-                  .may_keep = is_kept(peer, rank, job, message)};
+                  .may_keep = is_coalesced(peer, rank, job, message)};
   if (job.result != nullptr) how.reply_into = {job.result + job.posted_bytes, message.reply_capacity};
   how.lends_body = job.lends_operand && message.body.size() >= least_lent_bytes;
   NewPiece piece(peer.in_flight, {0, &job, job.posted_bytes});
@@ -165,12 +165,12 @@ bool OriginEngine::is_unhurried(const Job& job) {
          (job.header.flags & wire::flag_notify) == 0;
 }
 
-bool OriginEngine::is_kept(Peer& peer, Rank rank, const Job& job, const Message& message) {
+bool OriginEngine::is_coalesced(Peer& peer, Rank rank, const Job& job, const Message& message) {
   if (is_small(peer, message)) {
     if (job.leaves_with_end) return true;
-    if (is_unhurried(job) && may_keep(peer, rank)) return true;
+    if (is_unhurried(job) && may_coalesce(peer, rank)) return true;
   }
-  peer.keeps = false;
+  peer.coalesces = false;
   peer.left_for_end = 0;
   return false;
 }

@@ -39,11 +39,11 @@ struct Chosen {
   bool begins_with_mapping = false;
 };
 
-// User memory that is not mapped here. Copies by the kernel are no CPU atomics, which a bare window is about.
+// User memory that is not mapped here. Copies by the kernel are no CPU atomics, which an atomics-only window is about.
 Chosen by_copies(const Reach& reach, const cost::Thresholds& model) {
   PathChoiceResult paths;
   paths.bulk = attach_or_owner(model.user_bulk);
-  paths.atomic = reach.bare ? Path::owner : attach_or_owner(model.user_single);
+  paths.atomic = reach.atomics_only ? Path::owner : attach_or_owner(model.user_single);
   const char* why = paths.bulk == Path::owner     ? "the owner's agent is faster than copies by the kernel"
                     : paths.atomic == Path::owner ? "the kernel copies, the owner's agent does atomics"
                                                   : "the kernel copies, under the owner's stripe locks";
@@ -86,7 +86,7 @@ Chosen as_forced(PathChoice forced, const Reach& reach, const cost::Thresholds& 
     case PathChoice::direct:
       return {{Path::direct, Path::direct}, "FARSUM_PATH=direct"};
     case PathChoice::attach:
-      if (reach.bare) {
+      if (reach.atomics_only) {
         return {{Path::attach, Path::owner},
                 "FARSUM_PATH=attach; copies by the kernel are no CPU atomics, so the owner's agent does those of this "
                 "window"};
@@ -97,7 +97,7 @@ Chosen as_forced(PathChoice forced, const Reach& reach, const cost::Thresholds& 
         return {{Path::caller, Path::caller},
                 "FARSUM_PATH=caller: fetched under a lease, computed here, put back where nobody changed it"};
       }
-      if (reach.bare) {
+      if (reach.atomics_only) {
         return {{Path::caller, Path::owner},
                 "FARSUM_PATH=caller; get, compute and put are no CPU atomic, so the owner's agent does those of this "
                 "window"};

@@ -19,7 +19,7 @@ const char* name_of(Path path);
 struct Reach {
   bool mapped = false;  // addressable here
   bool attach_allowed = false;
-  bool bare = false;                // CPU atomics only
+  bool atomics_only = false;        // CPU atomics only
   bool leases = false;              // the owner's agent grants leases: see core/leased_update.hpp
   std::string_view attach_refusal;  // where not allowed
   std::string_view not_mapped_because;

@@ -18,7 +18,8 @@ std::uint32_t rank_in(const Exposure& exposure, Rank holder) {
 
 }  // namespace
 
-Served ProxyLocks::lock(const Exposure& exposure, const Key& key, LockMode mode, Turn turn, ReplyToken token) {
+Served ProxyLocks::lock(const Exposure& exposure, const Key& key, LockMode mode, WhenTaken when_taken,
+                        ReplyToken token) {
   // What is sent behind a second lock is under the first.
   if (proxies_.contains(key)) return answer(Code::sync);
   refused_.erase(key);
@@ -27,7 +28,7 @@ Served ProxyLocks::lock(const Exposure& exposure, const Key& key, LockMode mode,
   const std::uint32_t rank = rank_in(exposure, key.holder);
   const Contender holder = contender(key, rank);
   const Requested requested =
-      turn == Turn::queues ? lock.request(me_, holder, mode) : lock.request_at_once(me_, holder, mode);
+      when_taken == WhenTaken::queues ? lock.request(me_, holder, mode) : lock.request_at_once(me_, holder, mode);
   switch (requested.kind) {
     case Requested::Kind::busy:
       return again;
@@ -67,8 +68,8 @@ Code ProxyLocks::refusal_of(const Key& key) const {
   return refused == refused_.end() ? Code::ok : refused->second;
 }
 
-std::size_t ProxyLocks::settle(const ExposureTable::Reading& reading, FunctionRef<void(ReplyToken, Code)> told) {
-  std::size_t settled = 0;
+std::size_t ProxyLocks::resolve(const ExposureTable::Reading& reading, FunctionRef<void(ReplyToken, Code)> told) {
+  std::size_t resolved = 0;
   for (std::size_t i = 0; i < waiting_.size();) {
     const Key key = waiting_[i];
     const Exposure* exposure = reading.find(key.window);
@@ -82,9 +83,9 @@ std::size_t ProxyLocks::settle(const ExposureTable::Reading& reading, FunctionRe
     const ReplyToken token = proxy.token;
     if (exposure == nullptr) proxies_.erase(key);
     told(token, exposure == nullptr ? Code::handle : Code::ok);
-    ++settled;
+    ++resolved;
   }
-  return settled;
+  return resolved;
 }
 
 bool ProxyLocks::is_waiting(const Key& key) const {

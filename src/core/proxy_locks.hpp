@@ -28,23 +28,23 @@ class ProxyLocks {
   };
 
   // What becomes of a request whose lock is taken.
-  enum class Turn : std::uint8_t { queues, at_once_or_not };
+  enum class WhenTaken : std::uint8_t { queues, at_once_or_not };
 
   ProxyLocks(Rank owner, const Liveness* liveness) : me_(owner + 1), liveness_(liveness) {}
 
-  // A lock that has to wait is answered later: see settle. Of one that is refused, that much is remembered: what its
+  // A lock that has to wait is answered later: see resolve. Of one that is refused, that much is remembered: what its
   // holder-to-be has sent behind it must not be done.
-  Served lock(const Exposure& exposure, const Key& key, LockMode mode, Turn turn, ReplyToken token);
+  Served lock(const Exposure& exposure, const Key& key, LockMode mode, WhenTaken when_taken, ReplyToken token);
   Served unlock(const Exposure& exposure, const Key& key, LockMode mode);
 
   // Calls told(token, code) for each request that need not wait any more: it was granted, or its window has gone.
   // Returns how many.
-  std::size_t settle(const ExposureTable::Reading& reading, FunctionRef<void(ReplyToken, Code)> told);
+  std::size_t resolve(const ExposureTable::Reading& reading, FunctionRef<void(ReplyToken, Code)> told);
 
   bool has_waiting() const { return !waiting_.empty(); }
   bool is_waiting(const Key& key) const;
   // Whether any request waits or was refused.
-  bool has_unsettled() const { return !waiting_.empty() || !refused_.empty(); }
+  bool has_unresolved() const { return !waiting_.empty() || !refused_.empty(); }
   // Code::ok where none was.
   Code refusal_of(const Key& key) const;
   void drop_refusal(const Key& key) { refused_.erase(key); }

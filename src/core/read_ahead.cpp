@@ -165,7 +165,7 @@ ReadAhead::Block* ReadAhead::find_valid(Part& part, std::uint64_t index, const M
   const auto found = part.blocks.find(index);
   if (found == part.blocks.end()) return nullptr;
   Block& block = found->second;
-  settle(block);
+  finish_fetch(block);
   return is_valid(block, moment, atomic) ? &block : nullptr;
 }
 
@@ -183,7 +183,7 @@ void ReadAhead::touch(Part& part, std::uint64_t index, const Moment& moment, boo
   }
   Block& block = found->second;
   part.has_blocks.store(true, std::memory_order_relaxed);  // see answer() and changed()
-  settle(block);
+  finish_fetch(block);
   // What was sent may find newer contents than the copy, or the one that is on its way: it answers nothing any more,
   // lest they seem to go back.
   block.is_valid = false;
@@ -232,7 +232,7 @@ void ReadAhead::start(Part& part, std::uint64_t index, Block& block, const Momen
   if (block.is_fetched) options_.copies->fetched.fetch_add(1, std::memory_order_relaxed);  // statistics
 }
 
-void ReadAhead::settle(Block& block) {
+void ReadAhead::finish_fetch(Block& block) {
   // Acquire pairs with the release in OriginEngine::finish_job.
   if (!block.is_fetched || !block.told.done.load(std::memory_order_acquire)) return;
   block.is_fetched = false;
@@ -252,7 +252,7 @@ void ReadAhead::drop_older_than(std::uint64_t heard) {
     const std::unique_lock lock(part.mutex, std::try_to_lock);
     for (auto at = part.blocks.begin(); lock.owns_lock() && at != part.blocks.end();) {
       Block& block = at->second;
-      settle(block);
+      finish_fetch(block);
       const bool is_old = block.touched_heard != heard && block.moment.heard != heard;
       if (!is_old || block.is_fetched || block.is_wanted) {
         ++at;

@@ -122,7 +122,7 @@ class ReadAhead {
   bool is_valid(const Block& block, const Moment& moment, bool atomic) const;
   void touch(Part& part, std::uint64_t index, const Moment& moment, bool atomic);
   void start(Part& part, std::uint64_t index, Block& block, const Moment& moment, Fetch fetch);
-  static void settle(Block& block);
+  static void finish_fetch(Block& block);
   void let_go(const Block& block);
 
   Options options_;

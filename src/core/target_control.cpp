@@ -27,10 +27,10 @@ Served TargetService::serve_epoch(Rank from, const wire::MessageHeader& header, 
   const LockMode mode = (header.flags & wire::flag_exclusive) != 0 ? LockMode::exclusive : LockMode::shared;
   switch (header.kind) {
     case wire::MessageKind::lock:
-      return proxies_.lock(
-          exposure, key, mode,
-          (header.flags & wire::flag_at_once) != 0 ? ProxyLocks::Turn::at_once_or_not : ProxyLocks::Turn::queues,
-          token);
+      return proxies_.lock(exposure, key, mode,
+                           (header.flags & wire::flag_at_once) != 0 ? ProxyLocks::WhenTaken::at_once_or_not
+                                                                    : ProxyLocks::WhenTaken::queues,
+                           token);
     case wire::MessageKind::unlock:
       return proxies_.unlock(exposure, key, mode);
     case wire::MessageKind::post:
@@ -70,7 +70,7 @@ void TargetService::notify_listener() {
 // An operation or the unlock behind a lock that waits: kept for its turn; behind one that was refused: refused, too.
 bool TargetService::is_held_back(Rank from, const wire::Message& message, std::span<const std::byte> bytes,
                                  std::size_t reply_bytes, ReplyToken token, Served& held_back) {
-  if (parked_.empty() && !proxies_.has_unsettled()) [[likely]]
+  if (parked_.empty() && !proxies_.has_unresolved()) [[likely]]
     return false;
   const wire::MessageKind kind = message.header.kind;
   const bool belongs_to_lock =
@@ -145,7 +145,7 @@ void TargetService::tell_granted(const ExposureTable::Reading& reading) {
   const auto tell = [this](ReplyToken token, Code code) { transport_->complete(token, code, {}); };
   do {
     serve_parked(reading);
-  } while (proxies_.settle(reading, tell) != 0);
+  } while (proxies_.resolve(reading, tell) != 0);
 }
 
 bool TargetService::forget(Rank dead) {

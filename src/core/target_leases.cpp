@@ -11,21 +11,21 @@
 namespace farsum {
 namespace {
 
-// The longest reply to a put of what is open.
+// The longest reply to a put of what is pending.
 std::uint64_t refusal_bytes(const Lease& lease, bool is_last) {
-  const std::uint64_t contents = is_last ? 0 : lease.open.count() * ops::size_of(lease.type);
-  return wire::lease_word_bytes + OpenElements::bytes_for(lease.open.size()) + contents;
+  const std::uint64_t contents = is_last ? 0 : lease.pending.count() * ops::size_of(lease.type);
+  return wire::lease_word_bytes + PendingElements::bytes_for(lease.pending.size()) + contents;
 }
 
 // What is refused, and what is there now.
 std::uint32_t write_refusal(const Lease& lease, bool is_last, std::span<std::byte> reply) {
-  const std::uint64_t count = lease.open.count(), size = ops::size_of(lease.type);
+  const std::uint64_t count = lease.pending.count(), size = ops::size_of(lease.type);
   std::memcpy(reply.data(), &count, wire::lease_word_bytes);
-  const auto words = lease.open.words();
+  const auto words = lease.pending.words();
   std::memcpy(reply.data() + wire::lease_word_bytes, words.data(), words.size());
   std::byte* to = reply.data() + wire::lease_word_bytes + words.size();
-  for (std::uint64_t element = 0; !is_last && element < lease.open.size(); ++element) {
-    if (!lease.open.contains(element)) continue;
+  for (std::uint64_t element = 0; !is_last && element < lease.pending.size(); ++element) {
+    if (!lease.pending.contains(element)) continue;
     std::memcpy(to, lease.copy.data() + element * size, size);
     to += size;
   }
@@ -51,8 +51,12 @@ Served TargetService::serve_lease(Rank from, const wire::Message& message, const
   const Outcome outcome = operate(from, message, exposure, contents, progress);
   if (outcome.step == Step::again) return {Served::Kind::again};
   if (outcome.step == Step::failed) return {Served::Kind::done, outcome.code, 0};
-  Lease lease{header.window,         header.type, header.offset, message.layout, {contents.begin(), contents.end()},
-              OpenElements(elements)};
+  Lease lease{header.window,
+              header.type,
+              header.offset,
+              message.layout,
+              {contents.begin(), contents.end()},
+              PendingElements(elements)};
   const std::uint64_t id = leases_.grant(from, std::move(lease), now_ns);
   std::memcpy(reply_room.data(), &id, wire::lease_word_bytes);
   return {Served::Kind::done, Code::ok, static_cast<std::uint32_t>(wire::lease_word_bytes + header.bytes)};
@@ -66,21 +70,21 @@ Served TargetService::serve_lease_put(Rank from, const wire::Message& message, c
   const bool is_last = (header.flags & wire::flag_last) != 0;
   const bool begins = progress.applied == 0;
   const bool fits = lease->window == header.window && lease->type == header.type &&
-                    (!begins || (header.bytes == lease->open.count() * ops::size_of(lease->type) &&
+                    (!begins || (header.bytes == lease->pending.count() * ops::size_of(lease->type) &&
                                  reply_room.size() >= refusal_bytes(*lease, is_last)));
   if (!fits) return {Served::Kind::done, Code::argument, 0};
   const Outcome outcome = put_back(*lease, message.operand, exposure, progress);
   lease->is_in_work = outcome.step == Step::again;
   if (lease->is_in_work) return {Served::Kind::again};
   std::uint32_t reply_bytes = 0;
-  if (outcome.step == Step::finished && lease->open.count() != 0)
+  if (outcome.step == Step::finished && lease->pending.count() != 0)
     reply_bytes = write_refusal(*lease, is_last, reply_room);
-  if (outcome.step == Step::failed || is_last || lease->open.count() == 0) leases_.end(from, header.offset);
+  if (outcome.step == Step::failed || is_last || lease->pending.count() == 0) leases_.end(from, header.offset);
   return {Served::Kind::done, outcome.code, reply_bytes};
 }
 
 // progress.applied counts bytes of the lease, progress.chunk_start bytes of the values, which are those of what was
-// open at the beginning.
+// pending at the beginning.
 TargetService::Outcome TargetService::put_back(Lease& lease, std::span<const std::byte> values,
                                                const Exposure& exposure, Progress& progress) {
   const std::uint64_t size = ops::size_of(lease.type);
@@ -94,12 +98,12 @@ TargetService::Outcome TargetService::put_back(Lease& lease, std::span<const std
       if (run.region == nullptr) return {Step::failed, Code::range};
       run.bytes = run.region->domain.run_bytes(run.at, run.bytes, size);
       const std::uint64_t first = progress.applied / size;
-      const std::uint64_t open = lease.open.count_in(first, run.bytes / size);
-      if (open != 0) {
+      const std::uint64_t pending = lease.pending.count_in(first, run.bytes / size);
+      if (pending != 0) {
         const Outcome outcome = put_back_run(lease, run, first, values.data() + progress.chunk_start);
         if (outcome.step != Step::finished) return outcome;
       }
-      progress.chunk_start += open * size;
+      progress.chunk_start += pending * size;
       progress.applied += run.bytes;
       inside += run.bytes;
     }
@@ -130,23 +134,23 @@ class Destination {
   Transfer how_ = Transfer::done;
 };
 
-// What has been changed stays open, with what is there now. `now` is the memory of the run, which nobody changes
+// What has been changed stays pending, with what is there now. `now` is the memory of the run, which nobody changes
 // meanwhile.
 void compare_and_put(Lease& lease, std::uint64_t first, std::uint64_t bytes, const std::byte* now,
                      const std::byte* values, Destination& to) {
   const std::uint64_t size = ops::size_of(lease.type);
   std::byte* copy = lease.copy.data() + first * size;
   const std::uint64_t elements = bytes / size;
-  if (lease.open.count_in(first, elements) == elements && std::memcmp(now, copy, bytes) == 0) {
+  if (lease.pending.count_in(first, elements) == elements && std::memcmp(now, copy, bytes) == 0) {
     to.write(0, values, bytes);
-    for (std::uint64_t i = 0; i < elements; ++i) lease.open.close(first + i);
+    for (std::uint64_t i = 0; i < elements; ++i) lease.pending.close(first + i);
     return;
   }
   for (std::uint64_t i = 0; i < elements; ++i) {
-    if (!lease.open.contains(first + i)) continue;
+    if (!lease.pending.contains(first + i)) continue;
     if (std::memcmp(now + i * size, copy + i * size, size) == 0) {
       to.write(i * size, values, size);
-      lease.open.close(first + i);
+      lease.pending.close(first + i);
     } else {
       std::memcpy(copy + i * size, now + i * size, size);
     }
@@ -155,16 +159,17 @@ void compare_and_put(Lease& lease, std::uint64_t first, std::uint64_t bytes, con
 }
 
 // Memory of CPU atomics alone: each element by one of them.
-void exchange_bare(Lease& lease, std::uint64_t first, std::uint64_t bytes, std::byte* memory, const std::byte* values) {
+void exchange_by_atomics(Lease& lease, std::uint64_t first, std::uint64_t bytes, std::byte* memory,
+                         const std::byte* values) {
   const std::uint64_t size = ops::size_of(lease.type);
   for (std::uint64_t at = 0; at < bytes; at += size) {
     const std::uint64_t element = first + at / size;
-    if (!lease.open.contains(element)) continue;
+    if (!lease.pending.contains(element)) continue;
     std::byte* copy = lease.copy.data() + element * size;
     std::byte old[ops::largest_element_bytes];
     ops::atomic_compare_and_swap(memory + at, copy, values, old, lease.type);
     if (std::memcmp(old, copy, size) == 0)
-      lease.open.close(element);
+      lease.pending.close(element);
     else
       std::memcpy(copy, old, size);
     values += size;
@@ -177,8 +182,8 @@ TargetService::Outcome TargetService::put_back_run(Lease& lease, const Run& run,
                                                    const std::byte* values) {
   const AtomicDomain& domain = run.region->domain;
   std::byte* memory = run.region->memory + run.at;
-  if (domain.bare && !run.through_kernel) {
-    exchange_bare(lease, first, run.bytes, memory, values);
+  if (domain.atomics_only && !run.through_kernel) {
+    exchange_by_atomics(lease, first, run.bytes, memory, values);
     return {};
   }
   const Applied taken = take_stripes(domain, run.at, run.bytes, lock_agent());

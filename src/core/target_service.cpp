@@ -26,7 +26,7 @@ Reduction reduction_of(const ops::KernelSet& kernels, const wire::MessageHeader&
 
 Code check_region(const wire::MessageHeader& header, const ExposedRegion& region) {
   if (region.read_only && writes(header)) return Code::unreachable;
-  if (region.domain.bare && is_atomic(header.operation) && !ops::is_lockable(header.type)) return Code::type;
+  if (region.domain.atomics_only && is_atomic(header.operation) && !ops::is_lockable(header.type)) return Code::type;
   return Code::ok;
 }
 

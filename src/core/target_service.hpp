@@ -40,7 +40,7 @@ class TargetService : public RequestHandler, public TransferHandler {
     const ops::KernelSet* kernels = nullptr;
     const Liveness* liveness = nullptr;
     NotificationListener* listener = nullptr;
-    const WordPasses* passes = nullptr;  // see LockAgent
+    const LockFreePermits* permits = nullptr;  // see LockAgent
     TeamMail* team_mail = nullptr;
     // One more than a rank that is known to be dead, or 0.
     std::function<std::uint32_t()> known_dead = nullptr;
@@ -165,7 +165,7 @@ class TargetService : public RequestHandler, public TransferHandler {
   Code check_extent(const wire::Message& message, const Exposure& exposure) const;
   static Code check_places(const wire::Message& message, const Exposure& exposure);
   static const ExposedRegion* region_of_all(const wire::Message& message, const Exposure& exposure);
-  LockAgent lock_agent() const { return {options_.rank + 1, false, options_.liveness, nullptr, options_.passes}; }
+  LockAgent lock_agent() const { return {options_.rank + 1, false, options_.liveness, nullptr, options_.permits}; }
 
   Options options_;
   ExposureTable& exposures_;

@@ -4,7 +4,7 @@
 
 #include "base/function_ref.hpp"
 #include "base/status.hpp"
-#include "lockfree/lock_turn.hpp"
+#include "lockfree/lock_grant.hpp"
 #include "os/event_count.hpp"
 
 namespace farsum {
@@ -18,8 +18,8 @@ class Waiter {
   // Said inside done() by a thread that has just taken in something of what it waits for: more is likely to be close
   // behind, and it had better look on for a while than sleep.
   virtual void note_come() {}
-  // Returns once its turn in the queue of a lock has come. Fails as wait() does.
-  virtual Status wait_turn(LockTurn& turn, const char* doing) = 0;
+  // Returns once the grant of a lock that it is queued for has come. Fails as wait() does.
+  virtual Status wait_for_grant(LockGrant& grant, const char* doing) = 0;
   // Called by those who only look whether something has come, and it has not: fails as wait() does. It is cheap enough
   // for a program that polls.
   virtual Status looked_in_vain(const char* doing) = 0;

@@ -51,8 +51,8 @@ void Window::refresh_views() noexcept {
     // The hot path serves parts that are mapped from their first to their last byte and have no path forced upon them.
     if (table->size() != 1) continue;
     const Region& region = table->front();
-    if (!is_here(target) && is_plain_afar(region, hot_parts_.aggregates ? Path::aggregated : Path::owner))
-      details_[target].bytes_afar = std::min(region.bytes, parts_.sizes[target]);
+    if (!is_here(target) && is_plain_remote(region, hot_parts_.aggregates ? Path::aggregated : Path::owner))
+      details_[target].remote_bytes = std::min(region.bytes, parts_.sizes[target]);
     if (is_here(target) && is_plainly_copied(region) && region.bytes <= parts_.sizes[target])
       details_[target].copied = &region;
     if (region.mapped == nullptr || region.bulk != Path::direct || region.atomic != Path::direct || region.read_only)
@@ -65,15 +65,15 @@ void Window::refresh_views() noexcept {
 }
 
 // Whether the owner applies whatever single element it is asked to.
-bool Window::is_plain_afar(const Region& region, Path path) const {
-  return region.offset == 0 && region.atomic == path && !region.read_only && !region.domain.bare &&
+bool Window::is_plain_remote(const Region& region, Path path) const {
+  return region.offset == 0 && region.atomic == path && !region.read_only && !region.domain.atomics_only &&
          card_targets_ == nullptr && (parts_.promises & promise_single_element) == 0;
 }
 
 // Whether the kernel copies whatever single element is updated there.
 bool Window::is_plainly_copied(const Region& region) const {
   return region.offset == 0 && region.atomic == Path::attach && !region.read_only && !region.is_sparse &&
-         !region.domain.bare && card_targets_ == nullptr && (parts_.promises & promise_single_element) == 0;
+         !region.domain.atomics_only && card_targets_ == nullptr && (parts_.promises & promise_single_element) == 0;
 }
 
 // What a rank of this node has published in a dynamic window. Nothing where the owner has died while it wrote: then
@@ -165,7 +165,8 @@ RegionRef Window::region_at(std::uint32_t target, std::uint64_t offset, std::uin
   while (end < offset + bytes) {
     if (after == table->end() || after->offset != end) return {};
     end += after->bytes;
-    ref.alike = ref.alike && after->domain.locks == region->domain.locks && after->domain.bare == region->domain.bare;
+    ref.same_locks = ref.same_locks && after->domain.locks == region->domain.locks &&
+                     after->domain.atomics_only == region->domain.atomics_only;
     ref.read_only = ref.read_only || after->read_only;
     ++after;
   }

@@ -66,7 +66,7 @@ using RegionTable = std::shared_ptr<const std::vector<Region>>;  // sorted by of
 struct RegionRef {
   const Region* region = nullptr;
   bool whole = false;      // it holds the whole range asked for; else the range goes on in regions that touch
-  bool alike = true;       // the regions of the range are under the same locks, one behind the other
+  bool same_locks = true;  // the regions of the range are under the same locks, one behind the other
   bool read_only = false;  // some of the range is
   bool is_reached = true;  // what of the range lies in the region; false in sparse ones only, of which the owner knows
   RegionTable keep;        // in a dynamic window
@@ -139,8 +139,8 @@ class Window {
   Status operate(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
   // Accumulates one element, which nobody waits for, at a rank of another node: what operate() does with less to look
   // at. False: nothing was done, operate() does it or says what is wrong.
-  bool update_afar(std::uint32_t target, std::uint64_t offset, const void* element, ops::ElementType type,
-                   ops::Operator op);
+  bool update_remote(std::uint32_t target, std::uint64_t offset, const void* element, ops::ElementType type,
+                     ops::Operator op);
   // What is done to one element: an accumulate, with `result` one that fetches, with `compare` a compare-and-swap.
   struct ElementUpdate {
     ops::ElementType type = ops::ElementType::byte;
@@ -242,9 +242,9 @@ class Window {
   };
   // An operation that its target's post has to come before, with all that it borrows but the origin's buffers: those
   // are the window's until the epoch ends.
-  class Kept {
+  class DeferredUntilPost {
    public:
-    explicit Kept(const Operation& operation);
+    explicit DeferredUntilPost(const Operation& operation);
     Operation operation() const;
 
    private:
@@ -254,13 +254,14 @@ class Window {
   };
   struct Detail {
     std::atomic<bool> awaits_post{false};  // an epoch of start includes the target, whose post has not been seen
-    std::mutex kept_mutex;                 // while that is so, guards these and the target's posts_seen_
-    std::vector<Kept> kept;
+    std::mutex deferred_mutex;             // while that is so, guards these and the target's posts_seen_
+    std::vector<DeferredUntilPost> deferred;
     std::mutex regions_mutex;  // of a dynamic window; elsewhere the table never changes once all have met
     RegionTable regions;
     std::uint64_t regions_version = ~std::uint64_t{0};
-    // The bytes of the part, where update_afar has nothing more to ask of its regions; else 0. Set with the hot views.
-    std::uint64_t bytes_afar = 0;
+    // The bytes of the part, where update_remote has nothing more to ask of its regions; else 0. Set with the hot
+    // views.
+    std::uint64_t remote_bytes = 0;
     // The region where may_update_by_copy has nothing more to ask of the part; else null. Set with the hot views.
     const Region* copied = nullptr;
     Gathered gathered;
@@ -318,7 +319,7 @@ class Window {
   Status run_aggregated(const Operation& operation, std::uint32_t target);
   Status scatter_under_locks(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets,
                              const std::byte* elements, const Reduction& reduction);
-  bool gather_afar(std::uint32_t target, const Update& update);
+  bool gather_remote(std::uint32_t target, const Update& update);
   Status send_gathered(std::uint32_t target);
   void take_replies(Rank owner);
   Status wait_for_room(std::uint32_t target);
@@ -366,11 +367,11 @@ class Window {
   Status check_ranks(const char* call, std::span<const std::uint32_t> ranks) const;
   // Whether an epoch of start includes the target, whose post has not been seen.
   bool awaits_post(std::uint32_t target) const {
-    // Acquire pairs with the release in begin_access: what was kept has been carried out.
+    // Acquire pairs with the release in begin_access: what was deferred has been carried out.
     return details_[target].awaits_post.load(std::memory_order_acquire);
   }
   bool has_posted(std::uint32_t target) const;
-  bool keep_until_post(const Operation& operation, std::uint32_t target, Status& status);
+  bool defer_until_post(const Operation& operation, std::uint32_t target, Status& status);
   Status await_post(std::uint32_t target, const char* call);
   void give_up_post(std::uint32_t target);
   void begin_access(std::uint32_t target);
@@ -450,7 +451,7 @@ class Window {
 
   // Targets of other nodes (window_remote.cpp). What is plain of a part is found in window.cpp, with the hot views.
   bool is_here(std::uint32_t target) const { return parts_.shared[target].is_here(); }
-  bool is_plain_afar(const Region& region, Path path) const;
+  bool is_plain_remote(const Region& region, Path path) const;
   bool is_plainly_copied(const Region& region) const;
   // Changes the word to epoch_changing where no guard orders threads, or no other thread goes by the guard while it is
   // `from`; false where it is not.

@@ -209,7 +209,7 @@ RegionRef Window::regions_of_pieces(const Operation& operation, std::uint32_t ta
     all.read_only = read_only;
   }
   all.whole = false;
-  all.alike = false;
+  all.same_locks = false;
   return all;
 }
 
@@ -244,7 +244,7 @@ Status Window::check_range(const Operation& operation, std::uint32_t target, con
                         where(call, target), first, static_cast<std::uint64_t>(high))};
   }
   if (!is_atomic(operation.kind)) return {};
-  if (region.domain.bare && !ops::is_lockable(operation.type)) {
+  if (region.domain.atomics_only && !ops::is_lockable(operation.type)) {
     return {Code::type,
             fmt::format(
                 "{}: the memory belongs to a window that promises single lockable elements (FARSUM_SINGLE_ELEMENT); {} "

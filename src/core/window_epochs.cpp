@@ -230,19 +230,19 @@ bool Window::has_posted(std::uint32_t target) const {
 namespace {
 
 // What costs more memory waits for the post instead.
-constexpr std::size_t most_kept = 32;
-constexpr std::size_t most_pieces_kept = 256;
+constexpr std::size_t most_deferred = 32;
+constexpr std::size_t most_pieces_deferred = 256;
 
-bool is_cheap_to_keep(const Operation& operation) {
+bool is_cheap_to_defer(const Operation& operation) {
   return operation.kind != OperationKind::compare_and_swap &&
          std::max({operation.target_layout.pieces().size(), operation.operand_layout.pieces().size(),
-                   operation.result_layout.pieces().size()}) <= most_pieces_kept;
+                   operation.result_layout.pieces().size()}) <= most_pieces_deferred;
 }
 
 }  // namespace
 
 // The sides that the kind has no use for may be anything.
-Window::Kept::Kept(const Operation& operation)
+Window::DeferredUntilPost::DeferredUntilPost(const Operation& operation)
     : operation_(operation),
       operand_layout_(operation.operand_layout),
       target_layout_(operation.target_layout),
@@ -250,7 +250,7 @@ Window::Kept::Kept(const Operation& operation)
   if (operation.alpha != nullptr) std::memcpy(alpha_, operation.alpha, ops::size_of(operation.type));
 }
 
-Operation Window::Kept::operation() const {
+Operation Window::DeferredUntilPost::operation() const {
   Operation operation = operation_;
   operation.operand_layout = operand_layout_.view();
   operation.target_layout = target_layout_.view();
@@ -259,25 +259,25 @@ Operation Window::Kept::operation() const {
   return operation;
 }
 
-// False where the operation cannot be kept, or need not be any more.
-bool Window::keep_until_post(const Operation& operation, std::uint32_t target, Status& status) {
+// False where the operation cannot be deferred, or need not be any more.
+bool Window::defer_until_post(const Operation& operation, std::uint32_t target, Status& status) {
   Detail& detail = details_[target];
-  const std::lock_guard lock(detail.kept_mutex);
+  const std::lock_guard lock(detail.deferred_mutex);
   // A dynamic window's regions are those that the target has attached before its post.
-  if (parts_.dynamic || !awaits_post(target) || has_posted(target) || detail.kept.size() == most_kept ||
-      !is_cheap_to_keep(operation))
+  if (parts_.dynamic || !awaits_post(target) || has_posted(target) || detail.deferred.size() == most_deferred ||
+      !is_cheap_to_defer(operation))
     return false;
   RegionRef at;
   status = check(operation, target, at);
-  if (status.is_ok()) detail.kept.emplace_back(operation);
+  if (status.is_ok()) detail.deferred.emplace_back(operation);
   return true;
 }
 
-// Waits for the post, and carries out what was kept for it: in its order and before anything that comes later. What was
-// kept and fails is told here.
+// Waits for the post, and carries out what was deferred for it: in its order and before anything that comes later. What
+// was deferred and fails is told here.
 Status Window::await_post(std::uint32_t target, const char* call) {
   Detail& detail = details_[target];
-  std::unique_lock lock(detail.kept_mutex);
+  std::unique_lock lock(detail.deferred_mutex);
   if (awaits_post(target) && !has_posted(target)) {
     const std::atomic<std::uint32_t>& posts = parts_.shared[parts_.my_rank].posts()[target];
     // Another thread may see the post first.
@@ -290,25 +290,25 @@ Status Window::await_post(std::uint32_t target, const char* call) {
   // The target says by it that it has done what it had to.
   if (parts_.hearing != nullptr) parts_.hearing->hear();
   // None is done twice, where one finds no memory.
-  const std::vector<Kept> all_kept = std::exchange(detail.kept, {});
+  const std::vector<DeferredUntilPost> all_deferred = std::exchange(detail.deferred, {});
   Status first;
-  for (const Kept& kept : all_kept) {
-    Status status = operate_now(kept.operation(), target, Completion::implicit, nullptr);
+  for (const DeferredUntilPost& deferred : all_deferred) {
+    Status status = operate_now(deferred.operation(), target, Completion::implicit, nullptr);
     if (first.is_ok()) first = std::move(status);
   }
   begin_access(target);
   return first;
 }
 
-// Its post will not come, or nobody waits for it any more: the epoch goes to its end without what was kept.
+// Its post will not come, or nobody waits for it any more: the epoch goes to its end without what was deferred.
 void Window::give_up_post(std::uint32_t target) {
-  const std::lock_guard lock(details_[target].kept_mutex);
+  const std::lock_guard lock(details_[target].deferred_mutex);
   if (!awaits_post(target)) return;
-  details_[target].kept.clear();
+  details_[target].deferred.clear();
   begin_access(target);
 }
 
-// Called with kept_mutex held, or by start.
+// Called with deferred_mutex held, or by start.
 void Window::begin_access(std::uint32_t target) {
   ++posts_seen_[target];
   // Nobody else opens an epoch here: no lock was held, and none is taken since.

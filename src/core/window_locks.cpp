@@ -69,8 +69,8 @@ Status Window::await_requested(std::uint32_t target, const Requested& requested,
   const Liveness* liveness = parts_.lock_agent.liveness;
   Status failure;
   std::string holders;
-  const auto wait = [&](LockTurn& turn) {
-    failure = parts_.waiter->wait_turn(turn, call);
+  const auto wait = [&](LockGrant& grant) {
+    failure = parts_.waiter->wait_for_grant(grant, call);
     return failure.is_ok();
   };
   const auto take = [&](auto& lock) {

@@ -39,12 +39,12 @@ Status Window::run_owner(const Operation& operation, std::uint32_t target, Compl
   return answer_status(target, call, own.code.load(std::memory_order_relaxed));
 }
 
-bool Window::update_afar(std::uint32_t target, std::uint64_t offset, const void* element, ops::ElementType type,
-                         ops::Operator op) {
+bool Window::update_remote(std::uint32_t target, std::uint64_t offset, const void* element, ops::ElementType type,
+                           ops::Operator op) {
   const std::uint64_t size = ops::size_of(type);
   if (target >= size_) return false;
   const Detail& detail = details_[target];
-  if (detail.bytes_afar < size || offset > detail.bytes_afar - size || element == nullptr) return false;
+  if (detail.remote_bytes < size || offset > detail.remote_bytes - size || element == nullptr) return false;
   if (op == ops::Operator::scaled_sum || op == ops::Operator::no_op || !ops::legal(type, op)) return false;
   // Relaxed: as in_access_epoch() and run_owner().
   if (views_[target].open.load(std::memory_order_relaxed) <= no_epoch || awaits_post(target) ||
@@ -52,7 +52,7 @@ bool Window::update_afar(std::uint32_t target, std::uint64_t offset, const void*
     return false;
   note_issued();
   const Update update{type, op, offset, static_cast<const std::byte*>(element), size, nullptr};
-  const bool has_joined = hot_parts_.aggregates ? gather_afar(target, update)
+  const bool has_joined = hot_parts_.aggregates ? gather_remote(target, update)
                                                 : parts_.engine->submit_update(parts_.ranks[target], parts_.id, update,
                                                                                views_[target].outstanding);
   if (!has_joined) return false;
@@ -72,7 +72,7 @@ void Window::Gathered::add(std::uint64_t offset, const std::byte* element, std::
 }
 
 // False where it is the first of its kind, or the last that there is room for: the long way sends what was gathered.
-bool Window::gather_afar(std::uint32_t target, const Update& update) {
+bool Window::gather_remote(std::uint32_t target, const Update& update) {
   Gathered& gathered = details_[target].gathered;
   const std::lock_guard lock(gathered.mutex);
   if (gathered.offsets.empty() || gathered.offsets.size() + 1 >= parts_.aggregate_limit) return false;

@@ -18,7 +18,7 @@ Status Window::operate(const Operation& operation, std::uint32_t target, Complet
   note_issued();
   if (target < size_ && awaits_post(target)) [[unlikely]] {
     Status status;
-    if (completion == Completion::implicit && keep_until_post(operation, target, status)) return status;
+    if (completion == Completion::implicit && defer_until_post(operation, target, status)) return status;
     if (status = await_post(target, call_name(operation.kind)); !status.is_ok()) return status;
   }
   return operate_now(operation, target, completion, request);
@@ -58,7 +58,7 @@ Status Window::operate_unnoted(const Operation& operation, std::uint32_t target,
 Status Window::take_route(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion,
                           RequestState* request) {
   Route route = this->route(operation, std::move(at));
-  // Elsewhere a notification is the owner's to make, with the last of the data.
+  // At a remote target a notification is the owner's to make, with the last of the data.
   if (route.path == Path::caller && operation.notify && !is_here(target)) route.path = Path::owner;
   // What somebody waits for is not gathered; what was gathered goes before it.
   if (route.path == Path::aggregated && completion != Completion::implicit) route.path = Path::owner;
@@ -72,7 +72,7 @@ Window::Route Window::route(const Operation& operation, RegionRef at) const {
   const bool atomic = is_single_element(operation);
   route.path = atomic ? route.at.region->atomic : route.at.region->bulk;
   // Bulk atomics on memory that only CPU atomics may touch follow the atomic path.
-  if (is_atomic(operation.kind) && route.at.region->domain.bare) route.path = route.at.region->atomic;
+  if (is_atomic(operation.kind) && route.at.region->domain.atomics_only) route.path = route.at.region->atomic;
   const bool is_bulk = is_atomic(operation.kind) && !atomic;
   if (is_bulk && route.path == Path::owner && operation.bytes >= route.at.region->caller_from_bytes)
     route.path = Path::caller;
@@ -80,7 +80,7 @@ Window::Route Window::route(const Operation& operation, RegionRef at) const {
   if (!route.at.whole && (route.path == Path::direct || route.path == Path::caller)) route.path = Path::owner;
   if (!route.at.is_reached) [[unlikely]]
     route.path = Path::owner;
-  if (!route.at.alike && is_atomic(operation.kind)) route.path = Path::owner;
+  if (!route.at.same_locks && is_atomic(operation.kind)) route.path = Path::owner;
   const bool gathers = atomic && operation.kind == OperationKind::accumulate && !operation.notify;
   if (route.path == Path::aggregated && !gathers) route.path = Path::owner;
   return route;

@@ -62,10 +62,10 @@ bool Window::scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<c
   TargetView& view = views_[target];
   const std::uint64_t size = ops::size_of(type);
   if (view.open.load(std::memory_order_relaxed) <= no_epoch || view.direct_bytes < size) return false;
-  if (view.domain.bare && !ops::is_lockable(type)) return false;
+  if (view.domain.atomics_only && !ops::is_lockable(type)) return false;
   if (offset > view.direct_bytes || elements == nullptr) return false;
-  // One pass without branches: the largest place, and all low bits together, for bare words are to be aligned here. A
-  // negative offset becomes a very large place.
+  // One pass without branches: the largest place, and all low bits together, for atomics-only words are to be aligned
+  // here. A negative offset becomes a very large place.
   std::uint64_t largest = 0;
   std::uint64_t low_bits = reinterpret_cast<std::uintptr_t>(view.memory);
   for (const std::int64_t piece : offsets) {
@@ -77,7 +77,7 @@ bool Window::scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<c
 
   std::byte* base = view.memory + offset;
   const auto* operands = static_cast<const std::byte*>(elements);
-  if (!view.domain.bare) {
+  if (!view.domain.atomics_only) {
     status =
         scatter_under_locks(target, offset, offsets, operands, make_reduction(*parts_.kernels, type, op, nullptr, 0));
   } else if (!is_word_integer(type) || !apply_words(base, offsets, operands, op)) {

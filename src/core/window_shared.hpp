@@ -28,7 +28,7 @@ struct SharedRegion {
 inline constexpr std::uint64_t not_in_segment = ~std::uint64_t{0};
 inline constexpr std::uint32_t region_read_only = 1u << 0;
 inline constexpr std::uint32_t region_promoted = 1u << 1;
-inline constexpr std::uint32_t region_bare = 1u << 2;
+inline constexpr std::uint32_t region_atomics_only = 1u << 2;
 inline constexpr std::uint32_t region_segment_key = 1u << 3;  // its stripes are the node's, keyed by segment offset
 inline constexpr std::uint32_t region_unsure = 1u << 4;  // not all of it need be mapped: only the kernel touches it
 

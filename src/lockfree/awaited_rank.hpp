@@ -13,8 +13,8 @@ namespace farsum {
 class AwaitedRank {
  public:
   struct Wait {
-    std::uint32_t rank = 0;   // that is waited for
-    std::uint64_t place = 0;  // offset of the word whose upper 56 bits must become `least` or more
+    std::uint32_t rank = 0;    // that is waited for
+    std::uint64_t offset = 0;  // of the word whose upper 56 bits must become `least` or more
     std::uint64_t least = 0;
   };
 
@@ -22,7 +22,7 @@ class AwaitedRank {
   void publish(std::uint32_t serial, const Wait& wait) {
     withdraw();
     // Release: whoever reads a new value also sees that the old ticket is gone; pairs with the acquire loads in read.
-    place_.store(wait.place, std::memory_order_release);
+    offset_.store(wait.offset, std::memory_order_release);
     least_.store(wait.least, std::memory_order_release);
     ticket_.store(std::uint64_t{serial} << 32 | (wait.rank + 1), std::memory_order_release);
   }
@@ -35,7 +35,7 @@ class AwaitedRank {
     // Acquire pairs with the release store in publish.
     const std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
     wait.rank = static_cast<std::uint32_t>(ticket) - 1;
-    wait.place = place_.load(std::memory_order_acquire);
+    wait.offset = offset_.load(std::memory_order_acquire);
     wait.least = least_.load(std::memory_order_acquire);
     return stands(ticket) ? ticket : 0;
   }
@@ -44,7 +44,7 @@ class AwaitedRank {
 
  private:
   std::atomic<std::uint64_t> ticket_;
-  std::atomic<std::uint64_t> place_;
+  std::atomic<std::uint64_t> offset_;
   std::atomic<std::uint64_t> least_;
 };
 

@@ -12,8 +12,8 @@ namespace farsum {
 // Who may call: any thread of any process that maps it. A holder id is any number but 0 and the largest (rank + 1);
 // threads may share one, and the lock is not recursive. Zeroed memory is a free lock.
 //
-// A stripe may be open (stripe_lock.hpp): all that wait here then give up at once, also those that began before. Locks
-// that nobody opens need not think of it.
+// A stripe may be lock-free (stripe_lock.hpp): all that wait here then give up at once, also those that began before.
+// Locks that nobody makes so need not think of it.
 //
 // Waiters never depend on being woken: after a short spin they sleep for bounded times, so release needs no barrier and
 // no wake-up can be lost. A crash: a killed holder leaves its id in the word. acquire_slow then gives up; break_dead
@@ -32,7 +32,7 @@ class BasicHolderWord {
   }
 
   // Takes the lock; false when its holder is dead, is_dead(holder id) says so, and the lock is left with it; or when
-  // the stripe is open.
+  // the stripe is lock-free.
   template <class DeadCheck>
   bool acquire(std::uint32_t me, DeadCheck&& is_dead) {
     if (try_acquire(me)) [[likely]] {
@@ -50,7 +50,7 @@ class BasicHolderWord {
       if (seen == 0 && try_acquire(me)) {
         return true;
       }
-      if (seen == open_word) {
+      if (seen == lock_free_word) {
         return false;
       }
       for (int pause = 0; pause < pauses; ++pause) {
@@ -72,10 +72,10 @@ class BasicHolderWord {
   // Release pairs with the acquire in try_acquire and break_dead.
   void release() { word_.store(0, std::memory_order_release); }
 
-  // 0 when free or open. Acquire: whoever sees a holder sees what that holder wrote before it got here.
+  // 0 when free or lock-free. Acquire: whoever sees a holder sees what that holder wrote before it got here.
   std::uint32_t holder() const {
     const std::uint32_t word = word_.load(std::memory_order_acquire);
-    return word == open_word ? 0 : word;
+    return word == lock_free_word ? 0 : word;
   }
 
   // Takes the lock from `dead`, who will never release it; false when it is no longer with `dead`.
@@ -85,7 +85,7 @@ class BasicHolderWord {
   }
 
  protected:
-  static constexpr std::uint32_t open_word = ~std::uint32_t{0};
+  static constexpr std::uint32_t lock_free_word = ~std::uint32_t{0};
 
   // Written by holders and those who try.
   typename Policy::template Atomic<std::uint32_t> word_;
@@ -109,7 +109,7 @@ class BasicHolderWord {
     while (!try_acquire(me)) {
       // Relaxed: a hint, and break_dead compares again.
       const std::uint32_t holder = word_.load(std::memory_order_relaxed);
-      if (holder == open_word) {
+      if (holder == lock_free_word) {
         return false;
       }
       if (holder != last_holder) {

@@ -24,7 +24,7 @@ struct Acquired {
   std::uint32_t slot = 0;  // of a queued request, for cancel and on_grant
 };
 
-// Values of the word that the owner of a slot looks at and sleeps on (lock_turn.hpp). The first store is that of who
+// Values of the word that the owner of a slot looks at and sleeps on (lock_grant.hpp). The first store is that of who
 // queues, the last that of who grants; both are made under the guard of the lock, and the word changes between them
 // without it.
 namespace lock_word {
@@ -54,7 +54,7 @@ struct Contender {
 // One request: waiting, or holding the lock.
 template <class Policy>
 struct BasicLockSlot {
-  // What the waiter looks at and sleeps on (lock_turn.hpp). The state machine gives it its first value only.
+  // What the waiter looks at and sleeps on (lock_grant.hpp). The state machine gives it its first value only.
   typename Policy::template Atomic<std::uint32_t> word;
   // The commit word: written last when the slot is taken, first when it changes hands.
   typename Policy::template Guarded<std::uint32_t> state;
@@ -235,7 +235,7 @@ class BasicLockQueue {
   // the dead may have granted without telling. Idempotent, and may itself be killed and called again.
   template <class OnGrant>
   void repair(OnGrant&& on_grant) {
-    settle_exclusive();
+    repair_exclusive();
     rebuild_counts_and_queue();
     for (std::uint32_t slot = 0; slot < capacity_; ++slot) {
       if (slots_[slot].state == holding_shared || slots_[slot].state == holding_exclusive) {
@@ -491,7 +491,7 @@ class BasicLockQueue {
 
   // The two commits of a hand-over to a writer are exclusive_holder and its slot's state, of a release the same in this
   // order.
-  void settle_exclusive() {
+  void repair_exclusive() {
     const std::uint32_t holder = state_->exclusive_holder;
     std::uint32_t exclusive_slot = 0;
     for (std::uint32_t slot = 0; slot < capacity_; ++slot) {

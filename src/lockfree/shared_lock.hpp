@@ -9,8 +9,8 @@
 
 #include "lockfree/holder_word.hpp"
 #include "lockfree/lock_bias.hpp"
+#include "lockfree/lock_grant.hpp"
 #include "lockfree/lock_queue.hpp"
-#include "lockfree/lock_turn.hpp"
 
 namespace farsum {
 
@@ -108,17 +108,17 @@ class BasicSharedLock {
     return requested;
   }
 
-  // For who is queued, the id with which it queued. Calls wait(turn) -> keep_going, a BasicLockTurn<Policy>, which
-  // should return when the turn has come, true to go on and false to give up. It may return true early, and must
+  // For who is queued, the id with which it queued. Calls wait(grant) -> keep_going, a BasicLockGrant<Policy>, which
+  // should return when the grant has come, true to go on and false to give up. It may return true early, and must
   // return, true or false, some time after a death, for it may be that of who was about to hand over the lock.
   template <class Wait>
   [[gnu::noinline]] LockResult wait(std::uint32_t id, std::uint32_t slot, Wait&& wait) {
-    BasicLockTurn<Policy> turn(queue_, slot);
-    while (!turn.has_come()) {
-      if (!wait(turn)) {
+    BasicLockGrant<Policy> grant(queue_, slot);
+    while (!grant.has_come()) {
+      if (!wait(grant)) {
         return leave_queue(id, slot);
       }
-      if (!turn.has_come() && recover(guard_->holder(), id)) {
+      if (!grant.has_come() && recover(guard_->holder(), id)) {
         leave();
       }
     }
@@ -369,7 +369,7 @@ class BasicSharedLock {
     const std::uint32_t was = word.load(std::memory_order_relaxed);
     if (was != lock_word::proxy && was != lock_word::proxy_granted) {
       // One step with the thread's own that says that it will sleep. Release pairs with the acquire in
-      // BasicLockTurn::has_come.
+      // BasicLockGrant::has_come.
       return word.exchange(lock_word::granted, std::memory_order_release);
     }
     // Pairs with the acquire load in has_been_granted.

@@ -208,11 +208,11 @@ template <class Next, class Ask, class Use>
 void walk_ahead(Next&& next, Ask&& ask, Use&& use) {
   using Item = decltype(next());
   static_assert(std::is_trivially_copyable_v<Item>);
-  union Place {
-    Place() {}  // left as it is: most walks are short
+  union Slot {
+    Slot() {}  // left as it is: most walks are short
     Item item;
   };
-  std::array<Place, pieces_ahead> coming;
+  std::array<Slot, pieces_ahead> coming;
   std::size_t first = 0, count = 0;
   const auto take_first = [&] {
     const Item item = coming[first].item;
@@ -225,7 +225,7 @@ void walk_ahead(Next&& next, Ask&& ask, Use&& use) {
       coming[count++].item = item;
       continue;
     }
-    Place& freed = coming[first];
+    Slot& freed = coming[first];
     const Item due = take_first();
     freed.item = item;
     if (!use(due)) return;

@@ -65,7 +65,7 @@ struct SystemAtomics {
     __builtin_ia32_pause();
 #endif
   }
-  // See lockfree/word_pass.hpp.
+  // See lockfree/lock_free_permit.hpp.
   static void compiler_barrier() { std::atomic_signal_fence(std::memory_order_seq_cst); }
   static void process_barrier() { os::process_barrier(); }
   static void sleep(std::uint64_t duration_ns) { sleep_ns(duration_ns); }

@@ -139,7 +139,7 @@ bool visit_all(Hold& hold, Visit visit, bool& changed) {
 }
 
 // Whether the thread stands still or is gone now.
-bool is_settled(HeldThread& thread) {
+bool has_stopped(HeldThread& thread) {
   if (thread.stage != Stage::asked) return true;
   int status = 0;
   const long waited = raw_call(SYS_wait4, thread.id, raw_argument(&status), __WALL | WNOHANG);
@@ -161,7 +161,7 @@ bool await_all(Hold& hold, bool& changed) {
   for (std::size_t i = 0; i < hold.count; ++i) {
     HeldThread& thread = hold.threads[i];
     const bool was_asked = thread.stage == Stage::asked;
-    for (int look = 0; !is_settled(thread); ++look) {
+    for (int look = 0; !has_stopped(thread); ++look) {
       if (look % 16 == 15 && now_ns() > hold.deadline_ns) return fail(hold, HoldFailure::patience, 0, thread.id);
       pause_shortly(look);
     }

@@ -79,20 +79,20 @@ std::string explain(const Hold& hold, int helper_status) {
   return {};
 }
 
-// The place of the helper: a page that nobody may touch, its stack, and what both share.
-class Place {
+// The memory of the helper: a page that nobody may touch, its stack, and what both share.
+class HelperMemory {
  public:
-  Place() : bytes_(whole(page_bytes() + stack_bytes + sizeof(Hold))) {
+  HelperMemory() : bytes_(whole(page_bytes() + stack_bytes + sizeof(Hold))) {
     void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) return;
     memory_ = static_cast<std::byte*>(mapped);
     mprotect(memory_, page_bytes(), PROT_NONE);
   }
-  ~Place() {
+  ~HelperMemory() {
     if (memory_ != nullptr) munmap(memory_, bytes_);
   }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
+  HelperMemory(const HelperMemory&) = delete;
+  HelperMemory& operator=(const HelperMemory&) = delete;
 
   bool is_made() const { return memory_ != nullptr; }
   std::byte* stack_top() const { return memory_ + page_bytes() + stack_bytes; }
@@ -130,10 +130,10 @@ std::string run_with_threads_held(HeldWork work, void* argument, const HoldRules
   const std::lock_guard lock(one_at_a_time);
   if (const pid_t tracer = tracer_of(gettid()); tracer != 0)
     return "process " + std::to_string(tracer) + " traces this one";
-  const Place place;
-  if (!place.is_made()) return std::string("there is no memory for it: ") + std::strerror(errno);
+  const HelperMemory memory;
+  if (!memory.is_made()) return std::string("there is no memory for it: ") + std::strerror(errno);
   // The pages are zero, which is all that the arrays need; only what differs is written.
-  Hold& hold = *static_cast<Hold*>(place.shared());
+  Hold& hold = *static_cast<Hold*>(memory.shared());
   hold.work = work;
   hold.argument = argument;
   hold.left_alone = rules.left_alone.data();
@@ -146,7 +146,7 @@ std::string run_with_threads_held(HeldWork work, void* argument, const HoldRules
   const BlockedSignals blocked;
   // With our descriptors, or its end would count as a close of every file of the program, which some file systems take
   // for a flush. No signal tells of its end, so that the program's own waits know nothing of it.
-  const int helper = clone_of_libc(&run_held_helper, place.stack_top(),
+  const int helper = clone_of_libc(&run_held_helper, memory.stack_top(),
                                    CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_FS | CLONE_UNTRACED, &hold);
   if (helper < 0) return std::string("no process can be made for it: ") + std::strerror(errno);
   const int status = reap(helper);

@@ -26,11 +26,11 @@ struct PromotedFile {
 };
 
 // One for a process, see promoted_files(). add() and remove() are called by one thread at a time, all else by anybody.
-// A file stays while memory may be promoted into it again; whether any is now, empty() says.
-// What a reader finds is whole: a place is not used again while its file may be mapped as promoted memory.
+// A file stays while memory may be promoted into it again; whether any is now, empty() says. What a reader finds is
+// whole: a slot is not used again while its file may be mapped as promoted memory.
 class PromotedFiles {
  public:
-  // Counts how often a file was added. False if there is no place left.
+  // Counts how often a file was added. False if there is no slot left.
   [[nodiscard]] bool add(const PromotedFile& file);
   // The last of whoever added it.
   void remove(std::uint64_t device, std::uint64_t inode);
@@ -47,7 +47,7 @@ class PromotedFiles {
  private:
   static constexpr std::size_t most_files = 16;
   // Written by add() and remove(). The inode, which is never 0, is stored last (release) and read first (acquire).
-  struct Place {
+  struct Slot {
     std::atomic<std::uint64_t> inode{0};
     std::atomic<std::uint64_t> device{0};
     std::atomic<int> fd{-1};
@@ -56,9 +56,9 @@ class PromotedFiles {
     std::size_t users = 0;
   };
 
-  Place* find(std::uint64_t device, std::uint64_t inode);
+  Slot* find(std::uint64_t device, std::uint64_t inode);
 
-  std::array<Place, most_files> places_{};
+  std::array<Slot, most_files> slots_{};
   std::atomic<std::size_t> stretches_{0};
 };
 

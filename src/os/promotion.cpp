@@ -516,7 +516,7 @@ ReleaseOutcome PromotionRegistry::release(Promotion& promotion, const PromotionR
   return demote(*entry, rules);
 }
 
-std::vector<ReleaseOutcome> PromotionRegistry::retry_kept(const PromotionRules& rules) {
+std::vector<ReleaseOutcome> PromotionRegistry::retry_releases(const PromotionRules& rules) {
   const std::lock_guard guard(mutex_);
   std::vector<std::uint64_t> kept;
   for (const auto& entry : entries_) {

@@ -160,7 +160,7 @@ class PromotionRegistry {
   [[nodiscard]] ReleaseOutcome release(Promotion& promotion, const PromotionRules& rules = {});
 
   // Turns back what an earlier release had to keep. One outcome for each stretch tried.
-  [[nodiscard]] std::vector<ReleaseOutcome> retry_kept(const PromotionRules& rules = {});
+  [[nodiscard]] std::vector<ReleaseOutcome> retry_releases(const PromotionRules& rules = {});
 
   [[nodiscard]] std::size_t promoted_bytes() const;
 

@@ -64,14 +64,14 @@ Attendance::Attendance(Parts parts) : parts_(std::move(parts)) {
 
 void Attendance::add(Network& network) {
   Result<os::EventGate> gate = os::EventGate::before(network.request_descriptor());
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(serving_);
   network_ = &network;
   if (gate.is_ok()) gate_ = std::move(gate.value());
 }
 
 Code Attendance::begin() {
   const Uncancelled uncancelled;
-  const std::unique_lock lock(turn_, std::try_to_lock);
+  const std::unique_lock lock(serving_, std::try_to_lock);
   if (!lock.owns_lock()) return Code::pending;
   if (gate_.descriptor() < 0 || is_shut_) return Code::unsupported;
   if (is_attended()) return Code::pending;
@@ -83,18 +83,18 @@ Code Attendance::begin() {
 bool Attendance::attend() {
   if (!is_attended_by(this_thread())) return false;
   const Uncancelled uncancelled;
-  bool has_news = false;
+  bool needs_rousing = false;
   {
-    const std::unique_lock lock(turn_, std::try_to_lock);
+    const std::unique_lock lock(serving_, std::try_to_lock);
     if (!lock.owns_lock()) return true;
     if (!is_attended_by(this_thread())) return false;
     const std::uint64_t now = parts_.now_ns();
     if (now - closed_at_ns_ >= parts_.missed_after_ns * close_anew_after_percent / 100) close_gate(now);
     const bool needed_agent = parts_.needs_agent();
     serve();
-    has_news = !needed_agent && parts_.needs_agent();
+    needs_rousing = !needed_agent && parts_.needs_agent();
   }
-  if (has_news) parts_.rouse();
+  if (needs_rousing) parts_.rouse();
   return true;
 }
 
@@ -103,7 +103,7 @@ void Attendance::end() {
   const Uncancelled uncancelled;
   bool is_left = false;
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(serving_);
     if (!is_attended_by(this_thread())) return;
     bool is_armed = false;
     for (int i = 0; i < most_last_looks && !is_armed; ++i) {
@@ -117,7 +117,7 @@ void Attendance::end() {
 }
 
 void Attendance::shut() {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(serving_);
   is_shut_ = true;
   give_back();
 }
@@ -155,7 +155,7 @@ int Attendance::request_descriptor() const {
 }
 
 bool Attendance::arm_requests() {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(serving_);
   return network_ == nullptr || is_attended() || try_arm();
 }
 

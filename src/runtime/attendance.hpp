@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "agent/serving_turn.hpp"
+#include "agent/serving_mutex.hpp"
 #include "base/status.hpp"
 #include "os/event_gate.hpp"
 #include "transport/network.hpp"
@@ -37,7 +37,7 @@ class Attendance {
   // Called once, before the agent sleeps on it. Where no gate can be made nobody can attend.
   void add(Network& network);
   // Held by the agent while it touches what serving touches.
-  ServingTurn& turn() { return turn_; }
+  ServingMutex& serving() { return serving_; }
 
   // The calling thread will call attend() again and again, some microseconds apart, and then end(). unsupported where
   // there is no network, pending where a thread attends or the agent serves at the moment.
@@ -72,7 +72,7 @@ class Attendance {
   bool is_attended_by(const void* thread) const { return attending_.load(std::memory_order_relaxed) == thread; }
 
   Parts parts_;
-  ServingTurn turn_;  // guards what follows
+  ServingMutex serving_;  // guards what follows
   Network* network_ = nullptr;
   os::EventGate gate_;
   bool is_shut_ = false;

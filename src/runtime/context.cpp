@@ -49,7 +49,7 @@ class Chores : public AgentChores {
     // This comes before anything is looked at: what is asked for from here on is looked at by the next run.
     const bool watch_has_ended = bell_.watch_has_ended();
     sources_.look_after_card();
-    const std::uint64_t for_these_ns = shorter(in_turn(), network_.send_kept());
+    const std::uint64_t for_these_ns = shorter(in_turn(), network_.send_coalesced());
     if (!watch_has_ended) {
       if (comes_back_at_ns_ == 0) return for_these_ns;
       const std::uint64_t now = monotonic_ns();
@@ -72,7 +72,7 @@ class Chores : public AgentChores {
 
  private:
   std::uint64_t in_turn() {
-    const std::lock_guard lock(attendance_.turn());
+    const std::lock_guard lock(attendance_.serving());
     attendance_.look();
     service_.grant_waiting();
     // A thread that attended may have left some since the agent asked.
@@ -125,18 +125,19 @@ constexpr std::uint64_t world_team_key = std::uint64_t{1} << 62;
 
 }  // namespace
 
-Context::Context(Place place, Options options)
-    : place_(std::move(place)), options_(std::move(options)), kernels_(&choose_kernels(options_.settings.isa)) {}
+Context::Context(Membership membership, Options options)
+    : place_(std::move(membership)), options_(std::move(options)), kernels_(&choose_kernels(options_.settings.isa)) {}
 
-Result<std::unique_ptr<Context>> Context::create(Place place, Options options) {
+Result<std::unique_ptr<Context>> Context::create(Membership membership, Options options) {
   // Here the other ranks of the node learn from one that cannot go on that they would wait in vain.
-  const std::shared_ptr<NodeSegment> segment = place.segment;
-  const std::uint32_t my_place = place.here.count() == 0 ? place.rank : place.here.place_of(place.rank);
+  const std::shared_ptr<NodeSegment> segment = membership.segment;
+  const std::uint32_t my_place =
+      membership.here.count() == 0 ? membership.rank : membership.here.place_of(membership.rank);
   auto& meeting = *reinterpret_cast<NodeTeamBlock*>(segment->world_team());
   try {
     if (options.lacks_memory) throw std::bad_alloc();
-    if (place.here.count() == 0) place.here = NodeRanks::of_all(segment->ranks());
-    std::unique_ptr<Context> context(new Context(std::move(place), std::move(options)));
+    if (membership.here.count() == 0) membership.here = NodeRanks::of_all(segment->ranks());
+    std::unique_ptr<Context> context(new Context(std::move(membership), std::move(options)));
     Status status = context->join();
     if (status.is_ok()) return context;
     // All learn of a death by themselves.
@@ -159,8 +160,8 @@ Status Context::join() {
   block.processors = os::read_processor_bounds();
 
   for (std::uint32_t place = 0; place < place_.here.count(); ++place)
-    passes_.of_ranks.push_back(&place_.segment->rank(place).pass);
-  if (os::join_process_barriers()) own_pass().make_ready();
+    permits_.of_ranks.push_back(&place_.segment->rank(place).permit);
+  if (os::join_process_barriers()) own_permit().make_ready();
   promotions_.leave_out(place_.segment->begin(), place_.segment->bytes());
   make_parts();
   const Settings& settings = options_.settings;
@@ -180,8 +181,8 @@ void Context::make_parts() {
   group_rounds_.keep_room();
   const Settings& settings = options_.settings;
   RankBlock& block = own_block();
-  neighbours_ = std::make_unique<Neighbours>(place_.here);
-  watch_ = std::make_unique<PeerWatch>(segment, place_.here, *neighbours_, place_.rank);
+  remote_nodes_ = std::make_unique<RemoteNodes>(place_.here);
+  watch_ = std::make_unique<PeerWatch>(segment, place_.here, *remote_nodes_, place_.rank);
   waiter_ = std::make_unique<ThreadWaiter>(
       ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns,
                             has_too_few_online(block.processors, place_.here.count())},
@@ -189,9 +190,9 @@ void Context::make_parts() {
   transport_ = std::make_unique<ShmTransport>(
       segment, ShmTransport::Options{my_place(), settings.channel_bytes, settings.attach != Permission::refuse});
   route_ = std::make_unique<RouteTransport>(*transport_, place_.here);
-  circle_ = std::make_unique<FarewellCircle>(
+  circle_ = std::make_unique<TeardownCircle>(
       [this](Rank rank) -> AwaitedRank& { return place_.segment->rank(place_.here.place_of(rank)).awaited; },
-      FarewellCircle::Places{segment.begin(), [&segment](std::uint64_t place) { return segment.read_word(place); }},
+      TeardownCircle::Words{segment.begin(), [&segment](std::uint64_t offset) { return segment.read_word(offset); }},
       segment.ranks(), place_.rank);
   if (options_.many_threads) circle_->take_out();
   listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
@@ -199,7 +200,7 @@ void Context::make_parts() {
       std::make_unique<OriginEngine>(OriginEngine::Options{.peers = place_.size,
                                                            .inline_bytes = settings.inline_bytes,
                                                            .pull = settings.attach != Permission::refuse,
-                                                           .on_keeping = [this] { bell_->ask_for_look(); },
+                                                           .on_coalescing = [this] { bell_->ask_for_look(); },
                                                            .on_progress = [&block] { block.waiters.notify_all(); },
                                                            .hearing = &hearing_},
                                      *route_);
@@ -210,7 +211,7 @@ void Context::make_parts() {
   service.kernels = kernels_;
   service.liveness = watch_.get();
   service.listener = listener_.get();
-  service.passes = &passes_;
+  service.permits = &permits_;
   service.team_mail = exchange_.get();
   service.known_dead = [this] { return watch_->look(); };
   service.now_ns = monotonic_ns;
@@ -224,7 +225,7 @@ void Context::make_parts() {
   network.settings = &options_.settings;
   network.node = identify_node(settings.node_name);
   network.route = route_.get();
-  network.neighbours = neighbours_.get();
+  network.remote_nodes = remote_nodes_.get();
   network.engine = engine_.get();
   network.watch = watch_.get();
   network.waiters = &block.waiters;
@@ -233,7 +234,7 @@ void Context::make_parts() {
   network_ = std::make_unique<NetworkSide>(std::move(network));
   card_ = std::make_unique<CardSide>(CardSide::Parts{place_.rank, &options_.settings,
                                                      [this](Rank rank, const std::string& why) {
-                                                       neighbours_->lose(rank, why);
+                                                       remote_nodes_->lose(rank, why);
                                                        watch_->declare_dead(rank);
                                                      },
                                                      [this](Rdma& card) { return serve_card(card); }});
@@ -248,7 +249,7 @@ void Context::make_parts() {
   wake_sources_ = std::make_unique<WakeSources>(*attendance_);
   chores_ = std::make_unique<Chores>(*service_, *network_, *wake_sources_, *attendance_, *bell_, *waiter_);
   waiter_->before_sleep([this] { network_->hand_over(); });
-  waiter_->before_look([this] { network_->ask_elsewhere(); });
+  waiter_->before_look([this] { network_->ask_remote_nodes(); });
 }
 
 Status Context::meet_the_node() {
@@ -294,7 +295,7 @@ Status Context::begin_world() {
   if (is_one_node()) return {};
   std::vector<Rank> all(place_.size);
   std::iota(all.begin(), all.end(), Rank{0});
-  const bool meets = std::all_of(all.begin(), all.end(), [this](Rank rank) { return neighbours_->reaches(rank); });
+  const bool meets = std::all_of(all.begin(), all.end(), [this](Rank rank) { return remote_nodes_->reaches(rank); });
   world_ = std::make_unique<Group>(std::move(all), place_.rank);
   if (!meets) return {};
   std::unique_ptr<GroupTeam> team = make_team(world_->ranks(), place_.rank);
@@ -311,12 +312,12 @@ Status Context::begin_world() {
 }
 
 std::unique_ptr<GroupTeam> Context::make_team(const std::vector<Rank>& ranks, std::uint32_t my_rank) {
-  return std::make_unique<GroupTeam>(neighbours_->places_of(ranks), my_rank, exchange_.get(), *waiter_);
+  return std::make_unique<GroupTeam>(remote_nodes_->places_of(ranks), my_rank, exchange_.get(), *waiter_);
 }
 
 Status Context::serve_network(Network& network) {
   wake_sources_->add(network);
-  waiter_->expect_replies_from_afar();
+  waiter_->expect_remote_replies();
   if (Status status = wake_by_sources(); !status.is_ok()) return status;
   return start_agent();
 }
@@ -359,7 +360,7 @@ Status Context::start_agent() {
   const std::lock_guard lock(agent_mutex_);
   if (agent_ != nullptr) return {};
   Result<std::unique_ptr<Agent>> agent =
-      Agent::start(agent_options_, *route_, *service_, *bell_, chores_.get(), attendance_->turn());
+      Agent::start(agent_options_, *route_, *service_, *bell_, chores_.get(), attendance_->serving());
   if (!agent.is_ok()) return agent.take_status();
   agent_ = std::move(agent.value());
   // Release: pairs with the acquire load in statistics().

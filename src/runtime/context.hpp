@@ -19,8 +19,8 @@
 #include "agent/rank_bell.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
-#include "collectives/farewell.hpp"
 #include "collectives/group_team.hpp"
+#include "collectives/teardown.hpp"
 #include "core/exposure.hpp"
 #include "core/origin_engine.hpp"
 #include "core/target_service.hpp"
@@ -30,12 +30,12 @@
 #include "runtime/card_side.hpp"
 #include "runtime/group_rounds.hpp"
 #include "runtime/link_models.hpp"
-#include "runtime/neighbours.hpp"
 #include "runtime/network_card.hpp"
 #include "runtime/network_side.hpp"
 #include "runtime/node_memory.hpp"
 #include "runtime/peer_watch.hpp"
 #include "runtime/promotion_balance.hpp"
+#include "runtime/remote_nodes.hpp"
 #include "runtime/team_exchange.hpp"
 #include "runtime/thread_waiter.hpp"
 #include "runtime/wake_sources.hpp"
@@ -126,9 +126,9 @@ struct WindowObject {
   HeapExtent extent;
   std::uint64_t control_bytes = 0;  // how much of it is the control block, where the ranks part
   std::unique_ptr<GroupTeam> team;  // of its own, so that several windows of a group can be fenced at once
-  std::unique_ptr<Farewell> farewell;
-  std::vector<Code> farewells;  // room for what all ranks say when it is to go, where they are of several nodes
-  bool prepared = false;        // all ranks have agreed that it goes, or this one has left a circle
+  std::unique_ptr<Teardown> teardown;
+  std::vector<Code> teardown_answers;  // room for what all ranks say when it is to go, where they are of several nodes
+  bool prepared = false;               // all ranks have agreed that it goes, or this one has left a circle
   bool left_circle = false;
   bool some_promoted = false;  // of the ranks' parts
   os::Promotion promotion;
@@ -157,7 +157,7 @@ class Context {
     bool lacks_memory = false;  // the caller has found none: then the ranks of this node do not begin
   };
 
-  static Result<std::unique_ptr<Context>> create(Place place, Options options);
+  static Result<std::unique_ptr<Context>> create(Membership membership, Options options);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -179,12 +179,12 @@ class Context {
   // Ranks of other nodes are reached from here on, if all the cards say so: else unsupported, with the rank, its host
   // and why. Cards of ranks that are reached already do no harm.
   Status introduce(std::span<const NetworkCard> cards);
-  bool reaches(Rank rank) const { return neighbours_->reaches(rank); }
+  bool reaches(Rank rank) const { return remote_nodes_->reaches(rank); }
   // See Attendance; refused, too, where the agent never sleeps. Any thread may call.
   Status begin_attending();
   bool attend() { return attendance_->attend(); }
   void end_attending() { attendance_->end(); }
-  const Place& place() const { return place_; }
+  const Membership& membership() const { return place_; }
 
   // `lacks_memory`: the caller has found none; then no rank gets the group.
   Result<Group*> create_group(Group& parent, std::span<const std::uint32_t> members, bool lacks_memory = false);
@@ -231,8 +231,8 @@ class Context {
   PeerWatch& watch() { return *watch_; }
   // The share of processors of those of the node's ranks that have the fewest; the same on all of them.
   const os::ProcessorShare& processors() const { return processors_; }
-  // For single elements in open stripes, by one thread of this process. See lockfree/word_pass.hpp.
-  WordPass& own_pass() { return own_block().pass; }
+  // For single elements in lock-free stripes, by one thread of this process. See lockfree/lock_free_permit.hpp.
+  LockFreePermit& own_permit() { return own_block().permit; }
 
  private:
   class TableGuard;
@@ -240,7 +240,7 @@ class Context {
   struct Creation;  // a rank's wish for a window (window_creation.hpp)
   struct Listed;    // the ranks of a group that is being made (group_creation.cpp)
 
-  Context(Place place, Options options);
+  Context(Membership membership, Options options);
   Status join();
   void make_parts();
   Status meet_the_node();
@@ -274,7 +274,7 @@ class Context {
     return {.id = place_.rank + 1,
             .liveness = watch_.get(),
             .contention = &stripe_contention_,
-            .passes = &passes_,
+            .permits = &permits_,
             .ringer = ringer_.get(),
             .asked = &asked_locks_,
             .queues_as = waiter_->would_look() ? lock_word::waiting : lock_word::asleep_for_good};
@@ -284,9 +284,9 @@ class Context {
   bool reach(const void* begin, std::uint64_t bytes) const;
   Region make_region(Rank owner, const SharedRegion& shared) const;
   Reach reach_here(Rank owner, const Region& region) const;
-  static Reach reach_elsewhere(const Region& region);
+  static Reach remote_reach(const Region& region);
   std::string explain_region_here(Rank owner, const Region& region) const;
-  std::string explain_region_elsewhere(Rank owner, const Region& region) const;
+  std::string explain_remote_region(Rank owner, const Region& region) const;
   // Read when a window first asks for ranks on machines of that kind.
   const PathModel& path_model(std::uint32_t machine) const;
   const PathModel* known_path_model(std::uint32_t machine) const;
@@ -299,8 +299,8 @@ class Context {
   void describe_parts(const Creation& wish, const std::string& note, std::vector<SharedRegion>& shared,
                       std::vector<ExposedRegion>& exposed);
   Status look_at_memory(Creation& wish, const char* call) const;
-  void describe_stretch(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note, bool bare,
-                        std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
+  void describe_stretch(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
+                        bool atomics_only, std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
   std::string why_not_promoted(const Creation& wish, const WindowOptions& options, const GroupPlaces& places) const;
   // Where memory may not move it is promoted if another window's promotion has it already.
   enum class Moves : std::uint8_t { allowed, too_dear };
@@ -317,7 +317,7 @@ class Context {
   void demote(WindowObject& object);
   void demote_in_quiet(WindowObject& object, const char* call);
   void demote_all();
-  Status agree_to_part(WindowObject& object, Code mine, const char* call, Farewell::Answer& answer);
+  Status agree_to_part(WindowObject& object, Code mine, const char* call, Teardown::Answer& answer);
   void depart(WindowObject& object);
   void sweep_circles();
   void note_thread();
@@ -330,13 +330,13 @@ class Context {
   AtomicDomain own_domain(const void* memory) const;
   os::PromotionRules promotion_rules() const;
 
-  Place place_;
+  Membership place_;
   Options options_;
   const ops::KernelSet* kernels_;
   std::uint64_t nonce_ = 0;
   os::ProcessorShare processors_;
   std::atomic<std::uint32_t> windows_numbered_{0};  // of those over several nodes that this rank has named
-  std::unique_ptr<Neighbours> neighbours_;
+  std::unique_ptr<RemoteNodes> remote_nodes_;
   std::unique_ptr<PeerWatch> watch_;
   std::unique_ptr<ThreadWaiter> waiter_;
   std::unique_ptr<ShmTransport> transport_;  // of this node
@@ -371,12 +371,12 @@ class Context {
   std::uint32_t frees_until_retry_ = 1;
   std::uint32_t frees_between_retries_ = 1;
   PathCounters counters_;
-  WordPasses passes_;
+  LockFreePermits permits_;
   mutable std::atomic<std::uint64_t> stripe_contention_{0};
   mutable std::mutex path_models_mutex_;
   mutable std::map<std::uint32_t, PathModel> path_models_;  // by the machine's number
   bool left_ = false;
-  std::unique_ptr<FarewellCircle> circle_;
+  std::unique_ptr<TeardownCircle> circle_;
 
   std::mutex mutex_;             // guards what follows
   std::unique_ptr<Group> home_;  // the ranks of this node

@@ -69,7 +69,7 @@ Status Context::check_listed(Listed& listed) const {
       return {Code::argument, fmt::format("{}: rank {} is listed twice", creating, members[i])};
     const Rank rank = listed[i];
     if (rank == place_.rank) listed.my_rank = i;
-    if (!neighbours_->reaches(rank)) {
+    if (!remote_nodes_->reaches(rank)) {
       return {Code::unsupported, fmt::format("{}: rank {} of the job is on another node and not known here; "
                                              "farsum_network_introduce makes it known",
                                              creating, rank)};
@@ -209,7 +209,7 @@ Status Context::tell_other_nodes(const Listed& listed, std::uint64_t key, const 
 // Calls with the first member of each.
 Status Context::for_each_other_node(const Listed& listed, const GroupTeam* team, FunctionRef<Status(Rank)> call_with) {
   if (team != nullptr) {
-    for (const GroupPlaces::Node& node : team->places().elsewhere) {
+    for (const GroupPlaces::Node& node : team->places().remote) {
       if (Status status = call_with(node.first); !status.is_ok()) return status;
     }
     return {};
@@ -219,7 +219,7 @@ Status Context::for_each_other_node(const Listed& listed, const GroupTeam* team,
     if (place_.here.is_here(rank)) continue;
     bool is_first = true;
     for (std::uint32_t before = 0; before < member && is_first; ++before)
-      is_first = place_.here.is_here(listed[before]) || !neighbours_->share_node(listed[before], rank);
+      is_first = place_.here.is_here(listed[before]) || !remote_nodes_->share_node(listed[before], rank);
     if (!is_first) continue;
     if (Status status = call_with(rank); !status.is_ok()) return status;
   }

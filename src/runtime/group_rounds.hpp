@@ -13,7 +13,7 @@ class GroupRounds {
  public:
   // So that the next so many new lists need no memory.
   void keep_room() {
-    if (rounds_.capacity() - rounds_.size() < room_kept) rounds_.reserve(2 * rounds_.size() + 2 * room_kept);
+    if (rounds_.capacity() - rounds_.size() < spare_room) rounds_.reserve(2 * rounds_.size() + 2 * spare_room);
   }
   bool has_room_for(std::uint64_t list) const {
     const auto found = place_of(list);
@@ -27,7 +27,7 @@ class GroupRounds {
   }
 
  private:
-  static constexpr std::size_t room_kept = 16;
+  static constexpr std::size_t spare_room = 16;
 
   struct Round {
     std::uint64_t list;

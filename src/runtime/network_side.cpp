@@ -50,7 +50,7 @@ Status NetworkSide::open() {
   options.ranks = parts_.ranks;
   options.secret = parts_.secret;
   options.on_lost = [this](Rank rank, const std::string& why) {
-    parts_.neighbours->lose(rank, why);
+    parts_.remote_nodes->lose(rank, why);
     parts_.watch->declare_dead(rank);
   };
   options.on_hand_over = parts_.look_after;
@@ -96,17 +96,17 @@ Status NetworkSide::introduce(std::span<const NetworkCard> cards) {
   // One after the other: the hosts that are let in become more only.
   const std::lock_guard lock(introducing_);
   for (const NetworkCard& card : cards) {
-    if (has_own_layout(card) && parts_.neighbours->reaches(card.rank)) continue;
+    if (has_own_layout(card) && parts_.remote_nodes->reaches(card.rank)) continue;
     if (std::string refusal = refusal_of(card, parts_.ranks); !refusal.empty())
       return {Code::unsupported, std::move(refusal)};
   }
   if (Status status = start(); !status.is_ok()) return status;
   std::vector<const NetworkCard*> strangers;
-  std::vector<std::uint32_t> hosts = parts_.neighbours->hosts();
+  std::vector<std::uint32_t> hosts = parts_.remote_nodes->hosts();
   // Nodes of one host that differ in their names only.
   hosts.push_back(htonl(INADDR_LOOPBACK));
   for (const NetworkCard& card : cards) {
-    if (parts_.neighbours->reaches(card.rank)) continue;
+    if (parts_.remote_nodes->reaches(card.rank)) continue;
     strangers.push_back(&card);
     std::copy_if(card.hosts.begin(), card.hosts.end(), std::back_inserter(hosts),
                  [](std::uint32_t host) { return host != 0; });
@@ -115,7 +115,7 @@ Status NetworkSide::introduce(std::span<const NetworkCard> cards) {
   if (Status status = network_->let_in_only(hosts); !status.is_ok()) return status;
   for (const NetworkCard* card : strangers) {
     network_->introduce(card->rank, std::span(card->address).first(card->address_bytes));
-    parts_.neighbours->add(*card);
+    parts_.remote_nodes->add(*card);
   }
   return {};
 }
@@ -137,15 +137,15 @@ void NetworkSide::look_after() {
   parts_.waiters->notify_all();
 }
 
-std::uint64_t NetworkSide::send_kept() {
-  if (!parts_.engine->is_keeping()) return kept_until_ns_ = 0;
+std::uint64_t NetworkSide::send_coalesced() {
+  if (!parts_.engine->is_coalescing()) return coalesced_until_ns_ = 0;
   const std::uint64_t now = monotonic_ns();
-  if (kept_until_ns_ != 0 && now >= kept_until_ns_) {
-    parts_.engine->send_kept();
-    kept_until_ns_ = 0;
+  if (coalesced_until_ns_ != 0 && now >= coalesced_until_ns_) {
+    parts_.engine->send_coalesced();
+    coalesced_until_ns_ = 0;
   }
-  if (kept_until_ns_ == 0) kept_until_ns_ = now + keep_ns;
-  return kept_until_ns_ - now;
+  if (coalesced_until_ns_ == 0) coalesced_until_ns_ = now + keep_ns;
+  return coalesced_until_ns_ - now;
 }
 
 bool NetworkSide::is_unattended(Network::Threads threads) const {
@@ -174,19 +174,19 @@ void NetworkSide::take_answer(Question& question) {
   std::uint32_t dead = 0;
   std::memcpy(&dead, question.answer.data(), sizeof dead);
   if (question.state.code.load(std::memory_order_relaxed) != Code::ok || dead == 0) return;
-  parts_.neighbours->lose(dead - 1, "it died, as its node tells");  // unless another reason is known
+  parts_.remote_nodes->lose(dead - 1, "it died, as its node tells");  // unless another reason is known
   parts_.watch->declare_dead(dead - 1);
 }
 
 // One rank of each node at a time, as often as it takes for a link's silence to be noticed in time.
-void NetworkSide::ask_elsewhere() {
+void NetworkSide::ask_remote_nodes() {
   const std::unique_lock lock(asking_, std::try_to_lock);
   const std::uint64_t timeout_ns = parts_.settings->net_timeout_s * 1'000'000'000;
   if (!lock.owns_lock() || network() == nullptr || timeout_ns == 0) return;
   for (Question& question : questions_) take_answer(question);
   if (monotonic_ns() - asked_at_ns_ < timeout_ns / 6) return;
   asked_at_ns_ = monotonic_ns();
-  const std::vector<Rank> ranks = parts_.neighbours->one_of_each_node();
+  const std::vector<Rank> ranks = parts_.remote_nodes->one_of_each_node();
   for (std::size_t at = questions_.size(); at < ranks.size(); ++at) questions_.emplace_back(ranks[at]);
   for (Question& question : questions_) {
     if (question.is_open) continue;

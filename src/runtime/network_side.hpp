@@ -16,9 +16,9 @@
 #include "base/status.hpp"
 #include "core/origin_engine.hpp"
 #include "core/waiter.hpp"
-#include "runtime/neighbours.hpp"
 #include "runtime/network_card.hpp"
 #include "runtime/peer_watch.hpp"
+#include "runtime/remote_nodes.hpp"
 #include "transport/network.hpp"
 #include "transport/route/route_transport.hpp"
 
@@ -34,7 +34,7 @@ class NetworkSide {
     const Settings* settings = nullptr;
     NodeIdentity node;
     RouteTransport* route = nullptr;
-    Neighbours* neighbours = nullptr;
+    RemoteNodes* remote_nodes = nullptr;
     OriginEngine* engine = nullptr;
     PeerWatch* watch = nullptr;
     EventCount* waiters = nullptr;            // of this rank's threads
@@ -58,7 +58,7 @@ class NetworkSide {
   void look_after();
   // Sends what the engine keeps back, when it is time; returns in how many nanoseconds it is next, 0: never. The agent
   // calls.
-  std::uint64_t send_kept();
+  std::uint64_t send_coalesced();
   // See Network. For the agent.
   bool is_unattended(Network::Threads threads) const;
   // Nanoseconds until there is something to do by the clock; 0: never.
@@ -66,7 +66,7 @@ class NetworkSide {
   // The end, when the agent has stopped; `handler` serves who still asks.
   void close(RequestHandler& handler);
   // Called now and then by threads that wait.
-  void ask_elsewhere();
+  void ask_remote_nodes();
 
  private:
   // The question to one rank of another node: who of you is dead?
@@ -93,7 +93,7 @@ class NetworkSide {
   std::mutex asking_;  // guards what follows
   std::deque<Question> questions_;
   std::uint64_t asked_at_ns_ = 0;
-  std::uint64_t kept_until_ns_ = 0;  // the agent's; 0: it has not begun to wait
+  std::uint64_t coalesced_until_ns_ = 0;  // the agent's; 0: it has not begun to wait
 };
 
 }  // namespace farsum

@@ -28,10 +28,10 @@ std::uint32_t descriptors_to_spare() {
 
 }  // namespace
 
-PeerWatch::PeerWatch(NodeSegment& segment, const NodeRanks& here, const Neighbours& neighbours, Rank my_rank)
+PeerWatch::PeerWatch(NodeSegment& segment, const NodeRanks& here, const RemoteNodes& remote_nodes, Rank my_rank)
     : segment_(segment),
       here_(here),
-      neighbours_(neighbours),
+      remote_nodes_(remote_nodes),
       my_rank_(my_rank),
       handles_(segment.ranks()),
       most_handles_(descriptors_to_spare()),
@@ -73,7 +73,7 @@ bool PeerWatch::has_ended(std::uint32_t place) const {
 
 bool PeerWatch::is_dead(std::uint32_t rank) const {
   if (rank == my_rank_) return false;
-  if (!here_.is_here(rank)) return neighbours_.is_lost(rank);
+  if (!here_.is_here(rank)) return remote_nodes_.is_lost(rank);
   if (!has_ended(here_.place_of(rank))) return false;
   declare_dead(rank);
   return true;
@@ -146,8 +146,8 @@ std::uint32_t PeerWatch::look() {
 
 std::string PeerWatch::fate_of(std::uint32_t rank) const {
   if (here_.is_here(rank)) return Liveness::fate_of(rank);
-  const std::optional<std::string> why = neighbours_.why_lost(rank);
-  return fmt::format("rank {} of the job on host {} {}", rank, neighbours_.host_of(rank),
+  const std::optional<std::string> why = remote_nodes_.why_lost(rank);
+  return fmt::format("rank {} of the job on host {} {}", rank, remote_nodes_.host_of(rank),
                      why ? "is lost: " + *why : "died");
 }
 

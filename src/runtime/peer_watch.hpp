@@ -13,7 +13,7 @@
 
 #include "base/node_ranks.hpp"
 #include "core/atomicity.hpp"
-#include "runtime/neighbours.hpp"
+#include "runtime/remote_nodes.hpp"
 #include "transport/shm/node_segment.hpp"
 
 namespace farsum {
@@ -21,7 +21,7 @@ namespace farsum {
 // Any thread may call. Ranks are those of the job.
 class PeerWatch : public Liveness {
  public:
-  PeerWatch(NodeSegment& segment, const NodeRanks& here, const Neighbours& neighbours, Rank my_rank);
+  PeerWatch(NodeSegment& segment, const NodeRanks& here, const RemoteNodes& remote_nodes, Rank my_rank);
   ~PeerWatch() override;
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
@@ -49,7 +49,7 @@ class PeerWatch : public Liveness {
 
   NodeSegment& segment_;
   const NodeRanks& here_;
-  const Neighbours& neighbours_;
+  const RemoteNodes& remote_nodes_;
   Rank my_rank_;
   // A pidfd plus one per rank of the node, opened at the first look after the rank has said who it is; 0 before.
   mutable std::vector<std::atomic<int>> handles_;

@@ -11,7 +11,7 @@ namespace farsum {
 namespace {
 
 // A sender is at most one round ahead of a receiver, who may not have come for the round before yet.
-constexpr std::ptrdiff_t most_kept_of_a_sender = 2;
+constexpr std::ptrdiff_t most_waiting_of_a_sender = 2;
 
 }  // namespace
 
@@ -96,7 +96,7 @@ Code TeamExchange::on_team_message(Rank from, std::uint64_t team, std::uint64_t 
     if (found == arrived_.end()) {
       const auto first = arrived_.lower_bound({team, from, 0});
       const auto last = arrived_.upper_bound({team, from, ~std::uint64_t{0}});
-      if (std::distance(first, last) >= most_kept_of_a_sender) return Code::argument;
+      if (std::distance(first, last) >= most_waiting_of_a_sender) return Code::argument;
       found = arrived_.try_emplace(key).first;
     }
     Letter& letter = found->second;

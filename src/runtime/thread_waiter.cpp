@@ -79,7 +79,7 @@ bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
   for (int i = 0; i < first_looks; ++i) {
     if (done()) return true;
     SystemAtomics::pause();
-    if (i + 1 == looks_before_idle && looking.is_afar) be_idle(idle_while_looking_gap_ns);
+    if (i + 1 == looks_before_idle && looking.is_remote) be_idle(idle_while_looking_gap_ns);
   }
   std::uint64_t limit_ns = looking.ns;
   std::uint64_t begin = monotonic_ns();
@@ -98,7 +98,7 @@ bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
       limit_ns = looking.in_a_stream_ns;
       begin = now;
     }
-    if (!looking.is_afar || now < std::max(yield_at, yields_no_earlier_ns)) continue;
+    if (!looking.is_remote || now < std::max(yield_at, yields_no_earlier_ns)) continue;
     const std::uint64_t back = let_others_run(now);
     begin += back - now;  // nor what others have used
     now = back;
@@ -147,7 +147,7 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
   Counted looker(lookers_);
   Counted sleeper(sleepers_);
   // Where all are on one node the agent takes in no replies for its threads.
-  if (for_replies && are_replies_from_afar()) looker.begin();
+  if (for_replies && are_replies_remote()) looker.begin();
   const auto sleep = [&](std::uint64_t gap) {
     looker.end();
     const std::uint32_t key = where.prepare();
@@ -176,16 +176,16 @@ Status ThreadWaiter::looked_in_vain(const char* doing) {
 
 // Looks on while the queue moves: the sleep of one who is next soon would cost all behind it a wake-up, at the end of
 // which the others would be asleep, too.
-bool ThreadWaiter::look_for_turn(LockTurn& turn, std::uint64_t& idle_at) {
+bool ThreadWaiter::look_for_grant(LockGrant& grant, std::uint64_t& idle_at) {
   if (!would_look()) return false;
-  const auto has_come = [&] { return turn.has_come(); };
-  std::uint32_t turns = turn.turns();
+  const auto has_come = [&] { return grant.has_come(); };
+  std::uint32_t turns = grant.turns();
   while (!look_for(has_come, looking_here())) {
     if (monotonic_ns() >= idle_at) be_idle_in_queue(idle_at);
-    const std::uint32_t turns_now = turn.turns();
+    const std::uint32_t turns_now = grant.turns();
     const std::uint32_t moved = turns_now - std::exchange(turns, turns_now);
-    const bool is_far_back = turn.turns_before() > std::uint64_t{moved} * most_looks_in_queue;
-    if (moved == 0 || is_far_back || watch_.known_dead() != 0) return turn.has_come();
+    const bool is_far_back = grant.turns_before() > std::uint64_t{moved} * most_looks_in_queue;
+    if (moved == 0 || is_far_back || watch_.known_dead() != 0) return grant.has_come();
   }
   return true;
 }
@@ -198,37 +198,37 @@ void ThreadWaiter::be_idle_in_queue(std::uint64_t& idle_at) {
 
 // Waits as wait() does, but the library of an MPI program has its turn later: it takes longer than a lock is held where
 // all is well, and whoever stands behind this thread would wait for it.
-Status ThreadWaiter::wait_turn(LockTurn& turn, const char* doing) {
+Status ThreadWaiter::wait_for_grant(LockGrant& grant, const char* doing) {
   has_come_meanwhile = false;
-  const auto has_come = [&] { return turn.has_come(); };
+  const auto has_come = [&] { return grant.has_come(); };
   std::uint64_t last_look = monotonic_ns();
   std::uint64_t idle_at = last_look + first_idle_in_queue_ns;
-  while (!has_come() && !look_for_turn(turn, idle_at)) {
+  while (!has_come() && !look_for_grant(grant, idle_at)) {
     if (Status status = check_known_deaths(has_come, doing); !status.is_ok()) return status;
-    if (Status status = sleep_for_turn(turn, idle_at, last_look, doing); !status.is_ok()) return status;
+    if (Status status = sleep_for_grant(grant, idle_at, last_look, doing); !status.is_ok()) return status;
   }
   return {};
 }
 
-// Sleeps until the turn has come, or the thread is called to look for it.
-Status ThreadWaiter::sleep_for_turn(LockTurn& turn, std::uint64_t& idle_at, std::uint64_t& last_look,
-                                    const char* doing) {
-  const auto when_called = would_look() ? LockTurn::WhenCalled::looks : LockTurn::WhenCalled::sleeps_on;
+// Sleeps until the grant has come, or the thread is called to look for it.
+Status ThreadWaiter::sleep_for_grant(LockGrant& grant, std::uint64_t& idle_at, std::uint64_t& last_look,
+                                     const char* doing) {
+  const auto when_called = would_look() ? LockGrant::WhenCalled::looks : LockGrant::WhenCalled::sleeps_on;
   std::uint64_t gap = options_.idle ? std::min(first_idle_in_queue_ns, gap_ns()) : gap_ns();
-  while (turn.fall_asleep(when_called)) {
+  while (grant.fall_asleep(when_called)) {
     slept_.fetch_add(1, std::memory_order_relaxed);
-    turn.sleep(gap);
-    if (turn.has_come()) return {};
+    grant.sleep(gap);
+    if (grant.has_come()) return {};
     // Where the hook is due, a call is answered behind it: a thread that runs it does not look.
-    if (monotonic_ns() < idle_at && turn.answer_call()) return {};
+    if (monotonic_ns() < idle_at && grant.answer_call()) return {};
     be_idle_in_queue(idle_at);
     if (Status status = check_now_and_then(
-            last_look, [&] { return turn.has_come(); }, doing);
+            last_look, [&] { return grant.has_come(); }, doing);
         !status.is_ok())
       return status;
     gap = std::min(gap * 2, gap_ns());
   }
-  (void)turn.answer_call();
+  (void)grant.answer_call();
   return {};
 }
 

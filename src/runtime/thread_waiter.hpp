@@ -28,7 +28,7 @@ class ThreadWaiter : public Waiter {
       : options_(std::move(options)), watch_(watch), own_(own) {}
 
   Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override;
-  Status wait_turn(LockTurn& turn, const char* doing) override;
+  Status wait_for_grant(LockGrant& grant, const char* doing) override;
   void note_come() override;
   Status looked_in_vain(const char* doing) override;
   bool is_crowded() const override { return options_.is_crowded; }
@@ -44,7 +44,7 @@ class ThreadWaiter : public Waiter {
   // From now on replies may come from other hosts, whose agents wake up first, and have the way there and back.
   // A stream of them that falters goes on soon, and a thread that slept would leave it to the agent, which is woken for
   // each piece, and wakes the thread for each.
-  void expect_replies_from_afar() { are_replies_from_afar_.store(true, std::memory_order_relaxed); }
+  void expect_remote_replies() { are_replies_remote_.store(true, std::memory_order_relaxed); }
   // Threads in a wait in which they have slept so, or are about to.
   std::uint32_t sleepers() const { return sleepers_.load(std::memory_order_seq_cst); }
   // Threads that look, and have not slept, where replies, posts or notifications from other hosts are to wake them, or
@@ -88,12 +88,12 @@ class ThreadWaiter : public Waiter {
   struct Looking {
     std::uint64_t ns = 0;
     std::uint64_t in_a_stream_ns = 0;  // once something of what it waits for has come
-    bool is_afar = false;              // what it waits for has some way to go
+    bool is_remote = false;            // what it waits for has some way to go
   };
 
   bool look_for(FunctionRef<bool()> done, const Looking& looking);
-  bool look_for_turn(LockTurn& turn, std::uint64_t& idle_at);
-  Status sleep_for_turn(LockTurn& turn, std::uint64_t& idle_at, std::uint64_t& last_look, const char* doing);
+  bool look_for_grant(LockGrant& grant, std::uint64_t& idle_at);
+  Status sleep_for_grant(LockGrant& grant, std::uint64_t& idle_at, std::uint64_t& last_look, const char* doing);
   void be_idle_in_queue(std::uint64_t& idle_at);
   Status look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t gap_ns)> sleep, const char* doing,
                         const Looking& looking);
@@ -101,12 +101,12 @@ class ThreadWaiter : public Waiter {
   void be_idle(std::uint64_t longest_ago_ns);
   Looking looking_here() const { return {.ns = options_.spin_ns, .in_a_stream_ns = options_.spin_ns}; }
   // Relaxed: nothing is ordered by how a thread looks.
-  bool are_replies_from_afar() const { return are_replies_from_afar_.load(std::memory_order_relaxed); }
+  bool are_replies_remote() const { return are_replies_remote_.load(std::memory_order_relaxed); }
   Looking looking_for_replies() const {
-    return are_replies_from_afar() ? Looking{.ns = 2 * options_.spin_ns,
-                                             .in_a_stream_ns = stream_factor * options_.spin_ns,
-                                             .is_afar = true}
-                                   : looking_here();
+    return are_replies_remote() ? Looking{.ns = 2 * options_.spin_ns,
+                                          .in_a_stream_ns = stream_factor * options_.spin_ns,
+                                          .is_remote = true}
+                                : looking_here();
   }
   Status check_peers(const char* doing);
   Status check_known_deaths(FunctionRef<bool()> done, const char* doing);
@@ -120,7 +120,7 @@ class ThreadWaiter : public Waiter {
   EventCount& own_;
   std::function<void()> before_sleep_;
   std::function<void()> before_look_;
-  std::atomic<bool> are_replies_from_afar_{false};
+  std::atomic<bool> are_replies_remote_{false};
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::uint32_t> lookers_{0};
   std::atomic<std::uint64_t> slept_{0};

@@ -35,7 +35,7 @@ struct Answer {
   HeapExtent extent;
   WindowId id = 0;
   Code code = Code::ok;
-  bool bare = false;
+  bool atomics_only = false;
   char text[240] = {};
 };
 
@@ -43,7 +43,7 @@ struct Answer {
 struct NodeAnswer {
   WindowId id = 0;
   Code code = Code::ok;
-  bool bare = false;
+  bool atomics_only = false;
 };
 
 }  // namespace
@@ -129,7 +129,7 @@ class Context::Making {
   std::uint32_t own_promises() const;
   CardOffer expose_to_cards();
   RegionTable region_for_cards(std::uint32_t rank) const;
-  RegionTable region_elsewhere(std::uint32_t rank) const;
+  RegionTable remote_region(std::uint32_t rank) const;
   std::function<std::string(std::uint32_t, const Region&)> explain_regions() const;
   std::uint64_t read_age_ms() const {
     return options_.internal ? 0 : options_.read_age_ms.value_or(context_.options_.settings.read_age_ms);
@@ -168,7 +168,7 @@ class Context::Making {
   Answer answer_;
   Status refused_;  // why this rank cannot map what it needs; then no step is done, as where one has thrown
   std::unique_ptr<WindowObject> object_;
-  std::vector<RankWindow> shared_;  // by rank of the group; empty where a rank is elsewhere
+  std::vector<RankWindow> shared_;  // by rank of the group; empty where a rank is remote
   std::uint32_t failed_ = 0;        // rank of the group plus one that could not go on; 0: none
   std::vector<SharedRegion> own_shared_;
   std::vector<ExposedRegion> own_exposed_;
@@ -242,10 +242,10 @@ Status Context::Making::exchange_offers() {
   }
   promises_ = agreed_promises(offers_, own_promises());
   if ((options_.promises & promise_contiguous_parts) == 0 || places().is_one_node()) return {};
-  const Rank elsewhere = places().elsewhere.front().first;
+  const Rank remote = places().remote.front().first;
   return {Code::unsupported, fmt::format("{}: parts can be contiguous (FARSUM_CONTIGUOUS_PARTS) on one node only, and "
                                          "rank {} of the job is on host {}",
-                                         call_, elsewhere, context_.neighbours_->host_of(elsewhere))};
+                                         call_, remote, context_.remote_nodes_->host_of(remote))};
 }
 
 void Context::Making::tell_layer(const Disagreement& why) const {
@@ -356,7 +356,7 @@ Status Context::Making::agree_on_extent() {
 
 // All nodes or none have the room; and memory is for CPU atomics alone on all or on none.
 Status Context::Making::agree_over_nodes() {
-  const NodeAnswer mine{answer_.id, answer_.code, answer_.bare};
+  const NodeAnswer mine{answer_.id, answer_.code, answer_.atomics_only};
   std::vector<NodeAnswer>& all = node_answers_;
   if (Status status =
           group_.team().allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), call_);
@@ -364,10 +364,11 @@ Status Context::Making::agree_over_nodes() {
     return status;
   }
   answer_.id = all[0].id;
-  const bool all_bare = std::all_of(all.begin(), all.end(), [](const NodeAnswer& answer) { return answer.bare; });
-  if (answer_.bare && !all_bare) {
-    if (group_.team().is_first_here()) segment().unmark_bare(answer_.extent, id_in_segment());
-    answer_.bare = false;
+  const bool all_atomics_only =
+      std::all_of(all.begin(), all.end(), [](const NodeAnswer& answer) { return answer.atomics_only; });
+  if (answer_.atomics_only && !all_atomics_only) {
+    if (group_.team().is_first_here()) segment().unmark_atomics_only(answer_.extent, id_in_segment());
+    answer_.atomics_only = false;
   }
   const auto refused =
       std::find_if(all.begin(), all.end(), [](const NodeAnswer& answer) { return answer.code != Code::ok; });
@@ -375,11 +376,11 @@ Status Context::Making::agree_over_nodes() {
   if (group_.team().is_first_here()) give_extent_back();
   const Rank rank = group_.ranks()[static_cast<std::size_t>(refused - all.begin())];
   return {refused->code, fmt::format("{}: the node of rank {} of the job (host {}) has no room for its ranks' parts",
-                                     call_, rank, context_.neighbours_->host_of(rank))};
+                                     call_, rank, context_.remote_nodes_->host_of(rank))};
 }
 
 void Context::Making::give_extent_back() {
-  segment().unmark_bare(answer_.extent, id_in_segment());
+  segment().unmark_atomics_only(answer_.extent, id_in_segment());
   segment().release(answer_.extent, id_in_segment());
 }
 
@@ -402,8 +403,9 @@ void Context::Making::cut_extent() noexcept {
     // Relaxed: counters.
     answer_.id = places().is_one_node() ? segment().next_window_id().fetch_add(1, std::memory_order_relaxed) + 1
                                         : WindowId{context_.place_.rank + 1} << 32 | ++context_.windows_numbered_;
-    answer_.bare = wish_.flavour == Flavour::allocated && cards_ == nullptr &&
-                   (promises_ & promise_single_element) != 0 && segment().mark_bare(answer_.extent, id_in_segment());
+    answer_.atomics_only = wish_.flavour == Flavour::allocated && cards_ == nullptr &&
+                           (promises_ & promise_single_element) != 0 &&
+                           segment().mark_atomics_only(answer_.extent, id_in_segment());
   });
   if (thrown_ == nullptr) return;
   answer_.code = Code::no_memory;
@@ -493,7 +495,7 @@ void Context::Making::begin_object() {
   object_->team->begin(*reinterpret_cast<NodeTeamBlock*>(control() + layout_.team_at), answer_.id);
   std::vector<Rank> ranks_here;
   for (const std::uint32_t rank : places().here) ranks_here.push_back(group_.ranks()[rank]);
-  object_->farewell = std::make_unique<Farewell>(*reinterpret_cast<FarewellBlock*>(control() + layout_.farewell_at),
+  object_->teardown = std::make_unique<Teardown>(*reinterpret_cast<TeardownBlock*>(control() + layout_.teardown_at),
                                                  std::move(ranks_here), places().place_of(me_), *context_.waiter_);
   shared_.resize(group_.size());
   LockBias bias;
@@ -506,7 +508,7 @@ void Context::Making::begin_object() {
   }
   object_->own = shared_[me_];
   object_->counts_traffic = wish_.flavour == Flavour::adopted;
-  if (!places().is_one_node()) object_->farewells.resize(group_.size());
+  if (!places().is_one_node()) object_->teardown_answers.resize(group_.size());
 }
 
 std::unique_ptr<Mutexes> Context::Making::make_mutexes() const {
@@ -523,15 +525,14 @@ std::unique_ptr<Mutexes> Context::Making::make_mutexes() const {
 }
 
 // What is known of the part of a rank of another node: all of it goes to its agent, who knows what is exposed.
-RegionTable Context::Making::region_elsewhere(std::uint32_t rank) const {
+RegionTable Context::Making::remote_region(std::uint32_t rank) const {
   Region region;
   region.bytes = wish_.flavour == Flavour::dynamic ? ~std::uint64_t{0} : offers_[rank].bytes;
   region.read_only = offers_[rank].read_only;
-  region.domain.bare = answer_.bare;
+  region.domain.atomics_only = answer_.atomics_only;
   const Rank owner = group_.ranks()[rank];
-  const PathModel& model = context_.path_model(context_.neighbours_->machine_of(owner));
-  const PathChoiceResult paths =
-      choose_paths(context_.options_.settings.path, reach_elsewhere(region), model.thresholds);
+  const PathModel& model = context_.path_model(context_.remote_nodes_->machine_of(owner));
+  const PathChoiceResult paths = choose_paths(context_.options_.settings.path, remote_reach(region), model.thresholds);
   region.bulk = paths.bulk;
   region.atomic = paths.atomic;
   region.caller_from_bytes = paths.caller_from_bytes;
@@ -558,7 +559,7 @@ std::function<std::string(std::uint32_t, const Region&)> Context::Making::explai
     if (object.window->parts().shared[rank].is_here()) return context.explain_region_here(owner, region);
     // First what the program has asked for: a reason may be cut short where it is told.
     std::string reason = no_cards.empty() ? "" : no_cards + "; ";
-    reason += context.explain_region_elsewhere(owner, region);
+    reason += context.explain_remote_region(owner, region);
     if (age_ms != 0) reason += fmt::format("; what is read may be {} ms old (read_age_ms, FARSUM_READ_AGE)", age_ms);
     return reason;
   };
@@ -580,10 +581,15 @@ void Context::Making::describe_part() {
       address += gap;
     }
     object_->memory = segment().at(offset);
-    own_shared_.push_back(
-        {0, wish_.bytes, address, offset, region_segment_key | (answer_.bare ? region_bare : 0), 0, {}});
+    own_shared_.push_back({0,
+                           wish_.bytes,
+                           address,
+                           offset,
+                           region_segment_key | (answer_.atomics_only ? region_atomics_only : 0),
+                           0,
+                           {}});
     own_exposed_.push_back({0, wish_.bytes, object_->memory, context_.own_domain(object_->memory), false, false});
-    own_exposed_.back().domain.bare = answer_.bare;
+    own_exposed_.back().domain.atomics_only = answer_.atomics_only;
     set_note(own_shared_.back(), no_cards_);
   } else if (wish_.flavour == Flavour::adopted) {
     object_->memory = wish_.memory;
@@ -611,7 +617,7 @@ void Context::Making::begin_window() {
   parts.name = options_.name;
   parts.ranks = group_.ranks();
   parts.my_rank = me_;
-  parts.promises = answer_.bare ? promises_ : promises_ & ~std::uint32_t{promise_single_element};
+  parts.promises = answer_.atomics_only ? promises_ : promises_ & ~std::uint32_t{promise_single_element};
   parts.dynamic = object_->dynamic;
   parts.aggregate_limit =
       options_.aggregate_limit != 0 ? options_.aggregate_limit : context_.options_.settings.aggregate;
@@ -623,7 +629,7 @@ void Context::Making::begin_window() {
       if (cards_ != nullptr)
         parts.remote_regions[rank] = region_for_cards(rank);
       else if (!parts.shared[rank].is_here())
-        parts.remote_regions[rank] = region_elsewhere(rank);
+        parts.remote_regions[rank] = remote_region(rank);
     }
   }
   if (cards_ != nullptr) parts.cards = cards_->found();
@@ -685,7 +691,7 @@ Result<WindowObject*> Context::make_window(Group& group, Creation& wish, const W
     Status no_agent = options.mutexes ? Status() : start_agent();
     // Files are read here, not while other ranks wait.
     path_model(own_machine_number());
-    for (const std::uint32_t machine : neighbours_->machines()) path_model(machine);
+    for (const std::uint32_t machine : remote_nodes_->machines()) path_model(machine);
     const Status& refused = !options.refusal.is_ok() ? options.refusal : wish.refusal;
     refusal = refused.is_ok() ? std::move(no_agent) : Status(refused.code(), refused.text());
   });

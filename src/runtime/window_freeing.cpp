@@ -1,5 +1,5 @@
 // Unmaking windows: the ranks agree that one goes, each leaves it on its own, the last gives its extent back. Ranks
-// that free windows in different orders: collectives/farewell.hpp.
+// that free windows in different orders: collectives/teardown.hpp.
 #include <algorithm>
 #include <exception>
 #include <iterator>
@@ -32,7 +32,7 @@ Status Context::prepare_free(WindowObject& object, const char* call) {
   } catch (...) {
     thrown = std::current_exception();
   }
-  Farewell::Answer answer;
+  Teardown::Answer answer;
   const Code said = thrown != nullptr ? Code::no_memory : mine.code();
   if (Status status = agree_to_part(object, said, call, answer); !status.is_ok()) return status;
   if (thrown != nullptr) std::rethrow_exception(thrown);
@@ -52,9 +52,9 @@ Status Context::prepare_free(WindowObject& object, const char* call) {
 }
 
 // Circles of ranks that free in different orders are seen within a node only; over nodes a free waits for all.
-Status Context::agree_to_part(WindowObject& object, Code mine, const char* call, Farewell::Answer& answer) {
-  if (object.group->places().is_one_node()) return object.farewell->agree(mine, *circle_, call, answer);
-  std::vector<Code>& all = object.farewells;
+Status Context::agree_to_part(WindowObject& object, Code mine, const char* call, Teardown::Answer& answer) {
+  if (object.group->places().is_one_node()) return object.teardown->agree(mine, *circle_, call, answer);
+  std::vector<Code>& all = object.teardown_answers;
   if (Status status =
           object.team->allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), call);
       !status.is_ok()) {
@@ -72,7 +72,7 @@ Status Context::free_window(WindowObject* object) {
     if (Status status = prepare_free(*object, "farsum_window_free"); !status.is_ok()) return status;
   }
   exposures_.erase(object->window->parts().id);
-  object->farewell->settle();
+  object->teardown->end_access();
   object->group->users().fetch_sub(1, std::memory_order_relaxed);
   sweep_circles();
   std::unique_ptr<WindowObject> gone;
@@ -123,21 +123,21 @@ void Context::depart(WindowObject& object) {
   give_back(object.table);
   // All is left but where the ranks part, and before others may have it: from then on what lies there is theirs.
   leave({object.extent.offset + object.control_bytes, object.extent.bytes - object.control_bytes});
-  if (!object.farewell->depart()) return;
-  place_.segment->unmark_bare(object.extent, id_in_segment());
+  if (!object.teardown->depart()) return;
+  place_.segment->unmark_atomics_only(object.extent, id_in_segment());
   give_back(object.extent);
 }
 
 void Context::sweep_circles() {
-  std::vector<std::unique_ptr<WindowObject>> settled;
+  std::vector<std::unique_ptr<WindowObject>> departing;
   {
     const std::lock_guard lock(mutex_);
     const auto rest = std::stable_partition(left_circles_.begin(), left_circles_.end(),
-                                            [](const auto& object) { return !object->farewell->all_settled(); });
-    std::move(rest, left_circles_.end(), std::back_inserter(settled));
+                                            [](const auto& object) { return !object->teardown->all_ended_access(); });
+    std::move(rest, left_circles_.end(), std::back_inserter(departing));
     left_circles_.erase(rest, left_circles_.end());
   }
-  for (const std::unique_ptr<WindowObject>& object : settled) depart(*object);
+  for (const std::unique_ptr<WindowObject>& object : departing) depart(*object);
 }
 
 }  // namespace farsum

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "collectives/farewell.hpp"
 #include "collectives/node_team.hpp"
+#include "collectives/teardown.hpp"
 #include "core/window.hpp"
 
 namespace farsum {
@@ -91,8 +91,8 @@ void WindowLayout::lay_out(std::span<const WindowOffer> offers, std::span<const 
   const bool is_one_node = here.size() == offers.size();
   const std::size_t team_bytes =
       is_one_node ? NodeTeamBlock::meeting_bytes(members) : NodeTeamBlock::footprint(members);
-  farewell_at = team_at + round_up(team_bytes, cache_line_bytes);
-  control_bytes = farewell_at + FarewellBlock::footprint(members);
+  teardown_at = team_at + round_up(team_bytes, cache_line_bytes);
+  control_bytes = teardown_at + TeardownBlock::footprint(members);
   bias_at = 0;
   // Who locks all of one rank has one lock to take, and who locks all of several nodes waits for messages.
   if (is_one_node && members > 1 && !offers[0].is_for_mutexes) {

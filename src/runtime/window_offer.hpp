@@ -60,7 +60,7 @@ constexpr std::uint32_t most_adopted_regions = 16;
 struct WindowLayout {
   WindowSharedShape shape;
   std::uint64_t team_at = 0;
-  std::uint64_t farewell_at = 0;
+  std::uint64_t teardown_at = 0;
   std::uint64_t bias_at = 0;  // 0: the window's locks have none
   std::uint64_t control_bytes = 0;
   std::uint64_t total_bytes = 0;

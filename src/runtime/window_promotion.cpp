@@ -179,10 +179,10 @@ void Context::demote_in_quiet(WindowObject& object, const char* call) {
   ThreadWaiter::Quiet quiet(*waiter_);
   quiet.begin();
   const bool has_circles = object.group->places().is_one_node();
-  const auto meet = [&](Farewell::Answer& answer) {
-    return has_circles ? object.farewell->agree(Code::ok, *circle_, call, answer) : object.team->node().barrier(call);
+  const auto meet = [&](Teardown::Answer& answer) {
+    return has_circles ? object.teardown->agree(Code::ok, *circle_, call, answer) : object.team->node().barrier(call);
   };
-  Farewell::Answer answer;
+  Teardown::Answer answer;
   // What fails here is the wait for a rank that has died, which every later wait tells.
   if (!meet(answer).is_ok()) return;
   object.left_circle = !answer.all_came;
@@ -237,7 +237,7 @@ void Context::settle_promotions() {
 // exposures paused.
 void Context::retry_kept(const os::PromotionRules& rules) {
   bool has_failed = false;
-  for (const os::ReleaseOutcome& outcome : promotions_.retry_kept(rules)) {
+  for (const os::ReleaseOutcome& outcome : promotions_.retry_releases(rules)) {
     has_failed = has_failed || outcome.demotion == os::Demotion::kept;
     if (outcome.extent_is_free()) place_.segment->discard({outcome.file_offset, outcome.bytes}, id_in_segment());
   }

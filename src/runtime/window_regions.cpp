@@ -57,7 +57,7 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   region.domain.locks = by_segment ? segment.stripes() : segment.rank(place_.here.place_of(owner)).stripes;
   region.domain.mask = (by_segment ? node_stripes : rank_stripes) - 1;
   region.domain.key_base = by_segment ? shared.segment_offset : shared.owner_address;
-  region.domain.bare = (shared.flags & region_bare) != 0;
+  region.domain.atomics_only = (shared.flags & region_atomics_only) != 0;
   std::copy(std::begin(shared.note), std::end(shared.note), region.note);
   if (shared.segment_offset != not_in_segment) {
     // Where the whole address space is exposed, what nobody uses is not mapped for it.
@@ -82,7 +82,7 @@ Reach Context::reach_here(Rank owner, const Region& region) const {
   const std::string& attach_refusal = transport_->attach_refusal(place_.here.place_of(owner));
   return {.mapped = region.mapped != nullptr,
           .attach_allowed = attach_refusal.empty(),
-          .bare = region.domain.bare,
+          .atomics_only = region.domain.atomics_only,
           .attach_refusal = attach_refusal,
           .not_mapped_because = region.reason.empty() ? std::string_view(region.note) : region.reason};
 }
@@ -94,19 +94,19 @@ std::string Context::explain_region_here(Rank owner, const Region& region) const
   return region.note[0] != '\0' ? fmt::format("{} ({})", reason, region.note) : reason;
 }
 
-Reach Context::reach_elsewhere(const Region& region) {
+Reach Context::remote_reach(const Region& region) {
   return {.mapped = false,
           .attach_allowed = false,
-          .bare = region.domain.bare,
+          .atomics_only = region.domain.atomics_only,
           .leases = true,
           .attach_refusal = "messages to the owner's agent over the network",
           .not_mapped_because = {}};
 }
 
-std::string Context::explain_region_elsewhere(Rank owner, const Region& region) const {
-  const PathModel& model = path_model(neighbours_->machine_of(owner));
-  const std::string because = fmt::format("on host {}", neighbours_->host_of(owner));
-  Reach reach = reach_elsewhere(region);
+std::string Context::explain_remote_region(Rank owner, const Region& region) const {
+  const PathModel& model = path_model(remote_nodes_->machine_of(owner));
+  const std::string because = fmt::format("on host {}", remote_nodes_->host_of(owner));
+  Reach reach = remote_reach(region);
   reach.not_mapped_because = because;
   return explain_choice(options_.settings.path, reach, model.thresholds) + model.note;
 }
@@ -179,11 +179,11 @@ void Context::describe_adopted(const Creation& wish, std::uint64_t from, std::ui
   // Two more follow: what is left of the segment, and what lies behind it.
   for (std::uint64_t at = first; at < last;) {
     const std::uint64_t offset = base + at - segment_begin;
-    const HeapExtent bare = segment.first_bare(offset, last - at, id_in_segment());
-    const bool is_bare = bare.bytes != 0 && bare.offset == offset;
-    std::uint64_t end = is_bare ? at + bare.bytes : at + (bare.offset - offset);
+    const HeapExtent marked = segment.first_atomics_only(offset, last - at, id_in_segment());
+    const bool is_atomics_only = marked.bytes != 0 && marked.offset == offset;
+    std::uint64_t end = is_atomics_only ? at + marked.bytes : at + (marked.offset - offset);
     if (wish.flavour == Flavour::adopted && shared.size() + 2 >= most_adopted_regions) end = last;
-    describe_stretch(wish, at, end, "memory of the node", is_bare, shared, exposed);
+    describe_stretch(wish, at, end, "memory of the node", is_atomics_only, shared, exposed);
     at = end;
   }
   if (last != to) describe_stretch(wish, last, to, note, false, shared, exposed);
@@ -191,7 +191,8 @@ void Context::describe_adopted(const Creation& wish, std::uint64_t from, std::ui
 
 // Describes a stretch that lies in the node segment, which all ranks can map, or outside, reached by attach and agent.
 void Context::describe_stretch(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
-                               bool bare, std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed) {
+                               bool atomics_only, std::vector<SharedRegion>& shared,
+                               std::vector<ExposedRegion>& exposed) {
   NodeSegment& segment = *place_.segment;
   const auto address = reinterpret_cast<std::uintptr_t>(wish.memory) + from;
   auto* memory = reinterpret_cast<std::byte*>(address);
@@ -204,12 +205,12 @@ void Context::describe_stretch(const Creation& wish, std::uint64_t from, std::ui
   const bool is_sparse = wish.unsure && segment.has_place_for(memory, to - from);
   if (to != from && (is_sparse || segment.contains(memory, to - from))) {
     region.segment_offset = segment.offset_of(memory);
-    region.flags = region_segment_key | (bare ? region_bare : 0) | (is_sparse ? region_unsure : 0);
+    region.flags = region_segment_key | (atomics_only ? region_atomics_only : 0) | (is_sparse ? region_unsure : 0);
     own.has_holes = false;
     own.read_only = false;
-    own.domain = {segment.stripes(), region.segment_offset, node_stripes - 1, bare};
+    own.domain = {segment.stripes(), region.segment_offset, node_stripes - 1, atomics_only};
     // CPU atomics are the agent's then.
-    own.guarded = is_sparse && !(bare && segment.reach({region.segment_offset, to - from}).is_ok());
+    own.guarded = is_sparse && !(atomics_only && segment.reach({region.segment_offset, to - from}).is_ok());
   }
   shared.push_back(region);
   exposed.push_back(own);

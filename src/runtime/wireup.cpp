@@ -216,54 +216,57 @@ Result<int> fetch(const Joining& joining) {
 }
 
 // Each context has an open file of its own: a lock on one that several ranks share would exclude none of them.
-Result<Place> take(const Seat& seat, const Settings& settings) {
-  const int fd = ::open(fmt::format("/proc/self/fd/{}", seat.node_fd).c_str(), O_RDWR | O_CLOEXEC);
+Result<Membership> take(const Credentials& credentials, const Settings& settings) {
+  const int fd = ::open(fmt::format("/proc/self/fd/{}", credentials.node_fd).c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return system_failure("opening the node's memory");
-  Result<std::unique_ptr<NodeSegment>> segment = NodeSegment::open(fd, segment_options(seat.here.count(), settings));
+  Result<std::unique_ptr<NodeSegment>> segment =
+      NodeSegment::open(fd, segment_options(credentials.here.count(), settings));
   if (!segment.is_ok()) {
     close(fd);
     return segment.take_status();
   }
-  Place place{
-      seat.rank, seat.size, std::move(segment.value()), seat.map, seat.here, seat.secret, seat.allgather,
+  Membership membership{
+      credentials.rank, credentials.size,   std::move(segment.value()), credentials.map,
+      credentials.here, credentials.secret, credentials.allgather,
   };
   // Written down for everybody, so that the death of one is seen that never gets to do it itself.
-  for (std::uint32_t at = 0; at < seat.processes.size(); ++at) {
+  for (std::uint32_t at = 0; at < credentials.processes.size(); ++at) {
     // Relaxed: whoever writes it writes the same.
-    place.segment->rank(at).pid.store(seat.processes[at], std::memory_order_relaxed);
+    membership.segment->rank(at).pid.store(credentials.processes[at], std::memory_order_relaxed);
   }
-  return place;
+  return membership;
 }
 
-Result<Place> place_from_launcher(const Environment& environment, const Settings& settings) {
+Result<Membership> join_by_launcher(const Environment& environment, const Settings& settings) {
   const char* rank_text = environment("FARSUM_RANK");
   const char* size_text = environment("FARSUM_SIZE");
   const char* fd_text = environment("FARSUM_NODE_FD");
-  Seat seat;
-  seat.rank = number(rank_text);
-  seat.size = number(size_text);
+  Credentials credentials;
+  credentials.rank = number(rank_text);
+  credentials.size = number(size_text);
   const std::uint32_t fd = number(fd_text);
-  if (seat.size == 0 || seat.size > most_node_ranks || seat.rank >= seat.size || fd == no_number) {
+  if (credentials.size == 0 || credentials.size > most_node_ranks || credentials.rank >= credentials.size ||
+      fd == no_number) {
     return Status(
         Code::argument,
         fmt::format("farsum_init: the launcher's environment does not hold together: FARSUM_RANK={} FARSUM_SIZE={} "
                     "FARSUM_NODE_FD={}; start the program with farsum run",
                     rank_text ? rank_text : "", size_text ? size_text : "", fd_text ? fd_text : ""));
   }
-  seat.node_fd = fcntl(static_cast<int>(fd), F_DUPFD_CLOEXEC, 0);
-  if (seat.node_fd < 0) return system_failure("using the descriptor in FARSUM_NODE_FD");
+  credentials.node_fd = fcntl(static_cast<int>(fd), F_DUPFD_CLOEXEC, 0);
+  if (credentials.node_fd < 0) return system_failure("using the descriptor in FARSUM_NODE_FD");
   // What this process starts later is no rank.
   fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);
-  seat.map = JobMap::of_one_node(seat.size, identify_node(settings.node_name));
-  seat.here = NodeRanks::of_all(seat.size);
-  return take(seat, settings);
+  credentials.map = JobMap::of_one_node(credentials.size, identify_node(settings.node_name));
+  credentials.here = NodeRanks::of_all(credentials.size);
+  return take(credentials, settings);
 }
 
-Result<Place> place_alone(const Settings& settings) {
+Result<Membership> join_alone(const Settings& settings) {
   Result<std::unique_ptr<NodeSegment>> segment = NodeSegment::create(segment_options(1, settings));
   if (!segment.is_ok()) return segment.take_status();
   JobMap map = JobMap::of_one_node(1, identify_node(settings.node_name));
-  return Place{0, 1, std::move(segment.value()), std::move(map), NodeRanks::of_all(1)};
+  return Membership{0, 1, std::move(segment.value()), std::move(map), NodeRanks::of_all(1)};
 }
 
 // Whoever may be its node's lowest rank listens: which one is, the cards tell.
@@ -286,16 +289,16 @@ Status make_card(const Socket& listener, std::uint32_t rank, const Settings& set
 }
 
 // Gets the node's memory from its lowest rank.
-Status get_memory(const Socket& listener, const Joining& joining, Seat& seat) {
-  if (seat.here.place_of(seat.rank) != 0) {
+Status get_memory(const Socket& listener, const Joining& joining, Credentials& credentials) {
+  if (credentials.here.place_of(credentials.rank) != 0) {
     Result<int> fd = fetch(joining);
     if (!fd.is_ok()) return fd.take_status();
-    seat.node_fd = fd.value();
+    credentials.node_fd = fd.value();
     return {};
   }
-  seat.node_fd = memfd_create("farsum-node", MFD_CLOEXEC);
-  if (seat.node_fd < 0) return system_failure("memfd_create");
-  return hand_out(listener, seat.node_fd, joining.cards[0], joining);
+  credentials.node_fd = memfd_create("farsum-node", MFD_CLOEXEC);
+  if (credentials.node_fd < 0) return system_failure("memfd_create");
+  return hand_out(listener, credentials.node_fd, joining.cards[0], joining);
 }
 
 Status check_job_size(std::uint32_t size) {
@@ -319,20 +322,21 @@ Result<std::vector<Card>> exchange_cards(const Card& mine, std::uint32_t ranks, 
 
 // Takes the ranks whose cards lie at `places` for those of this node, in this order.
 Joining joining_of(const std::vector<Card>& cards, std::span<const std::uint32_t> places, const Settings& settings,
-                   Seat& seat) {
+                   Credentials& credentials) {
   Joining joining{{}, settings.wireup_timeout_s};
   std::vector<Rank> here;
   for (const std::uint32_t place : places) {
     joining.cards.push_back(cards[place]);
     here.push_back(cards[place].rank);
-    seat.processes.push_back(cards[place].pid);
+    credentials.processes.push_back(cards[place].pid);
   }
-  seat.here = NodeRanks(std::move(here));
+  credentials.here = NodeRanks(std::move(here));
   return joining;
 }
 
 // All ranks of the job meet.
-Status meet(std::uint32_t rank, std::uint32_t size, const Allgather& allgather, const Settings& settings, Seat& seat) {
+Status meet(std::uint32_t rank, std::uint32_t size, const Allgather& allgather, const Settings& settings,
+            Credentials& credentials) {
   if (Status status = check_job_size(size); !status.is_ok()) return status;
   const Socket listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   Card mine;
@@ -343,22 +347,24 @@ Status meet(std::uint32_t rank, std::uint32_t size, const Allgather& allgather, 
   std::vector<NodeIdentity> identities;
   identities.reserve(cards.size());
   for (const Card& card : cards) identities.push_back(card.node);
-  seat.rank = rank;
-  seat.size = size;
-  seat.secret = cards[0].secret;
-  seat.map = JobMap(identities);
+  credentials.rank = rank;
+  credentials.size = size;
+  credentials.secret = cards[0].secret;
+  credentials.map = JobMap(identities);
   // Every rank looks at every node, so that all ranks refuse alike.
-  for (std::uint32_t node = 0; node < seat.map.nodes(); ++node) {
-    const std::vector<Rank>& ranks = seat.map.ranks_of(node);
+  for (std::uint32_t node = 0; node < credentials.map.nodes(); ++node) {
+    const std::vector<Rank>& ranks = credentials.map.ranks_of(node);
     if (Status status = check_node_size(ranks.size(), identities[ranks[0]]); !status.is_ok()) return status;
   }
-  if (seat.map.nodes() > 1) seat.allgather = allgather;
-  return get_memory(listener, joining_of(cards, seat.map.ranks_of(seat.map.node_of(rank)), settings, seat), seat);
+  if (credentials.map.nodes() > 1) credentials.allgather = allgather;
+  return get_memory(listener,
+                    joining_of(cards, credentials.map.ranks_of(credentials.map.node_of(rank)), settings, credentials),
+                    credentials);
 }
 
-// The ranks meet that the caller takes for one node's; what shares no memory with this rank is as good as elsewhere.
+// The ranks meet that the caller takes for one node's; what shares no memory with this rank is as good as remote.
 Status meet_here(std::uint32_t rank, std::uint32_t size, const Allgather& allgather, const RestOfJob& job,
-                 const Settings& settings, Seat& seat) {
+                 const Settings& settings, Credentials& credentials) {
   if (Status status = check_job_size(job.size); !status.is_ok()) return status;
   const Socket listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   Card mine;
@@ -379,15 +385,15 @@ Status meet_here(std::uint32_t rank, std::uint32_t size, const Allgather& allgat
     if (cards[place].node.is_same_node(cards[rank].node)) places.push_back(place);
   }
   if (Status status = check_node_size(places.size(), mine.node); !status.is_ok()) return status;
-  seat.rank = job.rank;
-  seat.size = job.size;
-  seat.secret = job.secret;
-  return get_memory(listener, joining_of(cards, places, settings, seat), seat);
+  credentials.rank = job.rank;
+  credentials.size = job.size;
+  credentials.secret = job.secret;
+  return get_memory(listener, joining_of(cards, places, settings, credentials), credentials);
 }
 
 // Not every version of PMIx can be started twice in a process: a job of one node leaves it at once, one of several
-// keeps it in its seat, for every context exchanges anew how ranks are reached over the network.
-Result<Place> place_from_pmix(const Settings& settings, std::unique_ptr<Seat>& kept) {
+// keeps it in its credentials, for every context exchanges anew how ranks are reached over the network.
+Result<Membership> join_by_pmix(const Settings& settings, std::unique_ptr<Credentials>& kept) {
   if (kept != nullptr) return take(*kept, settings);
   Result<std::unique_ptr<Pmix>> opened = open_pmix(settings);
   if (!opened.is_ok()) return opened.take_status();
@@ -395,18 +401,18 @@ Result<Place> place_from_pmix(const Settings& settings, std::unique_ptr<Seat>& k
   const std::uint32_t size = opened.value()->size();
   const auto exchange =
       std::make_shared<PmixExchange>(std::move(opened.value()), std::chrono::seconds(settings.wireup_timeout_s));
-  auto seat = std::make_unique<Seat>();
+  auto credentials = std::make_unique<Credentials>();
   const Allgather allgather = [exchange](const void* mine, void* all, std::size_t bytes) {
     return exchange->gather(mine, all, bytes);
   };
-  if (Status status = meet(rank, size, allgather, settings, *seat); !status.is_ok()) return status;
-  kept = std::move(seat);
+  if (Status status = meet(rank, size, allgather, settings, *credentials); !status.is_ok()) return status;
+  kept = std::move(credentials);
   return take(*kept, settings);
 }
 
 }  // namespace
 
-Seat::~Seat() {
+Credentials::~Credentials() {
   if (node_fd >= 0) close(node_fd);
 }
 
@@ -418,30 +424,31 @@ WireUp choose_wire_up(const Environment& environment, const Settings& settings) 
   return by_pmix ? WireUp::pmix : WireUp::alone;
 }
 
-Result<Place> find_place(const Environment& environment, const Settings& settings, std::unique_ptr<Seat>& kept) {
+Result<Membership> join_job(const Environment& environment, const Settings& settings,
+                            std::unique_ptr<Credentials>& kept) {
   switch (choose_wire_up(environment, settings)) {
     case WireUp::launcher:
-      return place_from_launcher(environment, settings);
+      return join_by_launcher(environment, settings);
     case WireUp::pmix:
-      return place_from_pmix(settings, kept);
+      return join_by_pmix(settings, kept);
     case WireUp::alone:
       break;
   }
-  return place_alone(settings);
+  return join_alone(settings);
 }
 
-Result<Place> place_from_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
-                                   const Settings& settings) {
-  Seat seat;
-  if (Status status = meet(rank, size, allgather, settings, seat); !status.is_ok()) return status;
-  return take(seat, settings);
+Result<Membership> join_by_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
+                                     const Settings& settings) {
+  Credentials credentials;
+  if (Status status = meet(rank, size, allgather, settings, credentials); !status.is_ok()) return status;
+  return take(credentials, settings);
 }
 
-Result<Place> place_from_node_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
-                                        const RestOfJob& job, const Settings& settings) {
-  Seat seat;
-  if (Status status = meet_here(rank, size, allgather, job, settings, seat); !status.is_ok()) return status;
-  return take(seat, settings);
+Result<Membership> join_by_node_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
+                                          const RestOfJob& job, const Settings& settings) {
+  Credentials credentials;
+  if (Status status = meet_here(rank, size, allgather, job, settings, credentials); !status.is_ok()) return status;
+  return take(credentials, settings);
 }
 
 }  // namespace farsum

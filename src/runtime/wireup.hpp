@@ -19,8 +19,8 @@ namespace farsum {
 // Gathers `bytes` of every rank, in rank order.
 using Allgather = std::function<Status(const void* mine, void* all, std::size_t bytes)>;
 
-// A place in a job.
-struct Place {
+// What a process is in a job, once it has joined it.
+struct Membership {
   std::uint32_t rank = 0;  // of the job
   std::uint32_t size = 1;
   std::shared_ptr<NodeSegment> segment;
@@ -30,12 +30,12 @@ struct Place {
   Allgather allgather{};               // over the job, while it begins; empty where that is not to be had
 };
 
-// What a rank needs to take its place, and to take it again for a next context.
-struct Seat {
-  Seat() = default;
-  ~Seat();
-  Seat(const Seat&) = delete;
-  Seat& operator=(const Seat&) = delete;
+// What a process needs to join its job, and to join it again for a next context.
+struct Credentials {
+  Credentials() = default;
+  ~Credentials();
+  Credentials(const Credentials&) = delete;
+  Credentials& operator=(const Credentials&) = delete;
 
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
@@ -51,14 +51,15 @@ enum class WireUp : std::uint8_t { launcher, pmix, alone };
 // Farsum's own launcher comes before PMIx: farsum run may itself have been started by an mpirun.
 WireUp choose_wire_up(const Environment& environment, const Settings& settings);
 
-// Finds the place as choose_wire_up says. PMIx is asked once in a process, since not every version of it can be started
-// twice: `kept` belongs to the caller, is empty at first, and holds the seat for next contexts.
-Result<Place> find_place(const Environment& environment, const Settings& settings, std::unique_ptr<Seat>& kept);
+// Joins the job as choose_wire_up says. PMIx is asked once in a process, since not every version of it can be started
+// twice: `kept` belongs to the caller, is empty at first, and holds the credentials for next contexts.
+Result<Membership> join_job(const Environment& environment, const Settings& settings,
+                            std::unique_ptr<Credentials>& kept);
 
 // All ranks of the job meet. On each node the lowest hands the others the node's memory over a socket that proves user
 // and secret.
-Result<Place> place_from_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
-                                   const Settings& settings);
+Result<Membership> join_by_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
+                                     const Settings& settings);
 
 // What a caller knows of its job whose allgather reaches the ranks of its node only.
 struct RestOfJob {
@@ -67,7 +68,7 @@ struct RestOfJob {
   std::array<std::byte, 16> secret{};
 };
 // The same of one node's ranks; those of others become known later, if at all. `rank` and `size` are the allgather's.
-Result<Place> place_from_node_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
-                                        const RestOfJob& job, const Settings& settings);
+Result<Membership> join_by_node_allgather(std::uint32_t rank, std::uint32_t size, const Allgather& allgather,
+                                          const RestOfJob& job, const Settings& settings);
 
 }  // namespace farsum

@@ -47,13 +47,13 @@ struct Node {
     transport = std::make_unique<ShmTransport>(*segment, ShmTransport::Options{.rank = 1});
     bell = std::make_unique<RankBell>(segment->rank(1).doorbell, transport->wake_name(1));
     Result<std::unique_ptr<Agent>> started = Agent::start({.mode = mode, .nice = 0, .cpus = {}, .start_cpus = {}},
-                                                          *transport, handler, *bell, &chores, turn);
+                                                          *transport, handler, *bell, &chores, serving);
     EXPECT_TRUE(started.is_ok()) << started.take_status().text();
     agent = std::move(started.value());
   }
 
   NoRequests handler;
-  ServingTurn turn;
+  ServingMutex serving;
   CountingChores chores;
   FakeNetwork network;
   std::unique_ptr<NodeSegment> segment;

@@ -542,22 +542,22 @@ TEST(AddressSpace, keeps_to_cpu_atomics_where_a_window_promised_single_elements)
   run_ranks(2, [](int) {
     const farsum_window_options promise = promising(FARSUM_SINGLE_ELEMENT);
     void* memory[2];
-    farsum_window bare{}, plain{}, everything{};
-    ASSERT_FINE(farsum_window_allocate(farsum_world(), 4096, &promise, &memory[0], &bare));
+    farsum_window atomics_only{}, plain{}, everything{};
+    ASSERT_FINE(farsum_window_allocate(farsum_world(), 4096, &promise, &memory[0], &atomics_only));
     ASSERT_FINE(farsum_window_allocate(farsum_world(), 4096, nullptr, &memory[1], &plain));
     ASSERT_FINE(farsum_window_adopt(farsum_world(), nullptr, ~std::size_t{0}, nullptr, &everything));
     std::uint64_t all[2][2];
     const std::uint64_t mine[2] = {reinterpret_cast<std::uint64_t>(memory[0]),
                                    reinterpret_cast<std::uint64_t>(memory[1])};
     ASSERT_FINE(farsum_allgather(farsum_world(), mine, all, sizeof mine));
-    for (const farsum_window window : {bare, plain, everything}) ASSERT_FINE(farsum_lock_all(window));
+    for (const farsum_window window : {atomics_only, plain, everything}) ASSERT_FINE(farsum_lock_all(window));
     const std::vector<std::uint64_t> ones(64, 1);
     for (int round = 0; round < 5000; ++round) {
       ASSERT_FINE(farsum_accumulate(everything, 0, all[0][round % 2], ones.data(), 64, FARSUM_UINT64, FARSUM_SUM));
-      ASSERT_FINE(farsum_accumulate(bare, 0, 8 * (round % 64), ones.data(), 1, FARSUM_UINT64, FARSUM_SUM));
+      ASSERT_FINE(farsum_accumulate(atomics_only, 0, 8 * (round % 64), ones.data(), 1, FARSUM_UINT64, FARSUM_SUM));
       ASSERT_FINE(farsum_accumulate(plain, 0, 0, ones.data(), 64, FARSUM_UINT64, FARSUM_SUM));
     }
-    for (const farsum_window window : {bare, plain, everything}) ASSERT_FINE(farsum_unlock_all(window));
+    for (const farsum_window window : {atomics_only, plain, everything}) ASSERT_FINE(farsum_unlock_all(window));
     barrier();
     int rank = 0;
     ASSERT_FINE(farsum_rank(farsum_world(), &rank));
@@ -569,7 +569,7 @@ TEST(AddressSpace, keeps_to_cpu_atomics_where_a_window_promised_single_elements)
       EXPECT_EQ(total[1], 2U * (2500 * 64 + 5000 * 64));
     }
     barrier();
-    for (farsum_window window : {bare, plain, everything}) ASSERT_FINE(farsum_window_free(&window));
+    for (farsum_window window : {atomics_only, plain, everything}) ASSERT_FINE(farsum_window_free(&window));
   });
 }
 

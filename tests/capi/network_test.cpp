@@ -110,12 +110,12 @@ TEST(NodeByNode, ranks_of_other_nodes_take_part_once_they_are_introduced) {
     EXPECT_EQ(size, most_ranks);
     EXPECT_FINE(farsum_node(farsum_world(), rank, &node));
     EXPECT_EQ(node, 0);
-    const int elsewhere = (rank + 2) % most_ranks;
-    EXPECT_REFUSED(farsum_node(farsum_world(), elsewhere, &node), FARSUM_ERR_UNSUPPORTED,
-                   HasSubstr("rank " + std::to_string(elsewhere)));
+    const int remote = (rank + 2) % most_ranks;
+    EXPECT_REFUSED(farsum_node(farsum_world(), remote, &node), FARSUM_ERR_UNSUPPORTED,
+                   HasSubstr("rank " + std::to_string(remote)));
     const std::vector<NetworkCard> cards = exchange_cards(rank, everybody);
     ASSERT_FINE(farsum_network_introduce(cards.data(), most_ranks));
-    EXPECT_FINE(farsum_node(farsum_world(), elsewhere, &node));
+    EXPECT_FINE(farsum_node(farsum_world(), remote, &node));
     EXPECT_EQ(node, 1);
     const std::array<int, most_ranks> all = {0, 1, 2, 3};
     farsum_group group{};

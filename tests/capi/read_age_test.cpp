@@ -192,7 +192,7 @@ TEST(ReadAge, is_the_settings_where_a_window_says_none) {
       0, {{"FARSUM_READ_AGE", "86400000"}});
 }
 
-// ---- That news end them.
+// ---- That a hearing ends them.
 
 using Side = std::function<void(Nodes&)>;
 
@@ -441,9 +441,9 @@ std::vector<Means> all_means() {
   return all;
 }
 
-class NewsBy : public testing::TestWithParam<Means> {};
+class HearingBy : public testing::TestWithParam<Means> {};
 
-TEST_P(NewsBy, end_what_copies_answer) {
+TEST_P(HearingBy, ends_what_copies_answer) {
   const Means& means = GetParam();
   run_on_two_nodes([&means](Nodes& nodes) {
     const bool reads = nodes.rank == reader;
@@ -474,7 +474,7 @@ TEST_P(NewsBy, end_what_copies_answer) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(ReadAge, NewsBy, testing::ValuesIn(all_means()),
+INSTANTIATE_TEST_SUITE_P(ReadAge, HearingBy, testing::ValuesIn(all_means()),
                          [](const testing::TestParamInfo<Means>& tested) { return tested.param.name; });
 
 // ---- Own changes.

@@ -453,11 +453,11 @@ TEST_F(OriginEngineTest, gives_all_buffers_back_when_the_peer_has_failed) {
   EXPECT_EQ(outstanding_.failure.load(), Code::peer_failed);
 }
 
-// ---- News of other ranks.
+// ---- Hearing of other ranks.
 
 class OriginEngineHears : public OriginEngineTest {
  protected:
-  // Whether the answer is taken for news.
+  // Whether the answer is taken for a hearing.
   bool hears(bool submitted) {
     EXPECT_TRUE(submitted);
     const std::size_t posted = transport_.posted.size();

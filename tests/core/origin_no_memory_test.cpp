@@ -25,7 +25,7 @@ class OriginWithoutMemory : public testing::Test {
     transport_->room = room;
     OriginEngine::Options options;
     options.peers = peer + 1;
-    options.on_keeping = [] {};
+    options.on_coalescing = [] {};
     engine_ = std::make_unique<OriginEngine>(options, *transport_);
     outstanding_ = std::make_unique<Outstanding>();
     answered_ = 0;

@@ -11,7 +11,7 @@ using testing::HasSubstr;
 
 const Reach mapped_memory = {.mapped = true, .attach_refusal = "", .not_mapped_because = ""};
 const Reach user_memory = {.attach_allowed = true, .attach_refusal = "", .not_mapped_because = "user memory"};
-const Reach elsewhere = {.leases = true, .attach_refusal = "by messages", .not_mapped_because = "on host b"};
+const Reach remote = {.leases = true, .attach_refusal = "by messages", .not_mapped_because = "on host b"};
 
 TEST(ChosenPaths, of_mapped_memory_are_direct_whatever_the_model_says) {
   const cost::Thresholds model = {
@@ -30,9 +30,9 @@ TEST(ChosenPaths, of_user_memory_are_what_the_model_finds_cheaper) {
 }
 
 TEST(ChosenPaths, of_user_memory_for_cpu_atomics_only_leave_single_elements_to_the_owner) {
-  Reach bare = user_memory;
-  bare.bare = true;
-  const PathChoiceResult paths = choose_paths(PathChoice::automatic, bare, {.user_single = cost::Way::attach});
+  Reach atomics_only = user_memory;
+  atomics_only.atomics_only = true;
+  const PathChoiceResult paths = choose_paths(PathChoice::automatic, atomics_only, {.user_single = cost::Way::attach});
   EXPECT_EQ(paths.bulk, Path::attach);
   EXPECT_EQ(paths.atomic, Path::owner);
 }
@@ -46,11 +46,11 @@ TEST(ChosenPaths, without_copies_by_the_kernel_are_the_owners) {
 }
 
 TEST(ChosenPaths, between_hosts_leave_sums_to_their_caller_from_the_models_size_on) {
-  EXPECT_EQ(choose_paths(PathChoice::automatic, elsewhere).caller_from_bytes, cost::never);
-  const PathChoiceResult paths = choose_paths(PathChoice::automatic, elsewhere, {.caller_from_bytes = 4096});
+  EXPECT_EQ(choose_paths(PathChoice::automatic, remote).caller_from_bytes, cost::never);
+  const PathChoiceResult paths = choose_paths(PathChoice::automatic, remote, {.caller_from_bytes = 4096});
   EXPECT_EQ(paths.bulk, Path::owner);
   EXPECT_EQ(paths.caller_from_bytes, 4096u);
-  EXPECT_THAT(explain_choice(PathChoice::automatic, elsewhere, {.caller_from_bytes = 4096}), HasSubstr("4096"));
+  EXPECT_THAT(explain_choice(PathChoice::automatic, remote, {.caller_from_bytes = 4096}), HasSubstr("4096"));
 }
 
 // `farsum info --model` says what windows do.
@@ -78,7 +78,7 @@ TEST(ChosenPaths, that_are_forced_do_not_ask_the_model) {
   const PathChoiceResult attach = choose_paths(PathChoice::attach, user_memory, model);
   EXPECT_EQ(attach.bulk, Path::attach);
   EXPECT_EQ(attach.atomic, Path::attach);
-  EXPECT_EQ(choose_paths(PathChoice::owner, elsewhere, model).caller_from_bytes, cost::never);
+  EXPECT_EQ(choose_paths(PathChoice::owner, remote, model).caller_from_bytes, cost::never);
   // What cannot be forced is chosen as if nothing had been.
   EXPECT_EQ(choose_paths(PathChoice::offload, user_memory, model).bulk, Path::owner);
 }

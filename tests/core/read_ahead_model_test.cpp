@@ -169,7 +169,7 @@ class Model {
   ReadAhead ahead_{{age_ns, &hearing_, &copies_, read_clock}, {8 * words}};
 };
 
-TEST(ReadAheadModel, answers_nothing_older_than_the_last_news_or_the_last_own_change) {
+TEST(ReadAheadModel, answers_nothing_older_than_the_last_hearing_or_the_last_own_change) {
   std::uint64_t answered = 0, seeds = 0;  // fewer of them with a sanitizer
   for_each_seed(40, [&](std::uint64_t seed) {
     ++seeds;

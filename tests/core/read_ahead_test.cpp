@@ -121,7 +121,7 @@ TEST_F(ReadAheadTest, fetches_nothing_before_the_end_of_a_round) {
   EXPECT_EQ(under_way_.size(), 1u);
 }
 
-TEST_F(ReadAheadTest, fetches_nothing_that_was_read_before_news_in_its_last_round) {
+TEST_F(ReadAheadTest, fetches_nothing_that_was_read_before_a_hearing_in_its_last_round) {
   send_and_wait(get(0));
   send(get(0));
   hearing_.hear();
@@ -129,7 +129,7 @@ TEST_F(ReadAheadTest, fetches_nothing_that_was_read_before_news_in_its_last_roun
   EXPECT_TRUE(under_way_.empty());
 }
 
-TEST_F(ReadAheadTest, fetches_nothing_that_was_read_in_two_rounds_with_news_between_them) {
+TEST_F(ReadAheadTest, fetches_nothing_that_was_read_in_two_rounds_with_a_hearing_between_them) {
   send_and_wait(get(0));
   hearing_.hear();
   send_and_wait(get(0));
@@ -166,7 +166,7 @@ TEST_F(ReadAheadTest, fetches_no_more_than_the_part_has) {
   EXPECT_EQ(under_way_[0].block.bytes, 1000u);
 }
 
-TEST_F(ReadAheadTest, fetches_a_useful_block_as_soon_as_it_is_read_after_news) {
+TEST_F(ReadAheadTest, fetches_a_useful_block_as_soon_as_it_is_read_after_a_hearing) {
   for (const unsigned answers : {3u, 4u}) {
     SCOPED_TRACE(answers);
     hearing_.hear();
@@ -297,14 +297,14 @@ TEST_F(ReadAheadTest, answers_what_memory_holds_whatever_the_layouts) {
 
 // ---- What is answered no more.
 
-TEST_F(ReadAheadTest, answers_nothing_from_before_news) {
+TEST_F(ReadAheadTest, answers_nothing_from_before_a_hearing) {
   warm(get(0));
   ASSERT_TRUE(answers_at(0));
   hearing_.hear();
   EXPECT_FALSE(answers_at(0));
 }
 
-TEST_F(ReadAheadTest, answers_nothing_that_was_asked_for_before_news) {
+TEST_F(ReadAheadTest, answers_nothing_that_was_asked_for_before_a_hearing) {
   send_and_wait(get(0));
   send_and_wait(get(0));
   hearing_.hear();

@@ -91,7 +91,7 @@ TEST_F(ReadCopiesTest, keep_what_is_under_way_when_they_are_full) {
   complete();
 }
 
-TEST_F(ReadCopiesTest, let_go_what_was_read_before_the_last_news_for_the_sake_of_other_windows) {
+TEST_F(ReadCopiesTest, let_go_what_was_read_before_the_last_hearing_for_the_sake_of_other_windows) {
   const auto idle = make(), busy = make();
   for (std::uint64_t index = 0; index < ReadCopies::most_blocks; ++index) {
     for (int round = 0; round < 2; ++round) touch(*idle, 0, index);

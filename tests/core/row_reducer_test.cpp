@@ -20,9 +20,9 @@ struct Memory {
   Memory() : target(region_bytes), locks(stripe_count) {}
 
   AtomicDomain domain(std::uint64_t key_base) { return {locks.data(), key_base, stripe_count - 1, false}; }
-  void open_all() {
+  void make_all_lock_free() {
     for (StripeLock& lock : locks) {
-      if (lock.try_acquire(9)) lock.release_open();
+      if (lock.try_acquire(9)) lock.release_lock_free();
     }
   }
   bool all_free() const {
@@ -125,10 +125,10 @@ TEST(RowReducer, does_what_one_element_after_the_other_does) {
               .result_stride = static_cast<std::int64_t>(origin_row),
               .row_bytes = shape.row_bytes,
               .rows = shape.rows};
-    WordPass pass{};
-    const WordPasses passes{{&pass}};
-    const LockAgent agent{.id = 1, .passes = &passes};
-    if (random() % 3 == 0) memory.open_all();
+    LockFreePermit permit{};
+    const LockFreePermits permits{{&permit}};
+    const LockAgent agent{.id = 1, .permits = &permits};
+    if (random() % 3 == 0) memory.make_all_lock_free();
     const Reduction reduction =
         reduction_of(ops::ElementType::float64, way.op, random() % 2 == 0 ? 0 : shape.row_bytes * shape.rows);
     {
@@ -189,10 +189,10 @@ TEST(RowReducer, does_to_a_list_what_one_element_after_the_other_does) {
     plain.target = memory.target;
     std::vector<std::byte> operand(bytes_of(pieces)), result(operand.size()), plain_result(operand.size());
     fill(operand, random);
-    WordPass pass{};
-    const WordPasses passes{{&pass}};
-    const LockAgent agent{.id = 1, .passes = &passes};
-    if (random() % 3 == 0) memory.open_all();
+    LockFreePermit permit{};
+    const LockFreePermits permits{{&permit}};
+    const LockAgent agent{.id = 1, .permits = &permits};
+    if (random() % 3 == 0) memory.make_all_lock_free();
     const Reduction reduction = reduction_of(ops::ElementType::float64, way.op, operand.size());
     {
       const AtomicDomain domain = memory.domain(key_base);
@@ -219,12 +219,12 @@ TEST(RowReducer, does_to_a_list_what_one_element_after_the_other_does) {
   }
 }
 
-TEST(RowReducer, closes_the_open_stripes_of_a_list_together) {
+TEST(RowReducer, revokes_the_lock_free_stripes_of_a_list_together) {
   Memory memory;
-  memory.open_all();
-  WordPass pass{};
-  const WordPasses passes{{&pass}};
-  const LockAgent agent{.id = 1, .may_wait = false, .passes = &passes};
+  memory.make_all_lock_free();
+  LockFreePermit permit{};
+  const LockFreePermits permits{{&permit}};
+  const LockAgent agent{.id = 1, .may_wait = false, .permits = &permits};
   const Reduction reduction = reduction_of(ops::ElementType::uint64, ops::Operator::sum, 0);
   const std::vector<std::uint64_t> ones(3, 1);
   constexpr auto stripe = static_cast<std::int64_t>(stripe_bytes);
@@ -235,13 +235,13 @@ TEST(RowReducer, closes_the_open_stripes_of_a_list_together) {
     const ElementList list{
         .offsets = places, .element_bytes = 8, .operand = reinterpret_cast<const std::byte*>(ones.data())};
     // The first stripe's update is done and the others' not yet, when somebody holds the second.
-    ASSERT_TRUE(memory.locks[0].try_close(7));
+    ASSERT_TRUE(memory.locks[0].try_revoke(7));
     EXPECT_EQ(reducer.apply(list), Applied::busy);
     EXPECT_EQ(reducer.refused_at(), 8U);
   }
-  EXPECT_FALSE(memory.locks[1].is_open());
-  EXPECT_FALSE(memory.locks[2].is_open());
-  EXPECT_TRUE(memory.locks[3].is_open());  // of no concern to it
+  EXPECT_FALSE(memory.locks[1].is_lock_free());
+  EXPECT_FALSE(memory.locks[2].is_lock_free());
+  EXPECT_TRUE(memory.locks[3].is_lock_free());  // of no concern to it
   memory.locks[0].release();
   EXPECT_TRUE(memory.all_free());
 }
@@ -268,13 +268,13 @@ TEST(RowReducer, says_where_a_stripe_could_not_be_had_and_keeps_none) {
   EXPECT_TRUE(memory.all_free());
 }
 
-TEST(ApplyReduction, closes_the_open_stripes_ahead_of_it_together) {
+TEST(ApplyReduction, revokes_the_lock_free_stripes_ahead_of_it_together) {
   Memory memory;
-  memory.open_all();
-  ASSERT_TRUE(memory.locks[1].try_close(7));
-  WordPass pass{};
-  const WordPasses passes{{&pass}};
-  const LockAgent agent{.id = 1, .may_wait = false, .passes = &passes};
+  memory.make_all_lock_free();
+  ASSERT_TRUE(memory.locks[1].try_revoke(7));
+  LockFreePermit permit{};
+  const LockFreePermits permits{{&permit}};
+  const LockAgent agent{.id = 1, .may_wait = false, .permits = &permits};
   const Reduction reduction = reduction_of(ops::ElementType::float64, ops::Operator::sum, 0);
   const std::vector<std::byte> operand(3 * stripe_bytes);
   std::uint64_t progress = 0;
@@ -284,8 +284,8 @@ TEST(ApplyReduction, closes_the_open_stripes_ahead_of_it_together) {
   };
   EXPECT_EQ(apply(), Applied::busy);
   EXPECT_EQ(progress, stripe_bytes);
-  EXPECT_FALSE(memory.locks[2].is_open());
-  EXPECT_TRUE(memory.locks[3].is_open());  // of no concern to it
+  EXPECT_FALSE(memory.locks[2].is_lock_free());
+  EXPECT_TRUE(memory.locks[3].is_lock_free());  // of no concern to it
   memory.locks[1].release();
   EXPECT_EQ(apply(), Applied::done);
   EXPECT_TRUE(memory.all_free());

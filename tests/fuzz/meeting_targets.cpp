@@ -7,8 +7,8 @@
 
 #include "core/origin_engine.hpp"
 #include "hostile.hpp"
-#include "runtime/neighbours.hpp"
 #include "runtime/network_card.hpp"
+#include "runtime/remote_nodes.hpp"
 #include "runtime/team_exchange.hpp"
 #include "targets.hpp"
 #include "transport/ucx/ucx_sealed.hpp"
@@ -22,7 +22,7 @@ class OneLook final : public Waiter {
   Status wait(EventCount&, FunctionRef<bool()> done, const char*) override {
     return done() ? Status() : Status(Code::pending, "it has not come");
   }
-  Status wait_turn(LockTurn&, const char*) override { return {}; }
+  Status wait_for_grant(LockGrant&, const char*) override { return {}; }
   Status looked_in_vain(const char*) override { return {}; }
   EventCount& own_events() override { return events_; }
 
@@ -144,7 +144,7 @@ std::string words_of(const NetworkCard& card) {
 }
 
 // A card that is taken makes sense; of a rank without a network the reason is in its own words, where it has any.
-void take_card(Neighbours& neighbours, const NetworkCard& card) {
+void take_card(RemoteNodes& remote_nodes, const NetworkCard& card) {
   const std::string why = why_unreachable(card, ranks_of_job);
   if (card.layout == NetworkCard().layout && card.code != Code::ok) {
     const std::string words = words_of(card);
@@ -152,14 +152,14 @@ void take_card(Neighbours& neighbours, const NetworkCard& card) {
   }
   if (!why.empty()) return;
   demand(card.rank < ranks_of_job && card.address_bytes <= card.address.size() && card.code == Code::ok);
-  const bool was_reached = neighbours.reaches(card.rank);
-  demand(neighbours.add(card) == !was_reached);
-  demand(neighbours.reaches(card.rank) && !neighbours.add(card));
-  demand(neighbours.host_of(card.rank).size() <= card.node.host.size());
+  const bool was_reached = remote_nodes.reaches(card.rank);
+  demand(remote_nodes.add(card) == !was_reached);
+  demand(remote_nodes.reaches(card.rank) && !remote_nodes.add(card));
+  demand(remote_nodes.host_of(card.rank).size() <= card.node.host.size());
   const Rank both[] = {0, card.rank};
-  const GroupPlaces places = neighbours.places_of(both);
-  demand(places.here.size() + places.elsewhere.size() == 2);
-  const std::vector<std::uint32_t> hosts = neighbours.hosts();
+  const GroupPlaces places = remote_nodes.places_of(both);
+  demand(places.here.size() + places.remote.size() == 2);
+  const std::vector<std::uint32_t> hosts = remote_nodes.hosts();
   demand(std::find(hosts.begin(), hosts.end(), 0u) == hosts.end());
   demand(hosts.size() <= ranks_of_job * card.hosts.size());
 }
@@ -171,7 +171,7 @@ void take_card(Neighbours& neighbours, const NetworkCard& card) {
 void network_card(Input input) {
   Reader reader(input);
   const NodeRanks here({0, 1});
-  Neighbours neighbours(here);
+  RemoteNodes remote_nodes(here);
   while (!reader.empty()) {
     NetworkCard card = honest_card(reader.byte() % (ranks_of_job + 2));
     const std::uint8_t how = reader.byte();
@@ -184,7 +184,7 @@ void network_card(Input input) {
       bytes[at] = static_cast<std::byte>(reader.byte());
     }
     std::memcpy(&card, bytes, sizeof card);
-    take_card(neighbours, card);
+    take_card(remote_nodes, card);
   }
 }
 

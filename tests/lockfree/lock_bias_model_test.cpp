@@ -123,14 +123,14 @@ class Rank {
 
   // With somebody killable the sleeps end in time-outs, after which the dead are looked for.
   void take(std::uint32_t i, LockMode mode) {
-    const auto wait = [&](auto& turn) {
-      forget_all_but({who_.id, round_, reinterpret_cast<std::uintptr_t>(turn.word()), hears_of_deaths_});
-      if (!turn.fall_asleep()) {
-        (void)turn.answer_call();
+    const auto wait = [&](auto& grant) {
+      forget_all_but({who_.id, round_, reinterpret_cast<std::uintptr_t>(grant.word()), hears_of_deaths_});
+      if (!grant.fall_asleep()) {
+        (void)grant.answer_call();
         return true;
       }
-      const WaitResult result = turn.sleep(hears_of_deaths_ ? 1 : 0);
-      (void)turn.answer_call();
+      const WaitResult result = grant.sleep(hears_of_deaths_ ? 1 : 0);
+      (void)grant.answer_call();
       if (result == WaitResult::timed_out && ExplorerKnowsTheDead{}(killable_id)) hear_of_death();
       return true;
     };

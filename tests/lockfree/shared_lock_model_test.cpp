@@ -30,9 +30,9 @@ template <class Policy>
 using View = BasicSharedLock<Policy, ExplorerKnowsTheDead>;
 
 // Whoever was called is asleep again at once: it has looked in vain.
-template <class Turn>
-bool answers(Turn& turn) {
-  (void)turn.answer_call();
+template <class Grant>
+bool answers(Grant& grant) {
+  (void)grant.answer_call();
   return true;
 }
 
@@ -41,14 +41,14 @@ template <class Policy>
 void look_and_lock(Shared<Policy>& shared, std::uint32_t id) {
   View<Policy> lock(shared.lock, capacity);
   bool has_heard = false;
-  const auto looks = [&](auto& turn) {
-    forget_all_but({id, reinterpret_cast<std::uintptr_t>(turn.word()), has_heard});
+  const auto looks = [&](auto& grant) {
+    forget_all_but({id, reinterpret_cast<std::uintptr_t>(grant.word()), has_heard});
     if (has_heard) {
-      if (turn.fall_asleep()) turn.sleep(0);
-      return answers(turn);
+      if (grant.fall_asleep()) grant.sleep(0);
+      return answers(grant);
     }
-    if (!turn.has_come()) Policy::pause();
-    if (!turn.has_come() && ExplorerKnowsTheDead{}(killable_id)) {
+    if (!grant.has_come()) Policy::pause();
+    if (!grant.has_come() && ExplorerKnowsTheDead{}(killable_id)) {
       lock.remove_dead(killable_id, id);
       has_heard = true;
     }
@@ -66,11 +66,11 @@ template <class Policy, class DeadCheck>
 void lock_once(Shared<Policy>& shared, std::uint32_t id, LockMode mode, bool deaths) {
   BasicSharedLock<Policy, DeadCheck> lock(shared.lock, capacity);
   bool hears_of_deaths = deaths;
-  const auto wait = [&](auto& turn) {
-    forget_all_but({id, reinterpret_cast<std::uintptr_t>(turn.word()), hears_of_deaths});
-    if (!turn.fall_asleep()) return answers(turn);
-    const WaitResult result = turn.sleep(hears_of_deaths ? 1 : 0);
-    (void)turn.answer_call();
+  const auto wait = [&](auto& grant) {
+    forget_all_but({id, reinterpret_cast<std::uintptr_t>(grant.word()), hears_of_deaths});
+    if (!grant.fall_asleep()) return answers(grant);
+    const WaitResult result = grant.sleep(hears_of_deaths ? 1 : 0);
+    (void)grant.answer_call();
     if (result == WaitResult::timed_out && DeadCheck{}(killable_id)) {
       lock.remove_dead(killable_id, id);
       hears_of_deaths = false;
@@ -163,9 +163,9 @@ auto moves_epoch(OfOneId<Policy>& state, Epoch from, Epoch to) {
   };
 }
 
-const auto sleep_until_woken = [](auto& turn) {
-  if (turn.fall_asleep()) turn.sleep(0);
-  return answers(turn);
+const auto sleep_until_woken = [](auto& grant) {
+  if (grant.fall_asleep()) grant.sleep(0);
+  return answers(grant);
 };
 
 template <class Policy>

@@ -63,11 +63,11 @@ void locks_for_itself(Shared<Policy>& shared, std::uint32_t id, const Plan& plan
   View<Policy> lock(shared.lock, capacity);
   // Sleeps end in time-outs until the one death is known, after which nothing is left that they could find.
   bool hears_of_deaths = plan.killed != 0;
-  const auto wait = [&](auto& turn) {
-    forget_all_but({id, reinterpret_cast<std::uintptr_t>(turn.word()), lock.granted_for_another(), hears_of_deaths});
+  const auto wait = [&](auto& grant) {
+    forget_all_but({id, reinterpret_cast<std::uintptr_t>(grant.word()), lock.granted_for_another(), hears_of_deaths});
     WaitResult result = WaitResult::changed;
-    if (turn.fall_asleep()) result = turn.sleep(hears_of_deaths ? 1 : 0);
-    (void)turn.answer_call();
+    if (grant.fall_asleep()) result = grant.sleep(hears_of_deaths ? 1 : 0);
+    (void)grant.answer_call();
     if (result == WaitResult::timed_out && ExplorerKnowsTheDead{}(plan.killed)) {
       remove_the_dead(lock, plan.killed, id);
       ring_if_granted(shared, lock, plan);

@@ -205,18 +205,18 @@ class SharedLockMemory {
   std::vector<Line> memory_;
 };
 
-const auto sleep_at_once = [](LockTurn& turn) {
-  if (turn.fall_asleep(LockTurn::WhenCalled::sleeps_on)) turn.sleep(0);
+const auto sleep_at_once = [](LockGrant& grant) {
+  if (grant.fall_asleep(LockGrant::WhenCalled::sleeps_on)) grant.sleep(0);
   return true;
 };
 // Looks for a while, sleeps, and looks again when it is called.
-const auto look_and_sleep = [](LockTurn& turn) {
+const auto look_and_sleep = [](LockGrant& grant) {
   for (int look = 0; look < 200; ++look) {
-    if (turn.has_come()) return true;
+    if (grant.has_come()) return true;
     SystemAtomics::pause();
   }
-  if (turn.fall_asleep()) turn.sleep(0);
-  (void)turn.answer_call();
+  if (grant.fall_asleep()) grant.sleep(0);
+  (void)grant.answer_call();
   return true;
 };
 
@@ -269,9 +269,9 @@ TEST(SharedLockStress, passes_nobody_over_more_than_once) {
       all_here.arrive_and_wait();
       for (std::uint32_t i = 0; i < rounds; ++i) {
         // Relaxed: ordered by the futex sleep itself; set by the wait below once this thread is in the queue.
-        const auto wait = [&](LockTurn& turn) {
+        const auto wait = [&](LockGrant& grant) {
           waiting[me].store(1, std::memory_order_relaxed);
-          return sleep_at_once(turn);
+          return sleep_at_once(grant);
         };
         ASSERT_EQ(lock.lock(me, LockMode::exclusive, wait, lock_word::asleep_for_good), LockResult::acquired);
         waiting[me].store(0, std::memory_order_relaxed);
@@ -416,7 +416,7 @@ TEST(SharedLock, gives_up_when_the_wait_says_so_and_lets_others_pass) {
   SharedLockMemory memory(4);
   SharedLock<> lock(memory.state(), 4);
   ASSERT_TRUE(lock.try_lock(1, LockMode::shared));
-  const auto never = [](LockTurn&) { return false; };
+  const auto never = [](LockGrant&) { return false; };
   EXPECT_EQ(lock.lock(2, LockMode::exclusive, never), LockResult::gave_up);
   EXPECT_TRUE(lock.try_lock(3, LockMode::shared));
   EXPECT_TRUE(lock.unlock(3, LockMode::shared));
@@ -428,7 +428,7 @@ TEST(SharedLock, is_acquired_when_it_was_granted_while_giving_up) {
   SharedLockMemory memory(4);
   SharedLock<> lock(memory.state(), 4);
   ASSERT_TRUE(lock.try_lock(1, LockMode::exclusive));
-  const auto released_meanwhile = [&](LockTurn&) {
+  const auto released_meanwhile = [&](LockGrant&) {
     EXPECT_TRUE(lock.unlock(1, LockMode::exclusive));
     return false;
   };
@@ -479,9 +479,9 @@ class WakesOfSharedLock : public testing::Test {
       EXPECT_TRUE(lock().unlock(holder, LockMode::exclusive));
       return;
     }
-    const auto wait = [&](BasicLockTurn<CountingAtomics>& turn) {
+    const auto wait = [&](BasicLockGrant<CountingAtomics>& grant) {
       if (asleep) {
-        EXPECT_TRUE(turn.fall_asleep());
+        EXPECT_TRUE(grant.fall_asleep());
       }
       unlock_before(first + 1, last, mode, asleep);
       return true;
@@ -514,7 +514,7 @@ TEST_F(WakesOfSharedLock, reach_all_readers_that_sleep_and_none_that_looks) {
 }
 
 TEST_F(WakesOfSharedLock, forget_who_gave_up_asleep) {
-  const auto gives_up = [](BasicLockTurn<CountingAtomics>& turn) { return !turn.fall_asleep(); };
+  const auto gives_up = [](BasicLockGrant<CountingAtomics>& grant) { return !grant.fall_asleep(); };
   EXPECT_EQ(lock().lock(2, LockMode::exclusive, gives_up), LockResult::gave_up);
   unlock_before(2, 2, LockMode::exclusive, false);
   EXPECT_EQ(CountingAtomics::wakes, 0U);

@@ -192,7 +192,7 @@ TEST_F(ForkedMemory, is_never_seen_midway_by_children_of_other_threads) {
     ++moves;
     promotion_ = std::move(outcome.promotion);
     if (!turn_back()) {
-      while (registry_.retry_kept().front().demotion != Demotion::restored) std::this_thread::yield();
+      while (registry_.retry_releases().front().demotion != Demotion::restored) std::this_thread::yield();
     }
   }
   has_ended = true;

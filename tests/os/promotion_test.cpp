@@ -484,12 +484,12 @@ TEST_F(PromotionTest, is_kept_while_other_threads_run_that_may_not_be_held_and_g
   EXPECT_EQ(registry_.release(again, rules).demotion, Demotion::kept);
   leave.set_value();
   other.join();
-  const std::vector<ReleaseOutcome> outcomes = registry_.retry_kept();
+  const std::vector<ReleaseOutcome> outcomes = registry_.retry_releases();
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].demotion, Demotion::restored);
   EXPECT_EQ(outcomes[0].bytes, 1 * mib);
   EXPECT_TRUE(is_filled(map.middle(), 1 * mib, 5));
-  EXPECT_TRUE(registry_.retry_kept().empty());
+  EXPECT_TRUE(registry_.retry_releases().empty());
 }
 
 TEST_F(PromotionTest, leaves_memory_alone_that_the_user_has_unmapped_meanwhile) {
@@ -573,7 +573,7 @@ TEST_F(PromotionTest, is_kept_when_the_user_has_moved_the_memory) {
   EXPECT_EQ(outcome.reason, "the user has moved part of the range");
   EXPECT_TRUE(is_filled(static_cast<std::byte*>(elsewhere), 1 * mib, 6));
   munmap(elsewhere, 1 * mib);
-  EXPECT_EQ(registry_.retry_kept().at(0).demotion, Demotion::restored);
+  EXPECT_EQ(registry_.retry_releases().at(0).demotion, Demotion::restored);
 }
 
 TEST_F(PromotionTest, keeps_the_protection_that_the_user_has_set_meanwhile) {
@@ -849,7 +849,7 @@ TEST_F(PromotionBesideThreads, is_kept_where_they_cannot_be_held_and_goes_back_l
               std::string::npos)
         << outcome.reason;
     EXPECT_TRUE(is_filled(map.middle(), 1 * mib, 5));
-    ASSERT_EQ(registry_.retry_kept().size(), 1U);
+    ASSERT_EQ(registry_.retry_releases().size(), 1U);
   }
   EXPECT_EQ(registry_.promoted_bytes(), 0U);
   EXPECT_TRUE(is_private(map.middle(), 1 * mib));

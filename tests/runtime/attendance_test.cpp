@@ -101,7 +101,7 @@ struct Serving : testing::Test {
   struct Chores final : AgentChores {
     explicit Chores(Attendance& of) : attendance(of) {}
     std::uint64_t run() override {
-      const std::lock_guard lock(attendance.turn());
+      const std::lock_guard lock(attendance.serving());
       attendance.look();
       return 0;
     }
@@ -133,7 +133,7 @@ struct Serving : testing::Test {
     ASSERT_TRUE(bell->add_network(sources).is_ok());
     Result<std::unique_ptr<Agent>> started =
         Agent::start({.mode = AgentMode::sleep, .nice = 0, .cpus = {}, .start_cpus = {}}, network, handler, *bell,
-                     &chores, attendance.turn());
+                     &chores, attendance.serving());
     ASSERT_TRUE(started.is_ok()) << started.take_status().text();
     agent = std::move(started.value());
   }
@@ -252,7 +252,7 @@ TEST_F(ServingOfTheLate, wakes_no_agent_while_somebody_attends) {
 TEST_F(ServingOfTheLate, is_given_back_when_nobody_has_looked_for_a_while_and_not_before) {
   sources.add(network);
   const auto look = [this] {
-    const std::lock_guard lock(attendance.turn());
+    const std::lock_guard lock(attendance.serving());
     attendance.look();
   };
   begin();
@@ -275,7 +275,7 @@ TEST_F(ServingOfTheLate, has_the_agent_roused_where_a_thread_that_went_astray_le
   begin();
   network.has_unfinished = true;
   ahead_ns += a_while_ns;
-  const std::lock_guard lock(attendance.turn());
+  const std::lock_guard lock(attendance.serving());
   attendance.look();
   EXPECT_EQ(roused, 1);
 }

@@ -26,7 +26,7 @@ class Mailboxes {
   void put(const Key& key, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
     ASSERT_TRUE(letters_.try_emplace(key, bytes.begin(), bytes.end()).second) << "a round was sent twice";
-    most_ = std::max(most_, ++kept_[{std::get<0>(key), std::get<1>(key)}]);
+    most_ = std::max(most_, ++waiting_[{std::get<0>(key), std::get<1>(key)}]);
     longest_ = std::max(longest_, bytes.size());
     ++sent_;
     arrived_.notify_all();
@@ -36,19 +36,19 @@ class Mailboxes {
     arrived_.wait(lock, [&] { return letters_.contains(key); });
     std::vector<std::byte> bytes = std::move(letters_[key]);
     letters_.erase(key);
-    --kept_[{std::get<0>(key), std::get<1>(key)}];
+    --waiting_[{std::get<0>(key), std::get<1>(key)}];
     return bytes;
   }
 
   std::size_t sent() const { return sent_; }
   std::size_t longest() const { return longest_; }
-  int most_kept_of_a_sender() const { return most_; }
+  int most_waiting_of_a_sender() const { return most_; }
 
  private:
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::map<Key, std::vector<std::byte>> letters_;
-  std::map<std::pair<Rank, Rank>, int> kept_;
+  std::map<std::pair<Rank, Rank>, int> waiting_;
   std::size_t sent_ = 0, longest_ = 0;
   int most_ = 0;
 };
@@ -111,7 +111,7 @@ class NodesOfThreads : public testing::Test {
         node.members.push_back(rank);
       }
     }
-    for (auto& [number, node] : others) places.elsewhere.push_back(std::move(node));
+    for (auto& [number, node] : others) places.remote.push_back(std::move(node));
     return places;
   }
 
@@ -128,7 +128,7 @@ TEST_F(NodesOfThreads, gather_what_each_rank_has_by_rank_and_not_by_node) {
       for (std::uint32_t other = 0; other < all.size(); ++other) EXPECT_EQ(all[other], round * 100 + other);
     }
   });
-  EXPECT_LE(boxes_.most_kept_of_a_sender(), 2);
+  EXPECT_LE(boxes_.most_waiting_of_a_sender(), 2);
 }
 
 TEST_F(NodesOfThreads, gather_and_broadcast_more_than_a_message_holds) {
@@ -146,7 +146,7 @@ TEST_F(NodesOfThreads, gather_and_broadcast_more_than_a_message_holds) {
     }
   });
   EXPECT_LE(boxes_.longest(), TeamPost::most_bytes);
-  EXPECT_LE(boxes_.most_kept_of_a_sender(), 2);
+  EXPECT_LE(boxes_.most_waiting_of_a_sender(), 2);
 }
 
 TEST_F(NodesOfThreads, leave_a_barrier_when_all_have_come) {

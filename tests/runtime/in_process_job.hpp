@@ -36,9 +36,10 @@ inline Settings on_path(PathChoice path, CallerLock lock = CallerLock::stripe) {
 
 // What a thread of the test runs as a rank, from its context to the end. A rank that cannot go on ends the test: the
 // others may wait for it for ever.
-inline void run_as_rank(Place place, const Context::Options& options, const std::function<void(InProcessRank)>& body) {
-  const std::uint32_t rank = place.rank;
-  Result<std::unique_ptr<Context>> context = Context::create(std::move(place), options);
+inline void run_as_rank(Membership membership, const Context::Options& options,
+                        const std::function<void(InProcessRank)>& body) {
+  const std::uint32_t rank = membership.rank;
+  Result<std::unique_ptr<Context>> context = Context::create(std::move(membership), options);
   if (context.is_ok()) {
     body({rank, *context.value()});
   } else {
@@ -103,9 +104,9 @@ inline void run_on_nodes(const std::vector<std::uint32_t>& node_of, const std::v
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      Place place{rank, ranks, segments.at(node_of[rank])};
-      place.here = NodeRanks(here.at(node_of[rank]));
-      place.allgather = [&, rank](const void* mine, void* all, std::size_t bytes) -> Status {
+      Membership membership{rank, ranks, segments.at(node_of[rank])};
+      membership.here = NodeRanks(here.at(node_of[rank]));
+      membership.allgather = [&, rank](const void* mine, void* all, std::size_t bytes) -> Status {
         {
           const std::lock_guard lock(gathering);
           gathered.resize(ranks * bytes);
@@ -119,7 +120,7 @@ inline void run_on_nodes(const std::vector<std::uint32_t>& node_of, const std::v
       Context::Options options;
       options.settings = settings[rank];
       options.settings.node_name = "node" + std::to_string(node_of[rank]);
-      run_as_rank(std::move(place), options, body);
+      run_as_rank(std::move(membership), options, body);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -131,7 +131,7 @@ TEST_F(ModelFile, of_each_kind_of_partner_is_one_of_its_own) {
   EXPECT_THAT(text, HasSubstr(other_kind));
 }
 
-TEST_F(ModelFile, of_a_node_is_named_by_its_kind_and_the_same_whoever_is_elsewhere) {
+TEST_F(ModelFile, of_a_node_is_named_by_its_kind_and_the_same_whoever_is_remote) {
   EXPECT_EQ(model_file("f", LinkClass::node, 1), fmt::format("f/node-{:08x}.json", own_machine_number()));
   EXPECT_EQ(model_file("f", LinkClass::node, 1), model_file("f", LinkClass::node, 2));
 }

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "in_process_job.hpp"
-#include "runtime/neighbours.hpp"
 #include "runtime/network_side.hpp"
+#include "runtime/remote_nodes.hpp"
 #include "transport/route/route_transport.hpp"
 #include "transport/shm/shm_transport.hpp"
 
@@ -28,7 +28,7 @@ class NetworkSideTest : public testing::Test {
     here_ = NodeRanks({0});
     node_ = std::make_unique<ShmTransport>(*segment_, ShmTransport::Options{});
     route_ = std::make_unique<RouteTransport>(*node_, here_);
-    neighbours_ = std::make_unique<Neighbours>(here_);
+    remote_nodes_ = std::make_unique<RemoteNodes>(here_);
   }
 
   NetworkSide::Parts parts() {
@@ -37,7 +37,7 @@ class NetworkSideTest : public testing::Test {
     parts.settings = &settings_;
     parts.node = identify_node("node0");
     parts.route = route_.get();
-    parts.neighbours = neighbours_.get();
+    parts.remote_nodes = remote_nodes_.get();
     parts.look_after = [] {};
     return parts;
   }
@@ -47,7 +47,7 @@ class NetworkSideTest : public testing::Test {
   NodeRanks here_;
   std::unique_ptr<ShmTransport> node_;
   std::unique_ptr<RouteTransport> route_;
-  std::unique_ptr<Neighbours> neighbours_;
+  std::unique_ptr<RemoteNodes> remote_nodes_;
 };
 
 std::string text_of(const NetworkCard& card) { return reinterpret_cast<const char*>(card.address.data()); }

@@ -73,9 +73,9 @@ TEST_P(OverNodesOn, ranks_sum_into_each_other) {
   run_on_nodes(two_and_two, on_path(GetParam()), [](InProcessRank self) {
     WindowObject* object = nullptr;
     Window& window = allocate(self, 4096, object);
-    const Region elsewhere = window.regions_of(self.rank ^ 1).front();
-    EXPECT_EQ(elsewhere.bulk, GetParam() == PathChoice::caller ? Path::caller : Path::owner) << elsewhere.reason;
-    EXPECT_EQ(elsewhere.atomic, elsewhere.bulk);
+    const Region remote = window.regions_of(self.rank ^ 1).front();
+    EXPECT_EQ(remote.bulk, GetParam() == PathChoice::caller ? Path::caller : Path::owner) << remote.reason;
+    EXPECT_EQ(remote.atomic, remote.bulk);
     ASSERT_GOOD(window.lock_all());
     const std::uint64_t one = 1;
     for (int i = 0; i < 100; ++i) {
@@ -382,7 +382,7 @@ TEST(OverNodes, an_agent_that_never_sleeps_is_not_stood_in_for) {
 }
 
 // The short way of an update that nobody waits for does what the long way does, or leaves it alone.
-TEST(OverNodes, updates_of_elements_afar_are_done_in_order_or_not_at_all) {
+TEST(OverNodes, updates_of_remote_elements_are_done_in_order_or_not_at_all) {
   constexpr std::uint64_t times = 1500;  // more than a message holds
   run_on_nodes({0, 1}, Settings(), [](InProcessRank self) {
     WindowObject* object = nullptr;
@@ -391,7 +391,7 @@ TEST(OverNodes, updates_of_elements_afar_are_done_in_order_or_not_at_all) {
     const std::uint64_t one = 1, ten = 10;
     const float half = 0.5F;
     const auto update = [&](std::uint32_t target, std::uint64_t offset, const void* element, ops::ElementType type,
-                            ops::Operator op) { return window.update_afar(target, offset, element, type, op); };
+                            ops::Operator op) { return window.update_remote(target, offset, element, type, op); };
     constexpr auto word = ops::ElementType::uint64;
     EXPECT_FALSE(update(other, 0, &one, word, ops::Operator::sum)) << "outside an epoch";
     ASSERT_GOOD(window.lock_all());

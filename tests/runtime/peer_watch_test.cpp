@@ -46,11 +46,11 @@ class Peers : public testing::Test {
     processes_[rank] = 0;
   }
   std::unique_ptr<PeerWatch> watch(Rank rank = 0) {
-    return std::make_unique<PeerWatch>(*segment_, here_, neighbours_, rank);
+    return std::make_unique<PeerWatch>(*segment_, here_, remote_nodes_, rank);
   }
 
   NodeRanks here_ = NodeRanks::of_all(ranks);
-  Neighbours neighbours_{here_};
+  RemoteNodes remote_nodes_{here_};
   std::unique_ptr<NodeSegment> segment_;
   std::vector<pid_t> processes_;
 };

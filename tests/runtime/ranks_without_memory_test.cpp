@@ -202,8 +202,8 @@ TEST(RanksWithoutMemoryAtTheBegin, leave_none_waiting_and_all_answer_alike) {
         std::unique_ptr<Context> context;
         Context::Options options;
         options.settings = on_path(PathChoice::automatic);
-        Place place{rank, ranks, segment};
-        const auto create = [&] { return keep(Context::create(std::move(place), std::move(options)), context); };
+        Membership membership{rank, ranks, segment};
+        const auto create = [&] { return keep(Context::create(std::move(membership), std::move(options)), context); };
         const Code code = [&] {
           if (rank != 1) return answer_of(create);
           const FailingMemory memory(granted, FailingMemory::Fails::for_good);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/farewell.hpp"
 #include "collectives/node_team.hpp"
+#include "collectives/teardown.hpp"
 #include "core/window_shared.hpp"
 #include "golden.hpp"
 #include "lockfree/lock_bias.hpp"
@@ -58,8 +58,8 @@ void list_node(Listing& listing) {
   PART(NodeHeader, free_count);
   PART(NodeHeader, free_extents);
   PART(NodeHeader, kept);
-  PART(NodeHeader, bare_count);
-  PART(NodeHeader, bare_extents);
+  listing.part("bare_count", offsetof(NodeHeader, atomics_only_count));
+  listing.part("bare_extents", offsetof(NodeHeader, atomics_only_extents));
   PART(NodeHeader, pending_extents);
   PART(NodeHeader, stripes);
   listing.begin<PendingExtent>("PendingExtent");
@@ -76,7 +76,7 @@ void list_node(Listing& listing) {
   PART(RankBlock, awaited);
   PART(RankBlock, doorbell);
   PART(RankBlock, waiters);
-  PART(RankBlock, pass);
+  listing.part("pass", offsetof(RankBlock, permit));
   PART(RankBlock, stripes);
   listing.begin<NodeTeamBlock>("NodeTeamBlock");
   PART(NodeTeamBlock, arrived);
@@ -141,17 +141,17 @@ void list_places(Listing& listing) {
     const std::string of_it =
         flavour == Flavour::allocated ? "of an allocated window of 4 ranks: " : "of an adopted one: ";
     listing.part((of_it + "meetings").c_str(), layout.team_at);
-    listing.part((of_it + "farewell").c_str(), layout.farewell_at);
+    listing.part((of_it + "farewell").c_str(), layout.teardown_at);
     listing.part((of_it + "bias").c_str(), layout.bias_at);
     listing.part((of_it + "bytes before the parts").c_str(), layout.control_bytes);
     listing.part((of_it + "the last part").c_str(), layout.starts.back());
   }
   listing.begin<LockBiasState>("LockBiasState");
   listing.part("a bias of 4 members: bytes", LockBias::footprint(4));
-  listing.begin<FarewellBlock>("FarewellBlock");
-  PART(FarewellBlock, settled);
-  PART(FarewellBlock, departed);
-  PART(FarewellBlock, events);
+  listing.begin<TeardownBlock>("FarewellBlock");
+  listing.part("settled", offsetof(TeardownBlock, ended_access));
+  PART(TeardownBlock, departed);
+  PART(TeardownBlock, events);
   listing.part("a team's block of 16 ranks: bytes", NodeTeamBlock::footprint(16));
   listing.part("a ring of 4096 bytes: bytes", RingShared::footprint(4096));
 }

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/waiter.hpp"
-#include "lockfree/lock_turn.hpp"
+#include "lockfree/lock_grant.hpp"
 #include "os/event_count.hpp"
 
 namespace farsum {
@@ -22,7 +22,7 @@ class SleepingWaiter : public Waiter {
     }
     return {};
   }
-  Status wait_turn(LockTurn&, const char*) override { return {}; }
+  Status wait_for_grant(LockGrant&, const char*) override { return {}; }
   Status looked_in_vain(const char*) override { return {}; }
   EventCount& own_events() override { return events_; }
 

@@ -26,7 +26,7 @@ class Queued {
     queue_.acquire(1, LockMode::exclusive);
     slot_ = queue_.acquire(2, LockMode::exclusive).slot;
   }
-  LockTurn turn() { return {queue_, slot_}; }
+  LockGrant awaited() { return {queue_, slot_}; }
   // As who passes over it does.
   bool call() {
     std::uint32_t asleep = lock_word::asleep;
@@ -58,14 +58,14 @@ class Waiting : public testing::Test {
         NodeSegment::create({.ranks = 1, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = 4096});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     segment_ = std::move(made.value());
-    watch_ = std::make_unique<PeerWatch>(*segment_, here_, neighbours_, 0);
+    watch_ = std::make_unique<PeerWatch>(*segment_, here_, remote_nodes_, 0);
   }
   ThreadWaiter waiter(std::function<void()> idle) {
     return {{.spin_ns = 1000, .idle = std::move(idle), .idle_gap_ns = 50'000}, *watch_, segment_->rank(0).waiters};
   }
 
   NodeRanks here_ = NodeRanks::of_all(1);
-  Neighbours neighbours_{here_};
+  RemoteNodes remote_nodes_{here_};
   std::unique_ptr<NodeSegment> segment_;
   std::unique_ptr<PeerWatch> watch_;
 };
@@ -79,8 +79,8 @@ TEST_F(Waiting, for_what_is_there_already_calls_no_hook) {
                   .is_ok());
   Queued queued;
   queued.grant();
-  LockTurn turn = queued.turn();
-  EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
+  LockGrant grant = queued.awaited();
+  EXPECT_TRUE(waiter.wait_for_grant(grant, "test").is_ok());
   EXPECT_EQ(idles, 0);
 }
 
@@ -127,7 +127,7 @@ class WaitingForAnotherHost : public Waiting {
 
 TEST_F(WaitingForAnotherHost, runs_the_hook_meanwhile_at_most_each_30_us) {
   EXPECT_EQ(idles_in_a_wait(), 0) << "on this host all is near";
-  waiter_->expect_replies_from_afar();
+  waiter_->expect_remote_replies();
   EXPECT_EQ(idles_in_a_wait(), 1);
   for (int i = 0; i < 3; ++i) {
     now_ns_ += 29'999;
@@ -138,7 +138,7 @@ TEST_F(WaitingForAnotherHost, runs_the_hook_meanwhile_at_most_each_30_us) {
 }
 
 TEST_F(WaitingForAnotherHost, runs_no_hook_while_a_thread_is_quiet_and_then_at_once) {
-  waiter_->expect_replies_from_afar();
+  waiter_->expect_remote_replies();
   {
     ThreadWaiter::Quiet quiet(*waiter_);
     quiet.begin();
@@ -153,8 +153,8 @@ TEST_F(Waiting, for_its_turn_runs_the_hook_until_it_has_come) {
   ThreadWaiter waiter = this->waiter([&] {
     if (++idles == 20) queued.grant();
   });
-  LockTurn turn = queued.turn();
-  EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
+  LockGrant grant = queued.awaited();
+  EXPECT_TRUE(waiter.wait_for_grant(grant, "test").is_ok());
   EXPECT_EQ(idles, 20);
 }
 
@@ -168,14 +168,14 @@ TEST_F(Waiting, for_its_turn_sleeps_before_it_runs_the_hook) {
     found = queued.grant();
   });
   sleeper = &waiter;
-  LockTurn turn = queued.turn();
-  EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
+  LockGrant grant = queued.awaited();
+  EXPECT_TRUE(waiter.wait_for_grant(grant, "test").is_ok());
   EXPECT_EQ(slept, 1U);
   EXPECT_EQ(found, lock_word::asleep) << "whoever grants would not know that it must be woken";
 }
 
 // The hook, which runs in long looks, moves the queue in the tests below.
-class WaitingForItsTurn : public Waiting {
+class WaitingForItsGrant : public Waiting {
  protected:
   std::uint64_t sleeps_where(std::uint64_t others_before, bool moves, bool is_crowded = false) {
     Queued queued;
@@ -190,15 +190,15 @@ class WaitingForItsTurn : public Waiting {
                          .idle_gap_ns = 50'000,
                          .is_crowded = is_crowded},
                         *watch_, segment_->rank(0).waiters);
-    LockTurn turn = queued.turn();
-    EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
+    LockGrant grant = queued.awaited();
+    EXPECT_TRUE(waiter.wait_for_grant(grant, "test").is_ok());
     EXPECT_EQ(idles, 10);
     return waiter.slept();
   }
 };
 
-TEST_F(WaitingForItsTurn, looks_on_while_the_queue_moves) { EXPECT_EQ(sleeps_where(8, true), 0U); }
-TEST_F(WaitingForItsTurn, looks_again_when_it_was_called) {
+TEST_F(WaitingForItsGrant, looks_on_while_the_queue_moves) { EXPECT_EQ(sleeps_where(8, true), 0U); }
+TEST_F(WaitingForItsGrant, looks_again_when_it_was_called) {
   Queued queued;
   int idles = 0;
   std::uint64_t slept_when_called = 0;
@@ -217,13 +217,13 @@ TEST_F(WaitingForItsTurn, looks_again_when_it_was_called) {
                        .idle_gap_ns = 50'000},
                       *watch_, segment_->rank(0).waiters);
   sleeper = &waiter;
-  LockTurn turn = queued.turn();
-  EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
+  LockGrant grant = queued.awaited();
+  EXPECT_TRUE(waiter.wait_for_grant(grant, "test").is_ok());
   EXPECT_GE(slept_when_called, 1U);
   EXPECT_EQ(waiter.slept(), slept_when_called);
 }
 
-TEST_F(WaitingForItsTurn, runs_the_hook_though_it_is_called_again_and_again) {
+TEST_F(WaitingForItsGrant, runs_the_hook_though_it_is_called_again_and_again) {
   constexpr int most_calls = 2'000;
   Queued queued;
   std::atomic<int> idles{0};
@@ -237,13 +237,13 @@ TEST_F(WaitingForItsTurn, runs_the_hook_though_it_is_called_again_and_again) {
     queued.grant();
     queued.wake();
   });
-  LockTurn turn = queued.turn();
-  EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
+  LockGrant grant = queued.awaited();
+  EXPECT_TRUE(waiter.wait_for_grant(grant, "test").is_ok());
   caller.join();
   EXPECT_GE(idles, 1);
 }
 
-TEST_F(WaitingForItsTurn, is_not_called_where_it_would_not_look) {
+TEST_F(WaitingForItsGrant, is_not_called_where_it_would_not_look) {
   Queued queued;
   ThreadWaiter waiter({.spin_ns = 0,
                        .idle =
@@ -253,13 +253,13 @@ TEST_F(WaitingForItsTurn, is_not_called_where_it_would_not_look) {
                            },
                        .idle_gap_ns = 50'000},
                       *watch_, segment_->rank(0).waiters);
-  LockTurn turn = queued.turn();
-  EXPECT_TRUE(waiter.wait_turn(turn, "test").is_ok());
+  LockGrant grant = queued.awaited();
+  EXPECT_TRUE(waiter.wait_for_grant(grant, "test").is_ok());
 }
 
-TEST_F(WaitingForItsTurn, sleeps_when_the_queue_stands_still) { EXPECT_GE(sleeps_where(8, false), 1U); }
-TEST_F(WaitingForItsTurn, sleeps_where_it_stands_far_back) { EXPECT_GE(sleeps_where(9, true), 1U); }
-TEST_F(WaitingForItsTurn, sleeps_at_once_where_ranks_are_more_than_processors) {
+TEST_F(WaitingForItsGrant, sleeps_when_the_queue_stands_still) { EXPECT_GE(sleeps_where(8, false), 1U); }
+TEST_F(WaitingForItsGrant, sleeps_where_it_stands_far_back) { EXPECT_GE(sleeps_where(9, true), 1U); }
+TEST_F(WaitingForItsGrant, sleeps_at_once_where_ranks_are_more_than_processors) {
   EXPECT_EQ(sleeps_where(0, true, true), 10U);
 }
 
@@ -308,7 +308,7 @@ TEST_F(Waiting, lets_others_of_its_processor_run_while_it_looks_for_another_host
   constexpr std::uint64_t longer_than_any_turn = 2'000'000'000;
   ThreadWaiter waiter({.spin_ns = longer_than_any_turn, .idle = {}}, *watch_, segment_->rank(0).waiters);
   waiter.before_sleep([] {});
-  waiter.expect_replies_from_afar();
+  waiter.expect_remote_replies();
   const auto slept = sleeps_until_answered_beside(waiter);
   if (!slept) GTEST_SKIP() << "real-time priorities are refused here";
   EXPECT_EQ(*slept, 0U);
@@ -354,7 +354,7 @@ TEST_F(Waiting, sleeps_though_each_look_takes_long) {
 TEST_F(Waiting, counts_no_thread_whose_look_has_thrown) {
   ThreadWaiter waiter = this->waiter({});
   waiter.before_sleep([] {});
-  waiter.expect_replies_from_afar();
+  waiter.expect_remote_replies();
   for (const bool asleep : {false, true}) {
     bool is_first = true;
     const auto done = [&]() -> bool {
@@ -369,7 +369,7 @@ TEST_F(Waiting, counts_no_thread_whose_look_has_thrown) {
 
 TEST_F(Waiting, says_that_it_looks_until_it_sleeps) {
   ThreadWaiter waiter({.spin_ns = 1'000'000, .gap_ns = 50'000, .idle = {}}, *watch_, segment_->rank(0).waiters);
-  waiter.expect_replies_from_afar();
+  waiter.expect_remote_replies();
   bool has_slept = false;
   waiter.before_sleep([&] {
     has_slept = true;

@@ -72,7 +72,7 @@ TEST_P(WindowMeetings, are_as_few_as_each_kind_of_window_needs) {
       WindowObject& object = *made.value();
       const std::uint32_t of_its_own = object.team->node().meetings();
       ASSERT_GOOD(me.context.prepare_free(object));
-      EXPECT_EQ(object.farewell->meetings(), kind.meetings_freed);
+      EXPECT_EQ(object.teardown->meetings(), kind.meetings_freed);
       EXPECT_EQ(object.team->node().meetings(), of_its_own);
       ASSERT_GOOD(me.context.free_window(&object));
       EXPECT_EQ(node.meetings() - before, kind.meetings_made);

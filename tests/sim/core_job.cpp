@@ -23,9 +23,9 @@ TargetService::Options service_options(SimWorld& world, Rank rank, const CoreJob
   return made;
 }
 
-OriginEngine::Options engine_options(const CoreJobOptions& options, std::function<void()> on_keeping) {
+OriginEngine::Options engine_options(const CoreJobOptions& options, std::function<void()> on_coalescing) {
   OriginEngine::Options made;
-  made.on_keeping = std::move(on_keeping);
+  made.on_coalescing = std::move(on_coalescing);
   made.peers = options.owners;
   made.inline_bytes = options.inline_bytes;
   made.pull = options.pull;
@@ -61,7 +61,7 @@ CoreRank::CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options, No
     : program(world, rank),
       service(service_options(world, rank, options, listener), exposures),
       trace(world.transport(rank), world.rank_count()),
-      engine(engine_options(options, [this] { visit_kept(); }), trace),
+      engine(engine_options(options, [this] { visit_coalesced(); }), trace),
       random_(world.random().split()) {
   SimTransport& transport = world.transport(rank);
   service.attach(transport);
@@ -86,11 +86,11 @@ Served CoreRank::on_request(Rank from, std::span<const std::byte> message, std::
 }
 
 // As the agent does: at its own times, and as long as there may be something.
-void CoreRank::visit_kept() {
+void CoreRank::visit_coalesced() {
   SimWorld& world = program.world();
   world.call_after(1 + random_.below(50'000), [this, &world] {
-    if (world.is_alive(rank())) engine.send_kept();
-    if (world.is_alive(rank()) && engine.is_keeping()) visit_kept();
+    if (world.is_alive(rank())) engine.send_coalesced();
+    if (world.is_alive(rank()) && engine.is_coalescing()) visit_coalesced();
   });
 }
 
@@ -220,7 +220,7 @@ void CoreJob::expose(Rank owner, const CoreJobOptions& options) {
   AtomicDomain domain;
   domain.locks = locks;
   domain.mask = stripes - 1;
-  domain.bare = options.bare;
+  domain.atomics_only = options.atomics_only;
   domain.key_base = reinterpret_cast<std::uintptr_t>(memory_.back().data());
   domains_.push_back(domain);
   shape_.ranks = rank_count();

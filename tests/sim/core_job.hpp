@@ -34,8 +34,8 @@ struct CoreJobOptions {
   TeamMail* team_mail = nullptr;
   std::uint32_t known_dead = 0;
   LeaseTable::Options leases;
-  bool bare = false;       // the memory is that of CPU atomics alone
-  bool for_cards = false;  // that of network cards alone
+  bool atomics_only = false;  // the memory is that of CPU atomics alone
+  bool for_cards = false;     // that of network cards alone
 };
 
 // What a seed makes of the machine and of the settings: room, delays, slow peers, who pulls. Tests set the rest.
@@ -88,7 +88,7 @@ class CoreRank : private RequestHandler {
                     ReplyToken token) override;
   // As the agent does where something is left to do.
   void come_back();
-  void visit_kept();
+  void visit_coalesced();
   SimTask<Code> lock_message(Rank owner, wire::MessageKind kind, bool is_exclusive);
 
   SimRandom random_;

@@ -469,7 +469,7 @@ TEST(SimulatedCore, applies_the_accumulates_of_one_origin_in_program_order) {
 
 // --- A caller on the same node, which works on the owner's memory under the stripe locks, beside the agent. ---
 
-enum class CallerIs : std::uint8_t { under_the_stripe_lock, bare };
+enum class CallerIs : std::uint8_t { under_the_stripe_lock, without_lock };
 
 // An update takes time: what the caller read may be old when it writes, unless the lock keeps the agent away.
 SimTask<> add_as_caller(CoreJob& job, CoreRank& self, CallerIs how, int count) {
@@ -550,7 +550,7 @@ TEST(SimulatedCore, continues_a_long_sum_where_a_held_stripe_stopped_it) {
 
 TEST(SimulatedCore, catches_a_caller_that_takes_no_lock) {
   int caught = 0;
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) caught += !run_with_callers(seed, CallerIs::bare).holds();
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) caught += !run_with_callers(seed, CallerIs::without_lock).holds();
   EXPECT_GT(caught, 20);
 }
 

@@ -87,7 +87,7 @@ SimTask<> add_in_memory(CoreJob& job, CoreRank& self, const Places& places) {
   for (const ops::Piece& piece : places.pieces) {
     const auto offset = static_cast<std::uint64_t>(piece.offset);
     std::uint64_t progress = 0;
-    if (!domain.bare && self.random().once_in(16)) {
+    if (!domain.atomics_only && self.random().once_in(16)) {
       co_await add_in_two_steps(job, self, offset);
       progress = 8;
     }
@@ -160,7 +160,7 @@ TEST(LeasedUpdates, count_once_each_beside_the_owner_path_and_the_owners_own_nod
 TEST(LeasedUpdates, count_once_each_in_memory_of_cpu_atomics_alone) {
   for_each_seed(60, [&](std::uint64_t seed) {
     CoreJobOptions options = options_from(seed);
-    options.bare = true;
+    options.atomics_only = true;
     run_sums(seed, options);
   });
 }

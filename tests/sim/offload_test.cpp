@@ -50,7 +50,7 @@ std::vector<T> memory_as(RemoteWindows& windows, Rank owner, std::size_t count) 
   return values;
 }
 
-// Two ranks a node: rank 0 owns, 1 is beside it, 2 and 3 are elsewhere.
+// Two ranks a node: rank 0 owns, 1 is beside it, 2 and 3 are remote.
 RemoteWindows two_nodes(std::uint64_t seed) {
   return RemoteWindows(4, {.ranks_of_a_node = 2, .seed = seed, .network_only = true});
 }
@@ -106,7 +106,7 @@ TEST(Offload, has_put_everything_before_the_lock_is_free) {
       RemoteWindows windows = two_nodes(seed);
       const auto data = ones(256);
       ASSERT_TRUE(fine(windows[origin].lock(0, LockMode::exclusive)));
-      // Elsewhere the lock has only been asked for: once it is held.
+      // Of a remote rank the lock has only been asked for: once it is held.
       windows.settle();
       std::vector<std::byte> found;
       look_when(

@@ -548,7 +548,7 @@ TEST(RemoteWindow, sends_gathered_updates_before_the_end_of_the_epoch) {
 
 // As farsum_accumulate does: the short way where it serves, else the long one. Answers whether it did.
 bool accumulate_word(Window& window, std::uint64_t offset, const std::uint64_t& operand, ops::Operator op) {
-  if (window.update_afar(0, offset, &operand, ops::ElementType::uint64, op)) return true;
+  if (window.update_remote(0, offset, &operand, ops::ElementType::uint64, op)) return true;
   Operation operation = put_of(ones(8), offset);
   operation.kind = OperationKind::accumulate;
   operation.type = ops::ElementType::uint64;
@@ -581,7 +581,7 @@ TEST(RemoteWindow, gathers_updates_the_short_way_in_program_order_and_sends_no_m
   EXPECT_EQ(windows.job.word(0, 8), expected);
   EXPECT_EQ(windows.job.word(0, 16), one);
   EXPECT_EQ(windows.messages_of(1), sent + 2);
-  EXPECT_FALSE(windows[1].update_afar(0, ~std::uint64_t{0} - 7, &one, ops::ElementType::uint64, ops::Operator::sum));
+  EXPECT_FALSE(windows[1].update_remote(0, ~std::uint64_t{0} - 7, &one, ops::ElementType::uint64, ops::Operator::sum));
   EXPECT_TRUE(fine(windows[1].unlock_all()));
 }
 

@@ -24,9 +24,9 @@ class SteppingWaiter final : public Waiter {
     }
     return {};
   }
-  Status wait_turn(LockTurn& turn, const char* doing) override {
+  Status wait_for_grant(LockGrant& grant, const char* doing) override {
     return wait(
-        events_, [&] { return turn.has_come(); }, doing);
+        events_, [&] { return grant.has_come(); }, doing);
   }
   Status looked_in_vain(const char*) override { return {}; }
   EventCount& own_events() override { return events_; }

@@ -71,7 +71,7 @@ TEST_F(TeamExchangeTest, refuses_more_rounds_than_a_sender_can_be_ahead) {
 }
 
 // Rank 1 sends over the simulated network to rank 0.
-class TeamExchangeAfar : public testing::Test {
+class RemoteTeamExchange : public testing::Test {
  protected:
   static constexpr std::uint64_t team = 5;
 
@@ -86,7 +86,7 @@ class TeamExchangeAfar : public testing::Test {
     std::uint64_t parts = 0;
   };
 
-  TeamExchangeAfar() { mail_.to = &receiver_; }
+  RemoteTeamExchange() { mail_.to = &receiver_; }
 
   CoreJobOptions options() {
     CoreJobOptions made;
@@ -101,7 +101,7 @@ class TeamExchangeAfar : public testing::Test {
   TeamExchange receiver_{job_.rank(0).engine, waiter_}, sender_{job_.rank(1).engine, waiter_};
 };
 
-TEST_F(TeamExchangeAfar, cuts_what_has_no_room_in_a_message) {
+TEST_F(RemoteTeamExchange, cuts_what_has_no_room_in_a_message) {
   const std::uint64_t longest = job_.rank(1).engine.longest_body(0);
   ASSERT_LT(2 * longest, TeamPost::most_bytes);
   std::uint64_t round = 0;
@@ -118,7 +118,7 @@ TEST_F(TeamExchangeAfar, cuts_what_has_no_room_in_a_message) {
   }
 }
 
-TEST_F(TeamExchangeAfar, ends_with_an_error_where_it_was_refused) {
+TEST_F(RemoteTeamExchange, ends_with_an_error_where_it_was_refused) {
   mail_.to = nullptr;
   ASSERT_TRUE(sender_.send(0, team, 1, {}, "test").is_ok());
   job_.run();

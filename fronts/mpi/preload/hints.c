@@ -42,7 +42,7 @@ static int outnumber_processors(const char* ranks) {
   return bound.processors != 0 && count > (long)bound.processors;
 }
 
-/* Over several hosts an agent of Farsum's runs beside the ranks of each, that ranks elsewhere wait for. */
+/* Over several hosts an agent of Farsum's runs beside the ranks of each, that remote ranks wait for. */
 static void let_yield(const char* library_version) {
   if (strstr(library_version, "Open MPI") != NULL && is_on_several_hosts()) {
     /* Its launcher tells ranks where they are more than their host's processors. */

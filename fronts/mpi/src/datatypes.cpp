@@ -10,7 +10,7 @@ namespace farsum::mpi {
 namespace {
 
 // Numbers and handles in a type's description above which reading it again costs more than keeping it ever does.
-constexpr std::size_t always_kept_work = 256;
+constexpr std::size_t always_cached_work = 256;
 constexpr std::uint32_t most_skips = 64;
 
 }  // namespace
@@ -34,14 +34,14 @@ std::size_t Datatypes::cached() const {
 
 const FlatType* Datatypes::flat_uncached(MPI_Datatype type, std::optional<FlatType>& scratch, FlattenResult& result) {
   result = FlattenResult::ok;
-  if (const FlatType* known = find_kept(type)) return known;
+  if (const FlatType* known = find_cached(type)) return known;
   std::size_t work = 0;
   result = flatten(basics_, type, scratch.emplace(), &work);
   if (result != FlattenResult::ok) return nullptr;
   return worth_keeping(type, work) ? keep(type, *scratch) : &*scratch;
 }
 
-const FlatType* Datatypes::find_kept(MPI_Datatype type) {
+const FlatType* Datatypes::find_cached(MPI_Datatype type) {
   Slot& slot = slots_[place(type)];
   // Relaxed: whoever misses an entry that is just being made finds it again in keep, under the lock.
   if (slot.entry.load(std::memory_order_relaxed) == nullptr) return nullptr;
@@ -58,7 +58,7 @@ const FlatType* Datatypes::find_kept(MPI_Datatype type) {
 // again at the same handle. So a place whose entries went unused is left alone for a while, longer each time.
 bool Datatypes::worth_keeping(MPI_Datatype type, std::size_t work) {
   if (keyval_ == MPI_KEYVAL_INVALID || basics_.find(type) != nullptr) return false;
-  if (work > always_kept_work) return true;
+  if (work > always_cached_work) return true;
   Slot& slot = slots_[place(type)];
   // Relaxed: an update lost between threads only changes how soon a type is kept.
   const std::uint32_t left = slot.skips_left.load(std::memory_order_relaxed);
@@ -69,7 +69,7 @@ bool Datatypes::worth_keeping(MPI_Datatype type, std::size_t work) {
 
 const FlatType* Datatypes::keep(MPI_Datatype type, FlatType& flat) {
   const std::scoped_lock keeping(keeping_);
-  if (const FlatType* known = find_kept(type)) return known;
+  if (const FlatType* known = find_cached(type)) return known;
   Entry* entry = take_entry();
   if (entry == nullptr) return &flat;
   // Not under mutex_: the library takes a lock of its own, under which it may be calling attribute_deleted.

@@ -38,7 +38,7 @@ class Datatypes {
   // The flattened type: a cached one, or `scratch` made. Null with `result` set if it cannot be had. Valid until the
   // type is freed or `scratch` goes.
   [[nodiscard]] const FlatType* flat(MPI_Datatype type, std::optional<FlatType>& scratch, FlattenResult& result) {
-    // Pairs with the release stores in keep and find_kept.
+    // Pairs with the release stores in keep and find_cached.
     Entry* entry = slots_[place(type)].entry.load(std::memory_order_acquire);
     if (entry != nullptr && entry->key.load(std::memory_order_acquire) == handle_key(type)) [[likely]] {
       return entry->use();
@@ -82,7 +82,7 @@ class Datatypes {
   }
 
   const FlatType* flat_uncached(MPI_Datatype type, std::optional<FlatType>& scratch, FlattenResult& result);
-  const FlatType* find_kept(MPI_Datatype type);
+  const FlatType* find_cached(MPI_Datatype type);
   bool worth_keeping(MPI_Datatype type, std::size_t work);
   const FlatType* keep(MPI_Datatype type, FlatType& flat);
   Entry* take_entry();

@@ -41,32 +41,32 @@ class Patience {
 // The requests of one call that are the engine's.
 class Mine {
  public:
-  Mine(int count, const MPI_Request* handles) : places_(requests().find_all(count, handles)) {
+  Mine(int count, const MPI_Request* handles) : positions_(requests().find_all(count, handles)) {
     requests().drop_finished();
     const auto is_null = [](MPI_Request handle) { return handle == MPI_REQUEST_NULL; };
-    if (!places_.empty()) alone_ = std::count_if(handles, handles + count, is_null) + ssize() == count;
+    if (!positions_.empty()) alone_ = std::count_if(handles, handles + count, is_null) + ssize() == count;
   }
 
-  bool none() const { return places_.empty(); }
+  bool none() const { return positions_.empty(); }
   // No request of the library's is among them.
   bool alone() const { return alone_; }
-  bool single() const { return places_.size() == 1; }
+  bool single() const { return positions_.size() == 1; }
 
   // Looks at each once; returns whether some still wait for the engine.
-  bool settle() {
+  bool test_each() {
     bool some_left = false;
-    for (const auto& place : places_) some_left |= !requests().settle(*place.request);
+    for (const auto& position : positions_) some_left |= !requests().test(*position.request);
     return some_left;
   }
 
   // Waits for all. What else the call names goes on meanwhile.
   void finish() {
     if (alone_) {
-      for (const auto& place : places_) requests().wait(*place.request);
+      for (const auto& position : positions_) requests().wait(*position.request);
       return;
     }
     Patience patience;
-    while (settle()) {
+    while (test_each()) {
       Front::get().progress.drive();
       patience.pause();
     }
@@ -75,8 +75,8 @@ class Mine {
   // The outcome of a call that completed at most one request.
   int outcome(int result, int index) const {
     if (result != MPI_SUCCESS) return result;
-    for (const auto& place : places_) {
-      if (place.index == index) return Requests::error_of(*place.request).result;
+    for (const auto& position : positions_) {
+      if (position.index == index) return Requests::error_of(*position.request).result;
     }
     return result;
   }
@@ -86,26 +86,26 @@ class Mine {
   int outcome(int result, int count, const int* indices, MPI_Status* statuses) const {
     if (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS) return result;
     bool is_told = result != MPI_SUCCESS;
-    for (const auto& place : places_) {
-      if (place.request->status == FARSUM_OK) continue;
-      const int* found = indices == nullptr ? nullptr : std::find(indices, indices + count, place.index);
+    for (const auto& position : positions_) {
+      if (position.request->status == FARSUM_OK) continue;
+      const int* found = indices == nullptr ? nullptr : std::find(indices, indices + count, position.index);
       if (found != nullptr && found == indices + count) continue;
-      const int error = Requests::error_of(*place.request).code;
+      const int error = Requests::error_of(*position.request).code;
       result = MPI_ERR_IN_STATUS;
       if (statuses == MPI_STATUSES_IGNORE) continue;
       if (!is_told) {
         for (int i = 0; i < count; ++i) statuses[i].MPI_ERROR = MPI_SUCCESS;
         is_told = true;
       }
-      statuses[found == nullptr ? place.index : static_cast<int>(found - indices)].MPI_ERROR = error;
+      statuses[found == nullptr ? position.index : static_cast<int>(found - indices)].MPI_ERROR = error;
     }
     return result;
   }
 
  private:
-  std::ptrdiff_t ssize() const { return static_cast<std::ptrdiff_t>(places_.size()); }
+  std::ptrdiff_t ssize() const { return static_cast<std::ptrdiff_t>(positions_.size()); }
 
-  std::vector<Requests::Place> places_;
+  std::vector<Requests::Position> positions_;
   bool alone_ = false;
 };
 
@@ -136,7 +136,7 @@ int test_one(MPI_Request* request, int* flag, MPI_Status* status) {
     return heard_if_set(library().Test(request, flag, status), flag);
   }
   Mine mine(1, request);
-  mine.settle();
+  mine.test_each();
   const int result = heard_if_set(library().Test(request, flag, status), flag);
   if (*flag != 0) return mine.outcome(result, 0);
   looked_in_vain(mine);
@@ -159,7 +159,7 @@ int testall(int count, MPI_Request handles[], int* flag, MPI_Status statuses[]) 
     return heard_if_set(library().Testall(count, handles, flag, statuses), flag);
   }
   Mine mine(count, handles);
-  mine.settle();
+  mine.test_each();
   const int result = heard_if_set(library().Testall(count, handles, flag, statuses), flag);
   if (*flag != 0) return mine.outcome(result, count, nullptr, statuses);
   looked_in_vain(mine);
@@ -171,7 +171,7 @@ template <class Look>
 void until_first(Mine& mine, Look look) {
   if (mine.alone() && mine.single()) mine.finish();
   Patience patience;
-  while (mine.settle() && !look()) patience.pause();
+  while (mine.test_each() && !look()) patience.pause();
 }
 
 int waitany(int count, MPI_Request handles[], int* index, MPI_Status* status) {
@@ -196,7 +196,7 @@ int testany(int count, MPI_Request handles[], int* index, int* flag, MPI_Status*
     return heard_if_set(library().Testany(count, handles, index, flag, status), flag);
   }
   Mine mine(count, handles);
-  mine.settle();
+  mine.test_each();
   const int result = heard_if_set(library().Testany(count, handles, index, flag, status), flag);
   if (*flag != 0) return mine.outcome(result, *index);
   looked_in_vain(mine);
@@ -225,7 +225,7 @@ int testsome(int count, MPI_Request handles[], int* done, int indices[], MPI_Sta
     return heard_if_set(library().Testsome(count, handles, done, indices, statuses), done);
   }
   Mine mine(count, handles);
-  mine.settle();
+  mine.test_each();
   const int result = heard_if_set(library().Testsome(count, handles, done, indices, statuses), done);
   if (*done == 0) looked_in_vain(mine);
   return *done == MPI_UNDEFINED ? result : mine.outcome(result, *done, indices, statuses);
@@ -237,7 +237,7 @@ void look(int count, const MPI_Request* handles) {
     return;
   }
   Mine mine(count, handles);
-  if (mine.settle()) looked_in_vain(mine);
+  if (mine.test_each()) looked_in_vain(mine);
 }
 
 int get_status(MPI_Request request, int* flag, MPI_Status* status) {

@@ -67,20 +67,20 @@ std::shared_ptr<OpenRequest> Requests::find(MPI_Request handle) {
   return found == by_handle_.end() ? nullptr : found->second;
 }
 
-std::vector<Requests::Place> Requests::find_all(int count, const MPI_Request* handles) {
-  std::vector<Place> places;
+std::vector<Requests::Position> Requests::find_all(int count, const MPI_Request* handles) {
+  std::vector<Position> positions;
   const std::lock_guard lock(mutex_);
   for (int i = 0; i < count && !by_handle_.empty(); ++i) {
     if (handles[i] == MPI_REQUEST_NULL) continue;
     const auto found = by_handle_.find(handle_key(handles[i]));
-    if (found != by_handle_.end()) places.push_back({i, found->second});
+    if (found != by_handle_.end()) positions.push_back({i, found->second});
   }
-  return places;
+  return positions;
 }
 
 // ---- completing ----
 
-bool Requests::settle(OpenRequest& request, bool blocking) {
+bool Requests::advance(OpenRequest& request, bool blocking) {
   // Acquire pairs with the release below: the operation's results and status are there.
   if (request.complete.load(std::memory_order_acquire)) return true;
   // Threads may look at one request at once.
@@ -104,7 +104,7 @@ bool Requests::settle(OpenRequest& request, bool blocking) {
 }
 
 void Requests::abandon(OpenRequest& request) {
-  if (settle(request)) return;
+  if (test(request)) return;
   {
     const std::lock_guard lock(mutex_);
     abandoned_.push_back(request.operation);

@@ -50,17 +50,17 @@ class Requests {
 
   // Null: the library's own.
   std::shared_ptr<OpenRequest> find(MPI_Request handle);
-  // Takes those of `count` requests that are the engine's, with their places.
-  struct Place {
+  // Takes those of `count` requests that are the engine's, with their positions in the array.
+  struct Position {
     int index;
     std::shared_ptr<OpenRequest> request;
   };
-  std::vector<Place> find_all(int count, const MPI_Request* handles);
+  std::vector<Position> find_all(int count, const MPI_Request* handles);
 
   // Asks the engine; tells the library when the operation is complete. Returns whether it is.
-  bool settle(OpenRequest& request) { return settle(request, false); }
+  bool test(OpenRequest& request) { return advance(request, false); }
   // Waits in the engine for it.
-  void wait(OpenRequest& request) { settle(request, true); }
+  void wait(OpenRequest& request) { advance(request, true); }
   // The program is about to free the request: what the engine still does for it goes on without.
   void abandon(OpenRequest& request);
   // Gives back what the engine has finished among the abandoned.
@@ -77,7 +77,7 @@ class Requests {
   static int freed(void* request);
   static int cancelled(void* request, int complete);
 
-  bool settle(OpenRequest& request, bool blocking);
+  bool advance(OpenRequest& request, bool blocking);
 
   std::atomic<std::size_t> open_{0};  // live requests and abandoned operations
   std::mutex mutex_;

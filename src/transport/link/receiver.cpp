@@ -212,7 +212,7 @@ Fault LinkReceiver::on_requests(const Frame& frame, RequestHandler& handler) {
     return Fault::none;
   }
   accept(frame, handler);
-  while (const std::optional<EarlyFrames::Kept> kept = early_.take(next_ticket_)) accept(kept->frame(), handler);
+  while (const std::optional<EarlyFrames::Early> early = early_.take(next_ticket_)) accept(early->frame(), handler);
   return Fault::none;
 }
 
@@ -465,8 +465,8 @@ void LinkReceiver::send_turn() {
   outbox_.let_go();
   pump();
   const bool ends_wait = wanted_ > told_allowed_ && wanted_ <= allowed_;
-  const bool is_news = ends_wait || allowed_ - told_allowed_ >= window_ / 4;
-  if ((told_received_ != next_ticket_ || is_news) && outbox_.control(FrameKind::replies, 0, 0, told())) {
+  const bool is_worth_telling = ends_wait || allowed_ - told_allowed_ >= window_ / 4;
+  if ((told_received_ != next_ticket_ || is_worth_telling) && outbox_.control(FrameKind::replies, 0, 0, told())) {
     told_received_ = next_ticket_;
     told_allowed_ = allowed_;
   }

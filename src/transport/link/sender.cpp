@@ -264,7 +264,7 @@ void LinkSender::fail(LinkEnd end, Code code) {
   needed_since_ns_ = never;
   for (std::uint64_t ticket = requests_.begin(); ticket != requests_.end(); ++ticket) {
     if (requests_[ticket].answered) continue;
-    settle(requests_[ticket]);
+    note_answered(requests_[ticket]);
     Reply reply;
     reply.ticket = ticket;
     reply.code = code;
@@ -346,8 +346,8 @@ Fault LinkSender::on_replies(const Frame& frame) {
   }
   if (!are_due(frame)) return Fault::malformed;
   take_entries(frame);
-  while (const std::optional<EarlyFrames::Kept> kept = early_.take(next_reply_)) {
-    if (are_due(kept->frame())) take_entries(kept->frame());
+  while (const std::optional<EarlyFrames::Early> early = early_.take(next_reply_)) {
+    if (are_due(early->frame())) take_entries(early->frame());
   }
   return Fault::none;
 }
@@ -391,7 +391,7 @@ void LinkSender::keep_reply(const ReplyEntry& entry, std::span<const std::byte> 
       reply.count = static_cast<std::uint32_t>(ticket - entry.ticket);
       break;
     }
-    settle(requests_[ticket]);
+    note_answered(requests_[ticket]);
   }
   if (!data.empty() && reply.count != 0) {
     const std::span<std::byte> into = requests_[entry.ticket].reply_into;
@@ -403,7 +403,7 @@ void LinkSender::keep_reply(const ReplyEntry& entry, std::span<const std::byte> 
   inbox_.push_back(std::move(reply));
 }
 
-void LinkSender::settle(Request& request) {
+void LinkSender::note_answered(Request& request) {
   request.answered = true;
   --unanswered_;
   reply_room_ -= reply_charge(request.reply_capacity);

@@ -147,7 +147,7 @@ class LinkSender {
   bool are_due(const Frame& frame) const;
   void take_entries(const Frame& frame);
   void keep_reply(const ReplyEntry& entry, std::span<const std::byte> data);
-  void settle(Request& request);
+  void note_answered(Request& request);
   bool hand_out(Reply& reply, TakeReply take);
   void on_recall(std::uint64_t may_keep, std::uint64_t now_ns);
   void give_credit_back();

@@ -14,8 +14,8 @@
 
 namespace farsum {
 
-// Any thread that may call the two transports may call this one. Without a network the ranks elsewhere are out of
-// reach: nothing finds room to them.
+// Any thread that may call the two transports may call this one. Without a network remote ranks are out of reach:
+// nothing finds room to them.
 class RouteTransport final : public Transport {
  public:
   // Both outlive it. `node` speaks places of `here`.

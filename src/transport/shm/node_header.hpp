@@ -26,7 +26,7 @@ inline constexpr std::uint64_t most_unlooked_growth = std::uint64_t{8} << 20;
 
 // The stripes of core/atomicity.hpp, which this folder does not see.
 inline constexpr std::uint64_t aligned_from_bytes = 16384;
-inline constexpr std::uint32_t most_bare_extents = 1024;
+inline constexpr std::uint32_t most_atomics_only_extents = 1024;
 inline constexpr std::uint32_t most_pending_extents = 256;
 
 // An extent that several ranks are about to share. Free when expected is 0.
@@ -63,8 +63,8 @@ struct NodeHeader {
   std::uint32_t free_count;
   HeapExtent free_extents[most_free_extents];  // sorted by offset, none touching another
   KeptExtents kept;                            // free as well, but for one length
-  std::uint32_t bare_count;
-  HeapExtent bare_extents[most_bare_extents];
+  std::uint32_t atomics_only_count;
+  HeapExtent atomics_only_extents[most_atomics_only_extents];
   PendingExtent pending_extents[most_pending_extents];
 
   alignas(cache_line_bytes) StripeLock stripes[node_stripes];

@@ -364,31 +364,31 @@ Result<HeapExtent> NodeSegment::meet(const MeetingKey& key, std::uint32_t expect
   return *extent;
 }
 
-bool NodeSegment::mark_bare(HeapExtent extent, std::uint32_t me) {
+bool NodeSegment::mark_atomics_only(HeapExtent extent, std::uint32_t me) {
   NodeHeader& shared = header();
   const HeapGuard guard(*this, me);
-  if (!guard.usable() || shared.bare_count == most_bare_extents) return false;
-  shared.bare_extents[shared.bare_count++] = extent;
+  if (!guard.usable() || shared.atomics_only_count == most_atomics_only_extents) return false;
+  shared.atomics_only_extents[shared.atomics_only_count++] = extent;
   return true;
 }
 
-void NodeSegment::unmark_bare(HeapExtent extent, std::uint32_t me) {
+void NodeSegment::unmark_atomics_only(HeapExtent extent, std::uint32_t me) {
   NodeHeader& shared = header();
   const HeapGuard guard(*this, me);
   if (!guard.usable()) return;
-  for (std::uint32_t i = 0; i < shared.bare_count; ++i) {
-    if (shared.bare_extents[i].offset != extent.offset) continue;
-    shared.bare_extents[i] = shared.bare_extents[--shared.bare_count];
+  for (std::uint32_t i = 0; i < shared.atomics_only_count; ++i) {
+    if (shared.atomics_only_extents[i].offset != extent.offset) continue;
+    shared.atomics_only_extents[i] = shared.atomics_only_extents[--shared.atomics_only_count];
     return;
   }
 }
 
-HeapExtent NodeSegment::first_bare(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me) {
+HeapExtent NodeSegment::first_atomics_only(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me) {
   NodeHeader& shared = header();
   const HeapGuard guard(*this, me);
   HeapExtent first{offset + bytes, 0};
-  for (std::uint32_t i = 0; i < shared.bare_count; ++i) {
-    const HeapExtent& extent = shared.bare_extents[i];
+  for (std::uint32_t i = 0; i < shared.atomics_only_count; ++i) {
+    const HeapExtent& extent = shared.atomics_only_extents[i];
     const std::uint64_t from = std::max(extent.offset, offset);
     const std::uint64_t to = std::min(extent.offset + extent.bytes, offset + bytes);
     if (from < to && from < first.offset) first = {from, to - from};

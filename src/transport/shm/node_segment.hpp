@@ -16,8 +16,8 @@
 #include "base/units.hpp"
 #include "lockfree/awaited_rank.hpp"
 #include "lockfree/doorbell.hpp"
+#include "lockfree/lock_free_permit.hpp"
 #include "lockfree/stripe_lock.hpp"
-#include "lockfree/word_pass.hpp"
 #include "os/event_count.hpp"
 #include "os/usable_processors.hpp"
 #include "transport/shm/segment_map.hpp"
@@ -47,14 +47,14 @@ struct alignas(line_pair_bytes) RankBlock {
   alignas(line_pair_bytes) Doorbell doorbell;
   // Threads of this rank that wait for anything.
   alignas(cache_line_bytes) EventCount waiters;
-  // The pass for single elements in open stripes, of one thread of this rank.
-  alignas(line_pair_bytes) WordPass pass;
+  // The permit for single elements in lock-free stripes, of one thread of this rank.
+  alignas(line_pair_bytes) LockFreePermit permit;
   // Guard this rank's adopted memory.
   alignas(line_pair_bytes) StripeLock stripes[rank_stripes];
 };
 static_assert(sizeof(RankBlock) % line_pair_bytes == 0, "so that each rank's block begins with a pair of lines");
-static_assert(offsetof(RankBlock, pass) / line_pair_bytes != offsetof(RankBlock, waiters) / line_pair_bytes);
-static_assert(offsetof(RankBlock, pass) / line_pair_bytes != offsetof(RankBlock, stripes) / line_pair_bytes);
+static_assert(offsetof(RankBlock, permit) / line_pair_bytes != offsetof(RankBlock, waiters) / line_pair_bytes);
+static_assert(offsetof(RankBlock, permit) / line_pair_bytes != offsetof(RankBlock, stripes) / line_pair_bytes);
 
 // A stretch of the heap.
 struct HeapExtent {
@@ -153,10 +153,10 @@ class NodeSegment {
   Result<HeapExtent> meet(const MeetingKey& key, std::uint32_t expected, std::uint64_t bytes, std::uint32_t me);
 
   // Marks memory that only CPU atomics may touch; false when there is no room for the mark.
-  bool mark_bare(HeapExtent extent, std::uint32_t me);
-  void unmark_bare(HeapExtent extent, std::uint32_t me);
+  bool mark_atomics_only(HeapExtent extent, std::uint32_t me);
+  void unmark_atomics_only(HeapExtent extent, std::uint32_t me);
   // The first such memory in [offset, offset + bytes), cut to that; 0 bytes when there is none.
-  HeapExtent first_bare(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me);
+  HeapExtent first_atomics_only(std::uint64_t offset, std::uint64_t bytes, std::uint32_t me);
 
   // Local rank `me` is done with this context. The last to leave empties the file, so that a next context starts anew;
   // nobody may touch the segment through another mapping after its own leave(). `keeps_memory`: some of the program's

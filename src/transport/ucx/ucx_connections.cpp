@@ -123,33 +123,33 @@ UcxConnections::Connection* UcxConnections::connection_of(UcxWorker::Endpoint en
 
 std::size_t UcxConnections::progress() noexcept {
   const std::size_t events = worker_->progress();
-  settle();
+  dispatch();
   return events;
 }
 
-void UcxConnections::settle() noexcept {
-  while (settle_once()) {
+void UcxConnections::dispatch() noexcept {
+  while (dispatch_once()) {
   }
 }
 
-bool UcxConnections::settle_once() {
+bool UcxConnections::dispatch_once() {
   if (due_.empty() && sent_.empty() && broken_.empty() && ended_.empty()) return false;
   // What the links answer comes into the first vectors and waits for the next round.
-  std::swap(due_, settling_due_);
-  std::swap(sent_, settling_sent_);
-  std::swap(broken_, settling_broken_);
-  std::swap(ended_, settling_ended_);
-  for (Connection* connection : settling_due_) {
+  std::swap(due_, dispatching_due_);
+  std::swap(sent_, dispatching_sent_);
+  std::swap(broken_, dispatching_broken_);
+  std::swap(ended_, dispatching_ended_);
+  for (Connection* connection : dispatching_due_) {
     if (connection->state == Connection::State::to_open) open(*connection);
     if (connection->state == Connection::State::to_close) close(*connection);
   }
-  for (const Sent& sent : settling_sent_) owner_.on_sent(sent.connection->peer, sent.id, sent.ok);
-  for (const Connection* connection : settling_broken_) owner_.on_broken(connection->peer, connection->epoch);
-  for (Connection* connection : settling_ended_) end(*connection);
-  settling_due_.clear();
-  settling_sent_.clear();
-  settling_broken_.clear();
-  settling_ended_.clear();
+  for (const Sent& sent : dispatching_sent_) owner_.on_sent(sent.connection->peer, sent.id, sent.ok);
+  for (const Connection* connection : dispatching_broken_) owner_.on_broken(connection->peer, connection->epoch);
+  for (Connection* connection : dispatching_ended_) end(*connection);
+  dispatching_due_.clear();
+  dispatching_sent_.clear();
+  dispatching_broken_.clear();
+  dispatching_ended_.clear();
   return true;
 }
 

@@ -20,7 +20,8 @@ namespace farsum {
 
 class UcxConnections final : private UcxWorker::Events {
  public:
-  // The half whose links these are. All but on_frame are told from settle() and progress(), outside of UCX's callbacks.
+  // The half whose links these are. All but on_frame are told from dispatch() and progress(), outside of UCX's
+  // callbacks.
   class Owner {
    public:
     virtual ~Owner() = default;
@@ -49,12 +50,12 @@ class UcxConnections final : private UcxWorker::Events {
   // Why UCX would not connect to the peer when it was last asked to; empty: it did, or was not asked.
   std::string refusal(Rank peer) const;
 
-  // Lets UCX work, then settles; returns how much there was to do. Where there is no memory for what is to be told, the
-  // process ends, here and in settle().
+  // Lets UCX work, then dispatches; returns how much there was to do. Where there is no memory for what is to be told,
+  // the process ends, here and in dispatch().
   std::size_t progress() noexcept;
   // Carries out what links have asked for, and tells them what became of it, until nothing is left. To be called after
   // each call of a link.
-  void settle() noexcept;
+  void dispatch() noexcept;
 
   // Kept for each peer, its address apart.
   static std::uint64_t bytes_of_peer();
@@ -73,7 +74,7 @@ class UcxConnections final : private UcxWorker::Events {
 
   UcxConnections(Owner& owner, unsigned channel);
   Connection* connection_of(UcxWorker::Endpoint endpoint) const;
-  bool settle_once();
+  bool dispatch_once();
   void open(Connection& connection);
   void close(Connection& connection);
   void end(Connection& connection);
@@ -89,11 +90,11 @@ class UcxConnections final : private UcxWorker::Events {
   std::map<Rank, std::unique_ptr<Connection>> connections_;
   std::map<UcxWorker::Endpoint, Connection*> by_endpoint_;
 
-  // What is to be done and told. Each is emptied by settle(), from a second vector that keeps its memory.
-  std::vector<Connection*> due_, settling_due_;
-  std::vector<Sent> sent_, settling_sent_;
-  std::vector<Connection*> broken_, settling_broken_;
-  std::vector<Connection*> ended_, settling_ended_;
+  // What is to be done and told. Each is emptied by dispatch(), from a second vector that keeps its memory.
+  std::vector<Connection*> due_, dispatching_due_;
+  std::vector<Sent> sent_, dispatching_sent_;
+  std::vector<Connection*> broken_, dispatching_broken_;
+  std::vector<Connection*> ended_, dispatching_ended_;
 
   std::unique_ptr<UcxWorker> worker_;  // last: UCX may still call while it goes
 };

@@ -19,8 +19,8 @@ constexpr std::uint64_t ask_again_after_ns = 1'000'000;
 // Replies wake an agent that sleeps on them, though a thread has taken them before it comes: one that has taken these
 // asks it to see whether it must.
 constexpr unsigned taken_beside_agent = 8;
-// The agent asks less and less often for news that nobody comes for, up to this gap.
-constexpr std::uint64_t longest_news_gap_ns = 100'000'000;
+// The agent asks less and less often for undelivered replies that nobody comes for, up to this gap.
+constexpr std::uint64_t longest_undelivered_gap_ns = 100'000'000;
 constexpr std::uint64_t most_closing_ns = 2'000'000'000;
 // A connection that is closed by force lets go of what it holds within a few rounds.
 constexpr int most_ending_rounds = 10'000;
@@ -175,7 +175,7 @@ void UcxTransport::open(Rank peer) {
   if (asking == nullptr) return;
   asking->link.open(options_.now_ns());
   origin_.note(*asking);
-  origin_.connections->settle();
+  origin_.connections->dispatch();
   hand_over_held();
 }
 
@@ -191,7 +191,7 @@ void UcxTransport::give_up(Rank peer) {
   if (asking == nullptr) return;
   asking->link.give_up(Code::peer_failed);
   origin_.note(*asking);
-  origin_.connections->settle();
+  origin_.connections->dispatch();
 }
 
 void UcxTransport::forget(Rank peer) {
@@ -222,7 +222,7 @@ std::optional<std::uint64_t> UcxTransport::try_post(Rank peer, std::span<const s
                         .may_hold = options.may_keep};
   const auto ticket = asking->link.post(post, options_.now_ns());
   origin_.note(*asking);
-  origin_.connections->settle();
+  origin_.connections->dispatch();
   // Whoever posts may compute next, and what has not left by now would stay here.
   const bool has_left = asking->link.state() == link::LinkState::open && asking->link.is_quiet();
   if (!ticket || !has_left) hand_over_held();
@@ -235,9 +235,9 @@ void UcxTransport::abandon(Rank peer) {
   if (asking == nullptr) return;
   asking->is_lost = true;  // nobody is told: it is not the peer that failed
   asking->link.give_up(Code::peer_failed);
-  origin_.connections->settle();
+  origin_.connections->dispatch();
   for (int i = 0; i < most_ending_rounds && !asking->link.is_quiet(); ++i) origin_.connections->progress();
-  origin_.drop_news(*asking);
+  origin_.note_delivered(*asking);
 }
 
 std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {
@@ -264,17 +264,17 @@ std::size_t UcxTransport::poll_replies_unattended(Rank peer, ReplyHandler& handl
 
 std::size_t UcxTransport::take_replies(Asking& asking, ReplyHandler& handler) {
   // It looks no further than to a short frame that has come for it: what comes behind that is found by the next look.
-  for (int i = 0; i < most_rounds && !asking.has_short_news && origin_.connections->progress() != 0; ++i) {
+  for (int i = 0; i < most_rounds && !asking.has_short_undelivered && origin_.connections->progress() != 0; ++i) {
   }
-  asking.has_short_news = false;
+  asking.has_short_undelivered = false;
   look_at_time(asking, options_.now_ns());
   std::size_t count = 0;
   asking.link.take_replies([&](std::uint64_t ticket, Code code, std::span<const std::byte> data) {
     ++count;
     handler.on_reply(asking.peer, ticket, code, data);
   });
-  origin_.connections->settle();
-  origin_.drop_news(asking);
+  origin_.connections->dispatch();
+  origin_.note_delivered(asking);
   return count;
 }
 
@@ -287,7 +287,7 @@ void UcxTransport::tell_who_sleeps(std::size_t taken) {
     const bool is_over = !threads_sleep_ && origin_.busy.empty();
     is_in_vain = is_over || ++taken_while_watched_ == taken_beside_agent;
   }
-  if (origin_.news == 0 && !is_in_vain) return;
+  if (origin_.undelivered == 0 && !is_in_vain) return;
   is_watched_ = false;
   to_hand_over_ = true;
 }
@@ -327,7 +327,7 @@ bool UcxTransport::tick() {
     look_at_time(*origin_.busy[i], now);
     any = true;
   }
-  origin_.connections->settle();
+  origin_.connections->dispatch();
   origin_.drop_idle();
   return any;
 }
@@ -352,20 +352,20 @@ bool UcxTransport::is_unattended(Threads threads) {
   taken_while_watched_ = 0;
   const std::uint64_t now = options_.now_ns();
   ask_again_ns_ = asks_again ? now + ask_again_after_ns : never;
-  settle_news(now);
-  if (is_watched_ && origin_.news != 0) ask_again_ns_ = std::min(ask_again_ns_, news_due_ns_);
+  schedule_undelivered(now);
+  if (is_watched_ && origin_.undelivered != 0) ask_again_ns_ = std::min(ask_again_ns_, undelivered_due_ns_);
   return is_watched_;
 }
 
 // The worker has nothing more to tell of what a thread took in that looked for another peer's. The agent may have
 // missed it while somebody had that peer's mutex.
-void UcxTransport::settle_news(std::uint64_t now_ns) {
-  if (std::exchange(origin_.has_fresh_news, false)) {
-    news_due_ns_ = now_ns;
-    news_gap_ns_ = ask_again_after_ns;
-  } else if (origin_.news != 0 && now_ns >= news_due_ns_) {
-    news_due_ns_ = now_ns + news_gap_ns_;
-    news_gap_ns_ = std::min(2 * news_gap_ns_, longest_news_gap_ns);
+void UcxTransport::schedule_undelivered(std::uint64_t now_ns) {
+  if (std::exchange(origin_.has_fresh_undelivered, false)) {
+    undelivered_due_ns_ = now_ns;
+    undelivered_gap_ns_ = ask_again_after_ns;
+  } else if (origin_.undelivered != 0 && now_ns >= undelivered_due_ns_) {
+    undelivered_due_ns_ = now_ns + undelivered_gap_ns_;
+    undelivered_gap_ns_ = std::min(2 * undelivered_gap_ns_, longest_undelivered_gap_ns);
   }
 }
 
@@ -417,13 +417,13 @@ void UcxTransport::OriginHalf::on_frame(std::span<const std::byte> bytes) {
   const bool was_lost = asking->is_lost;
   owner.pass_on(asking->link, frame, owner.options_.now_ns());
   note(*asking);
-  // What only keeps the link going is nobody's news, nor is what comes behind its end.
+  // What only keeps the link going is for nobody, nor is what comes behind its end.
   if (was_lost || !(asking->link.has_replies() || asking->link.wants_credit() || asking->is_lost)) return;
-  if (!std::exchange(asking->has_news, true)) {
-    ++news;
-    has_fresh_news = true;
+  if (!std::exchange(asking->has_undelivered, true)) {
+    ++undelivered;
+    has_fresh_undelivered = true;
   }
-  asking->has_short_news = asking->has_short_news || bytes.size() <= short_frame_bytes;
+  asking->has_short_undelivered = asking->has_short_undelivered || bytes.size() <= short_frame_bytes;
 }
 
 void UcxTransport::OriginHalf::on_sent(Rank peer, link::FrameId id, bool ok) {
@@ -458,8 +458,8 @@ void UcxTransport::OriginHalf::note(Asking& asking) noexcept {
   }
 }
 
-void UcxTransport::OriginHalf::drop_news(Asking& asking) {
-  if (std::exchange(asking.has_news, false)) --news;
+void UcxTransport::OriginHalf::note_delivered(Asking& asking) {
+  if (std::exchange(asking.has_undelivered, false)) --undelivered;
 }
 
 void UcxTransport::OriginHalf::send_held(Asking& asking) {
@@ -577,7 +577,7 @@ void UcxTransport::TargetHalf::end_turn() {
   }
   touched.clear();
   pool->hand_out();
-  connections->settle();
+  connections->dispatch();
 }
 
 // ---- the end
@@ -591,7 +591,7 @@ bool UcxTransport::has_said_goodbye() {
     origin_.note(*asking);
     all = all && asking->link.state() >= link::LinkState::closed;
   }
-  origin_.connections->settle();
+  origin_.connections->dispatch();
   return all;
 }
 

@@ -101,10 +101,10 @@ class UcxTransport final : public Network {
     Rank peer;
     link::LinkSender link;
     bool is_busy = false;
-    bool is_holding = false;      // it is in OriginHalf::holding, as long as it may hold something back
-    bool is_lost = false;         // and this was noted
-    bool has_news = false;        // replies have come since it was last polled, or credit for what found none
-    bool has_short_news = false;  // and some in a short frame
+    bool is_holding = false;             // it is in OriginHalf::holding, as long as it may hold something back
+    bool is_lost = false;                // and this was noted
+    bool has_undelivered = false;        // replies have come since it was last polled, or credit for what found none
+    bool has_short_undelivered = false;  // and some in a short frame
   };
 
   class Turn;
@@ -118,7 +118,7 @@ class UcxTransport final : public Network {
     Asking* find(Rank peer) const { return peer < links.size() ? links[peer].get() : nullptr; }
     void note(Asking& asking) noexcept;
     void drop_idle();
-    void drop_news(Asking& asking);
+    void note_delivered(Asking& asking);
     void send_held(Asking& asking);
 
     UcxTransport& owner;
@@ -126,8 +126,8 @@ class UcxTransport final : public Network {
     std::vector<std::unique_ptr<Asking>> links;  // by rank; null where it was not introduced
     std::vector<Asking*> busy;
     std::vector<Asking*> holding;
-    std::size_t news = 0;         // links with has_news
-    bool has_fresh_news = false;  // some has come since the agent last asked
+    std::size_t undelivered = 0;         // links with has_undelivered
+    bool has_fresh_undelivered = false;  // some has come since the agent last asked
     std::unique_ptr<UcxConnections> connections;
   };
   struct TargetHalf final : UcxConnections::Owner {
@@ -161,7 +161,7 @@ class UcxTransport final : public Network {
   link::LinkOptions link_options(Rank peer) const;
   std::size_t take_replies(Asking& asking, ReplyHandler& handler);
   void tell_who_sleeps(std::size_t taken);
-  void settle_news(std::uint64_t now_ns);
+  void schedule_undelivered(std::uint64_t now_ns);
   std::string why(const Asking& asking) const;
   void look_at_time(Asking& asking, std::uint64_t now_ns);
   void hand_over_held();
@@ -177,16 +177,16 @@ class UcxTransport final : public Network {
 
   mutable std::mutex drive_;  // guards the origin half and what is below; only on_lost takes others under it
   OriginHalf origin_{*this};
-  bool handed_over_ = false;            // until nothing is busy
-  bool to_hand_over_ = false;           // on_hand_over is to be called
-  bool is_watched_ = false;             // the agent was told that it is unattended
-  bool threads_sleep_ = false;          // or did when the agent last asked
-  unsigned taken_while_watched_ = 0;    // polls of threads that found replies
-  bool was_taken_unattended_ = false;   // something, by the agent or beside it, since it last asked
-  bool was_polled_ = false;             // by a thread, since the agent last asked
-  std::uint64_t ask_again_ns_ = never;  // when the agent is to ask again
-  std::uint64_t news_due_ns_ = 0;       // when it does for news
-  std::uint64_t news_gap_ns_ = 0;       // and after which again
+  bool handed_over_ = false;              // until nothing is busy
+  bool to_hand_over_ = false;             // on_hand_over is to be called
+  bool is_watched_ = false;               // the agent was told that it is unattended
+  bool threads_sleep_ = false;            // or did when the agent last asked
+  unsigned taken_while_watched_ = 0;      // polls of threads that found replies
+  bool was_taken_unattended_ = false;     // something, by the agent or beside it, since it last asked
+  bool was_polled_ = false;               // by a thread, since the agent last asked
+  std::uint64_t ask_again_ns_ = never;    // when the agent is to ask again
+  std::uint64_t undelivered_due_ns_ = 0;  // when it does for undelivered replies
+  std::uint64_t undelivered_gap_ns_ = 0;  // and after which again
 
   TargetHalf target_{*this};
   std::atomic<std::uint64_t> strangers_{0};

@@ -39,7 +39,7 @@ TEST(FullFrames, are_used_again_as_many_as_are_kept) {
   for (std::size_t i = 0; i <= FullFrames::most; ++i) out.push_back(frames.take(1024));
   const std::byte* const first = out.front().get();
   for (auto& buffer : out) frames.give_back(std::move(buffer));
-  EXPECT_EQ(frames.kept(), FullFrames::most);
+  EXPECT_EQ(frames.spare(), FullFrames::most);
   for (std::size_t i = 1; i < FullFrames::most; ++i) out.push_back(frames.take(1024));
   EXPECT_EQ(frames.take(1024).get(), first);
 }

@@ -129,7 +129,7 @@ TEST_F(RouteTest, says_of_each_peer_what_its_transport_can) {
   EXPECT_EQ(route_.capabilities(far).max_message_bytes, 200u);
 }
 
-TEST_F(RouteTest, finds_no_room_elsewhere_until_there_is_a_network) {
+TEST_F(RouteTest, finds_no_room_for_remote_ranks_until_there_is_a_network) {
   EXPECT_FALSE(route_.try_post(far, {}, {}, {}));
   EXPECT_FALSE(route_.try_post(far, {}, {}, {.may_wait = true}));
   EXPECT_EQ(route_.poll_replies(far, asked_), 0u);

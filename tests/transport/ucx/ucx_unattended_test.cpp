@@ -83,7 +83,7 @@ class TestRank {
     transport = std::move(made.value());
     OriginEngine::Options all;
     all.peers = ranks;
-    all.on_keeping = [this] { wake(); };
+    all.on_coalescing = [this] { wake(); };
     engine = std::make_unique<OriginEngine>(all, *transport);
   }
   ~TestRank() {
@@ -116,7 +116,7 @@ class TestRank {
       transport->poll_requests(memory, 64);
       transport->tick();
       engine->progress_unattended();
-      engine->send_kept();
+      engine->send_coalesced();
       sleep_until_something_comes();
     }
   }
@@ -138,7 +138,7 @@ class TestRank {
   static bool is_armed(const Result<bool>& armed) { return armed.is_ok() && armed.value(); }
   int milliseconds_left() const {
     const std::uint64_t deadline = transport->next_deadline_ns();
-    if (engine->is_keeping()) return 1;
+    if (engine->is_coalescing()) return 1;
     if (deadline == UcxTransport::never) return -1;
     const auto now = static_cast<std::uint64_t>(
         std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());

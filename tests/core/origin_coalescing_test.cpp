@@ -20,7 +20,7 @@ class OriginKeeps : public testing::Test {
   OriginEngine::Options options() {
     OriginEngine::Options made;
     made.peers = 200;
-    made.on_keeping = [this] { ++asked_to_come_; };
+    made.on_coalescing = [this] { ++asked_to_come_; };
     made.on_progress = [this] {
       ++told_of_progress_;
       left_when_told_ = outstanding_.count.load(std::memory_order_relaxed);
@@ -195,8 +195,8 @@ TEST_F(OriginKeeps, nobody_asleep_for_what_has_come_to_its_end) {
   submit_the_first();
   ASSERT_TRUE(submit(update(8)));
   transport_.reply(3);
-  engine_.send_kept();
-  engine_.send_kept();
+  engine_.send_coalesced();
+  engine_.send_coalesced();
   EXPECT_EQ(told_of_progress_, 4u) << "one that came while what was kept was sent";
   transport_.reply(4);
   engine_.progress(peer);
@@ -293,16 +293,16 @@ TEST_F(OriginKeeps, the_operand_as_it_was) {
 TEST_F(OriginKeeps, nothing_for_longer_than_two_visits) {
   submit_the_first();
   ASSERT_TRUE(submit(update(8)));
-  engine_.send_kept();
+  engine_.send_coalesced();
   EXPECT_EQ(count(), 1u);
-  engine_.send_kept();
+  engine_.send_coalesced();
   EXPECT_EQ(count(), 2u);
   ASSERT_TRUE(submit(get(8)));
   EXPECT_EQ(asked_to_come_, 1u);
   const std::uint64_t polls = transport_.polls[peer];
-  engine_.send_kept();
+  engine_.send_coalesced();
   EXPECT_EQ(transport_.polls[peer], polls);
-  engine_.send_kept();
+  engine_.send_coalesced();
   EXPECT_EQ(transport_.polls[peer], polls + 1) << "which sends what the transport was told it may keep";
 }
 
@@ -310,7 +310,7 @@ TEST_F(OriginKeeps, no_visitor_who_has_nothing_to_do) {
   submit_the_first();
   ASSERT_TRUE(submit(update(8)));
   unsigned visits = 0;
-  for (; engine_.is_keeping() && visits < 100; ++visits) engine_.send_kept();
+  for (; engine_.is_coalescing() && visits < 100; ++visits) engine_.send_coalesced();
   EXPECT_LT(visits, 10u);
   ASSERT_TRUE(submit(update(16)));
   EXPECT_EQ(asked_to_come_, 2u);
@@ -319,10 +319,10 @@ TEST_F(OriginKeeps, no_visitor_who_has_nothing_to_do) {
 TEST_F(OriginKeeps, what_a_thread_sends_for_the_next_visits_no_longer) {
   submit_the_first();
   ASSERT_TRUE(submit(update(8)));
-  engine_.send_kept();
+  engine_.send_coalesced();
   engine_.progress(peer);
   ASSERT_TRUE(submit(update(16)));
-  engine_.send_kept();
+  engine_.send_coalesced();
   EXPECT_EQ(count(), 2u);
 }
 

@@ -17,9 +17,9 @@
 namespace farsum {
 
 // Any thread may call. What is known of a rank never changes, but that it is lost.
-class Neighbours {
+class RemoteNodes {
  public:
-  explicit Neighbours(const NodeRanks& here) : here_(here) {}
+  explicit RemoteNodes(const NodeRanks& here) : here_(here) {}
 
   // False where it was known before, or is on this node.
   bool add(const NetworkCard& card);

@@ -15,12 +15,12 @@ class Circle : public testing::Test {
     std::array<std::atomic<std::uint64_t>, 4> words{};
   };
 
-  FarewellCircle of(Rank me) {
+  TeardownCircle of(Rank me) {
     return {[this](Rank rank) -> AwaitedRank& { return shared_.awaited[rank]; },
             {reinterpret_cast<const std::byte*>(&shared_),
-             [this](std::uint64_t place) {
+             [this](std::uint64_t offset) {
                return reinterpret_cast<const std::atomic<std::uint64_t>*>(reinterpret_cast<const std::byte*>(&shared_) +
-                                                                          place)
+                                                                          offset)
                    ->load(std::memory_order_acquire);
              }},
             4,
@@ -32,16 +32,16 @@ class Circle : public testing::Test {
   static constexpr std::uint64_t word_of_round = round << 8;
 
   void tell(Rank me, Rank waits_for, std::uint32_t serial = 1) {
-    const auto place = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&shared_.words[me]) -
-                                                  reinterpret_cast<const std::byte*>(&shared_));
-    shared_.awaited[me].publish(serial, {waits_for, place, round});
+    const auto offset = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&shared_.words[me]) -
+                                                   reinterpret_cast<const std::byte*>(&shared_));
+    shared_.awaited[me].publish(serial, {waits_for, offset, round});
   }
 
   Shared shared_;
 };
 
 TEST_F(Circle, of_three_is_seen_at_the_second_look) {
-  FarewellCircle mine = of(0);
+  TeardownCircle mine = of(0);
   tell(1, 2);
   tell(2, 0);
   mine.wait_for(1, shared_.words[0], round);
@@ -51,14 +51,14 @@ TEST_F(Circle, of_three_is_seen_at_the_second_look) {
 }
 
 TEST_F(Circle, is_none_where_a_rank_waits_for_nobody) {
-  FarewellCircle mine = of(0);
+  TeardownCircle mine = of(0);
   tell(1, 2);
   mine.wait_for(1, shared_.words[0], round);
   for (int look = 0; look < 5; ++look) EXPECT_FALSE(mine.is_closed());
 }
 
 TEST_F(Circle, is_none_for_a_rank_that_waits_for_one_in_a_circle_of_others) {
-  FarewellCircle mine = of(3);
+  TeardownCircle mine = of(3);
   tell(0, 1);
   tell(1, 0);
   mine.wait_for(0, shared_.words[3], round);
@@ -66,7 +66,7 @@ TEST_F(Circle, is_none_for_a_rank_that_waits_for_one_in_a_circle_of_others) {
 }
 
 TEST_F(Circle, is_none_where_what_a_sleeper_waits_for_has_come) {
-  FarewellCircle mine = of(0);
+  TeardownCircle mine = of(0);
   tell(1, 0);
   shared_.words[1] = word_of_round;
   mine.wait_for(1, shared_.words[0], round);
@@ -74,7 +74,7 @@ TEST_F(Circle, is_none_where_what_a_sleeper_waits_for_has_come) {
 }
 
 TEST_F(Circle, begins_anew_where_a_rank_has_begun_another_wait) {
-  FarewellCircle mine = of(0);
+  TeardownCircle mine = of(0);
   tell(1, 0, 1);
   mine.wait_for(1, shared_.words[0], round);
   EXPECT_FALSE(mine.is_closed());
@@ -84,8 +84,8 @@ TEST_F(Circle, begins_anew_where_a_rank_has_begun_another_wait) {
 }
 
 TEST_F(Circle, is_never_left_by_a_rank_of_several_threads_nor_because_of_it) {
-  FarewellCircle mine = of(0);
-  FarewellCircle other = of(1);
+  TeardownCircle mine = of(0);
+  TeardownCircle other = of(1);
   mine.wait_for(1, shared_.words[0], round);
   other.wait_for(0, shared_.words[1], round);
   EXPECT_FALSE(mine.is_closed());
@@ -101,7 +101,7 @@ TEST_F(Circle, is_never_left_by_a_rank_of_several_threads_nor_because_of_it) {
 
 std::vector<Settings> ranks(std::size_t count) { return std::vector<Settings>(count); }
 
-TEST(Farewell, in_different_orders_leaves_each_ranks_memory_until_the_last_has_come) {
+TEST(Teardown, in_different_orders_leaves_each_ranks_memory_until_the_last_has_come) {
   run_in_process(ranks(3), [](InProcessRank me) {
     Context& context = me.context;
     const std::uint64_t before = context.segment().allocated_bytes();
@@ -130,7 +130,7 @@ TEST(Farewell, in_different_orders_leaves_each_ranks_memory_until_the_last_has_c
   });
 }
 
-TEST(Farewell, of_several_windows_by_several_threads_at_once_mixes_nothing_up) {
+TEST(Teardown, of_several_windows_by_several_threads_at_once_mixes_nothing_up) {
   constexpr std::size_t window_count = 4;
   run_in_process(ranks(2), [](InProcessRank me) {
     Context& context = me.context;

@@ -60,8 +60,8 @@ struct Words {
   }
 };
 
-// Long runs of singles, so that the stripe opens again and again, and bulk in between, which closes it.
-TEST(OpenStripes, lose_no_update_to_bulk_of_another_rank) {
+// Long runs of singles, so that the stripe becomes lock-free again and again, and bulk in between, which revokes that.
+TEST(LockFreeStripes, lose_no_update_to_bulk_of_another_rank) {
   run_ranks(ranks, [](int rank) {
     const Words shared;
     constexpr int rounds = 1500;
@@ -79,8 +79,8 @@ TEST(OpenStripes, lose_no_update_to_bulk_of_another_rank) {
   });
 }
 
-// Here each closing finds the stripe open.
-TEST(OpenStripes, open_for_singles_again_and_again_and_close_for_each_bulk) {
+// Here each revocation finds the stripe lock-free.
+TEST(LockFreeStripes, go_lock_free_for_singles_again_and_again_and_are_revoked_for_each_bulk) {
   if (!os::join_process_barriers()) GTEST_SKIP() << "this kernel has no barrier for all processes";
   struct Progress {
     std::atomic<bool> is_over;
@@ -89,10 +89,10 @@ TEST(OpenStripes, open_for_singles_again_and_again_and_close_for_each_bulk) {
   const SharedWithRanks<Progress> progress;
   run_ranks(ranks, [&](int rank) {
     const Words shared;
-    constexpr int closings = 6;
+    constexpr int revocations = 6;
     if (rank == 0) {
-      for (int closing = 0; closing < closings && !testing::Test::HasFatalFailure(); ++closing) {
-        while (!shared.stripe().is_open()) std::this_thread::yield();
+      for (int revocation = 0; revocation < revocations && !testing::Test::HasFatalFailure(); ++revocation) {
+        while (!shared.stripe().is_lock_free()) std::this_thread::yield();
         shared.add_to_all();
       }
       progress->is_over = true;
@@ -103,11 +103,11 @@ TEST(OpenStripes, open_for_singles_again_and_again_and_close_for_each_bulk) {
     }
     if (testing::Test::HasFatalFailure()) _exit(1);
     EXPECT_EQ(farsum_barrier(farsum_world()), FARSUM_OK);
-    shared.expect_everywhere(progress->singles + closings);
+    shared.expect_everywhere(progress->singles + revocations);
   });
 }
 
-TEST(OpenStripes, lose_no_update_to_the_owners_agent) {
+TEST(LockFreeStripes, lose_no_update_to_the_owners_agent) {
   Job job;
   job.ranks = ranks;
   job.of_rank = {{}, {{"FARSUM_PATH", "owner"}}, {}};
@@ -126,7 +126,7 @@ TEST(OpenStripes, lose_no_update_to_the_owners_agent) {
   });
 }
 
-TEST(OpenStripes, lose_no_update_to_another_thread_of_the_rank) {
+TEST(LockFreeStripes, lose_no_update_to_another_thread_of_the_rank) {
   run_ranks(2, [](int) {
     const Words shared;
     constexpr int rounds = 500;
@@ -145,7 +145,7 @@ TEST(OpenStripes, lose_no_update_to_another_thread_of_the_rank) {
 }
 
 // Answers of fetch-ops are all different, whoever takes the lock and whoever does without.
-TEST(OpenStripes, give_each_ticket_once) {
+TEST(LockFreeStripes, give_each_ticket_once) {
   struct Tickets {
     std::atomic<std::uint8_t> taken[60000];
   };
@@ -159,7 +159,7 @@ TEST(OpenStripes, give_each_ticket_once) {
       ASSERT_EQ(farsum_fetch_op(shared.window, 0, 0, &one, &ticket, FARSUM_INT64, FARSUM_SUM), FARSUM_OK);
       ASSERT_TRUE(ticket >= 0 && ticket < ranks * draws);
       ASSERT_EQ(tickets->taken[ticket].fetch_add(1, std::memory_order_relaxed), 0);
-      // Two words: no single element, so that the stripe is closed.
+      // Two words: no single element, so that the stripe is revoked.
       const std::int64_t nothing[2] = {0, 0};
       if (rank == 2 && i % 1000 == 0) {
         ASSERT_EQ(farsum_accumulate(shared.window, 0, 0, nothing, 2, FARSUM_INT64, FARSUM_SUM), FARSUM_OK);

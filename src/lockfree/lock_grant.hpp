@@ -1,4 +1,4 @@
-// What a thread in the queue of a lock looks at and sleeps on: the word of its slot, which says whether its turn has
+// What a thread in the queue of a lock looks at and sleeps on: the word of its slot, which says whether its grant has
 // come, and tells whoever hands over the lock whether the thread must be woken.
 #pragma once
 
@@ -15,11 +15,11 @@ namespace farsum {
 // compares it once more. A granter that is killed between its exchange and its wake leaves a thread asleep whose turn
 // has come; so sleeps must end by themselves.
 template <class Policy>
-class BasicLockTurn {
+class BasicLockGrant {
  public:
   using Word = typename Policy::template Atomic<std::uint32_t>;
 
-  BasicLockTurn(const BasicLockQueue<Policy>& queue, std::uint32_t slot)
+  BasicLockGrant(const BasicLockQueue<Policy>& queue, std::uint32_t slot)
       : queue_(&queue), slot_(slot), word_(&queue.slot(slot).word) {}
 
   // Acquire pairs with the release of who granted: the new holder sees what the old one wrote.
@@ -67,6 +67,6 @@ class BasicLockTurn {
   Word* word_;
 };
 
-using LockTurn = BasicLockTurn<SystemAtomics>;
+using LockGrant = BasicLockGrant<SystemAtomics>;
 
 }  // namespace farsum

@@ -1,4 +1,4 @@
-#include "collectives/farewell.hpp"
+#include "collectives/teardown.hpp"
 
 namespace farsum {
 namespace {
@@ -13,25 +13,25 @@ constexpr std::uint64_t gone = ~std::uint64_t{0} & ~code_mask;
 
 // ---- circles ----
 
-void FarewellCircle::wait_for(Rank rank, const std::atomic<std::uint64_t>& word, std::uint64_t least) {
+void TeardownCircle::wait_for(Rank rank, const std::atomic<std::uint64_t>& word, std::uint64_t least) {
   // Acquire pairs with the release in take_out: from then on only the thread that waits here touches what follows.
   if (out_.load(std::memory_order_acquire)) return stop();
-  const auto place = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&word) - places_.segment);
-  if (waits_.load(std::memory_order_relaxed) && current_.rank == rank && current_.place == place &&
+  const auto offset = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&word) - words_.segment);
+  if (waits_.load(std::memory_order_relaxed) && current_.rank == rank && current_.offset == offset &&
       current_.least == least)
     return;
-  current_ = {rank, place, least};
+  current_ = {rank, offset, least};
   awaited_by_(me_).publish(++serial_, current_);
   waits_.store(true, std::memory_order_relaxed);
   seen_.clear();
   seen_at_ = std::chrono::steady_clock::now();
 }
 
-void FarewellCircle::stop() {
+void TeardownCircle::stop() {
   if (waits_.exchange(false, std::memory_order_relaxed)) awaited_by_(me_).withdraw();
 }
 
-bool FarewellCircle::is_closed() {
+bool TeardownCircle::is_closed() {
   if (out_.load(std::memory_order_acquire) || !waits_.load(std::memory_order_relaxed)) return false;
   const auto now = std::chrono::steady_clock::now();
   if (now - seen_at_ < patience_) return false;
@@ -43,7 +43,7 @@ bool FarewellCircle::is_closed() {
 }
 
 // The waits of a circle that begins and ends at this rank; empty when there is none.
-std::vector<std::uint64_t> FarewellCircle::look() const {
+std::vector<std::uint64_t> TeardownCircle::look() const {
   std::vector<std::uint64_t> waits;
   Rank rank = me_;
   do {
@@ -51,8 +51,8 @@ std::vector<std::uint64_t> FarewellCircle::look() const {
     const AwaitedRank& awaited = awaited_by_(rank);
     const std::uint64_t ticket = awaited.read(wait);
     if (ticket == 0 || waits.size() == ranks_) return {};
-    // Pairs with the store in agree. The place is there as long as the wait stands.
-    const std::optional<std::uint64_t> word = places_.read(wait.place);
+    // Pairs with the store in agree. The word is there as long as the wait stands.
+    const std::optional<std::uint64_t> word = words_.read(wait.offset);
     const bool has_come = !word || *word >> code_bits >= wait.least;
     if (has_come || !awaited.stands(ticket)) return {};
     waits.push_back(ticket);
@@ -61,16 +61,16 @@ std::vector<std::uint64_t> FarewellCircle::look() const {
   return waits;
 }
 
-// ---- farewell ----
+// ---- teardown ----
 
-std::atomic<std::uint64_t>& Farewell::said(std::uint32_t rank, std::uint64_t round) const {
+std::atomic<std::uint64_t>& Teardown::said(std::uint32_t rank, std::uint64_t round) const {
   auto* words =
-      reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<std::byte*>(&block_) + sizeof(FarewellBlock));
+      reinterpret_cast<std::atomic<std::uint64_t>*>(reinterpret_cast<std::byte*>(&block_) + sizeof(TeardownBlock));
   // Two, because a rank may come to the next round before this one's words were read everywhere; not to the one after.
   return words[2 * std::uint64_t{rank} + (round & 1)];
 }
 
-Status Farewell::agree(Code mine, FarewellCircle& circle, const char* doing, Answer& answer) {
+Status Teardown::agree(Code mine, TeardownCircle& circle, const char* doing, Answer& answer) {
   const auto size = static_cast<std::uint32_t>(ranks_.size());
   ++round_;
   // seq_cst here and in the loads below: of two ranks that come last at once one sees both, and wakes the others.
@@ -109,12 +109,12 @@ Status Farewell::agree(Code mine, FarewellCircle& circle, const char* doing, Ans
   return {};
 }
 
-// Release pairs with the acquire load in all_settled.
-void Farewell::settle() { block_.settled.fetch_add(1, std::memory_order_release); }
+// Release pairs with the acquire load in all_ended_access.
+void Teardown::end_access() { block_.ended_access.fetch_add(1, std::memory_order_release); }
 
-bool Farewell::all_settled() const { return block_.settled.load(std::memory_order_acquire) == ranks_.size(); }
+bool Teardown::all_ended_access() const { return block_.ended_access.load(std::memory_order_acquire) == ranks_.size(); }
 
 // Acquire and release: the last to depart comes after everything the others did with the block.
-bool Farewell::depart() { return block_.departed.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_.size(); }
+bool Teardown::depart() { return block_.departed.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_.size(); }
 
 }  // namespace farsum

@@ -6,9 +6,9 @@
 
 namespace farsum {
 
-class ServingTurn {
+class ServingMutex {
  public:
-  // Waits for the turn that is under way at most.
+  // Waits for the turn of serving that is under way at most.
   void lock() {
     // Relaxed, here and below: a turn more or less of the others' does not matter.
     is_wanted_.store(true, std::memory_order_relaxed);
@@ -16,7 +16,7 @@ class ServingTurn {
     is_wanted_.store(false, std::memory_order_relaxed);
   }
   void unlock() { mutex_.unlock(); }
-  // It fails where somebody waits for the turn.
+  // It fails where somebody waits for it.
   bool try_lock() { return !is_wanted_.load(std::memory_order_relaxed) && mutex_.try_lock(); }
 
  private:

@@ -20,16 +20,16 @@
 namespace farsum {
 
 // It lies in the node segment; zeroed memory is a valid block.
-struct FarewellBlock {
+struct TeardownBlock {
   // Written by ranks that will not touch the others' parts again, and by those that will not touch this block again.
-  alignas(cache_line_bytes) std::atomic<std::uint32_t> settled;
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> ended_access;
   std::atomic<std::uint32_t> departed;
   // Members asleep in agree().
   EventCount events;
   // Then two words per rank, written by it: what it said in its last odd and its last even round.
 
   static std::size_t footprint(std::uint32_t ranks) {
-    return sizeof(FarewellBlock) + round_up(ranks * 2 * sizeof(std::uint64_t), cache_line_bytes);
+    return sizeof(TeardownBlock) + round_up(ranks * 2 * sizeof(std::uint64_t), cache_line_bytes);
   }
 };
 
@@ -37,17 +37,17 @@ struct FarewellBlock {
 // of it has been in the same wait for as long as the patience, and what it waits for had not come at the end. That
 // holds for ranks of which one thread makes and frees windows; others are taken out. One thread of a rank calls, but
 // for take_out.
-class FarewellCircle {
+class TeardownCircle {
  public:
   using AwaitedBy = std::function<AwaitedRank&(Rank)>;
-  // What places are offsets in. A rank looks at words of windows that it is not in, and has not mapped.
-  struct Places {
+  // What offsets of words are counted in. A rank looks at words of windows that it is not in, and has not mapped.
+  struct Words {
     const std::byte* segment = nullptr;
-    std::function<std::optional<std::uint64_t>(std::uint64_t place)> read;  // as an acquire load
+    std::function<std::optional<std::uint64_t>(std::uint64_t offset)> read;  // as an acquire load
   };
-  FarewellCircle(AwaitedBy awaited_by, Places places, std::uint32_t ranks, Rank me,
+  TeardownCircle(AwaitedBy awaited_by, Words words, std::uint32_t ranks, Rank me,
                  std::chrono::milliseconds patience = std::chrono::milliseconds(100))
-      : awaited_by_(std::move(awaited_by)), places_(std::move(places)), ranks_(ranks), me_(me), patience_(patience) {}
+      : awaited_by_(std::move(awaited_by)), words_(std::move(words)), ranks_(ranks), me_(me), patience_(patience) {}
 
   // This rank waits for `rank` of the job until `word` shows `least`. Called again and again while it does.
   void wait_for(Rank rank, const std::atomic<std::uint64_t>& word, std::uint64_t least);
@@ -62,7 +62,7 @@ class FarewellCircle {
   std::vector<std::uint64_t> look() const;
 
   AwaitedBy awaited_by_;
-  Places places_;
+  Words words_;
   std::uint32_t ranks_;
   Rank me_;
   std::chrono::milliseconds patience_;
@@ -75,9 +75,9 @@ class FarewellCircle {
 };
 
 // One member's view of a block. One thread of a rank calls at a time.
-class Farewell {
+class Teardown {
  public:
-  Farewell(FarewellBlock& block, const std::vector<Rank>& ranks, std::uint32_t my_rank, Waiter& waiter)
+  Teardown(TeardownBlock& block, const std::vector<Rank>& ranks, std::uint32_t my_rank, Waiter& waiter)
       : block_(block), ranks_(ranks), my_rank_(my_rank), waiter_(waiter) {}
 
   struct Answer {
@@ -88,22 +88,22 @@ class Farewell {
   };
   // Says whether this rank is ready to part, and waits for what the others say. After an answer of ok this rank is
   // taken for ready for ever.
-  Status agree(Code mine, FarewellCircle& circle, const char* doing, Answer& answer);
+  Status agree(Code mine, TeardownCircle& circle, const char* doing, Answer& answer);
 
   // How often this rank has met the others here.
   std::uint64_t meetings() const { return round_; }
 
   // This rank will not touch the others' parts again.
-  void settle();
+  void end_access();
   // Whether all have said that.
-  bool all_settled() const;
+  bool all_ended_access() const;
   // The caller's last use of the block; true for the last member, who may give it back.
   bool depart();
 
  private:
   std::atomic<std::uint64_t>& said(std::uint32_t rank, std::uint64_t round) const;
 
-  FarewellBlock& block_;
+  TeardownBlock& block_;
   std::vector<Rank> ranks_;
   std::uint32_t my_rank_;
   Waiter& waiter_;

@@ -1,12 +1,12 @@
 // What OriginEngine keeps back: small operations that nobody waits for leave together with what comes next, and updates
 // of single elements become one message. Whatever is kept leaves when that message is full, with the next operation
-// that may not be kept, when a thread asks for progress, and when send_kept() finds it for the second time.
+// that may not be kept, when a thread asks for progress, and when send_coalesced() finds it for the second time.
 //
 // A lock, and what little comes right behind it, is left for the end of its epoch: until then nobody waits for it, and
-// send_kept() takes no notice.
+// send_coalesced() takes no notice.
 //
 // Nothing else is kept of a lone operation. One is not alone while another is unanswered, or while such have come so
-// fast one behind the other that send_kept() is being called for them.
+// fast one behind the other that send_coalesced() is being called for them.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -24,7 +24,7 @@ constexpr std::size_t bundle_bytes = 8192;  // offsets and elements
 constexpr std::size_t longest_bundle = 3;
 // A longer update is as well off in a message of its own.
 constexpr std::uint64_t most_joined_bytes = 32;
-// Calls of send_kept() that are asked for when something is kept: so many come after the last.
+// Calls of send_coalesced() that are asked for when something is kept: so many come after the last.
 constexpr unsigned visits_after_the_last = 4;
 
 // Makes room for so many bytes more behind the first `used`; the buffer's size is no matter before the bundle is
@@ -37,35 +37,35 @@ void make_room(std::vector<std::byte>& buffer, std::uint64_t used, std::uint64_t
 
 }  // namespace
 
-bool OriginEngine::may_keep(Peer& peer, Rank rank) { return peer.keeps || begin_keeping(peer, rank); }
+bool OriginEngine::may_coalesce(Peer& peer, Rank rank) { return peer.coalesces || begin_coalescing(peer, rank); }
 
-bool OriginEngine::begin_keeping(Peer& peer, Rank rank) {
-  if (peer.is_never_kept || !options_.on_keeping) return false;
+bool OriginEngine::begin_coalescing(Peer& peer, Rank rank) {
+  if (peer.never_coalesces || !options_.on_coalescing) return false;
   if (const Capabilities can = transport_.capabilities(rank); !can.keeps) {
-    peer.is_never_kept = can.max_message_bytes != 0;
+    peer.never_coalesces = can.max_message_bytes != 0;
     return false;
   }
-  if (!is_keeping()) {
+  if (!is_coalescing()) {
     // What was answered meanwhile is no company.
     if (peer.has_company() && transport_.poll_replies_unattended(rank, peer) != 0) peer.has_progressed = true;
     if (!peer.has_company()) return false;
   }
-  peer.keeps = true;
-  peer.was_kept_before = false;
-  // seq_cst, as in send_kept(): either this finds visits due, or the last visit comes after this bit was set.
-  std::atomic<std::uint64_t>& word = kept_[rank / word_bits];
+  peer.coalesces = true;
+  peer.was_coalescing_before = false;
+  // seq_cst, as in send_coalesced(): either this finds visits due, or the last visit comes after this bit was set.
+  std::atomic<std::uint64_t>& word = coalescing_[rank / word_bits];
   const std::uint64_t bit = std::uint64_t{1} << rank % word_bits;
   if ((word.load(std::memory_order_seq_cst) & bit) == 0) word.fetch_or(bit, std::memory_order_seq_cst);
   if (visits_due_.load(std::memory_order_seq_cst) != visits_after_the_last &&
       visits_due_.exchange(visits_after_the_last, std::memory_order_seq_cst) == 0)
-    options_.on_keeping();
+    options_.on_coalescing();
   return true;
 }
 
 // Adds an update to what leaves as one message; false where it has to be one of its own.
 bool OriginEngine::join(Peer& peer, Rank rank, WindowId window, const Update& update, Outstanding& outstanding) {
   if (outstanding.goes_alone || update.bytes > most_joined_bytes) return false;
-  if (!peer.backlog.empty() || peer.failed.load(std::memory_order_relaxed) || !may_keep(peer, rank)) return false;
+  if (!peer.backlog.empty() || peer.failed.load(std::memory_order_relaxed) || !may_coalesce(peer, rank)) return false;
   const std::uint64_t size = ops::size_of(update.type);
   if (peer.bundle != nullptr) {
     const Job& bundle = *peer.bundle;
@@ -74,7 +74,7 @@ bool OriginEngine::join(Peer& peer, Rank rank, WindowId window, const Update& up
                           (update.alpha == nullptr || std::memcmp(bundle.header.alpha, update.alpha, size) == 0);
     if (!is_alike) {
       close_bundle(peer, rank);
-      if (!may_keep(peer, rank) || !peer.backlog.empty()) return false;
+      if (!may_coalesce(peer, rank) || !peer.backlog.empty()) return false;
     }
   }
   if (peer.bundle == nullptr) open_bundle(peer, window, update, outstanding);
@@ -97,7 +97,7 @@ bool OriginEngine::join(Peer& peer, Rank rank, WindowId window, const Update& up
     try {
       close_bundle(peer, rank);
     } catch (const std::bad_alloc&) {
-      peer.keeps = true;  // the update has joined: it leaves with the rest when there is memory
+      peer.coalesces = true;  // the update has joined: it leaves with the rest when there is memory
     }
   }
   return true;
@@ -131,17 +131,17 @@ void OriginEngine::close_bundle(Peer& peer, Rank rank) {
   note_under_way(rank);
 }
 
-void OriginEngine::send_kept() {
-  // seq_cst: see begin_keeping().
+void OriginEngine::send_coalesced() {
+  // seq_cst: see begin_coalescing().
   const unsigned due = visits_due_.load(std::memory_order_seq_cst);
   if (due == 0) return;
   const bool is_last = visits_due_.fetch_sub(1, std::memory_order_seq_cst) == 1;
   bool all = true;
-  for (std::size_t which = 0; which < kept_.size(); ++which) {
-    std::uint64_t word = kept_[which].load(std::memory_order_seq_cst);
+  for (std::size_t which = 0; which < coalescing_.size(); ++which) {
+    std::uint64_t word = coalescing_[which].load(std::memory_order_seq_cst);
     for (; word != 0; word &= word - 1) {
       const auto bit = static_cast<std::size_t>(std::countr_zero(word));
-      all &= visit_kept(static_cast<Rank>(which * word_bits + bit), is_last);
+      all &= visit_coalesced(static_cast<Rank>(which * word_bits + bit), is_last);
     }
   }
   unsigned none = 0;
@@ -149,14 +149,14 @@ void OriginEngine::send_kept() {
 }
 
 // Whether nothing can have been left behind.
-bool OriginEngine::visit_kept(Rank rank, bool is_last) {
+bool OriginEngine::visit_coalesced(Rank rank, bool is_last) {
   Peer& peer = peer_made(rank);
   std::unique_lock lock(peer.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return false;
-  if (peer.keeps && (is_last || peer.was_kept_before)) go_on(peer, rank);
-  peer.was_kept_before = peer.keeps;
-  if (!peer.keeps)
-    kept_[rank / word_bits].fetch_and(~(std::uint64_t{1} << rank % word_bits), std::memory_order_seq_cst);
+  if (peer.coalesces && (is_last || peer.was_coalescing_before)) go_on(peer, rank);
+  peer.was_coalescing_before = peer.coalesces;
+  if (!peer.coalesces)
+    coalescing_[rank / word_bits].fetch_and(~(std::uint64_t{1} << rank % word_bits), std::memory_order_seq_cst);
   const bool has_progressed = std::exchange(peer.has_progressed, false);
   const bool has_backlog = !peer.backlog.empty();
   lock.unlock();
