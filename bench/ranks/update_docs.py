@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""Writes the figures of "By ranks" in docs/BENCHMARKS.md from a run, between its markers. Nothing there is typed by hand.
+"""Writes the figures of "By ranks" in docs/BENCHMARKS.md from a run, between the markers for so many processors. Nothing there is
+typed by hand.
 
   bench/ranks/update_docs.py                     runs `build/bin/farsum bench ranks --json` (minutes) and keeps its lines in build/bench/
   bench/ranks/update_docs.py --from LINES.jsonl  takes the lines of an earlier run, of whatever machine
@@ -65,7 +66,8 @@ def section(lines):
 
 def main():
     lines = bench_lines.asked_for("ranks", __doc__)
-    doc_section.update(DOC, "ranks", "bench/ranks/update_docs.py", section(lines))
+    processors = next(line["usable_processors"] for line in lines if "processor" in line)
+    doc_section.update(DOC, f"ranks on {processors} processors", "bench/ranks/update_docs.py", section(lines))
     print(f"wrote {DOC.relative_to(ROOT)}: {len(lines)} lines")
 
 
