@@ -245,7 +245,7 @@ class Explorer {
   // The running thread's whole local state is `values`, which also tell this place in its code from the others: what it
   // read before no longer tells states apart.
   void forget_all_but(std::initializer_list<std::uint64_t> values) {
-    threads_[self_].history = 1;
+    threads_[self_].history = forgotten;
     for (const std::uint64_t value : values) {
       observe(value);
     }
@@ -312,6 +312,8 @@ class Explorer {
   };
 
   static constexpr std::size_t no_entry = ~std::size_t{0};
+  // Unlike any that a value of a check's could be mixed with to the history of a thread that has not begun.
+  static constexpr std::uint64_t forgotten = 0xd1b54a32d192ed03ULL;
   static constexpr std::size_t granule_bytes = 4;
 
   // ---- one execution ----
