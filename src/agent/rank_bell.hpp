@@ -2,11 +2,10 @@
 // agent. It looks at neither requests nor replies; it says that there may be some.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <utility>
 
 #include "base/status.hpp"
+#include "lockfree/bell.hpp"
 #include "lockfree/doorbell.hpp"
 #include "os/wake_socket.hpp"
 
@@ -35,54 +34,48 @@ class NetworkWake {
 //
 // Replies are the business of the threads that wait for them, so the agent sleeps through them unless somebody asks
 // that they be watched: a thread that goes on while something is under way. A watch ends with the first reply, or when
-// a deadline has come; the agent's chores then look after the network, and watch on if there is still something.
+// a deadline has come; the agent's chores then look after the network, and watch on if there is still something. When
+// what happens is for lockfree/bell.hpp to say; this has the descriptors and the times.
 class RankBell {
  public:
   // `name` is where others wake this rank when it sleeps on descriptors.
-  RankBell(Doorbell& doorbell, const os::WakeName& name) : doorbell_(doorbell), name_(name) {}
+  RankBell(Doorbell& doorbell, const os::WakeName& name) : name_(name), bell_(doorbell, descriptors_) {}
 
   // Sleeps until there may be something to do, at most timeout_ns nanoseconds (0 means for ever); false when the time
   // was up.
-  bool sleep(std::uint64_t timeout_ns);
+  bool sleep(std::uint64_t timeout_ns) { return bell_.sleep(timeout_ns); }
   // Called by an agent that never sleeps: a watch ends at once.
-  void pass();
+  void pass() { bell_.pass(); }
   // Whether a watch has ended, or a look was asked for, since the last time this was asked, by the agent's chores.
-  bool watch_has_ended();
+  bool watch_has_ended() { return bell_.take_look(); }
 
   // Makes this and every later sleep return at once.
-  void wake();
-  bool stopped() const { return doorbell_.stopped(); }
+  void wake() { bell_.stop(); }
+  bool stopped() const { return bell_.stopped(); }
 
   // Sleeps on the network, too, from now on, also the sleep that is under way. Once; `network` outlives the agent.
   Status add_network(NetworkWake& network);
   // Begins a watch; without a network it does nothing.
-  void watch_replies();
+  void watch_replies() { bell_.watch(); }
   // The same for who cannot wait for a reply: one that has come may have been taken by another thread. It ends the
   // watch that is under way.
-  void ask_for_look();
+  void ask_for_look() { bell_.ask_for_look(); }
 
  private:
-  struct Limit {
-    std::uint64_t timeout_ns = 0;  // 0: for ever
-    bool of_watch = false;         // else the caller's
+  // See BasicBell. Both are written before the bell is told of the network, and not again.
+  struct Descriptors {
+    bool arm() { return network->arm_requests() && network->arm_card(); }
+    bool arm_replies() { return network->arm_replies(); }
+    WaitEnd wait(bool watches, std::uint64_t timeout_ns);
+    void wake() const { socket.wake(); }
+
+    os::WakeSocket socket;
+    NetworkWake* network = nullptr;
   };
 
-  bool sleep_on_descriptors(NetworkWake& network, std::uint64_t timeout_ns);
-  bool wait_for_descriptors(NetworkWake& network, bool watching, const Limit& limit);
-  Limit limit_of(NetworkWake& network, bool watching, std::uint64_t timeout_ns) const;
-  void end_watch();
-  void rouse();
-
-  Doorbell& doorbell_;
   const os::WakeName name_;
-  // Written before network_, by add_network.
-  os::WakeSocket socket_;
-  // Written once, by add_network.
-  std::atomic<NetworkWake*> network_{nullptr};
-  // Written by whoever asks for a watch (set) and the agent (clear).
-  std::atomic<bool> watching_{false};
-  std::atomic<bool> look_is_due_{false};
-  bool watch_ended_ = false;  // the agent's
+  Descriptors descriptors_;
+  BasicBell<SystemAtomics, Descriptors> bell_;
 };
 
 }  // namespace farsum

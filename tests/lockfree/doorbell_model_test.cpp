@@ -141,7 +141,7 @@ Outcome receive_all(const Plan& plan) {
       [](State&) {});
 }
 
-// A receiver that sleeps by the futex until it has a network, and then on descriptors, as agent/rank_bell.cpp does.
+// A receiver that sleeps by the futex until it has a network, and then on descriptors, as lockfree/bell.hpp does.
 enum class Change : std::uint8_t { right, network_added_without_rousing, slept_without_looking_for_it };
 
 template <class Policy>

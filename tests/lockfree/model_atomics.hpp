@@ -61,6 +61,9 @@ class ModelAtomic {
   T fetch_or(T value, std::memory_order order) {
     return modify(order, [value](T old) { return static_cast<T>(old | value); });
   }
+  T fetch_and(T value, std::memory_order order) {
+    return modify(order, [value](T old) { return static_cast<T>(old & value); });
+  }
 
   bool compare_exchange_strong(T& expected, T desired, std::memory_order success, std::memory_order failure) {
     if (M == Mutation::compare_exchange_is_torn) {
