@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <time.h>
 
+#include <mutex>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -56,10 +57,13 @@ WaitEnd RankBell::Descriptors::wait(bool watches, std::uint64_t timeout_ns) {
 }
 
 Status RankBell::add_network(NetworkWake& network) {
-  Result<os::WakeSocket> socket = os::WakeSocket::open(name_);
-  if (!socket.is_ok()) return socket.take_status();
-  descriptors_.socket = std::move(socket.value());
-  descriptors_.network = &network;
+  const std::lock_guard lock(adding_);
+  if (descriptors_.network == nullptr) {
+    Result<os::WakeSocket> socket = os::WakeSocket::open(name_);
+    if (!socket.is_ok()) return socket.take_status();
+    descriptors_.socket = std::move(socket.value());
+    descriptors_.network = &network;
+  }
   bell_.add_network();
   return {};
 }

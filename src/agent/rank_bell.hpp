@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 
 #include "base/status.hpp"
 #include "lockfree/bell.hpp"
@@ -53,7 +54,8 @@ class RankBell {
   void wake() { bell_.stop(); }
   bool stopped() const { return bell_.stopped(); }
 
-  // Sleeps on the network, too, from now on, also the sleep that is under way. Once; `network` outlives the agent.
+  // Sleeps on the network, too, from now on, also the sleep that is under way. Called again, with the same, where it
+  // has more to sleep on than before; `network` outlives the agent.
   Status add_network(NetworkWake& network);
   // Begins a watch; without a network it does nothing.
   void watch_replies() { bell_.watch(); }
@@ -74,6 +76,7 @@ class RankBell {
   };
 
   const os::WakeName name_;
+  std::mutex adding_;
   Descriptors descriptors_;
   BasicBell<SystemAtomics, Descriptors> bell_;
 };

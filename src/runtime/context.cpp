@@ -318,25 +318,13 @@ std::unique_ptr<GroupTeam> Context::make_team(const std::vector<Rank>& ranks, st
 Status Context::serve_network(Network& network) {
   wake_sources_->add(network);
   waiter_->expect_remote_replies();
-  if (Status status = wake_by_sources(); !status.is_ok()) return status;
+  if (Status status = bell_->add_network(*wake_sources_); !status.is_ok()) return status;
   return start_agent();
 }
 
 Status Context::serve_card(Rdma& card) {
   wake_sources_->add(card);
-  return wake_by_sources();
-}
-
-Status Context::wake_by_sources() {
-  const std::lock_guard lock(waking_);
-  if (wakes_by_sources_) {
-    // The agent may be asleep on fewer of them.
-    bell_->ask_for_look();
-    return {};
-  }
-  Status status = bell_->add_network(*wake_sources_);
-  wakes_by_sources_ = status.is_ok();
-  return status;
+  return bell_->add_network(*wake_sources_);
 }
 
 Result<NetworkCard> Context::network_card() { return network_->card(); }

@@ -250,7 +250,6 @@ class Context {
   Status begin_world();
   Status serve_network(Network& network);
   Status serve_card(Rdma& card);
-  Status wake_by_sources();
   std::unique_ptr<GroupTeam> make_team(const std::vector<Rank>& ranks, std::uint32_t my_rank);
   Status check_listed(Listed& listed) const;
   std::optional<std::uint64_t> next_round(const Listed& listed);
@@ -355,8 +354,6 @@ class Context {
   std::unique_ptr<WakeSources> wake_sources_;
   std::unique_ptr<AgentChores> chores_;
   std::unique_ptr<CardSide> card_;
-  std::mutex waking_;  // adding them to the bell
-  bool wakes_by_sources_ = false;
   std::unique_ptr<Ringer> ringer_;
   Agent::Options agent_options_;
   std::mutex agent_mutex_;  // starting it

@@ -81,6 +81,15 @@ TEST(RankBell, sleeps_on_a_network_that_is_added_while_it_sleeps_without) {
   agent.join();
 }
 
+TEST(RankBell, looks_once_at_a_network_that_has_more_to_sleep_on) {
+  Networked rank;
+  EXPECT_FALSE(rank.bell.watch_has_ended());
+  EXPECT_TRUE(rank.bell.add_network(rank.network).is_ok());
+  EXPECT_TRUE(rank.bell.sleep(0));
+  EXPECT_TRUE(rank.bell.watch_has_ended());
+  EXPECT_FALSE(rank.bell.sleep(a_moment_ns));
+}
+
 TEST(RankBell, says_why_it_cannot_sleep_on_a_network_and_goes_on_without) {
   Bell rank;
   FakeNetwork network;
