@@ -4,7 +4,7 @@
 //
 // One that attends and does not look, because it computes or was not given a processor, is missed within a millisecond:
 // the gate that the agent sleeps on wakes it then, and it serves itself from there on. One that is stopped in the
-// middle of a look holds the agent up for as long.
+// middle of a look holds the agent up for as long. docs/internals/serving.md has the transitions.
 #pragma once
 
 #include <atomic>

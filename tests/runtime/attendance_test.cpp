@@ -296,6 +296,34 @@ TEST_F(ServingOfTheLate, grants_what_waited_and_has_the_agent_roused_for_what_wa
   EXPECT_EQ(roused, 3);
 }
 
+TEST_F(ServingOfTheLate, is_neither_taken_over_nor_done_in_a_turn_of_the_agents) {
+  sources.add(network);
+  network.bring_request();
+  Code begun = Code::ok;
+  {
+    const std::lock_guard turn(attendance.turn());
+    std::thread([&] { begun = attendance.begin(); }).join();
+  }
+  EXPECT_EQ(begun, Code::pending);
+  begin();
+  std::atomic<bool> is_taken{false};
+  std::atomic<bool> is_over{false};
+  std::thread agent_stand_in([&] {
+    const std::lock_guard turn(attendance.turn());
+    is_taken = true;
+    is_taken.notify_one();
+    is_over.wait(false);
+  });
+  is_taken.wait(false);
+  EXPECT_TRUE(attendance.attend()) << "it attends on";
+  EXPECT_EQ(network.served(), 0U);
+  is_over = true;
+  is_over.notify_one();
+  agent_stand_in.join();
+  EXPECT_TRUE(attendance.attend());
+  EXPECT_EQ(network.served(), 1U);
+}
+
 TEST_F(ServingOfTheLate, is_ended_by_the_thread_that_attends_only) {
   sources.add(network);
   begin();
