@@ -9,12 +9,6 @@
 
 namespace farsum {
 
-bool GroupPlaces::is_here(std::uint32_t rank) const { return std::binary_search(here.begin(), here.end(), rank); }
-
-std::uint32_t GroupPlaces::place_of(std::uint32_t rank) const {
-  return static_cast<std::uint32_t>(std::lower_bound(here.begin(), here.end(), rank) - here.begin());
-}
-
 GroupTeam::GroupTeam(GroupPlaces places, std::uint32_t my_rank, TeamPost* post, Waiter& waiter)
     : places_(std::move(places)), my_rank_(my_rank), post_(post), waiter_(waiter) {
   // A letter has a byte of each member here at least.

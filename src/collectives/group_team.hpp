@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/function_ref.hpp"
+#include "base/group_places.hpp"
 #include "base/status.hpp"
 #include "base/units.hpp"
 #include "collectives/node_team.hpp"
@@ -30,21 +31,6 @@ class TeamPost {
                          const char* doing) = 0;
 
   static constexpr std::size_t most_bytes = 32768;
-};
-
-// Where the members of a group are. The same on all of them but for which node is called this one.
-struct GroupPlaces {
-  struct Node {
-    Rank first = 0;                      // of the job: its member that speaks for it
-    std::vector<std::uint32_t> members;  // ranks of the group, ascending
-  };
-  std::vector<std::uint32_t> here;  // ranks of the group on this node, ascending
-  std::vector<Node> remote;
-
-  bool is_one_node() const { return remote.empty(); }
-  // Place among the members here of a rank of the group that is.
-  std::uint32_t place_of(std::uint32_t rank) const;
-  bool is_here(std::uint32_t rank) const;
 };
 
 // One member's view. One thread of a rank calls at a time. No call needs memory here, so that no member that has none

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/group_places.hpp"
 #include "base/node_ranks.hpp"
 #include "base/units.hpp"
-#include "collectives/group_team.hpp"
 #include "runtime/network_card.hpp"
 
 namespace farsum {
