@@ -11,7 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/origin_engine.hpp"
+#include "base/units.hpp"
+#include "core/request_state.hpp"
 #include "os/thread_mark.hpp"
 
 namespace farsum {

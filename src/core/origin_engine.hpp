@@ -14,68 +14,15 @@
 #include <span>
 #include <vector>
 
-#include "core/apply.hpp"
 #include "core/hearing.hpp"
+#include "core/operation.hpp"
+#include "core/outstanding.hpp"
+#include "core/request_state.hpp"
 #include "core/wire.hpp"
 #include "ops/layout.hpp"
 #include "transport/transport.hpp"
 
 namespace farsum {
-
-// What one window has under way towards one target, and how the last failure among it was answered.
-struct Outstanding {
-  std::atomic<std::uint64_t> count{0};
-  // So many of these still need the program's buffers: operands that are neither copied nor sent, results that have not
-  // come. A local flush waits for these only (acquire).
-  std::atomic<std::uint32_t> borrowing{0};
-  std::atomic<Code> failure{Code::ok};
-  // Its operations may fail one by one: none travels in a message with others. Set before the first.
-  bool goes_alone = false;
-};
-
-// An operation that somebody waits for by name.
-struct RequestState {
-  std::atomic<bool> done{false};
-  std::atomic<Code> code{Code::ok};
-};
-
-// One operation towards one target, as core understands it. Everything it points to is borrowed: arrays and alpha until
-// submit() returns, operand and result until the operation completes.
-struct Operation {
-  OperationKind kind = OperationKind::put;
-  ops::ElementType type = ops::ElementType::byte;
-  ops::Operator op = ops::Operator::replace;
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;  // payload; the same for all layouts
-  const std::byte* operand = nullptr;
-  const std::byte* compare = nullptr;
-  std::byte* result = nullptr;
-  const void* alpha = nullptr;
-  ops::LayoutView operand_layout;
-  ops::LayoutView target_layout;
-  ops::LayoutView result_layout;
-  bool notify = false;
-  std::uint32_t notify_slot = 0;
-  bool may_wait = false;         // rides behind a lock that may not be granted yet
-  bool leaves_with_end = false;  // or before, with the first message to that rank which may not
-};
-
-inline bool tells_of_others(const Operation& operation) { return tells_of_others(operation.kind, operation.op); }
-inline bool needs_operand(const Operation& operation) {
-  if (operation.kind == OperationKind::get) return false;
-  return operation.kind == OperationKind::put || operation.kind == OperationKind::compare_and_swap ||
-         ops::reads_operand(operation.op);
-}
-
-// Elements that are accumulated one behind the other, and that nobody waits for.
-struct Update {
-  ops::ElementType type = ops::ElementType::byte;
-  ops::Operator op = ops::Operator::replace;
-  std::uint64_t offset = 0;
-  const std::byte* operand = nullptr;
-  std::uint64_t bytes = 0;
-  const void* alpha = nullptr;
-};
 
 // Any thread may call; each peer has a lock of its own. Requests to one peer travel in the order of submit().
 class OriginEngine {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/origin_engine.hpp"
+#include "core/operation.hpp"
 #include "ops/layout.hpp"
 
 namespace farsum {
