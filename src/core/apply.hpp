@@ -3,24 +3,19 @@
 // copy has the kernels and the stripes from here.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "core/atomicity.hpp"
-#include "lockfree/lock_free_permit.hpp"
-#include "lockfree/lock_queue.hpp"
+#include "core/lock_agent.hpp"
+#include "core/stripes.hpp"
 #include "ops/element_type.hpp"
 #include "ops/kernels.hpp"
 #include "ops/layout.hpp"
 #include "ops/op_kind.hpp"
 
 namespace farsum {
-
-class AskedLocks;
 
 enum class OperationKind : std::uint8_t { put = 0, get = 1, accumulate = 2, get_accumulate = 3, compare_and_swap = 4 };
 
@@ -54,41 +49,6 @@ struct Reduction {
 // The operation is of `bytes` in all, of which the kernels may be given a part at a time.
 Reduction make_reduction(const ops::KernelSet& kernels, ops::ElementType type, ops::Operator op, const void* alpha,
                          std::uint64_t bytes);
-
-// The permits of a node's ranks, by rank of the job.
-struct LockFreePermits {
-  std::vector<LockFreePermit*> of_ranks;
-
-  bool all_ready() const {
-    return std::all_of(of_ranks.begin(), of_ranks.end(),
-                       [](const LockFreePermit* permit) { return permit->is_ready(); });
-  }
-};
-
-// Who asks for a lock, and what it does when the lock is not free.
-struct LockAgent {
-  std::uint32_t id = 0;                              // rank + 1
-  bool may_wait = true;                              // the agent may not: it gets `busy` and comes back
-  const Liveness* liveness = nullptr;                // null: nobody dies (simulator)
-  std::atomic<std::uint64_t>* contention = nullptr;  // counts stripes that were not free at once; may be null
-  const LockFreePermits* permits = nullptr;      // of all who may be in a lock-free stripe; null: there is never one
-  const Ringer* ringer = nullptr;                // null: no lock is asked for on behalf of others
-  AskedLocks* asked = nullptr;                   // by threads of this process; null: no target is of another node
-  std::uint32_t place = 0;                       // where shared locks keep its slot: its rank in the window
-  std::uint32_t queues_as = lock_word::waiting;  // its slot's first word in the queue of a shared lock
-};
-
-enum class Applied : std::uint8_t { done, busy, holder_dead };
-
-// Takes a stripe, also one that is lock-free.
-Applied take_stripe(StripeLock& lock, const LockAgent& agent);
-// Takes the stripes of [offset, offset + bytes), two at most, or says why not and holds none.
-Applied take_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes, const LockAgent& agent);
-// The same for the first `run` of `left` bytes, for a caller who will come for all of them, one run after the other:
-// lock-free stripes among them are revoked together, for one revocation costs what several do.
-Applied take_first_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t run, std::uint64_t left,
-                           const LockAgent& agent);
-void release_stripes(const AtomicDomain& domain, std::uint64_t offset, std::uint64_t bytes);
 
 // Applies `reduction` to [offset, offset + bytes) of a region that starts at `memory`. `operand` is packed (may be null
 // for no_op); `result`, where not null, receives the old values, packed. `progress` counts bytes done: on `busy` the
