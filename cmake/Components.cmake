@@ -2,8 +2,7 @@
 
 # Each line names a component and the components it may link to (their own dependencies follow). The same arrows, file by file,
 # are held by tools/check_includes.
-set(FARSUM_COMPONENTS base os lockfree ops cost transport transport/shm transport/link transport/sim transport/trace
-                      transport/route transport/ucx core agent collectives runtime capi)
+set(FARSUM_COMPONENTS base os lockfree ops cost transport transport/sim transport/trace core agent collectives runtime capi)
 # What tests alone run the engine over. It is no part of libfarsum.so, which is built without waiting for it.
 set(FARSUM_COMPONENTS_OF_TESTS transport/sim transport/trace)
 set(FARSUM_NEEDS_base "")
@@ -12,16 +11,12 @@ set(FARSUM_NEEDS_lockfree os)
 set(FARSUM_NEEDS_ops lockfree)
 set(FARSUM_NEEDS_cost ops)
 set(FARSUM_NEEDS_transport cost)
-set(FARSUM_NEEDS_transport_shm transport)
-set(FARSUM_NEEDS_transport_link transport)
 set(FARSUM_NEEDS_transport_sim transport)
 set(FARSUM_NEEDS_transport_trace transport)
-set(FARSUM_NEEDS_transport_route transport)
-set(FARSUM_NEEDS_transport_ucx transport_link)
 set(FARSUM_NEEDS_core transport)
 set(FARSUM_NEEDS_agent core)
 set(FARSUM_NEEDS_collectives core)
-set(FARSUM_NEEDS_runtime agent collectives transport_shm transport_link transport_route transport_ucx)
+set(FARSUM_NEEDS_runtime agent collectives)
 set(FARSUM_NEEDS_capi runtime)
 
 # Instruction sets are chosen when the library starts, so each kernel file alone is compiled for its own.
@@ -45,18 +40,45 @@ endfunction()
 # Tests have these of their own (tests/counted).
 set_source_files_properties(src/core/packed_sides.cpp src/ops/layout.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
-# Adds farsum_<name> from src/<component>/*.cpp. A component without sources becomes an interface library, so that the names
-# always exist.
+# The sources of a component: all below its folder that are no other component's.
+function(farsum_component_sources result component)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${component}/*.cpp")
+  foreach(other IN LISTS FARSUM_COMPONENTS)
+    string(FIND "${other}" "${component}/" found)
+    if(found EQUAL 0)
+      list(FILTER sources EXCLUDE REGEX "/src/${other}/")
+    endif()
+  endforeach()
+  set(${result} "${sources}" PARENT_SCOPE)
+endfunction()
+
+# A component is compiled at once; transports, which share little but the contract, a folder each.
+function(farsum_compile_component component sources)
+  farsum_compile_together(farsum_${component})
+  if(component STREQUAL "transport")
+    foreach(source IN LISTS sources)
+      cmake_path(GET source PARENT_PATH folder)
+      cmake_path(GET folder FILENAME group)
+      farsum_compile_group(farsum_${component} ${group} "${source}")
+    endforeach()
+  endif()
+endfunction()
+
+# Adds farsum_<name> from the sources below src/<component>. A component without sources becomes an interface library, so that
+# the names always exist.
 function(farsum_add_component component)
   string(REPLACE "/" "_" name "${component}")
-  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${component}/*.cpp")
+  farsum_component_sources(sources "${component}")
   if(NOT FARSUM_X86_64)
     list(FILTER sources EXCLUDE REGEX "_(avx2|avx512)\\.cpp$")
   endif()
 
   # A file X_absent.cpp stands for what is left out where a library's headers were not found.
-  if(component STREQUAL "transport/ucx" AND NOT UCX_FOUND)
-    list(FILTER sources INCLUDE REGEX "(_absent|/ucx_text|/ucx_sealed)\\.cpp$")
+  if(component STREQUAL "transport" AND NOT UCX_FOUND)
+    set(left_out ${sources})
+    list(FILTER left_out INCLUDE REGEX "/src/transport/(ucx|rdma)/")
+    list(FILTER left_out EXCLUDE REGEX "(_absent|/ucx_text|/ucx_sealed)\\.cpp$")
+    list(REMOVE_ITEM sources ${left_out})
   elseif(component STREQUAL "runtime" AND NOT PMIX_FOUND)
     list(FILTER sources EXCLUDE REGEX "/pmix_client\\.cpp$")
   else()
@@ -67,7 +89,7 @@ function(farsum_add_component component)
   if(sources)
     farsum_set_kernel_options(${sources})
     add_library(farsum_${name} STATIC ${sources})
-    farsum_compile_together(farsum_${name})
+    farsum_compile_component(${name} "${sources}")
     if(NOT component IN_LIST FARSUM_COMPONENTS_OF_TESTS)
       set_property(GLOBAL APPEND PROPERTY FARSUM_ARCHIVES farsum_${name})
     endif()
@@ -78,7 +100,7 @@ function(farsum_add_component component)
 
   target_include_directories(farsum_${name} ${kind} "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
   target_compile_definitions(farsum_${name} ${kind} FARSUM_HAS_X86_KERNELS=$<BOOL:${FARSUM_X86_64}>)
-  if(component STREQUAL "transport/ucx" AND UCX_FOUND)
+  if(component STREQUAL "transport" AND UCX_FOUND)
     # Its headers only: the library is found at run time, or is the one that an MPI library has loaded.
     target_include_directories(farsum_${name} SYSTEM ${kind} ${UCX_INCLUDE_DIRS})
   endif()
