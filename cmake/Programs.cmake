@@ -48,10 +48,10 @@ function(farsum_add_app folder)
   endif()
 endfunction()
 
-# All files of src/cli whose names match.
+# All files below src/cli whose names match.
 function(farsum_cli_sources result pattern)
   farsum_glob_sources(sources "${PROJECT_SOURCE_DIR}/src/cli")
-  list(FILTER sources INCLUDE REGEX "/src/cli/(${pattern})\\.cpp$")
+  list(FILTER sources INCLUDE REGEX "/src/cli/([a-z]+/)?(${pattern})\\.cpp$")
   set(${result} "${sources}" PARENT_SCOPE)
 endfunction()
 
