@@ -2,7 +2,8 @@
 
 # Each line names a component and the components it may link to (their own dependencies follow). The same arrows, file by file,
 # are held by tools/check_includes.
-set(FARSUM_COMPONENTS base os lockfree ops cost transport transport/sim transport/trace core agent collectives runtime capi)
+set(FARSUM_COMPONENTS base os lockfree ops cost promotion memory transport transport/sim transport/trace protocol variants
+                      liveness progress window collectives runtime capi)
 # What tests alone run the engine over. It is no part of libfarsum.so, which is built without waiting for it.
 set(FARSUM_COMPONENTS_OF_TESTS transport/sim transport/trace)
 set(FARSUM_NEEDS_base "")
@@ -10,13 +11,19 @@ set(FARSUM_NEEDS_os base)
 set(FARSUM_NEEDS_lockfree os)
 set(FARSUM_NEEDS_ops lockfree)
 set(FARSUM_NEEDS_cost ops)
+set(FARSUM_NEEDS_promotion os)
+set(FARSUM_NEEDS_memory cost)
 set(FARSUM_NEEDS_transport cost)
 set(FARSUM_NEEDS_transport_sim transport)
 set(FARSUM_NEEDS_transport_trace transport)
-set(FARSUM_NEEDS_core transport)
-set(FARSUM_NEEDS_agent core)
-set(FARSUM_NEEDS_collectives core)
-set(FARSUM_NEEDS_runtime agent collectives)
+# The owner keeps leases, which are a variant; the origin's half of a variant is on top of the protocol.
+set(FARSUM_NEEDS_protocol memory transport variants)
+set(FARSUM_NEEDS_variants protocol)
+set(FARSUM_NEEDS_liveness protocol)
+set(FARSUM_NEEDS_progress liveness)
+set(FARSUM_NEEDS_window variants progress)
+set(FARSUM_NEEDS_collectives window)
+set(FARSUM_NEEDS_runtime collectives promotion)
 set(FARSUM_NEEDS_capi runtime)
 
 # Instruction sets are chosen when the library starts, so each kernel file alone is compiled for its own.
@@ -38,7 +45,7 @@ function(farsum_set_kernel_options)
 endfunction()
 
 # Tests have these of their own (tests/counted).
-set_source_files_properties(src/core/packed_sides.cpp src/ops/layout.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+set_source_files_properties(src/protocol/packed_sides.cpp src/ops/layout.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # The sources of a component: all below its folder that are no other component's.
 function(farsum_component_sources result component)

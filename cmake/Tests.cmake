@@ -3,9 +3,10 @@ include(GoogleTest)
 
 # The folders of tests that also run under a sanitizer. This is the only such list: `make test` builds the targets
 # tsan_tests and asan_tests and runs the ctest labels tsan and asan.
-set(FARSUM_TSAN_TESTS lockfree core sim transport transport_route agent runtime)
-set(FARSUM_ASAN_TESTS os lockfree ops cost core sim transport transport_link transport_route transport_ucx fuzz agent
-                      runtime capi)
+set(FARSUM_TSAN_TESTS lockfree memory protocol variants liveness progress window collectives sim transport transport_route
+                      runtime)
+set(FARSUM_ASAN_TESTS os promotion lockfree ops cost memory protocol variants liveness progress window collectives sim transport
+                      transport_link transport_route transport_ucx transport_rdma fuzz runtime capi)
 
 # The folders whose tests start programs, so that building the test builds those too.
 set(FARSUM_PROGRAM_TESTS apps cli examples faults fock lab nwchem pmix)
@@ -29,9 +30,9 @@ target_precompile_headers(farsum_test_headers PRIVATE <gmock/gmock.h> <gtest/gte
 
 # The folders whose tests count the pieces of layouts that are looked at. Their programs take what looks at them from here, not
 # from the archives.
-set(FARSUM_COUNTING_TESTS core sim)
+set(FARSUM_COUNTING_TESTS protocol sim)
 add_library(farsum_counted_layouts OBJECT EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/src/ops/layout.cpp"
-            "${PROJECT_SOURCE_DIR}/src/core/packed_sides.cpp")
+            "${PROJECT_SOURCE_DIR}/src/protocol/packed_sides.cpp")
 target_include_directories(farsum_counted_layouts PRIVATE "${PROJECT_SOURCE_DIR}/tests/counted" "${PROJECT_SOURCE_DIR}/src")
 
 add_custom_target(tsan_tests)
@@ -138,7 +139,7 @@ function(farsum_check_sanitizer_lists)
   set(wanted ${FARSUM_TSAN_TESTS} ${FARSUM_ASAN_TESTS})
   list(REMOVE_DUPLICATES wanted)
   if(NOT UCX_FOUND)
-    list(REMOVE_ITEM wanted transport_ucx)
+    list(REMOVE_ITEM wanted transport_rdma transport_ucx)
   endif()
   foreach(name IN LISTS wanted)
     if(NOT TARGET test_${name})
@@ -158,7 +159,7 @@ function(farsum_add_tests)
   endforeach()
   list(REMOVE_DUPLICATES folders)
   if(NOT UCX_FOUND)
-    list(FILTER folders EXCLUDE REGEX "/tests/transport/ucx$")
+    list(FILTER folders EXCLUDE REGEX "/tests/transport/(rdma|ucx)$")
   endif()
   foreach(folder IN LISTS folders)
     farsum_add_test_folder("${folder}")

@@ -1,7 +1,7 @@
 // The one context that the C interface needs, and the tables behind its handles. What the library keeps beside a
 // context and may change lies here and in memory.cpp, but for what a thread keeps of itself, what waits for fork()
-// (os/promotion.cpp, os/promoted_files.cpp), the turn of who holds threads (os/held_threads.cpp) and the last mark of a
-// thread (os/thread_mark.cpp).
+// (promotion/promotion.cpp, promotion/promoted_files.cpp), the turn of who holds threads (promotion/held_threads.cpp)
+// and the last mark of a thread (os/thread_mark.cpp).
 #pragma once
 
 #include <sys/types.h>

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/hot_window.hpp"
+#include "window/hot_window.hpp"
 
 namespace farsum {
 class Counter;

@@ -21,7 +21,7 @@
 #include "capi/global.hpp"
 #include "capi/memory.hpp"
 #include "capi/struct_sizes.hpp"
-#include "runtime/network_card.hpp"
+#include "liveness/network_card.hpp"
 
 namespace farsum::capi {
 

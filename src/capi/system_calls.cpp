@@ -1,7 +1,7 @@
 // The system's calls that tell promoted memory from other: they need no context.
 #include "farsum.h"
-#include "os/forked_memory.hpp"
-#include "os/promoted_advice.hpp"
+#include "promotion/forked_memory.hpp"
+#include "promotion/promoted_advice.hpp"
 
 extern "C" {
 

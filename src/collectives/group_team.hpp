@@ -14,8 +14,8 @@
 #include "base/status.hpp"
 #include "base/units.hpp"
 #include "collectives/node_team.hpp"
-#include "core/team.hpp"
-#include "core/waiter.hpp"
+#include "progress/waiter.hpp"
+#include "window/team.hpp"
 
 namespace farsum {
 

@@ -9,10 +9,10 @@
 #include "base/function_ref.hpp"
 #include "base/status.hpp"
 #include "base/units.hpp"
-#include "core/team.hpp"
-#include "core/waiter.hpp"
 #include "lockfree/meeting.hpp"
 #include "os/event_count.hpp"
+#include "progress/waiter.hpp"
+#include "window/team.hpp"
 
 namespace farsum {
 

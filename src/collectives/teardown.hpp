@@ -13,9 +13,9 @@
 
 #include "base/status.hpp"
 #include "base/units.hpp"
-#include "core/waiter.hpp"
 #include "lockfree/awaited_rank.hpp"
 #include "os/event_count.hpp"
+#include "progress/waiter.hpp"
 
 namespace farsum {
 

@@ -14,8 +14,8 @@ enum class LinkClass : std::uint8_t { node, tcp };
 inline constexpr LinkClass link_classes[] = {LinkClass::node, LinkClass::tcp};
 const char* name_of(LinkClass link);
 
-// The paths of core/paths.hpp that cost anything different. Across hosts `direct` and `attach` do not exist, on a node
-// `caller` is a copy through the kernel where the memory is not mapped, else through the mapping.
+// The paths of window/paths.hpp that cost anything different. Across hosts `direct` and `attach` do not exist, on a
+// node `caller` is a copy through the kernel where the memory is not mapped, else through the mapping.
 enum class Way : std::uint8_t { direct, attach, caller, owner, aggregated };
 inline constexpr Way ways[] = {Way::direct, Way::attach, Way::caller, Way::owner, Way::aggregated};
 const char* name_of(Way way);
@@ -65,7 +65,7 @@ struct LinkModel {
   double owner_reduce_per_byte_us = 0;  // the same by the owner's agent
 };
 
-// Bytes that one stripe lock guards; see core/atomicity.hpp, which checks that they are the same.
+// Bytes that one stripe lock guards; see memory/atomicity.hpp, which checks that they are the same.
 inline constexpr std::uint64_t stripe_bytes = 16384;
 
 // Of every parameter: the file of a measurement, `farsum info --model` and the documentation go by this table.

@@ -52,7 +52,7 @@ struct MapCalls {
   long (*read)(int fd, char* buffer, std::size_t bytes) = nullptr;
 };
 [[nodiscard]] const MapCalls& library_map_calls();
-// Without the library, for HeldWork (os/held_threads.hpp).
+// Without the library, for HeldWork (promotion/held_threads.hpp).
 [[nodiscard]] const MapCalls& kernel_map_calls();
 
 // Asks about the map that holds `address`, or else the first one above. 0 with the answer, -ENOENT where there is none,

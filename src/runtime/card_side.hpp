@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/window.hpp"
 #include "transport/rdma.hpp"
+#include "window/window.hpp"
 
 namespace farsum {
 

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
-#include "core/wire.hpp"
+#include "protocol/messages.hpp"
 #include "runtime/link_models.hpp"
 
 namespace farsum {

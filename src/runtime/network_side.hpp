@@ -14,11 +14,11 @@
 
 #include "base/settings.hpp"
 #include "base/status.hpp"
-#include "core/origin_engine.hpp"
-#include "core/waiter.hpp"
-#include "runtime/network_card.hpp"
-#include "runtime/peer_watch.hpp"
-#include "runtime/remote_nodes.hpp"
+#include "liveness/network_card.hpp"
+#include "liveness/peer_watch.hpp"
+#include "liveness/remote_nodes.hpp"
+#include "progress/waiter.hpp"
+#include "protocol/origin/engine.hpp"
 #include "transport/network.hpp"
 #include "transport/route/route_transport.hpp"
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/units.hpp"
-#include "runtime/job_map.hpp"
+#include "liveness/job_map.hpp"
 #include "runtime/pmix.hpp"
 
 namespace farsum {

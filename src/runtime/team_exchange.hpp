@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "collectives/group_team.hpp"
-#include "core/origin_engine.hpp"
-#include "core/team_mail.hpp"
-#include "core/waiter.hpp"
-#include "core/wire.hpp"
+#include "progress/waiter.hpp"
+#include "protocol/messages.hpp"
+#include "protocol/origin/engine.hpp"
+#include "protocol/team_mail.hpp"
 
 namespace farsum {
 

@@ -6,7 +6,7 @@
 
 #include "collectives/node_team.hpp"
 #include "collectives/teardown.hpp"
-#include "core/window.hpp"
+#include "window/window.hpp"
 
 namespace farsum {
 namespace {

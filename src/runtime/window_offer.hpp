@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "core/window_shared.hpp"
+#include "protocol/window_shared.hpp"
 
 namespace farsum {
 

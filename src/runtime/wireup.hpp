@@ -11,7 +11,7 @@
 #include "base/node_ranks.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
-#include "runtime/job_map.hpp"
+#include "liveness/job_map.hpp"
 #include "transport/shm/node_segment.hpp"
 
 namespace farsum {

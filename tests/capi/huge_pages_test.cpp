@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "os/huge_pages.hpp"
+#include "promotion/huge_pages.hpp"
 #include "rank_processes.hpp"
 
 namespace farsum::test {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/lab_table.hpp"
+#include "cli/lab/lab_table.hpp"
 #include "launched_job.hpp"
 
 namespace farsum::cli::test {

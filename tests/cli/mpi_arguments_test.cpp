@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/mpi_arguments.hpp"
-#include "cli/mpi_wrappers.hpp"
+#include "cli/mpi/mpi_arguments.hpp"
+#include "cli/mpi/mpi_wrappers.hpp"
 
 namespace farsum::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "cli/mpi_installations.hpp"
+#include "cli/mpi/mpi_installations.hpp"
 #include "mpi_folder.hpp"
 
 namespace farsum::cli::test {

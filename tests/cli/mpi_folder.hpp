@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/captured_run.hpp"
-#include "cli/mpi_plan.hpp"
+#include "cli/mpi/mpi_plan.hpp"
 #include "temporary_folder.hpp"
 
 namespace farsum::cli::test {

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/mpi_insertion.hpp"
-#include "cli/mpi_preload.hpp"
+#include "cli/mpi/mpi_insertion.hpp"
+#include "cli/mpi/mpi_preload.hpp"
 
 namespace farsum::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "cli/mpi_program.hpp"
+#include "cli/mpi/mpi_program.hpp"
 #include "mpi_folder.hpp"
 
 namespace farsum::cli::test {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/info_paths.hpp"
-#include "cli/run_binding.hpp"
-#include "cli/run_output.hpp"
-#include "cli/run_program.hpp"
-#include "cli/run_sweep.hpp"
+#include "cli/info/info_paths.hpp"
+#include "cli/run/run_binding.hpp"
+#include "cli/run/run_output.hpp"
+#include "cli/run/run_program.hpp"
+#include "cli/run/run_sweep.hpp"
 
 namespace farsum::cli {
 namespace {

@@ -1,5 +1,5 @@
 // The decisions about a job, without processes and without a clock.
-#include "cli/run_policy.hpp"
+#include "cli/run/run_policy.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

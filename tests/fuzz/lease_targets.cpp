@@ -4,10 +4,10 @@
 #include <optional>
 #include <vector>
 
-#include "core/leased_update.hpp"
 #include "hostile.hpp"
 #include "ops/kernels.hpp"
 #include "targets.hpp"
+#include "variants/leases/leased_update.hpp"
 
 namespace farsum::fuzz {
 namespace {

@@ -5,10 +5,10 @@
 #include <optional>
 #include <tuple>
 
-#include "core/origin_engine.hpp"
 #include "hostile.hpp"
-#include "runtime/network_card.hpp"
-#include "runtime/remote_nodes.hpp"
+#include "liveness/network_card.hpp"
+#include "liveness/remote_nodes.hpp"
+#include "protocol/origin/engine.hpp"
 #include "runtime/team_exchange.hpp"
 #include "targets.hpp"
 #include "transport/ucx/ucx_sealed.hpp"

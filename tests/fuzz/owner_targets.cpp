@@ -4,8 +4,8 @@
 #include <memory>
 #include <optional>
 
-#include "core/target_service.hpp"
 #include "hostile.hpp"
+#include "protocol/owner/service.hpp"
 #include "targets.hpp"
 
 namespace farsum::fuzz {

@@ -150,7 +150,7 @@ constexpr std::uint32_t stopped = 256;
 // It watches on after a look that found no reply.
 constexpr std::uint32_t watches_on = 512;
 
-// One turn of the agent, as agent/agent.cpp takes it; what it met.
+// One turn of the agent, as progress/agent.cpp takes it; what it met.
 template <class State>
 std::uint32_t serve_once(State& state, std::uint32_t awaited) {
   std::uint32_t met = 0;

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "in_process_job.hpp"
+#include "liveness/remote_nodes.hpp"
 #include "runtime/network_side.hpp"
-#include "runtime/remote_nodes.hpp"
 #include "transport/route/route_transport.hpp"
 #include "transport/shm/shm_transport.hpp"
 

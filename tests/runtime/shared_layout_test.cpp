@@ -7,11 +7,11 @@
 
 #include "collectives/node_team.hpp"
 #include "collectives/teardown.hpp"
-#include "core/window_shared.hpp"
 #include "golden.hpp"
 #include "lockfree/lock_bias.hpp"
 #include "lockfree/ring.hpp"
 #include "lockfree/shared_lock.hpp"
+#include "protocol/window_shared.hpp"
 #include "runtime/window_offer.hpp"
 #include "transport/shm/node_header.hpp"
 #include "transport/shm/node_segment.hpp"

@@ -8,15 +8,15 @@
 #include <span>
 #include <vector>
 
-#include "core/exposure.hpp"
-#include "core/leased_update.hpp"
-#include "core/origin_engine.hpp"
-#include "core/target_service.hpp"
 #include "ops/kernels.hpp"
+#include "protocol/exposure.hpp"
+#include "protocol/origin/engine.hpp"
+#include "protocol/owner/service.hpp"
 #include "transport/sim/history.hpp"
 #include "transport/sim/script.hpp"
 #include "transport/sim/sim_world.hpp"
 #include "transport/trace/trace_transport.hpp"
+#include "variants/leases/leased_update.hpp"
 
 namespace farsum {
 

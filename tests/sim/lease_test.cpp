@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/apply.hpp"
 #include "core_job.hpp"
+#include "memory/apply.hpp"
 #include "ops/atomics.hpp"
 #include "seeds.hpp"
 #include "transport/sim/checkers.hpp"

@@ -105,7 +105,7 @@ TEST(MessagesPerEpoch, of_a_lock) {
   lock_with_puts(10, "lock, 10 puts, unlock");
 }
 
-// The first is waited for before the second is asked for: see core/asked_locks.hpp.
+// The first is waited for before the second is asked for: see window/asked_locks.hpp.
 TEST(MessagesPerEpoch, of_two_locks) {
   Epoch epoch({}, 2);
   epoch.begin_count();

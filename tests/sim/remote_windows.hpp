@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/window.hpp"
 #include "core_job.hpp"
 #include "transport/sim/sim_rdma.hpp"
+#include "window/window.hpp"
 
 namespace farsum {
 

@@ -1,5 +1,5 @@
-// What a rank tells the witness that `farsum mpi` keeps beside the launcher (src/cli/mpi_witness.hpp), which names the
-// rank that dies. Nothing happens without FARSUM_MPI_WITNESS, or where nobody listens there.
+// What a rank tells the witness that `farsum mpi` keeps beside the launcher (src/cli/mpi/mpi_witness.hpp), which names
+// the rank that dies. Nothing happens without FARSUM_MPI_WITNESS, or where nobody listens there.
 #pragma once
 
 #include "calls.hpp"

@@ -24,7 +24,7 @@ inline constexpr std::uint64_t kept_share_of_room = 32;
 inline constexpr std::uint64_t most_unlooked_bytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t most_unlooked_growth = std::uint64_t{8} << 20;
 
-// The stripes of core/atomicity.hpp, which this folder does not see.
+// The stripes of memory/atomicity.hpp, which this folder does not see.
 inline constexpr std::uint64_t aligned_from_bytes = 16384;
 inline constexpr std::uint32_t most_atomics_only_extents = 1024;
 inline constexpr std::uint32_t most_pending_extents = 256;

@@ -19,8 +19,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/origin_engine.hpp"
-#include "core/wire.hpp"
+#include "protocol/messages.hpp"
+#include "protocol/origin/engine.hpp"
 #include "transport/ucx/broken_connections.hpp"
 #include "transport/ucx/two_workers.hpp"
 #include "transport/ucx/ucx_transport.hpp"

@@ -1,0 +1,181 @@
+// `farsum info`: chooses sections and prints them, as text or as JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "base/settings.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit_codes.hpp"
+#include "cli/info/info_machine.hpp"
+#include "cli/info/info_measure.hpp"
+#include "cli/info/info_model.hpp"
+#include "cli/info/info_mpi.hpp"
+#include "cli/info/info_network.hpp"
+#include "cli/info/info_paths.hpp"
+#include "runtime/link_models.hpp"
+
+namespace farsum::cli {
+
+namespace {
+
+constexpr const char* info_epilogue = R"(
+Examples:
+  farsum info                    the build, the machine, what its kernel permits, the network, and MPI
+  farsum info --paths            how operations travel here, and why
+  farsum info --model            what an operation costs on each path, what is chosen by it, and where its numbers are from
+  farsum info --model --measure  measures them first, on this machine or as the ranks of a job, and keeps them
+  farsum info --settings         every FARSUM_ variable with its meaning and its value now
+  farsum info --json | jq .machine.cores
+
+Exit code: 0; 2 wrong usage, or a FARSUM_ variable that cannot be read.)";
+
+struct InfoOptions {
+  bool settings = false;
+  bool paths = false;
+  bool model = false;
+  bool measure = false;
+  bool json = false;
+};
+
+Report settings_table(const Settings& settings) {
+  Report table = Report::array();
+  for (const SettingRow& row : describe_settings(settings)) {
+    table.push_back({{"name", row.name},
+                     {"value", row.value},
+                     {"default", row.default_value},
+                     {"type", row.type},
+                     {"unit", row.unit},
+                     {"meaning", row.meaning}});
+  }
+  return table;
+}
+
+Report paths_table(const Settings& settings) {
+  Report table = Report::array();
+  const cost::Thresholds model = read_path_model(settings, environment).thresholds;
+  for (const PathRow& row : explain_paths({probe_attach(), yama_scope(), settings, probe_held_threads(), model})) {
+    table.push_back(
+        {{"memory", row.memory}, {"operations", row.operations}, {"path", row.path}, {"reason", row.reason}});
+  }
+  return table;
+}
+
+std::string text_of(const Report& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string joined;
+  for (const Report& item : value) joined += (joined.empty() ? "" : ", ") + text_of(item);
+  return joined;
+}
+
+void print_section(const std::string& title, const Report& section) {
+  fmt::print("{}\n", title);
+  for (const auto& [name, value] : section.items()) {
+    std::string words = name;
+    std::replace(words.begin(), words.end(), '_', ' ');
+    fmt::print("  {:<30} {}\n", words, text_of(value));
+  }
+  fmt::print("\n");
+}
+
+// A table whose rows are objects with the same keys; the last column is as long as it likes.
+void print_table(const Report& rows) {
+  if (rows.empty()) return;
+  std::vector<std::string> keys;
+  std::vector<std::size_t> widths;
+  for (const auto& [key, value] : rows.front().items()) {
+    std::size_t width = key.size();
+    for (const Report& row : rows) width = std::max(width, text_of(row[key]).size());
+    keys.push_back(key);
+    widths.push_back(width);
+  }
+  const auto print_row = [&](const auto& cell) {
+    for (std::size_t i = 0; i + 1 < keys.size(); ++i) fmt::print("{:<{}}  ", cell(keys[i]), widths[i]);
+    fmt::print("{}\n", cell(keys.back()));
+  };
+  print_row([](const std::string& key) { return key; });
+  for (const Report& row : rows) {
+    print_row([&](const std::string& key) { return text_of(row[key]); });
+  }
+  fmt::print("\n");
+}
+
+// The model between hosts is that towards `partner`; 0: towards machines like this one.
+Report collect(const InfoOptions& options, const Settings& settings, std::uint32_t partner) {
+  Report report;
+  if (!options.settings && !options.paths && !options.model) {
+    report["build"] = describe_build(settings);
+    report["machine"] = describe_machine();
+    report["permissions"] = describe_permissions();
+    report["network"] = describe_network(probe_network(settings));
+    report["mpi_fronts"] = describe_mpi_fronts();
+    report["mpi_libraries"] = describe_mpi_libraries();
+  }
+  if (options.paths) {
+    report["paths"] = paths_table(settings);
+    const std::string note = forced_path_note(settings);
+    if (!note.empty()) report["forced_path"] = note;
+    const NetworkProbe network = probe_network(settings);
+    report["windows_across_hosts"] =
+        fmt::format("Windows across hosts: {}. Their paths:", windows_across_hosts(network));
+    report["paths_across_hosts"] = describe_paths_across_hosts(network, settings);
+  }
+  if (options.model) {
+    if (partner == 0) partner = own_machine_number();
+    report.update(options.json ? describe_model(settings, partner) : describe_model_shortly(settings, partner));
+  }
+  if (options.settings) report["settings"] = settings_table(settings);
+  return report;
+}
+
+void print_text(const Report& report) {
+  for (const auto& [title, section] : report.items()) {
+    if (section.is_string()) {
+      fmt::print("{}\n\n", section.get<std::string>());
+    } else if (section.is_array()) {
+      print_table(section);
+    } else {
+      print_section(title, section);
+    }
+  }
+}
+
+int info(const InfoOptions& options) {
+  auto settings = read_settings(environment);
+  if (!settings.is_ok()) {
+    fmt::print(stderr, "farsum info: {}\n", settings.take_status().text());
+    return exit_usage;
+  }
+  MeasuredModel measured;
+  if (options.measure) {
+    measured = measure_model(settings.value());
+    if (!measured.reports || measured.exit_code != exit_ok) return measured.exit_code;
+  }
+  const Report report = collect(options, settings.value(), measured.partner);
+  if (options.json) {
+    fmt::print("{}\n", report.dump(2));
+  } else {
+    print_text(report);
+  }
+  return exit_ok;
+}
+
+}  // namespace
+
+void add_info_command(CLI::App& farsum, CommandLine& line) {
+  CLI::App* command = farsum.add_subcommand("info", info_description);
+  auto options = std::make_shared<InfoOptions>();
+  command->footer(info_epilogue);
+  command->add_flag("--settings", options->settings, "The settings (environment variables) and their values");
+  command->add_flag("--paths", options->paths, "Which path each kind of operation takes here, and why");
+  CLI::Option* model =
+      command->add_flag("--model", options->model, "The cost model: parameters, and what is chosen by them");
+  command->add_flag("--measure", options->measure, "Measure the parameters first (seconds) and keep them")
+      ->needs(model);
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->callback([options, &line] { line.exit_code = info(*options); });
+}
+
+}  // namespace farsum::cli
