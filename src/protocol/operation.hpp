@@ -11,8 +11,8 @@
 
 namespace farsum {
 
-// One operation towards one target, as core understands it. Everything it points to is borrowed: arrays and alpha until
-// submit() returns, operand and result until the operation completes.
+// One operation towards one target, as all paths understand it. Everything it points to is borrowed: arrays and alpha
+// until submit() returns, operand and result until the operation completes.
 struct Operation {
   OperationKind kind = OperationKind::put;
   ops::ElementType type = ops::ElementType::byte;

@@ -1,5 +1,6 @@
 // The contract between the runtime and a network: a transport between the ranks of different nodes, which finds its
-// peers by addresses, sleeps on descriptors, looks after time and can lose a peer. core sees the Transport in it only.
+// peers by addresses, sleeps on descriptors, looks after time and can lose a peer. The protocol sees the Transport in
+// it only.
 #pragma once
 
 #include <array>
@@ -81,8 +82,8 @@ struct NetworkOptions {
   std::function<void(Rank, const std::string&)> on_lost;
   // This half has something to do that no thread may come to do: see Transport::hand_over. The agent is to be woken,
   // even where no reply has come: it calls tick() and OriginEngine::progress_unattended(), and then sleeps as
-  // is_unattended() and next_deadline_ns() say. Called by any thread, which may hold core's locks; it must not call the
-  // network.
+  // is_unattended() and next_deadline_ns() say. Called by any thread, which may hold OriginEngine's locks; it must not
+  // call the network.
   std::function<void()> on_hand_over;
 };
 

@@ -1,6 +1,6 @@
-// The contract between core and network cards that reach the memory of other ranks by themselves: put, get, and atomics
-// on 4 and 8 bytes, while nothing of the owner runs. Cards of one job are atomic to each other and to nothing else:
-// which memory they may update is core's business (memory/atomicity.hpp).
+// The contract between windows and network cards that reach the memory of other ranks by themselves: put, get, and
+// atomics on 4 and 8 bytes, while nothing of the owner runs. Cards of one job are atomic to each other and to nothing
+// else: which memory they may update is for windows to say (memory/atomicity.hpp).
 //
 // What every implementation promises:
 //  - Operations towards one peer take effect in any order, but for fence() and flush().

@@ -1,6 +1,7 @@
-// The contract between core and whatever carries its messages: the shared memory of a node (shm), UCX between nodes
-// (ucx), or the simulator (sim). Two more carry nothing themselves: route makes one transport out of two, and trace
-// counts what passes through one. Of this folder core sees this header and rdma.hpp only.
+// The contract between the protocol and whatever carries its messages: the shared memory of a node (shm), UCX between
+// nodes (ucx), or the simulator (sim). Two more carry nothing themselves: route makes one transport out of two, and
+// trace counts what passes through one. Of this folder the protocol sees this header only, and windows rdma.hpp
+// besides.
 //
 // What every transport promises:
 //  - Requests from one sender to one receiver are served in the order they were posted, each exactly once. Nothing is
@@ -11,9 +12,9 @@
 //    of it (on a node the runtime's watch does), that one calls OriginEngine::fail_peer; either way nothing waits for
 //    the dead.
 //
-// Threads: try_post and poll_replies for one peer are called by one thread at a time (core holds a lock per peer).
-// poll_requests and complete belong to the thread that drives the target half, one at a time: the agent, or a thread
-// that attends.
+// Threads: try_post and poll_replies for one peer are called by one thread at a time (OriginEngine holds a lock per
+// peer). poll_requests and complete belong to the thread that drives the target half, one at a time: the agent, or a
+// thread that attends.
 #pragma once
 
 #include <cstddef>
@@ -128,7 +129,7 @@ class Transport {
   virtual void abandon(Rank) {}
 
   // The caller goes on though what it has posted, or could not post, needs this half; somebody must look after it. By
-  // any thread, which may hold core's locks.
+  // any thread, which may hold OriginEngine's locks.
   virtual void hand_over() {}
 
   // Serves at most `budget` requests, but for those that came together with the last; returns how many were finished.

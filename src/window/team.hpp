@@ -1,4 +1,4 @@
-// What core needs of a group of ranks: to meet. src/collectives implements it.
+// What a window needs of a group of ranks: to meet. src/collectives implements it.
 #pragma once
 
 #include "base/status.hpp"

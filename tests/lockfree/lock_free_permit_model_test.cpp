@@ -42,7 +42,8 @@ auto permits_of(const Shared<Policy>& shared, bool may_wait) {
                  is_dead_rank<Policy>, may_wait};
 }
 
-// As core's take: a stripe that is lock-free is revoked, one that is held is waited for. False when its holder is dead.
+// As take_stripe(): a stripe that is lock-free is revoked, one that is held is waited for. False when its holder is
+// dead.
 template <class Policy>
 bool take(Shared<Policy>& shared, std::uint32_t me) {
   for (;;) {

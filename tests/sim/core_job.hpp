@@ -1,5 +1,5 @@
-// The objects of core as ranks of a simulated job: each has its OriginEngine and its TargetService, and awaitable
-// operations over them.
+// The objects of the protocol as ranks of a simulated job: each has its OriginEngine and its TargetService, and
+// awaitable operations over them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The objects of core over the simulated transport, judged by what a history or the final memory must look like
+// The objects of the protocol over the simulated transport, judged by what a history or the final memory must look like
 // whatever the order of events. A failure prints its seed and how to run that seed alone.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// How many messages an epoch costs, counted by the trace beneath core, and how long its origin waits. Each test makes a
-// row of the table in docs/NETWORK.md and demands that it stands there.
+// How many messages an epoch costs, counted by the trace beneath the protocol, and how long its origin waits. Each test
+// makes a row of the table in docs/NETWORK.md and demands that it stands there.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -43,7 +43,7 @@ class ShmUnderTest final : public TransportUnderTest {
     return page == MAP_FAILED ? 0 : reinterpret_cast<std::uintptr_t>(page);
   }
   std::optional<Transfer> transfer_end(Rank, std::uint64_t) override { return std::nullopt; }
-  // Who is dead is found out by runtime's watch of the processes, which then has core fail what waits for them.
+  // Who is dead is found out by PeerWatch, upon which OriginEngine::fail_peer() is called to fail what waits for them.
   bool kill(Rank) override { return false; }
 
  private:

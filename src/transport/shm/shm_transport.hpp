@@ -59,7 +59,7 @@ class ShmTransport : public Transport {
 
  private:
   struct Peer {
-    std::unique_ptr<RingSender> sender;      // to the peer; under core's lock of that peer, as what follows
+    std::unique_ptr<RingSender> sender;      // to the peer; under OriginEngine's lock of it, as what follows
     bool is_refused = false;                 // there is no sender, for one of the two cannot map the ring
     std::uint64_t refused_tickets = 0;       // the next one to be given out then
     std::uint64_t answered_tickets = 0;      // the next of them to be answered

@@ -36,7 +36,7 @@ struct SimOptions {
 
   bool late_replies = true;
   bool transfers = true;
-  // Core keeps small operations back, to send fewer messages. Each still travels on its own here.
+  // OriginEngine keeps small operations back, to send fewer messages. Each still travels on its own here.
   bool keeps = false;
   // The time from asking for a transfer to its copy, and from there to being told.
   SimRange transfer_latency{500, 5'000};

@@ -1,4 +1,4 @@
-// A rank's way to the simulated cards of a world: what core sees of them, as transport/rdma.hpp has it. Nothing takes
+// A rank's way to the simulated cards of a world: what windows see of them, as transport/rdma.hpp has it. Nothing takes
 // effect earlier or in a better order than the contract says: a put reads its source late and writes in two halves, and
 // what no fence orders overtakes.
 #pragma once

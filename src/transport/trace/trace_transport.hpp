@@ -1,5 +1,5 @@
-// Counts, and on request records, what passes through any transport. Stands between core and the transport it wraps and
-// changes nothing. Transfers are counted when they are asked for; how a started one ends is told to the inner
+// Counts, and on request records, what passes through any transport. Stands between the protocol and the transport it
+// wraps and changes nothing. Transfers are counted when they are asked for; how a started one ends is told to the inner
 // transport's handler, past this one.
 #pragma once
 
