@@ -14,13 +14,6 @@ namespace farsum {
 namespace {
 
 constexpr unsigned to_target = 1, to_origin = 2;  // channels of UcxWorker
-// Where threads look after what was handed over, the agent asks this often whether they still do.
-constexpr std::uint64_t ask_again_after_ns = 1'000'000;
-// Replies wake an agent that sleeps on them, though a thread has taken them before it comes: one that has taken these
-// asks it to see whether it must.
-constexpr unsigned taken_beside_agent = 8;
-// The agent asks less and less often for undelivered replies that nobody comes for, up to this gap.
-constexpr std::uint64_t longest_undelivered_gap_ns = 100'000'000;
 constexpr std::uint64_t most_closing_ns = 2'000'000'000;
 // A connection that is closed by force lets go of what it holds within a few rounds.
 constexpr int most_ending_rounds = 10'000;
@@ -237,17 +230,17 @@ void UcxTransport::abandon(Rank peer) {
   asking->link.give_up(Code::peer_failed);
   origin_.connections->dispatch();
   for (int i = 0; i < most_ending_rounds && !asking->link.is_quiet(); ++i) origin_.connections->progress();
-  origin_.note_delivered(*asking);
+  origin_.drop_undelivered(*asking);
 }
 
 std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   const Driving driving(*this);
   Asking* const asking = origin_.find(peer);
   if (asking == nullptr) return 0;
-  was_polled_ = true;
   origin_.send_held(*asking);
   const std::size_t count = take_replies(*asking, handler);
-  tell_who_sleeps(count);
+  if (count != 0 && origin_.care.has_agent()) origin_.drop_idle();
+  act(origin_.care.polled(count, origin_.under_way()));
   return count;
 }
 
@@ -256,9 +249,8 @@ std::size_t UcxTransport::poll_replies_unattended(Rank peer, ReplyHandler& handl
   Asking* const asking = origin_.find(peer);
   if (asking == nullptr) return 0;
   const std::size_t count = take_replies(*asking, handler);
-  was_taken_unattended_ = was_taken_unattended_ || count != 0;
   // A thread asks so, too, and may have taken in what another sleeps for.
-  tell_who_sleeps(0);
+  act(origin_.care.taken_beside(count));
   return count;
 }
 
@@ -274,22 +266,12 @@ std::size_t UcxTransport::take_replies(Asking& asking, ReplyHandler& handler) {
     handler.on_reply(asking.peer, ticket, code, data);
   });
   origin_.connections->dispatch();
-  origin_.note_delivered(asking);
+  origin_.drop_undelivered(asking);
   return count;
 }
 
-// Tells the agent where this thread took what would have woken it from its sleep, and where it is woken in vain.
-void UcxTransport::tell_who_sleeps(std::size_t taken) {
-  if (!is_watched_) return;
-  bool is_in_vain = false;
-  if (taken != 0) {
-    origin_.drop_idle();
-    const bool is_over = !threads_sleep_ && origin_.busy.empty();
-    is_in_vain = is_over || ++taken_while_watched_ == taken_beside_agent;
-  }
-  if (origin_.undelivered == 0 && !is_in_vain) return;
-  is_watched_ = false;
-  to_hand_over_ = true;
+void UcxTransport::act(link::ReplyCare::Action action) {
+  if (action == link::ReplyCare::Action::rouse) to_hand_over_ = true;
 }
 
 void UcxTransport::hand_over() {
@@ -300,15 +282,10 @@ void UcxTransport::hand_over() {
   }
   origin_.holding.clear();
   drive(*origin_.connections);
-  // Even where no link has anything to do: room may have come for what the caller found none for.
-  handed_over_ = to_hand_over_ = true;
+  act(origin_.care.hand_over());
 }
 
-// It hands over once for all that is under way: until nothing is, the agent looks after it.
-void UcxTransport::hand_over_held() {
-  if (handed_over_ || origin_.busy.empty()) return;
-  handed_over_ = to_hand_over_ = true;
-}
+void UcxTransport::hand_over_held() { act(origin_.care.left_behind(origin_.under_way())); }
 
 void UcxTransport::look_at_time(Asking& asking, std::uint64_t now_ns) {
   if (now_ns < asking.link.next_deadline_ns()) return;
@@ -318,8 +295,7 @@ void UcxTransport::look_at_time(Asking& asking, std::uint64_t now_ns) {
 
 bool UcxTransport::tick() {
   const Driving driving(*this);
-  // The agent is awake.
-  is_watched_ = false;
+  origin_.care.agent_came();
   bool any = drive(*origin_.connections);
   const std::uint64_t now = options_.now_ns();
   for (std::size_t i = 0; i < origin_.busy.size(); ++i) {
@@ -334,7 +310,7 @@ bool UcxTransport::tick() {
 
 std::uint64_t UcxTransport::next_deadline_ns() const {
   const std::lock_guard lock(drive_);
-  std::uint64_t next = ask_again_ns_;
+  std::uint64_t next = origin_.care.ask_at_ns();
   for (const Asking* asking : origin_.busy) next = std::min(next, asking->link.next_deadline_ns());
   return next;
 }
@@ -342,31 +318,8 @@ std::uint64_t UcxTransport::next_deadline_ns() const {
 bool UcxTransport::is_unattended(Threads threads) {
   const std::lock_guard lock(drive_);
   origin_.drop_idle();
-  if (origin_.busy.empty()) handed_over_ = false;
-  const bool was_polled = std::exchange(was_polled_, false) || threads == Threads::look;
-  threads_sleep_ = threads == Threads::sleep;
-  // Those who slept may have what they slept for, and go.
-  const bool may_be_over = std::exchange(was_taken_unattended_, false) && threads_sleep_;
-  const bool asks_again = may_be_over || (handed_over_ && was_polled && !threads_sleep_);
-  is_watched_ = threads_sleep_ || (handed_over_ && !was_polled);
-  taken_while_watched_ = 0;
-  const std::uint64_t now = options_.now_ns();
-  ask_again_ns_ = asks_again ? now + ask_again_after_ns : never;
-  schedule_undelivered(now);
-  if (is_watched_ && origin_.undelivered != 0) ask_again_ns_ = std::min(ask_again_ns_, undelivered_due_ns_);
-  return is_watched_;
-}
-
-// The worker has nothing more to tell of what a thread took in that looked for another peer's. The agent may have
-// missed it while somebody had that peer's mutex.
-void UcxTransport::schedule_undelivered(std::uint64_t now_ns) {
-  if (std::exchange(origin_.has_fresh_undelivered, false)) {
-    undelivered_due_ns_ = now_ns;
-    undelivered_gap_ns_ = ask_again_after_ns;
-  } else if (origin_.undelivered != 0 && now_ns >= undelivered_due_ns_) {
-    undelivered_due_ns_ = now_ns + undelivered_gap_ns_;
-    undelivered_gap_ns_ = std::min(2 * undelivered_gap_ns_, longest_undelivered_gap_ns);
-  }
+  origin_.care.agent_asks(threads, origin_.under_way(), options_.now_ns());
+  return origin_.care.has_agent();
 }
 
 std::string UcxTransport::why(const Asking& asking) const {
@@ -417,12 +370,9 @@ void UcxTransport::OriginHalf::on_frame(std::span<const std::byte> bytes) {
   const bool was_lost = asking->is_lost;
   owner.pass_on(asking->link, frame, owner.options_.now_ns());
   note(*asking);
-  // What only keeps the link going is for nobody, nor is what comes behind its end.
+  // What only keeps the link going is nobody's, nor is what comes behind its end.
   if (was_lost || !(asking->link.has_replies() || asking->link.wants_credit() || asking->is_lost)) return;
-  if (!std::exchange(asking->has_undelivered, true)) {
-    ++undelivered;
-    has_fresh_undelivered = true;
-  }
+  if (!std::exchange(asking->has_undelivered, true)) care.undelivered_came();
   asking->has_short_undelivered = asking->has_short_undelivered || bytes.size() <= short_frame_bytes;
 }
 
@@ -458,8 +408,8 @@ void UcxTransport::OriginHalf::note(Asking& asking) noexcept {
   }
 }
 
-void UcxTransport::OriginHalf::note_delivered(Asking& asking) {
-  if (std::exchange(asking.has_undelivered, false)) --undelivered;
+void UcxTransport::OriginHalf::drop_undelivered(Asking& asking) {
+  if (std::exchange(asking.has_undelivered, false)) care.undelivered_went();
 }
 
 void UcxTransport::OriginHalf::send_held(Asking& asking) {

@@ -22,6 +22,7 @@
 #include "base/units.hpp"
 #include "transport/link/credit_pool.hpp"
 #include "transport/link/receiver.hpp"
+#include "transport/link/reply_care.hpp"
 #include "transport/link/sender.hpp"
 #include "transport/network.hpp"
 #include "transport/ucx/ucx_connections.hpp"
@@ -103,7 +104,7 @@ class UcxTransport final : public Network {
     bool is_busy = false;
     bool is_holding = false;             // it is in OriginHalf::holding, as long as it may hold something back
     bool is_lost = false;                // and this was noted
-    bool has_undelivered = false;        // replies have come since it was last polled, or credit for what found none
+    bool has_undelivered = false;        // replies since it was last polled, or credit for what found none
     bool has_short_undelivered = false;  // and some in a short frame
   };
 
@@ -118,7 +119,11 @@ class UcxTransport final : public Network {
     Asking* find(Rank peer) const { return peer < links.size() ? links[peer].get() : nullptr; }
     void note(Asking& asking) noexcept;
     void drop_idle();
-    void note_delivered(Asking& asking);
+    void drop_undelivered(Asking& asking);
+    // Of the links that were busy when drop_idle was last called, or have been since.
+    link::ReplyCare::UnderWay under_way() const {
+      return busy.empty() ? link::ReplyCare::UnderWay::nothing : link::ReplyCare::UnderWay::something;
+    }
     void send_held(Asking& asking);
 
     UcxTransport& owner;
@@ -126,8 +131,7 @@ class UcxTransport final : public Network {
     std::vector<std::unique_ptr<Asking>> links;  // by rank; null where it was not introduced
     std::vector<Asking*> busy;
     std::vector<Asking*> holding;
-    std::size_t undelivered = 0;         // links with has_undelivered
-    bool has_fresh_undelivered = false;  // some has come since the agent last asked
+    link::ReplyCare care;
     std::unique_ptr<UcxConnections> connections;
   };
   struct TargetHalf final : UcxConnections::Owner {
@@ -160,8 +164,7 @@ class UcxTransport final : public Network {
   void pass_on(Link& link, const link::Frame& frame, Arguments&&... arguments);
   link::LinkOptions link_options(Rank peer) const;
   std::size_t take_replies(Asking& asking, ReplyHandler& handler);
-  void tell_who_sleeps(std::size_t taken);
-  void schedule_undelivered(std::uint64_t now_ns);
+  void act(link::ReplyCare::Action action);
   std::string why(const Asking& asking) const;
   void look_at_time(Asking& asking, std::uint64_t now_ns);
   void hand_over_held();
@@ -177,16 +180,7 @@ class UcxTransport final : public Network {
 
   mutable std::mutex drive_;  // guards the origin half and what is below; only on_lost takes others under it
   OriginHalf origin_{*this};
-  bool handed_over_ = false;              // until nothing is busy
-  bool to_hand_over_ = false;             // on_hand_over is to be called
-  bool is_watched_ = false;               // the agent was told that it is unattended
-  bool threads_sleep_ = false;            // or did when the agent last asked
-  unsigned taken_while_watched_ = 0;      // polls of threads that found replies
-  bool was_taken_unattended_ = false;     // something, by the agent or beside it, since it last asked
-  bool was_polled_ = false;               // by a thread, since the agent last asked
-  std::uint64_t ask_again_ns_ = never;    // when the agent is to ask again
-  std::uint64_t undelivered_due_ns_ = 0;  // when it does for undelivered replies
-  std::uint64_t undelivered_gap_ns_ = 0;  // and after which again
+  bool to_hand_over_ = false;  // on_hand_over is to be called
 
   TargetHalf target_{*this};
   std::atomic<std::uint64_t> strangers_{0};
