@@ -296,12 +296,12 @@ TEST_F(ServingOfTheLate, grants_what_waited_and_has_the_agent_roused_for_what_wa
   EXPECT_EQ(roused, 3);
 }
 
-TEST_F(ServingOfTheLate, is_neither_taken_over_nor_done_in_a_turn_of_the_agents) {
+TEST_F(ServingOfTheLate, is_neither_taken_over_nor_done_while_the_agent_serves) {
   sources.add(network);
   network.bring_request();
   Code begun = Code::ok;
   {
-    const std::lock_guard turn(attendance.turn());
+    const std::lock_guard lock(attendance.serving());
     std::thread([&] { begun = attendance.begin(); }).join();
   }
   EXPECT_EQ(begun, Code::pending);
@@ -309,7 +309,7 @@ TEST_F(ServingOfTheLate, is_neither_taken_over_nor_done_in_a_turn_of_the_agents)
   std::atomic<bool> is_taken{false};
   std::atomic<bool> is_over{false};
   std::thread agent_stand_in([&] {
-    const std::lock_guard turn(attendance.turn());
+    const std::lock_guard lock(attendance.serving());
     is_taken = true;
     is_taken.notify_one();
     is_over.wait(false);
