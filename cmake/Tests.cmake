@@ -60,6 +60,10 @@ function(farsum_add_test_folder folder)
   if(FARSUM_SANITIZE AND name STREQUAL "lockfree")
     list(FILTER sources EXCLUDE REGEX "_model_test\\.cpp$")
   endif()
+  # This one goes through millions of states in one thread, and a part of them shows nothing.
+  if(FARSUM_SANITIZE AND name STREQUAL "transport_link")
+    list(FILTER sources EXCLUDE REGEX "/reply_care_model_test\\.cpp$")
+  endif()
 
   add_executable(test_${name} ${sources})
   set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests")

@@ -1,5 +1,5 @@
 // When adopted memory moves into the node segment, and when it turns back: never while the agent serves it or a rank of
-// the window runs another runtime. How pages move is os/promotion.
+// the window runs another runtime. How pages move is in src/promotion.
 #include <time.h>
 
 #include <algorithm>

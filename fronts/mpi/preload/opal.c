@@ -1,17 +1,15 @@
 /* The function of Open MPI that its threads call again and again while they wait: passed on to the library's own, and
- * the front told. A thread that calls it without a pause waits, and lets others run as yield.h says. Open MPI has a
- * setting for that, which yields at each look: beside a program that computes each look then costs a whole slice.
+ * the front told.
  */
 #include <stdatomic.h>
 
 #include "polls.h"
 #include "preload_abi.h"
 #include "scope.h"
-#include "yield.h"
 
 #ifdef FARSUM_MPI_ABI_openmpi
 
-/* Open MPI 5 answers how much it found; version 4 nothing, so that nobody here looks at what is passed on. */
+/* Open MPI 5 answers how much it found; version 4 nothing, and nobody looks at what is passed on then. */
 typedef int progress_function(void);
 __attribute__((visibility("default"))) progress_function opal_progress;
 
@@ -28,7 +26,6 @@ int opal_progress(void) {
   }
   const int events = progress();
   farsum_mpi_has_polled();
-  farsum_mpi_has_heard(0);
   return events;
 }
 

@@ -19,4 +19,10 @@ __attribute__((visibility("default"))) int sched_yield(void) {
   return 0;
 }
 
+static long now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 #endif

@@ -6,12 +6,6 @@
 
 enum { work_ns = 400000000 };
 
-static long now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* How often rank 0 gave its processor away while it worked; the others wait for it meanwhile. */
 static int yields_of(void (*work)(MPI_Win win, long* word), MPI_Win win, long* word) {
   MPI_Barrier(MPI_COMM_WORLD);
