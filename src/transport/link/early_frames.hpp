@@ -1,4 +1,4 @@
-// Frames that came before their turn, early by the number of their first record. What may come early is bounded by the
+// Frames that came before their turn, held by the number of their first record. What may come early is bounded by the
 // caller, who knows what the peer is allowed.
 #pragma once
 

@@ -370,7 +370,7 @@ void UcxTransport::OriginHalf::on_frame(std::span<const std::byte> bytes) {
   const bool was_lost = asking->is_lost;
   owner.pass_on(asking->link, frame, owner.options_.now_ns());
   note(*asking);
-  // What only keeps the link going is nobody's, nor is what comes behind its end.
+  // What only keeps the link going is for nobody, nor is what comes behind its end.
   if (was_lost || !(asking->link.has_replies() || asking->link.wants_credit() || asking->is_lost)) return;
   if (!std::exchange(asking->has_undelivered, true)) care.undelivered_came();
   asking->has_short_undelivered = asking->has_short_undelivered || bytes.size() <= short_frame_bytes;
