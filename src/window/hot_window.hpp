@@ -137,6 +137,21 @@ struct HotParts {
     return permit->enter(lock);
   }
 
+  // How a thread may update a single element now.
+  enum class Access : std::uint8_t {
+    by_atomics,  // until it leaves its permit
+    under_lock,  // until it releases the stripe
+    refused,     // only the long way
+  };
+
+  // Waits for a stripe that is held.
+  [[gnu::always_inline]] Access access(StripeLock& lock) const {
+    if (enter(lock)) return Access::by_atomics;
+    if (lock.try_acquire(lock_id)) [[likely]]
+      return Access::under_lock;
+    return wait_for_access(lock);
+  }
+
   void release_after_single(StripeLock& lock) const {
     if (lock.count_single()) [[unlikely]]
       return go_lock_free(lock);
@@ -144,6 +159,20 @@ struct HotParts {
   }
 
  private:
+  // A stripe may become lock-free while threads wait for it, and where many do, it is they who have made it so. They
+  // enter it then: on the long way each would revoke that again.
+  [[gnu::noinline]] Access wait_for_access(StripeLock& lock) const {
+    // Relaxed: a statistic.
+    agent->contention->fetch_add(1, std::memory_order_relaxed);
+    const auto is_dead = [&](std::uint32_t holder) { return holder != 0 && rank_is_dead(*agent, holder - 1); };
+    while (!lock.acquire_slow(lock_id, is_dead)) {
+      if (enter(lock)) return Access::by_atomics;
+      // It was lock-free, and another thread has the permit; or its holder is dead.
+      if (lock.is_lock_free() || is_dead(lock.holder())) return Access::refused;
+    }
+    return Access::under_lock;
+  }
+
   // Claims the permit of a process where nobody has it, or had it a thread that has ended. Another thread revokes the
   // stripe, beside which this is cheap.
   [[gnu::noinline, gnu::cold]] bool claim_permit() const {
@@ -252,12 +281,13 @@ struct HotWindow {
       return false;
     std::byte* address = view->memory + offset;
     StripeLock& lock = view->domain.lock_of(offset);
-    if (parts.enter(lock)) [[unlikely]] {
+    const HotParts::Access access = parts.access(lock);
+    if (access == HotParts::Access::refused) [[unlikely]]
+      return false;
+    if (access == HotParts::Access::by_atomics) [[unlikely]] {
       fetch_sum(address, operand, result, type);
       parts.permit->leave();
     } else {
-      if (!parts.acquire(lock)) [[unlikely]]
-        return false;
       if (type == ops::ElementType::float64)
         plain_sum<double>(address, operand, result);
       else
@@ -278,12 +308,15 @@ struct HotWindow {
       return false;
     std::byte* address = view->memory + offset;
     StripeLock& lock = view->domain.lock_of(offset);
-    if (is_single(address, bytes, type) && parts.enter(lock)) [[likely]] {
+    const HotParts::Access access = is_single(address, bytes, type) ? parts.access(lock)
+                                    : parts.acquire(lock)           ? HotParts::Access::under_lock
+                                                                    : HotParts::Access::refused;
+    if (access == HotParts::Access::refused) [[unlikely]]
+      return false;
+    if (access == HotParts::Access::by_atomics) [[likely]] {
       ops::atomic_compare_and_swap(address, expected, desired, result, type);
       parts.permit->leave();
     } else {
-      if (!parts.acquire(lock)) [[unlikely]]
-        return false;
       ops::plain_compare_and_swap(address, expected, desired, result, type);
       parts.release_after_single(lock);
       note_stores(*view);
@@ -421,7 +454,9 @@ struct HotWindow {
   [[gnu::noinline]] bool reduce_single(TargetView& view, StripeLock& lock, std::byte* address, const void* operand,
                                        void* result, ops::ElementType type, ops::Operator op) const {
     const std::uint64_t bytes = ops::size_of(type);
-    if (parts.enter(lock)) {
+    const HotParts::Access access = parts.access(lock);
+    if (access == HotParts::Access::refused) return false;
+    if (access == HotParts::Access::by_atomics) {
       ops::atomic_apply(address, operand, result, type, op, nullptr);
       parts.permit->leave();
       count_direct(view, bytes);
@@ -429,7 +464,6 @@ struct HotWindow {
       if (op == ops::Operator::replace) note_stores(view);
       return true;
     }
-    if (!parts.acquire(lock)) return false;
     apply(address, operand, result, 1, type, op);
     parts.release_after_single(lock);
     count_direct(view, bytes);
