@@ -106,7 +106,7 @@ function(farsum_add_test_folder folder)
     list(APPEND labels asan)
     add_dependencies(asan_tests test_${name})
   endif()
-  # One label such as core+tsan: gtest_discover_tests takes no lists as property values.
+  # One label such as protocol+tsan: gtest_discover_tests takes no lists as property values.
   list(JOIN labels "+" label)
   gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}."
                        PROPERTIES TIMEOUT 120 LABELS ${label})

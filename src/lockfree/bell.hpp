@@ -105,7 +105,8 @@ class BasicBell {
   // Acquire: whoever knows of the network finds it here.
   bool has_network() const { return (state_.load(std::memory_order_acquire) & on_descriptors) != 0; }
 
-  // Ends the agent's sleep if `bit` is new; else who set it has done so, or the agent is awake. Returns whether it is.
+  // Ends the agent's sleep if `bit` is new; else who set it has done so or is about to, or the agent is awake. Returns
+  // whether it is.
   bool set(std::uint32_t bit) {
     // seq_cst: before the look at whether the doorbell is armed, see Doorbell::sleep. It releases what was left.
     if ((state_.fetch_or(bit, std::memory_order_seq_cst) & bit) != 0) return false;

@@ -12,7 +12,7 @@ namespace farsum {
 // One thread, whose slot it is, calls.
 //
 // No wake-up is lost: a thread that sleeps has said so in the very word that the granter exchanges, and the futex
-// compares it once more. A granter that is killed between its exchange and its wake leaves a thread asleep whose turn
+// compares it once more. A granter that is killed between its exchange and its wake leaves a thread asleep whose grant
 // has come; so sleeps must end by themselves.
 template <class Policy>
 class BasicLockGrant {
@@ -25,10 +25,10 @@ class BasicLockGrant {
   // Acquire pairs with the release of who granted: the new holder sees what the old one wrote.
   bool has_come() const { return word_->load(std::memory_order_acquire) == lock_word::granted; }
 
-  // What a sleeper does when it is called, before its turn has come: it looks, or sleeps on.
+  // What a sleeper does when it is called, before its grant has come: it looks, or sleeps on.
   enum class WhenCalled : std::uint8_t { looks, sleeps_on };
 
-  // Said before each sleep; false when the turn has come, or the thread was called. Who queued as asleep for good says
+  // Said before each sleep; false when the grant has come, or the thread was called. Who queued as asleep for good says
   // that it sleeps on.
   bool fall_asleep(WhenCalled when_called = WhenCalled::looks) {
     const std::uint32_t asleep = when_called == WhenCalled::looks ? lock_word::asleep : lock_word::asleep_for_good;
@@ -41,7 +41,7 @@ class BasicLockGrant {
     return fell;
   }
 
-  // As a futex does: may end early, and does so where the turn has come or the thread was called.
+  // As a futex does: may end early, and does so where the grant has come or the thread was called.
   WaitResult sleep(std::uint64_t longest_ns) { return Policy::wait(*word_, asleep_, longest_ns); }
 
   // Whether the thread was called: from here on it counts as one that looks.

@@ -41,8 +41,8 @@ class Agent {
   // Why the options make no sense; fine when they do.
   static Status check(const Options& options);
 
-  // Starts the thread. `transport`, `handler`, `bell`, `chores` (may be null) and `serving` outlive it; it holds
-  // `serving` while it serves. The chores take it themselves.
+  // Starts the thread. `transport`, `handler`, `bell`, `chores` (may be null without a network) and `serving` outlive
+  // it; it holds `serving` while it serves. The chores take it themselves.
   static Result<std::unique_ptr<Agent>> start(const Options& options, Transport& transport, RequestHandler& handler,
                                               RankBell& bell, AgentChores* chores, ServingMutex& serving);
   // Stops the thread after it has served what is there.

@@ -21,7 +21,7 @@ namespace farsum {
 // Any thread may call, unless it says otherwise.
 class Attendance {
  public:
-  // What the agent does in its turns, for the network's requests. Functions are called in a turn, but for `rouse`.
+  // What the agent does for the network's requests. All but `rouse` are called with the serving mutex held.
   struct Parts {
     RequestHandler* handler = nullptr;
     std::function<void()> grant;            // what waited for what was served

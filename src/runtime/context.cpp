@@ -319,6 +319,8 @@ Status Context::serve_network(Network& network) {
   wake_sources_->add(network);
   waiter_->expect_remote_replies();
   if (Status status = bell_->add_network(*wake_sources_); !status.is_ok()) return status;
+  // A thread may have handed something over before the bell knew of the network.
+  bell_->ask_for_look();
   return start_agent();
 }
 

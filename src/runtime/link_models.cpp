@@ -54,17 +54,14 @@ std::string read_document(const json& document, cost::LinkClass link, std::uint3
   return {};
 }
 
-// Such as "AMD EPYC, 2 processors", in memory of its own: a rank without memory is asked for its machine, too.
+// In memory of its own: a rank without memory is asked for its machine, too.
 class MachineKind {
  public:
-  MachineKind() noexcept {
-    constexpr std::string_view unknown = "unknown processor";
-    std::array<char, 4096> file{};
-    const std::string_view named = value_of("model name", std::string_view(file.data(), read("/proc/cpuinfo", file)));
-    const auto end =
-        fmt::format_to_n(text_.data(), text_.size(), FMT_COMPILE("{}, {} processors"),
-                         named.empty() ? unknown : named.substr(0, longest_name), sysconf(_SC_NPROCESSORS_ONLN));
-    bytes_ = end.size;
+  MachineKind(std::string_view cpuinfo, long processors) noexcept {
+    const std::string_view model = value_of("model name", cpuinfo.substr(0, cpuinfo.find("\n\n")));
+    const std::string_view named = model.empty() ? "unknown processor" : model.substr(0, longest_name);
+    const auto end = fmt::format_to_n(text_.data(), text_.size(), FMT_COMPILE("{}, {} processors"), named, processors);
+    bytes_ = std::min(end.size, text_.size());
   }
 
   std::string_view text() const noexcept { return {text_.data(), bytes_}; }
@@ -72,20 +69,12 @@ class MachineKind {
  private:
   static constexpr std::size_t longest_name = 192;
 
-  // The file's beginning; 0 bytes where it cannot be read.
-  static std::size_t read(const char* path, std::span<char> into) noexcept {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
-    const ssize_t bytes = ::read(file, into.data(), into.size());
-    close(file);
-    return bytes < 0 ? 0 : static_cast<std::size_t>(bytes);
-  }
-
-  // What stands behind "key ...: " in the first of the lines, which end with the line.
+  // What stands behind "key ...: " in the first line that begins with the key.
   static std::string_view value_of(std::string_view key, std::string_view lines) noexcept {
     while (!lines.empty()) {
       const std::string_view line = lines.substr(0, lines.find('\n'));
-      if (line.starts_with(key)) return line.substr(std::min(line.size(), line.find(':') + 2));
+      const std::size_t colon = line.find(": ");
+      if (line.starts_with(key)) return colon == line.npos ? std::string_view() : line.substr(colon + 2);
       lines.remove_prefix(std::min(lines.size(), line.size() + 1));
     }
     return {};
@@ -95,8 +84,23 @@ class MachineKind {
   std::size_t bytes_ = 0;
 };
 
+// The file's beginning; 0 bytes where it cannot be read.
+std::size_t read_beginning(const char* path, std::span<char> into) noexcept {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t bytes = read(file, into.data(), into.size());
+  close(file);
+  return bytes < 0 ? 0 : static_cast<std::size_t>(bytes);
+}
+
+MachineKind find_kind() noexcept {
+  std::array<char, 4096> cpuinfo{};
+  const std::size_t bytes = read_beginning("/proc/cpuinfo", cpuinfo);
+  return {std::string_view(cpuinfo.data(), bytes), sysconf(_SC_NPROCESSORS_ONLN)};
+}
+
 const MachineKind& kind_of_this_machine() noexcept {
-  static const MachineKind kind;
+  static const MachineKind kind = find_kind();
   return kind;
 }
 
@@ -112,6 +116,9 @@ std::string model_folder(const Settings& settings, const Environment& environmen
 }
 
 std::string machine_kind() { return std::string(kind_of_this_machine().text()); }
+std::string machine_kind(std::string_view cpuinfo, long processors) {
+  return std::string(MachineKind(cpuinfo, processors).text());
+}
 
 // FNV-1a, the same on every machine.
 std::uint32_t machine_number(std::string_view kind) {

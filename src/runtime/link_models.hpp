@@ -26,6 +26,8 @@ std::string model_folder(const Settings& settings, const Environment& environmen
 
 // Such as "AMD EPYC, 2 processors": what was measured on another kind says nothing here.
 std::string machine_kind();
+// By what stands in /proc/cpuinfo, or its beginning.
+std::string machine_kind(std::string_view cpuinfo, long processors);
 // A kind in one number, by which ranks tell each other. Never 0.
 std::uint32_t machine_number(std::string_view kind);
 // This machine's; needs no memory.

@@ -131,7 +131,7 @@ TEST_F(ModelFile, of_each_kind_of_partner_is_one_of_its_own) {
   EXPECT_THAT(text, HasSubstr(other_kind));
 }
 
-TEST_F(ModelFile, of_a_node_is_named_by_its_kind_and_the_same_whoever_is_remote) {
+TEST_F(ModelFile, of_a_node_is_named_by_its_kind_and_the_same_whatever_the_partner) {
   EXPECT_EQ(model_file("f", LinkClass::node, 1), fmt::format("f/node-{:08x}.json", own_machine_number()));
   EXPECT_EQ(model_file("f", LinkClass::node, 1), model_file("f", LinkClass::node, 2));
 }
@@ -177,6 +177,23 @@ TEST_F(ModelFile, turns_the_thresholds_that_paths_are_chosen_by) {
   EXPECT_EQ(read_path_model(settings, nothing).note,
             fmt::format("{} is not used: it is not JSON; {} is not used: it is not JSON",
                         model_file(folder_, LinkClass::node), model_file(folder_, LinkClass::tcp)));
+}
+
+TEST(MachineKind, is_the_first_processors_model_and_their_number) {
+  EXPECT_EQ(machine_kind("processor\t: 0\nmodel name\t: Some CPU @ 2: fast\nflags\t: a b\n\nmodel name\t: Other\n", 2),
+            "Some CPU @ 2: fast, 2 processors");
+  EXPECT_EQ(machine_kind("model name\t: Cut of", 16), "Cut of, 16 processors");
+}
+
+TEST(MachineKind, is_unknown_where_the_first_processor_does_not_say) {
+  for (const char* cpuinfo : {"", "processor\t: 0\n\nprocessor\t: 1\nmodel name\t: Other\n", "model name\t:\n",
+                              "model name\t", "BogoMIPS\t: 50.00\n"})
+    EXPECT_EQ(machine_kind(cpuinfo, 4), "unknown processor, 4 processors") << cpuinfo;
+}
+
+TEST(MachineKind, has_room_for_a_long_name) {
+  const std::string name(300, 'x');
+  EXPECT_EQ(machine_kind("model name\t: " + name + "\n", 4), name.substr(0, 192) + ", 4 processors");
 }
 
 }  // namespace

@@ -148,6 +148,7 @@ void list_places(Listing& listing) {
   }
   listing.begin<LockBiasState>("LockBiasState");
   listing.part("a bias of 4 members: bytes", LockBias::footprint(4));
+  // The record's names of what is called otherwise since: a change of it would hide a change of the layout.
   listing.begin<TeardownBlock>("FarewellBlock");
   listing.part("settled", offsetof(TeardownBlock, ended_access));
   PART(TeardownBlock, departed);

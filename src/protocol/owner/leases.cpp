@@ -143,14 +143,14 @@ void compare_and_put(Lease& lease, std::uint64_t first, std::uint64_t bytes, con
   const std::uint64_t elements = bytes / size;
   if (lease.pending.count_in(first, elements) == elements && std::memcmp(now, copy, bytes) == 0) {
     to.write(0, values, bytes);
-    for (std::uint64_t i = 0; i < elements; ++i) lease.pending.close(first + i);
+    for (std::uint64_t i = 0; i < elements; ++i) lease.pending.finish(first + i);
     return;
   }
   for (std::uint64_t i = 0; i < elements; ++i) {
     if (!lease.pending.contains(first + i)) continue;
     if (std::memcmp(now + i * size, copy + i * size, size) == 0) {
       to.write(i * size, values, size);
-      lease.pending.close(first + i);
+      lease.pending.finish(first + i);
     } else {
       std::memcpy(copy + i * size, now + i * size, size);
     }
@@ -169,7 +169,7 @@ void exchange_by_atomics(Lease& lease, std::uint64_t first, std::uint64_t bytes,
     std::byte old[ops::largest_element_bytes];
     ops::atomic_compare_and_swap(memory + at, copy, values, old, lease.type);
     if (std::memcmp(old, copy, size) == 0)
-      lease.pending.close(element);
+      lease.pending.finish(element);
     else
       std::memcpy(copy, old, size);
     values += size;

@@ -106,7 +106,7 @@ class UcxRdma final : public Rdma {
   static bool has_answer(const Operation& operation);
   void* compare_until_known(Operation& operation, UcxEnd end);
   void compare_again(Operation& operation);
-  void finish_unfinished();
+  void take_in_ended();
   void close_all();
   unsigned progress();
 

@@ -347,7 +347,7 @@ void UcxRdma::close(Peer& peer) {
 }
 
 // What was under way over a broken endpoint ends with it.
-void UcxRdma::finish_unfinished() {
+void UcxRdma::take_in_ended() {
   while (!unfinished_.empty()) {
     Operation* operation = unfinished_.back();
     unfinished_.pop_back();
@@ -372,7 +372,7 @@ void UcxRdma::close_all() {
   for (int i = 0; i < most_closing_rounds; ++i) {
     if (under_way_ == 0 && std::all_of(peers_.begin(), peers_.end(), is_closed)) return;
     context_->calls().worker_progress(asking_.handle);
-    finish_unfinished();
+    take_in_ended();
   }
 }
 

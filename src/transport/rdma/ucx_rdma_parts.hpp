@@ -59,7 +59,7 @@ struct UcxRdma::Operation {
 class UcxRdma::Inside {
  public:
   explicit Inside(UcxRdma& rdma) : rdma_(rdma), lock_(rdma.mutex_) {}
-  ~Inside() { rdma_.finish_unfinished(); }
+  ~Inside() { rdma_.take_in_ended(); }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 

@@ -29,7 +29,7 @@ bool is_over(const CardCompletion& completion) { return completion.pending.load(
 unsigned UcxRdma::progress() {
   if (abandoned_) return 0;
   const unsigned found = context_->calls().worker_progress(asking_.handle);
-  finish_unfinished();
+  take_in_ended();
   return found;
 }
 

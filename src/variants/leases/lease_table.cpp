@@ -37,7 +37,7 @@ std::uint64_t PendingElements::count_in(std::uint64_t first, std::uint64_t count
   return pending;
 }
 
-void PendingElements::close(std::uint64_t element) {
+void PendingElements::finish(std::uint64_t element) {
   words_[element / word_bits] &= ~(1ull << element % word_bits);
   --pending_;
 }

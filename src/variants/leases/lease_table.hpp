@@ -31,7 +31,7 @@ class PendingElements {
   bool contains(std::uint64_t element) const { return (words_[element / 64] >> element % 64 & 1) != 0; }
   // How many of [first, first + count) are pending.
   std::uint64_t count_in(std::uint64_t first, std::uint64_t count) const;
-  void close(std::uint64_t element);
+  void finish(std::uint64_t element);
   std::span<const std::byte> words() const { return std::as_bytes(std::span(words_)); }
   static constexpr std::uint64_t bytes_for(std::uint64_t count) { return (count + 63) / 64 * 8; }
 
