@@ -7,7 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -25,8 +24,6 @@ namespace farsum {
 namespace {
 
 constexpr std::size_t budget_per_sender = 64;
-// While a request could not be finished (a stripe was busy), how long the agent lets others run before it tries again.
-constexpr std::uint64_t retry_ns = 50'000;
 
 // A whole stack of the usual 8 MiB would be locked, and so made, in a program that locks its memory, and counts where
 // address space is limited. Sanitizers need more than the usual.
@@ -81,7 +78,7 @@ Status Agent::check(const Options& options) {
 }
 
 Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& transport, RequestHandler& handler,
-                                            RankBell& bell, AgentChores* chores, ServingMutex& serving) {
+                                            RankBell& bell, AgentChores& chores, ServingMutex& serving) {
   if (Status status = check(options); !status.is_ok()) return status;
   std::unique_ptr<Agent> agent(new Agent(options, transport, handler, bell, chores, serving));
   const os::BlockedSignals blocked;
@@ -150,7 +147,7 @@ void Agent::serve(AgentMode mode) {
       has_unfinished = transport_.has_unfinished_request();
     }
     // The chores come after the poll, which takes the rings off the bell: what comes later rings again.
-    const std::uint64_t until_chores_ns = chores_ != nullptr ? chores_->run() : 0;
+    const std::uint64_t sleep_ns = chores_.run(has_unfinished);
     if (served != 0) continue;
     if (bell_.stopped()) return;
     if (mode == AgentMode::dedicated) {
@@ -158,12 +155,8 @@ void Agent::serve(AgentMode mode) {
       SystemAtomics::pause();
       continue;
     }
-    if (has_unfinished) {
-      bell_.sleep(until_chores_ns != 0 ? std::min(retry_ns, until_chores_ns) : retry_ns);
-    } else if (bell_.sleep(until_chores_ns)) {
-      // Relaxed: a statistic.
-      wakeups_.fetch_add(1, std::memory_order_relaxed);
-    }
+    // Relaxed: a statistic.
+    if (bell_.sleep(sleep_ns) && !has_unfinished) wakeups_.fetch_add(1, std::memory_order_relaxed);
   }
 }
 

@@ -25,8 +25,9 @@ namespace farsum {
 class AgentChores {
  public:
   virtual ~AgentChores() = default;
-  // Returns how many nanoseconds the agent may sleep at most before it comes again; 0: until something happens.
-  virtual std::uint64_t run() = 0;
+  // `has_unfinished`: the poll before has left a request that could not be finished. Returns how many nanoseconds the
+  // agent may sleep at most before it comes again; 0: until something happens.
+  virtual std::uint64_t run(bool has_unfinished) = 0;
 };
 
 class Agent {
@@ -41,10 +42,10 @@ class Agent {
   // Why the options make no sense; fine when they do.
   static Status check(const Options& options);
 
-  // Starts the thread. `transport`, `handler`, `bell`, `chores` (may be null without a network) and `serving` outlive
-  // it; it holds `serving` while it serves. The chores take it themselves.
+  // Starts the thread. `transport`, `handler`, `bell`, `chores` and `serving` outlive it; it holds `serving` while it
+  // serves. The chores take it themselves.
   static Result<std::unique_ptr<Agent>> start(const Options& options, Transport& transport, RequestHandler& handler,
-                                              RankBell& bell, AgentChores* chores, ServingMutex& serving);
+                                              RankBell& bell, AgentChores& chores, ServingMutex& serving);
   // Stops the thread after it has served what is there.
   ~Agent();
   Agent(const Agent&) = delete;
@@ -56,7 +57,7 @@ class Agent {
   pid_t thread_id() const { return thread_id_.load(std::memory_order_acquire); }
 
  private:
-  Agent(const Options& options, Transport& transport, RequestHandler& handler, RankBell& bell, AgentChores* chores,
+  Agent(const Options& options, Transport& transport, RequestHandler& handler, RankBell& bell, AgentChores& chores,
         ServingMutex& serving)
       : options_(options), transport_(transport), handler_(handler), bell_(bell), chores_(chores), serving_(serving) {}
   int start_thread();
@@ -68,7 +69,7 @@ class Agent {
   Transport& transport_;
   RequestHandler& handler_;
   RankBell& bell_;
-  AgentChores* chores_;
+  AgentChores& chores_;
   ServingMutex& serving_;
   std::atomic<std::uint64_t> wakeups_{0};
   std::atomic<pid_t> thread_id_{0};

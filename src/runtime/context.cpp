@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "os/attach.hpp"
 #include "os/process_barrier.hpp"
+#include "progress/agenda.hpp"
 
 namespace farsum {
 namespace {
@@ -28,13 +29,8 @@ class WakeOwnThreads : public NotificationListener {
   EventCount& events_;
 };
 
-// The shorter of two times to sleep at most; 0: any.
-std::uint64_t shorter(std::uint64_t one_ns, std::uint64_t other_ns) {
-  return one_ns == 0 ? other_ns : other_ns == 0 ? one_ns : std::min(one_ns, other_ns);
-}
-
-// What the agent does beside serving. The network is looked after while threads sleep for what comes over it, or have
-// gone on to other work.
+// What the agent does beside serving; what it comes back for by the clock is on its agenda. The network is looked after
+// while threads sleep for what comes over it, or have gone on to other work.
 class Chores : public AgentChores {
  public:
   Chores(TargetService& service, NetworkSide& network, WakeSources& sources, Attendance& attendance, RankBell& bell,
@@ -45,45 +41,54 @@ class Chores : public AgentChores {
         attendance_(attendance),
         bell_(bell),
         waiter_(waiter) {}
-  std::uint64_t run() override {
+  std::uint64_t run(bool has_unfinished) override {
     // This comes before anything is looked at: what is asked for from here on is looked at by the next run.
-    const bool watch_has_ended = bell_.watch_has_ended();
+    const bool is_look_due = bell_.watch_has_ended();
+    if (is_look_due) agenda_.strike("network");
     sources_.look_after_card();
-    const std::uint64_t for_these_ns = shorter(in_turn(), network_.send_coalesced());
-    if (!watch_has_ended) {
-      if (comes_back_at_ns_ == 0) return for_these_ns;
-      const std::uint64_t now = monotonic_ns();
-      if (now < comes_back_at_ns_) return shorter(for_these_ns, comes_back_at_ns_ - now);
+    go_on_serving(has_unfinished);
+    const bool is_coalescing = network_.is_coalescing();
+    std::uint64_t now_ns = 0;
+    bool is_network_due = is_look_due;
+    if (is_coalescing || agenda_.needs_clock()) {
+      now_ns = monotonic_ns();
+      send_kept_back(is_coalescing, now_ns);
+      is_network_due |= agenda_.take_due("network", now_ns);
     }
-    network_.look_after();
-    comes_back_at_ns_ = 0;
-    const Network::Threads threads = waiter_.sleepers() != 0  ? Network::Threads::sleep
-                                     : waiter_.lookers() != 0 ? Network::Threads::look
-                                                              : Network::Threads::away;
-    if (network_.is_unattended(threads)) {
-      bell_.watch_replies();
-      return for_these_ns;
-    }
-    // Threads look after it at the moment. Will they go on?
-    const std::uint64_t for_network_ns = network_.until_deadline_ns();
-    if (for_network_ns != 0) comes_back_at_ns_ = monotonic_ns() + for_network_ns;
-    return shorter(for_these_ns, for_network_ns);
+    if (!is_network_due) return agenda_.sleep_ns(now_ns);
+    look_after_network();
+    return agenda_.sleep_ns(agenda_.needs_clock() ? monotonic_ns() : 0);
   }
 
  private:
-  std::uint64_t in_turn() {
+  void go_on_serving(bool has_unfinished) {
     const std::lock_guard lock(attendance_.serving());
     attendance_.look();
     service_.grant_waiting();
     // A thread that attended may have left some since the agent asked.
-    const bool has_unfinished = service_.has_unfinished() || attendance_.has_left_unfinished();
-    return has_unfinished ? retry_ns : service_.has_waiting() ? longest_wait_for_grant_ns : 0;
+    const bool is_left = has_unfinished || service_.has_unfinished() || attendance_.has_left_unfinished();
+    const bool is_awaited = service_.has_waiting();
+    agenda_.come_back_for("unfinished requests", is_left);
+    agenda_.come_back_for("awaited grants", is_awaited);
   }
 
-  // Whoever grants a lock here rings, unless it dies in between.
-  static constexpr std::uint64_t longest_wait_for_grant_ns = 100'000'000;
-  // What came behind a lock found a stripe that somebody else holds.
-  static constexpr std::uint64_t retry_ns = 50'000;
+  void send_kept_back(bool is_coalescing, std::uint64_t now_ns) {
+    if (!is_coalescing) return agenda_.strike("kept back");
+    if (agenda_.take_due("kept back", now_ns)) network_.send_coalesced();
+    agenda_.come_back_for("kept back", now_ns);
+  }
+
+  void look_after_network() {
+    network_.look_after();
+    if (network_.is_unattended(threads())) return bell_.watch_replies();
+    // Threads look after it at the moment. Will they go on?
+    agenda_.come_back_at("network", network_.next_deadline_ns());
+  }
+  Network::Threads threads() const {
+    return waiter_.sleepers() != 0  ? Network::Threads::sleep
+           : waiter_.lookers() != 0 ? Network::Threads::look
+                                    : Network::Threads::away;
+  }
 
   TargetService& service_;
   NetworkSide& network_;
@@ -91,7 +96,7 @@ class Chores : public AgentChores {
   Attendance& attendance_;
   RankBell& bell_;
   const ThreadWaiter& waiter_;
-  std::uint64_t comes_back_at_ns_ = 0;  // to look after the network; 0: when it is called
+  Agenda agenda_;
 };
 
 // A lock was granted to a rank of another node, for which its owner's agent waits.
@@ -119,6 +124,8 @@ const ops::KernelSet& choose_kernels(const std::string& isa) {
 bool has_too_few_online(const os::ProcessorBounds& bounds, std::uint32_t ranks) {
   return bounds.online != 0 && ranks > bounds.online;
 }
+
+static_assert(Agenda::never == Network::never);
 
 // The key of the team of a job over nodes; groups' keys are higher, and windows' numbers lower.
 constexpr std::uint64_t world_team_key = std::uint64_t{1} << 62;
@@ -350,7 +357,7 @@ Status Context::start_agent() {
   const std::lock_guard lock(agent_mutex_);
   if (agent_ != nullptr) return {};
   Result<std::unique_ptr<Agent>> agent =
-      Agent::start(agent_options_, *route_, *service_, *bell_, chores_.get(), attendance_->serving());
+      Agent::start(agent_options_, *route_, *service_, *bell_, *chores_, attendance_->serving());
   if (!agent.is_ok()) return agent.take_status();
   agent_ = std::move(agent.value());
   // Release: pairs with the acquire load in statistics().

@@ -18,9 +18,6 @@
 namespace farsum {
 namespace {
 
-// Something may be kept back for up to twice as long, for a later message to take along.
-constexpr std::uint64_t keep_ns = 500'000;
-
 // Lists the addresses of the devices that are up, but for the loopback; as many as there is room for.
 void list_hosts(std::span<std::uint32_t> hosts) {
   ifaddrs* list = nullptr;
@@ -137,28 +134,14 @@ void NetworkSide::look_after() {
   parts_.waiters->notify_all();
 }
 
-std::uint64_t NetworkSide::send_coalesced() {
-  if (!parts_.engine->is_coalescing()) return coalesced_until_ns_ = 0;
-  const std::uint64_t now = monotonic_ns();
-  if (coalesced_until_ns_ != 0 && now >= coalesced_until_ns_) {
-    parts_.engine->send_coalesced();
-    coalesced_until_ns_ = 0;
-  }
-  if (coalesced_until_ns_ == 0) coalesced_until_ns_ = now + keep_ns;
-  return coalesced_until_ns_ - now;
-}
-
 bool NetworkSide::is_unattended(Network::Threads threads) const {
   Network* const network = this->network();
   return network != nullptr && network->is_unattended(threads);
 }
 
-std::uint64_t NetworkSide::until_deadline_ns() const {
+std::uint64_t NetworkSide::next_deadline_ns() const {
   Network* const network = this->network();
-  const std::uint64_t deadline_ns = network == nullptr ? Network::never : network->next_deadline_ns();
-  if (deadline_ns == Network::never) return 0;
-  const std::uint64_t now = monotonic_ns();
-  return deadline_ns > now ? deadline_ns - now : 1;
+  return network == nullptr ? Network::never : network->next_deadline_ns();
 }
 
 void NetworkSide::close(RequestHandler& handler) {

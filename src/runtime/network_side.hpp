@@ -56,13 +56,13 @@ class NetworkSide {
   void hand_over();
   // Takes in what has come for this side's threads, and wakes them. For the agent.
   void look_after();
-  // Sends what the engine keeps back, when it is time; returns in how many nanoseconds it is next, 0: never. The agent
-  // calls.
-  std::uint64_t send_coalesced();
+  // See OriginEngine. For the agent.
+  bool is_coalescing() const { return parts_.engine->is_coalescing(); }
+  void send_coalesced() { parts_.engine->send_coalesced(); }
   // See Network. For the agent.
   bool is_unattended(Network::Threads threads) const;
-  // Nanoseconds until there is something to do by the clock; 0: never.
-  std::uint64_t until_deadline_ns() const;
+  // When there is something to do by the monotonic clock, or Network::never.
+  std::uint64_t next_deadline_ns() const;
   // The end, when the agent has stopped; `handler` serves who still asks.
   void close(RequestHandler& handler);
   // Called now and then by threads that wait.
@@ -93,7 +93,6 @@ class NetworkSide {
   std::mutex asking_;  // guards what follows
   std::deque<Question> questions_;
   std::uint64_t asked_at_ns_ = 0;
-  std::uint64_t coalesced_until_ns_ = 0;  // the agent's; 0: it has not begun to wait
 };
 
 }  // namespace farsum

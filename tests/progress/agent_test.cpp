@@ -22,7 +22,7 @@ struct NoRequests final : RequestHandler {
 class CountingChores final : public AgentChores {
  public:
   explicit CountingChores(std::uint64_t within_ns) : within_ns_(within_ns) {}
-  std::uint64_t run() override {
+  std::uint64_t run(bool) override {
     ++turns_;
     turns_.notify_all();
     return within_ns_;
@@ -47,7 +47,7 @@ struct Node {
     transport = std::make_unique<ShmTransport>(*segment, ShmTransport::Options{.rank = 1});
     bell = std::make_unique<RankBell>(segment->rank(1).doorbell, transport->wake_name(1));
     Result<std::unique_ptr<Agent>> started = Agent::start({.mode = mode, .nice = 0, .cpus = {}, .start_cpus = {}},
-                                                          *transport, handler, *bell, &chores, serving);
+                                                          *transport, handler, *bell, chores, serving);
     EXPECT_TRUE(started.is_ok()) << started.take_status().text();
     agent = std::move(started.value());
   }

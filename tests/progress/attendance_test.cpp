@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "progress/agenda.hpp"
 #include "progress/agent.hpp"
 #include "progress/wake_sources.hpp"
 #include "transport/shm/node_segment.hpp"
@@ -100,12 +101,14 @@ struct NoRequests final : RequestHandler {
 struct Serving : testing::Test {
   struct Chores final : AgentChores {
     explicit Chores(Attendance& of) : attendance(of) {}
-    std::uint64_t run() override {
+    std::uint64_t run(bool has_unfinished) override {
       const std::lock_guard lock(attendance.serving());
       attendance.look();
-      return 0;
+      agenda.come_back_for("unfinished requests", has_unfinished);
+      return agenda.sleep_ns(0);
     }
     Attendance& attendance;
+    Agenda agenda;
   };
 
   Serving() : Serving(Attendance::Parts{}.missed_after_ns) {}
@@ -133,7 +136,7 @@ struct Serving : testing::Test {
     ASSERT_TRUE(bell->add_network(sources).is_ok());
     Result<std::unique_ptr<Agent>> started =
         Agent::start({.mode = AgentMode::sleep, .nice = 0, .cpus = {}, .start_cpus = {}}, network, handler, *bell,
-                     &chores, attendance.serving());
+                     chores, attendance.serving());
     ASSERT_TRUE(started.is_ok()) << started.take_status().text();
     agent = std::move(started.value());
   }

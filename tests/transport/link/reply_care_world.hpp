@@ -109,7 +109,7 @@ class ReplyWorld {
     ReplyCare::Threads threads = ReplyCare::Threads::away;
     bool is_watching = false, has_watch_ended = false, is_look_due = false;  // of RankBell
     bool is_timer_of_watch = false, notifies = false;
-    std::uint64_t comes_back = ReplyCare::never;  // of Chores
+    std::uint64_t comes_back = ReplyCare::never;  // the network's time on the Agenda
     std::uint64_t timer = ReplyCare::never;       // of its sleep
   };
   struct Thread {
