@@ -133,7 +133,9 @@ constexpr std::uint64_t world_team_key = std::uint64_t{1} << 62;
 }  // namespace
 
 Context::Context(Membership membership, Options options)
-    : place_(std::move(membership)), options_(std::move(options)), kernels_(&choose_kernels(options_.settings.isa)) {}
+    : membership_(std::move(membership)),
+      options_(std::move(options)),
+      kernels_(&choose_kernels(options_.settings.isa)) {}
 
 Result<std::unique_ptr<Context>> Context::create(Membership membership, Options options) {
   // Here the other ranks of the node learn from one that cannot go on that they would wait in vain.
@@ -166,10 +168,10 @@ Status Context::join() {
   block.pid.store(getpid(), std::memory_order_relaxed);
   block.processors = os::read_processor_bounds();
 
-  for (std::uint32_t place = 0; place < place_.here.count(); ++place)
-    permits_.of_ranks.push_back(&place_.segment->rank(place).permit);
+  for (std::uint32_t place = 0; place < membership_.here.count(); ++place)
+    permits_.of_ranks.push_back(&membership_.segment->rank(place).permit);
   if (os::join_process_barriers()) own_permit().make_ready();
-  promotions_.leave_out(place_.segment->begin(), place_.segment->bytes());
+  promotions_.leave_out(membership_.segment->begin(), membership_.segment->bytes());
   make_parts();
   const Settings& settings = options_.settings;
   agent_options_ = {settings.agent, settings.agent_nice, settings.agent_cpus, {}};
@@ -179,32 +181,32 @@ Status Context::join() {
   if (Status status = meet_the_node(); !status.is_ok()) return status;
   if (Status status = meet_the_job(); !status.is_ok()) return status;
   // The caller's, for as long as the job begins.
-  place_.allgather = nullptr;
+  membership_.allgather = nullptr;
   return begin_world();
 }
 
 void Context::make_parts() {
-  NodeSegment& segment = *place_.segment;
+  NodeSegment& segment = *membership_.segment;
   group_rounds_.keep_room();
   const Settings& settings = options_.settings;
   RankBlock& block = own_block();
-  remote_nodes_ = std::make_unique<RemoteNodes>(place_.here);
-  watch_ = std::make_unique<PeerWatch>(segment, place_.here, *remote_nodes_, place_.rank);
+  remote_nodes_ = std::make_unique<RemoteNodes>(membership_.here);
+  watch_ = std::make_unique<PeerWatch>(segment, membership_.here, *remote_nodes_, membership_.rank);
   waiter_ = std::make_unique<ThreadWaiter>(
       ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns,
-                            has_too_few_online(block.processors, place_.here.count())},
+                            has_too_few_online(block.processors, membership_.here.count())},
       *watch_, block.waiters);
   transport_ = std::make_unique<ShmTransport>(
       segment, ShmTransport::Options{my_place(), settings.channel_bytes, settings.attach != Permission::refuse});
-  route_ = std::make_unique<RouteTransport>(*transport_, place_.here);
+  route_ = std::make_unique<RouteTransport>(*transport_, membership_.here);
   circle_ = std::make_unique<TeardownCircle>(
-      [this](Rank rank) -> AwaitedRank& { return place_.segment->rank(place_.here.place_of(rank)).awaited; },
+      [this](Rank rank) -> AwaitedRank& { return membership_.segment->rank(membership_.here.place_of(rank)).awaited; },
       TeardownCircle::Words{segment.begin(), [&segment](std::uint64_t offset) { return segment.read_word(offset); }},
-      segment.ranks(), place_.rank);
+      segment.ranks(), membership_.rank);
   if (options_.many_threads) circle_->take_out();
   listener_ = std::make_unique<WakeOwnThreads>(block.waiters);
   engine_ =
-      std::make_unique<OriginEngine>(OriginEngine::Options{.peers = place_.size,
+      std::make_unique<OriginEngine>(OriginEngine::Options{.peers = membership_.size,
                                                            .inline_bytes = settings.inline_bytes,
                                                            .pull = settings.attach != Permission::refuse,
                                                            .on_coalescing = [this] { bell_->ask_for_look(); },
@@ -213,7 +215,7 @@ void Context::make_parts() {
                                      *route_);
   exchange_ = std::make_unique<TeamExchange>(*engine_, *waiter_);
   TargetService::Options service;
-  service.rank = place_.rank;
+  service.rank = membership_.rank;
   service.pull_bytes = settings.pull_bytes;
   service.kernels = kernels_;
   service.liveness = watch_.get();
@@ -226,9 +228,9 @@ void Context::make_parts() {
   service_->attach(*route_);
 
   NetworkSide::Parts network;
-  network.rank = place_.rank;
-  network.ranks = place_.size;
-  network.secret = place_.secret;
+  network.rank = membership_.rank;
+  network.ranks = membership_.size;
+  network.secret = membership_.secret;
   network.settings = &options_.settings;
   network.node = identify_node(settings.node_name);
   network.route = route_.get();
@@ -239,13 +241,13 @@ void Context::make_parts() {
   network.started = [this](Network& started) { return serve_network(started); };
   network.look_after = [this] { bell_->ask_for_look(); };
   network_ = std::make_unique<NetworkSide>(std::move(network));
-  card_ = std::make_unique<CardSide>(CardSide::Parts{place_.rank, &options_.settings,
+  card_ = std::make_unique<CardSide>(CardSide::Parts{membership_.rank, &options_.settings,
                                                      [this](Rank rank, const std::string& why) {
                                                        remote_nodes_->lose(rank, why);
                                                        watch_->declare_dead(rank);
                                                      },
                                                      [this](Rdma& card) { return serve_card(card); }});
-  ringer_ = std::make_unique<RingOwner>(*transport_, place_.here);
+  ringer_ = std::make_unique<RingOwner>(*transport_, membership_.here);
   bell_ = std::make_unique<RankBell>(block.doorbell, transport_->wake_name(my_place()));
   Attendance::Parts attendance;
   attendance.handler = service_.get();
@@ -262,7 +264,7 @@ void Context::make_parts() {
 Status Context::meet_the_node() {
   home_ = group_of_the_node();
   if (is_one_node()) world_ = group_of_the_node();
-  std::vector<os::ProcessorBounds> bounds(place_.here.count());
+  std::vector<os::ProcessorBounds> bounds(membership_.here.count());
   if (Status status = home_->team().barrier("farsum_init"); !status.is_ok()) return status;
   share_processors(bounds);
   transport_->probe_peers();
@@ -271,28 +273,29 @@ Status Context::meet_the_node() {
 
 // All ranks have published what bounds theirs, and nobody changes it: so all come to the same.
 void Context::share_processors(std::span<os::ProcessorBounds> bounds) {
-  for (std::uint32_t place = 0; place < bounds.size(); ++place) bounds[place] = place_.segment->rank(place).processors;
+  for (std::uint32_t place = 0; place < bounds.size(); ++place)
+    bounds[place] = membership_.segment->rank(place).processors;
   processors_ = os::scarcest_share(bounds);
   waiter_->be_crowded(processors_.is_crowded());
 }
 
 std::unique_ptr<Group> Context::group_of_the_node() {
   GroupPlaces places;
-  places.here.resize(place_.here.count());
+  places.here.resize(membership_.here.count());
   std::iota(places.here.begin(), places.here.end(), 0u);
-  auto group = std::make_unique<Group>(place_.here.ranks(), my_place());
+  auto group = std::make_unique<Group>(membership_.here.ranks(), my_place());
   auto team = std::make_unique<GroupTeam>(std::move(places), my_place(), nullptr, *waiter_);
-  team->begin(*reinterpret_cast<NodeTeamBlock*>(place_.segment->world_team()), 0);
+  team->begin(*reinterpret_cast<NodeTeamBlock*>(membership_.segment->world_team()), 0);
   group->begin({}, std::move(team));
   return group;
 }
 
 // Reaches the ranks of other nodes, where they are known already.
 Status Context::meet_the_job() {
-  if (is_one_node() || !place_.allgather) return {};
+  if (is_one_node() || !membership_.allgather) return {};
   const NetworkCard mine = network_->card();
-  std::vector<NetworkCard> cards(place_.size);
-  if (Status status = place_.allgather(&mine, cards.data(), sizeof mine); !status.is_ok()) return status;
+  std::vector<NetworkCard> cards(membership_.size);
+  if (Status status = membership_.allgather(&mine, cards.data(), sizeof mine); !status.is_ok()) return status;
   Status status = introduce(cards);
   if (status.is_ok()) return status;
   return {status.code(), fmt::format("farsum_init: {}", status.text())};
@@ -300,20 +303,20 @@ Status Context::meet_the_job() {
 
 Status Context::begin_world() {
   if (is_one_node()) return {};
-  std::vector<Rank> all(place_.size);
+  std::vector<Rank> all(membership_.size);
   std::iota(all.begin(), all.end(), Rank{0});
   const bool meets = std::all_of(all.begin(), all.end(), [this](Rank rank) { return remote_nodes_->reaches(rank); });
-  world_ = std::make_unique<Group>(std::move(all), place_.rank);
+  world_ = std::make_unique<Group>(std::move(all), membership_.rank);
   if (!meets) return {};
-  std::unique_ptr<GroupTeam> team = make_team(world_->ranks(), place_.rank);
-  const std::uint32_t here = place_.here.count();
+  std::unique_ptr<GroupTeam> team = make_team(world_->ranks(), membership_.rank);
+  const std::uint32_t here = membership_.here.count();
   Result<HeapExtent> met =
-      place_.segment->meet({{world_team_key, here}}, here, NodeTeamBlock::footprint(here), id_in_segment());
+      membership_.segment->meet({{world_team_key, here}}, here, NodeTeamBlock::footprint(here), id_in_segment());
   if (!met.is_ok()) return met.take_status();
-  if (Status status = place_.segment->reach(met.value()); !status.is_ok()) return status;
+  if (Status status = membership_.segment->reach(met.value()); !status.is_ok()) return status;
   // Who has failed up to here has said so at this meeting of the node's ranks, and nowhere else.
   if (Status status = home_->team().barrier("farsum_init"); !status.is_ok()) return status;
-  team->begin(*reinterpret_cast<NodeTeamBlock*>(place_.segment->at(met.value().offset)), world_team_key);
+  team->begin(*reinterpret_cast<NodeTeamBlock*>(membership_.segment->at(met.value().offset)), world_team_key);
   world_->begin(met.value(), std::move(team));
   return world_->team().barrier("farsum_init");
 }
@@ -377,7 +380,7 @@ void Context::leave() {
   left_ = true;
   // What could not be turned back (a thread of the program may be using it) stays the program's memory and lies in the
   // file.
-  place_.segment->leave(my_place(), promotions_.promoted_bytes() != 0);
+  membership_.segment->leave(my_place(), promotions_.promoted_bytes() != 0);
 }
 
 // What this rank has open.

@@ -167,8 +167,8 @@ class Context {
   enum class Insistence : std::uint8_t { none, forced };
   Status finalize(Insistence insistence = Insistence::none);
 
-  std::uint32_t rank() const { return place_.rank; }
-  std::uint32_t size() const { return place_.size; }
+  std::uint32_t rank() const { return membership_.rank; }
+  std::uint32_t size() const { return membership_.size; }
   const Settings& settings() const { return options_.settings; }
   // All ranks. Where ranks of other nodes are not reached, it has no meetings.
   Group& world() { return *world_; }
@@ -184,7 +184,7 @@ class Context {
   Status begin_attending();
   bool attend() { return attendance_->attend(); }
   void end_attending() { attendance_->end(); }
-  const Membership& membership() const { return place_; }
+  const Membership& membership() const { return membership_; }
 
   // `lacks_memory`: the caller has found none; then no rank gets the group.
   Result<Group*> create_group(Group& parent, std::span<const std::uint32_t> members, bool lacks_memory = false);
@@ -224,8 +224,8 @@ class Context {
   Hearing& hearing() { return hearing_; }
   ThreadWaiter& waiter() { return *waiter_; }
   // Called before the process locks its memory: see NodeSegment::leave_free_memory.
-  void leave_free_memory(bool more_follows) { place_.segment->leave_free_memory(id_in_segment(), more_follows); }
-  NodeSegment& segment() { return *place_.segment; }
+  void leave_free_memory(bool more_follows) { membership_.segment->leave_free_memory(id_in_segment(), more_follows); }
+  NodeSegment& segment() { return *membership_.segment; }
   // Hands out blocks of the segment to this rank's program. To be destroyed before the context.
   std::unique_ptr<NodeMemory> make_memory() { return std::make_unique<NodeMemory>(segment(), id_in_segment()); }
   PeerWatch& watch() { return *watch_; }
@@ -260,17 +260,17 @@ class Context {
   void tell_of_failure(const Listed& listed, std::uint64_t key, const GroupTeam* team);
   Status tell_other_nodes(const Listed& listed, std::uint64_t key, const GroupTeam* team, std::uint32_t& lacking);
   Status for_each_other_node(const Listed& listed, const GroupTeam* team, FunctionRef<Status(Rank)> call_with);
-  bool is_one_node() const { return place_.here.count() == place_.size; }
-  std::uint32_t my_place() const { return place_.here.place_of(place_.rank); }
+  bool is_one_node() const { return membership_.here.count() == membership_.size; }
+  std::uint32_t my_place() const { return membership_.here.place_of(membership_.rank); }
   // What locks in the node segment are held by.
   std::uint32_t id_in_segment() const { return my_place() + 1; }
-  RankBlock& own_block() { return place_.segment->rank(my_place()); }
+  RankBlock& own_block() { return membership_.segment->rank(my_place()); }
   static Status find_held(const Mutexes& mutexes);
   void unlock_all(Mutexes& mutexes);
   // Nobody asks anything of a rank without windows, so the first window starts the agent, where the network has not.
   Status start_agent();
   LockAgent lock_agent() const {
-    return {.id = place_.rank + 1,
+    return {.id = membership_.rank + 1,
             .liveness = watch_.get(),
             .contention = &stripe_contention_,
             .permits = &permits_,
@@ -329,7 +329,7 @@ class Context {
   AtomicDomain own_domain(const void* memory) const;
   os::PromotionRules promotion_rules() const;
 
-  Membership place_;
+  Membership membership_;
   Options options_;
   const ops::KernelSet* kernels_;
   std::uint64_t nonce_ = 0;

@@ -68,7 +68,7 @@ Status Context::check_listed(Listed& listed) const {
     if (std::find(before.begin(), before.end(), members[i]) != before.end())
       return {Code::argument, fmt::format("{}: rank {} is listed twice", creating, members[i])};
     const Rank rank = listed[i];
-    if (rank == place_.rank) listed.my_rank = i;
+    if (rank == membership_.rank) listed.my_rank = i;
     if (!remote_nodes_->reaches(rank)) {
       return {Code::unsupported, fmt::format("{}: rank {} of the job is on another node and not known here; "
                                              "farsum_network_introduce makes it known",
@@ -126,33 +126,35 @@ Status Context::found_group(const Listed& listed, std::uint64_t round, GroupTeam
   const std::uint64_t making_key = listed.hash(of_making, round) | group_team_keys;
   std::uint32_t here = 0, my_place_here = 0;
   for (std::uint32_t member = 0; member < listed.size(); ++member) {
-    if (!place_.here.is_here(listed[member])) continue;
+    if (!membership_.here.is_here(listed[member])) continue;
     if (member == listed.my_rank) my_place_here = here;
     ++here;
   }
-  Result<HeapExtent> met = place_.segment->meet({{key, here}}, here, NodeTeamBlock::footprint(here), id_in_segment());
+  Result<HeapExtent> met =
+      membership_.segment->meet({{key, here}}, here, NodeTeamBlock::footprint(here), id_in_segment());
   Status reached = met.is_ok() ? reach_team(met.value(), my_place_here) : met.take_status();
   if (!reached.is_ok()) {
     if (my_place_here == 0) tell_of_failure(listed, making_key, team);
     return reached;
   }
   block = met.value();
-  NodeTeam node(*reinterpret_cast<NodeTeamBlock*>(place_.segment->at(block.offset)), here, my_place_here, *waiter_);
+  NodeTeam node(*reinterpret_cast<NodeTeamBlock*>(membership_.segment->at(block.offset)), here, my_place_here,
+                *waiter_);
   std::uint32_t lacking = team == nullptr ? listed.my_rank + 1 : 0;
   if (Status status = agree_on_memory(listed, node, making_key, team, lacking); !status.is_ok()) return status;
   if (lacking == 0) {
     team->begin(node.block(), key);
     return {};
   }
-  if (node.depart()) place_.segment->release(block, id_in_segment());
+  if (node.depart()) membership_.segment->release(block, id_in_segment());
   return {Code::no_memory, fmt::format("{}: rank {} of the group has no memory left", creating, lacking - 1)};
 }
 
 // Maps where the members here meet. One that cannot map it comes to no meeting, which the others learn there.
 Status Context::reach_team(HeapExtent block, std::uint32_t my_place_here) {
-  Status status = place_.segment->reach(block);
+  Status status = membership_.segment->reach(block);
   if (status.is_ok()) return status;
-  place_.segment->write_word(block.offset + NodeTeam::given_up_at, NodeTeam::never_comes(my_place_here));
+  membership_.segment->write_word(block.offset + NodeTeam::given_up_at, NodeTeam::never_comes(my_place_here));
   return status;
 }
 
@@ -216,10 +218,10 @@ Status Context::for_each_other_node(const Listed& listed, const GroupTeam* team,
   }
   for (std::uint32_t member = 0; member < listed.size(); ++member) {
     const Rank rank = listed[member];
-    if (place_.here.is_here(rank)) continue;
+    if (membership_.here.is_here(rank)) continue;
     bool is_first = true;
     for (std::uint32_t before = 0; before < member && is_first; ++before)
-      is_first = place_.here.is_here(listed[before]) || !remote_nodes_->share_node(listed[before], rank);
+      is_first = membership_.here.is_here(listed[before]) || !remote_nodes_->share_node(listed[before], rank);
     if (!is_first) continue;
     if (Status status = call_with(rank); !status.is_ok()) return status;
   }
@@ -239,7 +241,7 @@ Status Context::free_group(Group* group) {
                         group->users().load(std::memory_order_relaxed))};
   }
   if (Status status = group->team().barrier("farsum_group_free"); !status.is_ok()) return status;
-  if (group->team().depart()) place_.segment->release(group->block(), id_in_segment());
+  if (group->team().depart()) membership_.segment->release(group->block(), id_in_segment());
   forget(group);
   return {};
 }

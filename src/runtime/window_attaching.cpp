@@ -32,16 +32,17 @@ Status Context::make_room_for_regions(WindowObject& object, std::uint64_t count)
   const std::uint64_t now =
       object.table.bytes == 0 ? parts.shape.most_regions * sizeof(SharedRegion) : object.table.bytes;
   if (count * sizeof(SharedRegion) <= now) return {};
-  Result<HeapExtent> made = place_.segment->allocate(std::max(2 * now, count * sizeof(SharedRegion)), id_in_segment());
+  Result<HeapExtent> made =
+      membership_.segment->allocate(std::max(2 * now, count * sizeof(SharedRegion)), id_in_segment());
   if (!made.is_ok()) return made.take_status();
-  if (Status status = place_.segment->reach(made.value()); !status.is_ok()) {
-    place_.segment->release(made.value(), id_in_segment());
+  if (Status status = membership_.segment->reach(made.value()); !status.is_ok()) {
+    membership_.segment->release(made.value(), id_in_segment());
     return status;
   }
   const RankWindow& own = parts.shared[parts.my_rank];
-  auto* const place = reinterpret_cast<SharedRegion*>(place_.segment->at(made.value().offset));
+  auto* const place = reinterpret_cast<SharedRegion*>(membership_.segment->at(made.value().offset));
   {
-    const TableGuard guard(own.head(), *watch_, place_.rank);
+    const TableGuard guard(own.head(), *watch_, membership_.rank);
     std::copy(own.regions(), own.regions() + own.head().region_count, place);
     own.head().moved_table = reinterpret_cast<std::byte*>(place) - reinterpret_cast<std::byte*>(&own.head());
   }
@@ -57,7 +58,7 @@ void Context::publish(WindowObject& object, const std::vector<SharedRegion>& sha
   RankWindowHead& head = own.head();
   // First what may find no memory.
   exposures_.add(parts.id, exposed);
-  const TableGuard guard(head, *watch_, place_.rank);
+  const TableGuard guard(head, *watch_, membership_.rank);
   std::copy(shared.begin(), shared.end(), own.regions() + head.region_count);
   head.region_count += static_cast<std::uint32_t>(shared.size());
   // Release pairs with the acquire load in Window::read_regions.
@@ -70,7 +71,7 @@ void Context::withdraw(WindowObject& object, std::uint64_t begin, std::uint64_t 
   const RankWindow& own = parts.shared[parts.my_rank];
   RankWindowHead& head = own.head();
   exposures_.remove(parts.id, begin, end);
-  const TableGuard guard(head, *watch_, place_.rank);
+  const TableGuard guard(head, *watch_, membership_.rank);
   SharedRegion* const regions = own.regions();
   for (std::uint32_t i = head.region_count; i-- > 0;) {
     if (begin <= regions[i].offset && regions[i].offset < end) regions[i] = regions[--head.region_count];

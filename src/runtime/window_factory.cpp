@@ -107,7 +107,7 @@ class Context::Making {
   // Runs a step unless one before it has thrown.
   template <class Step>
   void attempt(Step&& step) noexcept;
-  NodeSegment& segment() const { return *context_.place_.segment; }
+  NodeSegment& segment() const { return *context_.membership_.segment; }
   std::uint32_t id_in_segment() const { return context_.id_in_segment(); }
   const GroupPlaces& places() const { return group_.places(); }
   std::uint32_t members_here() const { return static_cast<std::uint32_t>(places().here.size()); }
@@ -402,7 +402,7 @@ void Context::Making::cut_extent() noexcept {
     answer_.extent = extent.value();
     // Relaxed: counters.
     answer_.id = places().is_one_node() ? segment().next_window_id().fetch_add(1, std::memory_order_relaxed) + 1
-                                        : WindowId{context_.place_.rank + 1} << 32 | ++context_.windows_numbered_;
+                                        : WindowId{context_.membership_.rank + 1} << 32 | ++context_.windows_numbered_;
     answer_.atomics_only = wish_.flavour == Flavour::allocated && cards_ == nullptr &&
                            (promises_ & promise_single_element) != 0 &&
                            segment().mark_atomics_only(answer_.extent, id_in_segment());
@@ -653,7 +653,7 @@ void Context::Making::begin_window() {
   };
   parts.explain_region = explain_regions();
   parts.reach = [&context = context_](const void* begin, std::uint64_t bytes) { return context.reach(begin, bytes); };
-  parts.wake_rank = [&segment = segment(), &here = context_.place_.here](Rank rank) {
+  parts.wake_rank = [&segment = segment(), &here = context_.membership_.here](Rank rank) {
     segment.rank(here.place_of(rank)).waiters.notify_all();
   };
   object_->window = std::make_unique<Window>(std::move(parts));

@@ -99,8 +99,8 @@ Status Context::free_window(WindowObject* object) {
 // What this rank has mapped of an extent that it uses no more. Ranks that are threads of one process would unmap what
 // the others still use; and what a window was made over stays as long as that window may be asked for it.
 void Context::leave(HeapExtent extent) {
-  NodeSegment& segment = *place_.segment;
-  if (!segment.would_leave(extent) || place_.segment.use_count() != 1) return;
+  NodeSegment& segment = *membership_.segment;
+  if (!segment.would_leave(extent) || membership_.segment.use_count() != 1) return;
   if (!exposures_.overlaps(reinterpret_cast<std::uintptr_t>(segment.at(extent.offset)), extent.bytes))
     segment.leave_extent(extent);
 }
@@ -108,7 +108,7 @@ void Context::leave(HeapExtent extent) {
 // What no rank uses any more.
 void Context::give_back(HeapExtent extent) {
   leave(extent);
-  place_.segment->release(extent, id_in_segment());
+  membership_.segment->release(extent, id_in_segment());
 }
 
 // Nobody uses this rank's part any more.
@@ -124,7 +124,7 @@ void Context::depart(WindowObject& object) {
   // All is left but where the ranks part, and before others may have it: from then on what lies there is theirs.
   leave({object.extent.offset + object.control_bytes, object.extent.bytes - object.control_bytes});
   if (!object.teardown->depart()) return;
-  place_.segment->unmark_atomics_only(object.extent, id_in_segment());
+  membership_.segment->unmark_atomics_only(object.extent, id_in_segment());
   give_back(object.extent);
 }
 

@@ -51,7 +51,7 @@ std::string Context::why_not_promoted(const Creation& wish, const WindowOptions&
   if (wish.unsure) return "user memory that need not be mapped";
   if (!wish.parts.empty()) return "user memory with pages that are not there";
   if (wish.read_only) return "read-only user memory";
-  if (wish.bytes < options_.settings.promote_least_bytes || place_.segment->contains(wish.memory, 1))
+  if (wish.bytes < options_.settings.promote_least_bytes || membership_.segment->contains(wish.memory, 1))
     return "user memory, too small to promote";
   return {};
 }
@@ -86,7 +86,7 @@ void Context::settle_balance(WindowObject& object) {
 
 // Moves the memory, or says why not. `cost` is what that has cost either way.
 bool Context::move_into_segment(const Creation& wish, WindowObject& object, MoveCost& cost, std::string& refusal) {
-  NodeSegment& segment = *place_.segment;
+  NodeSegment& segment = *membership_.segment;
   const std::uint64_t begun_ns = thread_cpu_ns();
   const os::Examination stretch = os::examine(wish.memory, wish.bytes, promotion_rules());
   cost.looked_ns = thread_cpu_ns() - begun_ns;
@@ -189,7 +189,7 @@ void Context::demote_in_quiet(WindowObject& object, const char* call) {
   if (!answer.all_came || answer.some_left) return;
   exposures_.erase(object.window->parts().id);
   try {
-    if (object.group->places().here.size() == place_.here.count()) retry_some_kept();
+    if (object.group->places().here.size() == membership_.here.count()) retry_some_kept();
     demote(object);
   } catch (const std::bad_alloc&) {
     // Turned back with a later window; the others wait.
@@ -229,7 +229,7 @@ void Context::settle_promotions() {
     os::Promotion promotion = std::move(*kept);
     kept = kept_promotions_.erase(kept);
     const os::ReleaseOutcome outcome = promotions_.release(promotion, rules);
-    if (outcome.extent_is_free()) place_.segment->discard({outcome.file_offset, outcome.bytes}, id_in_segment());
+    if (outcome.extent_is_free()) membership_.segment->discard({outcome.file_offset, outcome.bytes}, id_in_segment());
   }
 }
 
@@ -239,7 +239,7 @@ void Context::retry_kept(const os::PromotionRules& rules) {
   bool has_failed = false;
   for (const os::ReleaseOutcome& outcome : promotions_.retry_releases(rules)) {
     has_failed = has_failed || outcome.demotion == os::Demotion::kept;
-    if (outcome.extent_is_free()) place_.segment->discard({outcome.file_offset, outcome.bytes}, id_in_segment());
+    if (outcome.extent_is_free()) membership_.segment->discard({outcome.file_offset, outcome.bytes}, id_in_segment());
   }
   frees_between_retries_ = has_failed ? std::min(2 * frees_between_retries_, most_frees_between_retries) : 1;
   frees_until_retry_ = frees_between_retries_;

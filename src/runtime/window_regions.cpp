@@ -16,7 +16,7 @@ constexpr std::size_t most_parts_with_holes = most_adopted_regions;
 }  // namespace
 
 AtomicDomain Context::own_domain(const void* memory) const {
-  NodeSegment& segment = *place_.segment;
+  NodeSegment& segment = *membership_.segment;
   if (segment.contains(memory, 1)) return {segment.stripes(), segment.offset_of(memory), node_stripes - 1, false};
   return {segment.rank(my_place()).stripes, reinterpret_cast<std::uintptr_t>(memory), rank_stripes - 1, false};
 }
@@ -39,14 +39,14 @@ const PathModel& Context::path_model(std::uint32_t machine) const {
 
 // An extent that nobody has is mapped by nobody: what the owner has there is then its own, if anything.
 bool Context::reach(const void* begin, std::uint64_t bytes) const {
-  NodeSegment& segment = *place_.segment;
+  NodeSegment& segment = *membership_.segment;
   const HeapExtent extent{segment.offset_of(begin), bytes};
   if (!segment.has_place_for(begin, bytes)) return false;
   return segment.is_reached(extent) || (segment.is_allocated(extent, id_in_segment()) && segment.reach(extent).is_ok());
 }
 
 Region Context::make_region(Rank owner, const SharedRegion& shared) const {
-  NodeSegment& segment = *place_.segment;
+  NodeSegment& segment = *membership_.segment;
   Region region;
   region.offset = shared.offset;
   region.bytes = shared.bytes;
@@ -54,7 +54,7 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
   region.read_only = (shared.flags & region_read_only) != 0;
   region.promoted = (shared.flags & region_promoted) != 0;
   const bool by_segment = (shared.flags & region_segment_key) != 0;
-  region.domain.locks = by_segment ? segment.stripes() : segment.rank(place_.here.place_of(owner)).stripes;
+  region.domain.locks = by_segment ? segment.stripes() : segment.rank(membership_.here.place_of(owner)).stripes;
   region.domain.mask = (by_segment ? node_stripes : rank_stripes) - 1;
   region.domain.key_base = by_segment ? shared.segment_offset : shared.owner_address;
   region.domain.atomics_only = (shared.flags & region_atomics_only) != 0;
@@ -67,7 +67,7 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
       region.mapped = segment.at(shared.segment_offset);
     else
       region.reason = reached.text();
-  } else if (owner == place_.rank && (shared.flags & region_unsure) == 0) {
+  } else if (owner == membership_.rank && (shared.flags & region_unsure) == 0) {
     region.mapped = reinterpret_cast<std::byte*>(shared.owner_address);
   }
   const PathChoiceResult paths =
@@ -79,7 +79,7 @@ Region Context::make_region(Rank owner, const SharedRegion& shared) const {
 
 // How this rank reaches a region of a rank of its node; as long as that lives.
 Reach Context::reach_here(Rank owner, const Region& region) const {
-  const std::string& attach_refusal = transport_->attach_refusal(place_.here.place_of(owner));
+  const std::string& attach_refusal = transport_->attach_refusal(membership_.here.place_of(owner));
   return {.mapped = region.mapped != nullptr,
           .attach_allowed = attach_refusal.empty(),
           .atomics_only = region.domain.atomics_only,
@@ -114,7 +114,7 @@ std::string Context::explain_remote_region(Rank owner, const Region& region) con
 // Finds out what is there of memory that a program exposes. It refuses only what nobody could read a byte of: libraries
 // take any range, and programs make pages accessible when they need them.
 Status Context::look_at_memory(Creation& wish, const char* call) const {
-  NodeSegment& segment = *place_.segment;
+  NodeSegment& segment = *membership_.segment;
   if (segment.contains(wish.memory, wish.bytes)) return {};
   const os::MapReader& maps = promotions_.maps();
   const os::MapReader::Access access = maps.access(wish.memory, wish.bytes);
@@ -147,7 +147,7 @@ void Context::describe_parts(const Creation& wish, const std::string& note, std:
   part_wish.memory = wish.memory;
   part_wish.bytes = wish.bytes;
   part_wish.parts = wish.parts;
-  const NodeSegment& segment = *place_.segment;
+  const NodeSegment& segment = *membership_.segment;
   const bool meets_segment =
       wish.memory < segment.begin() + segment.bytes() && segment.begin() < wish.memory + wish.bytes;
   if (meets_segment) {
@@ -166,7 +166,7 @@ void Context::describe_parts(const Creation& wish, const std::string& note, std:
 // memory that only CPU atomics may touch does, so that each stretch is under the locks of whatever else exposes it.
 void Context::describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
                                std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed) {
-  NodeSegment& segment = *place_.segment;
+  NodeSegment& segment = *membership_.segment;
   const auto base = reinterpret_cast<std::uintptr_t>(wish.memory);
   const auto within = [&](std::uintptr_t address) {
     return address <= base + from ? from : std::min<std::uint64_t>(address - base, to);
@@ -193,7 +193,7 @@ void Context::describe_adopted(const Creation& wish, std::uint64_t from, std::ui
 void Context::describe_stretch(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
                                bool atomics_only, std::vector<SharedRegion>& shared,
                                std::vector<ExposedRegion>& exposed) {
-  NodeSegment& segment = *place_.segment;
+  NodeSegment& segment = *membership_.segment;
   const auto address = reinterpret_cast<std::uintptr_t>(wish.memory) + from;
   auto* memory = reinterpret_cast<std::byte*>(address);
   const std::uint64_t base = wish.flavour == Flavour::dynamic ? reinterpret_cast<std::uintptr_t>(wish.memory) : 0;
