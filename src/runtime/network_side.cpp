@@ -117,13 +117,9 @@ Status NetworkSide::introduce(std::span<const NetworkCard> cards) {
   return {};
 }
 
+// The network tells the agent each time: those who looked after it since the last are the ones who go to sleep now.
 void NetworkSide::hand_over() {
-  Network* const network = this->network();
-  if (network == nullptr) return;
-  network->hand_over();
-  // The agent is told where the network was handed over before, too: those who looked after it since are the ones who
-  // go to sleep now.
-  parts_.look_after();
+  if (Network* const network = this->network()) network->hand_over();
 }
 
 void NetworkSide::look_after() {

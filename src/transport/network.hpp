@@ -80,10 +80,10 @@ struct NetworkOptions {
   // A peer is given up, and why; called once for each, before anything is answered peer_failed for it, from whatever
   // thread drives the network, which it must not call, and with its lock held.
   std::function<void(Rank, const std::string&)> on_lost;
-  // This half has something to do that no thread may come to do: see Transport::hand_over. The agent is to be woken,
-  // even where no reply has come: it calls tick() and OriginEngine::progress_unattended(), and then sleeps as
-  // is_unattended() and next_deadline_ns() say. Called by any thread, which may hold OriginEngine's locks; it must not
-  // call the network.
+  // This half has something to do that no thread may come to do: once for each Transport::hand_over, and where a post
+  // leaves something behind, or a poll something that the agent sleeps for. The agent is to be woken, even where no
+  // reply has come: it calls tick() and OriginEngine::progress_unattended(), and then sleeps as is_unattended() and
+  // next_deadline_ns() say. Called by any thread, which may hold OriginEngine's locks; it must not call the network.
   std::function<void()> on_hand_over;
 };
 

@@ -78,5 +78,22 @@ TEST_F(NetworkSideTest, has_a_card_with_its_address_where_it_is_served) {
   EXPECT_NE(card.address_bytes, 0u);
 }
 
+// Whoever hands it over again may be another thread, and the first call long answered.
+TEST_F(NetworkSideTest, has_the_agent_look_after_it_once_for_each_hand_over) {
+  NetworkSide::Parts with = parts();
+  int looks = 0;
+  with.started = [](Network&) { return Status(); };
+  with.look_after = [&] { ++looks; };
+  NetworkSide side(std::move(with));
+  side.hand_over();
+  EXPECT_EQ(looks, 0) << "there is no network yet";
+  const NetworkCard card = side.card();
+  ASSERT_EQ(card.code, Code::ok) << text_of(card);
+  for (int handed_over = 1; handed_over <= 3; ++handed_over) {
+    side.hand_over();
+    EXPECT_EQ(looks, handed_over);
+  }
+}
+
 }  // namespace
 }  // namespace farsum
