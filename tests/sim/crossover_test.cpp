@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "core_job.hpp"
 #include "cost/paper_network.hpp"
+#include "protocol_job.hpp"
 #include "transport/sim/sim_card.hpp"
 
 namespace farsum {
@@ -24,8 +24,8 @@ constexpr std::size_t most_bytes = window_bytes / 2;
 SimTime in_ns(double us) { return static_cast<SimTime>(us * 1e3); }
 SimRange always(double us) { return {in_ns(us), in_ns(us)}; }
 
-CoreJobOptions options_of(const cost::LinkModel& model) {
-  CoreJobOptions options;
+ProtocolJobOptions options_of(const cost::LinkModel& model) {
+  ProtocolJobOptions options;
   options.window_bytes = window_bytes;
   options.inline_bytes = static_cast<std::uint64_t>(model.inline_bytes);
   // One get fetches an operand, as in the paper.
@@ -52,7 +52,7 @@ struct Sum {
   SimTime took_ns = 0;
 };
 
-SimTask<> sum_by_owner(CoreRank& self, Sum& sum) {
+SimTask<> sum_by_owner(ProtocolRank& self, Sum& sum) {
   const SimTime before_ns = self.now_ns();
   const Code code = co_await self.accumulate(owner, 0, ops::ElementType::float64, ops::Operator::sum,
                                              sum.operand.data(), sum.operand.size() * sizeof(double));
@@ -60,7 +60,7 @@ SimTask<> sum_by_owner(CoreRank& self, Sum& sum) {
   sum.took_ns = self.now_ns() - before_ns;
 }
 
-SimTask<> change_lock(CoreJob& job, CoreRank& self, std::uint64_t from, std::uint64_t to) {
+SimTask<> change_lock(ProtocolJob& job, ProtocolRank& self, std::uint64_t from, std::uint64_t to) {
   auto* const word = reinterpret_cast<std::uint64_t*>(job.memory(owner).data() + lock_at);
   bool is_answered = false;
   std::uint64_t before = from;
@@ -72,7 +72,7 @@ SimTask<> change_lock(CoreJob& job, CoreRank& self, std::uint64_t from, std::uin
   EXPECT_EQ(before, from);
 }
 
-SimTask<> sum_by_caller(CoreJob& job, CoreRank& self, AwaitedTransfer& transfers, Sum& sum) {
+SimTask<> sum_by_caller(ProtocolJob& job, ProtocolRank& self, AwaitedTransfer& transfers, Sum& sum) {
   const SimTime before_ns = self.now_ns();
   SimTransport& transport = job.world().transport(self.rank());
   const auto address = reinterpret_cast<std::uint64_t>(job.memory(owner).data());
@@ -89,11 +89,11 @@ SimTask<> sum_by_caller(CoreJob& job, CoreRank& self, AwaitedTransfer& transfers
 
 // Virtual microseconds of one sum of doubles, whose answer is checked.
 double simulated_us(const cost::LinkModel& model, cost::Way way, std::uint64_t bytes) {
-  CoreJob job(1, 2, options_of(model));
+  ProtocolJob job(1, 2, options_of(model));
   job.world().set_transfer_wake(owner, in_ns(model.wake_up_us * model.pull_wake_ups));
   Sum sum{.operand = std::vector<double>(bytes / sizeof(double), 1.5)};
   AwaitedTransfer transfers;
-  CoreRank& self = job.rank(origin);
+  ProtocolRank& self = job.rank(origin);
   if (way == cost::Way::owner) {
     self.program.start(sum_by_owner(self, sum));
   } else {

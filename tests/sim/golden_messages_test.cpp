@@ -16,7 +16,7 @@ namespace {
 // What rank 0 hears, one message behind the other.
 class Heard {
  public:
-  explicit Heard(CoreJob& job) {
+  explicit Heard(ProtocolJob& job) {
     job.rank(0).on_message = [this](std::span<const std::byte> message) { text_ += words_of(message); };
   }
   // Puts what was heard since the last call under a heading.
@@ -154,7 +154,7 @@ TEST(GoldenMessages, of_leased_updates_are_as_recorded) {
 }
 
 TEST(GoldenMessages, of_teams_are_as_recorded) {
-  CoreJob job(1, 2, CoreJobOptions{});
+  ProtocolJob job(1, 2, ProtocolJobOptions{});
   SteppingWaiter waiter(job.world());
   TeamExchange exchange(job.rank(1).engine, waiter);
   Heard heard(job);

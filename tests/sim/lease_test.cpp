@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "core_job.hpp"
 #include "memory/apply.hpp"
 #include "ops/atomics.hpp"
+#include "protocol_job.hpp"
 #include "seeds.hpp"
 #include "transport/sim/checkers.hpp"
 
@@ -32,7 +32,7 @@ Operation words(OperationKind kind, ops::Operator op, std::uint64_t offset, cons
   return operation;
 }
 
-SimTask<Code> run_by(CoreRank& self, bool by_caller, Operation operation) {
+SimTask<Code> run_by(ProtocolRank& self, bool by_caller, Operation operation) {
   if (by_caller) return self.run_leased(0, operation);
   return self.run(0, operation);
 }
@@ -69,7 +69,7 @@ struct Places {
 };
 
 // The agent finds the stripe taken, and comes back to its request.
-SimTask<> add_in_two_steps(CoreJob& job, CoreRank& self, std::uint64_t offset) {
+SimTask<> add_in_two_steps(ProtocolJob& job, ProtocolRank& self, std::uint64_t offset) {
   const AtomicDomain domain = job.domain(0);
   while (take_stripes(domain, offset, 8, {self.rank() + 1, false}) != Applied::done) co_await self.program.sleep(100);
   const std::uint64_t after = job.word(0, offset) + 1;
@@ -78,7 +78,7 @@ SimTask<> add_in_two_steps(CoreJob& job, CoreRank& self, std::uint64_t offset) {
   release_stripes(domain, offset, 8);
 }
 
-SimTask<> add_in_memory(CoreJob& job, CoreRank& self, const Places& places) {
+SimTask<> add_in_memory(ProtocolJob& job, ProtocolRank& self, const Places& places) {
   const AtomicDomain domain = job.domain(0);
   const LockAgent agent{self.rank() + 1, false};
   const std::vector<std::uint64_t> ones(places.elements, 1);
@@ -98,7 +98,7 @@ SimTask<> add_in_memory(CoreJob& job, CoreRank& self, const Places& places) {
   }
 }
 
-SimTask<> add_ones(CoreJob& job, CoreRank& self, Way way, int count, Adding& adding) {
+SimTask<> add_ones(ProtocolJob& job, ProtocolRank& self, Way way, int count, Adding& adding) {
   for (int i = 0; i < count; ++i) {
     const Places places(self.random(), adding.totals.size());
     for (const ops::Piece& piece : places.pieces) {
@@ -124,16 +124,16 @@ SimTask<> add_ones(CoreJob& job, CoreRank& self, Way way, int count, Adding& add
   }
 }
 
-void expect_totals(const CoreJob& job, const Totals& totals) {
+void expect_totals(const ProtocolJob& job, const Totals& totals) {
   for (std::size_t i = 0; i < totals.size(); ++i) ASSERT_EQ(job.word(0, i * 8), totals[i]) << "element " << i;
 }
 
 // Returns how much of the leased operations the owner computed.
-std::uint64_t run_sums(std::uint64_t seed, CoreJobOptions options, bool beside_others = true) {
+std::uint64_t run_sums(std::uint64_t seed, ProtocolJobOptions options, bool beside_others = true) {
   constexpr Rank ranks = 9;
   constexpr std::size_t elements = 3'000;
   options.window_bytes = elements * 8;
-  CoreJob job(seed, ranks, options);
+  ProtocolJob job(seed, ranks, options);
   Adding adding;
   adding.totals.resize(elements);
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -141,7 +141,7 @@ std::uint64_t run_sums(std::uint64_t seed, CoreJobOptions options, bool beside_o
                     : rank % 4 == 3             ? Way::in_memory
                     : rank % 4 == 2             ? Way::owner
                                                 : Way::caller;
-    CoreRank& self = job.rank(rank);
+    ProtocolRank& self = job.rank(rank);
     self.program.start(add_ones(job, self, way, 6, adding), self.random().below(20'000));
   }
   EXPECT_TRUE(job.run()) << "somebody still waits";
@@ -159,7 +159,7 @@ TEST(LeasedUpdates, count_once_each_beside_the_owner_path_and_the_owners_own_nod
 
 TEST(LeasedUpdates, count_once_each_in_memory_of_cpu_atomics_alone) {
   for_each_seed(60, [&](std::uint64_t seed) {
-    CoreJobOptions options = options_from(seed);
+    ProtocolJobOptions options = options_from(seed);
     options.atomics_only = true;
     run_sums(seed, options);
   });
@@ -168,7 +168,7 @@ TEST(LeasedUpdates, count_once_each_in_memory_of_cpu_atomics_alone) {
 TEST(LeasedUpdates, go_to_the_owner_where_the_pool_is_full) {
   std::uint64_t by_owner = 0;
   for_each_seed(40, [&](std::uint64_t seed) {
-    CoreJobOptions options = options_from(seed);
+    ProtocolJobOptions options = options_from(seed);
     options.leases.pool_bytes = 2'000;
     by_owner += run_sums(seed, options, false);
     options.leases.pool_bytes = 0;
@@ -179,7 +179,7 @@ TEST(LeasedUpdates, go_to_the_owner_where_the_pool_is_full) {
 
 TEST(LeasedUpdates, count_once_each_when_leases_are_revoked) {
   for_each_seed(80, [&](std::uint64_t seed) {
-    CoreJobOptions options = options_from(seed);
+    ProtocolJobOptions options = options_from(seed);
     options.leases = {.pool_bytes = 6'000, .revocable_after_ns = seed % 2 == 0 ? 0u : 20'000u};
     run_sums(seed, options);
   });
@@ -188,10 +188,10 @@ TEST(LeasedUpdates, count_once_each_when_leases_are_revoked) {
 TEST(LeasedUpdates, alone_are_never_left_to_the_owner) {
   for_each_seed(20, [&](std::uint64_t seed) {
     constexpr std::size_t elements = 3'000;
-    CoreJobOptions options = options_from(seed);
+    ProtocolJobOptions options = options_from(seed);
     options.window_bytes = elements * 8;
-    CoreJob job(seed, 2, options);
-    CoreRank& self = job.rank(1);
+    ProtocolJob job(seed, 2, options);
+    ProtocolRank& self = job.rank(1);
     const std::vector<std::uint64_t> ones(elements, 1);
     std::uint64_t left = 0;
     const auto program = [&]() -> SimTask<> {
@@ -209,7 +209,7 @@ TEST(LeasedUpdates, alone_are_never_left_to_the_owner) {
 // ---- results ----
 
 // Each element's adds are one history: what was fetched is the value before the one time that it was applied.
-SimTask<> take_tickets(CoreJob& job, CoreRank& self, bool by_caller, std::size_t most_elements, int count) {
+SimTask<> take_tickets(ProtocolJob& job, ProtocolRank& self, bool by_caller, std::size_t most_elements, int count) {
   for (int i = 0; i < count; ++i) {
     const std::size_t elements = 1 + self.random().below(most_elements);
     const std::vector<std::uint64_t> steps(elements, 1 + self.random().below(3));
@@ -232,9 +232,9 @@ TEST(LeasedUpdates, fetch_the_value_before_their_own) {
   for_each_seed(100, [&](std::uint64_t seed) {
     constexpr Rank ranks = 8;
     const std::size_t elements = 1 + seed % 8;
-    CoreJob job(seed, ranks, options_from(seed));
+    ProtocolJob job(seed, ranks, options_from(seed));
     for (Rank rank = 1; rank < ranks; ++rank) {
-      CoreRank& self = job.rank(rank);
+      ProtocolRank& self = job.rank(rank);
       self.program.start(take_tickets(job, self, rank % 3 != 0, elements, 8), self.random().below(10'000));
     }
     EXPECT_TRUE(job.run());
@@ -245,7 +245,7 @@ TEST(LeasedUpdates, fetch_the_value_before_their_own) {
   });
 }
 
-SimTask<> swap_and_add(CoreJob& job, CoreRank& self, int count) {
+SimTask<> swap_and_add(ProtocolJob& job, ProtocolRank& self, int count) {
   for (int i = 0; i < count; ++i) {
     const bool by_caller = self.random().once_in(2);
     const bool swaps = self.random().once_in(2);
@@ -269,9 +269,9 @@ SimTask<> swap_and_add(CoreJob& job, CoreRank& self, int count) {
 
 TEST(LeasedUpdates, of_one_element_are_linearizable_with_compare_and_swap_and_replace) {
   for_each_seed(100, [&](std::uint64_t seed) {
-    CoreJob job(seed, 6, options_from(seed));
+    ProtocolJob job(seed, 6, options_from(seed));
     for (Rank rank = 1; rank < 6; ++rank) {
-      CoreRank& self = job.rank(rank);
+      ProtocolRank& self = job.rank(rank);
       self.program.start(swap_and_add(job, self, 6), self.random().below(10'000));
     }
     EXPECT_TRUE(job.run());
@@ -316,10 +316,10 @@ TEST(LeasedUpdates, do_for_every_type_and_operator_what_the_owner_does) {
       operation.type = static_cast<ops::ElementType>(type);
       operation.op = static_cast<ops::Operator>(op);
       if (!ops::legal(operation.type, operation.op) || !LeasedUpdate::is_needed_for(operation)) continue;
-      CoreJobOptions options;
+      ProtocolJobOptions options;
       options.window_bytes = elements * ops::largest_element_bytes;
       options.owners = 2;
-      CoreJob job(1, 3, options);
+      ProtocolJob job(1, 3, options);
       operation.bytes = elements * ops::size_of(operation.type);
       std::vector<std::byte> operand(operation.bytes), by_caller(operation.bytes), by_owner(operation.bytes);
       for (std::size_t i = 0; i < operand.size(); ++i) {
@@ -330,7 +330,7 @@ TEST(LeasedUpdates, do_for_every_type_and_operator_what_the_owner_does) {
       operation.alpha = operand.data() + ops::size_of(operation.type);
       operation.operand_layout = operation.target_layout = operation.result_layout =
           ops::LayoutView::contiguous(operation.bytes);
-      CoreRank& self = job.rank(2);
+      ProtocolRank& self = job.rank(2);
       const auto program = [&]() -> SimTask<> {
         operation.result = by_caller.data();
         const Code leased = co_await self.run_leased(0, operation);
@@ -354,10 +354,10 @@ TEST(LeasedUpdates, of_origins_that_die_count_wholly_or_not_at_all) {
   int died_between = 0;
   for_each_seed(150, [&](std::uint64_t seed) {
     constexpr Rank ranks = 8;
-    CoreJob job(seed, ranks, options_from(seed));
+    ProtocolJob job(seed, ranks, options_from(seed));
     job.world().set_death_hook(0, [&job](Rank dead) { EXPECT_TRUE(job.rank(0).service.forget(dead)); });
     for (Rank rank = 1; rank < ranks; ++rank) {
-      CoreRank& self = job.rank(rank);
+      ProtocolRank& self = job.rank(rank);
       self.program.start(take_tickets(job, self, true, 1, 10), self.random().below(10'000));
     }
     for (Rank rank = 1; rank < ranks; rank += 3) {
@@ -379,12 +379,12 @@ TEST(LeasedUpdates, end_with_a_failure_when_the_owner_dies) {
   int failures = 0;
   for_each_seed(60, [&](std::uint64_t seed) {
     constexpr std::size_t elements = 3'000;
-    CoreJobOptions options = options_from(seed);
+    ProtocolJobOptions options = options_from(seed);
     options.window_bytes = elements * 8;
-    CoreJob job(seed, 4, options);
+    ProtocolJob job(seed, 4, options);
     const std::vector<std::uint64_t> ones(elements, 1);
     const auto add = [&](Rank rank) -> SimTask<> {
-      CoreRank& self = job.rank(rank);
+      ProtocolRank& self = job.rank(rank);
       const Operation sum = words(OperationKind::accumulate, ops::Operator::sum, 0, ones);
       for (Code code = Code::ok; code == Code::ok;) {
         code = co_await self.run_leased(0, sum);
@@ -406,11 +406,11 @@ TEST(LeasedUpdates, end_with_a_failure_when_the_owner_dies) {
 // Half of the elements have been put when another lease wants the room of theirs.
 TEST(Leases, are_not_revoked_while_they_are_put_back) {
   constexpr std::size_t elements = 4'096;
-  CoreJobOptions options;
+  ProtocolJobOptions options;
   options.window_bytes = elements * 8;
   options.sim.max_message_bytes = options.sim.max_reply_bytes = options.sim.pair_bytes = 100'000;
   options.leases = {.pool_bytes = elements * 8 + 2'000, .revocable_after_ns = 0};
-  CoreJob job(1, 3, options);
+  ProtocolJob job(1, 3, options);
   const std::vector<std::uint64_t> ones(elements, 1);
   const AtomicDomain domain = job.domain(0);
   const std::uint64_t held = elements * 8 - 8;
@@ -421,7 +421,7 @@ TEST(Leases, are_not_revoked_while_they_are_put_back) {
     EXPECT_EQ(code, Code::ok);
   };
   const auto hold = [&]() -> SimTask<> {
-    CoreRank& self = job.rank(0);
+    ProtocolRank& self = job.rank(0);
     while (job.rank(0).service.leases().size() == 0) co_await self.program.sleep(10);
     EXPECT_EQ(take_stripes(domain, held, 8, neighbour), Applied::done);
     while (job.word(0, 0) == 0) co_await self.program.sleep(1'000);
@@ -438,7 +438,7 @@ TEST(Leases, are_not_revoked_while_they_are_put_back) {
 
 class LeaseMessages : public testing::Test {
  protected:
-  LeaseMessages() : job_(1, 3, CoreJobOptions()) {}
+  LeaseMessages() : job_(1, 3, ProtocolJobOptions()) {}
 
   wire::MessageHeader lease_header(std::uint64_t bytes) {
     wire::MessageHeader header = job_.rank(1).header_of(wire::MessageKind::lease);
@@ -474,7 +474,7 @@ class LeaseMessages : public testing::Test {
   }
   std::size_t leases() { return job_.rank(0).service.leases().size(); }
 
-  CoreJob job_;
+  ProtocolJob job_;
   std::vector<std::byte> reply_;
 };
 
@@ -559,7 +559,7 @@ TEST_F(LeaseMessages, of_the_dead_are_forgotten_and_no_others) {
 
 TEST_F(LeaseMessages, find_no_window_any_more_once_it_is_freed) {
   const std::uint64_t lease = lease_two_words();
-  job_.rank(0).exposures.erase(CoreRank::window);
+  job_.rank(0).exposures.erase(ProtocolRank::window);
   EXPECT_EQ(send(1, put_header(lease, 16), 16, 64), Code::handle);
   EXPECT_EQ(job_.word(0, 0), 0);
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core_job.hpp"
+#include "protocol_job.hpp"
 
 namespace farsum {
 namespace {
@@ -14,8 +14,8 @@ constexpr std::uint64_t message_bytes = 4'096;
 constexpr std::uint64_t elements = 60'000;
 constexpr std::size_t credit_messages = 36;  // as between hosts: 2 MiB in pieces of 56 KiB
 
-CoreJobOptions pushing_options() {
-  CoreJobOptions options;
+ProtocolJobOptions pushing_options() {
+  ProtocolJobOptions options;
   options.pull = false;
   options.window_bytes = elements * 8;
   options.sim.transfers = false;
@@ -30,7 +30,7 @@ CoreJobOptions pushing_options() {
 }
 
 // How many words from the front on have been summed into.
-std::uint64_t applied(const CoreJob& job) {
+std::uint64_t applied(const ProtocolJob& job) {
   std::uint64_t first = 0, last = elements;
   while (first != last) {
     const std::uint64_t middle = (first + last) / 2;
@@ -40,8 +40,8 @@ std::uint64_t applied(const CoreJob& job) {
 }
 
 TEST(LongOperands, are_summed_piece_by_piece_while_the_next_pieces_travel) {
-  CoreJob job(1, 2, pushing_options());
-  CoreRank& self = job.rank(1);
+  ProtocolJob job(1, 2, pushing_options());
+  ProtocolRank& self = job.rank(1);
   const std::vector<std::uint64_t> ones(elements, 1);
   Code code = Code::system;
   const auto program = [&]() -> SimTask<> {

@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "core_job.hpp"
 #include "ops/layout_steps.hpp"
+#include "protocol_job.hpp"
 
 namespace farsum {
 namespace {
@@ -26,8 +26,8 @@ struct Case {
 
 void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
 
-CoreJobOptions options_for(Way way, std::uint64_t pieces) {
-  CoreJobOptions options;
+ProtocolJobOptions options_for(Way way, std::uint64_t pieces) {
+  ProtocolJobOptions options;
   options.pull = way == Way::pulled;
   options.window_bytes = pieces * 16;
   options.inline_bytes = 64;
@@ -79,7 +79,7 @@ class Sides {
 
   static std::uint64_t before(std::uint64_t word) { return word * 3; }
 
-  void expect_done(const CoreJob& job) const {
+  void expect_done(const ProtocolJob& job) const {
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < target_.size(); ++i) {
       const auto at = static_cast<std::uint64_t>(target_[i].offset);
@@ -103,14 +103,14 @@ class Sides {
 
 // How many pieces are looked at until all is done.
 std::uint64_t looks(const Case& of, std::uint64_t count) {
-  CoreJob job(1, 2, options_for(of.way, count));
+  ProtocolJob job(1, 2, options_for(of.way, count));
   for (std::uint64_t word = 0; word < count * 2; ++word) {
     const std::uint64_t value = Sides::before(word);
     std::memcpy(job.memory(0).data() + word * 8, &value, sizeof value);
   }
   Sides sides(of, count);
   if (of.way == Way::leased) sides.pack();
-  CoreRank& self = job.rank(1);
+  ProtocolRank& self = job.rank(1);
   Code code = Code::system;
   const auto program = [&]() -> SimTask<> {
     if (of.way == Way::leased)

@@ -381,7 +381,7 @@ TEST(Offload, keeps_the_owners_agent_away) {
   Operation put = put_of(data);
   Outstanding outstanding;
   RequestState request;
-  ASSERT_TRUE(windows.job.rank(2).engine.submit(0, CoreRank::window, put, outstanding, &request));
+  ASSERT_TRUE(windows.job.rank(2).engine.submit(0, ProtocolRank::window, put, outstanding, &request));
   windows.settle();
   windows.job.rank(2).engine.progress(0);
   EXPECT_EQ(request.code.load(), Code::range);

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core_job.hpp"
+#include "protocol_job.hpp"
 #include "seeds.hpp"
 #include "transport/sim/checkers.hpp"
 
@@ -22,7 +22,7 @@ HistoryAction action_of(bool takes, bool is_exclusive) {
 LockMode mode_of(bool is_exclusive) { return is_exclusive ? LockMode::exclusive : LockMode::shared; }
 
 // As a rank of the owner's node: in its memory, waiting in the queue or trying again.
-SimTask<> lock_in_memory(CoreJob& job, CoreRank& self, Rank owner, bool is_exclusive, bool queues) {
+SimTask<> lock_in_memory(ProtocolJob& job, ProtocolRank& self, Rank owner, bool is_exclusive, bool queues) {
   SharedLock<HolderDead> lock = job.lock_view(owner);
   const std::uint32_t id = self.rank() + 1;
   if (!queues) {
@@ -34,7 +34,7 @@ SimTask<> lock_in_memory(CoreJob& job, CoreRank& self, Rank owner, bool is_exclu
     co_await self.program.sleep(1 + self.random().below(2'000));
 }
 
-bool unlock_in_memory(CoreJob& job, CoreRank& self, Rank owner, bool is_exclusive) {
+bool unlock_in_memory(ProtocolJob& job, ProtocolRank& self, Rank owner, bool is_exclusive) {
   SharedLock<HolderDead> lock = job.lock_view(owner);
   const bool held = lock.unlock(self.rank() + 1, mode_of(is_exclusive));
   if (lock.granted_for_another()) job.world().wake_agent(owner);
@@ -42,7 +42,7 @@ bool unlock_in_memory(CoreJob& job, CoreRank& self, Rank owner, bool is_exclusiv
 }
 
 // Under an exclusive lock an update in two steps is as good as an atomic one.
-SimTask<> add_under_lock(CoreJob& job, CoreRank& self, bool in_memory, int count) {
+SimTask<> add_under_lock(ProtocolJob& job, ProtocolRank& self, bool in_memory, int count) {
   for (int i = 0; i < count; ++i) {
     const bool is_exclusive = self.random().once_in(2);
     auto call = job.history.invoke(
@@ -72,9 +72,9 @@ SimTask<> add_under_lock(CoreJob& job, CoreRank& self, bool in_memory, int count
 }
 
 void run_mixed_locks(std::uint64_t seed, Rank ranks, int count) {
-  CoreJob job(seed, ranks, options_from(seed));
+  ProtocolJob job(seed, ranks, options_from(seed));
   for (Rank rank = 0; rank < ranks; ++rank) {
-    CoreRank& self = job.rank(rank);
+    ProtocolRank& self = job.rank(rank);
     self.program.start(add_under_lock(job, self, rank % 3 == 0, count));
   }
   EXPECT_TRUE(job.run()) << "somebody waits for a lock that nobody holds";
@@ -87,7 +87,7 @@ void run_mixed_locks(std::uint64_t seed, Rank ranks, int count) {
 }
 
 // As a thread of the owner's process that is kept off its processor in the middle of an update.
-SimTask<> hold_a_stripe(CoreJob& job, CoreRank& self, int count) {
+SimTask<> hold_a_stripe(ProtocolJob& job, ProtocolRank& self, int count) {
   for (int i = 0; i < count; ++i) {
     StripeLock& stripe = job.domain(0).lock_of(self.random().below(40'000));
     if (stripe.try_acquire(self.rank() + 1)) {
@@ -98,7 +98,7 @@ SimTask<> hold_a_stripe(CoreJob& job, CoreRank& self, int count) {
   }
 }
 
-void forget_for_sure(CoreJob& job, Rank dead) {
+void forget_for_sure(ProtocolJob& job, Rank dead) {
   if (job.rank(0).service.forget(dead)) return;
   job.world().call_at_rank(0, 1'000, [&job, dead] { forget_for_sure(job, dead); });
 }
@@ -114,7 +114,7 @@ TEST(ProxyLocks, keep_a_hundred_ranks_apart) {
 // --- What travels behind a lock that may have to wait. ---
 
 // The two words are one value, written in two steps by who does not wait for the lock before.
-SimTask<> write_pair_behind_lock(CoreRank& self, int count, bool others_die = false) {
+SimTask<> write_pair_behind_lock(ProtocolRank& self, int count, bool others_die = false) {
   for (int i = 0; i < count; ++i) {
     const std::uint64_t value = self.random().next();
     std::vector<std::uint64_t> got(2, 0);
@@ -143,7 +143,7 @@ SimTask<> write_pair_behind_lock(CoreRank& self, int count, bool others_die = fa
   }
 }
 
-SimTask<> look_at_pair_in_memory(CoreJob& job, CoreRank& self, int count) {
+SimTask<> look_at_pair_in_memory(ProtocolJob& job, ProtocolRank& self, int count) {
   for (int i = 0; i < count; ++i) {
     const bool is_exclusive = self.random().once_in(2);
     co_await lock_in_memory(job, self, 0, is_exclusive, self.random().once_in(2));
@@ -159,9 +159,9 @@ SimTask<> look_at_pair_in_memory(CoreJob& job, CoreRank& self, int count) {
 TEST(ProxyLocks, keep_what_is_sent_behind_them_until_they_are_granted) {
   for_each_seed(300, [&](std::uint64_t seed) {
     constexpr Rank ranks = 9;
-    CoreJob job(seed, ranks, options_from(seed));
+    ProtocolJob job(seed, ranks, options_from(seed));
     for (Rank rank = 0; rank < ranks; ++rank) {
-      CoreRank& self = job.rank(rank);
+      ProtocolRank& self = job.rank(rank);
       self.program.start(rank % 3 == 0 ? look_at_pair_in_memory(job, self, 5) : write_pair_behind_lock(self, 5));
     }
     EXPECT_TRUE(job.run()) << "somebody waits for a lock that nobody holds";
@@ -171,7 +171,7 @@ TEST(ProxyLocks, keep_what_is_sent_behind_them_until_they_are_granted) {
 }
 
 // Long operations behind a lock are pulled, or cut, when their time has come, and find stripes that others hold.
-SimTask<> add_behind_lock(CoreRank& self, std::size_t elements, int count) {
+SimTask<> add_behind_lock(ProtocolRank& self, std::size_t elements, int count) {
   const std::vector<double> ones(elements, 1.0);
   for (int i = 0; i < count; ++i) {
     Outstanding outstanding;
@@ -198,11 +198,11 @@ TEST(ProxyLocks, let_long_operations_through_once_they_are_granted) {
     constexpr Rank ranks = 6;
     constexpr int count = 3;
     constexpr std::size_t elements = 5'000;
-    CoreJobOptions options = options_from(seed);
+    ProtocolJobOptions options = options_from(seed);
     options.window_bytes = elements * sizeof(double);
-    CoreJob job(seed, ranks, options);
+    ProtocolJob job(seed, ranks, options);
     for (Rank rank = 1; rank < ranks; ++rank) {
-      CoreRank& self = job.rank(rank);
+      ProtocolRank& self = job.rank(rank);
       self.program.start(rank % 2 == 0 ? add_behind_lock(self, elements, count) : hold_a_stripe(job, self, count));
     }
     EXPECT_TRUE(job.run()) << "somebody waits for ever";
@@ -217,7 +217,7 @@ TEST(ProxyLocks, let_long_operations_through_once_they_are_granted) {
 TEST(ProxyLocks, of_the_dead_take_what_was_sent_behind_them_along) {
   for_each_seed(100, [&](std::uint64_t seed) {
     constexpr Rank ranks = 8;
-    CoreJob job(seed, ranks, options_from(seed));
+    ProtocolJob job(seed, ranks, options_from(seed));
     job.world().set_death_hook(
         0, [&job](Rank dead) { job.world().call_at_rank(0, 1, [&job, dead] { forget_for_sure(job, dead); }); });
     for (Rank rank = 1; rank < ranks; ++rank)
@@ -235,9 +235,9 @@ TEST(ProxyLocks, are_granted_in_the_order_in_which_they_were_asked_for_wherever_
   for_each_seed(20, [&](std::uint64_t seed) {
     constexpr Rank ranks = 7;
     constexpr SimTime step_ns = 100'000;
-    CoreJob job(seed, ranks, CoreJobOptions{});
+    ProtocolJob job(seed, ranks, ProtocolJobOptions{});
     std::vector<Rank> order;
-    const auto ask = [&job, &order](CoreRank& self) -> SimTask<> {
+    const auto ask = [&job, &order](ProtocolRank& self) -> SimTask<> {
       const bool in_memory = self.rank() % 2 == 0;
       if (in_memory) {
         co_await lock_in_memory(job, self, 0, true, true);
@@ -262,9 +262,9 @@ TEST(ProxyLocks, are_granted_in_the_order_in_which_they_were_asked_for_wherever_
 
 TEST(ProxyLocks, are_shared_by_all_who_ask_for_that) {
   constexpr Rank ranks = 6;
-  CoreJob job(1, ranks, CoreJobOptions{});
+  ProtocolJob job(1, ranks, ProtocolJobOptions{});
   Rank holders = 0;
-  const auto share = [&job, &holders](CoreRank& self) -> SimTask<> {
+  const auto share = [&job, &holders](ProtocolRank& self) -> SimTask<> {
     const Code locked = co_await self.lock(0, false);
     EXPECT_EQ(locked, Code::ok);
     ++holders;
@@ -279,7 +279,7 @@ TEST(ProxyLocks, are_shared_by_all_who_ask_for_that) {
 
 // --- What is refused. ---
 
-Code answer_to(CoreJob& job, CoreRank& self, const wire::MessageHeader& header) {
+Code answer_to(ProtocolJob& job, ProtocolRank& self, const wire::MessageHeader& header) {
   std::optional<Code> code;
   const auto send = [&code, &self, header]() -> SimTask<> {
     const Code answered = co_await self.control(0, header);
@@ -291,7 +291,7 @@ Code answer_to(CoreJob& job, CoreRank& self, const wire::MessageHeader& header) 
 }
 
 TEST(ProxyLocks, are_refused_where_the_window_is_not_known) {
-  CoreJob job(1, 2, CoreJobOptions{});
+  ProtocolJob job(1, 2, ProtocolJobOptions{});
   for (const auto kind :
        {wire::MessageKind::lock, wire::MessageKind::unlock, wire::MessageKind::post, wire::MessageKind::complete}) {
     wire::MessageHeader header = job.rank(1).header_of(kind);
@@ -301,7 +301,7 @@ TEST(ProxyLocks, are_refused_where_the_window_is_not_known) {
 }
 
 TEST(ProxyLocks, are_refused_to_who_is_not_the_rank_of_the_group_that_it_says) {
-  CoreJob job(1, 3, CoreJobOptions{});
+  ProtocolJob job(1, 3, ProtocolJobOptions{});
   for (const auto kind :
        {wire::MessageKind::lock, wire::MessageKind::unlock, wire::MessageKind::post, wire::MessageKind::complete}) {
     wire::MessageHeader header = job.rank(1).header_of(kind);
@@ -316,15 +316,15 @@ TEST(ProxyLocks, are_refused_to_who_is_not_the_rank_of_the_group_that_it_says) {
 }
 
 TEST(ProxyLocks, are_refused_by_a_window_that_promises_to_have_none) {
-  CoreJobOptions options;
+  ProtocolJobOptions options;
   options.refuses_locks = true;
-  CoreJob job(1, 2, options);
+  ProtocolJob job(1, 2, options);
   EXPECT_EQ(answer_to(job, job.rank(1), job.rank(1).header_of(wire::MessageKind::lock)), Code::sync);
 }
 
 TEST(ProxyLocks, are_refused_to_who_holds_one_and_not_given_back_by_who_holds_none) {
-  CoreJob job(1, 2, CoreJobOptions{});
-  CoreRank& self = job.rank(1);
+  ProtocolJob job(1, 2, ProtocolJobOptions{});
+  ProtocolRank& self = job.rank(1);
   const wire::MessageHeader lock = self.header_of(wire::MessageKind::lock);
   wire::MessageHeader unlock = self.header_of(wire::MessageKind::unlock);
   EXPECT_EQ(answer_to(job, self, unlock), Code::sync);
@@ -339,10 +339,10 @@ TEST(ProxyLocks, are_refused_to_who_holds_one_and_not_given_back_by_who_holds_no
 }
 
 TEST(ProxyLocks, end_their_wait_when_the_window_goes) {
-  CoreJob job(1, 2, CoreJobOptions{});
+  ProtocolJob job(1, 2, ProtocolJobOptions{});
   EXPECT_TRUE(job.lock_view(0).try_lock(1, LockMode::exclusive));
   job.world().call_after(50'000'000, [&job] {
-    job.rank(0).exposures.erase(CoreRank::window);
+    job.rank(0).exposures.erase(ProtocolRank::window);
     job.world().wake_agent(0);
   });
   EXPECT_EQ(answer_to(job, job.rank(1), job.rank(1).header_of(wire::MessageKind::lock)), Code::handle);
@@ -353,7 +353,7 @@ TEST(ProxyLocks, end_their_wait_when_the_window_goes) {
 TEST(ProxyLocks, of_a_dead_rank_go_to_those_who_wait) {
   for_each_seed(100, [&](std::uint64_t seed) {
     constexpr Rank ranks = 8;
-    CoreJob job(seed, ranks, options_from(seed));
+    ProtocolJob job(seed, ranks, options_from(seed));
     job.world().set_death_hook(0, [&job](Rank dead) { forget_for_sure(job, dead); });
     for (Rank rank = 1; rank < ranks; ++rank)
       job.rank(rank).program.start(add_under_lock(job, job.rank(rank), false, 5));
@@ -367,9 +367,9 @@ TEST(ProxyLocks, of_a_dead_rank_go_to_those_who_wait) {
 
 TEST(ProxyEpochs, count_posts_per_rank_and_completes_together_and_tell_who_waits) {
   constexpr Rank ranks = 4;
-  CoreJob job(1, ranks, CoreJobOptions{});
+  ProtocolJob job(1, ranks, ProtocolJobOptions{});
   for (Rank rank = 1; rank < ranks; ++rank) {
-    CoreRank& self = job.rank(rank);
+    ProtocolRank& self = job.rank(rank);
     for (Rank i = 0; i < rank; ++i) EXPECT_EQ(answer_to(job, self, self.header_of(wire::MessageKind::post)), Code::ok);
     EXPECT_EQ(answer_to(job, self, self.header_of(wire::MessageKind::complete)), Code::ok);
   }
@@ -381,11 +381,11 @@ TEST(ProxyEpochs, count_posts_per_rank_and_completes_together_and_tell_who_waits
 // The operations that were sent before it are in the memory when it is counted.
 TEST(ProxyEpochs, count_a_complete_after_its_operations) {
   for_each_seed(100, [&](std::uint64_t seed) {
-    CoreJobOptions options = options_from(seed);
+    ProtocolJobOptions options = options_from(seed);
     options.window_bytes = 65'536;
-    CoreJob job(seed, 2, options);
+    ProtocolJob job(seed, 2, options);
     const std::vector<std::byte> ones(options.window_bytes, std::byte{1});
-    CoreRank& self = job.rank(1);
+    ProtocolRank& self = job.rank(1);
     const auto put_and_complete = [&]() -> SimTask<> {
       Outstanding outstanding;
       Operation operation;
@@ -425,10 +425,10 @@ class Letters final : public TeamMail {
 
 TEST(ControlMessages, bring_a_teams_letters_with_their_answer) {
   Letters letters;
-  CoreJobOptions options;
+  ProtocolJobOptions options;
   options.team_mail = &letters;
-  CoreJob job(1, 2, options);
-  CoreRank& self = job.rank(1);
+  ProtocolJob job(1, 2, options);
+  ProtocolRank& self = job.rank(1);
   std::vector<Code> codes;
   const auto write = [&]() -> SimTask<> {
     wire::MessageHeader header = self.header_of(wire::MessageKind::team);
@@ -458,7 +458,7 @@ TEST(ControlMessages, bring_a_teams_letters_with_their_answer) {
 }
 
 TEST(Messages, of_a_compare_and_swap_whose_operands_are_elsewhere_are_refused) {
-  CoreJob job(1, 2, CoreJobOptions{});
+  ProtocolJob job(1, 2, ProtocolJobOptions{});
   wire::MessageHeader header = job.rank(1).header_of(wire::MessageKind::operate);
   header.operation = OperationKind::compare_and_swap;
   header.type = ops::ElementType::uint64;
@@ -472,10 +472,10 @@ TEST(Messages, of_a_compare_and_swap_whose_operands_are_elsewhere_are_refused) {
 
 TEST(ControlMessages, tell_of_life_with_the_rank_that_is_known_dead) {
   for (const std::uint32_t known : {0u, 8u}) {
-    CoreJobOptions options;
+    ProtocolJobOptions options;
     options.known_dead = known;
-    CoreJob job(1, 2, options);
-    CoreRank& self = job.rank(1);
+    ProtocolJob job(1, 2, options);
+    ProtocolRank& self = job.rank(1);
     std::uint32_t dead = 99;
     const auto ask = [&]() -> SimTask<> {
       const Code answered = co_await self.control(0, self.header_of(wire::MessageKind::life), {},

@@ -147,7 +147,7 @@ TEST(RemoteWindow, sends_little_behind_a_lock_that_is_not_known_to_be_held) {
 }
 
 TEST(RemoteWindow, tells_of_a_refused_lock_and_does_nothing_behind_it) {
-  CoreJobOptions options = even_options(2);
+  ProtocolJobOptions options = even_options(2);
   options.refuses_locks = true;
   RemoteWindows windows(2, {}, options);
   const auto data = ones(8);
@@ -251,7 +251,7 @@ TEST(RemoteWindow, holds_nothing_behind_the_target_that_its_lock_all_waits_for) 
 
 TEST(RemoteWindow, holds_no_lock_after_a_lock_all_that_was_refused_somewhere) {
   RemoteWindows windows(3);
-  windows.job.rank(2).exposures.erase(CoreRank::window);
+  windows.job.rank(2).exposures.erase(ProtocolRank::window);
   EXPECT_EQ(windows[1].lock_all().code(), Code::handle);
   EXPECT_TRUE(windows.job.lock_view(0).try_lock(1, LockMode::exclusive));
   EXPECT_TRUE(windows.job.lock_view(1).try_lock(1, LockMode::exclusive));
@@ -692,7 +692,7 @@ TEST(RemoteWindow, leaves_to_the_owner_what_ends_with_a_notification) {
 }
 
 TEST(RemoteWindow, counts_as_the_owners_what_found_no_room_for_a_lease) {
-  CoreJobOptions options = even_options(2);
+  ProtocolJobOptions options = even_options(2);
   options.leases.pool_bytes = 0;
   RemoteWindows windows(2, {.path = PathChoice::caller}, options);
   const auto data = ones(64);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core_job.hpp"
+#include "protocol_job.hpp"
 #include "transport/sim/sim_rdma.hpp"
 #include "window/window.hpp"
 
@@ -53,8 +53,8 @@ class WakingRinger final : public Ringer {
 inline constexpr SimTime latency_ns = 1'000;
 inline constexpr SimTime round_trip_ns = 2 * latency_ns;
 
-inline CoreJobOptions even_options(Rank ranks) {
-  CoreJobOptions options;
+inline ProtocolJobOptions even_options(Rank ranks) {
+  ProtocolJobOptions options;
   options.owners = ranks;
   options.sim.message_latency = {latency_ns, latency_ns};
   options.sim.long_delay_one_in = 0;
@@ -64,8 +64,8 @@ inline CoreJobOptions even_options(Rank ranks) {
 }
 
 // Whose card is slow and torn beside its messages: what does not wait for it shows.
-inline CoreJobOptions card_options(Rank ranks) {
-  CoreJobOptions options = even_options(ranks);
+inline ProtocolJobOptions card_options(Rank ranks) {
+  ProtocolJobOptions options = even_options(ranks);
   options.for_cards = true;
   options.sim.message_latency = {10, 10};
   options.sim.card_latency = {500, 5'000};
@@ -88,7 +88,7 @@ struct WindowOptions {
 // Ranks of a job, neighbours on nodes of equal size, and one window over all of them.
 class RemoteWindows {
  public:
-  RemoteWindows(Rank ranks, const WindowOptions& wish, const CoreJobOptions& options)
+  RemoteWindows(Rank ranks, const WindowOptions& wish, const ProtocolJobOptions& options)
       : job(wish.seed, ranks, options), waiter(job.world()), ringer(job.world()), ranks_(ranks), wish_(wish) {
     for (Rank rank = 0; rank < ranks; ++rank) cards_.push_back(std::make_unique<SimRdma>(job.world(), rank));
     for (Rank rank = 0; rank < ranks; ++rank) windows_.push_back(std::make_unique<Window>(parts_of(rank, options)));
@@ -106,14 +106,14 @@ class RemoteWindows {
   // Whatever the agents still have to do.
   void settle() { job.world().run(); }
 
-  CoreJob job;
+  ProtocolJob job;
   SteppingWaiter waiter;
   WakingRinger ringer;
 
  private:
-  Window::Parts parts_of(Rank rank, const CoreJobOptions& options) {
+  Window::Parts parts_of(Rank rank, const ProtocolJobOptions& options) {
     Window::Parts parts;
-    parts.id = CoreRank::window;
+    parts.id = ProtocolRank::window;
     parts.my_rank = rank;
     parts.promises = wish_.promises;
     parts.dynamic = wish_.dynamic;

@@ -28,7 +28,7 @@ class TeamExchangeTest : public testing::Test {
   }
 
  private:
-  CoreJob job_{1, 2, CoreJobOptions{}};
+  ProtocolJob job_{1, 2, ProtocolJobOptions{}};
   SteppingWaiter waiter_{job_.world()};
   TeamExchange exchange_{job_.rank(1).engine, waiter_};
 };
@@ -88,15 +88,15 @@ class RemoteTeamExchange : public testing::Test {
 
   RemoteTeamExchange() { mail_.to = &receiver_; }
 
-  CoreJobOptions options() {
-    CoreJobOptions made;
+  ProtocolJobOptions options() {
+    ProtocolJobOptions made;
     made.owners = 2;
     made.team_mail = &mail_;
     return made;
   }
 
   Mail mail_;
-  CoreJob job_{1, 2, options()};
+  ProtocolJob job_{1, 2, options()};
   SteppingWaiter waiter_{job_.world()};
   TeamExchange receiver_{job_.rank(0).engine, waiter_}, sender_{job_.rank(1).engine, waiter_};
 };

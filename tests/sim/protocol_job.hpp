@@ -20,7 +20,7 @@
 
 namespace farsum {
 
-struct CoreJobOptions {
+struct ProtocolJobOptions {
   SimOptions sim;
   Rank owners = 1;                  // ranks 0 to owners - 1 expose memory
   std::size_t window_bytes = 4096;  // each
@@ -39,11 +39,11 @@ struct CoreJobOptions {
 };
 
 // What a seed makes of the machine and of the settings: room, delays, slow peers, who pulls. Tests set the rest.
-CoreJobOptions options_from(std::uint64_t seed);
+ProtocolJobOptions options_from(std::uint64_t seed);
 
-class CoreRank : private RequestHandler {
+class ProtocolRank : private RequestHandler {
  public:
-  CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options, NotificationListener* listener);
+  ProtocolRank(SimWorld& world, Rank rank, const ProtocolJobOptions& options, NotificationListener* listener);
 
   Rank rank() const { return program.rank(); }
   SimTime now_ns() { return program.world().now_ns(); }
@@ -101,12 +101,12 @@ class CountingListener final : public NotificationListener {
   std::uint64_t count = 0;
 };
 
-class CoreJob {
+class ProtocolJob {
  public:
-  CoreJob(std::uint64_t seed, Rank ranks, const CoreJobOptions& options);
+  ProtocolJob(std::uint64_t seed, Rank ranks, const ProtocolJobOptions& options);
 
   SimWorld& world() { return world_; }
-  CoreRank& rank(Rank rank) { return *ranks_[rank]; }
+  ProtocolRank& rank(Rank rank) { return *ranks_[rank]; }
   Rank rank_count() const { return static_cast<Rank>(ranks_.size()); }
   // The window memory of an owner, and its stripe locks.
   std::span<std::byte> memory(Rank owner) { return memory_[owner]; }
@@ -131,7 +131,7 @@ class CoreJob {
   History history;
 
  private:
-  void expose(Rank owner, const CoreJobOptions& options);
+  void expose(Rank owner, const ProtocolJobOptions& options);
 
   SimWorld world_;
   std::vector<std::span<std::byte>> memory_;
@@ -139,7 +139,7 @@ class CoreJob {
   WindowSharedShape shape_;
   std::vector<RankWindow> rank_windows_;
   std::vector<std::unique_ptr<CountingListener>> listeners_;
-  std::vector<std::unique_ptr<CoreRank>> ranks_;
+  std::vector<std::unique_ptr<ProtocolRank>> ranks_;
 };
 
 }  // namespace farsum

@@ -1,4 +1,4 @@
-#include "core_job.hpp"
+#include "protocol_job.hpp"
 
 #include <cstring>
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t stripes = 16;
 
-TargetService::Options service_options(SimWorld& world, Rank rank, const CoreJobOptions& options,
+TargetService::Options service_options(SimWorld& world, Rank rank, const ProtocolJobOptions& options,
                                        NotificationListener* listener) {
   TargetService::Options made;
   made.rank = rank;
@@ -23,7 +23,7 @@ TargetService::Options service_options(SimWorld& world, Rank rank, const CoreJob
   return made;
 }
 
-OriginEngine::Options engine_options(const CoreJobOptions& options, std::function<void()> on_coalescing) {
+OriginEngine::Options engine_options(const ProtocolJobOptions& options, std::function<void()> on_coalescing) {
   OriginEngine::Options made;
   made.on_coalescing = std::move(on_coalescing);
   made.peers = options.owners;
@@ -37,9 +37,9 @@ const std::byte* bytes_of(const std::uint64_t& value) { return reinterpret_cast<
 
 }  // namespace
 
-CoreJobOptions options_from(std::uint64_t seed) {
+ProtocolJobOptions options_from(std::uint64_t seed) {
   SimRandom random(SimRandom::mix(seed ^ 0x5eed));
-  CoreJobOptions options;
+  ProtocolJobOptions options;
   options.sim.message_latency.high_ns = 500 + random.below(20'000);
   options.sim.long_delay_one_in = random.below(50);
   options.sim.pair_messages = 1 + random.below(12);
@@ -57,7 +57,8 @@ CoreJobOptions options_from(std::uint64_t seed) {
   return options;
 }
 
-CoreRank::CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options, NotificationListener* listener)
+ProtocolRank::ProtocolRank(SimWorld& world, Rank rank, const ProtocolJobOptions& options,
+                           NotificationListener* listener)
     : program(world, rank),
       service(service_options(world, rank, options, listener), exposures),
       trace(world.transport(rank), world.rank_count()),
@@ -77,8 +78,8 @@ CoreRank::CoreRank(SimWorld& world, Rank rank, const CoreJobOptions& options, No
   });
 }
 
-Served CoreRank::on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
-                            ReplyToken token) {
+Served ProtocolRank::on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> reply_room,
+                                ReplyToken token) {
   if (on_message) on_message(message);
   const Served served = service.on_request(from, message, reply_room, token);
   come_back();
@@ -86,7 +87,7 @@ Served CoreRank::on_request(Rank from, std::span<const std::byte> message, std::
 }
 
 // As the agent does: at its own times, and as long as there may be something.
-void CoreRank::visit_coalesced() {
+void ProtocolRank::visit_coalesced() {
   SimWorld& world = program.world();
   world.call_after(1 + random_.below(50'000), [this, &world] {
     if (world.is_alive(rank())) engine.send_coalesced();
@@ -94,11 +95,11 @@ void CoreRank::visit_coalesced() {
   });
 }
 
-void CoreRank::come_back() {
+void ProtocolRank::come_back() {
   if (service.has_unfinished()) program.world().wake_agent(rank());
 }
 
-SimTask<Code> CoreRank::run(Rank owner, Operation operation) {
+SimTask<Code> ProtocolRank::run(Rank owner, Operation operation) {
   Outstanding outstanding;
   RequestState request;
   co_await program.until([&] { return engine.submit(owner, window, operation, outstanding, &request); });
@@ -106,7 +107,7 @@ SimTask<Code> CoreRank::run(Rank owner, Operation operation) {
   co_return request.code.load();
 }
 
-SimTask<Code> CoreRank::run_leased(Rank owner, Operation operation, std::uint64_t* left_to_owner) {
+SimTask<Code> ProtocolRank::run_leased(Rank owner, Operation operation, std::uint64_t* left_to_owner) {
   Outstanding outstanding;
   LeasedUpdate update({.engine = &engine,
                        .kernels = &ops::kernels_for_this_machine(),
@@ -119,8 +120,8 @@ SimTask<Code> CoreRank::run_leased(Rank owner, Operation operation, std::uint64_
   co_return update.code();
 }
 
-SimTask<Code> CoreRank::accumulate(Rank owner, std::uint64_t offset, ops::ElementType type, ops::Operator op,
-                                   const void* operand, std::uint64_t bytes) {
+SimTask<Code> ProtocolRank::accumulate(Rank owner, std::uint64_t offset, ops::ElementType type, ops::Operator op,
+                                       const void* operand, std::uint64_t bytes) {
   Operation operation;
   operation.kind = OperationKind::accumulate;
   operation.type = type;
@@ -132,7 +133,7 @@ SimTask<Code> CoreRank::accumulate(Rank owner, std::uint64_t offset, ops::Elemen
   co_return code;
 }
 
-SimTask<std::uint64_t> CoreRank::fetch(Rank owner, std::uint64_t offset, ops::Operator op, std::uint64_t operand) {
+SimTask<std::uint64_t> ProtocolRank::fetch(Rank owner, std::uint64_t offset, ops::Operator op, std::uint64_t operand) {
   std::uint64_t before = 0;
   Operation operation;
   operation.kind = OperationKind::get_accumulate;
@@ -146,8 +147,8 @@ SimTask<std::uint64_t> CoreRank::fetch(Rank owner, std::uint64_t offset, ops::Op
   co_return code == Code::ok ? before : ~std::uint64_t{0};
 }
 
-SimTask<std::uint64_t> CoreRank::compare_and_swap(Rank owner, std::uint64_t offset, std::uint64_t compare,
-                                                  std::uint64_t operand) {
+SimTask<std::uint64_t> ProtocolRank::compare_and_swap(Rank owner, std::uint64_t offset, std::uint64_t compare,
+                                                      std::uint64_t operand) {
   std::uint64_t before = 0;
   Operation operation;
   operation.kind = OperationKind::compare_and_swap;
@@ -161,7 +162,7 @@ SimTask<std::uint64_t> CoreRank::compare_and_swap(Rank owner, std::uint64_t offs
   co_return code == Code::ok ? before : ~std::uint64_t{0};
 }
 
-wire::MessageHeader CoreRank::header_of(wire::MessageKind kind) const {
+wire::MessageHeader ProtocolRank::header_of(wire::MessageKind kind) const {
   wire::MessageHeader header;
   header.kind = kind;
   header.window = window;
@@ -169,8 +170,8 @@ wire::MessageHeader CoreRank::header_of(wire::MessageKind kind) const {
   return header;
 }
 
-SimTask<Code> CoreRank::control(Rank owner, wire::MessageHeader header, std::span<const std::byte> body,
-                                std::span<std::byte> reply) {
+SimTask<Code> ProtocolRank::control(Rank owner, wire::MessageHeader header, std::span<const std::byte> body,
+                                    std::span<std::byte> reply) {
   Outstanding outstanding;
   RequestState request;
   co_await program.until([&] { return engine.submit_control(owner, header, body, outstanding, &request, reply); });
@@ -178,43 +179,44 @@ SimTask<Code> CoreRank::control(Rank owner, wire::MessageHeader header, std::spa
   co_return request.code.load();
 }
 
-SimTask<Code> CoreRank::lock(Rank owner, bool is_exclusive) {
+SimTask<Code> ProtocolRank::lock(Rank owner, bool is_exclusive) {
   return lock_message(owner, wire::MessageKind::lock, is_exclusive);
 }
-SimTask<Code> CoreRank::unlock(Rank owner, bool is_exclusive) {
+SimTask<Code> ProtocolRank::unlock(Rank owner, bool is_exclusive) {
   return lock_message(owner, wire::MessageKind::unlock, is_exclusive);
 }
 
-SimTask<Code> CoreRank::lock_message(Rank owner, wire::MessageKind kind, bool is_exclusive) {
+SimTask<Code> ProtocolRank::lock_message(Rank owner, wire::MessageKind kind, bool is_exclusive) {
   wire::MessageHeader header = header_of(kind);
   if (is_exclusive) header.flags = wire::flag_exclusive;
   return control(owner, header);
 }
 
-SimTask<> CoreRank::start(Rank owner, Operation operation, Outstanding& outstanding) {
+SimTask<> ProtocolRank::start(Rank owner, Operation operation, Outstanding& outstanding) {
   co_await program.until([&] { return engine.submit(owner, window, operation, outstanding, nullptr); });
 }
 
-SimTask<> CoreRank::start_scatter(Rank owner, ops::ElementType type, ops::Operator op,
-                                  std::span<const std::uint64_t> offsets, std::span<const std::byte> elements,
-                                  Outstanding& outstanding) {
+SimTask<> ProtocolRank::start_scatter(Rank owner, ops::ElementType type, ops::Operator op,
+                                      std::span<const std::uint64_t> offsets, std::span<const std::byte> elements,
+                                      Outstanding& outstanding) {
   co_await program.until(
       [&] { return engine.submit_scatter(owner, window, type, op, nullptr, offsets, elements, outstanding); });
 }
 
-SimTask<> CoreRank::flush(Outstanding& outstanding) {
+SimTask<> ProtocolRank::flush(Outstanding& outstanding) {
   co_await program.until([&] { return outstanding.count.load() == 0; });
 }
 
-CoreJob::CoreJob(std::uint64_t seed, Rank ranks, const CoreJobOptions& options) : world_(seed, ranks, options.sim) {
+ProtocolJob::ProtocolJob(std::uint64_t seed, Rank ranks, const ProtocolJobOptions& options)
+    : world_(seed, ranks, options.sim) {
   for (Rank rank = 0; rank < ranks; ++rank) {
     listeners_.push_back(std::make_unique<CountingListener>());
-    ranks_.push_back(std::make_unique<CoreRank>(world_, rank, options, listeners_.back().get()));
+    ranks_.push_back(std::make_unique<ProtocolRank>(world_, rank, options, listeners_.back().get()));
   }
   for (Rank owner = 0; owner < options.owners; ++owner) expose(owner, options);
 }
 
-void CoreJob::expose(Rank owner, const CoreJobOptions& options) {
+void ProtocolJob::expose(Rank owner, const ProtocolJobOptions& options) {
   memory_.push_back(world_.memory().allocate(options.window_bytes));
   auto* const locks = reinterpret_cast<StripeLock*>(world_.memory().allocate(stripes * sizeof(StripeLock)).data());
   AtomicDomain domain;
@@ -243,16 +245,16 @@ void CoreJob::expose(Rank owner, const CoreJobOptions& options) {
   exposure->own = own;
   for (Rank rank = 0; rank < rank_count(); ++rank) exposure->ranks.push_back(rank);
   exposure->refuses_locks = options.refuses_locks;
-  ranks_[owner]->exposures.set(CoreRank::window, std::move(exposure));
+  ranks_[owner]->exposures.set(ProtocolRank::window, std::move(exposure));
 }
 
-std::uint64_t CoreJob::word(Rank owner, std::uint64_t offset) const {
+std::uint64_t ProtocolJob::word(Rank owner, std::uint64_t offset) const {
   std::uint64_t value = 0;
   std::memcpy(&value, memory_[owner].data() + offset, sizeof value);
   return value;
 }
 
-bool CoreJob::run() {
+bool ProtocolJob::run() {
   // Over ten times what the longest test needs: an agent that serves one request again and again for nothing comes to
   // an end here.
   constexpr std::uint64_t most_events = 1'000'000;

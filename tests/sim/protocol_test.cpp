@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core_job.hpp"
+#include "protocol_job.hpp"
 #include "seeds.hpp"
 #include "transport/sim/checkers.hpp"
 #include "transport/sim/sim_card.hpp"
@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t failed = ~std::uint64_t{0};
 
 // Makes some ranks slow, some owners compute, and freezes one for a while.
-void make_weather(CoreJob& job, std::uint64_t seed) {
+void make_weather(ProtocolJob& job, std::uint64_t seed) {
   SimRandom random(SimRandom::mix(seed + 77));
   SimWorld& world = job.world();
   for (Rank rank = 0; rank < job.rank_count(); ++rank) {
@@ -30,7 +30,7 @@ void make_weather(CoreJob& job, std::uint64_t seed) {
 
 // --- Tickets. ---
 
-SimTask<> take_tickets(CoreJob& job, CoreRank& self, Rank owners, int count) {
+SimTask<> take_tickets(ProtocolJob& job, ProtocolRank& self, Rank owners, int count) {
   for (int i = 0; i < count; ++i) {
     const auto owner = static_cast<Rank>(self.random().below(owners));
     const std::uint64_t step = 1 + self.random().below(3);
@@ -43,7 +43,7 @@ SimTask<> take_tickets(CoreJob& job, CoreRank& self, Rank owners, int count) {
   }
 }
 
-void expect_true_tickets(CoreJob& job, Rank owners) {
+void expect_true_tickets(ProtocolJob& job, Rank owners) {
   for (Rank owner = 0; owner < owners; ++owner) {
     const Verdict verdict = check_tickets(job.history.calls_on(owner), 0, job.word(owner, 64));
     EXPECT_TRUE(verdict.holds()) << "counter " << owner << ": " << verdict.why;
@@ -51,9 +51,9 @@ void expect_true_tickets(CoreJob& job, Rank owners) {
 }
 
 std::uint64_t run_tickets(std::uint64_t seed, Rank ranks, Rank owners, int count) {
-  CoreJobOptions options = options_from(seed);
+  ProtocolJobOptions options = options_from(seed);
   options.owners = owners;
-  CoreJob job(seed, ranks, options);
+  ProtocolJob job(seed, ranks, options);
   make_weather(job, seed);
   for (Rank rank = 0; rank < ranks; ++rank) {
     job.rank(rank).program.start(take_tickets(job, job.rank(rank), owners, count),
@@ -64,15 +64,15 @@ std::uint64_t run_tickets(std::uint64_t seed, Rank ranks, Rank owners, int count
   return job.world().trace_hash();
 }
 
-TEST(SimulatedCore, gives_a_thousand_ranks_distinct_tickets) {
+TEST(SimulatedProtocol, gives_a_thousand_ranks_distinct_tickets) {
   for_each_seed(20, [&](std::uint64_t seed) { run_tickets(seed, 1000, seed % 2 == 0 ? 1 : 3, 5); });
 }
 
-TEST(SimulatedCore, gives_distinct_tickets_whatever_the_seed) {
+TEST(SimulatedProtocol, gives_distinct_tickets_whatever_the_seed) {
   for_each_seed(1000, [&](std::uint64_t seed) { run_tickets(seed, 16, 2, 10); });
 }
 
-TEST(SimulatedCore, replays_a_seed_identically) {
+TEST(SimulatedProtocol, replays_a_seed_identically) {
   for_each_seed(5, [&](std::uint64_t seed) { EXPECT_EQ(run_tickets(seed, 100, 2, 5), run_tickets(seed, 100, 2, 5)); });
   const std::uint64_t hash = run_tickets(1001, 20, 1, 2);
   EXPECT_NE(hash, run_tickets(1002, 20, 1, 2));
@@ -85,7 +85,7 @@ TEST(SimulatedCore, replays_a_seed_identically) {
 // What every owner's window must hold in the end: sums of whole numbers are exact in doubles, whatever their order.
 using Expected = std::vector<std::vector<double>>;
 
-SimTask<> add_stretches(CoreJob& job, CoreRank& self, Rank owners, std::size_t elements, int count,
+SimTask<> add_stretches(ProtocolJob& job, ProtocolRank& self, Rank owners, std::size_t elements, int count,
                         Expected& expected) {
   (void)job;
   Outstanding outstanding;
@@ -121,7 +121,7 @@ SimTask<> add_stretches(CoreJob& job, CoreRank& self, Rank owners, std::size_t e
   EXPECT_EQ(outstanding.failure.load(), Code::ok);
 }
 
-SimTask<> scatter_ones(CoreRank& self, Rank owners, std::size_t elements, int count, Expected& expected) {
+SimTask<> scatter_ones(ProtocolRank& self, Rank owners, std::size_t elements, int count, Expected& expected) {
   Outstanding outstanding;
   for (int i = 0; i < count; ++i) {
     const auto owner = static_cast<Rank>(self.random().below(owners));
@@ -139,7 +139,7 @@ SimTask<> scatter_ones(CoreRank& self, Rank owners, std::size_t elements, int co
   EXPECT_EQ(outstanding.failure.load(), Code::ok);
 }
 
-void expect_memory(CoreJob& job, const Expected& expected) {
+void expect_memory(ProtocolJob& job, const Expected& expected) {
   for (Rank owner = 0; owner < expected.size(); ++owner) {
     std::vector<double> held(expected[owner].size());
     std::memcpy(held.data(), job.memory(owner).data(), held.size() * sizeof(double));
@@ -148,14 +148,14 @@ void expect_memory(CoreJob& job, const Expected& expected) {
 }
 
 void run_sums(std::uint64_t seed, Rank ranks, Rank owners, std::size_t elements, int count) {
-  CoreJobOptions options = options_from(seed);
+  ProtocolJobOptions options = options_from(seed);
   options.owners = owners;
   options.window_bytes = elements * sizeof(double);
-  CoreJob job(seed, ranks, options);
+  ProtocolJob job(seed, ranks, options);
   make_weather(job, seed);
   Expected expected(owners, std::vector<double>(elements));
   for (Rank rank = 0; rank < ranks; ++rank) {
-    CoreRank& self = job.rank(rank);
+    ProtocolRank& self = job.rank(rank);
     self.program.start(add_stretches(job, self, owners, elements, count, expected), self.random().below(10'000));
     if (self.random().once_in(2)) self.program.start(scatter_ones(self, owners, elements, count / 2, expected));
   }
@@ -163,17 +163,17 @@ void run_sums(std::uint64_t seed, Rank ranks, Rank owners, std::size_t elements,
   expect_memory(job, expected);
 }
 
-TEST(SimulatedCore, sums_exactly_what_a_thousand_ranks_add) {
+TEST(SimulatedProtocol, sums_exactly_what_a_thousand_ranks_add) {
   for_each_seed(10, [&](std::uint64_t seed) { run_sums(seed, 1000, 4, 300, 2); });
 }
 
-TEST(SimulatedCore, sums_exactly_whatever_the_seed) {
+TEST(SimulatedProtocol, sums_exactly_whatever_the_seed) {
   for_each_seed(600, [&](std::uint64_t seed) { run_sums(seed, 12, 3, 6'000, 6); });
 }
 
 // --- Single elements under every operation. ---
 
-SimTask<> use_elements(CoreJob& job, CoreRank& self, Rank owners, std::uint64_t first, std::uint64_t elements,
+SimTask<> use_elements(ProtocolJob& job, ProtocolRank& self, Rank owners, std::uint64_t first, std::uint64_t elements,
                        int count) {
   for (int i = 0; i < count; ++i) {
     const std::uint64_t element = first + self.random().below(elements);
@@ -226,13 +226,13 @@ SimTask<> use_elements(CoreJob& job, CoreRank& self, Rank owners, std::uint64_t 
 
 void run_elements(std::uint64_t seed, Rank ranks, Rank owners, Rank ranks_per_group, std::uint64_t elements_per_group,
                   int count) {
-  CoreJobOptions options = options_from(seed);
+  ProtocolJobOptions options = options_from(seed);
   options.owners = owners;
   options.window_bytes = (ranks / ranks_per_group + 1) * elements_per_group * 8;
-  CoreJob job(seed, ranks, options);
+  ProtocolJob job(seed, ranks, options);
   make_weather(job, seed);
   for (Rank rank = 0; rank < ranks; ++rank) {
-    CoreRank& self = job.rank(rank);
+    ProtocolRank& self = job.rank(rank);
     const std::uint64_t first = rank / ranks_per_group * elements_per_group;
     self.program.start(use_elements(job, self, owners, first, elements_per_group, count));
   }
@@ -241,11 +241,11 @@ void run_elements(std::uint64_t seed, Rank ranks, Rank owners, Rank ranks_per_gr
   EXPECT_TRUE(verdict.holds()) << verdict.why;
 }
 
-TEST(SimulatedCore, keeps_every_element_linearizable_for_a_thousand_ranks) {
+TEST(SimulatedProtocol, keeps_every_element_linearizable_for_a_thousand_ranks) {
   for_each_seed(10, [&](std::uint64_t seed) { run_elements(seed, 1000, 4, 5, 2, 8); });
 }
 
-TEST(SimulatedCore, keeps_every_element_linearizable_whatever_the_seed) {
+TEST(SimulatedProtocol, keeps_every_element_linearizable_whatever_the_seed) {
   for_each_seed(1000, [&](std::uint64_t seed) { run_elements(seed, 8, 2, 8, 2, 10); });
 }
 
@@ -254,7 +254,7 @@ TEST(SimulatedCore, keeps_every_element_linearizable_whatever_the_seed) {
 constexpr std::uint64_t lock_object = 1000;  // apart from the counters, which are named by their owners
 
 // Under an exclusive lock an update in two steps, a get and a put, is as good as an atomic one.
-SimTask<> update_under_lock(CoreJob& job, CoreRank& self, int count) {
+SimTask<> update_under_lock(ProtocolJob& job, ProtocolRank& self, int count) {
   for (int i = 0; i < count; ++i) {
     const bool is_exclusive = self.random().once_in(2);
     auto call = job.history.invoke({.rank = self.rank(),
@@ -298,10 +298,10 @@ SimTask<> update_under_lock(CoreJob& job, CoreRank& self, int count) {
 }
 
 void run_locks(std::uint64_t seed, Rank ranks, int count) {
-  CoreJob job(seed, ranks, options_from(seed));
+  ProtocolJob job(seed, ranks, options_from(seed));
   make_weather(job, seed);
   for (Rank rank = 0; rank < ranks; ++rank) {
-    CoreRank& self = job.rank(rank);
+    ProtocolRank& self = job.rank(rank);
     self.program.start(update_under_lock(job, self, count));
     // Answers that overtake the grant of a lock that was asked for before.
     if (self.random().once_in(3)) self.program.start(take_tickets(job, self, 1, count));
@@ -315,18 +315,18 @@ void run_locks(std::uint64_t seed, Rank ranks, int count) {
   EXPECT_EQ(job.word(0, 0), updates);
 }
 
-TEST(SimulatedCore, grants_locks_exclusively_to_a_thousand_ranks) {
+TEST(SimulatedProtocol, grants_locks_exclusively_to_a_thousand_ranks) {
   for_each_seed(10, [&](std::uint64_t seed) { run_locks(seed, 1000, 1); });
 }
 
-TEST(SimulatedCore, grants_locks_exclusively_whatever_the_seed) {
+TEST(SimulatedProtocol, grants_locks_exclusively_whatever_the_seed) {
   for_each_seed(600, [&](std::uint64_t seed) { run_locks(seed, 8, 5); });
 }
 
 // --- Long operations: pulled, cut, with layouts. ---
 
 // Every rank owns a stretch of each owner's window: puts a pattern there, reads it back, and nobody else's is touched.
-SimTask<> put_and_get_back(CoreRank& self, Rank owners, std::size_t stretch_bytes) {
+SimTask<> put_and_get_back(ProtocolRank& self, Rank owners, std::size_t stretch_bytes) {
   for (Rank owner = 0; owner < owners; ++owner) {
     std::vector<std::byte> sent(1 + self.random().below(stretch_bytes - 1));
     for (std::byte& byte : sent) byte = static_cast<std::byte>(self.random().next());
@@ -348,14 +348,14 @@ SimTask<> put_and_get_back(CoreRank& self, Rank owners, std::size_t stretch_byte
   }
 }
 
-TEST(SimulatedCore, reads_back_long_puts_and_notifies_once_each) {
+TEST(SimulatedProtocol, reads_back_long_puts_and_notifies_once_each) {
   constexpr Rank ranks = 10;
   constexpr Rank owners = 3;
   for_each_seed(250, [&](std::uint64_t seed) {
-    CoreJobOptions options = options_from(seed);
+    ProtocolJobOptions options = options_from(seed);
     options.owners = owners;
     options.window_bytes = ranks * 40'000;
-    CoreJob job(seed, ranks, options);
+    ProtocolJob job(seed, ranks, options);
     make_weather(job, seed);
     for (Rank rank = 0; rank < ranks; ++rank)
       job.rank(rank).program.start(put_and_get_back(job.rank(rank), owners, 40'000));
@@ -365,7 +365,7 @@ TEST(SimulatedCore, reads_back_long_puts_and_notifies_once_each) {
 }
 
 // Columns of a matrix of doubles, added with a strided target and taken from a strided operand.
-SimTask<> add_columns(CoreRank& self, std::size_t rows, std::size_t columns, int count, Expected& expected) {
+SimTask<> add_columns(ProtocolRank& self, std::size_t rows, std::size_t columns, int count, Expected& expected) {
   const auto row_bytes = static_cast<std::int64_t>(columns * sizeof(double));
   const std::uint64_t counts[1] = {rows};
   const std::int64_t target_strides[1] = {row_bytes};
@@ -402,14 +402,14 @@ SimTask<> add_columns(CoreRank& self, std::size_t rows, std::size_t columns, int
   }
 }
 
-TEST(SimulatedCore, adds_strided_columns_exactly) {
+TEST(SimulatedProtocol, adds_strided_columns_exactly) {
   constexpr Rank ranks = 8;
   constexpr std::size_t rows = 400;
   constexpr std::size_t columns = 5;
   for_each_seed(250, [&](std::uint64_t seed) {
-    CoreJobOptions options = options_from(seed);
+    ProtocolJobOptions options = options_from(seed);
     options.window_bytes = rows * columns * sizeof(double);
-    CoreJob job(seed, ranks, options);
+    ProtocolJob job(seed, ranks, options);
     make_weather(job, seed);
     Expected expected(1, std::vector<double>(rows * columns));
     for (Rank rank = 0; rank < ranks; ++rank) {
@@ -423,7 +423,7 @@ TEST(SimulatedCore, adds_strided_columns_exactly) {
 // --- Order. ---
 
 // Replaces its own element by 1, 2, 3 ... without waiting in between; a reader must never see it go back.
-SimTask<> count_up(CoreRank& self, std::uint64_t offset, std::uint64_t count) {
+SimTask<> count_up(ProtocolRank& self, std::uint64_t offset, std::uint64_t count) {
   Outstanding outstanding;
   std::vector<std::uint64_t> values(count);
   std::iota(values.begin(), values.end(), std::uint64_t{1});
@@ -440,7 +440,7 @@ SimTask<> count_up(CoreRank& self, std::uint64_t offset, std::uint64_t count) {
   co_await self.flush(outstanding);
 }
 
-SimTask<> watch(CoreRank& self, std::uint64_t offset, int count) {
+SimTask<> watch(ProtocolRank& self, std::uint64_t offset, int count) {
   std::uint64_t last = 0;
   for (int i = 0; i < count; ++i) {
     const std::uint64_t seen = co_await self.fetch(0, offset, ops::Operator::no_op, 0);
@@ -449,14 +449,14 @@ SimTask<> watch(CoreRank& self, std::uint64_t offset, int count) {
   }
 }
 
-TEST(SimulatedCore, applies_the_accumulates_of_one_origin_in_program_order) {
+TEST(SimulatedProtocol, applies_the_accumulates_of_one_origin_in_program_order) {
   constexpr Rank ranks = 10;
   for_each_seed(250, [&](std::uint64_t seed) {
-    CoreJob job(seed, ranks, options_from(seed));
+    ProtocolJob job(seed, ranks, options_from(seed));
     make_weather(job, seed);
     for (Rank rank = 0; rank < ranks; ++rank) {
       const std::uint64_t offset = rank / 2 * 8;
-      CoreRank& self = job.rank(rank);
+      ProtocolRank& self = job.rank(rank);
       if (rank % 2 == 0)
         self.program.start(count_up(self, offset, 30));
       else
@@ -472,7 +472,7 @@ TEST(SimulatedCore, applies_the_accumulates_of_one_origin_in_program_order) {
 enum class CallerIs : std::uint8_t { under_the_stripe_lock, without_lock };
 
 // An update takes time: what the caller read may be old when it writes, unless the lock keeps the agent away.
-SimTask<> add_as_caller(CoreJob& job, CoreRank& self, CallerIs how, int count) {
+SimTask<> add_as_caller(ProtocolJob& job, ProtocolRank& self, CallerIs how, int count) {
   const AtomicDomain domain = job.domain(0);
   auto* const word = reinterpret_cast<std::uint64_t*>(job.memory(0).data() + 64);
   for (int i = 0; i < count; ++i) {
@@ -493,16 +493,16 @@ SimTask<> add_as_caller(CoreJob& job, CoreRank& self, CallerIs how, int count) {
 
 Verdict run_with_callers(std::uint64_t seed, CallerIs how) {
   constexpr Rank ranks = 10;
-  CoreJob job(seed, ranks, options_from(seed));
+  ProtocolJob job(seed, ranks, options_from(seed));
   for (Rank rank = 1; rank < ranks; ++rank) {
-    CoreRank& self = job.rank(rank);
+    ProtocolRank& self = job.rank(rank);
     self.program.start(rank < 4 ? add_as_caller(job, self, how, 10) : take_tickets(job, self, 1, 10));
   }
   EXPECT_TRUE(job.run());
   return check_tickets(job.history.calls(), 0, job.word(0, 64));
 }
 
-TEST(SimulatedCore, keeps_the_agent_out_while_a_caller_holds_the_stripe) {
+TEST(SimulatedProtocol, keeps_the_agent_out_while_a_caller_holds_the_stripe) {
   for_each_seed(250, [&](std::uint64_t seed) {
     const Verdict verdict = run_with_callers(seed, CallerIs::under_the_stripe_lock);
     EXPECT_TRUE(verdict.holds()) << verdict.why;
@@ -510,7 +510,7 @@ TEST(SimulatedCore, keeps_the_agent_out_while_a_caller_holds_the_stripe) {
 }
 
 // Takes stripes for a while and adds to their first elements.
-SimTask<> hold_stripes(CoreJob& job, CoreRank& self, std::size_t elements, int count, Expected& expected) {
+SimTask<> hold_stripes(ProtocolJob& job, ProtocolRank& self, std::size_t elements, int count, Expected& expected) {
   const AtomicDomain domain = job.domain(0);
   for (int i = 0; i < count; ++i) {
     const std::size_t element = self.random().below(elements);
@@ -527,19 +527,19 @@ SimTask<> hold_stripes(CoreJob& job, CoreRank& self, std::size_t elements, int c
   }
 }
 
-TEST(SimulatedCore, continues_a_long_sum_where_a_held_stripe_stopped_it) {
+TEST(SimulatedProtocol, continues_a_long_sum_where_a_held_stripe_stopped_it) {
   constexpr Rank ranks = 8;
   constexpr std::size_t elements = 20'000;
   for_each_seed(250, [&](std::uint64_t seed) {
-    CoreJobOptions options = options_from(seed);
+    ProtocolJobOptions options = options_from(seed);
     options.window_bytes = elements * sizeof(double);
     options.sim.max_message_bytes = 128 * 1024;
     options.sim.max_reply_bytes = 128 * 1024;
     options.inline_bytes = 1024 << SimRandom(seed).below(7);
-    CoreJob job(seed, ranks, options);
+    ProtocolJob job(seed, ranks, options);
     Expected expected(1, std::vector<double>(elements));
     for (Rank rank = 0; rank < ranks; ++rank) {
-      CoreRank& self = job.rank(rank);
+      ProtocolRank& self = job.rank(rank);
       self.program.start(rank < 3 ? hold_stripes(job, self, elements, 20, expected)
                                   : add_stretches(job, self, 1, elements, 4, expected));
     }
@@ -548,7 +548,7 @@ TEST(SimulatedCore, continues_a_long_sum_where_a_held_stripe_stopped_it) {
   });
 }
 
-TEST(SimulatedCore, catches_a_caller_that_takes_no_lock) {
+TEST(SimulatedProtocol, catches_a_caller_that_takes_no_lock) {
   int caught = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) caught += !run_with_callers(seed, CallerIs::without_lock).holds();
   EXPECT_GT(caught, 20);
@@ -556,7 +556,7 @@ TEST(SimulatedCore, catches_a_caller_that_takes_no_lock) {
 
 // --- A card beside the agent: the illegal mix that the atomicity domain forbids. ---
 
-SimTask<> add_by_card(CoreJob& job, CoreRank& self, int count) {
+SimTask<> add_by_card(ProtocolJob& job, ProtocolRank& self, int count) {
   auto* const word = reinterpret_cast<std::uint64_t*>(job.memory(0).data() + 64);
   for (int i = 0; i < count; ++i) {
     const auto call = job.history.invoke(
@@ -574,18 +574,18 @@ SimTask<> add_by_card(CoreJob& job, CoreRank& self, int count) {
 
 Verdict run_with_card(std::uint64_t seed, Rank ranks_by_card) {
   constexpr Rank ranks = 10;
-  CoreJobOptions options = options_from(seed);
+  ProtocolJobOptions options = options_from(seed);
   options.sim.card_gap = {200, 2'000};
-  CoreJob job(seed, ranks, options);
+  ProtocolJob job(seed, ranks, options);
   for (Rank rank = 1; rank < ranks; ++rank) {
-    CoreRank& self = job.rank(rank);
+    ProtocolRank& self = job.rank(rank);
     self.program.start(rank <= ranks_by_card ? add_by_card(job, self, 10) : take_tickets(job, self, 1, 10));
   }
   EXPECT_TRUE(job.run());
   return check_tickets(job.history.calls(), 0, job.word(0, 64));
 }
 
-TEST(SimulatedCore, is_exact_when_all_use_the_card_or_all_use_the_agent) {
+TEST(SimulatedProtocol, is_exact_when_all_use_the_card_or_all_use_the_agent) {
   for_each_seed(50, [&](std::uint64_t seed) {
     for (const Rank by_card : {0u, 9u}) {
       const Verdict verdict = run_with_card(seed, by_card);
@@ -594,7 +594,7 @@ TEST(SimulatedCore, is_exact_when_all_use_the_card_or_all_use_the_agent) {
   });
 }
 
-TEST(SimulatedCore, loses_updates_when_card_and_agent_share_an_element_and_the_checker_says_so) {
+TEST(SimulatedProtocol, loses_updates_when_card_and_agent_share_an_element_and_the_checker_says_so) {
   int caught = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) caught += !run_with_card(seed, 4).holds();
   EXPECT_GT(caught, 20);
@@ -602,16 +602,16 @@ TEST(SimulatedCore, loses_updates_when_card_and_agent_share_an_element_and_the_c
 
 // --- Death. ---
 
-TEST(SimulatedCore, answers_everybody_when_an_owner_dies_and_goes_on_with_the_others) {
+TEST(SimulatedProtocol, answers_everybody_when_an_owner_dies_and_goes_on_with_the_others) {
   constexpr Rank ranks = 16;
   constexpr Rank owners = 3;
   for_each_seed(250, [&](std::uint64_t seed) {
-    CoreJobOptions options = options_from(seed);
+    ProtocolJobOptions options = options_from(seed);
     options.owners = owners;
-    CoreJob job(seed, ranks, options);
+    ProtocolJob job(seed, ranks, options);
     make_weather(job, seed);
     for (Rank rank = 1; rank < ranks; ++rank) {
-      CoreRank& self = job.rank(rank);
+      ProtocolRank& self = job.rank(rank);
       job.world().set_death_hook(rank, [&self](Rank dead) { self.engine.fail_peer(dead); });
       self.program.start(take_tickets(job, self, owners, 10));
     }
@@ -623,11 +623,11 @@ TEST(SimulatedCore, answers_everybody_when_an_owner_dies_and_goes_on_with_the_ot
 
 // Origins die with pulls, accumulates and pipelined operations under way: what they added is there or not, never in
 // part.
-TEST(SimulatedCore, survives_origins_that_die_at_any_moment) {
+TEST(SimulatedProtocol, survives_origins_that_die_at_any_moment) {
   constexpr Rank ranks = 12;
   for_each_seed(250, [&](std::uint64_t seed) {
-    CoreJobOptions options = options_from(seed);
-    CoreJob job(seed, ranks, options);
+    ProtocolJobOptions options = options_from(seed);
+    ProtocolJob job(seed, ranks, options);
     for (Rank rank = 1; rank < ranks; ++rank) job.rank(rank).program.start(take_tickets(job, job.rank(rank), 1, 10));
     for (Rank rank = 1; rank < ranks; rank += 3) job.world().kill_after(rank, job.world().random().below(300'000));
     EXPECT_TRUE(job.run());
@@ -636,20 +636,20 @@ TEST(SimulatedCore, survives_origins_that_die_at_any_moment) {
 }
 
 // The slots that pulls use are few: one that a dead origin kept would be missed by the others.
-TEST(SimulatedCore, gets_its_pull_slots_back_from_the_dead) {
+TEST(SimulatedProtocol, gets_its_pull_slots_back_from_the_dead) {
   constexpr Rank ranks = 8;
   constexpr std::size_t elements = 4'000;
   for_each_seed(250, [&](std::uint64_t seed) {
-    CoreJobOptions options = options_from(seed);
+    ProtocolJobOptions options = options_from(seed);
     options.sim.transfers = true;
     options.pull = true;
     options.inline_bytes = 64;
     options.pull_slots = 1;
     options.window_bytes = elements * sizeof(double);
-    CoreJob job(seed, ranks, options);
+    ProtocolJob job(seed, ranks, options);
     Expected expected(1, std::vector<double>(elements));
     for (Rank rank = 1; rank < ranks; ++rank) {
-      CoreRank& self = job.rank(rank);
+      ProtocolRank& self = job.rank(rank);
       self.program.start(add_stretches(job, self, 1, elements, 5, expected));
     }
     for (Rank rank = 1; rank < 4; ++rank) job.world().kill_after(rank, job.world().random().below(400'000));
