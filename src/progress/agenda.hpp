@@ -38,7 +38,7 @@ inline constexpr auto agenda_entries = std::to_array<AgendaEntry>({
 template <Lateness L>
 class Errand {
  public:
-  // NOLINTNEXTLINE(google-explicit-constructor): calls read better with the name alone.
+  // Not explicit: calls read better with the name alone.
   consteval Errand(const char* name) : place_(place_of(name)) {}
 
   constexpr std::size_t place() const { return place_; }
