@@ -20,9 +20,6 @@ inline constexpr std::uint64_t keep_pages_bytes = 262144;
 // the room that the node had when the segment was made.
 inline constexpr std::uint64_t most_kept_bytes = std::uint64_t{192} << 20;
 inline constexpr std::uint64_t kept_share_of_room = 32;
-// Extents up to this are not looked for room one by one, but once for so many bytes of them.
-inline constexpr std::uint64_t most_unlooked_bytes = std::uint64_t{1} << 20;
-inline constexpr std::uint64_t most_unlooked_growth = std::uint64_t{8} << 20;
 
 // The stripes of memory/atomicity.hpp, which this folder does not see.
 inline constexpr std::uint64_t aligned_from_bytes = 16384;

@@ -24,9 +24,6 @@ namespace farsum {
 
 namespace {
 
-constexpr std::uint64_t least_share_of_room = 128;
-constexpr std::uint64_t look_lasts_ns = 20'000'000;
-
 bool is_gone(NodeSegment& segment, std::uint32_t holder) {
   // Relaxed: written before the rank could take a lock.
   const std::int32_t pid = segment.rank(holder - 1).pid.load(std::memory_order_relaxed);
@@ -81,19 +78,6 @@ NodeSegment::Room NodeSegment::room() {
 std::uint64_t NodeSegment::allocated_bytes() const { return header().allocated_bytes.load(std::memory_order_relaxed); }
 std::uint64_t NodeSegment::kept_bytes() const { return header().kept.bytes(); }
 
-// Reading /proc costs more than a window: small ones pass until the node has promised so much more than at the last
-// look that it could matter, and for a moment after a look all that is little beside what it found.
-bool NodeSegment::is_worth_a_look(std::uint64_t wanted) const {
-  if (wanted <= keep_pages_bytes) return false;
-  // Relaxed: hints; threads that look at once do no harm.
-  const std::uint64_t before = promised_at_look_.load(std::memory_order_relaxed);
-  const std::uint64_t now = allocated_bytes() + wanted;
-  const std::uint64_t growth = now > before ? now - before : 0;
-  if (wanted <= most_unlooked_bytes && growth <= most_unlooked_growth) return false;
-  return std::max(wanted, growth) > room_at_look_.load(std::memory_order_relaxed) / least_share_of_room ||
-         monotonic_ns() - looked_at_ns_.load(std::memory_order_relaxed) > look_lasts_ns;
-}
-
 Status NodeSegment::look_for_room(std::uint64_t bytes, std::uint32_t me) {
   const Room available = room();
   // Before the node runs short of memory, what waits goes.
@@ -106,9 +90,7 @@ Status NodeSegment::look_for_room(std::uint64_t bytes, std::uint32_t me) {
             fmt::format("asked for {} bytes of shared memory, but {} bytes are available, bounded by {}", bytes,
                         available.bytes, available.bound)};
   }
-  promised_at_look_.store(allocated_bytes(), std::memory_order_relaxed);
-  room_at_look_.store(available.bytes, std::memory_order_relaxed);
-  looked_at_ns_.store(monotonic_ns(), std::memory_order_relaxed);
+  last_look_.has_found(available.bytes, allocated_bytes(), monotonic_ns());
   return {};
 }
 
@@ -150,7 +132,7 @@ Result<HeapExtent> NodeSegment::allocate(Use use, std::uint64_t bytes, std::uint
   const bool may_be_kept = use == Use::by_windows && wanted > keep_pages_bytes;
   const HeapExtent kept = may_be_kept ? take_kept(wanted, alignments.front(), me) : HeapExtent{};
   // What has pages already counts as touched by nobody, and so makes room for itself.
-  if (is_worth_a_look(wanted)) {
+  if (wanted > keep_pages_bytes && last_look_.is_worth_repeating(wanted, allocated_bytes(), monotonic_ns())) {
     if (Status status = look_for_room(wanted - held_bytes, me); !status.is_ok()) {
       give_to_system(kept, me);
       return status;

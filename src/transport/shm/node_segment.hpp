@@ -20,6 +20,7 @@
 #include "lockfree/stripe_lock.hpp"
 #include "os/event_count.hpp"
 #include "os/usable_processors.hpp"
+#include "transport/shm/room_look.hpp"
 #include "transport/shm/segment_map.hpp"
 
 namespace farsum {
@@ -193,7 +194,6 @@ class NodeSegment {
   HeapExtent take_kept(std::uint64_t bytes, const Alignment& alignment, std::uint32_t me);
   void give_to_system(HeapExtent extent, std::uint32_t me);
   bool give_oldest_kept_to_system(std::uint32_t me);
-  bool is_worth_a_look(std::uint64_t wanted) const;
   // Called under the heap's lock; 0 bytes where no stretch has room.
   HeapExtent cut(std::uint64_t bytes, const Alignment& alignment);
   Status look_for_room(std::uint64_t bytes, std::uint32_t me);
@@ -208,9 +208,7 @@ class NodeSegment {
   std::byte* base_;
   std::uint64_t bytes_;
   std::uint32_t ranks_;
-  std::atomic<std::uint64_t> promised_at_look_{0};  // what all ranks had been promised when this one last read /proc
-  std::atomic<std::uint64_t> room_at_look_{0};      // what could be allocated then
-  std::atomic<std::uint64_t> looked_at_ns_{0};
+  RoomLook last_look_;
 };
 
 }  // namespace farsum
