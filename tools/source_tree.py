@@ -97,10 +97,11 @@ class ContentHash:
 
 
 class PassedCache:
-    """Remembers contents that passed a check, as empty files named by their hash."""
+    """Remembers contents that passed a check, as empty files named by their hash, for all of a user's clones of the project. What
+    decides whether a content passes belongs into its hash: the tool and its version, too. The system's headers are not in it."""
 
     def __init__(self, name):
-        self.folder = ROOT / "build" / name
+        self.folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "farsum" / name
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def has(self, digest):
@@ -108,6 +109,11 @@ class PassedCache:
 
     def add(self, digest):
         (self.folder / digest).touch()
+
+
+def text_of_tool(name):
+    """What a tool of this folder does, for a hash."""
+    return "".join((ROOT / "tools" / part).read_text(encoding="utf-8") for part in (name, "source_tree.py"))
 
 
 def job_count():
