@@ -28,6 +28,10 @@ target_compile_options(farsum_test_headers PRIVATE ${FARSUM_TEST_OPTIONS})
 target_precompile_headers(farsum_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <atomic> <filesystem> <functional>
                           <map> <memory> <string> <thread> <vector>)
 
+# The folders whose test files are compiled at once, since no two of them use a name differently. Half of a file's time is its
+# headers' and what it instantiates of them; where a new file's name is in the way, it gets another.
+set(FARSUM_TESTS_TOGETHER apps cli collectives fock liveness protocol runtime transport_rdma transport_route variants window)
+
 # The folders whose tests count the pieces of layouts that are looked at. Their programs take what looks at them from here, not
 # from the archives.
 set(FARSUM_COUNTING_TESTS protocol sim)
@@ -72,6 +76,9 @@ function(farsum_add_test_folder folder)
                                                   FARSUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(test_${name} PRIVATE farsum_transport_sim farsum_transport_trace farsum_engine nlohmann_json::nlohmann_json
                                              GTest::gmock GTest::gtest_main)
+  if(name IN_LIST FARSUM_TESTS_TOGETHER)
+    farsum_compile_together(test_${name})
+  endif()
   if(NOT name IN_LIST FARSUM_COMPUTING_TESTS)
     target_precompile_headers(test_${name} REUSE_FROM farsum_test_headers)
     target_compile_options(test_${name} PRIVATE ${FARSUM_TEST_OPTIONS})
