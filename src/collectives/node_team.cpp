@@ -15,18 +15,21 @@ std::byte* NodeTeam::slots() const {
 // Acquire and release: the last to depart comes after everything the others did with the block.
 bool NodeTeam::depart() { return block_.departed.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_; }
 
+template <class ByTheLast>
+Status NodeTeam::meet(const ByTheLast& by_the_last, const char* doing) {
+  if (!broken_.is_ok()) return {broken_.code(), broken_.text()};
+  const std::uint32_t round = meeting_.round();
+  if (!meeting_.arrive(my_rank_, round)) return await_others(round, doing);
+  by_the_last();
+  meeting_.open(round, woken_at_once());
+  return {};
+}
+
 Status NodeTeam::barrier(const char* doing) {
   return meet([] {}, doing);
 }
 
-Status NodeTeam::meet(FunctionRef<void()> by_the_last, const char* doing) {
-  if (!broken_.is_ok()) return {broken_.code(), broken_.text()};
-  const std::uint32_t round = meeting_.round();
-  if (meeting_.arrive(my_rank_, round)) {
-    by_the_last();
-    meeting_.open(round, woken_at_once());
-    return {};
-  }
+Status NodeTeam::await_others(std::uint32_t round, const char* doing) {
   Status status = waiter_.wait(
       block_.events, [&] { return meeting_.is_over(round) || has_one_that_never_comes(); }, doing);
   if (status.is_ok() && has_one_that_never_comes()) status = who_never_comes(doing);

@@ -101,8 +101,10 @@ class NodeTeam : public Team {
   std::uint32_t woken_at_once() const {
     return ranks_ <= most_woken_by_one || waiter_.is_crowded() ? 0 : woken_by_each;
   }
-  // What the last to come does before the others go on.
-  Status meet(FunctionRef<void()> by_the_last, const char* doing);
+  // What the last to come does before the others go on. A template, so that a barrier calls nothing for it.
+  template <class ByTheLast>
+  Status meet(const ByTheLast& by_the_last, const char* doing);
+  Status await_others(std::uint32_t round, const char* doing);
   void take_slots(const std::byte* place, std::span<std::byte> all, std::size_t stride, std::size_t done,
                   std::size_t bytes) const;
   static constexpr std::uint32_t every_number = ~std::uint32_t{0};

@@ -47,15 +47,15 @@ class BasicMeeting {
 
   // Whether the member is the last of all. It has then seen what all did before they arrived, and has to open().
   bool arrive(std::uint32_t member, std::uint32_t round) {
+    // Few meet often: they spare the arithmetic of groups.
+    if (shape_.members <= shape_.flat) return is_last(topmost_, shape_.members, round);
     std::uint32_t place = member;
     Line* level = lines_;
     for (std::uint32_t count = shape_.members;;) {
       const std::uint32_t groups = shape_.groups_of(count);
       const auto group = static_cast<std::uint32_t>(std::uint64_t{place} * groups / count);
       const std::uint32_t width = first_of(group + 1, groups, count) - first_of(group, groups, count);
-      Count& arrived = groups == 1 ? topmost_ : level[group].arrived;
-      // Acquire and release: the last of a group has seen what the others did, and takes it along.
-      if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != (round + 1) * width) return false;
+      if (!is_last(groups == 1 ? topmost_ : level[group].arrived, width, round)) return false;
       if (groups == 1) return true;
       level += groups;
       place = group;
@@ -74,6 +74,10 @@ class BasicMeeting {
   }
 
  private:
+  // Of so many that arrive at one line. Acquire and release: the last has seen what the others did, and takes it along.
+  static bool is_last(Count& arrived, std::uint32_t width, std::uint32_t round) {
+    return arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == (round + 1) * width;
+  }
   // The first place of a group: those with place * groups / count >= group.
   static std::uint32_t first_of(std::uint32_t group, std::uint32_t groups, std::uint32_t count) {
     return static_cast<std::uint32_t>((std::uint64_t{group} * count + groups - 1) / groups);
