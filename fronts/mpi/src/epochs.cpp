@@ -49,9 +49,13 @@ int bad_assertion(const Window& window, const char* call) {
   return raise(window, call, MPI_ERR_ASSERT, "the assertion has bits that MPI does not define; 0 is always right");
 }
 
+[[gnu::noinline]] int fence_by_library(int assertion, MPI_Win win) {
+  return library().Win_fence(assertion, for_library(win));
+}
+
 int fence(int assertion, MPI_Win win) {
   Window* window = find(win);
-  if (window == nullptr) return library().Win_fence(assertion, for_library(win));
+  if (window == nullptr) return fence_by_library(assertion, win);
   if ((assertion & ~all_assertions) != 0) return bad_assertion(*window, "MPI_Win_fence");
   std::uint32_t flags = 0;
   if ((assertion & MPI_MODE_NOPRECEDE) != 0) flags |= FARSUM_FENCE_NO_PRECEDE;

@@ -390,13 +390,32 @@ int get_accumulate_at(Window& window, const Call& call, const void* origin, MPI_
 
 // ---- the calls ----
 
+// Calls on windows that are not the front's: functions of their own, whose arguments those of the front's do not keep.
+template <class Count>
+[[gnu::noinline]] int put_by_library(const void* origin, Count origin_count, MPI_Datatype origin_type, int target,
+                                     MPI_Aint disp, Count target_count, MPI_Datatype target_type, MPI_Win win) {
+  return of_count<Count>(library().Put, library().Put_c)(origin, origin_count, origin_type, target, disp, target_count,
+                                                         target_type, for_library(win));
+}
+
+template <class Count>
+[[gnu::noinline]] int get_by_library(void* origin, Count origin_count, MPI_Datatype origin_type, int target,
+                                     MPI_Aint disp, Count target_count, MPI_Datatype target_type, MPI_Win win) {
+  return of_count<Count>(library().Get, library().Get_c)(origin, origin_count, origin_type, target, disp, target_count,
+                                                         target_type, for_library(win));
+}
+
+[[gnu::noinline]] int fetch_and_op_by_library(const void* origin, void* result, MPI_Datatype type, int target,
+                                              MPI_Aint disp, MPI_Op mpi_op, MPI_Win win) {
+  return library().Fetch_and_op(origin, result, type, target, disp, mpi_op, for_library(win));
+}
+
 template <class Count>
 int put(const void* origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp, Count target_count,
         MPI_Datatype target_type, MPI_Win win) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
-    return of_count<Count>(library().Put, library().Put_c)(origin, origin_count, origin_type, target, disp,
-                                                           target_count, target_type, for_library(win));
+    return put_by_library(origin, origin_count, origin_type, target, disp, target_count, target_type, win);
   }
   return put_to(*window, {"MPI_Put"}, origin, origin_count, origin_type, target, disp, target_count, target_type);
 }
@@ -406,8 +425,7 @@ int get(void* origin, Count origin_count, MPI_Datatype origin_type, int target, 
         MPI_Datatype target_type, MPI_Win win) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
-    return of_count<Count>(library().Get, library().Get_c)(origin, origin_count, origin_type, target, disp,
-                                                           target_count, target_type, for_library(win));
+    return get_by_library(origin, origin_count, origin_type, target, disp, target_count, target_type, win);
   }
   return get_from(*window, {"MPI_Get"}, origin, origin_count, origin_type, target, disp, target_count, target_type);
 }
@@ -514,7 +532,7 @@ int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int target
                  MPI_Win win) {
   Window* window = front().windows.find(win);
   if (window == nullptr) [[unlikely]] {
-    return library().Fetch_and_op(origin, result, type, target, disp, mpi_op, for_library(win));
+    return fetch_and_op_by_library(origin, result, type, target, disp, mpi_op, win);
   }
   const Straight way = straight(*window, 1, type, target, disp, 1, type);
   const BasicOp* op = front().datatypes.op(mpi_op);
