@@ -1,5 +1,5 @@
 // Handles of the C interface: plain values that name a slot and its generation, so that a freed or made-up handle is
-// recognised. The window slots are the hot ones: a handle leads to a window's views with one load.
+// recognised. The window slots are the hot ones: a handle leads to a window's views without a load.
 #pragma once
 
 #include <algorithm>

@@ -109,7 +109,7 @@ bool is_updated_by_copy(farsum_window handle, const char* call, int target, std:
   return long_way(handle, target, operation, completion);
 }
 
-// The long way of the simple calls, kept out of them so that the hot path saves no registers.
+// The long way of the simple calls, kept out of them so that the hot path saves few registers.
 [[gnu::noinline]] farsum_status long_put(farsum_window window, int target, std::uint64_t offset, const void* origin,
                                          std::size_t bytes) {
   Operation operation = simple(OperationKind::put, offset, bytes);
@@ -172,7 +172,7 @@ inline bool is_word_sum(farsum_type type, farsum_op op) {
   return op == FARSUM_SUM && (type == FARSUM_INT64 || type == FARSUM_UINT64 || type == FARSUM_DOUBLE);
 }
 
-// Other pairs than those: the kernels' tables decide.
+// Any pair, those too where they were not finished as one word: the kernels' tables decide.
 [[gnu::noinline]] farsum_status any_accumulate(farsum_window window, int target, std::uint64_t offset,
                                                const void* origin, std::size_t count, farsum_type type, farsum_op op) {
   const WindowSlot* slot = find_window(window);
@@ -578,7 +578,7 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
     if (const Status status = window.operate(described.operation, target, Completion::by_request, state.get());
         !status.is_ok())
       return fail(status);
-    // Acquire pairs with the release in OriginEngine::finish_job.
+    // Acquire pairs with the release of whoever finishes the operation: OriginEngine::finish_job, or the path it took.
     if (state->done.load(std::memory_order_acquire) && state->code.load(std::memory_order_relaxed) == Code::ok) {
       request->bits = completed_request;
       return FARSUM_OK;

@@ -1,6 +1,6 @@
 // Applies an operation to memory that this thread can address, inside its atomicity domain: in the caller on mapped
-// memory, where the hot path (hot_window.hpp) has not finished it, and in the agent for messages. Whoever computes on a
-// copy has the kernels and the stripes from here.
+// memory, also for the hot path (hot_window.hpp) under a stripe's lock, and in the agent for messages. Whoever computes
+// on a copy has the kernels and the stripes from here.
 #pragma once
 
 #include <cstddef>

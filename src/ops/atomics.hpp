@@ -1,6 +1,6 @@
-// Operators on one element by the CPU's own atomics, for windows whose keys promise single elements of lockable types,
-// and compare-and-swap both with and without them. An atomic here and a kernel under a lock are not atomic to each
-// other: the window's atomicity domain picks one.
+// Operators on one element by the CPU's own atomics, for windows whose keys promise single elements of lockable types
+// and for stripes that are lock-free, and compare-and-swap both with and without them. An atomic here and a kernel
+// under a lock are not atomic to each other: the window's atomicity domain picks one.
 //
 // Memory orders. Every read-modify-write is acq_rel: its release half publishes what the origin wrote before it, its
 // acquire half shows the origin what earlier updates of the same element published, and each partner is another

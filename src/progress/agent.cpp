@@ -23,7 +23,7 @@
 namespace farsum {
 namespace {
 
-constexpr std::size_t budget_per_sender = 64;
+constexpr std::size_t requests_a_turn = 64;
 
 // A whole stack of the usual 8 MiB would be locked, and so made, in a program that locks its memory, and counts where
 // address space is limited. Sanitizers need more than the usual.
@@ -143,7 +143,7 @@ void Agent::serve(AgentMode mode) {
     bool has_unfinished = false;
     {
       const std::lock_guard serving(serving_);
-      served = transport_.poll_requests(handler_, budget_per_sender);
+      served = transport_.poll_requests(handler_, requests_a_turn);
       has_unfinished = transport_.has_unfinished_request();
     }
     // The chores come after the poll, which takes the rings off the bell: what comes later rings again.

@@ -34,9 +34,10 @@ class NetworkWake {
 // One thread sleeps, the agent's; the rest any thread of the process may call.
 //
 // Replies are the business of the threads that wait for them, so the agent sleeps through them unless somebody asks
-// that they be watched: a thread that goes on while something is under way. A watch ends with the first reply, or when
-// a deadline has come; the agent's chores then look after the network, and watch on if there is still something. When
-// what happens is for lockfree/bell.hpp to say; this has the descriptors and the times.
+// that they be watched: the agent's chores, after a thread that goes on while something is under way has asked. A watch
+// ends with the first reply, or when a deadline has come; the agent's chores then look after the network, and watch on
+// if there is still something. When what happens is for lockfree/bell.hpp to say; this has the descriptors and the
+// times.
 class RankBell {
  public:
   // `name` is where others wake this rank when it sleeps on descriptors.

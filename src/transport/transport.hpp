@@ -8,9 +8,9 @@
 //    promised between different pairs.
 //  - A request is accepted only when the room for its reply is reserved; replies are never refused for lack of room.
 //  - A handler that answers `again` sees the same request again later; other senders are served meanwhile.
-//  - A transport that learns of a peer's death answers its requests with Code::peer_failed. Where somebody else learns
-//    of it (on a node the runtime's watch does), that one calls OriginEngine::fail_peer; either way nothing waits for
-//    the dead.
+//  - A transport that learns of a peer's death answers its requests with Code::peer_failed. OriginEngine::fail_peer
+//  does
+//    the same for who learns of it elsewhere; either way nothing waits for the dead.
 //
 // Threads: try_post and poll_replies for one peer are called by one thread at a time (OriginEngine holds a lock per
 // peer). poll_requests and complete belong to the thread that drives the target half, one at a time: the agent, or a
@@ -121,7 +121,7 @@ class Transport {
                                                 std::span<const std::byte> body, const PostOptions& options) = 0;
   // Hands over the replies of `peer` that have come, in ticket order unless late replies overtake; returns how many.
   virtual std::size_t poll_replies(Rank peer, ReplyHandler& handler) = 0;
-  // The same on behalf of threads that compute: nobody waits, and what is kept back stays so.
+  // The same by the agent, on behalf of threads that compute or sleep: what is kept back stays so.
   virtual std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) { return poll_replies(peer, handler); }
 
   // The job is over: nobody waits for what was posted to the peer, and no memory that came with it is touched when this

@@ -1,6 +1,6 @@
-// The hot path: operations that are checked and finished in the caller, with no allocation, no system call, and no lock
-// but the stripe that guards the bytes. Whatever is not plain answers false and takes the long way through
-// Window::operate, which also finds out what is wrong.
+// The hot path: operations that are checked and finished in the caller, with no allocation and no lock but the stripe
+// that guards the bytes; the system is called only where another holds that stripe or it is to be revoked. Whatever is
+// not plain answers false and takes the long way, which ends in Window::operate and finds out what is wrong.
 #pragma once
 
 #include <atomic>
@@ -42,7 +42,7 @@ enum AccessEpoch : std::int32_t {
 // of all windows' views takes no room in the library's file.
 struct alignas(cache_line_bytes) TargetView {
   std::byte* memory = nullptr;     // the first direct_bytes of the part are here
-  std::uint64_t direct_bytes = 0;  // 0: nothing is finished in the caller without route()
+  std::uint64_t direct_bytes = 0;  // 0: nothing is finished here by the hot path
   AtomicDomain domain;
   std::atomic<std::int32_t> open{no_epoch};  // see AccessEpoch
   std::atomic<std::uint32_t> unfenced{0};    // see note_stores
@@ -253,7 +253,7 @@ struct HotWindow {
 
   // The same for one element of 8 bytes and a sum: the shared counter's operation, and an update of a distributed
   // array, with all sizes known here. `type` is an integer or float64. Only where nothing is to be waited for or
-  // claimed; it calls nothing, so that its caller saves no registers.
+  // claimed; it calls nothing, so that its caller saves few registers.
   [[gnu::always_inline]] bool sum_word(std::uint32_t target, std::uint64_t offset, const void* operand, void* result,
                                        ops::ElementType type) const {
     TargetView* view = find_word(target, offset);
@@ -273,7 +273,7 @@ struct HotWindow {
     return true;
   }
 
-  // The same where the stripe is not lock-free, or this thread has no permit yet.
+  // The same where this thread has no permit yet: by atomics once it has one, else under the stripe's lock.
   [[gnu::always_inline]] bool sum_word_under_lock(std::uint32_t target, std::uint64_t offset, const void* operand,
                                                   void* result, ops::ElementType type) const {
     TargetView* view = find_word(target, offset);

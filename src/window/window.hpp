@@ -1,4 +1,4 @@
-// A window as an origin sees it: what it knows of every target's memory, its epochs, and the one decision per
+// A window as an origin sees it: what it knows of every target's memory, its epochs, and the decision for each
 // operation: finish in the caller (hot view), or route to a path. Several threads may operate at once, and begin and
 // end epochs at different targets; what an epoch call asks of the whole window it finds out under sync_mutex_.
 #pragma once
@@ -292,7 +292,7 @@ class Window {
     RegionRef at;
     Path path = Path::owner;
   };
-  Route route(const Operation& operation, RegionRef at) const;
+  Route route(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion) const;
   Status operate_now(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
   // The target is of another node, and its reads may be answered from copies.
   Status operate_with_copies(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion,

@@ -1,4 +1,5 @@
 // How an operation that did not finish on the hot path is carried out: one decision (route), then one body per path.
+// Windows of cards and reads that copies may answer go their own ways before it.
 #include <fmt/format.h>
 
 #include "variants/leases/leased_update.hpp"
@@ -57,15 +58,11 @@ Status Window::operate_unnoted(const Operation& operation, std::uint32_t target,
 
 Status Window::take_route(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion,
                           RequestState* request) {
-  Route route = this->route(operation, std::move(at));
-  // At a remote target a notification is the owner's to make, with the last of the data.
-  if (route.path == Path::caller && operation.notify && !is_here(target)) route.path = Path::owner;
-  // What somebody waits for is not gathered; what was gathered goes before it.
-  if (route.path == Path::aggregated && completion != Completion::implicit) route.path = Path::owner;
-  return carry_out(operation, target, route, completion, request);
+  return carry_out(operation, target, route(operation, target, std::move(at), completion), completion, request);
 }
 
-Window::Route Window::route(const Operation& operation, RegionRef at) const {
+Window::Route Window::route(const Operation& operation, std::uint32_t target, RegionRef at,
+                            Completion completion) const {
   Route route;
   route.at = std::move(at);
   if (route.at.region == nullptr) return route;  // a bare notification: a message
@@ -81,7 +78,11 @@ Window::Route Window::route(const Operation& operation, RegionRef at) const {
   if (!route.at.is_reached) [[unlikely]]
     route.path = Path::owner;
   if (!route.at.same_locks && is_atomic(operation.kind)) route.path = Path::owner;
-  const bool gathers = atomic && operation.kind == OperationKind::accumulate && !operation.notify;
+  // At a remote target a notification is the owner's to make, with the last of the data.
+  if (route.path == Path::caller && operation.notify && !is_here(target)) route.path = Path::owner;
+  // What somebody waits for is not gathered; what was gathered goes before it.
+  const bool gathers =
+      atomic && operation.kind == OperationKind::accumulate && !operation.notify && completion == Completion::implicit;
   if (route.path == Path::aggregated && !gathers) route.path = Path::owner;
   return route;
 }

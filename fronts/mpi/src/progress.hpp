@@ -26,7 +26,8 @@ class Progress {
   // called MPI from.
   void drive();
 
-  // Called by calls that complete without waiting: a program that polls memory through them must not starve the
+  // Called by flushes, unlocks and other calls that complete without waiting, but not by puts, gets and accumulates,
+  // which are followed by such a one: a program that polls memory through them must not starve the
   // library, nor the process that it waits for; but it may as well be one that computes beside others, so that it
   // yields under a budget only. Every 64th such call looks at the clock, and each of a program whose calls are so far
   // apart that a look costs it nothing: it may sleep between them.

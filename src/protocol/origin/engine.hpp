@@ -73,7 +73,7 @@ class OriginEngine {
   // Takes in replies and sends what was kept back. Returns how many replies came.
   std::size_t progress(Rank peer);
   // The same for every peer with something under way that no other thread is at, for the agent while the threads
-  // compute.
+  // compute or sleep.
   std::size_t progress_unattended();
   // Whether send_coalesced() is to be called again. Any thread may ask.
   bool is_coalescing() const { return visits_due_.load(std::memory_order_relaxed) != 0; }

@@ -16,7 +16,7 @@ bool writes(const wire::MessageHeader& header) {
   return header.kind == wire::MessageKind::lease || writes(header.operation, header.op);
 }
 
-// A get is a fetching no_op and a put a plain replace: one body serves all kinds.
+// A get is a fetching no_op and a put a plain replace, wherever they are applied in pieces like the other kinds.
 Reduction reduction_of(const ops::KernelSet& kernels, const wire::MessageHeader& header) {
   const ops::Operator op = header.operation == OperationKind::get   ? ops::Operator::no_op
                            : header.operation == OperationKind::put ? ops::Operator::replace

@@ -1,4 +1,5 @@
-// What one worker of UCX does with memory that another exposed: the calls with their parameters. Each answers as UCX
+// What one worker of UCX does with memory that another exposed, and how it connects to that other: the calls with
+// their parameters. Each answers as UCX
 // does: null, it is over; a request, its end is told; or an error.
 #pragma once
 
