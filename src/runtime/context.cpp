@@ -52,7 +52,7 @@ class Chores : public AgentChores {
     bool is_network_due = is_look_due;
     if (is_coalescing || agenda_.needs_clock()) {
       now_ns = monotonic_ns();
-      send_kept_back(is_coalescing, now_ns);
+      now_ns = send_kept_back(is_coalescing, now_ns);
       is_network_due |= agenda_.take_due("network", now_ns);
     }
     if (!is_network_due) return agenda_.sleep_ns(now_ns);
@@ -72,10 +72,18 @@ class Chores : public AgentChores {
     agenda_.come_back_for("awaited grants", is_awaited);
   }
 
-  void send_kept_back(bool is_coalescing, std::uint64_t now_ns) {
-    if (!is_coalescing) return agenda_.strike("kept back");
-    if (agenda_.take_due("kept back", now_ns)) network_.send_coalesced();
+  // Returns what time it is then: it may have sent to many.
+  std::uint64_t send_kept_back(bool is_coalescing, std::uint64_t now_ns) {
+    if (!is_coalescing) {
+      agenda_.strike("kept back");
+      return now_ns;
+    }
+    if (agenda_.take_due("kept back", now_ns)) {
+      network_.send_coalesced();
+      now_ns = monotonic_ns();
+    }
     agenda_.come_back_for("kept back", now_ns);
+    return now_ns;
   }
 
   void look_after_network() {

@@ -8,9 +8,8 @@
 //    promised between different pairs.
 //  - A request is accepted only when the room for its reply is reserved; replies are never refused for lack of room.
 //  - A handler that answers `again` sees the same request again later; other senders are served meanwhile.
-//  - A transport that learns of a peer's death answers its requests with Code::peer_failed. OriginEngine::fail_peer
-//  does
-//    the same for who learns of it elsewhere; either way nothing waits for the dead.
+//  - A transport that learns of a peer's death answers its requests with Code::peer_failed.
+//    OriginEngine::fail_peer does so for whoever learns of it elsewhere; either way nothing waits for the dead.
 //
 // Threads: try_post and poll_replies for one peer are called by one thread at a time (OriginEngine holds a lock per
 // peer). poll_requests and complete belong to the thread that drives the target half, one at a time: the agent, or a

@@ -273,7 +273,8 @@ struct HotWindow {
     return true;
   }
 
-  // The same where this thread has no permit yet: by atomics once it has one, else under the stripe's lock.
+  // The same where the stripe is not lock-free or this thread has no permit yet: by atomics where it may enter after
+  // all, else under the stripe's lock.
   [[gnu::always_inline]] bool sum_word_under_lock(std::uint32_t target, std::uint64_t offset, const void* operand,
                                                   void* result, ops::ElementType type) const {
     TargetView* view = find_word(target, offset);

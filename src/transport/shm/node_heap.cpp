@@ -79,6 +79,8 @@ std::uint64_t NodeSegment::allocated_bytes() const { return header().allocated_b
 std::uint64_t NodeSegment::kept_bytes() const { return header().kept.bytes(); }
 
 Status NodeSegment::look_for_room(std::uint64_t bytes, std::uint32_t me) {
+  const std::uint64_t promised = allocated_bytes();
+  const std::uint64_t begin_ns = monotonic_ns();
   const Room available = room();
   // Before the node runs short of memory, what waits goes.
   if (const std::uint64_t kept = kept_bytes(); kept != 0 && bytes > available.bytes - std::min(available.bytes, kept)) {
@@ -90,7 +92,7 @@ Status NodeSegment::look_for_room(std::uint64_t bytes, std::uint32_t me) {
             fmt::format("asked for {} bytes of shared memory, but {} bytes are available, bounded by {}", bytes,
                         available.bytes, available.bound)};
   }
-  last_look_.has_found(available.bytes, allocated_bytes(), monotonic_ns());
+  last_look_.has_found(available.bytes, promised, begin_ns);
   return {};
 }
 

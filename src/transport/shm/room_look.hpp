@@ -13,8 +13,10 @@ namespace farsum {
 // relaxed, and threads that look at once do no harm.
 class RoomLook {
  public:
-  // Memory of a node is filled no faster than this, by all its processors together.
+  // How fast a node's memory is assumed to be filled, by all its processors together.
   static constexpr std::uint64_t most_filled_bytes_per_ns = 32;
+  // However much was found: a limit may be lowered meanwhile, and large nodes fill their memory faster.
+  static constexpr std::uint64_t longest_ns = 200'000'000;
 
   // `wanted` more bytes are to be promised, beyond the `promised` ones of all ranks.
   bool is_worth_repeating(std::uint64_t wanted, std::uint64_t promised, std::uint64_t now_ns) const {
@@ -23,10 +25,11 @@ class RoomLook {
     if (wanted <= most_unlooked_bytes && growth <= most_unlooked_growth) return false;
     const std::uint64_t room = room_.load(std::memory_order_relaxed);
     if (std::max(wanted, growth) > room / least_share_of_room) return true;
-    const std::uint64_t lasts_ns = room / 2 / most_filled_bytes_per_ns;
-    return now_ns - at_ns_.load(std::memory_order_relaxed) > lasts_ns;
+    const std::uint64_t lasts_ns = std::min(room / 2 / most_filled_bytes_per_ns, longest_ns);
+    return now_ns > at_ns_.load(std::memory_order_relaxed) + lasts_ns;
   }
 
+  // What had been promised, and when it was, before the look began: what was promised meanwhile is growth.
   void has_found(std::uint64_t room, std::uint64_t promised, std::uint64_t now_ns) {
     promised_.store(promised, std::memory_order_relaxed);
     room_.store(room, std::memory_order_relaxed);
