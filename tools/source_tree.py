@@ -97,11 +97,11 @@ class ContentHash:
 
 
 class PassedCache:
-    """Remembers contents that passed a check, as empty files named by their hash, for all of a user's clones of the project. What
-    decides whether a content passes belongs into its hash: the tool and its version, too. The system's headers are not in it."""
+    """Remembers contents that passed a check, as empty files named by their hash, in the build folder: `make clean` forgets them.
+    What decides whether a content passes belongs into its hash: the tool and its version, too. The system's headers are not in it."""
 
     def __init__(self, name):
-        self.folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "farsum" / name
+        self.folder = ROOT / "build" / name
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def has(self, digest):
