@@ -299,8 +299,6 @@ class Window {
                              RequestState* request);
   Status operate_unnoted(const Operation& operation, std::uint32_t target, Completion completion,
                          RequestState* request);
-  Status take_route(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion,
-                    RequestState* request);
   bool may_answer_reads() const;
   void note_change(std::uint32_t target) {
     if (parts_.read_copies != nullptr && parts_.read_copies->are_used()) [[unlikely]]

@@ -53,11 +53,6 @@ Status Window::operate_unnoted(const Operation& operation, std::uint32_t target,
   if (card_targets_ != nullptr) return run_offload(operation, target, at.region, completion, request);
   if (read_ahead_ != nullptr && !is_here(target)) [[unlikely]]
     return operate_with_copies(operation, target, std::move(at), completion, request);
-  return take_route(operation, target, std::move(at), completion, request);
-}
-
-Status Window::take_route(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion,
-                          RequestState* request) {
   return carry_out(operation, target, route(operation, target, std::move(at), completion), completion, request);
 }
 

@@ -19,7 +19,8 @@ Status Window::operate_with_copies(const Operation& operation, std::uint32_t tar
     if (request != nullptr) request->done.store(true, std::memory_order_release);
     return {};
   }
-  Status status = take_route(operation, target, std::move(at), completion, request);
+  Status status =
+      carry_out(operation, target, route(operation, target, std::move(at), completion), completion, request);
   if (may_answer && status.is_ok()) {
     read_ahead_->sent(target, operation);
     if (completion != Completion::implicit) end_round_of_reads(target);
