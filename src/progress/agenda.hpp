@@ -36,10 +36,10 @@ inline constexpr auto agenda_entries = std::to_array<AgendaEntry>({
 // One of those entries, by its name. A name that the table does not have, or has with the other lateness, does not
 // compile.
 template <Lateness L>
-class Errand {
+class EntryOf {
  public:
   // Not explicit: calls read better with the name alone.
-  consteval Errand(const char* name) : place_(place_of(name)) {}
+  consteval EntryOf(const char* name) : place_(place_of(name)) {}
 
   constexpr std::size_t place() const { return place_; }
 
@@ -53,8 +53,8 @@ class Errand {
 
   std::size_t place_;
 };
-using EachTurn = Errand<Lateness::allowed>;
-using InTime = Errand<Lateness::forbidden>;
+using EachTurnEntry = EntryOf<Lateness::allowed>;
+using TimedEntry = EntryOf<Lateness::forbidden>;
 
 // A bit for each that keeps its time.
 inline constexpr std::uint32_t agenda_in_time = [] {
@@ -69,26 +69,26 @@ class Agenda {
   static constexpr std::uint64_t never = ~std::uint64_t{0};
 
   // Whether it is to be looked at again. Said in each turn.
-  void come_back_for(EachTurn errand, bool is_wanted) {
-    set_ = (set_ & ~bit_of(errand.place())) | std::uint32_t{is_wanted} << errand.place();
+  void come_back_for(EachTurnEntry entry, bool is_wanted) {
+    set_ = (set_ & ~bit_of(entry.place())) | std::uint32_t{is_wanted} << entry.place();
   }
 
   // It is due its time from now, unless it has a time.
-  void come_back_for(InTime errand, std::uint64_t now_ns) {
-    if (!is_set(errand)) come_back_at(errand, now_ns + agenda_entries[errand.place()].after_ns);
+  void come_back_for(TimedEntry entry, std::uint64_t now_ns) {
+    if (!is_set(entry)) come_back_at(entry, now_ns + agenda_entries[entry.place()].after_ns);
   }
   // It is due then and not when it was before; `never` strikes it off.
-  void come_back_at(InTime errand, std::uint64_t at_ns) {
-    strike(errand);
+  void come_back_at(TimedEntry entry, std::uint64_t at_ns) {
+    strike(entry);
     if (at_ns == never) return;
-    set_ |= bit_of(errand.place());
-    at_ns_[errand.place()] = at_ns;
+    set_ |= bit_of(entry.place());
+    at_ns_[entry.place()] = at_ns;
   }
-  void strike(InTime errand) { set_ &= ~bit_of(errand.place()); }
+  void strike(TimedEntry entry) { set_ &= ~bit_of(entry.place()); }
   // Whether it is due; then it is struck off, for it is done now.
-  bool take_due(InTime errand, std::uint64_t now_ns) {
-    const bool is_due = is_set(errand) && at_ns_[errand.place()] <= now_ns;
-    if (is_due) strike(errand);
+  bool take_due(TimedEntry entry, std::uint64_t now_ns) {
+    const bool is_due = is_set(entry) && at_ns_[entry.place()] <= now_ns;
+    if (is_due) strike(entry);
     return is_due;
   }
 
@@ -107,7 +107,7 @@ class Agenda {
   static constexpr std::uint32_t bit_of(std::size_t place) { return std::uint32_t{1} << place; }
   static_assert(agenda_entries.size() <= 32);
 
-  bool is_set(InTime errand) const { return (set_ & bit_of(errand.place())) != 0; }
+  bool is_set(TimedEntry entry) const { return (set_ & bit_of(entry.place())) != 0; }
   // One nanosecond at least, for 0 means for ever.
   std::uint64_t wait_ns(std::size_t place, std::uint64_t now_ns) const {
     if ((bit_of(place) & agenda_in_time) == 0) return agenda_entries[place].after_ns;

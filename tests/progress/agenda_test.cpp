@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include "sim/seeds.hpp"
+
 namespace farsum::test {
 namespace {
 
@@ -28,29 +30,29 @@ constexpr std::uint64_t time_of(std::size_t place) {
 template <class Call>
 void for_each_entry(const Call& call) {
   [&]<std::size_t... Places>(std::index_sequence<Places...>) {
-    (call(Errand<agenda_entries[Places].lateness>(agenda_entries[Places].name.data())), ...);
+    (call(EntryOf<agenda_entries[Places].lateness>(agenda_entries[Places].name.data())), ...);
   }
   (std::make_index_sequence<entry_count>());
 }
 
 // Sets it so that it is due its time from now.
 template <class AnAgenda>
-void set(AnAgenda& agenda, EachTurn errand, std::uint64_t) {
-  agenda.come_back_for(errand, true);
+void set(AnAgenda& agenda, EachTurnEntry entry, std::uint64_t) {
+  agenda.come_back_for(entry, true);
 }
 template <class AnAgenda>
-void set(AnAgenda& agenda, InTime errand, std::uint64_t now_ns) {
-  if (agenda_entries[errand.place()].after_ns != 0) return agenda.come_back_for(errand, now_ns);
-  agenda.come_back_at(errand, now_ns + time_of(errand.place()));
+void set(AnAgenda& agenda, TimedEntry entry, std::uint64_t now_ns) {
+  if (agenda_entries[entry.place()].after_ns != 0) return agenda.come_back_for(entry, now_ns);
+  agenda.come_back_at(entry, now_ns + time_of(entry.place()));
 }
-void expect_over(Agenda& agenda, EachTurn errand, std::uint64_t) { agenda.come_back_for(errand, false); }
-void expect_over(Agenda& agenda, InTime errand, std::uint64_t due_ns) {
-  EXPECT_FALSE(agenda.take_due(errand, due_ns - 1));
-  EXPECT_TRUE(agenda.take_due(errand, due_ns));
-  EXPECT_FALSE(agenda.take_due(errand, due_ns + 1));
+void expect_over(Agenda& agenda, EachTurnEntry entry, std::uint64_t) { agenda.come_back_for(entry, false); }
+void expect_over(Agenda& agenda, TimedEntry entry, std::uint64_t due_ns) {
+  EXPECT_FALSE(agenda.take_due(entry, due_ns - 1));
+  EXPECT_TRUE(agenda.take_due(entry, due_ns));
+  EXPECT_FALSE(agenda.take_due(entry, due_ns + 1));
 }
-constexpr bool keeps_time(EachTurn) { return false; }
-constexpr bool keeps_time(InTime) { return true; }
+constexpr bool keeps_time(EachTurnEntry) { return false; }
+constexpr bool keeps_time(TimedEntry) { return true; }
 
 // ---- the table
 
@@ -73,44 +75,44 @@ TEST(Agenda, that_is_empty_lets_the_agent_sleep_until_something_happens) {
 }
 
 TEST(Agenda, has_the_agent_come_back_for_each_entry_and_then_no_more) {
-  for_each_entry([](auto errand) {
-    SCOPED_TRACE(agenda_entries[errand.place()].name);
-    const std::uint64_t time = time_of(errand.place());
+  for_each_entry([](auto entry) {
+    SCOPED_TRACE(agenda_entries[entry.place()].name);
+    const std::uint64_t time = time_of(entry.place());
     Agenda agenda;
-    set(agenda, errand, noon);
-    EXPECT_EQ(agenda.needs_clock(), keeps_time(errand));
+    set(agenda, entry, noon);
+    EXPECT_EQ(agenda.needs_clock(), keeps_time(entry));
     EXPECT_EQ(agenda.sleep_ns(noon), time);
-    expect_over(agenda, errand, noon + time);
+    expect_over(agenda, entry, noon + time);
     EXPECT_FALSE(agenda.needs_clock());
     EXPECT_EQ(agenda.sleep_ns(noon + time), 0u);
   });
 }
 
 TEST(Agenda, has_what_may_be_late_wait_its_time_after_each_turn) {
-  for_each_entry([](auto errand) {
-    if (keeps_time(errand)) return;
+  for_each_entry([](auto entry) {
+    if (keeps_time(entry)) return;
     Agenda agenda;
-    set(agenda, errand, noon);
-    EXPECT_EQ(agenda.sleep_ns(noon), agenda.sleep_ns(noon + time_of(errand.place()) / 2));
+    set(agenda, entry, noon);
+    EXPECT_EQ(agenda.sleep_ns(noon), agenda.sleep_ns(noon + time_of(entry.place()) / 2));
   });
 }
 
 TEST(Agenda, keeps_the_time_of_what_may_not_be_late_through_other_turns) {
-  for_each_entry([](auto errand) {
-    if (!keeps_time(errand)) return;
-    const std::uint64_t time = time_of(errand.place());
+  for_each_entry([](auto entry) {
+    if (!keeps_time(entry)) return;
+    const std::uint64_t time = time_of(entry.place());
     Agenda agenda;
-    set(agenda, errand, noon);
+    set(agenda, entry, noon);
     EXPECT_EQ(agenda.sleep_ns(noon + time - 1), 1u);
   });
 }
 
 TEST(Agenda, has_the_agent_back_at_once_for_what_is_overdue) {
-  for_each_entry([](auto errand) {
-    if (!keeps_time(errand)) return;
+  for_each_entry([](auto entry) {
+    if (!keeps_time(entry)) return;
     Agenda agenda;
-    set(agenda, errand, noon);
-    EXPECT_EQ(agenda.sleep_ns(noon + time_of(errand.place())), 1u);
+    set(agenda, entry, noon);
+    EXPECT_EQ(agenda.sleep_ns(noon + time_of(entry.place())), 1u);
     EXPECT_EQ(agenda.sleep_ns(2 * noon), 1u);
   });
 }
@@ -152,7 +154,8 @@ TEST(Agenda, of_two_entries_has_the_agent_back_for_the_earlier_and_then_for_the_
 
 enum class Mistake : std::uint8_t {
   none,
-  looks_at_one_entry_only,
+  overlooks_the_network,
+  overlooks_unfinished_requests,
   keeps_what_is_over,
   forgets_what_is_not_due,
   puts_off_what_is_set,
@@ -167,23 +170,24 @@ template <Mistake M>
 class WrongAgenda : public Agenda {
  public:
   using Agenda::come_back_for;
-  void come_back_for(EachTurn errand, bool is_wanted) {
+  void come_back_for(EachTurnEntry entry, bool is_wanted) {
     if (M == Mistake::keeps_what_is_over && !is_wanted) return;
-    Agenda::come_back_for(errand, is_wanted);
+    Agenda::come_back_for(entry, is_wanted);
   }
-  void come_back_for(InTime errand, std::uint64_t now_ns) {
-    if (M == Mistake::puts_off_what_is_set) strike(errand);
-    Agenda::come_back_for(errand, now_ns);
+  void come_back_for(TimedEntry entry, std::uint64_t now_ns) {
+    if (M == Mistake::puts_off_what_is_set) strike(entry);
+    Agenda::come_back_for(entry, now_ns);
   }
-  bool take_due(InTime errand, std::uint64_t now_ns) {
+  bool take_due(TimedEntry entry, std::uint64_t now_ns) {
     if (M == Mistake::never_takes) return false;
-    const bool is_due = Agenda::take_due(errand, M == Mistake::takes_early ? now_ns + 1 : now_ns);
-    if (M == Mistake::forgets_what_is_not_due) strike(errand);
+    const bool is_due = Agenda::take_due(entry, M == Mistake::takes_early ? now_ns + 1 : now_ns);
+    if (M == Mistake::forgets_what_is_not_due) strike(entry);
     return is_due;
   }
   std::uint64_t sleep_ns(std::uint64_t now_ns) const {
     Agenda seen = *this;
-    if (M == Mistake::looks_at_one_entry_only) seen.come_back_at("network", never);
+    if (M == Mistake::overlooks_the_network) seen.come_back_at("network", never);
+    if (M == Mistake::overlooks_unfinished_requests) seen.come_back_for("unfinished requests", false);
     const std::uint64_t ns = seen.sleep_ns(now_ns);
     if (M == Mistake::comes_back_a_little_late && ns != 0) return ns + 1;
     if (M == Mistake::comes_back_a_little_early && ns > 1) return ns - 1;
@@ -206,7 +210,7 @@ class Course {
 
  private:
   void take_turn() {
-    for_each_entry([this](auto errand) { visit(errand); });
+    for_each_entry([this](auto entry) { visit(entry); });
     const std::uint64_t sleep_ns = agenda_.sleep_ns(now_ns_);
     std::uint64_t due_ns = Agenda::never;
     for (const auto& [place, at_ns] : due_ns_) due_ns = std::min(due_ns, at_ns);
@@ -222,43 +226,43 @@ class Course {
     pass(sleep_ns);
   }
 
-  void visit(EachTurn errand) {
+  void visit(EachTurnEntry entry) {
     const bool is_wanted = one_in(3);
-    agenda_.come_back_for(errand, is_wanted);
-    due_ns_.erase(errand.place());
-    if (is_wanted) due_ns_[errand.place()] = now_ns_ + time_of(errand.place());
+    agenda_.come_back_for(entry, is_wanted);
+    due_ns_.erase(entry.place());
+    if (is_wanted) due_ns_[entry.place()] = now_ns_ + time_of(entry.place());
   }
-  void visit(InTime errand) {
-    const auto due = due_ns_.find(errand.place());
+  void visit(TimedEntry entry) {
+    const auto due = due_ns_.find(entry.place());
     const bool is_due = due != due_ns_.end() && due->second <= now_ns_;
-    const bool is_taken = agenda_.take_due(errand, now_ns_);
+    const bool is_taken = agenda_.take_due(entry, now_ns_);
     if (is_taken && !is_due) fail("something is done before its time");
     if (!is_taken && is_due) fail("something that is due is not done");
     if (is_due) due_ns_.erase(due);
-    if (agenda_entries[errand.place()].after_ns != 0) {
-      visit_with_its_time(errand);
+    if (agenda_entries[entry.place()].after_ns != 0) {
+      visit_with_its_time(entry);
     } else {
-      visit_with_a_time(errand);
+      visit_with_a_time(entry);
     }
   }
   // It is there for some turns, one behind the other, or is not.
-  void visit_with_its_time(InTime errand) {
-    if (one_in(20)) is_there_[errand.place()] = !is_there_[errand.place()];
-    if (is_there_[errand.place()]) {
-      agenda_.come_back_for(errand, now_ns_);
-      due_ns_.try_emplace(errand.place(), now_ns_ + time_of(errand.place()));
+  void visit_with_its_time(TimedEntry entry) {
+    if (one_in(20)) is_there_[entry.place()] = !is_there_[entry.place()];
+    if (is_there_[entry.place()]) {
+      agenda_.come_back_for(entry, now_ns_);
+      due_ns_.try_emplace(entry.place(), now_ns_ + time_of(entry.place()));
     } else {
-      agenda_.strike(errand);
-      due_ns_.erase(errand.place());
+      agenda_.strike(entry);
+      due_ns_.erase(entry.place());
     }
   }
   // The time may have passed already.
-  void visit_with_a_time(InTime errand) {
+  void visit_with_a_time(TimedEntry entry) {
     if (!one_in(5)) return;
     const std::uint64_t at_ns = one_in(4) ? Agenda::never : now_ns_ - 10 + random_() % 1'000'000;
-    agenda_.come_back_at(errand, at_ns);
-    due_ns_.erase(errand.place());
-    if (at_ns != Agenda::never) due_ns_[errand.place()] = at_ns;
+    agenda_.come_back_at(entry, at_ns);
+    due_ns_.erase(entry.place());
+    if (at_ns != Agenda::never) due_ns_[entry.place()] = at_ns;
   }
 
   // Until its time is up, or somebody wakes it before.
@@ -279,6 +283,7 @@ class Course {
   std::string failure_;
 };
 
+// What is first found of an agenda with a mistake.
 template <class AnAgenda>
 std::string failure_of() {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -287,7 +292,9 @@ std::string failure_of() {
   return {};
 }
 
-TEST(AgendaCourse, never_sleeps_past_what_is_due_and_wakes_for_nothing_else) { EXPECT_EQ(failure_of<Agenda>(), ""); }
+TEST(AgendaCourse, never_sleeps_past_what_is_due_and_wakes_for_nothing_else) {
+  for_each_seed(20, [](std::uint64_t seed) { EXPECT_EQ(Course<Agenda>(seed).failure_in(2'000), ""); });
+}
 
 constexpr const char* sleeps_past = "the agent sleeps past what is due";
 constexpr const char* for_nothing = "the agent is woken for nothing";
@@ -295,7 +302,8 @@ constexpr const char* not_done = "something that is due is not done";
 constexpr const char* too_early = "something is done before its time";
 
 TEST(AgendaCourse, catches_an_agent_that_sleeps_past_what_is_due) {
-  EXPECT_EQ(failure_of<WrongAgenda<Mistake::looks_at_one_entry_only>>(), sleeps_past);
+  EXPECT_EQ(failure_of<WrongAgenda<Mistake::overlooks_the_network>>(), sleeps_past);
+  EXPECT_EQ(failure_of<WrongAgenda<Mistake::overlooks_unfinished_requests>>(), sleeps_past);
   EXPECT_EQ(failure_of<WrongAgenda<Mistake::forgets_what_is_not_due>>(), sleeps_past);
   EXPECT_EQ(failure_of<WrongAgenda<Mistake::puts_off_what_is_set>>(), sleeps_past);
   EXPECT_EQ(failure_of<WrongAgenda<Mistake::comes_back_a_little_late>>(), sleeps_past);
