@@ -49,6 +49,7 @@ int bad_assertion(const Window& window, const char* call) {
   return raise(window, call, MPI_ERR_ASSERT, "the assertion has bits that MPI does not define; 0 is always right");
 }
 
+// See put_by_library in operations.cpp.
 [[gnu::noinline]] int fence_by_library(int assertion, MPI_Win win) {
   return library().Win_fence(assertion, for_library(win));
 }

@@ -390,8 +390,8 @@ int get_accumulate_at(Window& window, const Call& call, const void* origin, MPI_
 
 // ---- the calls ----
 
-// Calls on windows that are not the front's, out of line: the front's own need not keep their arguments for them. Those
-// are so whose every instruction counts.
+// Calls on windows that are not the front's. Out of line they do not make those on the front's keep their arguments
+// for them, which matters where every instruction counts.
 template <class Count>
 [[gnu::noinline]] int put_by_library(const void* origin, Count origin_count, MPI_Datatype origin_type, int target,
                                      MPI_Aint disp, Count target_count, MPI_Datatype target_type, MPI_Win win) {

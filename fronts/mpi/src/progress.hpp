@@ -27,10 +27,10 @@ class Progress {
   void drive();
 
   // Called by flushes, unlocks and other calls that complete without waiting, but not by puts, gets and accumulates,
-  // which are followed by such a one: a program that polls memory through them must not starve the
-  // library, nor the process that it waits for; but it may as well be one that computes beside others, so that it
-  // yields under a budget only. Every 64th such call looks at the clock, and each of a program whose calls are so far
-  // apart that a look costs it nothing: it may sleep between them.
+  // which are followed by such a one: a program that polls memory through them must not starve the library, nor the
+  // process that it waits for; but it may as well be one that computes beside others, so that it yields under a budget
+  // only. Every 64th such call looks at the clock, and each of a program whose calls are so far apart that a look costs
+  // it nothing: it may sleep between them.
   void tick() {
     // Relaxed, and not one step: a count lost between threads only moves the next look.
     const std::uint32_t calls = calls_.load(std::memory_order_relaxed) + 1;
