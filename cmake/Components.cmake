@@ -2,7 +2,7 @@
 
 # Each line names a component and the components it may link to (their own dependencies follow). The same arrows, file by file,
 # are held by tools/check_includes.
-set(FARSUM_COMPONENTS base os lockfree ops cost promotion memory transport transport/sim transport/trace protocol variants
+set(FARSUM_COMPONENTS base os lockfree ops cost trees promotion memory transport transport/sim transport/trace protocol variants
                       liveness progress window collectives runtime capi)
 # What tests alone run the engine over. It is no part of libfarsum.so, which is built without waiting for it.
 set(FARSUM_COMPONENTS_OF_TESTS transport/sim transport/trace)
@@ -11,6 +11,7 @@ set(FARSUM_NEEDS_os base)
 set(FARSUM_NEEDS_lockfree os)
 set(FARSUM_NEEDS_ops lockfree)
 set(FARSUM_NEEDS_cost ops)
+set(FARSUM_NEEDS_trees cost)
 set(FARSUM_NEEDS_promotion os)
 set(FARSUM_NEEDS_memory cost)
 set(FARSUM_NEEDS_transport cost)
@@ -22,7 +23,7 @@ set(FARSUM_NEEDS_variants protocol)
 set(FARSUM_NEEDS_liveness protocol)
 set(FARSUM_NEEDS_progress liveness)
 set(FARSUM_NEEDS_window variants progress)
-set(FARSUM_NEEDS_collectives window)
+set(FARSUM_NEEDS_collectives window trees)
 set(FARSUM_NEEDS_runtime collectives promotion)
 set(FARSUM_NEEDS_capi runtime)
 

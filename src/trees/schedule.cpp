@@ -1,0 +1,105 @@
+#include "trees/schedule.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "trees/fnomial.hpp"
+#include "trees/reduce_list.hpp"
+
+namespace farsum::trees {
+namespace {
+
+static_assert(sizeof(Step) == 24);
+
+std::uint32_t possible_splits(const Shape& shape) {
+  const auto halvings = [](std::uint64_t count) { return static_cast<std::uint32_t>(std::bit_width(count) - 1); };
+  return std::min({shape.splits, halvings(shape.nodes), halvings(shape.elements)});
+}
+
+// A letter from the parent, then one to each child, the largest subtree first: it has the longest way to go.
+void add_broadcast(std::vector<Step>& steps, const Shape& shape, std::uint32_t degree, std::uint32_t node) {
+  const Fnomial tree(shape.nodes, degree, shape.root);
+  if (const auto parent = tree.parent(node)) {
+    steps.push_back({Action::receive_copy, false, *parent, 0, shape.elements});
+  }
+  std::vector<Fnomial::Child> children = tree.children(node);
+  std::stable_sort(children.begin(), children.end(),
+                   [](const Fnomial::Child& a, const Fnomial::Child& b) { return a.subtree > b.subtree; });
+  for (const Fnomial::Child& child : children) {
+    steps.push_back({Action::send, false, child.node, 0, shape.elements});
+  }
+}
+
+// Dissemination: after each round a node has heard, directly or not, of twice as many before it.
+std::vector<Step> barrier(std::uint32_t nodes, std::uint32_t node) {
+  std::vector<Step> steps;
+  for (std::uint64_t distance = 1; distance < nodes; distance *= 2) {
+    const auto to = static_cast<std::uint32_t>((node + distance) % nodes);
+    const auto from = static_cast<std::uint32_t>((node + nodes - distance) % nodes);
+    steps.push_back({Action::send, false, to, 0, 0});
+    steps.push_back({Action::receive_copy, false, from, 0, 0});
+  }
+  return steps;
+}
+
+class Hash {
+ public:
+  // The finaliser of SplitMix64 over all that came before and `word`.
+  void add(std::uint64_t word) {
+    value_ += word + 0x9e3779b97f4a7c15;
+    value_ = (value_ ^ value_ >> 30) * 0xbf58476d1ce4e5b9;
+    value_ = (value_ ^ value_ >> 27) * 0x94d049bb133111eb;
+    value_ ^= value_ >> 31;
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+}  // namespace
+
+Shape normalised(Shape shape) {
+  if (shape.kind == Kind::barrier || shape.nodes <= 1 || shape.elements == 0) {
+    return {.kind = shape.kind, .nodes = std::max(shape.nodes, 1U)};
+  }
+  const auto degree = [&](std::uint32_t asked) { return std::clamp(asked, 2U, std::max(2U, shape.nodes)); };
+  if (shape.kind == Kind::allreduce) {
+    shape.root = 0;
+    shape.broadcast_degree = degree(shape.broadcast_degree == 0 ? shape.degree : shape.broadcast_degree);
+  } else {
+    shape.broadcast_degree = 0;
+  }
+  shape.degree = degree(shape.degree);
+  shape.splits = shape.kind == Kind::broadcast ? 0 : possible_splits(shape);
+  return shape;
+}
+
+std::vector<Step> steps_of(const Shape& asked, std::uint32_t node, ChildOrder order) {
+  const Shape shape = normalised(asked);
+  if (shape.kind == Kind::barrier) return barrier(shape.nodes, node);
+  std::vector<Step> steps;
+  if (shape.nodes == 1 || shape.elements == 0) return steps;
+  if (shape.kind != Kind::broadcast) steps = ReduceList(shape, node, order).steps();
+  if (shape.kind == Kind::broadcast) add_broadcast(steps, shape, shape.degree, node);
+  if (shape.kind == Kind::allreduce) add_broadcast(steps, shape, shape.broadcast_degree, node);
+  return steps;
+}
+
+std::uint64_t hash_of(const Shape& asked) {
+  const Shape shape = normalised(asked);
+  Hash hash;
+  for (std::uint32_t node = 0; node < shape.nodes; ++node) {
+    const std::vector<Step> steps = steps_of(shape, node);
+    hash.add(steps.size());
+    for (const Step& step : steps) {
+      hash.add(std::uint64_t{step.peer} << 32 | static_cast<std::uint64_t>(step.action) << 1 |
+               static_cast<std::uint64_t>(step.mine_left));
+      hash.add(step.first);
+      hash.add(step.count);
+    }
+  }
+  return hash.value();
+}
+
+}  // namespace farsum::trees
