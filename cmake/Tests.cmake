@@ -5,8 +5,8 @@ include(GoogleTest)
 # tsan_tests and asan_tests and runs the ctest labels tsan and asan.
 set(FARSUM_TSAN_TESTS lockfree memory protocol variants liveness progress window collectives sim transport transport_route
                       runtime)
-set(FARSUM_ASAN_TESTS os promotion lockfree ops cost memory protocol variants liveness progress window collectives sim transport
-                      transport_link transport_route transport_ucx transport_rdma fuzz runtime capi)
+set(FARSUM_ASAN_TESTS os promotion lockfree ops cost trees memory protocol variants liveness progress window collectives sim
+                      transport transport_link transport_route transport_ucx transport_rdma fuzz runtime capi)
 
 # The folders whose tests start programs, so that building the test builds those too.
 set(FARSUM_PROGRAM_TESTS apps cli examples faults fock lab nwchem pmix)

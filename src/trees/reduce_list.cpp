@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "trees/arrival_order.hpp"
 #include "trees/fnomial.hpp"
 
 namespace farsum::trees {
@@ -55,7 +54,10 @@ void ReduceList::split() {
 void ReduceList::reduce_in_group() {
   const Fnomial tree(group_.size, shape_.degree);
   std::vector<Fnomial::Child> children = tree.children(member_);
-  if (order_ == ChildOrder::arrival) sort_by_arrival(children, shape_.degree);
+  if (order_ == ChildOrder::arrival) {
+    std::stable_sort(children.begin(), children.end(),
+                     [](const Fnomial::Child& a, const Fnomial::Child& b) { return a.subtree < b.subtree; });
+  }
   for (const Fnomial::Child& child : children) {
     receive_combine(group_.start + child.node, smallest_node(child.node, child.node + child.subtree));
   }

@@ -44,9 +44,9 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// In which order a node of a tree combines its children. Arrival, which is used: the order in which they would come if
-// a letter took one unit of time on its way and one to combine; of two that come at once the nearer to the root by
-// position. Slot: the paper's appendix A, phase by phase, for comparing.
+// In which order a node of a tree combines its children. Arrival, which is used: the smaller subtree first, of equals
+// the nearer to the root by position; so they would come if a letter took one unit of time on its way and one to
+// combine. Slot: phase by phase, as in the paper's appendix A, for comparing.
 enum class ChildOrder : std::uint8_t { arrival, slot };
 
 // Nothing where there is one node or no element.

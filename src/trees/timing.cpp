@@ -40,12 +40,13 @@ class Cluster final : public Carrier {
     return true;
   }
 
-  void send(const Step& step) override {
+  bool send(const Step& step) override {
     Node& node = nodes_[here_];
     node.left_ns = std::max(node.now_ns, node.free_ns);
     node.free_ns = node.left_ns + costs_.send_gap_ns;
     nodes_[step.peer].letters.emplace(here_, node.left_ns + costs_.latency_ns);
     ready_.push_back(step.peer);
+    return true;
   }
 
  private:

@@ -5,11 +5,7 @@ namespace farsum::trees {
 bool advance(std::span<const Step> steps, std::size_t& at, Carrier& carrier) {
   for (; at < steps.size(); ++at) {
     const Step& step = steps[at];
-    if (step.action == Action::send) {
-      carrier.send(step);
-    } else if (!carrier.take(step)) {
-      return false;
-    }
+    if (!(step.action == Action::send ? carrier.send(step) : carrier.take(step))) return false;
   }
   return true;
 }

@@ -1,0 +1,196 @@
+// All lists of a shape together, over values that say what is in them.
+#include "trees/schedule.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "symbolic_cluster.hpp"
+
+namespace farsum::trees {
+namespace {
+
+std::string description(const Shape& shape) {
+  return "kind " + std::to_string(static_cast<int>(shape.kind)) + ", " + std::to_string(shape.nodes) + " nodes, root " +
+         std::to_string(shape.root) + ", " + std::to_string(shape.elements) + " elements, degree " +
+         std::to_string(shape.degree) + ", " + std::to_string(shape.splits) + " splits";
+}
+
+std::string complaint(const Shape& shape) { return SymbolicCluster(shape, {}).run(); }
+
+std::string answer(const Shape& shape, std::uint64_t element = 0) {
+  SymbolicCluster cluster(shape, {.texts = true});
+  EXPECT_EQ(cluster.run(), "");
+  return cluster.value(normalised(shape).root, element).text;
+}
+
+std::vector<std::uint32_t> degrees(std::uint32_t nodes) { return {2, 3, 4, 5, 6, 7, 8, std::max(nodes, 9U)}; }
+
+TEST(Reduce, counts_each_node_once_at_its_root) {
+  for (std::uint32_t nodes = 1; nodes <= 70; ++nodes) {
+    for (const std::uint32_t degree : degrees(nodes)) {
+      for (std::uint32_t splits = 0; splits <= 5; ++splits) {
+        const Shape shape{Kind::reduce, nodes, 0, (1U << splits) + 1, degree, splits};
+        ASSERT_EQ(complaint(shape), "") << description(shape);
+      }
+    }
+  }
+}
+
+TEST(Reduce, counts_each_node_once_at_any_root) {
+  for (const std::uint32_t nodes : {2U, 3U, 6U, 7U, 13U, 16U, 23U, 31U}) {
+    for (std::uint32_t root = 0; root < nodes; ++root) {
+      for (const std::uint32_t degree : {2U, 3U, nodes}) {
+        for (std::uint32_t splits = 0; splits <= 4; ++splits) {
+          const Shape shape{Kind::reduce, nodes, root, 17, degree, splits};
+          ASSERT_EQ(complaint(shape), "") << description(shape);
+        }
+      }
+    }
+  }
+}
+
+// All but the sides of the operands, which are by number and not by position.
+TEST(Reduce, to_another_root_has_the_lists_of_root_0_shifted) {
+  for (std::uint32_t nodes = 2; nodes <= 70; nodes += 3) {
+    for (const std::uint32_t root : {1U, nodes / 2, nodes - 1}) {
+      for (const std::uint32_t splits : {0U, 1U, 3U, 5U}) {
+        const Shape at_0{Kind::reduce, nodes, 0, 40, 3, splits};
+        Shape shifted = at_0;
+        shifted.root = root;
+        for (std::uint32_t node = 0; node < nodes; ++node) {
+          std::vector<Step> expected = steps_of(at_0, node);
+          std::vector<Step> steps = steps_of(shifted, (node + root) % nodes);
+          for (Step& step : expected) step.peer = (step.peer + root) % nodes;
+          for (std::size_t i = 0; i < steps.size() && i < expected.size(); ++i) {
+            expected[i].mine_left = steps[i].mine_left;
+          }
+          ASSERT_EQ(steps, expected) << description(shifted) << ", node " << node;
+        }
+      }
+    }
+  }
+}
+
+TEST(Reduce, combines_in_an_order_that_can_be_read_off_the_tree) {
+  EXPECT_EQ(answer({Kind::reduce, 4, 0, 1, 2}), "((0 1) (2 3))");
+  EXPECT_EQ(answer({Kind::reduce, 4, 0, 1, 4}), "(((0 1) 2) 3)");
+  // The subtree of 6 has two nodes and is there before that of 3, which has three.
+  EXPECT_EQ(answer({Kind::reduce, 8, 0, 1, 3}), "((((0 1) 2) (6 7)) ((3 4) 5))");
+  // The same tree with its root at 5: who has the smaller first node is on the left.
+  EXPECT_EQ(answer({Kind::reduce, 8, 5, 1, 3}), "(((0 1) 2) ((3 4) ((5 6) 7)))");
+}
+
+TEST(Reduce, with_a_split_gives_the_node_left_over_a_partner_in_the_other_half) {
+  const Shape shape{Kind::reduce, 3, 0, 2, 2, 1};
+  EXPECT_EQ(answer(shape, 0), "((0 2) 1)");
+  EXPECT_EQ(answer(shape, 1), "((0 2) 1)");
+  // Node 1 keeps its first element, which node 0 gets, and has sent the other to 2.
+  const std::vector<Step> expected = {{Action::send, false, 2, 1, 1}, {Action::send, false, 0, 0, 1}};
+  EXPECT_EQ(steps_of(shape, 1), expected);
+}
+
+TEST(Reduce, splits_an_odd_vector_into_a_longer_and_a_shorter_half) {
+  const std::vector<Step> expected = {
+      {Action::send, false, 1, 2, 1}, {Action::receive_combine, true, 1, 0, 2}, {Action::receive_copy, false, 1, 2, 1}};
+  EXPECT_EQ(steps_of({Kind::reduce, 2, 0, 3, 2, 1}, 0), expected);
+}
+
+TEST(Broadcast, brings_the_roots_elements_to_all) {
+  for (std::uint32_t nodes = 1; nodes <= 70; ++nodes) {
+    for (const std::uint32_t degree : degrees(nodes)) {
+      for (const std::uint32_t root : {0U, nodes / 2, nodes - 1}) {
+        const Shape shape{Kind::broadcast, nodes, root, 3, degree};
+        ASSERT_EQ(complaint(shape), "") << description(shape);
+      }
+    }
+  }
+}
+
+TEST(Broadcast, serves_the_largest_subtree_first) {
+  const std::vector<Step> expected = {{Action::send, false, 3, 0, 1},
+                                      {Action::send, false, 6, 0, 1},
+                                      {Action::send, false, 1, 0, 1},
+                                      {Action::send, false, 2, 0, 1}};
+  EXPECT_EQ(steps_of({Kind::broadcast, 8, 0, 1, 3}, 0), expected);
+}
+
+TEST(Allreduce, gives_all_nodes_one_answer) {
+  for (std::uint32_t nodes = 1; nodes <= 70; ++nodes) {
+    for (const std::uint32_t degree : {2U, 3U, 8U, std::max(nodes, 2U)}) {
+      for (const std::uint32_t splits : {0U, 1U, 4U}) {
+        const Shape shape{Kind::allreduce, nodes, 0, 17, degree, splits, degree == 2 ? 5U : 0U};
+        ASSERT_EQ(complaint(shape), "") << description(shape);
+      }
+    }
+  }
+}
+
+TEST(Allreduce, is_the_reduce_to_node_0_and_a_broadcast_of_its_own_degree) {
+  const Shape shape{Kind::allreduce, 31, 7, 8, 4, 2, 2};
+  for (std::uint32_t node = 0; node < 31; ++node) {
+    std::vector<Step> expected = steps_of({Kind::reduce, 31, 0, 8, 4, 2}, node);
+    const std::vector<Step> broadcast = steps_of({Kind::broadcast, 31, 0, 8, 2}, node);
+    expected.insert(expected.end(), broadcast.begin(), broadcast.end());
+    EXPECT_EQ(steps_of(shape, node), expected);
+  }
+}
+
+TEST(Barrier, lets_nobody_through_before_all_have_come) {
+  for (std::uint32_t nodes = 1; nodes <= 130; ++nodes) {
+    ASSERT_EQ(complaint({Kind::barrier, nodes}), "") << nodes;
+  }
+}
+
+TEST(Lists, are_empty_of_one_node_and_of_no_elements) {
+  for (const Kind kind : {Kind::reduce, Kind::broadcast, Kind::allreduce}) {
+    EXPECT_TRUE(steps_of({kind, 1, 0, 8, 4, 2}, 0).empty());
+    for (std::uint32_t node = 0; node < 5; ++node) EXPECT_TRUE(steps_of({kind, 5, 0, 0, 4, 2}, node).empty());
+  }
+  EXPECT_TRUE(steps_of({Kind::barrier, 1}, 0).empty());
+}
+
+class MessageCounts : public testing::TestWithParam<std::uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(of, MessageCounts, testing::Values(2U, 3U, 8U, 64U, 1000U),
+                         [](const auto& test) { return std::to_string(test.param) + "_nodes"; });
+
+TEST_P(MessageCounts, of_a_reduce_are_one_a_node_but_the_root) {
+  SymbolicCluster cluster({Kind::reduce, GetParam(), 1, 1, 4}, {});
+  ASSERT_EQ(cluster.run(), "");
+  for (std::uint32_t node = 0; node < GetParam(); ++node) EXPECT_EQ(cluster.sent(node), node == 1 ? 0U : 1U);
+}
+
+TEST_P(MessageCounts, of_a_split_reduce_are_one_more_a_node_and_split) {
+  const Shape shape = normalised({Kind::reduce, GetParam(), 0, 8, 4, 3});
+  SymbolicCluster cluster(shape, {});
+  ASSERT_EQ(cluster.run(), "");
+  for (std::uint32_t node = 0; node < GetParam(); ++node) {
+    EXPECT_EQ(cluster.sent(node), shape.splits + (node == 0 ? 0 : 1));
+  }
+}
+
+TEST_P(MessageCounts, of_a_broadcast_are_one_a_node_but_the_root) {
+  SymbolicCluster cluster({Kind::broadcast, GetParam(), 1, 1, 4}, {});
+  ASSERT_EQ(cluster.run(), "");
+  EXPECT_EQ(cluster.sent_by_all(), GetParam() - 1);
+}
+
+TEST_P(MessageCounts, of_an_allreduce_are_two_a_node_but_the_root) {
+  SymbolicCluster cluster({Kind::allreduce, GetParam(), 0, 1, 4}, {});
+  ASSERT_EQ(cluster.run(), "");
+  EXPECT_EQ(cluster.sent_by_all(), 2 * (GetParam() - 1));
+}
+
+TEST_P(MessageCounts, of_a_barrier_are_the_logarithm_a_node) {
+  SymbolicCluster cluster({Kind::barrier, GetParam()}, {});
+  ASSERT_EQ(cluster.run(), "");
+  const auto rounds = static_cast<std::uint64_t>(std::bit_width(GetParam() - 1));
+  for (std::uint32_t node = 0; node < GetParam(); ++node) EXPECT_EQ(cluster.sent(node), rounds);
+}
+
+}  // namespace
+}  // namespace farsum::trees

@@ -1,0 +1,180 @@
+#include "symbolic_cluster.hpp"
+
+#include <algorithm>
+
+namespace farsum::trees {
+namespace {
+
+std::uint64_t mixed(std::uint64_t left, std::uint64_t right) {
+  const std::uint64_t sum = left * 0x9e3779b97f4a7c15 + right + 0x632be59bd9b4e019;
+  return (sum ^ sum >> 29) * 0xbf58476d1ce4e5b9;
+}
+
+NodeSet first_nodes(std::uint32_t count) {
+  NodeSet all;
+  for (std::uint32_t node = 0; node < count; ++node) all.set(node);
+  return all;
+}
+
+}  // namespace
+
+Lists lists_of(const Shape& shape, ChildOrder order) {
+  Lists lists;
+  for (std::uint32_t node = 0; node < shape.nodes; ++node) lists.push_back(steps_of(shape, node, order));
+  return lists;
+}
+
+SymbolicCluster::SymbolicCluster(const Shape& shape, const Options& options)
+    : SymbolicCluster(shape, options, lists_of(shape)) {}
+
+SymbolicCluster::SymbolicCluster(const Shape& shape, const Options& options, const Lists& lists)
+    : options_(options), random_(options.seed), nodes_(shape.nodes) {
+  add_round(shape, lists);
+}
+
+void SymbolicCluster::add_round(const Shape& shape) { add_round(shape, lists_of(shape)); }
+
+void SymbolicCluster::add_round(const Shape& shape, const Lists& lists) {
+  const auto number = static_cast<std::uint32_t>(rounds_.size());
+  Round round{normalised(shape), lists, {}, {}};
+  for (std::uint32_t node = 0; node < shape.nodes; ++node) {
+    const std::string text = options_.texts ? std::to_string(node) : "";
+    const Value own{NodeSet().set(node), node, number, mixed(node, node + 1), text};
+    round.values.emplace_back(shape.elements, own);
+    round.heard.push_back(own.nodes);
+    nodes_[node].rounds.push_back(number);
+  }
+  rounds_.push_back(std::move(round));
+}
+
+void SymbolicCluster::begin_with(std::uint32_t node, std::uint32_t round) {
+  std::deque<std::uint32_t>& rounds = nodes_[node].rounds;
+  std::swap(rounds.front(), *std::find(rounds.begin(), rounds.end(), round));
+}
+
+std::string SymbolicCluster::run() {
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) ready_.push_back(node);
+  while (!ready_.empty() && complaint_.empty()) walk(next_node());
+  if (complaint_.empty()) check_end();
+  return complaint_;
+}
+
+std::uint32_t SymbolicCluster::next_node() {
+  std::size_t choice = options_.seed == 0 ? 0 : random_() % ready_.size();
+  if (options_.starve_root && ready_[choice] == rounds_[0].shape.root) {
+    const auto other =
+        std::find_if(ready_.begin(), ready_.end(), [&](std::uint32_t node) { return node != rounds_[0].shape.root; });
+    if (other != ready_.end()) choice = static_cast<std::size_t>(other - ready_.begin());
+  }
+  const std::uint32_t node = ready_[choice];
+  ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(choice));
+  return node;
+}
+
+void SymbolicCluster::walk(std::uint32_t node) {
+  here_ = node;
+  while (!nodes_[node].rounds.empty()) {
+    if (!advance(round().lists[node], nodes_[node].at, *this)) return;
+    nodes_[node].rounds.pop_front();
+    nodes_[node].at = 0;
+  }
+}
+
+// Whether this step is put off for no reason, as by a thread that is preempted.
+bool SymbolicCluster::refused() {
+  if (options_.seed == 0 || random_() % 4 != 0) return false;
+  ready_.push_back(here_);
+  return true;
+}
+
+bool SymbolicCluster::take(const Step& step) {
+  std::deque<Letter>& letters = letters_[{step.peer, here_}];
+  if (letters.empty() || refused()) return false;
+  const Letter letter = std::move(letters.front());
+  letters.pop_front();
+  ready_.push_back(step.peer);
+  if (letter.round != nodes_[here_].rounds.front()) complain("rounds are mixed");
+  if (letter.first != step.first || letter.values.size() != step.count) complain("a letter has other elements");
+  if (!complaint_.empty()) return false;
+  round().heard[here_] |= letter.heard;
+  for (std::uint64_t i = 0; i < step.count; ++i) {
+    Value& mine = round().values[here_][step.first + i];
+    if (step.action == Action::receive_combine) {
+      combine(mine, letter.values[i], step.mine_left);
+    } else {
+      mine = letter.values[i];
+    }
+  }
+  return true;
+}
+
+bool SymbolicCluster::send(const Step& step) {
+  std::deque<Letter>& letters = letters_[{here_, step.peer}];
+  if (letters.size() >= options_.room || refused()) return false;
+  const auto held = round().values[here_].begin() + static_cast<std::ptrdiff_t>(step.first);
+  letters.push_back({step.first,
+                     {held, held + static_cast<std::ptrdiff_t>(step.count)},
+                     round().heard[here_],
+                     nodes_[here_].rounds.front()});
+  most_in_flight_ = std::max(most_in_flight_, letters.size());
+  ++nodes_[here_].sent;
+  ready_.push_back(step.peer);
+  return true;
+}
+
+void SymbolicCluster::combine(Value& mine, const Value& theirs, bool mine_left) {
+  if ((mine.nodes & theirs.nodes).any()) complain("a node is counted twice");
+  if (mine_left != (mine.smallest < theirs.smallest)) complain("operands are on the wrong sides");
+  const Value& left = mine_left ? mine : theirs;
+  const Value& right = mine_left ? theirs : mine;
+  Value both{left.nodes | right.nodes, std::min(left.smallest, right.smallest), mine.round,
+             mixed(left.bracketing, right.bracketing), ""};
+  if (options_.texts) both.text = "(" + left.text + " " + right.text + ")";
+  mine = std::move(both);
+}
+
+void SymbolicCluster::complain(const std::string& what) {
+  if (complaint_.empty()) complaint_ = what + ", at node " + std::to_string(here_);
+}
+
+void SymbolicCluster::check_end() {
+  for (here_ = 0; here_ < nodes_.size(); ++here_) {
+    if (!nodes_[here_].rounds.empty()) complain("a list has not ended");
+  }
+  for (const auto& [pair, letters] : letters_) {
+    here_ = pair.second;
+    if (!letters.empty()) complain("a letter is left over");
+  }
+  for (const Round& round : rounds_) {
+    const NodeSet all = first_nodes(round.shape.nodes);
+    for (here_ = 0; here_ < nodes_.size(); ++here_) {
+      if (round.shape.kind == Kind::barrier && round.heard[here_] != all)
+        complain("a barrier let a node through early");
+      if (round.shape.kind == Kind::broadcast) check_whole(round, here_, NodeSet().set(round.shape.root));
+      if (round.shape.kind == Kind::allreduce) check_whole(round, here_, all);
+      if (round.shape.kind == Kind::reduce && here_ == round.shape.root) check_whole(round, here_, all);
+    }
+  }
+}
+
+void SymbolicCluster::check_whole(const Round& round, std::uint32_t node, const NodeSet& expected) {
+  for (std::uint64_t i = 0; i < round.shape.elements; ++i) {
+    const Value& value = round.values[node][i];
+    if (value.nodes != expected) complain("an answer is not whole");
+    if (value.bracketing != round.values[round.shape.root][i].bracketing) complain("answers differ");
+  }
+}
+
+std::vector<std::uint64_t> SymbolicCluster::bracketing(std::uint32_t node, std::uint32_t round) const {
+  std::vector<std::uint64_t> all;
+  for (const Value& value : rounds_[round].values[node]) all.push_back(value.bracketing);
+  return all;
+}
+
+std::uint64_t SymbolicCluster::sent_by_all() const {
+  std::uint64_t all = 0;
+  for (const Node& node : nodes_) all += node.sent;
+  return all;
+}
+
+}  // namespace farsum::trees
