@@ -38,8 +38,8 @@ void SymbolicCluster::add_round(const Shape& shape, const Lists& lists) {
   const auto number = static_cast<std::uint32_t>(rounds_.size());
   Round round{normalised(shape), lists, {}, {}};
   for (std::uint32_t node = 0; node < shape.nodes; ++node) {
-    const std::string text = options_.texts ? std::to_string(node) : "";
-    const Value own{NodeSet().set(node), node, number, mixed(node, node + 1), text};
+    const Value own{NodeSet().set(node), node, mixed(node, node + 1)};
+    if (options_.texts) texts_[own.bracketing] = std::to_string(node);
     round.values.emplace_back(shape.elements, own);
     round.heard.push_back(own.nodes);
     nodes_[node].rounds.push_back(number);
@@ -87,12 +87,16 @@ bool SymbolicCluster::refused() {
   return true;
 }
 
+void SymbolicCluster::wake(std::uint32_t node) {
+  if (!nodes_[node].rounds.empty()) ready_.push_back(node);
+}
+
 bool SymbolicCluster::take(const Step& step) {
-  std::deque<Letter>& letters = letters_[{step.peer, here_}];
-  if (letters.empty() || refused()) return false;
-  const Letter letter = std::move(letters.front());
-  letters.pop_front();
-  ready_.push_back(step.peer);
+  std::vector<Letter>& waiting = letters(step.peer, here_);
+  if (waiting.empty() || refused()) return false;
+  const Letter letter = std::move(waiting.front());
+  waiting.erase(waiting.begin());
+  wake(step.peer);
   if (letter.round != nodes_[here_].rounds.front()) complain("rounds are mixed");
   if (letter.first != step.first || letter.values.size() != step.count) complain("a letter has other elements");
   if (!complaint_.empty()) return false;
@@ -109,16 +113,14 @@ bool SymbolicCluster::take(const Step& step) {
 }
 
 bool SymbolicCluster::send(const Step& step) {
-  std::deque<Letter>& letters = letters_[{here_, step.peer}];
-  if (letters.size() >= options_.room || refused()) return false;
+  std::vector<Letter>& waiting = letters(here_, step.peer);
+  if (waiting.size() >= options_.room || refused()) return false;
   const auto held = round().values[here_].begin() + static_cast<std::ptrdiff_t>(step.first);
-  letters.push_back({step.first,
+  waiting.push_back({step.first,
                      {held, held + static_cast<std::ptrdiff_t>(step.count)},
                      round().heard[here_],
                      nodes_[here_].rounds.front()});
-  most_in_flight_ = std::max(most_in_flight_, letters.size());
-  ++nodes_[here_].sent;
-  ready_.push_back(step.peer);
+  wake(step.peer);
   return true;
 }
 
@@ -127,10 +129,9 @@ void SymbolicCluster::combine(Value& mine, const Value& theirs, bool mine_left) 
   if (mine_left != (mine.smallest < theirs.smallest)) complain("operands are on the wrong sides");
   const Value& left = mine_left ? mine : theirs;
   const Value& right = mine_left ? theirs : mine;
-  Value both{left.nodes | right.nodes, std::min(left.smallest, right.smallest), mine.round,
-             mixed(left.bracketing, right.bracketing), ""};
-  if (options_.texts) both.text = "(" + left.text + " " + right.text + ")";
-  mine = std::move(both);
+  const std::uint64_t bracketing = mixed(left.bracketing, right.bracketing);
+  if (options_.texts) texts_[bracketing] = "(" + texts_[left.bracketing] + " " + texts_[right.bracketing] + ")";
+  mine = {left.nodes | right.nodes, std::min(left.smallest, right.smallest), bracketing};
 }
 
 void SymbolicCluster::complain(const std::string& what) {
@@ -141,9 +142,9 @@ void SymbolicCluster::check_end() {
   for (here_ = 0; here_ < nodes_.size(); ++here_) {
     if (!nodes_[here_].rounds.empty()) complain("a list has not ended");
   }
-  for (const auto& [pair, letters] : letters_) {
-    here_ = pair.second;
-    if (!letters.empty()) complain("a letter is left over");
+  for (const auto& [pair, waiting] : letters_) {
+    here_ = static_cast<std::uint32_t>(pair);
+    if (!waiting.empty()) complain("a letter is left over");
   }
   for (const Round& round : rounds_) {
     const NodeSet all = first_nodes(round.shape.nodes);
@@ -165,16 +166,14 @@ void SymbolicCluster::check_whole(const Round& round, std::uint32_t node, const 
   }
 }
 
-std::vector<std::uint64_t> SymbolicCluster::bracketing(std::uint32_t node, std::uint32_t round) const {
+std::vector<std::uint64_t> SymbolicCluster::bracketing(std::uint32_t node) const {
   std::vector<std::uint64_t> all;
-  for (const Value& value : rounds_[round].values[node]) all.push_back(value.bracketing);
+  for (const Value& value : rounds_[0].values[node]) all.push_back(value.bracketing);
   return all;
 }
 
-std::uint64_t SymbolicCluster::sent_by_all() const {
-  std::uint64_t all = 0;
-  for (const Node& node : nodes_) all += node.sent;
-  return all;
+std::string SymbolicCluster::text(std::uint32_t node, std::uint64_t element) const {
+  return texts_.at(rounds_[0].values[node][element].bracketing);
 }
 
 }  // namespace farsum::trees

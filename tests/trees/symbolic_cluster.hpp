@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 #include <string>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
 #include "trees/schedule.hpp"
@@ -16,16 +16,14 @@
 
 namespace farsum::trees {
 
-inline constexpr std::uint32_t most_nodes = 1024;
+inline constexpr std::uint32_t most_nodes = 192;
 using NodeSet = std::bitset<most_nodes>;
 
 // One element.
 struct Value {
-  NodeSet nodes;               // whose elements are in it
-  std::uint32_t smallest = 0;  // of them
-  std::uint32_t round = 0;
+  NodeSet nodes;                 // whose elements are in it
+  std::uint32_t smallest = 0;    // of them
   std::uint64_t bracketing = 0;  // a hash
-  std::string text;              // the same to read, of clusters that keep it: ((0 1) 2)
 };
 
 using Lists = std::vector<std::vector<Step>>;  // by node
@@ -51,14 +49,10 @@ class SymbolicCluster final : public Carrier {
   // Runs all rounds and returns what was wrong first; empty where all is as it should be.
   std::string run();
 
-  const Value& value(std::uint32_t node, std::uint64_t element, std::uint32_t round = 0) const {
-    return rounds_[round].values[node][element];
-  }
-  // Of all elements at the node, one after the other.
-  std::vector<std::uint64_t> bracketing(std::uint32_t node, std::uint32_t round = 0) const;
-  std::uint64_t sent(std::uint32_t node) const { return nodes_[node].sent; }
-  std::uint64_t sent_by_all() const;
-  std::size_t most_in_flight() const { return most_in_flight_; }
+  // Of all elements at the node after the first round.
+  std::vector<std::uint64_t> bracketing(std::uint32_t node) const;
+  // The same of one element to read, such as ((0 1) 2), where texts are kept.
+  std::string text(std::uint32_t node, std::uint64_t element) const;
 
   bool take(const Step& step) override;
   bool send(const Step& step) override;
@@ -79,13 +73,16 @@ class SymbolicCluster final : public Carrier {
   struct Node {
     std::deque<std::uint32_t> rounds;  // the one that it is in first
     std::size_t at = 0;
-    std::uint64_t sent = 0;
   };
 
   void add_round(const Shape& shape, const Lists& lists);
   std::uint32_t next_node();
   void walk(std::uint32_t node);
   bool refused();
+  void wake(std::uint32_t node);
+  std::vector<Letter>& letters(std::uint32_t from, std::uint32_t to) {
+    return letters_[std::uint64_t{from} << 32 | to];
+  }
   Round& round() { return rounds_[nodes_[here_].rounds.front()]; }
   void combine(Value& mine, const Value& theirs, bool mine_left);
   void complain(const std::string& what);
@@ -96,9 +93,9 @@ class SymbolicCluster final : public Carrier {
   std::mt19937 random_;
   std::vector<Round> rounds_;
   std::vector<Node> nodes_;
-  std::deque<std::uint32_t> ready_;  // nodes that may be able to go on
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Letter>> letters_;
-  std::size_t most_in_flight_ = 0;
+  std::deque<std::uint32_t> ready_;                                 // nodes that may be able to go on
+  std::unordered_map<std::uint64_t, std::vector<Letter>> letters_;  // by sender and receiver
+  std::map<std::uint64_t, std::string> texts_;                      // by bracketing
   std::uint32_t here_ = 0;
   std::string complaint_;
 };
