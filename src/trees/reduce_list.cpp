@@ -104,12 +104,12 @@ std::uint32_t ReduceList::smallest_node(std::uint32_t begin, std::uint32_t end) 
   return node_at(static_cast<std::uint32_t>(smallest_position(halved_.size(), begin, end, 0)));
 }
 
-// Members hold their own and, of each split, their partners': counted within a group and its half, those of the lower
-// half are themselves and as many of the upper, and the last of the upper holds the left over one's as well.
+// Undoes the last split: what the members of a half hold is what they and their partners held in the whole group. These
+// are two runs of its members, one in each half; the last of the upper half has two partners where one is left over.
 std::uint64_t ReduceList::smallest_position(std::size_t level, std::uint32_t begin, std::uint32_t end,
                                             std::uint32_t least) const {
   if (begin >= end) return none;
-  // `begin` itself is in its lower half at each level.
+  // In the lower run `begin` stays where it is, and all others are greater.
   if (begin >= least) return begin;
   if (level == 0) return end > least ? least : none;
   const Halved& halved = halved_[level - 1];

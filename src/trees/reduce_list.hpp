@@ -40,7 +40,8 @@ class ReduceList {
   // The smallest node of those whose elements are in what the members begin to end of the group hold, before they
   // combine in its tree.
   std::uint32_t smallest_node(std::uint32_t begin, std::uint32_t end) const;
-  // The same as positions, from `least` on and through `level` of the groups; `none` where there is no such.
+  // The smallest of their positions that is not less than `least`, where begin and end count members after the first
+  // `level` splits; the largest number where there is none.
   std::uint64_t smallest_position(std::size_t level, std::uint32_t begin, std::uint32_t end, std::uint32_t least) const;
 
   // A group that was halved, and the half that the node went to.

@@ -21,8 +21,8 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-// What a field cannot do is taken out of it: degrees from 2 to `nodes`, as many splits as there are nodes and elements
-// to halve, and the same in each field that the kind does not read.
+// Each field brought to what can be done: degrees from 2 to `nodes`, no more splits than there are nodes and elements
+// to halve, and in what the kind does not read always the same.
 Shape normalised(Shape shape);
 
 enum class Action : std::uint8_t {

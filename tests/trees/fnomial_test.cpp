@@ -115,6 +115,9 @@ TEST(FnomialTree, has_strides_that_pass_the_largest_number_of_nodes) {
   EXPECT_EQ(tree.subtree(4'294'901'760U), 65535U);
   EXPECT_EQ(tree.depth(4'294'967'294U), 2U);
   EXPECT_EQ(tree.children(4'294'901'760U).size(), 65534U);
+  EXPECT_EQ(tree.children(0).size(), 65535U + 65535U);
+  // 42950 * 100000 is more as well.
+  EXPECT_EQ(Fnomial(4'294'967'295U, 100'000).children(0).size(), 99'999U + 42'949U);
 }
 
 }  // namespace
