@@ -30,9 +30,10 @@ Examples:
   farsum bench ranks --rows 'lock-*'           how calls grow with the ranks of a node, libraries alone and with Farsum
   farsum bench model                           what Farsum chooses beside every path that can be forced
   farsum bench net --quick                     the same between two test hosts, beside MPI libraries and raw TCP (root)
+  farsum bench reduce --model                  reductions by trees, as the model of paper 5 has them
 
 The benchmark runs as `farsum run -n N bench-NAME OPTIONS` would run it; options after NAME are its own. `mpi`, `net`,
-`model` and `ranks` start their ranks themselves, as many as their cases need.
+`model` and `ranks` start their ranks themselves, as many as their cases need; `reduce` has none.
 Exit code: that of `farsum run`; 2 wrong usage or no such benchmark; 77 where `net` cannot make its hosts.)";
 
 struct BenchOptions {
@@ -70,7 +71,7 @@ int refuse_name(const std::string& sentence, const std::vector<std::string>& nam
 
 // What runs under other launchers than ours must not be a rank of ours.
 bool starts_its_ranks(const std::string& name) {
-  return name == "mpi" || name == "net" || name == "model" || name == "ranks";
+  return name == "mpi" || name == "net" || name == "model" || name == "ranks" || name == "reduce";
 }
 
 int become(const JobSpec& job) {

@@ -1,0 +1,123 @@
+#!/usr/bin/python3 -B
+"""Draws figures 2, 10 and 14 of paper 5 from what `farsum bench reduce --model` predicts.
+
+  bench/reduce/plot.py LINES.jsonl --out FIGURE.svg
+
+LINES.jsonl has the lines that `farsum bench reduce --model --json` prints.
+"""
+
+import argparse
+import json
+import math
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from svg_figures import load_pyplot, save  # noqa: E402
+
+COLOURS = {1: "tab:blue", 2: "tab:orange", 4: "tab:green", 8: "tab:red"}
+STYLES = {"formula": ("-", "o"), "events, slot order": (":", ""), "events, arrival order": ("--", "")}
+
+
+def elements_text(count):
+    return f"{count} element{'' if count == 1 else 's'}"
+
+
+def label_axes(axes, title, x, y):
+    axes.set_title(title, fontsize=9)
+    axes.set_xlabel(x, fontsize=8)
+    axes.set_ylabel(y, fontsize=8)
+    axes.grid(alpha=0.3)
+
+
+def draw_serial(axes, lines):
+    curves = defaultdict(list)
+    for line in lines:
+        name = line["operator"] if line["operator"] == "no_op" else f"{line['type']} {line['operator']}, {elements_text(line['elements'])}"
+        curves[name].append((line["ranks"], line["ours"]))
+    for name, points in reversed(curves.items()):
+        axes.plot(*zip(*points), marker="o", markersize=3, label=name)
+    axes.set_ylim(bottom=0)
+    label_axes(axes, "figure 2: serial reductions", "ranks", "us")
+    axes.legend(fontsize=7)
+
+
+def degree_curves(lines):
+    """(elements, curve) -> the points by degree; and for each number of elements the degree that the paper calls best."""
+    curves = defaultdict(list)
+    best = {}
+    for line in lines:
+        if line["unit"] == "degree":
+            best[line["elements"]] = line["paper"]
+        else:
+            curves[line["elements"], line["curve"]].append((line["degree"], line["ours"]))
+    return curves, best
+
+
+def draw_degrees(axes, lines):
+    curves, best = degree_curves(lines)
+    for elements, colour in reversed(COLOURS.items()):
+        for curve, (style, marker) in STYLES.items():
+            axes.plot(*zip(*curves[elements, curve]), style, color=colour, marker=marker, markersize=4,
+                      label=elements_text(elements) if curve == "formula" else None)
+        axes.plot(best[elements], dict(curves[elements, "formula"])[best[elements]], "s", markersize=9, markerfacecolor="none",
+                  color=colour, label="best by the paper" if elements == 1 else None)
+    axes.set_ylim(0, 180)
+    label_axes(axes, "figure 10: float64 sum on 31 nodes", "degree of the tree", "us")
+    axes.legend(fontsize=7, ncol=2, loc="upper left")
+
+
+def draw_one_element(axes, lines):
+    curves, best = degree_curves(lines)
+    for curve, (style, marker) in STYLES.items():
+        axes.plot(*zip(*curves[1, curve]), style, color=COLOURS[1], marker=marker, markersize=4, label=curve)
+    axes.plot(best[1], dict(curves[1, "formula"])[best[1]], "s", markersize=9, markerfacecolor="none", color=COLOURS[1],
+              label="best by the paper")
+    axes.set_ylim(26, 36)
+    label_axes(axes, "figure 10, 1 element: the axis does not begin at 0", "degree of the tree", "us")
+    axes.legend(fontsize=7, loc="upper left")
+
+
+def draw_crossings(axes, lines):
+    degrees = [1 + step / 50 for step in range(301)]
+    axes.plot(degrees, [degree * (math.log(degree) - 1) for degree in degrees], color="black", label="f (ln f - 1)")
+    for line in lines:
+        axes.axhline(line["height"], linewidth=0.8, color="tab:grey")
+        axes.plot(line["ours"], line["height"], "o", markersize=4, color="tab:blue")
+        axes.annotate(f"c = {line['combine_us']:.2f}: f = {line['ours']:.2f}", (6.9, line["height"]), fontsize=6.5, ha="right",
+                      va="bottom" if line["height"] > -0.5 else "top" if line["height"] < -0.7 else "center",
+                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3})
+    axes.set_xlim(1, 7)
+    axes.set_ylim(-1.3, 5)
+    label_axes(axes, "figure 14: the best degree of a full tree", "f", "horizontal: L / (r + c) - 1")
+    axes.legend(fontsize=7, loc="upper left")
+
+
+DRAWN = [("figure 2", draw_serial), ("figure 14", draw_crossings), ("figure 10", draw_degrees), ("figure 10", draw_one_element)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lines", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("reduction-model.svg"))
+    options = parser.parse_args()
+    lines = [json.loads(line) for line in options.lines.read_text(encoding="utf-8").splitlines()]
+    pyplot = load_pyplot()
+    if pyplot is None:
+        sys.exit("plot.py: there is no matplotlib here")
+    pyplot.rcParams["svg.fonttype"] = "none"
+    figure, panels = pyplot.subplots(2, 2, figsize=(10, 8))
+    for axes, (name, draw) in zip(panels.flat, DRAWN):
+        own = [line for line in lines if line["figure"] == name]
+        if not own:
+            sys.exit(f"{options.lines} has no lines of {name}")
+        draw(axes, own)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    save(pyplot, figure, options.out)
+    print(f"wrote {options.out}", file=sys.stderr)
+
+
+main()

@@ -1,0 +1,96 @@
+// `farsum bench reduce --model` as a user and a script see it: numbers that paper 5 states or that were done by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "launched_job.hpp"
+#include "temporary_folder.hpp"
+
+namespace farsum::cli::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+// The lines by case.
+std::map<std::string, json> reduce_lines() {
+  const Ended ended = run_farsum({"bench", "--json", "reduce", "--model"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  std::map<std::string, json> by_case;
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) {
+    const json row = json::parse(line);
+    EXPECT_EQ(row.at("bench"), "reduce") << line;
+    EXPECT_TRUE(row.at("ours").is_number() && row.at("unit").is_string()) << line;
+    EXPECT_TRUE(by_case.emplace(row.at("case"), row).second) << line;
+  }
+  return by_case;
+}
+
+TEST(BenchReduce, tells_best_degrees_beside_the_papers_with_their_margins) {
+  const auto lines = reduce_lines();
+  struct Best {
+    const char* of;
+    int degree;
+    int paper;
+    double margin_us;
+  };
+  for (const Best& best :
+       {Best{"1 element, formula", 4, 4, 0.36}, Best{"2 elements, formula", 2, 2, 2.54},
+        Best{"4 elements, formula", 2, 2, 8.24}, Best{"8 elements, formula", 2, 2, 19.76},
+        Best{"1 element, events, slot order", 2, 4, 1.74}, Best{"1 element, events, arrival order", 3, 4, 0},
+        Best{"2 elements, events, arrival order", 2, 2, 2.54}}) {
+    const json& line = lines.at("figure 10: float64 sum, " + std::string(best.of) + ", best degree");
+    EXPECT_EQ(line.at("ours"), best.degree) << line;
+    EXPECT_EQ(line.at("paper"), best.paper) << line;
+    EXPECT_DOUBLE_EQ(line.at("margin_us"), best.margin_us) << line;
+  }
+}
+
+TEST(BenchReduce, predicts_by_the_formula_and_by_events) {
+  const auto lines = reduce_lines();
+  const auto ours = [&](const std::string& name) { return lines.at(name).at("ours").get<double>(); };
+  EXPECT_DOUBLE_EQ(ours("figure 2: float64 sum, 2 elements, 13 ranks"), 51.74);
+  EXPECT_DOUBLE_EQ(ours("figure 2: no_op, 2 ranks"), 11.72);
+  EXPECT_DOUBLE_EQ(ours("figure 10: float64 sum, 1 element, formula, degree 4"), 28.94);
+  EXPECT_DOUBLE_EQ(ours("figure 10: float64 sum, 1 element, events, slot order, degree 4"), 28.94);
+  EXPECT_DOUBLE_EQ(ours("figure 10: float64 sum, 1 element, events, arrival order, degree 4"), 27.02);
+  EXPECT_DOUBLE_EQ(ours("figure 10: float64 sum, 8 elements, events, arrival order, degree 4"), 97.26);
+  const json& scale = lines.at("section 6.3: float64 sum, 1 element, formula");
+  EXPECT_DOUBLE_EQ(scale.at("ours"), 48.50);
+  EXPECT_EQ(scale.at("paper"), 65);
+  EXPECT_NEAR(ours("figure 14: c = 0.00"), 5.57, 0.005);
+  EXPECT_EQ(lines.at("table 2: c, float64 sum, 8 elements").at("paper"), 11.56);
+}
+
+TEST(BenchReduce, prints_tables_and_what_the_model_misses) {
+  const Ended ended = run_farsum({"bench", "reduce", "--model"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  for (const char* part : {"Table 1", "Table 2", "Figure 2", "Figure 10", "Figure 14", "4 (by 0.36 before 2)",
+                           "3 (as 4)", "What the model misses"})
+    EXPECT_THAT(ended.out, HasSubstr(part));
+}
+
+TEST(BenchReduce, keeps_the_lines_beside_the_figure_and_fails_where_it_cannot) {
+  const TemporaryFolder folder;
+  const Ended drawn = run_farsum({"bench", "reduce", "--model", "--plot", folder.path() / "new/figure.svg"});
+  EXPECT_EQ(drawn.exit_code, 0) << drawn.err;
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "new/figure.jsonl"));
+  EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--plot", "/dev/null/figure.svg"}).exit_code, 1);
+}
+
+TEST(BenchReduce, refuses_wrong_usage_with_two) {
+  EXPECT_EQ(run_farsum({"bench", "reduce"}).exit_code, 2);
+  EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--no-such-option"}).exit_code, 2);
+  const Ended help = run_farsum({"bench", "reduce", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("Examples:"));
+}
+
+}  // namespace
+}  // namespace farsum::cli::test
