@@ -8,12 +8,14 @@
 #include <csignal>
 #include <cstdio>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "bare_job.hpp"
+#include "common/lab.hpp"
 #include "common/usable_processors.hpp"
 #include "end_rank.hpp"
 #include "native_job.hpp"
@@ -22,11 +24,17 @@
 namespace bench {
 namespace {
 
+Json json_of(const ranks::Record& record) {
+  Json object;
+  for (const auto& [name, value] : record) object[name] = std::visit([](const auto& one) { return Json(one); }, value);
+  return object;
+}
+
 template <class Job>
 void measure_and_tell(const Job& job, const ranks::Request& request) {
-  ranks::measure_all(job, request, [&](const nlohmann::ordered_json& record) {
+  ranks::measure_all(job, request, [&](const ranks::Record& record) {
     if (job.rank() != 0) return;
-    fmt::print("{}\n", record.dump());
+    fmt::print("{}\n", json_of(record).dump());
     std::fflush(stdout);
   });
 }

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <string>
+#include <vector>
 
+#include "common/command_line.hpp"
 #include "common/report.hpp"
 #include "common/timing.hpp"
 #include "exchanges.hpp"
@@ -137,13 +140,13 @@ void tell(const Report& report, const Options& options, const Variant& variant,
   const Spread speedup = spread_of(speedups);
   const Spread ratio = spread_of(ratios);
   const std::string memory = variant.mode == "two-sided" ? "-" : variant.memory;
-  Json record{{"mode", variant.mode},        {"memory", memory},
-              {"rows", options.rows},        {"row_bytes", options.width * static_cast<int>(sizeof(Cell))},
-              {"steps", options.steps},      {"repeats", options.repeats},
-              {"time_ms", to_json(time)},    {"sequential_ms", to_json(spread_of(sequential_ms))},
-              {"speedup", to_json(speedup)}, {"identical", true}};
+  Record record{{"mode", variant.mode},   {"memory", memory},
+                {"rows", options.rows},   {"row_bytes", options.width * static_cast<int>(sizeof(Cell))},
+                {"steps", options.steps}, {"repeats", options.repeats},
+                {"time_ms", time},        {"sequential_ms", spread_of(sequential_ms)},
+                {"speedup", speedup},     {"identical", true}};
   if (two_sided != nullptr) {
-    record["time_over_two_sided"] = to_json(ratio);
+    record.push_back({"time_over_two_sided", ratio});
   }
   report.measured(record, fmt::format("{:<12} {:<9} {:>10.2f} {:>8.2f} {:>7.2f} .. {:<6.2f} {:>10}", variant.mode,
                                       memory, time.median, speedup.median, speedup.low, speedup.high,
@@ -181,30 +184,25 @@ void run_all(const Session& session, const Options& options) {
   }
 }
 
-void declare_options(CLI::App& app, Options& options) {
-  app.footer("Example: mpirun -n 2 lab-automaton-" LAB_ABI " --modes two-sided,pscw --memory create");
-  app.add_option("--modes", options.modes, "two-sided, pscw, lock-unlock, fence, notify, notify-late (default: all)")
-      ->delimiter(',')
-      ->check(CLI::IsMember(exchange_names()));
-  add_memory_option(app, options.memories);
-  app.add_option("--width", options.width, "cells of 8 bytes in a row; 1024 are the paper's 8 KB")
-      ->check(CLI::Range(3, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--rows", options.rows, "rows of the whole field, whatever the number of ranks")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--steps", options.steps, "steps of each run")->check(CLI::Range(1, 1000000))->capture_default_str();
-  add_repeats_option(app, options.repeats, "runs of each mode");
-  app.add_flag("--json", options.json, "one JSON object a line");
+void declare_options(CommandLine& line, Options& options) {
+  line.set_footer("Example: mpirun -n 2 lab-automaton-" LAB_ABI " --modes two-sided,pscw --memory create");
+  line.add_words("--modes", options.modes, "two-sided, pscw, lock-unlock, fence, notify, notify-late (default: all)",
+                 exchange_names());
+  line.add_memory(options.memories);
+  line.add_number("--width", options.width, "cells of 8 bytes in a row; 1024 are the paper's 8 KB", {3, 1 << 20});
+  line.add_number("--rows", options.rows, "rows of the whole field, whatever the number of ranks", {1, 1 << 20});
+  line.add_number("--steps", options.steps, "steps of each run", {1, 1000000});
+  line.add_repeats(options.repeats, "runs of each mode");
+  line.add_json(options.json);
 }
 
 int run(int argc, char** argv) {
   Options options;
-  CLI::App app(
+  CommandLine line(
       "Nine-point cellular automaton of paper 2: speed-up over the sequential program, one-sided and two-sided",
       "lab-automaton-" LAB_ABI);
-  declare_options(app, options);
-  if (const auto status = parse_options(app, argc, argv)) {
+  declare_options(line, options);
+  if (const auto status = line.parse(argc, argv)) {
     return *status;
   }
   const Session session(MPI_THREAD_SINGLE);

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cases.hpp"
+#include "common/command_line.hpp"
 #include "common/report.hpp"
 #include "common/timing.hpp"
 
@@ -226,13 +229,14 @@ void tell(const Report& report, const Options& options, const Case& what, const 
           const std::string& owner, const std::vector<double>& times) {
   const Spread spread = spread_of(times);
   const double megabytes_per_s = static_cast<double>(what.bytes) / spread.median * 1e3;
-  Json record{{"case", what.name}, {"memory", memory}, {"owner", owner}, {"bytes", what.bytes}, {"ns", spread.median}};
-  record["ns_low"] = spread.low;
-  record["ns_high"] = spread.high;
+  Record record{
+      {"case", what.name}, {"memory", memory}, {"owner", owner}, {"bytes", what.bytes}, {"ns", spread.median}};
+  record.push_back({"ns_low", spread.low});
+  record.push_back({"ns_high", spread.high});
   if (what.bytes != 0) {
-    record["MBps"] = megabytes_per_s;
+    record.push_back({"MBps", megabytes_per_s});
   }
-  record["repeats"] = options.repeats;
+  record.push_back({"repeats", options.repeats});
   report.measured(record, fmt::format("{:<28} {:<9} {:<10} {:>13.1f} {:>13.1f} .. {:<13.1f} {:>10}", what.name, memory,
                                       owner, spread.median, spread.low, spread.high,
                                       what.bytes == 0 ? "-" : fmt::format("{:.1f}", megabytes_per_s)));
@@ -290,37 +294,28 @@ void run_all(const Session& session, const Options& options) {
   }
 }
 
-void declare_options(CLI::App& app, Options& options) {
-  app.footer("Example: mpirun -n 2 lab-bench-" LAB_ABI
-             " --cases 'put-*,fetch-and-op' --memory create --owner computing");
-  app.add_option("--cases", options.patterns, "names or patterns of cases, as the shell's (default: all; see --list)")
-      ->delimiter(',');
-  app.add_option("--skip", options.skipped,
-                 "names or patterns of cases to leave out, such as those that a library dies of")
-      ->delimiter(',');
-  app.add_flag("--list", options.list, "print the names of the cases and end");
-  add_memory_option(app, options.memories);
-  app.add_option("--owner", options.owners, "idle (blocked in MPI), computing (no MPI call for a while); default: both")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"idle", "computing"}));
-  app.add_option("--idle-in", options.idle_in, "where an idle owner is blocked: recv, barrier")
-      ->check(CLI::IsMember({"recv", "barrier"}))
-      ->capture_default_str();
-  add_repeats_option(app, options.repeats, "repetitions of each measurement");
-  app.add_option("--repeat-ms", options.repeat_ms, "length of a repetition in milliseconds")
-      ->check(CLI::Range(0.01, 60000.0))
-      ->capture_default_str();
-  app.add_option("--compute-ms", options.compute_ms, "how long a computing owner makes no MPI call")
-      ->check(CLI::Range(0.1, 10000.0))
-      ->capture_default_str();
-  app.add_flag("--json,!--table", options.json, "one JSON object a line (the default), or a table for people");
+void declare_options(CommandLine& line, Options& options) {
+  line.set_footer("Example: mpirun -n 2 lab-bench-" LAB_ABI
+                  " --cases 'put-*,fetch-and-op' --memory create --owner computing");
+  line.add_words("--cases", options.patterns, "names or patterns of cases, as the shell's (default: all; see --list)");
+  line.add_words("--skip", options.skipped,
+                 "names or patterns of cases to leave out, such as those that a library dies of");
+  line.add_flag("--list", options.list, "print the names of the cases and end");
+  line.add_memory(options.memories);
+  line.add_words("--owner", options.owners, "idle (blocked in MPI), computing (no MPI call for a while); default: both",
+                 {"idle", "computing"});
+  line.add_word("--idle-in", options.idle_in, "where an idle owner is blocked: recv, barrier", {"recv", "barrier"});
+  line.add_repeats(options.repeats, "repetitions of each measurement");
+  line.add_number("--repeat-ms", options.repeat_ms, "length of a repetition in milliseconds", {0.01, 60000.0});
+  line.add_number("--compute-ms", options.compute_ms, "how long a computing owner makes no MPI call", {0.1, 10000.0});
+  line.add_flag("--json,!--table", options.json, "one JSON object a line (the default), or a table for people");
 }
 
 int run(int argc, char** argv) {
   Options options;
-  CLI::App app("Times of one-sided calls between two ranks, each answer checked first", "lab-bench-" LAB_ABI);
-  declare_options(app, options);
-  if (const auto status = parse_options(app, argc, argv)) {
+  CommandLine line("Times of one-sided calls between two ranks, each answer checked first", "lab-bench-" LAB_ABI);
+  declare_options(line, options);
+  if (const auto status = line.parse(argc, argv)) {
     return *status;
   }
   if (options.list) {

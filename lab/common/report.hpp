@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/record.hpp"
 #include "common/session.hpp"
-#include "common/timing.hpp"
 
 #ifndef LAB_ABI
 #define LAB_ABI "unknown"
@@ -16,33 +15,26 @@
 
 namespace lab {
 
-using Json = nlohmann::ordered_json;
-
-inline Json to_json(const Spread& spread) {
-  return Json{{"median", spread.median}, {"low", spread.low}, {"high", spread.high}, {"mean", spread.mean}};
-}
-
 // Prints on the one rank that speaks.
 class Report {
  public:
-  Report(const Session& session, std::string program, bool json)
-      : speaks_(session.speaks()), json_(json), head_{{"program", std::move(program)}, {"abi", LAB_ABI}} {
-    head_["library"] = Session::library();
-    head_["ranks"] = session.size();
+  Report(const Session& session, const std::string& program, bool json)
+      : speaks_(session.speaks()),
+        json_(json),
+        head_{{"program", program}, {"abi", LAB_ABI}, {"library", Session::library()}, {"ranks", session.size()}} {
     if (speaks_ && !json_) {
-      fmt::print("{} on {} ranks, {} ABI, {}\n", head_["program"].get<std::string>(), session.size(), LAB_ABI,
-                 head_["library"].get<std::string>());
+      fmt::print("{} on {} ranks, {} ABI, {}\n", program, session.size(), LAB_ABI, Session::library());
     }
   }
 
-  void measured(const Json& record, const std::string& line) const {
+  void measured(const Record& record, const std::string& line) const {
     if (!speaks_) {
       return;
     }
     if (json_) {
-      Json whole = head_;
-      whole.update(record);
-      fmt::print("{}\n", whole.dump());
+      Record whole = head_;
+      whole.insert(whole.end(), record.begin(), record.end());
+      fmt::print("{}\n", json_of(whole));
     } else {
       fmt::print("{}\n", line);
     }
@@ -60,7 +52,7 @@ class Report {
  private:
   bool speaks_;
   bool json_;
-  Json head_;
+  Record head_;
 };
 
 }  // namespace lab

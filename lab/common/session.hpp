@@ -1,55 +1,17 @@
-// What every lab program starts and ends with: options read before MPI is initialised, MPI itself, and the checks that
-// stop a run whose answer is wrong. Plain MPI; knows nothing of Farsum.
+// What every lab program starts and ends with: MPI itself, and the checks that stop a run whose answer is wrong. Plain
+// MPI; knows nothing of Farsum.
 #pragma once
 
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace lab {
-
-// The rank as launchers tell it in the environment, for words that are due before MPI_Init; 0 where none does.
-inline int rank_before_init() {
-  for (const char* name : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) {
-    if (const char* text = std::getenv(name)) {
-      return std::atoi(text);
-    }
-  }
-  return 0;
-}
-
-// Options that several programs have.
-inline void add_memory_option(CLI::App& app, std::vector<std::string>& memories) {
-  app.add_option("--memory", memories, "allocate (MPI's memory), create (the program's); default: both")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"allocate", "create"}));
-}
-
-inline void add_repeats_option(CLI::App& app, int& repeats, const std::string& meaning) {
-  app.add_option("--repeats", repeats, meaning)->check(CLI::Range(1, 1000))->capture_default_str();
-}
-
-// Reads the options; an exit status means that the program ends with it (help, or options that cannot be). One rank
-// speaks.
-inline std::optional<int> parse_options(CLI::App& app, int argc, char** argv) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (rank_before_init() == 0) {
-      return app.exit(error);
-    }
-    return error.get_exit_code();
-  }
-  return std::nullopt;
-}
 
 // Ends the whole job: an answer that is wrong is worth no time.
 template <typename... Args>

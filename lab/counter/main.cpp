@@ -3,11 +3,16 @@
 // (case 3).
 #include <mpi.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <string>
+#include <vector>
 
+#include "common/command_line.hpp"
 #include "common/report.hpp"
 #include "common/timing.hpp"
 #include "counters.hpp"
@@ -226,20 +231,20 @@ void tell(const Report& report, const Options& options, const Setting& setting, 
   const Spread gets = result.gets();
   const Spread medians = result.run_medians();
   const Spread totals = result.totals();
-  const Json record{{"implementation", setting.implementation},
-                    {"memory", setting.memory},
-                    {"tasks", setting.shape},
-                    {"case", kernel_case},
-                    {"task_us", options.task_us},
-                    {"tasks_per_rank", options.tasks_per_rank},
-                    {"repeats", options.repeats},
-                    {"get_us", to_json(gets)},
-                    {"get_us_after_own", to_json(result.after_own())},
-                    {"get_us_after_another", to_json(result.after_another())},
-                    {"get_us_run_medians", to_json(medians)},
-                    {"owner_get_us", to_json(result.owner_gets())},
-                    {"total_ms", to_json(totals)},
-                    {"tickets", "distinct"}};
+  const Record record{{"implementation", setting.implementation},
+                      {"memory", setting.memory},
+                      {"tasks", setting.shape},
+                      {"case", kernel_case},
+                      {"task_us", options.task_us},
+                      {"tasks_per_rank", options.tasks_per_rank},
+                      {"repeats", options.repeats},
+                      {"get_us", gets},
+                      {"get_us_after_own", result.after_own()},
+                      {"get_us_after_another", result.after_another()},
+                      {"get_us_run_medians", medians},
+                      {"owner_get_us", result.owner_gets()},
+                      {"total_ms", totals},
+                      {"tickets", "distinct"}};
   report.measured(record, fmt::format("{:<15} {:<9} {:<10} {}  {:>8.3f} {:>10.3f} {:>10.3f} {:>10.3f} {:>12.3f} .. "
                                       "{:<10.3f} {:>9.2f}",
                                       setting.implementation, setting.memory, setting.shape, kernel_case, gets.median,
@@ -298,37 +303,30 @@ void run_all(const Session& session, const Options& options) {
   }
 }
 
-void declare_options(CLI::App& app, Options& options) {
-  app.footer("Example: mpirun -n 2 lab-counter-" LAB_ABI " --cases 1,2 --implementation fetch-op --tasks irregular");
-  app.add_option("--implementation", options.implementations,
-                 "per-rank-words, tree, fetch-op (default: these), bare (a locked addition to shared memory, no MPI)")
-      ->delimiter(',')
-      ->check(CLI::IsMember(all_counters()));
-  add_memory_option(app, options.memories);
-  app.add_option("--cases", options.cases,
-                 "1: the owner computes; 2: it waits in a barrier; 3: as 1, with a helper thread")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 3));
-  app.add_option("--tasks", options.shapes, "equal, irregular (default: both)")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"equal", "irregular"}));
-  app.add_option("--tasks-per-rank", options.tasks_per_rank, "how many tasks per rank")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  app.add_option("--task-us", options.task_us, "mean length of a task in microseconds")
-      ->check(CLI::Range(0.0, 1e8))
-      ->capture_default_str();
-  add_repeats_option(app, options.repeats, "repetitions of each case");
-  app.add_option("--seed", options.seed, "of the irregular tasks")->capture_default_str();
-  app.add_flag("--json", options.json, "one JSON object a line");
+void declare_options(CommandLine& line, Options& options) {
+  line.set_footer("Example: mpirun -n 2 lab-counter-" LAB_ABI
+                  " --cases 1,2 --implementation fetch-op --tasks irregular");
+  line.add_words("--implementation", options.implementations,
+                 "per-rank-words, tree, fetch-op (default: these), bare (a locked addition to shared memory, no MPI)",
+                 all_counters());
+  line.add_memory(options.memories);
+  line.add_numbers("--cases", options.cases,
+                   "1: the owner computes; 2: it waits in a barrier; 3: as 1, with a helper thread", {1, 3});
+  line.add_words("--tasks", options.shapes, "equal, irregular (default: both)", {"equal", "irregular"});
+  line.add_number("--tasks-per-rank", options.tasks_per_rank, "how many tasks per rank", {1, 1000000});
+  line.add_number("--task-us", options.task_us, "mean length of a task in microseconds", {0.0, 1e8});
+  line.add_repeats(options.repeats, "repetitions of each case");
+  line.add_any_number("--seed", options.seed, "of the irregular tasks");
+  line.add_json(options.json);
 }
 
 int run(int argc, char** argv) {
   Options options;
-  CLI::App app("Shared-counter kernel of paper 3: time to draw a task number while the counter's owner works or waits",
-               "lab-counter-" LAB_ABI);
-  declare_options(app, options);
-  if (const auto status = parse_options(app, argc, argv)) {
+  CommandLine line(
+      "Shared-counter kernel of paper 3: time to draw a task number while the counter's owner works or waits",
+      "lab-counter-" LAB_ABI);
+  declare_options(line, options);
+  if (const auto status = line.parse(argc, argv)) {
     return *status;
   }
   const bool wants_threads = std::count(options.cases.begin(), options.cases.end(), owner_has_helper) != 0;

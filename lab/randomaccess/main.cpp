@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "common/command_line.hpp"
 #include "common/report.hpp"
 #include "common/timing.hpp"
 #include "common/window.hpp"
@@ -138,16 +141,16 @@ void measure(const Session& session, const Options& options, const Report& repor
                               repeat + 1, options.repeats));
   }
   const Spread spread = spread_of(rates);
-  const Json record{{"mode", setting.mode->name},
-                    {"memory", setting.memory},
-                    {"op", setting.op},
-                    {"depth", setting.depth},
-                    {"gathering", options.gathering},
-                    {"words", Word{1} << static_cast<unsigned>(options.log2_words)},
-                    {"updates_per_rank", options.updates_per_rank},
-                    {"repeats", options.repeats},
-                    {"wrong_share", benchmark.lost_share()},
-                    {"million_updates_per_s", to_json(spread)}};
+  const Record record{{"mode", setting.mode->name},
+                      {"memory", setting.memory},
+                      {"op", setting.op},
+                      {"depth", setting.depth},
+                      {"gathering", options.gathering},
+                      {"words", Word{1} << static_cast<unsigned>(options.log2_words)},
+                      {"updates_per_rank", options.updates_per_rank},
+                      {"repeats", options.repeats},
+                      {"wrong_share", benchmark.lost_share()},
+                      {"million_updates_per_s", spread}};
   report.measured(record, fmt::format("{:<22} {:<9} {:<4} {:>5} {:>11.3f}  {:>9.3f} .. {:<9.3f} {:.6f}",
                                       setting.mode->name, setting.memory, setting.op, setting.depth, spread.median,
                                       spread.low, spread.high, benchmark.lost_share()));
@@ -178,51 +181,42 @@ void run_all(const Session& session, const Options& options) {
   }
 }
 
-void declare_options(CLI::App& app, Options& options) {
+void declare_options(CommandLine& line, Options& options) {
   std::vector<std::string> names;
   for (const Mode& mode : modes()) {
     names.emplace_back(mode.name);
   }
   options.mode_names = names;
-  app.footer(std::string("Example: mpirun -n 2 lab-randomaccess-" LAB_ABI
-                         " --modes two-sided,accumulate-gathered --depths 64,1024\n") +
-             why_no_fence + ".");
-  app.add_option("--modes", options.mode_names, "which ways to update (default: all but fence, see below)")
-      ->delimiter(',')
-      ->check([names](const std::string& name) {
-        if (name == "fence") {
-          return std::string(why_no_fence);
-        }
-        const bool known = std::count(names.begin(), names.end(), name) != 0;
-        return known ? std::string() : fmt::format("{} is not one of {}", name, fmt::join(names, ", "));
-      });
-  add_memory_option(app, options.memories);
-  app.add_option("--ops", options.operators, "xor, sum (default: both)")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"xor", "sum"}));
-  app.add_option("--depths", options.depths, "updates that may wait at a rank, where a mode lets them (default: 1024)")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--gathering", options.gathering,
-                 "the datatype of gathered updates: indexed-block, struct (the paper's)")
-      ->check(CLI::IsMember({"indexed-block", "struct"}))
-      ->capture_default_str();
-  app.add_option("--log2-words", options.log2_words, "the table has 2 to this power words of 64 bits")
-      ->check(CLI::Range(4, 34))
-      ->capture_default_str();
-  app.add_option("--updates", options.updates_per_rank, "updates of each rank")
-      ->check(CLI::Range(1L, 1L << 40U))
-      ->capture_default_str();
-  add_repeats_option(app, options.repeats, "repetitions of each measurement");
-  app.add_flag("--json", options.json, "one JSON object a line");
+  line.set_footer(std::string("Example: mpirun -n 2 lab-randomaccess-" LAB_ABI
+                              " --modes two-sided,accumulate-gathered --depths 64,1024\n") +
+                  why_no_fence + ".");
+  line.add_checked_words("--modes", options.mode_names, "which ways to update (default: all but fence, see below)",
+                         [names](const std::string& name) {
+                           if (name == "fence") {
+                             return std::string(why_no_fence);
+                           }
+                           const bool known = std::count(names.begin(), names.end(), name) != 0;
+                           return known ? std::string()
+                                        : fmt::format("{} is not one of {}", name, fmt::join(names, ", "));
+                         });
+  line.add_memory(options.memories);
+  line.add_words("--ops", options.operators, "xor, sum (default: both)", {"xor", "sum"});
+  line.add_numbers("--depths", options.depths,
+                   "updates that may wait at a rank, where a mode lets them (default: 1024)", {1, 1024});
+  line.add_word("--gathering", options.gathering,
+                "the datatype of gathered updates: indexed-block, struct (the paper's)", {"indexed-block", "struct"});
+  line.add_number("--log2-words", options.log2_words, "the table has 2 to this power words of 64 bits", {4, 34});
+  line.add_number("--updates", options.updates_per_rank, "updates of each rank", {1L, 1L << 40U});
+  line.add_repeats(options.repeats, "repetitions of each measurement");
+  line.add_json(options.json);
 }
 
 int run(int argc, char** argv) {
   Options options;
-  CLI::App app("RandomAccess of paper 4: random 64-bit updates of a table that all ranks share",
-               "lab-randomaccess-" LAB_ABI);
-  declare_options(app, options);
-  if (const auto status = parse_options(app, argc, argv)) {
+  CommandLine line("RandomAccess of paper 4: random 64-bit updates of a table that all ranks share",
+                   "lab-randomaccess-" LAB_ABI);
+  declare_options(line, options);
+  if (const auto status = line.parse(argc, argv)) {
     return *status;
   }
   const Session session(MPI_THREAD_SINGLE);

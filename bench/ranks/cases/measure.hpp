@@ -6,12 +6,9 @@
 #include <cmath>
 #include <memory>
 #include <string>
-#include <vector>
-
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "ranks/cases/locks.hpp"
+#include "ranks/cases/request.hpp"
 #include "ranks/cases/threads.hpp"
 #include "ranks/cases/transfers.hpp"
 #include "ranks/cases/updates.hpp"
@@ -23,41 +20,6 @@ namespace ranks {
 // them: short runs measure their interruptions.
 inline constexpr double enough_operations = 500'000;
 inline constexpr double least_share = 0.2;
-
-struct Request {
-  std::vector<Point> points;
-  double seconds = 0.5;
-  int threads = 1;  // the most that a point has
-  bool calls_from_threads = false;
-};
-
-struct RequestOptions {
-  std::vector<std::string> names;
-  double seconds = 0.5;
-  bool about = false;
-
-  void declare(CLI::App& app) {
-    app.add_option("--cases", names, "what to measure, each ROW/VARIANT/THREADS")->delimiter(',');
-    app.add_option("--seconds", seconds, "how long each is timed, unless half a million operations take less")
-        ->check(CLI::Range(0.0001, 3600.0))
-        ->capture_default_str();
-    app.add_flag("--about", about, "measure nothing and tell of the library");
-    const auto is_known = [](const std::string& name) {
-      return point_called(name) ? std::string() : "there is no case called " + name;
-    };
-    app.get_option("--cases")->check(is_known);
-  }
-
-  [[nodiscard]] Request request() const {
-    Request request{.points = {}, .seconds = seconds};
-    for (const std::string& name : names) {
-      request.points.push_back(*point_called(name));
-      request.threads = std::max(request.threads, request.points.back().threads);
-      request.calls_from_threads = request.calls_from_threads || request.points.back().row->has_threads();
-    }
-    return request;
-  }
-};
 
 template <class Job>
 std::unique_ptr<Case<Job>> make_update(const Job& job, const std::string& row, const std::string& variant) {
@@ -183,7 +145,7 @@ long checked(const Job& job, Case<Job>& one, const Point& point, double seconds)
 }
 
 template <class Job>
-nlohmann::ordered_json measured(const Job& job, const Point& point, double seconds) {
+Record measured(const Job& job, const Point& point, double seconds) {
   const auto one = make_case(job, point);
   const long were_checked = checked(job, *one, point, seconds);
   const Timing timing = time_for(job, *one, seconds);
@@ -200,7 +162,7 @@ nlohmann::ordered_json measured(const Job& job, const Point& point, double secon
 template <class Job, class Tell>
 void measure_all(const Job& job, const Request& request, Tell&& tell) {
   for (const Point& point : request.points) {
-    tell(nlohmann::ordered_json{{"begin", point.name()}});
+    tell(Record{{"begin", point.name()}});
     tell(measured(job, point, request.seconds));
   }
 }
