@@ -91,6 +91,10 @@ class ContentHash:
             total.update(f"{member.relative_to(self.root)} {self._parse(member)[0]}\n".encode())
         return total.hexdigest()
 
+    def included(self, path):
+        """Every project file that the file includes, directly or not."""
+        return set(self._closure(path)) - {path}
+
     def names_included(self, path):
         """Every name in an include line of the file or of a project file that it includes."""
         return {name for member in self._closure(path) for name in self._parse(member)[2]}
