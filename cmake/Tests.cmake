@@ -30,7 +30,8 @@ target_precompile_headers(farsum_test_headers PRIVATE <gmock/gmock.h> <gtest/gte
 
 # The folders whose test files are compiled at once, since no two of them use a name differently. Half of a file's time is its
 # headers' and what it instantiates of them; where a new file's name is in the way, it gets another.
-set(FARSUM_TESTS_TOGETHER apps cli collectives fock liveness protocol runtime transport_rdma transport_route variants window)
+set(FARSUM_TESTS_TOGETHER apps cli collectives fock liveness ops os progress promotion protocol runtime transport transport_rdma
+                          transport_route variants window)
 
 # The folders whose tests count the pieces of layouts that are looked at. Their programs take what looks at them from here, not
 # from the archives.

@@ -415,7 +415,7 @@ class GuardedBuffer {
   unsigned char* data_;
 };
 
-constexpr std::size_t counts[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 255, 1000};
+constexpr std::size_t tried_counts[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 255, 1000};
 
 struct Case {
   ElementType type;
@@ -495,7 +495,7 @@ class Kernels : public testing::TestWithParam<std::tuple<Isa, ElementType>> {
 
 TEST_P(Kernels, agree_with_the_reference_at_every_count) {
   for_each_legal_operator([this] {
-    for (const std::size_t count : counts) {
+    for (const std::size_t count : tried_counts) {
       for (const bool fetches : {false, true}) {
         check(count, 0, 0, fetches, false);
         check(count, alignment_of(type()) % 64, 1, fetches, false);
@@ -625,7 +625,7 @@ TEST(KernelSet, touches_nothing_beyond_the_last_element) {
   ASSERT_EQ(mprotect(usable, page, PROT_READ | PROT_WRITE), 0);
   for (const Isa isa : available_isas()) {
     for (const Case& tested : legal_cases()) {
-      for (const std::size_t count : counts) {
+      for (const std::size_t count : tried_counts) {
         const std::size_t bytes = count * size_of(tested.type);
         if (bytes > page) continue;
         std::vector<unsigned char> result(bytes + 32);

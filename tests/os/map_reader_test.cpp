@@ -10,15 +10,16 @@
 #include <tuple>
 #include <vector>
 
+#include "mib.hpp"
 #include "os/memory_map.hpp"
 #include "own_map.hpp"
 
 namespace farsum::os {
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20;
+using test::mib;
 
-std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+std::uintptr_t number_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 bool kernel_answers() {
   const long fd = library_map_calls().open(0);
@@ -92,8 +93,8 @@ TEST_P(EitherKernel, tells_of_a_range_what_the_file_says) {
   static int in_data = 1;
   const void* const places[] = {patchwork.at(0), shared.data(), &on_stack, &in_data, sbrk(0)};
   for (const void* place : places) {
-    const std::uintptr_t begin = address_of(place) - mib;
-    const std::uintptr_t end = address_of(place) + mib;
+    const std::uintptr_t begin = number_of(place) - mib;
+    const std::uintptr_t end = number_of(place) + mib;
     expect_the_same([&] { return lines_of(reader.maps(begin, end, MapReader::Names::asked)); },
                     [&] {
                       std::vector<Map> expected = read_maps();
@@ -127,14 +128,14 @@ TEST_P(EitherKernel, cuts_a_range_where_its_bytes_become_others) {
   const Patchwork patchwork;
   const std::size_t half = patchwork.page / 2;
   std::string found;
-  std::uintptr_t reached = address_of(patchwork.at(0)) + half;
+  std::uintptr_t reached = number_of(patchwork.at(0)) + half;
   const std::size_t bytes = 4 * patchwork.page;
   for (const MapReader::Part& part : reader.parts(patchwork.at(0) + half, bytes)) {
     EXPECT_EQ(part.begin, reached);
     reached = part.end;
     found += std::to_string((part.end - part.begin) / half) + (part.readable ? "r" : "-") + (part.writable ? "w" : "-");
   }
-  EXPECT_EQ(reached, address_of(patchwork.at(0)) + half + bytes);
+  EXPECT_EQ(reached, number_of(patchwork.at(0)) + half + bytes);
   // A guard page and a hole are alike here. Behind the last page OwnMap has a guard of its own.
   EXPECT_EQ(found, "1rw4--2r-1--");
   EXPECT_TRUE(reader.parts(patchwork.at(0), 0).size() <= 1);
@@ -154,8 +155,8 @@ TEST_P(EitherKernel, tells_a_forked_child_of_its_own_maps) {
 
 TEST_P(EitherKernel, is_walked_in_steps) {
   const Patchwork patchwork;
-  const std::uintptr_t begin = address_of(patchwork.at(0)) - mib;
-  const std::uintptr_t end = address_of(patchwork.at(0)) + mib;
+  const std::uintptr_t begin = number_of(patchwork.at(0)) - mib;
+  const std::uintptr_t end = number_of(patchwork.at(0)) + mib;
   const auto walk_all = [&] {
     // So small that lines are cut anywhere.
     std::array<char, 37> buffer;
@@ -184,7 +185,7 @@ TEST_P(EitherKernel, is_walked_to_the_last_map) {
   while (walk.next(at, map)) at = map.end;
   EXPECT_FALSE(walk.failed());
   int on_stack = 0;
-  EXPECT_GT(at, address_of(&on_stack));
+  EXPECT_GT(at, number_of(&on_stack));
 }
 
 TEST(MapReader, asks_one_question_about_memory_in_one_map) {

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "mib.hpp"
 #include "temporary_folder.hpp"
 
 namespace farsum::os {
@@ -11,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t mib = 1 << 20;
+using test::mib;
 
 // A machine made of text files: 1000 MiB available, no cgroup, no limits.
 class MemoryRoomTest : public testing::Test {

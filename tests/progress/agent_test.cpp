@@ -9,15 +9,12 @@
 #include <utility>
 
 #include "fake_network.hpp"
+#include "no_requests.hpp"
 #include "transport/shm/node_segment.hpp"
 #include "transport/shm/shm_transport.hpp"
 
 namespace farsum::test {
 namespace {
-
-struct NoRequests final : RequestHandler {
-  Served on_request(Rank, std::span<const std::byte>, std::span<std::byte>, ReplyToken) override { return {}; }
-};
 
 class CountingChores final : public AgentChores {
  public:

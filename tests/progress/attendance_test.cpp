@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "no_requests.hpp"
 #include "progress/agenda.hpp"
 #include "progress/agent.hpp"
 #include "progress/wake_sources.hpp"
@@ -91,10 +92,6 @@ class EventNetwork final : public Network {
   int replies_;
   std::atomic<std::uint64_t> served_{0};
   std::atomic<bool> inside_{false};
-};
-
-struct NoRequests final : RequestHandler {
-  Served on_request(Rank, std::span<const std::byte>, std::span<std::byte>, ReplyToken) override { return {}; }
 };
 
 // A rank with an agent that sleeps on that network.

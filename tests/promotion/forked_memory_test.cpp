@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "mib.hpp"
 #include "os/memory_map.hpp"
 #include "os/own_map.hpp"
 #include "promotion/promoted_files.hpp"
@@ -23,7 +24,7 @@ extern "C" pid_t _Fork(void);
 namespace farsum::os {
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20;
+using test::mib;
 
 // Runs `body` in a child of fork_bare(_Fork) and gives its exit status.
 template <class Body>

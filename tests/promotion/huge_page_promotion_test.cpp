@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "huge_pages.hpp"
+#include "mib.hpp"
 #include "os/own_map.hpp"
 #include "promotion/promotion.hpp"
 
@@ -14,7 +15,7 @@ namespace {
 using test::huge_bytes;
 using test::PlacedMap;
 
-constexpr std::size_t mib = std::size_t{1} << 20;
+using test::mib;
 
 class HugePagePromotion : public testing::Test {
  protected:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "huge_pages.hpp"
+#include "mib.hpp"
 #include "os/own_map.hpp"
 #include "os/raw_system.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 using test::huge_bytes;
 using test::PlacedMap;
 
-constexpr std::size_t mib = std::size_t{1} << 20;
+using test::mib;
 
 TEST(Steps, end_where_huge_pages_do_and_leave_nothing_out) {
   const Stretch stretch{0x10'0000'3000, 0x10'0000'3000 + 200 * mib};

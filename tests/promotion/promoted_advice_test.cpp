@@ -7,13 +7,14 @@
 
 #include <cerrno>
 
+#include "mib.hpp"
 #include "os/own_map.hpp"
 #include "promotion/promotion.hpp"
 
 namespace farsum::os {
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20;
+using test::mib;
 constexpr int dontneed_locked = 24;
 
 // Private memory whose middle is promoted: [1, 3) of 4 MiB.

@@ -23,14 +23,15 @@
 #include <thread>
 #include <vector>
 
+#include "mib.hpp"
 #include "os/memory_map.hpp"
 #include "os/own_map.hpp"
 
 namespace farsum::os {
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20;
-constexpr int read_write = PROT_READ | PROT_WRITE;
+using test::mib;
+constexpr int read_and_write = PROT_READ | PROT_WRITE;
 
 std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
@@ -198,7 +199,7 @@ TEST_F(PromotionTest, lets_a_peer_write_the_owners_memory) {
   auto* counter = reinterpret_cast<std::uint64_t*>(promotion.address());
   *counter = 41;
   EXPECT_EQ(run_in_child([&] {
-              void* mapped = mmap(nullptr, promotion.bytes(), read_write, MAP_SHARED, file_.fd(),
+              void* mapped = mmap(nullptr, promotion.bytes(), read_and_write, MAP_SHARED, file_.fd(),
                                   static_cast<off_t>(promotion.file_offset()));
               if (mapped == MAP_FAILED) return 1;
               return std::atomic_ref(*static_cast<std::uint64_t*>(mapped)).fetch_add(1) == 41 ? 0 : 2;
@@ -279,11 +280,11 @@ TEST_F(PromotionTest, refuses_a_small_part_of_a_map_but_not_a_small_map) {
 
 TEST_F(PromotionTest, refuses_memory_of_other_kinds_by_name) {
   const std::size_t bytes = 1 * mib;
-  const OwnMap shared(bytes, read_write, MAP_SHARED | MAP_ANONYMOUS);
-  const OwnMap file_shared(bytes, read_write, MAP_SHARED, file_.fd());
-  const OwnMap file_private(bytes, read_write, MAP_PRIVATE, file_.fd());
+  const OwnMap shared(bytes, read_and_write, MAP_SHARED | MAP_ANONYMOUS);
+  const OwnMap file_shared(bytes, read_and_write, MAP_SHARED, file_.fd());
+  const OwnMap file_private(bytes, read_and_write, MAP_PRIVATE, file_.fd());
   const OwnMap read_only(bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS);
-  const OwnMap executable(bytes, read_write | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS);
+  const OwnMap executable(bytes, read_and_write | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS);
   std::array<std::byte, 64 * 1024> on_stack{};
   EXPECT_EQ(refusal_of(shared.data(), bytes), "the range is shared anonymous memory, readable and writable, in 1 map");
   EXPECT_EQ(refusal_of(file_shared.data(), bytes),
@@ -303,7 +304,7 @@ TEST_F(PromotionTest, refuses_a_range_with_a_hole) {
 }
 
 TEST_F(PromotionTest, refuses_huge_pages) {
-  const OwnMap map(2 * mib, read_write, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB);
+  const OwnMap map(2 * mib, read_and_write, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB);
   if (!map.is_mapped()) GTEST_SKIP() << "no huge pages are set aside on this machine";
   EXPECT_EQ(refusal_of(map.data(), 2 * mib), "the range is huge pages, readable and writable, in 1 map");
 }
@@ -497,7 +498,8 @@ TEST_F(PromotionTest, leaves_memory_alone_that_the_user_has_unmapped_meanwhile) 
   Promotion promotion = promote(map.middle(), 4 * mib);
   ASSERT_EQ(munmap(map.middle(), 4 * mib), 0);
   // Another tenant moves in.
-  void* tenant = mmap(map.middle() + mib, mib, read_write, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  void* tenant =
+      mmap(map.middle() + mib, mib, read_and_write, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   ASSERT_EQ(tenant, map.middle() + mib);
   auto* data = static_cast<std::byte*>(tenant);
   fill(data, mib, 6);
@@ -512,7 +514,7 @@ TEST_F(PromotionTest, leaves_memory_alone_that_the_user_has_unmapped_meanwhile) 
 TEST_F(PromotionTest, leaves_a_newer_promotion_at_the_same_address_alone) {
   const OwnMap map = OwnMap::alone(1 * mib);
   Promotion old = promote(map.middle(), 1 * mib);
-  ASSERT_NE(mmap(map.middle(), 1 * mib, read_write, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), MAP_FAILED);
+  ASSERT_NE(mmap(map.middle(), 1 * mib, read_and_write, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), MAP_FAILED);
   fill(map.middle(), 1 * mib, 6);
   Promotion newer = promote(map.middle(), 1 * mib);
   EXPECT_NE(old.file_offset(), newer.file_offset());
@@ -586,7 +588,7 @@ TEST_F(PromotionTest, keeps_the_protection_that_the_user_has_set_meanwhile) {
   expect_restored(promotion);
   EXPECT_EQ(classify(map.middle() + page, page).kind, MemoryKind::read_only);
   EXPECT_FALSE(classify(map.middle() + 2 * page, page).readable);
-  ASSERT_EQ(mprotect(map.middle(), 1 * mib, read_write), 0);
+  ASSERT_EQ(mprotect(map.middle(), 1 * mib, read_and_write), 0);
   EXPECT_TRUE(is_filled(map.middle(), 1 * mib, 6));
 }
 

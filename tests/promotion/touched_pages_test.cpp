@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "mib.hpp"
 #include "os/own_map.hpp"
 
 namespace farsum::os {
@@ -11,7 +12,7 @@ namespace {
 
 using Source = TouchedPages::Source;
 
-constexpr std::size_t mib = std::size_t{1} << 20;
+using test::mib;
 
 bool kernel_scans() {
   const OwnMap map = OwnMap::alone(test_page_bytes());

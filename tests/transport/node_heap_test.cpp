@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "mib.hpp"
 #include "transport/shm/kept_extents.hpp"
 #include "transport/shm/node_segment.hpp"
 
@@ -11,7 +12,7 @@ namespace farsum {
 namespace {
 
 constexpr std::uint32_t me = 1;
-constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+using test::mib;
 
 std::unique_ptr<NodeSegment> segment_of(std::uint64_t bytes) {
   Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create({.ranks = 1, .segment_bytes = bytes});

@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "mib.hpp"
+
 namespace farsum {
 namespace {
 
-constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+using test::mib;
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 constexpr std::uint64_t start_ns = 5'000'000'000;
 // Until half of 8 GiB could have been filled.

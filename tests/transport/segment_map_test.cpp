@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "mib.hpp"
+
 #include "transport/shm/segment_map.hpp"
 
 namespace farsum {
@@ -17,9 +19,9 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+using test::mib;
 constexpr std::uint64_t granule = SegmentMap::granule_bytes;
-constexpr std::uint64_t step = SegmentMap::most_step_bytes;
+constexpr std::uint64_t most_step = SegmentMap::most_step_bytes;
 
 class MapByUse : public testing::Test {
  protected:
@@ -63,14 +65,15 @@ TEST_F(MapByUse, begins_on_a_boundary_of_huge_pages_with_one_step) {
   const auto map = make();
   ASSERT_NE(map, nullptr);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(map->begin()) % huge_page_bytes, 0U);
-  EXPECT_EQ(map->mapped_bytes(), map->is_limited() ? granule : step);
+  EXPECT_EQ(map->mapped_bytes(), map->is_limited() ? granule : most_step);
 }
 
 TEST_F(MapByUse, shows_two_maps_of_a_process_the_same_bytes) {
   const auto one = make(), other = make();
   ASSERT_TRUE(one != nullptr && other != nullptr);
   EXPECT_NE(one->begin(), other->begin());
-  for (const std::uint64_t offset : {std::uint64_t{0}, step - 1, step, 3 * step + 5 * granule - 1, file_bytes - 1}) {
+  for (const std::uint64_t offset :
+       {std::uint64_t{0}, most_step - 1, most_step, 3 * most_step + 5 * granule - 1, file_bytes - 1}) {
     ASSERT_TRUE(one->reach(offset, 1).is_ok());
     ASSERT_TRUE(other->reach(offset, 1).is_ok());
     one->begin()[offset] = std::byte{7};
@@ -81,31 +84,31 @@ TEST_F(MapByUse, shows_two_maps_of_a_process_the_same_bytes) {
 
 TEST_F(MapByUse, maps_no_byte_outside_the_steps_that_are_used) {
   const auto map = make();
-  ASSERT_TRUE(map->reach(8 * step - 1, 2).is_ok());
-  EXPECT_TRUE(map->is_reached(7 * step, 2 * step));
-  EXPECT_FALSE(map->is_reached(7 * step - 1, 1));
-  EXPECT_FALSE(map->is_reached(9 * step, 1));
-  EXPECT_FALSE(map->is_reached(9 * step - 1, 2));
-  EXPECT_EQ(map->mapped_bytes(), 3 * step);
+  ASSERT_TRUE(map->reach(8 * most_step - 1, 2).is_ok());
+  EXPECT_TRUE(map->is_reached(7 * most_step, 2 * most_step));
+  EXPECT_FALSE(map->is_reached(7 * most_step - 1, 1));
+  EXPECT_FALSE(map->is_reached(9 * most_step, 1));
+  EXPECT_FALSE(map->is_reached(9 * most_step - 1, 2));
+  EXPECT_EQ(map->mapped_bytes(), 3 * most_step);
   // What lies between what is mapped, whatever its length.
-  ASSERT_TRUE(map->reach(step / 2, 20 * step).is_ok());
-  EXPECT_TRUE(map->is_reached(0, 21 * step));
-  EXPECT_EQ(map->mapped_bytes(), 21 * step);
+  ASSERT_TRUE(map->reach(most_step / 2, 20 * most_step).is_ok());
+  EXPECT_TRUE(map->is_reached(0, 21 * most_step));
+  EXPECT_EQ(map->mapped_bytes(), 21 * most_step);
 }
 
 TEST_F(MapByUse, grows_by_granules_where_what_is_mapped_is_locked) {
   const auto map = make();
   map->map_exactly();
   const std::uint64_t before = map->mapped_bytes();
-  ASSERT_TRUE(map->reach(5 * step, 1).is_ok());
+  ASSERT_TRUE(map->reach(5 * most_step, 1).is_ok());
   EXPECT_EQ(map->mapped_bytes(), before + granule);
-  ASSERT_TRUE(map->reach(5 * step + granule - 1, 2).is_ok());
+  ASSERT_TRUE(map->reach(5 * most_step + granule - 1, 2).is_ok());
   EXPECT_EQ(map->mapped_bytes(), before + 2 * granule);
 }
 
 TEST_F(MapByUse, leaves_whole_granules_and_no_more) {
   const auto map = make();
-  ASSERT_TRUE(map->reach(0, 4 * step).is_ok());
+  ASSERT_TRUE(map->reach(0, 4 * most_step).is_ok());
   map->leave(granule + 1, 3 * granule);
   EXPECT_TRUE(map->is_reached(0, 2 * granule));
   EXPECT_FALSE(map->is_reached(2 * granule, 1));
@@ -113,26 +116,26 @@ TEST_F(MapByUse, leaves_whole_granules_and_no_more) {
   EXPECT_TRUE(map->is_reached(4 * granule, 1));
   map->leave(5 * granule + 1, granule);
   EXPECT_TRUE(map->is_reached(4 * granule, 4 * granule));
-  EXPECT_EQ(map->mapped_bytes(), 4 * step - 2 * granule);
-  ASSERT_TRUE(map->reach(0, 4 * step).is_ok());
-  EXPECT_EQ(map->mapped_bytes(), 4 * step);
+  EXPECT_EQ(map->mapped_bytes(), 4 * most_step - 2 * granule);
+  ASSERT_TRUE(map->reach(0, 4 * most_step).is_ok());
+  EXPECT_EQ(map->mapped_bytes(), 4 * most_step);
 }
 
 TEST_F(MapByUse, takes_smaller_steps_where_something_else_is_in_the_way_and_fails_only_on_it) {
   const auto map = make();
-  std::byte* const taken = map->begin() + 10 * step + 3 * granule;
+  std::byte* const taken = map->begin() + 10 * most_step + 3 * granule;
   ASSERT_EQ(mmap(taken, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
             taken);
   *taken = std::byte{9};
-  EXPECT_TRUE(map->reach(10 * step, 1).is_ok());
-  EXPECT_TRUE(map->reach(10 * step + 5 * granule, 1).is_ok());
-  const Status status = map->reach(10 * step + 2 * granule, 2 * granule);
+  EXPECT_TRUE(map->reach(10 * most_step, 1).is_ok());
+  EXPECT_TRUE(map->reach(10 * most_step + 5 * granule, 1).is_ok());
+  const Status status = map->reach(10 * most_step + 2 * granule, 2 * granule);
   EXPECT_EQ(status.code(), Code::no_memory);
   EXPECT_THAT(std::string(status.text()), HasSubstr("something else"));
-  EXPECT_FALSE(map->is_reached(10 * step + 3 * granule, 1));
+  EXPECT_FALSE(map->is_reached(10 * most_step + 3 * granule, 1));
   EXPECT_EQ(*taken, std::byte{9});
   munmap(taken, page_bytes);
-  EXPECT_TRUE(map->reach(10 * step + 2 * granule, 2 * granule).is_ok());
+  EXPECT_TRUE(map->reach(10 * most_step + 2 * granule, 2 * granule).is_ok());
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -141,7 +144,7 @@ TEST_F(MapByUse, goes_by_a_limit_of_address_space_down_to_its_last_granule) {
     limit_address_space(20 * mib);
     const auto map = make();
     ASSERT_NE(map, nullptr);
-    EXPECT_LT(map->mapped_bytes(), step);
+    EXPECT_LT(map->mapped_bytes(), most_step);
     EXPECT_TRUE(map->is_limited());
     std::uint64_t reached = 0;
     Status status;
