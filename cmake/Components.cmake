@@ -2,16 +2,17 @@
 
 # Each line names a component and the components it may link to (their own dependencies follow). The same arrows, file by file,
 # are held by tools/check_includes.
-set(FARSUM_COMPONENTS base os lockfree ops cost trees promotion memory transport transport/sim transport/trace protocol variants
-                      liveness progress window collectives runtime capi)
-# What tests alone run the engine over. It is no part of libfarsum.so, which is built without waiting for it.
-set(FARSUM_COMPONENTS_OF_TESTS transport/sim transport/trace)
+set(FARSUM_COMPONENTS base os lockfree ops cost trees cluster promotion memory transport transport/sim transport/trace protocol
+                      variants liveness progress window collectives runtime capi)
+# What only tests and benchmarks run. It is no part of libfarsum.so, which is built without waiting for it.
+set(FARSUM_COMPONENTS_OF_TESTS cluster transport/sim transport/trace)
 set(FARSUM_NEEDS_base "")
 set(FARSUM_NEEDS_os base)
 set(FARSUM_NEEDS_lockfree os)
 set(FARSUM_NEEDS_ops lockfree)
 set(FARSUM_NEEDS_cost ops)
 set(FARSUM_NEEDS_trees cost)
+set(FARSUM_NEEDS_cluster trees)
 set(FARSUM_NEEDS_promotion os)
 set(FARSUM_NEEDS_memory cost)
 set(FARSUM_NEEDS_transport cost)

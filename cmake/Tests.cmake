@@ -5,8 +5,8 @@ include(GoogleTest)
 # tsan_tests and asan_tests and runs the ctest labels tsan and asan.
 set(FARSUM_TSAN_TESTS lockfree memory protocol variants liveness progress window collectives sim transport transport_route
                       runtime)
-set(FARSUM_ASAN_TESTS os promotion lockfree ops cost trees memory protocol variants liveness progress window collectives sim
-                      transport transport_link transport_route transport_ucx transport_rdma fuzz runtime capi)
+set(FARSUM_ASAN_TESTS os promotion lockfree ops cost trees cluster memory protocol variants liveness progress window collectives
+                      sim transport transport_link transport_route transport_ucx transport_rdma fuzz runtime capi)
 
 # The folders whose tests start programs, so that building the test builds those too.
 set(FARSUM_PROGRAM_TESTS apps cli examples faults fock lab nwchem pmix)
@@ -75,8 +75,8 @@ function(farsum_add_test_folder folder)
   target_include_directories(test_${name} PRIVATE "${folder}" "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(test_${name} PRIVATE FARSUM_BIN_DIR="${CMAKE_BINARY_DIR}/bin"
                                                   FARSUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_link_libraries(test_${name} PRIVATE farsum_transport_sim farsum_transport_trace farsum_engine nlohmann_json::nlohmann_json
-                                             GTest::gmock GTest::gtest_main)
+  target_link_libraries(test_${name} PRIVATE farsum_cluster farsum_transport_sim farsum_transport_trace farsum_engine
+                                             nlohmann_json::nlohmann_json GTest::gmock GTest::gtest_main)
   if(name IN_LIST FARSUM_TESTS_TOGETHER)
     farsum_compile_together(test_${name})
   endif()
