@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
+#include <tuple>
 
 namespace farsum::cluster {
 namespace {
@@ -16,9 +17,11 @@ struct Letter {
   std::uint32_t sender;
   std::uint32_t receiver;
   std::uint32_t step;
-
-  friend auto operator<=>(const Letter&, const Letter&) = default;
 };
+
+bool is_before(const Letter& a, const Letter& b) {
+  return std::tie(a.sender, a.receiver, a.step) < std::tie(b.sender, b.receiver, b.step);
+}
 
 std::vector<Step> steps_in_complete_tree(std::uint32_t nodes, std::uint32_t children, std::uint32_t node,
                                          std::uint64_t elements) {
@@ -65,8 +68,8 @@ void Lists::match_letters() {
       }
     }
   }
-  std::sort(sent.begin(), sent.end());
-  std::sort(taken.begin(), taken.end());
+  std::sort(sent.begin(), sent.end(), is_before);
+  std::sort(taken.begin(), taken.end(), is_before);
   const auto same_pair = [](const Letter& a, const Letter& b) {
     return a.sender == b.sender && a.receiver == b.receiver;
   };

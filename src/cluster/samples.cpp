@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace farsum::cluster {
 
@@ -25,16 +26,16 @@ Samples measure(const Machine& machine, const Lists& lists, std::size_t calls) {
 
 Spread spread_of(const std::vector<std::int64_t>& each_ns, double drop) {
   const std::size_t kept = each_ns.size() - static_cast<std::size_t>(drop * static_cast<double>(each_ns.size()));
-  Spread spread;
-  for (std::size_t i = 0; i < kept; ++i) spread.mean_us += static_cast<double>(each_ns[i]) / 1000;
-  spread.mean_us /= static_cast<double>(kept);
+  // Exact, so that equal samples have no deviation.
+  const std::int64_t sum_ns =
+      std::accumulate(each_ns.begin(), each_ns.begin() + static_cast<std::ptrdiff_t>(kept), std::int64_t{0});
+  const double mean_ns = static_cast<double>(sum_ns) / static_cast<double>(kept);
   double squares = 0;
   for (std::size_t i = 0; i < kept; ++i) {
-    const double off = static_cast<double>(each_ns[i]) / 1000 - spread.mean_us;
-    squares += off * off;
+    const double off_ns = static_cast<double>(each_ns[i]) - mean_ns;
+    squares += off_ns * off_ns;
   }
-  spread.deviation_us = std::sqrt(squares / static_cast<double>(kept));
-  return spread;
+  return {mean_ns / 1000, std::sqrt(squares / static_cast<double>(kept)) / 1000};
 }
 
 double share_within(const std::vector<std::int64_t>& each_ns, std::int64_t width_ns) {

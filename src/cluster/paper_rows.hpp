@@ -1,0 +1,44 @@
+// Figures 1, 11, 12 and 13 and table 3 of paper 5 from the simulated cluster, a row a point, beside what the paper
+// states. One constant is fitted, the barrier, on one number, and the load of the noise on another; nothing else is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace farsum::cluster {
+
+// Where a number comes from. Assumed: it rests on a cost that neither table 2 nor a fit gives.
+enum class Basis : std::uint8_t { fitted, predicted, assumed };
+
+struct PaperRow {
+  std::string figure;  // "figure 1" to "table 3"
+  std::string curve;
+  std::string quantity;
+  std::string unit;
+  std::uint32_t nodes = 0;
+  std::uint32_t ranks = 0;
+  std::string vector;  // "int32 sum"; empty in a barrier
+  std::uint64_t elements = 1;
+  std::uint32_t degree = 0;  // 0: the host's tree, or none
+  std::uint32_t splits = 0;
+  double noise_length_us = 0;  // 0: without noise
+  double from_us = 0;          // of a bin: where it begins
+  std::optional<double> paper;
+  double ours = 0;
+  Basis basis = Basis::predicted;
+  std::string includes;  // besides the reduce, as section 6.1 says
+  std::size_t calls = 1;
+};
+
+struct PaperRowOptions {
+  std::size_t calls = 100'000;  // as in section 6.1; agents, whose every call is walked, have a tenth of it
+  std::uint64_t seed = 1;
+  bool is_short = false;  // few numbers of nodes, and noise of one length
+};
+
+std::vector<PaperRow> paper_rows(const PaperRowOptions& options);
+
+}  // namespace farsum::cluster
