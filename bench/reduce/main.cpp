@@ -1,10 +1,11 @@
-// bench-reduce: reductions as paper 5's model has them. Started by `farsum bench reduce`; it starts no ranks and
-// measures nothing.
+// bench-reduce: reductions as paper 5's model has them, and as a simulated cluster with noise does. Started by `farsum
+// bench reduce`; it starts no ranks and measures nothing.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include "common/run_main.hpp"
 #include "predictions.hpp"
 #include "report.hpp"
+#include "simulated.hpp"
 
 namespace bench {
 namespace {
@@ -21,14 +23,25 @@ constexpr int exit_wrong_usage = 2;
 
 struct CommandLine {
   bool model = false;
+  bool simulate = false;
+  farsum::cluster::PaperRowOptions simulation;
   bool json = false;
   std::string plot;
 };
 
 void declare(CLI::App& app, CommandLine& line) {
-  app.add_flag("--model", line.model,
-               "tables 1 and 2 of paper 5, its figures 2, 10 and 14 from their parameters, and what these miss")
-      ->required();
+  CLI::Option_group* what = app.add_option_group("What", "one of");
+  what->add_flag("--model", line.model,
+                 "tables 1 and 2 of paper 5, its figures 2, 10 and 14 from their parameters, and what these miss");
+  CLI::Option* simulate = what->add_flag("--simulate", line.simulate,
+                                         "its figures 1, 11, 12 and 13 and its table 3 from a simulated cluster with "
+                                         "noise, two minutes or so");
+  what->require_option(1);
+  app.add_option("--calls", line.simulation.calls, "of a point with noise")
+      ->needs(simulate)
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seed", line.simulation.seed, "of the noise")->needs(simulate);
+  app.add_flag("--short", line.simulation.is_short, "few numbers of nodes, noise of one length")->needs(simulate);
   app.add_flag("--json", line.json, "a JSON object a line instead of the tables");
   app.add_option("--plot", line.plot, "draw the figures to this file (.svg, .png); their lines go beside it (.jsonl)");
   app.footer(
@@ -36,41 +49,52 @@ void declare(CLI::App& app, CommandLine& line) {
       "  farsum bench reduce --model\n"
       "  farsum bench reduce --model --json | grep 'best degree'\n"
       "  farsum bench reduce --model --plot build/bench/reduction-model.svg\n"
+      "  farsum bench reduce --simulate --short --calls 2000\n"
       "Exit code: 0; 1 a file could not be written; 2 wrong usage.");
 }
 
 // The script is that of the source tree that this program was built in; without it, or without Python's matplotlib, it
 // is said how to draw.
-void draw(const std::string& lines, const std::string& figure) {
+void draw(const std::string& lines, const char* script_name, const std::string& figure) {
   const std::filesystem::path points = std::filesystem::path(figure).replace_extension(".jsonl");
   if (points.has_parent_path()) std::filesystem::create_directories(points.parent_path());
   std::ofstream file(points);
   if (!(file << lines << std::flush)) throw std::runtime_error(fmt::format("cannot write {}", points.string()));
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::filesystem::path script = self.parent_path() / "../../bench/reduce/plot.py";
+  const std::filesystem::path script = self.parent_path() / "../../bench/reduce" / script_name;
   const Outcome drawn =
       run_capped({.words = {"/usr/bin/python3", "-B", script.string(), points.string(), "--out", figure}});
   if (drawn.ending == Ending::good) return;
-  fmt::print(
-      stderr,
-      "bench-reduce: no figure was drawn; bench/reduce/plot.py {} --out {} does it where Python has matplotlib\n",
-      points.string(), figure);
+  fmt::print(stderr,
+             "bench-reduce: no figure was drawn; bench/reduce/{} {} --out {} does it where Python has matplotlib\n",
+             script_name, points.string(), figure);
+}
+
+void model(const CommandLine& line) {
+  const cost::ReductionModel& model = cost::paper_model();
+  const Predictions predictions = predict_figures(model);
+  const std::string lines = lines_of(model, predictions);
+  fmt::print("{}", line.json ? lines : tables_of(model, predictions));
+  if (!line.plot.empty()) draw(lines, "plot.py", line.plot);
+}
+
+void simulate(const CommandLine& line) {
+  const std::vector<farsum::cluster::PaperRow> rows = farsum::cluster::paper_rows(line.simulation);
+  const std::string lines = lines_of(rows);
+  fmt::print("{}", line.json ? lines : table_of(rows));
+  if (!line.plot.empty()) draw(lines, "plot_simulated.py", line.plot);
 }
 
 int run(int argc, char** argv) {
   CommandLine line;
-  CLI::App app("Reductions of a vector from each node by a tree, as the model of paper 5 has them.", "bench-reduce");
+  CLI::App app("Reductions of a vector from each node by a tree, as paper 5 has them.", "bench-reduce");
   declare(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_wrong_usage;
   }
-  const cost::ReductionModel& model = cost::paper_model();
-  const Predictions predictions = predict_figures(model);
-  const std::string lines = lines_of(model, predictions);
-  fmt::print("{}", line.json ? lines : tables_of(model, predictions));
-  if (!line.plot.empty()) draw(lines, line.plot);
+  line.simulate ? simulate(line) : model(line);
   return 0;
 }
 

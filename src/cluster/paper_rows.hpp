@@ -24,8 +24,8 @@ struct PaperRow {
   std::uint64_t elements = 1;
   std::uint32_t degree = 0;  // 0: the host's tree, or none
   std::uint32_t splits = 0;
-  double noise_length_us = 0;  // 0: without noise
-  double from_us = 0;          // of a bin: where it begins
+  double noise_length_us = 0;     // 0: without noise
+  std::optional<double> from_us;  // of a bin of times: where it begins
   std::optional<double> paper;
   double ours = 0;
   Basis basis = Basis::predicted;

@@ -1,4 +1,4 @@
-// `farsum bench reduce --model` as a user and a script see it: numbers that paper 5 states or that were done by hand.
+// `farsum bench reduce` as a user and a script see it: numbers that paper 5 states or that were done by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -76,6 +76,26 @@ TEST(BenchReduce, prints_tables_and_what_the_model_misses) {
     EXPECT_THAT(ended.out, HasSubstr(part));
 }
 
+TEST(BenchReduce, simulates_a_cluster_and_says_what_was_fitted) {
+  const Ended ended = run_farsum({"bench", "--json", "reduce", "--simulate", "--short", "--calls", "300"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  std::map<std::string, json> by_case;
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) {
+    const json row = json::parse(line);
+    EXPECT_TRUE(by_case.emplace(row.at("case"), row).second) << line;
+  }
+  const json& fitted = by_case.at("figure 11: card, barrier, 906 nodes, 906 ranks, 1 int32 sum");
+  EXPECT_EQ(fitted.at("basis"), "fitted");
+  EXPECT_EQ(fitted.at("ours"), 10.92);
+  const json& predicted = by_case.at("figure 11: card, average, 906 nodes, 906 ranks, 1 float64 sum, noise of 1000 us");
+  EXPECT_EQ(predicted.at("basis"), "predicted");
+  EXPECT_EQ(predicted.at("paper"), 65);
+  EXPECT_NEAR(predicted.at("ratio").get<double>(), 57.5 / 65, 1e-5);
+  const Ended table = run_farsum({"bench", "reduce", "--simulate", "--short", "--calls", "300"});
+  EXPECT_THAT(table.out, HasSubstr("What the simulation misses"));
+}
+
 TEST(BenchReduce, keeps_the_lines_beside_the_figure_and_fails_where_it_cannot) {
   const TemporaryFolder folder;
   const Ended drawn = run_farsum({"bench", "reduce", "--model", "--plot", folder.path() / "new/figure.svg"});
@@ -87,6 +107,8 @@ TEST(BenchReduce, keeps_the_lines_beside_the_figure_and_fails_where_it_cannot) {
 TEST(BenchReduce, refuses_wrong_usage_with_two) {
   EXPECT_EQ(run_farsum({"bench", "reduce"}).exit_code, 2);
   EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--no-such-option"}).exit_code, 2);
+  EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--simulate"}).exit_code, 2);
+  EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--seed", "2"}).exit_code, 2);
   const Ended help = run_farsum({"bench", "reduce", "--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("Examples:"));
