@@ -6,73 +6,16 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <thread>
-#include <tuple>
 
 #include "failing_memory.hpp"
+#include "mailboxes.hpp"
 #include "sleeping_waiter.hpp"
 
 namespace farsum {
 namespace {
-
-class Mailboxes {
- public:
-  using Key = std::tuple<Rank, Rank, std::uint64_t, std::uint64_t>;  // to, from, team, round
-
-  void put(const Key& key, std::span<const std::byte> bytes) {
-    const std::lock_guard lock(mutex_);
-    ASSERT_TRUE(letters_.try_emplace(key, bytes.begin(), bytes.end()).second) << "a round was sent twice";
-    most_ = std::max(most_, ++waiting_[{std::get<0>(key), std::get<1>(key)}]);
-    longest_ = std::max(longest_, bytes.size());
-    ++sent_;
-    arrived_.notify_all();
-  }
-  std::vector<std::byte> take(const Key& key) {
-    std::unique_lock lock(mutex_);
-    arrived_.wait(lock, [&] { return letters_.contains(key); });
-    std::vector<std::byte> bytes = std::move(letters_[key]);
-    letters_.erase(key);
-    --waiting_[{std::get<0>(key), std::get<1>(key)}];
-    return bytes;
-  }
-
-  std::size_t sent() const { return sent_; }
-  std::size_t longest() const { return longest_; }
-  int most_waiting_of_a_sender() const { return most_; }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::map<Key, std::vector<std::byte>> letters_;
-  std::map<std::pair<Rank, Rank>, int> waiting_;
-  std::size_t sent_ = 0, longest_ = 0;
-  int most_ = 0;
-};
-
-class Post : public TeamPost {
- public:
-  Post(Mailboxes& boxes, Rank me) : boxes_(boxes), me_(me) {}
-  Status send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
-              const char*) override {
-    const FailingMemory::Pause pause;
-    boxes_.put({to, me_, team, round}, bytes);
-    return {};
-  }
-  Status receive(Rank from, std::uint64_t team, std::uint64_t round, std::vector<std::byte>& bytes,
-                 const char*) override {
-    const FailingMemory::Pause pause;
-    bytes = boxes_.take({me_, from, team, round});
-    return {};
-  }
-
- private:
-  Mailboxes& boxes_;
-  Rank me_;
-};
 
 // The ranks of a job on nodes: node_of[r] is rank r's.
 class NodesOfThreads : public testing::Test {
@@ -92,27 +35,12 @@ class NodesOfThreads : public testing::Test {
       threads.emplace_back([&, rank, block] {
         SleepingWaiter waiter;
         Post post(boxes_, rank);
-        GroupTeam team(places(node_of, node_of[rank]), rank, &post, waiter);
+        GroupTeam team(places_of(node_of, node_of[rank]), rank, &post, waiter);
         team.begin(*block, 7);
         body(team, rank);
       });
     }
     for (std::thread& thread : threads) thread.join();
-  }
-
-  static GroupPlaces places(const std::vector<std::uint32_t>& node_of, std::uint32_t mine) {
-    GroupPlaces places;
-    std::map<std::uint32_t, GroupPlaces::Node> others;
-    for (std::uint32_t rank = 0; rank < node_of.size(); ++rank) {
-      if (node_of[rank] == mine) {
-        places.here.push_back(rank);
-      } else {
-        GroupPlaces::Node& node = others.try_emplace(node_of[rank], GroupPlaces::Node{rank, {}}).first->second;
-        node.members.push_back(rank);
-      }
-    }
-    for (auto& [number, node] : others) places.remote.push_back(std::move(node));
-    return places;
   }
 
   Mailboxes boxes_;
