@@ -17,7 +17,7 @@ struct GroupPlaces {
     std::vector<std::uint32_t> members;  // ranks of the group, ascending
   };
   std::vector<std::uint32_t> here;  // ranks of the group on this node, ascending
-  std::vector<Node> remote;
+  std::vector<Node> remote;         // ascending by their first members
 
   bool is_one_node() const { return remote.empty(); }
   // Place among the members here of a rank of the group that is.

@@ -55,10 +55,14 @@ class GroupTeam : public Team {
   const GroupPlaces& places() const { return places_; }
   bool is_first_here() const { return places_.here.front() == my_rank_; }
 
- private:
   std::uint32_t size() const;
+
+  // The first members of the nodes tell each other at most TeamPost::most_bytes; they alone call. What another has told
+  // is taken node by node, in the order of places().
   Status exchange(std::span<const std::byte> mine,
                   FunctionRef<Status(const GroupPlaces::Node&, std::span<const std::byte>)> take, const char* doing);
+
+ private:
   Status gather_piece(std::span<const std::byte> piece, std::span<std::byte> all, std::size_t stride,
                       const char* doing);
   Status exchange_pieces(std::size_t bytes, std::span<std::byte> all, std::size_t stride, const char* doing);

@@ -29,6 +29,8 @@ Status NodeTeam::barrier(const char* doing) {
   return meet([] {}, doing);
 }
 
+Status NodeTeam::barrier_with(FunctionRef<void()> by_the_last, const char* doing) { return meet(by_the_last, doing); }
+
 Status NodeTeam::await_others(std::uint32_t round, const char* doing) {
   Status status = waiter_.wait(
       block_.events, [&] { return meeting_.is_over(round) || has_one_that_never_comes(); }, doing);

@@ -52,6 +52,8 @@ class NodeTeam : public Team {
         meeting_({ranks}, block.arrived, reinterpret_cast<Meeting::Line*>(&block + 1), block.round, block.events) {}
 
   Status barrier(const char* doing) override;
+  // A barrier in which the last to come runs `by_the_last` before the others go on, with what all did before it.
+  Status barrier_with(FunctionRef<void()> by_the_last, const char* doing);
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing);
   Status broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
   // The same two with bytes that lie as the caller likes: `take` is given each piece of each member's, with how many of

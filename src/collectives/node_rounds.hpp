@@ -1,0 +1,146 @@
+// Rounds of a group's ranks of one node in shared memory, in which each says something and hears all others: what a
+// call is, with a little data or much. It carries bytes and knows nothing of what is done with them. Owner:
+// collectives.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/function_ref.hpp"
+#include "base/status.hpp"
+#include "base/units.hpp"
+#include "collectives/node_team.hpp"
+#include "os/event_count.hpp"
+#include "progress/waiter.hpp"
+
+namespace farsum {
+
+// What a rank says of a call that it has entered, for others to compare.
+struct SaidOfCall {
+  std::uint64_t what = 0;
+  std::uint64_t count = 0;
+
+  bool operator==(const SaidOfCall&) const = default;
+};
+
+// It lies in the node segment, behind the NodeTeamBlock of a group; zeroed memory is a valid block.
+struct NodeRoundsBlock {
+  // A rank's word to all, with data that are few: they go over in the line that says that they have come.
+  struct alignas(cache_line_bytes) Line {
+    static constexpr std::size_t data_bytes = 40;
+
+    std::atomic<std::uint64_t> step;
+    SaidOfCall said;
+    std::byte data[data_bytes];
+  };
+  // Written by one rank. Processors fetch lines in pairs: what others look at shares none with what they write.
+  struct alignas(2 * cache_line_bytes) RankPart {
+    Line lines[2];  // of calls with odd and with even numbers
+    // Members asleep until this rank says more. Written by them, too.
+    alignas(2 * cache_line_bytes) EventCount events;
+  };
+  // By the first rank, to those of its node: the first of other nodes' ranks that has said something else.
+  struct alignas(2 * cache_line_bytes) Verdict {
+    SaidOfCall said;
+    std::uint32_t rank;
+    std::uint32_t differs;
+  };
+
+  // Behind the verdict: a part for each rank; a slot for each rank's odd and even calls; the answer; a piece for each
+  // rank. What is long lies last, so that groups which never need it touch no page of it.
+  static std::size_t slot_bytes(std::uint32_t ranks) { return shared_among(ranks, slots_bytes, 256, 4096); }
+  static std::size_t piece_bytes(std::uint32_t ranks) { return shared_among(ranks, pieces_bytes, 4096, 65536); }
+  static std::size_t slots_at(std::uint32_t ranks) { return sizeof(Verdict) + ranks * sizeof(RankPart); }
+  static std::size_t answer_at(std::uint32_t ranks) { return slots_at(ranks) + 2 * ranks * slot_bytes(ranks); }
+  static std::size_t pieces_at(std::uint32_t ranks) { return answer_at(ranks) + piece_bytes(ranks); }
+  static std::size_t footprint(std::uint32_t ranks) { return pieces_at(ranks) + ranks * piece_bytes(ranks); }
+
+ private:
+  static constexpr std::size_t slots_bytes = 256 << 10;
+  static constexpr std::size_t pieces_bytes = 512 << 10;
+
+  static std::size_t shared_among(std::uint32_t ranks, std::size_t bytes, std::size_t least, std::size_t most) {
+    return std::clamp(bytes / ranks / cache_line_bytes * cache_line_bytes, least, most);
+  }
+};
+
+// What a group has in the segment of each of its nodes.
+struct GroupBlock {
+  static std::size_t rounds_at(std::uint32_t ranks) {
+    return round_up(NodeTeamBlock::footprint(ranks), alignof(NodeRoundsBlock::RankPart));
+  }
+  static std::size_t footprint(std::uint32_t ranks) { return rounds_at(ranks) + NodeRoundsBlock::footprint(ranks); }
+};
+
+// One member's view. One thread of a rank calls at a time. All members begin the same calls in the same order, and go
+// through the same number of steps: of one only, where they have not all said the same. Nothing here allocates but the
+// sentence of a failure.
+//
+// A call is a row of steps, at each of which every member waits for every other. So whoever begins a call has left the
+// one before the last behind with all others: a line and a slot for odd and for even calls are enough, and one piece
+// and one answer, which are written behind a step of the call alone.
+//
+// Few members that have a processor each look at one another's lines, and each does all that is to be done: nothing
+// is handed over but those lines. Others meet as for a barrier, and the last to come does it for all.
+class NodeRounds {
+ public:
+  NodeRounds(std::byte* block, NodeTeam& team, Waiter& waiter);
+
+  std::uint32_t ranks() const { return ranks_; }
+  // The most data that a call may begin with, and the most that a member has in its piece.
+  std::size_t slot_bytes() const { return slot_bytes_; }
+  std::size_t piece_bytes() const { return piece_bytes_; }
+
+  // The first step of a call. Where the members meet, the last to come runs `by_the_last`, which may write the answer.
+  Status begin(const SaidOfCall& said, std::span<const std::byte> data, FunctionRef<void()> by_the_last,
+               const char* doing);
+  // Whether begin() runs anything by the last.
+  bool has_a_last() const { return form_ == Form::meet; }
+  Status next_step(const char* doing);
+
+  // What a member began the call with; until the caller begins the next.
+  const SaidOfCall& said(std::uint32_t member) const { return line(member).said; }
+  const std::byte* data(std::uint32_t member) const;
+  std::byte* piece(std::uint32_t member) const { return pieces_ + member * piece_bytes_; }
+  std::byte* answer() const { return answer_; }
+  NodeRoundsBlock::Verdict& verdict() const { return *reinterpret_cast<NodeRoundsBlock::Verdict*>(block_); }
+
+ private:
+  enum class Form : std::uint8_t { unknown, look, meet };
+  static constexpr std::uint32_t most_that_look = 8;
+  // What is close comes within so many looks at all, which end as soon as it has: a look of the waiter's takes longer.
+  static constexpr int first_looks = 64;
+
+  NodeRoundsBlock::RankPart& part(std::uint32_t member) const {
+    return reinterpret_cast<NodeRoundsBlock::RankPart*>(block_ + sizeof(NodeRoundsBlock::Verdict))[member];
+  }
+  NodeRoundsBlock::Line& line(std::uint32_t member) const { return part(member).lines[call_ & 1]; }
+  std::byte* slot(std::uint32_t member) const { return slots_ + (2 * member + (call_ & 1)) * slot_bytes_; }
+  // Acquire pairs with the release in tell_others.
+  bool has_come(std::uint32_t member) const { return line(member).step.load(std::memory_order_acquire) >= step_; }
+  void tell_others();
+  bool have_all_come() const;
+  Status await_others(const char* doing);
+
+  std::byte* block_;
+  std::byte* slots_;
+  std::byte* answer_;
+  std::byte* pieces_;
+  NodeTeam& team_;
+  Waiter& waiter_;
+  std::uint32_t ranks_;
+  std::uint32_t me_;
+  std::size_t slot_bytes_;
+  std::size_t piece_bytes_;
+  std::size_t data_bytes_ = 0;  // of the current call
+  std::uint64_t call_ = 0;
+  std::uint64_t step_ = 0;  // of all calls
+  // Chosen at the first call: by then all members know whether the node is crowded.
+  Form form_ = Form::unknown;
+  Status broken_;  // see NodeTeam
+};
+
+}  // namespace farsum

@@ -1,0 +1,280 @@
+#include "collectives/reductions.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace farsum {
+namespace {
+
+constexpr std::array<const char*, 3> kind_names = {"farsum_allreduce", "farsum_reduce", "farsum_reduce_scatter_block"};
+
+// Of more ranks the pieces of their blocks would be too small.
+constexpr std::uint32_t most_that_scatter = 64;
+
+SaidOfCall said_of(const GroupReduction& asked) {
+  return {static_cast<std::uint64_t>(asked.kind) | static_cast<std::uint64_t>(asked.type) << 8 |
+              static_cast<std::uint64_t>(asked.op) << 16 | std::uint64_t{asked.root} << 32,
+          asked.count};
+}
+
+std::string in_words(const SaidOfCall& said) {
+  const auto kind = static_cast<GroupReduction::Kind>(said.what & 0xff);
+  std::string words = fmt::format("{} of {} elements of {} by {}", kind_names[static_cast<std::size_t>(kind)],
+                                  said.count, ops::name_of(static_cast<ops::ElementType>(said.what >> 8 & 0xff)),
+                                  ops::name_of(static_cast<ops::Operator>(said.what >> 16 & 0xff)));
+  if (kind == GroupReduction::Kind::reduce) words += fmt::format(" to root {}", said.what >> 32);
+  return words;
+}
+
+Status told_otherwise(const char* doing, std::uint32_t my_rank, const SaidOfCall& mine, std::uint32_t rank,
+                      const SaidOfCall& other) {
+  return {Code::argument,
+          fmt::format("{}: rank {} of the group has called {}, this rank {} {}; the call, the count, the type, the "
+                      "operator and the root must be the same on all ranks",
+                      doing, rank, in_words(other), my_rank, in_words(mine))};
+}
+
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
+struct GroupReductions::Call {
+  const GroupReduction& asked;
+  Fold fold;
+  SaidOfCall said;
+  const char* doing;
+  bool gets_result;
+  std::size_t result_bytes;
+  // Of what is reduced, in which what this rank gets begins there.
+  std::size_t bytes;
+  std::size_t own_from;
+};
+
+// What goes from node to node before the elements, of which there are none where the ranks of its node have said
+// different things.
+struct GroupReductions::Letter {
+  SaidOfCall said;  // by the node's first rank
+  SaidOfCall other;
+  std::uint32_t other_rank;
+  std::uint32_t differs;
+};
+
+GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const ops::KernelSet& kernels, Waiter& waiter)
+    : team_(team), kernels_(kernels), waiter_(waiter), my_rank_(my_rank), size_(team.size()) {
+  const GroupPlaces& places = team.places();
+  if (places.is_one_node()) return;
+  std::size_t most_here = places.here.size();
+  for (const GroupPlaces::Node& node : places.remote) most_here = std::max(most_here, node.members.size());
+  // The same on all nodes.
+  const std::size_t room = (TeamPost::most_bytes - sizeof(Letter)) / cache_line_bytes * cache_line_bytes;
+  team_piece_bytes_ = std::min(NodeRoundsBlock::piece_bytes(static_cast<std::uint32_t>(most_here)), room);
+  if (!team.is_first_here()) return;
+  letter_ = std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes);
+  sum_ = std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes);
+}
+
+void GroupReductions::begin(std::byte* block) noexcept {
+  NodeTeam& node = team_.node();
+  rounds_.emplace(block + GroupBlock::rounds_at(node.ranks()), node, waiter_);
+}
+
+Status GroupReductions::run(const GroupReduction& reduction, const char* doing) {
+  const bool scatters = reduction.kind == GroupReduction::Kind::reduce_scatter_block;
+  const Fold fold(kernels_, reduction.type, reduction.op);
+  const std::size_t result_bytes = reduction.count * fold.element_bytes();
+  const Call call = {
+      .asked = reduction,
+      .fold = fold,
+      .said = said_of(reduction),
+      .doing = doing,
+      .gets_result = reduction.kind != GroupReduction::Kind::reduce || reduction.root == my_rank_,
+      .result_bytes = result_bytes,
+      .bytes = scatters ? result_bytes * size_ : result_bytes,
+      .own_from = scatters ? result_bytes * my_rank_ : 0,
+  };
+  if (size_ == 1) {
+    copy_bytes(reduction.result, reduction.mine, result_bytes);
+    return {};
+  }
+  if (!team_.places().is_one_node()) return run_on_nodes(call);
+  if (call.bytes <= rounds_->slot_bytes()) return run_short(call);
+  if (scatters && size_ <= most_that_scatter) return run_scattering(call);
+  return run_long(call);
+}
+
+// All is said in one step. What all get the last to come folds for them, where there is one; else each who gets
+// something folds it.
+Status GroupReductions::run_short(const Call& call) {
+  const bool is_for_all = call.asked.kind == GroupReduction::Kind::allreduce;
+  const auto answer_all = [&] {
+    if (is_for_all && have_all_said_the_same(call)) fold_begun(call, rounds_->answer());
+  };
+  const std::span<const std::byte> mine(call.asked.mine, call.bytes);
+  if (Status status = rounds_->begin(call.said, mine, answer_all, call.doing); !status.is_ok()) return status;
+  if (!have_all_said_the_same(call)) return who_said_otherwise(call);
+  if (!call.gets_result) return {};
+  if (is_for_all && rounds_->has_a_last())
+    copy_bytes(call.asked.result, rounds_->answer(), call.result_bytes);
+  else
+    fold_begun(call, call.asked.result);
+  return {};
+}
+
+// What the members began the call with, as far as this rank gets it.
+void GroupReductions::fold_begun(const Call& call, std::byte* into) const {
+  call.fold.all(into, call.result_bytes, rounds_->ranks(),
+                [&](std::uint32_t member) { return rounds_->data(member) + call.own_from; });
+}
+
+// In pieces, of which each rank folds a share.
+Status GroupReductions::run_long(const Call& call) {
+  for (std::size_t done = 0; done < call.bytes; done += rounds_->piece_bytes()) {
+    const std::size_t bytes = std::min(rounds_->piece_bytes(), call.bytes - done);
+    copy_bytes(rounds_->piece(my_place()), call.asked.mine + done, bytes);
+    if (Status status = begin_piece(call, done); !status.is_ok()) return status;
+    if (done == 0 && !have_all_said_the_same(call)) return who_said_otherwise(call);
+    if (Status status = fold_in_shares(call, bytes); !status.is_ok()) return status;
+    keep(call, done, bytes);
+  }
+  return {};
+}
+
+// In pieces that have a part of each rank's block, which that rank folds.
+Status GroupReductions::run_scattering(const Call& call) {
+  const std::size_t most = rounds_->piece_bytes() / size_ / cache_line_bytes * cache_line_bytes;
+  for (std::size_t done = 0; done < call.result_bytes; done += most) {
+    const std::size_t bytes = std::min(most, call.result_bytes - done);
+    for (std::uint32_t rank = 0; rank < size_; ++rank)
+      copy_bytes(rounds_->piece(my_place()) + rank * bytes, call.asked.mine + rank * call.result_bytes + done, bytes);
+    if (Status status = begin_piece(call, done); !status.is_ok()) return status;
+    if (done == 0 && !have_all_said_the_same(call)) return who_said_otherwise(call);
+    call.fold.all(call.asked.result + done, bytes, size_,
+                  [&](std::uint32_t member) { return rounds_->piece(member) + my_rank_ * bytes; });
+    // Nobody writes its next piece before.
+    if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
+  }
+  return {};
+}
+
+// Each node folds a piece, its first rank exchanges it for those of the others, and tells the rest.
+Status GroupReductions::run_on_nodes(const Call& call) {
+  std::size_t done = 0;
+  do {
+    const std::size_t bytes = std::min(team_piece_bytes_, call.bytes - done);
+    copy_bytes(rounds_->piece(my_place()), call.asked.mine + done, bytes);
+    if (Status status = begin_piece(call, done); !status.is_ok()) return status;
+    const bool differs_here = done == 0 && !have_all_said_the_same(call);
+    if (!differs_here) {
+      if (Status status = fold_in_shares(call, bytes); !status.is_ok()) return status;
+    }
+    if (team_.is_first_here()) {
+      if (Status status = exchange_piece(call, done, differs_here ? 0 : bytes); !status.is_ok()) return status;
+    }
+    if (differs_here) return who_said_otherwise(call);
+    if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
+    const NodeRoundsBlock::Verdict& verdict = rounds_->verdict();
+    if (done == 0 && verdict.differs != 0)
+      return told_otherwise(call.doing, my_rank_, call.said, verdict.rank, verdict.said);
+    keep(call, done, bytes);
+    done += bytes;
+  } while (done < call.bytes);
+  return {};
+}
+
+// All have written the piece that begins there.
+Status GroupReductions::begin_piece(const Call& call, std::size_t done) {
+  const auto nothing = [] {};
+  return done == 0 ? rounds_->begin(call.said, {}, nothing, call.doing) : rounds_->next_step(call.doing);
+}
+
+// So much of all pieces becomes the answer. No line of it is written by two.
+Status GroupReductions::fold_in_shares(const Call& call, std::size_t bytes) {
+  const std::size_t share = round_up((bytes + rounds_->ranks() - 1) / rounds_->ranks(), cache_line_bytes);
+  const std::size_t from = std::min(my_place() * share, bytes);
+  call.fold.all(rounds_->answer() + from, std::min(share, bytes - from), rounds_->ranks(),
+                [&](std::uint32_t member) { return rounds_->piece(member) + from; });
+  return rounds_->next_step(call.doing);
+}
+
+// What of the answer, which lies there in the whole, this rank gets.
+void GroupReductions::keep(const Call& call, std::size_t done, std::size_t bytes) const {
+  if (!call.gets_result) return;
+  const std::size_t from = std::max(done, call.own_from);
+  const std::size_t until = std::min(done + bytes, call.own_from + call.result_bytes);
+  if (from < until)
+    copy_bytes(call.asked.result + (from - call.own_from), rounds_->answer() + (from - done), until - from);
+}
+
+// The answer of this node becomes that of all. By the first rank of each node.
+Status GroupReductions::exchange_piece(const Call& call, std::size_t done, std::size_t bytes) {
+  NodeRoundsBlock::Verdict& verdict = rounds_->verdict();
+  if (done == 0) verdict.differs = 0;
+  write_letter(call, bytes);
+  std::byte* const sum = sum_.get();
+  std::uint32_t taken = 0;
+  const auto add = [&](const std::byte* part) {
+    if (taken++ == 0)
+      copy_bytes(sum, part, bytes);
+    else
+      call.fold.one_more(sum, part, bytes);
+  };
+  bool has_own = false;
+  const auto take = [&](const GroupPlaces::Node& node, std::span<const std::byte> theirs) -> Status {
+    if (done == 0) compare_letter(call, node, theirs);
+    if (verdict.differs != 0 || theirs.size() != sizeof(Letter) + bytes) return {};
+    if (!has_own && node.members.front() > my_rank_) {
+      add(rounds_->answer());
+      has_own = true;
+    }
+    add(theirs.data() + sizeof(Letter));
+    return {};
+  };
+  Status status = team_.exchange({letter_.get(), sizeof(Letter) + bytes}, take, call.doing);
+  if (!status.is_ok() || verdict.differs != 0) return status;
+  if (!has_own) add(rounds_->answer());
+  copy_bytes(rounds_->answer(), sum, bytes);
+  return {};
+}
+
+void GroupReductions::write_letter(const Call& call, std::size_t bytes) {
+  Letter letter{.said = call.said, .other = {}, .other_rank = 0, .differs = 0};
+  for (std::uint32_t member = 0; member < rounds_->ranks() && letter.differs == 0; ++member) {
+    if (rounds_->said(member) == call.said) continue;
+    letter = {call.said, rounds_->said(member), team_.places().here[member], 1};
+  }
+  std::memcpy(letter_.get(), &letter, sizeof letter);
+  copy_bytes(letter_.get() + sizeof letter, rounds_->answer(), bytes);
+}
+
+// Keeps the first rank of other nodes that has said something else, for this node's ranks.
+void GroupReductions::compare_letter(const Call& call, const GroupPlaces::Node& node,
+                                     std::span<const std::byte> theirs) {
+  NodeRoundsBlock::Verdict& verdict = rounds_->verdict();
+  Letter letter{};
+  if (verdict.differs != 0 || theirs.size() < sizeof letter) return;
+  std::memcpy(&letter, theirs.data(), sizeof letter);
+  if (letter.said != call.said)
+    verdict = {letter.said, node.members.front(), 1};
+  else if (letter.differs != 0)
+    verdict = {letter.other, letter.other_rank, 1};
+}
+
+bool GroupReductions::have_all_said_the_same(const Call& call) const {
+  bool have = true;
+  for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) have = rounds_->said(member) == call.said && have;
+  return have;
+}
+
+Status GroupReductions::who_said_otherwise(const Call& call) const {
+  std::uint32_t member = 0;
+  while (rounds_->said(member) == call.said) ++member;
+  return told_otherwise(call.doing, my_rank_, call.said, team_.places().here[member], rounds_->said(member));
+}
+
+}  // namespace farsum

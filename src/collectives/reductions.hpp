@@ -1,0 +1,76 @@
+// Reductions of a group of ranks, wherever they are: what all ranks have, folded element by element, on all of them, on
+// one, or a block on each. The parts of a node's ranks are folded first, from the lowest rank on; then those of the
+// nodes, from that of the lowest rank on. So the same ranks in the same places get the same bits. Owner: collectives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "base/status.hpp"
+#include "collectives/fold.hpp"
+#include "collectives/group_team.hpp"
+#include "collectives/node_rounds.hpp"
+#include "ops/kernels.hpp"
+#include "progress/waiter.hpp"
+
+namespace farsum {
+
+struct GroupReduction {
+  enum class Kind : std::uint8_t { allreduce, reduce, reduce_scatter_block };
+
+  Kind kind = Kind::allreduce;
+  ops::ElementType type{};  // with op a pair that can be folded
+  ops::Operator op{};
+  std::uint32_t root = 0;  // of a reduce; else 0
+  std::uint64_t count = 0;
+  // `count` elements; of a reduce-scatter so many for each rank, by rank.
+  const std::byte* mine = nullptr;
+  // `count` elements; null where this rank gets none. At the start of `mine`, or apart from it.
+  std::byte* result = nullptr;
+};
+
+// One member's view. One thread of a rank calls at a time. Ranks that ask for different reductions are all told so, and
+// can go on with the next.
+class GroupReductions {
+ public:
+  GroupReductions(GroupTeam& team, std::uint32_t my_rank, const ops::KernelSet& kernels, Waiter& waiter);
+  // Called before anything else, when `team` has begun in what lies at the start of this GroupBlock.
+  void begin(std::byte* block) noexcept;
+
+  Status run(const GroupReduction& reduction, const char* doing);
+
+ private:
+  struct Call;  // a reduction with what follows from it
+  struct Letter;
+
+  Status run_short(const Call& call);
+  void fold_begun(const Call& call, std::byte* into) const;
+  Status run_long(const Call& call);
+  Status run_scattering(const Call& call);
+  Status run_on_nodes(const Call& call);
+  Status begin_piece(const Call& call, std::size_t done);
+  Status fold_in_shares(const Call& call, std::size_t bytes);
+  void keep(const Call& call, std::size_t done, std::size_t bytes) const;
+  Status exchange_piece(const Call& call, std::size_t done, std::size_t bytes);
+  void write_letter(const Call& call, std::size_t bytes);
+  void compare_letter(const Call& call, const GroupPlaces::Node& node, std::span<const std::byte> theirs);
+  bool have_all_said_the_same(const Call& call) const;
+  Status who_said_otherwise(const Call& call) const;
+  std::uint32_t my_place() const { return team_.node().rank(); }
+
+  GroupTeam& team_;
+  const ops::KernelSet& kernels_;
+  Waiter& waiter_;
+  std::uint32_t my_rank_;
+  std::uint32_t size_;
+  std::optional<NodeRounds> rounds_;
+  std::size_t team_piece_bytes_ = 0;  // of a group of several nodes
+  // On the first rank of each of several nodes: what goes to the others, and where what comes is folded.
+  std::unique_ptr<std::byte[]> letter_;
+  std::unique_ptr<std::byte[]> sum_;
+};
+
+}  // namespace farsum

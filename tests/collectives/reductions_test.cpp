@@ -1,0 +1,344 @@
+// Ranks of a group reduce what they have: threads over blocks of memory, one a node, whose first ranks tell each other
+// through mailboxes.
+#include "collectives/reductions.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "failing_memory.hpp"
+#include "mailboxes.hpp"
+#include "odd_elements.hpp"
+#include "sleeping_waiter.hpp"
+
+namespace farsum {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Kind = GroupReduction::Kind;
+using Nodes = std::vector<std::uint32_t>;  // by rank, the node it is on
+
+// Has no processor to look on, or so it says.
+class CrowdedWaiter : public SleepingWaiter {
+ public:
+  bool is_crowded() const override { return true; }
+};
+
+struct Member {
+  GroupTeam& team;
+  GroupReductions& reductions;
+  std::uint32_t rank;
+
+  Status run(const GroupReduction& reduction) { return reductions.run(reduction, "reduction"); }
+};
+
+class GroupOfThreads {
+ public:
+  explicit GroupOfThreads(Nodes node_of, bool is_crowded = false)
+      : node_of_(std::move(node_of)), is_crowded_(is_crowded) {
+    for (const std::uint32_t node : node_of_) {
+      const auto members = static_cast<std::uint32_t>(std::count(node_of_.begin(), node_of_.end(), node));
+      blocks_[node].resize(GroupBlock::footprint(members) / 8 + 32);
+    }
+  }
+  void run(const std::function<void(Member)>& body) {
+    std::vector<std::thread> threads;
+    for (std::uint32_t rank = 0; rank < node_of_.size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        SleepingWaiter looking;
+        CrowdedWaiter crowded;
+        be(rank, is_crowded_ ? crowded : looking, body);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+ private:
+  void be(std::uint32_t rank, Waiter& waiter, const std::function<void(Member)>& body) {
+    const auto start = reinterpret_cast<std::uintptr_t>(blocks_.at(node_of_[rank]).data());
+    auto* block = reinterpret_cast<std::byte*>(round_up(start, 2 * cache_line_bytes));
+    Post post(boxes_, rank);
+    GroupTeam team(places_of(node_of_, node_of_[rank]), rank, &post, waiter);
+    GroupReductions reductions(team, rank, ops::kernels_for_this_machine(), waiter);
+    team.begin(*reinterpret_cast<NodeTeamBlock*>(block), 7);
+    reductions.begin(block);
+    body({team, reductions, rank});
+  }
+
+  Nodes node_of_;
+  bool is_crowded_;
+  std::map<std::uint32_t, std::vector<std::uint64_t>> blocks_;
+  Mailboxes boxes_;
+};
+
+using Bytes = std::vector<std::byte>;
+
+// What a rank brings to a call: no two ranks and no two calls bring the same.
+Bytes brought_by(std::uint32_t rank, std::uint64_t call, const Foldable& pair, std::size_t elements) {
+  std::mt19937_64 random(call * 1000 + rank);
+  Bytes bytes(elements * ops::size_of(pair.type));
+  fill_oddly(pair.type, bytes, random);
+  return bytes;
+}
+
+// One element after the other by the plainest kernel: the ranks of each node, then the nodes.
+Bytes expected_of(const Nodes& node_of, const std::vector<Bytes>& brought, const Foldable& pair) {
+  const auto kernel = ops::kernels(ops::Isa::baseline).bulk(pair.type, pair.op);
+  const std::size_t element = ops::size_of(pair.type);
+  const auto combine = [&](Bytes& into, const Bytes& other) {
+    for (std::size_t at = 0; at < into.size(); at += element) kernel(&into[at], &other[at], 1, nullptr);
+  };
+  std::vector<std::uint32_t> order;
+  std::map<std::uint32_t, Bytes> of_node;
+  for (std::uint32_t rank = 0; rank < node_of.size(); ++rank) {
+    const auto [entry, is_first] = of_node.try_emplace(node_of[rank], brought[rank]);
+    if (is_first)
+      order.push_back(node_of[rank]);
+    else
+      combine(entry->second, brought[rank]);
+  }
+  Bytes all = of_node.at(order.front());
+  for (std::size_t node = 1; node < order.size(); ++node) combine(all, of_node.at(order[node]));
+  return all;
+}
+
+struct Wish {
+  Kind kind = Kind::allreduce;
+  Foldable pair{ElementType::float64, Operator::sum};
+  std::uint32_t root = 0;
+  std::size_t count = 1;
+  bool in_place = false;
+};
+
+// What the ranks bring to each call, and should get, worked out by the first that asks.
+class Oracle {
+ public:
+  struct Answer {
+    std::vector<Bytes> brought;
+    Bytes expected;
+    std::size_t asked = 0;
+  };
+
+  explicit Oracle(Nodes node_of) : node_of_(std::move(node_of)) {}
+  std::uint32_t size() const { return static_cast<std::uint32_t>(node_of_.size()); }
+  // Of a call, its rank's bytes and those of the whole.
+  std::pair<Bytes, Bytes> ask(std::uint32_t rank, std::uint64_t call, const Foldable& pair, std::size_t elements) {
+    const std::lock_guard lock(mutex_);
+    const auto [entry, is_new] = answers_.try_emplace(call);
+    Answer& answer = entry->second;
+    for (std::uint32_t each = 0; is_new && each < size(); ++each)
+      answer.brought.push_back(brought_by(each, call, pair, elements));
+    if (is_new) answer.expected = expected_of(node_of_, answer.brought, pair);
+    std::pair<Bytes, Bytes> told{answer.brought[rank], answer.expected};
+    if (++answer.asked == size()) answers_.erase(entry);
+    return told;
+  }
+
+ private:
+  Nodes node_of_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, Answer> answers_;
+};
+
+// A rank's part in a call, compared with what it should get.
+void reduce_and_compare(Member member, Oracle& oracle, std::uint64_t call, const Wish& wish) {
+  const bool scatters = wish.kind == Kind::reduce_scatter_block;
+  const std::size_t elements = scatters ? wish.count * oracle.size() : wish.count;
+  auto [mine, expected] = oracle.ask(member.rank, call, wish.pair, elements);
+  const std::size_t bytes = wish.count * ops::size_of(wish.pair.type);
+  Bytes apart(bytes);
+  std::byte* const result = wish.in_place ? mine.data() : apart.data();
+  const bool gets_result = wish.kind != Kind::reduce || wish.root == member.rank;
+  const Status status = member.run({.kind = wish.kind,
+                                    .type = wish.pair.type,
+                                    .op = wish.pair.op,
+                                    .root = wish.root,
+                                    .count = wish.count,
+                                    .mine = mine.data(),
+                                    .result = gets_result ? result : nullptr});
+  ASSERT_TRUE(status.is_ok()) << status.text();
+  if (!gets_result) return;
+  const std::size_t from = scatters ? member.rank * bytes : 0;
+  expected = Bytes(expected.begin() + static_cast<std::ptrdiff_t>(from),
+                   expected.begin() + static_cast<std::ptrdiff_t>(from + bytes));
+  ASSERT_EQ(promised(wish.pair, Bytes(result, result + bytes)), promised(wish.pair, expected))
+      << "call " << call << ", kind " << static_cast<int>(wish.kind) << ", " << wish.count << " elements of "
+      << ops::name_of(wish.pair.type) << " by " << ops::name_of(wish.pair.op) << ", in place: " << wish.in_place;
+}
+
+struct Layout {
+  const char* name;
+  Nodes node_of;
+};
+
+class ReductionsOn : public testing::TestWithParam<std::tuple<Layout, bool>> {
+ protected:
+  std::uint32_t size() const { return oracle_.size(); }
+  void run(const std::function<void(Member)>& body) {
+    GroupOfThreads(std::get<0>(GetParam()).node_of, std::get<1>(GetParam())).run(body);
+  }
+  // All three kinds, apart and in place, one after the other.
+  void run_all_kinds(const std::vector<Foldable>& pairs, const std::vector<std::size_t>& counts) {
+    run([&](Member member) {
+      std::uint64_t call = 0;
+      for (const Foldable& pair : pairs) {
+        for (const std::size_t count : counts) {
+          for (const bool in_place : {false, true}) {
+            const auto root = static_cast<std::uint32_t>(call % size());
+            for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::reduce_scatter_block})
+              reduce_and_compare(member, oracle_, call++, {kind, pair, root, count, in_place});
+          }
+        }
+      }
+    });
+  }
+
+  Oracle oracle_{std::get<0>(GetParam()).node_of};
+};
+
+std::string name_of_case(const testing::TestParamInfo<ReductionsOn::ParamType>& info) {
+  return std::string(std::get<0>(info.param).name) + (std::get<1>(info.param) ? "_crowded" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Nodes, ReductionsOn,
+    testing::Combine(testing::Values(Layout{"one", {0}}, Layout{"two", {0, 0}}, Layout{"three", {0, 0, 0}},
+                                     Layout{"eight", {0, 0, 0, 0, 0, 0, 0, 0}},
+                                     Layout{"nine", {0, 0, 0, 0, 0, 0, 0, 0, 0}}, Layout{"two_apart", {0, 1}},
+                                     Layout{"two_nodes_mixed", {0, 1, 1, 0}},
+                                     Layout{"three_nodes", {2, 0, 2, 1, 0, 0}}),
+                     testing::Bool()),
+    name_of_case);
+
+TEST_P(ReductionsOn, give_what_one_after_the_other_gives_for_every_type_and_operator) {
+  run_all_kinds(pairs_that_can_be_folded(), {1, 9});
+}
+
+// Five doubles go over in a line, so many in a slot, and more in pieces; the rest is what remains of a piece.
+TEST_P(ReductionsOn, take_any_number_of_elements) {
+  const std::size_t slot = NodeRoundsBlock::slot_bytes(size()) / 8;
+  const std::size_t piece = NodeRoundsBlock::piece_bytes(size()) / 8;
+  run_all_kinds({{ElementType::float64, Operator::sum}},
+                {0, 1, 5, 6, slot / size(), slot / size() + 1, slot, slot + 1, piece, piece + 1, 2 * piece + 7});
+}
+
+TEST_P(ReductionsOn, follow_one_another_without_mixing) {
+  run([&](Member member) {
+    for (std::uint64_t call = 0; call < 300; ++call) {
+      const auto root = static_cast<std::uint32_t>(call * 7 % size());
+      const Kind kind = std::array{Kind::allreduce, Kind::reduce, Kind::reduce_scatter_block}[call % 5 % 3];
+      const std::size_t count = std::array<std::size_t, 4>{1, 40, 0, 700}[call % 4];
+      reduce_and_compare(member, oracle_, call, {kind, {ElementType::uint64, Operator::sum}, root, count});
+      if (call % 11 == 0) {
+        ASSERT_TRUE(member.team.barrier("barrier").is_ok());
+      }
+    }
+  });
+}
+
+// Each rank differs in one point in turn; nobody's result is touched, and the next call is as any other.
+TEST_P(ReductionsOn, of_different_kinds_name_the_rank_and_harm_no_other_call) {
+  if (size() == 1) return;
+  run([&](Member member) {
+    std::vector<std::uint64_t> mine(size() * 1000, 1), result(1000, 77);
+    const GroupReduction right = {.kind = Kind::reduce,
+                                  .type = ElementType::int32,
+                                  .op = Operator::sum,
+                                  .root = 1,
+                                  .count = 12,
+                                  .mine = reinterpret_cast<std::byte*>(mine.data()),
+                                  .result = reinterpret_cast<std::byte*>(result.data())};
+    std::array<GroupReduction, 6> wrong;
+    wrong.fill(right);
+    wrong[0].kind = Kind::reduce_scatter_block;
+    wrong[1].type = ElementType::int64;
+    wrong[2].op = Operator::max;
+    wrong[3].root = 0;
+    wrong[4].count = 13;
+    wrong[5].count = 2000;  // more than goes over in one step
+    for (std::uint32_t odd_one = 0; odd_one < size(); ++odd_one) {
+      for (const GroupReduction& other : wrong) {
+        const Status status = member.run(member.rank == odd_one ? other : right);
+        ASSERT_EQ(status.code(), Code::argument);
+        const std::string named = member.rank == odd_one ? "of the group" : "rank " + std::to_string(odd_one) + " of";
+        ASSERT_THAT(status.text(), AllOf(HasSubstr("reduction"), HasSubstr(named), HasSubstr("same on all ranks")));
+        ASSERT_EQ(result, std::vector<std::uint64_t>(1000, 77));
+      }
+      reduce_and_compare(member, oracle_, odd_one, {.count = 3});
+    }
+  });
+}
+
+// Who found none in the middle would leave the others waiting.
+TEST_P(ReductionsOn, need_no_memory_once_they_have_begun) {
+  run([&](Member member) {
+    std::vector<std::uint64_t> mine(30'000 * size(), member.rank), result(30'000);
+    for (const std::size_t count : {1, 100, 30'000}) {
+      for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::reduce_scatter_block}) {
+        const FailingMemory none(0, FailingMemory::Fails::for_good);
+        const Status status = member.run({.kind = kind,
+                                          .type = ElementType::uint64,
+                                          .op = Operator::sum,
+                                          .count = count,
+                                          .mine = reinterpret_cast<std::byte*>(mine.data()),
+                                          .result = reinterpret_cast<std::byte*>(result.data())});
+        const FailingMemory::Pause pause;
+        ASSERT_TRUE(status.is_ok());
+        if (kind != Kind::reduce || member.rank == 0) {
+          ASSERT_EQ(result[count - 1], size() * (size() - 1) / 2);
+        }
+      }
+    }
+  });
+}
+
+TEST(Reductions, of_more_ranks_than_scatter_give_each_its_block) {
+  Oracle oracle(Nodes(70, 0));
+  GroupOfThreads(Nodes(70, 0)).run([&](Member member) {
+    const Foldable sum{ElementType::uint32, Operator::sum};
+    reduce_and_compare(member, oracle, 1, {Kind::reduce_scatter_block, sum, 0, 1, true});
+    reduce_and_compare(member, oracle, 2, {Kind::reduce_scatter_block, sum, 0, 20, true});
+    reduce_and_compare(member, oracle, 3, {Kind::allreduce, sum, 0, 1200});
+  });
+}
+
+// Sums of reals depend on their order: it is that of the ranks of a node, then that of the nodes.
+TEST(Reductions, combine_the_ranks_of_a_node_before_nodes_and_what_is_lower_on_the_left) {
+  const std::array<double, 4> values = {1, 0x1p-53, 0x1p-53, 0x1p-53};
+  const auto sum_on = [&](const Nodes& node_of, bool is_crowded) {
+    std::array<double, 4> sums{};
+    GroupOfThreads(node_of, is_crowded).run([&](Member member) {
+      ASSERT_TRUE(member
+                      .run({.type = ElementType::float64,
+                            .op = Operator::sum,
+                            .count = 1,
+                            .mine = reinterpret_cast<const std::byte*>(&values[member.rank]),
+                            .result = reinterpret_cast<std::byte*>(&sums[member.rank])})
+                      .is_ok());
+    });
+    for (const double sum : sums) EXPECT_EQ(sum, sums[0]);
+    return sums[0];
+  };
+  for (const bool is_crowded : {false, true}) {
+    EXPECT_EQ(sum_on({0, 0, 0, 0}, is_crowded), 1);
+    EXPECT_EQ(sum_on({0, 1, 1, 0}, is_crowded), 1 + 0x1p-52);
+    EXPECT_EQ(sum_on({5, 1, 3, 1}, is_crowded), 1 + 0x1p-51);
+    EXPECT_EQ(sum_on({0, 0, 1, 2}, is_crowded), 1);
+  }
+}
+
+}  // namespace
+}  // namespace farsum
