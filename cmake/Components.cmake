@@ -48,6 +48,8 @@ endfunction()
 
 # Tests have these of their own (tests/counted).
 set_source_files_properties(src/protocol/packed_sides.cpp src/ops/layout.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+# What is compiled beside the hot calls decides what the compiler still inlines into them.
+set_source_files_properties(src/capi/reductions.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # The sources of a component: all below its folder that are no other component's.
 function(farsum_component_sources result component)

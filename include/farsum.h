@@ -380,6 +380,44 @@ FARSUM_API size_t farsum_type_size(farsum_type type);
 /* Whether `op` is defined for `type`: 1 or 0. docs/OPERATORS.md lists the legal pairs. */
 FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
 
+/* ---- reductions -------------------------------------------------------------------------------------------- */
+
+/* Combine what all ranks of the group bring, element by element. Collective; call, `count`, `type`, `op` and `root` are
+ * the same on all ranks.
+ *   farsum_allreduce             every rank gets all of it
+ *   farsum_reduce                rank `root` gets all of it
+ *   farsum_reduce_scatter_block  rank r gets block r of it, the blocks having `count` elements each
+ *
+ * `mine` has `count` elements of `type`, with blocks `count` times the size of the group. `result` has `count`
+ * elements, at any alignment; it begins where `mine` does, or is apart from it. farsum_reduce ignores it on all ranks
+ * but the root, where it may be NULL. With `count` 0 nothing is reduced and all buffers may be NULL. FARSUM_SCALED_SUM,
+ * FARSUM_REPLACE and FARSUM_NO_OP do not reduce.
+ *
+ * Order: the ranks of a node are combined from the lowest to the highest, then the nodes from that with the lowest rank
+ * on, always with what is lower on the left. Floating-point arithmetic is as a process begins with it, whatever a
+ * thread has set. So the same ranks, placed on nodes alike, get the same bits; but of two NaNs a sum or a product may
+ * give either (docs/OPERATORS.md), and bytes of an element that hold no part of its value are undefined.
+ *
+ * Completion: on return `mine` may be reused and `result` is there. A call may return before others have entered
+ * theirs, or wait for them: a program relies on neither.
+ *
+ * Errors: HANDLE; RANK for the root; TYPE; RANGE where all blocks together are more than memory can hold; ARGUMENT for
+ * buffers that are null or overlap; UNSUPPORTED in a group of ranks that have not been introduced. These are refused
+ * before the other ranks learn of the call, which wait for this rank's next. ARGUMENT with the rank also where ranks
+ * have made different calls: results are as they were, and the group's next call is as any other. It is told to whoever
+ * sees it; a rank that has had its part already may have been told OK. PEER_FAILED.
+ *
+ * One thread of each rank at a time for a group; for several groups any number of threads. Source: MPI 4.1,
+ * sections 6.9.1, 6.9.6 and 6.10.1. */
+FARSUM_API farsum_status farsum_allreduce(farsum_group group, const void* mine, void* result, size_t count,
+                                          farsum_type type, farsum_op op);
+FARSUM_API farsum_status farsum_reduce(farsum_group group, const void* mine, void* result, size_t count,
+                                       farsum_type type, farsum_op op, int root);
+FARSUM_API farsum_status farsum_reduce_scatter_block(farsum_group group, const void* mine, void* result, size_t count,
+                                                     farsum_type type, farsum_op op);
+
+/* ---- operations, one by one -------------------------------------------------------------------------------- */
+
 /* The simple calls: contiguous on both sides, `offset` in bytes at the target.
  *
  * Nothing: an operation of 0 bytes or 0 elements moves nothing and is right at any offset, for a rank of the group and

@@ -459,8 +459,14 @@ farsum_status farsum_allgather(farsum_group handle, const void* mine, void* all,
     if (const farsum_status status = find_group("farsum_allgather", handle, group); status != FARSUM_OK) return status;
     if ((mine == nullptr || all == nullptr) && bytes != 0)
       return fail(Code::argument, "farsum_allgather: a buffer is null");
+    std::size_t all_bytes = 0;
+    if (__builtin_mul_overflow(bytes, std::size_t{group->size()}, &all_bytes)) {
+      return fail(Code::range, fmt::format("farsum_allgather: {} bytes of each of {} ranks are more than memory can "
+                                           "hold",
+                                           bytes, group->size()));
+    }
     return report(group->team().allgather({static_cast<const std::byte*>(mine), bytes},
-                                          {static_cast<std::byte*>(all), bytes * group->size()}, "farsum_allgather"));
+                                          {static_cast<std::byte*>(all), all_bytes}, "farsum_allgather"));
   });
 }
 

@@ -292,9 +292,10 @@ std::unique_ptr<Group> Context::group_of_the_node() {
   places.here.resize(membership_.here.count());
   std::iota(places.here.begin(), places.here.end(), 0u);
   auto group = std::make_unique<Group>(membership_.here.ranks(), my_place());
-  auto team = std::make_unique<GroupTeam>(std::move(places), my_place(), nullptr, *waiter_);
-  team->begin(*reinterpret_cast<NodeTeamBlock*>(membership_.segment->world_team()), 0);
-  group->begin({}, std::move(team));
+  Group::Means means = make_means(std::move(places), my_place());
+  std::byte* const block = membership_.segment->world_team();
+  means.team->begin(*reinterpret_cast<NodeTeamBlock*>(block), 0);
+  group->begin({}, block, std::move(means));
   return group;
 }
 
@@ -316,21 +317,25 @@ Status Context::begin_world() {
   const bool meets = std::all_of(all.begin(), all.end(), [this](Rank rank) { return remote_nodes_->reaches(rank); });
   world_ = std::make_unique<Group>(std::move(all), membership_.rank);
   if (!meets) return {};
-  std::unique_ptr<GroupTeam> team = make_team(world_->ranks(), membership_.rank);
+  Group::Means means = make_means(remote_nodes_->places_of(world_->ranks()), membership_.rank);
   const std::uint32_t here = membership_.here.count();
   Result<HeapExtent> met =
-      membership_.segment->meet({{world_team_key, here}}, here, NodeTeamBlock::footprint(here), id_in_segment());
+      membership_.segment->meet({{world_team_key, here}}, here, GroupBlock::footprint(here), id_in_segment());
   if (!met.is_ok()) return met.take_status();
   if (Status status = membership_.segment->reach(met.value()); !status.is_ok()) return status;
   // Who has failed up to here has said so at this meeting of the node's ranks, and nowhere else.
   if (Status status = home_->team().barrier("farsum_init"); !status.is_ok()) return status;
-  team->begin(*reinterpret_cast<NodeTeamBlock*>(membership_.segment->at(met.value().offset)), world_team_key);
-  world_->begin(met.value(), std::move(team));
+  std::byte* const block = membership_.segment->at(met.value().offset);
+  means.team->begin(*reinterpret_cast<NodeTeamBlock*>(block), world_team_key);
+  world_->begin(met.value(), block, std::move(means));
   return world_->team().barrier("farsum_init");
 }
 
-std::unique_ptr<GroupTeam> Context::make_team(const std::vector<Rank>& ranks, std::uint32_t my_rank) {
-  return std::make_unique<GroupTeam>(remote_nodes_->places_of(ranks), my_rank, exchange_.get(), *waiter_);
+Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) const {
+  Group::Means means;
+  means.team = std::make_unique<GroupTeam>(std::move(places), my_rank, exchange_.get(), *waiter_);
+  means.reductions = std::make_unique<GroupReductions>(*means.team, my_rank, *kernels_, *waiter_);
+  return means;
 }
 
 Status Context::serve_network(Network& network) {

@@ -18,6 +18,7 @@
 #include "base/settings.hpp"
 #include "base/status.hpp"
 #include "collectives/group_team.hpp"
+#include "collectives/reductions.hpp"
 #include "collectives/teardown.hpp"
 #include "liveness/network_card.hpp"
 #include "liveness/peer_watch.hpp"
@@ -49,13 +50,20 @@ namespace farsum {
 // Ranks that meet. Made by Context, lives until it is freed or the context ends.
 class Group {
  public:
+  // What its ranks meet with.
+  struct Means {
+    std::unique_ptr<GroupTeam> team;
+    std::unique_ptr<GroupReductions> reductions;  // refers to the team
+  };
+
   Group(std::vector<Rank> ranks, std::uint32_t my_rank)
       : ranks_(std::move(ranks)), my_rank_(my_rank), offers_(ranks_.size()), words_(ranks_.size()) {}
   // Says where the ranks meet; called before anything else is asked for but what the group was made of. What the node
-  // has of it lies in `block`.
-  void begin(HeapExtent block, std::unique_ptr<GroupTeam> team) noexcept {
+  // has of it lies in `block`, mapped at that address, where the team has begun.
+  void begin(HeapExtent block, std::byte* mapped, Means means) noexcept {
     block_ = block;
-    team_ = std::move(team);
+    means_ = std::move(means);
+    means_.reductions->begin(mapped);
   }
 
   const std::vector<Rank>& ranks() const { return ranks_; }
@@ -63,9 +71,10 @@ class Group {
   std::uint32_t my_rank() const { return my_rank_; }
   HeapExtent block() const { return block_; }
   // False for all ranks of a job that do not all reach each other.
-  bool meets() const { return team_ != nullptr; }
-  GroupTeam& team() { return *team_; }
-  const GroupPlaces& places() const { return team_->places(); }
+  bool meets() const { return means_.team != nullptr; }
+  GroupTeam& team() { return *means_.team; }
+  GroupReductions& reductions() { return *means_.reductions; }
+  const GroupPlaces& places() const { return means_.team->places(); }
   // Room for what the ranks tell each other of a window that is being made, one at a time; and for a word of each.
   std::span<WindowOffer> offers() { return offers_; }
   std::span<std::byte> words() { return words_; }
@@ -78,7 +87,7 @@ class Group {
   std::vector<WindowOffer> offers_;
   std::vector<std::byte> words_;
   HeapExtent block_;
-  std::unique_ptr<GroupTeam> team_;
+  Means means_;
   std::atomic<int> users_{0};
 };
 
@@ -250,7 +259,7 @@ class Context {
   Status begin_world();
   Status serve_network(Network& network);
   Status serve_card(Rdma& card);
-  std::unique_ptr<GroupTeam> make_team(const std::vector<Rank>& ranks, std::uint32_t my_rank);
+  Group::Means make_means(GroupPlaces places, std::uint32_t my_rank) const;
   Status check_listed(Listed& listed) const;
   std::optional<std::uint64_t> next_round(const Listed& listed);
   Status found_group(const Listed& listed, std::uint64_t round, GroupTeam* team, HeapExtent& block);

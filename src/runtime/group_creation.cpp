@@ -85,12 +85,12 @@ Result<Group*> Context::create_group(Group& parent, std::span<const std::uint32_
   if (Status status = check_listed(listed); !status.is_ok()) return status;
   const auto forget_it = [this](Group* made) { forget(made); };
   std::unique_ptr<Group, decltype(forget_it)> group(nullptr, forget_it);
-  std::unique_ptr<GroupTeam> team;
+  Group::Means means;
   std::exception_ptr thrown;
   std::optional<std::uint64_t> round;
   try {
     if (lacks_memory) throw std::bad_alloc();
-    team = make_team(listed.ranks(), listed.my_rank);
+    means = make_means(remote_nodes_->places_of(listed.ranks()), listed.my_rank);
     auto made = std::make_unique<Group>(listed.ranks(), listed.my_rank);
     const std::lock_guard lock(mutex_);
     group_rounds_.keep_room();
@@ -99,16 +99,16 @@ Result<Group*> Context::create_group(Group& parent, std::span<const std::uint32_
     round = group_rounds_.next(listed.hash(of_list, 0));
   } catch (...) {
     thrown = std::current_exception();
-    team.reset();
+    means = {};
   }
   if (!round) round = next_round(listed);
   // So many lists for which there was none at once: the others wait until this one comes again.
   if (!round) std::rethrow_exception(thrown);
   HeapExtent block;
-  Status status = found_group(listed, *round, team.get(), block);
+  Status status = found_group(listed, *round, means.team.get(), block);
   if (thrown != nullptr) std::rethrow_exception(thrown);
   if (!status.is_ok()) return status;
-  group->begin(block, std::move(team));
+  group->begin(block, membership_.segment->at(block.offset), std::move(means));
   return group.release();
 }
 
@@ -130,8 +130,7 @@ Status Context::found_group(const Listed& listed, std::uint64_t round, GroupTeam
     if (member == listed.my_rank) my_place_here = here;
     ++here;
   }
-  Result<HeapExtent> met =
-      membership_.segment->meet({{key, here}}, here, NodeTeamBlock::footprint(here), id_in_segment());
+  Result<HeapExtent> met = membership_.segment->meet({{key, here}}, here, GroupBlock::footprint(here), id_in_segment());
   Status reached = met.is_ok() ? reach_team(met.value(), my_place_here) : met.take_status();
   if (!reached.is_ok()) {
     if (my_place_here == 0) tell_of_failure(listed, making_key, team);

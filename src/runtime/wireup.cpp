@@ -20,7 +20,7 @@
 
 #include <fmt/format.h>
 
-#include "collectives/node_team.hpp"
+#include "collectives/node_rounds.hpp"
 #include "os/process.hpp"
 #include "runtime/pmix.hpp"
 
@@ -30,7 +30,7 @@ namespace {
 constexpr int look_interval_ms = 100;
 
 NodeSegment::Options segment_options(std::uint32_t ranks, const Settings& settings) {
-  return {.ranks = ranks, .segment_bytes = settings.segment_bytes, .team_bytes = NodeTeamBlock::footprint(ranks)};
+  return {.ranks = ranks, .segment_bytes = settings.segment_bytes, .team_bytes = GroupBlock::footprint(ranks)};
 }
 
 constexpr std::uint32_t no_number = ~std::uint32_t{0};

@@ -22,7 +22,7 @@
 
 #include <fmt/format.h>
 
-#include "collectives/node_team.hpp"
+#include "collectives/node_rounds.hpp"
 
 namespace farsum::faults {
 
@@ -139,7 +139,7 @@ Job::Job(JobOptions options) : options_(std::move(options)) {
     // Not close-on-exec: the ranks inherit it as they do from the launcher.
     node_fd_ = memfd_create("farsum-node", 0);
     const auto ranks = static_cast<std::uint32_t>(options_.ranks);
-    auto segment = NodeSegment::open(dup(node_fd_), {.ranks = ranks, .team_bytes = NodeTeamBlock::footprint(ranks)});
+    auto segment = NodeSegment::open(dup(node_fd_), {.ranks = ranks, .team_bytes = GroupBlock::footprint(ranks)});
     if (segment.is_ok()) segment_ = std::move(segment.value());
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
       const RankBlock& block = segment_->rank(rank);

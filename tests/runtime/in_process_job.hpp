@@ -56,7 +56,7 @@ inline void run_as_rank(Membership membership, const Context::Options& options,
 // For so many ranks that are threads of this process; null, with the failure told, where there is none.
 inline std::shared_ptr<NodeSegment> segment_of(std::uint32_t ranks) {
   Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create(
-      {.ranks = ranks, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = NodeTeamBlock::footprint(ranks)});
+      {.ranks = ranks, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = GroupBlock::footprint(ranks)});
   if (made.is_ok()) return std::move(made.value());
   ADD_FAILURE() << made.take_status().text();
   return nullptr;
@@ -94,7 +94,7 @@ inline void run_on_nodes(const std::vector<std::uint32_t>& node_of, const std::v
   for (const auto& [node, members] : here) {
     const auto count = static_cast<std::uint32_t>(members.size());
     Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create(
-        {.ranks = count, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = NodeTeamBlock::footprint(count)});
+        {.ranks = count, .segment_bytes = std::uint64_t{1} << 28, .team_bytes = GroupBlock::footprint(count)});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     segments[node] = std::move(made.value());
   }

@@ -22,7 +22,7 @@ class NetworkSideTest : public testing::Test {
     const std::string refusal = probe_network(settings_.ucx_library, settings_.net_tls, settings_.net_devices).refusal;
     if (!refusal.empty()) GTEST_SKIP() << refusal;
     Result<std::unique_ptr<NodeSegment>> made = NodeSegment::create(
-        {.ranks = 1, .segment_bytes = std::uint64_t{1} << 26, .team_bytes = NodeTeamBlock::footprint(1)});
+        {.ranks = 1, .segment_bytes = std::uint64_t{1} << 26, .team_bytes = GroupBlock::footprint(1)});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     segment_ = std::move(made.value());
     here_ = NodeRanks({0});

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/node_team.hpp"
+#include "collectives/node_rounds.hpp"
 #include "collectives/teardown.hpp"
 #include "golden.hpp"
 #include "lockfree/lock_bias.hpp"
@@ -78,6 +78,17 @@ void list_node(Listing& listing) {
   PART(RankBlock, waiters);
   listing.part("pass", offsetof(RankBlock, permit));
   PART(RankBlock, stripes);
+  listing.begin<NodeRoundsBlock::Line>("NodeRoundsBlock::Line");
+  PART(NodeRoundsBlock::Line, step);
+  PART(NodeRoundsBlock::Line, said);
+  PART(NodeRoundsBlock::Line, data);
+  listing.begin<NodeRoundsBlock::RankPart>("NodeRoundsBlock::RankPart");
+  PART(NodeRoundsBlock::RankPart, lines);
+  PART(NodeRoundsBlock::RankPart, events);
+  listing.begin<NodeRoundsBlock::Verdict>("NodeRoundsBlock::Verdict");
+  PART(NodeRoundsBlock::Verdict, said);
+  PART(NodeRoundsBlock::Verdict, rank);
+  PART(NodeRoundsBlock::Verdict, differs);
   listing.begin<NodeTeamBlock>("NodeTeamBlock");
   PART(NodeTeamBlock, arrived);
   PART(NodeTeamBlock, round);
@@ -154,6 +165,8 @@ void list_places(Listing& listing) {
   PART(TeardownBlock, departed);
   PART(TeardownBlock, events);
   listing.part("a team's block of 16 ranks: bytes", NodeTeamBlock::footprint(16));
+  listing.part("a group's block of 16 ranks: rounds", GroupBlock::rounds_at(16));
+  listing.part("a group's block of 16 ranks: bytes", GroupBlock::footprint(16));
   listing.part("a ring of 4096 bytes: bytes", RingShared::footprint(4096));
 }
 

@@ -11,7 +11,7 @@
 
 namespace farsum {
 
-inline constexpr std::uint64_t segment_magic = 0x4641'5253'554d'0004;  // "FARSUM", layout 4
+inline constexpr std::uint64_t segment_magic = 0x4641'5253'554d'0005;  // "FARSUM", layout 5
 inline constexpr std::uint32_t most_free_extents = 16384;
 // Extents up to this are zeroed as a whole when they are given back, and keep their pages in the free stretch that they
 // join: that costs less than a look at what was touched.
