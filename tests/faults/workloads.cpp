@@ -151,6 +151,22 @@ bool allgather(Scene& scene) {
   return scene.ok(farsum_allgather(farsum_world(), mine.data(), all.data(), mine.size()));
 }
 
+template <std::size_t count>
+bool allreduce(Scene& scene) {
+  return scene.ok(farsum_allreduce(farsum_world(), scene.operand.data(), scene.result.data(), count, type, FARSUM_SUM));
+}
+
+bool reduce(Scene& scene) {
+  const int root = static_cast<int>(scene.round % static_cast<std::uint64_t>(scene.self.size));
+  return scene.ok(
+      farsum_reduce(farsum_world(), scene.operand.data(), scene.result.data(), 100, type, FARSUM_SUM, root));
+}
+
+bool reduce_scatter(Scene& scene) {
+  return scene.ok(farsum_reduce_scatter_block(farsum_world(), scene.operand.data(), scene.result.data(),
+                                              large_count / most_ranks, type, FARSUM_SUM));
+}
+
 bool fence(Scene& scene) {
   return scene.ok(farsum_fence(scene.window, 0)) &&
          scene.ok(farsum_put(scene.window, scene.next, 0, scene.operand.data(), 4096));
@@ -286,6 +302,10 @@ std::vector<Workload> make_table() {
   table.push_back({"barrier", {}, nothing, barrier, nothing});
   table.push_back({"broadcast", {}, nothing, broadcast, nothing});
   table.push_back({"allgather", {}, nothing, allgather, nothing});
+  table.push_back({"allreduce", {}, nothing, allreduce<1>, nothing});
+  table.push_back({"allreduce_long", {}, nothing, allreduce<20'000>, nothing});
+  table.push_back({"reduce", {}, nothing, reduce, nothing});
+  table.push_back({"reduce_scatter", {}, nothing, reduce_scatter, nothing});
   table.push_back({"fence", {}, allocate, fence, end_fence});
   table.push_back({"post_start", {}, allocate, post_start, release});
   table.push_back({"notify_direct", {}, allocate_and_open, notify, close_and_release});
