@@ -186,7 +186,8 @@ FARSUM_API farsum_status farsum_barrier(farsum_group group);
 /* Copies `bytes` bytes from `buffer` of rank `root` into `buffer` of all others. Collective. */
 FARSUM_API farsum_status farsum_broadcast(farsum_group group, void* buffer, size_t bytes, int root);
 
-/* Gathers `bytes` bytes of every rank into `all` (size * bytes) on every rank. Collective. */
+/* Gathers `bytes` bytes of every rank into `all` (size * bytes) on every rank. Collective. RANGE where all together are
+ * more than memory can hold. */
 FARSUM_API farsum_status farsum_allgather(farsum_group group, const void* mine, void* all, size_t bytes);
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */
@@ -404,8 +405,9 @@ FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
  * Errors: HANDLE; RANK for the root; TYPE; RANGE where all blocks together are more than memory can hold; ARGUMENT for
  * buffers that are null or overlap; UNSUPPORTED in a group of ranks that have not been introduced. These are refused
  * before the other ranks learn of the call, which wait for this rank's next. ARGUMENT with the rank also where ranks
- * have made different calls: results are as they were, and the group's next call is as any other. It is told to whoever
- * sees it; a rank that has had its part already may have been told OK. PEER_FAILED.
+ * have called different ones of these three, or otherwise: results are as they were, and the group's next call is as
+ * any other. Where a rank calls a barrier, broadcast or allgather of the group instead, this is either seen, and the
+ * group is of no further use, or each waits for the other. PEER_FAILED.
  *
  * One thread of each rank at a time for a group; for several groups any number of threads. Source: MPI 4.1,
  * sections 6.9.1, 6.9.6 and 6.10.1. */

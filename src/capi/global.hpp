@@ -133,6 +133,8 @@ inline WindowSlot* find_window(farsum_window window) {
 }
 farsum_status bad_window(const char* call, farsum_window window);
 farsum_status find_group(const char* call, farsum_group handle, Group*& group);
+// The same for calls in which its ranks meet: refused where some have not been introduced to each other.
+farsum_status find_meeting_group(const char* call, farsum_group handle, Group*& group);
 
 // A slot is taken before its window is made, so that a rank that has none can tell the others in time. no_window_slot:
 // all are taken.

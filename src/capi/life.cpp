@@ -104,6 +104,14 @@ farsum_status find_group(const char* call, farsum_group handle, Group*& group) {
   return FARSUM_OK;
 }
 
+farsum_status find_meeting_group(const char* call, farsum_group handle, Group*& group) {
+  if (const farsum_status status = find_group(call, handle, group); status != FARSUM_OK) return status;
+  if (group->meets()) return FARSUM_OK;
+  return fail(Code::unsupported, fmt::format("{}: some ranks of the group have not been introduced to each other "
+                                             "(farsum_network_introduce)",
+                                             call));
+}
+
 namespace {
 
 // A forked child has the parent's windows in its memory but is no rank: its handles stop working.
@@ -432,7 +440,8 @@ farsum_status farsum_barrier(farsum_group handle) {
   return guarded("farsum_barrier", [&]() -> farsum_status {
     const HearsAtEnd hears;
     Group* group = nullptr;
-    if (const farsum_status status = find_group("farsum_barrier", handle, group); status != FARSUM_OK) return status;
+    if (const farsum_status status = find_meeting_group("farsum_barrier", handle, group); status != FARSUM_OK)
+      return status;
     return report(group->team().barrier("farsum_barrier"));
   });
 }
@@ -441,7 +450,8 @@ farsum_status farsum_broadcast(farsum_group handle, void* buffer, size_t bytes, 
   return guarded("farsum_broadcast", [&]() -> farsum_status {
     const HearsAtEnd hears;
     Group* group = nullptr;
-    if (const farsum_status status = find_group("farsum_broadcast", handle, group); status != FARSUM_OK) return status;
+    if (const farsum_status status = find_meeting_group("farsum_broadcast", handle, group); status != FARSUM_OK)
+      return status;
     if (root < 0 || root >= static_cast<int>(group->size())) {
       return fail(Code::rank, fmt::format("farsum_broadcast: root {} is not in the group, whose ranks are 0 to {}",
                                           root, group->size() - 1));
@@ -456,7 +466,8 @@ farsum_status farsum_allgather(farsum_group handle, const void* mine, void* all,
   return guarded("farsum_allgather", [&]() -> farsum_status {
     const HearsAtEnd hears;
     Group* group = nullptr;
-    if (const farsum_status status = find_group("farsum_allgather", handle, group); status != FARSUM_OK) return status;
+    if (const farsum_status status = find_meeting_group("farsum_allgather", handle, group); status != FARSUM_OK)
+      return status;
     if ((mine == nullptr || all == nullptr) && bytes != 0)
       return fail(Code::argument, "farsum_allgather: a buffer is null");
     std::size_t all_bytes = 0;

@@ -31,7 +31,7 @@ struct Lengths {
 // `blocks`: how many of `count` elements each rank brings.
 Status measure(const char* call, std::size_t count, std::size_t element_bytes, std::size_t blocks, Lengths& lengths) {
   if (!__builtin_mul_overflow(count, element_bytes, &lengths.result) &&
-      !__builtin_mul_overflow(lengths.result, blocks, &lengths.mine))
+      !__builtin_mul_overflow(lengths.result, blocks, &lengths.mine) && lengths.mine <= PTRDIFF_MAX)
     return {};
   return {Code::range, fmt::format("{}: {} elements of {} bytes for each of {} ranks are more than memory can hold",
                                    call, count, element_bytes, blocks)};
@@ -42,7 +42,7 @@ Status check_buffers(const char* call, const void* mine, const void* result, con
   if (mine == nullptr || result == nullptr) return {Code::argument, fmt::format("{}: a buffer is null", call)};
   const auto from = reinterpret_cast<std::uintptr_t>(mine);
   const auto to = reinterpret_cast<std::uintptr_t>(result);
-  if (from == to || to >= from + lengths.mine || from >= to + lengths.result) return {};
+  if (from == to || (to > from ? to - from >= lengths.mine : from - to >= lengths.result)) return {};
   return {Code::argument,
           fmt::format("{}: the result begins {} bytes {} the elements that this rank brings, and overlaps them; it "
                       "must be apart from them or begin where they do",
@@ -61,11 +61,6 @@ struct Asked {
 };
 
 Status reduce_in(Group& group, const Asked& asked, const char* call) {
-  if (!group.meets()) {
-    return {Code::unsupported, fmt::format("{}: some ranks of the group have not been introduced to each other "
-                                           "(farsum_network_introduce)",
-                                           call)};
-  }
   if (asked.root < 0 || asked.root >= static_cast<int>(group.size())) {
     return {Code::rank, fmt::format("{}: root {} is not in the group, whose ranks are 0 to {}", call, asked.root,
                                     group.size() - 1)};
@@ -94,7 +89,7 @@ farsum_status reduce(farsum_group handle, const Asked& asked, const char* call) 
   return guarded(call, [&]() -> farsum_status {
     const HearsAtEnd hears;
     Group* group = nullptr;
-    if (const farsum_status status = find_group(call, handle, group); status != FARSUM_OK) return status;
+    if (const farsum_status status = find_meeting_group(call, handle, group); status != FARSUM_OK) return status;
     return report(reduce_in(*group, asked, call));
   });
 }

@@ -29,20 +29,55 @@ Status NodeRounds::begin(const SaidOfCall& said, std::span<const std::byte> data
   NodeRoundsBlock::Line& mine = line(me_);
   mine.said = said;
   if (!data.empty()) std::memcpy(data.size() <= sizeof mine.data ? mine.data : slot(me_), data.data(), data.size());
-  if (form_ == Form::meet) return team_.barrier_with(by_the_last, doing);
-  tell_others();
-  return await_others(doing);
+  if (form_ == Form::look) {
+    tell_others();
+    return await_others(doing);
+  }
+  count_step();
+  const auto count_first = [&] {
+    count_members();
+    if (have_all_begun_) by_the_last();
+  };
+  Status status = team_.barrier_with(count_first, doing);
+  have_all_begun_ = status.is_ok() && count().step == step_ && count().stranger == 0;
+  return status;
+}
+
+// By the last to come: nobody goes on before, so that whose line is of an earlier step has come for something else.
+void NodeRounds::count_members() {
+  NodeRoundsBlock::Count& all = count();
+  all = {step_, 0};
+  for (std::uint32_t member = ranks_; member-- > 0;)
+    if (!has_come(member)) all.stranger = member + 1;
+  have_all_begun_ = all.stranger == 0;
+}
+
+std::optional<std::uint32_t> NodeRounds::stranger() const {
+  if (count().step != step_ || count().stranger == 0) return std::nullopt;
+  return count().stranger - 1;
 }
 
 Status NodeRounds::next_step(const char* doing) {
-  if (form_ == Form::meet) return team_.barrier(doing);
+  if (form_ == Form::meet) {
+    count_step();
+    return team_.barrier(doing);
+  }
   tell_others();
   return await_others(doing);
 }
 
+// Release pairs with the acquire in has_come.
+void NodeRounds::count_step() { line(me_).step.store(++step_, std::memory_order_release); }
+
 void NodeRounds::tell_others() {
-  // Release pairs with the acquire in has_come.
-  line(me_).step.store(++step_, std::memory_order_release);
+  count_step();
+  part(me_).events.notify_all();
+}
+
+void NodeRounds::give_up(const Status& why) {
+  break_off(why);
+  NodeTeam::stay_away(team_.block(), me_, why.code());
+  // Others sleep here only while this member has not come, and see it in their condition.
   part(me_).events.notify_all();
 }
 
@@ -60,7 +95,8 @@ Status NodeRounds::await_others(const char* doing) {
   for (std::uint32_t member = 0; member < ranks_; ++member) {
     // The condition is on what that member writes alone, who wakes those asleep there.
     Status status = waiter_.wait(
-        part(member).events, [&] { return has_come(member); }, doing);
+        part(member).events, [&] { return has_come(member) || team_.has_one_that_never_comes(); }, doing);
+    if (status.is_ok() && !has_come(member)) status = team_.who_never_comes(doing);
     if (status.is_ok()) continue;
     broken_ = {status.code(), status.text()};
     return status;

@@ -1,5 +1,5 @@
 // Rounds of a group's ranks of one node in shared memory, in which each says something and hears all others: what a
-// call is, with a little data or much. It carries bytes and knows nothing of what is done with them. Owner:
+// call is, with a little data or much. It carries bytes, and leaves to its caller what is done with them. Owner:
 // collectives.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/function_ref.hpp"
@@ -42,25 +43,38 @@ struct NodeRoundsBlock {
     // Members asleep until this rank says more. Written by them, too.
     alignas(2 * cache_line_bytes) EventCount events;
   };
-  // By the first rank, to those of its node: the first of other nodes' ranks that has said something else.
+  // By the first rank, to those of its node: what the ranks of other nodes have said.
+  enum class Finding : std::uint32_t {
+    the_same,
+    another_reduction,  // by `rank`, who has said `said`
+    no_reduction,       // on the node whose first rank is `rank`
+  };
   struct alignas(2 * cache_line_bytes) Verdict {
     SaidOfCall said;
     std::uint32_t rank;
-    std::uint32_t differs;
+    Finding finding;
+  };
+  // Where members meet, by the last to come to the first step of a call, if it comes for that: which step, and the
+  // first member that has come for something else + 1, or 0.
+  struct alignas(2 * cache_line_bytes) Count {
+    std::uint64_t step;
+    std::uint32_t stranger;
   };
 
-  // Behind the verdict: a part for each rank; a slot for each rank's odd and even calls; the answer; a piece for each
-  // rank. What is long lies last, so that groups which never need it touch no page of it.
+  // Behind verdict and count: a part for each rank; a slot for each rank's odd and even calls; the answer; a piece for
+  // each rank. What is long lies last, so that groups which never need it touch no page of it.
   static std::size_t slot_bytes(std::uint32_t ranks) { return shared_among(ranks, slots_bytes, 256, 4096); }
-  static std::size_t piece_bytes(std::uint32_t ranks) { return shared_among(ranks, pieces_bytes, 4096, 65536); }
-  static std::size_t slots_at(std::uint32_t ranks) { return sizeof(Verdict) + ranks * sizeof(RankPart); }
+  static std::size_t piece_bytes(std::uint32_t ranks) { return shared_among(ranks, pieces_bytes, 2048, 49152); }
+  static constexpr std::size_t parts_at = sizeof(Verdict) + sizeof(Count);
+  static std::size_t slots_at(std::uint32_t ranks) { return parts_at + ranks * sizeof(RankPart); }
   static std::size_t answer_at(std::uint32_t ranks) { return slots_at(ranks) + 2 * ranks * slot_bytes(ranks); }
   static std::size_t pieces_at(std::uint32_t ranks) { return answer_at(ranks) + piece_bytes(ranks); }
   static std::size_t footprint(std::uint32_t ranks) { return pieces_at(ranks) + ranks * piece_bytes(ranks); }
 
  private:
-  static constexpr std::size_t slots_bytes = 256 << 10;
-  static constexpr std::size_t pieces_bytes = 512 << 10;
+  // With these the block of a usual group is short enough for the heap to keep it warm for the next.
+  static constexpr std::size_t slots_bytes = 32 << 10;
+  static constexpr std::size_t pieces_bytes = 96 << 10;
 
   static std::size_t shared_among(std::uint32_t ranks, std::size_t bytes, std::size_t least, std::size_t most) {
     return std::clamp(bytes / ranks / cache_line_bytes * cache_line_bytes, least, most);
@@ -80,8 +94,10 @@ struct GroupBlock {
 // sentence of a failure.
 //
 // A call is a row of steps, at each of which every member waits for every other. So whoever begins a call has left the
-// one before the last behind with all others: a line and a slot for odd and for even calls are enough, and one piece
-// and one answer, which are written behind a step of the call alone.
+// one before the last behind with all others, and a line and a slot for odd and for even calls are enough. Of pieces
+// one is enough: the others read it before a further step of the same call, and it is written before the next call
+// begins or later. Of the answer, too: it is written in or behind the first step of a call, to which all come when they
+// have read that of the last.
 //
 // Few members that have a processor each look at one another's lines, and each does all that is to be done: nothing
 // is handed over but those lines. Others meet as for a barrier, and the last to come does it for all.
@@ -100,6 +116,15 @@ class NodeRounds {
   // Whether begin() runs anything by the last.
   bool has_a_last() const { return form_ == Form::meet; }
   Status next_step(const char* doing);
+  // Whether all members have begun this call. Not so where they meet and one has come for something else: who that is,
+  // if it was not the last to come.
+  bool have_all_begun() const { return have_all_begun_; }
+  std::optional<std::uint32_t> stranger() const;
+  // Each call of this member fails from now on.
+  void break_off(const Status& why) { broken_ = {why.code(), why.text()}; }
+  // The same, of all members: this one goes no further with what they have begun, and they cannot know. They fail also
+  // where they meet for something else.
+  void give_up(const Status& why);
 
   // What a member began the call with; until the caller begins the next.
   const SaidOfCall& said(std::uint32_t member) const { return line(member).said; }
@@ -115,12 +140,17 @@ class NodeRounds {
   static constexpr int first_looks = 64;
 
   NodeRoundsBlock::RankPart& part(std::uint32_t member) const {
-    return reinterpret_cast<NodeRoundsBlock::RankPart*>(block_ + sizeof(NodeRoundsBlock::Verdict))[member];
+    return reinterpret_cast<NodeRoundsBlock::RankPart*>(block_ + NodeRoundsBlock::parts_at)[member];
+  }
+  NodeRoundsBlock::Count& count() const {
+    return *reinterpret_cast<NodeRoundsBlock::Count*>(block_ + sizeof(NodeRoundsBlock::Verdict));
   }
   NodeRoundsBlock::Line& line(std::uint32_t member) const { return part(member).lines[call_ & 1]; }
   std::byte* slot(std::uint32_t member) const { return slots_ + (2 * member + (call_ & 1)) * slot_bytes_; }
   // Acquire pairs with the release in tell_others.
   bool has_come(std::uint32_t member) const { return line(member).step.load(std::memory_order_acquire) >= step_; }
+  void count_members();
+  void count_step();
   void tell_others();
   bool have_all_come() const;
   Status await_others(const char* doing);
@@ -136,6 +166,7 @@ class NodeRounds {
   std::size_t slot_bytes_;
   std::size_t piece_bytes_;
   std::size_t data_bytes_ = 0;  // of the current call
+  bool have_all_begun_ = true;  // it
   std::uint64_t call_ = 0;
   std::uint64_t step_ = 0;  // of all calls
   // Chosen at the first call: by then all members know whether the node is crowded.

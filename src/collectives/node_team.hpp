@@ -79,6 +79,9 @@ class NodeTeam : public Team {
 
   // Called by a member that comes to no meeting. Every barrier then fails with the code.
   static void stay_away(NodeTeamBlock& block, std::uint32_t rank, Code code);
+  // Whether some member has called that, and how a call then fails.
+  bool has_one_that_never_comes() const;
+  Status who_never_comes(const char* doing) const;
   // A member that cannot map the block has to store this at `given_up_at` of it by other means.
   static constexpr std::size_t given_up_at = offsetof(NodeTeamBlock, given_up);
   static constexpr std::uint64_t never_comes(std::uint32_t rank, Code code = Code::no_memory) {
@@ -111,8 +114,6 @@ class NodeTeam : public Team {
                   std::size_t bytes) const;
   static constexpr std::uint32_t every_number = ~std::uint32_t{0};
   static constexpr unsigned code_at = 24;  // above the ranks of a node
-  bool has_one_that_never_comes() const;
-  Status who_never_comes(const char* doing) const;
   // Where data goes that is exchanged by the next barrier: not where that of the last one may still be read. Who writes
   // there once more has met all in a barrier in between, to which they came when they had read.
   std::byte* slots() const;

@@ -15,10 +15,18 @@ constexpr std::array<const char*, 3> kind_names = {"farsum_allreduce", "farsum_r
 // Of more ranks the pieces of their blocks would be too small.
 constexpr std::uint32_t most_that_scatter = 64;
 
+using Finding = NodeRoundsBlock::Finding;
+
 SaidOfCall said_of(const GroupReduction& asked) {
   return {static_cast<std::uint64_t>(asked.kind) | static_cast<std::uint64_t>(asked.type) << 8 |
               static_cast<std::uint64_t>(asked.op) << 16 | std::uint64_t{asked.root} << 32,
           asked.count};
+}
+
+// Whether these are words that said_of() makes.
+bool makes_sense(const SaidOfCall& said) {
+  return (said.what & 0xff) < kind_names.size() && ops::is_element_type(said.what >> 8 & 0xff) &&
+         ops::is_operator(said.what >> 16 & 0xff);
 }
 
 std::string in_words(const SaidOfCall& said) {
@@ -37,6 +45,16 @@ Status told_otherwise(const char* doing, std::uint32_t my_rank, const SaidOfCall
                       "operator and the root must be the same on all ranks",
                       doing, rank, in_words(other), my_rank, in_words(mine))};
 }
+
+Status no_reduction_by(const char* doing, std::uint32_t my_rank, const SaidOfCall& mine, const std::string& who) {
+  return {Code::argument,
+          fmt::format("{}: {} made a call that is no reduction while rank {} of the group called {}; all "
+                      "ranks must make the same calls in the same order, and the group cannot be used "
+                      "any further",
+                      doing, who, my_rank, in_words(mine))};
+}
+
+std::string name_of_node(std::uint32_t first_rank) { return fmt::format("the node of rank {}", first_rank); }
 
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
@@ -59,10 +77,13 @@ struct GroupReductions::Call {
 // What goes from node to node before the elements, of which there are none where the ranks of its node have said
 // different things.
 struct GroupReductions::Letter {
+  static constexpr std::uint64_t of_reductions = 0x736e6f6974637564;  // other collectives' letters are their bytes
+
+  std::uint64_t tag;
   SaidOfCall said;  // by the node's first rank
   SaidOfCall other;
   std::uint32_t other_rank;
-  std::uint32_t differs;
+  Finding finding;
 };
 
 GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const ops::KernelSet& kernels, Waiter& waiter)
@@ -162,7 +183,8 @@ Status GroupReductions::run_scattering(const Call& call) {
   return {};
 }
 
-// Each node folds a piece, its first rank exchanges it for those of the others, and tells the rest.
+// Each node folds a piece, its first rank exchanges it for those of the others, and tells the rest. Where that fails
+// the others would wait for ever, so they are told.
 Status GroupReductions::run_on_nodes(const Call& call) {
   std::size_t done = 0;
   do {
@@ -174,13 +196,14 @@ Status GroupReductions::run_on_nodes(const Call& call) {
       if (Status status = fold_in_shares(call, bytes); !status.is_ok()) return status;
     }
     if (team_.is_first_here()) {
-      if (Status status = exchange_piece(call, done, differs_here ? 0 : bytes); !status.is_ok()) return status;
+      if (Status status = exchange_piece(call, done, differs_here ? 0 : bytes); !status.is_ok()) {
+        rounds_->give_up(status);
+        return status;
+      }
     }
     if (differs_here) return who_said_otherwise(call);
     if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
-    const NodeRoundsBlock::Verdict& verdict = rounds_->verdict();
-    if (done == 0 && verdict.differs != 0)
-      return told_otherwise(call.doing, my_rank_, call.said, verdict.rank, verdict.said);
+    if (done == 0 && rounds_->verdict().finding != Finding::the_same) return told_by_other_nodes(call);
     keep(call, done, bytes);
     done += bytes;
   } while (done < call.bytes);
@@ -214,7 +237,7 @@ void GroupReductions::keep(const Call& call, std::size_t done, std::size_t bytes
 // The answer of this node becomes that of all. By the first rank of each node.
 Status GroupReductions::exchange_piece(const Call& call, std::size_t done, std::size_t bytes) {
   NodeRoundsBlock::Verdict& verdict = rounds_->verdict();
-  if (done == 0) verdict.differs = 0;
+  if (done == 0) verdict.finding = Finding::the_same;
   write_letter(call, bytes);
   std::byte* const sum = sum_.get();
   std::uint32_t taken = 0;
@@ -227,7 +250,9 @@ Status GroupReductions::exchange_piece(const Call& call, std::size_t done, std::
   bool has_own = false;
   const auto take = [&](const GroupPlaces::Node& node, std::span<const std::byte> theirs) -> Status {
     if (done == 0) compare_letter(call, node, theirs);
-    if (verdict.differs != 0 || theirs.size() != sizeof(Letter) + bytes) return {};
+    if (verdict.finding != Finding::the_same || bytes == 0) return {};
+    if (theirs.size() != sizeof(Letter) + bytes)
+      return no_reduction_by(call.doing, my_rank_, call.said, name_of_node(node.members.front()));
     if (!has_own && node.members.front() > my_rank_) {
       add(rounds_->answer());
       has_own = true;
@@ -236,42 +261,65 @@ Status GroupReductions::exchange_piece(const Call& call, std::size_t done, std::
     return {};
   };
   Status status = team_.exchange({letter_.get(), sizeof(Letter) + bytes}, take, call.doing);
-  if (!status.is_ok() || verdict.differs != 0) return status;
+  if (!status.is_ok() || verdict.finding != Finding::the_same) return status;
   if (!has_own) add(rounds_->answer());
   copy_bytes(rounds_->answer(), sum, bytes);
   return {};
 }
 
 void GroupReductions::write_letter(const Call& call, std::size_t bytes) {
-  Letter letter{.said = call.said, .other = {}, .other_rank = 0, .differs = 0};
-  for (std::uint32_t member = 0; member < rounds_->ranks() && letter.differs == 0; ++member) {
+  Letter letter{
+      .tag = Letter::of_reductions, .said = call.said, .other = {}, .other_rank = 0, .finding = Finding::the_same};
+  for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) {
     if (rounds_->said(member) == call.said) continue;
-    letter = {call.said, rounds_->said(member), team_.places().here[member], 1};
+    letter.other = rounds_->said(member);
+    letter.other_rank = team_.places().here[member];
+    letter.finding = Finding::another_reduction;
+    break;
   }
   std::memcpy(letter_.get(), &letter, sizeof letter);
   copy_bytes(letter_.get() + sizeof letter, rounds_->answer(), bytes);
 }
 
-// Keeps the first rank of other nodes that has said something else, for this node's ranks.
+// Keeps for this node's ranks the first of other nodes that has called something else.
 void GroupReductions::compare_letter(const Call& call, const GroupPlaces::Node& node,
                                      std::span<const std::byte> theirs) {
   NodeRoundsBlock::Verdict& verdict = rounds_->verdict();
+  if (verdict.finding != Finding::the_same) return;
   Letter letter{};
-  if (verdict.differs != 0 || theirs.size() < sizeof letter) return;
-  std::memcpy(&letter, theirs.data(), sizeof letter);
-  if (letter.said != call.said)
-    verdict = {letter.said, node.members.front(), 1};
-  else if (letter.differs != 0)
-    verdict = {letter.other, letter.other_rank, 1};
+  std::memcpy(&letter, theirs.data(), std::min(theirs.size(), sizeof letter));
+  if (letter.tag != Letter::of_reductions || !makes_sense(letter.said))
+    verdict = {{}, node.members.front(), Finding::no_reduction};
+  else if (letter.said != call.said)
+    verdict = {letter.said, node.members.front(), Finding::another_reduction};
+  else if (letter.finding != Finding::the_same)
+    verdict = {letter.other, letter.other_rank, Finding::another_reduction};
+}
+
+Status GroupReductions::told_by_other_nodes(const Call& call) {
+  const NodeRoundsBlock::Verdict& verdict = rounds_->verdict();
+  if (verdict.finding == Finding::another_reduction)
+    return told_otherwise(call.doing, my_rank_, call.said, verdict.rank, verdict.said);
+  Status status = no_reduction_by(call.doing, my_rank_, call.said, name_of_node(verdict.rank));
+  rounds_->break_off(status);
+  return status;
 }
 
 bool GroupReductions::have_all_said_the_same(const Call& call) const {
-  bool have = true;
+  bool have = rounds_->have_all_begun();
   for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) have = rounds_->said(member) == call.said && have;
   return have;
 }
 
-Status GroupReductions::who_said_otherwise(const Call& call) const {
+Status GroupReductions::who_said_otherwise(const Call& call) {
+  if (!rounds_->have_all_begun()) {
+    const std::optional<std::uint32_t> stranger = rounds_->stranger();
+    const std::string who =
+        stranger ? fmt::format("rank {}", team_.places().here[*stranger]) : "another rank of this node";
+    Status status = no_reduction_by(call.doing, my_rank_, call.said, who);
+    rounds_->give_up(status);
+    return status;
+  }
   std::uint32_t member = 0;
   while (rounds_->said(member) == call.said) ++member;
   return told_otherwise(call.doing, my_rank_, call.said, team_.places().here[member], rounds_->said(member));

@@ -33,7 +33,8 @@ struct GroupReduction {
 };
 
 // One member's view. One thread of a rank calls at a time. Ranks that ask for different reductions are all told so, and
-// can go on with the next.
+// can go on with the next; those that meet for something else meanwhile are seen where they can be, and then nobody
+// goes on.
 class GroupReductions {
  public:
   GroupReductions(GroupTeam& team, std::uint32_t my_rank, const ops::KernelSet& kernels, Waiter& waiter);
@@ -58,7 +59,8 @@ class GroupReductions {
   void write_letter(const Call& call, std::size_t bytes);
   void compare_letter(const Call& call, const GroupPlaces::Node& node, std::span<const std::byte> theirs);
   bool have_all_said_the_same(const Call& call) const;
-  Status who_said_otherwise(const Call& call) const;
+  Status who_said_otherwise(const Call& call);
+  Status told_by_other_nodes(const Call& call);
   std::uint32_t my_place() const { return team_.node().rank(); }
 
   GroupTeam& team_;

@@ -270,6 +270,7 @@ void Context::make_parts() {
 }
 
 Status Context::meet_the_node() {
+  // Nobody reduces over it: where world_ has its rounds it has none of its own, and each group counts them by itself.
   home_ = group_of_the_node();
   if (is_one_node()) world_ = group_of_the_node();
   std::vector<os::ProcessorBounds> bounds(membership_.here.count());

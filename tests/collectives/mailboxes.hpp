@@ -39,6 +39,9 @@ class Mailboxes {
     return bytes;
   }
 
+  // Nothing is sent from now on. Before any thread sends.
+  void cut() { is_cut_ = true; }
+  bool is_cut() const { return is_cut_; }
   std::size_t sent() const { return sent_; }
   std::size_t longest() const { return longest_; }
   int most_waiting_of_a_sender() const { return most_; }
@@ -50,6 +53,7 @@ class Mailboxes {
   std::map<std::pair<Rank, Rank>, int> waiting_;
   std::size_t sent_ = 0, longest_ = 0;
   int most_ = 0;
+  bool is_cut_ = false;
 };
 
 // One rank's.
@@ -59,6 +63,7 @@ class Post : public TeamPost {
   Status send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
               const char*) override {
     const FailingMemory::Pause pause;
+    if (boxes_.is_cut()) return {Code::peer_failed, "there is no way to the other node"};
     boxes_.put({to, me_, team, round}, bytes);
     return {};
   }

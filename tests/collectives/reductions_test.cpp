@@ -27,6 +27,7 @@ namespace farsum {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using Kind = GroupReduction::Kind;
 using Nodes = std::vector<std::uint32_t>;  // by rank, the node it is on
@@ -54,6 +55,8 @@ class GroupOfThreads {
       blocks_[node].resize(GroupBlock::footprint(members) / 8 + 32);
     }
   }
+  // From now on nodes do not reach each other.
+  void cut() { boxes_.cut(); }
   void run(const std::function<void(Member)>& body) {
     std::vector<std::thread> threads;
     for (std::uint32_t rank = 0; rank < node_of_.size(); ++rank) {
@@ -273,13 +276,114 @@ TEST_P(ReductionsOn, of_different_kinds_name_the_rank_and_harm_no_other_call) {
       for (const GroupReduction& other : wrong) {
         const Status status = member.run(member.rank == odd_one ? other : right);
         ASSERT_EQ(status.code(), Code::argument);
-        const std::string named = member.rank == odd_one ? "of the group" : "rank " + std::to_string(odd_one) + " of";
-        ASSERT_THAT(status.text(), AllOf(HasSubstr("reduction"), HasSubstr(named), HasSubstr("same on all ranks")));
+        // The odd one is told of any of the others.
+        const std::string of_odd_one = "reduction: rank " + std::to_string(odd_one) + " of the group has called";
+        ASSERT_EQ(status.text().find(of_odd_one) != std::string::npos, member.rank != odd_one) << status.text();
+        ASSERT_THAT(status.text(),
+                    AllOf(HasSubstr(" of the group has called farsum_"), HasSubstr("same on all ranks")));
         ASSERT_EQ(result, std::vector<std::uint64_t>(1000, 77));
       }
-      reduce_and_compare(member, oracle_, odd_one, {.count = 3});
+      for (std::uint64_t call = 0; call < 3; ++call)
+        reduce_and_compare(member, oracle_, 3 * odd_one + call, {.count = call == 1 ? 2000U : 3U});
     }
   });
+}
+
+// Each piece of one is as long as the other's, so that only what was said tells them apart.
+TEST_P(ReductionsOn, of_different_lengths_in_pieces_are_told_apart) {
+  if (size() == 1) return;
+  run([&](Member member) {
+    const std::size_t count = (member.rank == 1 ? 300'000 : 200'000);
+    std::vector<std::uint32_t> mine(count * size(), 1), result(count, 77);
+    for (const Kind kind : {Kind::allreduce, Kind::reduce_scatter_block}) {
+      const Status status = member.run({.kind = kind,
+                                        .type = ElementType::uint32,
+                                        .op = Operator::sum,
+                                        .count = count,
+                                        .mine = reinterpret_cast<std::byte*>(mine.data()),
+                                        .result = reinterpret_cast<std::byte*>(result.data())});
+      ASSERT_EQ(status.code(), Code::argument);
+      ASSERT_EQ(result, std::vector<std::uint32_t>(count, 77));
+      reduce_and_compare(member, oracle_, 9, {.count = 3});
+    }
+  });
+}
+
+GroupReduction one_sum(const std::uint64_t& mine, std::uint64_t& result) {
+  return {.type = ElementType::uint64,
+          .op = Operator::sum,
+          .count = 1,
+          .mine = reinterpret_cast<const std::byte*>(&mine),
+          .result = reinterpret_cast<std::byte*>(&result)};
+}
+
+// What the one that meets for a barrier has said in an earlier call is the very same.
+TEST(Reductions, see_who_meets_for_something_else_on_the_node_instead) {
+  GroupOfThreads(Nodes(3, 0), true).run([&](Member member) {
+    const std::uint64_t mine = 5;
+    std::uint64_t result = 0;
+    for (int call = 0; call < 4; ++call) {
+      ASSERT_TRUE(member.run(one_sum(mine, result)).is_ok());
+    }
+    result = 77;
+    if (member.rank == 1) {
+      (void)member.team.barrier("barrier");
+      EXPECT_FALSE(member.run(one_sum(mine, result)).is_ok());
+    } else {
+      const Status status = member.run(one_sum(mine, result));
+      EXPECT_EQ(status.code(), Code::argument);
+      // Who was the last to come is not known, and the other of these two may have seen it first.
+      EXPECT_THAT(status.text(), AnyOf(HasSubstr(" made a call that is no reduction"), HasSubstr("has failed")));
+      EXPECT_FALSE(member.run(one_sum(mine, result)).is_ok());
+    }
+    EXPECT_EQ(result, 77);
+  });
+}
+
+// A barrier's letter is empty, and an allgather's is what a rank likes.
+TEST(Reductions, see_that_another_node_makes_another_call) {
+  for (const bool is_barrier : {true, false}) {
+    GroupOfThreads({0, 0, 1}, is_barrier).run([&](Member member) {
+      const std::uint64_t mine = ~std::uint64_t{0};
+      std::uint64_t result = 77;
+      if (member.rank != 2) {
+        const Status status = member.run(one_sum(mine, result));
+        EXPECT_EQ(status.code(), Code::argument);
+        EXPECT_THAT(status.text(), HasSubstr("the node of rank 2 made a call that is no reduction"));
+        EXPECT_EQ(result, 77);
+        EXPECT_FALSE(member.run(one_sum(mine, result)).is_ok());
+      } else if (is_barrier) {
+        EXPECT_TRUE(member.team.barrier("barrier").is_ok());
+      } else {
+        const std::vector<std::byte> ones(100, std::byte{0xff});
+        std::vector<std::byte> all(300);
+        (void)member.team.allgather(ones, all, "allgather");
+      }
+    });
+  }
+}
+
+// Whoever has lost the other node tells those that wait for it here, in both forms of rounds and whatever comes next.
+TEST(Reductions, fail_on_all_ranks_of_a_node_that_cannot_tell_another) {
+  for (const bool is_crowded : {false, true}) {
+    GroupOfThreads group({0, 0, 0, 1}, is_crowded);
+    group.cut();
+    group.run([&](Member member) {
+      if (member.rank == 3) return;
+      const std::uint64_t mine = 1;
+      std::uint64_t result = 77;
+      for (int call = 0; call < 3; ++call) {
+        EXPECT_FALSE(member.run(one_sum(mine, result)).is_ok());
+      }
+      EXPECT_EQ(result, 77);
+    });
+  }
+}
+
+TEST(Reductions, leave_the_block_of_a_usual_group_short_enough_to_be_kept) {
+  for (std::uint32_t ranks = 1; ranks <= 16; ++ranks) {
+    EXPECT_LE(GroupBlock::footprint(ranks), std::size_t{256} << 10) << ranks;
+  }
 }
 
 // Who found none in the middle would leave the others waiting.

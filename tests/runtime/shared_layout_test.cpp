@@ -88,7 +88,10 @@ void list_node(Listing& listing) {
   listing.begin<NodeRoundsBlock::Verdict>("NodeRoundsBlock::Verdict");
   PART(NodeRoundsBlock::Verdict, said);
   PART(NodeRoundsBlock::Verdict, rank);
-  PART(NodeRoundsBlock::Verdict, differs);
+  PART(NodeRoundsBlock::Verdict, finding);
+  listing.begin<NodeRoundsBlock::Count>("NodeRoundsBlock::Count");
+  PART(NodeRoundsBlock::Count, step);
+  PART(NodeRoundsBlock::Count, stranger);
   listing.begin<NodeTeamBlock>("NodeTeamBlock");
   PART(NodeTeamBlock, arrived);
   PART(NodeTeamBlock, round);
