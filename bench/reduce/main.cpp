@@ -50,7 +50,7 @@ void declare(CLI::App& app, CommandLine& line) {
       "  farsum bench reduce --model --json | grep 'best degree'\n"
       "  farsum bench reduce --model --plot build/bench/reduction-model.svg\n"
       "  farsum bench reduce --simulate --short --calls 2000\n"
-      "Exit code: 0; 1 a file could not be written; 2 wrong usage.");
+      "Exit code: 0, also where the figure alone was not drawn; 1 its lines could not be written; 2 wrong usage.");
 }
 
 // The script is that of the source tree that this program was built in; without it, or without Python's matplotlib, it
@@ -66,7 +66,7 @@ void draw(const std::string& lines, const char* script_name, const std::string& 
       run_capped({.words = {"/usr/bin/python3", "-B", script.string(), points.string(), "--out", figure}});
   if (drawn.ending == Ending::good) return;
   fmt::print(stderr,
-             "bench-reduce: no figure was drawn; bench/reduce/{} {} --out {} does it where Python has matplotlib\n",
+             "bench-reduce: no figure was drawn; bench/reduce/{} {} --out {} does it, with Python and matplotlib\n",
              script_name, points.string(), figure);
 }
 

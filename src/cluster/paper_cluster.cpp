@@ -65,7 +65,8 @@ Machine paper_machine(CarrierKind carrier, const Reduction& reduction, const Pap
   }
   set_host_costs(machine, constants);
   if (carrier == CarrierKind::host) {
-    // The root's letter to the hardware, which brings it to all at once, as long as one takes to any.
+    // The root's letter crosses its bus, and the hardware brings it to all at once. What each host's bus then takes is
+    // not counted.
     machine.closing = Closing::broadcast;
     machine.closing_ns = constants.crossing_ns + nanoseconds(cost::paper_model().latency_us);
   } else if (carrier == CarrierKind::thread) {

@@ -20,12 +20,12 @@ struct Reduction {
   std::uint32_t splits = 0;
 };
 
-// What is fitted, and what a curve may be drawn for more than one value of.
+// What is fitted or chosen for the paper's numbers, and what a curve may be drawn for more than one value of.
 struct PaperConstants {
   std::int64_t barrier_ns = 0;
   Noise noise;
-  // Of the bus by a letter, on its way from or to a host. No table has it. Section 6.4 has the best times of the host
-  // at a third of its average, and those would be some 30 us with this. Half of C, 4.6 us, is the most that it can be.
+  // Of the bus by a letter, on its way from or to a host. No table has it. It is chosen: section 6.4 has the best times
+  // of the host at a third of its average, and with this they are some 30 us. Half of C, 4.6 us, is the most it can be.
   std::int64_t crossing_ns = 1'500;
 };
 

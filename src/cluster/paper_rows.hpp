@@ -1,5 +1,6 @@
 // Figures 1, 11, 12 and 13 and table 3 of paper 5 from the simulated cluster, a row a point, beside what the paper
-// states. One constant is fitted, the barrier, on one number, and the load of the noise on another; nothing else is.
+// states. The barrier is fitted on one number and the load of the noise on another; the host's crossing of the bus was
+// chosen for a third (paper_cluster.hpp).
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,8 @@
 
 namespace farsum::cluster {
 
-// Where a number comes from. Assumed: it rests on a cost that neither table 2 nor a fit gives.
+// Where a number comes from. Predicted: with the noise's length and a hand-over within the node taken as given.
+// Assumed: it rests on another cost that neither table 2 nor a fit gives.
 enum class Basis : std::uint8_t { fitted, predicted, assumed };
 
 struct PaperRow {
@@ -34,7 +36,7 @@ struct PaperRow {
 };
 
 struct PaperRowOptions {
-  std::size_t calls = 100'000;  // as in section 6.1; agents, whose every call is walked, have a tenth of it
+  std::size_t calls = 100'000;  // as in section 6.1; agents, most of whose calls are walked, have a tenth of it
   std::uint64_t seed = 1;
   bool is_short = false;  // few numbers of nodes, and noise of one length
 };

@@ -32,7 +32,8 @@ std::optional<double> fit_receive_us(std::span<const SerialCurve> curves, std::s
   return products / squares;
 }
 
-// The parameters of the operator and type of one vector, from all curves of both; nothing where one listed is missing.
+// The parameters of the operator and type of one vector, from the first curve of each size; nothing where one listed is
+// missing.
 std::optional<CombineParameters> fit_combines(std::span<const SerialCurve> curves, std::span<const SerialLine> lines,
                                               const ReducedVector& like, const ReductionModel& model) {
   CombineParameters row = {.op = like.op, .type = like.type};

@@ -131,7 +131,7 @@ constexpr Case cases[] = {
     {"stripe_by_attach_to_one_element", "fetch_op_adopted_attach", target_stripe, holds_stripe, 1000},
     {"stripe_by_agent_aggregated", "accumulate_aggregated", own_stripe, holds_stripe, 60, true},
     {"heap_by_window", "window_allocate_free", heap_lock, holds_stripe, 300, false, 0},
-    {"heap_by_group", "group", heap_lock, holds_stripe, 2000},
+    {"heap_by_group", "group", heap_lock, holds_stripe, 300},
     {"heap_by_promotion", "window_promote_free", heap_lock, holds_stripe, 60},
     {"heap_by_mutexes", "mutexes_come_and_go", heap_lock, holds_stripe, 300, false, 0},
     {"queue_guard_exclusive", "lock_exclusive", window_lock, holds_guard, 300},
