@@ -40,6 +40,7 @@ Status NodeRounds::begin(const SaidOfCall& said, std::span<const std::byte> data
   };
   Status status = team_.barrier_with(count_first, doing);
   have_all_begun_ = status.is_ok() && count().step == step_ && count().stranger == 0;
+  if (!status.is_ok()) break_off(status);
   return status;
 }
 
@@ -60,7 +61,9 @@ std::optional<std::uint32_t> NodeRounds::stranger() const {
 Status NodeRounds::next_step(const char* doing) {
   if (form_ == Form::meet) {
     count_step();
-    return team_.barrier(doing);
+    Status status = team_.barrier(doing);
+    if (!status.is_ok()) break_off(status);
+    return status;
   }
   tell_others();
   return await_others(doing);

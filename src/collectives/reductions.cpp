@@ -287,7 +287,7 @@ void GroupReductions::compare_letter(const Call& call, const GroupPlaces::Node& 
   NodeRoundsBlock::Verdict& verdict = rounds_->verdict();
   if (verdict.finding != Finding::the_same) return;
   Letter letter{};
-  std::memcpy(&letter, theirs.data(), std::min(theirs.size(), sizeof letter));
+  if (theirs.size() >= sizeof letter) std::memcpy(&letter, theirs.data(), sizeof letter);
   if (letter.tag != Letter::of_reductions || !makes_sense(letter.said))
     verdict = {{}, node.members.front(), Finding::no_reduction};
   else if (letter.said != call.said)
@@ -306,7 +306,9 @@ Status GroupReductions::told_by_other_nodes(const Call& call) {
 }
 
 bool GroupReductions::have_all_said_the_same(const Call& call) const {
-  bool have = rounds_->have_all_begun();
+  // Who has not may be about to write its line.
+  if (!rounds_->have_all_begun()) return false;
+  bool have = true;
   for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) have = rounds_->said(member) == call.said && have;
   return have;
 }
