@@ -14,6 +14,7 @@
 #include "common/run_main.hpp"
 #include "predictions.hpp"
 #include "report.hpp"
+#include "scale.hpp"
 #include "simulated.hpp"
 
 namespace bench {
@@ -24,6 +25,7 @@ constexpr int exit_wrong_usage = 2;
 struct CommandLine {
   bool model = false;
   bool simulate = false;
+  bool scale = false;
   farsum::cluster::PaperRowOptions simulation;
   bool json = false;
   std::string plot;
@@ -36,6 +38,7 @@ void declare(CLI::App& app, CommandLine& line) {
   CLI::Option* simulate = what->add_flag("--simulate", line.simulate,
                                          "its figures 1, 11, 12 and 13 and its table 3 from a simulated cluster with "
                                          "noise, two minutes or so");
+  what->add_flag("--scale", line.scale, "how fast a cluster of 16,384 nodes is simulated, and in how much memory");
   what->require_option(1);
   app.add_option("--calls", line.simulation.calls, "of a point with noise")
       ->needs(simulate)
@@ -85,6 +88,11 @@ void simulate(const CommandLine& line) {
   if (!line.plot.empty()) draw(lines, "plot_simulated.py", line.plot);
 }
 
+void scale(const CommandLine& line) {
+  const Scale measured = measure_scale();
+  fmt::print("{}", line.json ? lines_of(measured) : text_of(measured));
+}
+
 int run(int argc, char** argv) {
   CommandLine line;
   CLI::App app("Reductions of a vector from each node by a tree, as paper 5 has them.", "bench-reduce");
@@ -94,7 +102,9 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_wrong_usage;
   }
-  line.simulate ? simulate(line) : model(line);
+  if (line.model) model(line);
+  if (line.simulate) simulate(line);
+  if (line.scale) scale(line);
   return 0;
 }
 

@@ -6,31 +6,14 @@
 LINES.jsonl has the lines that `farsum bench reduce --model --json` prints.
 """
 
-import argparse
-import json
 import math
 import sys
 from collections import defaultdict
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-
-from svg_figures import load_pyplot, save  # noqa: E402
+from panels import draw_panels, elements_text, label_axes
 
 COLOURS = {1: "tab:blue", 2: "tab:orange", 4: "tab:green", 8: "tab:red"}
 STYLES = {"formula": ("-", "o"), "events, slot order": (":", ""), "events, arrival order": ("--", "")}
-
-
-def elements_text(count):
-    return f"{count} element{'' if count == 1 else 's'}"
-
-
-def label_axes(axes, title, x, y):
-    axes.set_title(title, fontsize=9)
-    axes.set_xlabel(x, fontsize=8)
-    axes.set_ylabel(y, fontsize=8)
-    axes.grid(alpha=0.3)
 
 
 def draw_serial(axes, lines):
@@ -96,28 +79,15 @@ def draw_crossings(axes, lines):
     axes.legend(fontsize=7, loc="upper left")
 
 
-DRAWN = [("figure 2", draw_serial), ("figure 14", draw_crossings), ("figure 10", draw_degrees), ("figure 10", draw_one_element)]
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("lines", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("reduction-model.svg"))
-    options = parser.parse_args()
-    lines = [json.loads(line) for line in options.lines.read_text(encoding="utf-8").splitlines()]
-    pyplot = load_pyplot()
-    if pyplot is None:
-        sys.exit("plot.py: there is no matplotlib here")
-    pyplot.rcParams["svg.fonttype"] = "none"
-    figure, panels = pyplot.subplots(2, 2, figsize=(10, 8))
-    for axes, (name, draw) in zip(panels.flat, DRAWN):
+def of_figure(name, draw):
+    def draw_own(axes, lines):
         own = [line for line in lines if line["figure"] == name]
         if not own:
-            sys.exit(f"{options.lines} has no lines of {name}")
+            sys.exit(f"there are no lines of {name}")
         draw(axes, own)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    save(pyplot, figure, options.out)
-    print(f"wrote {options.out}", file=sys.stderr)
+    return draw_own
 
 
-main()
+draw_panels(__doc__, "reduction-model.svg",
+            [of_figure("figure 2", draw_serial), of_figure("figure 14", draw_crossings), of_figure("figure 10", draw_degrees),
+             of_figure("figure 10", draw_one_element)])

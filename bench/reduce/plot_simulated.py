@@ -6,27 +6,12 @@
 LINES.jsonl has the lines that `farsum bench reduce --simulate --json` prints. Black squares are what the paper states.
 """
 
-import argparse
-import json
-import sys
 from collections import defaultdict
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-
-from svg_figures import load_pyplot, save  # noqa: E402
+from panels import draw_panels, elements_text, label_axes
 
 COLOURS = {"host": "tab:red", "card": "tab:blue", "agent as a thread": "tab:orange", "dedicated agent": "tab:green"}
 USUAL_NOISE_US = (0, 1000)
-
-
-def label_axes(axes, title, x, y):
-    axes.set_title(title, fontsize=9)
-    axes.set_xlabel(x, fontsize=8)
-    axes.set_ylabel(y, fontsize=8)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=7)
 
 
 def draw_latencies(axes, lines, vector):
@@ -50,6 +35,7 @@ def draw_latencies(axes, lines, vector):
     axes.set_xscale("log", base=2)
     axes.set_ylim(0, 240)
     label_axes(axes, f"figure 11: {vector}, 1 element", "nodes", "us a call")
+    axes.legend(fontsize=7)
 
 
 def draw_distribution(axes, lines):
@@ -62,6 +48,7 @@ def draw_distribution(axes, lines):
         axes.plot(*zip(*sorted(points)), ":" if variant else "-", color=COLOURS[name], marker="o", markersize=3, label=curve)
     axes.set_yscale("log")
     label_axes(axes, "figure 12: calls by time, float64 sum on 900 nodes", "us", "share of calls in 5 us")
+    axes.legend(fontsize=7)
 
 
 def draw_splits(axes, lines):
@@ -72,32 +59,15 @@ def draw_splits(axes, lines):
             if "paper" in line:
                 stated.append((line["splits"], line["paper"]))
     for elements, points in reversed(curves.items()):
-        axes.plot(*zip(*sorted(points)), marker="o", markersize=3, label=f"{elements} element{'' if elements == 1 else 's'}")
+        axes.plot(*zip(*sorted(points)), marker="o", markersize=3, label=elements_text(elements))
     for splits, us in stated:
         axes.plot(splits, us, "s", markersize=7, markerfacecolor="none", color="black", label="the paper, 16 elements")
     axes.set_ylim(bottom=0)
     axes.set_xticks(range(5))
     label_axes(axes, "figure 13: float64 sum on 512 nodes, degree 4", "splits", "us")
+    axes.legend(fontsize=7)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("lines", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("reduction-simulated.svg"))
-    options = parser.parse_args()
-    lines = [json.loads(line) for line in options.lines.read_text(encoding="utf-8").splitlines()]
-    pyplot = load_pyplot()
-    if pyplot is None:
-        sys.exit("plot_simulated.py: there is no matplotlib here")
-    pyplot.rcParams["svg.fonttype"] = "none"
-    figure, panels = pyplot.subplots(2, 2, figsize=(10, 8))
-    draw_latencies(panels[0][0], lines, "int32 sum")
-    draw_latencies(panels[0][1], lines, "float64 sum")
-    draw_distribution(panels[1][0], lines)
-    draw_splits(panels[1][1], lines)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    save(pyplot, figure, options.out)
-    print(f"wrote {options.out}", file=sys.stderr)
-
-
-main()
+draw_panels(__doc__, "reduction-simulated.svg",
+            [lambda axes, lines: draw_latencies(axes, lines, "int32 sum"),
+             lambda axes, lines: draw_latencies(axes, lines, "float64 sum"), draw_distribution, draw_splits])

@@ -96,6 +96,14 @@ TEST(BenchReduce, simulates_a_cluster_and_says_what_was_fitted) {
   EXPECT_THAT(table.out, HasSubstr("What the simulation misses"));
 }
 
+TEST(BenchReduce, tells_how_large_a_cluster_it_simulates) {
+  const Ended ended = run_farsum({"bench", "--json", "reduce", "--scale"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const json letters = json::parse(ended.out.substr(0, ended.out.find('\n')));
+  EXPECT_EQ(letters.at("letters"), 200 * 16'383);
+  EXPECT_GT(letters.at("ours"), 0);
+}
+
 TEST(BenchReduce, keeps_the_lines_beside_the_figure_and_fails_where_it_cannot) {
   const TemporaryFolder folder;
   const Ended drawn = run_farsum({"bench", "reduce", "--model", "--plot", folder.path() / "new/figure.svg"});
