@@ -187,7 +187,7 @@ FARSUM_API farsum_status farsum_barrier(farsum_group group);
 FARSUM_API farsum_status farsum_broadcast(farsum_group group, void* buffer, size_t bytes, int root);
 
 /* Gathers `bytes` bytes of every rank into `all` (size * bytes) on every rank. Collective. RANGE where all together are
- * more than memory can hold. */
+ * more than memory can hold. This and the two above: UNSUPPORTED in a group of ranks that have not been introduced. */
 FARSUM_API farsum_status farsum_allgather(farsum_group group, const void* mine, void* all, size_t bytes);
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */

@@ -113,6 +113,13 @@ TEST(NodeByNode, ranks_of_other_nodes_take_part_once_they_are_introduced) {
     const int remote = (rank + 2) % most_ranks;
     EXPECT_REFUSED(farsum_node(farsum_world(), remote, &node), FARSUM_ERR_UNSUPPORTED,
                    HasSubstr("rank " + std::to_string(remote)));
+    EXPECT_REFUSED(farsum_barrier(farsum_world()), FARSUM_ERR_UNSUPPORTED, HasSubstr("farsum_barrier: some ranks"));
+    EXPECT_REFUSED(farsum_broadcast(farsum_world(), &size, sizeof size, 0), FARSUM_ERR_UNSUPPORTED,
+                   HasSubstr("farsum_broadcast: some ranks"));
+    EXPECT_REFUSED(farsum_allgather(farsum_world(), &size, &size, 0), FARSUM_ERR_UNSUPPORTED,
+                   HasSubstr("farsum_allgather: some ranks"));
+    EXPECT_REFUSED(farsum_allreduce(farsum_world(), &size, &size, 1, FARSUM_INT32, FARSUM_SUM), FARSUM_ERR_UNSUPPORTED,
+                   HasSubstr("farsum_allreduce: some ranks"));
     const std::vector<NetworkCard> cards = exchange_cards(rank, everybody);
     ASSERT_FINE(farsum_network_introduce(cards.data(), most_ranks));
     EXPECT_FINE(farsum_node(farsum_world(), remote, &node));
