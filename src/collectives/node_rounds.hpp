@@ -73,8 +73,8 @@ struct NodeRoundsBlock {
 
  private:
   // With these the block of a usual group is short enough for the heap to keep it warm for the next.
-  static constexpr std::size_t slots_bytes = 32 << 10;
-  static constexpr std::size_t pieces_bytes = 96 << 10;
+  static constexpr std::size_t slots_bytes = 16 << 10;
+  static constexpr std::size_t pieces_bytes = 48 << 10;
 
   static std::size_t shared_among(std::uint32_t ranks, std::size_t bytes, std::size_t least, std::size_t most) {
     return std::clamp(bytes / ranks / cache_line_bytes * cache_line_bytes, least, most);

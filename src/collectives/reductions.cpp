@@ -270,7 +270,8 @@ Status GroupReductions::exchange_piece(const Call& call, std::size_t done, std::
 void GroupReductions::write_letter(const Call& call, std::size_t bytes) {
   Letter letter{
       .tag = Letter::of_reductions, .said = call.said, .other = {}, .other_rank = 0, .finding = Finding::the_same};
-  for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) {
+  if (!rounds_->have_all_begun()) letter.finding = Finding::no_reduction;
+  for (std::uint32_t member = 0; member < rounds_->ranks() && rounds_->have_all_begun(); ++member) {
     if (rounds_->said(member) == call.said) continue;
     letter.other = rounds_->said(member);
     letter.other_rank = team_.places().here[member];
@@ -288,7 +289,7 @@ void GroupReductions::compare_letter(const Call& call, const GroupPlaces::Node& 
   if (verdict.finding != Finding::the_same) return;
   Letter letter{};
   if (theirs.size() >= sizeof letter) std::memcpy(&letter, theirs.data(), sizeof letter);
-  if (letter.tag != Letter::of_reductions || !makes_sense(letter.said))
+  if (letter.tag != Letter::of_reductions || letter.finding == Finding::no_reduction || !makes_sense(letter.said))
     verdict = {{}, node.members.front(), Finding::no_reduction};
   else if (letter.said != call.said)
     verdict = {letter.said, node.members.front(), Finding::another_reduction};
