@@ -26,19 +26,6 @@ struct Key {
   bool may_be_unknown = false;
 };
 
-// A prefix of one's own does not keep a job's UCX_* away: UCX reads those first. What decides whether Farsum's messages
-// travel as they are meant to is therefore set here, whatever the job says.
-std::vector<Key> keys_for_messages(const UcxOptions& options) {
-  return {
-      {"TLS", options.transports},   {"NET_DEVICES", options.devices},
-      {"RNDV_THRESH", "inf"},         // a message is applied from UCX's buffer as it comes; none asks for a second trip
-      {"ZCOPY_THRESH", "8192"},       // with "auto", 1.20 cuts what is above 16515 bytes into copied fragments
-      {"MAX_EAGER_LANES", "1"},       // order on the wire is order of posting
-      {"KEEPALIVE_INTERVAL", "inf"},  // finds no dead peer over TCP, but wakes everybody
-      {"ADDRESS_VERSION", "v1"},
-  };
-}
-
 bool is_within_a_machine(std::string_view transport) {
   constexpr std::array<std::string_view, 5> within = {"posix", "sysv", "self", "cma", "knem"};
   return std::find(within.begin(), within.end(), transport) != within.end();
@@ -52,6 +39,23 @@ bool all_are_within_a_machine(std::string_view transports) {
     begin = end + 1;
   }
   return true;
+}
+
+// A prefix of one's own does not keep a job's UCX_* away: UCX reads those first. What decides whether Farsum's messages
+// travel as they are meant to is therefore set here, whatever the job says.
+std::vector<Key> keys_for_messages(const UcxOptions& options) {
+  std::vector<Key> keys = {
+      {"TLS", options.transports},   {"NET_DEVICES", options.devices},
+      {"RNDV_THRESH", "inf"},         // a message is applied from UCX's buffer as it comes; none asks for a second trip
+      {"ZCOPY_THRESH", "8192"},       // with "auto", 1.20 cuts what is above 16515 bytes into copied fragments
+      {"MAX_EAGER_LANES", "1"},       // order on the wire is order of posting
+      {"KEEPALIVE_INTERVAL", "inf"},  // finds no dead peer over TCP, but wakes everybody
+      {"ADDRESS_VERSION", "v1"},
+  };
+  // Otherwise UCX polls shared memory only once its own thread has seen the first message, which may be never while
+  // another thread keeps polling.
+  if (all_are_within_a_machine(options.transports)) keys.push_back({"ADAPTIVE_PROGRESS", "n", nullptr, true});
+  return keys;
 }
 
 // A word has one that updates it: all cards, or all processors of the machine. UCX's own choice may differ from rank to

@@ -91,10 +91,11 @@ class UcxUnderTest final : public TransportUnderTest {
       }
     }
     Refuses refuses;
-    while (!all_are_open()) {
+    for (int round = 0; round < most_opening_rounds && !all_are_open(); ++round) {
       settle();
       for (const auto& transport : transports_) transport->poll_requests(refuses, 64);
     }
+    if (!all_are_open()) ADD_FAILURE() << "the links have not opened";
   }
 
   // As the runtime will: who has found out tells the others.
@@ -111,6 +112,8 @@ class UcxUnderTest final : public TransportUnderTest {
   }
 
   static constexpr std::uint64_t timeout_ns = 30'000'000'000;
+  // More than pass before a link gives up: it has given up then, or is stuck.
+  static constexpr int most_opening_rounds = 400'000;
   const bool tells_of_failures_;
   std::uint64_t now_ns_ = 1;  // moved on by hand
   std::vector<std::unique_ptr<UcxTransport>> transports_;
