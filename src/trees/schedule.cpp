@@ -30,14 +30,25 @@ void add_broadcast(std::vector<Step>& steps, const Shape& shape, std::uint32_t d
   }
 }
 
-// Dissemination: after each round a node has heard, directly or not, of twice as many before it.
-std::vector<Step> barrier(std::uint32_t nodes, std::uint32_t node) {
+// Dissemination: in the first round each node hears of the degree - 1 nodes behind it, in the next of so many runs of
+// nodes, each of which has heard by then of as many as itself; and so on, the last run cut off where the nodes end.
+// With a degree of all nodes each tells each other in one round. Of an allgather the runs are what a letter holds.
+std::vector<Step> dissemination(const Shape& shape, std::uint32_t node) {
   std::vector<Step> steps;
-  for (std::uint64_t distance = 1; distance < nodes; distance *= 2) {
-    const auto to = static_cast<std::uint32_t>((node + distance) % nodes);
-    const auto from = static_cast<std::uint32_t>((node + nodes - distance) % nodes);
-    steps.push_back({Action::send, false, to, 0, 0});
-    steps.push_back({Action::receive_copy, false, from, 0, 0});
+  const std::uint32_t nodes = shape.nodes;
+  const auto blocks = [&](std::uint64_t count) { return shape.kind == Kind::allgather ? count : 0; };
+  const auto add_round = [&](std::uint64_t run, Action action) {
+    std::uint64_t distance = run;
+    for (std::uint32_t i = 1; i < shape.degree && distance < nodes; ++i, distance += run) {
+      const bool sends = action == Action::send;
+      const auto peer = static_cast<std::uint32_t>((node + (sends ? nodes - distance : distance)) % nodes);
+      const std::uint64_t count = blocks(std::min(run, nodes - distance));
+      steps.push_back({action, false, peer, count == 0 ? 0 : sends ? node : peer, count});
+    }
+  };
+  for (std::uint64_t run = 1; run < nodes; run *= shape.degree) {
+    add_round(run, Action::send);
+    add_round(run, Action::receive_copy);
   }
   return steps;
 }
@@ -60,10 +71,13 @@ class Hash {
 }  // namespace
 
 Shape normalised(Shape shape) {
-  if (shape.kind == Kind::barrier || shape.nodes <= 1 || shape.elements == 0) {
-    return {.kind = shape.kind, .nodes = std::max(shape.nodes, 1U)};
-  }
+  shape.nodes = std::max(shape.nodes, 1U);
   const auto degree = [&](std::uint32_t asked) { return std::clamp(asked, 2U, std::max(2U, shape.nodes)); };
+  if (shape.kind == Kind::barrier) return {.kind = shape.kind, .nodes = shape.nodes, .degree = degree(shape.degree)};
+  if (shape.kind == Kind::allgather) {
+    return {.kind = shape.kind, .nodes = shape.nodes, .elements = shape.nodes, .degree = degree(shape.degree)};
+  }
+  if (shape.nodes <= 1 || shape.elements == 0) return {.kind = shape.kind, .nodes = shape.nodes};
   if (shape.kind == Kind::allreduce) {
     shape.root = 0;
     shape.broadcast_degree = degree(shape.broadcast_degree == 0 ? shape.degree : shape.broadcast_degree);
@@ -77,7 +91,7 @@ Shape normalised(Shape shape) {
 
 std::vector<Step> steps_of(const Shape& asked, std::uint32_t node, ChildOrder order) {
   const Shape shape = normalised(asked);
-  if (shape.kind == Kind::barrier) return barrier(shape.nodes, node);
+  if (shape.kind == Kind::barrier || shape.kind == Kind::allgather) return dissemination(shape, node);
   std::vector<Step> steps;
   if (shape.nodes == 1 || shape.elements == 0) return steps;
   if (shape.kind != Kind::broadcast) steps = ReduceList(shape, node, order).steps();

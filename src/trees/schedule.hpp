@@ -7,15 +7,15 @@
 
 namespace farsum::trees {
 
-enum class Kind : std::uint8_t { reduce, broadcast, allreduce, barrier };
+enum class Kind : std::uint8_t { reduce, broadcast, allreduce, barrier, allgather };
 
 struct Shape {
   Kind kind = Kind::reduce;
   std::uint32_t nodes = 1;
   std::uint32_t root = 0;  // less than nodes, as the node of a list
   std::uint64_t elements = 0;
-  std::uint32_t degree = 2;            // of the f-nomial tree; of an allreduce that of the reduce in it
-  std::uint32_t splits = 0;            // how often a reduce halves vector and nodes first
+  std::uint32_t degree = 2;  // of the f-nomial tree, of an allreduce that of the reduce in it; or of the rounds
+  std::uint32_t splits = 0;  // how often a reduce halves vector and nodes first
   std::uint32_t broadcast_degree = 0;  // of the broadcast in an allreduce; 0: as `degree`
 
   bool operator==(const Shape&) const = default;
@@ -38,7 +38,8 @@ struct Step {
   // receive_combine: what is held is the left operand, since the first node in it comes before the first in the letter.
   bool mine_left;
   std::uint32_t peer;
-  std::uint64_t first;  // of the elements
+  // Of the elements. Of an allgather they are blocks, one a node, and behind that of the last node comes that of 0.
+  std::uint64_t first;
   std::uint64_t count;  // 0 in a barrier, whose letters are empty
 
   bool operator==(const Step&) const = default;
