@@ -33,8 +33,7 @@ void add_broadcast(std::vector<Step>& steps, const Shape& shape, std::uint32_t d
 // Dissemination: in the first round each node hears of the degree - 1 nodes behind it, in the next of so many runs of
 // nodes, each of which has heard by then of as many as itself; and so on, the last run cut off where the nodes end.
 // With a degree of all nodes each tells each other in one round. Of an allgather the runs are what a letter holds.
-std::vector<Step> dissemination(const Shape& shape, std::uint32_t node) {
-  std::vector<Step> steps;
+void disseminate(const Shape& shape, std::uint32_t node, FunctionRef<void(const Step&)> call) {
   const std::uint32_t nodes = shape.nodes;
   const auto blocks = [&](std::uint64_t count) { return shape.kind == Kind::allgather ? count : 0; };
   const auto add_round = [&](std::uint64_t run, Action action) {
@@ -43,15 +42,16 @@ std::vector<Step> dissemination(const Shape& shape, std::uint32_t node) {
       const bool sends = action == Action::send;
       const auto peer = static_cast<std::uint32_t>((node + (sends ? nodes - distance : distance)) % nodes);
       const std::uint64_t count = blocks(std::min(run, nodes - distance));
-      steps.push_back({action, false, peer, count == 0 ? 0 : sends ? node : peer, count});
+      call({action, false, peer, count == 0 ? 0 : sends ? node : peer, count});
     }
   };
   for (std::uint64_t run = 1; run < nodes; run *= shape.degree) {
     add_round(run, Action::send);
     add_round(run, Action::receive_copy);
   }
-  return steps;
 }
+
+bool has_rounds(const Shape& shape) { return shape.kind == Kind::barrier || shape.kind == Kind::allgather; }
 
 class Hash {
  public:
@@ -91,13 +91,20 @@ Shape normalised(Shape shape) {
 
 std::vector<Step> steps_of(const Shape& asked, std::uint32_t node, ChildOrder order) {
   const Shape shape = normalised(asked);
-  if (shape.kind == Kind::barrier || shape.kind == Kind::allgather) return dissemination(shape, node);
   std::vector<Step> steps;
+  if (has_rounds(shape)) {
+    disseminate(shape, node, [&](const Step& step) { steps.push_back(step); });
+    return steps;
+  }
   if (shape.nodes == 1 || shape.elements == 0) return steps;
   if (shape.kind != Kind::broadcast) steps = ReduceList(shape, node, order).steps();
   if (shape.kind == Kind::broadcast) add_broadcast(steps, shape, shape.degree, node);
   if (shape.kind == Kind::allreduce) add_broadcast(steps, shape, shape.broadcast_degree, node);
   return steps;
+}
+
+void for_each_step_of_rounds(const Shape& asked, std::uint32_t node, FunctionRef<void(const Step&)> call) {
+  disseminate(normalised(asked), node, call);
 }
 
 std::uint64_t hash_of(const Shape& asked) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/function_ref.hpp"
+
 namespace farsum::trees {
 
 enum class Kind : std::uint8_t { reduce, broadcast, allreduce, barrier, allgather };
@@ -52,6 +54,9 @@ enum class ChildOrder : std::uint8_t { arrival, slot };
 
 // Nothing where there is one node or no element.
 std::vector<Step> steps_of(const Shape& shape, std::uint32_t node, ChildOrder order = ChildOrder::arrival);
+
+// The same of a barrier or an allgather, and nothing is allocated.
+void for_each_step_of_rounds(const Shape& shape, std::uint32_t node, FunctionRef<void(const Step&)> call);
 
 // Of the lists of all nodes: who has the same number combines in the same order.
 std::uint64_t hash_of(const Shape& shape);

@@ -73,7 +73,7 @@ class GroupOfThreads {
   void be(std::uint32_t rank, Waiter& waiter, const std::function<void(Member)>& body) {
     const auto start = reinterpret_cast<std::uintptr_t>(blocks_.at(node_of_[rank]).data());
     auto* block = reinterpret_cast<std::byte*>(round_up(start, 2 * cache_line_bytes));
-    Post post(boxes_, rank);
+    Post post(boxes_, rank, waiter);
     GroupTeam team(places_of(node_of_, node_of_[rank]), rank, &post, waiter);
     GroupReductions reductions(team, rank, ops::kernels_for_this_machine(), waiter);
     team.begin(*reinterpret_cast<NodeTeamBlock*>(block), 7);
