@@ -19,6 +19,13 @@ Status wrong_length(const char* doing, Rank from, std::size_t bytes, std::size_t
                       doing, from, bytes, expected)};
 }
 
+// The degree of the tree is that of a meeting's rounds: one node can tell as many at once as it can hear.
+std::uint32_t degree_of(std::uint32_t nodes) { return cost::meet_at_once(nodes) ? nodes : 2; }
+
+trees::Shape shape_of_broadcast(std::uint32_t nodes, std::uint32_t root) {
+  return {.kind = trees::Kind::broadcast, .nodes = nodes, .root = root, .elements = 1, .degree = degree_of(nodes)};
+}
+
 class EmptyLetters final : public LetterContent {
  public:
   std::span<const std::byte> held(const trees::Step&) override { return {}; }
@@ -80,8 +87,7 @@ GroupTeam::GroupTeam(GroupPlaces places, std::uint32_t my_rank, TeamPost* post, 
 // They depend on where the members are, and on nothing else. The list of an allgather is that of a barrier as well.
 void GroupTeam::make_lists() {
   const std::uint32_t nodes = places_.nodes();
-  trees::Shape shape = {
-      .kind = trees::Kind::allgather, .nodes = nodes, .degree = cost::meet_at_once(nodes) ? nodes : 2};
+  trees::Shape shape = {.kind = trees::Kind::allgather, .nodes = nodes, .degree = degree_of(nodes)};
   meeting_ = trees::steps_of(shape, my_node_);
   if (most_members_of_a_letter() > TeamPost::most_bytes) {
     shape.degree = nodes;
@@ -97,6 +103,7 @@ void GroupTeam::make_lists() {
       if (node != my_node_) exchange_.push_back({action, false, node, node, 1});
     }
   }
+  broadcast_.reserve(trees::steps_of(shape_of_broadcast(nodes, my_node_), my_node_).size());
   letter_ = std::make_unique_for_overwrite<std::byte[]>(std::max(TeamPost::most_bytes, most_members_of_a_letter()));
 }
 
@@ -155,15 +162,22 @@ Status GroupTeam::exchange(std::span<const std::byte> mine,
                            FunctionRef<Status(const GroupPlaces::Node&, std::span<const std::byte>)> take,
                            const char* doing) {
   Exchanged exchanged(*this, mine, take);
+  rounds_ahead_ = 0;
   return walk(exchange_, exchanged, doing);
+}
+
+// By the first rank of a node.
+Status GroupTeam::meet_between_nodes(const char* doing) {
+  rounds_ahead_ = 0;
+  EmptyLetters empty;
+  return walk(meeting_, empty, doing);
 }
 
 Status GroupTeam::barrier(const char* doing) {
   if (Status status = node_->barrier(doing); !status.is_ok() || places_.is_one_node()) return status;
   Status met;
   if (is_first_here()) {
-    EmptyLetters empty;
-    met = walk(meeting_, empty, doing);
+    met = meet_between_nodes(doing);
     // Whoever failed knows of a death, which the others here learn in their wait.
     if (!met.is_ok()) return met;
   }
@@ -210,6 +224,7 @@ Status GroupTeam::gather_piece(std::span<const std::byte> piece, std::span<std::
   if (is_first_here()) {
     Pieces pieces(*this, piece.size(), all, stride, doing);
     if (Status status = walk(meeting_, pieces, doing); !status.is_ok()) return status;
+    rounds_ahead_ = 0;
   }
   const auto fill = [&](std::size_t done, std::span<std::byte> packed) {
     for_each_stretch<std::byte>(done, packed, piece.size(), stride, [&](std::size_t at, std::span<std::byte> stretch) {
@@ -225,6 +240,60 @@ Status GroupTeam::gather_piece(std::span<const std::byte> piece, std::span<std::
   return node_->tell(piece.size() * size(), 0, fill, take, doing);
 }
 
+// What goes from the root's node to all others: each passes on what it has been told, and says only then whether it has
+// the right length, for those behind it wait.
+class GroupTeam::Told final : public LetterContent {
+ public:
+  Told(const GroupTeam& team, std::span<std::byte> piece) : team_(team), piece_(piece), told_(piece) {}
+
+  std::span<const std::byte> held(const trees::Step&) override { return told_; }
+  Status take(const trees::Step& step, std::span<const std::byte> letter) override {
+    std::byte* const into = letter.size() == piece_.size() ? piece_.data() : team_.letter_.get();
+    if (!letter.empty()) std::memcpy(into, letter.data(), letter.size());
+    told_ = {into, letter.size()};
+    from_ = step.peer;
+    return {};
+  }
+  Status check_length(const char* doing) const {
+    if (told_.size() == piece_.size()) return {};
+    return wrong_length(doing, team_.places_.node(from_, team_.my_node_).first, told_.size(), piece_.size());
+  }
+
+ private:
+  const GroupTeam& team_;
+  std::span<std::byte> piece_;
+  std::span<const std::byte> told_;
+  std::uint32_t from_ = 0;
+};
+
+std::uint32_t GroupTeam::node_of(std::uint32_t member) const {
+  if (places_.is_here(member)) return my_node_;
+  const auto has_it = [&](const GroupPlaces::Node& node) {
+    return std::binary_search(node.members.begin(), node.members.end(), member);
+  };
+  const auto found = std::find_if(places_.remote.begin(), places_.remote.end(), has_it);
+  const auto place = static_cast<std::uint32_t>(found - places_.remote.begin());
+  return place < my_node_ ? place : place + 1;
+}
+
+// By the first rank of a node. Whoever has passed on what it was told goes on; so that nobody gets too far ahead of a
+// node that is late, all meet after so many rounds.
+Status GroupTeam::broadcast_between_nodes(std::span<std::byte> buffer, std::uint32_t root, const char* doing) {
+  const std::uint32_t from = node_of(root);
+  broadcast_.clear();
+  trees::append_steps_of_broadcast(broadcast_, shape_of_broadcast(places_.nodes(), from), my_node_);
+  for (std::size_t done = 0; done < buffer.size(); done += TeamPost::most_bytes) {
+    if (rounds_ahead_ == TeamPost::most_rounds_ahead) {
+      if (Status status = meet_between_nodes(doing); !status.is_ok()) return status;
+    }
+    ++rounds_ahead_;
+    Told told(*this, buffer.subspan(done, std::min(TeamPost::most_bytes, buffer.size() - done)));
+    if (Status status = walk(broadcast_, told, doing); !status.is_ok()) return status;
+    if (Status status = told.check_length(doing); !status.is_ok()) return status;
+  }
+  return {};
+}
+
 Status GroupTeam::broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing) {
   const bool root_is_here = places_.is_here(root);
   if (root_is_here) {
@@ -232,17 +301,8 @@ Status GroupTeam::broadcast(std::span<std::byte> buffer, std::uint32_t root, con
         !status.is_ok() || places_.is_one_node())
       return status;
   }
-  for (std::size_t done = 0; is_first_here() && done < buffer.size(); done += TeamPost::most_bytes) {
-    const std::span<std::byte> piece = buffer.subspan(done, std::min(TeamPost::most_bytes, buffer.size() - done));
-    const auto take = [&](const GroupPlaces::Node& node, std::span<const std::byte> bytes) -> Status {
-      const bool has_root = std::binary_search(node.members.begin(), node.members.end(), root);
-      const std::size_t expected = has_root ? piece.size() : 0;
-      if (bytes.size() != expected) return wrong_length(doing, node.first, bytes.size(), expected);
-      if (has_root) std::memcpy(piece.data(), bytes.data(), bytes.size());
-      return {};
-    };
-    const std::span<const std::byte> mine = root_is_here ? std::span<const std::byte>(piece) : std::span<std::byte>();
-    if (Status status = exchange(mine, take, doing); !status.is_ok()) return status;
+  if (is_first_here()) {
+    if (Status status = broadcast_between_nodes(buffer, root, doing); !status.is_ok()) return status;
   }
   return root_is_here ? Status() : node_->broadcast(buffer, 0, doing);
 }

@@ -35,6 +35,7 @@ class GroupTeam : public Team {
   Status barrier(const char* doing) override;
   // `all` is as long as `mine` times the members, by rank of the group.
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing);
+  // Between nodes nobody waits but for what it is told, except that all meet now and then.
   Status broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
 
   // The caller's last use of the node's block; true for the last member here, who may give it back.
@@ -54,13 +55,17 @@ class GroupTeam : public Team {
  private:
   class Exchanged;
   class Pieces;
+  class Told;
 
   std::span<const std::uint32_t> members_of(std::uint32_t node) const {
     return node == my_node_ ? std::span(places_.here) : std::span(places_.node(node, my_node_).members);
   }
   void make_lists();
   std::size_t most_members_of_a_letter() const;
+  std::uint32_t node_of(std::uint32_t member) const;
   Status walk(std::span<const trees::Step> steps, LetterContent& content, const char* doing);
+  Status meet_between_nodes(const char* doing);
+  Status broadcast_between_nodes(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
   Status gather_piece(std::span<const std::byte> piece, std::span<std::byte> all, std::size_t stride,
                       const char* doing);
 
@@ -73,12 +78,14 @@ class GroupTeam : public Team {
   std::optional<NodeTeam> node_;
   // Of what a member brings to an allgather between nodes, so much goes in a round.
   std::size_t piece_bytes_ = 0;
-  // On the first rank of each of several nodes: what it does for all to meet, and for each to tell each other at once;
-  // room for a letter; rounds between nodes so far.
+  // On the first rank of each of several nodes: what it does for all to meet, for each to tell each other at once, and
+  // for the last broadcast; room for a letter; rounds between nodes so far, and since all have last met.
   std::vector<trees::Step> meeting_;
   std::vector<trees::Step> exchange_;
+  std::vector<trees::Step> broadcast_;
   std::unique_ptr<std::byte[]> letter_;
   std::uint64_t round_ = 0;
+  std::size_t rounds_ahead_ = 0;
 };
 
 }  // namespace farsum

@@ -28,6 +28,11 @@ class TeamPost {
   virtual Status failure(const char* doing) const = 0;
 
   static constexpr std::size_t most_bytes = 32768;
+  // Behind one in which no rank waits for all others, so many rounds like it may follow before one in which all do. So
+  // a rank has as many letters of another and two more waiting at most: of the round that it is in, and of that
+  // meeting.
+  static constexpr std::size_t most_rounds_ahead = 8;
+  static constexpr std::size_t most_waiting_of_a_sender = most_rounds_ahead + 2;
 };
 
 }  // namespace farsum

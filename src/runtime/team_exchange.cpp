@@ -8,13 +8,6 @@
 #include <fmt/format.h>
 
 namespace farsum {
-namespace {
-
-// A sender is at most one round ahead of a receiver, who may not have come for the round before yet.
-constexpr std::ptrdiff_t most_waiting_of_a_sender = 2;
-
-}  // namespace
-
 // It is tried again and again, not when there is room: what may wait for others is kept back for other reasons, too.
 bool TeamExchange::try_send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
                             std::size_t& sent) {
@@ -84,7 +77,8 @@ Code TeamExchange::on_team_message(Rank from, std::uint64_t team, std::uint64_t 
     if (found == arrived_.end()) {
       const auto first = arrived_.lower_bound({team, from, 0});
       const auto last = arrived_.upper_bound({team, from, ~std::uint64_t{0}});
-      if (std::distance(first, last) >= most_waiting_of_a_sender) return Code::argument;
+      if (static_cast<std::size_t>(std::distance(first, last)) >= TeamPost::most_waiting_of_a_sender)
+        return Code::argument;
       found = arrived_.try_emplace(key).first;
     }
     Letter& letter = found->second;

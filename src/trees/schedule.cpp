@@ -22,12 +22,12 @@ void add_broadcast(std::vector<Step>& steps, const Shape& shape, std::uint32_t d
   if (const auto parent = tree.parent(node)) {
     steps.push_back({Action::receive_copy, false, *parent, 0, shape.elements});
   }
-  std::vector<Fnomial::Child> children = tree.children(node);
-  std::stable_sort(children.begin(), children.end(),
-                   [](const Fnomial::Child& a, const Fnomial::Child& b) { return a.subtree > b.subtree; });
-  for (const Fnomial::Child& child : children) {
-    steps.push_back({Action::send, false, child.node, 0, shape.elements});
-  }
+  const auto sends = static_cast<std::ptrdiff_t>(steps.size());
+  const auto has_more = [&](std::uint32_t nodes, const Step& step) { return nodes > tree.subtree(step.peer); };
+  tree.for_each_child(node, [&](const Fnomial::Child& child) {
+    const auto place = std::upper_bound(steps.begin() + sends, steps.end(), child.subtree, has_more);
+    steps.insert(place, {Action::send, false, child.node, 0, shape.elements});
+  });
 }
 
 // Dissemination: in the first round each node hears of the degree - 1 nodes behind it, in the next of so many runs of
@@ -105,6 +105,11 @@ std::vector<Step> steps_of(const Shape& asked, std::uint32_t node, ChildOrder or
 
 void for_each_step_of_rounds(const Shape& asked, std::uint32_t node, FunctionRef<void(const Step&)> call) {
   disseminate(normalised(asked), node, call);
+}
+
+void append_steps_of_broadcast(std::vector<Step>& steps, const Shape& asked, std::uint32_t node) {
+  const Shape shape = normalised(asked);
+  if (shape.nodes > 1 && shape.elements != 0) add_broadcast(steps, shape, shape.degree, node);
 }
 
 std::uint64_t hash_of(const Shape& asked) {

@@ -58,6 +58,9 @@ std::vector<Step> steps_of(const Shape& shape, std::uint32_t node, ChildOrder or
 // The same of a barrier or an allgather, and nothing is allocated.
 void for_each_step_of_rounds(const Shape& shape, std::uint32_t node, FunctionRef<void(const Step&)> call);
 
+// The same of a broadcast, and nothing is allocated where `steps` has room for as many as its root has.
+void append_steps_of_broadcast(std::vector<Step>& steps, const Shape& shape, std::uint32_t node);
+
 // Of the lists of all nodes: who has the same number combines in the same order.
 std::uint64_t hash_of(const Shape& shape);
 
