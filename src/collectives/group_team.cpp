@@ -98,11 +98,6 @@ void GroupTeam::make_lists() {
     meeting_ = {};
     return;
   }
-  for (const auto action : {trees::Action::send, trees::Action::receive_copy}) {
-    for (std::uint32_t node = 0; node < nodes; ++node) {
-      if (node != my_node_) exchange_.push_back({action, false, node, node, 1});
-    }
-  }
   broadcast_.reserve(trees::steps_of(shape_of_broadcast(nodes, my_node_), my_node_).size());
   letter_ = std::make_unique_for_overwrite<std::byte[]>(std::max(TeamPost::most_bytes, most_members_of_a_letter()));
 }
@@ -133,24 +128,6 @@ std::uint32_t GroupTeam::size() const {
   return static_cast<std::uint32_t>(members);
 }
 
-// What each node tells each other.
-class GroupTeam::Exchanged final : public LetterContent {
- public:
-  using Take = FunctionRef<Status(const GroupPlaces::Node&, std::span<const std::byte>)>;
-
-  Exchanged(const GroupTeam& team, std::span<const std::byte> mine, Take take)
-      : team_(team), mine_(mine), take_(take) {}
-  std::span<const std::byte> held(const trees::Step&) override { return mine_; }
-  Status take(const trees::Step& step, std::span<const std::byte> letter) override {
-    return take_(team_.places_.node(step.peer, team_.my_node_), letter);
-  }
-
- private:
-  const GroupTeam& team_;
-  std::span<const std::byte> mine_;
-  Take take_;
-};
-
 // By the first rank of a node.
 Status GroupTeam::walk(std::span<const trees::Step> steps, LetterContent& content, const char* doing) {
   const auto first_of = [&](std::uint32_t node) { return places_.node(node, my_node_).first; };
@@ -158,19 +135,15 @@ Status GroupTeam::walk(std::span<const trees::Step> steps, LetterContent& conten
   return walk_letters(round, steps, content, doing);
 }
 
-Status GroupTeam::exchange(std::span<const std::byte> mine,
-                           FunctionRef<Status(const GroupPlaces::Node&, std::span<const std::byte>)> take,
-                           const char* doing) {
-  Exchanged exchanged(*this, mine, take);
+Status GroupTeam::walk_together(std::span<const trees::Step> steps, LetterContent& content, const char* doing) {
   rounds_ahead_ = 0;
-  return walk(exchange_, exchanged, doing);
+  return walk(steps, content, doing);
 }
 
 // By the first rank of a node.
 Status GroupTeam::meet_between_nodes(const char* doing) {
-  rounds_ahead_ = 0;
   EmptyLetters empty;
-  return walk(meeting_, empty, doing);
+  return walk_together(meeting_, empty, doing);
 }
 
 Status GroupTeam::barrier(const char* doing) {
@@ -223,8 +196,7 @@ Status GroupTeam::gather_piece(std::span<const std::byte> piece, std::span<std::
   if (Status status = node_->gather(piece, take_here, doing); !status.is_ok()) return status;
   if (is_first_here()) {
     Pieces pieces(*this, piece.size(), all, stride, doing);
-    if (Status status = walk(meeting_, pieces, doing); !status.is_ok()) return status;
-    rounds_ahead_ = 0;
+    if (Status status = walk_together(meeting_, pieces, doing); !status.is_ok()) return status;
   }
   const auto fill = [&](std::size_t done, std::span<std::byte> packed) {
     for_each_stretch<std::byte>(done, packed, piece.size(), stride, [&](std::size_t at, std::span<std::byte> stretch) {

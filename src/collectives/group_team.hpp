@@ -47,13 +47,10 @@ class GroupTeam : public Team {
 
   std::uint32_t size() const;
 
-  // The first members of the nodes tell each other at most TeamPost::most_bytes; they alone call. What another has told
-  // is taken node by node, in the order of places().
-  Status exchange(std::span<const std::byte> mine,
-                  FunctionRef<Status(const GroupPlaces::Node&, std::span<const std::byte>)> take, const char* doing);
+  // The first members of the nodes walk a list that no node ends before all have begun theirs; they alone call.
+  Status walk_together(std::span<const trees::Step> steps, LetterContent& content, const char* doing);
 
  private:
-  class Exchanged;
   class Pieces;
   class Told;
 
@@ -78,10 +75,9 @@ class GroupTeam : public Team {
   std::optional<NodeTeam> node_;
   // Of what a member brings to an allgather between nodes, so much goes in a round.
   std::size_t piece_bytes_ = 0;
-  // On the first rank of each of several nodes: what it does for all to meet, for each to tell each other at once, and
-  // for the last broadcast; room for a letter; rounds between nodes so far, and since all have last met.
+  // On the first rank of each of several nodes: what it does for all to meet, and for the last broadcast; room for a
+  // letter; rounds between nodes so far, and since all have last met.
   std::vector<trees::Step> meeting_;
-  std::vector<trees::Step> exchange_;
   std::vector<trees::Step> broadcast_;
   std::unique_ptr<std::byte[]> letter_;
   std::uint64_t round_ = 0;

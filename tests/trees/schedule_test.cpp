@@ -85,6 +85,8 @@ TEST(Reduce, combines_in_an_order_that_can_be_read_off_the_tree) {
   EXPECT_EQ(answer({Kind::reduce, 4, 0, 1, 4}), "(((0 1) 2) 3)");
   // The subtree of 6 has two nodes and is there before that of 3, which has three.
   EXPECT_EQ(answer({Kind::reduce, 8, 0, 1, 3}), "((((0 1) 2) (6 7)) ((3 4) 5))");
+  // As docs/REDUCTIONS.md has it.
+  EXPECT_EQ(answer({Kind::allreduce, 13, 0, 1, 2}), "((((0 1) (2 3)) ((4 5) (6 7))) (((8 9) 12) (10 11)))");
   // The same tree with its root at 5: who has the smaller first node is on the left.
   EXPECT_EQ(answer({Kind::reduce, 8, 5, 1, 3}), "(((0 1) 2) ((3 4) ((5 6) 7)))");
 }
