@@ -5,7 +5,7 @@
 set(FARSUM_COMPONENTS base os lockfree ops cost trees cluster promotion memory transport transport/sim transport/trace protocol
                       variants liveness progress window collectives runtime capi)
 # What only tests and benchmarks run. It is no part of libfarsum.so, which is built without waiting for it.
-set(FARSUM_COMPONENTS_OF_TESTS trees cluster transport/sim transport/trace)
+set(FARSUM_COMPONENTS_OF_TESTS cluster transport/sim transport/trace)
 set(FARSUM_NEEDS_base "")
 set(FARSUM_NEEDS_os base)
 set(FARSUM_NEEDS_lockfree os)
@@ -24,7 +24,7 @@ set(FARSUM_NEEDS_variants protocol)
 set(FARSUM_NEEDS_liveness protocol)
 set(FARSUM_NEEDS_progress liveness)
 set(FARSUM_NEEDS_window variants progress)
-set(FARSUM_NEEDS_collectives window)
+set(FARSUM_NEEDS_collectives window trees)
 set(FARSUM_NEEDS_runtime collectives promotion)
 set(FARSUM_NEEDS_capi runtime)
 

@@ -394,10 +394,11 @@ FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
  * but the root, where it may be NULL. With `count` 0 nothing is reduced and all buffers may be NULL. FARSUM_SCALED_SUM,
  * FARSUM_REPLACE and FARSUM_NO_OP do not reduce.
  *
- * Order: the ranks of a node are combined from the lowest to the highest, then the nodes from that with the lowest rank
- * on, always with what is lower on the left. Floating-point arithmetic is as a process begins with it, whatever a
- * thread has set. So the same ranks, placed on nodes alike, get the same bits; but of two NaNs a sum or a product may
- * give either (docs/OPERATORS.md), and bytes of an element that hold no part of its value are undefined.
+ * Order: the ranks of a node are combined from the lowest to the highest, then the nodes, which are numbered by their
+ * lowest ranks: up to 12 from the first to the last, more by a binomial tree (docs/REDUCTIONS.md); always with what is
+ * lower on the left. Floating-point arithmetic is as a process begins with it, whatever a thread has set. So the same
+ * ranks, placed on nodes alike, get the same bits; but of two NaNs a sum or a product may give either
+ * (docs/OPERATORS.md), and bytes of an element that hold no part of its value are undefined.
  *
  * Completion: on return `mine` may be reused and `result` is there. A call may return before others have entered
  * theirs, or wait for them: a program relies on neither.

@@ -20,6 +20,16 @@ struct GroupPlaces {
   std::vector<Node> remote;         // ascending by their first members
 
   bool is_one_node() const { return remote.empty(); }
+  // Nodes are numbered from 0, ascending by their first members.
+  std::uint32_t nodes() const { return static_cast<std::uint32_t>(remote.size()) + 1; }
+  std::uint32_t my_node() const {
+    const auto is_before = [&](const Node& node) { return node.members.front() < here.front(); };
+    return static_cast<std::uint32_t>(std::count_if(remote.begin(), remote.end(), is_before));
+  }
+  // Of a node other than this one, whose number is `mine`.
+  const Node& node(std::uint32_t number, std::uint32_t mine) const {
+    return remote[number < mine ? number : number - 1];
+  }
   // Place among the members here of a rank of the group that is.
   std::uint32_t place_of(std::uint32_t rank) const {
     return static_cast<std::uint32_t>(std::lower_bound(here.begin(), here.end(), rank) - here.begin());

@@ -13,25 +13,14 @@
 #include "base/group_places.hpp"
 #include "base/status.hpp"
 #include "base/units.hpp"
+#include "collectives/letter_walk.hpp"
 #include "collectives/node_team.hpp"
+#include "collectives/team_post.hpp"
 #include "progress/waiter.hpp"
+#include "trees/schedule.hpp"
 #include "window/team.hpp"
 
 namespace farsum {
-
-// Carries what the first ranks of nodes tell each other. Rounds of a team are counted from 1.
-class TeamPost {
- public:
-  virtual ~TeamPost() = default;
-  // Copies the bytes; at most most_bytes of them. Waits for room, not for the other.
-  virtual Status send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
-                      const char* doing) = 0;
-  // Waits for what `from` has sent as that round; each is received once.
-  virtual Status receive(Rank from, std::uint64_t team, std::uint64_t round, std::vector<std::byte>& bytes,
-                         const char* doing) = 0;
-
-  static constexpr std::size_t most_bytes = 32768;
-};
 
 // One member's view. One thread of a rank calls at a time. No call needs memory here, so that no member that has none
 // leaves the others waiting; what a letter between nodes needs is the post's.
@@ -46,6 +35,7 @@ class GroupTeam : public Team {
   Status barrier(const char* doing) override;
   // `all` is as long as `mine` times the members, by rank of the group.
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing);
+  // Between nodes nobody waits but for what it is told, except that all meet now and then.
   Status broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
 
   // The caller's last use of the node's block; true for the last member here, who may give it back.
@@ -57,25 +47,41 @@ class GroupTeam : public Team {
 
   std::uint32_t size() const;
 
-  // The first members of the nodes tell each other at most TeamPost::most_bytes; they alone call. What another has told
-  // is taken node by node, in the order of places().
-  Status exchange(std::span<const std::byte> mine,
-                  FunctionRef<Status(const GroupPlaces::Node&, std::span<const std::byte>)> take, const char* doing);
+  // The first members of the nodes walk a list that no node ends before all have begun theirs; they alone call.
+  Status walk_together(std::span<const trees::Step> steps, LetterContent& content, const char* doing);
 
  private:
+  class Pieces;
+  class Told;
+
+  std::span<const std::uint32_t> members_of(std::uint32_t node) const {
+    return node == my_node_ ? std::span(places_.here) : std::span(places_.node(node, my_node_).members);
+  }
+  void make_lists();
+  std::size_t most_members_of_a_letter() const;
+  std::uint32_t node_of(std::uint32_t member) const;
+  Status walk(std::span<const trees::Step> steps, LetterContent& content, const char* doing);
+  Status meet_between_nodes(const char* doing);
+  Status broadcast_between_nodes(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
   Status gather_piece(std::span<const std::byte> piece, std::span<std::byte> all, std::size_t stride,
                       const char* doing);
-  Status exchange_pieces(std::size_t bytes, std::span<std::byte> all, std::size_t stride, const char* doing);
 
   GroupPlaces places_;
   std::uint32_t my_rank_;
+  std::uint32_t my_node_;
   std::uint64_t key_ = 0;
   TeamPost* post_;
   Waiter& waiter_;
   std::optional<NodeTeam> node_;
-  // Room for a letter to the other nodes, on the first of each of several.
+  // Of what a member brings to an allgather between nodes, so much goes in a round.
+  std::size_t piece_bytes_ = 0;
+  // On the first rank of each of several nodes: what it does for all to meet, and for the last broadcast; room for a
+  // letter; rounds between nodes so far, and since all have last met.
+  std::vector<trees::Step> meeting_;
+  std::vector<trees::Step> broadcast_;
   std::unique_ptr<std::byte[]> letter_;
-  std::uint64_t round_ = 0;  // of exchanges between nodes, on the first of each
+  std::uint64_t round_ = 0;
+  std::size_t rounds_ahead_ = 0;
 };
 
 }  // namespace farsum

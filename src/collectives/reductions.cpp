@@ -4,8 +4,11 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "cost/meeting_model.hpp"
 
 namespace farsum {
 namespace {
@@ -74,15 +77,15 @@ struct GroupReductions::Call {
   std::size_t own_from;
 };
 
-// What goes from node to node before the elements, of which there are none where the ranks of its node have said
-// different things.
+// What goes from node to node before the elements, of which there are none where the sender knows of ranks that have
+// said different things.
 struct GroupReductions::Letter {
   static constexpr std::uint64_t of_reductions = 0x736e6f6974637564;  // other collectives' letters are their bytes
 
   std::uint64_t tag;
-  SaidOfCall said;  // by the node's first rank
+  SaidOfCall said;  // by the sender
   SaidOfCall other;
-  std::uint32_t other_rank;
+  std::uint32_t other_rank;  // who has said that, or the first rank of a node that has called no reduction
   Finding finding;
 };
 
@@ -96,6 +99,8 @@ GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const o
   const std::size_t room = (TeamPost::most_bytes - sizeof(Letter)) / cache_line_bytes * cache_line_bytes;
   team_piece_bytes_ = std::min(NodeRoundsBlock::piece_bytes(static_cast<std::uint32_t>(most_here)), room);
   if (!team.is_first_here()) return;
+  my_node_ = places.my_node();
+  make_list();
   letter_ = std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes);
   sum_ = std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes);
 }
@@ -183,7 +188,7 @@ Status GroupReductions::run_scattering(const Call& call) {
   return {};
 }
 
-// Each node folds a piece, its first rank exchanges it for those of the others, and tells the rest. Where that fails
+// Each node folds a piece, its first rank combines it with those of the others, and tells the rest. Where that fails
 // the others would wait for ever, so they are told.
 Status GroupReductions::run_on_nodes(const Call& call) {
   std::size_t done = 0;
@@ -196,7 +201,7 @@ Status GroupReductions::run_on_nodes(const Call& call) {
       if (Status status = fold_in_shares(call, bytes); !status.is_ok()) return status;
     }
     if (team_.is_first_here()) {
-      if (Status status = exchange_piece(call, done, differs_here ? 0 : bytes); !status.is_ok()) {
+      if (Status status = combine_nodes(call, done, differs_here ? 0 : bytes); !status.is_ok()) {
         rounds_->give_up(status);
         return status;
       }
@@ -234,65 +239,135 @@ void GroupReductions::keep(const Call& call, std::size_t done, std::size_t bytes
     copy_bytes(call.asked.result + (from - call.own_from), rounds_->answer() + (from - done), until - from);
 }
 
-// The answer of this node becomes that of all. By the first rank of each node.
-Status GroupReductions::exchange_piece(const Call& call, std::size_t done, std::size_t bytes) {
-  NodeRoundsBlock::Verdict& verdict = rounds_->verdict();
-  if (done == 0) verdict.finding = Finding::the_same;
-  write_letter(call, bytes);
-  std::byte* const sum = sum_.get();
-  std::uint32_t taken = 0;
-  const auto add = [&](const std::byte* part) {
-    if (taken++ == 0)
-      copy_bytes(sum, part, bytes);
-    else
-      call.fold.one_more(sum, part, bytes);
-  };
-  bool has_own = false;
-  const auto take = [&](const GroupPlaces::Node& node, std::span<const std::byte> theirs) -> Status {
-    if (done == 0) compare_letter(call, node, theirs);
-    if (verdict.finding != Finding::the_same || bytes == 0) return {};
-    if (theirs.size() != sizeof(Letter) + bytes)
-      return no_reduction_by(call.doing, my_rank_, call.said, name_of_node(node.members.front()));
-    if (!has_own && node.members.front() > my_rank_) {
-      add(rounds_->answer());
-      has_own = true;
+// Few nodes tell each other at once, and each folds all of them, from the lowest on. More combine up a binomial tree,
+// to the lowest, and are told down it.
+void GroupReductions::make_list() {
+  const std::uint32_t nodes = team_.places().nodes();
+  if (!cost::meet_at_once(nodes)) {
+    list_ = trees::steps_of({.kind = trees::Kind::allreduce, .nodes = nodes, .elements = 1}, my_node_);
+    return;
+  }
+  for (const auto action : {trees::Action::send, trees::Action::receive_copy}) {
+    for (std::uint32_t node = 0; node < nodes; ++node) {
+      if (node != my_node_) list_.push_back({action, false, node, 0, 1});
     }
-    add(theirs.data() + sizeof(Letter));
+  }
+}
+
+// What nodes have of a piece, and what their ranks have said. The part of this node, which becomes that of all, is the
+// rounds' answer.
+class GroupReductions::Parts final : public LetterContent {
+ public:
+  Parts(GroupReductions& reductions, const Call& call, std::size_t done, std::size_t bytes)
+      : reductions_(reductions),
+        call_(call),
+        done_(done),
+        bytes_(bytes),
+        is_flat_(cost::meet_at_once(reductions.team_.places().nodes())) {}
+
+  std::span<const std::byte> held(const trees::Step&) override {
+    std::byte* const into = reductions_.letter_.get();
+    const Letter letter = reductions_.own_letter(call_);
+    const std::size_t bytes = letter.finding == Finding::the_same ? bytes_ : 0;
+    std::memcpy(into, &letter, sizeof letter);
+    copy_bytes(into + sizeof letter, answer(), bytes);
+    return {into, sizeof letter + bytes};
+  }
+
+  Status take(const trees::Step& step, std::span<const std::byte> letter) override {
+    const std::uint32_t sender = reductions_.team_.places().node(step.peer, reductions_.my_node_).members.front();
+    if (done_ == 0) reductions_.compare_letter(call_, sender, letter);
+    if (finding() != Finding::the_same || bytes_ == 0) return {};
+    if (letter.size() != sizeof(Letter) + bytes_)
+      return no_reduction_by(call_.doing, reductions_.my_rank_, call_.said, name_of_node(sender));
+    const std::byte* const theirs = letter.data() + sizeof(Letter);
+    if (is_flat_) {
+      if (step.peer > reductions_.my_node_) add_own();
+      add(theirs);
+    } else if (step.action == trees::Action::receive_copy) {
+      copy_bytes(answer(), theirs, bytes_);
+    } else {
+      // All nodes of a subtree come behind its parent.
+      call_.fold.one_more(answer(), theirs, bytes_);
+    }
     return {};
-  };
-  Status status = team_.exchange({letter_.get(), sizeof(Letter) + bytes}, take, call.doing);
-  if (!status.is_ok() || verdict.finding != Finding::the_same) return status;
-  if (!has_own) add(rounds_->answer());
-  copy_bytes(rounds_->answer(), sum, bytes);
+  }
+
+  // Where all have said the same, once all has been taken.
+  void finish() {
+    if (!is_flat_ || finding() != Finding::the_same) return;
+    add_own();
+    copy_bytes(answer(), sum(), bytes_);
+  }
+
+ private:
+  std::byte* answer() const { return reductions_.rounds_->answer(); }
+  std::byte* sum() const { return reductions_.sum_.get(); }
+  Finding finding() const { return reductions_.rounds_->verdict().finding; }
+  void add_own() {
+    if (!std::exchange(has_own_, true)) add(answer());
+  }
+  void add(const std::byte* part) {
+    if (!std::exchange(has_first_, true))
+      copy_bytes(sum(), part, bytes_);
+    else
+      call_.fold.one_more(sum(), part, bytes_);
+  }
+
+  GroupReductions& reductions_;
+  const Call& call_;
+  std::size_t done_;
+  std::size_t bytes_;
+  bool is_flat_;
+  bool has_first_ = false;
+  bool has_own_ = false;
+};
+
+// The answer of this node becomes that of all. By the first rank of each node.
+Status GroupReductions::combine_nodes(const Call& call, std::size_t done, std::size_t bytes) {
+  if (done == 0) rounds_->verdict().finding = Finding::the_same;
+  Parts parts(*this, call, done, bytes);
+  if (Status status = team_.walk_together(list_, parts, call.doing); !status.is_ok()) return status;
+  parts.finish();
   return {};
 }
 
-void GroupReductions::write_letter(const Call& call, std::size_t bytes) {
-  Letter letter{
-      .tag = Letter::of_reductions, .said = call.said, .other = {}, .other_rank = 0, .finding = Finding::the_same};
-  if (!rounds_->have_all_begun()) letter.finding = Finding::no_reduction;
-  for (std::uint32_t member = 0; member < rounds_->ranks() && rounds_->have_all_begun(); ++member) {
+// What is known on this node so far, of its own ranks before those of others.
+GroupReductions::Letter GroupReductions::own_letter(const Call& call) const {
+  const NodeRoundsBlock::Verdict& verdict = rounds_->verdict();
+  Letter letter{.tag = Letter::of_reductions,
+                .said = call.said,
+                .other = verdict.said,
+                .other_rank = verdict.rank,
+                .finding = verdict.finding};
+  if (!rounds_->have_all_begun()) {
+    letter.other_rank = my_rank_;
+    letter.finding = Finding::no_reduction;
+    return letter;
+  }
+  for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) {
     if (rounds_->said(member) == call.said) continue;
     letter.other = rounds_->said(member);
     letter.other_rank = team_.places().here[member];
     letter.finding = Finding::another_reduction;
     break;
   }
-  std::memcpy(letter_.get(), &letter, sizeof letter);
-  copy_bytes(letter_.get() + sizeof letter, rounds_->answer(), bytes);
+  return letter;
 }
 
 // Keeps for this node's ranks the first of other nodes that has called something else.
-void GroupReductions::compare_letter(const Call& call, const GroupPlaces::Node& node,
+void GroupReductions::compare_letter(const Call& call, std::uint32_t first_of_sender,
                                      std::span<const std::byte> theirs) {
   NodeRoundsBlock::Verdict& verdict = rounds_->verdict();
   if (verdict.finding != Finding::the_same) return;
   Letter letter{};
   if (theirs.size() >= sizeof letter) std::memcpy(&letter, theirs.data(), sizeof letter);
-  if (letter.tag != Letter::of_reductions || letter.finding == Finding::no_reduction || !makes_sense(letter.said))
-    verdict = {{}, node.members.front(), Finding::no_reduction};
+  if (letter.tag != Letter::of_reductions || !makes_sense(letter.said))
+    verdict = {{}, first_of_sender, Finding::no_reduction};
+  else if (letter.finding == Finding::no_reduction)
+    verdict = {{}, letter.other_rank, Finding::no_reduction};
   else if (letter.said != call.said)
-    verdict = {letter.said, node.members.front(), Finding::another_reduction};
+    verdict = {letter.said, first_of_sender, Finding::another_reduction};
   else if (letter.finding != Finding::the_same)
     verdict = {letter.other, letter.other_rank, Finding::another_reduction};
 }

@@ -1,6 +1,7 @@
 // Reductions of a group of ranks, wherever they are: what all ranks have, folded element by element, on all of them, on
 // one, or a block on each. The parts of a node's ranks are folded first, from the lowest rank on; then those of the
-// nodes, from that of the lowest rank on. So the same ranks in the same places get the same bits. Owner: collectives.
+// nodes, in an order that their number alone decides. So the same ranks in the same places get the same bits. Owner:
+// collectives.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/status.hpp"
 #include "collectives/fold.hpp"
@@ -15,6 +17,7 @@
 #include "collectives/node_rounds.hpp"
 #include "ops/kernels.hpp"
 #include "progress/waiter.hpp"
+#include "trees/schedule.hpp"
 
 namespace farsum {
 
@@ -46,6 +49,7 @@ class GroupReductions {
  private:
   struct Call;  // a reduction with what follows from it
   struct Letter;
+  class Parts;
 
   Status run_short(const Call& call);
   void fold_begun(const Call& call, std::byte* into) const;
@@ -55,9 +59,10 @@ class GroupReductions {
   Status begin_piece(const Call& call, std::size_t done);
   Status fold_in_shares(const Call& call, std::size_t bytes);
   void keep(const Call& call, std::size_t done, std::size_t bytes) const;
-  Status exchange_piece(const Call& call, std::size_t done, std::size_t bytes);
-  void write_letter(const Call& call, std::size_t bytes);
-  void compare_letter(const Call& call, const GroupPlaces::Node& node, std::span<const std::byte> theirs);
+  void make_list();
+  Status combine_nodes(const Call& call, std::size_t done, std::size_t bytes);
+  Letter own_letter(const Call& call) const;
+  void compare_letter(const Call& call, std::uint32_t first_of_sender, std::span<const std::byte> theirs);
   bool have_all_said_the_same(const Call& call) const;
   Status who_said_otherwise(const Call& call);
   Status told_by_other_nodes(const Call& call);
@@ -70,7 +75,10 @@ class GroupReductions {
   std::uint32_t size_;
   std::optional<NodeRounds> rounds_;
   std::size_t team_piece_bytes_ = 0;  // of a group of several nodes
-  // On the first rank of each of several nodes: what goes to the others, and where what comes is folded.
+  // On the first rank of each of several nodes: which number this one has; what it does; what goes to others; and
+  // where what comes is folded.
+  std::uint32_t my_node_ = 0;
+  std::vector<trees::Step> list_;
   std::unique_ptr<std::byte[]> letter_;
   std::unique_ptr<std::byte[]> sum_;
 };

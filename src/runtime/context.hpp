@@ -248,6 +248,7 @@ class Context {
   class Making;
   struct Creation;  // a rank's wish for a window (window_creation.hpp)
   struct Listed;    // the ranks of a group that is being made (group_creation.cpp)
+  struct NodesOfList;
 
   Context(Membership membership, Options options);
   Status join();
@@ -267,8 +268,10 @@ class Context {
   Status agree_on_memory(const Listed& listed, NodeTeam& node, std::uint64_t key, const GroupTeam* team,
                          std::uint32_t& lacking);
   void tell_of_failure(const Listed& listed, std::uint64_t key, const GroupTeam* team);
-  Status tell_other_nodes(const Listed& listed, std::uint64_t key, const GroupTeam* team, std::uint32_t& lacking);
-  Status for_each_other_node(const Listed& listed, const GroupTeam* team, FunctionRef<Status(Rank)> call_with);
+  Status agree_between_nodes(const Listed& listed, std::uint64_t key, const GroupTeam* team, std::uint32_t& lacking);
+  NodesOfList count_nodes(const Listed& listed, const GroupTeam* team) const;
+  Rank first_of_node(const Listed& listed, const GroupTeam* team, const NodesOfList& nodes, std::uint32_t node) const;
+  bool is_first_of_node(const Listed& listed, std::uint32_t member) const;
   bool is_one_node() const { return membership_.here.count() == membership_.size; }
   std::uint32_t my_place() const { return membership_.here.place_of(membership_.rank); }
   // What locks in the node segment are held by.

@@ -2,6 +2,7 @@
 // all that it needs. A rank that finds no memory comes all the same and says so; until all know, nothing here allocates
 // on its behalf but a letter to another node.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -9,7 +10,10 @@
 
 #include <fmt/format.h>
 
+#include "collectives/letter_walk.hpp"
+#include "cost/meeting_model.hpp"
 #include "runtime/context.hpp"
+#include "trees/schedule.hpp"
 
 namespace farsum {
 namespace {
@@ -33,7 +37,32 @@ class Hash {
   std::uint64_t value_;
 };
 
+// Of a node, in as many rounds as a number has bits, or in one where few nodes meet at once.
+constexpr std::size_t most_steps_of_rounds = 64;
+
+// Nodes tell each other a number, and all end with the largest.
+class Largest final : public LetterContent {
+ public:
+  explicit Largest(std::uint32_t& number) : number_(number) {}
+  std::span<const std::byte> held(const trees::Step&) override { return std::as_bytes(std::span(&number_, 1)); }
+  Status take(const trees::Step&, std::span<const std::byte> letter) override {
+    std::uint32_t theirs = 0;
+    if (letter.size() == sizeof theirs) std::memcpy(&theirs, letter.data(), sizeof theirs);
+    number_ = std::max(number_, theirs);
+    return {};
+  }
+
+ private:
+  std::uint32_t& number_;
+};
+
 }  // namespace
+
+// Nodes with members on them, and which of them this one is.
+struct Context::NodesOfList {
+  std::uint32_t count = 0;
+  std::uint32_t mine = 0;
+};
 
 // The ranks of a parent that become a group, and where the calling rank is among them.
 struct Context::Listed {
@@ -170,7 +199,7 @@ Status Context::agree_on_memory(const Listed& listed, NodeTeam& node, std::uint6
   if (is_one_node || node.rank() == 0) lacking = node.who_gave_up(of_this_node);
   if (is_one_node) return {};
   if (node.rank() == 0) {
-    if (Status status = tell_other_nodes(listed, key, team, lacking); !status.is_ok()) return status;
+    if (Status status = agree_between_nodes(listed, key, team, lacking); !status.is_ok()) return status;
     if (lacking != 0) node.give_up(of_all_nodes, lacking);
   }
   if (Status status = node.barrier(creating); !status.is_ok()) return status;
@@ -181,50 +210,60 @@ Status Context::agree_on_memory(const Listed& listed, NodeTeam& node, std::uint6
 // Called by the first member of a node whose members cannot meet, so that those of other nodes do not wait for it.
 void Context::tell_of_failure(const Listed& listed, std::uint64_t key, const GroupTeam* team) {
   std::uint32_t lacking = listed.my_rank + 1;
-  (void)tell_other_nodes(listed, key, team, lacking);
+  (void)agree_between_nodes(listed, key, team, lacking);
 }
 
-// Called by the first member of each node. A second round follows where a group fails: who has come to its end knows
-// that all have taken the letters of the first, and the key could come again.
-Status Context::tell_other_nodes(const Listed& listed, std::uint64_t key, const GroupTeam* team,
-                                 std::uint32_t& lacking) {
-  for (std::uint64_t round = 1; round == 1 || (round == 2 && lacking != 0); ++round) {
-    const std::uint32_t mine = lacking;
-    const auto send = [&](Rank first) {
-      return exchange_->send(first, key, round, std::as_bytes(std::span(&mine, 1)), creating);
-    };
-    if (Status status = for_each_other_node(listed, team, send); !status.is_ok()) return status;
-    std::vector<std::byte> letter;
-    const auto receive = [&](Rank first) -> Status {
-      if (Status status = exchange_->receive(first, key, round, letter, creating); !status.is_ok()) return status;
-      std::uint32_t theirs = 0;
-      if (letter.size() == sizeof theirs) std::memcpy(&theirs, letter.data(), sizeof theirs);
-      lacking = std::max(lacking, theirs);
-      return {};
-    };
-    if (Status status = for_each_other_node(listed, team, receive); !status.is_ok()) return status;
+// Called by the first member of each node; `lacking` becomes the last that any of them knows of. A second round follows
+// where a group fails: who has come to its end knows that all have taken the letters of the first, and the key could
+// come again.
+Status Context::agree_between_nodes(const Listed& listed, std::uint64_t key, const GroupTeam* team,
+                                    std::uint32_t& lacking) {
+  const NodesOfList nodes = count_nodes(listed, team);
+  std::array<trees::Step, most_steps_of_rounds> list;
+  std::size_t steps = 0;
+  const std::uint32_t degree = cost::meet_at_once(nodes.count) ? nodes.count : 2;
+  trees::for_each_step_of_rounds({.kind = trees::Kind::barrier, .nodes = nodes.count, .degree = degree}, nodes.mine,
+                                 [&](const trees::Step& step) { list.at(steps++) = step; });
+  const auto first_of = [&](std::uint32_t node) { return first_of_node(listed, team, nodes, node); };
+  Largest largest(lacking);
+  for (std::uint64_t number = 1; number == 1 || (number == 2 && lacking != 0); ++number) {
+    const LetterRound round = {
+        .post = *exchange_, .waiter = *waiter_, .team = key, .number = number, .first_of = first_of};
+    if (Status status = walk_letters(round, std::span(list).first(steps), largest, creating); !status.is_ok())
+      return status;
   }
   return {};
 }
 
-// Calls with the first member of each.
-Status Context::for_each_other_node(const Listed& listed, const GroupTeam* team, FunctionRef<Status(Rank)> call_with) {
-  if (team != nullptr) {
-    for (const GroupPlaces::Node& node : team->places().remote) {
-      if (Status status = call_with(node.first); !status.is_ok()) return status;
-    }
-    return {};
-  }
+// Ascending by their first members, as in GroupPlaces, which a rank without memory has not made.
+Context::NodesOfList Context::count_nodes(const Listed& listed, const GroupTeam* team) const {
+  if (team != nullptr) return {team->places().nodes(), team->places().my_node()};
+  NodesOfList nodes;
   for (std::uint32_t member = 0; member < listed.size(); ++member) {
-    const Rank rank = listed[member];
-    if (membership_.here.is_here(rank)) continue;
-    bool is_first = true;
-    for (std::uint32_t before = 0; before < member && is_first; ++before)
-      is_first = membership_.here.is_here(listed[before]) || !remote_nodes_->share_node(listed[before], rank);
-    if (!is_first) continue;
-    if (Status status = call_with(rank); !status.is_ok()) return status;
+    if (!is_first_of_node(listed, member)) continue;
+    if (membership_.here.is_here(listed[member])) nodes.mine = nodes.count;
+    ++nodes.count;
   }
-  return {};
+  return nodes;
+}
+
+Rank Context::first_of_node(const Listed& listed, const GroupTeam* team, const NodesOfList& nodes,
+                            std::uint32_t node) const {
+  if (team != nullptr) return team->places().node(node, nodes.mine).first;
+  std::uint32_t member = 0;
+  for (std::uint32_t before = 0;; ++member) {
+    if (is_first_of_node(listed, member) && before++ == node) return listed[member];
+  }
+}
+
+bool Context::is_first_of_node(const Listed& listed, std::uint32_t member) const {
+  const bool is_here = membership_.here.is_here(listed[member]);
+  for (std::uint32_t before = 0; before < member; ++before) {
+    const bool is_before_here = membership_.here.is_here(listed[before]);
+    if (is_here ? is_before_here : !is_before_here && remote_nodes_->share_node(listed[before], listed[member]))
+      return false;
+  }
+  return true;
 }
 
 void Context::forget(Group* group) {

@@ -8,82 +8,63 @@
 #include <fmt/format.h>
 
 namespace farsum {
-namespace {
-
-// A sender is at most one round ahead of a receiver, who may not have come for the round before yet.
-constexpr std::ptrdiff_t most_waiting_of_a_sender = 2;
-
-}  // namespace
-
-Status TeamExchange::send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
-                          const char* doing) {
+// It is tried again and again, not when there is room: what may wait for others is kept back for other reasons, too.
+bool TeamExchange::try_send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
+                            std::size_t& sent) {
   wire::MessageHeader header;
   header.kind = wire::MessageKind::team;
   header.window = team;
   header.offset = round;
-  do {
-    const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), engine_.longest_body(to)));
-    bytes = bytes.subspan(part.size());
-    header.bytes = part.size();
-    header.flags = bytes.empty() ? 0 : wire::flag_more;
-    if (Status status = send_part(to, header, part, doing); !status.is_ok()) return status;
-  } while (!bytes.empty());
-  return {};
+  make_progress(to);
+  try {
+    do {
+      const std::span<const std::byte> part =
+          bytes.subspan(sent, std::min<std::size_t>(bytes.size() - sent, engine_.longest_body(to)));
+      header.bytes = part.size();
+      header.flags = sent + part.size() == bytes.size() ? 0 : wire::flag_more;
+      if (!engine_.submit_control(to, header, part, outstanding_, nullptr)) return false;
+      sent += part.size();
+    } while (sent < bytes.size());
+  } catch (const std::bad_alloc&) {
+    // The others wait for the letter, which goes once there is memory for it.
+    return false;
+  }
+  return true;
 }
 
-Status TeamExchange::send_part(Rank to, const wire::MessageHeader& header, std::span<const std::byte> bytes,
-                               const char* doing) {
-  // It tries again and again, not when there is room: what may wait for others is kept back for other reasons, too.
-  bool is_sent = false;
-  const auto send = [&] {
-    try {
-      engine_.progress(to);
-      is_sent = is_sent || engine_.submit_control(to, header, bytes, outstanding_, nullptr);
-    } catch (const std::bad_alloc&) {
-      // The others wait for the letter, which goes once there is memory for it.
-    }
-    return is_sent || was_refused();
-  };
-  Status status = waiter_.wait(waiter_.own_events(), send, doing);
-  return status.is_ok() && was_refused() ? refusal(doing) : std::move(status);
+void TeamExchange::make_progress(Rank rank) {
+  try {
+    engine_.progress(rank);
+  } catch (const std::bad_alloc&) {
+    // What was sent to it and is kept here goes once there is memory for it.
+  }
+}
+
+bool TeamExchange::take(Rank from, std::uint64_t team, std::uint64_t round,
+                        FunctionRef<void(std::span<const std::byte>)> use) {
+  // What was sent to it may still be kept here for want of room, or of memory.
+  make_progress(from);
+  std::vector<std::byte> bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = arrived_.find({team, from, round});
+    if (found == arrived_.end() || !found->second.is_whole) return false;
+    bytes = std::move(found->second.bytes);
+    arrived_.erase(found);
+  }
+  use(bytes);
+  return true;
 }
 
 // A receiver's death is no refusal: whoever waits for that rank is told of it.
-bool TeamExchange::was_refused() const {
+bool TeamExchange::has_failed() const {
   const Code answer = outstanding_.failure.load(std::memory_order_relaxed);
   return answer != Code::ok && answer != Code::peer_failed;
 }
 
-Status TeamExchange::refusal(const char* doing) const {
+Status TeamExchange::failure(const char* doing) const {
   return {outstanding_.failure.load(std::memory_order_relaxed),
           fmt::format("{}: a rank of another host has refused what this one told it, and waits for it", doing)};
-}
-
-bool TeamExchange::take(const Key& key, std::vector<std::byte>& bytes) {
-  const std::lock_guard lock(mutex_);
-  const auto found = arrived_.find(key);
-  if (found == arrived_.end() || !found->second.is_whole) return false;
-  bytes = std::move(found->second.bytes);
-  arrived_.erase(found);
-  return true;
-}
-
-Status TeamExchange::receive(Rank from, std::uint64_t team, std::uint64_t round, std::vector<std::byte>& bytes,
-                             const char* doing) {
-  const Key key{team, from, round};
-  bool has_come = false;
-  const auto arrived = [&] {
-    if (has_come) return true;
-    // What was sent to it may still be kept here for want of room, or of memory.
-    try {
-      engine_.progress(from);
-    } catch (const std::bad_alloc&) {
-    }
-    has_come = take(key, bytes);
-    return has_come || was_refused();
-  };
-  Status status = waiter_.wait(waiter_.own_events(), arrived, doing);
-  return status.is_ok() && !has_come ? refusal(doing) : std::move(status);
 }
 
 Code TeamExchange::on_team_message(Rank from, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
@@ -96,7 +77,8 @@ Code TeamExchange::on_team_message(Rank from, std::uint64_t team, std::uint64_t 
     if (found == arrived_.end()) {
       const auto first = arrived_.lower_bound({team, from, 0});
       const auto last = arrived_.upper_bound({team, from, ~std::uint64_t{0}});
-      if (std::distance(first, last) >= most_waiting_of_a_sender) return Code::argument;
+      if (static_cast<std::size_t>(std::distance(first, last)) >= TeamPost::most_waiting_of_a_sender)
+        return Code::argument;
       found = arrived_.try_emplace(key).first;
     }
     Letter& letter = found->second;

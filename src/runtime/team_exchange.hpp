@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "collectives/group_team.hpp"
+#include "collectives/team_post.hpp"
 #include "progress/waiter.hpp"
 #include "protocol/messages.hpp"
 #include "protocol/origin/engine.hpp"
@@ -23,10 +23,12 @@ class TeamExchange final : public TeamPost, public TeamMail {
  public:
   TeamExchange(OriginEngine& engine, Waiter& waiter) : engine_(engine), waiter_(waiter) {}
 
-  Status send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
-              const char* doing) override;
-  Status receive(Rank from, std::uint64_t team, std::uint64_t round, std::vector<std::byte>& bytes,
-                 const char* doing) override;
+  bool try_send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
+                std::size_t& sent) override;
+  bool take(Rank from, std::uint64_t team, std::uint64_t round,
+            FunctionRef<void(std::span<const std::byte>)> use) override;
+  bool has_failed() const override;
+  Status failure(const char* doing) const override;
   // Takes what a team gets before its members here know of it. Refuses what no member that keeps to the rounds sends:
   // more rounds of one sender than it can be ahead, and more than a round has.
   Code on_team_message(Rank from, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
@@ -40,10 +42,7 @@ class TeamExchange final : public TeamPost, public TeamMail {
     bool is_whole = false;
   };
 
-  Status send_part(Rank to, const wire::MessageHeader& header, std::span<const std::byte> bytes, const char* doing);
-  bool was_refused() const;
-  Status refusal(const char* doing) const;
-  bool take(const Key& key, std::vector<std::byte>& bytes);
+  void make_progress(Rank rank);
 
   OriginEngine& engine_;
   Waiter& waiter_;

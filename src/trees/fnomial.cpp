@@ -12,8 +12,13 @@ std::optional<std::uint32_t> Fnomial::parent(std::uint32_t node) const {
 }
 
 std::vector<Fnomial::Child> Fnomial::children(std::uint32_t node) const {
-  const std::uint32_t here = position(node);
   std::vector<Child> found;
+  for_each_child(node, [&](const Child& child) { found.push_back(child); });
+  return found;
+}
+
+void Fnomial::for_each_child(std::uint32_t node, FunctionRef<void(const Child&)> call) const {
+  const std::uint32_t here = position(node);
   std::uint32_t phase = 0;
   // 64 bits, for a stride may pass the largest number of nodes.
   for (std::uint64_t stride = 1; stride < nodes_; stride *= degree_, ++phase) {
@@ -21,10 +26,9 @@ std::vector<Fnomial::Child> Fnomial::children(std::uint32_t node) const {
     std::uint64_t child = here + stride;
     for (std::uint32_t i = 1; i < degree_ && child < nodes_; ++i, child += stride) {
       const auto subtree = static_cast<std::uint32_t>(std::min<std::uint64_t>(stride, nodes_ - child));
-      found.push_back({node_at(static_cast<std::uint32_t>(child)), phase, subtree});
+      call({node_at(static_cast<std::uint32_t>(child)), phase, subtree});
     }
   }
-  return found;
 }
 
 std::uint32_t Fnomial::slot(std::uint32_t node) const {

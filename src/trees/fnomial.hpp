@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/function_ref.hpp"
+
 namespace farsum::trees {
 
 class Fnomial {
@@ -24,6 +26,8 @@ class Fnomial {
   std::optional<std::uint32_t> parent(std::uint32_t node) const;
   // By slot: phase by phase, and in a phase by position.
   std::vector<Child> children(std::uint32_t node) const;
+  // The same, and nothing is allocated.
+  void for_each_child(std::uint32_t node, FunctionRef<void(const Child&)> call) const;
   // Which of its parent's children it is, counted from 0 over all phases; 0 of the root.
   std::uint32_t slot(std::uint32_t node) const;
   // Letters from the node to the root, one after the other.

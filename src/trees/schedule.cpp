@@ -22,25 +22,36 @@ void add_broadcast(std::vector<Step>& steps, const Shape& shape, std::uint32_t d
   if (const auto parent = tree.parent(node)) {
     steps.push_back({Action::receive_copy, false, *parent, 0, shape.elements});
   }
-  std::vector<Fnomial::Child> children = tree.children(node);
-  std::stable_sort(children.begin(), children.end(),
-                   [](const Fnomial::Child& a, const Fnomial::Child& b) { return a.subtree > b.subtree; });
-  for (const Fnomial::Child& child : children) {
-    steps.push_back({Action::send, false, child.node, 0, shape.elements});
+  const auto sends = static_cast<std::ptrdiff_t>(steps.size());
+  const auto has_more = [&](std::uint32_t nodes, const Step& step) { return nodes > tree.subtree(step.peer); };
+  tree.for_each_child(node, [&](const Fnomial::Child& child) {
+    const auto place = std::upper_bound(steps.begin() + sends, steps.end(), child.subtree, has_more);
+    steps.insert(place, {Action::send, false, child.node, 0, shape.elements});
+  });
+}
+
+// Dissemination: in the first round each node hears of the degree - 1 nodes behind it, in the next of so many runs of
+// nodes, each of which has heard by then of as many as itself; and so on, the last run cut off where the nodes end.
+// With a degree of all nodes each tells each other in one round. Of an allgather the runs are what a letter holds.
+void disseminate(const Shape& shape, std::uint32_t node, FunctionRef<void(const Step&)> call) {
+  const std::uint32_t nodes = shape.nodes;
+  const auto blocks = [&](std::uint64_t count) { return shape.kind == Kind::allgather ? count : 0; };
+  const auto add_round = [&](std::uint64_t run, Action action) {
+    std::uint64_t distance = run;
+    for (std::uint32_t i = 1; i < shape.degree && distance < nodes; ++i, distance += run) {
+      const bool sends = action == Action::send;
+      const auto peer = static_cast<std::uint32_t>((node + (sends ? nodes - distance : distance)) % nodes);
+      const std::uint64_t count = blocks(std::min(run, nodes - distance));
+      call({action, false, peer, count == 0 ? 0 : sends ? node : peer, count});
+    }
+  };
+  for (std::uint64_t run = 1; run < nodes; run *= shape.degree) {
+    add_round(run, Action::send);
+    add_round(run, Action::receive_copy);
   }
 }
 
-// Dissemination: after each round a node has heard, directly or not, of twice as many before it.
-std::vector<Step> barrier(std::uint32_t nodes, std::uint32_t node) {
-  std::vector<Step> steps;
-  for (std::uint64_t distance = 1; distance < nodes; distance *= 2) {
-    const auto to = static_cast<std::uint32_t>((node + distance) % nodes);
-    const auto from = static_cast<std::uint32_t>((node + nodes - distance) % nodes);
-    steps.push_back({Action::send, false, to, 0, 0});
-    steps.push_back({Action::receive_copy, false, from, 0, 0});
-  }
-  return steps;
-}
+bool has_rounds(const Shape& shape) { return shape.kind == Kind::barrier || shape.kind == Kind::allgather; }
 
 class Hash {
  public:
@@ -60,10 +71,13 @@ class Hash {
 }  // namespace
 
 Shape normalised(Shape shape) {
-  if (shape.kind == Kind::barrier || shape.nodes <= 1 || shape.elements == 0) {
-    return {.kind = shape.kind, .nodes = std::max(shape.nodes, 1U)};
-  }
+  shape.nodes = std::max(shape.nodes, 1U);
   const auto degree = [&](std::uint32_t asked) { return std::clamp(asked, 2U, std::max(2U, shape.nodes)); };
+  if (shape.kind == Kind::barrier) return {.kind = shape.kind, .nodes = shape.nodes, .degree = degree(shape.degree)};
+  if (shape.kind == Kind::allgather) {
+    return {.kind = shape.kind, .nodes = shape.nodes, .elements = shape.nodes, .degree = degree(shape.degree)};
+  }
+  if (shape.nodes <= 1 || shape.elements == 0) return {.kind = shape.kind, .nodes = shape.nodes};
   if (shape.kind == Kind::allreduce) {
     shape.root = 0;
     shape.broadcast_degree = degree(shape.broadcast_degree == 0 ? shape.degree : shape.broadcast_degree);
@@ -77,13 +91,25 @@ Shape normalised(Shape shape) {
 
 std::vector<Step> steps_of(const Shape& asked, std::uint32_t node, ChildOrder order) {
   const Shape shape = normalised(asked);
-  if (shape.kind == Kind::barrier) return barrier(shape.nodes, node);
   std::vector<Step> steps;
+  if (has_rounds(shape)) {
+    disseminate(shape, node, [&](const Step& step) { steps.push_back(step); });
+    return steps;
+  }
   if (shape.nodes == 1 || shape.elements == 0) return steps;
   if (shape.kind != Kind::broadcast) steps = ReduceList(shape, node, order).steps();
   if (shape.kind == Kind::broadcast) add_broadcast(steps, shape, shape.degree, node);
   if (shape.kind == Kind::allreduce) add_broadcast(steps, shape, shape.broadcast_degree, node);
   return steps;
+}
+
+void for_each_step_of_rounds(const Shape& asked, std::uint32_t node, FunctionRef<void(const Step&)> call) {
+  disseminate(normalised(asked), node, call);
+}
+
+void append_steps_of_broadcast(std::vector<Step>& steps, const Shape& asked, std::uint32_t node) {
+  const Shape shape = normalised(asked);
+  if (shape.nodes > 1 && shape.elements != 0) add_broadcast(steps, shape, shape.degree, node);
 }
 
 std::uint64_t hash_of(const Shape& asked) {

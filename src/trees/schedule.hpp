@@ -5,17 +5,19 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/function_ref.hpp"
+
 namespace farsum::trees {
 
-enum class Kind : std::uint8_t { reduce, broadcast, allreduce, barrier };
+enum class Kind : std::uint8_t { reduce, broadcast, allreduce, barrier, allgather };
 
 struct Shape {
   Kind kind = Kind::reduce;
   std::uint32_t nodes = 1;
   std::uint32_t root = 0;  // less than nodes, as the node of a list
   std::uint64_t elements = 0;
-  std::uint32_t degree = 2;            // of the f-nomial tree; of an allreduce that of the reduce in it
-  std::uint32_t splits = 0;            // how often a reduce halves vector and nodes first
+  std::uint32_t degree = 2;  // of the f-nomial tree, of an allreduce that of the reduce in it; or of the rounds
+  std::uint32_t splits = 0;  // how often a reduce halves vector and nodes first
   std::uint32_t broadcast_degree = 0;  // of the broadcast in an allreduce; 0: as `degree`
 
   bool operator==(const Shape&) const = default;
@@ -38,7 +40,8 @@ struct Step {
   // receive_combine: what is held is the left operand, since the first node in it comes before the first in the letter.
   bool mine_left;
   std::uint32_t peer;
-  std::uint64_t first;  // of the elements
+  // Of the elements. Of an allgather they are blocks, one a node, and behind that of the last node comes that of 0.
+  std::uint64_t first;
   std::uint64_t count;  // 0 in a barrier, whose letters are empty
 
   bool operator==(const Step&) const = default;
@@ -51,6 +54,12 @@ enum class ChildOrder : std::uint8_t { arrival, slot };
 
 // Nothing where there is one node or no element.
 std::vector<Step> steps_of(const Shape& shape, std::uint32_t node, ChildOrder order = ChildOrder::arrival);
+
+// The same of a barrier or an allgather, and nothing is allocated.
+void for_each_step_of_rounds(const Shape& shape, std::uint32_t node, FunctionRef<void(const Step&)> call);
+
+// The same of a broadcast, and nothing is allocated where `steps` has room for as many as its root has.
+void append_steps_of_broadcast(std::vector<Step>& steps, const Shape& shape, std::uint32_t node);
 
 // Of the lists of all nodes: who has the same number combines in the same order.
 std::uint64_t hash_of(const Shape& shape);

@@ -1,5 +1,5 @@
 // Runs a list of steps as far as letters have come and may leave. It never waits and allocates nothing; what a step
-// does is its carrier's, so that simulator and model of times share it, and the library will.
+// does is its carrier's, so that library, simulator and model of times share it.
 #pragma once
 
 #include <cstddef>

@@ -75,6 +75,52 @@ TEST(SeveralNodes, serve_windows_of_all_ranks_again_and_again) {
   });
 }
 
+// Everybody is told by each, without a wait in between.
+void use_collectives(farsum_group group) {
+  int size = 0, rank = 0;
+  ASSERT_FINE(farsum_size(group, &size));
+  ASSERT_FINE(farsum_rank(group, &rank));
+  const auto ranks = static_cast<std::size_t>(size);
+  std::vector<int> all(ranks);
+  ASSERT_FINE(farsum_allgather(group, &rank, all.data(), sizeof rank));
+  for (int other = 0; other < size; ++other) EXPECT_EQ(all[static_cast<std::size_t>(other)], other);
+  for (int number = 0; number < 50; ++number) {
+    const int root = number % size;
+    int told = rank == root ? number : -1;
+    ASSERT_FINE(farsum_broadcast(group, &told, sizeof told, root));
+    ASSERT_EQ(told, number);
+  }
+  std::vector<std::uint64_t> mine(10'000, static_cast<std::uint64_t>(rank)), sum(mine.size());
+  ASSERT_FINE(farsum_allreduce(group, mine.data(), sum.data(), sum.size(), FARSUM_UINT64, FARSUM_SUM));
+  EXPECT_EQ(sum, std::vector<std::uint64_t>(sum.size(), ranks * (ranks - 1) / 2));
+  ASSERT_FINE(farsum_barrier(group));
+}
+
+// So many that they do not tell each other at once, and a node of two ranks among them; then fewer of them.
+TEST(SeveralNodes, of_many_nodes_meet_and_make_groups_and_windows) {
+  constexpr int ranks = 15;
+  std::vector<Variables> nodes;
+  for (int rank = 0; rank < ranks; ++rank) nodes.push_back({{"FARSUM_NODE_NAME", std::to_string(rank % (ranks - 1))}});
+  const auto body = [](int rank, Gathering& everybody) {
+    Caller caller{&everybody, rank};
+    const farsum_init_options options = options_of(caller);
+    ASSERT_FINE(farsum_init(&options));
+    use_collectives(farsum_world());
+    use_a_window(farsum_world());
+    std::vector<int> most;
+    for (int member = ranks - 1; member > 0; --member) most.push_back(member);
+    for (int round = 0; rank != 0 && round < 2; ++round) {
+      farsum_group group{};
+      ASSERT_FINE(farsum_group_create(farsum_world(), most.data(), static_cast<int>(most.size()), &group));
+      use_collectives(group);
+      ASSERT_FINE(farsum_group_free(&group));
+    }
+    ASSERT_FINE(farsum_barrier(farsum_world()));
+    ASSERT_FINE(farsum_finalize());
+  };
+  run_embedded(nodes, body, ranks);
+}
+
 // Ranks 0 and 1 on one node, 2 and 3 on another, as an embedder sees it that
 // does not look further at first.
 struct NodeByNode {

@@ -6,9 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <bit>
 #include <functional>
 #include <map>
+#include <numeric>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "failing_memory.hpp"
 #include "mailboxes.hpp"
@@ -16,6 +21,8 @@
 
 namespace farsum {
 namespace {
+
+constexpr int most_waiting = TeamPost::most_waiting_of_a_sender;
 
 // The ranks of a job on nodes: node_of[r] is rank r's.
 class NodesOfThreads : public testing::Test {
@@ -34,7 +41,7 @@ class NodesOfThreads : public testing::Test {
       auto* block = reinterpret_cast<NodeTeamBlock*>(round_up(start, cache_line_bytes));
       threads.emplace_back([&, rank, block] {
         SleepingWaiter waiter;
-        Post post(boxes_, rank);
+        Post post(boxes_, rank, waiter);
         GroupTeam team(places_of(node_of, node_of[rank]), rank, &post, waiter);
         team.begin(*block, 7);
         body(team, rank);
@@ -74,7 +81,7 @@ TEST_F(NodesOfThreads, gather_and_broadcast_more_than_a_message_holds) {
     }
   });
   EXPECT_LE(boxes_.longest(), TeamPost::most_bytes);
-  EXPECT_LE(boxes_.most_waiting_of_a_sender(), 2);
+  EXPECT_LE(boxes_.most_waiting_of_a_sender(), most_waiting);
 }
 
 TEST_F(NodesOfThreads, leave_a_barrier_when_all_have_come) {
@@ -89,6 +96,148 @@ TEST_F(NodesOfThreads, leave_a_barrier_when_all_have_come) {
   });
   // One message each way between the first ranks of the two nodes.
   EXPECT_EQ(boxes_.sent(), 2 * 2 * 200u);
+}
+
+// More nodes than meet at once, and not as many as a power of two: letters hold the blocks of several of them.
+TEST_F(NodesOfThreads, gather_in_rounds_where_they_are_many_and_have_different_numbers_of_members) {
+  constexpr std::size_t words = 900;
+  std::vector<std::uint32_t> node_of;
+  for (std::uint32_t rank = 0; rank < 40; ++rank) node_of.push_back(rank * rank % 19);
+  run(node_of, [&](GroupTeam& team, std::uint32_t rank) {
+    std::vector<std::uint64_t> mine(words), all(node_of.size() * words);
+    for (std::size_t i = 0; i < words; ++i) mine[i] = rank * words + i;
+    for (int round = 0; round < 3; ++round) {
+      std::fill(all.begin(), all.end(), 0);
+      ASSERT_TRUE(
+          team.allgather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), "gather").is_ok());
+      for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], i);
+    }
+  });
+  EXPECT_LE(boxes_.longest(), TeamPost::most_bytes);
+  EXPECT_LE(boxes_.most_waiting_of_a_sender(), 2);
+}
+
+TEST_F(NodesOfThreads, of_many_nodes_leave_a_barrier_when_all_have_come) {
+  constexpr std::uint32_t nodes = 21;
+  std::vector<std::uint32_t> node_of(nodes);
+  std::iota(node_of.begin(), node_of.end(), 0u);
+  std::atomic<std::uint32_t> come{0};
+  run(node_of, [&](GroupTeam& team, std::uint32_t) {
+    for (std::uint32_t round = 1; round <= 50; ++round) {
+      come.fetch_add(1);
+      ASSERT_TRUE(team.barrier("barrier").is_ok());
+      ASSERT_GE(come.load(), nodes * round);
+    }
+  });
+  EXPECT_LE(boxes_.most_waiting_of_a_sender(), 2);
+}
+
+TEST_F(NodesOfThreads, end_a_gathering_of_different_lengths_with_the_lengths) {
+  run({0, 1}, [](GroupTeam& team, std::uint32_t rank) {
+    const std::vector<std::byte> mine(rank == 0 ? 8 : 12);
+    std::vector<std::byte> all(2 * mine.size());
+    const Status status = team.allgather(mine, all, "gather");
+    EXPECT_EQ(status.code(), Code::argument);
+    EXPECT_NE(status.text().find(rank == 0 ? "sent 12 bytes where 8 belong" : "sent 8 bytes where 12 belong"),
+              std::string::npos)
+        << status.text();
+  });
+}
+
+// The receiver comes when the root has ended as many broadcasts as it can without it, and then lags behind.
+TEST_F(NodesOfThreads, are_told_by_a_root_that_waits_for_them_now_and_then_only) {
+  constexpr std::uint32_t broadcasts = 10'000;
+  std::atomic<std::uint32_t> ended{0};
+  run({0, 0, 1, 2}, [&](GroupTeam& team, std::uint32_t rank) {
+    if (rank == 3) {
+      for (std::uint32_t seen = ended.load(); seen < TeamPost::most_rounds_ahead; seen = ended.load()) ended.wait(seen);
+    }
+    for (std::uint32_t number = 0; number < broadcasts; ++number) {
+      std::uint32_t told = rank == 1 ? number : ~number;
+      ASSERT_TRUE(team.broadcast(std::as_writable_bytes(std::span(&told, 1)), 1, "broadcast").is_ok());
+      ASSERT_EQ(told, number);
+      if (rank != 0) continue;
+      ended.fetch_add(1);
+      ended.notify_all();
+    }
+  });
+  EXPECT_LE(boxes_.most_waiting_of_a_sender(), most_waiting);
+}
+
+TEST_F(NodesOfThreads, broadcast_from_any_rank_between_other_collectives) {
+  std::vector<std::uint32_t> node_of;
+  for (std::uint32_t rank = 0; rank < 34; ++rank) node_of.push_back(rank * rank % 17 + rank % 2 * 17);
+  const auto ranks = static_cast<std::uint32_t>(node_of.size());
+  run(node_of, [&](GroupTeam& team, std::uint32_t rank) {
+    for (std::uint32_t number = 0; number < 3 * ranks; ++number) {
+      const std::uint32_t root = number * 5 % ranks;
+      std::uint32_t told = rank == root ? number : ~number;
+      ASSERT_TRUE(team.broadcast(std::as_writable_bytes(std::span(&told, 1)), root, "broadcast").is_ok());
+      ASSERT_EQ(told, number);
+      if (number % 13 == 5) {
+        ASSERT_TRUE(team.barrier("barrier").is_ok());
+      }
+      if (number % 7 != 2) continue;
+      std::vector<std::uint32_t> all(ranks);
+      ASSERT_TRUE(
+          team.allgather(std::as_bytes(std::span(&rank, 1)), std::as_writable_bytes(std::span(all)), "gather").is_ok());
+      for (std::uint32_t other = 0; other < ranks; ++other) ASSERT_EQ(all[other], other);
+    }
+  });
+  EXPECT_LE(boxes_.most_waiting_of_a_sender(), most_waiting);
+}
+
+// One that is told too much or too little tells those behind it all the same.
+TEST_F(NodesOfThreads, end_a_broadcast_of_another_length_than_the_roots_with_both) {
+  std::vector<std::uint32_t> node_of(15);
+  std::iota(node_of.begin(), node_of.end(), 0u);
+  run(node_of, [](GroupTeam& team, std::uint32_t rank) {
+    const bool differs = rank == 8 || rank == 2;
+    std::vector<std::byte> buffer(rank == 8 ? 3 : rank == 2 ? 40 : 16);
+    const Status status = team.broadcast(buffer, 0, "broadcast");
+    EXPECT_EQ(status.code(), differs ? Code::argument : Code::ok) << rank << status.text();
+    EXPECT_EQ(status.text().find("sent 16 bytes where ") != std::string::npos, differs) << status.text();
+  });
+}
+
+class LettersOfNodes : public NodesOfThreads, public testing::WithParamInterface<std::uint32_t> {
+ protected:
+  std::uint32_t nodes() const { return GetParam(); }
+  // One rank on each; what each of them sends.
+  void expect_letters(std::size_t each, const Body& body) {
+    std::vector<std::uint32_t> node_of(nodes());
+    std::iota(node_of.begin(), node_of.end(), 0u);
+    run(node_of, body);
+    for (std::uint32_t rank = 0; rank < nodes(); ++rank) EXPECT_EQ(boxes_.sent_by(rank), each) << rank;
+  }
+  std::size_t of_a_meeting() const { return nodes() <= 12 ? nodes() - 1 : std::bit_width(nodes() - 1); }
+};
+INSTANTIATE_TEST_SUITE_P(of, LettersOfNodes, testing::Values(2U, 3U, 8U, 12U, 13U, 64U, 1000U),
+                         [](const auto& test) { return std::to_string(test.param); });
+
+TEST_P(LettersOfNodes, in_a_barrier_are_one_to_each_other_where_they_are_few_and_the_logarithm_where_they_are_many) {
+  expect_letters(of_a_meeting(), [](GroupTeam& team, std::uint32_t) { ASSERT_TRUE(team.barrier("barrier").is_ok()); });
+}
+
+TEST_P(LettersOfNodes, in_an_allgather_are_as_many_as_in_a_barrier) {
+  expect_letters(of_a_meeting(), [&](GroupTeam& team, std::uint32_t rank) {
+    std::vector<std::uint32_t> all(nodes());
+    ASSERT_TRUE(
+        team.allgather(std::as_bytes(std::span(&rank, 1)), std::as_writable_bytes(std::span(all)), "gather").is_ok());
+    for (std::uint32_t other = 0; other < nodes(); ++other) ASSERT_EQ(all[other], other);
+  });
+}
+
+TEST_P(LettersOfNodes, in_a_broadcast_are_one_to_each_node_but_the_roots) {
+  std::vector<std::uint32_t> node_of(nodes());
+  std::iota(node_of.begin(), node_of.end(), 0u);
+  run(node_of, [&](GroupTeam& team, std::uint32_t rank) {
+    std::uint32_t told = rank;
+    ASSERT_TRUE(team.broadcast(std::as_writable_bytes(std::span(&told, 1)), nodes() - 1, "broadcast").is_ok());
+    ASSERT_EQ(told, nodes() - 1);
+  });
+  EXPECT_EQ(boxes_.sent(), nodes() - 1);
+  EXPECT_EQ(boxes_.sent_by(nodes() - 1), nodes() <= 12 ? nodes() - 1 : std::bit_width(nodes() - 1));
 }
 
 // Who found none in the middle would leave the others waiting.

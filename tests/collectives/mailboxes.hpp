@@ -4,17 +4,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "collectives/group_team.hpp"
+#include "base/group_places.hpp"
+#include "collectives/team_post.hpp"
 #include "failing_memory.hpp"
+#include "os/event_count.hpp"
+#include "progress/waiter.hpp"
 
 namespace farsum {
 
@@ -28,27 +31,40 @@ class Mailboxes {
     most_ = std::max(most_, ++waiting_[{std::get<0>(key), std::get<1>(key)}]);
     longest_ = std::max(longest_, bytes.size());
     ++sent_;
-    arrived_.notify_all();
+    ++sent_by_[std::get<1>(key)];
+    const auto owner = owners_.find(std::get<0>(key));
+    if (owner != owners_.end()) owner->second->notify_all();
   }
-  std::vector<std::byte> take(const Key& key) {
-    std::unique_lock lock(mutex_);
-    arrived_.wait(lock, [&] { return letters_.contains(key); });
-    std::vector<std::byte> bytes = std::move(letters_[key]);
-    letters_.erase(key);
+  std::optional<std::vector<std::byte>> take(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    const auto letter = letters_.find(key);
+    if (letter == letters_.end()) return std::nullopt;
+    std::optional<std::vector<std::byte>> bytes = std::move(letter->second);
+    letters_.erase(letter);
     --waiting_[{std::get<0>(key), std::get<1>(key)}];
     return bytes;
+  }
+  // Whoever sleeps there is woken by each letter to the rank.
+  void wake(Rank rank, EventCount* events) {
+    const std::lock_guard lock(mutex_);
+    if (events == nullptr)
+      owners_.erase(rank);
+    else
+      owners_[rank] = events;
   }
 
   // Nothing is sent from now on. Before any thread sends.
   void cut() { is_cut_ = true; }
   bool is_cut() const { return is_cut_; }
   std::size_t sent() const { return sent_; }
+  std::size_t sent_by(Rank rank) const { return sent_by_.contains(rank) ? sent_by_.at(rank) : 0; }
   std::size_t longest() const { return longest_; }
   int most_waiting_of_a_sender() const { return most_; }
 
  private:
   std::mutex mutex_;
-  std::condition_variable arrived_;
+  std::map<Rank, EventCount*> owners_;
+  std::map<Rank, std::size_t> sent_by_;
   std::map<Key, std::vector<std::byte>> letters_;
   std::map<std::pair<Rank, Rank>, int> waiting_;
   std::size_t sent_ = 0, longest_ = 0;
@@ -59,20 +75,28 @@ class Mailboxes {
 // One rank's.
 class Post : public TeamPost {
  public:
-  Post(Mailboxes& boxes, Rank me) : boxes_(boxes), me_(me) {}
-  Status send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
-              const char*) override {
+  Post(Mailboxes& boxes, Rank me, Waiter& waiter) : boxes_(boxes), me_(me) { boxes_.wake(me, &waiter.own_events()); }
+  ~Post() override { boxes_.wake(me_, nullptr); }
+  bool try_send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
+                std::size_t& sent) override {
     const FailingMemory::Pause pause;
-    if (boxes_.is_cut()) return {Code::peer_failed, "there is no way to the other node"};
+    if (boxes_.is_cut()) return false;
     boxes_.put({to, me_, team, round}, bytes);
-    return {};
+    sent = bytes.size();
+    return true;
   }
-  Status receive(Rank from, std::uint64_t team, std::uint64_t round, std::vector<std::byte>& bytes,
-                 const char*) override {
-    const FailingMemory::Pause pause;
-    bytes = boxes_.take({me_, from, team, round});
-    return {};
+  bool take(Rank from, std::uint64_t team, std::uint64_t round,
+            FunctionRef<void(std::span<const std::byte>)> use) override {
+    std::optional<std::vector<std::byte>> letter;
+    {
+      const FailingMemory::Pause pause;
+      letter = boxes_.take({me_, from, team, round});
+    }
+    if (letter) use(*letter);
+    return letter.has_value();
   }
+  bool has_failed() const override { return boxes_.is_cut(); }
+  Status failure(const char*) const override { return {Code::peer_failed, "there is no way to the other node"}; }
 
  private:
   Mailboxes& boxes_;

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
@@ -22,6 +24,7 @@
 #include "mailboxes.hpp"
 #include "odd_elements.hpp"
 #include "sleeping_waiter.hpp"
+#include "trees/fnomial.hpp"
 
 namespace farsum {
 namespace {
@@ -55,6 +58,9 @@ class GroupOfThreads {
       blocks_[node].resize(GroupBlock::footprint(members) / 8 + 32);
     }
   }
+  std::size_t letters() const { return boxes_.sent(); }
+  std::size_t letters_of(std::uint32_t rank) const { return boxes_.sent_by(rank); }
+  int most_waiting_of_a_sender() const { return boxes_.most_waiting_of_a_sender(); }
   // From now on nodes do not reach each other.
   void cut() { boxes_.cut(); }
   void run(const std::function<void(Member)>& body) {
@@ -73,7 +79,7 @@ class GroupOfThreads {
   void be(std::uint32_t rank, Waiter& waiter, const std::function<void(Member)>& body) {
     const auto start = reinterpret_cast<std::uintptr_t>(blocks_.at(node_of_[rank]).data());
     auto* block = reinterpret_cast<std::byte*>(round_up(start, 2 * cache_line_bytes));
-    Post post(boxes_, rank);
+    Post post(boxes_, rank, waiter);
     GroupTeam team(places_of(node_of_, node_of_[rank]), rank, &post, waiter);
     GroupReductions reductions(team, rank, ops::kernels_for_this_machine(), waiter);
     team.begin(*reinterpret_cast<NodeTeamBlock*>(block), 7);
@@ -97,7 +103,10 @@ Bytes brought_by(std::uint32_t rank, std::uint64_t call, const Foldable& pair, s
   return bytes;
 }
 
-// One element after the other by the plainest kernel: the ranks of each node, then the nodes.
+constexpr std::uint32_t most_nodes_at_once = 12;
+
+// One element after the other by the plainest kernel: the ranks of each node, then few nodes from the lowest on, or
+// many by a binomial tree.
 Bytes expected_of(const Nodes& node_of, const std::vector<Bytes>& brought, const Foldable& pair) {
   const auto kernel = ops::kernels(ops::Isa::baseline).bulk(pair.type, pair.op);
   const std::size_t element = ops::size_of(pair.type);
@@ -113,9 +122,17 @@ Bytes expected_of(const Nodes& node_of, const std::vector<Bytes>& brought, const
     else
       combine(entry->second, brought[rank]);
   }
-  Bytes all = of_node.at(order.front());
-  for (std::size_t node = 1; node < order.size(); ++node) combine(all, of_node.at(order[node]));
-  return all;
+  const auto nodes = static_cast<std::uint32_t>(order.size());
+  const trees::Fnomial tree(nodes, nodes <= most_nodes_at_once ? nodes : 2);
+  const std::function<Bytes(std::uint32_t)> whole = [&](std::uint32_t node) {
+    std::vector<trees::Fnomial::Child> children = tree.children(node);
+    std::stable_sort(children.begin(), children.end(),
+                     [](const auto& a, const auto& b) { return a.subtree < b.subtree; });
+    Bytes all = of_node.at(order[node]);
+    for (const trees::Fnomial::Child& child : children) combine(all, whole(child.node));
+    return all;
+  };
+  return whole(0);
 }
 
 struct Wish {
@@ -221,8 +238,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values(Layout{"one", {0}}, Layout{"two", {0, 0}}, Layout{"three", {0, 0, 0}},
                                      Layout{"eight", {0, 0, 0, 0, 0, 0, 0, 0}},
                                      Layout{"nine", {0, 0, 0, 0, 0, 0, 0, 0, 0}}, Layout{"two_apart", {0, 1}},
-                                     Layout{"two_nodes_mixed", {0, 1, 1, 0}},
-                                     Layout{"three_nodes", {2, 0, 2, 1, 0, 0}}),
+                                     Layout{"two_nodes_mixed", {0, 1, 1, 0}}, Layout{"three_nodes", {2, 0, 2, 1, 0, 0}},
+                                     Layout{"fifteen_nodes",
+                                            {14, 0, 1, 13, 2, 3, 12, 4, 5, 11, 6, 6, 7, 10, 8, 9, 9, 13}}),
                      testing::Bool()),
     name_of_case);
 
@@ -363,6 +381,65 @@ TEST(Reductions, see_that_another_node_makes_another_call) {
   }
 }
 
+// The one that does is on a leaf of the tree, and no other node hears of it but by way of others.
+TEST(Reductions, between_many_nodes_tell_all_of_them_that_one_makes_another_call) {
+  Nodes node_of(15);
+  std::iota(node_of.begin(), node_of.end(), 0u);
+  node_of.back() = 13;
+  GroupOfThreads(node_of, true).run([&](Member member) {
+    const std::uint64_t mine = 1;
+    std::uint64_t result = 77;
+    if (member.rank == 14) {
+      EXPECT_FALSE(member.team.barrier("barrier").is_ok());
+      return;
+    }
+    const Status status = member.run(one_sum(mine, result));
+    EXPECT_EQ(status.code(), Code::argument);
+    const char* const who =
+        member.rank == 13 ? "that is no reduction" : "the node of rank 13 made a call that is no red";
+    EXPECT_THAT(status.text(), HasSubstr(who));
+    EXPECT_EQ(result, 77);
+    EXPECT_FALSE(member.run(one_sum(mine, result)).is_ok());
+  });
+}
+
+class LettersOfReductions : public testing::TestWithParam<std::uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(of, LettersOfReductions, testing::Values(2U, 3U, 8U, 12U, 13U, 64U, 1000U),
+                         [](const auto& test) { return std::to_string(test.param); });
+
+TEST_P(LettersOfReductions, are_one_to_each_other_node_where_they_are_few_and_two_a_node_where_they_are_many) {
+  const std::uint32_t nodes = GetParam();
+  Nodes node_of(nodes);
+  std::iota(node_of.begin(), node_of.end(), 0u);
+  GroupOfThreads group(node_of);
+  group.run([&](Member member) {
+    const std::uint64_t mine = member.rank;
+    std::uint64_t result = 0;
+    ASSERT_TRUE(member.run(one_sum(mine, result)).is_ok());
+    ASSERT_EQ(result, std::uint64_t{nodes} * (nodes - 1) / 2);
+  });
+  const bool is_flat = nodes <= most_nodes_at_once;
+  EXPECT_EQ(group.letters(), is_flat ? nodes * (nodes - 1) : 2 * (nodes - 1));
+  for (std::uint32_t rank = 0; rank < nodes; ++rank) {
+    EXPECT_LE(group.letters_of(rank), is_flat ? nodes - 1 : std::bit_width(nodes - 1)) << rank;
+  }
+}
+
+TEST(Reductions, between_many_nodes_let_none_get_more_than_a_round_ahead) {
+  Nodes node_of(19);
+  std::iota(node_of.begin(), node_of.end(), 0u);
+  GroupOfThreads group(node_of);
+  group.run([&](Member member) {
+    for (std::uint64_t call = 0; call < 300; ++call) {
+      const std::uint64_t mine = member.rank + call;
+      std::uint64_t result = 0;
+      ASSERT_TRUE(member.run(one_sum(mine, result)).is_ok());
+      ASSERT_EQ(result, 171 + 19 * call);
+    }
+  });
+  EXPECT_LE(group.most_waiting_of_a_sender(), 2);
+}
+
 // Whoever has lost the other node tells those that wait for it here, in both forms of rounds and whatever comes next.
 TEST(Reductions, fail_on_all_ranks_of_a_node_that_cannot_tell_another) {
   for (const bool is_crowded : {false, true}) {
@@ -442,6 +519,42 @@ TEST(Reductions, combine_the_ranks_of_a_node_before_nodes_and_what_is_lower_on_t
     EXPECT_EQ(sum_on({5, 1, 3, 1}, is_crowded), 1 + 0x1p-51);
     EXPECT_EQ(sum_on({0, 0, 1, 2}, is_crowded), 1);
   }
+}
+
+// Of 13 nodes 2 and 3 meet before they meet 0, and so do 4 to 7; 12 are folded from the lowest on.
+TEST(Reductions, combine_many_nodes_by_a_binomial_tree) {
+  const auto sum_of = [](const std::vector<double>& values) {
+    Nodes node_of(values.size());
+    std::iota(node_of.begin(), node_of.end(), 0u);
+    std::vector<double> sums(values.size());
+    GroupOfThreads(node_of).run([&](Member member) {
+      ASSERT_TRUE(member
+                      .run({.type = ElementType::float64,
+                            .op = Operator::sum,
+                            .count = 1,
+                            .mine = reinterpret_cast<const std::byte*>(&values[member.rank]),
+                            .result = reinterpret_cast<std::byte*>(&sums[member.rank])})
+                      .is_ok());
+    });
+    for (const double sum : sums) EXPECT_EQ(sum, sums[0]);
+    return sums[0];
+  };
+  const double half = 0x1p-53;  // lost where it is added to 1, unless another comes with it
+  std::vector<double> values(13, 0);
+  values[0] = 1;
+  values[1] = values[2] = half;
+  EXPECT_EQ(sum_of(values), 1);
+  values[1] = 0;
+  values[3] = half;
+  EXPECT_EQ(sum_of(values), 1 + 2 * half);
+  values = std::vector<double>(13, 0);
+  values[0] = 1;
+  values[4] = values[7] = half;
+  EXPECT_EQ(sum_of(values), 1 + 2 * half);
+  values = std::vector<double>(12, 0);
+  values[0] = 1;
+  values[4] = values[7] = half;
+  EXPECT_EQ(sum_of(values), 1);
 }
 
 }  // namespace

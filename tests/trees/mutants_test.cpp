@@ -126,5 +126,62 @@ TEST(Mutants, that_put_an_operand_on_the_other_side_are_caught) {
   }
 }
 
+// Lists of rounds, flat and in several.
+std::vector<Shape> rounds() {
+  return {{Kind::barrier, 9}, {Kind::barrier, 6, 0, 0, 6}, {Kind::allgather, 11}, {Kind::allgather, 10, 0, 0, 3}};
+}
+
+TEST(Mutants, of_barriers_and_allgathers_that_lose_a_letter_are_caught) {
+  for (const Shape& shape : rounds()) {
+    const std::size_t lost = for_each_step(shape, Action::send, [&](Lists& lists, auto node, auto i) {
+      lists[node].erase(step_at(lists, node, i));
+      EXPECT_NE(complaint(shape, lists), "");
+    });
+    EXPECT_GE(lost, 4 * shape.nodes - 10);
+  }
+}
+
+TEST(Mutants, of_barriers_and_allgathers_that_await_a_letter_too_few_are_caught) {
+  for (const Shape& shape : rounds()) {
+    for_each_step(shape, Action::receive_copy, [&](Lists& lists, auto node, auto i) {
+      lists[node].erase(step_at(lists, node, i));
+      EXPECT_NE(complaint(shape, lists), "");
+    });
+  }
+}
+
+TEST(Mutants, of_allgathers_that_send_before_they_hold_what_they_send_are_caught) {
+  for (const Shape& shape : {Shape{Kind::allgather, 11}, Shape{Kind::allgather, 16, 0, 0, 4}}) {
+    std::size_t early = 0;
+    for_each_step(shape, Action::send, [&](Lists& lists, auto node, auto i) {
+      if (i == 0 || lists[node][i - 1].action != Action::receive_copy || lists[node][i].count == 1) return;
+      std::iter_swap(step_at(lists, node, i - 1), step_at(lists, node, i));
+      // The last run of the last round may be so short that what comes late is not in it.
+      const Step& sent = lists[node][i - 1];
+      const Step& late = lists[node][i];
+      const std::uint64_t from = (late.first + shape.nodes - sent.first) % shape.nodes;
+      EXPECT_EQ(complaint(shape, lists) != "", from < sent.count);
+      ++early;
+    });
+    EXPECT_GE(early, shape.nodes);
+  }
+}
+
+TEST(Mutants, of_allgathers_that_take_one_block_for_another_are_caught) {
+  for (const Shape& shape : rounds()) {
+    if (shape.kind == Kind::barrier) continue;
+    for_each_step(shape, Action::send, [&](Lists& lists, auto node, auto i) {
+      Step& sent = lists[node][i];
+      sent.first = (sent.first + 1) % shape.nodes;
+      EXPECT_EQ(complaint(shape, lists).substr(0, 27), "a letter has other elements");
+      // Where the receiver means the same block.
+      for (Step& step : lists[sent.peer]) {
+        if (step.action == Action::receive_copy && step.peer == node) step.first = sent.first;
+      }
+      EXPECT_EQ(complaint(shape, lists).substr(0, 25), "a block is another node's");
+    });
+  }
+}
+
 }  // namespace
 }  // namespace farsum::trees

@@ -27,7 +27,10 @@ std::vector<Shape> some_shapes() {
       }
       shapes.push_back({Kind::broadcast, nodes, nodes - 1, 2, degree});
     }
-    shapes.push_back({Kind::barrier, nodes, 0, 1});
+    for (const std::uint32_t degree : {2U, 3U, nodes}) {
+      shapes.push_back({Kind::barrier, nodes, 0, 1, degree});
+      shapes.push_back({Kind::allgather, nodes, 0, 0, degree});
+    }
   }
   return shapes;
 }
@@ -52,7 +55,10 @@ TEST(Order, of_rounds_back_to_back_is_kept_with_room_for_one_letter) {
       cluster.add_round({Kind::broadcast, nodes, nodes - 1, 4, 2});
       cluster.add_round({Kind::reduce, nodes, nodes / 2, 4, 2, 2});
       cluster.add_round({Kind::allreduce, nodes, 0, 4, 4, 1});
+      cluster.add_round({Kind::allgather, nodes, 0, 4});
+      cluster.add_round({Kind::allgather, nodes, 0, 4, nodes});
       cluster.add_round({Kind::barrier, nodes, 0, 4});
+      cluster.add_round({Kind::barrier, nodes, 0, 4, nodes});
       ASSERT_EQ(cluster.run(), "") << nodes << " nodes, seed " << seed;
     }
   }
@@ -69,6 +75,20 @@ TEST(Order, of_one_collective_has_two_letters_from_a_node_to_another_at_most) {
             letters[step.peer] += step.action == Action::send ? 1 : 0;
             ASSERT_LE(letters[step.peer], 2);
           }
+        }
+      }
+    }
+  }
+}
+
+TEST(Order, of_a_barrier_and_an_allgather_has_one_letter_from_a_node_to_another_at_most) {
+  for (const Kind kind : {Kind::barrier, Kind::allgather}) {
+    for (std::uint32_t nodes = 2; nodes <= 70; ++nodes) {
+      for (const std::uint32_t degree : {2U, 3U, 8U, nodes}) {
+        std::map<std::uint32_t, int> letters;
+        for (const Step& step : steps_of({.kind = kind, .nodes = nodes, .degree = degree}, nodes - 1)) {
+          letters[step.peer] += step.action == Action::send ? 1 : 0;
+          ASSERT_LE(letters[step.peer], 1);
         }
       }
     }
@@ -117,7 +137,9 @@ TEST(Hash, is_the_same_of_shapes_that_do_the_same) {
   EXPECT_EQ(hash_of({Kind::reduce, 3, 0, 8, 2, 1}), hash_of({Kind::reduce, 3, 0, 8, 2, 2}));
   EXPECT_EQ(hash_of({Kind::broadcast, 31, 3, 8, 2, 1}), hash_of({Kind::broadcast, 31, 3, 8, 2}));
   EXPECT_EQ(hash_of({Kind::allreduce, 31, 3, 8, 4}), hash_of({Kind::allreduce, 31, 0, 8, 4, 0, 4}));
-  EXPECT_EQ(hash_of({Kind::barrier, 31, 3, 8, 4}), hash_of({Kind::barrier, 31}));
+  EXPECT_EQ(hash_of({Kind::barrier, 31, 3, 8, 2}), hash_of({Kind::barrier, 31}));
+  EXPECT_EQ(hash_of({Kind::barrier, 31, 0, 0, 77}), hash_of({Kind::barrier, 31, 0, 0, 31}));
+  EXPECT_EQ(hash_of({Kind::allgather, 31, 3, 8, 2, 5}), hash_of({Kind::allgather, 31}));
   EXPECT_EQ(hash_of({Kind::reduce, 31, 3, 0, 4}), hash_of({Kind::broadcast, 31, 0, 0, 2}));
 }
 
@@ -128,7 +150,7 @@ TEST(Hash, is_one_of_shapes_whose_lists_are_the_same_and_of_no_others) {
       for (const std::uint64_t elements : {1U, 2U, 8U}) {
         for (const std::uint32_t degree : {2U, 3U, 4U, 40U}) {
           for (const std::uint32_t splits : {0U, 1U, 2U}) {
-            for (const Kind kind : {Kind::reduce, Kind::broadcast, Kind::allreduce, Kind::barrier}) {
+            for (const Kind kind : {Kind::reduce, Kind::broadcast, Kind::allreduce, Kind::barrier, Kind::allgather}) {
               const Shape shape{kind, nodes, root, elements, degree, splits};
               const auto [known, is_new] = lists_by_hash.emplace(hash_of(shape), lists_of(shape));
               ASSERT_EQ(known->second, lists_of(shape));
@@ -159,6 +181,8 @@ TEST(Normalised, shape_has_no_more_than_can_be_done) {
   EXPECT_EQ(normalised({Kind::reduce, 9, 4, 3, 0, 9}), (Shape{Kind::reduce, 9, 4, 3, 2, 1, 0}));
   EXPECT_EQ(normalised({Kind::allreduce, 9, 4, 3, 3, 0, 0}), (Shape{Kind::allreduce, 9, 0, 3, 3, 0, 3}));
   EXPECT_EQ(normalised({Kind::broadcast, 1, 0, 3, 3, 2}), (Shape{Kind::broadcast, 1}));
+  EXPECT_EQ(normalised({Kind::barrier, 9, 4, 3, 0, 2}), (Shape{Kind::barrier, 9, 0, 0, 2}));
+  EXPECT_EQ(normalised({Kind::allgather, 9, 4, 3, 77, 2}), (Shape{Kind::allgather, 9, 0, 9, 9}));
 }
 
 }  // namespace

@@ -85,6 +85,8 @@ TEST(Reduce, combines_in_an_order_that_can_be_read_off_the_tree) {
   EXPECT_EQ(answer({Kind::reduce, 4, 0, 1, 4}), "(((0 1) 2) 3)");
   // The subtree of 6 has two nodes and is there before that of 3, which has three.
   EXPECT_EQ(answer({Kind::reduce, 8, 0, 1, 3}), "((((0 1) 2) (6 7)) ((3 4) 5))");
+  // As docs/REDUCTIONS.md has it.
+  EXPECT_EQ(answer({Kind::allreduce, 13, 0, 1, 2}), "((((0 1) (2 3)) ((4 5) (6 7))) (((8 9) 12) (10 11)))");
   // The same tree with its root at 5: who has the smaller first node is on the left.
   EXPECT_EQ(answer({Kind::reduce, 8, 5, 1, 3}), "(((0 1) 2) ((3 4) ((5 6) 7)))");
 }
@@ -146,7 +148,46 @@ TEST(Allreduce, is_the_reduce_to_node_0_and_a_broadcast_of_its_own_degree) {
 
 TEST(Barrier, lets_nobody_through_before_all_have_come) {
   for (std::uint32_t nodes = 1; nodes <= 130; ++nodes) {
-    ASSERT_EQ(complaint({Kind::barrier, nodes}), "") << nodes;
+    for (const std::uint32_t degree : degrees(nodes)) {
+      const Shape shape{.kind = Kind::barrier, .nodes = nodes, .degree = degree};
+      ASSERT_EQ(complaint(shape), "") << description(shape);
+    }
+  }
+}
+
+TEST(Barrier, of_a_degree_of_all_nodes_has_each_tell_each_other_at_once) {
+  const std::vector<Step> expected = {{Action::send, false, 0, 0, 0},
+                                      {Action::send, false, 2, 0, 0},
+                                      {Action::receive_copy, false, 2, 0, 0},
+                                      {Action::receive_copy, false, 0, 0, 0}};
+  EXPECT_EQ(steps_of({.kind = Kind::barrier, .nodes = 3, .degree = 3}, 1), expected);
+}
+
+TEST(Allgather, brings_the_block_of_each_node_to_all) {
+  for (std::uint32_t nodes = 1; nodes <= 70; ++nodes) {
+    for (const std::uint32_t degree : degrees(nodes)) {
+      const Shape shape{.kind = Kind::allgather, .nodes = nodes, .degree = degree};
+      ASSERT_EQ(complaint(shape), "") << description(shape);
+    }
+  }
+}
+
+TEST(Allgather, sends_all_that_it_has_until_only_a_part_is_missing) {
+  const std::vector<Step> expected = {{Action::send, false, 3, 4, 1}, {Action::receive_copy, false, 0, 0, 1},
+                                      {Action::send, false, 2, 4, 2}, {Action::receive_copy, false, 1, 1, 2},
+                                      {Action::send, false, 0, 4, 1}, {Action::receive_copy, false, 3, 3, 1}};
+  EXPECT_EQ(steps_of({.kind = Kind::allgather, .nodes = 5}, 4), expected);
+}
+
+TEST(Allgather, brings_each_block_to_a_node_once) {
+  for (std::uint32_t nodes = 2; nodes <= 70; ++nodes) {
+    for (const std::uint32_t degree : degrees(nodes)) {
+      std::uint64_t sent = 0, received = 0;
+      for (const Step& step : steps_of({.kind = Kind::allgather, .nodes = nodes, .degree = degree}, nodes / 2))
+        (step.action == Action::send ? sent : received) += step.count;
+      ASSERT_EQ(sent, nodes - 1) << nodes << " nodes, degree " << degree;
+      ASSERT_EQ(received, nodes - 1) << nodes << " nodes, degree " << degree;
+    }
   }
 }
 
@@ -156,6 +197,7 @@ TEST(Lists, are_empty_of_one_node_and_of_no_elements) {
     for (std::uint32_t node = 0; node < 5; ++node) EXPECT_TRUE(steps_of({kind, 5, 0, 0, 4, 2}, node).empty());
   }
   EXPECT_TRUE(steps_of({Kind::barrier, 1}, 0).empty());
+  EXPECT_TRUE(steps_of({Kind::allgather, 1}, 0).empty());
 }
 
 // Letters that nodes send while they walk their lists to the end.
@@ -236,9 +278,19 @@ TEST_P(MessageCounts, of_an_allreduce_are_two_a_node_but_the_root) {
   EXPECT_EQ(letters_of_all({Kind::allreduce, nodes_, 0, 1, 4}), 2 * (nodes_ - 1));
 }
 
-TEST_P(MessageCounts, of_a_barrier_are_the_logarithm_a_node) {
+TEST_P(MessageCounts, of_a_barrier_and_an_allgather_are_the_logarithm_a_node) {
   const auto rounds = static_cast<std::uint64_t>(std::bit_width(nodes_ - 1));
-  EXPECT_EQ(letters({Kind::barrier, nodes_}), std::vector<std::uint64_t>(nodes_, rounds));
+  for (const Kind kind : {Kind::barrier, Kind::allgather}) {
+    EXPECT_EQ(letters({kind, nodes_}), std::vector<std::uint64_t>(nodes_, rounds));
+  }
+}
+
+TEST_P(MessageCounts, of_a_flat_barrier_and_allgather_are_one_to_each_other_node) {
+  for (const Kind kind : {Kind::barrier, Kind::allgather}) {
+    const std::vector<Step> steps = steps_of({.kind = kind, .nodes = nodes_, .degree = nodes_}, nodes_ - 1);
+    const auto sends = [](const Step& step) { return step.action == Action::send; };
+    EXPECT_EQ(std::count_if(steps.begin(), steps.end(), sends), nodes_ - 1);
+  }
 }
 
 }  // namespace

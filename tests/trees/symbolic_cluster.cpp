@@ -37,10 +37,11 @@ void SymbolicCluster::add_round(const Shape& shape) { add_round(shape, lists_of(
 void SymbolicCluster::add_round(const Shape& shape, const Lists& lists) {
   const auto number = static_cast<std::uint32_t>(rounds_.size());
   Round round{normalised(shape), lists, {}, {}};
+  const std::uint64_t elements = shape.kind == Kind::allgather ? shape.nodes : shape.elements;
   for (std::uint32_t node = 0; node < shape.nodes; ++node) {
     const Value own{NodeSet().set(node), node, mixed(node, node + 1)};
     if (options_.texts) texts_[own.bracketing] = std::to_string(node);
-    round.values.emplace_back(shape.elements, own);
+    round.values.emplace_back(elements, own);
     round.heard.push_back(own.nodes);
     nodes_[node].rounds.push_back(number);
   }
@@ -102,7 +103,7 @@ bool SymbolicCluster::take(const Step& step) {
   if (!complaint_.empty()) return false;
   round().heard[here_] |= letter.heard;
   for (std::uint64_t i = 0; i < step.count; ++i) {
-    Value& mine = round().values[here_][step.first + i];
+    Value& mine = round().held(here_, step.first + i);
     if (step.action == Action::receive_combine) {
       combine(mine, letter.values[i], step.mine_left);
     } else {
@@ -115,11 +116,9 @@ bool SymbolicCluster::take(const Step& step) {
 bool SymbolicCluster::send(const Step& step) {
   std::vector<Letter>& waiting = letters(here_, step.peer);
   if (waiting.size() >= options_.room || refused()) return false;
-  const auto held = round().values[here_].begin() + static_cast<std::ptrdiff_t>(step.first);
-  waiting.push_back({step.first,
-                     {held, held + static_cast<std::ptrdiff_t>(step.count)},
-                     round().heard[here_],
-                     nodes_[here_].rounds.front()});
+  std::vector<Value> values;
+  for (std::uint64_t i = 0; i < step.count; ++i) values.push_back(round().held(here_, step.first + i));
+  waiting.push_back({step.first, std::move(values), round().heard[here_], nodes_[here_].rounds.front()});
   wake(step.peer);
   return true;
 }
@@ -151,10 +150,17 @@ void SymbolicCluster::check_end() {
     for (here_ = 0; here_ < nodes_.size(); ++here_) {
       if (round.shape.kind == Kind::barrier && round.heard[here_] != all)
         complain("a barrier let a node through early");
+      if (round.shape.kind == Kind::allgather) check_gathered(round, here_);
       if (round.shape.kind == Kind::broadcast) check_whole(round, here_, NodeSet().set(round.shape.root));
       if (round.shape.kind == Kind::allreduce) check_whole(round, here_, all);
       if (round.shape.kind == Kind::reduce && here_ == round.shape.root) check_whole(round, here_, all);
     }
+  }
+}
+
+void SymbolicCluster::check_gathered(const Round& round, std::uint32_t node) {
+  for (std::uint32_t block = 0; block < round.shape.nodes; ++block) {
+    if (round.values[node][block].nodes != NodeSet().set(block)) complain("a block is another node's");
   }
 }
 

@@ -69,6 +69,8 @@ class SymbolicCluster final : public Carrier {
     Lists lists;
     std::vector<std::vector<Value>> values;  // by node and element
     std::vector<NodeSet> heard;              // by node: of whose entry it knows
+
+    Value& held(std::uint32_t node, std::uint64_t element) { return values[node][element % values[node].size()]; }
   };
   struct Node {
     std::deque<std::uint32_t> rounds;  // the one that it is in first
@@ -87,6 +89,7 @@ class SymbolicCluster final : public Carrier {
   void combine(Value& mine, const Value& theirs, bool mine_left);
   void complain(const std::string& what);
   void check_end();
+  void check_gathered(const Round& round, std::uint32_t node);
   void check_whole(const Round& round, std::uint32_t node, const NodeSet& expected);
 
   Options options_;

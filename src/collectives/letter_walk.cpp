@@ -1,0 +1,55 @@
+#include "collectives/letter_walk.hpp"
+
+#include <utility>
+
+#include "trees/walk.hpp"
+
+namespace farsum {
+namespace {
+
+class LetterCarrier final : public trees::Carrier {
+ public:
+  LetterCarrier(const LetterRound& round, LetterContent& content) : round_(round), content_(content) {}
+
+  bool send(const trees::Step& step) override {
+    const Rank to = round_.first_of(step.peer);
+    if (!round_.post.try_send(to, round_.team, round_.number, content_.held(step), sent_)) return false;
+    sent_ = 0;
+    return true;
+  }
+  bool take(const trees::Step& step) override {
+    const auto use = [&](std::span<const std::byte> letter) { status_ = content_.take(step, letter); };
+    return round_.post.take(round_.first_of(step.peer), round_.team, round_.number, use) && status_.is_ok();
+  }
+
+  bool has_failed() const { return !status_.is_ok() || round_.post.has_failed(); }
+  Status failure(const char* doing) { return status_.is_ok() ? round_.post.failure(doing) : std::move(status_); }
+
+ private:
+  const LetterRound& round_;
+  LetterContent& content_;
+  std::size_t sent_ = 0;  // of the letter of the current step
+  Status status_;
+};
+
+}  // namespace
+
+// A wait for each letter that has not come: each is looked for as long as the first.
+Status walk_letters(const LetterRound& round, std::span<const trees::Step> steps, LetterContent& content,
+                    const char* doing) {
+  LetterCarrier carrier(round, content);
+  std::size_t at = 0;
+  bool has_ended = false;
+  while (!has_ended) {
+    const std::size_t from = at;
+    const auto moves = [&] {
+      has_ended = trees::advance(steps, at, carrier);
+      return has_ended || at != from || carrier.has_failed();
+    };
+    if (Status status = round.waiter.wait(round.waiter.own_events(), moves, doing); !status.is_ok()) return status;
+    if (!has_ended && carrier.has_failed()) return carrier.failure(doing);
+  }
+  return {};
+}
+
+}  // namespace farsum
