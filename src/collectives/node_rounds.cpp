@@ -6,6 +6,7 @@ namespace farsum {
 
 NodeRounds::NodeRounds(std::byte* block, NodeTeam& team, Waiter& waiter)
     : block_(block),
+      rounds_(reinterpret_cast<NodeRoundsBlock::RankPart*>(block + NodeRoundsBlock::parts_at), team.rank()),
       slots_(block + NodeRoundsBlock::slots_at(team.ranks())),
       answer_(block + NodeRoundsBlock::answer_at(team.ranks())),
       pieces_(block + NodeRoundsBlock::pieces_at(team.ranks())),
@@ -17,77 +18,80 @@ NodeRounds::NodeRounds(std::byte* block, NodeTeam& team, Waiter& waiter)
       piece_bytes_(NodeRoundsBlock::piece_bytes(team.ranks())) {}
 
 const std::byte* NodeRounds::data(std::uint32_t member) const {
-  return data_bytes_ <= NodeRoundsBlock::Line::data_bytes ? line(member).data : slot(member);
+  return data_bytes_ <= NodeRoundsBlock::Line::data_bytes ? rounds_.line(member).data : slot(member);
 }
 
 Status NodeRounds::begin(const SaidOfCall& said, std::span<const std::byte> data, FunctionRef<void()> by_the_last,
                          const char* doing) {
-  if (!broken_.is_ok()) return {broken_.code(), broken_.text()};
-  if (form_ == Form::unknown) form_ = ranks_ <= most_that_look && !waiter_.is_crowded() ? Form::look : Form::meet;
-  ++call_;
+  if (!broken_.is_ok()) return why_broken();
+  choose_form();
+  rounds_.begin();
   data_bytes_ = data.size();
-  NodeRoundsBlock::Line& mine = line(me_);
+  NodeRoundsBlock::Line& mine = rounds_.line(me_);
   mine.said = said;
   if (!data.empty()) std::memcpy(data.size() <= sizeof mine.data ? mine.data : slot(me_), data.data(), data.size());
   if (form_ == Form::look) {
-    tell_others();
+    rounds_.come_and_tell();
     return await_others(doing);
   }
-  count_step();
+  rounds_.come();
   const auto count_first = [&] {
     count_members();
     if (have_all_begun_) by_the_last();
   };
   Status status = team_.barrier_with(count_first, doing);
-  have_all_begun_ = status.is_ok() && count().step == step_ && count().stranger == 0;
+  have_all_begun_ = status.is_ok() && count().step == rounds_.steps() && count().stranger == 0;
   if (!status.is_ok()) break_off(status);
   return status;
+}
+
+void NodeRounds::choose_form() {
+  if (form_ == Form::unknown) form_ = ranks_ <= most_that_look && !waiter_.is_crowded() ? Form::look : Form::meet;
+}
+
+void NodeRounds::begin_agreed() {
+  choose_form();
+  rounds_.begin();
+  rounds_.skip_step();
+  have_all_begun_ = true;
 }
 
 // By the last to come: nobody goes on before, so that whose line is of an earlier step has come for something else.
 void NodeRounds::count_members() {
   NodeRoundsBlock::Count& all = count();
-  all = {step_, 0};
+  all = {rounds_.steps(), 0};
   for (std::uint32_t member = ranks_; member-- > 0;)
-    if (!has_come(member)) all.stranger = member + 1;
+    if (!rounds_.has_come(member)) all.stranger = member + 1;
   have_all_begun_ = all.stranger == 0;
 }
 
 std::optional<std::uint32_t> NodeRounds::stranger() const {
-  if (count().step != step_ || count().stranger == 0) return std::nullopt;
+  if (count().step != rounds_.steps() || count().stranger == 0) return std::nullopt;
   return count().stranger - 1;
 }
 
 Status NodeRounds::next_step(const char* doing) {
   if (form_ == Form::meet) {
-    count_step();
+    rounds_.come();
     Status status = team_.barrier(doing);
     if (!status.is_ok()) break_off(status);
     return status;
   }
-  tell_others();
+  rounds_.come_and_tell();
   return await_others(doing);
-}
-
-// Release pairs with the acquire in has_come.
-void NodeRounds::count_step() { line(me_).step.store(++step_, std::memory_order_release); }
-
-void NodeRounds::tell_others() {
-  count_step();
-  part(me_).events.notify_all();
 }
 
 void NodeRounds::give_up(const Status& why) {
   break_off(why);
   NodeTeam::stay_away(team_.block(), me_, why.code());
   // Others sleep here only while this member has not come, and see it in their condition.
-  part(me_).events.notify_all();
+  rounds_.events(me_).notify_all();
 }
 
 // Looks at all before it says no: the lines come from others' caches, several at a time.
 bool NodeRounds::have_all_come() const {
   bool have = true;
-  for (std::uint32_t member = 0; member < ranks_; ++member) have = has_come(member) && have;
+  for (std::uint32_t member = 0; member < ranks_; ++member) have = rounds_.has_come(member) && have;
   return have;
 }
 
@@ -98,8 +102,8 @@ Status NodeRounds::await_others(const char* doing) {
   for (std::uint32_t member = 0; member < ranks_; ++member) {
     // The condition is on what that member writes alone, who wakes those asleep there.
     Status status = waiter_.wait(
-        part(member).events, [&] { return has_come(member) || team_.has_one_that_never_comes(); }, doing);
-    if (status.is_ok() && !has_come(member)) status = team_.who_never_comes(doing);
+        rounds_.events(member), [&] { return rounds_.has_come(member) || team_.has_one_that_never_comes(); }, doing);
+    if (status.is_ok() && !rounds_.has_come(member)) status = team_.who_never_comes(doing);
     if (status.is_ok()) continue;
     broken_ = {status.code(), status.text()};
     return status;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,35 +13,18 @@
 #include "base/status.hpp"
 #include "base/units.hpp"
 #include "collectives/node_team.hpp"
+#include "lockfree/handover.hpp"
+#include "lockfree/rounds.hpp"
+#include "lockfree/said_of_call.hpp"
 #include "os/event_count.hpp"
 #include "progress/waiter.hpp"
 
 namespace farsum {
 
-// What a rank says of a call that it has entered, for others to compare.
-struct SaidOfCall {
-  std::uint64_t what = 0;
-  std::uint64_t count = 0;
-
-  bool operator==(const SaidOfCall&) const = default;
-};
-
 // It lies in the node segment, behind the NodeTeamBlock of a group; zeroed memory is a valid block.
 struct NodeRoundsBlock {
-  // A rank's word to all, with data that are few: they go over in the line that says that they have come.
-  struct alignas(cache_line_bytes) Line {
-    static constexpr std::size_t data_bytes = 40;
-
-    std::atomic<std::uint64_t> step;
-    SaidOfCall said;
-    std::byte data[data_bytes];
-  };
-  // Written by one rank. Processors fetch lines in pairs: what others look at shares none with what they write.
-  struct alignas(2 * cache_line_bytes) RankPart {
-    Line lines[2];  // of calls with odd and with even numbers
-    // Members asleep until this rank says more. Written by them, too.
-    alignas(2 * cache_line_bytes) EventCount events;
-  };
+  using RankPart = BasicRoundPart<SystemAtomics>;
+  using Line = RankPart::Line;
   // By the first rank, to those of its node: what the ranks of other nodes have said.
   enum class Finding : std::uint32_t {
     the_same,
@@ -61,13 +43,16 @@ struct NodeRoundsBlock {
     std::uint32_t stranger;
   };
 
-  // Behind verdict and count: a part for each rank; a slot for each rank's odd and even calls; the answer; a piece for
-  // each rank. What is long lies last, so that groups which never need it touch no page of it.
+  // Behind verdict and count: a part for each rank, and one for RootedRounds; a slot for each rank's odd and even
+  // calls, and as many for RootedRounds; the answer; a piece for each rank. What is long lies last, so that groups
+  // which never need it touch no page of it.
   static std::size_t slot_bytes(std::uint32_t ranks) { return shared_among(ranks, slots_bytes, 256, 4096); }
   static std::size_t piece_bytes(std::uint32_t ranks) { return shared_among(ranks, pieces_bytes, 2048, 49152); }
   static constexpr std::size_t parts_at = sizeof(Verdict) + sizeof(Count);
-  static std::size_t slots_at(std::uint32_t ranks) { return parts_at + ranks * sizeof(RankPart); }
-  static std::size_t answer_at(std::uint32_t ranks) { return slots_at(ranks) + 2 * ranks * slot_bytes(ranks); }
+  static std::size_t handover_at(std::uint32_t ranks) { return parts_at + ranks * sizeof(RankPart); }
+  static std::size_t slots_at(std::uint32_t ranks) { return handover_at(ranks) + ranks * sizeof(HandoverPart); }
+  static std::size_t handover_slots_at(std::uint32_t ranks) { return slots_at(ranks) + 2 * ranks * slot_bytes(ranks); }
+  static std::size_t answer_at(std::uint32_t ranks) { return handover_slots_at(ranks) + 2 * ranks * slot_bytes(ranks); }
   static std::size_t pieces_at(std::uint32_t ranks) { return answer_at(ranks) + piece_bytes(ranks); }
   static std::size_t footprint(std::uint32_t ranks) { return pieces_at(ranks) + ranks * piece_bytes(ranks); }
 
@@ -93,11 +78,10 @@ struct GroupBlock {
 // through the same number of steps: of one only, where they have not all said the same. Nothing here allocates but the
 // sentence of a failure.
 //
-// A call is a row of steps, at each of which every member waits for every other. So whoever begins a call has left the
-// one before the last behind with all others, and a line and a slot for odd and for even calls are enough. Of pieces
-// one is enough: the others read it before a further step of the same call, and it is written before the next call
-// begins or later. Of the answer, too: it is written in or behind the first step of a call, to which all come when they
-// have read that of the last.
+// A call is a row of steps, at each of which every member waits for every other: see lockfree/rounds.hpp for lines and
+// slots. Of pieces one is enough: the others read it before a further step of the same call, and it is written before
+// the next call begins or later. Of the answer, too: it is written in or behind the first step of a call, to which all
+// come when they have read that of the last.
 //
 // Few members that have a processor each look at one another's lines, and each does all that is to be done: nothing
 // is handed over but those lines. Others meet as for a barrier, and the last to come does it for all.
@@ -116,18 +100,28 @@ class NodeRounds {
   // Whether begin() runs anything by the last.
   bool has_a_last() const { return form_ == Form::meet; }
   Status next_step(const char* doing);
+  // In place of begin(): all members have come to this call, and said the same of it, by other means.
+  void begin_agreed();
   // Whether all members have begun this call. Not so where they meet and one has come for something else: who that is,
   // if it was not the last to come.
   bool have_all_begun() const { return have_all_begun_; }
   std::optional<std::uint32_t> stranger() const;
-  // Each call of this member fails from now on.
+  // Each call of this member fails from now on, and how.
+  Status why_broken() const { return broken_.is_ok() ? Status() : Status{broken_.code(), broken_.text()}; }
   void break_off(const Status& why) { broken_ = {why.code(), why.text()}; }
   // The same, of all members: this one goes no further with what they have begun, and they cannot know. They fail also
   // where they meet for something else.
   void give_up(const Status& why);
 
+  // Where others sleep until that member does what they wait for, be it not of these calls.
+  EventCount& events(std::uint32_t member) const { return rounds_.events(member); }
+  // Whether a member has gone to a call that this one has not begun.
+  bool has_begun_more(std::uint32_t member) const { return rounds_.has_begun_more(member); }
+  // What is close comes within so many looks at all, which end as soon as it has: a look of the waiter's takes longer.
+  static constexpr int first_looks = 64;
+
   // What a member began the call with; until the caller begins the next.
-  const SaidOfCall& said(std::uint32_t member) const { return line(member).said; }
+  const SaidOfCall& said(std::uint32_t member) const { return rounds_.line(member).said; }
   const std::byte* data(std::uint32_t member) const;
   std::byte* piece(std::uint32_t member) const { return pieces_ + member * piece_bytes_; }
   std::byte* answer() const { return answer_; }
@@ -136,26 +130,18 @@ class NodeRounds {
  private:
   enum class Form : std::uint8_t { unknown, look, meet };
   static constexpr std::uint32_t most_that_look = 8;
-  // What is close comes within so many looks at all, which end as soon as it has: a look of the waiter's takes longer.
-  static constexpr int first_looks = 64;
 
-  NodeRoundsBlock::RankPart& part(std::uint32_t member) const {
-    return reinterpret_cast<NodeRoundsBlock::RankPart*>(block_ + NodeRoundsBlock::parts_at)[member];
-  }
   NodeRoundsBlock::Count& count() const {
     return *reinterpret_cast<NodeRoundsBlock::Count*>(block_ + sizeof(NodeRoundsBlock::Verdict));
   }
-  NodeRoundsBlock::Line& line(std::uint32_t member) const { return part(member).lines[call_ & 1]; }
-  std::byte* slot(std::uint32_t member) const { return slots_ + (2 * member + (call_ & 1)) * slot_bytes_; }
-  // Acquire pairs with the release in tell_others.
-  bool has_come(std::uint32_t member) const { return line(member).step.load(std::memory_order_acquire) >= step_; }
+  std::byte* slot(std::uint32_t member) const { return slots_ + (2 * member + (rounds_.calls() & 1)) * slot_bytes_; }
+  void choose_form();
   void count_members();
-  void count_step();
-  void tell_others();
   bool have_all_come() const;
   Status await_others(const char* doing);
 
   std::byte* block_;
+  BasicRounds<SystemAtomics> rounds_;
   std::byte* slots_;
   std::byte* answer_;
   std::byte* pieces_;
@@ -167,8 +153,6 @@ class NodeRounds {
   std::size_t piece_bytes_;
   std::size_t data_bytes_ = 0;  // of the current call
   bool have_all_begun_ = true;  // it
-  std::uint64_t call_ = 0;
-  std::uint64_t step_ = 0;  // of all calls
   // Chosen at the first call: by then all members know whether the node is crowded.
   Form form_ = Form::unknown;
   Status broken_;  // see NodeTeam

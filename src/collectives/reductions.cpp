@@ -18,6 +18,11 @@ constexpr std::array<const char*, 3> kind_names = {"farsum_allreduce", "farsum_r
 // Of more ranks the pieces of their blocks would be too small.
 constexpr std::uint32_t most_that_scatter = 64;
 
+// In what a rank says of a call in which all wait for all on one node: how many reduces it has begun before. Who has
+// begun others has made another call meanwhile.
+constexpr unsigned calls_at = 24;
+constexpr std::uint64_t calls_mask = std::uint64_t{0xff} << calls_at;
+
 using Finding = NodeRoundsBlock::Finding;
 
 SaidOfCall said_of(const GroupReduction& asked) {
@@ -57,6 +62,22 @@ Status no_reduction_by(const char* doing, std::uint32_t my_rank, const SaidOfCal
                       doing, who, my_rank, in_words(mine))};
 }
 
+// Of ranks that have begun more calls of farsum_reduce than others.
+Status out_of_step(const char* doing, std::uint32_t my_rank, const SaidOfCall& mine, std::uint32_t rank) {
+  return {Code::argument,
+          fmt::format("{}: rank {} of the group has made other calls than rank {}, which now called {}; all ranks must "
+                      "make the same calls in the same order, and the group cannot be used any further",
+                      doing, rank, my_rank, in_words(mine))};
+}
+
+// Of a rank that names another root, and does not wait for this one.
+Status gone_on(const char* doing, std::uint32_t my_rank, const SaidOfCall& mine, std::uint32_t rank) {
+  return {Code::argument,
+          fmt::format("{}: rank {} of the group has called another farsum_reduce, and has gone on; this rank "
+                      "{} {}; the call, the count, the type, the operator and the root must be the same on all ranks",
+                      doing, rank, my_rank, in_words(mine))};
+}
+
 std::string name_of_node(std::uint32_t first_rank) { return fmt::format("the node of rank {}", first_rank); }
 
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
@@ -75,6 +96,13 @@ struct GroupReductions::Call {
   // Of what is reduced, in which what this rank gets begins there.
   std::size_t bytes;
   std::size_t own_from;
+};
+
+// What the root has found, for those that ask before they go on.
+struct GroupReductions::Answer {
+  SaidOfCall said;  // by `rank`, where it has said something else
+  std::uint32_t rank = 0;
+  Finding finding = Finding::the_same;
 };
 
 // What goes from node to node before the elements, of which there are none where the sender knows of ranks that have
@@ -107,14 +135,16 @@ GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const o
 
 void GroupReductions::begin(std::byte* block) noexcept {
   NodeTeam& node = team_.node();
-  rounds_.emplace(block + GroupBlock::rounds_at(node.ranks()), node, waiter_);
+  std::byte* const rounds = block + GroupBlock::rounds_at(node.ranks());
+  rounds_.emplace(rounds, node, waiter_);
+  if (team_.places().is_one_node()) to_root_.emplace(rounds, node, *rounds_, waiter_);
 }
 
 Status GroupReductions::run(const GroupReduction& reduction, const char* doing) {
   const bool scatters = reduction.kind == GroupReduction::Kind::reduce_scatter_block;
   const Fold fold(kernels_, reduction.type, reduction.op);
   const std::size_t result_bytes = reduction.count * fold.element_bytes();
-  const Call call = {
+  Call call = {
       .asked = reduction,
       .fold = fold,
       .said = said_of(reduction),
@@ -129,9 +159,77 @@ Status GroupReductions::run(const GroupReduction& reduction, const char* doing) 
     return {};
   }
   if (!team_.places().is_one_node()) return run_on_nodes(call);
-  if (call.bytes <= rounds_->slot_bytes()) return run_short(call);
-  if (scatters && size_ <= most_that_scatter) return run_scattering(call);
-  return run_long(call);
+  if (reduction.kind != GroupReduction::Kind::reduce) call.said.what |= to_root_->calls() % 256 << calls_at;
+  return run_on_one_node(call);
+}
+
+Status GroupReductions::run_on_one_node(const Call& call) {
+  const GroupReduction::Kind kind = call.asked.kind;
+  const bool is_short = call.bytes <= rounds_->slot_bytes();
+  if (kind == GroupReduction::Kind::reduce) return is_short ? run_to_root(call) : run_long(call);
+  if (is_short) return run_short(call);
+  const bool scatters = kind == GroupReduction::Kind::reduce_scatter_block && size_ <= most_that_scatter;
+  return scatters ? run_scattering(call) : run_long(call);
+}
+
+// The others leave their parts for the root, which alone waits.
+Status GroupReductions::run_to_root(const Call& call) {
+  const std::span<const std::byte> mine(call.asked.mine, call.bytes);
+  if (!call.gets_result) return to_root_->leave(call.said, mine, call.asked.root, call.doing);
+  // What lies where the result goes is read after it is written.
+  const bool is_in_place = call.asked.result == call.asked.mine;
+  const std::span<const std::byte> to_slot = is_in_place ? mine : std::span<const std::byte>();
+  if (Status status = to_root_->gather(call.said, to_slot, call.doing); !status.is_ok()) return status;
+  const Answer answer = compare_at_root(call);
+  if (answer.finding == Finding::the_same)
+    call.fold.all(call.asked.result, call.bytes, size_, [&](std::uint32_t member) {
+      return member == my_rank_ && !is_in_place ? call.asked.mine : to_root_->data(member, call.bytes);
+    });
+  to_root_->finish();
+  return told_by_root(call, answer);
+}
+
+// Before a long one, in which all wait for all: only if all have said the same. All have written their first pieces.
+Status GroupReductions::agree_with_root(const Call& call) {
+  Answer answer;
+  bool says_root_the_same = false;
+  const auto heard = std::as_writable_bytes(std::span(&answer, 1));
+  Status status = to_root_->leave_and_hear(call.said, call.asked.root, heard, says_root_the_same, call.doing);
+  if (!status.is_ok()) return status;
+  if (!says_root_the_same) answer = compare_with(call, call.asked.root);
+  if (answer.finding == Finding::the_same) rounds_->begin_agreed();
+  return told_by_root(call, answer);
+}
+
+Status GroupReductions::agree_as_root(const Call& call) {
+  if (Status status = to_root_->gather(call.said, {}, call.doing); !status.is_ok()) return status;
+  const Answer answer = compare_at_root(call);
+  to_root_->say(std::as_bytes(std::span(&answer, 1)));
+  to_root_->finish();
+  if (answer.finding == Finding::the_same) rounds_->begin_agreed();
+  return told_by_root(call, answer);
+}
+
+// The first that has said something else.
+GroupReductions::Answer GroupReductions::compare_at_root(const Call& call) const {
+  Answer answer;
+  for (std::uint32_t member = 0; member < size_ && answer.finding == Finding::the_same; ++member)
+    answer = compare_with(call, member);
+  return answer;
+}
+
+// Who has gone on is found to have made another call, which is not known any more.
+GroupReductions::Answer GroupReductions::compare_with(const Call& call, std::uint32_t member) const {
+  const std::optional<SaidOfCall> said = to_root_->said(member);
+  if (said == call.said) return {};
+  return {said.value_or(SaidOfCall{}), member, said ? Finding::another_reduction : Finding::no_reduction};
+}
+
+Status GroupReductions::told_by_root(const Call& call, const Answer& answer) const {
+  if (answer.finding == Finding::the_same) return {};
+  if (answer.finding == Finding::another_reduction)
+    return told_otherwise(call.doing, my_rank_, call.said, answer.rank, answer.said);
+  return gone_on(call.doing, my_rank_, call.said, answer.rank);
 }
 
 // All is said in one step. What all get the last to come folds for them, where there is one; else each who gets
@@ -160,11 +258,12 @@ void GroupReductions::fold_begun(const Call& call, std::byte* into) const {
 
 // In pieces, of which each rank folds a share.
 Status GroupReductions::run_long(const Call& call) {
+  const bool is_agreed = call.asked.kind == GroupReduction::Kind::reduce;  // by the time that its first piece begins
   for (std::size_t done = 0; done < call.bytes; done += rounds_->piece_bytes()) {
     const std::size_t bytes = std::min(rounds_->piece_bytes(), call.bytes - done);
     copy_bytes(rounds_->piece(my_place()), call.asked.mine + done, bytes);
     if (Status status = begin_piece(call, done); !status.is_ok()) return status;
-    if (done == 0 && !have_all_said_the_same(call)) return who_said_otherwise(call);
+    if (done == 0 && !is_agreed && !have_all_said_the_same(call)) return who_said_otherwise(call);
     if (Status status = fold_in_shares(call, bytes); !status.is_ok()) return status;
     keep(call, done, bytes);
   }
@@ -218,6 +317,8 @@ Status GroupReductions::run_on_nodes(const Call& call) {
 // All have written the piece that begins there.
 Status GroupReductions::begin_piece(const Call& call, std::size_t done) {
   const auto nothing = [] {};
+  if (done == 0 && to_root_ && call.asked.kind == GroupReduction::Kind::reduce)
+    return call.gets_result ? agree_as_root(call) : agree_with_root(call);
   return done == 0 ? rounds_->begin(call.said, {}, nothing, call.doing) : rounds_->next_step(call.doing);
 }
 
@@ -400,6 +501,11 @@ Status GroupReductions::who_said_otherwise(const Call& call) {
   }
   std::uint32_t member = 0;
   while (rounds_->said(member) == call.said) ++member;
+  if (((rounds_->said(member).what ^ call.said.what) & calls_mask) != 0) {
+    Status status = out_of_step(call.doing, my_rank_, call.said, team_.places().here[member]);
+    rounds_->give_up(status);
+    return status;
+  }
   return told_otherwise(call.doing, my_rank_, call.said, team_.places().here[member], rounds_->said(member));
 }
 

@@ -15,6 +15,7 @@
 #include "collectives/fold.hpp"
 #include "collectives/group_team.hpp"
 #include "collectives/node_rounds.hpp"
+#include "collectives/rooted_rounds.hpp"
 #include "ops/kernels.hpp"
 #include "progress/waiter.hpp"
 #include "trees/schedule.hpp"
@@ -50,7 +51,15 @@ class GroupReductions {
   struct Call;  // a reduction with what follows from it
   struct Letter;
   class Parts;
+  struct Answer;
 
+  Status run_on_one_node(const Call& call);
+  Status run_to_root(const Call& call);
+  Status agree_with_root(const Call& call);
+  Status agree_as_root(const Call& call);
+  Answer compare_at_root(const Call& call) const;
+  Answer compare_with(const Call& call, std::uint32_t member) const;
+  Status told_by_root(const Call& call, const Answer& answer) const;
   Status run_short(const Call& call);
   void fold_begun(const Call& call, std::byte* into) const;
   Status run_long(const Call& call);
@@ -74,7 +83,8 @@ class GroupReductions {
   std::uint32_t my_rank_;
   std::uint32_t size_;
   std::optional<NodeRounds> rounds_;
-  std::size_t team_piece_bytes_ = 0;  // of a group of several nodes
+  std::optional<RootedRounds> to_root_;  // of a group of one node
+  std::size_t team_piece_bytes_ = 0;     // of a group of several nodes
   // On the first rank of each of several nodes: which number this one has; what it does; what goes to others; and
   // where what comes is folded.
   std::uint32_t my_node_ = 0;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <functional>
@@ -73,6 +74,13 @@ class GroupOfThreads {
       });
     }
     for (std::thread& thread : threads) thread.join();
+  }
+
+  // The second rank and the first, of two on one node.
+  template <class OfWaiter>
+  void be_one_after_the_other(const std::function<void(Member, Member)>& body) {
+    OfWaiter waiter;
+    be(1, waiter, [&](Member second) { be(0, waiter, [&](Member first) { body(second, first); }); });
   }
 
  private:
@@ -270,39 +278,60 @@ TEST_P(ReductionsOn, follow_one_another_without_mixing) {
   });
 }
 
+// What an odd rank may call where the others call `right`, and be told alone with who sees it.
+std::vector<GroupReduction> other_than(const GroupReduction& right) {
+  std::vector<GroupReduction> wrong(5, right);
+  wrong[0].type = ElementType::int64;
+  wrong[1].op = Operator::max;
+  wrong[2].count = 13;
+  wrong[3].count = 2000;  // more than goes over in one step
+  if (right.kind == Kind::reduce)
+    wrong[4].root = 0;
+  else
+    wrong[4].kind = Kind::reduce_scatter_block;
+  return wrong;
+}
+
+// Of a reduce on one node a root sees what the others have left for it, and who has much hears of it from its root.
+bool sees_the_odd_one(const GroupReduction& called, std::uint32_t rank, bool is_one_node) {
+  return called.kind != Kind::reduce || !is_one_node || called.root == rank || called.count == 2000;
+}
+
 // Each rank differs in one point in turn; nobody's result is touched, and the next call is as any other.
 TEST_P(ReductionsOn, of_different_kinds_name_the_rank_and_harm_no_other_call) {
   if (size() == 1) return;
   run([&](Member member) {
     std::vector<std::uint64_t> mine(size() * 1000, 1), result(1000, 77);
-    const GroupReduction right = {.kind = Kind::reduce,
-                                  .type = ElementType::int32,
-                                  .op = Operator::sum,
-                                  .root = 1,
-                                  .count = 12,
-                                  .mine = reinterpret_cast<std::byte*>(mine.data()),
-                                  .result = reinterpret_cast<std::byte*>(result.data())};
-    std::array<GroupReduction, 6> wrong;
-    wrong.fill(right);
-    wrong[0].kind = Kind::reduce_scatter_block;
-    wrong[1].type = ElementType::int64;
-    wrong[2].op = Operator::max;
-    wrong[3].root = 0;
-    wrong[4].count = 13;
-    wrong[5].count = 2000;  // more than goes over in one step
-    for (std::uint32_t odd_one = 0; odd_one < size(); ++odd_one) {
-      for (const GroupReduction& other : wrong) {
-        const Status status = member.run(member.rank == odd_one ? other : right);
-        ASSERT_EQ(status.code(), Code::argument);
-        // The odd one is told of any of the others.
-        const std::string of_odd_one = "reduction: rank " + std::to_string(odd_one) + " of the group has called";
-        ASSERT_EQ(status.text().find(of_odd_one) != std::string::npos, member.rank != odd_one) << status.text();
-        ASSERT_THAT(status.text(),
-                    AllOf(HasSubstr(" of the group has called farsum_"), HasSubstr("same on all ranks")));
-        ASSERT_EQ(result, std::vector<std::uint64_t>(1000, 77));
+    std::uint64_t call = 0;
+    const auto call_and_compare = [&](const GroupReduction& called, std::uint32_t odd_one) {
+      const Status status = member.run(called);
+      ASSERT_EQ(result, std::vector<std::uint64_t>(1000, 77));
+      if (!sees_the_odd_one(called, member.rank, member.team.places().is_one_node())) {
+        ASSERT_TRUE(status.is_ok()) << status.text();
+        return;
       }
-      for (std::uint64_t call = 0; call < 3; ++call)
-        reduce_and_compare(member, oracle_, 3 * odd_one + call, {.count = call == 1 ? 2000U : 3U});
+      ASSERT_EQ(status.code(), Code::argument);
+      // The odd one is told of any of the others.
+      const std::string of_odd_one = "reduction: rank " + std::to_string(odd_one) + " of the group has called";
+      ASSERT_EQ(status.text().find(of_odd_one) != std::string::npos, member.rank != odd_one) << status.text();
+      ASSERT_THAT(status.text(), AllOf(HasSubstr(" of the group has called "), HasSubstr("same on all ranks")));
+    };
+    for (const Kind kind : {Kind::allreduce, Kind::reduce}) {
+      const GroupReduction right = {.kind = kind,
+                                    .type = ElementType::int32,
+                                    .op = Operator::sum,
+                                    .root = kind == Kind::reduce ? 1U : 0U,
+                                    .count = 12,
+                                    .mine = reinterpret_cast<std::byte*>(mine.data()),
+                                    .result = reinterpret_cast<std::byte*>(result.data())};
+      for (std::uint32_t odd_one = 0; odd_one < size(); ++odd_one) {
+        for (const GroupReduction& other : other_than(right))
+          call_and_compare(member.rank == odd_one ? other : right, odd_one);
+        for (const Kind next : {Kind::reduce, Kind::allreduce, Kind::reduce}) {
+          const Wish wish = {.kind = next, .root = odd_one, .count = call % 2 == 0 ? 3U : 2000U};
+          reduce_and_compare(member, oracle_, call++, next == Kind::allreduce ? Wish{.count = 3} : wish);
+        }
+      }
     }
   });
 }
@@ -327,12 +356,132 @@ TEST_P(ReductionsOn, of_different_lengths_in_pieces_are_told_apart) {
   });
 }
 
+// Whatever lies between them, and whoever is ahead.
+TEST_P(ReductionsOn, mix_at_random_with_all_other_calls_of_a_group) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    run([&](Member member) {
+      std::mt19937_64 random(seed);
+      for (std::uint64_t call = 0; call < 200; ++call) {
+        const std::uint64_t what = random() % 8;
+        const auto root = static_cast<std::uint32_t>(random() % size());
+        const std::size_t count = std::array<std::size_t, 5>{0, 1, 5, 60, 2000}[random() % 5];
+        std::uint64_t told = member.rank == root ? call : 0;
+        const auto told_bytes = std::as_writable_bytes(std::span(&told, 1));
+        if (what == 0) {
+          ASSERT_TRUE(member.team.barrier("barrier").is_ok());
+        } else if (what == 1) {
+          ASSERT_TRUE(member.team.broadcast(told_bytes, root, "broadcast").is_ok());
+          ASSERT_EQ(told, call);
+        } else {
+          const Kind kind =
+              std::array{Kind::allreduce, Kind::reduce_scatter_block, Kind::reduce}[what < 4 ? what - 2 : 2];
+          reduce_and_compare(member, oracle_, call, {kind, {ElementType::uint64, Operator::sum}, root, count});
+        }
+      }
+    });
+  }
+}
+
+// Says of whatever has not come that a rank is dead.
+class DisappointedWaiter : public SleepingWaiter {
+ public:
+  Status wait(EventCount&, FunctionRef<bool()> done, const char*) override {
+    return done() ? Status() : Status{Code::peer_failed, "a rank is dead"};
+  }
+};
+
 GroupReduction one_sum(const std::uint64_t& mine, std::uint64_t& result) {
   return {.type = ElementType::uint64,
           .op = Operator::sum,
           .count = 1,
           .mine = reinterpret_cast<const std::byte*>(&mine),
           .result = reinterpret_cast<std::byte*>(&result)};
+}
+
+GroupReduction one_sum_to(std::uint32_t root, const std::uint64_t& mine, std::uint64_t& result) {
+  GroupReduction reduction = one_sum(mine, result);
+  reduction.kind = Kind::reduce;
+  reduction.root = root;
+  return reduction;
+}
+
+// One thread is both ranks.
+TEST(Reductions, let_a_leaf_go_two_calls_ahead_of_its_root_and_no_further) {
+  GroupOfThreads({0, 0}).be_one_after_the_other<DisappointedWaiter>([](Member leaf, Member root) {
+    const std::array<std::uint64_t, 4> mine = {1, 2, 4, 8};
+    std::uint64_t result = 0;
+    EXPECT_TRUE(leaf.run(one_sum_to(0, mine[0], result)).is_ok());
+    EXPECT_TRUE(leaf.run(one_sum_to(0, mine[1], result)).is_ok());
+    for (const std::uint64_t& brought : {mine[0], mine[1]}) {
+      EXPECT_TRUE(root.run(one_sum_to(0, 16, result)).is_ok());
+      EXPECT_EQ(result, 16 + brought);
+    }
+    for (const std::uint64_t& brought : {mine[2], mine[3]})
+      EXPECT_TRUE(leaf.run(one_sum_to(0, brought, result)).is_ok());
+    for (int call = 0; call < 2; ++call) EXPECT_EQ(leaf.run(one_sum_to(0, mine[0], result)).code(), Code::peer_failed);
+  });
+}
+
+TEST(Reductions, fail_at_a_root_whose_leaf_is_dead_and_in_whatever_comes_then) {
+  GroupOfThreads({0, 0}).be_one_after_the_other<DisappointedWaiter>([](Member, Member root) {
+    const std::uint64_t mine = 1;
+    std::uint64_t result = 77;
+    EXPECT_EQ(root.run(one_sum_to(0, mine, result)).code(), Code::peer_failed);
+    EXPECT_EQ(root.run(one_sum_to(1, mine, result)).code(), Code::peer_failed);
+    EXPECT_EQ(root.run(one_sum(mine, result)).code(), Code::peer_failed);
+    EXPECT_EQ(result, 77);
+  });
+}
+
+// The root begins when a leaf has returned twice, and goes on when the leaf has been ahead again.
+TEST(Reductions, of_a_slow_root_are_right_a_hundred_thousand_times) {
+  constexpr std::uint64_t calls = 100'000;
+  for (const bool is_crowded : {false, true}) {
+    std::atomic<std::uint64_t> returned = 0, entered = 0;
+    GroupOfThreads({0, 0}, is_crowded).run([&](Member member) {
+      for (std::uint64_t call = 1; call <= calls; ++call) {
+        std::uint64_t result = 0;
+        if (member.rank == 0) {
+          if (call % 1000 == 1)
+            while (returned < call + 1) std::this_thread::yield();
+          entered = call;
+        }
+        const std::uint64_t mine = call * 2 + member.rank;
+        ASSERT_TRUE(member.run(one_sum_to(0, mine, result)).is_ok());
+        if (member.rank == 0) {
+          ASSERT_EQ(result, call * 4 + 1);
+        } else {
+          returned = call;
+          ASSERT_LE(call, entered + 2);
+        }
+      }
+    });
+  }
+}
+
+// Nobody takes for its own what others bring to another call.
+TEST(Reductions, see_on_a_node_who_makes_another_call_than_a_reduce) {
+  for (const std::uint32_t root : {0, 1}) {
+    SCOPED_TRACE("root " + std::to_string(root));
+    GroupOfThreads(Nodes(3, 0)).run([&](Member member) {
+      const std::uint64_t mine = 5;
+      std::uint64_t result = 0;
+      for (int call = 0; call < 3; ++call) {
+        ASSERT_TRUE(member.run(one_sum_to(root, mine, result)).is_ok());
+        ASSERT_TRUE(member.run(one_sum(mine, result)).is_ok());
+      }
+      result = 77;
+      // A leaf has gone on before it is seen.
+      Status status = member.run(member.rank == 1 ? one_sum(mine, result) : one_sum_to(root, mine, result));
+      if (status.is_ok()) status = member.run(one_sum(mine, result));
+      EXPECT_EQ(status.code(), Code::argument);
+      EXPECT_THAT(status.text(), AnyOf(HasSubstr("the same calls in the same order"), HasSubstr("has failed")));
+      EXPECT_FALSE(member.run(one_sum_to(root, mine, result)).is_ok());
+      EXPECT_FALSE(member.run(one_sum(mine, result)).is_ok());
+      EXPECT_EQ(result, 77);
+    });
+  }
 }
 
 // What the one that meets for a barrier has said in an earlier call is the very same.

@@ -1,16 +1,20 @@
-// Ranks that are killed exactly where it hurts: while they hold a given lock, wait for it, or have a mailbox slot half
-// written. The victim is run instruction by instruction until it is there, and killed at a seeded instruction from then
-// on. FARSUM_FAULT_SEEDS and FARSUM_FAULT_SEED as in kill_test.cpp.
+// Ranks that are killed exactly where it hurts: while they hold a given lock, wait for it, have a mailbox slot half
+// written, or hand something over. The victim is run instruction by instruction until it is there, and killed at a
+// seeded instruction from then on. FARSUM_FAULT_SEEDS and FARSUM_FAULT_SEED as in kill_test.cpp.
 #include <sched.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
 
 #include "capi/global.hpp"
+#include "collectives/node_rounds.hpp"
 #include "job.hpp"
+#include "lockfree/handover.hpp"
 #include "lockfree/ring.hpp"
 #include "lockfree/shared_lock.hpp"
 #include "stepper.hpp"
@@ -50,6 +54,12 @@ std::uint64_t mutex_lock(Scene& scene) {
   // The second mutex of rank 0.
   const Mutexes& mutexes = *capi::global().mutexes.find(scene.mutex.bits)->mutexes;
   return offset_of(&mutexes.object->window->parts().shared[0].lock(2));
+}
+// What a rank leaves for the roots of its reduces.
+std::uint64_t own_handover(Scene& scene) {
+  const auto ranks = static_cast<std::uint32_t>(scene.self.size);
+  return offset_of(capi::live_context()->segment().world_team()) + GroupBlock::rounds_at(ranks) +
+         NodeRoundsBlock::handover_at(ranks) + static_cast<std::uint64_t>(scene.self.rank) * sizeof(HandoverPart);
 }
 std::uint64_t nowhere(Scene&) { return 0; }
 
@@ -106,6 +116,19 @@ bool writes_slot(const View& view) {
   return ring.published.load() == 0 && record_bytes != 0;
 }
 
+// A line that was written before has no number while it is written.
+bool leaves_part(const View& view) {
+  const auto& lines = view.at<HandoverPart>(view.lock).lines;
+  return std::any_of(std::begin(lines), std::end(lines),
+                     [](const auto& line) { return line.number.load() == 0 && line.what.load() != 0; });
+}
+// A root says that it has come before it says that it has read, a leaf behind that. Of a number the lowest byte is the
+// step.
+bool reads_parts(const View& view) {
+  const auto& part = view.at<HandoverPart>(view.lock);
+  return std::max(part.lines[0].number.load(), part.lines[1].number.load()) >> 8 > part.done.load();
+}
+
 // ---- the cases ----
 
 struct Case {
@@ -117,6 +140,7 @@ struct Case {
   bool agent = false;               // the victim's agent is the one to be stopped there
   int victim = -1;                  // -1: any
   bool from_first_round = false;
+  bool just_behind = false;  // not there but at the first instruction after it
 };
 
 constexpr Case cases[] = {
@@ -146,6 +170,10 @@ constexpr Case cases[] = {
     {"window_lock_of_counter", "counter_per_rank", nowhere, nullptr, 30000},
     {"region_table_by_owner", "window_attach_detach", own_table_lock, holds_stripe, 100},
     {"region_table_by_reader", "window_attach_detach", target_table_lock, holds_stripe, 100},
+    {"part_that_is_being_left", "reduce", own_handover, leaves_part, 40},
+    {"part_that_was_left_and_not_told", "reduce", own_handover, leaves_part, 1, false, -1, false, true},
+    {"parts_that_are_being_read", "reduce", own_handover, reads_parts, 1000},
+    {"parts_that_were_read_and_not_told", "reduce", own_handover, reads_parts, 1, false, -1, false, true},
     {"mailbox_slot", "put_owner", nowhere, writes_slot, 80, false, -1, true},
     {"mailbox_slot_of_descriptor", "put_owner_pulls", nowhere, writes_slot, 60, false, -1, true},
 };
@@ -185,6 +213,7 @@ std::string kill_there(const Case& one, std::uint64_t seed, std::string& skipped
     const bool got_there = stepper.step_until([&] {
       const bool is_there = one.there == nullptr || one.there(view);
       if (is_there) ++under_lock;
+      if (one.just_behind) return under_lock != 0 && !is_there;
       // What comes once only: just after it will do.
       return under_lock > instructions || (one.from_first_round && under_lock != 0 && !is_there);
     });

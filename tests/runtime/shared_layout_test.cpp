@@ -85,6 +85,14 @@ void list_node(Listing& listing) {
   listing.begin<NodeRoundsBlock::RankPart>("NodeRoundsBlock::RankPart");
   PART(NodeRoundsBlock::RankPart, lines);
   PART(NodeRoundsBlock::RankPart, events);
+  listing.begin<HandoverPart::Line>("HandoverPart::Line");
+  PART(HandoverPart::Line, number);
+  PART(HandoverPart::Line, what);
+  PART(HandoverPart::Line, count);
+  PART(HandoverPart::Line, data);
+  listing.begin<HandoverPart>("HandoverPart");
+  PART(HandoverPart, lines);
+  PART(HandoverPart, done);
   listing.begin<NodeRoundsBlock::Verdict>("NodeRoundsBlock::Verdict");
   PART(NodeRoundsBlock::Verdict, said);
   PART(NodeRoundsBlock::Verdict, rank);
