@@ -60,6 +60,15 @@ class ReplyHandler {
   virtual void on_reply(Rank from, std::uint64_t ticket, Code code, std::span<const std::byte> reply) = 0;
 };
 
+// Takes letters: messages that are not answered and cannot be put off (docs/internals/letters.md).
+class LetterHandler {
+ public:
+  virtual ~LetterHandler() = default;
+  // Files the letter, whose bytes are valid until the call returns, and has whoever waits for it looked after. It may
+  // call no transport and wait for nothing.
+  virtual void on_letter(Rank from, std::span<const std::byte> letter) noexcept = 0;
+};
+
 // How a copy between this process's memory and a peer's went.
 enum class Transfer : std::uint8_t {
   done,
