@@ -18,6 +18,7 @@ class LetterBox {
   LetterBox(const LinkOptions& options, Wire& wire) : options_(options), wire_(wire) {}
 
   bool is_full() const { return letters_.size() == letters_in_window; }
+  bool is_half_full() const { return letters_.size() >= letters_in_window / 2; }
   // Whether the target is known to have received all.
   bool is_empty() const { return letters_.empty(); }
   bool holds_unsent() const { return next_unsent_ != letters_.end(); }

@@ -108,8 +108,16 @@ class LinkSender {
   LinkEnd end() const { return end_; }
   bool has_unreceived() const { return outbox_.holds_frames(); }
   bool has_unreceived_letters() const { return !letters_.is_empty(); }
-  // Whether something must still be done here for letters, not counting that their receipt is to be heard of.
-  bool has_letters_to_send() const { return letters_.holds_unsent() || !letters_.is_quiet(); }
+  bool has_letters_to_send() const {
+    return !letters_.is_empty() && (state_ != LinkState::open || !letters_.is_quiet());
+  }
+  // Of a window's letters one may have asked what was received, and been answered.
+  bool has_many_letters() const { return letters_.is_half_full(); }
+  // Nothing is due but to hear that letters were received, for which it is early enough at next_deadline_ns().
+  bool waits_for_receipts_only() const {
+    return state_ == LinkState::open && unanswered_ == 0 && !outbox_.holds_frames() && wanted_ == 0 &&
+           !letters_.is_empty() && letters_.is_quiet();
+  }
   bool holds_back() const { return outbox_.holds_back(); }         // something for later posts to join
   bool holds_all_back() const;                                     // and nothing else is unanswered: no need of a link
   std::size_t frames_out() const { return outbox_.frames_out(); }  // that the peer has not acknowledged
