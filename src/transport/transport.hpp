@@ -8,12 +8,14 @@
 //    promised between different pairs.
 //  - A request is accepted only when the room for its reply is reserved; replies are never refused for lack of room.
 //  - A handler that answers `again` sees the same request again later; other senders are served meanwhile.
+//  - Letters from one sender to one receiver are handed over in the order they were taken, each exactly once; they need
+//    no room of the receiver's.
 //  - A transport that learns of a peer's death answers its requests with Code::peer_failed.
 //    OriginEngine::fail_peer does so for whoever learns of it elsewhere; either way nothing waits for the dead.
 //
 // Threads: try_post and poll_replies for one peer are called by one thread at a time (OriginEngine holds a lock per
-// peer). poll_requests and complete belong to the thread that drives the target half, one at a time: the agent, or a
-// thread that attends.
+// peer); try_letter by any. poll_requests and complete belong to the thread that drives the target half, one at a time:
+// the agent, or a thread that attends.
 #pragma once
 
 #include <cstddef>
@@ -60,6 +62,15 @@ class ReplyHandler {
   virtual void on_reply(Rank from, std::uint64_t ticket, Code code, std::span<const std::byte> reply) = 0;
 };
 
+// Takes letters: messages that are not answered and cannot be put off (docs/internals/letters.md).
+class LetterHandler {
+ public:
+  virtual ~LetterHandler() = default;
+  // Files the letter, whose bytes are valid until the call returns, and has whoever waits for it looked after. It may
+  // call no transport and wait for nothing.
+  virtual void on_letter(Rank from, std::span<const std::byte> letter) noexcept = 0;
+};
+
 // How a copy between this process's memory and a peer's went.
 enum class Transfer : std::uint8_t {
   done,
@@ -90,6 +101,7 @@ struct Capabilities {
   bool keeps = false;                 // PostOptions::may_keep is heeded, and fewer messages are worth it
   std::size_t max_message_bytes = 0;  // head + body of one request; where the reply shares its room, + reply
   std::size_t max_reply_bytes = 0;
+  std::size_t max_letter_bytes = 0;  // header + body; 0: no letters
 };
 
 struct PostOptions {
@@ -130,6 +142,16 @@ class Transport {
   // The caller goes on though what it has posted, or could not post, needs this half; somebody must look after it. By
   // any thread, which may hold OriginEngine's locks.
   virtual void hand_over() {}
+
+  // Takes a letter made of two parts to a rank of another node, both of which may be reused on return. False: too many
+  // were taken of which it is not known that they were received; that lasts until the peer has polled, whatever its
+  // ranks wait for. A letter to a peer that has died is taken and dropped. Throws std::bad_alloc, with nothing taken.
+  virtual bool try_letter(Rank /*to*/, std::span<const std::byte> /*header*/, std::span<const std::byte> /*body*/) {
+    return false;
+  }
+  // Who is handed the letters that come, from within poll_requests. Called once, before a peer can send the first; the
+  // handler outlives this.
+  virtual void deliver_letters_to(LetterHandler& /*handler*/) {}
 
   // Serves at most `budget` requests, but for those that came together with the last; returns how many were finished.
   virtual std::size_t poll_requests(RequestHandler& handler, std::size_t budget) = 0;

@@ -33,6 +33,8 @@ Bytes hostile_frame(Reader& input, FrameKind kind, Rank from, Rank to) {
     }
   } else if (kind == FrameKind::hello) {
     payload = input.bytes(shape >> 5);
+  } else if (kind == FrameKind::letters) {
+    payload.resize(input.byte() * 20u);
   }
   const std::uint8_t damage = input.byte();
   if (!payload.empty() && (damage & 15) == 15) payload[(damage >> 4) % payload.size()] = std::byte{input.byte()};
@@ -40,12 +42,12 @@ Bytes hostile_frame(Reader& input, FrameKind kind, Rank from, Rank to) {
 }
 
 constexpr FrameKind to_target[] = {FrameKind::requests, FrameKind::requests, FrameKind::seen, FrameKind::ping,
-                                   FrameKind::hello,    FrameKind::requests, FrameKind::bye,  FrameKind::pong};
+                                   FrameKind::hello,    FrameKind::requests, FrameKind::bye,  FrameKind::letters};
 constexpr FrameKind to_origin[] = {FrameKind::replies, FrameKind::replies, FrameKind::pong,    FrameKind::recall,
                                    FrameKind::replies, FrameKind::bye_ack, FrameKind::refused, FrameKind::hello_ack};
 
-// Checks tickets, and answers in all ways that there are.
-class Engine : public RequestHandler {
+// Checks tickets, and answers in all ways that there are; and takes letters.
+class Engine : public RequestHandler, public LetterHandler {
  public:
   Served on_request(Rank, std::span<const std::byte> message, std::span<std::byte> room, ReplyToken token) override {
     if (!is_again_) demand(token.ticket == next_++);
@@ -56,6 +58,11 @@ class Engine : public RequestHandler {
     if (message.size() % 16 != 8) return {Served::Kind::done, Code::ok, static_cast<std::uint32_t>(room.size())};
     later.push_back(token.ticket);
     return {Served::Kind::later, Code::ok, 0};
+  }
+
+  void on_letter(Rank, std::span<const std::byte> letter) noexcept override {
+    demand(letter.size() <= max_letter_bytes);
+    for (const std::byte byte : letter) sum += static_cast<std::uint64_t>(byte);
   }
 
   std::vector<std::uint64_t> later;
@@ -118,6 +125,7 @@ void link_receiver(Input input) {
   ReceiverOptions options;
   options.me = 1;
   options.secret = secret_of_tests();
+  options.letters = &engine;
   LinkReceiver receiver(options, wire, pool);
   std::uint32_t closed = 0;
   receiver.on_frame(frame_of(bytes_of(header_of(FrameKind::hello, 0, 1))), engine);
@@ -178,8 +186,10 @@ void link_sender(Input input) {
         demand(*ticket == posted++);
         capacities.push_back(post.reply_capacity);
       }
-    } else if (action < 212) {
+    } else if (action < 210) {
       sender.flush(now);
+    } else if (action < 212) {
+      sender.post_letter(std::span(body).first(8), body, now);
     } else if (action < 216) {
       sender.take_replies([&](std::uint64_t ticket, Code, std::span<const std::byte> data) {
         demand(ticket < posted && data.size() <= capacities[ticket]);
@@ -198,7 +208,7 @@ void link_sender(Input input) {
   sender.give_up(Code::peer_failed);
   wire.let_go([&](FrameId id) { sender.on_sent(id, false, now); });
   sender.take_replies([&](std::uint64_t, Code, std::span<const std::byte>) { ++taken; });
-  demand(taken == posted && sender.is_quiet());
+  demand(taken == posted && sender.is_quiet() && !sender.has_unreceived_letters());
 }
 
 namespace {

@@ -53,6 +53,7 @@ struct Abilities {
   bool own_transfers = true;  // of a rank to itself
   bool bad_addresses = true;  // it knows one, where there are transfers
   bool deaths = true;
+  bool letters = true;  // from the sender to the receiver
 };
 
 struct ContractFactory {
@@ -133,6 +134,33 @@ class TransportContract : public testing::TestWithParam<ContractFactory> {
 };
 
 class LateReplyContract : public TransportContract {};
+
+// Keeps the letters that came to one rank.
+class KeptLetters final : public LetterHandler {
+ public:
+  void on_letter(Rank from, std::span<const std::byte> letter) noexcept override {
+    of[from].emplace_back(letter.begin(), letter.end());
+  }
+  std::map<Rank, std::vector<std::vector<std::byte>>> of;
+};
+
+class LetterContract : public TransportContract {
+ protected:
+  LetterContract() {
+    for (Rank rank = 0; rank < contract_ranks; ++rank) at(rank).deliver_letters_to(letters_[rank]);
+  }
+  // With as many rounds in between as its room takes.
+  bool send_letter(Rank from, std::span<const std::byte> letter, RequestHandler& target, ReplyHandler& replies) {
+    for (int i = 0; i < most_rounds; ++i) {
+      if (at(from).try_letter(receiver, letter, {})) return true;
+      round(target, from, replies);
+    }
+    return false;
+  }
+  std::vector<std::vector<std::byte>>& came(Rank from = sender) { return letters_[receiver].of[from]; }
+
+  KeptLetters letters_[contract_ranks];
+};
 class TransferContract : public TransportContract {};
 class OwnTransferContract : public TransportContract {};
 class BadAddressContract : public TransportContract {};
@@ -147,6 +175,7 @@ class TransferDeathContract : public TransportContract {};
   static std::vector<ContractFactory> prefix##_factories() { return {__VA_ARGS__}; }               \
   FARSUM_KEEPS_PART(prefix, TransportContract, prefix##_factories());                              \
   FARSUM_KEEPS_PART(prefix, LateReplyContract, prefix##_factories(), &Abilities::late_replies);    \
+  FARSUM_KEEPS_PART(prefix, LetterContract, prefix##_factories(), &Abilities::letters);            \
   FARSUM_KEEPS_PART(prefix, TransferContract, prefix##_factories(), &Abilities::transfers);        \
   FARSUM_KEEPS_PART(prefix, OwnTransferContract, prefix##_factories(), &Abilities::own_transfers); \
   FARSUM_KEEPS_PART(prefix, BadAddressContract, prefix##_factories(), &Abilities::transfers,       \

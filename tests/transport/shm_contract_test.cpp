@@ -56,7 +56,7 @@ class ShmUnderTest final : public TransportUnderTest {
 ContractFactory shm(const char* name, const ShmTransport::Options& options) {
   return {name,
           [options] { return std::make_unique<ShmUnderTest>(options); },
-          {.late_replies = false, .transfers = options.allow_attach, .deaths = false}};
+          {.late_replies = false, .transfers = options.allow_attach, .deaths = false, .letters = false}};
 }
 
 class NotingSenders final : public RequestHandler {

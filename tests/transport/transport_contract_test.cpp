@@ -107,12 +107,17 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OwnTransferContract);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BadAddressContract);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TransferDeathContract);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LateReplyContract);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LetterContract);
 
 TEST_P(TransportContract, can_what_its_set_up_says_and_no_more) {
   const Abilities& can = GetParam().can;
   EXPECT_EQ(at(receiver).capabilities(sender).late_replies, can.late_replies);
   EXPECT_EQ(at(sender).capabilities(receiver).transfers, can.transfers);
   EXPECT_EQ(at(sender).capabilities(sender).transfers, can.own_transfers);
+  EXPECT_EQ(at(sender).capabilities(receiver).max_letter_bytes != 0, can.letters);
+  if (!can.letters) {
+    EXPECT_FALSE(at(sender).try_letter(receiver, {}, {}));
+  }
   if (can.transfers) {
     EXPECT_EQ(job_->bad_address(receiver) != 0, can.bad_addresses);
   }
@@ -413,6 +418,86 @@ TEST_P(TransportContract, hands_over_nothing_when_nothing_has_come) {
   job_->settle();
   EXPECT_EQ(at(sender).poll_replies(receiver, replies), 0u);
   EXPECT_TRUE(replies.all.empty());
+}
+
+// --- Letters. ---
+
+TEST_P(LetterContract, hands_over_each_letter_once_and_in_the_order_of_its_sender) {
+  constexpr std::uint64_t count = 1000;
+  Target target;
+  Replies replies;
+  for (const Rank from : {sender, other_sender}) {
+    if (at(from).capabilities(receiver).max_letter_bytes == 0) continue;
+    for (std::uint64_t number = 0; number != count; ++number) {
+      ASSERT_TRUE(send_letter(from, bytes_of(number), target, replies));
+    }
+    EXPECT_TRUE(rounds_until(target, from, replies, [&] { return came(from).size() == count; }));
+    std::vector<std::uint64_t> numbers;
+    for (const Bytes& letter : came(from)) numbers.push_back(number_in(letter));
+    EXPECT_EQ(numbers, counting_up(count));
+  }
+  EXPECT_EQ(target.calls, 0u);
+  EXPECT_TRUE(replies.all.empty()) << "letters are not answered";
+}
+
+TEST_P(LetterContract, joins_header_and_body_of_every_size_up_to_the_limit_and_keeps_neither) {
+  Target target;
+  Replies replies;
+  const std::size_t limit = at(sender).capabilities(receiver).max_letter_bytes;
+  std::vector<Bytes> sent;
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{100}, limit - 1, limit}) {
+    Bytes letter = pattern(size, size + 1);
+    sent.push_back(letter);
+    const auto whole = std::span(letter);
+    ASSERT_TRUE(at(sender).try_letter(receiver, whole.first(size / 3), whole.subspan(size / 3)));
+    std::fill(letter.begin(), letter.end(), std::byte{0xdb});
+  }
+  const Bytes longer(limit + 1);
+  EXPECT_FALSE(at(sender).try_letter(receiver, {}, longer));
+  EXPECT_TRUE(rounds_until(target, sender, replies, [&] { return came().size() == sent.size(); }));
+  EXPECT_EQ(came(), sent);
+}
+
+TEST_P(LetterContract, hands_over_letters_while_requests_are_put_off_and_find_no_room) {
+  bool is_put_off = true;
+  Target target([&](Rank, std::span<const std::byte>, std::span<std::byte>, ReplyToken) -> Served {
+    return {.kind = is_put_off ? Served::Kind::again : Served::Kind::done};
+  });
+  Replies replies;
+  const Bytes message(at(sender).capabilities(receiver).max_message_bytes);
+  std::size_t posted = 0;
+  while (at(sender).try_post(receiver, message, {}, {.reply_capacity = 0})) {
+    ++posted;
+    serve(target);
+    ASSERT_LT(posted, 10'000u);
+  }
+  for (std::uint64_t number = 0; number != 100; ++number) {
+    ASSERT_TRUE(send_letter(sender, bytes_of(number), target, replies));
+  }
+  EXPECT_TRUE(rounds_until(target, sender, replies, [&] { return came().size() == 100; }));
+  EXPECT_TRUE(target.finished.empty());
+  is_put_off = false;
+  EXPECT_TRUE(rounds_until(target, sender, replies, [&] { return replies.all.size() == posted; }));
+}
+
+// Neither polls until both have taken all that they will.
+TEST_P(LetterContract, takes_letters_both_ways_until_it_is_full_and_goes_on_when_both_have_polled) {
+  Target target;
+  std::uint64_t there = 0, back = 0;
+  for (int i = 0; i < 5; ++i) {
+    while (at(sender).try_letter(receiver, bytes_of(there), {})) ASSERT_LT(++there, 10'000u);
+    while (at(receiver).try_letter(sender, bytes_of(back), {})) ASSERT_LT(++back, 10'000u);
+    for (int rounds = 0; rounds < most_rounds && (came().size() < there || letters_[sender].of[receiver].size() < back);
+         ++rounds) {
+      serve(target);
+      at(sender).poll_requests(target, 64);
+      job_->settle();
+    }
+    EXPECT_EQ(came().size(), there);
+    EXPECT_EQ(letters_[sender].of[receiver].size(), back);
+  }
+  EXPECT_GE(there, 100u);
+  EXPECT_GE(back, 100u);
 }
 
 TEST_P(LateReplyContract, gives_late_replies_in_the_order_they_are_completed) {

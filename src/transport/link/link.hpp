@@ -1,9 +1,9 @@
 // What both halves of a link share: the effects they ask for, what they count, and how they are told to fail in tests.
 //
-// A link carries requests of one rank (the origin) to another (the target) and replies back. It has two objects: a
-// LinkSender at the origin and a LinkReceiver at the target. Two ranks that both ask have two links. Neither object has
-// a clock, a thread or a system call: events are called, effects go out through Wire. Calls on one object are
-// serialised by its owner; no Wire call may call back into the object that made it.
+// A link carries requests and letters of one rank (the origin) to another (the target) and replies back. It has two
+// objects: a LinkSender at the origin and a LinkReceiver at the target. Two ranks that both ask have two links. Neither
+// object has a clock, a thread or a system call: events are called, effects go out through Wire. Calls on one object
+// are serialised by its owner; no Wire call may call back into the object that made it.
 #pragma once
 
 #include <array>
@@ -25,7 +25,8 @@ class Wire {
   virtual ~Wire() = default;
   // Sends one frame made of these pieces over the connection of `epoch`, after all that was sent over it before. The
   // bytes stay as they are until on_sent(id); the array of spans is valid during the call only. It is always taken:
-  // no more than LinkOptions::frames_in_wire frames and one of each kind of control frame are out at once.
+  // no more than LinkOptions::frames_in_wire frames, letters_in_window letters and one of each kind of control frame
+  // are out at once.
   virtual void send(FrameId id, std::uint32_t epoch, std::span<const std::span<const std::byte>> pieces) = 0;
   // Opens the connection of `epoch`. Nothing is answered: frames may be sent at once, and on_broken(epoch) says that it
   // failed. `address` is empty for a LinkSender; for a LinkReceiver it is what the origin's hello brought
@@ -62,14 +63,18 @@ struct LinkCounters {
 // What a test leaves out to show that its checks would notice. Only tests set it.
 enum class Omission : std::uint8_t {
   none,
-  keep_until_received,     // a request is forgotten once its frame was sent
-  keep_reply_until_seen,   // a reply is forgotten once its frame was sent
-  bare_acks,               // taken replies are told with requests only
-  may_wait_share,          // requests that may wait take all of the credit
-  epoch_check,             // frames of old connections are obeyed
-  hold_credit_of_replies,  // credit is whole again when a request was executed
-  wait_for_sent,           // a reply is handed out while the wire still reads the body of its request
-  doubles_check,           // a record that had come before is executed again
+  keep_until_received,         // a request is forgotten once its frame was sent
+  keep_reply_until_seen,       // a reply is forgotten once its frame was sent
+  bare_acks,                   // taken replies are told with requests only
+  may_wait_share,              // requests that may wait take all of the credit
+  epoch_check,                 // frames of old connections are obeyed
+  hold_credit_of_replies,      // credit is whole again when a request was executed
+  wait_for_sent,               // a reply is handed out while the wire still reads the body of its request
+  doubles_check,               // a record that had come before is executed again
+  keep_letter_until_received,  // a letter is forgotten once it was sent
+  letter_doubles_check,        // a letter that had come before is handed over again
+  letter_order,                // a letter that comes early is handed over at once
+  asking_letters,              // no letter asks what was received
 };
 
 struct LinkOptions {

@@ -192,6 +192,7 @@ void Outbox::send_frame(OutFrame& frame, std::uint64_t number, const Told& told)
   FrameHeader header = header_of(record_kind_, frame.size - sizeof header + frame.body.size(), told);
   header.records = frame.records;
   header.first = frame.first;
+  if (goes_to_origin(record_kind_)) received_letters(header) = told.letters;
   std::memcpy(frame.bytes.get(), &header, sizeof header);
   if (frame.was_sent) ++counters_.replayed;
   frame.in_wire = frame.was_sent = true;
@@ -220,6 +221,7 @@ void Outbox::send_control(FrameKind kind, const Told& told) {
   control.header = header_of(kind, control.payload.size(), told);
   control.header.first = control.first;
   control.header.stamp = control.stamp;
+  if (goes_to_origin(kind)) received_letters(control.header) = told.letters;
   control.due = false;
   control.in_wire = true;
   ++controls_in_wire_;

@@ -20,6 +20,7 @@ class Outbox {
   struct Told {
     std::uint64_t seen = 0;
     std::uint64_t credit = 0;
+    std::uint64_t letters = 0;  // received; to the origin only
   };
 
   Outbox(const LinkOptions& options, Wire& wire, FrameKind record_kind);

@@ -58,6 +58,10 @@ Fault LinkReceiver::obey(const Frame& frame, RequestHandler& handler) {
     const Fault fault = on_requests(frame, handler);
     if (fault != Fault::none) return fault;
   }
+  if (header.kind == FrameKind::letters) {
+    const Fault fault = on_letter(frame);
+    if (fault != Fault::none) return fault;
+  }
   if (header.kind == FrameKind::seen &&
       header.stamp > allowed_ + charge(max_message_bytes(options_), max_reply_bytes(options_))) {
     return Fault::malformed;
@@ -102,6 +106,7 @@ void LinkReceiver::on_hello(const Frame& frame) {
   epoch_ = frame.header.epoch;
   address_.assign(frame.payload.begin(), frame.payload.end());
   early_.clear();
+  early_letters_.clear();
   recalled_ = false;
   disconnect();
   if (!connected_) connect();
@@ -123,8 +128,7 @@ void LinkReceiver::greet() {
   }
   outbox_.control(FrameKind::hello_ack, 0, hello_stamp_, told());
   outbox_.release_records();
-  told_received_ = next_ticket_;
-  told_allowed_ = allowed_;
+  note_told();
 }
 
 void LinkReceiver::disconnect() {
@@ -167,6 +171,7 @@ void LinkReceiver::close() {
 
 void LinkReceiver::drop_all() {
   early_.clear();
+  early_letters_.clear();
   parked_.clear();
   later_.clear();
   completed_.clear();
@@ -327,6 +332,39 @@ void LinkReceiver::defer(Parked parked) {
   later_.insert_or_assign(ticket, std::move(parked));
 }
 
+// ---- letters
+
+// A letter comes before its turn only where the connection turns frames round, and a sender has no more than a window
+// of them.
+Fault LinkReceiver::on_letter(const Frame& frame) {
+  const std::uint64_t number = frame.header.first;
+  if (options_.letters == nullptr || frame.payload.size() > max_letter_bytes || frame.header.stamp > 1 ||
+      (number > next_letter_ && number - next_letter_ >= letters_in_window)) {
+    return Fault::malformed;
+  }
+  if (number > next_letter_ && options_.omission != Omission::letter_order) {
+    if (!early_letters_.has(number)) early_letters_.add(frame, 0);
+    return Fault::none;
+  }
+  hand_over(frame);
+  while (const std::optional<EarlyFrames::Early> early = early_letters_.take(next_letter_)) {
+    hand_over(early->frame());
+  }
+  return Fault::none;
+}
+
+void LinkReceiver::hand_over(const Frame& frame) {
+  const std::uint64_t number = frame.header.first;
+  // Of one that came before, too: the answer may have been lost.
+  if (frame.header.stamp == 1) is_asked_for_letters_ = true;
+  if (number < next_letter_) {
+    ++outbox_.counters().doubles;
+    if (options_.omission != Omission::letter_doubles_check) return;
+  }
+  next_letter_ = std::max(next_letter_, number + 1);
+  options_.letters->on_letter(options_.peer, frame.payload);
+}
+
 // ---- replies
 
 void LinkReceiver::complete(std::uint64_t ticket, Code code, std::span<const std::byte> data) {
@@ -443,9 +481,14 @@ std::uint64_t LinkReceiver::held_bytes() const {
 // ---- the end of a turn
 
 void LinkReceiver::pump() {
-  if (!outbox_.pump(told())) return;
+  if (outbox_.pump(told())) note_told();
+}
+
+// A frame has just told what was received and is allowed.
+void LinkReceiver::note_told() {
   told_received_ = next_ticket_;
   told_allowed_ = allowed_;
+  is_asked_for_letters_ = false;
 }
 
 void LinkReceiver::end_turn() {
@@ -466,10 +509,8 @@ void LinkReceiver::send_turn() {
   pump();
   const bool ends_wait = wanted_ > told_allowed_ && wanted_ <= allowed_;
   const bool is_worth_telling = ends_wait || allowed_ - told_allowed_ >= window_ / 4;
-  if ((told_received_ != next_ticket_ || is_worth_telling) && outbox_.control(FrameKind::replies, 0, 0, told())) {
-    told_received_ = next_ticket_;
-    told_allowed_ = allowed_;
-  }
+  if (told_received_ == next_ticket_ && !is_worth_telling && !is_asked_for_letters_) return;
+  if (outbox_.control(FrameKind::replies, 0, 0, told())) note_told();
 }
 
 }  // namespace farsum::link

@@ -1,5 +1,6 @@
-// The target's half of a link: hands each request to the engine once and in order, keeps each reply until the origin
-// has taken it, and grants credit so that what it holds stays within what the process can spare.
+// The target's half of a link: hands each request to the engine, and each letter to whoever files it, once and in
+// order, keeps each reply until the origin has taken it, and grants credit so that what it holds stays within what the
+// process can spare.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@ namespace farsum::link {
 
 struct ReceiverOptions : LinkOptions {
   std::uint64_t most_window = 2 << 20;  // credit that one origin holds at most
+  LetterHandler* letters = nullptr;     // null: letters are malformed
 };
 
 // Served::Kind from a handler: `again` holds back the origin's whole stream until serve_parked() brings the same
@@ -31,7 +33,7 @@ class LinkReceiver : private CreditTaker {
   ~LinkReceiver() override;
 
   // A frame to this rank that link::decode let through, from the peer and going to the target. Requests that come in
-  // order are served inside the call.
+  // order are served inside the call, and letters handed over.
   Fault on_frame(const Frame& frame, RequestHandler& handler);
   // Serves what was answered `again` and what stood behind it; returns how many were finished.
   std::size_t serve_parked(RequestHandler& handler, std::size_t budget);
@@ -88,6 +90,8 @@ class LinkReceiver : private CreditTaker {
   void on_bye();
   void on_want(const FrameHeader& header);
   Fault on_requests(const Frame& frame, RequestHandler& handler);
+  Fault on_letter(const Frame& frame);
+  void hand_over(const Frame& frame);
   std::optional<std::uint64_t> charge_of_new(const Frame& frame) const;
   bool has_credit_for(std::uint64_t cost, std::uint64_t returned) const;
   void accept(const Frame& frame, RequestHandler& handler);
@@ -113,7 +117,8 @@ class LinkReceiver : private CreditTaker {
   void renew(bool is_next);
   void send_turn();
   void drop_all();
-  Outbox::Told told() const { return {next_ticket_, allowed_}; }
+  Outbox::Told told() const { return {next_ticket_, allowed_, next_letter_}; }
+  void note_told();
   void pump();
   void disconnect();
   // CreditTaker: the pool has something for this link.
@@ -133,7 +138,10 @@ class LinkReceiver : private CreditTaker {
   std::uint64_t next_ticket_ = 0;  // requests received: all smaller ones are
   std::uint64_t told_received_ = 0;
   EarlyFrames early_;
-  Fifo<Parked> parked_;  // in order; the first was answered `again`
+  std::uint64_t next_letter_ = 0;  // letters received: all smaller ones are
+  bool is_asked_for_letters_ = false;
+  EarlyFrames early_letters_;  // less than a window of them
+  Fifo<Parked> parked_;        // in order; the first was answered `again`
   std::unordered_map<std::uint64_t, Parked> later_;
   std::vector<std::uint64_t> completed_;  // of later_, while a handler runs
   bool serving_ = false;

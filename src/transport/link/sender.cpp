@@ -13,7 +13,10 @@ constexpr std::uint64_t most_credit = std::uint64_t{1} << 40;
 }  // namespace
 
 LinkSender::LinkSender(const SenderOptions& options, Wire& wire)
-    : options_(options), outbox_(options, wire, FrameKind::requests), backoff_ns_(options.backoff_least_ns) {}
+    : options_(options),
+      outbox_(options, wire, FrameKind::requests),
+      letters_(options, wire),
+      backoff_ns_(options.backoff_least_ns) {}
 
 // ---- posting
 
@@ -50,6 +53,16 @@ void LinkSender::send_appended(const Post& post, bool joins_unheld, std::uint64_
   note_need(now_ns);
   if (state_ == LinkState::idle) start_connecting(now_ns);
   pump();  // of what is held, frames that are full
+}
+
+bool LinkSender::post_letter(std::span<const std::byte> head, std::span<const std::byte> body, std::uint64_t now_ns) {
+  if (state_ >= LinkState::closing) return true;
+  if (letters_.is_full()) return false;
+  letters_.append(head, body);
+  note_need(now_ns);
+  if (state_ == LinkState::idle) start_connecting(now_ns);
+  pump();
+  return true;
 }
 
 void LinkSender::append(const Post& post, std::uint64_t cost) {
@@ -129,12 +142,14 @@ void LinkSender::open(std::uint64_t now_ns) {
 // ---- connections and time
 
 bool LinkSender::holds_all_back() const {
-  return outbox_.holds_back() && outbox_.frames_out() == 0 && unanswered_ == outbox_.gathered_records();
+  return outbox_.holds_back() && outbox_.frames_out() == 0 && unanswered_ == outbox_.gathered_records() &&
+         letters_.is_empty();
 }
 
 bool LinkSender::needs_link() const {
   const bool is_owed = (unanswered_ != 0 || outbox_.holds_frames()) && !holds_all_back();
-  return is_owed || wanted_ > allowed_ || state_ == LinkState::connecting || state_ == LinkState::closing;
+  return is_owed || !letters_.is_empty() || wanted_ > allowed_ || state_ == LinkState::connecting ||
+         state_ == LinkState::closing;
 }
 
 void LinkSender::note_need(std::uint64_t now_ns) {
@@ -158,7 +173,9 @@ void LinkSender::start_connecting(std::uint64_t now_ns) {
   asked_at_ = 0;
   early_.clear();
   note_need(now_ns);
+  asked_for_received_ = false;
   outbox_.start(++epoch_);
+  letters_.start(epoch_);
   outbox_.connect({});
   outbox_.control(FrameKind::hello, 0, ++nonce_, told(), options_.address);
 }
@@ -184,7 +201,7 @@ void LinkSender::break_link(std::uint64_t now_ns) {
 }
 
 void LinkSender::on_sent(FrameId id, bool ok, std::uint64_t now_ns) {
-  outbox_.on_sent(id);
+  LetterBox::is_letter(id) ? letters_.on_sent(id) : outbox_.on_sent(id);
   if (!ok && connected_ && !disconnecting_) break_link(now_ns);
   note_need(now_ns);
   pump();
@@ -240,6 +257,10 @@ void LinkSender::tick(std::uint64_t now_ns) {
 bool LinkSender::close(std::uint64_t now_ns) {
   if (state_ >= LinkState::closing) return true;
   if (unanswered_ != 0) return false;
+  if (!letters_.is_empty()) {
+    ask_for_received();
+    return false;
+  }
   wanted_ = 0;
   if (state_ == LinkState::open) {
     state_ = LinkState::closing;
@@ -250,6 +271,11 @@ bool LinkSender::close(std::uint64_t now_ns) {
   }
   note_need(now_ns);
   return true;
+}
+
+void LinkSender::ask_for_received() {
+  if (state_ != LinkState::open || std::exchange(asked_for_received_, true)) return;
+  outbox_.control(FrameKind::ping, 0, ++nonce_, told());
 }
 
 void LinkSender::give_up(Code code) { fail(LinkEnd::given_up, code); }
@@ -272,13 +298,15 @@ void LinkSender::fail(LinkEnd end, Code code) {
   }
   disconnect();
   outbox_.drop_all();
+  letters_.drop_all();
   early_.clear();
 }
 
 // ---- what the target says
 
 bool LinkSender::tells_the_possible(const FrameHeader& header) const {
-  return header.seen <= outbox_.sent_upto() && header.credit <= charged_ + returned_ + most_credit;
+  return header.seen <= outbox_.sent_upto() && received_letters(header) <= letters_.sent_upto() &&
+         header.credit <= charged_ + returned_ + most_credit;
 }
 
 Fault LinkSender::on_frame(const Frame& frame, std::uint64_t now_ns) {
@@ -314,6 +342,7 @@ Fault LinkSender::obey(const Frame& frame, std::uint64_t now_ns) {
   last_heard_ns_ = now_ns;
   allowed_ = std::max(allowed_, header.credit);
   outbox_.acknowledge(header.seen);
+  letters_.acknowledge(received_letters(header));
   if (header.kind == FrameKind::hello_ack && state_ == LinkState::connecting) on_hello_ack();
   if (header.kind == FrameKind::recall) on_recall(header.stamp, now_ns);
   if (header.kind == FrameKind::refused) fail(LinkEnd::refused, Code::peer_failed);
@@ -474,10 +503,11 @@ void LinkSender::tell_seen() {
   untold_bytes_ = 0;
 }
 
-Outbox::Told LinkSender::told() const { return {next_reply_, returned_}; }
+Outbox::Told LinkSender::told() const { return {.seen = next_reply_, .credit = returned_}; }
 
 void LinkSender::pump() {
-  if (outbox_.pump(told())) untold_bytes_ = 0;
+  const bool letters_left = state_ == LinkState::open && letters_.pump(told(), outbox_.counters());
+  if (outbox_.pump(told()) || letters_left) untold_bytes_ = 0;
 }
 
 }  // namespace farsum::link

@@ -1,5 +1,6 @@
-// The origin's half of a link: gives requests tickets, keeps them until the target has them, hands out each reply once.
-// It never blocks: what finds no credit is refused and may be posted again later.
+// The origin's half of a link: gives requests tickets, keeps them until the target has them, hands out each reply once;
+// and keeps letters until the target has them. It never blocks: what finds no credit is refused and may be posted again
+// later.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "base/status.hpp"
 #include "transport/link/early_frames.hpp"
 #include "transport/link/fifo.hpp"
+#include "transport/link/letter_box.hpp"
 #include "transport/link/link.hpp"
 #include "transport/link/outbox.hpp"
 
@@ -72,6 +74,10 @@ class LinkSender {
   // (max_message_bytes, max_reply_bytes). What throws for want of memory has done nothing. head may be reused on
   // return, body too unless borrowed.
   std::optional<std::uint64_t> post(const Post& post, std::uint64_t now_ns);
+  // Sends a letter of at most max_letter_bytes, which costs no credit; opens the link where it is idle. False: so many
+  // letters are kept already, and each frame that is taken in or let go of may make room. A link at its end takes and
+  // drops it. What throws for want of memory has done nothing. Both parts may be reused on return.
+  bool post_letter(std::span<const std::byte> head, std::span<const std::byte> body, std::uint64_t now_ns);
   void flush(std::uint64_t now_ns);  // sends what is held
   void open(std::uint64_t now_ns);   // connects before the first post
 
@@ -93,13 +99,25 @@ class LinkSender {
   // Ends the link: closes the connection, answers what is unanswered with `code`. No reply_into is written any more;
   // memory lent to the wire is free when is_quiet().
   void give_up(Code code);
-  bool is_quiet() const { return outbox_.is_quiet(); }
-  // Says goodbye; false while something is unanswered. Where the peer does not answer, give_up() ends it.
+  bool is_quiet() const { return outbox_.is_quiet() && letters_.is_quiet(); }
+  // Says goodbye; false while something is unanswered, or a letter not known to be received, which it asks for. Where
+  // the peer does not answer, give_up() ends it.
   bool close(std::uint64_t now_ns);
 
   LinkState state() const { return state_; }
   LinkEnd end() const { return end_; }
   bool has_unreceived() const { return outbox_.holds_frames(); }
+  bool has_unreceived_letters() const { return !letters_.is_empty(); }
+  bool has_letters_to_send() const {
+    return !letters_.is_empty() && (state_ != LinkState::open || !letters_.is_quiet());
+  }
+  // Of a window's letters one may have asked what was received, and been answered.
+  bool has_many_letters() const { return letters_.is_half_full(); }
+  // Nothing is due but to hear that letters were received, for which it is early enough at next_deadline_ns().
+  bool waits_for_receipts_only() const {
+    return state_ == LinkState::open && unanswered_ == 0 && !outbox_.holds_frames() && wanted_ == 0 &&
+           !letters_.is_empty() && letters_.is_quiet();
+  }
   bool holds_back() const { return outbox_.holds_back(); }         // something for later posts to join
   bool holds_all_back() const;                                     // and nothing else is unanswered: no need of a link
   std::size_t frames_out() const { return outbox_.frames_out(); }  // that the peer has not acknowledged
@@ -131,6 +149,7 @@ class LinkSender {
   void append(const Post& post, std::uint64_t cost);
   void send_appended(const Post& post, bool joins_unheld, std::uint64_t now_ns) noexcept;
   std::uint64_t answer_at_once();
+  void ask_for_received();
   void fail(LinkEnd end, Code code);
   void start_connecting(std::uint64_t now_ns);
   void break_link(std::uint64_t now_ns);
@@ -159,6 +178,7 @@ class LinkSender {
 
   SenderOptions options_;
   Outbox outbox_;
+  LetterBox letters_;
   LinkState state_ = LinkState::idle;
   LinkEnd end_ = LinkEnd::none;
   std::uint32_t epoch_ = 0;
@@ -184,6 +204,7 @@ class LinkSender {
   std::uint64_t last_heard_ns_ = 0, needed_since_ns_ = never, connected_ns_ = 0, last_ping_ns_ = 0, retry_ns_ = 0;
   std::uint64_t backoff_ns_ = 0;
   std::uint64_t nonce_ = 0;
+  bool asked_for_received_ = false;  // over this connection, to say goodbye
 };
 
 }  // namespace farsum::link

@@ -45,6 +45,7 @@ bool is_known(FrameKind kind) {
     case FrameKind::seen:
     case FrameKind::ping:
     case FrameKind::bye:
+    case FrameKind::letters:
     case FrameKind::hello_ack:
     case FrameKind::replies:
     case FrameKind::pong:
@@ -57,7 +58,8 @@ bool is_known(FrameKind kind) {
 }
 
 bool may_have_payload(FrameKind kind) {
-  return kind == FrameKind::hello || kind == FrameKind::requests || kind == FrameKind::replies;
+  return kind == FrameKind::hello || kind == FrameKind::requests || kind == FrameKind::replies ||
+         kind == FrameKind::letters;
 }
 
 bool may_have_records(FrameKind kind) { return kind == FrameKind::requests || kind == FrameKind::replies; }

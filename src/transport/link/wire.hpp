@@ -12,7 +12,7 @@
 namespace farsum::link {
 
 inline constexpr std::uint32_t magic = 0x4d535246;  // "FRSM"
-inline constexpr std::uint8_t wire_version = 1;
+inline constexpr std::uint8_t wire_version = 2;
 
 // Kinds with bit 3 go back to the origin, the others to the target.
 enum class FrameKind : std::uint8_t {
@@ -21,6 +21,7 @@ enum class FrameKind : std::uint8_t {
   seen = 3,       // tells `seen` and credit that was given back, asks for credit
   ping = 4,       // asks for a pong
   bye = 5,        // the origin will ask for nothing more
+  letters = 6,    // payload: one letter
   hello_ack = 9,  // answers a hello
   replies = 10,   // payload: reply entries; without any it only acknowledges
   pong = 11,      // answers a ping
@@ -40,12 +41,14 @@ struct FrameHeader {
   Rank from, to;
   std::uint32_t payload_bytes;
   std::uint64_t key;    // key_of(...): shows that the sender knows the job's secret
-  std::uint64_t first;  // requests: ticket of the first record; replies: number of the first entry; seen: see `stamp`
-  std::uint64_t seen;   // to the target: replies taken; to the origin: requests received; all smaller ones are
+  std::uint64_t first;  // requests: ticket of the first record; replies: number of the first entry; letters: its
+                        // number; seen: see `stamp`; otherwise to the origin: see received_letters()
+  std::uint64_t seen;  // to the target: replies taken; to the origin: requests received; all smaller ones are
   // To the origin: bytes that it may spend in all; to the target: bytes of these given back unused.
   std::uint64_t credit;
   std::uint64_t stamp;  // hello, ping and their answers: a nonce; recall: bytes that the origin may keep unspent;
-                        // seen: bytes in all that it needs to be allowed, 0 for none, where `first` is 1 at any price
+                        // seen: bytes in all that it needs to be allowed, 0 for none, where `first` is 1 at any price;
+                        // letters: 1 asks for received_letters(); replies: see there
 };
 static_assert(sizeof(FrameHeader) == 64);
 
@@ -66,6 +69,20 @@ struct ReplyEntry {
   std::uint32_t reserved;
 };
 static_assert(sizeof(ReplyEntry) == 24);
+
+// A letter is one frame. The sender keeps as many as a window holds, of which at least one asks what was received.
+inline constexpr std::size_t max_letter_bytes = 4096;
+inline constexpr std::uint64_t letters_in_window = 32;
+constexpr bool asks_what_was_received(std::uint64_t letter) {
+  return letter % (letters_in_window / 2) == letters_in_window / 2 - 1;
+}
+// What a frame to the origin tells of letters: all smaller ones were received. Only grows.
+inline std::uint64_t& received_letters(FrameHeader& header) {
+  return header.records != 0 ? header.stamp : header.first;
+}
+inline std::uint64_t received_letters(const FrameHeader& header) {
+  return header.records != 0 ? header.stamp : header.first;
+}
 
 enum class Fault : std::uint8_t {
   none,

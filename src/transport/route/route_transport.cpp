@@ -38,7 +38,10 @@ class RouteTransport::OfPlaces final : public RequestHandler, public ReplyHandle
 RouteTransport::RouteTransport(Transport& node, const NodeRanks& here)
     : node_(node), here_(here), places_are_ranks_(counts_as_the_job(here)) {}
 
-void RouteTransport::add_network(Transport& network) { network_.store(&network, std::memory_order_release); }
+void RouteTransport::add_network(Transport& network) {
+  if (letters_ != nullptr) network.deliver_letters_to(*letters_);
+  network_.store(&network, std::memory_order_release);
+}
 
 RouteTransport::Way RouteTransport::way_to(Rank peer) const {
   if (here_.is_here(peer)) return {&node_, here_.place_of(peer)};
@@ -47,7 +50,9 @@ RouteTransport::Way RouteTransport::way_to(Rank peer) const {
 
 Capabilities RouteTransport::capabilities(Rank peer) const {
   const Way way = way_to(peer);
-  return way.transport != nullptr ? way.transport->capabilities(way.peer) : Capabilities();
+  Capabilities found = way.transport != nullptr ? way.transport->capabilities(way.peer) : Capabilities();
+  if (way.transport == &node_) found.max_letter_bytes = 0;
+  return found;
 }
 
 std::optional<std::uint64_t> RouteTransport::try_post(Rank peer, std::span<const std::byte> head,
@@ -78,6 +83,17 @@ std::size_t RouteTransport::poll_replies_unattended(Rank peer, ReplyHandler& han
 void RouteTransport::hand_over() {
   node_.hand_over();
   if (Transport* const network = this->network()) network->hand_over();
+}
+
+bool RouteTransport::try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) {
+  const Way way = way_to(to);
+  if (way.transport == nullptr || way.transport == &node_) return false;
+  return way.transport->try_letter(way.peer, header, body);
+}
+
+void RouteTransport::deliver_letters_to(LetterHandler& handler) {
+  letters_ = &handler;
+  if (Transport* const network = this->network()) network->deliver_letters_to(handler);
 }
 
 std::size_t RouteTransport::poll_node(RequestHandler& handler, std::size_t budget) {

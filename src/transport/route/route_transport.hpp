@@ -21,7 +21,7 @@ class RouteTransport final : public Transport {
   // Both outlive it. `node` speaks places of `here`.
   RouteTransport(Transport& node, const NodeRanks& here);
 
-  // Called once, at any time, also while other threads call; the network outlives this.
+  // Called once, at any time but during deliver_letters_to, also while other threads call; the network outlives this.
   void add_network(Transport& network);
 
   Capabilities capabilities(Rank peer) const override;
@@ -31,6 +31,9 @@ class RouteTransport final : public Transport {
   std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) override;
   void abandon(Rank peer) override;
   void hand_over() override;
+  // Ranks of this node get no letters.
+  bool try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) override;
+  void deliver_letters_to(LetterHandler& handler) override;
   // The two are served first in turn, so that neither starves the other.
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
   bool has_unfinished_request() const override;
@@ -58,6 +61,7 @@ class RouteTransport final : public Transport {
   const NodeRanks& here_;
   bool places_are_ranks_;
   bool network_first_ = false;  // the agent's
+  LetterHandler* letters_ = nullptr;
   std::atomic<Transport*> network_{nullptr};
 };
 

@@ -24,6 +24,8 @@ const char* name_of(SimEventKind kind) {
       return "copy_rest";
     case SimEventKind::transfer_ends:
       return "transfer_ends";
+    case SimEventKind::letter_comes:
+      return "letter_comes";
   }
   return "unknown";
 }

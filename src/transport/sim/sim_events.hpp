@@ -21,6 +21,7 @@ enum class SimEventKind : std::uint8_t {
   copy_first,  // transfer `detail`: the first half of a torn one
   copy_rest,
   transfer_ends,
+  letter_comes,  // peer's next letter reaches this rank
 };
 
 const char* name_of(SimEventKind kind);

@@ -33,6 +33,8 @@ struct SimOptions {
   std::size_t pair_bytes = 64 * 1024;
   std::size_t max_message_bytes = 16 * 1024;
   std::size_t max_reply_bytes = 16 * 1024;
+  std::size_t pair_letters = 32;  // on their way
+  std::size_t max_letter_bytes = 4096;
 
   bool late_replies = true;
   bool transfers = true;

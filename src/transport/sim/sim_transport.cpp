@@ -47,7 +47,9 @@ struct SimTransport::Channel {
   std::deque<std::uint64_t> ready;  // tickets whose replies have come, in that order
   std::size_t held_messages = 0;
   std::size_t held_bytes = 0;
+  std::deque<std::vector<std::byte>> letters;  // that the receiver was not handed yet
   SimTime last_arrival_ns = 0;
+  SimTime last_letter_ns = 0;
   SimTime last_reply_ns = 0;
   bool is_put_off = false;  // the next request to serve was answered `again`
   bool is_cut = false;      // the sender died; what still flies is lost
@@ -77,7 +79,8 @@ Capabilities SimTransport::capabilities(Rank /*peer*/) const {
           .separate_replies = true,
           .keeps = options.keeps,
           .max_message_bytes = options.max_message_bytes,
-          .max_reply_bytes = options.max_reply_bytes};
+          .max_reply_bytes = options.max_reply_bytes,
+          .max_letter_bytes = options.max_letter_bytes};
 }
 
 SimTransport::Channel* SimTransport::find_channel_to(Rank peer) const {
@@ -198,9 +201,44 @@ std::size_t SimTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   return count;
 }
 
+// Letters overtake requests and are overtaken by them.
+bool SimTransport::try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) {
+  const SimOptions& limits = world_.options();
+  if (to >= world_.rank_count() || header.size() + body.size() > limits.max_letter_bytes) return false;
+  if (!world_.is_alive(to)) return true;
+  Channel& channel = channel_to(to);
+  if (channel.letters.size() == limits.pair_letters) return false;
+  std::vector<std::byte> letter(header.begin(), header.end());
+  letter.insert(letter.end(), body.begin(), body.end());
+  channel.letters.push_back(std::move(letter));
+  channel.last_letter_ns = std::max(channel.last_letter_ns + 1, world_.now_ns() + world_.draw_message_latency());
+  world_.events().schedule_at(channel.last_letter_ns, world_.transport(to),
+                              {.kind = SimEventKind::letter_comes, .rank = to, .peer = rank_, .detail = 0});
+  return true;
+}
+
+void SimTransport::letter_comes(Rank from) {
+  Channel& channel = *world_.transport(from).find_channel_to(rank_);
+  if (channel.is_cut || !world_.is_alive(rank_)) return;
+  letters_here_.push_back(&channel);
+  world_.wake_agent(rank_);
+}
+
+void SimTransport::hand_over_letters() {
+  while (!letters_here_.empty()) {
+    Channel& channel = *letters_here_.front();
+    letters_here_.pop_front();
+    require(letter_handler_ != nullptr, "a letter has come and nobody is to be handed it");
+    world_.events().note(channel.letters.front().size());
+    letter_handler_->on_letter(channel.from, channel.letters.front());
+    channel.letters.pop_front();
+  }
+}
+
 // Senders are taken in an order drawn anew for every request. Those whose request must wait move behind `active`, out
 // of this call.
 std::size_t SimTransport::poll_requests(RequestHandler& handler, std::size_t budget) {
+  hand_over_letters();
   std::size_t finished = 0;
   std::size_t active = waiting_.size();
   SimTime after_ns = 0;
@@ -271,6 +309,7 @@ void SimTransport::on_own_death() {
   for (Channel* const channel : in_) fail_outstanding(*channel);
   for (const std::unique_ptr<Channel>& channel : out_) channel->is_cut = world_.random().once_in(2);
   waiting_.clear();
+  letters_here_.clear();
 }
 
 Transfer SimTransport::read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t cookie) {
@@ -350,6 +389,9 @@ void SimTransport::on_event(const SimEvent& event) {
       break;
     case SimEventKind::reply_comes:
       reply_comes(event.peer, event.detail);
+      break;
+    case SimEventKind::letter_comes:
+      letter_comes(event.peer);
       break;
     case SimEventKind::copy_first:
       copy_part(event.detail, 0, copies_[event.detail].bytes / 2);

@@ -25,8 +25,8 @@ class SimTransport final : public Transport, public SimEventSink {
   Rank rank() const { return rank_; }
   // Told of transfers that this rank asked for; null: nobody asks.
   void set_transfer_handler(TransferHandler* handler) { transfer_handler_ = handler; }
-  // Whether a request waits to be served, one that was answered `again` included.
-  bool has_requests() const { return !waiting_.empty(); }
+  // Whether a letter waits, or a request to be served, one that was answered `again` included.
+  bool has_requests() const { return !waiting_.empty() || !letters_here_.empty(); }
   // Peers whose replies wait to be polled, each once, in the order they came.
   const std::vector<Rank>& peers_with_replies() const { return replied_; }
 
@@ -34,6 +34,8 @@ class SimTransport final : public Transport, public SimEventSink {
   std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
                                         const PostOptions& options) override;
   std::size_t poll_replies(Rank peer, ReplyHandler& handler) override;
+  bool try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) override;
+  void deliver_letters_to(LetterHandler& handler) override { letter_handler_ = &handler; }
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
   bool has_unfinished_request() const override { return put_off_ != 0; }
   void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;
@@ -60,6 +62,8 @@ class SimTransport final : public Transport, public SimEventSink {
   Served serve_next(Channel& channel, RequestHandler& handler, SimTime after_ns);
   void request_comes(Rank from, std::uint64_t ticket);
   void reply_comes(Rank from, std::uint64_t ticket);
+  void letter_comes(Rank from);
+  void hand_over_letters();
 
   Transfer start_copy(const Copy& copy);
   Transfer copy_own_memory(const Copy& copy);
@@ -69,6 +73,7 @@ class SimTransport final : public Transport, public SimEventSink {
   SimWorld& world_;
   Rank rank_;
   TransferHandler* transfer_handler_ = nullptr;
+  LetterHandler* letter_handler_ = nullptr;
 
   // Channels this rank sends on, in the order of their first use, and where each peer's is.
   std::vector<std::unique_ptr<Channel>> out_;
@@ -77,7 +82,8 @@ class SimTransport final : public Transport, public SimEventSink {
   // Channels this rank receives on: all of them, and those with a request to serve. The senders own them.
   std::vector<Channel*> in_;
   std::vector<Channel*> waiting_;
-  std::size_t put_off_ = 0;  // of those, whose first request was answered `again`
+  std::deque<Channel*> letters_here_;  // a channel for each letter that has come
+  std::size_t put_off_ = 0;            // of those, whose first request was answered `again`
 
   std::deque<Copy> copies_;
   std::vector<std::uint64_t> free_copies_;

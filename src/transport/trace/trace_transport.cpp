@@ -41,6 +41,8 @@ const char* name_of(TraceWhat what) {
       return "read";
     case TraceWhat::write:
       return "write";
+    case TraceWhat::letter:
+      return "letter";
   }
   return "unknown";
 }
@@ -66,6 +68,10 @@ struct TraceTransport::Counters {
   std::atomic<std::uint64_t> agains{0};
   std::atomic<std::uint64_t> laters{0};
 
+  // Written by whoever sends letters.
+  alignas(cache_line_bytes) std::atomic<std::uint64_t> letters{0};
+  std::atomic<std::uint64_t> letter_bytes{0};
+
   // Written by both.
   alignas(cache_line_bytes) std::atomic<std::uint64_t> reads{0};
   std::atomic<std::uint64_t> read_bytes{0};
@@ -84,6 +90,8 @@ struct TraceTransport::Counters {
     sum.served_bytes += get(served_bytes);
     sum.agains += get(agains);
     sum.laters += get(laters);
+    sum.letters += get(letters);
+    sum.letter_bytes += get(letter_bytes);
     sum.reads += get(reads);
     sum.read_bytes += get(read_bytes);
     sum.writes += get(writes);
@@ -203,6 +211,17 @@ void TraceTransport::count_post(Rank peer, std::uint8_t kind, std::uint64_t byte
           .message_kind = kind,
           .ticket = ticket.value_or(0),
           .bytes = bytes});
+}
+
+bool TraceTransport::try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) {
+  const std::uint64_t bytes = header.size() + body.size();
+  const bool is_taken = inner_.try_letter(to, header, body);
+  if (is_taken) {
+    add(by_peer_[to].letters);
+    add(by_peer_[to].letter_bytes, bytes);
+  }
+  record({.what = is_taken ? TraceWhat::letter : TraceWhat::refused, .peer = to, .bytes = bytes});
+  return is_taken;
 }
 
 std::size_t TraceTransport::poll_replies(Rank peer, ReplyHandler& handler) {

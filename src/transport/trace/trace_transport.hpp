@@ -28,15 +28,17 @@ struct TraceCounts {
   std::uint64_t failed_replies = 0;  // of those, with another code than ok
   std::uint64_t served = 0;          // requests finished here
   std::uint64_t served_bytes = 0;
-  std::uint64_t agains = 0;  // times a handler put one off
-  std::uint64_t laters = 0;  // requests answered late
-  std::uint64_t reads = 0;   // transfers asked for
+  std::uint64_t agains = 0;   // times a handler put one off
+  std::uint64_t laters = 0;   // requests answered late
+  std::uint64_t letters = 0;  // sent
+  std::uint64_t letter_bytes = 0;
+  std::uint64_t reads = 0;  // transfers asked for
   std::uint64_t read_bytes = 0;
   std::uint64_t writes = 0;
   std::uint64_t write_bytes = 0;
 };
 
-enum class TraceWhat : std::uint8_t { posted, refused, reply, served, again, later, completed, read, write };
+enum class TraceWhat : std::uint8_t { posted, refused, reply, served, again, later, completed, read, write, letter };
 
 const char* name_of(TraceWhat what);
 
@@ -67,7 +69,7 @@ class TraceTransport final : public Transport {
   ~TraceTransport() override;
 
   TraceCounts counts_of_peer(Rank peer) const;
-  // Posting, refusal and serving only: a reply does not say what it answers.
+  // Posting, refusal and serving only: a reply does not say what it answers, and letters have no kinds.
   TraceCounts counts_of_kind(std::uint8_t message_kind) const;
   TraceCounts total() const;
 
@@ -78,6 +80,8 @@ class TraceTransport final : public Transport {
   std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) override;
   void abandon(Rank peer) override { inner_.abandon(peer); }
   void hand_over() override { inner_.hand_over(); }
+  bool try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) override;
+  void deliver_letters_to(LetterHandler& handler) override { inner_.deliver_letters_to(handler); }
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
   bool has_unfinished_request() const override { return inner_.has_unfinished_request(); }
   void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;

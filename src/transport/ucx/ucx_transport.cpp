@@ -108,6 +108,7 @@ Status UcxTransport::open_workers() {
   capabilities_.keeps = true;
   capabilities_.max_message_bytes = link::max_message_bytes(link_options(0));
   capabilities_.max_reply_bytes = link::max_reply_bytes(link_options(0));
+  capabilities_.max_letter_bytes = std::min(link::max_letter_bytes, frame_bytes_ - sizeof(link::FrameHeader));
   origin_.links.resize(options_.ranks);
   target_.pool = std::make_unique<link::CreditPool>(options_.receive_bytes, options_.ranks);
   auto target = UcxConnections::create(*context_, target_, to_origin);
@@ -222,6 +223,33 @@ std::optional<std::uint64_t> UcxTransport::try_post(Rank peer, std::span<const s
   return ticket;
 }
 
+bool UcxTransport::try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) {
+  if (header.size() + body.size() > capabilities_.max_letter_bytes) return false;
+  const Driving driving(*this);
+  Asking* const asking = origin_.find(to);
+  if (asking == nullptr) return false;
+  // Takes in what was asked for, so that nobody need be woken for it.
+  if (asking->link.has_many_letters()) drive(*origin_.connections);
+  const bool is_taken = asking->link.post_letter(header, body, options_.now_ns());
+  origin_.note(*asking);
+  origin_.connections->dispatch();
+  if (asking->link.has_letters_to_send()) drive(*origin_.connections);
+  // Other peers' replies may have been taken in.
+  act(origin_.care.taken_beside(0));
+  look_after_letters(*asking);
+  return is_taken;
+}
+
+// Whoever sends a letter may compute next: what has not left stays here without the agent, which must also come by when
+// the link's time is over.
+void UcxTransport::look_after_letters(const Asking& asking) {
+  if (asking.link.has_letters_to_send()) hand_over_held();
+  const std::uint64_t next = asking.link.next_deadline_ns();
+  if (next >= agent_comes_at_ns_) return;
+  agent_comes_at_ns_ = next;
+  to_hand_over_ = true;
+}
+
 void UcxTransport::abandon(Rank peer) {
   const Driving driving(*this);
   Asking* const asking = origin_.find(peer);
@@ -305,6 +333,8 @@ bool UcxTransport::tick() {
   }
   origin_.connections->dispatch();
   origin_.drop_idle();
+  // A connection that broke meanwhile is made anew by nobody else.
+  if (origin_.has_letters_to_send()) hand_over_held();
   return any;
 }
 
@@ -312,6 +342,7 @@ std::uint64_t UcxTransport::next_deadline_ns() const {
   const std::lock_guard lock(drive_);
   std::uint64_t next = origin_.care.ask_at_ns();
   for (const Asking* asking : origin_.busy) next = std::min(next, asking->link.next_deadline_ns());
+  agent_comes_at_ns_ = next;
   return next;
 }
 
@@ -408,6 +439,16 @@ void UcxTransport::OriginHalf::note(Asking& asking) noexcept {
   }
 }
 
+link::ReplyCare::UnderWay UcxTransport::OriginHalf::under_way() const {
+  const bool is_any = std::any_of(busy.begin(), busy.end(),
+                                  [](const Asking* asking) { return !asking->link.waits_for_receipts_only(); });
+  return is_any ? link::ReplyCare::UnderWay::something : link::ReplyCare::UnderWay::nothing;
+}
+
+bool UcxTransport::OriginHalf::has_letters_to_send() const {
+  return std::any_of(busy.begin(), busy.end(), [](const Asking* asking) { return asking->link.has_letters_to_send(); });
+}
+
 void UcxTransport::OriginHalf::drop_undelivered(Asking& asking) {
   if (std::exchange(asking.has_undelivered, false)) care.undelivered_went();
 }
@@ -498,6 +539,12 @@ void UcxTransport::TargetHalf::on_disconnected(Rank peer, std::uint32_t epoch) {
   receiver(peer)->on_disconnected(epoch);
 }
 
+void UcxTransport::TargetHalf::on_letter(Rank from, std::span<const std::byte> letter) noexcept {
+  if (letters != nullptr) return letters->on_letter(from, letter);
+  // Relaxed: see let_through().
+  owner.refused_.fetch_add(1, std::memory_order_relaxed);
+}
+
 link::LinkReceiver* UcxTransport::TargetHalf::receiver(Rank peer) {
   const auto found = receivers.find(peer);
   return found == receivers.end() ? nullptr : &found->second;
@@ -508,6 +555,7 @@ link::LinkReceiver& UcxTransport::TargetHalf::receiver_made(Rank peer) {
   link::ReceiverOptions options;
   static_cast<link::LinkOptions&>(options) = owner.link_options(peer);
   options.full_frames = &full_frames;
+  options.letters = this;
   link::LinkReceiver& made = receivers.try_emplace(peer, options, connections->wire(peer), *pool).first->second;
   // Relaxed: see let_through().
   owner.peer_bytes_.fetch_add(bytes_of_asking_peer(), std::memory_order_relaxed);

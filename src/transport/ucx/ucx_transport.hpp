@@ -71,6 +71,8 @@ class UcxTransport final : public Network {
   std::size_t poll_replies_unattended(Rank peer, ReplyHandler& handler) override;
   void abandon(Rank peer) override;
   void hand_over() override;
+  bool try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) override;
+  void deliver_letters_to(LetterHandler& handler) override { target_.letters = &handler; }
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
   bool has_unfinished_request() const override;
   void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;
@@ -120,10 +122,10 @@ class UcxTransport final : public Network {
     void note(Asking& asking) noexcept;
     void drop_idle();
     void drop_undelivered(Asking& asking);
-    // Of the links that were busy when drop_idle was last called, or have been since.
-    link::ReplyCare::UnderWay under_way() const {
-      return busy.empty() ? link::ReplyCare::UnderWay::nothing : link::ReplyCare::UnderWay::something;
-    }
+    // Of the links that were busy when drop_idle was last called, or have been since. Nobody looks for what only says
+    // that letters were received.
+    link::ReplyCare::UnderWay under_way() const;
+    bool has_letters_to_send() const;
     void send_held(Asking& asking);
 
     UcxTransport& owner;
@@ -134,12 +136,13 @@ class UcxTransport final : public Network {
     link::ReplyCare care;
     std::unique_ptr<UcxConnections> connections;
   };
-  struct TargetHalf final : UcxConnections::Owner {
+  struct TargetHalf final : UcxConnections::Owner, LetterHandler {
     explicit TargetHalf(UcxTransport& transport) : owner(transport) {}
     void on_frame(std::span<const std::byte> bytes) override;
     void on_sent(Rank peer, link::FrameId id, bool ok) override;
     void on_broken(Rank peer, std::uint32_t epoch) override;
     void on_disconnected(Rank peer, std::uint32_t epoch) override;
+    void on_letter(Rank from, std::span<const std::byte> letter) noexcept override;
     link::LinkReceiver* receiver(Rank peer);
     link::LinkReceiver& receiver_made(Rank peer);
     void touch(Rank peer);
@@ -152,6 +155,7 @@ class UcxTransport final : public Network {
     std::vector<Rank> touched;  // with something to tell at the turn's end
     std::vector<Rank> parking;  // with requests that are to be served again
     Turn* handler = nullptr;    // while poll_requests runs
+    LetterHandler* letters = nullptr;
     std::unique_ptr<UcxConnections> connections;
   };
 
@@ -167,6 +171,7 @@ class UcxTransport final : public Network {
   void act(link::ReplyCare::Action action);
   std::string why(const Asking& asking) const;
   void look_at_time(Asking& asking, std::uint64_t now_ns);
+  void look_after_letters(const Asking& asking);
   void hand_over_held();
   bool has_said_goodbye();
   bool has_heard_goodbye();
@@ -180,7 +185,8 @@ class UcxTransport final : public Network {
 
   mutable std::mutex drive_;  // guards the origin half and what is below; only on_lost takes others under it
   OriginHalf origin_{*this};
-  bool to_hand_over_ = false;  // on_hand_over is to be called
+  bool to_hand_over_ = false;                        // on_hand_over is to be called
+  mutable std::uint64_t agent_comes_at_ns_ = never;  // as next_deadline_ns() told last, or earlier
 
   TargetHalf target_{*this};
   std::atomic<std::uint64_t> strangers_{0};

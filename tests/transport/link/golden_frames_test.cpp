@@ -7,12 +7,13 @@
 namespace farsum::link {
 namespace {
 
-constexpr FrameKind kinds[] = {FrameKind::hello,   FrameKind::requests,  FrameKind::seen,    FrameKind::ping,
-                               FrameKind::bye,     FrameKind::hello_ack, FrameKind::replies, FrameKind::pong,
-                               FrameKind::bye_ack, FrameKind::recall,    FrameKind::refused};
+constexpr FrameKind kinds[] = {FrameKind::hello, FrameKind::requests, FrameKind::seen,      FrameKind::ping,
+                               FrameKind::bye,   FrameKind::letters,  FrameKind::hello_ack, FrameKind::replies,
+                               FrameKind::pong,  FrameKind::bye_ack,  FrameKind::recall,    FrameKind::refused};
 
 Bytes payload_of(FrameKind kind) {
   if (kind == FrameKind::hello) return Bytes(24, std::byte{0xad});
+  if (kind == FrameKind::letters) return Bytes(8, std::byte{0xad});
   Bytes payload;
   if (kind == FrameKind::requests) {
     append(payload, RequestRecord{.bytes = 4, .reply_capacity = 0x11, .flags = may_wait_flag, .reserved = 0});

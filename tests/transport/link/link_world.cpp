@@ -38,15 +38,20 @@ void SimWire::check_limits(FrameId id) {
   std::size_t frames = 0;
   for (const Shared& flight : out_) {
     if (flight->id == id) world_.fail("two frames of one name are out");
-    if (flight->id >> 63 == 0) ++frames;
+    if (flight->id >> 62 == id >> 62) ++frames;
   }
-  if (id >> 63 == 0 && frames >= world_.options.frames_in_wire) world_.fail("too many frames are out");
+  const bool is_letter = LetterBox::is_letter(id);
+  const std::size_t most = is_letter ? letters_in_window : world_.options.frames_in_wire;
+  if ((id >> 62 == 0 || is_letter) && frames >= most) world_.fail("too many frames are out");
 }
 
 void SimWire::check_header(const FrameHeader& header) {
   if (header.seen < seen_ || header.credit < credit_) world_.fail("what was acknowledged or allowed fell");
   seen_ = header.seen;
   credit_ = header.credit;
+  if (!to_origin_) return;
+  if (received_letters(header) < letters_) world_.fail("the count of received letters fell");
+  letters_ = received_letters(header);
 }
 
 void SimWire::send(FrameId id, std::uint32_t epoch, std::span<const std::span<const std::byte>> pieces) {
@@ -100,7 +105,7 @@ void SimWire::call_on_sent(FrameId id, bool ok) {
     link.receiver.on_sent(id, ok);
   } else {
     link.sender.on_sent(id, ok, world_.now);
-    if (link.sender.has_replies()) link.plan_drive(0);
+    if (link.sender.has_replies() || link.has_letters_to_post()) link.plan_drive(0);
   }
 }
 
@@ -182,10 +187,11 @@ SenderOptions SimLink::sender_options(const LinkWorld& world, const LinkPlan& pl
   return options;
 }
 
-ReceiverOptions SimLink::receiver_options(const LinkWorld& world, const LinkPlan& plan) {
+ReceiverOptions SimLink::receiver_options(const LinkWorld& world, const LinkPlan& plan, LetterHandler& letters) {
   ReceiverOptions options;
   static_cast<LinkOptions&>(options) = of_half(world, plan.to, plan.from);
   options.most_window = world.options.most_window;
+  options.letters = &letters;
   return options;
 }
 
@@ -193,7 +199,7 @@ SimLink::SimLink(LinkWorld& world, std::size_t index, const LinkPlan& plan, Cred
     : to_target(world, index, false),
       to_origin(world, index, true),
       sender(sender_options(world, plan), to_target),
-      receiver(receiver_options(world, plan), to_origin, pool),
+      receiver(receiver_options(world, plan, *this), to_origin, pool),
       world_(world),
       index_(index),
       plan_(plan),
@@ -235,6 +241,31 @@ bool SimLink::post_one(bool waits) {
   return true;
 }
 
+// Lengths at both ends of what is allowed, and between them.
+std::vector<std::byte> SimLink::letter_of(std::uint64_t number) const {
+  const std::uint64_t drawn = SimRandom::mix(world_.options.seed * 1009 + index_ * 31 + number);
+  const std::size_t lengths[] = {0, 8, drawn % 200, drawn % (max_letter_bytes + 1), max_letter_bytes};
+  return pattern(drawn, lengths[drawn / 8192 % 5]);
+}
+
+// False where the window is full: what comes from the target, and what the wire lets go of, drives on.
+bool SimLink::post_letters(std::uint64_t most) {
+  for (; most != 0 && letters_posted_ != plan_.letters; --most) {
+    std::vector<std::byte> letter = letter_of(letters_posted_);
+    const std::size_t head = letter.size() / 3;
+    if (!sender.post_letter(std::span(letter).first(head), std::span(letter).subspan(head), world_.now)) return false;
+    std::ranges::fill(letter, poison);
+    ++letters_posted_;
+  }
+  return true;
+}
+
+void SimLink::on_letter(Rank from, std::span<const std::byte> letter) noexcept {
+  if (dead_) world_.fail("a letter of the dead was handed over");
+  if (from != plan_.from || letters_taken_ >= letters_posted_) return world_.fail("a letter that nobody posted");
+  if (!std::ranges::equal(letter, letter_of(letters_taken_++))) world_.fail("a letter came wrong, or out of order");
+}
+
 void SimLink::take() {
   sender.take_replies([this](std::uint64_t number, Code code, std::span<const std::byte> data) {
     if (number >= tickets_.size() || tickets_[number]->answered) return world_.fail("a reply to no open request");
@@ -258,15 +289,18 @@ void SimLink::drive() {
   drive_planned_ = false;
   if (program_stops) return;
   take();
+  const bool posts_letters = has_letters_to_post() && post_letters(random_.below(8));
   while (waits_left_ != 0 && post_one(true)) {
   }
   const bool may_post = waits_left_ == 0 || !plan_.waits_first;
   for (std::uint64_t burst = 1 + random_.below(8); may_post && burst != 0 && requests_left_ != 0; --burst) {
-    if (!post_one(false)) return;  // what comes from the target drives on
+    if (post_one(false)) continue;
+    if (posts_letters) plan_drive(random_.below(20 * us));
+    return;  // else what comes from the target drives on
   }
   // Nothing comes for what is held.
   if (requests_left_ == 0 || !may_post || random_.once_in(2)) sender.flush(world_.now);
-  if (may_post && requests_left_ != 0) plan_drive(random_.below(20 * us));
+  if ((may_post && requests_left_ != 0) || posts_letters) plan_drive(random_.below(20 * us));
 }
 
 void SimLink::plan_drive(SimTime delay) {
@@ -383,7 +417,8 @@ void SimLink::check() {
   if (receiver.held_bytes() > receiver.granted_bytes() && !receiver.is_closed() && !dead_) {
     world_.fail("the target holds more than it granted");
   }
-  const bool is_owed = (sender.has_unanswered() || sender.has_unreceived()) && !sender.holds_all_back();
+  const bool is_asked = (sender.has_unanswered() || sender.has_unreceived()) && !sender.holds_all_back();
+  const bool is_owed = is_asked || sender.has_unreceived_letters();
   const bool is_due = is_owed || sender.state() == LinkState::connecting;
   const bool has_deadline = sender.next_deadline_ns() != LinkSender::never;
   if (is_due && !has_deadline && sender.state() < LinkState::closed)

@@ -1,5 +1,6 @@
 // Links in virtual time, from one seed: senders and receivers joined by connections that delay, double, reorder and are
-// cut, with an engine at each target that answers again and later. It checks what a link promises after every event.
+// cut, with an engine at each target that answers again and later, and takes letters. It checks what a link promises
+// after every event.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@ struct LinkPlan {
   std::size_t most_message_bytes = 2000;
   std::size_t most_reply_bytes = 2000;
   bool waits_first = false;  // no request is posted before all waits were
+  std::size_t letters = 0;
 };
 
 struct WorldOptions {
@@ -85,23 +87,26 @@ class SimWire : public Wire {
   std::uint32_t epoch_ = 0;
   SimTime last_delivery_ = 0;
   std::vector<Shared> out_;
-  std::uint64_t seen_ = 0, credit_ = 0;  // told last; neither may fall
+  std::uint64_t seen_ = 0, credit_ = 0, letters_ = 0;  // told last; none may fall
 };
 
 // One link with the program that posts and the engine that serves.
-class SimLink : public RequestHandler {
+class SimLink : public RequestHandler, public LetterHandler {
  public:
   SimLink(LinkWorld& world, std::size_t index, const LinkPlan& plan, CreditPool& pool);
 
   Served on_request(Rank from, std::span<const std::byte> message, std::span<std::byte> room,
                     ReplyToken token) override;
+  void on_letter(Rank from, std::span<const std::byte> letter) noexcept override;
   void deliver(std::span<const std::byte> bytes, bool to_origin);
   void drive();  // the program: takes replies and posts
   void turn();   // the agent: serves what waits and sends what is due
   void plan_drive(SimTime delay);
   void plan_turn(SimTime delay);
   void check();
-  bool is_done() const { return answered_ == tickets_.size() && posted_all(); }
+  bool is_done() const { return answered_ == tickets_.size() && posted_all() && has_all_letters(); }
+  bool has_letters_to_post() const { return letters_posted_ != plan_.letters; }
+  bool has_all_letters() const { return letters_taken_ == plan_.letters && !sender.has_unreceived_letters(); }
   bool posted_all() const { return waits_left_ == 0 && requests_left_ == 0; }
   void declare_dead();  // at the target, as a watch would
 
@@ -121,8 +126,10 @@ class SimLink : public RequestHandler {
   };
 
   static SenderOptions sender_options(const LinkWorld& world, const LinkPlan& plan);
-  static ReceiverOptions receiver_options(const LinkWorld& world, const LinkPlan& plan);
+  static ReceiverOptions receiver_options(const LinkWorld& world, const LinkPlan& plan, LetterHandler& letters);
   bool post_one(bool waits);
+  std::vector<std::byte> letter_of(std::uint64_t number) const;
+  bool post_letters(std::uint64_t most);
   void take();
   Served finish(Ticket& ticket, std::span<std::byte> room);
   void release_one();
@@ -135,6 +142,7 @@ class SimLink : public RequestHandler {
   std::size_t requests_left_, waits_left_;
   std::vector<std::unique_ptr<Ticket>> tickets_;
   std::uint64_t next_served_ = 0, answered_ = 0;
+  std::uint64_t letters_posted_ = 0, letters_taken_ = 0;
   std::vector<std::uint64_t> waiting_;  // tickets answered `later`
   std::uint64_t releases_ = 0;
   bool drive_planned_ = false, turn_planned_ = false, dead_ = false;

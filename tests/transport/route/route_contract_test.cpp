@@ -86,10 +86,11 @@ ContractFactory route(const char* name, const Nodes& nodes, const Abilities& can
   return {name, [=] { return std::make_unique<RouteUnderTest>(nodes, node_options); }, can};
 }
 
-FARSUM_KEEPS_CONTRACT(route, route("one_node", {{3, 1, 0, 2}}), route("the_remote_bystander", {{2, 0, 1}, {3}}),
+FARSUM_KEEPS_CONTRACT(route, route("one_node", {{3, 1, 0, 2}}, {.letters = false}),
+                      route("the_remote_bystander", {{2, 0, 1}, {3}}, {.letters = false}),
                       route("the_remote_receiver", {{3, 1, 0}, {2}}, {.transfers = false}),
-                      route("one_remote_sender", {{2, 0}, {3, 1}}, {.transfers = false, .own_transfers = false},
-                            {.transfers = false}),
+                      route("one_remote_sender", {{2, 0}, {3, 1}},
+                            {.transfers = false, .own_transfers = false, .letters = false}, {.transfers = false}),
                       route("each_on_its_own", {{0}, {1}, {2}, {3}}, {.transfers = false}));
 
 }  // namespace

@@ -1,0 +1,384 @@
+// The slots and the credit of a team's letters: alone, between two threads, and under trees that fill every slot.
+#include "collectives/letters.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "transport/sim/sim_random.hpp"
+#include "trees/walk.hpp"
+
+namespace farsum {
+namespace {
+
+using LetterBytes = std::vector<std::byte>;
+
+LetterBytes letter_of(const LetterHead& head, std::span<const std::byte> content = {}) {
+  LetterBytes letter(sizeof head + content.size());
+  std::memcpy(letter.data(), &head, sizeof head);
+  std::copy(content.begin(), content.end(), letter.begin() + sizeof head);
+  return letter;
+}
+
+// Slots in zeroed memory of their own.
+class OwnedLetters {
+ public:
+  explicit OwnedLetters(const Letters::Shape& shape)
+      : lines_(Letters::footprint(shape) / sizeof(Line)), letters(std::as_writable_bytes(std::span(lines_)), shape) {}
+
+ private:
+  struct alignas(2 * cache_line_bytes) Line {
+    std::byte bytes[2 * cache_line_bytes] = {};
+  };
+  std::vector<Line> lines_;
+
+ public:
+  Letters letters;
+};
+
+class LettersTest : public testing::Test {
+ protected:
+  static constexpr std::uint32_t near = 0, far = 1;
+  static constexpr Letters::Shape shape{.neighbours = 2, .slots = 2, .slot_bytes = 112};
+
+  Letters::Filed file(std::uint64_t number, std::uint64_t consumed = 0, std::size_t bytes = 8,
+                      std::uint32_t from = far) {
+    return letters.file(from, letter_of({number, consumed}, LetterBytes(bytes, static_cast<std::byte>(number))));
+  }
+  void send(std::uint32_t to = far) {
+    ASSERT_TRUE(letters.has_room(to));
+    letters.sent(to);
+  }
+
+  OwnedLetters owned{shape};
+  Letters& letters = owned.letters;
+};
+
+TEST_F(LettersTest, gives_out_each_letter_in_order_until_it_is_consumed) {
+  EXPECT_FALSE(letters.take(far));
+  EXPECT_EQ(file(0, 0, 0), Letters::Filed::letter);
+  EXPECT_EQ(file(1, 0, shape.slot_bytes), Letters::Filed::letter);
+  EXPECT_FALSE(letters.take(near)) << "another neighbour's";
+  ASSERT_TRUE(letters.take(far));
+  EXPECT_TRUE(letters.take(far)->empty());
+  EXPECT_TRUE(letters.take(far)->empty()) << "the same until it is consumed";
+  letters.consumed(far);
+  ASSERT_TRUE(letters.take(far));
+  EXPECT_EQ(letters.take(far)->size(), shape.slot_bytes);
+  EXPECT_EQ(letters.take(far)->back(), std::byte{1});
+  letters.consumed(far);
+  EXPECT_FALSE(letters.take(far));
+}
+
+TEST_F(LettersTest, refuses_what_nobody_who_keeps_the_rules_sends) {
+  EXPECT_EQ(letters.file(2, letter_of({0, 0})), Letters::Filed::refused) << "no neighbour";
+  EXPECT_EQ(letters.file(far, LetterBytes(15)), Letters::Filed::refused) << "no whole head";
+  EXPECT_EQ(file(0, 0, shape.slot_bytes + 1), Letters::Filed::refused);
+  EXPECT_EQ(file(1), Letters::Filed::refused) << "out of its turn";
+  EXPECT_EQ(file(0, 3), Letters::Filed::refused) << "more was consumed than may have been sent";
+  EXPECT_EQ(file(LetterHead::credit_alone, 0, 1), Letters::Filed::refused) << "credit has no content";
+  EXPECT_FALSE(letters.take(far));
+  EXPECT_EQ(file(0, 2), Letters::Filed::letter);
+  EXPECT_EQ(file(0, 2), Letters::Filed::refused) << "twice";
+  EXPECT_EQ(file(1, 1), Letters::Filed::refused) << "less was consumed than before";
+  EXPECT_EQ(file(1, 2), Letters::Filed::letter);
+  EXPECT_EQ(file(2, 2), Letters::Filed::refused) << "no slot is free";
+  letters.consumed(far);
+  EXPECT_EQ(file(2, 2), Letters::Filed::letter);
+}
+
+TEST_F(LettersTest, has_room_for_two_until_one_was_consumed) {
+  send();
+  send();
+  EXPECT_FALSE(letters.has_room(far));
+  EXPECT_TRUE(letters.has_room(near));
+  EXPECT_EQ(letters.head_of_next(far).number, 2u);
+  EXPECT_EQ(file(LetterHead::credit_alone, 1, 0), Letters::Filed::credit);
+  send();
+  EXPECT_FALSE(letters.has_room(far));
+  EXPECT_EQ(file(0, 3), Letters::Filed::letter) << "a letter brings credit, too";
+  send();
+  send();
+  EXPECT_FALSE(letters.has_room(far));
+}
+
+TEST_F(LettersTest, tells_of_credit_with_the_next_letter_or_alone_where_the_neighbour_may_have_none) {
+  for (std::uint64_t number = 0; number != 2; ++number) file(number);
+  letters.consumed(far);
+  EXPECT_FALSE(letters.head_of_credit(far)) << "one slot is free, as it knows";
+  letters.consumed(far);
+  EXPECT_EQ(letters.head_of_credit(far), (LetterHead{LetterHead::credit_alone, 2}));
+  EXPECT_EQ(letters.head_of_next(far), (LetterHead{0, 2}));
+  letters.sent(far);
+  EXPECT_FALSE(letters.head_of_credit(far)) << "the letter has told of it";
+  for (std::uint64_t number = 2; number != 4; ++number) {
+    file(number);
+    letters.consumed(far);
+  }
+  ASSERT_TRUE(letters.head_of_credit(far));
+  letters.credit_sent(far);
+  EXPECT_FALSE(letters.head_of_credit(far));
+  EXPECT_EQ(letters.head_of_next(far), (LetterHead{1, 4})) << "credit has no number of its own";
+}
+
+// One thread serves and one walks, each as fast as it can.
+TEST_F(LettersTest, lets_one_thread_file_while_another_takes) {
+  constexpr std::uint64_t count = 5'000;
+  std::atomic<std::uint64_t> told{0};  // consumed, as the filing thread may know
+  std::thread serves([&] {
+    for (std::uint64_t number = 0; number != count; ++number) {
+      while (number - told.load(std::memory_order_relaxed) >= shape.slots) std::this_thread::yield();
+      std::array<std::uint64_t, 14> content;
+      content.fill(number);
+      const LetterBytes letter = letter_of({number, 0}, std::as_bytes(std::span(content)));
+      if (letters.file(far, letter) != Letters::Filed::letter) {
+        ADD_FAILURE() << "letter " << number;
+        return;
+      }
+    }
+  });
+  bool is_whole = true;
+  for (std::uint64_t number = 0; number != count && !HasFailure();) {
+    const auto letter = letters.take(far);
+    if (!letter) {
+      std::this_thread::yield();
+      continue;
+    }
+    std::array<std::uint64_t, 14> content{};
+    std::memcpy(content.data(), letter->data(), std::min(letter->size(), sizeof content));
+    is_whole = is_whole && std::all_of(content.begin(), content.end(), [&](auto word) { return word == number; });
+    letters.consumed(far);
+    told.store(++number, std::memory_order_relaxed);
+  }
+  serves.join();
+  EXPECT_TRUE(is_whole);
+}
+
+// ---- trees
+
+constexpr std::uint32_t nodes = 6;
+
+// Letters on their way between nodes, in order between two of one team, and so few at once that senders find no room.
+class Roads {
+ public:
+  static constexpr std::size_t most = 2 * 2 + 1;  // two slots each way, and credit
+
+  bool try_letter(std::uint32_t from, std::uint32_t to, const LetterHead& head, std::uint64_t value) {
+    std::deque<LetterBytes>& road = roads_[from][to];
+    peak = std::max(peak, road.size());
+    if (road.size() == limit) return false;
+    const bool is_credit = head.number == LetterHead::credit_alone;
+    const auto content = std::as_bytes(std::span(&value, 1));
+    road.push_back(letter_of(head, is_credit ? content.first(0) : content));
+    ++(is_credit ? credits : letters);
+    return true;
+  }
+  std::deque<LetterBytes>& road(std::uint32_t from, std::uint32_t to) { return roads_[from][to]; }
+
+  std::size_t limit = 2;
+  std::size_t peak = 0;
+  std::uint64_t letters = 0, credits = 0;
+  bool loses_credit = false;
+
+ private:
+  std::deque<LetterBytes> roads_[nodes][nodes];
+};
+
+// One node's part of a team that does one collective over and over, as fast as it may.
+class WalkingNode final : public trees::Carrier {
+ public:
+  WalkingNode(Roads& roads, const trees::Shape& tree, std::uint32_t node)
+      : roads_(roads),
+        tree_(tree),
+        node_(node),
+        steps_(trees::steps_of(tree, node)),
+        owned_({.neighbours = nodes, .slots = 2, .slot_bytes = sizeof(std::uint64_t)}) {
+    begin();
+  }
+
+  // Goes on as far as it may; whether that was any further. Credit leaves when there is room for it on the road.
+  bool walk(std::uint64_t rounds) {
+    bool any = false;
+    while (round != rounds) {
+      const std::size_t before = at_;
+      const bool is_over = trees::advance(steps_, at_, *this);
+      any = any || at_ != before;
+      if (!is_over) break;
+      end();
+    }
+    return tell() || any;
+  }
+  Letters& letters() { return owned_.letters; }
+
+  bool take(const trees::Step& step) override {
+    const auto letter = letters().take(step.peer);
+    if (!letter) return false;
+    std::uint64_t value = 0;
+    std::memcpy(&value, letter->data(), sizeof value);
+    held_ = step.action == trees::Action::receive_copy ? value : held_ + value;
+    letters().consumed(step.peer);
+    return true;
+  }
+  bool send(const trees::Step& step) override {
+    if (!letters().has_room(step.peer)) {
+      ++waits;
+      return false;
+    }
+    if (!roads_.try_letter(node_, step.peer, letters().head_of_next(step.peer), held_)) return false;
+    letters().sent(step.peer);
+    return true;
+  }
+
+  std::uint64_t round = 0, waits = 0;
+  bool is_right = true;
+
+ private:
+  static std::uint64_t value_of(std::uint32_t node, std::uint64_t round) { return (round + 1) << (8 * node % 40); }
+  static std::uint64_t sum_of(std::uint64_t round) {
+    std::uint64_t sum = 0;
+    for (std::uint32_t node = 0; node != nodes; ++node) sum += value_of(node, round);
+    return sum;
+  }
+  void begin() {
+    at_ = 0;
+    held_ = value_of(node_, round);
+  }
+  void end() {
+    const bool has_all = tree_.kind == trees::Kind::allreduce || node_ == tree_.root;
+    if (tree_.kind == trees::Kind::broadcast) {
+      is_right = is_right && held_ == value_of(tree_.root, round);
+    } else if (has_all) {
+      is_right = is_right && held_ == sum_of(round);
+    }
+    ++round;
+    begin();
+  }
+  bool tell() {
+    bool any = false;
+    for (std::uint32_t peer = 0; peer != nodes; ++peer) {
+      const auto head = letters().head_of_credit(peer);
+      if (!head || !(roads_.loses_credit || roads_.try_letter(node_, peer, *head, 0))) continue;
+      letters().credit_sent(peer);
+      any = true;
+    }
+    return any;
+  }
+
+  Roads& roads_;
+  trees::Shape tree_;
+  std::uint32_t node_;
+  std::vector<trees::Step> steps_;
+  OwnedLetters owned_;
+  std::size_t at_ = 0;
+  std::uint64_t held_ = 0;
+};
+
+// Teams over the same nodes, each with roads of its own.
+class Teams {
+ public:
+  Teams(const std::vector<trees::Shape>& trees, std::uint64_t seed) : random_(seed) {
+    for (const trees::Shape& tree : trees) {
+      Team& team = *teams_.emplace_back(std::make_unique<Team>());
+      for (std::uint32_t node = 0; node != nodes; ++node) team.nodes.emplace_back(team.roads, tree, node);
+    }
+  }
+
+  // `slow` walks once in eight times. False: nobody could go on, and some are not at their end.
+  bool run(std::uint64_t rounds, std::uint32_t slow) {
+    for (std::uint64_t idle = 0; !is_over(rounds);) {
+      Team& team = *teams_[random_.below(teams_.size())];
+      const auto node = static_cast<std::uint32_t>(random_.below(nodes));
+      const bool goes_on = (node != slow || random_.once_in(8)) && team.nodes[node].walk(rounds);
+      idle = goes_on || deliver(team, node) ? 0 : idle + 1;
+      if (idle > 20'000) return false;
+    }
+    return true;
+  }
+  bool is_right() const {
+    return !was_refused_ && std::all_of(teams_.begin(), teams_.end(), [](const auto& team) {
+      return std::all_of(team->nodes.begin(), team->nodes.end(), [](const WalkingNode& node) { return node.is_right; });
+    });
+  }
+  Roads& roads(std::size_t team) { return teams_[team]->roads; }
+  std::uint64_t waits(std::size_t team) const {
+    std::uint64_t sum = 0;
+    for (const WalkingNode& node : teams_[team]->nodes) sum += node.waits;
+    return sum;
+  }
+
+ private:
+  struct Team {
+    Roads roads;
+    std::deque<WalkingNode> nodes;
+  };
+
+  bool is_over(std::uint64_t rounds) const {
+    return std::all_of(teams_.begin(), teams_.end(), [&](const auto& team) {
+      return std::all_of(team->nodes.begin(), team->nodes.end(),
+                         [&](const WalkingNode& node) { return node.round == rounds; });
+    });
+  }
+  bool deliver(Team& team, std::uint32_t to) {
+    const auto from = static_cast<std::uint32_t>(random_.below(nodes));
+    std::deque<LetterBytes>& road = team.roads.road(from, to);
+    if (road.empty()) return false;
+    was_refused_ = was_refused_ || team.nodes[to].letters().file(from, road.front()) == Letters::Filed::refused;
+    road.pop_front();
+    return true;
+  }
+
+  SimRandom random_;
+  std::vector<std::unique_ptr<Team>> teams_;
+  bool was_refused_ = false;
+};
+
+trees::Shape tree_of(trees::Kind kind, std::uint32_t root, std::uint32_t degree) {
+  return {.kind = kind, .nodes = nodes, .root = root, .elements = 1, .degree = degree};
+}
+
+TEST(LettersUnderTrees, go_on_both_ways_with_every_queue_full) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Teams teams({tree_of(trees::Kind::reduce, 0, 2), tree_of(trees::Kind::reduce, nodes - 1, 3),
+                 tree_of(trees::Kind::broadcast, nodes - 1, 2), tree_of(trees::Kind::allreduce, 0, 2)},
+                seed);
+    for (std::size_t team = 0; team != 4; ++team) teams.roads(team).limit = 1 + seed % 3;
+    ASSERT_TRUE(teams.run(60, static_cast<std::uint32_t>(seed % nodes))) << "seed " << seed;
+    EXPECT_TRUE(teams.is_right()) << "seed " << seed;
+    for (std::size_t team = 0; team != 3; ++team) EXPECT_GT(teams.waits(team), 0u) << "no slot was ever full";
+  }
+}
+
+TEST(LettersUnderTrees, reduce_a_hundred_thousand_times_to_a_slow_root) {
+  Teams teams({tree_of(trees::Kind::reduce, 2, 2)}, 7);
+  teams.roads(0).limit = 1'000'000;
+  ASSERT_TRUE(teams.run(100'000, 2));
+  EXPECT_TRUE(teams.is_right());
+  EXPECT_GT(teams.waits(0), 1'000u);
+  EXPECT_LE(teams.roads(0).peak, Roads::most) << "credit alone bounds what is under way";
+  EXPECT_EQ(teams.roads(0).letters, std::uint64_t{100'000} * (nodes - 1));
+  EXPECT_EQ(teams.roads(0).credits, std::uint64_t{100'000} / 2 * (nodes - 1));
+}
+
+TEST(LettersUnderTrees, need_no_credit_alone_where_letters_go_both_ways) {
+  Teams teams({tree_of(trees::Kind::allreduce, 0, 2)}, 3);
+  ASSERT_TRUE(teams.run(1'000, nodes));
+  EXPECT_TRUE(teams.is_right());
+  EXPECT_EQ(teams.roads(0).credits, 0u);
+}
+
+TEST(LettersUnderTrees, stand_still_where_credit_is_lost) {
+  Teams teams({tree_of(trees::Kind::reduce, 0, 2)}, 3);
+  teams.roads(0).loses_credit = true;
+  EXPECT_FALSE(teams.run(100, nodes)) << "or the tests above would not notice";
+}
+
+}  // namespace
+}  // namespace farsum
