@@ -6,7 +6,8 @@
 function(farsum_add_lab_common)
   farsum_glob_sources(sources "${PROJECT_SOURCE_DIR}/lab/common")
   farsum_glob_sources(case_sources "${PROJECT_SOURCE_DIR}/bench/ranks/cases")
-  add_library(farsum_lab_common STATIC ${sources} ${case_sources})
+  farsum_glob_sources(call_sources "${PROJECT_SOURCE_DIR}/bench/reduce/cases")
+  add_library(farsum_lab_common STATIC ${sources} ${case_sources} ${call_sources})
   farsum_compile_together(farsum_lab_common)
   # Nothing of it is timed.
   target_compile_options(farsum_lab_common PRIVATE $<$<CONFIG:Release>:-O1>)

@@ -1,5 +1,7 @@
-// bench-reduce: reductions as paper 5's model has them, and as a simulated cluster with noise does. Started by `farsum
-// bench reduce`; it starts no ranks and measures nothing.
+// bench-reduce: reductions on this node beside those of MPI libraries, as paper 5's model has them, and as a simulated
+// cluster with noise does. Started by `farsum bench reduce`; starts all ranks itself. Ends with 1 where a run of Farsum
+// ended badly or with a wrong answer, never for a time.
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -11,7 +13,10 @@
 #include <CLI/CLI.hpp>
 
 #include "common/capped_run.hpp"
+#include "common/lab.hpp"
 #include "common/run_main.hpp"
+#include "measured.hpp"
+#include "native_ranks.hpp"
 #include "predictions.hpp"
 #include "report.hpp"
 #include "scale.hpp"
@@ -20,19 +25,44 @@
 namespace bench {
 namespace {
 
-constexpr int exit_wrong_usage = 2;
-
 struct CommandLine {
+  bool measure = false;
   bool model = false;
   bool simulate = false;
   bool scale = false;
+  MeasureOptions measurement;
   farsum::cluster::PaperRowOptions simulation;
   bool json = false;
   std::string plot;
 };
 
+void declare_measurement(CLI::App& app, MeasureOptions& options, CLI::Option* measure) {
+  app.add_option("--rows", options.rows, "which calls, as the shell's patterns (allreduce/*, barrier)")
+      ->needs(measure)
+      ->delimiter(',');
+  app.add_option("--ranks", options.ranks, "how many ranks (default: 2, 4, 8)")
+      ->needs(measure)
+      ->delimiter(',')
+      ->check(CLI::Range(1, 256));
+  app.add_option("--libraries", options.libraries, "as `farsum lab` names them (default: all that are here)")
+      ->needs(measure)
+      ->delimiter(',');
+  app.add_option("--pairs", options.pairs, "how often all take their turn (default: 3)")
+      ->needs(measure)
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--seconds", options.seconds, "of each call and turn at least (default: 0.1)")
+      ->needs(measure)
+      ->check(CLI::Range(0.0001, 600.0));
+  app.add_option("--cap-s", options.cap_s, "seconds after which a turn is ended (default: 120)")
+      ->needs(measure)
+      ->check(CLI::Range(1, 36000));
+}
+
 void declare(CLI::App& app, CommandLine& line) {
   CLI::Option_group* what = app.add_option_group("What", "one of");
+  CLI::Option* measure = what->add_flag("--measure", line.measure,
+                                        "collective calls on this node, Farsum's and those of MPI libraries in turn");
+  declare_measurement(app, line.measurement, measure);
   what->add_flag("--model", line.model,
                  "tables 1 and 2 of paper 5, its figures 2, 10 and 14 from their parameters, and what these miss");
   CLI::Option* simulate = what->add_flag("--simulate", line.simulate,
@@ -49,11 +79,13 @@ void declare(CLI::App& app, CommandLine& line) {
   app.add_option("--plot", line.plot, "draw the figures to this file (.svg, .png); their lines go beside it (.jsonl)");
   app.footer(
       "Examples:\n"
+      "  farsum bench reduce --measure --rows 'allreduce/*' --ranks 2\n"
       "  farsum bench reduce --model\n"
       "  farsum bench reduce --model --json | grep 'best degree'\n"
       "  farsum bench reduce --model --plot build/bench/reduction-model.svg\n"
       "  farsum bench reduce --simulate --short --calls 2000\n"
-      "Exit code: 0, also where the figure alone was not drawn; 1 its lines could not be written; 2 wrong usage.");
+      "Exit code: 0, also where the figure alone was not drawn; 1 its lines could not be written, or a run of\n"
+      "Farsum was wrong or ended badly; 2 wrong usage, or a library that is not here.");
 }
 
 // The script is that of the source tree that this program was built in; without it, or without Python's matplotlib, it
@@ -88,12 +120,26 @@ void simulate(const CommandLine& line) {
   if (!line.plot.empty()) draw(lines, "plot_simulated.py", line.plot);
 }
 
+int measure(const CommandLine& line) {
+  const std::string folder = std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
+  const Lab lab(folder, line.measurement.cap_s * std::int64_t{1000});
+  if (const std::string reason = why_not(line.measurement, lab); !reason.empty()) {
+    fmt::print(stderr, "bench-reduce: {}\n", reason);
+    return exit_wrong_usage;
+  }
+  const MeasuredReductions measured = measure(line.measurement, lab);
+  fmt::print("{}", line.json ? lines_of(measured) : table_of(measured));
+  for (const auto& [who, why] : measured.failures) fmt::print(stderr, "bench-reduce: {}: {}\n", who, why);
+  return measured.is_wrong ? 1 : 0;
+}
+
 void scale(const CommandLine& line) {
   const Scale measured = measure_scale();
   fmt::print("{}", line.json ? lines_of(measured) : text_of(measured));
 }
 
 int run(int argc, char** argv) {
+  if (const auto status = run_rank_program(argc, argv)) return *status;
   CommandLine line;
   CLI::App app("Reductions of a vector from each node by a tree, as paper 5 has them.", "bench-reduce");
   declare(app, line);
@@ -102,6 +148,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_wrong_usage;
   }
+  if (line.measure) return measure(line);
   if (line.model) model(line);
   if (line.simulate) simulate(line);
   if (line.scale) scale(line);

@@ -5,7 +5,8 @@
 #include <ctime>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+
+#include "common/lab.hpp"
 
 #include "cluster/paper_cluster.hpp"
 #include "cluster/samples.hpp"
@@ -40,7 +41,6 @@ std::string text_of(const Scale& scale) {
 }
 
 std::string lines_of(const Scale& scale) {
-  using Json = nlohmann::ordered_json;
   const std::string name =
       fmt::format("scale: {} nodes, {} ranks, {} reductions", scale.nodes, scale.ranks, scale.calls);
   const Json rate = {{"bench", "reduce"},

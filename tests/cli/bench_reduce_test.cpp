@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "launched_job.hpp"
 #include "temporary_folder.hpp"
@@ -74,6 +75,37 @@ TEST(BenchReduce, prints_tables_and_what_the_model_misses) {
   for (const char* part : {"Table 1", "Table 2", "Figure 2", "Figure 10", "Figure 14", "4 (by 0.36 before 2)",
                            "3 (as 4)", "What the model misses"})
     EXPECT_THAT(ended.out, HasSubstr(part));
+}
+
+TEST(BenchReduce, measures_ranks_of_this_node_beside_a_library) {
+  const Ended ended =
+      run_farsum({"bench", "--json", "reduce", "--measure", "--rows", "allreduce/8,reduce-scatter/32768,b*r",
+                  "--libraries", "mpich", "--ranks", "2,3", "--pairs", "1", "--seconds", "0.001"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  std::vector<std::string> cases;
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) {
+    const json row = json::parse(line);
+    EXPECT_EQ(row.at("bench"), "reduce");
+    EXPECT_GT(row.at("ours"), 0) << line;
+    EXPECT_GT(row.at("limit"), 0) << line;
+    EXPECT_EQ(row.at("met"), row.at("ratio").get<double>() <= row.at("aim").get<double>()) << line;
+    const bool is_a_call = row.contains("bytes");
+    EXPECT_TRUE(!is_a_call || row.at("peer") == "mpich") << line;
+    if (row.at("peer") != "bare processes") cases.push_back(row.at("case"));
+  }
+  EXPECT_THAT(cases, testing::ElementsAre("allreduce/8, 2 ranks", "reduce-scatter/32768, 2 ranks", "barrier, 2 ranks",
+                                          "allreduce/8, 3 ranks", "reduce-scatter/32768, 3 ranks", "barrier, 3 ranks",
+                                          "64 B and more, 2 ranks, geometric mean"));
+}
+
+TEST(BenchReduce, names_what_can_be_measured) {
+  const Ended library = run_farsum({"bench", "reduce", "--measure", "--libraries", "no-such-library"});
+  EXPECT_EQ(library.exit_code, 2);
+  EXPECT_THAT(library.err, HasSubstr("lab-reduce cannot run under no-such-library here; there are: "));
+  const Ended row = run_farsum({"bench", "reduce", "--measure", "--rows", "no-such-row"});
+  EXPECT_EQ(row.exit_code, 2);
+  EXPECT_THAT(row.err, HasSubstr("no call is called so; there are: allreduce/8, "));
 }
 
 TEST(BenchReduce, simulates_a_cluster_and_says_what_was_fitted) {

@@ -30,10 +30,11 @@ Examples:
   farsum bench ranks --rows 'lock-*'           how calls grow with the ranks of a node, libraries alone and with Farsum
   farsum bench model                           what Farsum chooses beside every path that can be forced
   farsum bench net --quick                     the same between two test hosts, beside MPI libraries and raw TCP (root)
+  farsum bench reduce --measure                collective calls on this node, Farsum's and those of MPI libraries
   farsum bench reduce --model                  reductions by trees, as the model of paper 5 has them
 
 The benchmark runs as `farsum run -n N bench-NAME OPTIONS` would run it; options after NAME are its own. `mpi`, `net`,
-`model` and `ranks` start their ranks themselves, as many as their cases need; `reduce` has none.
+`model`, `ranks` and `reduce` start their ranks themselves, as many as their cases need.
 Exit code: that of `farsum run`; 2 wrong usage or no such benchmark; 77 where `net` cannot make its hosts.)";
 
 struct BenchOptions {

@@ -1,0 +1,152 @@
+#include "native_ranks.hpp"
+
+#include <farsum.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "common/lab.hpp"
+#include "common/usable_processors.hpp"
+#include "ranks/end_rank.hpp"
+#include "reduce/cases/measure.hpp"
+
+namespace bench {
+namespace {
+
+void require(farsum_status status) {
+  if (status != FARSUM_OK) end_rank(farsum_last_error());
+}
+
+// Collective calls of Farsum's C interface.
+class NativeJob {
+ public:
+  NativeJob() {
+    require(farsum_init(nullptr));
+    require(farsum_rank(farsum_world(), &rank_));
+    require(farsum_size(farsum_world(), &size_));
+  }
+  NativeJob(const NativeJob&) = delete;
+  NativeJob& operator=(const NativeJob&) = delete;
+  ~NativeJob() { static_cast<void>(farsum_finalize()); }
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+  static void barrier() { require(farsum_barrier(farsum_world())); }
+  static void allreduce(const double* mine, double* result, std::size_t count) {
+    require(farsum_allreduce(farsum_world(), mine, result, count, FARSUM_DOUBLE, FARSUM_SUM));
+  }
+  static void reduce(const double* mine, double* result, std::size_t count, int root) {
+    require(farsum_reduce(farsum_world(), mine, result, count, FARSUM_DOUBLE, FARSUM_SUM, root));
+  }
+  static void reduce_scatter(const double* mine, double* result, std::size_t block) {
+    require(farsum_reduce_scatter_block(farsum_world(), mine, result, block, FARSUM_DOUBLE, FARSUM_SUM));
+  }
+  static void broadcast(double* buffer, std::size_t count, int root) {
+    require(farsum_broadcast(farsum_world(), buffer, count * sizeof *buffer, root));
+  }
+  [[nodiscard]] static double largest(double mine) {
+    double result = 0;
+    require(farsum_allreduce(farsum_world(), &mine, &result, 1, FARSUM_DOUBLE, FARSUM_MAX));
+    return result;
+  }
+  [[noreturn]] static void fail(const std::string& what) { end_rank(what); }
+
+ private:
+  int rank_ = 0;
+  int size_ = 0;
+};
+
+void print_line(const Json& object) {
+  fmt::print("{}\n", object.dump());
+  std::fflush(stdout);
+}
+
+int run_native_rank(const collectives::Request& request) {
+  const NativeJob job;
+  const bool speaks = job.rank() == 0;
+  collectives::measure_all(
+      job, request,
+      [&](const collectives::Call& call) {
+        if (speaks) print_line({{"begin", call.name()}});
+      },
+      [&](const collectives::Call& call, const collectives::Timing& timing) {
+        if (speaks) print_line({{"call", call.name()}, {"us", timing.call_us}, {"calls", timing.calls}});
+      });
+  return 0;
+}
+
+// Half the time in which a word goes to another processor and comes back: what the least call of two ranks must take.
+double hand_over_us(std::atomic<std::uint32_t>& there, std::atomic<std::uint32_t>& back, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::uint32_t turns_a_look = 1000;
+  const Clock::time_point start = Clock::now();
+  std::uint32_t turn = 0;
+  double took = 0;
+  while (took < seconds) {
+    for (std::uint32_t i = 0; i < turns_a_look; ++i) {
+      there.store(++turn, std::memory_order_release);
+      while (back.load(std::memory_order_acquire) != turn) {
+      }
+    }
+    took = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  there.store(~std::uint32_t{0}, std::memory_order_release);
+  return took * 1e6 / 2 / turn;
+}
+
+[[noreturn]] void send_back(const std::atomic<std::uint32_t>& there, std::atomic<std::uint32_t>& back) {
+  for (;;) {
+    const std::uint32_t turn = there.load(std::memory_order_acquire);
+    if (turn == ~std::uint32_t{0}) _exit(0);
+    back.store(turn, std::memory_order_release);
+  }
+}
+
+int run_bare_pair(double seconds) {
+  if (usable_processors() < 2) return 0;  // there is nobody to hand anything over to
+  struct Shared {
+    alignas(128) std::atomic<std::uint32_t> there;
+    alignas(128) std::atomic<std::uint32_t> back;
+  };
+  void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::runtime_error("no memory to share is to be had");
+  auto& shared = *static_cast<Shared*>(memory);
+  const pid_t child = fork();
+  if (child == 0) send_back(shared.there, shared.back);
+  if (child < 0) throw std::runtime_error("no process is to be had");
+  print_line({{"hand_over_us", hand_over_us(shared.there, shared.back, seconds)}});
+  int status = 0;
+  waitpid(child, &status, 0);
+  return 0;
+}
+
+}  // namespace
+
+std::optional<int> run_rank_program(int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word != native_word && word != bare_word) return std::nullopt;
+  CLI::App app("Ranks of bench-reduce, which starts them itself", "bench-reduce " + word);
+  collectives::Request request;
+  request.declare(app);
+  try {
+    app.parse(argc - 1, argv + 1);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : exit_wrong_usage;
+  }
+  return word == native_word ? run_native_rank(request) : run_bare_pair(request.seconds);
+}
+
+}  // namespace bench

@@ -1,0 +1,40 @@
+// The ranks of `farsum bench reduce --measure` under an MPI library: collective calls, each answer checked before it is
+// timed. Prints JSON lines; what the calls are is in bench/reduce/cases.
+#include <cstdint>
+
+#include "common/command_line.hpp"
+#include "common/report.hpp"
+#include "common/session.hpp"
+#include "mpi_job.hpp"
+#include "reduce/cases/measure.hpp"
+
+namespace lab {
+namespace {
+
+int run(int argc, char** argv) {
+  collectives::Request request;
+  bool json = true;
+  CommandLine line("Times of collective calls, each answer checked first", "lab-reduce-" LAB_ABI);
+  request.declare(line.app());
+  line.add_flag("--json", json, "JSON lines, which it prints in any case");
+  line.set_footer("Example: mpirun -n 2 lab-reduce-" LAB_ABI " --calls allreduce/8,barrier");
+  if (const auto status = line.parse(argc, argv)) return *status;
+  const Session session(MPI_THREAD_SINGLE);
+  const Report report(session, "lab-reduce", true);
+  if (request.about) report.measured({}, {});
+  collectives::measure_all(
+      MpiJob(session), request,
+      [&](const collectives::Call& call) {
+        report.measured({{"begin", call.name()}}, {});
+      },
+      [&](const collectives::Call& call, const collectives::Timing& timing) {
+        report.measured(
+            {{"call", call.name()}, {"us", timing.call_us}, {"calls", static_cast<std::int64_t>(timing.calls)}}, {});
+      });
+  return 0;
+}
+
+}  // namespace
+}  // namespace lab
+
+int main(int argc, char** argv) { return lab::run(argc, argv); }
