@@ -30,8 +30,8 @@ target_precompile_headers(farsum_test_headers PRIVATE <gmock/gmock.h> <gtest/gte
 
 # The folders whose test files are compiled at once, since no two of them use a name differently. Half of a file's time is its
 # headers' and what it instantiates of them; where a new file's name is in the way, it gets another.
-set(FARSUM_TESTS_TOGETHER apps cli collectives fock liveness ops os progress promotion protocol runtime transport transport_rdma
-                          transport_route variants window)
+set(FARSUM_TESTS_TOGETHER apps capi cli collectives fock fuzz liveness ops os progress promotion protocol runtime sim transport
+                          transport_rdma transport_route transport_ucx trees variants window)
 
 # The folders whose tests count the pieces of layouts that are looked at. Their programs take what looks at them from here, not
 # from the archives.
@@ -77,7 +77,9 @@ function(farsum_add_test_folder folder)
                                                   FARSUM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(test_${name} PRIVATE farsum_cluster farsum_transport_sim farsum_transport_trace farsum_engine
                                              nlohmann_json::nlohmann_json GTest::gmock GTest::gtest_main)
-  if(name IN_LIST FARSUM_TESTS_TOGETHER)
+  if(name STREQUAL "capi")
+    farsum_compile_some_together(test_${name} 8)  # they take as long as those of several folders
+  elseif(name IN_LIST FARSUM_TESTS_TOGETHER)
     farsum_compile_together(test_${name})
   endif()
   if(NOT name IN_LIST FARSUM_COMPUTING_TESTS)

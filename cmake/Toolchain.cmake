@@ -62,7 +62,12 @@ if(FARSUM_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1000000>)
 endif()
 function(farsum_compile_together target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${FARSUM_UNITY} UNITY_BUILD_BATCH_SIZE 32)
+  farsum_compile_some_together(${target} 32)
+endfunction()
+
+# So many at once, where all would be too much to wait for after each change.
+function(farsum_compile_some_together target at_once)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${FARSUM_UNITY} UNITY_BUILD_BATCH_SIZE ${at_once})
 endfunction()
 
 # The same with named groups, each of which is compiled at once: one more group for each call on a target.

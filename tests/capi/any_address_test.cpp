@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::size_t stripe = 16384;
 
-struct Case {
+struct AddressCase {
   const char* name;
   const char* path;
   bool adopted;
   std::uint32_t promises = 0;
 };
 
-class AnyAddress : public testing::TestWithParam<Case> {
+class AnyAddress : public testing::TestWithParam<AddressCase> {
  protected:
   static Job job(int ranks) {
     Job job;
@@ -47,14 +47,15 @@ class AnyAddress : public testing::TestWithParam<Case> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(EachPath, AnyAddress,
-                         testing::Values(Case{"automatic", "auto", false}, Case{"automatic_adopted", "auto", true},
-                                         Case{"single_elements", "auto", false, FARSUM_SINGLE_ELEMENT},
-                                         Case{"owner", "owner", false}, Case{"owner_adopted", "owner", true},
-                                         Case{"caller", "caller", false}, Case{"caller_adopted", "caller", true},
-                                         Case{"attach", "attach", false}, Case{"attach_adopted", "attach", true},
-                                         Case{"aggregated", "aggregated", false}),
-                         [](const testing::TestParamInfo<Case>& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    EachPath, AnyAddress,
+    testing::Values(AddressCase{"automatic", "auto", false}, AddressCase{"automatic_adopted", "auto", true},
+                    AddressCase{"single_elements", "auto", false, FARSUM_SINGLE_ELEMENT},
+                    AddressCase{"owner", "owner", false}, AddressCase{"owner_adopted", "owner", true},
+                    AddressCase{"caller", "caller", false}, AddressCase{"caller_adopted", "caller", true},
+                    AddressCase{"attach", "attach", false}, AddressCase{"attach_adopted", "attach", true},
+                    AddressCase{"aggregated", "aggregated", false}),
+    [](const testing::TestParamInfo<AddressCase>& tested) { return std::string(tested.param.name); });
 
 TEST_P(AnyAddress, takes_single_elements_that_others_update_at_once) {
   run_ranks(job(3), [](int) {

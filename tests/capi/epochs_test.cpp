@@ -14,27 +14,13 @@
 #include "element_lists.hpp"
 #include "farsum_embed.h"
 #include "rank_processes.hpp"
+#include "words.hpp"
 
 namespace farsum::test {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-struct Words {
-  farsum_window window{};
-  std::uint64_t* mine = nullptr;
-};
-
-Words allocate_words(std::size_t count, const farsum_window_options* options = nullptr) {
-  Words words;
-  void* memory = nullptr;
-  EXPECT_FINE(farsum_window_allocate(farsum_world(), count * 8, options, &memory, &words.window));
-  words.mine = static_cast<std::uint64_t*>(memory);
-  return words;
-}
-
-void barrier() { EXPECT_FINE(farsum_barrier(farsum_world())); }
 
 farsum_status put_word(farsum_window window, int target, std::size_t word, std::uint64_t value) {
   // Until the epoch ends the engine may read them.
@@ -45,8 +31,6 @@ farsum_status put_word(farsum_window window, int target, std::size_t word, std::
 std::uint64_t peek(const std::uint64_t* word) {
   return std::atomic_ref<const std::uint64_t>(*word).load(std::memory_order_acquire);
 }
-
-Variables path(const char* name) { return {{"FARSUM_PATH", name}}; }
 
 class EpochsOn : public testing::TestWithParam<const char*> {
  protected:
@@ -834,10 +818,10 @@ INSTANTIATE_TEST_SUITE_P(EachKind, CountersOf,
 
 constexpr int counting_ranks = 3;
 constexpr std::uint64_t tickets_each = 100;
-constexpr std::uint64_t tickets = counting_ranks * tickets_each;
+constexpr std::uint64_t tickets_of_all = counting_ranks * tickets_each;
 
 struct Handed {
-  std::array<std::atomic<int>, tickets> times{};
+  std::array<std::atomic<int>, tickets_of_all> times{};
 };
 
 void take_tickets(apps::AnyCounter& counter, bool is_leased, Handed& handed) {
@@ -845,8 +829,8 @@ void take_tickets(apps::AnyCounter& counter, bool is_leased, Handed& handed) {
   for (std::uint64_t i = 0; is_leased || i < tickets_each; ++i) {
     std::uint64_t ticket = 0;
     ASSERT_FINE(counter.next(&ticket));
-    if (is_leased && ticket >= tickets) return;
-    ASSERT_LT(ticket, tickets);
+    if (is_leased && ticket >= tickets_of_all) return;
+    ASSERT_LT(ticket, tickets_of_all);
     handed.times[ticket].fetch_add(1);
     if (i != 0 && !is_leased) {
       EXPECT_GT(ticket, last);
@@ -863,7 +847,7 @@ TEST_P(CountersOf, hand_out_every_ticket_once_and_again_after_a_reset) {
   job.settings = path(chosen);
   run_ranks(job, [&, kind = kind](int) {
     apps::AnyCounter counter;
-    ASSERT_FINE(counter.create(kind, 1, tickets));
+    ASSERT_FINE(counter.create(kind, 1, tickets_of_all));
     for (Handed& round : *handed) {
       take_tickets(counter, kind == apps::CounterKind::leased, round);
       ASSERT_FINE(counter.reset());

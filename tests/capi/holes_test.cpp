@@ -17,34 +17,34 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr std::size_t page = 4096;
-constexpr std::size_t pages = 64;
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t page_count = 64;
 constexpr std::size_t guard = 20;  // PROT_NONE
 constexpr std::size_t hole = 40;   // not mapped
 
 // 64 pages of words that count up, but for those two.
-class Memory {
+class MemoryWithHoles {
  public:
-  Memory() : words_(map(nullptr, pages * page)) {
-    for (std::uint64_t i = 0; i < pages * page / 8; ++i) words_[i] = i;
-    mprotect(at(guard), page, PROT_NONE);
-    munmap(at(hole), page);
+  MemoryWithHoles() : words_(map(nullptr, page_count * page_bytes)) {
+    for (std::uint64_t i = 0; i < page_count * page_bytes / 8; ++i) words_[i] = i;
+    mprotect(at(guard), page_bytes, PROT_NONE);
+    munmap(at(hole), page_bytes);
   }
-  ~Memory() { munmap(words_, pages * page); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+  ~MemoryWithHoles() { munmap(words_, page_count * page_bytes); }
+  MemoryWithHoles(const MemoryWithHoles&) = delete;
+  MemoryWithHoles& operator=(const MemoryWithHoles&) = delete;
 
   std::uint64_t* words() const { return words_; }
-  std::uint64_t* at(std::size_t number) const { return words_ + number * page / 8; }
+  std::uint64_t* at(std::size_t number) const { return words_ + number * page_bytes / 8; }
   bool is_as_it_was(std::size_t first, std::size_t end) const {
-    for (std::uint64_t i = first * page / 8; i < end * page / 8; ++i) {
+    for (std::uint64_t i = first * page_bytes / 8; i < end * page_bytes / 8; ++i) {
       if (words_[i] != i) return false;
     }
     return true;
   }
   void come() const {
-    mprotect(at(guard), page, PROT_READ | PROT_WRITE);
-    map(at(hole), page);
+    mprotect(at(guard), page_bytes, PROT_READ | PROT_WRITE);
+    map(at(hole), page_bytes);
   }
 
  private:
@@ -77,21 +77,22 @@ std::string name_of(const testing::TestParamInfo<Way>& about) {
 
 class Holes : public testing::TestWithParam<Way> {
  protected:
-  static void with_window(const std::function<void(farsum_window, const Memory&, std::array<std::uint64_t, 2>)>& body) {
+  static void with_window(
+      const std::function<void(farsum_window, const MemoryWithHoles&, std::array<std::uint64_t, 2>)>& body) {
     Job job;
     job.settings = {{"FARSUM_PATH", GetParam().path}};
     run_ranks(job, [&](int) {
-      const Memory memory;
+      const MemoryWithHoles memory;
       farsum_window window{};
       std::array<std::uint64_t, 2> bases{};
       if (GetParam().dynamic) {
         const auto address = reinterpret_cast<std::uint64_t>(memory.words());
         ASSERT_FINE(farsum_allgather(farsum_world(), &address, bases.data(), 8));
         ASSERT_FINE(farsum_window_create_dynamic(farsum_world(), nullptr, &window));
-        ASSERT_FINE(farsum_window_attach(window, memory.words(), pages * page));
+        ASSERT_FINE(farsum_window_attach(window, memory.words(), page_count * page_bytes));
         ASSERT_FINE(farsum_barrier(farsum_world()));
       } else {
-        ASSERT_FINE(farsum_window_adopt(farsum_world(), memory.words(), pages * page, nullptr, &window));
+        ASSERT_FINE(farsum_window_adopt(farsum_world(), memory.words(), page_count * page_bytes, nullptr, &window));
       }
       ASSERT_FINE(farsum_lock_all(window));
       body(window, memory, bases);
@@ -114,12 +115,12 @@ INSTANTIATE_TEST_SUITE_P(EachPath, Holes,
                          &name_of);
 
 TEST_P(Holes, are_no_harm_to_the_pages_around_them) {
-  with_window([](farsum_window window, const Memory& memory, std::array<std::uint64_t, 2> bases) {
+  with_window([](farsum_window window, const MemoryWithHoles& memory, std::array<std::uint64_t, 2> bases) {
     const int me = own_rank();
     for (const int target : {1 - me, me}) {
       const std::uint64_t base = bases[static_cast<std::size_t>(target)];
-      for (const std::size_t place :
-           {page, guard * page - 16, (guard + 1) * page, hole * page - 16, (hole + 1) * page, pages * page - 16}) {
+      for (const std::size_t place : {page_bytes, guard * page_bytes - 16, (guard + 1) * page_bytes,
+                                      hole * page_bytes - 16, (hole + 1) * page_bytes, page_count * page_bytes - 16}) {
         const std::uint64_t at = base + place + 8 * static_cast<std::size_t>(me);
         const std::uint64_t one = 1;
         std::uint64_t got = 0;
@@ -132,8 +133,8 @@ TEST_P(Holes, are_no_harm_to_the_pages_around_them) {
       }
     }
     ASSERT_FINE(farsum_barrier(farsum_world()));
-    for (const std::size_t place :
-         {page, guard * page - 16, (guard + 1) * page, hole * page - 16, (hole + 1) * page, pages * page - 16}) {
+    for (const std::size_t place : {page_bytes, guard * page_bytes - 16, (guard + 1) * page_bytes,
+                                    hole * page_bytes - 16, (hole + 1) * page_bytes, page_count * page_bytes - 16}) {
       // Two by each rank.
       EXPECT_EQ(memory.words()[place / 8], place / 8 + 2);
       EXPECT_EQ(memory.words()[place / 8 + 1], place / 8 + 3);
@@ -142,13 +143,13 @@ TEST_P(Holes, are_no_harm_to_the_pages_around_them) {
 }
 
 TEST_P(Holes, are_errors_when_they_are_touched_and_can_be_used_when_they_have_come) {
-  with_window([](farsum_window window, const Memory& memory, std::array<std::uint64_t, 2> bases) {
+  with_window([](farsum_window window, const MemoryWithHoles& memory, std::array<std::uint64_t, 2> bases) {
     const int me = own_rank();
     std::uint64_t word = 7;
     for (const int target : {1 - me, me}) {
       const std::uint64_t base = bases[static_cast<std::size_t>(target)];
       for (const std::size_t missing : {guard, hole}) {
-        const std::uint64_t at = base + missing * page + 8;
+        const std::uint64_t at = base + missing * page_bytes + 8;
         EXPECT_REFUSED(outcome(window, target, farsum_put(window, target, at, &word, 8)), FARSUM_ERR_UNREACHABLE,
                        HasSubstr("mapped"));
         EXPECT_REFUSED(outcome(window, target, farsum_get(window, target, at, &word, 8)), FARSUM_ERR_UNREACHABLE,
@@ -157,34 +158,35 @@ TEST_P(Holes, are_errors_when_they_are_touched_and_can_be_used_when_they_have_co
             outcome(window, target, farsum_accumulate(window, target, at, &word, 1, FARSUM_UINT64, FARSUM_SUM)),
             FARSUM_ERR_UNREACHABLE, HasSubstr("mapped"));
         // Over the hole from one side to the other.
-        std::vector<std::uint64_t> long_get(3 * page / 8);
+        std::vector<std::uint64_t> long_get(3 * page_bytes / 8);
         EXPECT_REFUSED(
-            outcome(window, target, farsum_get(window, target, base + (missing - 1) * page, long_get.data(), 3 * page)),
+            outcome(window, target,
+                    farsum_get(window, target, base + (missing - 1) * page_bytes, long_get.data(), 3 * page_bytes)),
             FARSUM_ERR_UNREACHABLE, HasSubstr("mapped"));
       }
     }
     ASSERT_FINE(farsum_barrier(farsum_world()));
     EXPECT_TRUE(memory.is_as_it_was(0, guard));
     EXPECT_TRUE(memory.is_as_it_was(guard + 1, hole));
-    EXPECT_TRUE(memory.is_as_it_was(hole + 1, pages));
+    EXPECT_TRUE(memory.is_as_it_was(hole + 1, page_count));
     memory.come();
     ASSERT_FINE(farsum_barrier(farsum_world()));
     for (const int target : {1 - me, me}) {
       const std::uint64_t base = bases[static_cast<std::size_t>(target)];
       const std::uint64_t one = 1;
       for (const std::size_t missing : {guard, hole}) {
-        ASSERT_FINE(farsum_accumulate(window, target, base + missing * page, &one, 1, FARSUM_UINT64, FARSUM_SUM));
+        ASSERT_FINE(farsum_accumulate(window, target, base + missing * page_bytes, &one, 1, FARSUM_UINT64, FARSUM_SUM));
         // From what was there into what has come, and further.
         const std::vector<std::uint64_t> ones(3, 1);
-        ASSERT_FINE(farsum_accumulate(window, target, base + (missing + 1) * page - 8, ones.data(), 3, FARSUM_UINT64,
-                                      FARSUM_SUM));
+        ASSERT_FINE(farsum_accumulate(window, target, base + (missing + 1) * page_bytes - 8, ones.data(), 3,
+                                      FARSUM_UINT64, FARSUM_SUM));
       }
       ASSERT_FINE(farsum_flush(window, target));
     }
     ASSERT_FINE(farsum_barrier(farsum_world()));
-    EXPECT_EQ(*memory.at(guard) - guard * page / 8, 2u);
+    EXPECT_EQ(*memory.at(guard) - guard * page_bytes / 8, 2u);
     EXPECT_EQ(*memory.at(hole), 2u);
-    EXPECT_EQ(*memory.at(hole + 1), (hole + 1) * page / 8 + 2);
+    EXPECT_EQ(*memory.at(hole + 1), (hole + 1) * page_bytes / 8 + 2);
     EXPECT_EQ(memory.at(hole + 1)[-1], 2u);
   });
 }
@@ -195,24 +197,24 @@ class HolesOfAgents : public Holes {};
 INSTANTIATE_TEST_SUITE_P(EachPath, HolesOfAgents, testing::Values(Way{"owner", false}, Way{"owner", true}), &name_of);
 
 TEST_P(HolesOfAgents, let_nothing_of_an_operation_be_applied_that_comes_upon_them) {
-  with_window([](farsum_window window, const Memory& memory, std::array<std::uint64_t, 2> bases) {
+  with_window([](farsum_window window, const MemoryWithHoles& memory, std::array<std::uint64_t, 2> bases) {
     const int me = own_rank();
-    const std::vector<std::uint64_t> zeros(3 * page / 8, 0);
+    const std::vector<std::uint64_t> zeros(3 * page_bytes / 8, 0);
     for (const int target : {1 - me, me}) {
       for (const std::size_t missing : {guard, hole}) {
-        const std::uint64_t at = bases[static_cast<std::size_t>(target)] + (missing - 1) * page;
-        EXPECT_REFUSED(outcome(window, target, farsum_put(window, target, at, zeros.data(), 3 * page)),
+        const std::uint64_t at = bases[static_cast<std::size_t>(target)] + (missing - 1) * page_bytes;
+        EXPECT_REFUSED(outcome(window, target, farsum_put(window, target, at, zeros.data(), 3 * page_bytes)),
                        FARSUM_ERR_UNREACHABLE, HasSubstr("mapped"));
-        EXPECT_REFUSED(
-            outcome(window, target,
-                    farsum_accumulate(window, target, at, zeros.data(), 3 * page / 8, FARSUM_UINT64, FARSUM_REPLACE)),
-            FARSUM_ERR_UNREACHABLE, HasSubstr("mapped"));
+        EXPECT_REFUSED(outcome(window, target,
+                               farsum_accumulate(window, target, at, zeros.data(), 3 * page_bytes / 8, FARSUM_UINT64,
+                                                 FARSUM_REPLACE)),
+                       FARSUM_ERR_UNREACHABLE, HasSubstr("mapped"));
       }
     }
     ASSERT_FINE(farsum_barrier(farsum_world()));
     EXPECT_TRUE(memory.is_as_it_was(0, guard));
     EXPECT_TRUE(memory.is_as_it_was(guard + 1, hole));
-    EXPECT_TRUE(memory.is_as_it_was(hole + 1, pages));
+    EXPECT_TRUE(memory.is_as_it_was(hole + 1, page_count));
   });
 }
 
@@ -220,25 +222,25 @@ TEST(HolesInWindows, are_named_by_their_page_where_the_kernel_copies) {
   Job job;
   job.settings = {{"FARSUM_PATH", "attach"}};
   run_ranks(job, [](int rank) {
-    const Memory memory;
+    const MemoryWithHoles memory;
     std::array<std::uint64_t, 2> bases{};
     const auto address = reinterpret_cast<std::uint64_t>(memory.words());
     ASSERT_FINE(farsum_allgather(farsum_world(), &address, bases.data(), 8));
     farsum_window window{};
-    ASSERT_FINE(farsum_window_adopt(farsum_world(), memory.words(), pages * page, nullptr, &window));
+    ASSERT_FINE(farsum_window_adopt(farsum_world(), memory.words(), page_count * page_bytes, nullptr, &window));
     farsum_region_info info{};
     ASSERT_FINE(farsum_window_region(window, 1 - rank, 1, &info));
-    EXPECT_EQ(info.offset, guard * page);
-    EXPECT_EQ(info.bytes, page);
+    EXPECT_EQ(info.offset, guard * page_bytes);
+    EXPECT_EQ(info.bytes, page_bytes);
     ASSERT_FINE(farsum_window_region(window, 1 - rank, 4, &info));
     EXPECT_EQ(farsum_window_region(window, 1 - rank, 5, &info), FARSUM_ERR_RANGE);
     ASSERT_FINE(farsum_lock_all(window));
-    const std::vector<std::uint64_t> words(2 * page / 8, 0);
+    const std::vector<std::uint64_t> words(2 * page_bytes / 8, 0);
     for (const int target : {0, 1}) {
       std::array<char, 32> text{};
       std::snprintf(text.data(), text.size(), "%#llx is not there",
-                    static_cast<unsigned long long>(bases[static_cast<std::size_t>(target)] + hole * page));
-      EXPECT_REFUSED(farsum_put(window, target, hole * page + 16, words.data(), 8), FARSUM_ERR_UNREACHABLE,
+                    static_cast<unsigned long long>(bases[static_cast<std::size_t>(target)] + hole * page_bytes));
+      EXPECT_REFUSED(farsum_put(window, target, hole * page_bytes + 16, words.data(), 8), FARSUM_ERR_UNREACHABLE,
                      HasSubstr(text.data()));
     }
     ASSERT_FINE(farsum_unlock_all(window));
@@ -251,32 +253,32 @@ TEST(HolesInWindows, may_be_many) {
   run_ranks(2, [](int rank) {
     constexpr std::size_t count = 100;
     auto* const memory = static_cast<std::byte*>(
-        mmap(nullptr, count * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    std::memset(memory, 0, count * page);
-    for (std::size_t i = 1; i < count; i += 2) mprotect(memory + i * page, page, PROT_NONE);
+        mmap(nullptr, count * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    std::memset(memory, 0, count * page_bytes);
+    for (std::size_t i = 1; i < count; i += 2) mprotect(memory + i * page_bytes, page_bytes, PROT_NONE);
     farsum_window window{};
-    ASSERT_FINE(farsum_window_adopt(farsum_world(), memory, count * page, nullptr, &window));
+    ASSERT_FINE(farsum_window_adopt(farsum_world(), memory, count * page_bytes, nullptr, &window));
     ASSERT_FINE(farsum_lock_all(window));
     std::uint64_t word = 5;
     for (const int target : {1 - rank, rank}) {
       for (std::size_t i = 0; i < count; i += 2) {
-        const std::uint64_t at = i * page + 8 * static_cast<std::size_t>(rank);
+        const std::uint64_t at = i * page_bytes + 8 * static_cast<std::size_t>(rank);
         ASSERT_FINE(farsum_accumulate(window, target, at, &word, 1, FARSUM_UINT64, FARSUM_SUM));
       }
       for (const std::size_t missing : {3, 99})
-        EXPECT_EQ(outcome(window, target, farsum_put(window, target, missing * page, &word, 8)),
+        EXPECT_EQ(outcome(window, target, farsum_put(window, target, missing * page_bytes, &word, 8)),
                   FARSUM_ERR_UNREACHABLE);
     }
     ASSERT_FINE(farsum_unlock_all(window));
     ASSERT_FINE(farsum_barrier(farsum_world()));
     for (std::size_t i = 0; i < count; i += 2) {
-      std::memcpy(&word, memory + i * page, 8);
+      std::memcpy(&word, memory + i * page_bytes, 8);
       EXPECT_EQ(word, 5u);
-      std::memcpy(&word, memory + i * page + 8, 8);
+      std::memcpy(&word, memory + i * page_bytes + 8, 8);
       EXPECT_EQ(word, 5u);
     }
     ASSERT_FINE(farsum_window_free(&window));
-    munmap(memory, count * page);
+    munmap(memory, count * page_bytes);
   });
 }
 
@@ -287,7 +289,7 @@ TEST(HolesInWindows, keep_no_other_rank_from_promoting) {
     auto* const memory =
         static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     std::memset(memory, 1, bytes);
-    if (rank == 0) munmap(memory + bytes / 2, page);
+    if (rank == 0) munmap(memory + bytes / 2, page_bytes);
     farsum_window window{};
     ASSERT_FINE(farsum_window_adopt(farsum_world(), memory, bytes, nullptr, &window));
     farsum_region_info info{};
@@ -295,7 +297,7 @@ TEST(HolesInWindows, keep_no_other_rank_from_promoting) {
     EXPECT_EQ(info.promoted, 0);
     EXPECT_EQ(info.bytes, bytes / 2);
     ASSERT_FINE(farsum_window_region(window, 0, 1, &info));
-    EXPECT_EQ(info.bytes, page);
+    EXPECT_EQ(info.bytes, page_bytes);
     EXPECT_THAT(info.reason, HasSubstr("not there"));
     ASSERT_FINE(farsum_window_region(window, 1, 0, &info));
     if (info.promoted == 0) GTEST_SKIP() << "nothing is promoted here: " << info.reason;

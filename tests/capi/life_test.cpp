@@ -25,8 +25,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
-void barrier() { EXPECT_FINE(farsum_barrier(farsum_world())); }
-
 std::size_t maps_of_this_process() {
   std::ifstream maps("/proc/self/maps");
   std::string line;

@@ -25,8 +25,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-void barrier() { ASSERT_FINE(farsum_barrier(farsum_world())); }
-
 std::byte* allocate(std::size_t bytes) {
   void* memory = nullptr;
   EXPECT_FINE(farsum_memory_allocate(bytes, &memory));

@@ -18,8 +18,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-Variables path(const char* name) { return {{"FARSUM_PATH", name}}; }
-
 // A named window of 64 bytes at each of two ranks, in an epoch, with contents that must stay.
 class Misuse : public testing::TestWithParam<const char*> {
  protected:

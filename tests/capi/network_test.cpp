@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using NetworkCard = std::array<unsigned char, FARSUM_NETWORK_CARD_BYTES>;
 
 // Everybody adds to everybody, and reads it.
-void use_a_window(farsum_group group) {
+void add_and_read_in_a_window(farsum_group group) {
   int size = 0, rank = 0;
   ASSERT_FINE(farsum_size(group, &size));
   ASSERT_FINE(farsum_rank(group, &rank));
@@ -67,7 +67,7 @@ TEST(SeveralNodes, serve_windows_of_all_ranks_again_and_again) {
         EXPECT_FINE(farsum_node(farsum_world(), other, &nodes[static_cast<std::size_t>(other)]));
       }
       EXPECT_THAT(nodes, testing::ElementsAre(0, 1, 1, 0));
-      use_a_window(farsum_world());
+      add_and_read_in_a_window(farsum_world());
       expect_both_of_the_other_node_in_the_counts();
       ASSERT_FINE(farsum_barrier(farsum_world()));
       ASSERT_FINE(farsum_finalize());
@@ -173,7 +173,7 @@ TEST(NodeByNode, ranks_of_other_nodes_take_part_once_they_are_introduced) {
     const std::array<int, most_ranks> all = {0, 1, 2, 3};
     farsum_group group{};
     ASSERT_FINE(farsum_group_create(farsum_world(), all.data(), most_ranks, &group));
-    use_a_window(group);
+    add_and_read_in_a_window(group);
     ASSERT_FINE(farsum_group_free(&group));
     everybody.gather(rank, &rank, &size, 0);
     ASSERT_FINE(farsum_finalize_forced());
@@ -220,7 +220,7 @@ TEST(Attending, is_one_threads_until_it_ends_and_may_be_left_open) {
     const farsum_init_options options = options_of(caller);
     ASSERT_FINE(farsum_init(&options));
     attend_and_end();
-    use_a_window(farsum_world());
+    add_and_read_in_a_window(farsum_world());
     (void)farsum_attend_begin();
     ASSERT_FINE(farsum_finalize());
     EXPECT_EQ(farsum_attend(), 0);
@@ -234,7 +234,7 @@ TEST(NodeByNode, ranks_that_were_never_introduced_serve_windows_of_their_own_nod
     const std::array<int, 2> here = {rank / 2 * 2, rank / 2 * 2 + 1};
     farsum_group group{};
     ASSERT_FINE(farsum_group_create(farsum_world(), here.data(), 2, &group));
-    use_a_window(group);
+    add_and_read_in_a_window(group);
     ASSERT_FINE(farsum_group_free(&group));
     ASSERT_FINE(farsum_finalize());
   });

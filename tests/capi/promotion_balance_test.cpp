@@ -12,21 +12,21 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::size_t bytes = std::size_t{1} << 20;
+constexpr std::size_t memory_bytes = std::size_t{1} << 20;
 
-class Memory {
+class AdoptableMemory {
  public:
-  Memory() : data_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    std::memset(data_, 1, bytes);
+  AdoptableMemory() : data_(mmap(nullptr, memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    std::memset(data_, 1, memory_bytes);
   }
-  ~Memory() { munmap(data_, bytes); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+  ~AdoptableMemory() { munmap(data_, memory_bytes); }
+  AdoptableMemory(const AdoptableMemory&) = delete;
+  AdoptableMemory& operator=(const AdoptableMemory&) = delete;
   std::uint64_t* words() const { return static_cast<std::uint64_t*>(data_); }
 
   farsum_window adopt() const {
     farsum_window window{};
-    EXPECT_FINE(farsum_window_adopt(farsum_world(), data_, bytes, nullptr, &window));
+    EXPECT_FINE(farsum_window_adopt(farsum_world(), data_, memory_bytes, nullptr, &window));
     return window;
   }
 
@@ -47,7 +47,7 @@ void put_words(farsum_window window, int target, int count) {
   ASSERT_FINE(farsum_unlock(window, target));
 }
 
-void make_and_free(const Memory& memory, int times) {
+void make_and_free(const AdoptableMemory& memory, int times) {
   for (int i = 0; i < times; ++i) {
     farsum_window window = memory.adopt();
     ASSERT_FINE(farsum_window_free(&window));
@@ -56,7 +56,7 @@ void make_and_free(const Memory& memory, int times) {
 
 TEST(PromotionsThatDoNotPay, end_and_the_region_says_why) {
   run_ranks(2, [](int rank) {
-    const Memory memory;
+    const AdoptableMemory memory;
     farsum_window first = memory.adopt();
     if (region_of(first, 1 - rank).promoted == 0) GTEST_SKIP() << "nothing is promoted here";
     ASSERT_FINE(farsum_window_free(&first));
@@ -75,7 +75,7 @@ TEST(PromotionsThatDoNotPay, end_and_the_region_says_why) {
 
 TEST(PromotionsThatDoNotPay, begin_again_where_traffic_shows_that_they_would) {
   run_ranks(2, [](int rank) {
-    const Memory memory;
+    const AdoptableMemory memory;
     make_and_free(memory, 101);
     farsum_window busy = memory.adopt();
     EXPECT_EQ(region_of(busy, 1 - rank).promoted, 0);
@@ -91,7 +91,7 @@ TEST(PromotionsThatDoNotPay, begin_again_where_traffic_shows_that_they_would) {
 
 TEST(PromotionsThatDoNotPay, are_each_ranks_own) {
   run_ranks(2, [](int rank) {
-    const Memory memory;
+    const AdoptableMemory memory;
     farsum_window window{};
     for (int i = 0; i < 100; ++i) {
       window = memory.adopt();
@@ -109,10 +109,10 @@ TEST(PromotionsThatDoNotPay, are_each_ranks_own) {
 
 TEST(PromotionsThatDoNotPay, are_shared_where_another_window_has_the_memory_promoted) {
   run_ranks(2, [](int rank) {
-    const Memory memory;
+    const AdoptableMemory memory;
     farsum_window lasting = memory.adopt();
     if (region_of(lasting, 1 - rank).promoted == 0) GTEST_SKIP() << "nothing is promoted here";
-    const Memory other;
+    const AdoptableMemory other;
     make_and_free(other, 100);
     farsum_window unpromoted = other.adopt();
     EXPECT_EQ(region_of(unpromoted, 1 - rank).promoted, 0);
@@ -133,7 +133,7 @@ TEST(PromotionsThatDoNotPay, go_on_where_that_is_asked_for) {
   Job job;
   job.settings = {{"FARSUM_PROMOTION", "always"}};
   run_ranks(job, [](int rank) {
-    const Memory memory;
+    const AdoptableMemory memory;
     farsum_window first = memory.adopt();
     if (region_of(first, 1 - rank).promoted == 0) GTEST_SKIP() << "nothing is promoted here";
     ASSERT_FINE(farsum_window_free(&first));

@@ -35,6 +35,8 @@ void run_as_rank(const Job& job, int rank, int node_fd, const std::function<void
 
 }  // namespace
 
+void barrier() { EXPECT_FINE(farsum_barrier(farsum_world())); }
+
 void run_ranks(const Job& job, const std::function<void(int rank)>& body) {
   const int node_fd = memfd_create("farsum-node", 0);
   std::fflush(nullptr);

@@ -34,6 +34,12 @@ inline void run_ranks(int ranks, const std::function<void(int rank)>& body) {
   run_ranks(job, body);
 }
 
+// Of the world; called by a rank.
+void barrier();
+
+// The setting that chooses a path.
+inline Variables path(const char* name) { return {{"FARSUM_PATH", name}}; }
+
 // An object that the test's process and all its ranks see.
 template <class Object>
 class SharedWithRanks {

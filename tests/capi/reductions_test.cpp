@@ -29,10 +29,10 @@ std::uint64_t sum_of(int ranks, std::size_t i) {
   return sum;
 }
 
-using Words = std::vector<std::uint64_t>;
+using Values = std::vector<std::uint64_t>;
 
-Words brought_by(int rank, std::size_t count) {
-  Words words(count);
+Values brought_by(int rank, std::size_t count) {
+  Values words(count);
   for (std::size_t i = 0; i < count; ++i) words[i] = element(rank, i);
   return words;
 }
@@ -43,7 +43,7 @@ void expect_sums(const std::uint64_t* words, int ranks, std::size_t from, std::s
 }
 
 void allreduce_apart_and_in_place(farsum_group group, int rank, int ranks, std::size_t count) {
-  Words mine = brought_by(rank, count), result(count);
+  Values mine = brought_by(rank, count), result(count);
   ASSERT_FINE(farsum_allreduce(group, mine.data(), result.data(), count, FARSUM_UINT64, FARSUM_SUM));
   expect_sums(result.data(), ranks, 0, count);
   ASSERT_FINE(farsum_allreduce(group, mine.data(), mine.data(), count, FARSUM_UINT64, FARSUM_SUM));
@@ -52,19 +52,19 @@ void allreduce_apart_and_in_place(farsum_group group, int rank, int ranks, std::
 
 void reduce_to_each(farsum_group group, int rank, int ranks, std::size_t count) {
   for (int root = 0; root < ranks; ++root) {
-    const Words mine = brought_by(rank, count);
-    Words result(count, 7);
+    const Values mine = brought_by(rank, count);
+    Values result(count, 7);
     ASSERT_FINE(farsum_reduce(group, mine.data(), rank == root ? result.data() : nullptr, count, FARSUM_UINT64,
                               FARSUM_SUM, root));
     if (rank == root)
       expect_sums(result.data(), ranks, 0, count);
     else
-      EXPECT_EQ(result, Words(count, 7));
+      EXPECT_EQ(result, Values(count, 7));
   }
 }
 
 void scatter_apart_and_in_place(farsum_group group, int rank, int ranks, std::size_t count) {
-  Words mine = brought_by(rank, count * static_cast<std::size_t>(ranks)), result(count);
+  Values mine = brought_by(rank, count * static_cast<std::size_t>(ranks)), result(count);
   const std::size_t from = count * static_cast<std::size_t>(rank);
   ASSERT_FINE(farsum_reduce_scatter_block(group, mine.data(), result.data(), count, FARSUM_UINT64, FARSUM_SUM));
   expect_sums(result.data(), ranks, from, count);
@@ -99,7 +99,7 @@ TEST(Reductions, of_two_nodes_give_the_sums_of_any_length) {
     const farsum_init_options options = options_of(caller);
     ASSERT_FINE(farsum_init(&options));
     reduce_all_ways(farsum_world(), rank, most_ranks);
-    const Words mine(3);
+    const Values mine(3);
     EXPECT_REFUSED(
         farsum_allreduce(farsum_world(), mine.data(), nullptr, 0, rank == 2 ? FARSUM_INT8 : FARSUM_BYTE, FARSUM_BXOR),
         FARSUM_ERR_ARGUMENT, AllOf(HasSubstr("int8_t"), HasSubstr("byte"), HasSubstr("rank 2")));
@@ -147,7 +147,7 @@ TEST(Reductions, of_a_group_whose_ranks_stand_in_another_order_give_each_its_blo
 TEST(Reductions, refuse_what_one_rank_can_see_to_be_wrong) {
   run_ranks(2, [](int rank) {
     const farsum_group world = farsum_world();
-    Words words(16, 1);
+    Values words(16, 1);
     std::uint64_t* const mine = words.data();
     EXPECT_REFUSED(farsum_reduce(world, mine, mine, 1, FARSUM_UINT64, FARSUM_SUM, 2), FARSUM_ERR_RANK,
                    AllOf(HasSubstr("farsum_reduce"), HasSubstr("root 2"), HasSubstr("0 to 1")));
@@ -197,7 +197,7 @@ TEST(Reductions, refuse_more_bytes_than_memory_can_hold) {
 TEST(Reductions, that_ranks_do_not_agree_on_are_told_to_all_and_harm_no_other_call) {
   run_ranks(3, [](int rank) {
     const farsum_group world = farsum_world();
-    Words mine = brought_by(rank, 3000), result(1000, 9);
+    Values mine = brought_by(rank, 3000), result(1000, 9);
     EXPECT_REFUSED(farsum_reduce(world, mine.data(), result.data(), 10, FARSUM_UINT64, FARSUM_SUM, rank == 1 ? 0 : 2),
                    FARSUM_ERR_ARGUMENT, AllOf(HasSubstr("root 0"), HasSubstr("root 2")));
     EXPECT_REFUSED(farsum_allreduce(world, mine.data(), result.data(), rank == 0 ? 1 : 1000, FARSUM_UINT64, FARSUM_SUM),
@@ -206,7 +206,7 @@ TEST(Reductions, that_ranks_do_not_agree_on_are_told_to_all_and_harm_no_other_ca
                        ? farsum_allreduce(world, mine.data(), result.data(), 2, FARSUM_UINT64, FARSUM_SUM)
                        : farsum_reduce_scatter_block(world, mine.data(), result.data(), 2, FARSUM_UINT64, FARSUM_SUM),
                    FARSUM_ERR_ARGUMENT, AllOf(HasSubstr("farsum_allreduce"), HasSubstr("scatter")));
-    EXPECT_EQ(result, Words(1000, 9));
+    EXPECT_EQ(result, Values(1000, 9));
     for (std::size_t count = 1; count <= 10; ++count) allreduce_apart_and_in_place(world, rank, 3, count);
   });
 }
@@ -233,7 +233,7 @@ TEST(Reductions, end_for_all_others_when_a_rank_dies) {
       ASSERT_FINE(farsum_init(nullptr));
       allreduce_apart_and_in_place(farsum_world(), rank, 3, count);
       if (rank == 1) _exit(0);
-      Words mine(count), result(count);
+      Values mine(count), result(count);
       for (int call = 0; call < 2; ++call) {
         EXPECT_REFUSED(farsum_allreduce(farsum_world(), mine.data(), result.data(), count, FARSUM_UINT64, FARSUM_SUM),
                        FARSUM_ERR_PEER_FAILED, HasSubstr("rank 1"));

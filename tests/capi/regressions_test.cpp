@@ -22,6 +22,7 @@
 
 #include "farsum_embed.h"
 #include "rank_processes.hpp"
+#include "words.hpp"
 
 namespace farsum::test {
 namespace {
@@ -29,26 +30,11 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-void barrier() { EXPECT_FINE(farsum_barrier(farsum_world())); }
-
 Job owner_job(Variables settings = {}) {
   Job job;
   job.settings = std::move(settings);
   job.settings["FARSUM_PATH"] = "owner";
   return job;
-}
-
-struct Words {
-  farsum_window window{};
-  std::uint64_t* mine = nullptr;
-};
-
-Words allocate_words(std::size_t count) {
-  Words words;
-  void* memory = nullptr;
-  EXPECT_FINE(farsum_window_allocate(farsum_world(), count * 8, nullptr, &memory, &words.window));
-  words.mine = static_cast<std::uint64_t*>(memory);
-  return words;
 }
 
 farsum_operation operation_on(int target, farsum_kind kind, farsum_completion completion) {
@@ -141,8 +127,8 @@ TEST(Requests, of_which_twenty_thousand_live_at_once_complete_as_themselves) {
   run_ranks(owner_job(), [](int rank) {
     constexpr std::size_t requests = 20'000;
     const Words words = allocate_words(requests + 1);
-    const auto value_of = [](int owner, std::size_t index) {
-      return static_cast<std::uint64_t>(owner) << 32 | (3 * index + 1);
+    const auto value_of = [](int of_rank, std::size_t index) {
+      return static_cast<std::uint64_t>(of_rank) << 32 | (3 * index + 1);
     };
     for (std::size_t i = 0; i < requests; ++i) words.mine[i] = value_of(rank, i);
     barrier();
@@ -426,7 +412,7 @@ TEST(Promotion, that_could_not_be_undone_is_undone_when_another_goes) {
     EXPECT_FALSE(is_private(memory, bytes));
     std::vector<char> received(data.size());
     for (std::size_t at = 0; at < received.size();) {
-      const ssize_t got = read(ends[0], received.data() + at, received.size() - at);
+      const ssize_t got = ::read(ends[0], received.data() + at, received.size() - at);
       ASSERT_GT(got, 0);
       at += static_cast<std::size_t>(got);
     }

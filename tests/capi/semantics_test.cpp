@@ -20,22 +20,27 @@ struct Paths {
   bool by_element = false;  // somewhere
 };
 
-Variables path(const char* name, const char* caller_lock = "stripe") {
+Variables path_and_lock(const char* name, const char* caller_lock = "stripe") {
   return {{"FARSUM_PATH", name}, {"FARSUM_CALLER_LOCK", caller_lock}};
 }
 
 std::vector<Paths> all_paths() {
   std::vector<Paths> paths;
   for (const char* name : {"auto", "direct", "attach", "owner", "aggregated"}) {
-    paths.push_back({name, std::vector<Variables>(workout_ranks, path(name))});
+    paths.push_back({name, std::vector<Variables>(workout_ranks, path_and_lock(name))});
   }
   for (const char* lock : {"region", "stripe", "element"}) {
-    paths.push_back({std::string("caller_by_") + lock, std::vector<Variables>(workout_ranks, path("caller", lock)),
+    paths.push_back({std::string("caller_by_") + lock,
+                     std::vector<Variables>(workout_ranks, path_and_lock("caller", lock)),
                      std::string(lock) == "element"});
   }
-  paths.push_back({"direct_owner_and_caller", {path("direct"), path("owner"), path("caller", "element")}, true});
-  paths.push_back({"aggregated_attach_and_caller", {path("aggregated"), path("attach"), path("caller", "region")}});
-  paths.push_back({"auto_with_copies_refused_by_one", {path("auto"), {{"FARSUM_ATTACH", "refuse"}}, path("direct")}});
+  paths.push_back({"direct_owner_and_caller",
+                   {path_and_lock("direct"), path_and_lock("owner"), path_and_lock("caller", "element")},
+                   true});
+  paths.push_back({"aggregated_attach_and_caller",
+                   {path_and_lock("aggregated"), path_and_lock("attach"), path_and_lock("caller", "region")}});
+  paths.push_back({"auto_with_copies_refused_by_one",
+                   {path_and_lock("auto"), {{"FARSUM_ATTACH", "refuse"}}, path_and_lock("direct")}});
   return paths;
 }
 

@@ -12,7 +12,7 @@
 namespace farsum::fuzz {
 namespace {
 
-constexpr Rank owner = 1;
+constexpr Rank lease_owner = 1;
 
 // Answers what is open in the order, with the codes and the contents of the input. None is longer than was asked for:
 // the engine trusts its transport in that, and a link refuses such replies (link_ends_test.cpp).
@@ -67,19 +67,19 @@ class InputAnswers final : public MuteTransport {
   std::uint64_t posted_ = 0;
 };
 
-constexpr std::size_t most_elements = 240, margin_bytes = 64;
-constexpr std::byte margin{0xa5};
+constexpr std::size_t most_elements = 240, buffer_margin_bytes = 64;
+constexpr std::byte buffer_margin{0xa5};
 
 // The program's memory between margins that nobody may touch.
 struct Buffer {
-  explicit Buffer(std::uint64_t size) : memory(size + 2 * margin_bytes, margin) {
+  explicit Buffer(std::uint64_t size) : memory(size + 2 * buffer_margin_bytes, buffer_margin) {
     std::fill_n(begin(), size, std::byte{});
   }
-  std::byte* begin() { return memory.data() + margin_bytes; }
+  std::byte* begin() { return memory.data() + buffer_margin_bytes; }
   bool margins_are_whole() const {
-    const auto is_margin = [](std::byte one) { return one == margin; };
-    return std::all_of(memory.begin(), memory.begin() + margin_bytes, is_margin) &&
-           std::all_of(memory.end() - margin_bytes, memory.end(), is_margin);
+    const auto is_margin = [](std::byte one) { return one == buffer_margin; };
+    return std::all_of(memory.begin(), memory.begin() + buffer_margin_bytes, is_margin) &&
+           std::all_of(memory.end() - buffer_margin_bytes, memory.end(), is_margin);
   }
 
   std::vector<std::byte> memory;
@@ -124,12 +124,13 @@ void lease_reply(Input input) {
   options.peers = 2;
   OriginEngine engine(options, transport);
   Outstanding outstanding;
-  const LeasedUpdate::Way way = {&engine, &ops::kernels_for_this_machine(), transport.capabilities(owner), owner, 1};
+  const LeasedUpdate::Way way = {&engine, &ops::kernels_for_this_machine(), transport.capabilities(lease_owner),
+                                 lease_owner, 1};
   LeasedUpdate update(way, *operation, outstanding);
   bool is_finished = update.advance();
-  for (; !is_finished && !reader.empty(); is_finished = update.advance()) engine.progress(owner);
+  for (; !is_finished && !reader.empty(); is_finished = update.advance()) engine.progress(lease_owner);
   // Whoever still waits is told that the owner is lost.
-  engine.fail_peer(owner);
+  engine.fail_peer(lease_owner);
   demand(is_finished || update.advance());
   demand(is_finished || update.code() != Code::ok);
   demand(update.bytes_left_to_owner() <= operation->bytes);

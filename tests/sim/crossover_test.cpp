@@ -15,8 +15,8 @@
 namespace farsum {
 namespace {
 
-constexpr Rank owner = 0;
-constexpr Rank origin = 1;
+constexpr Rank owner_rank = 0;
+constexpr Rank origin_rank = 1;
 constexpr std::size_t window_bytes = 1 << 18;
 constexpr std::uint64_t lock_at = window_bytes - sizeof(std::uint64_t);
 constexpr std::size_t most_bytes = window_bytes / 2;
@@ -54,17 +54,17 @@ struct Sum {
 
 SimTask<> sum_by_owner(ProtocolRank& self, Sum& sum) {
   const SimTime before_ns = self.now_ns();
-  const Code code = co_await self.accumulate(owner, 0, ops::ElementType::float64, ops::Operator::sum,
+  const Code code = co_await self.accumulate(owner_rank, 0, ops::ElementType::float64, ops::Operator::sum,
                                              sum.operand.data(), sum.operand.size() * sizeof(double));
   EXPECT_EQ(code, Code::ok);
   sum.took_ns = self.now_ns() - before_ns;
 }
 
 SimTask<> change_lock(ProtocolJob& job, ProtocolRank& self, std::uint64_t from, std::uint64_t to) {
-  auto* const word = reinterpret_cast<std::uint64_t*>(job.memory(owner).data() + lock_at);
+  auto* const word = reinterpret_cast<std::uint64_t*>(job.memory(owner_rank).data() + lock_at);
   bool is_answered = false;
   std::uint64_t before = from;
-  job.world().card(owner).compare_and_swap(self.rank(), word, from, to, [&](Code, std::uint64_t old) {
+  job.world().card(owner_rank).compare_and_swap(self.rank(), word, from, to, [&](Code, std::uint64_t old) {
     before = old;
     is_answered = true;
   });
@@ -75,13 +75,13 @@ SimTask<> change_lock(ProtocolJob& job, ProtocolRank& self, std::uint64_t from, 
 SimTask<> sum_by_caller(ProtocolJob& job, ProtocolRank& self, AwaitedTransfer& transfers, Sum& sum) {
   const SimTime before_ns = self.now_ns();
   SimTransport& transport = job.world().transport(self.rank());
-  const auto address = reinterpret_cast<std::uint64_t>(job.memory(owner).data());
+  const auto address = reinterpret_cast<std::uint64_t>(job.memory(owner_rank).data());
   std::vector<double> copy(sum.operand.size());
   co_await change_lock(job, self, 0, 1);
-  EXPECT_EQ(transport.read(owner, address, std::as_writable_bytes(std::span(copy)), 0), Transfer::started);
+  EXPECT_EQ(transport.read(owner_rank, address, std::as_writable_bytes(std::span(copy)), 0), Transfer::started);
   co_await self.program.until([&] { return transfers.ended == 1; });
   for (std::size_t i = 0; i < copy.size(); ++i) copy[i] += sum.operand[i];
-  EXPECT_EQ(transport.write(owner, address, std::as_bytes(std::span(copy)), 0), Transfer::started);
+  EXPECT_EQ(transport.write(owner_rank, address, std::as_bytes(std::span(copy)), 0), Transfer::started);
   co_await self.program.until([&] { return transfers.ended == 2; });
   co_await change_lock(job, self, 1, 0);
   sum.took_ns = self.now_ns() - before_ns;
@@ -90,20 +90,20 @@ SimTask<> sum_by_caller(ProtocolJob& job, ProtocolRank& self, AwaitedTransfer& t
 // Virtual microseconds of one sum of doubles, whose answer is checked.
 double simulated_us(const cost::LinkModel& model, cost::Way way, std::uint64_t bytes) {
   ProtocolJob job(1, 2, options_of(model));
-  job.world().set_transfer_wake(owner, in_ns(model.wake_up_us * model.pull_wake_ups));
+  job.world().set_transfer_wake(owner_rank, in_ns(model.wake_up_us * model.pull_wake_ups));
   Sum sum{.operand = std::vector<double>(bytes / sizeof(double), 1.5)};
   AwaitedTransfer transfers;
-  ProtocolRank& self = job.rank(origin);
+  ProtocolRank& self = job.rank(origin_rank);
   if (way == cost::Way::owner) {
     self.program.start(sum_by_owner(self, sum));
   } else {
-    job.world().transport(origin).set_transfer_handler(&transfers);
+    job.world().transport(origin_rank).set_transfer_handler(&transfers);
     self.program.start(sum_by_caller(job, self, transfers, sum));
   }
   EXPECT_TRUE(job.run());
   for (std::size_t i = 0; i < sum.operand.size(); ++i) {
     double held = 0;
-    std::memcpy(&held, job.memory(owner).data() + i * sizeof held, sizeof held);
+    std::memcpy(&held, job.memory(owner_rank).data() + i * sizeof held, sizeof held);
     EXPECT_EQ(held, 1.5);
   }
   return static_cast<double>(sum.took_ns) / 1e3;

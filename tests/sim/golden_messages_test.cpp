@@ -37,7 +37,7 @@ std::vector<std::byte> counted(std::size_t count) {
   return bytes;
 }
 
-Operation sum_of(const std::vector<std::byte>& operand, std::uint64_t offset) {
+Operation float_sum_of(const std::vector<std::byte>& operand, std::uint64_t offset) {
   Operation operation = put_of(operand, offset);
   operation.kind = OperationKind::accumulate;
   operation.type = ops::ElementType::float64;
@@ -66,13 +66,13 @@ TEST(GoldenMessages, of_locks_and_operations_are_as_recorded) {
   get.result = result.data();
   get.result_layout = ops::LayoutView::contiguous(32);
   operate(get, "get");
-  operate(sum_of(operand, 128), "accumulate");
+  operate(float_sum_of(operand, 128), "accumulate");
   const double alpha = 0.5;
-  Operation scaled = sum_of(operand, 128);
+  Operation scaled = float_sum_of(operand, 128);
   scaled.op = ops::Operator::scaled_sum;
   scaled.alpha = &alpha;
   operate(scaled, "scaled sum");
-  Operation fetch = sum_of(element, 16);
+  Operation fetch = float_sum_of(element, 16);
   fetch.kind = OperationKind::get_accumulate;
   fetch.type = ops::ElementType::int64;
   fetch.result = result.data();
@@ -134,7 +134,7 @@ TEST(GoldenMessages, of_gathered_updates_are_as_recorded) {
   EXPECT_TRUE(fine(windows[1].lock_all()));
   heard.note("lock_all");
   for (const std::uint64_t offset : {64, 8, 4000})
-    EXPECT_TRUE(fine(windows[1].operate(sum_of(element, offset), 0, Completion::implicit, nullptr)));
+    EXPECT_TRUE(fine(windows[1].operate(float_sum_of(element, offset), 0, Completion::implicit, nullptr)));
   EXPECT_TRUE(fine(windows[1].flush(0)));
   heard.note("scatter");
   EXPECT_TRUE(fine(windows[1].unlock_all()));
@@ -147,7 +147,7 @@ TEST(GoldenMessages, of_leased_updates_are_as_recorded) {
   const std::vector<std::byte> operand = counted(128);
   EXPECT_TRUE(fine(windows[1].lock_all()));
   heard.note("lock_all");
-  EXPECT_TRUE(fine(windows[1].operate(sum_of(operand, 64), 0, Completion::blocking, nullptr)));
+  EXPECT_TRUE(fine(windows[1].operate(float_sum_of(operand, 64), 0, Completion::blocking, nullptr)));
   heard.note("lease, lease_put");
   EXPECT_TRUE(fine(windows[1].unlock_all()));
   expect_golden("messages_of_leases", heard.all());

@@ -11,13 +11,13 @@ namespace farsum {
 namespace {
 
 constexpr std::uint64_t message_bytes = 4'096;
-constexpr std::uint64_t elements = 60'000;
+constexpr std::uint64_t operand_elements = 60'000;
 constexpr std::size_t credit_messages = 36;  // as between hosts: 2 MiB in pieces of 56 KiB
 
 ProtocolJobOptions pushing_options() {
   ProtocolJobOptions options;
   options.pull = false;
-  options.window_bytes = elements * 8;
+  options.window_bytes = operand_elements * 8;
   options.sim.transfers = false;
   options.sim.message_latency = {1'000, 3'000};
   options.sim.long_delay_one_in = 0;
@@ -31,7 +31,7 @@ ProtocolJobOptions pushing_options() {
 
 // How many words from the front on have been summed into.
 std::uint64_t applied(const ProtocolJob& job) {
-  std::uint64_t first = 0, last = elements;
+  std::uint64_t first = 0, last = operand_elements;
   while (first != last) {
     const std::uint64_t middle = (first + last) / 2;
     job.word(0, middle * 8) != 0 ? first = middle + 1 : last = middle;
@@ -42,10 +42,11 @@ std::uint64_t applied(const ProtocolJob& job) {
 TEST(LongOperands, are_summed_piece_by_piece_while_the_next_pieces_travel) {
   ProtocolJob job(1, 2, pushing_options());
   ProtocolRank& self = job.rank(1);
-  const std::vector<std::uint64_t> ones(elements, 1);
+  const std::vector<std::uint64_t> ones(operand_elements, 1);
   Code code = Code::system;
   const auto program = [&]() -> SimTask<> {
-    code = co_await self.accumulate(0, 0, ops::ElementType::uint64, ops::Operator::sum, ones.data(), elements * 8);
+    code =
+        co_await self.accumulate(0, 0, ops::ElementType::uint64, ops::Operator::sum, ones.data(), operand_elements * 8);
   };
   self.program.start(program());
   const std::uint64_t piece = (message_bytes - sizeof(wire::MessageHeader)) / 8;
@@ -59,8 +60,8 @@ TEST(LongOperands, are_summed_piece_by_piece_while_the_next_pieces_travel) {
     with_the_next_under_way += sent > served;
   }
   EXPECT_EQ(code, Code::ok);
-  EXPECT_EQ(applied(job), elements);
-  EXPECT_EQ(pieces_served, elements / piece);
+  EXPECT_EQ(applied(job), operand_elements);
+  EXPECT_EQ(pieces_served, operand_elements / piece);
   EXPECT_GT(with_the_next_under_way, pieces_served * 9 / 10) << "the owner had nothing to go on with";
   EXPECT_LE(most_under_way, credit_messages) << "more than the owner has allowed";
 }

@@ -15,24 +15,24 @@
 namespace farsum {
 namespace {
 
-enum class Way : std::uint8_t { pushed, pulled, leased };
+enum class PieceWay : std::uint8_t { pushed, pulled, leased };
 
 struct Case {
   const char* name;
-  Way way;
+  PieceWay way;
   OperationKind kind;
   ops::Operator op;
 };
 
 void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
 
-ProtocolJobOptions options_for(Way way, std::uint64_t pieces) {
+ProtocolJobOptions options_for(PieceWay way, std::uint64_t pieces) {
   ProtocolJobOptions options;
-  options.pull = way == Way::pulled;
+  options.pull = way == PieceWay::pulled;
   options.window_bytes = pieces * 16;
   options.inline_bytes = 64;
   options.pull_bytes = 4'096;
-  options.sim.transfers = way == Way::pulled;
+  options.sim.transfers = way == PieceWay::pulled;
   options.sim.max_message_bytes = options.sim.max_reply_bytes = 1'024;
   // Little room, so that what was cut has to wait again and again.
   options.sim.pair_messages = 3;
@@ -109,11 +109,11 @@ std::uint64_t looks(const Case& of, std::uint64_t count) {
     std::memcpy(job.memory(0).data() + word * 8, &value, sizeof value);
   }
   Sides sides(of, count);
-  if (of.way == Way::leased) sides.pack();
+  if (of.way == PieceWay::leased) sides.pack();
   ProtocolRank& self = job.rank(1);
   Code code = Code::system;
   const auto program = [&]() -> SimTask<> {
-    if (of.way == Way::leased)
+    if (of.way == PieceWay::leased)
       code = co_await self.run_leased(0, sides.operation());
     else
       code = co_await self.run(0, sides.operation());
@@ -139,20 +139,20 @@ TEST_P(ManyPieces, cost_twice_as_much_where_they_are_twice_as_many) {
   EXPECT_LE(twice, most_looks_at_each * 2 * count);
 }
 
-constexpr ops::Operator sum = ops::Operator::sum, none = ops::Operator::replace;
-INSTANTIATE_TEST_SUITE_P(Ways, ManyPieces,
-                         testing::Values(Case{"put_pushed", Way::pushed, OperationKind::put, none},
-                                         Case{"get_pushed", Way::pushed, OperationKind::get, none},
-                                         Case{"accumulate_pushed", Way::pushed, OperationKind::accumulate, sum},
-                                         Case{"get_accumulate_pushed", Way::pushed, OperationKind::get_accumulate, sum},
-                                         Case{"put_pulled", Way::pulled, OperationKind::put, none},
-                                         Case{"get_pulled", Way::pulled, OperationKind::get, none},
-                                         Case{"accumulate_pulled", Way::pulled, OperationKind::accumulate, sum},
-                                         Case{"get_accumulate_pulled", Way::pulled, OperationKind::get_accumulate, sum},
-                                         Case{"accumulate_leased", Way::leased, OperationKind::accumulate, sum},
-                                         Case{"get_accumulate_leased", Way::leased, OperationKind::get_accumulate,
-                                              sum}),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+constexpr ops::Operator adding = ops::Operator::sum, replacing = ops::Operator::replace;
+INSTANTIATE_TEST_SUITE_P(
+    Ways, ManyPieces,
+    testing::Values(Case{"put_pushed", PieceWay::pushed, OperationKind::put, replacing},
+                    Case{"get_pushed", PieceWay::pushed, OperationKind::get, replacing},
+                    Case{"accumulate_pushed", PieceWay::pushed, OperationKind::accumulate, adding},
+                    Case{"get_accumulate_pushed", PieceWay::pushed, OperationKind::get_accumulate, adding},
+                    Case{"put_pulled", PieceWay::pulled, OperationKind::put, replacing},
+                    Case{"get_pulled", PieceWay::pulled, OperationKind::get, replacing},
+                    Case{"accumulate_pulled", PieceWay::pulled, OperationKind::accumulate, adding},
+                    Case{"get_accumulate_pulled", PieceWay::pulled, OperationKind::get_accumulate, adding},
+                    Case{"accumulate_leased", PieceWay::leased, OperationKind::accumulate, adding},
+                    Case{"get_accumulate_leased", PieceWay::leased, OperationKind::get_accumulate, adding}),
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace
 }  // namespace farsum

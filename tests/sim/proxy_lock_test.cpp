@@ -12,7 +12,7 @@
 namespace farsum {
 namespace {
 
-constexpr std::uint64_t lock_object = 1;
+constexpr std::uint64_t proxied_lock = 1;
 
 HistoryAction action_of(bool takes, bool is_exclusive) {
   if (takes) return is_exclusive ? HistoryAction::lock_exclusive : HistoryAction::lock_shared;
@@ -46,7 +46,7 @@ SimTask<> add_under_lock(ProtocolJob& job, ProtocolRank& self, bool in_memory, i
   for (int i = 0; i < count; ++i) {
     const bool is_exclusive = self.random().once_in(2);
     auto call = job.history.invoke(
-        {.rank = self.rank(), .action = action_of(true, is_exclusive), .object = lock_object}, self.now_ns());
+        {.rank = self.rank(), .action = action_of(true, is_exclusive), .object = proxied_lock}, self.now_ns());
     if (in_memory) {
       co_await lock_in_memory(job, self, 0, is_exclusive, self.random().once_in(2));
     } else {
@@ -59,7 +59,7 @@ SimTask<> add_under_lock(ProtocolJob& job, ProtocolRank& self, bool in_memory, i
     EXPECT_EQ(job.word(0, 0), before) << "somebody wrote beside a lock";
     const std::uint64_t after = before + 1;
     if (is_exclusive) std::memcpy(job.memory(0).data(), &after, sizeof after);
-    call = job.history.invoke({.rank = self.rank(), .action = action_of(false, is_exclusive), .object = lock_object},
+    call = job.history.invoke({.rank = self.rank(), .action = action_of(false, is_exclusive), .object = proxied_lock},
                               self.now_ns());
     if (in_memory) {
       EXPECT_TRUE(unlock_in_memory(job, self, 0, is_exclusive));
@@ -78,7 +78,7 @@ void run_mixed_locks(std::uint64_t seed, Rank ranks, int count) {
     self.program.start(add_under_lock(job, self, rank % 3 == 0, count));
   }
   EXPECT_TRUE(job.run()) << "somebody waits for a lock that nobody holds";
-  const Verdict verdict = check_lock(job.history.calls_on(lock_object), {});
+  const Verdict verdict = check_lock(job.history.calls_on(proxied_lock), {});
   EXPECT_TRUE(verdict.holds()) << verdict.why;
   std::uint64_t updates = 0;
   for (const HistoryCall& call : job.history.calls()) updates += call.action == HistoryAction::lock_exclusive;

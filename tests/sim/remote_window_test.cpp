@@ -587,7 +587,7 @@ TEST(RemoteWindow, gathers_updates_the_short_way_in_program_order_and_sends_no_m
 
 // ---- caller-computes ----
 
-Operation sum_of(const std::vector<std::byte>& bytes, std::uint64_t offset = 0) {
+Operation byte_sum_of(const std::vector<std::byte>& bytes, std::uint64_t offset = 0) {
   Operation operation = put_of(bytes, offset);
   operation.kind = OperationKind::accumulate;
   operation.type = ops::ElementType::uint8;
@@ -600,7 +600,8 @@ TEST(RemoteWindow, has_summed_by_caller_when_the_call_returns) {
   const auto data = ones(64);
   EXPECT_TRUE(fine(windows[1].lock_all()));
   const std::uint64_t sent = windows.messages_of(1);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(fine(windows[1].operate(sum_of(data), 0, Completion::implicit, nullptr)));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(fine(windows[1].operate(byte_sum_of(data), 0, Completion::implicit, nullptr)));
   EXPECT_EQ(windows.job.memory(0)[63], std::byte{3});
   EXPECT_EQ(windows.messages_of(1) - sent, 6) << "a lease and a put each";
   EXPECT_EQ(windows.operations_by(Path::caller), 3);
@@ -613,9 +614,9 @@ TEST(RemoteWindow, sends_by_caller_what_needs_no_computing_in_one_message) {
   RemoteWindows windows(2, {.path = PathChoice::caller});
   const auto data = ones(64);
   std::vector<std::byte> got(64);
-  Operation replace = sum_of(data);
+  Operation replace = byte_sum_of(data);
   replace.op = ops::Operator::replace;
-  Operation look = sum_of(data);
+  Operation look = byte_sum_of(data);
   look.kind = OperationKind::get_accumulate;
   look.op = ops::Operator::no_op;
   look.result = got.data();
@@ -637,12 +638,12 @@ TEST(RemoteWindow, sends_by_caller_what_needs_no_computing_in_one_message) {
 TEST(RemoteWindow, keeps_the_order_of_what_it_replaces_and_sums_by_caller) {
   RemoteWindows windows(2, {.path = PathChoice::caller});
   const auto data = ones(64);
-  Operation replace = sum_of(data);
+  Operation replace = byte_sum_of(data);
   replace.op = ops::Operator::replace;
   EXPECT_TRUE(fine(windows[1].lock_all()));
   for (int i = 0; i < 10; ++i) {
     EXPECT_TRUE(fine(windows[1].operate(replace, 0, Completion::implicit, nullptr)));
-    EXPECT_TRUE(fine(windows[1].operate(sum_of(data), 0, Completion::implicit, nullptr)));
+    EXPECT_TRUE(fine(windows[1].operate(byte_sum_of(data), 0, Completion::implicit, nullptr)));
     EXPECT_EQ(windows.job.memory(0)[63], std::byte{2});
   }
   EXPECT_TRUE(fine(windows[1].unlock_all()));
@@ -653,9 +654,9 @@ TEST(RemoteWindow, sums_by_caller_from_the_regions_threshold_on) {
   const auto shorter = ones(63);
   const auto longer = ones(64);
   EXPECT_TRUE(fine(windows[1].lock_all()));
-  EXPECT_TRUE(fine(windows[1].operate(sum_of(shorter), 0, Completion::implicit, nullptr)));
+  EXPECT_TRUE(fine(windows[1].operate(byte_sum_of(shorter), 0, Completion::implicit, nullptr)));
   EXPECT_EQ(windows.operations_by(Path::caller), 0);
-  EXPECT_TRUE(fine(windows[1].operate(sum_of(longer), 0, Completion::implicit, nullptr)));
+  EXPECT_TRUE(fine(windows[1].operate(byte_sum_of(longer), 0, Completion::implicit, nullptr)));
   EXPECT_EQ(windows.operations_by(Path::caller), 1);
   EXPECT_TRUE(fine(windows[1].operate(put_of(longer), 0, Completion::implicit, nullptr)));
   EXPECT_EQ(windows.operations_by(Path::caller), 1) << "a put computes nothing";
@@ -673,7 +674,7 @@ TEST(RemoteWindow, sums_by_caller_under_a_lock_once_that_is_held) {
     windows.job.world().wake_agent(0);
   });
   EXPECT_TRUE(fine(windows[1].lock(0, LockMode::exclusive)));
-  EXPECT_TRUE(fine(windows[1].operate(sum_of(data), 0, Completion::implicit, nullptr)));
+  EXPECT_TRUE(fine(windows[1].operate(byte_sum_of(data), 0, Completion::implicit, nullptr)));
   EXPECT_EQ(windows.job.word(0, 0), 0x0101010101010101u);
   EXPECT_TRUE(fine(windows[1].unlock(0)));
 }
@@ -681,7 +682,7 @@ TEST(RemoteWindow, sums_by_caller_under_a_lock_once_that_is_held) {
 TEST(RemoteWindow, leaves_to_the_owner_what_ends_with_a_notification) {
   RemoteWindows windows(2, {.path = PathChoice::caller});
   const auto data = ones(8);
-  Operation notifying = sum_of(data);
+  Operation notifying = byte_sum_of(data);
   notifying.notify = true;
   notifying.notify_slot = 1;
   EXPECT_TRUE(fine(windows[1].lock_all()));
@@ -697,7 +698,7 @@ TEST(RemoteWindow, counts_as_the_owners_what_found_no_room_for_a_lease) {
   RemoteWindows windows(2, {.path = PathChoice::caller}, options);
   const auto data = ones(64);
   EXPECT_TRUE(fine(windows[1].lock_all()));
-  EXPECT_TRUE(fine(windows[1].operate(sum_of(data), 0, Completion::implicit, nullptr)));
+  EXPECT_TRUE(fine(windows[1].operate(byte_sum_of(data), 0, Completion::implicit, nullptr)));
   EXPECT_EQ(windows.job.memory(0)[63], std::byte{1});
   EXPECT_EQ(windows.operations_by(Path::owner), 1);
   EXPECT_EQ(windows.bytes_by(Path::owner), 64);
@@ -707,7 +708,7 @@ TEST(RemoteWindow, counts_as_the_owners_what_found_no_room_for_a_lease) {
 TEST(RemoteWindow, tells_of_memory_that_no_lease_is_granted_on) {
   RemoteWindows windows(2, {.dynamic = true, .path = PathChoice::caller});
   EXPECT_TRUE(fine(windows[1].lock_all()));
-  const Status outside = windows[1].operate(sum_of(ones(16), 1u << 30), 0, Completion::implicit, nullptr);
+  const Status outside = windows[1].operate(byte_sum_of(ones(16), 1u << 30), 0, Completion::implicit, nullptr);
   EXPECT_EQ(outside.code(), Code::range) << outside.text();
   EXPECT_TRUE(fine(windows[1].flush_all()));
   EXPECT_TRUE(fine(windows[1].unlock_all()));

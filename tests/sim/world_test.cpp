@@ -54,13 +54,13 @@ struct Member {
   LastReply replies;
 };
 
-std::span<const std::byte> bytes_of(const std::uint64_t& value) { return std::as_bytes(std::span(&value, 1)); }
+std::span<const std::byte> word_bytes(const std::uint64_t& value) { return std::as_bytes(std::span(&value, 1)); }
 
 SimTask<std::uint64_t> fetch_add(Member& member, Rank owner, std::uint64_t operand) {
   SimTransport& transport = member.program.world().transport(member.program.rank());
   std::optional<std::uint64_t> ticket;
   co_await member.program.until([&] {
-    ticket = transport.try_post(owner, bytes_of(operand), {}, {.reply_capacity = sizeof operand});
+    ticket = transport.try_post(owner, word_bytes(operand), {}, {.reply_capacity = sizeof operand});
     return ticket.has_value();
   });
   co_await member.program.until([&] { return member.replies.codes.contains(*ticket); });
@@ -173,7 +173,7 @@ TEST(SimWorld, answers_whoever_waits_for_a_killed_rank) {
     world.set_death_hook(2, [&told](Rank dead) { told.push_back(dead); });
     const std::uint64_t one = 1;
     for (int i = 0; i < 8; ++i)
-      ASSERT_TRUE(world.transport(1).try_post(0, bytes_of(one), {}, {.reply_capacity = sizeof one}));
+      ASSERT_TRUE(world.transport(1).try_post(0, word_bytes(one), {}, {.reply_capacity = sizeof one}));
     world.run();
     ASSERT_EQ(member.replies.codes.size(), 8u) << "seed " << seed;
     // In order: those served before the death, then the failed ones.
@@ -185,7 +185,7 @@ TEST(SimWorld, answers_whoever_waits_for_a_killed_rank) {
     EXPECT_EQ(answered, counter) << "seed " << seed;
     EXPECT_EQ(told, std::vector<Rank>{0});
     // And later ones too.
-    ASSERT_TRUE(world.transport(1).try_post(0, bytes_of(one), {}, {.reply_capacity = sizeof one}));
+    ASSERT_TRUE(world.transport(1).try_post(0, word_bytes(one), {}, {.reply_capacity = sizeof one}));
     world.run();
     EXPECT_EQ(member.replies.codes[8], Code::peer_failed);
   }

@@ -21,7 +21,7 @@ namespace farsum {
 
 inline const UcxOptions over_tcp{.transports = "tcp", .devices = "all"};
 
-inline std::span<const std::byte> bytes_of(const std::uint64_t& value) { return std::as_bytes(std::span(&value, 1)); }
+inline std::span<const std::byte> word_bytes(const std::uint64_t& value) { return std::as_bytes(std::span(&value, 1)); }
 
 inline link::Secret secret(unsigned seed) {
   link::Secret made{};
@@ -115,7 +115,7 @@ class UcxTransportTest : public testing::Test {
     Sums sums;
     const std::uint64_t value = 1;
     connect(adder, sums);
-    ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+    ASSERT_TRUE(at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8}));
     pass(31'000'000'000);
   }
   // Nothing of the origin's is under way and its agent has seen that.

@@ -9,9 +9,9 @@ namespace {
 
 TEST_F(UcxTransportTest, hands_over_a_link_that_is_not_open_yet) {
   const std::uint64_t value = 1;
-  EXPECT_FALSE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  EXPECT_FALSE(at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8}));
   EXPECT_EQ(handed_over_[origin], 1u);
-  EXPECT_FALSE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  EXPECT_FALSE(at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8}));
   EXPECT_EQ(handed_over_[origin], 1u);
 }
 
@@ -21,7 +21,7 @@ TEST_F(UcxTransportTest, keeps_a_small_request_to_itself_that_has_left) {
   const std::uint64_t value = 1;
   connect(adder, sums);
   settle(adder, sums);
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  ASSERT_TRUE(at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8}));
   EXPECT_EQ(handed_over_[origin], 0u);
   at(origin).hand_over();
   EXPECT_EQ(handed_over_[origin], 1u);
@@ -39,7 +39,7 @@ TEST_F(UcxTransportTest, sends_small_requests_that_nobody_waits_for_together) {
   settle(adder, sums);
   const NetworkCounters before = at(origin).counters(), served_before = at(target).counters();
   for (std::uint64_t value = 1; value <= count; ++value) {
-    while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8, .may_keep = true}))
+    while (!at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8, .may_keep = true}))
       round(adder, sums);
   }
   at(origin).poll_replies(target, sums);
@@ -57,7 +57,7 @@ TEST_F(UcxTransportTest, acknowledges_a_frame_of_more_requests_than_a_turn_serve
   std::uint64_t posted = 0;
   rounds_until(adder, sums, [&] {  // until there is credit for all
     for (std::uint64_t value = posted + 1; value <= 3000; value = posted + 1) {
-      if (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) break;
+      if (!at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8})) break;
       ++posted;
     }
     return sums.count == 3000;
@@ -65,7 +65,7 @@ TEST_F(UcxTransportTest, acknowledges_a_frame_of_more_requests_than_a_turn_serve
   settle(adder, sums);
   const std::uint64_t before = at(target).counters().serving.frames_sent;
   for (std::uint64_t value = 3001; value <= 3000 + count; ++value) {
-    ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8, .may_keep = true}));
+    ASSERT_TRUE(at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8, .may_keep = true}));
   }
   at(origin).poll_replies(target, sums);
   rounds_until(adder, sums, [&] { return sums.count == 3000 + count; });
@@ -80,8 +80,8 @@ TEST_F(UcxTransportTest, sends_what_it_holds_before_a_thread_sleeps) {
   settle(adder, sums);
   const std::uint64_t before = at(origin).counters().asking.frames_sent;
   const std::uint64_t first = 1, second = 2;
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(first), {}, {.reply_capacity = 8, .may_keep = true}));
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(second), {}, {.reply_capacity = 8, .may_keep = true}));
+  ASSERT_TRUE(at(origin).try_post(target, word_bytes(first), {}, {.reply_capacity = 8, .may_keep = true}));
+  ASSERT_TRUE(at(origin).try_post(target, word_bytes(second), {}, {.reply_capacity = 8, .may_keep = true}));
   EXPECT_EQ(at(origin).counters().asking.frames_sent - before, 0u);
   at(origin).hand_over();
   EXPECT_EQ(at(origin).counters().asking.frames_sent - before, 1u);
@@ -97,7 +97,7 @@ TEST_F(UcxTransportTest, sends_what_it_holds_in_one_frame_with_what_may_not_be_h
   const std::uint64_t before = at(origin).counters().asking.frames_sent;
   for (std::uint64_t value = 1; value <= 3; ++value) {
     const PostOptions how{.reply_capacity = 8, .may_wait = value != 3, .may_keep = value != 3};
-    ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, how));
+    ASSERT_TRUE(at(origin).try_post(target, word_bytes(value), {}, how));
     EXPECT_EQ(handed_over_[origin], 0u);
   }
   EXPECT_EQ(at(origin).counters().asking.frames_sent - before, 1u);
@@ -145,7 +145,7 @@ TEST_F(UcxTransportTest, tells_an_agent_that_is_woken_in_vain) {
   connect(adder, sums);
   const auto ask = [&] {
     const std::uint64_t value = sums.count + 1;
-    ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+    ASSERT_TRUE(at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8}));
     at(target).poll_requests(adder, 64);
     while (sums.count < value) {
       at(target).poll_requests(adder, 64);
@@ -167,7 +167,7 @@ TEST_F(UcxTransportTest, tells_an_agent_that_is_woken_in_vain) {
   EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep)) << "it was woken by something";
   EXPECT_EQ(ask_until_told(), 8u);
   at(origin).hand_over();
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(sums.count + 1), {}, {.reply_capacity = 8}));
+  ASSERT_TRUE(at(origin).try_post(target, word_bytes(sums.count + 1), {}, {.reply_capacity = 8}));
   EXPECT_FALSE(at(origin).is_unattended(Network::Threads::away)) << "a thread has polled";
   EXPECT_TRUE(at(origin).is_unattended(Network::Threads::away));
   const std::uint64_t left = sums.count + 1;
@@ -187,7 +187,7 @@ TEST_F(UcxTransportTest, has_the_agent_ask_again_when_something_came_for_those_w
   connect(adder, sums);
   settle(adder, sums);
   const std::uint64_t value = 1;
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  ASSERT_TRUE(at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8}));
   EXPECT_TRUE(at(origin).is_unattended(Network::Threads::sleep));
   EXPECT_GT(at(origin).next_deadline_ns(), now_ns_ + 1'000'000);
   while (sums.count == 0) {
@@ -232,7 +232,7 @@ class UcxTransportToTwo : public UcxTransportTest {
   }
   void ask_the_other() {
     const std::uint64_t value = adder_.calls + 1;
-    ASSERT_TRUE(at(origin).try_post(other_target, bytes_of(value), {}, {.reply_capacity = 8}));
+    ASSERT_TRUE(at(origin).try_post(other_target, word_bytes(value), {}, {.reply_capacity = 8}));
   }
 
   Adder adder_;
@@ -298,7 +298,7 @@ TEST_F(UcxTransportTest, says_whether_a_tick_found_anything_to_do) {
   settle(adder, sums);
   while (at(origin).tick()) {
   }
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  ASSERT_TRUE(at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8}));
   while (adder.calls == 0) at(target).poll_requests(adder, 64);
   while (!at(origin).tick()) {
   }
@@ -346,7 +346,7 @@ TEST_F(UcxTransportTest, answers_a_short_frame_before_it_looks_for_the_next) {
     TwoFrames(const UcxTransport& self, UcxTransport& sender) : self_(self), sender_(sender) {}
     Served on_request(Rank, std::span<const std::byte>, std::span<std::byte>, ReplyToken) override {
       if (++served_ % 2 == 1) {
-        EXPECT_TRUE(sender_.try_post(target, bytes_of(served_), {}, {}));
+        EXPECT_TRUE(sender_.try_post(target, word_bytes(served_), {}, {}));
       } else if (served_in_turn_ == 1) {
         hears_early = self_.counters().serving.frames_sent != sent_before_;
       }
@@ -370,7 +370,7 @@ TEST_F(UcxTransportTest, answers_a_short_frame_before_it_looks_for_the_next) {
   TwoFrames two(at(target), at(origin));
   const std::uint64_t value = 1;
   for (std::uint64_t posted = 0; posted < 1'000 && !two.hears_early; posted += 2) {
-    ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {}));
+    ASSERT_TRUE(at(origin).try_post(target, word_bytes(value), {}, {}));
     while (sums.count < posted + 2) {
       two.begin_turn();
       at(target).poll_requests(two, 64);

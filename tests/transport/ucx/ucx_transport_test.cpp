@@ -35,7 +35,7 @@ TEST_F(UcxTransportTest, serves_each_request_once_and_in_order_over_connections_
   std::uint64_t posted = 0, next_break = 500;
   while (sums.count < count) {
     for (std::uint64_t value = posted + 1; value <= count; value = posted + 1) {
-      if (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) break;
+      if (!at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8})) break;
       ++posted;
     }
     if (sums.count > next_break) {
@@ -69,7 +69,7 @@ TEST_F(UcxTransportTest, wakes_an_agent_that_sleeps_on_its_descriptor) {
   });
   Sums sums;
   for (std::uint64_t value = 1; value <= count; ++value) {
-    while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}))
+    while (!at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8}))
       at(origin).poll_replies(target, sums);
     while (sums.count < value) at(origin).poll_replies(target, sums);
   }
@@ -88,7 +88,7 @@ TEST_F(UcxTransportTest, answers_peer_failed_when_a_peer_is_silent_for_too_long)
   const std::uint64_t value = 1;
   at(origin).open(target);
   while (at(origin).state(target) != link::LinkState::open) round(adder, sums);
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  ASSERT_TRUE(at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8}));
   pass(29'000'000'000);
   at(origin).tick();
   at(origin).poll_replies(target, sums);
@@ -114,7 +114,7 @@ TEST_F(UcxTransportTest, says_that_ucx_would_not_connect) {
   const std::unique_ptr<UcxTransport> self = make(origin, secret(1));
   self->introduce(target, other->address());
   const std::uint64_t value = 1;
-  EXPECT_FALSE(self->try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  EXPECT_FALSE(self->try_post(target, word_bytes(value), {}, {.reply_capacity = 8}));
   pass(31'000'000'000);
   self->tick();
   ASSERT_EQ(lost_[origin].size(), 1u);
@@ -183,7 +183,7 @@ TEST_F(UcxTransportTest, gives_back_what_was_lent_to_it_when_it_is_abandoned) {
   for (int i = 0; i < 100; ++i) round(adder, sums);
   EXPECT_TRUE(adder.sum == before || adder.sum == before + value) << "it left whole, or not at all";
   EXPECT_EQ(place, std::vector<std::byte>(8, std::byte{2}));
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  ASSERT_TRUE(at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8}));
   at(origin).poll_replies(target, sums);
   EXPECT_EQ(sums.codes[Code::peer_failed], 2u);
   EXPECT_TRUE(lost_[origin].empty());
@@ -196,7 +196,7 @@ TEST_F(UcxTransportTest, says_goodbye_and_nobody_loses_anybody) {
   at(target).introduce(origin, at(origin).address());
   at(target).open(origin);
   connect(adder[target], sums);
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  ASSERT_TRUE(at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8}));
   std::thread other([&] { at(target).close(adder[target]); });
   at(origin).close(adder[origin]);
   other.join();
@@ -237,7 +237,7 @@ TEST_F(UcxTransportTest, counts_what_travels_each_way) {
   Sums sums;
   const std::uint64_t value = 1;
   connect(adder, sums);
-  ASSERT_TRUE(at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+  ASSERT_TRUE(at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8}));
   rounds_until(adder, sums, [&] { return sums.count == 1; });
   const NetworkCounters asks = at(origin).counters(), serves = at(target).counters();
   EXPECT_EQ(asks.asking.frames_sent, serves.serving.frames_received);
@@ -255,7 +255,7 @@ TEST_F(UcxTransportTest, has_a_deadline_only_while_something_is_due) {
   Sums sums;
   const std::uint64_t value = 1;
   EXPECT_EQ(at(origin).next_deadline_ns(), link::LinkSender::never);
-  while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) round(adder, sums);
+  while (!at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8})) round(adder, sums);
   EXPECT_NE(at(origin).next_deadline_ns(), link::LinkSender::never);
   while (sums.count == 0 || at(origin).next_deadline_ns() != link::LinkSender::never) round(adder, sums);
 }
@@ -271,11 +271,11 @@ TEST_F(UcxTransportTest, serves_nobody_who_does_not_know_the_secret) {
   while (at(target).strangers() == 0) {
     stranger->tick();
     round(adder, sums);
-    EXPECT_FALSE(stranger->try_post(target, bytes_of(value), {}, {.reply_capacity = 8}));
+    EXPECT_FALSE(stranger->try_post(target, word_bytes(value), {}, {.reply_capacity = 8}));
   }
   EXPECT_NE(stranger->state(target), link::LinkState::open);
   // The job goes on.
-  while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) round(adder, sums);
+  while (!at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8})) round(adder, sums);
   while (sums.count == 0) round(adder, sums);
   EXPECT_EQ(adder.calls, 1u);
 }
@@ -296,7 +296,7 @@ TEST_F(UcxTransportTest, serves_the_hosts_that_are_let_in) {
   Adder adder;
   Sums sums;
   const std::uint64_t value = 1;
-  while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) round(adder, sums);
+  while (!at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8})) round(adder, sums);
   while (sums.count == 0) round(adder, sums);
   EXPECT_TRUE(sums.right);
 }
@@ -323,7 +323,7 @@ TEST_F(UcxTransportTest, counts_messages_that_are_no_frames_and_goes_on) {
     }
   }
   const std::uint64_t value = 1;
-  while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) round(adder, sums);
+  while (!at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8})) round(adder, sums);
   while (sums.count == 0) round(adder, sums);
   EXPECT_TRUE(sums.right);
 }
@@ -352,7 +352,7 @@ TEST_F(UcxTransportTest, refuses_and_counts_frames_of_the_job_that_make_no_sense
   for (const std::uint64_t missing : {1u, 0u}) {
     header.payload_bytes = static_cast<std::uint32_t>(sizeof record + sizeof value + missing);
     const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(&header, 1)),
-                                                 std::as_bytes(std::span(&record, 1)), bytes_of(value)};
+                                                 std::as_bytes(std::span(&record, 1)), word_bytes(value)};
     ASSERT_NE(workers->a->send(endpoint.value(), 1, pieces, 0), UcxWorker::Sent::failed);
     ++refused;
     while (at(target).counters().refused + at(target).strangers() < refused) {
@@ -363,7 +363,7 @@ TEST_F(UcxTransportTest, refuses_and_counts_frames_of_the_job_that_make_no_sense
   }
   EXPECT_EQ(at(target).strangers(), 0u);
   EXPECT_EQ(adder.calls, 0u);
-  while (!at(origin).try_post(target, bytes_of(value), {}, {.reply_capacity = 8})) round(adder, sums);
+  while (!at(origin).try_post(target, word_bytes(value), {}, {.reply_capacity = 8})) round(adder, sums);
   rounds_until(adder, sums, [&] { return sums.count == 1; });
   EXPECT_TRUE(sums.right);
   EXPECT_EQ(adder.calls, 1u);

@@ -28,7 +28,7 @@ namespace {
 
 using Piece = std::span<const std::byte>;
 
-Bytes pattern(std::size_t bytes, std::uint32_t seed) {
+Bytes scrambled(std::size_t bytes, std::uint32_t seed) {
   Bytes made(bytes);
   for (std::byte& byte : made) {
     seed = seed * 1'664'525 + 1'013'904'223;
@@ -88,7 +88,7 @@ TEST_P(UcxWorkerTest, carries_messages_of_every_length_up_to_a_piece_whole_and_i
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{511}, std::size_t{512}, std::size_t{513},
                                   std::size_t{7999}, std::size_t{8000}, piece - 1, piece}) {
     for (const std::size_t pieces : {1u, 2u, 4u}) {
-      posted.push_back(pattern(bytes, static_cast<std::uint32_t>(posted.size())));
+      posted.push_back(scrambled(bytes, static_cast<std::uint32_t>(posted.size())));
       ASSERT_NE(send(posted.back(), posted.size(), pieces), UcxWorker::Sent::failed);
       pair_->until([&] { return heard_by_b().messages.size() == posted.size(); });
     }
@@ -105,7 +105,7 @@ TEST_P(UcxWorkerTest, answers_over_an_endpoint_made_from_the_address_that_came_i
   pair_->until([&] { return !heard_by_b().messages.empty(); });
   auto back = b().connect(heard_by_b().messages.front().bytes);
   ASSERT_TRUE(back.is_ok()) << back.take_status().text();
-  const Bytes answer = pattern(300, 7);
+  const Bytes answer = scrambled(300, 7);
   ASSERT_NE(b().send(back.value(), 2, cut(answer, 2), 0), UcxWorker::Sent::failed);
   pair_->until([&] { return !heard_by_a().messages.empty(); });
   EXPECT_EQ(heard_by_a().messages.front().channel, 2u);
@@ -117,7 +117,7 @@ TEST_P(UcxWorkerTest, keeps_the_order_of_many_messages_on_their_way_at_once) {
   const std::size_t piece = a().piece_bytes(pair_->a_to_b);
   std::vector<Bytes> posted;
   for (std::uint64_t i = 0; i < count; ++i) {
-    posted.push_back(pattern(i % 3 == 0 ? piece : 16 + i, static_cast<std::uint32_t>(i)));
+    posted.push_back(scrambled(i % 3 == 0 ? piece : 16 + i, static_cast<std::uint32_t>(i)));
     ASSERT_NE(send(posted.back(), i, 2), UcxWorker::Sent::failed);
   }
   pair_->until([&] { return heard_by_b().messages.size() == count; });
@@ -125,7 +125,7 @@ TEST_P(UcxWorkerTest, keeps_the_order_of_many_messages_on_their_way_at_once) {
 }
 
 TEST_P(UcxWorkerTest, lets_its_owner_sleep_until_a_message_comes) {
-  ASSERT_NE(send(pattern(8, 1)), UcxWorker::Sent::failed);
+  ASSERT_NE(send(scrambled(8, 1)), UcxWorker::Sent::failed);
   pair_->until([&] { return heard_by_b().messages.size() == 1; });
   const auto arm = [&] {
     for (;;) {
@@ -141,7 +141,7 @@ TEST_P(UcxWorkerTest, lets_its_owner_sleep_until_a_message_comes) {
     ASSERT_TRUE(status.is_ok()) << status.text();
     pollfd asleep{.fd = b().event_descriptor(), .events = POLLIN, .revents = 0};
     ASSERT_EQ(poll(&asleep, 1, 0), 0) << "awake with nothing to do";
-    ASSERT_NE(send(pattern(8, 1)), UcxWorker::Sent::failed);
+    ASSERT_NE(send(scrambled(8, 1)), UcxWorker::Sent::failed);
     a().progress();
     ASSERT_EQ(poll(&asleep, 1, -1), 1);
     pair_->until([&] { return heard_by_b().messages.size() == round; });
@@ -150,11 +150,11 @@ TEST_P(UcxWorkerTest, lets_its_owner_sleep_until_a_message_comes) {
 
 TEST_P(UcxWorkerThatTells, once_that_the_peer_is_gone_and_closes_what_is_left) {
   ASSERT_TRUE(pair_->context->tells_of_failures());
-  ASSERT_NE(send(pattern(8, 1)), UcxWorker::Sent::failed);
+  ASSERT_NE(send(scrambled(8, 1)), UcxWorker::Sent::failed);
   pair_->until([&] { return heard_by_b().messages.size() == 1; });
   pair_->b.reset();
   pair_->until([&] { return !heard_by_a().broken.empty(); });
-  EXPECT_EQ(send(pattern(8, 1)), UcxWorker::Sent::failed);
+  EXPECT_EQ(send(scrambled(8, 1)), UcxWorker::Sent::failed);
   a().close(pair_->a_to_b);
   pair_->until([&] { return !heard_by_a().closed.empty(); });
   EXPECT_EQ(heard_by_a().broken, std::vector{pair_->a_to_b});
@@ -164,7 +164,7 @@ TEST_P(UcxWorkerThatTells, once_that_the_peer_is_gone_and_closes_what_is_left) {
 
 TEST_P(UcxWorkerTest, lets_go_of_every_piece_before_it_tells_that_an_endpoint_is_closed) {
   const std::size_t piece = a().piece_bytes(pair_->a_to_b);
-  const Bytes message = pattern(piece, 3);
+  const Bytes message = scrambled(piece, 3);
   // Nobody takes these, so that they fill the connection and wait here.
   std::set<std::uint64_t> started;
   for (std::uint64_t cookie = 0; cookie < 2000; ++cookie) {
@@ -224,7 +224,7 @@ TEST_P(UcxWorkerThatTells, goes_over_the_same_address_a_thousand_times_without_g
 }
 
 TEST_P(UcxWorkerTest, keeps_its_sockets_from_programs_that_the_job_starts) {
-  ASSERT_NE(send(pattern(8, 1)), UcxWorker::Sent::failed);
+  ASSERT_NE(send(scrambled(8, 1)), UcxWorker::Sent::failed);
   pair_->until([&] { return heard_by_b().messages.size() == 1; });
   // Between ranks of one process the accepted ones may be marked already, with those that connect.
   for (const int descriptor : accepted_on(b().ports(), open_tcp_sockets())) fcntl(descriptor, F_SETFD, 0);
@@ -268,7 +268,7 @@ TEST_P(UcxWorkerOfTwoAddresses, lets_in_only_the_hosts_that_it_was_told) {
   auto endpoint = a().connect(b().address());
   ASSERT_TRUE(endpoint.is_ok()) << endpoint.take_status().text();
   pair_->a_to_b = endpoint.value();
-  ASSERT_NE(send(pattern(a().piece_bytes(pair_->a_to_b), 1)), UcxWorker::Sent::failed);
+  ASSERT_NE(send(scrambled(a().piece_bytes(pair_->a_to_b), 1)), UcxWorker::Sent::failed);
   pair_->until([&] { return heard_by_b().messages.size() == 1; });
 }
 
@@ -304,7 +304,7 @@ TEST_P(UcxWorkerTest, lives_on_when_one_that_it_has_to_answer_ends) {
   const auto progress = [&](UcxWorker& worker) {
     for (std::uint32_t rounds = some(30); rounds != 0; --rounds) worker.progress();
   };
-  const Bytes message = pattern(64, 1);
+  const Bytes message = scrambled(64, 1);
   const std::array pieces = {Piece(message)};
   for (int turn = 0; turn < 60; ++turn) {
     Heard heard;
