@@ -164,9 +164,10 @@ TEST_F(LettersTest, lets_one_thread_file_while_another_takes) {
 
 // ---- trees
 
-constexpr std::uint32_t nodes = 6;
+constexpr std::uint32_t tree_nodes = 6;
 
-// Letters on their way between nodes, in order between two of one team, and so few at once that senders find no room.
+// Letters on their way between nodes, in order between two of one team, and so few at once that senders find no
+// room.
 class Roads {
  public:
   static constexpr std::size_t most = 2 * 2 + 1;  // two slots each way, and credit
@@ -189,7 +190,7 @@ class Roads {
   bool loses_credit = false;
 
  private:
-  std::deque<LetterBytes> roads_[nodes][nodes];
+  std::deque<LetterBytes> roads_[tree_nodes][tree_nodes];
 };
 
 // One node's part of a team that does one collective over and over, as fast as it may.
@@ -200,7 +201,7 @@ class WalkingNode final : public trees::Carrier {
         tree_(tree),
         node_(node),
         steps_(trees::steps_of(tree, node)),
-        owned_({.neighbours = nodes, .slots = 2, .slot_bytes = sizeof(std::uint64_t)}) {
+        owned_({.neighbours = tree_nodes, .slots = 2, .slot_bytes = sizeof(std::uint64_t)}) {
     begin();
   }
 
@@ -244,7 +245,7 @@ class WalkingNode final : public trees::Carrier {
   static std::uint64_t value_of(std::uint32_t node, std::uint64_t round) { return (round + 1) << (8 * node % 40); }
   static std::uint64_t sum_of(std::uint64_t round) {
     std::uint64_t sum = 0;
-    for (std::uint32_t node = 0; node != nodes; ++node) sum += value_of(node, round);
+    for (std::uint32_t node = 0; node != tree_nodes; ++node) sum += value_of(node, round);
     return sum;
   }
   void begin() {
@@ -263,7 +264,7 @@ class WalkingNode final : public trees::Carrier {
   }
   bool tell() {
     bool any = false;
-    for (std::uint32_t peer = 0; peer != nodes; ++peer) {
+    for (std::uint32_t peer = 0; peer != tree_nodes; ++peer) {
       const auto head = letters().head_of_credit(peer);
       if (!head || !(roads_.loses_credit || roads_.try_letter(node_, peer, *head, 0))) continue;
       letters().credit_sent(peer);
@@ -287,7 +288,7 @@ class Teams {
   Teams(const std::vector<trees::Shape>& trees, std::uint64_t seed) : random_(seed) {
     for (const trees::Shape& tree : trees) {
       Team& team = *teams_.emplace_back(std::make_unique<Team>());
-      for (std::uint32_t node = 0; node != nodes; ++node) team.nodes.emplace_back(team.roads, tree, node);
+      for (std::uint32_t node = 0; node != tree_nodes; ++node) team.nodes.emplace_back(team.roads, tree, node);
     }
   }
 
@@ -295,7 +296,7 @@ class Teams {
   bool run(std::uint64_t rounds, std::uint32_t slow) {
     for (std::uint64_t idle = 0; !is_over(rounds);) {
       Team& team = *teams_[random_.below(teams_.size())];
-      const auto node = static_cast<std::uint32_t>(random_.below(nodes));
+      const auto node = static_cast<std::uint32_t>(random_.below(tree_nodes));
       const bool goes_on = (node != slow || random_.once_in(8)) && team.nodes[node].walk(rounds);
       idle = goes_on || deliver(team, node) ? 0 : idle + 1;
       if (idle > 20'000) return false;
@@ -327,7 +328,7 @@ class Teams {
     });
   }
   bool deliver(Team& team, std::uint32_t to) {
-    const auto from = static_cast<std::uint32_t>(random_.below(nodes));
+    const auto from = static_cast<std::uint32_t>(random_.below(tree_nodes));
     std::deque<LetterBytes>& road = team.roads.road(from, to);
     if (road.empty()) return false;
     was_refused_ = was_refused_ || team.nodes[to].letters().file(from, road.front()) == Letters::Filed::refused;
@@ -341,16 +342,16 @@ class Teams {
 };
 
 trees::Shape tree_of(trees::Kind kind, std::uint32_t root, std::uint32_t degree) {
-  return {.kind = kind, .nodes = nodes, .root = root, .elements = 1, .degree = degree};
+  return {.kind = kind, .nodes = tree_nodes, .root = root, .elements = 1, .degree = degree};
 }
 
 TEST(LettersUnderTrees, go_on_both_ways_with_every_queue_full) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    Teams teams({tree_of(trees::Kind::reduce, 0, 2), tree_of(trees::Kind::reduce, nodes - 1, 3),
-                 tree_of(trees::Kind::broadcast, nodes - 1, 2), tree_of(trees::Kind::allreduce, 0, 2)},
+    Teams teams({tree_of(trees::Kind::reduce, 0, 2), tree_of(trees::Kind::reduce, tree_nodes - 1, 3),
+                 tree_of(trees::Kind::broadcast, tree_nodes - 1, 2), tree_of(trees::Kind::allreduce, 0, 2)},
                 seed);
     for (std::size_t team = 0; team != 4; ++team) teams.roads(team).limit = 1 + seed % 3;
-    ASSERT_TRUE(teams.run(60, static_cast<std::uint32_t>(seed % nodes))) << "seed " << seed;
+    ASSERT_TRUE(teams.run(60, static_cast<std::uint32_t>(seed % tree_nodes))) << "seed " << seed;
     EXPECT_TRUE(teams.is_right()) << "seed " << seed;
     for (std::size_t team = 0; team != 3; ++team) EXPECT_GT(teams.waits(team), 0u) << "no slot was ever full";
   }
@@ -363,13 +364,13 @@ TEST(LettersUnderTrees, reduce_a_hundred_thousand_times_to_a_slow_root) {
   EXPECT_TRUE(teams.is_right());
   EXPECT_GT(teams.waits(0), 1'000u);
   EXPECT_LE(teams.roads(0).peak, Roads::most) << "credit alone bounds what is under way";
-  EXPECT_EQ(teams.roads(0).letters, std::uint64_t{100'000} * (nodes - 1));
-  EXPECT_EQ(teams.roads(0).credits, std::uint64_t{100'000} / 2 * (nodes - 1));
+  EXPECT_EQ(teams.roads(0).letters, std::uint64_t{100'000} * (tree_nodes - 1));
+  EXPECT_EQ(teams.roads(0).credits, std::uint64_t{100'000} / 2 * (tree_nodes - 1));
 }
 
 TEST(LettersUnderTrees, need_no_credit_alone_where_letters_go_both_ways) {
   Teams teams({tree_of(trees::Kind::allreduce, 0, 2)}, 3);
-  ASSERT_TRUE(teams.run(1'000, nodes));
+  ASSERT_TRUE(teams.run(1'000, tree_nodes));
   EXPECT_TRUE(teams.is_right());
   EXPECT_EQ(teams.roads(0).credits, 0u);
 }
@@ -377,7 +378,7 @@ TEST(LettersUnderTrees, need_no_credit_alone_where_letters_go_both_ways) {
 TEST(LettersUnderTrees, stand_still_where_credit_is_lost) {
   Teams teams({tree_of(trees::Kind::reduce, 0, 2)}, 3);
   teams.roads(0).loses_credit = true;
-  EXPECT_FALSE(teams.run(100, nodes)) << "or the tests above would not notice";
+  EXPECT_FALSE(teams.run(100, tree_nodes)) << "or the tests above would not notice";
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ struct FrameHeader {
   std::uint64_t key;    // key_of(...): shows that the sender knows the job's secret
   std::uint64_t first;  // requests: ticket of the first record; replies: number of the first entry; letters: its
                         // number; seen: see `stamp`; otherwise to the origin: see received_letters()
-  std::uint64_t seen;  // to the target: replies taken; to the origin: requests received; all smaller ones are
+  std::uint64_t seen;   // to the target: replies taken; to the origin: requests received; all smaller ones are
   // To the origin: bytes that it may spend in all; to the target: bytes of these given back unused.
   std::uint64_t credit;
   std::uint64_t stamp;  // hello, ping and their answers: a nonce; recall: bytes that the origin may keep unspent;
