@@ -106,7 +106,7 @@ TEST(SeveralNodes, of_many_nodes_meet_and_make_groups_and_windows) {
     const farsum_init_options options = options_of(caller);
     ASSERT_FINE(farsum_init(&options));
     use_collectives(farsum_world());
-    use_a_window(farsum_world());
+    add_and_read_in_a_window(farsum_world());
     std::vector<int> most;
     for (int member = ranks - 1; member > 0; --member) most.push_back(member);
     for (int round = 0; rank != 0 && round < 2; ++round) {
