@@ -13,6 +13,7 @@
 #include "collectives/letter_walk.hpp"
 #include "cost/meeting_model.hpp"
 #include "runtime/context.hpp"
+#include "runtime/list_hash.hpp"
 #include "trees/schedule.hpp"
 
 namespace farsum {
@@ -22,20 +23,6 @@ constexpr const char* creating = "farsum_group_create";
 
 // The keys of groups' teams over nodes; those of windows are the windows' numbers, which are lower.
 constexpr std::uint64_t group_team_keys = std::uint64_t{1} << 63;
-
-// What is told apart by a hash of a list and its round.
-enum Seed : std::uint64_t { of_list, of_team, of_making };
-
-// FNV-1a over words.
-class Hash {
- public:
-  explicit Hash(std::uint64_t seed) : value_(14695981039346656037ULL ^ seed) {}
-  void add(std::uint64_t word) { value_ = (value_ ^ word) * 1099511628211ULL; }
-  std::uint64_t value() const { return value_; }
-
- private:
-  std::uint64_t value_;
-};
 
 // Of a node, in as many rounds as a number has bits, or in one where few nodes meet at once.
 constexpr std::size_t most_steps_of_rounds = 64;
@@ -78,8 +65,8 @@ struct Context::Listed {
     for (std::size_t member = 0; member < members.size(); ++member) all.push_back((*this)[member]);
     return all;
   }
-  std::uint64_t hash(std::uint64_t seed, std::uint64_t round) const {
-    Hash hash(seed);
+  std::uint64_t hash(ListHash::Purpose purpose, std::uint64_t round) const {
+    ListHash hash(purpose);
     for (std::size_t member = 0; member < members.size(); ++member) hash.add((*this)[member]);
     hash.add(round);
     return hash.value();
@@ -125,7 +112,7 @@ Result<Group*> Context::create_group(Group& parent, std::span<const std::uint32_
     group_rounds_.keep_room();
     groups_.push_back(std::move(made));
     group.reset(groups_.back().get());
-    round = group_rounds_.next(listed.hash(of_list, 0));
+    round = group_rounds_.next(listed.hash(ListHash::of_list, 0));
   } catch (...) {
     thrown = std::current_exception();
     means = {};
@@ -142,7 +129,7 @@ Result<Group*> Context::create_group(Group& parent, std::span<const std::uint32_
 }
 
 std::optional<std::uint64_t> Context::next_round(const Listed& listed) {
-  const std::uint64_t list = listed.hash(of_list, 0);
+  const std::uint64_t list = listed.hash(ListHash::of_list, 0);
   const std::lock_guard lock(mutex_);
   if (!group_rounds_.has_room_for(list)) return std::nullopt;
   return group_rounds_.next(list);
@@ -151,8 +138,8 @@ std::optional<std::uint64_t> Context::next_round(const Listed& listed) {
 // Ends alike on all members, but for deaths. `team` is null where this rank has found no memory for one; else it has
 // begun where all went well.
 Status Context::found_group(const Listed& listed, std::uint64_t round, GroupTeam* team, HeapExtent& block) {
-  const std::uint64_t key = listed.hash(of_team, round) | group_team_keys;
-  const std::uint64_t making_key = listed.hash(of_making, round) | group_team_keys;
+  const std::uint64_t key = listed.hash(ListHash::of_team, round) | group_team_keys;
+  const std::uint64_t making_key = listed.hash(ListHash::of_making, round) | group_team_keys;
   std::uint32_t here = 0, my_place_here = 0;
   for (std::uint32_t member = 0; member < listed.size(); ++member) {
     if (!membership_.here.is_here(listed[member])) continue;
