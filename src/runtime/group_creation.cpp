@@ -186,7 +186,10 @@ Status Context::agree_on_memory(const Listed& listed, NodeTeam& node, std::uint6
   if (is_one_node || node.rank() == 0) lacking = node.who_gave_up(of_this_node);
   if (is_one_node) return {};
   if (node.rank() == 0) {
-    if (Status status = agree_between_nodes(listed, key, team, lacking); !status.is_ok()) return status;
+    if (Status status = agree_between_nodes(listed, key, team, lacking); !status.is_ok()) {
+      NodeTeam::stay_away(node.block(), node.rank(), status.code());
+      return status;
+    }
     if (lacking != 0) node.give_up(of_all_nodes, lacking);
   }
   if (Status status = node.barrier(creating); !status.is_ok()) return status;
