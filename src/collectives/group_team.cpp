@@ -11,10 +11,12 @@ namespace farsum {
 namespace {
 
 // The degree of the tree is that of a meeting's rounds: one node can tell as many at once as it can hear.
-std::uint32_t degree_of(std::uint32_t nodes) { return cost::meet_at_once(nodes) ? nodes : 2; }
-
 trees::Shape shape_of_broadcast(std::uint32_t nodes, std::uint32_t root) {
-  return {.kind = trees::Kind::broadcast, .nodes = nodes, .root = root, .elements = 1, .degree = degree_of(nodes)};
+  return {.kind = trees::Kind::broadcast,
+          .nodes = nodes,
+          .root = root,
+          .elements = 1,
+          .degree = cost::meeting_degree(nodes)};
 }
 
 // What there is room for behind a letter's head.
@@ -159,7 +161,7 @@ GroupTeam::GroupTeam(GroupPlaces places, std::uint32_t my_rank, TeamPost* post, 
 // They depend on where the members are, and on nothing else. The list of an allgather is that of a barrier as well.
 void GroupTeam::make_lists() {
   const std::uint32_t nodes = places_.nodes();
-  trees::Shape shape = {.kind = trees::Kind::allgather, .nodes = nodes, .degree = degree_of(nodes)};
+  trees::Shape shape = {.kind = trees::Kind::allgather, .nodes = nodes, .degree = cost::meeting_degree(nodes)};
   meeting_ = trees::steps_of(shape, my_node_);
   if (most_members_of_a_letter() > most_packed) {
     shape.degree = nodes;

@@ -24,9 +24,6 @@ constexpr const char* creating = "farsum_group_create";
 // The keys of groups' teams over nodes; those of windows are the windows' numbers, which are lower.
 constexpr std::uint64_t group_team_keys = std::uint64_t{1} << 63;
 
-// Of a node, in as many rounds as a number has bits, or in one where few nodes meet at once.
-constexpr std::size_t most_steps_of_rounds = 64;
-
 // Nodes tell each other a number, and all end with the largest.
 class Largest final : public LetterContent {
  public:
@@ -209,9 +206,9 @@ void Context::tell_of_failure(const Listed& listed, std::uint64_t key, const Gro
 Status Context::agree_between_nodes(const Listed& listed, std::uint64_t key, const GroupTeam* team,
                                     std::uint32_t& lacking) {
   const NodesOfList nodes = count_nodes(listed, team);
-  std::array<trees::Step, most_steps_of_rounds> list;
+  std::array<trees::Step, cost::most_steps_of_a_meeting> list;
   std::size_t steps = 0;
-  const std::uint32_t degree = cost::meet_at_once(nodes.count) ? nodes.count : 2;
+  const std::uint32_t degree = cost::meeting_degree(nodes.count);
   trees::for_each_step_of_rounds({.kind = trees::Kind::barrier, .nodes = nodes.count, .degree = degree}, nodes.mine,
                                  [&](const trees::Step& step) { list.at(steps++) = step; });
   const auto first_of = [&](std::uint32_t node) { return first_of_node(listed, team, nodes, node); };
