@@ -183,7 +183,8 @@ FARSUM_API farsum_status farsum_group_free(farsum_group* group);
 /* Returns once every rank of the group has called. Collective. */
 FARSUM_API farsum_status farsum_barrier(farsum_group group);
 
-/* Copies `bytes` bytes from `buffer` of rank `root` into `buffer` of all others. Collective. */
+/* Copies `bytes` bytes from `buffer` of rank `root` into `buffer` of all others. Collective. Over nodes a call may
+ * return before others have entered theirs, or wait for them. */
 FARSUM_API farsum_status farsum_broadcast(farsum_group group, void* buffer, size_t bytes, int root);
 
 /* Gathers `bytes` bytes of every rank into `all` (size * bytes) on every rank. Collective. RANGE where all together are

@@ -13,6 +13,7 @@
 #include "base/group_places.hpp"
 #include "base/status.hpp"
 #include "base/units.hpp"
+#include "collectives/call_head.hpp"
 #include "collectives/letter_walk.hpp"
 #include "collectives/node_team.hpp"
 #include "collectives/team_post.hpp"
@@ -33,9 +34,11 @@ class GroupTeam : public Team {
   void begin(NodeTeamBlock& block, std::uint64_t key) noexcept;
 
   Status barrier(const char* doing) override;
-  // `all` is as long as `mine` times the members, by rank of the group.
+  // `all` is as long as `mine` times the members, by rank of the group. Where nodes bring different lengths all members
+  // fail.
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all, const char* doing);
-  // Between nodes nobody waits but for what it is told, except that all meet now and then.
+  // Between nodes nobody waits but for what it is told, except that all meet now and then. Where the root's buffer has
+  // another length than a node's, that node's members fail and the others do not.
   Status broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
 
   // The caller's last use of the node's block; true for the last member here, who may give it back.
@@ -51,18 +54,30 @@ class GroupTeam : public Team {
   Status walk_together(std::span<const trees::Step> steps, LetterContent& content, const char* doing);
 
  private:
-  class Pieces;
-  class Told;
+  class Meeting;
+  class GatheredPiece;
+  class BroadcastPiece;
+
+  // What the first rank of a node tells the others.
+  struct Telling {
+    std::size_t bytes;
+    FunctionRef<void(std::size_t done, std::span<std::byte> packed)> fill;
+    FunctionRef<void(std::size_t done, std::span<const std::byte> packed)> take;
+  };
 
   std::span<const std::uint32_t> members_of(std::uint32_t node) const {
     return node == my_node_ ? std::span(places_.here) : std::span(places_.node(node, my_node_).members);
   }
+  // Of a node other than this one.
+  Rank first_of(std::uint32_t node) const { return places_.node(node, my_node_).first; }
   void make_lists();
   std::size_t most_members_of_a_letter() const;
   std::uint32_t node_of(std::uint32_t member) const;
   Status walk(std::span<const trees::Step> steps, LetterContent& content, const char* doing);
-  Status meet_between_nodes(const char* doing);
-  Status broadcast_between_nodes(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
+  Status meet_between_nodes(OtherCall& other, const char* doing);
+  Status give_up(Status why);
+  Status tell_here(const OtherCall& known, std::size_t bytes, const Telling& telling, const char* doing);
+  Status broadcast_between_nodes(std::span<std::byte> buffer, std::uint32_t root, OtherCall& other, const char* doing);
   Status gather_piece(std::span<const std::byte> piece, std::span<std::byte> all, std::size_t stride,
                       const char* doing);
 

@@ -12,23 +12,35 @@ class LetterCarrier final : public trees::Carrier {
   LetterCarrier(const LetterRound& round, LetterContent& content) : round_(round), content_(content) {}
 
   bool send(const trees::Step& step) override {
-    const Rank to = round_.first_of(step.peer);
-    if (!round_.post.try_send(to, round_.team, round_.number, content_.held(step), sent_)) return false;
-    sent_ = 0;
-    return true;
+    if (begins(step)) held_ = content_.held(step);
+    return round_.post.try_send(peer_, round_.team, round_.number, held_, sent_);
   }
   bool take(const trees::Step& step) override {
+    begins(step);
     const auto use = [&](std::span<const std::byte> letter) { status_ = content_.take(step, letter); };
-    return round_.post.take(round_.first_of(step.peer), round_.team, round_.number, use) && status_.is_ok();
+    return round_.post.take(peer_, round_.team, round_.number, use) && status_.is_ok();
   }
 
   bool has_failed() const { return !status_.is_ok() || round_.post.has_failed(); }
   Status failure(const char* doing) { return status_.is_ok() ? round_.post.failure(doing) : std::move(status_); }
 
  private:
+  // False: it has been tried before.
+  bool begins(const trees::Step& step) {
+    if (step_ == &step) return false;
+    step_ = &step;
+    peer_ = round_.first_of(step.peer);
+    sent_ = 0;
+    return true;
+  }
+
   const LetterRound& round_;
   LetterContent& content_;
-  std::size_t sent_ = 0;  // of the letter of the current step
+  // The current step; whom it is with; of one that sends, the letter, and how much of it has left.
+  const trees::Step* step_ = nullptr;
+  Rank peer_ = 0;
+  std::span<const std::byte> held_;
+  std::size_t sent_ = 0;
   Status status_;
 };
 

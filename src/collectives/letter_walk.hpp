@@ -18,8 +18,7 @@ namespace farsum {
 class LetterContent {
  public:
   virtual ~LetterContent() = default;
-  // What is held of the step's elements, at most TeamPost::most_bytes, to be read before anything else is asked. Where
-  // there was no room for it, it is asked for once more, and is the same.
+  // What is held of the step's elements, at most TeamPost::most_bytes, which is read until another step is asked about.
   virtual std::span<const std::byte> held(const trees::Step& step) = 0;
   // Where it fails, the walk ends with that.
   virtual Status take(const trees::Step& step, std::span<const std::byte> letter) = 0;

@@ -108,7 +108,7 @@ struct GroupReductions::Answer {
 // What goes from node to node before the elements, of which there are none where the sender knows of ranks that have
 // said different things.
 struct GroupReductions::Letter {
-  static constexpr std::uint64_t of_reductions = 0x736e6f6974637564;  // other collectives' letters are their bytes
+  static constexpr std::uint64_t of_reductions = 0x736e6f6974637564;  // other collectives' letters begin otherwise
 
   std::uint64_t tag;
   SaidOfCall said;  // by the sender

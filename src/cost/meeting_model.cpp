@@ -16,7 +16,9 @@ double dissemination_us(const LinkModel& link, std::uint32_t nodes) {
 
 bool meet_at_once(std::uint32_t nodes) {
   const LinkModel& link = defaults(LinkClass::tcp);
-  return flat_meeting_us(link, nodes) <= dissemination_us(link, nodes);
+  return nodes <= most_at_once && flat_meeting_us(link, nodes) <= dissemination_us(link, nodes);
 }
+
+std::uint32_t meeting_degree(std::uint32_t nodes) { return meet_at_once(nodes) ? nodes : 2; }
 
 }  // namespace farsum::cost

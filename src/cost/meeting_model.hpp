@@ -1,6 +1,7 @@
 // How long it takes until nodes have met, one letter after the other: pure arithmetic. Times are in microseconds.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cost/model.hpp"
@@ -13,7 +14,14 @@ double flat_meeting_us(const LinkModel& link, std::uint32_t nodes);
 double dissemination_us(const LinkModel& link, std::uint32_t nodes);
 
 // Whether nodes had better meet in one round, by the parameters that docs/MODEL.md has for TCP and by no others, for
-// all ranks of a job must answer alike. Of equal times it is one round.
+// all ranks of a job must answer alike. Of equal times it is one round. Never more than most_at_once do, so that lists
+// of meetings have a longest one.
 bool meet_at_once(std::uint32_t nodes);
+constexpr std::uint32_t most_at_once = 32;
+// The degree of such a list of rounds (trees::Shape::degree).
+std::uint32_t meeting_degree(std::uint32_t nodes);
+// What a node sends and receives in a meeting: of all others at once, or in as many rounds as a number has bits.
+constexpr std::size_t most_steps_of_a_meeting = 2 * std::size_t{most_at_once};
+static_assert(most_at_once >= 32);
 
 }  // namespace farsum::cost

@@ -13,6 +13,7 @@
 #include "collectives/letter_walk.hpp"
 #include "cost/meeting_model.hpp"
 #include "runtime/context.hpp"
+#include "runtime/list_hash.hpp"
 #include "trees/schedule.hpp"
 
 namespace farsum {
@@ -22,23 +23,6 @@ constexpr const char* creating = "farsum_group_create";
 
 // The keys of groups' teams over nodes; those of windows are the windows' numbers, which are lower.
 constexpr std::uint64_t group_team_keys = std::uint64_t{1} << 63;
-
-// What is told apart by a hash of a list and its round.
-enum Seed : std::uint64_t { of_list, of_team, of_making };
-
-// FNV-1a over words.
-class Hash {
- public:
-  explicit Hash(std::uint64_t seed) : value_(14695981039346656037ULL ^ seed) {}
-  void add(std::uint64_t word) { value_ = (value_ ^ word) * 1099511628211ULL; }
-  std::uint64_t value() const { return value_; }
-
- private:
-  std::uint64_t value_;
-};
-
-// Of a node, in as many rounds as a number has bits, or in one where few nodes meet at once.
-constexpr std::size_t most_steps_of_rounds = 64;
 
 // Nodes tell each other a number, and all end with the largest.
 class Largest final : public LetterContent {
@@ -78,8 +62,8 @@ struct Context::Listed {
     for (std::size_t member = 0; member < members.size(); ++member) all.push_back((*this)[member]);
     return all;
   }
-  std::uint64_t hash(std::uint64_t seed, std::uint64_t round) const {
-    Hash hash(seed);
+  std::uint64_t hash(ListHash::Purpose purpose, std::uint64_t round) const {
+    ListHash hash(purpose);
     for (std::size_t member = 0; member < members.size(); ++member) hash.add((*this)[member]);
     hash.add(round);
     return hash.value();
@@ -125,7 +109,7 @@ Result<Group*> Context::create_group(Group& parent, std::span<const std::uint32_
     group_rounds_.keep_room();
     groups_.push_back(std::move(made));
     group.reset(groups_.back().get());
-    round = group_rounds_.next(listed.hash(of_list, 0));
+    round = group_rounds_.next(listed.hash(ListHash::of_list, 0));
   } catch (...) {
     thrown = std::current_exception();
     means = {};
@@ -142,7 +126,7 @@ Result<Group*> Context::create_group(Group& parent, std::span<const std::uint32_
 }
 
 std::optional<std::uint64_t> Context::next_round(const Listed& listed) {
-  const std::uint64_t list = listed.hash(of_list, 0);
+  const std::uint64_t list = listed.hash(ListHash::of_list, 0);
   const std::lock_guard lock(mutex_);
   if (!group_rounds_.has_room_for(list)) return std::nullopt;
   return group_rounds_.next(list);
@@ -151,8 +135,8 @@ std::optional<std::uint64_t> Context::next_round(const Listed& listed) {
 // Ends alike on all members, but for deaths. `team` is null where this rank has found no memory for one; else it has
 // begun where all went well.
 Status Context::found_group(const Listed& listed, std::uint64_t round, GroupTeam* team, HeapExtent& block) {
-  const std::uint64_t key = listed.hash(of_team, round) | group_team_keys;
-  const std::uint64_t making_key = listed.hash(of_making, round) | group_team_keys;
+  const std::uint64_t key = listed.hash(ListHash::of_team, round) | group_team_keys;
+  const std::uint64_t making_key = listed.hash(ListHash::of_making, round) | group_team_keys;
   std::uint32_t here = 0, my_place_here = 0;
   for (std::uint32_t member = 0; member < listed.size(); ++member) {
     if (!membership_.here.is_here(listed[member])) continue;
@@ -199,7 +183,10 @@ Status Context::agree_on_memory(const Listed& listed, NodeTeam& node, std::uint6
   if (is_one_node || node.rank() == 0) lacking = node.who_gave_up(of_this_node);
   if (is_one_node) return {};
   if (node.rank() == 0) {
-    if (Status status = agree_between_nodes(listed, key, team, lacking); !status.is_ok()) return status;
+    if (Status status = agree_between_nodes(listed, key, team, lacking); !status.is_ok()) {
+      NodeTeam::stay_away(node.block(), node.rank(), status.code());
+      return status;
+    }
     if (lacking != 0) node.give_up(of_all_nodes, lacking);
   }
   if (Status status = node.barrier(creating); !status.is_ok()) return status;
@@ -219,9 +206,9 @@ void Context::tell_of_failure(const Listed& listed, std::uint64_t key, const Gro
 Status Context::agree_between_nodes(const Listed& listed, std::uint64_t key, const GroupTeam* team,
                                     std::uint32_t& lacking) {
   const NodesOfList nodes = count_nodes(listed, team);
-  std::array<trees::Step, most_steps_of_rounds> list;
+  std::array<trees::Step, cost::most_steps_of_a_meeting> list;
   std::size_t steps = 0;
-  const std::uint32_t degree = cost::meet_at_once(nodes.count) ? nodes.count : 2;
+  const std::uint32_t degree = cost::meeting_degree(nodes.count);
   trees::for_each_step_of_rounds({.kind = trees::Kind::barrier, .nodes = nodes.count, .degree = degree}, nodes.mine,
                                  [&](const trees::Step& step) { list.at(steps++) = step; });
   const auto first_of = [&](std::uint32_t node) { return first_of_node(listed, team, nodes, node); };

@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "failing_memory.hpp"
 #include "mailboxes.hpp"
 #include "sleeping_waiter.hpp"
@@ -48,6 +50,21 @@ class NodesOfThreads : public testing::Test {
       });
     }
     for (std::thread& thread : threads) thread.join();
+  }
+
+  // Two ranks on each; the first rank of node n is n.
+  static std::vector<std::uint32_t> nodes_of_two(std::uint32_t nodes) {
+    std::vector<std::uint32_t> node_of(2 * nodes);
+    for (std::uint32_t rank = 0; rank < node_of.size(); ++rank) node_of[rank] = rank % nodes;
+    return node_of;
+  }
+
+  static void expect_gathers(GroupTeam& team, std::uint32_t rank, std::uint64_t round) {
+    const std::uint64_t mine = round * 100 + rank;
+    std::vector<std::uint64_t> all(team.size());
+    ASSERT_TRUE(
+        team.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), "gather").is_ok());
+    for (std::uint32_t other = 0; other < all.size(); ++other) EXPECT_EQ(all[other], round * 100 + other);
   }
 
   Mailboxes boxes_;
@@ -187,16 +204,87 @@ TEST_F(NodesOfThreads, broadcast_from_any_rank_between_other_collectives) {
   EXPECT_LE(boxes_.most_waiting_of_a_sender(), most_waiting);
 }
 
-// One that is told too much or too little tells those behind it all the same.
+// So many nodes meet in rounds: whoever finds the other length still has to tell others.
+TEST_F(NodesOfThreads, all_hear_of_a_gathering_of_another_length_and_go_on) {
+  const std::vector<std::uint32_t> node_of = nodes_of_two(17);
+  const auto ranks = static_cast<std::uint32_t>(node_of.size());
+  run(node_of, [&](GroupTeam& team, std::uint32_t rank) {
+    for (std::uint32_t round = 1; round <= 12; ++round) {
+      const std::uint32_t other_node = round * 5 % 17;
+      const bool differs = node_of[rank] == other_node;
+      // So that one of them would take more rounds, and once has nothing.
+      const std::size_t theirs = round % 3 == 0 ? 5000 : round % 3 == 1 ? 0 : 12;
+      const std::vector<std::byte> mine(differs ? theirs : 8);
+      std::vector<std::byte> all(ranks * mine.size());
+      const Status status = team.allgather(mine, all, "gather");
+      EXPECT_EQ(status.code(), Code::argument);
+      const std::string expected =
+          differs ? fmt::format("sent 8 bytes where {} belong", theirs)
+                  : fmt::format("rank {} of the job sent {} bytes where 8 belong", other_node, theirs);
+      EXPECT_NE(status.text().find(expected), std::string::npos) << status.text() << expected;
+      expect_gathers(team, rank, round);
+    }
+  });
+  EXPECT_LE(boxes_.most_waiting_of_a_sender(), 2);
+}
+
+// One that is told too much or too little tells those behind it all the same, be it in several letters.
 TEST_F(NodesOfThreads, end_a_broadcast_of_another_length_than_the_roots_with_both) {
-  std::vector<std::uint32_t> node_of(15);
-  std::iota(node_of.begin(), node_of.end(), 0u);
-  run(node_of, [](GroupTeam& team, std::uint32_t rank) {
-    const bool differs = rank == 8 || rank == 2;
-    std::vector<std::byte> buffer(rank == 8 ? 3 : rank == 2 ? 40 : 16);
-    const Status status = team.broadcast(buffer, 0, "broadcast");
-    EXPECT_EQ(status.code(), differs ? Code::argument : Code::ok) << rank << status.text();
-    EXPECT_EQ(status.text().find("sent 16 bytes where ") != std::string::npos, differs) << status.text();
+  const std::vector<std::uint32_t> node_of = nodes_of_two(15);
+  run(node_of, [&](GroupTeam& team, std::uint32_t rank) {
+    for (const std::size_t length : {16u, 0u, 32'736u, 32'737u, 500'000u}) {
+      const std::uint32_t node = node_of[rank];
+      const bool differs = node == 8 || node == 2;
+      const std::size_t own = node == 8 ? length / 10 + 1 : node == 2 ? 2 * length + 40 : length;
+      std::vector<std::byte> buffer(own, std::byte(rank == 0 ? 7 : 0));
+      const Status status = team.broadcast(buffer, 0, "broadcast");
+      EXPECT_EQ(status.code(), differs ? Code::argument : Code::ok) << rank << status.text();
+      EXPECT_EQ(status.text().find(fmt::format("sent {} bytes where {} ", length, own)) != std::string::npos, differs)
+          << status.text();
+      EXPECT_EQ(buffer, std::vector<std::byte>(own, std::byte(differs ? 0 : 7)));
+      expect_gathers(team, rank, length);
+    }
+  });
+  EXPECT_LE(boxes_.longest(), TeamPost::most_bytes);
+  EXPECT_LE(boxes_.most_waiting_of_a_sender(), most_waiting);
+}
+
+// The first of them is told, or finds it by the letters; the others of its node are told by it.
+TEST_F(NodesOfThreads, of_which_one_makes_another_call_all_hear_of_it_and_go_on) {
+  const std::vector<std::uint32_t> node_of = nodes_of_two(14);
+  run(node_of, [&](GroupTeam& team, std::uint32_t rank) {
+    std::vector<std::byte> all(node_of.size() * 8);
+    const Status status =
+        node_of[rank] == 3 ? team.barrier("barrier") : team.allgather(std::vector<std::byte>(8), all, "gather");
+    EXPECT_EQ(status.code(), Code::argument) << rank;
+    EXPECT_NE(status.text().find("made another call"), std::string::npos) << status.text();
+    expect_gathers(team, rank, 1);
+  });
+}
+
+TEST_F(NodesOfThreads, of_a_node_that_cannot_reach_another_all_hear_of_it) {
+  boxes_.cut();
+  run({0, 0, 1, 0, 1}, [&](GroupTeam& team, std::uint32_t) {
+    std::array<std::byte, 8> mine{};
+    std::array<std::byte, 40> all{};
+    EXPECT_EQ(team.allgather(mine, all, "gather").code(), Code::peer_failed);
+    EXPECT_EQ(team.barrier("barrier").code(), Code::peer_failed);
+  });
+}
+
+TEST_F(NodesOfThreads, of_a_node_that_cannot_meet_others_all_hear_of_it) {
+  boxes_.cut();
+  run({0, 0, 1, 0, 1},
+      [&](GroupTeam& team, std::uint32_t) { EXPECT_EQ(team.barrier("barrier").code(), Code::peer_failed); });
+}
+
+TEST_F(NodesOfThreads, of_a_node_that_is_not_reached_by_a_broadcast_all_hear_of_it) {
+  boxes_.cut();
+  run({0, 0, 1, 0, 1}, [&](GroupTeam& team, std::uint32_t rank) {
+    std::array<std::byte, 8> buffer{};
+    const Status status = team.broadcast(buffer, 1, "broadcast");
+    // Who has left it to the first of the root's node is done with it.
+    EXPECT_EQ(status.code(), rank == 1 || rank == 3 ? Code::ok : Code::peer_failed) << rank;
   });
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -72,18 +73,30 @@ class Mailboxes {
   bool is_cut_ = false;
 };
 
-// One rank's.
+// One rank's. Now and then it has no room for a letter, or for a part of it only; when is drawn from the rank.
 class Post : public TeamPost {
  public:
-  Post(Mailboxes& boxes, Rank me, Waiter& waiter) : boxes_(boxes), me_(me) { boxes_.wake(me, &waiter.own_events()); }
+  Post(Mailboxes& boxes, Rank me, Waiter& waiter) : boxes_(boxes), me_(me), events_(waiter.own_events()), draws_(me) {
+    boxes_.wake(me, &events_);
+  }
   ~Post() override { boxes_.wake(me_, nullptr); }
   bool try_send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
                 std::size_t& sent) override {
     const FailingMemory::Pause pause;
     if (boxes_.is_cut()) return false;
-    boxes_.put({to, me_, team, round}, bytes);
-    sent = bytes.size();
-    return true;
+    std::vector<std::byte>& begun = begun_[to];
+    EXPECT_EQ(begun.size(), sent);
+    const bool has_room = draws_() % 4 != 0;
+    const std::size_t part = has_room ? bytes.size() - sent : (bytes.size() - sent) / 3;
+    begun.insert(begun.end(), bytes.begin() + sent, bytes.begin() + sent + part);
+    sent += part;
+    if (has_room) {
+      boxes_.put({to, me_, team, round}, begun);
+      begun.clear();
+    } else {
+      events_.notify_all();  // there is room at once
+    }
+    return has_room;
   }
   bool take(Rank from, std::uint64_t team, std::uint64_t round,
             FunctionRef<void(std::span<const std::byte>)> use) override {
@@ -101,6 +114,9 @@ class Post : public TeamPost {
  private:
   Mailboxes& boxes_;
   Rank me_;
+  EventCount& events_;
+  std::minstd_rand draws_;
+  std::map<Rank, std::vector<std::byte>> begun_;  // of a letter to the rank, what has left
 };
 
 // Rank r is on node node_of[r], and the caller on `mine`.

@@ -29,5 +29,10 @@ TEST(MeetingModel, has_up_to_12_nodes_meet_at_once_and_more_in_rounds) {
   for (std::uint32_t nodes = 13; nodes <= 5000; ++nodes) EXPECT_FALSE(meet_at_once(nodes)) << nodes;
 }
 
+TEST(MeetingModel, gives_rounds_a_degree_of_all_nodes_or_of_two) {
+  EXPECT_EQ(meeting_degree(12), 12u);
+  EXPECT_EQ(meeting_degree(13), 2u);
+}
+
 }  // namespace
 }  // namespace farsum::cost
