@@ -1,0 +1,32 @@
+// What a rank says of a reduction to others, in two words, and the sentences that it gets where others have called
+// something else. Owner: collectives.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.hpp"
+#include "collectives/reductions.hpp"
+#include "lockfree/said_of_call.hpp"
+
+namespace farsum {
+
+SaidOfCall said_of(const GroupReduction& asked);
+// Whether these are words that said_of() makes.
+bool makes_sense(const SaidOfCall& said);
+
+// Who gets a sentence, and in which call.
+struct RefusedReduction {
+  const char* doing;
+  std::uint32_t my_rank;
+  const SaidOfCall& mine;
+};
+
+Status told_otherwise(const RefusedReduction& refused, std::uint32_t rank, const SaidOfCall& other);
+Status no_reduction_by(const RefusedReduction& refused, const std::string& who);
+// Of ranks that have made other calls before this one.
+Status out_of_step(const RefusedReduction& refused, std::uint32_t rank);
+// Of a rank that names another root, and does not wait for this one.
+Status gone_on(const RefusedReduction& refused, std::uint32_t rank);
+
+}  // namespace farsum
