@@ -16,6 +16,7 @@ constexpr std::array<const char*, 3> kind_names = {"farsum_allreduce", "farsum_r
 // Where in SaidOfCall::what each begins.
 constexpr unsigned type_at = 8;
 constexpr unsigned op_at = 16;
+constexpr unsigned before_at = 24;
 constexpr unsigned root_at = 32;
 
 std::uint64_t kind_in(const SaidOfCall& said) { return said.what & 0xff; }
@@ -37,6 +38,12 @@ SaidOfCall said_of(const GroupReduction& asked) {
   return {static_cast<std::uint64_t>(asked.kind) | static_cast<std::uint64_t>(asked.type) << type_at |
               static_cast<std::uint64_t>(asked.op) << op_at | std::uint64_t{asked.root} << root_at,
           asked.count};
+}
+
+void say_what_came_before(SaidOfCall& said, std::uint64_t calls) { said.what |= (calls & 0xff) << before_at; }
+
+bool say_the_same_came_before(const SaidOfCall& one, const SaidOfCall& other) {
+  return ((one.what ^ other.what) >> before_at & 0xff) == 0;
 }
 
 bool makes_sense(const SaidOfCall& said) {

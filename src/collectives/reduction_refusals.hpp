@@ -12,6 +12,10 @@
 namespace farsum {
 
 SaidOfCall said_of(const GroupReduction& asked);
+// Says as well, modulo 256, how many calls of another kind the ranks of a node have made before. Who then says another
+// number has made the group's calls in another order, whatever else it says.
+void say_what_came_before(SaidOfCall& said, std::uint64_t calls);
+bool say_the_same_came_before(const SaidOfCall& one, const SaidOfCall& other);
 // Whether these are words that said_of() makes.
 bool makes_sense(const SaidOfCall& said);
 

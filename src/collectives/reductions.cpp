@@ -16,11 +16,6 @@ namespace {
 // Of more ranks the pieces of their blocks would be too small.
 constexpr std::uint32_t most_that_scatter = 64;
 
-// In what a rank says of a call in which all wait for all on one node: how many reduces it has begun before. Who has
-// begun others has made another call meanwhile.
-constexpr unsigned calls_at = 24;
-constexpr std::uint64_t calls_mask = std::uint64_t{0xff} << calls_at;
-
 using Finding = NodeRoundsBlock::Finding;
 
 std::string name_of_node(std::uint32_t first_rank) { return fmt::format("the node of rank {}", first_rank); }
@@ -47,7 +42,13 @@ struct GroupReductions::Call {
 
 // What the root has found, for those that ask before they go on.
 struct GroupReductions::Answer {
-  SaidOfCall said;  // by `rank`, where it has said something else
+  enum class Finding : std::uint32_t {
+    the_same,
+    another_reduction,  // by `rank`, who has said `said`
+    gone_on,            // `rank` has, to a call of its own after one that is not known any more
+    out_of_step,        // `rank` has made other calls before this one
+  };
+  SaidOfCall said;
   std::uint32_t rank = 0;
   Finding finding = Finding::the_same;
 };
@@ -106,7 +107,9 @@ Status GroupReductions::run(const GroupReduction& reduction, const char* doing) 
     return {};
   }
   if (!team_.places().is_one_node()) return run_on_nodes(call);
-  if (reduction.kind != GroupReduction::Kind::reduce) call.said.what |= to_root_->calls() % 256 << calls_at;
+  // No meeting ends without this rank, so that all count alike before the same call.
+  const bool is_reduce = reduction.kind == GroupReduction::Kind::reduce;
+  say_what_came_before(call.said, is_reduce ? team_.node().meetings() : to_root_->calls());
   return run_on_one_node(call);
 }
 
@@ -128,7 +131,7 @@ Status GroupReductions::run_to_root(const Call& call) {
   const std::span<const std::byte> to_slot = is_in_place ? mine : std::span<const std::byte>();
   if (Status status = to_root_->gather(call.said, to_slot, call.doing); !status.is_ok()) return status;
   const Answer answer = compare_at_root(call);
-  if (answer.finding == Finding::the_same)
+  if (answer.finding == Answer::Finding::the_same)
     call.fold.all(call.asked.result, call.bytes, size_, [&](std::uint32_t member) {
       return member == my_rank_ && !is_in_place ? call.asked.mine : to_root_->data(member, call.bytes);
     });
@@ -144,7 +147,7 @@ Status GroupReductions::agree_with_root(const Call& call) {
   Status status = to_root_->leave_and_hear(call.said, call.asked.root, heard, says_root_the_same, call.doing);
   if (!status.is_ok()) return status;
   if (!says_root_the_same) answer = compare_with(call, call.asked.root);
-  if (answer.finding == Finding::the_same) rounds_->begin_agreed();
+  if (answer.finding == Answer::Finding::the_same) rounds_->begin_agreed();
   return told_by_root(call, answer);
 }
 
@@ -153,30 +156,49 @@ Status GroupReductions::agree_as_root(const Call& call) {
   const Answer answer = compare_at_root(call);
   to_root_->say(std::as_bytes(std::span(&answer, 1)));
   to_root_->finish();
-  if (answer.finding == Finding::the_same) rounds_->begin_agreed();
+  if (answer.finding == Answer::Finding::the_same) rounds_->begin_agreed();
   return told_by_root(call, answer);
 }
 
-// The first that has said something else.
+// The first that is out of step, if any; else the first that has said something else.
 GroupReductions::Answer GroupReductions::compare_at_root(const Call& call) const {
-  Answer answer;
-  for (std::uint32_t member = 0; member < size_ && answer.finding == Finding::the_same; ++member)
-    answer = compare_with(call, member);
-  return answer;
+  Answer first;
+  for (std::uint32_t member = 0; member < size_; ++member) {
+    const Answer answer = compare_with(call, member);
+    if (answer.finding == Answer::Finding::out_of_step) return answer;
+    if (first.finding == Answer::Finding::the_same) first = answer;
+  }
+  return first;
 }
 
 // Who has gone on is found to have made another call, which is not known any more.
 GroupReductions::Answer GroupReductions::compare_with(const Call& call, std::uint32_t member) const {
   const std::optional<SaidOfCall> said = to_root_->said(member);
   if (said == call.said) return {};
-  return {said.value_or(SaidOfCall{}), member, said ? Finding::another_reduction : Finding::no_reduction};
+  if (!said) return {{}, member, Answer::Finding::gone_on};
+  const bool is_in_step = say_the_same_came_before(*said, call.said);
+  return {*said, member, is_in_step ? Answer::Finding::another_reduction : Answer::Finding::out_of_step};
 }
 
-Status GroupReductions::told_by_root(const Call& call, const Answer& answer) const {
-  if (answer.finding == Finding::the_same) return {};
-  if (answer.finding == Finding::another_reduction)
-    return told_otherwise(call.refused(my_rank_), answer.rank, answer.said);
-  return gone_on(call.refused(my_rank_), answer.rank);
+Status GroupReductions::told_by_root(const Call& call, const Answer& answer) {
+  switch (answer.finding) {
+    case Answer::Finding::the_same:
+      return {};
+    case Answer::Finding::another_reduction:
+      return told_otherwise(call.refused(my_rank_), answer.rank, answer.said);
+    case Answer::Finding::gone_on:
+      return gone_on(call.refused(my_rank_), answer.rank);
+    case Answer::Finding::out_of_step:
+      break;
+  }
+  return give_up_out_of_step(call, answer.rank);
+}
+
+// Who is behind would take what others leave now for what belongs to an older call.
+Status GroupReductions::give_up_out_of_step(const Call& call, std::uint32_t rank) {
+  Status status = out_of_step(call.refused(my_rank_), rank);
+  rounds_->give_up(status);
+  return status;
 }
 
 // All is said in one step. What all get the last to come folds for them, where there is one; else each who gets
@@ -446,13 +468,12 @@ Status GroupReductions::who_said_otherwise(const Call& call) {
     rounds_->give_up(status);
     return status;
   }
+  for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) {
+    if (!say_the_same_came_before(rounds_->said(member), call.said))
+      return give_up_out_of_step(call, team_.places().here[member]);
+  }
   std::uint32_t member = 0;
   while (rounds_->said(member) == call.said) ++member;
-  if (((rounds_->said(member).what ^ call.said.what) & calls_mask) != 0) {
-    Status status = out_of_step(call.refused(my_rank_), team_.places().here[member]);
-    rounds_->give_up(status);
-    return status;
-  }
   return told_otherwise(call.refused(my_rank_), team_.places().here[member], rounds_->said(member));
 }
 
