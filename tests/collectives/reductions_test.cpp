@@ -512,12 +512,15 @@ TEST(Reductions, see_who_comes_to_a_barrier_and_a_reduce_in_another_order) {
       if (member.rank == 0) {
         EXPECT_TRUE(member.run(one_sum_to(1, mine[0], result[0])).is_ok());
       }
-      EXPECT_TRUE(member.team.barrier("barrier").is_ok());
+      // It fails where others have met, gone on and given up before this one looks.
+      (void)member.team.barrier("barrier");
       GroupReduction reduction = one_sum_to(1, mine[0], result[0]);
       reduction.count = count;
       const Status status = member.run(reduction);
       if (member.rank == 1) {
-        EXPECT_THAT(status.text(), HasSubstr("rank 0 of the group has made other calls than rank 1"));
+        // The leaves may see it first, in their next call.
+        EXPECT_THAT(status.text(),
+                    AnyOf(HasSubstr("rank 0 of the group has made other calls than rank 1"), HasSubstr("has failed")));
       }
       EXPECT_FALSE(member.run(one_sum(mine[0], result[0])).is_ok());
       EXPECT_EQ(result, std::vector<std::uint64_t>(2000, 77));
