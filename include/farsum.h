@@ -413,8 +413,9 @@ FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
  * other. It is told to all that wait for each other; the rank whose part a root of farsum_reduce has taken already has
  * OK. Where ranks have called different ones of the three, it is the same if the group is of several nodes or nobody
  * has called farsum_reduce; else who sees it has ARGUMENT, nobody's result is wrong, and the group is of no further
- * use. Where a rank calls a barrier, broadcast or allgather of the group instead, this is either seen, and the group is
- * of no further use, or each waits for the other. PEER_FAILED.
+ * use. Where a rank calls a barrier, broadcast or allgather of the group instead, or in another order than others, this
+ * is either seen, nobody's result is wrong, and the group is of no further use, or each waits for the other.
+ * PEER_FAILED.
  *
  * One thread of each rank at a time for a group; for several groups any number of threads. Source: MPI 4.1,
  * sections 6.9.1, 6.9.6 and 6.10.1. */

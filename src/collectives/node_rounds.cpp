@@ -30,11 +30,9 @@ Status NodeRounds::begin(const SaidOfCall& said, std::span<const std::byte> data
   NodeRoundsBlock::Line& mine = rounds_.line(me_);
   mine.said = said;
   if (!data.empty()) std::memcpy(data.size() <= sizeof mine.data ? mine.data : slot(me_), data.data(), data.size());
-  if (form_ == Form::look) {
-    rounds_.come_and_tell();
-    return await_others(doing);
-  }
-  rounds_.come();
+  // Where members meet, too: who waits for this one in another call sleeps here.
+  rounds_.come_and_tell();
+  if (form_ == Form::look) return await_others(doing);
   const auto count_first = [&] {
     count_members();
     if (have_all_begun_) by_the_last();
@@ -84,8 +82,8 @@ Status NodeRounds::next_step(const char* doing) {
 void NodeRounds::give_up(const Status& why) {
   break_off(why);
   NodeTeam::stay_away(team_.block(), me_, why.code());
-  // Others sleep here only while this member has not come, and see it in their condition.
-  rounds_.events(me_).notify_all();
+  // The others, which see it in their condition, sleep where whomever they wait for would wake them.
+  for (std::uint32_t member = 0; member < ranks_; ++member) rounds_.events(member).notify_all();
 }
 
 // Looks at all before it says no: the lines come from others' caches, several at a time.

@@ -115,8 +115,8 @@ class NodeRounds {
 
   // Where others sleep until that member does what they wait for, be it not of these calls.
   EventCount& events(std::uint32_t member) const { return rounds_.events(member); }
-  // Whether a member has gone to a call that this one has not begun.
-  bool has_begun_more(std::uint32_t member) const { return rounds_.has_begun_more(member); }
+  // What this member finds that waits for another, outside of these calls.
+  Awaited look_for(std::uint32_t member, FunctionRef<bool()> done) const { return rounds_.look_for(member, done); }
   // What is close comes within so many looks at all, which end as soon as it has: a look of the waiter's takes longer.
   static constexpr int first_looks = 64;
 

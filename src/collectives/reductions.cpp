@@ -1,82 +1,22 @@
 #include "collectives/reductions.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "collectives/reduction_refusals.hpp"
 #include "cost/meeting_model.hpp"
 
 namespace farsum {
 namespace {
 
-constexpr std::array<const char*, 3> kind_names = {"farsum_allreduce", "farsum_reduce", "farsum_reduce_scatter_block"};
-
 // Of more ranks the pieces of their blocks would be too small.
 constexpr std::uint32_t most_that_scatter = 64;
 
-// In what a rank says of a call in which all wait for all on one node: how many reduces it has begun before. Who has
-// begun others has made another call meanwhile.
-constexpr unsigned calls_at = 24;
-constexpr std::uint64_t calls_mask = std::uint64_t{0xff} << calls_at;
-
 using Finding = NodeRoundsBlock::Finding;
-
-SaidOfCall said_of(const GroupReduction& asked) {
-  return {static_cast<std::uint64_t>(asked.kind) | static_cast<std::uint64_t>(asked.type) << 8 |
-              static_cast<std::uint64_t>(asked.op) << 16 | std::uint64_t{asked.root} << 32,
-          asked.count};
-}
-
-// Whether these are words that said_of() makes.
-bool makes_sense(const SaidOfCall& said) {
-  return (said.what & 0xff) < kind_names.size() && ops::is_element_type(said.what >> 8 & 0xff) &&
-         ops::is_operator(said.what >> 16 & 0xff);
-}
-
-std::string in_words(const SaidOfCall& said) {
-  const auto kind = static_cast<GroupReduction::Kind>(said.what & 0xff);
-  std::string words = fmt::format("{} of {} elements of {} by {}", kind_names[static_cast<std::size_t>(kind)],
-                                  said.count, ops::name_of(static_cast<ops::ElementType>(said.what >> 8 & 0xff)),
-                                  ops::name_of(static_cast<ops::Operator>(said.what >> 16 & 0xff)));
-  if (kind == GroupReduction::Kind::reduce) words += fmt::format(" to root {}", said.what >> 32);
-  return words;
-}
-
-Status told_otherwise(const char* doing, std::uint32_t my_rank, const SaidOfCall& mine, std::uint32_t rank,
-                      const SaidOfCall& other) {
-  return {Code::argument,
-          fmt::format("{}: rank {} of the group has called {}, this rank {} {}; the call, the count, the type, the "
-                      "operator and the root must be the same on all ranks",
-                      doing, rank, in_words(other), my_rank, in_words(mine))};
-}
-
-Status no_reduction_by(const char* doing, std::uint32_t my_rank, const SaidOfCall& mine, const std::string& who) {
-  return {Code::argument,
-          fmt::format("{}: {} made a call that is no reduction while rank {} of the group called {}; all "
-                      "ranks must make the same calls in the same order, and the group cannot be used "
-                      "any further",
-                      doing, who, my_rank, in_words(mine))};
-}
-
-// Of ranks that have begun more calls of farsum_reduce than others.
-Status out_of_step(const char* doing, std::uint32_t my_rank, const SaidOfCall& mine, std::uint32_t rank) {
-  return {Code::argument,
-          fmt::format("{}: rank {} of the group has made other calls than rank {}, which now called {}; all ranks must "
-                      "make the same calls in the same order, and the group cannot be used any further",
-                      doing, rank, my_rank, in_words(mine))};
-}
-
-// Of a rank that names another root, and does not wait for this one.
-Status gone_on(const char* doing, std::uint32_t my_rank, const SaidOfCall& mine, std::uint32_t rank) {
-  return {Code::argument,
-          fmt::format("{}: rank {} of the group has called another farsum_reduce, and has gone on; this rank "
-                      "{} {}; the call, the count, the type, the operator and the root must be the same on all ranks",
-                      doing, rank, my_rank, in_words(mine))};
-}
 
 std::string name_of_node(std::uint32_t first_rank) { return fmt::format("the node of rank {}", first_rank); }
 
@@ -96,11 +36,19 @@ struct GroupReductions::Call {
   // Of what is reduced, in which what this rank gets begins there.
   std::size_t bytes;
   std::size_t own_from;
+
+  RefusedReduction refused(std::uint32_t my_rank) const { return {doing, my_rank, said}; }
 };
 
 // What the root has found, for those that ask before they go on.
 struct GroupReductions::Answer {
-  SaidOfCall said;  // by `rank`, where it has said something else
+  enum class Finding : std::uint32_t {
+    the_same,
+    another_reduction,  // by `rank`, who has said `said`
+    gone_on,            // `rank` has, to a call of its own after one that is not known any more
+    out_of_step,        // `rank` has made other calls before this one
+  };
+  SaidOfCall said;
   std::uint32_t rank = 0;
   Finding finding = Finding::the_same;
 };
@@ -159,7 +107,9 @@ Status GroupReductions::run(const GroupReduction& reduction, const char* doing) 
     return {};
   }
   if (!team_.places().is_one_node()) return run_on_nodes(call);
-  if (reduction.kind != GroupReduction::Kind::reduce) call.said.what |= to_root_->calls() % 256 << calls_at;
+  // No meeting ends without this rank, so that all count alike before the same call.
+  const bool is_reduce = reduction.kind == GroupReduction::Kind::reduce;
+  say_what_came_before(call.said, is_reduce ? team_.node().meetings() : to_root_->calls());
   return run_on_one_node(call);
 }
 
@@ -181,7 +131,7 @@ Status GroupReductions::run_to_root(const Call& call) {
   const std::span<const std::byte> to_slot = is_in_place ? mine : std::span<const std::byte>();
   if (Status status = to_root_->gather(call.said, to_slot, call.doing); !status.is_ok()) return status;
   const Answer answer = compare_at_root(call);
-  if (answer.finding == Finding::the_same)
+  if (answer.finding == Answer::Finding::the_same)
     call.fold.all(call.asked.result, call.bytes, size_, [&](std::uint32_t member) {
       return member == my_rank_ && !is_in_place ? call.asked.mine : to_root_->data(member, call.bytes);
     });
@@ -197,7 +147,7 @@ Status GroupReductions::agree_with_root(const Call& call) {
   Status status = to_root_->leave_and_hear(call.said, call.asked.root, heard, says_root_the_same, call.doing);
   if (!status.is_ok()) return status;
   if (!says_root_the_same) answer = compare_with(call, call.asked.root);
-  if (answer.finding == Finding::the_same) rounds_->begin_agreed();
+  if (answer.finding == Answer::Finding::the_same) rounds_->begin_agreed();
   return told_by_root(call, answer);
 }
 
@@ -206,30 +156,49 @@ Status GroupReductions::agree_as_root(const Call& call) {
   const Answer answer = compare_at_root(call);
   to_root_->say(std::as_bytes(std::span(&answer, 1)));
   to_root_->finish();
-  if (answer.finding == Finding::the_same) rounds_->begin_agreed();
+  if (answer.finding == Answer::Finding::the_same) rounds_->begin_agreed();
   return told_by_root(call, answer);
 }
 
-// The first that has said something else.
+// The first that is out of step, if any; else the first that has said something else.
 GroupReductions::Answer GroupReductions::compare_at_root(const Call& call) const {
-  Answer answer;
-  for (std::uint32_t member = 0; member < size_ && answer.finding == Finding::the_same; ++member)
-    answer = compare_with(call, member);
-  return answer;
+  Answer first;
+  for (std::uint32_t member = 0; member < size_; ++member) {
+    const Answer answer = compare_with(call, member);
+    if (answer.finding == Answer::Finding::out_of_step) return answer;
+    if (first.finding == Answer::Finding::the_same) first = answer;
+  }
+  return first;
 }
 
 // Who has gone on is found to have made another call, which is not known any more.
 GroupReductions::Answer GroupReductions::compare_with(const Call& call, std::uint32_t member) const {
   const std::optional<SaidOfCall> said = to_root_->said(member);
   if (said == call.said) return {};
-  return {said.value_or(SaidOfCall{}), member, said ? Finding::another_reduction : Finding::no_reduction};
+  if (!said) return {{}, member, Answer::Finding::gone_on};
+  const bool is_in_step = say_the_same_came_before(*said, call.said);
+  return {*said, member, is_in_step ? Answer::Finding::another_reduction : Answer::Finding::out_of_step};
 }
 
-Status GroupReductions::told_by_root(const Call& call, const Answer& answer) const {
-  if (answer.finding == Finding::the_same) return {};
-  if (answer.finding == Finding::another_reduction)
-    return told_otherwise(call.doing, my_rank_, call.said, answer.rank, answer.said);
-  return gone_on(call.doing, my_rank_, call.said, answer.rank);
+Status GroupReductions::told_by_root(const Call& call, const Answer& answer) {
+  switch (answer.finding) {
+    case Answer::Finding::the_same:
+      return {};
+    case Answer::Finding::another_reduction:
+      return told_otherwise(call.refused(my_rank_), answer.rank, answer.said);
+    case Answer::Finding::gone_on:
+      return gone_on(call.refused(my_rank_), answer.rank);
+    case Answer::Finding::out_of_step:
+      break;
+  }
+  return give_up_out_of_step(call, answer.rank);
+}
+
+// Who is behind would take what others leave now for what belongs to an older call.
+Status GroupReductions::give_up_out_of_step(const Call& call, std::uint32_t rank) {
+  Status status = out_of_step(call.refused(my_rank_), rank);
+  rounds_->give_up(status);
+  return status;
 }
 
 // All is said in one step. What all get the last to come folds for them, where there is one; else each who gets
@@ -380,7 +349,7 @@ class GroupReductions::Parts final : public LetterContent {
     if (done_ == 0) reductions_.compare_letter(call_, sender, letter);
     if (finding() != Finding::the_same || bytes_ == 0) return {};
     if (letter.size() != sizeof(Letter) + bytes_)
-      return no_reduction_by(call_.doing, reductions_.my_rank_, call_.said, name_of_node(sender));
+      return no_reduction_by(call_.refused(reductions_.my_rank_), name_of_node(sender));
     const std::byte* const theirs = letter.data() + sizeof(Letter);
     if (is_flat_) {
       if (step.peer > reductions_.my_node_) add_own();
@@ -476,8 +445,8 @@ void GroupReductions::compare_letter(const Call& call, std::uint32_t first_of_se
 Status GroupReductions::told_by_other_nodes(const Call& call) {
   const NodeRoundsBlock::Verdict& verdict = rounds_->verdict();
   if (verdict.finding == Finding::another_reduction)
-    return told_otherwise(call.doing, my_rank_, call.said, verdict.rank, verdict.said);
-  Status status = no_reduction_by(call.doing, my_rank_, call.said, name_of_node(verdict.rank));
+    return told_otherwise(call.refused(my_rank_), verdict.rank, verdict.said);
+  Status status = no_reduction_by(call.refused(my_rank_), name_of_node(verdict.rank));
   rounds_->break_off(status);
   return status;
 }
@@ -495,18 +464,17 @@ Status GroupReductions::who_said_otherwise(const Call& call) {
     const std::optional<std::uint32_t> stranger = rounds_->stranger();
     const std::string who =
         stranger ? fmt::format("rank {}", team_.places().here[*stranger]) : "another rank of this node";
-    Status status = no_reduction_by(call.doing, my_rank_, call.said, who);
+    Status status = no_reduction_by(call.refused(my_rank_), who);
     rounds_->give_up(status);
     return status;
+  }
+  for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) {
+    if (!say_the_same_came_before(rounds_->said(member), call.said))
+      return give_up_out_of_step(call, team_.places().here[member]);
   }
   std::uint32_t member = 0;
   while (rounds_->said(member) == call.said) ++member;
-  if (((rounds_->said(member).what ^ call.said.what) & calls_mask) != 0) {
-    Status status = out_of_step(call.doing, my_rank_, call.said, team_.places().here[member]);
-    rounds_->give_up(status);
-    return status;
-  }
-  return told_otherwise(call.doing, my_rank_, call.said, team_.places().here[member], rounds_->said(member));
+  return told_otherwise(call.refused(my_rank_), team_.places().here[member], rounds_->said(member));
 }
 
 }  // namespace farsum

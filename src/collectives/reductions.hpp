@@ -59,7 +59,8 @@ class GroupReductions {
   Status agree_as_root(const Call& call);
   Answer compare_at_root(const Call& call) const;
   Answer compare_with(const Call& call, std::uint32_t member) const;
-  Status told_by_root(const Call& call, const Answer& answer) const;
+  Status told_by_root(const Call& call, const Answer& answer);
+  Status give_up_out_of_step(const Call& call, std::uint32_t rank);
   Status run_short(const Call& call);
   void fold_begun(const Call& call, std::byte* into) const;
   Status run_long(const Call& call);

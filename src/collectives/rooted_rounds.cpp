@@ -47,7 +47,9 @@ Status RootedRounds::leave_and_hear(const SaidOfCall& said, std::uint32_t root, 
 Status RootedRounds::gather(const SaidOfCall& said, std::span<const std::byte> mine, const char* doing) {
   if (Status status = begin(doing); !status.is_ok()) return status;
   handover_.leave(said, mine, Handover::nobody);
-  for (int look = 0; look < NodeRounds::first_looks; ++look) {
+  // In a crowded node a look would keep the processor from those for whom this rank waits.
+  const int looks = waiter_.is_crowded() ? 0 : NodeRounds::first_looks;
+  for (int look = 0; look < looks; ++look) {
     if (have_all_come()) return {};
   }
   for (std::uint32_t member = 0; member < team_.ranks(); ++member) {
@@ -76,17 +78,14 @@ Status RootedRounds::await_slow_readers(const char* doing) {
 
 // `done` asks what that member alone writes, who wakes those asleep there.
 Status RootedRounds::await(std::uint32_t member, FunctionRef<bool()> done, const char* doing) {
-  bool is_astray = false;
+  Awaited found = Awaited::not_yet;
   const auto is_over = [&] {
-    // In this order: it has done all that comes before its round of all, were it only now.
-    const bool is_further = rounds_.has_begun_more(member);
-    if (done()) return true;
-    is_astray = is_further;
-    return is_astray || team_.has_one_that_never_comes();
+    found = rounds_.look_for(member, done);
+    return found != Awaited::not_yet || team_.has_one_that_never_comes();
   };
   Status status = waiter_.wait(rounds_.events(member), is_over, doing);
   if (status.is_ok() && done()) return {};
-  if (status.is_ok()) status = is_astray ? told_astray(member, doing) : team_.who_never_comes(doing);
+  if (status.is_ok()) status = found == Awaited::astray ? told_astray(member, doing) : team_.who_never_comes(doing);
   rounds_.break_off(status);
   return status;
 }

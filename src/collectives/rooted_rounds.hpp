@@ -44,7 +44,7 @@ class RootedRounds {
   const std::byte* data(std::uint32_t member, std::size_t bytes) const { return handover_.data(member, bytes); }
   // Told to those that hear. Between gather() and finish().
   void say(std::span<const std::byte> words) { handover_.say_more(words); }
-  // The root reads nothing more of this call. After each gather(), whatever comes of it.
+  // The root reads nothing more of this call. After each gather() that went well, whatever members have said.
   void finish() { handover_.finish(); }
 
  private:

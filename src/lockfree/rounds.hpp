@@ -28,6 +28,13 @@ struct alignas(2 * cache_line_bytes) BasicRoundPart {
   alignas(2 * cache_line_bytes) Events events;
 };
 
+// What a member that waits for another outside of rounds finds.
+enum class Awaited : std::uint8_t {
+  not_yet,
+  done,
+  astray,  // the other has gone to a round, and never does it
+};
+
 // One member's view. All make the same calls in the same order, each of which is a row of steps, and wait for all at
 // each step. So whoever begins a call has left the one before the last behind with all others, and a line for odd and
 // for even calls is enough, as is a place beside it for what is longer.
@@ -60,6 +67,14 @@ class BasicRounds {
   // Whether a member is in a call that this one has not begun. Acquire: so is what it did before.
   bool has_begun_more(std::uint32_t member) const {
     return parts_[member].lines[(call_ + 1) & 1].step.load(std::memory_order_acquire) > step_;
+  }
+  // Whether a member has done what it does before its next round: `done` asks what it alone writes.
+  template <class Done>
+  Awaited look_for(std::uint32_t member, const Done& done) const {
+    // In this order: who has begun a round has done all that comes before, were it only now.
+    const bool is_further = has_begun_more(member);
+    if (done()) return Awaited::done;
+    return is_further ? Awaited::astray : Awaited::not_yet;
   }
   // A step that all have come to by other means.
   void skip_step() { ++step_; }

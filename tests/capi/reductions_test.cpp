@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cfenv>
 #include <cstdint>
 #include <limits>
@@ -194,11 +195,19 @@ TEST(Reductions, refuse_more_bytes_than_memory_can_hold) {
   });
 }
 
-TEST(Reductions, that_ranks_do_not_agree_on_are_told_to_all_and_harm_no_other_call) {
+TEST(Reductions, that_ranks_do_not_agree_on_are_told_to_all_that_wait_and_harm_no_other_call) {
   run_ranks(3, [](int rank) {
     const farsum_group world = farsum_world();
     Values mine = brought_by(rank, 3000), result(1000, 9);
-    EXPECT_REFUSED(farsum_reduce(world, mine.data(), result.data(), 10, FARSUM_UINT64, FARSUM_SUM, rank == 1 ? 0 : 2),
+    const int root = rank == 1 ? 0 : 2;
+    // Nobody who waits for an answer is left without: of a short one the root alone waits, and rank 0 is none here.
+    if (rank == 2) {
+      EXPECT_REFUSED(farsum_reduce(world, mine.data(), result.data(), 10, FARSUM_UINT64, FARSUM_SUM, root),
+                     FARSUM_ERR_ARGUMENT, AllOf(HasSubstr("root 0"), HasSubstr("root 2")));
+    } else {
+      EXPECT_FINE(farsum_reduce(world, mine.data(), nullptr, 10, FARSUM_UINT64, FARSUM_SUM, root));
+    }
+    EXPECT_REFUSED(farsum_reduce(world, mine.data(), result.data(), 1000, FARSUM_UINT64, FARSUM_SUM, root),
                    FARSUM_ERR_ARGUMENT, AllOf(HasSubstr("root 0"), HasSubstr("root 2")));
     EXPECT_REFUSED(farsum_allreduce(world, mine.data(), result.data(), rank == 0 ? 1 : 1000, FARSUM_UINT64, FARSUM_SUM),
                    FARSUM_ERR_ARGUMENT, AllOf(HasSubstr("of 1 elements"), HasSubstr("of 1000 elements")));
@@ -209,6 +218,25 @@ TEST(Reductions, that_ranks_do_not_agree_on_are_told_to_all_and_harm_no_other_ca
     EXPECT_EQ(result, Values(1000, 9));
     for (std::size_t count = 1; count <= 10; ++count) allreduce_apart_and_in_place(world, rank, 3, count);
   });
+}
+
+// The leaf is done with the group, or with Farsum, before its root has begun.
+TEST(Reductions, leave_what_a_leaf_brought_to_a_root_that_comes_when_the_leaf_has_gone) {
+  for (const bool frees : {true, false}) {
+    const SharedWithRanks<std::atomic<bool>> has_returned;
+    run_ranks(2, [&](int rank) {
+      const std::array<int, 2> all = {0, 1};
+      farsum_group group = farsum_world();
+      if (frees) ASSERT_FINE(farsum_group_create(farsum_world(), all.data(), 2, &group));
+      const std::uint64_t mine = element(rank, 0);
+      std::uint64_t sum = 0;
+      while (rank == 1 && !*has_returned) std::this_thread::yield();
+      EXPECT_FINE(farsum_reduce(group, &mine, &sum, 1, FARSUM_UINT64, FARSUM_SUM, 1));
+      EXPECT_EQ(sum, rank == 1 ? sum_of(2, 0) : 0);
+      if (rank == 0) *has_returned = true;
+      if (frees) EXPECT_FINE(farsum_group_free(&group));
+    });
+  }
 }
 
 TEST(Reductions, compute_as_a_process_begins_whatever_a_thread_has_set) {

@@ -42,6 +42,22 @@ class CrowdedWaiter : public SleepingWaiter {
   bool is_crowded() const override { return true; }
 };
 
+// Goes to its first wait only when it is let go.
+class HeldWaiter : public CrowdedWaiter {
+ public:
+  void let_go() {
+    is_free_ = true;
+    is_free_.notify_all();
+  }
+  Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override {
+    is_free_.wait(false);
+    return CrowdedWaiter::wait(where, done, doing);
+  }
+
+ private:
+  std::atomic<bool> is_free_ = false;
+};
+
 struct Member {
   GroupTeam& team;
   GroupReductions& reductions;
@@ -64,13 +80,15 @@ class GroupOfThreads {
   int most_waiting_of_a_sender() const { return boxes_.most_waiting_of_a_sender(); }
   // From now on nodes do not reach each other.
   void cut() { boxes_.cut(); }
-  void run(const std::function<void(Member)>& body) {
+  // The first rank waits as it is told.
+  void run(const std::function<void(Member)>& body, Waiter* of_first = nullptr) {
     std::vector<std::thread> threads;
     for (std::uint32_t rank = 0; rank < node_of_.size(); ++rank) {
       threads.emplace_back([&, rank] {
         SleepingWaiter looking;
         CrowdedWaiter crowded;
-        be(rank, is_crowded_ ? crowded : looking, body);
+        Waiter& own = is_crowded_ ? crowded : looking;
+        be(rank, rank == 0 && of_first != nullptr ? *of_first : own, body);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -460,11 +478,12 @@ TEST(Reductions, of_a_slow_root_are_right_a_hundred_thousand_times) {
   }
 }
 
-// Nobody takes for its own what others bring to another call.
+// Nobody takes for its own what others bring to another call. Whoever sees it first wakes the others, also where a
+// third would wake them.
 TEST(Reductions, see_on_a_node_who_makes_another_call_than_a_reduce) {
-  for (const std::uint32_t root : {0, 1}) {
+  for (const auto& [root, is_crowded] : {std::pair(0U, false), {1U, false}, {2U, false}, {0U, true}, {2U, true}}) {
     SCOPED_TRACE("root " + std::to_string(root));
-    GroupOfThreads(Nodes(3, 0)).run([&](Member member) {
+    GroupOfThreads(Nodes(3, 0), is_crowded).run([&, root = root](Member member) {
       const std::uint64_t mine = 5;
       std::uint64_t result = 0;
       for (int call = 0; call < 3; ++call) {
@@ -482,6 +501,70 @@ TEST(Reductions, see_on_a_node_who_makes_another_call_than_a_reduce) {
       EXPECT_EQ(result, 77);
     });
   }
+}
+
+// The root would fold what its leaf has left for the call before the barrier.
+TEST(Reductions, see_who_comes_to_a_barrier_and_a_reduce_in_another_order) {
+  for (const std::size_t count : {1, 2000}) {
+    GroupOfThreads(Nodes(3, 0)).run([&](Member member) {
+      const std::vector<std::uint64_t> mine(2000, 5);
+      std::vector<std::uint64_t> result(2000, 77);
+      if (member.rank == 0) {
+        EXPECT_TRUE(member.run(one_sum_to(1, mine[0], result[0])).is_ok());
+      }
+      // It fails where others have met, gone on and given up before this one looks.
+      (void)member.team.barrier("barrier");
+      GroupReduction reduction = one_sum_to(1, mine[0], result[0]);
+      reduction.count = count;
+      const Status status = member.run(reduction);
+      if (member.rank == 1) {
+        // The leaves may see it first, in their next call.
+        EXPECT_THAT(status.text(),
+                    AnyOf(HasSubstr("rank 0 of the group has made other calls than rank 1"), HasSubstr("has failed")));
+      }
+      EXPECT_FALSE(member.run(one_sum(mine[0], result[0])).is_ok());
+      EXPECT_EQ(result, std::vector<std::uint64_t>(2000, 77));
+    });
+  }
+}
+
+// Of the other two one has said something else, which alone would harm no other call.
+TEST(Reductions, see_who_is_out_of_step_before_who_says_something_else) {
+  GroupOfThreads(Nodes(3, 0)).run([&](Member member) {
+    const std::uint64_t mine = 5;
+    std::uint64_t result = 77;
+    if (member.rank == 2) {
+      EXPECT_TRUE(member.run(one_sum_to(0, mine, result)).is_ok());
+    }
+    GroupReduction reduction = one_sum(mine, result);
+    if (member.rank == 1) reduction.op = Operator::max;
+    const Status status = member.run(reduction);
+    EXPECT_THAT(status.text(), AnyOf(HasSubstr("has made other calls"), HasSubstr("has failed")));
+    EXPECT_FALSE(member.run(one_sum(mine, result)).is_ok());
+    EXPECT_EQ(result, 77);
+  });
+}
+
+// Rank 0 takes itself for the root, and looks when rank 1 has written over what it left for rank 2.
+TEST(Reductions, tell_who_takes_itself_for_the_root_that_a_rank_has_gone_on) {
+  HeldWaiter held;
+  const auto body = [&](Member member) {
+    const std::uint64_t mine = 5;
+    std::uint64_t result = 77;
+    for (int call = 0; call < 3; ++call) {
+      const bool is_wrong = member.rank == 0 && call == 0;
+      const Status status = member.run(one_sum_to(is_wrong ? 0 : 2, mine, result));
+      EXPECT_EQ(status.is_ok(), call > 0 || member.rank == 1) << status.text();
+      if (is_wrong) {
+        EXPECT_THAT(status.text(), HasSubstr("rank 1 of the group has called another farsum_reduce, and has gone on"));
+      }
+    }
+    if (member.rank == 1) held.let_go();
+    EXPECT_EQ(result, member.rank == 2 ? 15 : 77);
+    EXPECT_TRUE(member.run(one_sum(mine, result)).is_ok());
+    EXPECT_EQ(result, 15);
+  };
+  GroupOfThreads(Nodes(3, 0), true).run(body, &held);
 }
 
 // What the one that meets for a barrier has said in an earlier call is the very same.

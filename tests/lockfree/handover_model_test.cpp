@@ -27,12 +27,13 @@ template <class Policy>
 struct Shared {
   BasicRoundPart<Policy, Events<Policy>> rounds[most_members];
   BasicHandoverPart<Policy> handover[most_members];
+  std::uint64_t pieces[most_members];
 };
 
 enum class Kind : std::uint8_t {
   to_root,    // the others leave something for the root
   from_root,  // the root leaves something for all others
-  agreed,     // to_root, whose root then tells all others
+  agreed,     // to_root, whose root then tells all others; they go on in a round if all have said the same
   of_all,     // all wait for all
 };
 
@@ -60,6 +61,7 @@ enum class Fault : std::uint8_t {
   sleeps_where_another_member_wakes,
   counts_a_call_without_data_and_does_not_wait,
   reads_what_was_left_for_another,
+  looks_last_whether_another_has_gone_to_a_round,
 };
 
 struct Plan {
@@ -85,7 +87,7 @@ class Member {
     calls_ = plan_.by_member.empty() ? plan_.calls : plan_.by_member[me_];
     for (const Call& call : calls_) {
       // What it has left where, and how often it has come, follows from how many calls it has made.
-      forget_all_but({std::uint64_t{me_}, rounds_.calls(), handover_.calls()});
+      forget_all_but({std::uint64_t{me_}, rounds_.calls(), rounds_.steps(), handover_.calls()});
       if (!(call.kind == Kind::of_all ? meet(call) : hand_over(call))) return;
     }
   }
@@ -113,6 +115,26 @@ class Member {
     return true;
   }
 
+  // The same outside of rounds, and where that member has gone to one.
+  template <class Done>
+  bool await_before_its_round(std::uint32_t member, const Done& done) {
+    Awaited found = Awaited::not_yet;
+    const auto is_over = [&] {
+      found = look_for(member, done);
+      return found != Awaited::not_yet;
+    };
+    if (!await(member, is_over)) return false;
+    require(found == Awaited::done || !plan_.by_member.empty(), "who has done all is taken for astray");
+    return found == Awaited::done;
+  }
+
+  template <class Done>
+  Awaited look_for(std::uint32_t member, const Done& done) {
+    if (!has(Fault::looks_last_whether_another_has_gone_to_a_round)) return rounds_.look_for(member, done);
+    if (done()) return Awaited::done;
+    return rounds_.has_begun_more(member) ? Awaited::astray : Awaited::not_yet;
+  }
+
   bool meet(const Call& call) {
     rounds_.begin();
     auto& line = rounds_.line(me_);
@@ -137,6 +159,10 @@ class Member {
     handover_.begin();
     if (call.kind == Kind::from_root)
       return call.root == me_ ? leave(call, Handover::all_others) : read_from_root(call);
+    if (call.kind == Kind::agreed) {
+      Policy::writes(&shared_.pieces[me_], 8);
+      shared_.pieces[me_] = value(me_, handover_.calls());
+    }
     if (call.root != me_) return leave(call, call.root) && (call.kind != Kind::agreed || hear(call));
     return leave(call, Handover::nobody) && read_all(call);
   }
@@ -144,9 +170,9 @@ class Member {
   bool wait_for_room(std::uint32_t reader) {
     if (has(Fault::waits_for_nobody_before_it_writes)) return true;
     if (has(Fault::waits_for_who_is_to_read_instead_of_who_was))
-      return reader >= plan_.members || await(reader, [&] { return handover_.has_read(reader); });
+      return reader >= plan_.members || await_before_its_round(reader, [&] { return handover_.has_read(reader); });
     while (const std::optional<std::uint32_t> slow = handover_.slow_reader())
-      if (!await(*slow, [&] { return handover_.has_read(*slow); })) return false;
+      if (!await_before_its_round(*slow, [&] { return handover_.has_read(*slow); })) return false;
     return true;
   }
 
@@ -174,7 +200,7 @@ class Member {
   bool read_all(const Call& call) {
     bool is_agreed = true;
     for (std::uint32_t member = 0; member < plan_.members; ++member) {
-      if (!await(member, [&] { return handover_.has_come(member); })) return false;
+      if (!await_before_its_round(member, [&] { return handover_.has_come(member); })) return false;
       const bool same = handover_.said(member) == said_of(call) || has(Fault::reads_what_was_left_for_another);
       require(same || !plan_.by_member.empty(), "who has said the same is taken for another");
       is_agreed = is_agreed && same;
@@ -184,6 +210,20 @@ class Member {
       if (member != me_) expect(handover_.data(member, 8), value(member, handover_.calls()));
     if (call.kind == Kind::agreed) say_whether(is_agreed);
     if (!has(Fault::says_that_it_has_read_before_it_reads)) finish();
+    return call.kind != Kind::agreed || !is_agreed || go_on_in_a_round();
+  }
+
+  // All read one another's pieces, and none writes its own again before.
+  bool go_on_in_a_round() {
+    rounds_.begin();
+    rounds_.skip_step();
+    for (std::uint32_t member = 0; member < plan_.members; ++member) {
+      Policy::reads(&shared_.pieces[member], 8);
+      require(shared_.pieces[member] == value(member, handover_.calls()), "it reads what belongs to another call");
+    }
+    rounds_.come_and_tell();
+    for (std::uint32_t member = 0; member < plan_.members; ++member)
+      if (!await(member, [&] { return rounds_.has_come(member); })) return false;
     return true;
   }
 
@@ -197,18 +237,20 @@ class Member {
       if (!handover_.has_come(call.root)) return false;
       return handover_.said(call.root) != said_of(call) || handover_.has_said_more(call.root);
     };
-    if (!await(call.root, has_answer)) return false;
-    if (handover_.said(call.root) == said_of(call)) {
+    if (!await_before_its_round(call.root, has_answer)) return false;
+    bool is_agreed = handover_.said(call.root) == said_of(call);
+    if (is_agreed) {
       std::uint64_t word = 0;
       std::memcpy(&word, handover_.data(call.root, 8), 8);
       require(word == (plan_.by_member.empty() ? 1U : 2U), "it was told something else than the root has seen");
+      is_agreed = word == 1;
     }
     finish();
-    return true;
+    return !is_agreed || go_on_in_a_round();
   }
 
   bool read_from_root(const Call& call) {
-    if (!await(call.root, [&] { return handover_.has_come(call.root); })) return false;
+    if (!await_before_its_round(call.root, [&] { return handover_.has_come(call.root); })) return false;
     require(handover_.said(call.root) == said_of(call), "the root has gone on before it was read");
     if (has(Fault::says_that_it_has_read_before_it_reads)) finish();
     expect(handover_.data(call.root, 8), value(call.root, handover_.calls()));
@@ -245,6 +287,8 @@ Outcome all_call(const Plan& plan, Options options = {}) {
 
 // Of three members most is seen with so few switches, and all that is wrong below.
 constexpr Options of_three = {.max_preemptions = 1};
+// For more calls of three members, which switch where they wait, and whose stores come later.
+constexpr Options where_they_wait = {.max_preemptions = 0};
 
 TEST(HandoverModel, of_two_members_holds_for_every_three_calls) {
   const std::array<Call, 5> kinds = {to(0), to(1), from(0), agreed_by(1), of_all()};
@@ -260,26 +304,28 @@ TEST(HandoverModel, lets_a_leaf_go_two_calls_ahead) {
 }
 
 TEST(HandoverModel, of_three_members_holds_for_roots_in_turn) {
-  expect_holds(all_call({.calls = {to(0), to(1), to(2)}, .members = 3}, of_three));
-  expect_holds(all_call({.calls = {to(0), from(1), of_all()}, .members = 3}, of_three));
-  expect_holds(all_call({.calls = {of_all(), from(2), to(1)}, .members = 3}, of_three));
-  expect_holds(all_call({.calls = {agreed_by(1), nothing_to(0)}, .members = 3}, of_three));
+  expect_holds(all_call({.calls = {to(0), to(1)}, .members = 3}, of_three));
+  for (const std::vector<Call>& calls : {std::vector{to(0), to(1), to(2)},
+                                         {to(0), from(1), of_all()},
+                                         {of_all(), from(2), to(1)},
+                                         {agreed_by(1), nothing_to(0)}})
+    expect_holds(all_call({.calls = calls, .members = 3}, where_they_wait));
 }
 
 // Rank 1 takes the wrong one for the root, which neither reads what it left nor lets it write too early.
 TEST(HandoverModel, takes_nothing_that_was_left_for_another) {
   const Plan plan = {.members = 3, .by_member = {{to(0), to(0), to(0)}, {to(2), to(0), to(0)}, {to(0), to(0), to(0)}}};
-  expect_holds(all_call(plan, of_three));
+  expect_holds(all_call(plan, where_they_wait));
   Plan faulty = plan;
   faulty.fault = Fault::reads_what_was_left_for_another;
   expect_caught(all_call(faulty, of_three), "race");
 }
 
 TEST(HandoverModel, tells_all_that_one_has_said_something_else) {
-  expect_holds(
-      all_call({.members = 3, .by_member = {{agreed_by(0), to(0)}, {agreed_by(0), to(0)}, {to(0), to(0)}}}, of_three));
-  expect_holds(
-      all_call({.members = 3, .by_member = {{to(0), to(0)}, {agreed_by(0), to(0)}, {agreed_by(1), to(0)}}}, of_three));
+  expect_holds(all_call({.members = 3, .by_member = {{agreed_by(0), to(0)}, {agreed_by(0), to(0)}, {to(0), to(0)}}},
+                        where_they_wait));
+  expect_holds(all_call({.members = 3, .by_member = {{to(0), to(0)}, {agreed_by(0), to(0)}, {agreed_by(1), to(0)}}},
+                        where_they_wait));
 }
 
 TEST(HandoverModel, leaves_nobody_asleep_for_a_member_that_is_killed_anywhere) {
@@ -328,6 +374,11 @@ TEST(HandoverModel, catches_who_wakes_nobody) {
   plan.fault = Fault::wakes_nobody_when_it_has_read;
   expect_caught(all_call(plan), "deadlock");
   expect_caught(with(Fault::wakes_nobody_when_it_leaves_something, {to(0)}), "deadlock");
+}
+
+TEST(HandoverModel, catches_who_looks_last_whether_another_has_gone_to_a_round) {
+  expect_holds(with(Fault::none, {to(0), of_all()}));
+  expect_caught(with(Fault::looks_last_whether_another_has_gone_to_a_round, {to(0), of_all()}), "astray");
 }
 
 TEST(HandoverModel, catches_who_sleeps_where_another_member_wakes) {

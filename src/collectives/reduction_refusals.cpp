@@ -1,0 +1,82 @@
+#include "collectives/reduction_refusals.hpp"
+
+#include <array>
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "ops/element_type.hpp"
+#include "ops/op_kind.hpp"
+
+namespace farsum {
+namespace {
+
+constexpr std::array<const char*, 3> kind_names = {"farsum_allreduce", "farsum_reduce", "farsum_reduce_scatter_block"};
+
+// Where in SaidOfCall::what each begins.
+constexpr unsigned type_at = 8;
+constexpr unsigned op_at = 16;
+constexpr unsigned before_at = 24;
+constexpr unsigned root_at = 32;
+
+std::uint64_t kind_in(const SaidOfCall& said) { return said.what & 0xff; }
+std::uint64_t type_in(const SaidOfCall& said) { return said.what >> type_at & 0xff; }
+std::uint64_t op_in(const SaidOfCall& said) { return said.what >> op_at & 0xff; }
+
+std::string in_words(const SaidOfCall& said) {
+  const auto kind = static_cast<GroupReduction::Kind>(kind_in(said));
+  std::string words = fmt::format("{} of {} elements of {} by {}", kind_names[static_cast<std::size_t>(kind)],
+                                  said.count, ops::name_of(static_cast<ops::ElementType>(type_in(said))),
+                                  ops::name_of(static_cast<ops::Operator>(op_in(said))));
+  if (kind == GroupReduction::Kind::reduce) words += fmt::format(" to root {}", said.what >> root_at);
+  return words;
+}
+
+}  // namespace
+
+SaidOfCall said_of(const GroupReduction& asked) {
+  return {static_cast<std::uint64_t>(asked.kind) | static_cast<std::uint64_t>(asked.type) << type_at |
+              static_cast<std::uint64_t>(asked.op) << op_at | std::uint64_t{asked.root} << root_at,
+          asked.count};
+}
+
+void say_what_came_before(SaidOfCall& said, std::uint64_t calls) { said.what |= (calls & 0xff) << before_at; }
+
+bool say_the_same_came_before(const SaidOfCall& one, const SaidOfCall& other) {
+  return ((one.what ^ other.what) >> before_at & 0xff) == 0;
+}
+
+bool makes_sense(const SaidOfCall& said) {
+  return kind_in(said) < kind_names.size() && ops::is_element_type(type_in(said)) && ops::is_operator(op_in(said));
+}
+
+Status told_otherwise(const RefusedReduction& refused, std::uint32_t rank, const SaidOfCall& other) {
+  return {Code::argument,
+          fmt::format("{}: rank {} of the group has called {}, this rank {} {}; the call, the count, the type, the "
+                      "operator and the root must be the same on all ranks",
+                      refused.doing, rank, in_words(other), refused.my_rank, in_words(refused.mine))};
+}
+
+Status no_reduction_by(const RefusedReduction& refused, const std::string& who) {
+  return {Code::argument,
+          fmt::format("{}: {} made a call that is no reduction while rank {} of the group called {}; all "
+                      "ranks must make the same calls in the same order, and the group cannot be used "
+                      "any further",
+                      refused.doing, who, refused.my_rank, in_words(refused.mine))};
+}
+
+Status out_of_step(const RefusedReduction& refused, std::uint32_t rank) {
+  return {Code::argument,
+          fmt::format("{}: rank {} of the group has made other calls than rank {}, which now called {}; all ranks must "
+                      "make the same calls in the same order, and the group cannot be used any further",
+                      refused.doing, rank, refused.my_rank, in_words(refused.mine))};
+}
+
+Status gone_on(const RefusedReduction& refused, std::uint32_t rank) {
+  return {Code::argument,
+          fmt::format("{}: rank {} of the group has called another farsum_reduce, and has gone on; this rank "
+                      "{} {}; the call, the count, the type, the operator and the root must be the same on all ranks",
+                      refused.doing, rank, refused.my_rank, in_words(refused.mine))};
+}
+
+}  // namespace farsum

@@ -1,0 +1,36 @@
+// What a rank says of a reduction to others, in two words, and the sentences that it gets where others have called
+// something else. Owner: collectives.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.hpp"
+#include "collectives/reductions.hpp"
+#include "lockfree/said_of_call.hpp"
+
+namespace farsum {
+
+SaidOfCall said_of(const GroupReduction& asked);
+// Says as well, modulo 256, how many calls of another kind the ranks of a node have made before. Who then says another
+// number has made the group's calls in another order, whatever else it says.
+void say_what_came_before(SaidOfCall& said, std::uint64_t calls);
+bool say_the_same_came_before(const SaidOfCall& one, const SaidOfCall& other);
+// Whether these are words that said_of() makes.
+bool makes_sense(const SaidOfCall& said);
+
+// Who gets a sentence, and in which call.
+struct RefusedReduction {
+  const char* doing;
+  std::uint32_t my_rank;
+  const SaidOfCall& mine;
+};
+
+Status told_otherwise(const RefusedReduction& refused, std::uint32_t rank, const SaidOfCall& other);
+Status no_reduction_by(const RefusedReduction& refused, const std::string& who);
+// Of ranks that have made other calls before this one.
+Status out_of_step(const RefusedReduction& refused, std::uint32_t rank);
+// Of a rank that names another root, and does not wait for this one.
+Status gone_on(const RefusedReduction& refused, std::uint32_t rank);
+
+}  // namespace farsum
