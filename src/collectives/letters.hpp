@@ -32,6 +32,7 @@ class Letters {
     std::uint32_t neighbours = 0;
     // Of each: two rounds deep, and twice as many where a round has two letters of one node to another.
     std::uint32_t slots = 2;
+    // Of a letter without its head: at most what the transport carries to each of them (max_letter_bytes), less that.
     std::size_t slot_bytes = 4096 - sizeof(LetterHead);
   };
 

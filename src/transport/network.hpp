@@ -48,8 +48,9 @@ class Network : public Transport {
   // Looks after time and takes in what has come for this half: pings, reconnects, gives up; whether there was anything
   // to do. For the agent, which asks is_unattended() before it sleeps again.
   virtual bool tick() = 0;
-  // When tick() has something to do next by the monotonic clock; never where nothing is due.
-  virtual std::uint64_t next_deadline_ns() const = 0;
+  // When tick() has something to do next by the monotonic clock; never where nothing is due. For the agent, which comes
+  // then: it is roused where something falls due before that.
+  virtual std::uint64_t next_deadline_ns() = 0;
   static constexpr std::uint64_t never = ~std::uint64_t{0};
 
   // The agent sleeps on it: readable when poll_requests has something to do, once arm_requests() has answered true;

@@ -25,6 +25,7 @@
 
 #include "base/status.hpp"
 #include "base/units.hpp"
+#include "transport/letter_rules.hpp"
 
 namespace farsum {
 
@@ -143,11 +144,13 @@ class Transport {
   // any thread, which may hold OriginEngine's locks.
   virtual void hand_over() {}
 
-  // Takes a letter made of two parts to a rank of another node, both of which may be reused on return. False: too many
-  // were taken of which it is not known that they were received; that lasts until the peer has polled, whatever its
-  // ranks wait for. A letter to a peer that has died is taken and dropped. Throws std::bad_alloc, with nothing taken.
+  // Takes a letter made of two parts, of at most Capabilities::max_letter_bytes, to a rank of which that is not 0, both
+  // of which may be reused on return; whatever else is asked for stops the process. False: too many were taken of which
+  // it is not known that they were received; that lasts until the peer has polled, whatever its ranks wait for, and
+  // then replies are said to have come. A letter to a peer that has died is taken and dropped. Throws std::bad_alloc,
+  // with nothing taken.
   virtual bool try_letter(Rank /*to*/, std::span<const std::byte> /*header*/, std::span<const std::byte> /*body*/) {
-    return false;
+    stop_on_letter("goes by a transport that carries none");
   }
   // Who is handed the letters that come, from within poll_requests. Called once, before a peer can send the first; the
   // handler outlives this.

@@ -147,6 +147,7 @@ void link_receiver(Input input) {
     receiver.end_turn();
     pool.hand_out();
     demand(receiver.is_closed() || receiver.held_bytes() <= receiver.granted_bytes());
+    demand(receiver.early_letter_bytes() <= most_early_letter_bytes);
     demand(pool.used() <= pool.total());
   }
 }

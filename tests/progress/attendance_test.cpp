@@ -70,7 +70,7 @@ class EventNetwork final : public Network {
   void introduce(Rank, std::span<const std::byte>) override {}
   void give_up(Rank) override {}
   bool tick() override { return false; }
-  std::uint64_t next_deadline_ns() const override { return never; }
+  std::uint64_t next_deadline_ns() override { return never; }
   bool is_unattended(Threads) override { return false; }
   void close(RequestHandler&) override {}
   NetworkCounters counters() const override { return {}; }

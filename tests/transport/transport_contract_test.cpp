@@ -116,7 +116,7 @@ TEST_P(TransportContract, can_what_its_set_up_says_and_no_more) {
   EXPECT_EQ(at(sender).capabilities(sender).transfers, can.own_transfers);
   EXPECT_EQ(at(sender).capabilities(receiver).max_letter_bytes != 0, can.letters);
   if (!can.letters) {
-    EXPECT_FALSE(at(sender).try_letter(receiver, {}, {}));
+    EXPECT_DEATH((void)at(sender).try_letter(receiver, {}, {}), "letter");
   }
   if (can.transfers) {
     EXPECT_EQ(job_->bad_address(receiver) != 0, can.bad_addresses);
@@ -453,7 +453,7 @@ TEST_P(LetterContract, joins_header_and_body_of_every_size_up_to_the_limit_and_k
     std::fill(letter.begin(), letter.end(), std::byte{0xdb});
   }
   const Bytes longer(limit + 1);
-  EXPECT_FALSE(at(sender).try_letter(receiver, {}, longer));
+  EXPECT_DEATH((void)at(sender).try_letter(receiver, {}, longer), "longer");
   EXPECT_TRUE(rounds_until(target, sender, replies, [&] { return came().size() == sent.size(); }));
   EXPECT_EQ(came(), sent);
 }

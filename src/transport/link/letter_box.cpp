@@ -37,8 +37,8 @@ void LetterBox::start(std::uint32_t epoch) {
   next_unsent_ = letters_.begin();
 }
 
-void LetterBox::acknowledge(std::uint64_t upto) {
-  acknowledged_ = std::max(acknowledged_, upto);
+void LetterBox::free_below(std::uint64_t upto) {
+  acknowledged_ = upto;
   free_acknowledged();
 }
 
@@ -47,7 +47,7 @@ void LetterBox::free_acknowledged() {
     Letter letter = std::move(letters_.front());
     letters_.pop_front();
     letter.was_sent = false;
-    if (spare_.size() < letters_in_window) spare_.push_back(std::move(letter));
+    if (!is_dropped_ && spare_.size() < letters_in_window) spare_.push_back(std::move(letter));
   }
   next_unsent_ = std::max(next_unsent_, letters_.begin());
 }
@@ -61,6 +61,8 @@ void LetterBox::on_sent(FrameId id) {
 }
 
 void LetterBox::drop_all() {
+  is_dropped_ = true;
+  spare_.clear();
   next_unsent_ = letters_.end();
   acknowledge(letters_.end());
 }

@@ -1,5 +1,6 @@
 // The letters of one sender on their way: each a frame of its own, kept until the target has it and the wire has let go
-// of it, sent again over a new connection. It keeps its buffers for the next letters, at most a window of them.
+// of it, sent again over a new connection. It keeps its buffers for the next letters, at most a window of them, until
+// all are dropped.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +31,11 @@ class LetterBox {
   // A connection has opened: what is still here goes over it. No frame of the last one is out.
   void start(std::uint32_t epoch);
   // The target has all letters below `upto`.
-  void acknowledge(std::uint64_t upto);
+  void acknowledge(std::uint64_t upto) {
+    if (upto > acknowledged_) free_below(upto);
+  }
   void on_sent(FrameId id);
-  void drop_all();  // what the wire holds stays until on_sent
+  void drop_all();  // for good; what the wire holds stays until on_sent
   // Sends what was not sent over this connection; whether that was anything.
   bool pump(const Outbox::Told& told, LinkCounters& counters);
 
@@ -48,6 +51,7 @@ class LetterBox {
   };
 
   void send(Letter& letter, std::uint64_t number, const Outbox::Told& told, LinkCounters& counters);
+  void free_below(std::uint64_t upto);
   void free_acknowledged();
 
   LinkOptions options_;
@@ -58,6 +62,7 @@ class LetterBox {
   Fifo<Letter> spare_;
   std::uint64_t next_unsent_ = 0, sent_upto_ = 0, acknowledged_ = 0;
   std::size_t in_wire_ = 0;
+  bool is_dropped_ = false;
 };
 
 }  // namespace farsum::link

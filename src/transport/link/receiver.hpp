@@ -59,8 +59,10 @@ class LinkReceiver : private CreditTaker {
   bool is_closed() const { return closed_ || shut_; }
   // Whether the origin has connected and may ask for more.
   bool is_in_use() const { return epoch_ != 0 && !closed_ && !dead_ && !shut_; }
-  // Parked requests with their replies' room, early frames, retained replies.
+  // Parked requests with their replies' room, early frames but those of letters, retained replies.
   std::uint64_t held_bytes() const;
+  // Letters that came before their turn, at most most_early_letter_bytes.
+  std::uint64_t early_letter_bytes() const { return early_letters_.bytes(); }
   std::uint64_t granted_bytes() const;  // credit out: unspent, or held by the above
   const LinkCounters& counters() const { return outbox_.counters(); }
 

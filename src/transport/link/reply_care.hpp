@@ -24,7 +24,8 @@ class ReplyCare {
     agent_for_sleepers,  // and does so for threads that sleep until it wakes them
   };
   enum class Action : std::uint8_t { none, rouse };
-  // Of this rank's requests, by whoever sent them.
+  // Of this rank's requests, by whoever sent them; of its letters those that have not left, or that wait behind some
+  // that have: that letters were received is nobody's business.
   enum class UnderWay : std::uint8_t { nothing, something };
   using Threads = Network::Threads;
   static constexpr std::uint64_t never = Network::never;

@@ -57,12 +57,21 @@ void LinkSender::send_appended(const Post& post, bool joins_unheld, std::uint64_
 
 bool LinkSender::post_letter(std::span<const std::byte> head, std::span<const std::byte> body, std::uint64_t now_ns) {
   if (state_ >= LinkState::closing) return true;
-  if (letters_.is_full()) return false;
+  if (letters_.is_full()) {
+    is_letter_refused_ = true;
+    return false;
+  }
   letters_.append(head, body);
+  is_letter_refused_ = false;
+  send_letters(now_ns);
+  return true;
+}
+
+// The letter is the link's: it cannot be taken back any more.
+void LinkSender::send_letters(std::uint64_t now_ns) noexcept {
   note_need(now_ns);
   if (state_ == LinkState::idle) start_connecting(now_ns);
   pump();
-  return true;
 }
 
 void LinkSender::append(const Post& post, std::uint64_t cost) {
@@ -141,15 +150,22 @@ void LinkSender::open(std::uint64_t now_ns) {
 
 // ---- connections and time
 
-bool LinkSender::holds_all_back() const {
-  return outbox_.holds_back() && outbox_.frames_out() == 0 && unanswered_ == outbox_.gathered_records() &&
-         letters_.is_empty();
+bool LinkSender::holds_all_requests_back() const {
+  return outbox_.holds_back() && outbox_.frames_out() == 0 && unanswered_ == outbox_.gathered_records();
+}
+
+bool LinkSender::owes_requests() const {
+  return (unanswered_ != 0 || outbox_.holds_frames()) && !holds_all_requests_back();
 }
 
 bool LinkSender::needs_link() const {
-  const bool is_owed = (unanswered_ != 0 || outbox_.holds_frames()) && !holds_all_back();
-  return is_owed || !letters_.is_empty() || wanted_ > allowed_ || state_ == LinkState::connecting ||
+  return owes_requests() || !letters_.is_empty() || wanted_ > allowed_ || state_ == LinkState::connecting ||
          state_ == LinkState::closing;
+}
+
+// There are letters only, most of which nobody answers: that the peer is silent says nothing of it.
+bool LinkSender::has_asked_nothing() const {
+  return state_ == LinkState::open && !owes_requests() && wanted_ <= allowed_ && !awaits_pong_;
 }
 
 void LinkSender::note_need(std::uint64_t now_ns) {
@@ -173,7 +189,7 @@ void LinkSender::start_connecting(std::uint64_t now_ns) {
   asked_at_ = 0;
   early_.clear();
   note_need(now_ns);
-  asked_for_received_ = false;
+  awaits_pong_ = false;
   outbox_.start(++epoch_);
   letters_.start(epoch_);
   outbox_.connect({});
@@ -240,6 +256,7 @@ void LinkSender::tick(std::uint64_t now_ns) {
     note_need(now_ns);
   }
   if (state_ >= LinkState::closed || needed_since_ns_ == never) return;
+  if (has_asked_nothing() && now_ns >= link_deadline_ns()) return ask_for_received(now_ns);
   if (options_.timeout_ns != 0 && now_ns >= quiet_since_ns() + options_.timeout_ns) {
     return fail(LinkEnd::silence, Code::peer_failed);
   }
@@ -249,16 +266,27 @@ void LinkSender::tick(std::uint64_t now_ns) {
   }
   if (now_ns >= std::max(quiet_since_ns(), connected_ns_) + options_.reconnect_after_ns) return break_link(now_ns);
   if (state_ == LinkState::open && now_ns >= std::max(quiet_since_ns(), last_ping_ns_) + options_.ping_after_ns) {
-    last_ping_ns_ = now_ns;
-    outbox_.control(FrameKind::ping, 0, ++nonce_, told());
+    ping(now_ns);
   }
+}
+
+// The silence counts from the question, however late that is.
+void LinkSender::ask_for_received(std::uint64_t now_ns) {
+  needed_since_ns_ = now_ns;
+  ping(now_ns);
+}
+
+void LinkSender::ping(std::uint64_t now_ns) {
+  last_ping_ns_ = now_ns;
+  awaits_pong_ = true;
+  outbox_.control(FrameKind::ping, 0, ++nonce_, told());
 }
 
 bool LinkSender::close(std::uint64_t now_ns) {
   if (state_ >= LinkState::closing) return true;
   if (unanswered_ != 0) return false;
   if (!letters_.is_empty()) {
-    ask_for_received();
+    if (state_ == LinkState::open && !awaits_pong_) ask_for_received(now_ns);
     return false;
   }
   wanted_ = 0;
@@ -271,11 +299,6 @@ bool LinkSender::close(std::uint64_t now_ns) {
   }
   note_need(now_ns);
   return true;
-}
-
-void LinkSender::ask_for_received() {
-  if (state_ != LinkState::open || std::exchange(asked_for_received_, true)) return;
-  outbox_.control(FrameKind::ping, 0, ++nonce_, told());
 }
 
 void LinkSender::give_up(Code code) { fail(LinkEnd::given_up, code); }
@@ -344,6 +367,7 @@ Fault LinkSender::obey(const Frame& frame, std::uint64_t now_ns) {
   outbox_.acknowledge(header.seen);
   letters_.acknowledge(received_letters(header));
   if (header.kind == FrameKind::hello_ack && state_ == LinkState::connecting) on_hello_ack();
+  if (header.kind == FrameKind::pong) awaits_pong_ = false;
   if (header.kind == FrameKind::recall) on_recall(header.stamp, now_ns);
   if (header.kind == FrameKind::refused) fail(LinkEnd::refused, Code::peer_failed);
   if (header.kind == FrameKind::bye_ack && state_ == LinkState::closing) {
@@ -506,7 +530,8 @@ void LinkSender::tell_seen() {
 Outbox::Told LinkSender::told() const { return {.seen = next_reply_, .credit = returned_}; }
 
 void LinkSender::pump() {
-  const bool letters_left = state_ == LinkState::open && letters_.pump(told(), outbox_.counters());
+  const bool letters_left =
+      state_ == LinkState::open && letters_.holds_unsent() && letters_.pump(told(), outbox_.counters());
   if (outbox_.pump(told()) || letters_left) untold_bytes_ = 0;
 }
 

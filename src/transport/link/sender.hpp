@@ -75,8 +75,9 @@ class LinkSender {
   // return, body too unless borrowed.
   std::optional<std::uint64_t> post(const Post& post, std::uint64_t now_ns);
   // Sends a letter of at most max_letter_bytes, which costs no credit; opens the link where it is idle. False: so many
-  // letters are kept already, and each frame that is taken in or let go of may make room. A link at its end takes and
-  // drops it. What throws for want of memory has done nothing. Both parts may be reused on return.
+  // letters are kept already, and each frame that is taken in or let go of may make room
+  // (has_room_for_refused_letter). A link at its end takes and drops it. What throws for want of memory has done
+  // nothing. Both parts may be reused on return.
   bool post_letter(std::span<const std::byte> head, std::span<const std::byte> body, std::uint64_t now_ns);
   void flush(std::uint64_t now_ns);  // sends what is held
   void open(std::uint64_t now_ns);   // connects before the first post
@@ -113,13 +114,17 @@ class LinkSender {
   }
   // Of a window's letters one may have asked what was received, and been answered.
   bool has_many_letters() const { return letters_.is_half_full(); }
-  // Nothing is due but to hear that letters were received, for which it is early enough at next_deadline_ns().
+  // Nothing is due but to hear that letters were received, which nobody waits for: it is early enough at
+  // next_deadline_ns().
   bool waits_for_receipts_only() const {
     return state_ == LinkState::open && unanswered_ == 0 && !outbox_.holds_frames() && wanted_ == 0 &&
-           !letters_.is_empty() && letters_.is_quiet();
+           !letters_.is_empty() && is_quiet() && !is_letter_refused_;
   }
-  bool holds_back() const { return outbox_.holds_back(); }         // something for later posts to join
-  bool holds_all_back() const;                                     // and nothing else is unanswered: no need of a link
+  // A letter was refused and none was posted since: who wanted it to be sent may come again.
+  bool has_room_for_refused_letter() const { return is_letter_refused_ && !letters_.is_full(); }
+  bool holds_back() const { return outbox_.holds_back(); }  // something for later posts to join
+  // And nothing else is unanswered or not received: no need of a link.
+  bool holds_all_back() const { return holds_all_requests_back() && letters_.is_empty(); }
   std::size_t frames_out() const { return outbox_.frames_out(); }  // that the peer has not acknowledged
   bool has_unanswered() const { return unanswered_ != 0; }
   bool wants_credit() const { return wanted_ != 0; }  // a post was refused and not posted again: this side is needed
@@ -148,13 +153,18 @@ class LinkSender {
   void tell_want();
   void append(const Post& post, std::uint64_t cost);
   void send_appended(const Post& post, bool joins_unheld, std::uint64_t now_ns) noexcept;
+  void send_letters(std::uint64_t now_ns) noexcept;
   std::uint64_t answer_at_once();
-  void ask_for_received();
   void fail(LinkEnd end, Code code);
   void start_connecting(std::uint64_t now_ns);
   void break_link(std::uint64_t now_ns);
   void disconnect();
+  bool holds_all_requests_back() const;
+  bool owes_requests() const;
   bool needs_link() const;
+  bool has_asked_nothing() const;
+  void ask_for_received(std::uint64_t now_ns);
+  void ping(std::uint64_t now_ns);
   void note_need(std::uint64_t now_ns);
   std::uint64_t quiet_since_ns() const;
   std::uint64_t link_deadline_ns() const;
@@ -204,7 +214,8 @@ class LinkSender {
   std::uint64_t last_heard_ns_ = 0, needed_since_ns_ = never, connected_ns_ = 0, last_ping_ns_ = 0, retry_ns_ = 0;
   std::uint64_t backoff_ns_ = 0;
   std::uint64_t nonce_ = 0;
-  bool asked_for_received_ = false;  // over this connection, to say goodbye
+  bool awaits_pong_ = false;  // of this connection
+  bool is_letter_refused_ = false;
 };
 
 }  // namespace farsum::link

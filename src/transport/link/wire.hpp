@@ -70,9 +70,11 @@ struct ReplyEntry {
 };
 static_assert(sizeof(ReplyEntry) == 24);
 
-// A letter is one frame. The sender keeps as many as a window holds, of which at least one asks what was received.
+// A letter is one frame. The sender keeps as many as a window holds; a full one has two that ask what was received.
 inline constexpr std::size_t max_letter_bytes = 4096;
 inline constexpr std::uint64_t letters_in_window = 32;
+// Of one link, at the target: a whole window but the one whose turn it is.
+inline constexpr std::uint64_t most_early_letter_bytes = (letters_in_window - 1) * max_letter_bytes;
 constexpr bool asks_what_was_received(std::uint64_t letter) {
   return letter % (letters_in_window / 2) == letters_in_window / 2 - 1;
 }

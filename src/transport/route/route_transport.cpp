@@ -87,7 +87,8 @@ void RouteTransport::hand_over() {
 
 bool RouteTransport::try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) {
   const Way way = way_to(to);
-  if (way.transport == nullptr || way.transport == &node_) return false;
+  require_of_letter(way.transport != nullptr && way.transport != &node_,
+                    "goes to a rank of this node, or by no network");
   return way.transport->try_letter(way.peer, header, body);
 }
 

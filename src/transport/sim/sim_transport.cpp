@@ -204,7 +204,8 @@ std::size_t SimTransport::poll_replies(Rank peer, ReplyHandler& handler) {
 // Letters overtake requests and are overtaken by them.
 bool SimTransport::try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) {
   const SimOptions& limits = world_.options();
-  if (to >= world_.rank_count() || header.size() + body.size() > limits.max_letter_bytes) return false;
+  require(to < world_.rank_count() && to != rank_ && limits.max_letter_bytes != 0, "a letter goes where none can");
+  require(header.size() + body.size() <= limits.max_letter_bytes, "a letter is longer than they may be");
   if (!world_.is_alive(to)) return true;
   Channel& channel = channel_to(to);
   if (channel.letters.size() == limits.pair_letters) return false;

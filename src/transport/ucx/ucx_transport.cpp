@@ -224,10 +224,11 @@ std::optional<std::uint64_t> UcxTransport::try_post(Rank peer, std::span<const s
 }
 
 bool UcxTransport::try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) {
-  if (header.size() + body.size() > capabilities_.max_letter_bytes) return false;
+  require_of_letter(header.size() + body.size() <= capabilities_.max_letter_bytes,
+                    "is longer than the network carries");
   const Driving driving(*this);
   Asking* const asking = origin_.find(to);
-  if (asking == nullptr) return false;
+  require_of_letter(asking != nullptr, "goes to a rank that the network was not introduced to");
   // Takes in what was asked for, so that nobody need be woken for it.
   if (asking->link.has_many_letters()) drive(*origin_.connections);
   const bool is_taken = asking->link.post_letter(header, body, options_.now_ns());
@@ -236,6 +237,8 @@ bool UcxTransport::try_letter(Rank to, std::span<const std::byte> header, std::s
   if (asking->link.has_letters_to_send()) drive(*origin_.connections);
   // Other peers' replies may have been taken in.
   act(origin_.care.taken_beside(0));
+  // Who could not send it may sleep until there is room.
+  if (!is_taken) hand_over_held();
   look_after_letters(*asking);
   return is_taken;
 }
@@ -268,7 +271,8 @@ std::size_t UcxTransport::poll_replies(Rank peer, ReplyHandler& handler) {
   origin_.send_held(*asking);
   const std::size_t count = take_replies(*asking, handler);
   if (count != 0 && origin_.care.has_agent()) origin_.drop_idle();
-  act(origin_.care.polled(count, origin_.under_way()));
+  using UnderWay = link::ReplyCare::UnderWay;
+  act(origin_.care.polled(count, origin_.care.has_agent() ? origin_.under_way() : UnderWay::nothing));
   return count;
 }
 
@@ -338,7 +342,7 @@ bool UcxTransport::tick() {
   return any;
 }
 
-std::uint64_t UcxTransport::next_deadline_ns() const {
+std::uint64_t UcxTransport::next_deadline_ns() {
   const std::lock_guard lock(drive_);
   std::uint64_t next = origin_.care.ask_at_ns();
   for (const Asking* asking : origin_.busy) next = std::min(next, asking->link.next_deadline_ns());
@@ -402,14 +406,19 @@ void UcxTransport::OriginHalf::on_frame(std::span<const std::byte> bytes) {
   owner.pass_on(asking->link, frame, owner.options_.now_ns());
   note(*asking);
   // What only keeps the link going is for nobody, nor is what comes behind its end.
-  if (was_lost || !(asking->link.has_replies() || asking->link.wants_credit() || asking->is_lost)) return;
-  if (!std::exchange(asking->has_undelivered, true)) care.undelivered_came();
+  const link::LinkSender& link = asking->link;
+  const bool is_for_somebody =
+      link.has_replies() || link.wants_credit() || link.has_room_for_refused_letter() || asking->is_lost;
+  if (was_lost || !is_for_somebody) return;
+  note_undelivered(*asking);
   asking->has_short_undelivered = asking->has_short_undelivered || bytes.size() <= short_frame_bytes;
 }
 
 void UcxTransport::OriginHalf::on_sent(Rank peer, link::FrameId id, bool ok) {
-  find(peer)->link.on_sent(id, ok, owner.options_.now_ns());
-  note(*find(peer));
+  Asking& asking = *find(peer);
+  asking.link.on_sent(id, ok, owner.options_.now_ns());
+  note(asking);
+  if (asking.link.has_room_for_refused_letter()) note_undelivered(asking);
 }
 
 void UcxTransport::OriginHalf::on_broken(Rank peer, std::uint32_t epoch) {
@@ -447,6 +456,10 @@ link::ReplyCare::UnderWay UcxTransport::OriginHalf::under_way() const {
 
 bool UcxTransport::OriginHalf::has_letters_to_send() const {
   return std::any_of(busy.begin(), busy.end(), [](const Asking* asking) { return asking->link.has_letters_to_send(); });
+}
+
+void UcxTransport::OriginHalf::note_undelivered(Asking& asking) {
+  if (!std::exchange(asking.has_undelivered, true)) care.undelivered_came();
 }
 
 void UcxTransport::OriginHalf::drop_undelivered(Asking& asking) {
@@ -540,7 +553,9 @@ void UcxTransport::TargetHalf::on_disconnected(Rank peer, std::uint32_t epoch) {
 }
 
 void UcxTransport::TargetHalf::on_letter(Rank from, std::span<const std::byte> letter) noexcept {
-  if (letters != nullptr) return letters->on_letter(from, letter);
+  // Acquire pairs with the release in deliver_letters_to().
+  LetterHandler* const files = letters.load(std::memory_order_acquire);
+  if (files != nullptr) return files->on_letter(from, letter);
   // Relaxed: see let_through().
   owner.refused_.fetch_add(1, std::memory_order_relaxed);
 }

@@ -62,7 +62,7 @@ class UcxTransport final : public Network {
   // Does the same for what it has asked for, which is dropped; it is refused for ever. Whoever serves calls.
   void forget(Rank peer);
 
-  // A peer that was not introduced has no room ever.
+  // A peer that was not introduced has no room ever, and gets no letters.
   Capabilities capabilities(Rank peer) const override;
   std::optional<std::uint64_t> try_post(Rank peer, std::span<const std::byte> head, std::span<const std::byte> body,
                                         const PostOptions& options) override;
@@ -72,7 +72,10 @@ class UcxTransport final : public Network {
   void abandon(Rank peer) override;
   void hand_over() override;
   bool try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) override;
-  void deliver_letters_to(LetterHandler& handler) override { target_.letters = &handler; }
+  void deliver_letters_to(LetterHandler& handler) override {
+    // Publishes the handler; pairs with the acquire in TargetHalf::on_letter.
+    target_.letters.store(&handler, std::memory_order_release);
+  }
   std::size_t poll_requests(RequestHandler& handler, std::size_t budget) override;
   bool has_unfinished_request() const override;
   void complete(ReplyToken token, Code code, std::span<const std::byte> reply) override;
@@ -81,7 +84,7 @@ class UcxTransport final : public Network {
                  std::uint64_t cookie) override;
 
   bool tick() override;
-  std::uint64_t next_deadline_ns() const override;
+  std::uint64_t next_deadline_ns() override;
   bool is_unattended(Threads threads) override;
 
   int request_descriptor() const override;
@@ -106,7 +109,7 @@ class UcxTransport final : public Network {
     bool is_busy = false;
     bool is_holding = false;             // it is in OriginHalf::holding, as long as it may hold something back
     bool is_lost = false;                // and this was noted
-    bool has_undelivered = false;        // replies since it was last polled, or credit for what found none
+    bool has_undelivered = false;        // replies since it was last polled, or room for what found none
     bool has_short_undelivered = false;  // and some in a short frame
   };
 
@@ -121,6 +124,7 @@ class UcxTransport final : public Network {
     Asking* find(Rank peer) const { return peer < links.size() ? links[peer].get() : nullptr; }
     void note(Asking& asking) noexcept;
     void drop_idle();
+    void note_undelivered(Asking& asking);
     void drop_undelivered(Asking& asking);
     // Of the links that were busy when drop_idle was last called, or have been since. Nobody looks for what only says
     // that letters were received.
@@ -152,10 +156,10 @@ class UcxTransport final : public Network {
     link::FullFrames full_frames;
     std::unique_ptr<link::CreditPool> pool;
     std::map<Rank, link::LinkReceiver> receivers;
-    std::vector<Rank> touched;  // with something to tell at the turn's end
-    std::vector<Rank> parking;  // with requests that are to be served again
-    Turn* handler = nullptr;    // while poll_requests runs
-    LetterHandler* letters = nullptr;
+    std::vector<Rank> touched;                     // with something to tell at the turn's end
+    std::vector<Rank> parking;                     // with requests that are to be served again
+    Turn* handler = nullptr;                       // while poll_requests runs
+    std::atomic<LetterHandler*> letters{nullptr};  // any thread may set it
     std::unique_ptr<UcxConnections> connections;
   };
 
@@ -185,8 +189,8 @@ class UcxTransport final : public Network {
 
   mutable std::mutex drive_;  // guards the origin half and what is below; only on_lost takes others under it
   OriginHalf origin_{*this};
-  bool to_hand_over_ = false;                        // on_hand_over is to be called
-  mutable std::uint64_t agent_comes_at_ns_ = never;  // as next_deadline_ns() told last, or earlier
+  bool to_hand_over_ = false;                // on_hand_over is to be called
+  std::uint64_t agent_comes_at_ns_ = never;  // as next_deadline_ns() told last, or earlier
 
   TargetHalf target_{*this};
   std::atomic<std::uint64_t> strangers_{0};

@@ -198,9 +198,11 @@ TEST_F(LetterReceiver, keeps_less_than_a_window_of_what_comes_early) {
     EXPECT_EQ(say_letter(number), Fault::none);
     EXPECT_EQ(say_letter(number), Fault::none) << "twice";
   }
+  EXPECT_EQ(receiver.early_letter_bytes(), (letters_in_window - 1) * 8);
   EXPECT_TRUE(kept.letters.empty());
   EXPECT_EQ(say_letter(0), Fault::none);
   EXPECT_EQ(kept.letters.size(), letters_in_window);
+  EXPECT_EQ(receiver.early_letter_bytes(), 0u);
 }
 
 TEST_F(LetterReceiver, says_nothing_until_it_is_asked_and_then_in_one_frame_a_turn) {
@@ -355,12 +357,89 @@ TEST_F(LetterSender, fails_where_a_letter_is_not_received_for_too_long_and_then_
   sender.open(0);
   greet();
   ASSERT_TRUE(post());
-  sender.tick(31 * s);
+  sender.tick(1 * s);
+  EXPECT_EQ(wire.count(FrameKind::ping), 0u);
+  sender.tick(5 * s);
+  EXPECT_EQ(wire.count(FrameKind::ping), 1u);
+  sender.tick(35 * s - 1);
+  EXPECT_EQ(sender.end(), LinkEnd::none);
+  sender.tick(35 * s);
   EXPECT_EQ(sender.end(), LinkEnd::silence);
   for (std::uint64_t number = 0; number <= letters_in_window; ++number) EXPECT_TRUE(post(31 * s));
   let_go(false);
   EXPECT_TRUE(sender.is_quiet());
   EXPECT_FALSE(sender.has_unreceived_letters());
+}
+
+// Whoever looks at the time may have been stopped, or had no processor.
+TEST_F(LetterSender, asks_before_it_takes_a_silence_for_a_death_however_late_it_looks) {
+  sender.open(0);
+  greet();
+  let_go();
+  ASSERT_TRUE(post());
+  let_go();
+  sender.tick(31 * s);
+  EXPECT_EQ(wire.count(FrameKind::ping), 1u);
+  EXPECT_EQ(wire.disconnected, 0u);
+  EXPECT_EQ(sender.state(), LinkState::open);
+  EXPECT_EQ(hear_received(FrameKind::pong, 1, 31 * s), Fault::none);
+  EXPECT_EQ(sender.next_deadline_ns(), LinkSender::never);
+  let_go();
+  ASSERT_TRUE(post(100 * s));
+  let_go();
+  sender.tick(131 * s);
+  EXPECT_EQ(wire.count(FrameKind::ping), 2u) << "it is asked anew";
+  sender.tick(161 * s);
+  EXPECT_EQ(sender.end(), LinkEnd::silence);
+}
+
+TEST_F(LetterSender, counts_the_silence_from_the_question_of_a_late_goodbye) {
+  sender.open(0);
+  greet();
+  let_go();
+  ASSERT_TRUE(post());
+  let_go();
+  EXPECT_FALSE(sender.close(31 * s));
+  sender.tick(31 * s);
+  EXPECT_EQ(sender.state(), LinkState::open);
+  sender.tick(61 * s);
+  EXPECT_EQ(sender.end(), LinkEnd::silence);
+}
+
+TEST_F(LetterSender, waits_for_more_than_receipts_where_a_letter_was_refused_until_one_is_taken) {
+  sender.open(0);
+  greet();
+  let_go();
+  for (std::uint64_t number = 0; number != letters_in_window; ++number) ASSERT_TRUE(post());
+  EXPECT_FALSE(sender.waits_for_receipts_only()) << "they have not left";
+  let_go();
+  EXPECT_TRUE(sender.waits_for_receipts_only());
+  EXPECT_FALSE(post());
+  EXPECT_FALSE(sender.waits_for_receipts_only());
+  EXPECT_FALSE(sender.has_room_for_refused_letter());
+  EXPECT_EQ(hear_received(FrameKind::replies, 1), Fault::none);
+  EXPECT_TRUE(sender.has_room_for_refused_letter());
+  EXPECT_TRUE(post());
+  let_go();
+  EXPECT_FALSE(sender.has_room_for_refused_letter());
+  EXPECT_TRUE(sender.waits_for_receipts_only());
+  sender.tick(5 * s);
+  EXPECT_FALSE(sender.waits_for_receipts_only()) << "a question has not left";
+}
+
+TEST_F(LetterSender, asks_once_more_before_its_goodbye_where_the_answer_tells_of_less) {
+  sender.open(0);
+  greet();
+  let_go();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(post());
+  let_go();
+  EXPECT_FALSE(sender.close(0));
+  let_go();
+  EXPECT_EQ(hear_received(FrameKind::pong, 1), Fault::none);
+  EXPECT_FALSE(sender.close(0));
+  EXPECT_EQ(wire.count(FrameKind::ping), 2u);
+  EXPECT_EQ(hear_received(FrameKind::pong, 2), Fault::none);
+  EXPECT_TRUE(sender.close(0));
 }
 
 TEST_F(LetterSender, says_goodbye_when_all_were_received_which_it_asks_for_once) {
@@ -410,6 +489,30 @@ TEST_F(LetterSender, has_done_nothing_where_there_is_no_memory) {
     ASSERT_EQ(fresh_wire.count(FrameKind::letters), taken) << "allocation " << after;
   }
   EXPECT_GT(failures, 3u);
+}
+
+// The first opens the link, too.
+TEST_F(LetterSender, is_taken_whole_or_not_at_all_where_there_is_no_memory_to_connect) {
+  bool has_failed = true;
+  std::size_t failures = 0;
+  for (std::size_t after = 0; has_failed; ++after) {
+    PausingWire fresh_wire;
+    LinkSender fresh(options(), fresh_wire);
+    bool is_taken = false;
+    {
+      const FailingMemory memory(after);
+      try {
+        is_taken = fresh.post_letter(head, body, 0);
+      } catch (const std::bad_alloc&) {
+        ++failures;
+      }
+      has_failed = FailingMemory::has_failed();
+    }
+    ASSERT_EQ(fresh.has_unreceived_letters(), is_taken) << "allocation " << after;
+    ASSERT_EQ(fresh.state(), is_taken ? LinkState::connecting : LinkState::idle);
+    ASSERT_NE(is_taken, has_failed);
+  }
+  EXPECT_GT(failures, 2u);
 }
 
 // The buffers of the first window serve all that follow.

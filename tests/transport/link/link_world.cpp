@@ -417,6 +417,7 @@ void SimLink::check() {
   if (receiver.held_bytes() > receiver.granted_bytes() && !receiver.is_closed() && !dead_) {
     world_.fail("the target holds more than it granted");
   }
+  if (receiver.early_letter_bytes() > most_early_letter_bytes) world_.fail("the target keeps too many early letters");
   const bool is_asked = (sender.has_unanswered() || sender.has_unreceived()) && !sender.holds_all_back();
   const bool is_owed = is_asked || sender.has_unreceived_letters();
   const bool is_due = is_owed || sender.state() == LinkState::connecting;
@@ -523,7 +524,7 @@ std::string LinkWorld::run() {
   for (const auto& link : links) {
     if (!link->sender.is_quiet()) fail("the wire still holds memory of a closed sender");
     if (!link->receiver.is_quiet()) fail("the wire still holds memory of a closed receiver");
-    if (link->receiver.held_bytes() != 0) fail("a closed receiver holds memory");
+    if (link->receiver.held_bytes() + link->receiver.early_letter_bytes() != 0) fail("a closed receiver holds memory");
   }
   return failure_;
 }

@@ -28,6 +28,7 @@ class UcxLetters : public UcxTransportTest {
  protected:
   static constexpr std::uint64_t s = 1'000'000'000;
 
+  explicit UcxLetters(std::uint32_t size = 2) : UcxTransportTest(size) {}
   void SetUp() override {
     UcxTransportTest::SetUp();
     if (IsSkipped()) return;
@@ -44,7 +45,7 @@ class UcxLetters : public UcxTransportTest {
   }
   void send(std::uint64_t first, std::uint64_t end) {
     for (std::uint64_t number = first; number != end; ++number) {
-      while (!try_letter(number)) target_polls();
+      for (; !try_letter(number); ++refused) target_polls();
       target_polls();
     }
     while (letters.count != end) target_polls();
@@ -53,6 +54,7 @@ class UcxLetters : public UcxTransportTest {
   Adder adder;
   Sums sums;
   Counting letters;
+  std::uint64_t refused = 0;
 };
 
 TEST_F(UcxLetters, come_once_and_in_order_over_connections_that_break) {
@@ -70,14 +72,15 @@ TEST_F(UcxLetters, come_once_and_in_order_over_connections_that_break) {
 TEST_F(UcxLetters, rouse_the_agent_for_their_deadline_once_and_for_no_receipt) {
   EXPECT_EQ(at(origin).next_deadline_ns(), Network::never);
   send(0, 1'000);
-  EXPECT_LE(handed_over_[origin], 2u) << "for the deadline, and for one that did not leave at once";
+  EXPECT_LE(handed_over_[origin], 2 + refused) << "for the deadline, and for one that did not leave at once";
   // As the agent does when it is roused.
   at(origin).tick();
   EXPECT_FALSE(at(origin).is_unattended(Network::Threads::away)) << "nobody sleeps on receipts";
   EXPECT_NE(at(origin).next_deadline_ns(), Network::never);
   handed_over_[origin] = 0;
+  refused = 0;
   send(1'000, 2'000);
-  EXPECT_EQ(handed_over_[origin], 0u);
+  EXPECT_LE(handed_over_[origin], refused);
   EXPECT_TRUE(letters.in_order);
 }
 
@@ -123,10 +126,36 @@ TEST_F(UcxLetters, are_taken_and_dropped_where_the_peer_was_given_up) {
   EXPECT_EQ(letters.count, 0u);
 }
 
-TEST_F(UcxLetters, are_not_taken_to_a_rank_that_was_not_introduced_nor_above_their_limit) {
+TEST_F(UcxLetters, stop_the_process_to_a_rank_that_was_not_introduced_and_above_their_limit) {
   const std::vector<std::byte> longer(at(origin).capabilities(target).max_letter_bytes + 1);
-  EXPECT_FALSE(at(origin).try_letter(target, longer, {}));
-  EXPECT_FALSE(at(origin).try_letter(origin, {}, {}));
+  EXPECT_DEATH((void)at(origin).try_letter(target, longer, {}), "longer");
+  EXPECT_DEATH((void)at(origin).try_letter(origin, {}, {}), "not introduced");
+}
+
+class UcxLettersBesideAnother : public UcxLetters {
+ protected:
+  UcxLettersBesideAnother() : UcxLetters(3) {}
+};
+
+TEST_F(UcxLettersBesideAnother, have_the_agent_sleep_on_room_for_one_that_was_refused_and_roused_when_it_came) {
+  std::uint64_t taken = 0;
+  for (; taken != link::letters_in_window; ++taken) ASSERT_TRUE(try_letter(taken));
+  do at(origin).tick();
+  while (at(origin).is_unattended(Network::Threads::away));
+  handed_over_[origin] = 0;
+  EXPECT_FALSE(try_letter(taken));
+  EXPECT_EQ(handed_over_[origin], 1u);
+  at(origin).tick();
+  EXPECT_TRUE(at(origin).is_unattended(Network::Threads::away));
+  handed_over_[origin] = 0;
+  while (handed_over_[origin] == 0) {
+    target_polls();
+    // A thread that looks for something else takes in what says that there is room.
+    at(origin).poll_replies(other_target, sums);
+  }
+  EXPECT_TRUE(try_letter(taken));
+  while (letters.count != taken + 1) target_polls();
+  EXPECT_TRUE(letters.in_order);
 }
 
 }  // namespace
