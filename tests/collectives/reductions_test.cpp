@@ -24,6 +24,7 @@
 #include "failing_memory.hpp"
 #include "mailboxes.hpp"
 #include "odd_elements.hpp"
+#include "sim/seeds.hpp"
 #include "sleeping_waiter.hpp"
 #include "trees/fnomial.hpp"
 
@@ -376,8 +377,8 @@ TEST_P(ReductionsOn, of_different_lengths_in_pieces_are_told_apart) {
 
 // Whatever lies between them, and whoever is ahead.
 TEST_P(ReductionsOn, mix_at_random_with_all_other_calls_of_a_group) {
-  for (const std::uint64_t seed : {1, 2, 3}) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
+  for (const std::uint64_t seed : seeds(3)) {
+    SCOPED_TRACE(how_to_replay(seed));
     run([&](Member member) {
       std::mt19937_64 random(seed);
       for (std::uint64_t call = 0; call < 200; ++call) {
