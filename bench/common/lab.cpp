@@ -35,6 +35,14 @@ std::string reason_of(const Outcome& outcome, std::int64_t cap_ms) {
 
 const char* name_of(Side side) { return side == Side::with ? "with" : "without"; }
 
+const std::map<std::string, std::string>& unbound_on_this_machine() {
+  static const std::map<std::string, std::string> environment{{"OMPI_MCA_hwloc_base_binding_policy", "none"},
+                                                              {"OMPI_MCA_plm", "isolated"},
+                                                              {"PRTE_MCA_hwloc_default_binding_policy", "none"},
+                                                              {"I_MPI_PIN", "0"}};
+  return environment;
+}
+
 std::vector<Json> json_lines(const std::string& text) {
   std::vector<Json> records;
   for (const std::string& line : lines_of(text)) {

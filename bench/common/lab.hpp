@@ -62,6 +62,10 @@ class Lab {
   int stop_fd_;
 };
 
+// What lets every rank of a library use every processor, as Farsum's and bare ones may: threads of a bound rank would
+// share one. And nothing is started on another machine, so that Open MPI looks for no ssh, which there may be none of.
+[[nodiscard]] const std::map<std::string, std::string>& unbound_on_this_machine();
+
 // The objects among these lines.
 [[nodiscard]] std::vector<Json> json_lines(const std::string& text);
 [[nodiscard]] std::string joined(const std::vector<std::string>& words);

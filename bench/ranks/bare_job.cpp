@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "common/daxpy.hpp"
-#include "end_rank.hpp"
+#include "common/end_rank.hpp"
 
 namespace bench {
 namespace {

@@ -10,51 +10,31 @@
 #include <string>
 #include <vector>
 
-#include "end_rank.hpp"
+#include "common/native_ranks.hpp"
 
 namespace bench {
 
-inline void require(farsum_status status) {
-  if (status != FARSUM_OK) end_rank(farsum_last_error());
-}
-
 class NativeWindow;
 
-class NativeJob {
+class NativeJob : public NativeRanks {
  public:
   using Window = NativeWindow;
 
-  NativeJob() {
-    require(farsum_init(nullptr));
-    require(farsum_rank(farsum_world(), &rank_));
-    require(farsum_size(farsum_world(), &size_));
-  }
-  NativeJob(const NativeJob&) = delete;
-  NativeJob& operator=(const NativeJob&) = delete;
-  ~NativeJob() { static_cast<void>(farsum_finalize()); }
-
-  [[nodiscard]] int rank() const { return rank_; }
-  [[nodiscard]] int size() const { return size_; }
-  static void barrier() { require(farsum_barrier(farsum_world())); }
   [[nodiscard]] double largest(double mine) const { return std::ranges::max(all_of(mine)); }
   [[nodiscard]] double smallest(double mine) const { return std::ranges::min(all_of(mine)); }
   [[nodiscard]] std::int64_t sum(std::int64_t mine) const {
     const std::vector<std::int64_t> all = all_of(mine);
     return std::accumulate(all.begin(), all.end(), std::int64_t{0});
   }
-  [[nodiscard]] bool all_agree(bool mine) const { return sum(mine ? 1 : 0) == size_; }
-  [[noreturn]] static void fail(const std::string& what) { end_rank(what); }
+  [[nodiscard]] bool all_agree(bool mine) const { return sum(mine ? 1 : 0) == size(); }
 
  private:
   template <class Value>
   std::vector<Value> all_of(Value mine) const {
-    std::vector<Value> all(static_cast<std::size_t>(size_));
+    std::vector<Value> all(static_cast<std::size_t>(size()));
     require(farsum_allgather(farsum_world(), &mine, all.data(), sizeof mine));
     return all;
   }
-
-  int rank_ = 0;
-  int size_ = 0;
 };
 
 // Offsets are bytes. What starts or ends a window is collective.

@@ -15,9 +15,9 @@
 #include <CLI/CLI.hpp>
 
 #include "bare_job.hpp"
+#include "common/end_rank.hpp"
 #include "common/lab.hpp"
 #include "common/usable_processors.hpp"
-#include "end_rank.hpp"
 #include "native_job.hpp"
 #include "ranks/cases/measure.hpp"
 

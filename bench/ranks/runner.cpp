@@ -8,13 +8,6 @@ namespace bench {
 namespace {
 
 constexpr const char* program = "ranks";
-// Every rank may use every processor, as Farsum's and the bare ones may: threads of a bound rank would share one. And
-// nothing is started on another machine, so that Open MPI looks for no ssh, which there may be none of.
-const std::map<std::string, std::string> unbound_on_this_machine{{"OMPI_MCA_hwloc_base_binding_policy", "none"},
-                                                                 {"OMPI_MCA_plm", "isolated"},
-                                                                 {"PRTE_MCA_hwloc_default_binding_policy", "none"},
-                                                                 {"I_MPI_PIN", "0"}};
-
 std::vector<std::string> joined_words(std::vector<std::string> words, const std::vector<std::string>& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
@@ -34,7 +27,7 @@ LabOutcome Runner::start(const Contender& contender, int ranks, const std::vecto
                    .side = contender.kind == Contender::Kind::alone ? Side::without : Side::with,
                    .ranks = ranks,
                    .arguments = words,
-                   .environment = unbound_on_this_machine});
+                   .environment = unbound_on_this_machine()});
 }
 
 RunResult Runner::run(const Contender& contender, int ranks, const std::vector<std::string>& points) const {

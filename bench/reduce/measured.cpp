@@ -12,7 +12,7 @@
 
 #include "common/usable_processors.hpp"
 #include "engine/harness.hpp"
-#include "native_ranks.hpp"
+#include "rank_programs.hpp"
 
 namespace bench {
 namespace {
@@ -29,12 +29,6 @@ struct Contender {
   std::map<std::string, std::string> environment;
 };
 
-// Every rank may use every processor, as Farsum's may, and nothing is started on another machine.
-const std::map<std::string, std::string> unbound_on_this_machine{{"OMPI_MCA_hwloc_base_binding_policy", "none"},
-                                                                 {"OMPI_MCA_plm", "isolated"},
-                                                                 {"PRTE_MCA_hwloc_default_binding_policy", "none"},
-                                                                 {"I_MPI_PIN", "0"}};
-
 std::vector<Contender> contenders_of(const MeasureOptions& options, const Lab& lab) {
   const std::set<std::string> here = lab.libraries_for(program);
   std::vector<Contender> contenders{{.name = farsum_name, .library = {}, .environment = {}}};
@@ -43,9 +37,9 @@ std::vector<Contender> contenders_of(const MeasureOptions& options, const Lab& l
     if (options.libraries.empty() ? is_second_name
                                   : std::ranges::find(options.libraries, library) == options.libraries.end())
       continue;
-    contenders.push_back({.name = library, .library = library, .environment = unbound_on_this_machine});
+    contenders.push_back({.name = library, .library = library, .environment = unbound_on_this_machine()});
     if (library != "openmpi5") continue;
-    Contender preferred{.name = library + " (xhc, han)", .library = library, .environment = unbound_on_this_machine};
+    Contender preferred{.name = library + " (xhc, han)", .library = library, .environment = unbound_on_this_machine()};
     preferred.environment["OMPI_MCA_coll_xhc_priority"] = "100";
     preferred.environment["OMPI_MCA_coll_han_priority"] = "90";
     contenders.push_back(std::move(preferred));

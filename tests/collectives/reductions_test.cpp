@@ -729,23 +729,26 @@ TEST(Reductions, of_more_ranks_than_scatter_give_each_its_block) {
   });
 }
 
+// By an allreduce of a value of each rank, which all get alike.
+double sum_of_all(const std::vector<double>& values, const Nodes& node_of, bool is_crowded) {
+  std::vector<double> sums(values.size());
+  GroupOfThreads(node_of, is_crowded).run([&](Member member) {
+    ASSERT_TRUE(member
+                    .run({.type = ElementType::float64,
+                          .op = Operator::sum,
+                          .count = 1,
+                          .mine = reinterpret_cast<const std::byte*>(&values[member.rank]),
+                          .result = reinterpret_cast<std::byte*>(&sums[member.rank])})
+                    .is_ok());
+  });
+  for (const double sum : sums) EXPECT_EQ(sum, sums[0]);
+  return sums[0];
+}
+
 // Sums of reals depend on their order: it is that of the ranks of a node, then that of the nodes.
 TEST(Reductions, combine_the_ranks_of_a_node_before_nodes_and_what_is_lower_on_the_left) {
-  const std::array<double, 4> values = {1, 0x1p-53, 0x1p-53, 0x1p-53};
-  const auto sum_on = [&](const Nodes& node_of, bool is_crowded) {
-    std::array<double, 4> sums{};
-    GroupOfThreads(node_of, is_crowded).run([&](Member member) {
-      ASSERT_TRUE(member
-                      .run({.type = ElementType::float64,
-                            .op = Operator::sum,
-                            .count = 1,
-                            .mine = reinterpret_cast<const std::byte*>(&values[member.rank]),
-                            .result = reinterpret_cast<std::byte*>(&sums[member.rank])})
-                      .is_ok());
-    });
-    for (const double sum : sums) EXPECT_EQ(sum, sums[0]);
-    return sums[0];
-  };
+  const std::vector<double> values = {1, 0x1p-53, 0x1p-53, 0x1p-53};
+  const auto sum_on = [&](const Nodes& node_of, bool is_crowded) { return sum_of_all(values, node_of, is_crowded); };
   for (const bool is_crowded : {false, true}) {
     EXPECT_EQ(sum_on({0, 0, 0, 0}, is_crowded), 1);
     EXPECT_EQ(sum_on({0, 1, 1, 0}, is_crowded), 1 + 0x1p-52);
@@ -759,18 +762,7 @@ TEST(Reductions, combine_many_nodes_by_a_binomial_tree) {
   const auto sum_of = [](const std::vector<double>& values) {
     Nodes node_of(values.size());
     std::iota(node_of.begin(), node_of.end(), 0u);
-    std::vector<double> sums(values.size());
-    GroupOfThreads(node_of).run([&](Member member) {
-      ASSERT_TRUE(member
-                      .run({.type = ElementType::float64,
-                            .op = Operator::sum,
-                            .count = 1,
-                            .mine = reinterpret_cast<const std::byte*>(&values[member.rank]),
-                            .result = reinterpret_cast<std::byte*>(&sums[member.rank])})
-                      .is_ok());
-    });
-    for (const double sum : sums) EXPECT_EQ(sum, sums[0]);
-    return sums[0];
+    return sum_of_all(values, node_of, false);
   };
   const double half = 0x1p-53;  // lost where it is added to 1, unless another comes with it
   std::vector<double> values(13, 0);

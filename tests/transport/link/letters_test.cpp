@@ -22,9 +22,7 @@ WorldOptions letters_and_requests(std::uint64_t seed) {
 WorldOptions broken_often(std::uint64_t seed) {
   WorldOptions options = letters_and_requests(seed);
   for (LinkPlan& plan : options.links) plan.letters = 400;
-  options.cuts = 6;
-  options.down_ns = seed % 2 * 2 * s;
-  return options;
+  return cut_often(options);
 }
 
 // Nothing else goes either way, so that only what letters ask for tells that they were received.
@@ -278,6 +276,16 @@ class LetterSender : public testing::Test {
     wire.let_go([&](FrameId id) { sender.on_sent(id, ok, now); });
   }
 
+  // One is taken and gone, and nothing says that it was received.
+  bool leaves_a_letter() {
+    sender.open(0);
+    greet();
+    let_go();
+    const bool is_taken = post();
+    let_go();
+    return is_taken;
+  }
+
   const Bytes head = Bytes(8, std::byte{1}), body = Bytes(16, std::byte{2});
   RecordingWire wire;
   LinkSender sender{options(), wire};
@@ -341,11 +349,7 @@ TEST_F(LetterSender, sends_again_over_a_new_connection_what_was_not_received) {
 }
 
 TEST_F(LetterSender, asks_a_silent_target_with_a_ping_and_then_needs_nothing_more) {
-  sender.open(0);
-  greet();
-  let_go();
-  ASSERT_TRUE(post());
-  let_go();
+  ASSERT_TRUE(leaves_a_letter());
   EXPECT_EQ(sender.next_deadline_ns(), 5 * s);
   sender.tick(5 * s);
   EXPECT_EQ(wire.count(FrameKind::ping), 1u);
@@ -373,11 +377,7 @@ TEST_F(LetterSender, fails_where_a_letter_is_not_received_for_too_long_and_then_
 
 // Whoever looks at the time may have been stopped, or had no processor.
 TEST_F(LetterSender, asks_before_it_takes_a_silence_for_a_death_however_late_it_looks) {
-  sender.open(0);
-  greet();
-  let_go();
-  ASSERT_TRUE(post());
-  let_go();
+  ASSERT_TRUE(leaves_a_letter());
   sender.tick(31 * s);
   EXPECT_EQ(wire.count(FrameKind::ping), 1u);
   EXPECT_EQ(wire.disconnected, 0u);
@@ -394,11 +394,7 @@ TEST_F(LetterSender, asks_before_it_takes_a_silence_for_a_death_however_late_it_
 }
 
 TEST_F(LetterSender, counts_the_silence_from_the_question_of_a_late_goodbye) {
-  sender.open(0);
-  greet();
-  let_go();
-  ASSERT_TRUE(post());
-  let_go();
+  ASSERT_TRUE(leaves_a_letter());
   EXPECT_FALSE(sender.close(31 * s));
   sender.tick(31 * s);
   EXPECT_EQ(sender.state(), LinkState::open);
@@ -455,20 +451,12 @@ TEST_F(LetterSender, says_goodbye_when_all_were_received_which_it_asks_for_once)
   EXPECT_EQ(wire.count(FrameKind::bye), 1u);
 }
 
-class PausingWire final : public RecordingWire {
- public:
-  void send(FrameId id, std::uint32_t epoch, std::span<const std::span<const std::byte>> pieces) override {
-    const FailingMemory::Pause pause;
-    RecordingWire::send(id, epoch, pieces);
-  }
-};
-
 // Each allocation fails once: the post throws, and what has left is what was taken.
 TEST_F(LetterSender, has_done_nothing_where_there_is_no_memory) {
   std::size_t failures = 0;
   bool has_failed = true;
   for (std::size_t after = 0; has_failed; ++after) {
-    PausingWire fresh_wire;
+    SteadyWire fresh_wire;
     LinkSender fresh(options(), fresh_wire);
     fresh.open(0);
     FrameHeader header = header_of(FrameKind::hello_ack, 1, 0);
@@ -496,7 +484,7 @@ TEST_F(LetterSender, is_taken_whole_or_not_at_all_where_there_is_no_memory_to_co
   bool has_failed = true;
   std::size_t failures = 0;
   for (std::size_t after = 0; has_failed; ++after) {
-    PausingWire fresh_wire;
+    SteadyWire fresh_wire;
     LinkSender fresh(options(), fresh_wire);
     bool is_taken = false;
     {
@@ -517,7 +505,7 @@ TEST_F(LetterSender, is_taken_whole_or_not_at_all_where_there_is_no_memory_to_co
 
 // The buffers of the first window serve all that follow.
 TEST_F(LetterSender, asks_for_no_memory_once_a_window_has_passed) {
-  PausingWire fresh_wire;
+  SteadyWire fresh_wire;
   LinkSender fresh(options(), fresh_wire);
   fresh.open(0);
   FrameHeader header = header_of(FrameKind::hello_ack, 1, 0);

@@ -312,14 +312,6 @@ class Sender : public testing::Test {
   LinkSender sender{options(), wire};
 };
 
-class SteadyWire final : public RecordingWire {
- public:
-  void send(FrameId id, std::uint32_t epoch, std::span<const std::span<const std::byte>> pieces) override {
-    const FailingMemory::Pause pause;
-    RecordingWire::send(id, epoch, pieces);
-  }
-};
-
 // Each allocation of a post fails once: the post throws, and what leaves at last is what was taken.
 TEST_F(Sender, has_done_nothing_where_there_is_no_memory) {
   std::size_t failures = 0;

@@ -20,9 +20,7 @@ WorldOptions both_ways(std::uint64_t seed) {
 WorldOptions broken_often(std::uint64_t seed) {
   WorldOptions options = both_ways(seed);
   for (LinkPlan& plan : options.links) plan.waits = 20;
-  options.cuts = 6;
-  options.down_ns = seed % 2 * 2 * s;
-  return options;
+  return cut_often(options);
 }
 
 // Small requests, most of which travel in one frame with others.

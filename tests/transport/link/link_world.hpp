@@ -46,6 +46,13 @@ struct WorldOptions {
   Omission omission = Omission::none;
 };
 
+// Every other seed has nothing pass for a while after a cut.
+inline WorldOptions cut_often(WorldOptions options) {
+  options.cuts = 6;
+  options.down_ns = options.seed % 2 * 2 * s;
+  return options;
+}
+
 class LinkWorld;
 
 // One direction of a link's connection, as one half sees it.

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "failing_memory.hpp"
 #include "transport/link/link.hpp"
 #include "transport/transport.hpp"
 
@@ -103,6 +104,15 @@ class RecordingWire : public Wire {
 
  private:
   std::size_t let_go_ = 0;
+};
+
+// Has memory for what it keeps where the one under test has none.
+class SteadyWire final : public RecordingWire {
+ public:
+  void send(FrameId id, std::uint32_t epoch, std::span<const std::span<const std::byte>> pieces) override {
+    const FailingMemory::Pause pause;
+    RecordingWire::send(id, epoch, pieces);
+  }
 };
 
 // Answers every request with as many bytes as it has room for.

@@ -1,4 +1,4 @@
-#include "native_ranks.hpp"
+#include "rank_programs.hpp"
 
 #include <farsum.h>
 #include <sched.h>
@@ -19,32 +19,16 @@
 #include <CLI/CLI.hpp>
 
 #include "common/lab.hpp"
+#include "common/native_ranks.hpp"
 #include "common/usable_processors.hpp"
-#include "ranks/end_rank.hpp"
 #include "reduce/cases/measure.hpp"
 
 namespace bench {
 namespace {
 
-void require(farsum_status status) {
-  if (status != FARSUM_OK) end_rank(farsum_last_error());
-}
-
 // Collective calls of Farsum's C interface.
-class NativeJob {
+class NativeJob : public NativeRanks {
  public:
-  NativeJob() {
-    require(farsum_init(nullptr));
-    require(farsum_rank(farsum_world(), &rank_));
-    require(farsum_size(farsum_world(), &size_));
-  }
-  NativeJob(const NativeJob&) = delete;
-  NativeJob& operator=(const NativeJob&) = delete;
-  ~NativeJob() { static_cast<void>(farsum_finalize()); }
-
-  [[nodiscard]] int rank() const { return rank_; }
-  [[nodiscard]] int size() const { return size_; }
-  static void barrier() { require(farsum_barrier(farsum_world())); }
   static void allreduce(const double* mine, double* result, std::size_t count) {
     require(farsum_allreduce(farsum_world(), mine, result, count, FARSUM_DOUBLE, FARSUM_SUM));
   }
@@ -62,11 +46,6 @@ class NativeJob {
     require(farsum_allreduce(farsum_world(), &mine, &result, 1, FARSUM_DOUBLE, FARSUM_MAX));
     return result;
   }
-  [[noreturn]] static void fail(const std::string& what) { end_rank(what); }
-
- private:
-  int rank_ = 0;
-  int size_ = 0;
 };
 
 void print_line(const Json& object) {
