@@ -140,6 +140,10 @@ Status GroupReductions::run_to_root(const Call& call) {
 }
 
 // Before a long one, in which all wait for all: only if all have said the same. All have written their first pieces.
+Status GroupReductions::agree(const Call& call) {
+  return call.gets_result ? agree_as_root(call) : agree_with_root(call);
+}
+
 Status GroupReductions::agree_with_root(const Call& call) {
   Answer answer;
   bool says_root_the_same = false;
@@ -225,14 +229,14 @@ void GroupReductions::fold_begun(const Call& call, std::byte* into) const {
                 [&](std::uint32_t member) { return rounds_->data(member) + call.own_from; });
 }
 
-// In pieces, of which each rank folds a share.
+// In pieces, of which each rank folds a share. A reduce begins with what all leave for its root, who compares it.
 Status GroupReductions::run_long(const Call& call) {
-  const bool is_agreed = call.asked.kind == GroupReduction::Kind::reduce;  // by the time that its first piece begins
   for (std::size_t done = 0; done < call.bytes; done += rounds_->piece_bytes()) {
     const std::size_t bytes = std::min(rounds_->piece_bytes(), call.bytes - done);
     copy_bytes(rounds_->piece(my_place()), call.asked.mine + done, bytes);
-    if (Status status = begin_piece(call, done); !status.is_ok()) return status;
-    if (done == 0 && !is_agreed && !have_all_said_the_same(call)) return who_said_otherwise(call);
+    const bool agrees = done == 0 && call.asked.kind == GroupReduction::Kind::reduce;
+    if (Status status = agrees ? agree(call) : begin_piece(call, done); !status.is_ok()) return status;
+    if (done == 0 && !agrees && !have_all_said_the_same(call)) return who_said_otherwise(call);
     if (Status status = fold_in_shares(call, bytes); !status.is_ok()) return status;
     keep(call, done, bytes);
   }
@@ -286,8 +290,6 @@ Status GroupReductions::run_on_nodes(const Call& call) {
 // All have written the piece that begins there.
 Status GroupReductions::begin_piece(const Call& call, std::size_t done) {
   const auto nothing = [] {};
-  if (done == 0 && to_root_ && call.asked.kind == GroupReduction::Kind::reduce)
-    return call.gets_result ? agree_as_root(call) : agree_with_root(call);
   return done == 0 ? rounds_->begin(call.said, {}, nothing, call.doing) : rounds_->next_step(call.doing);
 }
 

@@ -55,6 +55,7 @@ class GroupReductions {
 
   Status run_on_one_node(const Call& call);
   Status run_to_root(const Call& call);
+  Status agree(const Call& call);
   Status agree_with_root(const Call& call);
   Status agree_as_root(const Call& call);
   Answer compare_at_root(const Call& call) const;
