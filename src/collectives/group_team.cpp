@@ -226,7 +226,7 @@ Status GroupTeam::meet_between_nodes(OtherCall& other, const char* doing) {
 
 // The first rank of a node comes to no meeting of the node any more: the others cannot know why.
 Status GroupTeam::give_up(Status why) {
-  NodeTeam::stay_away(node_->block(), node_->rank(), why.code());
+  node_->stay_away(why);
   return why;
 }
 

@@ -81,7 +81,7 @@ Status NodeRounds::next_step(const char* doing) {
 
 void NodeRounds::give_up(const Status& why) {
   break_off(why);
-  NodeTeam::stay_away(team_.block(), me_, why.code());
+  team_.stay_away(why);
   // The others, which see it in their condition, sleep where whomever they wait for would wake them.
   for (std::uint32_t member = 0; member < ranks_; ++member) rounds_.events(member).notify_all();
 }

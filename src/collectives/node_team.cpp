@@ -34,7 +34,8 @@ Status NodeTeam::barrier_with(FunctionRef<void()> by_the_last, const char* doing
 Status NodeTeam::await_others(std::uint32_t round, const char* doing) {
   Status status = waiter_.wait(
       block_.events, [&] { return meeting_.is_over(round) || has_one_that_never_comes(); }, doing);
-  if (status.is_ok() && has_one_that_never_comes()) status = who_never_comes(doing);
+  // Where the round is over all have come, whoever stays away from the next.
+  if (status.is_ok() && !meeting_.is_over(round)) status = who_never_comes(doing);
   if (!status.is_ok()) broken_ = {status.code(), std::string(status.text())};
   return status;
 }
@@ -62,9 +63,18 @@ void NodeTeam::stay_away(NodeTeamBlock& block, std::uint32_t rank, Code code) {
   block.events.notify_all();
 }
 
-// Relaxed, both: a barrier comes between.
+// An arrival at a later meeting would let one through who waits at this one.
+void NodeTeam::stay_away(const Status& why) {
+  broken_ = {why.code(), std::string(why.text())};
+  stay_away(block_, my_rank_, why.code());
+}
+
+// Relaxed, both: a barrier comes between. Who stays away is not forgotten for it.
 void NodeTeam::give_up(std::uint32_t number, std::uint32_t who) {
-  block_.given_up.store(std::uint64_t{number} << 32 | who, std::memory_order_relaxed);
+  std::uint64_t seen = block_.given_up.load(std::memory_order_relaxed);
+  while (seen >> 32 != every_number && !block_.given_up.compare_exchange_weak(
+                                           seen, std::uint64_t{number} << 32 | who, std::memory_order_relaxed)) {
+  }
 }
 
 std::uint32_t NodeTeam::who_gave_up(std::uint32_t number) const {

@@ -79,6 +79,8 @@ class NodeTeam : public Team {
 
   // Called by a member that comes to no meeting. Every barrier then fails with the code.
   static void stay_away(NodeTeamBlock& block, std::uint32_t rank, Code code);
+  // The same by a member that may have come to earlier ones: its own calls fail from now on with the same.
+  void stay_away(const Status& why);
   // Whether some member has called that, and how a call then fails.
   bool has_one_that_never_comes() const;
   Status who_never_comes(const char* doing) const;
@@ -124,8 +126,8 @@ class NodeTeam : public Team {
   std::uint32_t my_rank_;
   Waiter& waiter_;
   Meeting meeting_;
-  // Set when a rank died while this member waited: the block then counts an arrival whose round never comes, so that a
-  // later arrival could be taken for that of the dead.
+  // Set when a rank died while this member waited, or when this member stays away: the block then counts an arrival
+  // whose round never comes, so that a later arrival could be taken for that of the dead.
   Status broken_;
 };
 

@@ -184,7 +184,7 @@ Status Context::agree_on_memory(const Listed& listed, NodeTeam& node, std::uint6
   if (is_one_node) return {};
   if (node.rank() == 0) {
     if (Status status = agree_between_nodes(listed, key, team, lacking); !status.is_ok()) {
-      NodeTeam::stay_away(node.block(), node.rank(), status.code());
+      node.stay_away(status);
       return status;
     }
     if (lacking != 0) node.give_up(of_all_nodes, lacking);

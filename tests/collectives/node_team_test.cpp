@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <numeric>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -92,6 +93,57 @@ TEST_P(NodeOfThreads, is_answered_when_it_has_heard_all_of_what_takes_several_me
     EXPECT_EQ(answer, team.ranks() * (team.ranks() - 1) / 2);
     for (std::uint32_t member = 0; member < team.ranks(); ++member) EXPECT_EQ(all[member].back(), member);
   });
+}
+
+// Two members whose calls this thread makes in turn: where one waits, the rest happens.
+class NodeOfTwo : public testing::Test {
+ protected:
+  class WaiterThatRuns : public SleepingWaiter {
+   public:
+    std::function<void()> meanwhile = [] {};
+    Status wait(EventCount&, FunctionRef<bool()> done, const char*) override {
+      meanwhile();
+      EXPECT_TRUE(done()) << "would sleep for ever";
+      return {};
+    }
+  };
+
+  NodeTeam member(std::uint32_t rank) { return {*block_, 2, rank, waiter_}; }
+
+  std::vector<std::uint64_t> memory_ = std::vector<std::uint64_t>(NodeTeamBlock::footprint(2) / 8 + 16);
+  NodeTeamBlock* block_ = reinterpret_cast<NodeTeamBlock*>(
+      round_up(reinterpret_cast<std::uintptr_t>(memory_.data()), std::uint64_t{cache_line_bytes}));
+  WaiterThatRuns waiter_;
+};
+
+TEST_F(NodeOfTwo, is_not_met_by_a_later_call_of_the_one_that_stays_away) {
+  NodeTeam first = member(0), second = member(1);
+  first.stay_away(Status{Code::peer_failed, "the other node is lost"});
+  const Status later = first.barrier("later");
+  EXPECT_EQ(later.code(), Code::peer_failed);
+  EXPECT_EQ(later.text(), "the other node is lost");
+  const Status waits = second.barrier("waits");
+  EXPECT_EQ(waits.code(), Code::peer_failed);
+  EXPECT_NE(waits.text().find("place 0"), std::string_view::npos) << waits.text();
+}
+
+TEST_F(NodeOfTwo, has_met_where_one_stays_away_from_the_next_meeting) {
+  NodeTeam first = member(0), second = member(1);
+  waiter_.meanwhile = [&] {
+    EXPECT_TRUE(second.barrier("last to come").is_ok());
+    second.stay_away(Status{Code::no_memory, "no memory"});
+  };
+  EXPECT_TRUE(first.barrier("first to come").is_ok());
+  waiter_.meanwhile = [] {};
+  EXPECT_EQ(first.barrier("the next").code(), Code::no_memory);
+}
+
+TEST_F(NodeOfTwo, does_not_forget_that_one_stays_away_where_another_gives_something_up) {
+  NodeTeam first = member(0), second = member(1);
+  first.stay_away(Status{Code::no_memory, "no memory"});
+  second.give_up(7);
+  EXPECT_EQ(second.who_gave_up(7), 0u);
+  EXPECT_EQ(second.barrier("waits").code(), Code::no_memory);
 }
 
 }  // namespace
