@@ -72,8 +72,8 @@ void NodeTeam::stay_away(const Status& why) {
 // Relaxed, both: a barrier comes between. Who stays away is not forgotten for it.
 void NodeTeam::give_up(std::uint32_t number, std::uint32_t who) {
   std::uint64_t seen = block_.given_up.load(std::memory_order_relaxed);
-  while (seen >> 32 != every_number && !block_.given_up.compare_exchange_weak(
-                                           seen, std::uint64_t{number} << 32 | who, std::memory_order_relaxed)) {
+  while (seen >> 32 != every_number &&
+         !block_.given_up.compare_exchange_weak(seen, std::uint64_t{number} << 32 | who, std::memory_order_relaxed)) {
   }
 }
 
