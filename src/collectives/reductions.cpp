@@ -1,6 +1,7 @@
 #include "collectives/reductions.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -53,6 +54,13 @@ struct GroupReductions::Answer {
   Finding finding = Finding::the_same;
 };
 
+// What a member has found that copied its share; it lies in its piece.
+struct GroupReductions::Copied {
+  bool has_missed;
+  std::uint32_t member;  // whose memory that was
+  std::uint64_t address;
+};
+
 // What goes from node to node before the elements, of which there are none where the sender knows of ranks that have
 // said different things.
 struct GroupReductions::Letter {
@@ -65,8 +73,9 @@ struct GroupReductions::Letter {
   Finding finding;
 };
 
-GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const ops::KernelSet& kernels, Waiter& waiter)
-    : team_(team), kernels_(kernels), waiter_(waiter), my_rank_(my_rank), size_(team.size()) {
+GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const ops::KernelSet& kernels, Waiter& waiter,
+                                 PeerMemory* peers)
+    : team_(team), kernels_(kernels), waiter_(waiter), my_rank_(my_rank), size_(team.size()), copies_(peers) {
   const GroupPlaces& places = team.places();
   if (places.is_one_node()) return;
   std::size_t most_here = places.here.size();
@@ -117,9 +126,7 @@ Status GroupReductions::run_on_one_node(const Call& call) {
   const GroupReduction::Kind kind = call.asked.kind;
   const bool is_short = call.bytes <= rounds_->slot_bytes();
   if (kind == GroupReduction::Kind::reduce) return is_short ? run_to_root(call) : run_long(call);
-  if (is_short) return run_short(call);
-  const bool scatters = kind == GroupReduction::Kind::reduce_scatter_block && size_ <= most_that_scatter;
-  return scatters ? run_scattering(call) : run_long(call);
+  return is_short ? run_short(call) : run_long(call);
 }
 
 // The others leave their parts for the root, which alone waits.
@@ -229,14 +236,81 @@ void GroupReductions::fold_begun(const Call& call, std::byte* into) const {
                 [&](std::uint32_t member) { return rounds_->data(member) + call.own_from; });
 }
 
-// In pieces, of which each rank folds a share. A reduce begins with what all leave for its root, who compares it.
+// By copies of the kernel's where it is worth that and all can, which they tell one another; else in pieces.
 Status GroupReductions::run_long(const Call& call) {
+  if (!CopiedShares::is_for(size_, call.bytes)) return run_in_pieces(call, false);
+  tell_of_memory(call);
+  if (Status status = begin_long(call); !status.is_ok()) return status;
+  std::array<CopiedShares::Told, CopiedShares::most_members> told;
+  const std::span<CopiedShares::Told> members(told.data(), size_);
+  for (std::uint32_t member = 0; member < size_; ++member)
+    std::memcpy(&members[member], rounds_->piece(member), sizeof members[member]);
+  const bool all_can = std::all_of(members.begin(), members.end(), [](const auto& one) { return one.can != 0; });
+  if (all_can) return run_by_copies(call, members);
+  // Nobody writes its piece before all have read what was told in it.
+  if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
+  return run_in_pieces(call, true);
+}
+
+// Until the call is over that lies where pieces begin, which are not needed meanwhile.
+void GroupReductions::tell_of_memory(const Call& call) {
+  const bool scatters = call.asked.kind == GroupReduction::Kind::reduce_scatter_block;
+  const std::span<const std::byte> mine(call.asked.mine, call.bytes);
+  const std::span<std::byte> result(call.asked.result, call.gets_result ? call.result_bytes : 0);
+  CopiedShares::Told told = copies_.tell(mine, result);
+  // Others read blocks of it where this rank would write its own.
+  if (scatters && call.asked.result == call.asked.mine) told.can = 0;
+  std::memcpy(rounds_->piece(my_place()), &told, sizeof told);
+}
+
+Status GroupReductions::run_by_copies(const Call& call, std::span<CopiedShares::Told> members) {
+  const std::size_t each = round_up((call.bytes + size_ - 1) / size_, cache_line_bytes);
+  const std::size_t from = std::min(my_place() * each, call.bytes);
+  CopiedShares::Share share{.from = from, .bytes = std::min(each, call.bytes - from), .to = from};
+  if (call.asked.kind == GroupReduction::Kind::reduce_scatter_block) {
+    share = {.from = call.own_from, .bytes = call.result_bytes, .to = 0};
+    for (std::uint32_t member = 0; member < size_; ++member)
+      if (member != my_place()) members[member].result = 0;
+  }
+  const std::optional<CopiedShares::Missed> missed = copies_.run(call.fold, share, members);
+  const Copied mine{.has_missed = missed.has_value(),
+                    .member = missed ? missed->member : 0,
+                    .address = missed ? missed->address : 0};
+  std::memcpy(rounds_->piece(my_place()) + cache_line_bytes, &mine, sizeof mine);
+  if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
+  for (std::uint32_t member = 0; member < size_; ++member) {
+    Copied copied;
+    std::memcpy(&copied, rounds_->piece(member) + cache_line_bytes, sizeof copied);
+    if (copied.has_missed) return not_copied(call, copied);
+  }
+  return {};
+}
+
+Status GroupReductions::not_copied(const Call& call, const Copied& copied) const {
+  return {Code::argument, fmt::format("{}: of what rank {} of the group reduces, or where it wants the result, {:#x} can "
+                                      "be copied neither by the others nor for them; the results are torn",
+                                      call.doing, team_.places().here[copied.member], copied.address)};
+}
+
+// A reduce begins with what all leave for its root, who compares it.
+Status GroupReductions::begin_long(const Call& call) {
+  if (call.asked.kind == GroupReduction::Kind::reduce) return agree(call);
+  if (Status status = begin_piece(call, 0); !status.is_ok()) return status;
+  return have_all_said_the_same(call) ? Status() : who_said_otherwise(call);
+}
+
+Status GroupReductions::run_in_pieces(const Call& call, bool has_begun) {
+  const bool scatters = call.asked.kind == GroupReduction::Kind::reduce_scatter_block && size_ <= most_that_scatter;
+  return scatters ? run_scattering(call, has_begun) : run_in_shares(call, has_begun);
+}
+
+// In pieces, of which each rank folds a share.
+Status GroupReductions::run_in_shares(const Call& call, bool has_begun) {
   for (std::size_t done = 0; done < call.bytes; done += rounds_->piece_bytes()) {
     const std::size_t bytes = std::min(rounds_->piece_bytes(), call.bytes - done);
     copy_bytes(rounds_->piece(my_place()), call.asked.mine + done, bytes);
-    const bool agrees = done == 0 && call.asked.kind == GroupReduction::Kind::reduce;
-    if (Status status = agrees ? agree(call) : begin_piece(call, done); !status.is_ok()) return status;
-    if (done == 0 && !agrees && !have_all_said_the_same(call)) return who_said_otherwise(call);
+    const bool begins = done == 0 && !has_begun;
+    if (Status status = begins ? begin_long(call) : rounds_->next_step(call.doing); !status.is_ok()) return status;
     if (Status status = fold_in_shares(call, bytes); !status.is_ok()) return status;
     keep(call, done, bytes);
   }
@@ -244,14 +318,14 @@ Status GroupReductions::run_long(const Call& call) {
 }
 
 // In pieces that have a part of each rank's block, which that rank folds.
-Status GroupReductions::run_scattering(const Call& call) {
+Status GroupReductions::run_scattering(const Call& call, bool has_begun) {
   const std::size_t most = rounds_->piece_bytes() / size_ / cache_line_bytes * cache_line_bytes;
   for (std::size_t done = 0; done < call.result_bytes; done += most) {
     const std::size_t bytes = std::min(most, call.result_bytes - done);
     for (std::uint32_t rank = 0; rank < size_; ++rank)
       copy_bytes(rounds_->piece(my_place()) + rank * bytes, call.asked.mine + rank * call.result_bytes + done, bytes);
-    if (Status status = begin_piece(call, done); !status.is_ok()) return status;
-    if (done == 0 && !have_all_said_the_same(call)) return who_said_otherwise(call);
+    const bool begins = done == 0 && !has_begun;
+    if (Status status = begins ? begin_long(call) : rounds_->next_step(call.doing); !status.is_ok()) return status;
     call.fold.all(call.asked.result + done, bytes, size_,
                   [&](std::uint32_t member) { return rounds_->piece(member) + my_rank_ * bytes; });
     // Nobody writes its next piece before.

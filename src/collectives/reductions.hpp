@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "collectives/copied_shares.hpp"
 #include "collectives/fold.hpp"
 #include "collectives/group_team.hpp"
 #include "collectives/node_rounds.hpp"
+#include "collectives/peer_memory.hpp"
 #include "collectives/rooted_rounds.hpp"
 #include "ops/kernels.hpp"
 #include "progress/waiter.hpp"
@@ -41,7 +43,9 @@ struct GroupReduction {
 // goes on.
 class GroupReductions {
  public:
-  GroupReductions(GroupTeam& team, std::uint32_t my_rank, const ops::KernelSet& kernels, Waiter& waiter);
+  // `peers` may be null: then no rank's memory is copied by others.
+  GroupReductions(GroupTeam& team, std::uint32_t my_rank, const ops::KernelSet& kernels, Waiter& waiter,
+                  PeerMemory* peers);
   // Called before anything else, when `team` has begun in what lies at the start of this GroupBlock.
   void begin(std::byte* block) noexcept;
 
@@ -52,6 +56,7 @@ class GroupReductions {
   struct Letter;
   class Parts;
   struct Answer;
+  struct Copied;
 
   Status run_on_one_node(const Call& call);
   Status run_to_root(const Call& call);
@@ -65,7 +70,13 @@ class GroupReductions {
   Status run_short(const Call& call);
   void fold_begun(const Call& call, std::byte* into) const;
   Status run_long(const Call& call);
-  Status run_scattering(const Call& call);
+  Status begin_long(const Call& call);
+  void tell_of_memory(const Call& call);
+  Status run_by_copies(const Call& call, std::span<CopiedShares::Told> members);
+  Status not_copied(const Call& call, const Copied& copied) const;
+  Status run_in_pieces(const Call& call, bool has_begun);
+  Status run_in_shares(const Call& call, bool has_begun);
+  Status run_scattering(const Call& call, bool has_begun);
   Status run_on_nodes(const Call& call);
   Status begin_piece(const Call& call, std::size_t done);
   Status fold_in_shares(const Call& call, std::size_t bytes);
@@ -86,6 +97,7 @@ class GroupReductions {
   std::uint32_t size_;
   std::optional<NodeRounds> rounds_;
   std::optional<RootedRounds> to_root_;  // of a group of one node
+  CopiedShares copies_;
   std::size_t team_piece_bytes_ = 0;     // of a group of several nodes
   // On the first rank of each of several nodes: which number this one has; what it does; what goes to others; and
   // where what comes is folded.

@@ -206,6 +206,7 @@ void Context::make_parts() {
       *watch_, block.waiters);
   transport_ = std::make_unique<ShmTransport>(
       segment, ShmTransport::Options{my_place(), settings.channel_bytes, settings.attach != Permission::refuse});
+  peer_memory_ = std::make_unique<AttachedMemory>(*transport_, membership_.here.count(), my_place());
   route_ = std::make_unique<RouteTransport>(*transport_, membership_.here);
   circle_ = std::make_unique<TeardownCircle>(
       [this](Rank rank) -> AwaitedRank& { return membership_.segment->rank(membership_.here.place_of(rank)).awaited; },
@@ -335,7 +336,7 @@ Status Context::begin_world() {
 Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) const {
   Group::Means means;
   means.team = std::make_unique<GroupTeam>(std::move(places), my_rank, exchange_.get(), *waiter_);
-  means.reductions = std::make_unique<GroupReductions>(*means.team, my_rank, *kernels_, *waiter_);
+  means.reductions = std::make_unique<GroupReductions>(*means.team, my_rank, *kernels_, *waiter_, peer_memory_.get());
   return means;
 }
 

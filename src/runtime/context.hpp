@@ -32,6 +32,7 @@
 #include "protocol/exposure.hpp"
 #include "protocol/origin/engine.hpp"
 #include "protocol/owner/service.hpp"
+#include "runtime/attached_memory.hpp"
 #include "runtime/card_side.hpp"
 #include "runtime/group_rounds.hpp"
 #include "runtime/link_models.hpp"
@@ -351,6 +352,7 @@ class Context {
   std::unique_ptr<PeerWatch> watch_;
   std::unique_ptr<ThreadWaiter> waiter_;
   std::unique_ptr<ShmTransport> transport_;  // of this node
+  std::unique_ptr<AttachedMemory> peer_memory_;
   std::unique_ptr<RouteTransport> route_;
   ExposureTable exposures_;
   std::unique_ptr<NotificationListener> listener_;

@@ -108,7 +108,7 @@ class GroupOfThreads {
     auto* block = reinterpret_cast<std::byte*>(round_up(start, 2 * cache_line_bytes));
     Post post(boxes_, rank, waiter);
     GroupTeam team(places_of(node_of_, node_of_[rank]), rank, &post, waiter);
-    GroupReductions reductions(team, rank, ops::kernels_for_this_machine(), waiter);
+    GroupReductions reductions(team, rank, ops::kernels_for_this_machine(), waiter, nullptr);
     team.begin(*reinterpret_cast<NodeTeamBlock*>(block), 7);
     reductions.begin(block);
     body({team, reductions, rank});
