@@ -9,6 +9,7 @@ namespace farsum {
 namespace {
 
 std::uint64_t address_of(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); }
+std::byte* at(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
 }  // namespace
 
@@ -30,43 +31,54 @@ bool CopiedShares::can_be_copied(std::span<const std::byte> mine, std::span<std:
   return peers_->can_copy_own(std::span(ends).first(result.empty() ? 2 : 4));
 }
 
-std::optional<CopiedShares::Missed> CopiedShares::run(const Fold& fold, const Share& share,
-                                                      std::span<const Told> members) {
-  missed_.reset();
-  for (std::size_t done = 0; done < share.bytes && !missed_; done += tile_bytes) {
+std::optional<CopiedShares::Missed> CopiedShares::fold(const Fold& fold, const Share& share, std::uint32_t me,
+                                                       std::span<const Told> members, bool is_for_others) {
+  const Told& own = members[me];
+  const bool can_fold_in_place = own.result != 0 && own.result != own.mine;
+  for (std::size_t done = 0; done < share.bytes; done += tile_bytes) {
     const std::size_t bytes = std::min(tile_bytes, share.bytes - done);
-    fold_tile(fold, share.from + done, bytes, members);
-    if (!missed_) write_tile(share.to + done, bytes, members);
+    std::byte* const result = own.result == 0 ? nullptr : at(own.result + share.to + done);
+    std::byte* const sum = can_fold_in_place ? result : tiles_.get();
+    std::optional<Missed> missed = fold_tile(fold, {.from = share.from + done, .bytes = bytes, .into = sum}, me, members);
+    if (!missed && is_for_others) missed = write_tile({sum, bytes}, share.to + done, me, members);
+    if (missed) return missed;
+    if (result != nullptr && result != sum) std::memcpy(result, sum, bytes);
   }
-  return missed_;
+  return std::nullopt;
 }
 
 // What this member has is read where it lies: nobody else writes there, and it does so itself only when it has folded.
-void CopiedShares::fold_tile(const Fold& fold, std::size_t from, std::size_t bytes, std::span<const Told> members) {
-  const std::uint32_t me = peers_->my_place();
-  fold.all(sum(), bytes, static_cast<std::uint32_t>(members.size()), [&](std::uint32_t member) -> const std::byte* {
-    const Told& told = members[member];
-    if (told.place == me) return reinterpret_cast<const std::byte*>(told.mine + from);
-    std::byte* const into = member == 0 ? sum() : part();
-    if (!peers_->read(told.place, told.mine + from, {into, bytes})) miss(member, told.mine + from);
-    return into;
-  });
+std::optional<CopiedShares::Missed> CopiedShares::fold_tile(const Fold& fold, const Tile& tile, std::uint32_t me,
+                                                            std::span<const Told> members) {
+  std::optional<Missed> missed;
+  const auto part_of = [&](std::uint32_t member) -> const std::byte* {
+    const std::uint64_t from = members[member].mine + tile.from;
+    if (member == me) return at(from);
+    std::byte* const part = member == 0 ? tile.into : tiles_.get() + tile_bytes;
+    if (!missed && !peers_->read(members[member].place, from, {part, tile.bytes})) missed = {member, from};
+    return part;
+  };
+  fold.all(tile.into, tile.bytes, static_cast<std::uint32_t>(members.size()), part_of);
+  return missed;
 }
 
-void CopiedShares::write_tile(std::size_t to, std::size_t bytes, std::span<const Told> members) {
-  const std::uint32_t me = peers_->my_place();
+std::optional<CopiedShares::Missed> CopiedShares::write_tile(std::span<const std::byte> sum, std::size_t to,
+                                                             std::uint32_t me, std::span<const Told> members) {
   for (std::uint32_t member = 0; member < members.size(); ++member) {
     const Told& told = members[member];
-    if (told.result == 0) continue;
-    if (told.place == me)
-      std::memcpy(reinterpret_cast<std::byte*>(told.result + to), sum(), bytes);
-    else if (!peers_->write(told.place, told.result + to, {sum(), bytes}))
-      miss(member, told.result + to);
+    if (member == me || told.result == 0) continue;
+    if (!peers_->write(told.place, told.result + to, sum)) return Missed{member, told.result + to};
   }
+  return std::nullopt;
 }
 
-void CopiedShares::miss(std::uint32_t member, std::uint64_t address) {
-  if (!missed_) missed_ = {member, address};
+std::optional<CopiedShares::Missed> CopiedShares::take(const Share& share, std::uint32_t member, std::uint32_t me,
+                                                       std::span<const Told> members) {
+  const std::uint64_t from = members[member].result + share.to;
+  if (share.bytes == 0 ||
+      peers_->read(members[member].place, from, {at(members[me].result + share.to), share.bytes}))
+    return std::nullopt;
+  return Missed{member, from};
 }
 
 }  // namespace farsum

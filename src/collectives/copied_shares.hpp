@@ -47,24 +47,30 @@ class CopiedShares {
 
   // The first call allocates what is folded in; where there is no memory for it this member cannot.
   Told tell(std::span<const std::byte> mine, std::span<std::byte> result);
-  // Where all can: returns what was missed, which leaves results torn. All have begun the call, and nobody goes on with
-  // what it has or gets before all have returned from here.
-  std::optional<Missed> run(const Fold& fold, const Share& share, std::span<const Told> members);
+  // Where all can, and all have begun the call: the share of member `me`, which is this one, to its own result and to
+  // those of the others that get any, if it is for them. Nobody goes on with what it has or gets before all have
+  // returned from here; what was missed leaves results torn.
+  std::optional<Missed> fold(const Fold& fold, const Share& share, std::uint32_t me, std::span<const Told> members,
+                             bool is_for_others);
+  // Where that member has folded its share, it comes to the result of this one.
+  std::optional<Missed> take(const Share& share, std::uint32_t member, std::uint32_t me, std::span<const Told> members);
 
  private:
+  struct Tile {
+    std::size_t from;
+    std::size_t bytes;
+    std::byte* into;
+  };
   // Two of them stay in the processor's own cache, and a system call for each costs little beside it.
   static constexpr std::size_t tile_bytes = 65536;
 
-  std::byte* sum() const { return tiles_.get(); }
-  std::byte* part() const { return tiles_.get() + tile_bytes; }
   bool can_be_copied(std::span<const std::byte> mine, std::span<std::byte> result);
-  void fold_tile(const Fold& fold, std::size_t from, std::size_t bytes, std::span<const Told> members);
-  void write_tile(std::size_t to, std::size_t bytes, std::span<const Told> members);
-  void miss(std::uint32_t member, std::uint64_t address);
+  std::optional<Missed> fold_tile(const Fold& fold, const Tile& tile, std::uint32_t me, std::span<const Told> members);
+  std::optional<Missed> write_tile(std::span<const std::byte> sum, std::size_t to, std::uint32_t me,
+                                   std::span<const Told> members);
 
   PeerMemory* peers_;
-  std::unique_ptr<std::byte[]> tiles_;
-  std::optional<Missed> missed_;
+  std::unique_ptr<std::byte[]> tiles_;  // what is folded, where it cannot be in the result, and what is read
 };
 
 }  // namespace farsum

@@ -263,24 +263,36 @@ void GroupReductions::tell_of_memory(const Call& call) {
   std::memcpy(rounds_->piece(my_place()), &told, sizeof told);
 }
 
+// Where all get all each keeps its share, and takes the others' from them when they have it.
 Status GroupReductions::run_by_copies(const Call& call, std::span<CopiedShares::Told> members) {
-  const std::size_t each = round_up((call.bytes + size_ - 1) / size_, cache_line_bytes);
-  const std::size_t from = std::min(my_place() * each, call.bytes);
-  CopiedShares::Share share{.from = from, .bytes = std::min(each, call.bytes - from), .to = from};
-  if (call.asked.kind == GroupReduction::Kind::reduce_scatter_block) {
-    share = {.from = call.own_from, .bytes = call.result_bytes, .to = 0};
-    for (std::uint32_t member = 0; member < size_; ++member)
-      if (member != my_place()) members[member].result = 0;
-  }
-  const std::optional<CopiedShares::Missed> missed = copies_.run(call.fold, share, members);
+  const bool is_for_all = call.asked.kind == GroupReduction::Kind::allreduce;
+  const bool scatters = call.asked.kind == GroupReduction::Kind::reduce_scatter_block;
+  const auto share_of = [&](std::uint32_t member) -> CopiedShares::Share {
+    if (scatters) return {.from = call.own_from, .bytes = call.result_bytes, .to = 0};
+    const std::size_t each = round_up((call.bytes + size_ - 1) / size_, cache_line_bytes);
+    const std::size_t from = std::min(member * each, call.bytes);
+    return {.from = from, .bytes = std::min(each, call.bytes - from), .to = from};
+  };
+  const bool is_for_others = call.asked.kind == GroupReduction::Kind::reduce;
+  std::optional<CopiedShares::Missed> missed =
+      copies_.fold(call.fold, share_of(my_place()), my_place(), members, is_for_others);
+  if (Status status = end_copies(call, missed, 0); !status.is_ok() || !is_for_all) return status;
+  for (std::uint32_t member = 0; member < size_ && !missed; ++member)
+    if (member != my_place()) missed = copies_.take(share_of(member), member, my_place(), members);
+  return end_copies(call, missed, 1);
+}
+
+// All have come to the end of a step of it.
+Status GroupReductions::end_copies(const Call& call, const std::optional<CopiedShares::Missed>& missed, int step) {
+  const std::size_t at = (1 + step) * cache_line_bytes;
   const Copied mine{.has_missed = missed.has_value(),
                     .member = missed ? missed->member : 0,
                     .address = missed ? missed->address : 0};
-  std::memcpy(rounds_->piece(my_place()) + cache_line_bytes, &mine, sizeof mine);
+  std::memcpy(rounds_->piece(my_place()) + at, &mine, sizeof mine);
   if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
   for (std::uint32_t member = 0; member < size_; ++member) {
     Copied copied;
-    std::memcpy(&copied, rounds_->piece(member) + cache_line_bytes, sizeof copied);
+    std::memcpy(&copied, rounds_->piece(member) + at, sizeof copied);
     if (copied.has_missed) return not_copied(call, copied);
   }
   return {};

@@ -73,6 +73,7 @@ class GroupReductions {
   Status begin_long(const Call& call);
   void tell_of_memory(const Call& call);
   Status run_by_copies(const Call& call, std::span<CopiedShares::Told> members);
+  Status end_copies(const Call& call, const std::optional<CopiedShares::Missed>& missed, int step);
   Status not_copied(const Call& call, const Copied& copied) const;
   Status run_in_pieces(const Call& call, bool has_begun);
   Status run_in_shares(const Call& call, bool has_begun);
