@@ -335,7 +335,8 @@ Status Context::begin_world() {
 Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) const {
   Group::Means means;
   means.team = std::make_unique<GroupTeam>(std::move(places), my_rank, exchange_.get(), *waiter_);
-  means.reductions = std::make_unique<GroupReductions>(*means.team, my_rank, *kernels_, *waiter_);
+  means.reductions =
+      std::make_unique<GroupReductions>(*means.team, my_rank, *kernels_, *waiter_, settings().reduce_order);
   return means;
 }
 
