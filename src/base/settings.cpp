@@ -19,6 +19,7 @@ constexpr std::array<const char*, 7> path_words = {"auto",  "direct",     "attac
 constexpr std::array<const char*, 2> agent_words = {"sleep", "dedicated"};
 constexpr std::array<const char*, 3> caller_lock_words = {"region", "stripe", "element"};
 constexpr std::array<const char*, 2> permission_words = {"auto", "refuse"};
+constexpr std::array<const char*, 2> reduce_order_words = {"nodes", "ranks"};
 constexpr std::array<const char*, 3> promotion_words = {"auto", "refuse", "always"};
 
 std::string joined(Words words) { return fmt::format("{}", fmt::join(words, "|")); }
@@ -124,6 +125,10 @@ std::vector<Entry> entries() {
                             "owner path: piece in which the agent pulls a long operand"),
       number<std::uint64_t>("FARSUM_AGGREGATE", "updates", &Settings::aggregate, 1, 1024,
                             "aggregated path: updates gathered per target before a message is sent"),
+      choice(
+          "FARSUM_REDUCE_ORDER", reduce_order_words, &Settings::reduce_order,
+          "nodes: a reduction combines the ranks of each node, then the nodes; ranks: in brackets that the ranks alone "
+          "decide, so that its bits are the same however they are placed; the same on all ranks"),
       number<std::uint64_t>("FARSUM_SPIN_NS", "ns", &Settings::spin_ns, 0, 1'000'000'000,
                             "how long a waiting thread looks before it sleeps, for what comes over a network twice as "
                             "long, ten times in the middle of a stream; not at all on a crowded node"),

@@ -15,6 +15,8 @@ enum class PathChoice : std::uint8_t { automatic, direct, attach, caller, owner,
 enum class AgentMode : std::uint8_t { sleep, dedicated };
 enum class CallerLock : std::uint8_t { region, stripe, element };
 enum class Permission : std::uint8_t { automatic, refuse };
+// Of reductions: the ranks of a node first and then the nodes, or by ranks alone.
+enum class ReduceOrder : std::uint8_t { nodes, ranks };
 enum class PromotionChoice : std::uint8_t { automatic, refuse, always };
 
 struct Settings {
@@ -30,6 +32,7 @@ struct Settings {
   std::uint64_t inline_bytes = 8192;
   std::uint64_t pull_bytes = 65536;
   std::uint64_t aggregate = 1024;
+  ReduceOrder reduce_order = ReduceOrder::nodes;
   std::uint64_t spin_ns = 20000;
   std::uint64_t wait_gap_ns = 500'000'000;
   std::uint64_t wireup_timeout_s = 30;

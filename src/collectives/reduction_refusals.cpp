@@ -14,12 +14,14 @@ namespace {
 constexpr std::array<const char*, 3> kind_names = {"farsum_allreduce", "farsum_reduce", "farsum_reduce_scatter_block"};
 
 // Where in SaidOfCall::what each begins.
+constexpr unsigned order_at = 7;
 constexpr unsigned type_at = 8;
 constexpr unsigned op_at = 16;
 constexpr unsigned before_at = 24;
 constexpr unsigned root_at = 32;
 
-std::uint64_t kind_in(const SaidOfCall& said) { return said.what & 0xff; }
+std::uint64_t kind_in(const SaidOfCall& said) { return said.what & 0x7f; }
+bool goes_by_ranks(const SaidOfCall& said) { return (said.what >> order_at & 1) != 0; }
 std::uint64_t type_in(const SaidOfCall& said) { return said.what >> type_at & 0xff; }
 std::uint64_t op_in(const SaidOfCall& said) { return said.what >> op_at & 0xff; }
 
@@ -29,14 +31,17 @@ std::string in_words(const SaidOfCall& said) {
                                   said.count, ops::name_of(static_cast<ops::ElementType>(type_in(said))),
                                   ops::name_of(static_cast<ops::Operator>(op_in(said))));
   if (kind == GroupReduction::Kind::reduce) words += fmt::format(" to root {}", said.what >> root_at);
+  if (goes_by_ranks(said)) words += " with FARSUM_REDUCE_ORDER=ranks";
   return words;
 }
 
 }  // namespace
 
-SaidOfCall said_of(const GroupReduction& asked) {
-  return {static_cast<std::uint64_t>(asked.kind) | static_cast<std::uint64_t>(asked.type) << type_at |
-              static_cast<std::uint64_t>(asked.op) << op_at | std::uint64_t{asked.root} << root_at,
+SaidOfCall said_of(const GroupReduction& asked, ReduceOrder order) {
+  const std::uint64_t by_ranks = order == ReduceOrder::ranks ? 1 : 0;
+  return {static_cast<std::uint64_t>(asked.kind) | by_ranks << order_at |
+              static_cast<std::uint64_t>(asked.type) << type_at | static_cast<std::uint64_t>(asked.op) << op_at |
+              std::uint64_t{asked.root} << root_at,
           asked.count};
 }
 
@@ -53,7 +58,7 @@ bool makes_sense(const SaidOfCall& said) {
 Status told_otherwise(const RefusedReduction& refused, std::uint32_t rank, const SaidOfCall& other) {
   return {Code::argument,
           fmt::format("{}: rank {} of the group has called {}, this rank {} {}; the call, the count, the type, the "
-                      "operator and the root must be the same on all ranks",
+                      "operator, the root and FARSUM_REDUCE_ORDER must be the same on all ranks",
                       refused.doing, rank, in_words(other), refused.my_rank, in_words(refused.mine))};
 }
 
@@ -63,6 +68,14 @@ Status no_reduction_by(const RefusedReduction& refused, const std::string& who) 
                       "ranks must make the same calls in the same order, and the group cannot be used "
                       "any further",
                       refused.doing, who, refused.my_rank, in_words(refused.mine))};
+}
+
+Status too_scattered(const RefusedReduction& refused) {
+  return {
+      Code::unsupported,
+      fmt::format("{}: with FARSUM_REDUCE_ORDER=ranks a message between nodes has no room for an element of each of "
+                  "so many ranks whose neighbours are on other nodes",
+                  refused.doing)};
 }
 
 Status out_of_step(const RefusedReduction& refused, std::uint32_t rank) {

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <string>
 
+#include "base/settings.hpp"
 #include "base/status.hpp"
 #include "collectives/reductions.hpp"
 #include "lockfree/said_of_call.hpp"
 
 namespace farsum {
 
-SaidOfCall said_of(const GroupReduction& asked);
+SaidOfCall said_of(const GroupReduction& asked, ReduceOrder order);
 // Says as well, modulo 256, how many calls of another kind the ranks of a node have made before. Who then says another
 // number has made the group's calls in another order, whatever else it says.
 void say_what_came_before(SaidOfCall& said, std::uint64_t calls);
@@ -28,6 +29,8 @@ struct RefusedReduction {
 
 Status told_otherwise(const RefusedReduction& refused, std::uint32_t rank, const SaidOfCall& other);
 Status no_reduction_by(const RefusedReduction& refused, const std::string& who);
+// Of an order by ranks that are scattered so that a letter has no room for an element of each stretch of them.
+Status too_scattered(const RefusedReduction& refused);
 // Of ranks that have made other calls before this one.
 Status out_of_step(const RefusedReduction& refused, std::uint32_t rank);
 // Of a rank that names another root, and does not wait for this one.

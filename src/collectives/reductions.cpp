@@ -14,8 +14,8 @@
 namespace farsum {
 namespace {
 
-// Of more ranks the pieces of their blocks would be too small.
-constexpr std::uint32_t most_that_scatter = 64;
+// Of more ranks a piece has no line for each one's block.
+constexpr std::uint32_t most_that_scatter = 32;
 
 using Finding = NodeRoundsBlock::Finding;
 
@@ -73,9 +73,14 @@ struct GroupReductions::Letter {
   Finding finding;
 };
 
-GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const ops::KernelSet& kernels, Waiter& waiter,
-                                 PeerMemory* peers)
-    : team_(team), kernels_(kernels), waiter_(waiter), my_rank_(my_rank), size_(team.size()), copies_(peers) {
+GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const ReductionMeans& means, Waiter& waiter)
+    : team_(team),
+      kernels_(means.kernels),
+      waiter_(waiter),
+      my_rank_(my_rank),
+      size_(team.size()),
+      order_(means.order),
+      copies_(means.peers) {
   const GroupPlaces& places = team.places();
   if (places.is_one_node()) return;
   std::size_t most_here = places.here.size();
@@ -83,9 +88,18 @@ GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const o
   // The same on all nodes.
   const std::size_t room = (TeamPost::most_bytes - sizeof(Letter)) / cache_line_bytes * cache_line_bytes;
   team_piece_bytes_ = std::min(NodeRoundsBlock::piece_bytes(static_cast<std::uint32_t>(most_here)), room);
-  if (!team.is_first_here()) return;
+  is_flat_ = cost::meet_at_once(places.nodes());
+  if (order_ == ReduceOrder::nodes && !team.is_first_here()) return;
   my_node_ = places.my_node();
   make_list();
+  if (order_ == ReduceOrder::ranks)
+    by_rank_.emplace(places, list_, is_flat_,
+                     RankOrder::Limits{.piece_bytes = team_piece_bytes_, .letter_bytes = room});
+  if (!team.is_first_here()) {
+    list_ = {};
+    return;
+  }
+  if (by_rank_) by_rank_->make_room();
   letter_ = std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes);
   sum_ = std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes);
 }
@@ -99,12 +113,12 @@ void GroupReductions::begin(std::byte* block) noexcept {
 
 Status GroupReductions::run(const GroupReduction& reduction, const char* doing) {
   const bool scatters = reduction.kind == GroupReduction::Kind::reduce_scatter_block;
-  const Fold fold(kernels_, reduction.type, reduction.op);
+  const Fold fold(kernels_, reduction.type, reduction.op, order_);
   const std::size_t result_bytes = reduction.count * fold.element_bytes();
   Call call = {
       .asked = reduction,
       .fold = fold,
-      .said = said_of(reduction),
+      .said = said_of(reduction, order_),
       .doing = doing,
       .gets_result = reduction.kind != GroupReduction::Kind::reduce || reduction.root == my_rank_,
       .result_bytes = result_bytes,
@@ -349,9 +363,10 @@ Status GroupReductions::run_scattering(const Call& call, bool has_begun) {
 // Each node folds a piece, its first rank combines it with those of the others, and tells the rest. Where that fails
 // the others would wait for ever, so they are told.
 Status GroupReductions::run_on_nodes(const Call& call) {
+  const std::size_t most = piece_between_nodes(call);
   std::size_t done = 0;
   do {
-    const std::size_t bytes = std::min(team_piece_bytes_, call.bytes - done);
+    const std::size_t bytes = std::min(most, call.bytes - done);
     copy_bytes(rounds_->piece(my_place()), call.asked.mine + done, bytes);
     if (Status status = begin_piece(call, done); !status.is_ok()) return status;
     const bool differs_here = done == 0 && !have_all_said_the_same(call);
@@ -367,10 +382,16 @@ Status GroupReductions::run_on_nodes(const Call& call) {
     if (differs_here) return who_said_otherwise(call);
     if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
     if (done == 0 && rounds_->verdict().finding != Finding::the_same) return told_by_other_nodes(call);
+    if (bytes == 0 && call.bytes != 0) return too_scattered(call.refused(my_rank_));
     keep(call, done, bytes);
     done += bytes;
   } while (done < call.bytes);
   return {};
+}
+
+// 0: none goes, and all nodes tell each other only what they have called.
+std::size_t GroupReductions::piece_between_nodes(const Call& call) const {
+  return by_rank_ ? by_rank_->piece_bytes(call.fold.element_bytes()) : team_piece_bytes_;
 }
 
 // All have written the piece that begins there.
@@ -379,12 +400,20 @@ Status GroupReductions::begin_piece(const Call& call, std::size_t done) {
   return done == 0 ? rounds_->begin(call.said, {}, nothing, call.doing) : rounds_->next_step(call.doing);
 }
 
-// So much of all pieces becomes the answer. No line of it is written by two.
+// So much of all pieces becomes the answer; or, by ranks of several nodes, of each stretch of ranks what lies where the
+// first one's piece was. No line of it is written by two.
 Status GroupReductions::fold_in_shares(const Call& call, std::size_t bytes) {
   const std::size_t share = round_up((bytes + rounds_->ranks() - 1) / rounds_->ranks(), cache_line_bytes);
   const std::size_t from = std::min(my_place() * share, bytes);
-  call.fold.all(rounds_->answer() + from, std::min(share, bytes - from), rounds_->ranks(),
-                [&](std::uint32_t member) { return rounds_->piece(member) + from; });
+  const std::size_t own_bytes = std::min(share, bytes - from);
+  if (by_rank_) {
+    const auto part = [&](std::uint32_t rank) { return rounds_->piece(team_.places().place_of(rank)) + from; };
+    for (const RankOrder::Join& join : by_rank_->joins_here())
+      call.fold.one_more(part(join.left), part(join.right), own_bytes);
+  } else {
+    call.fold.all(rounds_->answer() + from, own_bytes, rounds_->ranks(),
+                  [&](std::uint32_t member) { return rounds_->piece(member) + from; });
+  }
   return rounds_->next_step(call.doing);
 }
 
@@ -401,7 +430,7 @@ void GroupReductions::keep(const Call& call, std::size_t done, std::size_t bytes
 // to the lowest, and are told down it.
 void GroupReductions::make_list() {
   const std::uint32_t nodes = team_.places().nodes();
-  if (!cost::meet_at_once(nodes)) {
+  if (!is_flat_) {
     list_ = trees::steps_of({.kind = trees::Kind::allreduce, .nodes = nodes, .elements = 1}, my_node_);
     return;
   }
@@ -413,33 +442,39 @@ void GroupReductions::make_list() {
 }
 
 // What nodes have of a piece, and what their ranks have said. The part of this node, which becomes that of all, is the
-// rounds' answer.
+// rounds' answer; or, by ranks, a part for each stretch of them.
 class GroupReductions::Parts final : public LetterContent {
  public:
   Parts(GroupReductions& reductions, const Call& call, std::size_t done, std::size_t bytes)
-      : reductions_(reductions),
-        call_(call),
-        done_(done),
-        bytes_(bytes),
-        is_flat_(cost::meet_at_once(reductions.team_.places().nodes())) {}
+      : reductions_(reductions), call_(call), done_(done), bytes_(bytes) {
+    const auto part = [&](std::uint32_t rank) {
+      return reductions_.rounds_->piece(reductions_.team_.places().place_of(rank));
+    };
+    if (by_rank()) by_rank()->begin(bytes, part);
+  }
 
-  std::span<const std::byte> held(const trees::Step&) override {
+  std::span<const std::byte> held(const trees::Step& step) override {
     std::byte* const into = reductions_.letter_.get();
     const Letter letter = reductions_.own_letter(call_);
-    const std::size_t bytes = letter.finding == Finding::the_same ? bytes_ : 0;
     std::memcpy(into, &letter, sizeof letter);
-    copy_bytes(into + sizeof letter, answer(), bytes);
-    return {into, sizeof letter + bytes};
+    if (letter.finding != Finding::the_same) return {into, sizeof letter};
+    if (by_rank())
+      by_rank()->pack(number_of(step), into + sizeof letter);
+    else
+      copy_bytes(into + sizeof letter, answer(), bytes_);
+    return {into, sizeof letter + bytes_with(step)};
   }
 
   Status take(const trees::Step& step, std::span<const std::byte> letter) override {
     const std::uint32_t sender = reductions_.team_.places().node(step.peer, reductions_.my_node_).members.front();
     if (done_ == 0) reductions_.compare_letter(call_, sender, letter);
     if (finding() != Finding::the_same || bytes_ == 0) return {};
-    if (letter.size() != sizeof(Letter) + bytes_)
+    if (letter.size() != sizeof(Letter) + bytes_with(step))
       return no_reduction_by(call_.refused(reductions_.my_rank_), name_of_node(sender));
     const std::byte* const theirs = letter.data() + sizeof(Letter);
-    if (is_flat_) {
+    if (by_rank()) {
+      by_rank()->take(number_of(step), theirs, call_.fold);
+    } else if (reductions_.is_flat_) {
       if (step.peer > reductions_.my_node_) add_own();
       add(theirs);
     } else if (step.action == trees::Action::receive_copy) {
@@ -453,7 +488,9 @@ class GroupReductions::Parts final : public LetterContent {
 
   // Where all have said the same, once all has been taken.
   void finish() {
-    if (!is_flat_ || finding() != Finding::the_same) return;
+    if (finding() != Finding::the_same) return;
+    if (by_rank()) return copy_bytes(answer(), by_rank()->answer(), bytes_);
+    if (!reductions_.is_flat_) return;
     add_own();
     copy_bytes(answer(), sum(), bytes_);
   }
@@ -462,6 +499,14 @@ class GroupReductions::Parts final : public LetterContent {
   std::byte* answer() const { return reductions_.rounds_->answer(); }
   std::byte* sum() const { return reductions_.sum_.get(); }
   Finding finding() const { return reductions_.rounds_->verdict().finding; }
+  RankOrder* by_rank() const { return reductions_.by_rank_ ? &*reductions_.by_rank_ : nullptr; }
+  std::size_t number_of(const trees::Step& step) const {
+    return static_cast<std::size_t>(&step - reductions_.list_.data());
+  }
+  // Of elements, in the letter of a step.
+  std::size_t bytes_with(const trees::Step& step) const {
+    return by_rank() ? by_rank()->letter_bytes(number_of(step)) : bytes_;
+  }
   void add_own() {
     if (!std::exchange(has_own_, true)) add(answer());
   }
@@ -476,7 +521,6 @@ class GroupReductions::Parts final : public LetterContent {
   const Call& call_;
   std::size_t done_;
   std::size_t bytes_;
-  bool is_flat_;
   bool has_first_ = false;
   bool has_own_ = false;
 };

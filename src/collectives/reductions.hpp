@@ -1,7 +1,7 @@
 // Reductions of a group of ranks, wherever they are: what all ranks have, folded element by element, on all of them, on
 // one, or a block on each. The parts of a node's ranks are folded first, from the lowest rank on; then those of the
-// nodes, in an order that their number alone decides. So the same ranks in the same places get the same bits. Owner:
-// collectives.
+// nodes, in an order that their number alone decides. So the same ranks in the same places get the same bits; and in
+// any places, where the order is that of ranks. Owner: collectives.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,14 @@
 #include <span>
 #include <vector>
 
+#include "base/settings.hpp"
 #include "base/status.hpp"
 #include "collectives/copied_shares.hpp"
 #include "collectives/fold.hpp"
 #include "collectives/group_team.hpp"
 #include "collectives/node_rounds.hpp"
 #include "collectives/peer_memory.hpp"
+#include "collectives/rank_order.hpp"
 #include "collectives/rooted_rounds.hpp"
 #include "ops/kernels.hpp"
 #include "progress/waiter.hpp"
@@ -38,14 +40,19 @@ struct GroupReduction {
   std::byte* result = nullptr;
 };
 
+// What a rank reduces with.
+struct ReductionMeans {
+  const ops::KernelSet& kernels;
+  ReduceOrder order = ReduceOrder::nodes;  // of ranks that take different ones all are told in each call
+  PeerMemory* peers = nullptr;             // null: no other rank's memory is copied
+};
+
 // One member's view. One thread of a rank calls at a time. Ranks that ask for different reductions are all told so, and
 // can go on with the next; those that meet for something else meanwhile are seen where they can be, and then nobody
 // goes on.
 class GroupReductions {
  public:
-  // `peers` may be null: then no rank's memory is copied by others.
-  GroupReductions(GroupTeam& team, std::uint32_t my_rank, const ops::KernelSet& kernels, Waiter& waiter,
-                  PeerMemory* peers);
+  GroupReductions(GroupTeam& team, std::uint32_t my_rank, const ReductionMeans& means, Waiter& waiter);
   // Called before anything else, when `team` has begun in what lies at the start of this GroupBlock.
   void begin(std::byte* block) noexcept;
 
@@ -80,6 +87,7 @@ class GroupReductions {
   Status run_scattering(const Call& call, bool has_begun);
   Status run_on_nodes(const Call& call);
   Status begin_piece(const Call& call, std::size_t done);
+  std::size_t piece_between_nodes(const Call& call) const;
   Status fold_in_shares(const Call& call, std::size_t bytes);
   void keep(const Call& call, std::size_t done, std::size_t bytes) const;
   void make_list();
@@ -98,8 +106,12 @@ class GroupReductions {
   std::uint32_t size_;
   std::optional<NodeRounds> rounds_;
   std::optional<RootedRounds> to_root_;  // of a group of one node
+  ReduceOrder order_;
   CopiedShares copies_;
-  std::size_t team_piece_bytes_ = 0;     // of a group of several nodes
+  // Of a group of several nodes.
+  std::size_t team_piece_bytes_ = 0;
+  bool is_flat_ = false;
+  std::optional<RankOrder> by_rank_;
   // On the first rank of each of several nodes: which number this one has; what it does; what goes to others; and
   // where what comes is folded.
   std::uint32_t my_node_ = 0;

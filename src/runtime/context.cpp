@@ -336,7 +336,9 @@ Status Context::begin_world() {
 Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) const {
   Group::Means means;
   means.team = std::make_unique<GroupTeam>(std::move(places), my_rank, exchange_.get(), *waiter_);
-  means.reductions = std::make_unique<GroupReductions>(*means.team, my_rank, *kernels_, *waiter_, peer_memory_.get());
+  const ReductionMeans of_reductions{
+      .kernels = *kernels_, .order = settings().reduce_order, .peers = peer_memory_.get()};
+  means.reductions = std::make_unique<GroupReductions>(*means.team, my_rank, of_reductions, *waiter_);
   return means;
 }
 

@@ -65,6 +65,25 @@ TEST(OverNodes, teams_meet_whatever_a_message_may_have) {
   }
 }
 
+// Half a unit in the last place of 1 is lost where it is added to 1 alone.
+TEST(OverNodes, a_sum_by_ranks_has_the_bits_that_it_has_on_one_node) {
+  Settings settings;
+  settings.reduce_order = ReduceOrder::ranks;
+  for (const std::vector<std::uint32_t>& node_of : {std::vector<std::uint32_t>(4, 0), {0, 1, 1, 0}, {0, 0, 0, 1}}) {
+    run_on_nodes(node_of, settings, [](InProcessRank self) {
+      const double mine = self.rank == 0 ? 1 : 0x1p-53;
+      double sum = 0;
+      ASSERT_GOOD(self.context.world().reductions().run({.type = ops::ElementType::float64,
+                                                         .op = ops::Operator::sum,
+                                                         .count = 1,
+                                                         .mine = reinterpret_cast<const std::byte*>(&mine),
+                                                         .result = reinterpret_cast<std::byte*>(&sum)},
+                                                        "test"));
+      ASSERT_EQ(sum, 1 + 0x1p-52);
+    });
+  }
+}
+
 class OverNodesOn : public testing::TestWithParam<PathChoice> {};
 INSTANTIATE_TEST_SUITE_P(EachPath, OverNodesOn, testing::Values(PathChoice::automatic, PathChoice::caller),
                          [](const auto& tested) { return std::string(farsum::name_of(tested.param)); });
