@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "collectives/node_broadcast.hpp"
 #include "collectives/reduction_refusals.hpp"
 #include "cost/meeting_model.hpp"
 
@@ -111,6 +112,12 @@ Status GroupReductions::run(const GroupReduction& reduction, const char* doing) 
   const bool is_reduce = reduction.kind == GroupReduction::Kind::reduce;
   say_what_came_before(call.said, is_reduce ? team_.node().meetings() : to_root_->calls());
   return run_on_one_node(call);
+}
+
+Status GroupReductions::broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing) {
+  if (size_ == 1) return {};
+  if (!team_.places().is_one_node()) return team_.broadcast(buffer, root, doing);
+  return NodeBroadcast(team_.node(), *rounds_, *to_root_, buffer, root, doing).run();
 }
 
 Status GroupReductions::run_on_one_node(const Call& call) {

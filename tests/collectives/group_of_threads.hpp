@@ -112,4 +112,14 @@ class DisappointedWaiter : public SleepingWaiter {
   }
 };
 
+// A rank's part in a broadcast whose bytes tell of the call and of their place.
+inline void broadcast_and_compare(Member member, std::uint32_t root, std::uint64_t call, std::size_t bytes) {
+  const auto at = [&](std::size_t i) { return static_cast<std::byte>(call * 31 + i * 7 + i / 256); };
+  std::vector<std::byte> buffer(bytes);
+  for (std::size_t i = 0; i < bytes && member.rank == root; ++i) buffer[i] = at(i);
+  const Status status = member.reductions.broadcast(buffer, root, "broadcast");
+  ASSERT_TRUE(status.is_ok()) << status.text();
+  for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(buffer[i], at(i)) << "byte " << i << " of " << bytes;
+}
+
 }  // namespace farsum
