@@ -183,8 +183,15 @@ FARSUM_API farsum_status farsum_group_free(farsum_group* group);
 /* Returns once every rank of the group has called. Collective. */
 FARSUM_API farsum_status farsum_barrier(farsum_group group);
 
-/* Copies `bytes` bytes from `buffer` of rank `root` into `buffer` of all others. Collective. Over nodes a call may
- * return before others have entered theirs, or wait for them. */
+/* Copies `bytes` bytes from `buffer` of rank `root` into `buffer` of all others. Collective.
+ *
+ * Completion: on return `buffer` may be reused, and has what the root's has. A call may return before others have
+ * entered theirs, or wait for them: a program relies on neither. In a group on one node the root of up to 1 KiB (4 KiB
+ * for up to 4 ranks, less for more than 16) waits only where another rank is two such calls behind.
+ *
+ * Errors: HANDLE; RANK for the root; ARGUMENT for a null buffer with bytes. ARGUMENT also, with the rank, on a rank
+ * that expects another length than the root has, over nodes on all ranks of a node whose first rank does: their buffers
+ * are as they were, and the group's next call is as any other. PEER_FAILED. */
 FARSUM_API farsum_status farsum_broadcast(farsum_group group, void* buffer, size_t bytes, int root);
 
 /* Gathers `bytes` bytes of every rank into `all` (size * bytes) on every rank. Collective. RANGE where all together are

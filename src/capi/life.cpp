@@ -457,8 +457,8 @@ farsum_status farsum_broadcast(farsum_group handle, void* buffer, size_t bytes, 
                                           root, group->size() - 1));
     }
     if (buffer == nullptr && bytes != 0) return fail(Code::argument, "farsum_broadcast: the buffer is null");
-    return report(group->team().broadcast({static_cast<std::byte*>(buffer), bytes}, static_cast<std::uint32_t>(root),
-                                          "farsum_broadcast"));
+    return report(group->reductions().broadcast({static_cast<std::byte*>(buffer), bytes},
+                                                static_cast<std::uint32_t>(root), "farsum_broadcast"));
   });
 }
 

@@ -12,6 +12,8 @@ namespace farsum {
 namespace {
 
 constexpr std::array<const char*, 3> kind_names = {"farsum_allreduce", "farsum_reduce", "farsum_reduce_scatter_block"};
+// Beside the kinds of reductions.
+constexpr std::uint64_t kind_of_broadcast = kind_names.size();
 
 // Where in SaidOfCall::what each begins.
 constexpr unsigned order_at = 7;
@@ -26,11 +28,12 @@ std::uint64_t type_in(const SaidOfCall& said) { return said.what >> type_at & 0x
 std::uint64_t op_in(const SaidOfCall& said) { return said.what >> op_at & 0xff; }
 
 std::string in_words(const SaidOfCall& said) {
+  if (is_broadcast(said)) return fmt::format("farsum_broadcast of {} bytes from root {}", said.count, root_of(said));
   const auto kind = static_cast<GroupReduction::Kind>(kind_in(said));
   std::string words = fmt::format("{} of {} elements of {} by {}", kind_names[static_cast<std::size_t>(kind)],
                                   said.count, ops::name_of(static_cast<ops::ElementType>(type_in(said))),
                                   ops::name_of(static_cast<ops::Operator>(op_in(said))));
-  if (kind == GroupReduction::Kind::reduce) words += fmt::format(" to root {}", said.what >> root_at);
+  if (kind == GroupReduction::Kind::reduce) words += fmt::format(" to root {}", root_of(said));
   if (goes_by_ranks(said)) words += " with FARSUM_REDUCE_ORDER=ranks";
   return words;
 }
@@ -44,6 +47,13 @@ SaidOfCall said_of(const GroupReduction& asked, ReduceOrder order) {
               std::uint64_t{asked.root} << root_at,
           asked.count};
 }
+
+SaidOfCall said_of_broadcast(std::uint64_t bytes, std::uint32_t root) {
+  return {kind_of_broadcast | std::uint64_t{root} << root_at, bytes};
+}
+
+bool is_broadcast(const SaidOfCall& said) { return kind_in(said) == kind_of_broadcast; }
+std::uint32_t root_of(const SaidOfCall& said) { return static_cast<std::uint32_t>(said.what >> root_at); }
 
 void say_what_came_before(SaidOfCall& said, std::uint64_t calls) { said.what |= (calls & 0xff) << before_at; }
 
@@ -86,10 +96,12 @@ Status out_of_step(const RefusedReduction& refused, std::uint32_t rank) {
 }
 
 Status gone_on(const RefusedReduction& refused, std::uint32_t rank) {
-  return {Code::argument,
-          fmt::format("{}: rank {} of the group has called another farsum_reduce, and has gone on; this rank "
-                      "{} {}; the call, the count, the type, the operator and the root must be the same on all ranks",
-                      refused.doing, rank, refused.my_rank, in_words(refused.mine))};
+  return {
+      Code::argument,
+      fmt::format(
+          "{}: rank {} of the group has called another farsum_reduce or farsum_broadcast, and has gone "
+          "on; this rank {} {}; the call, the count, the type, the operator and the root must be the same on all ranks",
+          refused.doing, rank, refused.my_rank, in_words(refused.mine))};
 }
 
 }  // namespace farsum

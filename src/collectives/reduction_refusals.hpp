@@ -1,5 +1,5 @@
-// What a rank says of a reduction to others, in two words, and the sentences that it gets where others have called
-// something else. Owner: collectives.
+// What a rank says of a reduction to others, or on one node of a broadcast, in two words, and the sentences that it
+// gets where others have called something else. Owner: collectives.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,14 @@
 namespace farsum {
 
 SaidOfCall said_of(const GroupReduction& asked, ReduceOrder order);
+SaidOfCall said_of_broadcast(std::uint64_t bytes, std::uint32_t root);
+bool is_broadcast(const SaidOfCall& said);
+std::uint32_t root_of(const SaidOfCall& said);
 // Says as well, modulo 256, how many calls of another kind the ranks of a node have made before. Who then says another
 // number has made the group's calls in another order, whatever else it says.
 void say_what_came_before(SaidOfCall& said, std::uint64_t calls);
 bool say_the_same_came_before(const SaidOfCall& one, const SaidOfCall& other);
-// Whether these are words that said_of() makes.
+// Whether these are words that said_of() makes of a reduction.
 bool makes_sense(const SaidOfCall& said);
 
 // Who gets a sentence, and in which call.

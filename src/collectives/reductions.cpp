@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "collectives/node_broadcast.hpp"
 #include "collectives/reduction_refusals.hpp"
 #include "cost/meeting_model.hpp"
 
@@ -136,6 +137,12 @@ Status GroupReductions::run(const GroupReduction& reduction, const char* doing) 
   return run_on_one_node(call);
 }
 
+Status GroupReductions::broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing) {
+  if (size_ == 1) return {};
+  if (!team_.places().is_one_node()) return team_.broadcast(buffer, root, doing);
+  return NodeBroadcast(team_.node(), *rounds_, *to_root_, buffer, root, doing).run();
+}
+
 Status GroupReductions::run_on_one_node(const Call& call) {
   const GroupReduction::Kind kind = call.asked.kind;
   const bool is_short = call.bytes <= rounds_->slot_bytes();
@@ -250,9 +257,10 @@ void GroupReductions::fold_begun(const Call& call, std::byte* into) const {
                 [&](std::uint32_t member) { return rounds_->data(member) + call.own_from; });
 }
 
-// By copies of the kernel's where it is worth that and all can, which they tell one another; else in pieces.
+// By copies of the kernel's where it is worth that and all can, which they tell one another; else in pieces. A share is
+// folded from the left.
 Status GroupReductions::run_long(const Call& call) {
-  if (!CopiedShares::is_for(size_, call.bytes)) return run_in_pieces(call, false);
+  if (order_ == ReduceOrder::ranks || !CopiedShares::is_for(size_, call.bytes)) return run_in_pieces(call, false);
   tell_of_memory(call);
   if (Status status = begin_long(call); !status.is_ok()) return status;
   std::array<CopiedShares::Told, CopiedShares::most_members> told;

@@ -57,6 +57,8 @@ class GroupReductions {
   void begin(std::byte* block) noexcept;
 
   Status run(const GroupReduction& reduction, const char* doing);
+  // The team's, but for a group of one node, where it goes the same way as a reduce, and in step with those.
+  Status broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
 
  private:
   struct Call;  // a reduction with what follows from it

@@ -44,6 +44,21 @@ Status RootedRounds::leave_and_hear(const SaidOfCall& said, std::uint32_t root, 
   return status;
 }
 
+Status RootedRounds::leave_for_all(const SaidOfCall& said, std::span<const std::byte> data, const char* doing) {
+  if (Status status = begin(doing); !status.is_ok()) return status;
+  handover_.read_nothing();
+  handover_.leave(said, data, Handover::all_others);
+  return {};
+}
+
+// Its word is for whoever takes itself for the root of another call.
+Status RootedRounds::hear_root(const SaidOfCall& said, std::uint32_t root, const char* doing) {
+  if (Status status = begin(doing); !status.is_ok()) return status;
+  handover_.leave(said, {}, Handover::nobody);
+  return await(
+      root, [&] { return handover_.has_come(root); }, doing);
+}
+
 Status RootedRounds::gather(const SaidOfCall& said, std::span<const std::byte> mine, const char* doing) {
   if (Status status = begin(doing); !status.is_ok()) return status;
   handover_.leave(said, mine, Handover::nobody);

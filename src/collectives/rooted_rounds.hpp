@@ -1,6 +1,6 @@
-// Calls of a group's ranks of one node in which what all say goes to one of them, the root: who has nothing to get
-// leaves its part and goes on, at most two calls ahead of who reads it. It carries bytes, and leaves to its caller what
-// is done with them. Owner: collectives.
+// Calls of a group's ranks of one node in which what all say goes to one of them, the root, or what the root says goes
+// to all: who has nothing to get leaves its part and goes on, at most two calls ahead of who reads it. It carries
+// bytes, and leaves to its caller what is done with them. Owner: collectives.
 #pragma once
 
 #include <cstddef>
@@ -35,16 +35,25 @@ class RootedRounds {
   Status leave_and_hear(const SaidOfCall& said, std::uint32_t root, std::span<std::byte> heard, bool& has_said_the_same,
                         const char* doing);
 
+  // By a root that has something for all others and gets nothing, with data of at most a slot. It waits where somebody
+  // has not read the one before the last.
+  Status leave_for_all(const SaidOfCall& said, std::span<const std::byte> data, const char* doing);
+  // By all others: waits until that root has begun the call. If it has said the same, its data can be read until
+  // finish().
+  Status hear_root(const SaidOfCall& said, std::uint32_t root, const char* doing);
+
   // By the root: waits until all others have begun the call. What of its own it wants to read from its slot, as it does
   // the others' data, is `mine`.
   Status gather(const SaidOfCall& said, std::span<const std::byte> mine, const char* doing);
-  // What a member has said of this call; nothing where it has gone on, because this one is no root of its.
+  // What a member has said of this call; nothing where it has gone on, because it neither gets anything of this one nor
+  // has left anything for it.
   std::optional<SaidOfCall> said(std::uint32_t member) const { return handover_.said(member); }
-  // Of one that has said the same as this root, and so many bytes.
+  // Of one that has said the same as this member, and left so many bytes for it.
   const std::byte* data(std::uint32_t member, std::size_t bytes) const { return handover_.data(member, bytes); }
   // Told to those that hear. Between gather() and finish().
   void say(std::span<const std::byte> words) { handover_.say_more(words); }
-  // The root reads nothing more of this call. After each gather() that went well, whatever members have said.
+  // This member reads nothing more of this call. After each gather() and hear_root() that went well, whatever the
+  // others have said.
   void finish() { handover_.finish(); }
 
  private:

@@ -1,4 +1,5 @@
-// Reductions between processes: of any length, on one node and on two, what is refused, and what a death does to them.
+// Reductions between processes: of any length, on one node and on two, what is refused, and what a death does to them;
+// and broadcasts, which go the same way on a node.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -237,6 +238,67 @@ TEST(Reductions, leave_what_a_leaf_brought_to_a_root_that_comes_when_the_leaf_ha
       if (frees) EXPECT_FINE(farsum_group_free(&group));
     });
   }
+}
+
+// The others come when the root has returned twice; then it is never more than two calls ahead of them.
+TEST(Broadcasts, let_their_root_return_before_the_others_have_come) {
+  struct Progress {
+    std::atomic<std::uint64_t> returned;
+    std::atomic<std::uint64_t> entered;
+  };
+  const SharedWithRanks<Progress> progress;
+  run_ranks(2, [&](int rank) {
+    for (std::uint64_t call = 1; call <= 1000; ++call) {
+      while (rank == 0 && call == 1 && progress->returned < 2) std::this_thread::yield();
+      if (rank == 0) progress->entered = call;
+      std::array<std::uint64_t, 9> told{};
+      if (rank == 1) told.fill(call);
+      ASSERT_FINE(farsum_broadcast(farsum_world(), told.data(), (call % 2 == 0 ? 1 : 9) * sizeof call, 1));
+      EXPECT_EQ(told[0], call);
+      if (rank == 1) {
+        progress->returned = call;
+        EXPECT_LE(call, progress->entered + 2);
+      }
+    }
+  });
+}
+
+// The root is done with the group, or with Farsum, before the others begin.
+TEST(Broadcasts, leave_what_a_root_tells_to_those_that_come_when_it_has_gone) {
+  for (const bool frees : {true, false}) {
+    const SharedWithRanks<std::atomic<bool>> has_returned;
+    run_ranks(2, [&](int rank) {
+      const std::array<int, 2> all = {0, 1};
+      farsum_group group = farsum_world();
+      if (frees) ASSERT_FINE(farsum_group_create(farsum_world(), all.data(), 2, &group));
+      std::uint64_t told = rank == 0 ? 5 : 0;
+      while (rank == 1 && !*has_returned) std::this_thread::yield();
+      EXPECT_FINE(farsum_broadcast(group, &told, sizeof told, 0));
+      EXPECT_EQ(told, 5);
+      if (rank == 0) *has_returned = true;
+      if (frees) EXPECT_FINE(farsum_group_free(&group));
+    });
+  }
+}
+
+TEST(Broadcasts, tell_a_rank_of_another_length_that_of_the_root) {
+  run_ranks(3, [](int rank) {
+    std::vector<char> buffer(100'000, 9);
+    for (const std::size_t right : {std::size_t{8}, buffer.size()}) {
+      for (const std::size_t wrong : {std::size_t{9}, buffer.size() - 1}) {
+        if (rank == 2) {
+          EXPECT_REFUSED(farsum_broadcast(farsum_world(), buffer.data(), wrong, 0), FARSUM_ERR_ARGUMENT,
+                         AllOf(HasSubstr(std::to_string(right) + " bytes"), HasSubstr("root 0")));
+        } else {
+          EXPECT_FINE(farsum_broadcast(farsum_world(), buffer.data(), right, 0));
+        }
+        int told = rank;
+        EXPECT_FINE(farsum_broadcast(farsum_world(), &told, sizeof told, 1));
+        EXPECT_EQ(told, 1);
+      }
+    }
+    EXPECT_EQ(buffer, std::vector<char>(100'000, 9));
+  });
 }
 
 TEST(Reductions, compute_as_a_process_begins_whatever_a_thread_has_set) {

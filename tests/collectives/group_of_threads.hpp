@@ -1,7 +1,11 @@
-// Ranks of a group as threads over blocks of memory, one a node, whose first ranks tell each other through mailboxes.
+// A group of ranks for tests: threads over blocks of memory, one a node, whose first ranks tell each other through
+// mailboxes.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,11 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/units.hpp"
-#include "collectives/group_team.hpp"
 #include "collectives/reductions.hpp"
 #include "mailboxes.hpp"
-#include "ops/kernels.hpp"
 #include "sleeping_waiter.hpp"
 
 namespace farsum {
@@ -26,6 +27,22 @@ class CrowdedWaiter : public SleepingWaiter {
   bool is_crowded() const override { return true; }
 };
 
+// Goes to its first wait only when it is let go.
+class HeldWaiter : public CrowdedWaiter {
+ public:
+  void let_go() {
+    is_free_ = true;
+    is_free_.notify_all();
+  }
+  Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override {
+    is_free_.wait(false);
+    return CrowdedWaiter::wait(where, done, doing);
+  }
+
+ private:
+  std::atomic<bool> is_free_ = false;
+};
+
 struct Member {
   GroupTeam& team;
   GroupReductions& reductions;
@@ -36,10 +53,11 @@ struct Member {
 
 class GroupOfThreads {
  public:
-  // What the ranks compute with, and in which order each folds.
+  // What the ranks compute with, in which order each folds, and whose memory it may copy.
   struct Means {
     const ops::KernelSet& kernels = ops::kernels_for_this_machine();
     std::function<ReduceOrder(std::uint32_t rank)> order = [](std::uint32_t) { return ReduceOrder::nodes; };
+    std::function<PeerMemory*(std::uint32_t rank)> peers = [](std::uint32_t) { return nullptr; };
   };
 
   explicit GroupOfThreads(Nodes node_of, bool is_crowded = false)
@@ -83,7 +101,7 @@ class GroupOfThreads {
     auto* block = reinterpret_cast<std::byte*>(round_up(start, 2 * cache_line_bytes));
     Post post(boxes_, rank, waiter);
     GroupTeam team(places_of(node_of_, node_of_[rank]), rank, &post, waiter);
-    GroupReductions reductions(team, rank, means_.kernels, waiter, means_.order(rank));
+    GroupReductions reductions(team, rank, {means_.kernels, means_.order(rank), means_.peers(rank)}, waiter);
     team.begin(*reinterpret_cast<NodeTeamBlock*>(block), 7);
     reductions.begin(block);
     body({team, reductions, rank});
@@ -95,5 +113,23 @@ class GroupOfThreads {
   std::map<std::uint32_t, std::vector<std::uint64_t>> blocks_;
   Mailboxes boxes_;
 };
+
+// Says of whatever has not come that a rank is dead.
+class DisappointedWaiter : public SleepingWaiter {
+ public:
+  Status wait(EventCount&, FunctionRef<bool()> done, const char*) override {
+    return done() ? Status() : Status{Code::peer_failed, "a rank is dead"};
+  }
+};
+
+// A rank's part in a broadcast whose bytes tell of the call and of their place.
+inline void broadcast_and_compare(Member member, std::uint32_t root, std::uint64_t call, std::size_t bytes) {
+  const auto at = [&](std::size_t i) { return static_cast<std::byte>(call * 31 + i * 7 + i / 256); };
+  std::vector<std::byte> buffer(bytes);
+  for (std::size_t i = 0; i < bytes && member.rank == root; ++i) buffer[i] = at(i);
+  const Status status = member.reductions.broadcast(buffer, root, "broadcast");
+  ASSERT_TRUE(status.is_ok()) << status.text();
+  for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(buffer[i], at(i)) << "byte " << i << " of " << bytes;
+}
 
 }  // namespace farsum

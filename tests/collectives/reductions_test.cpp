@@ -24,7 +24,6 @@
 #include "group_of_threads.hpp"
 #include "odd_elements.hpp"
 #include "sim/seeds.hpp"
-#include "sleeping_waiter.hpp"
 #include "trees/fnomial.hpp"
 
 namespace farsum {
@@ -34,22 +33,6 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 using Kind = GroupReduction::Kind;
-
-// Goes to its first wait only when it is let go.
-class HeldWaiter : public CrowdedWaiter {
- public:
-  void let_go() {
-    is_free_ = true;
-    is_free_.notify_all();
-  }
-  Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override {
-    is_free_.wait(false);
-    return CrowdedWaiter::wait(where, done, doing);
-  }
-
- private:
-  std::atomic<bool> is_free_ = false;
-};
 
 using Bytes = std::vector<std::byte>;
 
@@ -321,8 +304,10 @@ TEST_P(ReductionsOn, mix_at_random_with_all_other_calls_of_a_group) {
         if (what == 0) {
           ASSERT_TRUE(member.team.barrier("barrier").is_ok());
         } else if (what == 1) {
-          ASSERT_TRUE(member.team.broadcast(told_bytes, root, "broadcast").is_ok());
+          ASSERT_TRUE(member.reductions.broadcast(told_bytes, root, "broadcast").is_ok());
           ASSERT_EQ(told, call);
+        } else if (what == 7) {
+          broadcast_and_compare(member, root, call, count * 8);
         } else {
           const Kind kind =
               std::array{Kind::allreduce, Kind::reduce_scatter_block, Kind::reduce}[what < 4 ? what - 2 : 2];
@@ -332,14 +317,6 @@ TEST_P(ReductionsOn, mix_at_random_with_all_other_calls_of_a_group) {
     });
   }
 }
-
-// Says of whatever has not come that a rank is dead.
-class DisappointedWaiter : public SleepingWaiter {
- public:
-  Status wait(EventCount&, FunctionRef<bool()> done, const char*) override {
-    return done() ? Status() : Status{Code::peer_failed, "a rank is dead"};
-  }
-};
 
 GroupReduction one_sum(const std::uint64_t& mine, std::uint64_t& result) {
   return {.type = ElementType::uint64,
@@ -488,7 +465,8 @@ TEST(Reductions, tell_who_takes_itself_for_the_root_that_a_rank_has_gone_on) {
       const Status status = member.run(one_sum_to(is_wrong ? 0 : 2, mine, result));
       EXPECT_EQ(status.is_ok(), call > 0 || member.rank == 1) << status.text();
       if (is_wrong) {
-        EXPECT_THAT(status.text(), HasSubstr("rank 1 of the group has called another farsum_reduce, and has gone on"));
+        EXPECT_THAT(status.text(),
+                    HasSubstr("rank 1 of the group has called another farsum_reduce or farsum_broadcast, and has"));
       }
     }
     if (member.rank == 1) held.let_go();

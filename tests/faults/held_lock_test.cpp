@@ -55,7 +55,7 @@ std::uint64_t mutex_lock(Scene& scene) {
   const Mutexes& mutexes = *capi::global().mutexes.find(scene.mutex.bits)->mutexes;
   return offset_of(&mutexes.object->window->parts().shared[0].lock(2));
 }
-// What a rank leaves for the roots of its reduces.
+// What a rank leaves for the roots of its reduces, and for those whom it tells something.
 std::uint64_t own_handover(Scene& scene) {
   const auto ranks = static_cast<std::uint32_t>(scene.self.size);
   return offset_of(capi::live_context()->segment().world_team()) + GroupBlock::rounds_at(ranks) +
@@ -174,6 +174,9 @@ constexpr Case cases[] = {
     {"part_that_was_left_and_not_told", "reduce", own_handover, leaves_part, 1, false, -1, false, true},
     {"parts_that_are_being_read", "reduce", own_handover, reads_parts, 1000},
     {"parts_that_were_read_and_not_told", "reduce", own_handover, reads_parts, 1, false, -1, false, true},
+    {"word_for_all_that_is_being_left", "broadcast", own_handover, leaves_part, 40},
+    {"word_for_all_that_was_left_and_not_told", "broadcast", own_handover, leaves_part, 1, false, -1, false, true},
+    {"word_of_the_root_that_is_being_read", "broadcast", own_handover, reads_parts, 100},
     {"mailbox_slot", "put_owner", nowhere, writes_slot, 80, false, -1, true},
     {"mailbox_slot_of_descriptor", "put_owner_pulls", nowhere, writes_slot, 60, false, -1, true},
 };

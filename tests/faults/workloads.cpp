@@ -140,9 +140,10 @@ bool mutex(Scene& scene) {
 bool nothing(Scene&) { return true; }
 bool barrier(Scene& scene) { return scene.barrier(); }
 
+template <std::size_t bytes>
 bool broadcast(Scene& scene) {
   const int root = static_cast<int>(scene.round % static_cast<std::uint64_t>(scene.self.size));
-  return scene.ok(farsum_broadcast(farsum_world(), scene.result.data(), 200'000, root));
+  return scene.ok(farsum_broadcast(farsum_world(), scene.result.data(), bytes, root));
 }
 
 bool allgather(Scene& scene) {
@@ -300,7 +301,8 @@ std::vector<Workload> make_table() {
   table.push_back({"mutex", {}, make_mutexes, mutex, free_mutexes});
 
   table.push_back({"barrier", {}, nothing, barrier, nothing});
-  table.push_back({"broadcast", {}, nothing, broadcast, nothing});
+  table.push_back({"broadcast", {}, nothing, broadcast<800>, nothing});
+  table.push_back({"broadcast_long", {}, nothing, broadcast<200'000>, nothing});
   table.push_back({"allgather", {}, nothing, allgather, nothing});
   table.push_back({"allreduce", {}, nothing, allreduce<1>, nothing});
   table.push_back({"allreduce_long", {}, nothing, allreduce<20'000>, nothing});

@@ -58,6 +58,9 @@ enum class Fault : std::uint8_t {
   waits_for_who_is_to_read_instead_of_who_was,
   wakes_nobody_when_it_has_read,
   wakes_nobody_when_it_leaves_something,
+  wakes_nobody_when_it_leaves_something_for_all,
+  waits_for_one_of_all_before_it_writes,
+  says_nothing_where_it_reads_from_the_root,
   sleeps_where_another_member_wakes,
   counts_a_call_without_data_and_does_not_wait,
   reads_what_was_left_for_another,
@@ -171,6 +174,10 @@ class Member {
     if (has(Fault::waits_for_nobody_before_it_writes)) return true;
     if (has(Fault::waits_for_who_is_to_read_instead_of_who_was))
       return reader >= plan_.members || await_before_its_round(reader, [&] { return handover_.has_read(reader); });
+    if (has(Fault::waits_for_one_of_all_before_it_writes)) {
+      const std::uint32_t one = me_ == 0 ? 1 : 0;
+      return await_before_its_round(one, [&] { return handover_.has_read(one); });
+    }
     while (const std::optional<std::uint32_t> slow = handover_.slow_reader())
       if (!await_before_its_round(*slow, [&] { return handover_.has_read(*slow); })) return false;
     return true;
@@ -183,7 +190,8 @@ class Member {
     if (reader == call.root && call.kind == Kind::to_root) handover_.read_nothing();
     if (reader == Handover::all_others) handover_.read_nothing();
     Events<Policy>& events = shared_.rounds[me_].events;
-    events.is_silent = has(Fault::wakes_nobody_when_it_leaves_something);
+    events.is_silent = has(Fault::wakes_nobody_when_it_leaves_something) ||
+                       (reader == Handover::all_others && has(Fault::wakes_nobody_when_it_leaves_something_for_all));
     handover_.leave(said_of(call), data, reader);
     events.is_silent = false;
     return true;
@@ -250,10 +258,12 @@ class Member {
   }
 
   bool read_from_root(const Call& call) {
+    if (!has(Fault::says_nothing_where_it_reads_from_the_root) && !leave(call, Handover::nobody)) return false;
     if (!await_before_its_round(call.root, [&] { return handover_.has_come(call.root); })) return false;
-    require(handover_.said(call.root) == said_of(call), "the root has gone on before it was read");
+    const bool same = handover_.said(call.root) == said_of(call) || has(Fault::reads_what_was_left_for_another);
+    require(same || !plan_.by_member.empty(), "the root has gone on before it was read");
     if (has(Fault::says_that_it_has_read_before_it_reads)) finish();
-    expect(handover_.data(call.root, 8), value(call.root, handover_.calls()));
+    if (same) expect(handover_.data(call.root, 8), value(call.root, handover_.calls()));
     if (!has(Fault::says_that_it_has_read_before_it_reads)) finish();
     return true;
   }
@@ -303,11 +313,18 @@ TEST(HandoverModel, lets_a_leaf_go_two_calls_ahead) {
   expect_holds(all_call({.calls = {to(0), to(0), to(0), to(0)}}, {.max_preemptions = 2}));
 }
 
+TEST(HandoverModel, lets_a_root_go_two_calls_ahead_of_those_that_it_tells) {
+  expect_holds(all_call({.calls = {from(0), from(0), from(0), from(0)}}, {.max_preemptions = 2}));
+  expect_holds(all_call({.calls = {from(0), to(0), from(0), to(1)}}, {.max_preemptions = 2}));
+}
+
 TEST(HandoverModel, of_three_members_holds_for_roots_in_turn) {
   expect_holds(all_call({.calls = {to(0), to(1)}, .members = 3}, of_three));
   for (const std::vector<Call>& calls : {std::vector{to(0), to(1), to(2)},
                                          {to(0), from(1), of_all()},
                                          {of_all(), from(2), to(1)},
+                                         {from(0), from(1), from(0)},
+                                         {from(0), from(0), from(0)},
                                          {agreed_by(1), nothing_to(0)}})
     expect_holds(all_call({.calls = calls, .members = 3}, where_they_wait));
 }
@@ -328,8 +345,25 @@ TEST(HandoverModel, tells_all_that_one_has_said_something_else) {
                         where_they_wait));
 }
 
+// What the root has called is no broadcast, or comes from another.
+TEST(HandoverModel, takes_nothing_from_a_root_that_has_called_something_else) {
+  Plan plan{.members = 3, .by_member = {{to(1), from(0)}, {to(1), from(0)}, {from(0), from(0)}}};
+  expect_holds(all_call(plan, where_they_wait));
+  plan.fault = Fault::reads_what_was_left_for_another;
+  expect_caught(all_call(plan, of_three), "another call");
+}
+
+// Member 0 takes itself for the root of a reduce, and waits for who reads from it and goes on to nothing.
+TEST(HandoverModel, catches_who_says_nothing_where_it_reads_from_the_root) {
+  Plan plan{.by_member = {{to(0)}, {from(0)}}};
+  expect_holds(all_call(plan));
+  plan.fault = Fault::says_nothing_where_it_reads_from_the_root;
+  expect_caught(all_call(plan), "deadlock");
+}
+
 TEST(HandoverModel, leaves_nobody_asleep_for_a_member_that_is_killed_anywhere) {
   for (const std::size_t victim : {0, 1}) {
+    expect_holds(all_call({.calls = {from(0), from(0), from(0)}, .killable = victim}, {.max_preemptions = 1}));
     expect_holds(all_call({.calls = {to(0), to(0), to(0)}, .killable = victim}, {.max_preemptions = 1}));
     expect_holds(all_call({.calls = {from(0), agreed_by(1), of_all()}, .killable = victim}, {.max_preemptions = 1}));
   }
@@ -362,6 +396,11 @@ TEST(HandoverModel, catches_who_waits_for_nobody_before_it_writes) {
   expect_caught(with(Fault::waits_for_nobody_before_it_writes, {to(0), to(0), to(0)}), "another");
 }
 
+TEST(HandoverModel, catches_who_waits_for_one_of_all_before_it_writes) {
+  expect_holds(with(Fault::none, {from(0), from(0), from(0)}, 3));
+  expect_caught(with(Fault::waits_for_one_of_all_before_it_writes, {from(0), from(0), from(0)}, 3), "gone on");
+}
+
 // What rank 2 has left for rank 0 lies where it leaves something for rank 1.
 TEST(HandoverModel, catches_who_waits_for_who_is_to_read_instead_of_who_was) {
   expect_caught(with(Fault::waits_for_who_is_to_read_instead_of_who_was, {to(0), to(1), to(1)}, 3), "another");
@@ -374,6 +413,7 @@ TEST(HandoverModel, catches_who_wakes_nobody) {
   plan.fault = Fault::wakes_nobody_when_it_has_read;
   expect_caught(all_call(plan), "deadlock");
   expect_caught(with(Fault::wakes_nobody_when_it_leaves_something, {to(0)}), "deadlock");
+  expect_caught(with(Fault::wakes_nobody_when_it_leaves_something_for_all, {from(0)}), "deadlock");
 }
 
 TEST(HandoverModel, catches_who_looks_last_whether_another_has_gone_to_a_round) {

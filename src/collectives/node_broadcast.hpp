@@ -1,0 +1,44 @@
+// A broadcast to a group's ranks of one node, who are all of it. What is short the root leaves for the others and goes
+// on; what is longer goes over in meetings. Owner: collectives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/status.hpp"
+#include "collectives/node_rounds.hpp"
+#include "collectives/node_team.hpp"
+#include "collectives/rooted_rounds.hpp"
+#include "lockfree/said_of_call.hpp"
+
+namespace farsum {
+
+// One call of one member. It is one of the calls of `rooted`, in step with the others. Each rank compares its call with
+// the root's: who expects another length is told so, its buffer is as it was, and the next call is as any other. Who
+// takes itself for the root hears of nobody.
+class NodeBroadcast {
+ public:
+  NodeBroadcast(NodeTeam& team, NodeRounds& rounds, RootedRounds& rooted, std::span<std::byte> buffer,
+                std::uint32_t root, const char* doing);
+
+  Status run();
+
+ private:
+  bool goes_in_a_slot(std::uint64_t bytes) const { return bytes <= rounds_.slot_bytes(); }
+  Status lead();
+  Status follow();
+  Status differs_from_root();
+  Status met(Status status);
+  Status give_up(Status why);
+
+  NodeTeam& team_;
+  NodeRounds& rounds_;
+  RootedRounds& rooted_;
+  std::span<std::byte> buffer_;
+  std::uint32_t root_;
+  const char* doing_;
+  SaidOfCall said_;
+};
+
+}  // namespace farsum
