@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -19,12 +20,7 @@ std::string as_prefix(const std::filesystem::path& root) { return root == "/" ? 
 ProcessorSet own_affinity() {
   cpu_set_t set;
   static_assert(sizeof set * 8 == most_processors);
-  ProcessorSet processors;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return processors;
-  for (std::size_t number = 0; number < most_processors; ++number) {
-    if (CPU_ISSET(number, &set)) processors.set(number);
-  }
-  return processors;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? processor_set_of(set) : ProcessorSet();
 }
 
 // A group has one folder, wherever in a container it is mounted.
@@ -62,7 +58,25 @@ ProcessorShare share_of_quota(std::span<const ProcessorBounds> ranks, const Proc
           ProcessorBound::quota};
 }
 
+// Each such agent as one rank more.
+std::vector<ProcessorBounds> with_spinning_agents(std::span<const ProcessorBounds> ranks) {
+  std::vector<ProcessorBounds> all(ranks.begin(), ranks.end());
+  for (ProcessorBounds agent : ranks) {
+    agent.affinity = agent.spinning_agent;
+    if (agent.affinity.any()) all.push_back(agent);
+  }
+  return all;
+}
+
 }  // namespace
+
+ProcessorSet processor_set_of(const cpu_set_t& set) {
+  ProcessorSet processors;
+  for (std::size_t number = 0; number < most_processors; ++number) {
+    if (CPU_ISSET(number, &set)) processors.set(number);
+  }
+  return processors;
+}
 
 ProcessorBounds read_processor_bounds(const std::filesystem::path& root) {
   ProcessorBounds bounds;
@@ -90,7 +104,8 @@ std::string_view name_of(ProcessorBound bound) {
   return {};
 }
 
-ProcessorShare scarcest_share(std::span<const ProcessorBounds> ranks) {
+ProcessorShare scarcest_share(std::span<const ProcessorBounds> of_ranks) {
+  const std::vector<ProcessorBounds> ranks = with_spinning_agents(of_ranks);
   ProcessorShare scarcest;
   ProcessorSet all;
   for (const ProcessorBounds& rank : ranks) {

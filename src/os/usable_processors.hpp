@@ -2,6 +2,8 @@
 // that each can be tested alone.
 #pragma once
 
+#include <sched.h>
+
 #include <bitset>
 #include <cstdint>
 #include <filesystem>
@@ -13,6 +15,7 @@ namespace farsum::os {
 
 inline constexpr std::size_t most_processors = 1024;
 using ProcessorSet = std::bitset<most_processors>;
+[[nodiscard]] ProcessorSet processor_set_of(const cpu_set_t& set);
 
 // What bounds the processors of one process. Ranks leave theirs to others in shared memory.
 struct ProcessorBounds {
@@ -20,6 +23,7 @@ struct ProcessorBounds {
   std::uint32_t quota = 0;   // the least that its cgroup and those above it leave it of time, in processors; 0: all
   std::uint64_t quota_group = 0;  // tells apart the groups that set it
   ProcessorSet affinity;          // of the calling thread; cgroups' sets are in it; none: unknown
+  ProcessorSet spinning_agent;  // where the rank's agent spins, which takes a processor as a rank does; none: it sleeps
 };
 
 // `root` is "/" but in tests; the affinity is always the caller's.
@@ -28,9 +32,9 @@ struct ProcessorBounds {
 enum class ProcessorBound : std::uint8_t { none, online, affinity, quota };
 [[nodiscard]] std::string_view name_of(ProcessorBound bound);
 
-// Ranks that have these processors and no others.
+// Ranks, and agents that spin, that have these processors and no others.
 struct ProcessorShare {
-  std::uint32_t ranks = 0;
+  std::uint32_t ranks = 0;  // and agents
   std::uint32_t processors = 0;
   ProcessorBound bound = ProcessorBound::none;
   bool is_crowded() const { return bound != ProcessorBound::none && ranks > processors; }

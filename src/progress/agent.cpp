@@ -77,6 +77,10 @@ Status Agent::check(const Options& options) {
           fmt::format("setting FARSUM_AGENT_CPUS is '{}', but must be a list such as 0,2-3", options.cpus)};
 }
 
+cpu_set_t Agent::cpus(const Options& options) {
+  return options.cpus.empty() ? options.start_cpus : *parse_cpus(options.cpus);
+}
+
 Result<std::unique_ptr<Agent>> Agent::start(const Options& options, Transport& transport, RequestHandler& handler,
                                             RankBell& bell, AgentChores& chores, ServingMutex& serving) {
   if (Status status = check(options); !status.is_ok()) return status;
@@ -123,13 +127,9 @@ void Agent::take_place() {
   prctl(PR_SET_NAME, "farsum-agent");
   const auto id = static_cast<pid_t>(syscall(SYS_gettid));
   if (options.nice != 0) setpriority(PRIO_PROCESS, static_cast<id_t>(id), static_cast<int>(options.nice));
-  if (!options.cpus.empty()) {
-    const std::optional<cpu_set_t> cpus = parse_cpus(options.cpus);
-    sched_setaffinity(0, sizeof(*cpus), &*cpus);
-  } else if (CPU_COUNT(&options.start_cpus) != 0) {
-    // The program's thread may have been bound since.
-    sched_setaffinity(0, sizeof options.start_cpus, &options.start_cpus);
-  }
+  // The program's thread may have been bound since it began.
+  const cpu_set_t own = cpus(options);
+  if (!options.cpus.empty() || CPU_COUNT(&own) != 0) sched_setaffinity(0, sizeof own, &own);
   // A wake-up late by the default 50 us of timer slack would be the whole retry time again.
   prctl(PR_SET_TIMERSLACK, 1000UL);
   // Release: the thread is in place; pairs with the acquire load in thread_id().
@@ -138,6 +138,7 @@ void Agent::take_place() {
 }
 
 void Agent::serve(AgentMode mode) {
+  std::uint32_t idle_turns = 0;
   for (;;) {
     std::size_t served = 0;
     bool has_unfinished = false;
@@ -148,16 +149,25 @@ void Agent::serve(AgentMode mode) {
     }
     // The chores come after the poll, which takes the rings off the bell: what comes later rings again.
     const std::uint64_t sleep_ns = chores_.run(has_unfinished);
-    if (served != 0) continue;
+    if (served != 0) {
+      idle_turns = 0;
+      continue;
+    }
     if (bell_.stopped()) return;
     if (mode == AgentMode::dedicated) {
       bell_.pass();
-      SystemAtomics::pause();
+      pause_idle(++idle_turns);
       continue;
     }
     // Relaxed: a statistic.
     if (bell_.sleep(sleep_ns) && !has_unfinished) wakeups_.fetch_add(1, std::memory_order_relaxed);
   }
+}
+
+// Alone on its processor it makes no system call.
+void Agent::pause_idle(std::uint32_t idle_turns) const {
+  SystemAtomics::pause();
+  if (options_.is_crowded && idle_turns % idle_turns_before_yield == 0) sched_yield();
 }
 
 }  // namespace farsum

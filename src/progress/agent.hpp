@@ -35,12 +35,17 @@ class Agent {
   struct Options {
     AgentMode mode = AgentMode::sleep;
     std::int64_t nice = 0;
-    std::string cpus;        // empty: start_cpus
-    cpu_set_t start_cpus{};  // where the process might run when it began; empty: where the starting thread may
+    std::string cpus;         // empty: start_cpus
+    cpu_set_t start_cpus{};   // where the process might run when it began; empty: where the starting thread may
+    bool is_crowded = false;  // an agent that never sleeps lets others of its processor run now and then
   };
 
   // Why the options make no sense; fine when they do.
   static Status check(const Options& options);
+  // Where the options, which make sense, let the agent run.
+  static cpu_set_t cpus(const Options& options);
+  // Of one that never sleeps, in a crowded node: so many turns in which it found nothing come before it yields.
+  static constexpr std::uint32_t idle_turns_before_yield = 1000;
 
   // Starts the thread. `transport`, `handler`, `bell`, `chores` and `serving` outlive it; it holds `serving` while it
   // serves. The chores take it themselves.
@@ -63,6 +68,7 @@ class Agent {
   int start_thread();
   static void* run(void* agent);
   void serve(AgentMode mode);
+  void pause_idle(std::uint32_t idle_turns) const;
   void take_place();
 
   const Options options_;

@@ -186,6 +186,8 @@ Status Context::join() {
   if (Status status = Agent::check(agent_options_); !status.is_ok()) return status;
   if (sched_getaffinity(0, sizeof agent_options_.start_cpus, &agent_options_.start_cpus) != 0)
     CPU_ZERO(&agent_options_.start_cpus);
+  if (settings.agent == AgentMode::dedicated)
+    block.processors.spinning_agent = os::processor_set_of(Agent::cpus(agent_options_));
   if (Status status = meet_the_node(); !status.is_ok()) return status;
   if (Status status = meet_the_job(); !status.is_ok()) return status;
   // The caller's, for as long as the job begins.
@@ -287,6 +289,7 @@ void Context::share_processors(std::span<os::ProcessorBounds> bounds) {
     bounds[place] = membership_.segment->rank(place).processors;
   processors_ = os::scarcest_share(bounds);
   waiter_->be_crowded(processors_.is_crowded());
+  agent_options_.is_crowded = processors_.is_crowded();
 }
 
 std::unique_ptr<Group> Context::group_of_the_node() {

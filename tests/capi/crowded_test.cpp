@@ -3,7 +3,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "rank_processes.hpp"
@@ -63,6 +65,23 @@ TEST(Crowded, is_a_job_of_which_two_ranks_share_a_processor_and_one_has_its_own_
     return;
   }
   expect_crowded(3, 1, [&](int rank) { return allowed[rank == 0 ? 1 : 0]; });
+}
+
+// One whose agent spins on the processor that it has, or on another.
+TEST(Crowded, is_a_rank_alone_whose_agent_spins_on_its_processor) {
+  const std::vector<std::size_t> allowed = allowed_processors();
+  for (std::size_t number = 0; number < std::min<std::size_t>(allowed.size(), 2); ++number) {
+    Job job;
+    job.ranks = 1;
+    job.starts = false;
+    job.settings = {{"FARSUM_AGENT", "dedicated"}, {"FARSUM_AGENT_CPUS", std::to_string(allowed[number])}};
+    run_ranks(job, [&](int) {
+      ASSERT_TRUE(bind_to(allowed[0]));
+      ASSERT_FINE(farsum_init(nullptr));
+      EXPECT_EQ(farsum_is_crowded(), number == 0 ? 1 : 0);
+      EXPECT_FINE(farsum_finalize());
+    });
+  }
 }
 
 TEST(Crowded, is_no_rank_alone) {

@@ -29,9 +29,9 @@ ProcessorSet first(int count) {
 }
 
 // On a node of 16, bound to nothing.
-ProcessorBounds free_rank() { return {online, 0, 0, first(online)}; }
-ProcessorBounds bound_to(std::initializer_list<int> numbers) { return {online, 0, 0, set_of(numbers)}; }
-ProcessorBounds in_group(std::uint64_t group, std::uint32_t quota) { return {online, quota, group, first(online)}; }
+ProcessorBounds free_rank() { return {online, 0, 0, first(online), {}}; }
+ProcessorBounds bound_to(std::initializer_list<int> numbers) { return {online, 0, 0, set_of(numbers), {}}; }
+ProcessorBounds in_group(std::uint64_t group, std::uint32_t quota) { return {online, quota, group, first(online), {}}; }
 
 std::vector<ProcessorBounds> times(std::size_t count, const ProcessorBounds& rank) { return {count, rank}; }
 
@@ -89,6 +89,21 @@ TEST(ProcessorShares, are_crowded_by_the_quota_of_one_cgroup_and_not_by_the_sum_
   EXPECT_EQ(share.bound, ProcessorBound::quota);
   EXPECT_FALSE(scarcest_share(together(times(2, in_group(1, 2)), times(2, in_group(2, 2)))).is_crowded());
   EXPECT_TRUE(scarcest_share(together(times(3, in_group(1, 2)), times(1, in_group(2, 2)))).is_crowded());
+}
+
+TEST(ProcessorShares, are_crowded_by_an_agent_that_spins_where_it_has_no_processor_of_its_own) {
+  ProcessorBounds alone = bound_to({0});
+  EXPECT_FALSE(scarcest_share(times(1, alone)).is_crowded());
+  alone.spinning_agent = set_of({1});
+  EXPECT_FALSE(scarcest_share(times(1, alone)).is_crowded());
+  alone.spinning_agent = set_of({0});
+  const ProcessorShare share = scarcest_share(times(1, alone));
+  EXPECT_TRUE(share.is_crowded());
+  EXPECT_EQ(share.ranks, 2U);
+  ProcessorBounds free = free_rank();
+  free.spinning_agent = free.affinity;
+  EXPECT_FALSE(scarcest_share(times(8, free)).is_crowded());
+  EXPECT_TRUE(scarcest_share(times(9, free)).is_crowded());
 }
 
 TEST(ProcessorShares, are_not_crowded_by_what_could_not_be_read) {
