@@ -47,6 +47,8 @@ void declare_measurement(CLI::App& app, MeasureOptions& options, CLI::Option* me
   app.add_option("--libraries", options.libraries, "as `farsum lab` names them (default: all that are here)")
       ->needs(measure)
       ->delimiter(',');
+  app.add_flag("--by-ranks", options.by_ranks, "also with FARSUM_REDUCE_ORDER=ranks, beside the usual order")
+      ->needs(measure);
   app.add_option("--pairs", options.pairs, "how often all take their turn (default: 3)")
       ->needs(measure)
       ->check(CLI::Range(1, 1000));

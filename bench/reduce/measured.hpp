@@ -18,6 +18,7 @@ struct MeasureOptions {
   int pairs = 3;
   double seconds = 0.1;  // of each call and turn
   int cap_s = 120;
+  bool by_ranks = false;  // Farsum once more in each turn, in the order of ranks
 };
 
 // Of one call on so many ranks.
@@ -25,6 +26,7 @@ struct MeasuredRow {
   collectives::Call call;
   int ranks = 2;
   std::optional<double> ours_us;  // the median of the turns
+  std::optional<double> by_ranks_us;
   std::map<std::string, double> peers_us;
   std::optional<double> hand_over_us;  // of a line of memory between two processors
 };
@@ -39,7 +41,8 @@ struct MeasuredReductions {
 [[nodiscard]] std::string why_not(const MeasureOptions& options, const Lab& lab);
 [[nodiscard]] MeasuredReductions measure(const MeasureOptions& options, const Lab& lab);
 
-// An object a line: ours, and as `limit` the best peer's; then what of the first row is in hand-overs of a line.
+// An object a line: ours, and as `limit` the best peer's; then the order of ranks beside ours; then what of the first
+// row is in hand-overs of a line.
 [[nodiscard]] std::string lines_of(const MeasuredReductions& measured);
 [[nodiscard]] std::string table_of(const MeasuredReductions& measured);
 
