@@ -437,6 +437,59 @@ FARSUM_API farsum_status farsum_reduce(farsum_group group, const void* mine, voi
 FARSUM_API farsum_status farsum_reduce_scatter_block(farsum_group group, const void* mine, void* result, size_t count,
                                                      farsum_type type, farsum_op op);
 
+/* ---- collectives that nobody waits for ---------------------------------------------------------------------- */
+
+typedef enum farsum_collective_kind {
+    FARSUM_COLLECT_BARRIER = 0,
+    FARSUM_COLLECT_BROADCAST = 1,
+    FARSUM_COLLECT_ALLGATHER = 2,
+    FARSUM_COLLECT_ALLREDUCE = 3,
+    FARSUM_COLLECT_REDUCE = 4,
+    FARSUM_COLLECT_REDUCE_SCATTER_BLOCK = 5
+} farsum_collective_kind;
+
+typedef struct farsum_collective {
+    size_t struct_bytes;         /* sizeof(farsum_collective) */
+    farsum_collective_kind kind; /* further fields are ignored where a kind does not use them */
+    int root;                    /* broadcast, reduce */
+    const void* mine;            /* all but barrier; of a broadcast the root's */
+    void* result;                /* all but barrier; of a broadcast all others', of a reduce the root's */
+    size_t count;                /* of elements of `type`: that a rank brings to a broadcast or an allgather, that is
+                                    reduced, or that a rank gets of a reduce-scatter of blocks */
+    farsum_type type;
+    farsum_op op; /* the three that reduce */
+} farsum_collective;
+
+/* Begins a collective of the group and returns without waiting; farsum_test and farsum_wait on the request say when it
+ * is over. Collective: all ranks begin the same ones in the same order, and all fields are the same but for the
+ * buffers. They are those of farsum_barrier, farsum_broadcast, farsum_allgather (with `count` elements for bytes),
+ * farsum_allreduce, farsum_reduce and farsum_reduce_scatter_block, with the same bits as these; but a call of one form
+ * on one rank does not meet one of the other form on another.
+ *
+ * Buffers are as of those calls: `result` begins where `mine` does, or is apart from it; in an allgather it has `count`
+ * elements of each rank, by rank, and may begin where `mine` does or have `mine` in this rank's place.
+ *
+ * Completion: `mine` may be reused on return. `result` is written by farsum_test or farsum_wait of this rank and by
+ * nothing else, and is there when the one says so or the other returns. A broadcast, too, is over on a rank only when
+ * all have begun it, as is a barrier. Nothing needs this rank's program meanwhile. Any number may be under way, on one
+ * group and on several, and they are waited for in any order; each is to be passed to farsum_wait, or to farsum_test
+ * until it is over. From the fifth of a group on a call may begin only when an earlier one is over on all ranks, which
+ * needs the program of none. farsum_group_free is PENDING while one of this rank's requests is open, and so is
+ * farsum_finalize.
+ *
+ * Errors of this call, of which the other ranks do not learn, and wait for this rank's next: HANDLE; ARGUMENT for a
+ * null pointer, an unknown struct_bytes, buffers that are null or overlap; RANK for the root; TYPE; RANGE where all
+ * blocks together are more than memory can hold; UNSUPPORTED for an unknown kind, and in a group of ranks that have not
+ * been introduced; NO_MEMORY. Errors of farsum_test and farsum_wait: ARGUMENT with the rank where ranks have begun
+ * different ones, or have made different numbers of blocking calls of the group before: all are told, results are as
+ * they were, and the group can be used further. Where a rank makes a blocking call of the group in place of this one,
+ * each waits for the other. NO_MEMORY where a rank has no room to map what others bring. PEER_FAILED: then the request
+ * stays open.
+ *
+ * One thread of each rank at a time begins one of a group; any thread may test or wait. */
+FARSUM_API farsum_status farsum_collect(farsum_group group, const farsum_collective* collective,
+                                        farsum_request* request);
+
 /* ---- operations, one by one -------------------------------------------------------------------------------- */
 
 /* The simple calls: contiguous on both sides, `offset` in bytes at the target.

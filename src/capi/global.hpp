@@ -26,6 +26,9 @@ struct RequestSlot {
   Rank peer = 0;
   std::string call;
   bool writes = false;  // then that it is complete counts as heard
+  // Of a collective there is this instead, and who carries it.
+  std::shared_ptr<CarriedRequest> carried{};
+  Carry* carry = nullptr;
 };
 
 struct GroupSlot {
@@ -132,6 +135,9 @@ inline WindowSlot* find_window(farsum_window window) {
   return window.bits != 0 && slot.bits.load(std::memory_order_relaxed) == window.bits ? &slot : nullptr;
 }
 farsum_status bad_window(const char* call, farsum_window window);
+// Of a collective's request.
+farsum_status test_carried(farsum_request* request, const RequestSlot& slot, int* done);
+farsum_status wait_for_carried(farsum_request* request, const RequestSlot& slot);
 farsum_status find_group(const char* call, farsum_group handle, Group*& group);
 // The same for calls in which its ranks meet: refused where some have not been introduced to each other.
 farsum_status find_meeting_group(const char* call, farsum_group handle, Group*& group);

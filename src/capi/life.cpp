@@ -442,6 +442,7 @@ farsum_status farsum_barrier(farsum_group handle) {
     Group* group = nullptr;
     if (const farsum_status status = find_meeting_group("farsum_barrier", handle, group); status != FARSUM_OK)
       return status;
+    group->count_blocking_call();
     return report(group->team().barrier("farsum_barrier"));
   });
 }
@@ -457,6 +458,7 @@ farsum_status farsum_broadcast(farsum_group handle, void* buffer, size_t bytes, 
                                           root, group->size() - 1));
     }
     if (buffer == nullptr && bytes != 0) return fail(Code::argument, "farsum_broadcast: the buffer is null");
+    group->count_blocking_call();
     return report(group->reductions().broadcast({static_cast<std::byte*>(buffer), bytes},
                                                 static_cast<std::uint32_t>(root), "farsum_broadcast"));
   });
@@ -476,6 +478,7 @@ farsum_status farsum_allgather(farsum_group handle, const void* mine, void* all,
                                            "hold",
                                            bytes, group->size()));
     }
+    group->count_blocking_call();
     return report(group->team().allgather({static_cast<const std::byte*>(mine), bytes},
                                           {static_cast<std::byte*>(all), all_bytes}, "farsum_allgather"));
   });

@@ -583,8 +583,10 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
       request->bits = completed_request;
       return FARSUM_OK;
     }
-    request->bits = global().requests.add({state, window.parts().ranks[target], call_name(described.operation.kind),
-                                           writes(described.operation.kind, described.operation.op)});
+    request->bits = global().requests.add({.state = state,
+                                           .peer = window.parts().ranks[target],
+                                           .call = call_name(described.operation.kind),
+                                           .writes = writes(described.operation.kind, described.operation.op)});
     return FARSUM_OK;
   });
 }
@@ -625,6 +627,7 @@ farsum_status farsum_test(farsum_request* request, int* done) {
     }
     RequestSlot* slot = nullptr;
     if (const farsum_status status = find_request("farsum_test", request, slot); status != FARSUM_OK) return status;
+    if (slot->carried != nullptr) return test_carried(request, *slot, done);
     live_context()->engine().progress(slot->peer);
     *done = slot->state->done.load(std::memory_order_acquire) ? 1 : 0;
     if (*done != 0) return finish_request(request, *slot);
@@ -640,6 +643,7 @@ farsum_status farsum_wait(farsum_request* request) {
     }
     RequestSlot* slot = nullptr;
     if (const farsum_status status = find_request("farsum_wait", request, slot); status != FARSUM_OK) return status;
+    if (slot->carried != nullptr) return wait_for_carried(request, *slot);
     Context& context = *live_context();
     const Status status = context.waiter().wait(
         context.waiter().own_events(),

@@ -50,6 +50,16 @@ class GroupTeam : public Team {
 
   std::uint32_t size() const;
 
+  std::uint64_t key() const { return key_; }
+  std::span<const std::uint32_t> members_of(std::uint32_t node) const {
+    return node == my_node_ ? std::span(places_.here) : std::span(places_.node(node, my_node_).members);
+  }
+  std::uint32_t node_of(std::uint32_t member) const;
+  // On the first rank of each of several nodes: what it does for all to meet, and in an allgather; and of how many
+  // members a letter of that list is at most.
+  std::span<const trees::Step> meeting_list() const { return meeting_; }
+  std::size_t most_members_of_a_letter() const;
+
   // The first members of the nodes walk a list that no node ends before all have begun theirs; they alone call.
   Status walk_together(std::span<const trees::Step> steps, LetterContent& content, const char* doing);
 
@@ -65,14 +75,9 @@ class GroupTeam : public Team {
     FunctionRef<void(std::size_t done, std::span<const std::byte> packed)> take;
   };
 
-  std::span<const std::uint32_t> members_of(std::uint32_t node) const {
-    return node == my_node_ ? std::span(places_.here) : std::span(places_.node(node, my_node_).members);
-  }
   // Of a node other than this one.
   Rank first_of(std::uint32_t node) const { return places_.node(node, my_node_).first; }
   void make_lists();
-  std::size_t most_members_of_a_letter() const;
-  std::uint32_t node_of(std::uint32_t member) const;
   Status walk(std::span<const trees::Step> steps, LetterContent& content, const char* doing);
   Status meet_between_nodes(OtherCall& other, const char* doing);
   Status give_up(Status why);

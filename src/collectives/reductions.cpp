@@ -92,7 +92,7 @@ GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const R
   is_flat_ = cost::meet_at_once(places.nodes());
   if (order_ == ReduceOrder::nodes && !team.is_first_here()) return;
   my_node_ = places.my_node();
-  make_list();
+  list_ = list_between_nodes(places.nodes(), my_node_);
   if (order_ == ReduceOrder::ranks)
     by_rank_.emplace(places, list_, is_flat_,
                      RankOrder::Limits{.piece_bytes = team_piece_bytes_, .letter_bytes = room});
@@ -436,17 +436,16 @@ void GroupReductions::keep(const Call& call, std::size_t done, std::size_t bytes
 
 // Few nodes tell each other at once, and each folds all of them, from the lowest on. More combine up a binomial tree,
 // to the lowest, and are told down it.
-void GroupReductions::make_list() {
-  const std::uint32_t nodes = team_.places().nodes();
-  if (!is_flat_) {
-    list_ = trees::steps_of({.kind = trees::Kind::allreduce, .nodes = nodes, .elements = 1}, my_node_);
-    return;
-  }
+std::vector<trees::Step> GroupReductions::list_between_nodes(std::uint32_t nodes, std::uint32_t mine) {
+  if (!cost::meet_at_once(nodes))
+    return trees::steps_of({.kind = trees::Kind::allreduce, .nodes = nodes, .elements = 1}, mine);
+  std::vector<trees::Step> list;
   for (const auto action : {trees::Action::send, trees::Action::receive_copy}) {
     for (std::uint32_t node = 0; node < nodes; ++node) {
-      if (node != my_node_) list_.push_back({action, false, node, 0, 1});
+      if (node != mine) list.push_back({action, false, node, 0, 1});
     }
   }
+  return list;
 }
 
 // What nodes have of a piece, and what their ranks have said. The part of this node, which becomes that of all, is the

@@ -60,6 +60,10 @@ class GroupReductions {
   // The team's, but for a group of one node, where it goes the same way as a reduce, and in step with those.
   Status broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
 
+  // What a node does for each piece: few tell each other at once, and each folds all of them, from the lowest on. More
+  // combine up a binomial tree, to the lowest, and are told down it.
+  static std::vector<trees::Step> list_between_nodes(std::uint32_t nodes, std::uint32_t mine);
+
  private:
   struct Call;  // a reduction with what follows from it
   struct Letter;
@@ -92,7 +96,6 @@ class GroupReductions {
   std::size_t piece_between_nodes(const Call& call) const;
   Status fold_in_shares(const Call& call, std::size_t bytes);
   void keep(const Call& call, std::size_t done, std::size_t bytes) const;
-  void make_list();
   Status combine_nodes(const Call& call, std::size_t done, std::size_t bytes);
   Letter own_letter(const Call& call) const;
   void compare_letter(const Call& call, std::uint32_t first_of_sender, std::span<const std::byte> theirs);

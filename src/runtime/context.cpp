@@ -34,9 +34,10 @@ class WakeOwnThreads : public NotificationListener {
 class Chores : public AgentChores {
  public:
   Chores(TargetService& service, NetworkSide& network, WakeSources& sources, Attendance& attendance, RankBell& bell,
-         const ThreadWaiter& waiter)
+         const ThreadWaiter& waiter, Carries& carries)
       : service_(service),
         network_(network),
+        carries_(carries),
         sources_(sources),
         attendance_(attendance),
         bell_(bell),
@@ -47,6 +48,7 @@ class Chores : public AgentChores {
     if (is_look_due) agenda_.strike("network");
     sources_.look_after_card();
     go_on_serving(has_unfinished);
+    go_on_carrying();
     const bool is_coalescing = network_.is_coalescing();
     std::uint64_t now_ns = 0;
     bool is_network_due = is_look_due;
@@ -70,6 +72,13 @@ class Chores : public AgentChores {
     const bool is_awaited = service_.has_waiting();
     agenda_.come_back_for("unfinished requests", is_left);
     agenda_.come_back_for("awaited grants", is_awaited);
+  }
+
+  // What was served may have been a letter for which a collective waits.
+  void go_on_carrying() {
+    const Carry::Turn turn = carries_.take_turns();
+    agenda_.come_back_for("carried calls", turn.is_unfinished);
+    agenda_.come_back_for("refused letters", turn.is_refused);
   }
 
   // Returns what time it is then: it may have sent to many.
@@ -100,6 +109,7 @@ class Chores : public AgentChores {
 
   TargetService& service_;
   NetworkSide& network_;
+  Carries& carries_;
   WakeSources& sources_;
   Attendance& attendance_;
   RankBell& bell_;
@@ -267,7 +277,7 @@ void Context::make_parts() {
   attendance.rouse = [this] { bell_->ask_for_look(); };
   attendance_ = std::make_unique<Attendance>(std::move(attendance));
   wake_sources_ = std::make_unique<WakeSources>(*attendance_);
-  chores_ = std::make_unique<Chores>(*service_, *network_, *wake_sources_, *attendance_, *bell_, *waiter_);
+  chores_ = std::make_unique<Chores>(*service_, *network_, *wake_sources_, *attendance_, *bell_, *waiter_, carries_);
   waiter_->before_sleep([this] { network_->hand_over(); });
   waiter_->before_look([this] { network_->ask_remote_nodes(); });
 }
@@ -376,6 +386,14 @@ Status Context::begin_attending() {
   }
 }
 
+// What it has served may have been a letter for which a collective waits.
+bool Context::attend() {
+  const bool attends = attendance_->attend();
+  const Carry::Turn turn = carries_.take_turns();
+  if (turn.is_unfinished || turn.is_refused) transport_->ring(my_place());
+  return attends;
+}
+
 Status Context::start_agent() {
   const std::lock_guard lock(agent_mutex_);
   if (agent_ != nullptr) return {};
@@ -403,8 +421,19 @@ void Context::leave() {
   membership_.segment->leave(my_place(), promotions_.promoted_bytes() != 0);
 }
 
+Status Context::find_open_requests() {
+  const std::lock_guard lock(mutex_);
+  std::size_t open = world_->open_requests();
+  for (const std::unique_ptr<Group>& group : groups_) open += group->open_requests();
+  if (open == 0) return {};
+  return {Code::pending, fmt::format("farsum_finalize: nobody has waited for {} of this rank's requests of "
+                                     "farsum_collect; pass them to farsum_wait first",
+                                     open)};
+}
+
 // What this rank has open.
 Status Context::find_open() {
+  if (Status status = find_open_requests(); !status.is_ok()) return status;
   for (const std::unique_ptr<WindowObject>& object : windows_) {
     if (object->mutexes != nullptr) {
       if (Status held = find_held(*object->mutexes); !held.is_ok()) return held;
@@ -463,8 +492,9 @@ Status Context::finalize(Insistence insistence) {
     if (!mine.is_ok()) return mine;
     const auto first = std::find(words.begin(), words.end(), pending);
     if (first != words.end()) {
-      return {Code::pending, fmt::format("farsum_finalize: rank {} of the job has a lock, a mutex or an epoch open",
-                                         leaving.ranks()[first - words.begin()])};
+      return {Code::pending,
+              fmt::format("farsum_finalize: rank {} of the job has a lock, a mutex, an epoch or a request open",
+                          leaving.ranks()[first - words.begin()])};
     }
   }
   if (!mine.is_ok() || thrown != nullptr) abandon_all();

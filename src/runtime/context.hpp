@@ -34,6 +34,7 @@
 #include "protocol/owner/service.hpp"
 #include "runtime/attached_memory.hpp"
 #include "runtime/card_side.hpp"
+#include "runtime/group_carry.hpp"
 #include "runtime/group_rounds.hpp"
 #include "runtime/link_models.hpp"
 #include "runtime/network_side.hpp"
@@ -81,6 +82,13 @@ class Group {
   std::span<std::byte> words() { return words_; }
   // Windows, counters and mutexes made over it. Relaxed: collective calls order whoever counts.
   std::atomic<int>& users() { return users_; }
+  // What carries the calls that nobody waits for; null before the first.
+  GroupCarry* carried() const { return carried_.get(); }
+  GroupCarry& set_carried(std::unique_ptr<GroupCarry> carried) { return *(carried_ = std::move(carried)); }
+  std::size_t open_requests() const { return carried_ == nullptr ? 0 : carried_->carry().open_requests(); }
+  // Of all others the program's collective calls are counted, for ranks to find that they mix them.
+  void count_blocking_call() { ++blocking_calls_; }
+  std::uint64_t blocking_calls() const { return blocking_calls_; }
 
  private:
   std::vector<Rank> ranks_;
@@ -89,6 +97,8 @@ class Group {
   std::vector<std::byte> words_;
   HeapExtent block_;
   Means means_;
+  std::unique_ptr<GroupCarry> carried_;  // refers to the team
+  std::uint64_t blocking_calls_ = 0;
   std::atomic<int> users_{0};
 };
 
@@ -192,13 +202,15 @@ class Context {
   bool reaches(Rank rank) const { return remote_nodes_->reaches(rank); }
   // See Attendance; refused, too, where the agent never sleeps. Any thread may call.
   Status begin_attending();
-  bool attend() { return attendance_->attend(); }
+  bool attend();
   void end_attending() { attendance_->end(); }
   const Membership& membership() const { return membership_; }
 
   // `lacks_memory`: the caller has found none; then no rank gets the group.
   Result<Group*> create_group(Group& parent, std::span<const std::uint32_t> members, bool lacks_memory = false);
   Status free_group(Group* group);
+  // By a thread that makes a call of the group.
+  Result<Carry*> carry_of(Group& group);
 
   Result<WindowObject*> allocate_window(Group& group, std::uint64_t bytes, const WindowOptions& options);
   Result<WindowObject*> adopt_window(Group& group, void* memory, std::uint64_t bytes, const WindowOptions& options);
@@ -305,6 +317,7 @@ class Context {
   void keep_place_for_window();
   void give_place_for_window_back();
   void forget(Group* group);
+  void leave_carried(Group& group);
   Result<WindowObject*> make_window(Group& group, Creation& wish, const WindowOptions& options);
   void describe_adopted(const Creation& wish, std::uint64_t from, std::uint64_t to, const std::string& note,
                         std::vector<SharedRegion>& shared, std::vector<ExposedRegion>& exposed);
@@ -334,6 +347,7 @@ class Context {
   void sweep_circles();
   void note_thread();
   Status find_open();
+  Status find_open_requests();
   void abandon_all();
   void settle_promotions();
   void retry_some_kept();
@@ -363,6 +377,7 @@ class Context {
   std::unique_ptr<OriginEngine> engine_;
   std::unique_ptr<TeamExchange> exchange_;
   std::unique_ptr<NetworkSide> network_;
+  Carries carries_;
   std::unique_ptr<RankBell> bell_;
   std::unique_ptr<Attendance> attendance_;
   std::unique_ptr<WakeSources> wake_sources_;

@@ -265,7 +265,13 @@ Status Context::free_group(Group* group) {
             fmt::format("farsum_group_free: {} windows, counters or mutexes made over the group live; free them first",
                         group->users().load(std::memory_order_relaxed))};
   }
+  if (const std::size_t open = group->open_requests(); open != 0) {
+    return {Code::pending, fmt::format("farsum_group_free: nobody has waited for {} of this rank's requests of "
+                                       "farsum_collect over the group; pass them to farsum_wait first",
+                                       open)};
+  }
   if (Status status = group->team().barrier("farsum_group_free"); !status.is_ok()) return status;
+  leave_carried(*group);
   if (group->team().depart()) membership_.segment->release(group->block(), id_in_segment());
   forget(group);
   return {};

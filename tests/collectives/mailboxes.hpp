@@ -84,7 +84,7 @@ class Post : public TeamPost {
                 std::size_t& sent) override {
     const FailingMemory::Pause pause;
     if (boxes_.is_cut()) return false;
-    std::vector<std::byte>& begun = begun_[to];
+    std::vector<std::byte>& begun = begun_[{to, team}];
     EXPECT_EQ(begun.size(), sent);
     const bool has_room = draws_() % 4 != 0;
     const std::size_t part = has_room ? bytes.size() - sent : (bytes.size() - sent) / 3;
@@ -116,7 +116,7 @@ class Post : public TeamPost {
   Rank me_;
   EventCount& events_;
   std::minstd_rand draws_;
-  std::map<Rank, std::vector<std::byte>> begun_;  // of a letter to the rank, what has left
+  std::map<std::pair<Rank, std::uint64_t>, std::vector<std::byte>> begun_;  // of a letter to a team's rank, what has left
 };
 
 // Rank r is on node node_of[r], and the caller on `mine`.

@@ -1,0 +1,85 @@
+// Where the ranks of one node carry the collectives of a group that nobody waits for: places in the node segment, in
+// each of which one call is under way. Owner: collectives.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/units.hpp"
+#include "collectives/carried_call.hpp"
+#include "os/event_count.hpp"
+
+namespace farsum {
+
+// A call under way. Its number, from 0, says in which place: modulo most_under_way. A word that is tagged holds
+// tag_of() of the call that it is about, so that nobody takes it for another call's.
+struct alignas(2 * cache_line_bytes) CarriedPlace {
+  static constexpr std::uint64_t most_under_way = 4;
+  static std::uint64_t tag_of(std::uint64_t number) { return number / most_under_way + 1; }
+  static constexpr unsigned slice_bits = 24;
+
+  // Written by whoever comes to the call or goes from it; the last to go opens the place for the next call.
+  std::atomic<std::uint64_t> closed;  // calls that all have gone from
+  std::atomic<std::uint32_t> come;
+  std::atomic<std::uint32_t> gone;
+  // Not 0: some rank wants the place for a later call.
+  std::atomic<std::uint32_t> wanted;
+  // Tagged: all is there that a rank may fetch.
+  std::atomic<std::uint64_t> outcome;
+  // Written by the last to come before `taken`, and over several nodes by who walks before `outcome`.
+  CarriedFinding found;
+  std::atomic<std::uint64_t> slices;
+  // Written by who folds. The tag, and below it the next slice to be folded; how many have been; who could not, + 1.
+  alignas(cache_line_bytes) std::atomic<std::uint64_t> taken;
+  std::atomic<std::uint64_t> folded;
+  std::atomic<std::uint32_t> lacking;
+  // Tagged: what this node has is whole, and may go to others.
+  std::atomic<std::uint64_t> is_folded;
+  alignas(2 * cache_line_bytes) EventCount events;
+};
+
+// What one rank says and brings; written by it before it comes.
+struct alignas(cache_line_bytes) CarriedPart {
+  SaidOfCall said;
+  std::uint64_t data_at;  // offset in the segment; 0: it lies in the rank's slot
+  // Of the first member here, where something is long: the extent that all fetch from, and where in the segment the
+  // answer lies.
+  std::uint64_t extent_at;
+  std::uint64_t extent_bytes;
+  std::uint64_t answer_at;
+};
+
+// At the start of that extent.
+struct alignas(cache_line_bytes) CarriedExtentHead {
+  std::atomic<std::uint32_t> fetched;  // by so many ranks; the last gives the extent back
+};
+
+// It lies by itself in the node segment; zeroed memory is a valid block. Head; places; parts of each place; answers;
+// slots.
+struct CarriedBlock {
+  struct alignas(2 * cache_line_bytes) Head {
+    std::atomic<std::uint32_t> departed;
+  };
+  static std::size_t slot_bytes(std::uint32_t ranks) {
+    return std::clamp<std::size_t>(slots_bytes / ranks / cache_line_bytes * cache_line_bytes, 256, 1024);
+  }
+  static constexpr std::size_t answer_bytes = 4096;
+  static constexpr std::size_t places_at = sizeof(Head);
+  static constexpr std::size_t parts_at = places_at + CarriedPlace::most_under_way * sizeof(CarriedPlace);
+  static std::size_t answers_at(std::uint32_t ranks) {
+    return parts_at + CarriedPlace::most_under_way * ranks * sizeof(CarriedPart);
+  }
+  static std::size_t slots_at(std::uint32_t ranks) {
+    return answers_at(ranks) + CarriedPlace::most_under_way * answer_bytes;
+  }
+  static std::size_t footprint(std::uint32_t ranks) {
+    return slots_at(ranks) + CarriedPlace::most_under_way * ranks * slot_bytes(ranks);
+  }
+
+ private:
+  static constexpr std::size_t slots_bytes = 16 << 10;
+};
+
+}  // namespace farsum

@@ -1,0 +1,450 @@
+#include "collectives/carry.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/units.hpp"
+#include "collectives/fold.hpp"
+
+namespace farsum {
+namespace {
+
+// Of a place of a group's team, that which tells it apart from all teams of the job.
+std::uint64_t key_of_place(std::uint64_t team, std::uint64_t place) {
+  // As windows' numbers are low, and the teams' keys are hashes or a single bit.
+  return (team ^ (0x9e3779b97f4a7c15 * (place + 1))) | std::uint64_t{1} << 63;
+}
+
+}  // namespace
+
+Carry::Carry(const Parts& parts)
+    : team_(parts.team),
+      kernels_(parts.kernels),
+      waiter_(parts.waiter),
+      help_(parts.help),
+      my_rank_(parts.my_rank),
+      size_(parts.team.size()),
+      ranks_(static_cast<std::uint32_t>(parts.team.places().here.size())),
+      me_(parts.team.places().place_of(parts.my_rank)) {
+  if (team_.places().is_one_node() || !is_first()) return;
+  lists_.emplace(team_, kernels_);
+  walks_.reserve(places);
+  for (std::uint64_t place = 0; place < places; ++place)
+    walks_.emplace_back(*lists_, parts.post, key_of_place(team_.key(), place));
+}
+
+// Acquire and release: the last to depart comes after everything the others did with the block.
+bool Carry::depart() {
+  auto& head = *reinterpret_cast<CarriedBlock::Head*>(block_);
+  return head.departed.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_;
+}
+
+bool Carry::is_short(const CarriedCall& call) const {
+  const std::size_t part = call.kind == CarriedCall::Kind::broadcast ? call.bytes() : call.part_bytes(my_rank_, size_);
+  return part <= CarriedBlock::slot_bytes(ranks_) && call.answer_bytes(size_) <= CarriedBlock::answer_bytes;
+}
+
+// Acquire: the place is as the last to go from the call before has left it; pairs with the release in close().
+bool Carry::is_open(std::uint64_t number) const {
+  return place(number).closed.load(std::memory_order_acquire) == number / places;
+}
+
+// Acquire pairs with the release in conclude().
+bool Carry::has_outcome(std::uint64_t number) const {
+  return place(number).outcome.load(std::memory_order_acquire) == CarriedPlace::tag_of(number);
+}
+
+// What can fail, before the call has a number.
+Status Carry::stage(CarriedRequest& request, const char* doing) {
+  const CarriedCall& call = request.call;
+  const std::size_t bytes = call.part_bytes(my_rank_, size_);
+  if (is_short(call)) {
+    request.answer_ = std::make_unique_for_overwrite<std::byte[]>(call.share_of(my_rank_, size_).bytes);
+    return {};
+  }
+  const std::size_t part_at = is_first() ? sizeof(CarriedExtentHead) : 0;
+  const std::size_t answer_at = part_at + round_up(bytes, cache_line_bytes);
+  const std::size_t whole = is_first() ? answer_at + call.answer_bytes(size_) : bytes;
+  if (whole == 0) return {};
+  if (Status status = help_.allocate(whole, request.own_); !status.is_ok())
+    return {status.code(), std::string(doing) + ": " + std::string(status.text())};
+  copy_carried(help_.reach(request.own_) + part_at, request.mine, bytes);
+  return {};
+}
+
+Status Carry::begin(const std::shared_ptr<CarriedRequest>& request, std::uint64_t calls_before, const char* doing) {
+  request->said_ = said_of(request->call, calls_before);
+  if (Status status = stage(*request, doing); !status.is_ok()) return status;
+  try {
+    const std::lock_guard lock(mutex_);
+    (void)advance_queue();
+    const std::size_t bytes = request->call.part_bytes(my_rank_, size_);
+    if (!queue_.empty() || !is_open(begun_)) {
+      if (is_short(request->call)) {
+        request->staged_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+        copy_carried(request->staged_.get(), request->mine, bytes);
+      }
+    }
+    queue_.push_back(request);
+    request->number_ = begun_++;
+    open_requests_.fetch_add(1, std::memory_order_relaxed);
+    help_.count_under_way(1);
+    (void)advance_queue();
+    request->mine = nullptr;
+  } catch (...) {
+    if (request->own_.bytes != 0) help_.release(std::exchange(request->own_, {}));
+    throw;
+  }
+  while (walk()) {
+    const std::lock_guard lock(mutex_);
+    (void)advance_queue();
+  }
+  return {};
+}
+
+// With the mutex held. Whether something has changed: calls of the queue are entered, and what of this rank's keeps
+// others from entering theirs is fetched.
+bool Carry::advance_queue() {
+  bool has_changed = false;
+  while (fetch_wanted() | enter_next()) has_changed = true;
+  return has_changed;
+}
+
+bool Carry::enter_next() {
+  if (queue_.empty()) return false;
+  const std::uint64_t number = queue_.front()->number_;
+  if (!is_open(number)) {
+    CarriedPlace& taken = place(number);
+    // Whoever closes the place, or concludes its call, does that first and then reads this word by changing it: either
+    // the change is seen here, or this one there.
+    const bool was_wanted = taken.wanted.exchange(1, std::memory_order_acq_rel) != 0;
+    if (!is_open(number)) {
+      const bool has_answer = has_outcome(number - places);
+      if (!was_wanted && has_answer) ring_others();
+      return !was_wanted && has_answer;
+    }
+  }
+  enter(queue_.front());
+  queue_.pop_front();
+  return true;
+}
+
+void Carry::enter(const std::shared_ptr<CarriedRequest>& request) {
+  const std::uint64_t number = request->number_;
+  const CarriedCall& call = request->call;
+  const std::size_t bytes = call.part_bytes(my_rank_, size_);
+  CarriedPart& mine = part(number, me_);
+  mine = {};
+  mine.said = request->said_;
+  if (is_short(call)) {
+    copy_carried(slot(number, me_), request->staged_ ? request->staged_.get() : request->mine, bytes);
+    request->staged_.reset();
+  } else {
+    const std::size_t part_at = is_first() ? sizeof(CarriedExtentHead) : 0;
+    mine.data_at = request->own_.offset + part_at;
+    if (is_first()) {
+      mine.extent_at = request->own_.offset;
+      mine.extent_bytes = request->own_.bytes;
+      mine.answer_at = mine.data_at + round_up(bytes, cache_line_bytes);
+    }
+  }
+  request->state_ = CarriedRequest::State::entered;
+  entered_[number % places] = request;
+  // Release: the part is there for the last to come; acquire: the last sees all parts.
+  if (place(number).come.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) compare_and_begin(number);
+}
+
+// By the last to come.
+void Carry::compare_and_begin(std::uint64_t number) {
+  CarriedPlace& here = place(number);
+  here.found = compare(number);
+  const CarriedCall call = call_in(part(number, me_).said).value_or(CarriedCall{});
+  if (here.found.what == CarriedFinding::What::the_same && !is_short(call) && !reach_all(number, call))
+    here.found = {my_rank_, CarriedFinding::What::lacks_memory, {}, {}};
+  const std::size_t bytes = here.found.what == CarriedFinding::What::the_same ? bytes_to_fold(call) : 0;
+  const std::uint64_t slices = (bytes + slice_bytes - 1) / slice_bytes;
+  // Relaxed, all three: `taken` publishes them.
+  here.slices.store(slices, std::memory_order_relaxed);
+  here.folded.store(0, std::memory_order_relaxed);
+  here.lacking.store(0, std::memory_order_relaxed);
+  // Release pairs with the acquire in fold_slice().
+  here.taken.store(CarriedPlace::tag_of(number) << CarriedPlace::slice_bits, std::memory_order_release);
+  if (slices == 0) return end_fold(number);
+  fold_slice(number);
+  if (slices == 1) return;
+  // Those that wait fold, too.
+  here.events.notify_all();
+  help_.ring(0);
+}
+
+CarriedFinding Carry::compare(std::uint64_t number) const {
+  const SaidOfCall& first = part(number, 0).said;
+  for (std::uint32_t member = 1; member < ranks_; ++member) {
+    const SaidOfCall& said = part(number, member).said;
+    if (said != first)
+      return {team_.places().here[member], CarriedFinding::What::another_call, said, first, team_.places().here[0]};
+  }
+  return {};
+}
+
+bool Carry::reach_all(std::uint64_t number, const CarriedCall& call) const {
+  for (std::uint32_t member = 0; member < ranks_; ++member) {
+    const std::size_t bytes = call.part_bytes(team_.places().here[member], size_);
+    if (bytes != 0 && data_of(number, member, bytes) == nullptr) return false;
+  }
+  return answer_of(number, call) != nullptr;
+}
+
+// Null where there is no room to map it.
+const std::byte* Carry::data_of(std::uint64_t number, std::uint32_t member, std::size_t bytes) const {
+  const CarriedPart& theirs = part(number, member);
+  return theirs.data_at == 0 ? slot(number, member) : help_.reach({theirs.data_at, bytes});
+}
+
+std::byte* Carry::answer_of(std::uint64_t number, const CarriedCall& call) const {
+  const CarriedPart& first = part(number, 0);
+  if (first.answer_at != 0) return help_.reach({first.answer_at, call.answer_bytes(size_)});
+  return block_ + CarriedBlock::answers_at(ranks_) + number % places * CarriedBlock::answer_bytes;
+}
+
+// What ranks of this node bring becomes part of the answer: of what they gather or broadcast it is copied.
+std::size_t Carry::bytes_to_fold(const CarriedCall& call) const {
+  if (call.kind == CarriedCall::Kind::allgather) return call.bytes() * ranks_;
+  if (call.kind == CarriedCall::Kind::broadcast) return team_.places().is_here(call.root) ? call.bytes() : 0;
+  return call.answer_bytes(size_);
+}
+
+// False: no slice of the call is left, or there was none. Who takes a slice folds it, and the call is not over before.
+bool Carry::fold_slice(std::uint64_t number) {
+  CarriedPlace& here = place(number);
+  const std::uint64_t tag = CarriedPlace::tag_of(number);
+  constexpr std::uint64_t of_slice = (std::uint64_t{1} << CarriedPlace::slice_bits) - 1;
+  std::uint64_t seen = here.taken.load(std::memory_order_acquire);
+  std::uint64_t slices = 0;
+  do {
+    // Relaxed: it is this call's or, where `taken` has changed since, of no use.
+    slices = here.slices.load(std::memory_order_relaxed);
+    if (seen >> CarriedPlace::slice_bits != tag || (seen & of_slice) >= slices) return false;
+  } while (!here.taken.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel, std::memory_order_acquire));
+  // Relaxed: `folded` publishes it.
+  if (!fold(number, seen & of_slice)) here.lacking.store(my_rank_ + 1, std::memory_order_relaxed);
+  // Release: the slice is there for who ends the fold; acquire: that one sees all.
+  if (here.folded.fetch_add(1, std::memory_order_acq_rel) + 1 == slices) end_fold(number);
+  return true;
+}
+
+// False: this process has no room to map what is to be folded.
+bool Carry::fold(std::uint64_t number, std::uint64_t slice) const {
+  const CarriedCall call = call_in(part(number, 0).said).value_or(CarriedCall{});
+  if (!is_short(call) && !reach_all(number, call)) return false;
+  std::byte* const answer = answer_of(number, call);
+  const std::size_t from = slice * slice_bytes;
+  const std::size_t bytes = std::min(slice_bytes, bytes_to_fold(call) - from);
+  const auto data = [&](std::uint32_t member) {
+    return data_of(number, member, call.part_bytes(team_.places().here[member], size_));
+  };
+  if (call.reduces()) {
+    Fold(kernels_, call.type, call.op).all(answer + from, bytes, ranks_, [&](std::uint32_t member) {
+      return data(member) + from;
+    });
+  } else if (call.kind == CarriedCall::Kind::broadcast) {
+    copy_carried(answer + from, data(team_.places().place_of(call.root)) + from, bytes);
+  } else {
+    const std::size_t length = call.bytes();
+    for (std::size_t done = 0; done < bytes;) {
+      const auto member = static_cast<std::uint32_t>((from + done) / length);
+      const std::size_t within = (from + done) % length;
+      const std::size_t part = std::min(length - within, bytes - done);
+      copy_carried(answer + team_.places().here[member] * length + within, data(member) + within, part);
+      done += part;
+    }
+  }
+  return true;
+}
+
+// This node's part of the call is whole.
+void Carry::end_fold(std::uint64_t number) {
+  CarriedPlace& here = place(number);
+  const std::uint32_t lacking = here.lacking.load(std::memory_order_relaxed);
+  if (lacking != 0) here.found = {lacking - 1, CarriedFinding::What::lacks_memory, {}, {}};
+  if (team_.places().is_one_node()) return conclude(number);
+  // Release pairs with the acquire in walk_place().
+  here.is_folded.store(CarriedPlace::tag_of(number), std::memory_order_release);
+  // The first rank's own process walks when it has left what it does here.
+  if (!is_first()) help_.ring(0);
+}
+
+void Carry::conclude(std::uint64_t number) {
+  CarriedPlace& here = place(number);
+  here.outcome.store(CarriedPlace::tag_of(number), std::memory_order_release);
+  here.events.notify_all();
+  if (walks()) waiter_.own_events().notify_all();
+  // See enter_next().
+  if (here.wanted.fetch_add(0, std::memory_order_acq_rel) != 0) ring_others();
+}
+
+void Carry::ring_others() const {
+  for (std::uint32_t member = 0; member < ranks_; ++member)
+    if (member != me_) help_.ring(member);
+}
+
+// With the mutex held.
+bool Carry::fetch_wanted() {
+  bool has_fetched = false;
+  for (std::uint64_t at = 0; at < places; ++at) {
+    const CarriedRequest* const request = entered_[at].get();
+    if (request == nullptr || !has_outcome(request->number_)) continue;
+    // Relaxed: who sets it rings this agent then.
+    if (place(at).wanted.load(std::memory_order_relaxed) == 0) continue;
+    fetch(at);
+    has_fetched = true;
+  }
+  return has_fetched;
+}
+
+// With the mutex held: what this rank gets of a call that is over goes into memory of the library, or into its keeping.
+void Carry::fetch(std::uint64_t of_place) {
+  const std::shared_ptr<CarriedRequest> request = std::move(entered_[of_place]);
+  const std::uint64_t number = request->number_;
+  CarriedPlace& left = place(number);
+  request->found_ = left.found;
+  const CarriedPart& first = part(number, 0);
+  request->all_ = {first.extent_at, first.extent_bytes};
+  request->answer_at_ = first.answer_at;
+  if (request->found_.what == CarriedFinding::What::the_same && is_short(request->call)) {
+    const CarriedCall::Share share = request->call.share_of(my_rank_, size_);
+    copy_carried(request->answer_.get(), answer_of(number, request->call) + share.from, share.bytes);
+  }
+  request->state_ = CarriedRequest::State::fetched;
+  help_.count_under_way(-1);
+  // Release: all of the place has been read; acquire: the last to go comes after the others.
+  if (left.gone.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) close(left);
+}
+
+void Carry::close(CarriedPlace& left) {
+  // Relaxed: published by `closed`, behind which alone others come.
+  left.come.store(0, std::memory_order_relaxed);
+  left.gone.store(0, std::memory_order_relaxed);
+  // Relaxed load: who has closed it before has come to this call since.
+  left.closed.store(left.closed.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  left.events.notify_all();
+  // See enter_next().
+  if (left.wanted.exchange(0, std::memory_order_acq_rel) != 0) ring_others();
+}
+
+// Whether a call has ended by it.
+bool Carry::walk() {
+  if (!walks() || !walking_.try_claim()) return false;
+  bool has_ended = false;
+  bool has_sent = false;
+  do {
+    bool is_refused = false;
+    for (std::uint64_t at = 0; at < places; ++at) {
+      has_ended |= walk_place(at);
+      is_refused |= !walks_[at].is_over() && walks_[at].has_refused();
+      has_sent |= walks_[at].take_has_sent();
+    }
+    // Relaxed: the agent is rung behind it, and tries again for as long as it is so.
+    if (!is_refused_.exchange(is_refused, std::memory_order_relaxed) && is_refused) help_.ring(0);
+  } while (!walking_.release());
+  if (has_sent) help_.hand_over();
+  return has_ended;
+}
+
+// With the claim held.
+bool Carry::walk_place(std::uint64_t of_place) {
+  CarriedPlace& here = place(of_place);
+  // Acquire pairs with the release in end_fold(), of which each is followed by a walk.
+  const std::uint64_t tag = here.is_folded.load(std::memory_order_acquire);
+  CarriedWalk& walk = walks_[of_place];
+  const std::uint64_t number = (tag - 1) * places + of_place;
+  if (tag == 0 || (tag == walked_[of_place] && walk.is_over())) return false;
+  if (tag != walked_[of_place]) {
+    walked_[of_place] = tag;
+    const SaidOfCall& said = part(number, 0).said;
+    walk.begin(said, my_rank_, size_, answer_of(number, call_in(said).value_or(CarriedCall{})), here.found);
+  }
+  if (!walk.go_on()) return false;
+  conclude(number);
+  return true;
+}
+
+// Goes on with what can be gone on with, and looks whether the call is over.
+bool Carry::look(CarriedRequest& request) {
+  bool is_over = false;
+  do {
+    const std::lock_guard lock(mutex_);
+    (void)advance_queue();
+    if (request.state_ == CarriedRequest::State::entered && has_outcome(request.number_)) {
+      fetch(request.number_ % places);
+      (void)advance_queue();
+    }
+    is_over = request.state_ == CarriedRequest::State::fetched;
+  } while (!is_over && (fold_slice(request.number_) || walk()));
+  return is_over;
+}
+
+Status Carry::test(CarriedRequest& request, bool& is_over, const char* doing) {
+  is_over = look(request);
+  return is_over ? take_over(request, doing) : waiter_.looked_in_vain(doing);
+}
+
+// The first rank of each of several nodes sleeps where letters wake it.
+Status Carry::wait(CarriedRequest& request, bool& is_over, const char* doing) {
+  EventCount& events = walks() ? waiter_.own_events() : place(request.number_).events;
+  Status status = waiter_.wait(
+      events, [&] { return is_over = look(request); }, doing);
+  return is_over ? take_over(request, doing) : std::move(status);
+}
+
+// By a thread of the program, when the call has been fetched: what it gets becomes its result.
+Status Carry::take_over(CarriedRequest& request, const char* doing) {
+  const CarriedCall::Share share = request.call.share_of(my_rank_, size_);
+  Status status = told(doing, my_rank_, request.said_, request.found_);
+  if (status.is_ok() && share.bytes != 0) {
+    const std::byte* const from =
+        is_short(request.call) ? request.answer_.get() : help_.reach({request.answer_at_ + share.from, share.bytes});
+    if (from == nullptr)
+      status = told(doing, my_rank_, request.said_, {my_rank_, CarriedFinding::What::lacks_memory, {}, {}});
+    else
+      copy_carried(request.result, from, share.bytes);
+  }
+  let_go(request);
+  return status;
+}
+
+void Carry::let_go(CarriedRequest& request) {
+  open_requests_.fetch_sub(1, std::memory_order_relaxed);
+  if (!is_first() && request.own_.bytes != 0) help_.release(request.own_);
+  if (request.all_.bytes == 0) return;
+  std::byte* const head = help_.reach({request.all_.offset, sizeof(CarriedExtentHead)});
+  // What cannot be mapped here stays allocated.
+  if (head == nullptr) return;
+  // Acquire and release: the last comes after all have copied what they get.
+  auto& fetched = reinterpret_cast<CarriedExtentHead*>(head)->fetched;
+  if (fetched.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) help_.release(request.all_);
+}
+
+Carry::Turn Carry::take_turn() noexcept {
+  Turn turn;
+  for (std::uint64_t at = 0; at < places && is_first(); ++at) {
+    // Acquire pairs with the release in compare_and_begin().
+    const std::uint64_t tag = place(at).taken.load(std::memory_order_acquire) >> CarriedPlace::slice_bits;
+    if (tag != 0 && fold_slice((tag - 1) * places + at)) turn.is_unfinished = true;
+  }
+  bool has_ended = false;
+  do {
+    has_ended = walk();
+    // The program's thread may be in the middle of a call.
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock())
+      has_ended |= advance_queue();
+    else
+      turn.is_unfinished = true;
+  } while (has_ended);
+  turn.is_refused = is_refused_.load(std::memory_order_relaxed);
+  return turn;
+}
+
+}  // namespace farsum

@@ -1,0 +1,340 @@
+// Collectives that nobody waits for, between processes: of all kinds and lengths, on one node and on two, in any order,
+// what is refused, and what a death does to them.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "farsum_embed.h"
+#include "rank_processes.hpp"
+#include "several_nodes.hpp"
+
+namespace farsum::test {
+namespace {
+
+using testing::HasSubstr;
+using CollectedWords = std::vector<std::uint64_t>;
+
+std::uint64_t word_of(int rank, std::size_t i) { return (std::uint64_t{1} << (4 * rank)) + (i << 40); }
+
+CollectedWords words_of(int rank, std::size_t count) {
+  CollectedWords words(count);
+  for (std::size_t i = 0; i < count; ++i) words[i] = word_of(rank, i);
+  return words;
+}
+
+std::uint64_t summed(int ranks, std::size_t i) {
+  std::uint64_t sum = 0;
+  for (int rank = 0; rank < ranks; ++rank) sum += word_of(rank, i);
+  return sum;
+}
+
+farsum_collective collective_of(farsum_collective_kind kind, std::size_t count, int root = 0) {
+  farsum_collective collective{};
+  collective.struct_bytes = sizeof collective;
+  collective.kind = kind;
+  collective.root = root;
+  collective.count = count;
+  collective.type = FARSUM_UINT64;
+  collective.op = FARSUM_SUM;
+  return collective;
+}
+
+constexpr std::array<farsum_collective_kind, 6> all_kinds = {
+    FARSUM_COLLECT_BARRIER,   FARSUM_COLLECT_BROADCAST, FARSUM_COLLECT_ALLGATHER,
+    FARSUM_COLLECT_ALLREDUCE, FARSUM_COLLECT_REDUCE,    FARSUM_COLLECT_REDUCE_SCATTER_BLOCK};
+
+// One call, begun, and what it is to end with.
+struct Collected {
+  farsum_collective_kind kind;
+  std::size_t count;
+  int root;
+  bool is_in_place;
+  CollectedWords mine{}, result{};
+  farsum_request request{};
+
+  void begin(farsum_group group, int rank, int ranks) {
+    const std::size_t all = count * static_cast<std::size_t>(ranks);
+    mine = words_of(rank, kind == FARSUM_COLLECT_REDUCE_SCATTER_BLOCK ? all : count);
+    result.assign(kind == FARSUM_COLLECT_ALLGATHER ? all : count, 7);
+    farsum_collective collective = collective_of(kind, count, root);
+    if (is_in_place) std::copy_n(mine.begin(), std::min(mine.size(), result.size()), result.begin());
+    const bool fits = mine.size() <= result.size();
+    collective.mine = is_in_place && fits ? result.data() : mine.data();
+    collective.result = is_in_place && !fits ? mine.data() : result.data();
+    ASSERT_FINE(farsum_collect(group, &collective, &request));
+    if (collective.mine == mine.data() && collective.result != mine.data()) std::fill(mine.begin(), mine.end(), 1);
+  }
+  void check(int rank, int ranks) {
+    if (is_in_place && mine.size() > result.size()) std::copy_n(mine.begin(), result.size(), result.begin());
+    const bool gets = kind != FARSUM_COLLECT_BARRIER && (kind != FARSUM_COLLECT_REDUCE || rank == root) &&
+                      (kind != FARSUM_COLLECT_BROADCAST || rank != root);
+    for (std::size_t i = 0; i < result.size() && gets; ++i) {
+      const std::size_t from = kind == FARSUM_COLLECT_REDUCE_SCATTER_BLOCK ? static_cast<std::size_t>(rank) * count : 0;
+      const std::uint64_t expected = kind == FARSUM_COLLECT_BROADCAST ? word_of(root, i)
+                                     : kind == FARSUM_COLLECT_ALLGATHER
+                                         ? word_of(static_cast<int>(i / count), i % count)
+                                         : summed(ranks, from + i);
+      ASSERT_EQ(result[i], expected) << "element " << i << " of kind " << kind << ", " << count;
+    }
+    if (!gets && !is_in_place) {
+      EXPECT_EQ(result, CollectedWords(result.size(), 7));
+    }
+  }
+};
+
+void collect_all_kinds(farsum_group group, int rank, int ranks) {
+  for (const std::size_t count : {0, 1, 5, 64, 129, 1'000, 100'000}) {
+    for (const bool is_in_place : {false, true}) {
+      std::vector<Collected> all;
+      for (const farsum_collective_kind kind : all_kinds) all.push_back({kind, count, (kind + 1) % ranks, is_in_place});
+      for (Collected& one : all) ASSERT_NO_FATAL_FAILURE(one.begin(group, rank, ranks));
+      for (std::size_t i = all.size(); i-- > 0;) {
+        ASSERT_FINE(farsum_wait(&all[i].request));
+        EXPECT_EQ(all[i].request.bits, 0);
+        ASSERT_NO_FATAL_FAILURE(all[i].check(rank, ranks));
+      }
+    }
+  }
+}
+
+TEST(Collect, of_one_node_gives_what_is_to_be_had_of_any_length) {
+  for (const int ranks : {1, 2, 4})
+    run_ranks(ranks, [ranks](int rank) { collect_all_kinds(farsum_world(), rank, ranks); });
+}
+
+TEST(Collect, of_two_nodes_gives_what_is_to_be_had_of_any_length) {
+  run_embedded(two_nodes, [](int rank, Gathering& everybody) {
+    Caller caller{&everybody, rank};
+    const farsum_init_options options = options_of(caller);
+    ASSERT_FINE(farsum_init(&options));
+    collect_all_kinds(farsum_world(), rank, most_ranks);
+    ASSERT_FINE(farsum_finalize());
+  });
+}
+
+void collect_over_overlapping_groups(int rank) {
+  constexpr std::array<int, 3> first = {0, 1, 2}, second = {3, 2, 1};
+  farsum_group one{}, other{};
+  if (rank != 3) {
+    ASSERT_FINE(farsum_group_create(farsum_world(), first.data(), 3, &one));
+  }
+  if (rank != 0) {
+    ASSERT_FINE(farsum_group_create(farsum_world(), second.data(), 3, &other));
+  }
+  for (int round = 0; round < 30; ++round) {
+    const std::uint64_t mine = word_of(rank, 0);
+    std::array<std::uint64_t, 12> sums{};
+    std::vector<farsum_request> requests;
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      farsum_collective collective = collective_of(FARSUM_COLLECT_ALLREDUCE, 1);
+      collective.mine = &mine;
+      collective.result = &sums[i];
+      if (i % 2 == 0 ? rank == 3 : rank == 0) continue;
+      ASSERT_FINE(farsum_collect(i % 2 == 0 ? one : other, &collective, &requests.emplace_back()));
+    }
+    for (std::size_t i = requests.size(); i-- > 0;) ASSERT_FINE(farsum_wait(&requests[i]));
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const std::uint64_t expected = i % 2 == 0 ? summed(3, 0) : word_of(1, 0) + word_of(2, 0) + word_of(3, 0);
+      if (i % 2 == 0 ? rank != 3 : rank != 0) {
+        EXPECT_EQ(sums[i], expected);
+      }
+    }
+  }
+  if (rank != 3) {
+    EXPECT_FINE(farsum_group_free(&one));
+  }
+  if (rank != 0) {
+    EXPECT_FINE(farsum_group_free(&other));
+  }
+}
+
+TEST(Collect, goes_on_in_groups_that_overlap) {
+  run_ranks(4, collect_over_overlapping_groups);
+  run_embedded(two_nodes, [](int rank, Gathering& everybody) {
+    Caller caller{&everybody, rank};
+    const farsum_init_options options = options_of(caller);
+    ASSERT_FINE(farsum_init(&options));
+    collect_over_overlapping_groups(rank);
+    ASSERT_FINE(farsum_finalize());
+  });
+}
+
+TEST(Collect, is_made_by_several_threads_in_several_groups) {
+  run_ranks(2, [](int rank) {
+    constexpr std::array<int, 2> both = {0, 1};
+    std::array<farsum_group, 3> groups{};
+    for (farsum_group& group : groups) ASSERT_FINE(farsum_group_create(farsum_world(), both.data(), 2, &group));
+    std::vector<std::thread> threads;
+    for (const farsum_group group : groups) {
+      threads.emplace_back([group, rank] {
+        for (int round = 0; round < 200; ++round) {
+          Collected one{FARSUM_COLLECT_ALLREDUCE, round % 50 == 0 ? 40'000u : 3u, 0, false};
+          ASSERT_NO_FATAL_FAILURE(one.begin(group, rank, 2));
+          int done = 0;
+          while (done == 0) ASSERT_FINE(farsum_test(&one.request, &done));
+          ASSERT_NO_FATAL_FAILURE(one.check(rank, 2));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (farsum_group& group : groups) EXPECT_FINE(farsum_group_free(&group));
+  });
+}
+
+TEST(Collect, refuses_what_one_rank_can_see_to_be_wrong) {
+  run_ranks(2, [](int rank) {
+    const farsum_group world = farsum_world();
+    farsum_request request{};
+    std::array<std::uint64_t, 8> words{};
+    farsum_collective right = collective_of(FARSUM_COLLECT_ALLREDUCE, 4);
+    right.mine = words.data();
+    right.result = words.data() + 4;
+    const auto refused = [&](auto change) {
+      farsum_collective wrong = right;
+      change(wrong);
+      return farsum_collect(world, &wrong, &request);
+    };
+    EXPECT_EQ(farsum_collect({77}, &right, &request), FARSUM_ERR_HANDLE);
+    EXPECT_EQ(farsum_collect(world, nullptr, &request), FARSUM_ERR_ARGUMENT);
+    EXPECT_EQ(farsum_collect(world, &right, nullptr), FARSUM_ERR_ARGUMENT);
+    EXPECT_EQ(refused([](auto& wrong) { wrong.struct_bytes = 8; }), FARSUM_ERR_ARGUMENT);
+    if (enumerators_may_be_unknown) {
+      EXPECT_EQ(refused([](auto& wrong) { wrong.kind = unknown<farsum_collective_kind>(6); }), FARSUM_ERR_UNSUPPORTED);
+      EXPECT_EQ(refused([](auto& wrong) { wrong.type = unknown<farsum_type>(99); }), FARSUM_ERR_TYPE);
+    }
+    EXPECT_EQ(refused([](auto& wrong) { wrong.op = FARSUM_REPLACE; }), FARSUM_ERR_TYPE);
+    EXPECT_EQ(refused([](auto& wrong) { wrong.mine = nullptr; }), FARSUM_ERR_ARGUMENT);
+    EXPECT_EQ(refused([](auto& wrong) { wrong.result = nullptr; }), FARSUM_ERR_ARGUMENT);
+    EXPECT_EQ(refused([&](auto& wrong) { wrong.result = words.data() + 1; }), FARSUM_ERR_ARGUMENT);
+    EXPECT_EQ(refused([](auto& wrong) { wrong.count = SIZE_MAX / 4; }), FARSUM_ERR_RANGE);
+    const auto with_root = [](farsum_collective& wrong) {
+      wrong.kind = FARSUM_COLLECT_REDUCE;
+      wrong.root = 2;
+    };
+    EXPECT_EQ(refused(with_root), FARSUM_ERR_RANK);
+    // The others have not heard of any of these.
+    words = {};
+    words[0] = word_of(rank, 0);
+    ASSERT_FINE(farsum_collect(world, &right, &request));
+    farsum_request copy = request;
+    ASSERT_FINE(farsum_wait(&request));
+    EXPECT_EQ(words[4], summed(2, 0));
+    EXPECT_REFUSED(farsum_wait(&copy), FARSUM_ERR_HANDLE, HasSubstr("does not live"));
+  });
+}
+
+TEST(Collect, tells_who_has_begun_another_one_and_goes_on) {
+  run_ranks(3, [](int rank) {
+    std::uint64_t mine = word_of(rank, 0), sum = 9;
+    farsum_request request{};
+    farsum_collective collective = collective_of(rank == 1 ? FARSUM_COLLECT_REDUCE : FARSUM_COLLECT_ALLREDUCE, 1);
+    collective.mine = &mine;
+    collective.result = &sum;
+    ASSERT_FINE(farsum_collect(farsum_world(), &collective, &request));
+    EXPECT_REFUSED(
+        farsum_wait(&request), FARSUM_ERR_ARGUMENT,
+        HasSubstr(rank == 1 ? "rank 0 of the group has called allreduce" : "rank 1 of the group has called reduce"));
+    EXPECT_EQ(sum, 9);
+    collective.kind = FARSUM_COLLECT_ALLREDUCE;
+    ASSERT_FINE(farsum_collect(farsum_world(), &collective, &request));
+    ASSERT_FINE(farsum_wait(&request));
+    EXPECT_EQ(sum, summed(3, 0));
+  });
+}
+
+TEST(Collect, keeps_its_group_and_the_job_until_it_is_waited_for) {
+  run_ranks(2, [](int rank) {
+    constexpr std::array<int, 2> both = {0, 1};
+    farsum_group group{};
+    ASSERT_FINE(farsum_group_create(farsum_world(), both.data(), 2, &group));
+    farsum_request request{};
+    const farsum_collective collective = collective_of(FARSUM_COLLECT_BARRIER, 0);
+    ASSERT_FINE(farsum_collect(group, &collective, &request));
+    EXPECT_REFUSED(farsum_group_free(&group), FARSUM_ERR_PENDING, HasSubstr("farsum_collect"));
+    if (rank == 0) {
+      EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING, HasSubstr("farsum_collect"));
+      ASSERT_FINE(farsum_wait(&request));
+    } else {
+      ASSERT_FINE(farsum_wait(&request));
+      EXPECT_REFUSED(farsum_finalize(), FARSUM_ERR_PENDING, HasSubstr("rank 0"));
+    }
+    EXPECT_FINE(farsum_group_free(&group));
+  });
+}
+
+TEST(Collect, is_given_up_where_the_job_is_ended_by_force) {
+  Job job;
+  job.starts = false;
+  run_ranks(job, [](int) {
+    ASSERT_FINE(farsum_init(nullptr));
+    CollectedWords mine(40'000), result(40'000);
+    std::array<farsum_request, 7> requests{};
+    farsum_collective collective = collective_of(FARSUM_COLLECT_ALLREDUCE, mine.size());
+    collective.mine = mine.data();
+    collective.result = result.data();
+    for (farsum_request& request : requests) ASSERT_FINE(farsum_collect(farsum_world(), &collective, &request));
+    ASSERT_FINE(farsum_finalize_forced());
+    ASSERT_FINE(farsum_init(nullptr));
+    ASSERT_FINE(farsum_finalize());
+  });
+}
+
+TEST(Collect, fails_in_all_waits_when_a_rank_dies) {
+  for (const std::size_t count : {1, 100'000}) {
+    Job job;
+    job.ranks = 3;
+    job.starts = false;
+    run_ranks(job, [count](int rank) {
+      ASSERT_FINE(farsum_init(nullptr));
+      CollectedWords mine(count), result(count);
+      farsum_collective collective = collective_of(FARSUM_COLLECT_ALLREDUCE, count);
+      collective.mine = mine.data();
+      collective.result = result.data();
+      farsum_request early{}, late{}, queued{};
+      ASSERT_FINE(farsum_collect(farsum_world(), &collective, &early));
+      ASSERT_FINE(farsum_wait(&early));
+      if (rank == 1) _exit(0);
+      ASSERT_FINE(farsum_collect(farsum_world(), &collective, &late));
+      for (int i = 0; i < 6; ++i) ASSERT_FINE(farsum_collect(farsum_world(), &collective, &queued));
+      EXPECT_REFUSED(farsum_wait(&late), FARSUM_ERR_PEER_FAILED, HasSubstr("rank 1"));
+      EXPECT_REFUSED(farsum_wait(&queued), FARSUM_ERR_PEER_FAILED, HasSubstr("rank 1"));
+      int done = 0;
+      farsum_status tested = FARSUM_OK;
+      while (tested == FARSUM_OK) tested = farsum_test(&late, &done);
+      EXPECT_EQ(tested, FARSUM_ERR_PEER_FAILED);
+    });
+  }
+}
+
+std::size_t resident_pages() {
+  std::size_t all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident;
+}
+
+TEST(Collect, keeps_no_memory_of_what_was_waited_for) {
+  run_ranks(2, [](int rank) {
+    const auto collect_often = [rank](int times) {
+      for (int i = 0; i < times; ++i) {
+        Collected one{FARSUM_COLLECT_ALLREDUCE, i % 1'000 == 0 ? 5'000u : 2u, 0, false};
+        ASSERT_NO_FATAL_FAILURE(one.begin(farsum_world(), rank, 2));
+        ASSERT_FINE(farsum_wait(&one.request));
+      }
+    };
+    collect_often(5'000);
+    const std::size_t before = resident_pages();
+    collect_often(100'000);
+    EXPECT_LT(resident_pages(), before + 100);
+  });
+}
+
+}  // namespace
+}  // namespace farsum::test

@@ -1,0 +1,425 @@
+// Collectives that nobody waits for: threads as members, each with a thread in its agent's stead, over blocks of
+// memory, one a node, whose first ranks tell each other through mailboxes. Nobody looks without being woken.
+#include "collectives/carry.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <new>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collectives/reductions.hpp"
+#include "mailboxes.hpp"
+#include "sleeping_waiter.hpp"
+
+namespace farsum {
+namespace {
+
+using NodeOfRank = std::vector<std::uint32_t>;
+using CarriedBytes = std::vector<std::byte>;
+
+// Extents that all members see; how many are not given back.
+class ExtentsOfTest {
+ public:
+  CarriedExtent cut(std::uint64_t bytes) {
+    const std::uint64_t whole = round_up(bytes, 64);
+    void* const memory = ::operator new (whole, std::align_val_t{64});
+    std::memset(memory, 0, whole);
+    ++open_;
+    return {reinterpret_cast<std::uintptr_t>(memory), whole};
+  }
+  void give_back(CarriedExtent extent) {
+    ::operator delete (reinterpret_cast<void*>(extent.offset), std::align_val_t{64});
+    --open_;
+  }
+  int open() const { return open_; }
+
+ private:
+  std::atomic<int> open_{0};
+};
+
+// Sleeps until it is rung or a letter comes.
+class AgentOfTest {
+ public:
+  void ring() {
+    is_rung_ = true;
+    events_.notify_all();
+  }
+  EventCount& events() { return events_; }
+  void serve(Carry& carry) {
+    while (!is_stopped_) {
+      const std::uint32_t key = events_.prepare();
+      is_rung_ = false;
+      const Carry::Turn turn = carry.take_turn();
+      if (turn.is_unfinished || turn.is_refused || is_stopped_)
+        events_.cancel();
+      else
+        events_.wait(key, 0);
+    }
+  }
+  void stop() {
+    is_stopped_ = true;
+    events_.notify_all();
+  }
+
+ private:
+  EventCount events_;
+  std::atomic<bool> is_rung_{false}, is_stopped_{false};
+};
+
+// Where letters wake the agent in place of the thread that waits.
+class AgentsWaiter : public SleepingWaiter {
+ public:
+  explicit AgentsWaiter(AgentOfTest& agent) : agent_(agent) {}
+  EventCount& own_events() override { return agent_.events(); }
+
+ private:
+  AgentOfTest& agent_;
+};
+
+class HelpOfTest final : public CarryHelp {
+ public:
+  HelpOfTest(ExtentsOfTest& extents, std::vector<AgentOfTest*> here) : extents_(extents), here_(std::move(here)) {}
+  Status allocate(std::uint64_t bytes, CarriedExtent& extent) override {
+    if (is_full) return {Code::no_memory, "the test has no more"};
+    extent = extents_.cut(bytes);
+    return {};
+  }
+  void release(CarriedExtent extent) override { extents_.give_back(extent); }
+  std::byte* reach(CarriedExtent extent) override {
+    return can_reach ? reinterpret_cast<std::byte*>(extent.offset) : nullptr;
+  }
+  void ring(std::uint32_t member_here) override { here_[member_here]->ring(); }
+  void hand_over() override {}
+  void count_under_way(int more) override { under_way += more; }
+
+  bool is_full = false;
+  std::atomic<bool> can_reach{true};
+  std::atomic<int> under_way{0};
+
+ private:
+  ExtentsOfTest& extents_;
+  std::vector<AgentOfTest*> here_;
+};
+
+struct CarryingMember {
+  GroupTeam& team;
+  GroupReductions& reductions;
+  Carry& carry;
+  HelpOfTest& help;
+  std::uint32_t rank;
+  std::barrier<>& meeting;
+
+  std::shared_ptr<CarriedRequest> begin(const CarriedCall& call, const std::byte* mine, std::byte* result) {
+    auto request = std::make_shared<CarriedRequest>();
+    request->call = call;
+    request->mine = mine;
+    request->result = result;
+    EXPECT_TRUE(carry.begin(request, calls_before, "begin").is_ok());
+    return request;
+  }
+  Status wait(CarriedRequest& request) {
+    bool is_over = false;
+    Status status = carry.wait(request, is_over, "wait");
+    EXPECT_TRUE(is_over);
+    return status;
+  }
+
+  std::uint64_t calls_before = 0;
+};
+
+class CarryingThreads {
+ public:
+  explicit CarryingThreads(NodeOfRank node_of) : node_of_(std::move(node_of)), agents_(node_of_.size()) {
+    for (const std::uint32_t node : node_of_) {
+      const auto members = static_cast<std::uint32_t>(std::count(node_of_.begin(), node_of_.end(), node));
+      blocks_[node].resize(GroupBlock::footprint(members) / 8 + 32);
+      carried_[node].resize(CarriedBlock::footprint(members) / 8 + 32);
+    }
+  }
+  int open_extents() const { return extents_.open(); }
+  void run(const std::function<void(CarryingMember)>& body) {
+    std::vector<std::thread> threads;
+    std::barrier<> meeting(static_cast<std::ptrdiff_t>(node_of_.size()));
+    for (std::uint32_t rank = 0; rank < node_of_.size(); ++rank)
+      threads.emplace_back([&, rank] { be(rank, meeting, body); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+ private:
+  static std::byte* start_of(std::vector<std::uint64_t>& words) {
+    return reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(words.data()), 2 * cache_line_bytes));
+  }
+  void be(std::uint32_t rank, std::barrier<>& meeting, const std::function<void(CarryingMember)>& body) {
+    AgentsWaiter of_agent(agents_[rank]);
+    SleepingWaiter waiter;
+    Mailboxes& boxes = boxes_;
+    Post carried_post(boxes, rank, of_agent);
+    Post post(blocking_boxes_, rank, waiter);
+    GroupTeam team(places_of(node_of_, node_of_[rank]), rank, &post, waiter);
+    GroupReductions reductions(team, rank, ops::kernels_for_this_machine(), waiter);
+    std::byte* const block = start_of(blocks_.at(node_of_[rank]));
+    team.begin(*reinterpret_cast<NodeTeamBlock*>(block), 7);
+    reductions.begin(block);
+    std::vector<AgentOfTest*> here;
+    for (const std::uint32_t member : team.places().here) here.push_back(&agents_[member]);
+    HelpOfTest help(extents_, here);
+    Carry carry({team, rank, ops::kernels_for_this_machine(), carried_post, waiter, help});
+    carry.open(start_of(carried_.at(node_of_[rank])));
+    std::thread agent([&] { agents_[rank].serve(carry); });
+    body({team, reductions, carry, help, rank, meeting});
+    meeting.arrive_and_wait();
+    agents_[rank].stop();
+    agent.join();
+    EXPECT_EQ(carry.open_requests(), 0);
+    EXPECT_EQ(help.under_way, 0);
+  }
+
+  NodeOfRank node_of_;
+  std::vector<AgentOfTest> agents_;
+  std::map<std::uint32_t, std::vector<std::uint64_t>> blocks_, carried_;
+  ExtentsOfTest extents_;
+  Mailboxes boxes_, blocking_boxes_;
+};
+
+const std::vector<NodeOfRank>& layouts_to_carry() {
+  static const std::vector<NodeOfRank> layouts = [] {
+    std::vector<NodeOfRank> all = {{0}, {0, 0}, {0, 0, 0, 0, 0}, {0, 1}, {0, 1, 1, 0, 2, 0}, {3, 2, 1, 0, 3}};
+    NodeOfRank many(15);
+    std::iota(many.begin(), many.end(), 0u);
+    many.push_back(2);
+    all.push_back(many);
+    return all;
+  }();
+  return layouts;
+}
+
+// Numbers whose sums depend on the order.
+CarriedBytes doubles_of(std::uint32_t rank, std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed * 1000 + rank);
+  std::vector<double> numbers(count);
+  for (double& number : numbers)
+    number = std::ldexp(static_cast<double>(random() % 1000), static_cast<int>(random() % 100));
+  CarriedBytes bytes(count * sizeof(double));
+  if (count != 0) std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
+// What the blocking call gives this rank.
+CarriedBytes blocking_answer(CarryingMember& member, const CarriedCall& call, CarriedBytes mine) {
+  const std::uint32_t size = member.team.size();
+  CarriedBytes result(call.share_of(member.rank, size).bytes);
+  using Kind = CarriedCall::Kind;
+  Status status;
+  if (call.kind == Kind::barrier) {
+    status = member.team.barrier("barrier");
+  } else if (call.kind == Kind::allgather) {
+    status = member.team.allgather(mine, result, "allgather");
+  } else if (call.kind == Kind::broadcast) {
+    mine.resize(call.bytes());
+    status = member.team.broadcast(mine, call.root, "broadcast");
+    if (member.rank != call.root) result = mine;
+  } else {
+    const auto kind =
+        static_cast<GroupReduction::Kind>(static_cast<int>(call.kind) - static_cast<int>(Kind::allreduce));
+    status = member.reductions.run(
+        {kind, call.type, call.op, call.root, call.count, mine.data(), result.empty() ? nullptr : result.data()},
+        "run");
+  }
+  EXPECT_TRUE(status.is_ok()) << status.text();
+  return result;
+}
+
+CarriedCall carried_call_of(std::uint64_t kind, std::size_t count, std::uint32_t root) {
+  CarriedCall call;
+  call.kind = static_cast<CarriedCall::Kind>(kind);
+  if (call.kind == CarriedCall::Kind::barrier) return call;
+  call.type = ops::ElementType::float64;
+  call.count = count;
+  if (call.reduces()) call.op = ops::Operator::sum;
+  if (call.kind == CarriedCall::Kind::broadcast || call.kind == CarriedCall::Kind::reduce) call.root = root;
+  return call;
+}
+
+class Carrying : public testing::TestWithParam<std::size_t> {
+ protected:
+  const NodeOfRank& layout() const { return layouts_to_carry()[GetParam()]; }
+};
+
+TEST_P(Carrying, gives_each_rank_the_bits_of_the_blocking_call) {
+  CarryingThreads threads(layout());
+  threads.run([](CarryingMember member) {
+    const std::uint32_t size = member.team.size();
+    std::uint64_t seed = 0;
+    for (const std::size_t count : {0, 1, 16, 31, 33, 129, 5'000, 70'001}) {
+      for (std::uint64_t kind = 0; kind < CarriedCall::kinds; ++kind) {
+        const CarriedCall call = carried_call_of(kind, count, static_cast<std::uint32_t>(++seed % size));
+        const std::size_t elements = call.part_bytes(member.rank, size) / sizeof(double);
+        const CarriedBytes mine = doubles_of(member.rank, elements, seed);
+        CarriedBytes result(call.share_of(member.rank, size).bytes);
+        const auto request = member.begin(call, mine.data(), result.data());
+        ASSERT_TRUE(member.wait(*request).is_ok());
+        ASSERT_EQ(result, blocking_answer(member, call, mine)) << "kind " << kind << " of " << count;
+      }
+    }
+  });
+  EXPECT_EQ(threads.open_extents(), 0);
+}
+
+TEST_P(Carrying, goes_on_with_more_calls_than_places_that_are_waited_for_from_the_last) {
+  CarryingThreads threads(layout());
+  threads.run([](CarryingMember member) {
+    const std::uint32_t size = member.team.size();
+    struct Begun {
+      CarriedCall call;
+      CarriedBytes mine, result;
+      std::shared_ptr<CarriedRequest> request;
+    };
+    for (std::uint64_t round = 0; round < 4; ++round) {
+      std::vector<Begun> all(CarriedPlace::most_under_way + 5);
+      for (std::uint64_t i = 0; i < all.size(); ++i) {
+        Begun& one = all[i];
+        one.call = carried_call_of((i + round) % CarriedCall::kinds, i % 3 == 0 ? 40'000 : i,
+                                   static_cast<std::uint32_t>(i % size));
+        one.mine = doubles_of(member.rank, one.call.part_bytes(member.rank, size) / sizeof(double), i);
+        CarriedBytes lent = one.mine;
+        one.result.resize(one.call.share_of(member.rank, size).bytes);
+        one.request = member.begin(one.call, lent.data(), one.result.data());
+        std::fill(lent.begin(), lent.end(), std::byte{0xff});  // it may be reused
+      }
+      for (std::size_t i = all.size(); i-- > 0;) {
+        EXPECT_TRUE(member.wait(*all[i].request).is_ok());
+      }
+      for (Begun& one : all) ASSERT_EQ(one.result, blocking_answer(member, one.call, one.mine));
+    }
+  });
+  EXPECT_EQ(threads.open_extents(), 0);
+}
+
+// All but the last rank's program do nothing from when they have begun.
+TEST_P(Carrying, needs_the_program_of_no_rank_that_has_begun) {
+  CarryingThreads threads(layout());
+  threads.run([](CarryingMember member) {
+    const std::uint32_t size = member.team.size();
+    std::vector<std::shared_ptr<CarriedRequest>> requests;
+    std::vector<CarriedBytes> results;
+    const std::size_t count = 40'000;
+    const CarriedBytes mine = doubles_of(member.rank, count, 1);
+    for (std::uint64_t i = 0; i < 2 * CarriedPlace::most_under_way + 3; ++i) {
+      results.emplace_back(count * sizeof(double));
+      const CarriedCall call = carried_call_of(3, i % 2 == 0 ? 3 : count, 0);
+      requests.push_back(member.begin(call, mine.data(), results.back().data()));
+    }
+    if (member.rank + 1 == size) {
+      EXPECT_TRUE(member.wait(*requests.back()).is_ok());
+    }
+    member.meeting.arrive_and_wait();
+    for (auto& request : requests) {
+      bool is_over = member.rank + 1 == size && request == requests.back();
+      if (!is_over) {
+        EXPECT_TRUE(member.carry.wait(*request, is_over, "wait").is_ok());
+      }
+    }
+  });
+  EXPECT_EQ(threads.open_extents(), 0);
+}
+
+TEST_P(Carrying, tells_all_ranks_what_differs_and_goes_on) {
+  if (layout().size() == 1) GTEST_SKIP() << "there is nobody who could differ";
+  CarryingThreads threads(layout());
+  threads.run([](CarryingMember member) {
+    const std::uint32_t size = member.team.size();
+    const std::uint32_t last = size - 1;
+    const auto run = [&](CarriedCall call, std::uint64_t before) {
+      const CarriedBytes mine = doubles_of(member.rank, 100'000, 3);
+      CarriedBytes result(call.share_of(member.rank, size).bytes, std::byte{7});
+      const CarriedBytes untouched = result;
+      CarryingMember caller = member;
+      caller.calls_before = before;
+      Status status = caller.wait(*caller.begin(call, mine.data(), result.data()));
+      if (!status.is_ok()) {
+        EXPECT_EQ(result, untouched);
+      }
+      return status;
+    };
+    const bool differs = member.rank == last;
+    for (const std::size_t count : {1, 20'000}) {
+      const Status other_count = run(carried_call_of(3, count + differs, 0), 0);
+      EXPECT_EQ(other_count.code(), Code::argument);
+      EXPECT_THAT(std::string(other_count.text()), testing::HasSubstr("allreduce of"));
+      EXPECT_EQ(run(carried_call_of(differs ? 2 : 0, count, 0), 0).code(), Code::argument);
+      EXPECT_EQ(run(carried_call_of(1, count, differs ? last : 0), 0).code(), Code::argument);
+      EXPECT_EQ(run(carried_call_of(4, count, differs ? last : 0), 0).code(), Code::argument);
+      const Status out_of_step = run(carried_call_of(3, count, 0), differs);
+      EXPECT_THAT(std::string(out_of_step.text()), testing::HasSubstr("different numbers of blocking calls"));
+      EXPECT_TRUE(run(carried_call_of(3, count, 0), 1).is_ok());
+    }
+  });
+  EXPECT_EQ(threads.open_extents(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Carrying, testing::Range<std::size_t>(0, 7));
+
+TEST(Carry, has_a_call_that_all_have_begun_on_one_node_over_at_the_first_look) {
+  CarryingThreads threads({0, 0, 0});
+  threads.run([](CarryingMember member) {
+    for (std::uint64_t kind = 0; kind < CarriedCall::kinds; ++kind) {
+      const CarriedCall call = carried_call_of(kind, 3, 0);
+      const CarriedBytes mine = doubles_of(member.rank, 9, kind);
+      CarriedBytes result(call.share_of(member.rank, 3).bytes);
+      const auto request = member.begin(call, mine.data(), result.data());
+      member.meeting.arrive_and_wait();
+      bool is_over = false;
+      EXPECT_TRUE(member.carry.test(*request, is_over, "test").is_ok());
+      EXPECT_TRUE(is_over);
+    }
+  });
+}
+
+TEST(Carry, takes_no_number_where_there_is_no_memory) {
+  CarryingThreads threads({0, 0, 1});
+  threads.run([](CarryingMember member) {
+    const CarriedBytes mine = doubles_of(member.rank, 5'000, 1);
+    CarriedBytes result(mine.size());
+    auto request = std::make_shared<CarriedRequest>();
+    request->call = carried_call_of(3, 5'000, 0);
+    request->mine = mine.data();
+    member.help.is_full = member.rank == 1;
+    if (member.rank == 1) {
+      EXPECT_EQ(member.carry.begin(request, 0, "begin").code(), Code::no_memory);
+    }
+    member.help.is_full = false;
+    EXPECT_TRUE(member.wait(*member.begin(request->call, mine.data(), result.data())).is_ok());
+  });
+  EXPECT_EQ(threads.open_extents(), 0);
+}
+
+TEST(Carry, lets_several_threads_of_a_rank_wait_at_once) {
+  CarryingThreads threads({0, 1, 0, 1});
+  threads.run([](CarryingMember member) {
+    constexpr std::size_t count = 12;
+    std::vector<CarriedBytes> results(count, CarriedBytes(3 * sizeof(double)));
+    const CarriedBytes mine = doubles_of(member.rank, 3, 1);
+    std::vector<std::thread> waiting;
+    for (std::size_t i = 0; i < count; ++i) {
+      auto request = member.begin(carried_call_of(3, 3, 0), mine.data(), results[i].data());
+      waiting.emplace_back([&member, request] { EXPECT_TRUE(member.wait(*request).is_ok()); });
+    }
+    for (std::thread& thread : waiting) thread.join();
+    for (const CarriedBytes& result : results) EXPECT_EQ(result, results.front());
+  });
+}
+
+}  // namespace
+}  // namespace farsum
