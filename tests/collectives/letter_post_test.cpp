@@ -361,6 +361,32 @@ TEST_F(TwoLetterPosts, find_slots_again_for_long_in_one_direction) {
   EXPECT_FALSE(send(109, 1)) << "nothing was taken";
 }
 
+class NotingWaiter final : public SleepingWaiter {
+ public:
+  void note_come() override { ++noted; }
+  int noted = 0;
+};
+
+class NothingHeld final : public LetterContent {
+ public:
+  std::span<const std::byte> held(const trees::Step&) override { return {}; }
+  Status take(const trees::Step&, std::span<const std::byte>) override { return {}; }
+};
+
+// It had better look on for what the others send than sleep at once.
+TEST(LetterWalk, tells_its_waiter_once_of_each_letter_that_has_left) {
+  Mailboxes boxes;
+  NotingWaiter waiter;
+  Post post(boxes, 0, waiter);
+  NothingHeld nothing;
+  const auto first_of = [](std::uint32_t node) { return Rank{node}; };
+  const LetterRound round = {.post = post, .waiter = waiter, .team = 7, .number = 1, .first_of = first_of};
+  std::vector<trees::Step> steps;
+  for (std::uint32_t peer = 1; peer <= 5; ++peer) steps.push_back({trees::Action::send, false, peer, 0, 1});
+  ASSERT_TRUE(walk_letters(round, steps, nothing, "walk").is_ok());
+  EXPECT_EQ(waiter.noted, 5);
+}
+
 TEST(LetterPostShape, keeps_a_teams_slots_few_and_a_meetings_letter_short_enough) {
   for (const std::uint32_t nodes : {2, 3, 4, 8, 12, 13, 32, 33, 64, 512, 1000}) {
     const auto neighbours = static_cast<std::uint32_t>(LetterNeighbours::of(nodes, 0).ranks.size());
