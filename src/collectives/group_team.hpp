@@ -27,7 +27,7 @@ namespace farsum {
 // leaves the others waiting; what a letter between nodes needs is the post's.
 class GroupTeam : public Team {
  public:
-  // `post` may be null for a group of one node.
+  // `post` may be null for a rank that speaks for no node of several.
   GroupTeam(GroupPlaces places, std::uint32_t my_rank, TeamPost* post, Waiter& waiter);
   // Says where the members of this node meet, and what tells the teams of a job apart; called before anything else but
   // places().

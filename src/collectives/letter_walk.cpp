@@ -13,7 +13,10 @@ class LetterCarrier final : public trees::Carrier {
 
   bool send(const trees::Step& step) override {
     if (begins(step)) held_ = content_.held(step);
-    return round_.post.try_send(peer_, round_.team, round_.number, held_, sent_);
+    if (!round_.post.try_send(peer_, round_.team, round_.number, held_, sent_)) return false;
+    // The others are about to do the same: what they send is likely to be close, and nothing else tells of it.
+    round_.waiter.note_come();
+    return true;
   }
   bool take(const trees::Step& step) override {
     begins(step);

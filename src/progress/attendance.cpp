@@ -94,6 +94,7 @@ bool Attendance::attend() {
     serve();
     needs_rousing = !needed_agent && parts_.needs_agent();
   }
+  parts_.after_serving();
   if (needs_rousing) parts_.rouse();
   return true;
 }
@@ -113,6 +114,7 @@ void Attendance::end() {
     is_left = !is_armed || network_->has_unfinished_request() || parts_.needs_agent();
     give_back();
   }
+  parts_.after_serving();
   if (is_left) parts_.rouse();
 }
 

@@ -21,13 +21,15 @@ namespace farsum {
 // Any thread may call, unless it says otherwise.
 class Attendance {
  public:
-  // What the agent does for the network's requests. All but `rouse` are called with the serving mutex held.
+  // What the agent does for the network's requests. All but `rouse` and `after_serving` are called with the serving
+  // mutex held.
   struct Parts {
     RequestHandler* handler = nullptr;
-    std::function<void()> grant;            // what waited for what was served
-    std::function<bool()> needs_agent;      // what was served is to be looked after by the clock
-    std::function<void()> rouse;            // has the agent take a turn before it sleeps on
-    std::function<std::uint64_t()> now_ns;  // empty: the monotonic clock
+    std::function<void()> grant;                  // what waited for what was served
+    std::function<bool()> needs_agent;            // what was served is to be looked after by the clock
+    std::function<void()> rouse;                  // has the agent take a turn before it sleeps on
+    std::function<void()> after_serving = [] {};  // in the thread that has served
+    std::function<std::uint64_t()> now_ns;        // empty: the monotonic clock
     // For so long at most nobody serves where a thread that attends has gone astray. The gate's is the kernel's clock.
     std::uint64_t missed_after_ns = 1'000'000;
   };

@@ -33,9 +33,10 @@ class WakeOwnThreads : public NotificationListener {
 // while threads sleep for what comes over it, or have gone on to other work.
 class Chores : public AgentChores {
  public:
-  Chores(TargetService& service, NetworkSide& network, WakeSources& sources, Attendance& attendance, RankBell& bell,
-         const ThreadWaiter& waiter, Carries& carries)
+  Chores(TargetService& service, LetterDesk& desk, NetworkSide& network, WakeSources& sources, Attendance& attendance,
+         RankBell& bell, const ThreadWaiter& waiter, Carries& carries)
       : service_(service),
+        desk_(desk),
         network_(network),
         carries_(carries),
         sources_(sources),
@@ -46,9 +47,12 @@ class Chores : public AgentChores {
     // This comes before anything is looked at: what is asked for from here on is looked at by the next run.
     const bool is_look_due = bell_.watch_has_ended();
     if (is_look_due) agenda_.strike("network");
+    desk_.walk_touched();
     sources_.look_after_card();
     go_on_serving(has_unfinished);
     go_on_carrying();
+    desk_.retry_refused();
+    agenda_.come_back_for("refused letters", desk_.has_refused());
     const bool is_coalescing = network_.is_coalescing();
     std::uint64_t now_ns = 0;
     bool is_network_due = is_look_due;
@@ -78,7 +82,7 @@ class Chores : public AgentChores {
   void go_on_carrying() {
     const Carry::Turn turn = carries_.take_turns();
     agenda_.come_back_for("carried calls", turn.is_unfinished);
-    agenda_.come_back_for("refused letters", turn.is_refused);
+    agenda_.come_back_for("carried letters", turn.is_refused);
   }
 
   // Returns what time it is then: it may have sent to many.
@@ -108,6 +112,7 @@ class Chores : public AgentChores {
   }
 
   TargetService& service_;
+  LetterDesk& desk_;
   NetworkSide& network_;
   Carries& carries_;
   WakeSources& sources_;
@@ -235,6 +240,8 @@ void Context::make_parts() {
                                                            .hearing = &hearing_},
                                      *route_);
   exchange_ = std::make_unique<TeamExchange>(*engine_, *waiter_);
+  desk_ = std::make_unique<LetterDesk>(*route_, [this] { bell_->ask_for_look(); });
+  route_->deliver_letters_to(*desk_);
   TargetService::Options service;
   service.rank = membership_.rank;
   service.pull_bytes = settings.pull_bytes;
@@ -275,9 +282,11 @@ void Context::make_parts() {
   attendance.grant = [this] { service_->grant_waiting(); };
   attendance.needs_agent = [this] { return service_->has_unfinished() || service_->has_waiting(); };
   attendance.rouse = [this] { bell_->ask_for_look(); };
+  attendance.after_serving = [this] { desk_->walk_touched(); };
   attendance_ = std::make_unique<Attendance>(std::move(attendance));
   wake_sources_ = std::make_unique<WakeSources>(*attendance_);
-  chores_ = std::make_unique<Chores>(*service_, *network_, *wake_sources_, *attendance_, *bell_, *waiter_, carries_);
+  chores_ = std::make_unique<Chores>(*service_, *desk_, *network_, *wake_sources_, *attendance_, *bell_, *waiter_,
+                                     carries_);
   waiter_->before_sleep([this] { network_->hand_over(); });
   waiter_->before_look([this] { network_->ask_remote_nodes(); });
 }
@@ -338,21 +347,30 @@ Status Context::begin_world() {
       membership_.segment->meet({{world_team_key, here}}, here, GroupBlock::footprint(here), id_in_segment());
   if (!met.is_ok()) return met.take_status();
   if (Status status = membership_.segment->reach(met.value()); !status.is_ok()) return status;
+  if (means.post != nullptr) means.post->begin(world_team_key);
   // Who has failed up to here has said so at this meeting of the node's ranks, and nowhere else.
   if (Status status = home_->team().barrier("farsum_init"); !status.is_ok()) return status;
   std::byte* const block = membership_.segment->at(met.value().offset);
   means.team->begin(*reinterpret_cast<NodeTeamBlock*>(block), world_team_key);
   world_->begin(met.value(), block, std::move(means));
-  return world_->team().barrier("farsum_init");
+  if (Status status = world_->team().barrier("farsum_init"); !status.is_ok()) return status;
+  if (world_->post() != nullptr) world_->post()->open();
+  return {};
 }
 
 Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) const {
   Group::Means means;
-  means.team = std::make_unique<GroupTeam>(std::move(places), my_rank, exchange_.get(), *waiter_);
+  means.post = make_post(places, my_rank);
+  means.team = std::make_unique<GroupTeam>(std::move(places), my_rank, means.post.get(), *waiter_);
   const ReductionMeans of_reductions{
       .kernels = *kernels_, .order = settings().reduce_order, .peers = peer_memory_.get()};
   means.reductions = std::make_unique<GroupReductions>(*means.team, my_rank, of_reductions, *waiter_);
   return means;
+}
+
+std::unique_ptr<LetterPost> Context::make_post(const GroupPlaces& places, std::uint32_t my_rank) const {
+  if (places.is_one_node() || places.here.front() != my_rank) return nullptr;
+  return std::make_unique<LetterPost>(*desk_, *exchange_, places, waiter_->own_events());
 }
 
 Status Context::serve_network(Network& network) {
@@ -613,7 +631,7 @@ Context::Statistics Context::statistics() {
     statistics.operations[0] += object->window->hot_operations();
     statistics.bytes[0] += object->window->hot_bytes();
   }
-  statistics.messages_sent = engine_->messages_sent();
+  statistics.messages_sent = engine_->messages_sent() + desk_->sent();
   statistics.messages_served = transport_->counters().served.load(std::memory_order_relaxed);
   statistics.doorbells_rung = transport_->counters().doorbells.load(std::memory_order_relaxed);
   if (const Agent* agent = running_agent_.load(std::memory_order_acquire); agent != nullptr)

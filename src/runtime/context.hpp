@@ -18,6 +18,8 @@
 #include "base/settings.hpp"
 #include "base/status.hpp"
 #include "collectives/group_team.hpp"
+#include "collectives/letter_desk.hpp"
+#include "collectives/letter_post.hpp"
 #include "collectives/reductions.hpp"
 #include "collectives/teardown.hpp"
 #include "liveness/network_card.hpp"
@@ -54,7 +56,8 @@ class Group {
  public:
   // What its ranks meet with.
   struct Means {
-    std::unique_ptr<GroupTeam> team;
+    std::unique_ptr<LetterPost> post;             // null where this rank speaks for no node of several
+    std::unique_ptr<GroupTeam> team;              // refers to the post
     std::unique_ptr<GroupReductions> reductions;  // refers to the team
   };
 
@@ -75,6 +78,7 @@ class Group {
   // False for all ranks of a job that do not all reach each other.
   bool meets() const { return means_.team != nullptr; }
   GroupTeam& team() { return *means_.team; }
+  LetterPost* post() { return means_.post.get(); }
   GroupReductions& reductions() { return *means_.reductions; }
   const GroupPlaces& places() const { return means_.team->places(); }
   // Room for what the ranks tell each other of a window that is being made, one at a time; and for a word of each.
@@ -144,8 +148,9 @@ struct WindowObject {
   std::unique_ptr<Window> window;
   // Control block and, in an allocated window, everybody's memory; the last rank to depart gives it back.
   HeapExtent extent;
-  std::uint64_t control_bytes = 0;  // how much of it is the control block, where the ranks part
-  std::unique_ptr<GroupTeam> team;  // of its own, so that several windows of a group can be fenced at once
+  std::uint64_t control_bytes = 0;   // how much of it is the control block, where the ranks part
+  std::unique_ptr<LetterPost> post;  // null where this rank speaks for no node of several
+  std::unique_ptr<GroupTeam> team;   // of its own, so that several windows of a group can be fenced at once
   std::unique_ptr<Teardown> teardown;
   std::vector<Code> teardown_answers;  // room for what all ranks say when it is to go, where they are of several nodes
   bool prepared = false;               // all ranks have agreed that it goes, or this one has left a circle
@@ -241,6 +246,7 @@ class Context {
     NetworkCounters network;
   };
   Statistics statistics();
+  const LetterDesk& letter_desk() const { return *desk_; }
 
   OriginEngine& engine() { return *engine_; }
   Hearing& hearing() { return hearing_; }
@@ -274,9 +280,10 @@ class Context {
   Status serve_network(Network& network);
   Status serve_card(Rdma& card);
   Group::Means make_means(GroupPlaces places, std::uint32_t my_rank) const;
+  std::unique_ptr<LetterPost> make_post(const GroupPlaces& places, std::uint32_t my_rank) const;
   Status check_listed(Listed& listed) const;
   std::optional<std::uint64_t> next_round(const Listed& listed);
-  Status found_group(const Listed& listed, std::uint64_t round, GroupTeam* team, HeapExtent& block);
+  Status found_group(const Listed& listed, std::uint64_t round, const Group::Means& means, HeapExtent& block);
   Status reach_team(HeapExtent block, std::uint32_t my_place_here);
   Status agree_on_memory(const Listed& listed, NodeTeam& node, std::uint64_t key, const GroupTeam* team,
                          std::uint32_t& lacking);
@@ -376,6 +383,7 @@ class Context {
   mutable AskedLocks asked_locks_;
   std::unique_ptr<OriginEngine> engine_;
   std::unique_ptr<TeamExchange> exchange_;
+  std::unique_ptr<LetterDesk> desk_;
   std::unique_ptr<NetworkSide> network_;
   Carries carries_;
   std::unique_ptr<RankBell> bell_;

@@ -118,7 +118,7 @@ Result<Group*> Context::create_group(Group& parent, std::span<const std::uint32_
   // So many lists for which there was none at once: the others wait until this one comes again.
   if (!round) std::rethrow_exception(thrown);
   HeapExtent block;
-  Status status = found_group(listed, *round, means.team.get(), block);
+  Status status = found_group(listed, *round, means, block);
   if (thrown != nullptr) std::rethrow_exception(thrown);
   if (!status.is_ok()) return status;
   group->begin(block, membership_.segment->at(block.offset), std::move(means));
@@ -132,9 +132,10 @@ std::optional<std::uint64_t> Context::next_round(const Listed& listed) {
   return group_rounds_.next(list);
 }
 
-// Ends alike on all members, but for deaths. `team` is null where this rank has found no memory for one; else it has
-// begun where all went well.
-Status Context::found_group(const Listed& listed, std::uint64_t round, GroupTeam* team, HeapExtent& block) {
+// Ends alike on all members, but for deaths. `means` has no team where this rank has found no memory for one; else it
+// has begun where all went well.
+Status Context::found_group(const Listed& listed, std::uint64_t round, const Group::Means& means, HeapExtent& block) {
+  GroupTeam* const team = means.team.get();
   const std::uint64_t key = listed.hash(ListHash::of_team, round) | group_team_keys;
   const std::uint64_t making_key = listed.hash(ListHash::of_making, round) | group_team_keys;
   std::uint32_t here = 0, my_place_here = 0;
@@ -153,9 +154,12 @@ Status Context::found_group(const Listed& listed, std::uint64_t round, GroupTeam
   NodeTeam node(*reinterpret_cast<NodeTeamBlock*>(membership_.segment->at(block.offset)), here, my_place_here,
                 *waiter_);
   std::uint32_t lacking = team == nullptr ? listed.my_rank + 1 : 0;
+  // Who hears first that there is a group may send to it at once.
+  if (means.post != nullptr) means.post->begin(key);
   if (Status status = agree_on_memory(listed, node, making_key, team, lacking); !status.is_ok()) return status;
   if (lacking == 0) {
     team->begin(node.block(), key);
+    if (means.post != nullptr) means.post->open();
     return {};
   }
   if (node.depart()) membership_.segment->release(block, id_in_segment());

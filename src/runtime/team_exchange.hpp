@@ -1,5 +1,5 @@
-// The messages with which the first ranks of nodes meet: sent as requests of the engine, taken in by the agent, and
-// kept until the one they are for comes for them.
+// What the first ranks of nodes tell each other before there is a team, and what is too long for its letters: sent as
+// requests of the engine, taken in by the agent, and kept until the one they are for comes for them.
 #pragma once
 
 #include <cstddef>

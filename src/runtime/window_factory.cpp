@@ -428,6 +428,7 @@ Result<WindowObject*> Context::Making::make_parts() {
   attempt([this] { begin_window(); });
   if (Status status = meet_again(); !status.is_ok()) return status;
   if (failed_ != 0) return give_up();
+  if (object_->post != nullptr) object_->post->open();
   quiet.end();
   // Other windows have none, and their tables may be under change from here on.
   const std::vector<RankWindow>& shared = object_->window->parts().shared;
@@ -491,8 +492,11 @@ void Context::Making::begin_object() {
   object_->dynamic = wish_.flavour == Flavour::dynamic;
   object_->internal = options_.internal;
   if (options_.mutexes) object_->mutexes = make_mutexes();
-  object_->team = std::make_unique<GroupTeam>(places(), me_, context_.exchange_.get(), *context_.waiter_);
+  object_->post = context_.make_post(places(), me_);
+  object_->team = std::make_unique<GroupTeam>(places(), me_, object_->post.get(), *context_.waiter_);
   object_->team->begin(*reinterpret_cast<NodeTeamBlock*>(control() + layout_.team_at), answer_.id);
+  // Who hears first, in the last meeting, that there is a window may fence it at once.
+  if (object_->post != nullptr) object_->post->begin(answer_.id);
   std::vector<Rank> ranks_here;
   for (const std::uint32_t rank : places().here) ranks_here.push_back(group_.ranks()[rank]);
   object_->teardown = std::make_unique<Teardown>(*reinterpret_cast<TeardownBlock*>(control() + layout_.teardown_at),

@@ -242,11 +242,15 @@ Inputs exchanges() {
            0x00, 0xf2, 0x00, 0x00, 0xcf, 0x00, 0x00, 0xe4, 0x22, 0x5b, 0x00, 0x00, 0x22, 0xc6}};
 }
 
-constexpr Target all_targets[] = {
-    {"link_frame", link_frame, honest_frames},     {"link_sender", link_sender, exchanges},
-    {"link_receiver", link_receiver, exchanges},   {"owner_message", owner_message, owner_messages},
-    {"lease_reply", lease_reply, lease_replies},   {"team_letter", team_letter, team_letters},
-    {"network_card", network_card, network_cards}, {"ucx_seal", ucx_seal, ucx_seals}};
+constexpr Target all_targets[] = {{"link_frame", link_frame, honest_frames},
+                                  {"link_sender", link_sender, exchanges},
+                                  {"link_receiver", link_receiver, exchanges},
+                                  {"owner_message", owner_message, owner_messages},
+                                  {"lease_reply", lease_reply, lease_replies},
+                                  {"team_letter", team_letter, team_letters},
+                                  {"desk_letter", desk_letter, desk_letters},
+                                  {"network_card", network_card, network_cards},
+                                  {"ucx_seal", ucx_seal, ucx_seals}};
 
 }  // namespace
 

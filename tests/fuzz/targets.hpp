@@ -31,6 +31,8 @@ void lease_reply(Input input);
 std::vector<std::vector<std::uint8_t>> lease_replies();
 void team_letter(Input input);
 std::vector<std::vector<std::uint8_t>> team_letters();
+void desk_letter(Input input);
+std::vector<std::vector<std::uint8_t>> desk_letters();
 void network_card(Input input);
 std::vector<std::vector<std::uint8_t>> network_cards();
 void ucx_seal(Input input);

@@ -570,5 +570,34 @@ TEST(OverNodes, groups_of_some_ranks_have_windows_of_their_own) {
   });
 }
 
+// What comes for a team that is not there any more, or not yet, would be dropped, and somebody would wait for ever.
+TEST(OverNodes, teams_come_and_go_while_letters_are_under_way) {
+  constexpr std::uint32_t rounds = 300;
+  run_on_nodes({0, 1, 2, 1}, Settings(), [](InProcessRank self) {
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      std::vector<std::uint32_t> list = {0, 1, 2, 3};
+      std::rotate(list.begin(), list.begin() + round % 4, list.end());
+      Result<Group*> group = self.context.create_group(self.context.world(), list);
+      ASSERT_TRUE(group.is_ok()) << group.take_status().text();
+      GroupTeam& team = group.value()->team();
+      for (std::uint32_t i = 0; i < round % 12; ++i) {
+        std::uint32_t word = group.value()->my_rank() == round % 4 ? round + i : 0;
+        ASSERT_GOOD(team.broadcast(std::as_writable_bytes(std::span(&word, 1)), round % 4, "test"));
+        ASSERT_EQ(word, round + i);
+      }
+      Result<WindowObject*> made = self.context.allocate_window(*group.value(), 64, {});
+      ASSERT_TRUE(made.is_ok()) << made.take_status().text();
+      ASSERT_GOOD(made.value()->window->fence(false, true));
+      ASSERT_GOOD(made.value()->window->fence(true, false));
+      ASSERT_GOOD(self.context.free_window(made.value()));
+      ASSERT_GOOD(self.context.free_group(group.value()));
+    }
+    const LetterDesk& desk = self.context.letter_desk();
+    EXPECT_EQ(desk.unknown(), 0u);
+    EXPECT_EQ(desk.refused(), 0u);
+    EXPECT_GT(desk.sent(), 0u);
+  });
+}
+
 }  // namespace
 }  // namespace farsum::test

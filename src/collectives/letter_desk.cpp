@@ -1,0 +1,238 @@
+#include "collectives/letter_desk.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "cost/meeting_model.hpp"
+
+namespace farsum {
+
+LetterNeighbours LetterNeighbours::of(std::uint32_t nodes, std::uint32_t my_node) {
+  LetterNeighbours found{.my_node = my_node, .by_node = std::vector<std::uint32_t>(nodes, none), .ranks = {}};
+  std::uint32_t count = 0;
+  const auto add = [&](std::uint32_t node) {
+    if (node != my_node && found.by_node[node] == none) found.by_node[node] = count++;
+  };
+  if (cost::meet_at_once(nodes)) {
+    for (std::uint32_t node = 0; node < nodes; ++node) add(node);
+  } else {
+    for (std::uint64_t apart = 1; apart < nodes; apart *= 2) {
+      add(static_cast<std::uint32_t>((my_node + apart) % nodes));
+      add(static_cast<std::uint32_t>((my_node + nodes - apart) % nodes));
+    }
+  }
+  found.ranks.resize(count);
+  return found;
+}
+
+std::uint32_t LetterNeighbours::of_rank(Rank rank) const {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank);
+  return found == ranks.end() ? none : static_cast<std::uint32_t>(found - ranks.begin());
+}
+
+LetterDesk::Entry::Entry(LetterNeighbours neighbours, std::byte* block, const Letters::Shape& shape)
+    : neighbours_(std::move(neighbours)), letters_(block, shape), owes_(shape.channels()) {
+  Teams brought;
+  brought.try_emplace(0, this);
+  node_ = brought.extract(brought.begin());
+}
+
+void LetterDesk::add(Entry& entry, std::uint64_t team) noexcept {
+  entry.team_ = team;
+  entry.node_.key() = team;
+  const std::lock_guard lock(mutex_);
+  // A second team of one name stays outside, and finds that nothing comes.
+  entry.node_ = teams_.insert(std::move(entry.node_)).node;
+}
+
+void LetterDesk::remove(Entry& entry) noexcept {
+  std::unique_lock lock(mutex_);
+  if (!entry.node_.empty()) return;
+  entry.node_ = teams_.extract(entry.team_);
+  walks_ended_.wait(lock, [&] { return entry.walkers_ == 0; });
+  // Only now, for who has retried may have put it back.
+  take_off_lists(entry);
+}
+
+void LetterDesk::take_off_lists(Entry& entry) {
+  const auto unlink = [&](Entry*& first, Entry* Entry::*next, bool Entry::*is_listed) {
+    if (!std::exchange(entry.*is_listed, false)) return;
+    Entry** at = &first;
+    while (*at != &entry) at = &((*at)->*next);
+    *at = entry.*next;
+  };
+  unlink(touched_, &Entry::next_touched_, &Entry::is_touched_);
+  unlink(refused_entries_, &Entry::next_refused_, &Entry::is_refused_);
+}
+
+// ---- what comes
+
+void LetterDesk::on_letter(Rank from, std::span<const std::byte> letter) noexcept {
+  Header header;
+  if (letter.size() < sizeof header) return void(refused_.fetch_add(1, std::memory_order_relaxed));
+  std::memcpy(&header, letter.data(), sizeof header);
+  const std::lock_guard lock(mutex_);
+  const auto found = teams_.find(header.address.team);
+  if (found == teams_.end()) {
+    if (header.head.number != LetterHead::credit_alone) unknown_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  Entry& entry = *found->second;
+  const LetterAddress& address = header.address;
+  const LetterNeighbours& neighbours = entry.neighbours_;
+  const std::span<const std::byte> content = letter.subspan(sizeof header);
+  const bool is_credit = header.head.number == LetterHead::credit_alone;
+  const std::uint32_t neighbour =
+      address.from_node < neighbours.by_node.size() ? neighbours.by_node[address.from_node] : LetterNeighbours::none;
+  const bool is_whole = address.kind == LetterAddress::Kind::of_call && neighbour != LetterNeighbours::none &&
+                        neighbours.ranks[neighbour] == from && address.place < entry.shape().places &&
+                        (is_credit || content.size() >= sizeof(std::uint64_t));
+  const Letters::Filed filed =
+      is_whole ? entry.letters_.file(entry.letters_.channel(neighbour, address.place), header.head, content)
+               : Letters::Filed::refused;
+  if (filed == Letters::Filed::refused) return void(refused_.fetch_add(1, std::memory_order_relaxed));
+  if (std::exchange(entry.is_touched_, true)) return;
+  entry.next_touched_ = std::exchange(touched_, &entry);
+  has_touched_.store(true, std::memory_order_relaxed);
+}
+
+void LetterDesk::walk_touched() noexcept {
+  if (!has_touched_.load(std::memory_order_relaxed)) return;
+  std::unique_lock lock(mutex_);
+  has_touched_.store(false, std::memory_order_relaxed);
+  while (touched_ != nullptr) {
+    Entry& entry = *touched_;
+    touched_ = entry.next_touched_;
+    entry.is_touched_ = false;
+    ++entry.walkers_;
+    lock.unlock();
+    entry.look_again();
+    lock.lock();
+    end_walk(entry);
+  }
+}
+
+// Whoever removes it waits for this.
+void LetterDesk::end_walk(Entry& entry) {
+  if (--entry.walkers_ == 0) walks_ended_.notify_all();
+}
+
+// ---- what is sent
+
+std::size_t LetterDesk::most_content(const Entry& entry) const {
+  std::size_t most = entry.shape().slot_bytes + sizeof(Header);
+  for (const Rank rank : entry.neighbours_.ranks) most = std::min(most, transport_.capabilities(rank).max_letter_bytes);
+  return most > overhead_bytes ? most - overhead_bytes : 0;
+}
+
+LetterAddress LetterDesk::address_of(const Entry& entry, std::uint32_t channel) const {
+  return {.team = entry.team_,
+          .from_node = entry.neighbours_.my_node,
+          .place = static_cast<std::uint16_t>(channel / entry.shape().neighbours),
+          .kind = LetterAddress::Kind::of_call};
+}
+
+LetterDesk::Sent LetterDesk::send(Entry& entry, std::uint32_t neighbour, std::uint32_t place,
+                                  const Letter& letter) noexcept {
+  const std::uint32_t channel = entry.letters_.channel(neighbour, place);
+  if (!entry.letters_.has_room(channel)) return Sent::no_slot;
+  const Header header{address_of(entry, channel), entry.letters_.head_of_next(channel)};
+  std::array<std::byte, overhead_bytes> front;
+  std::memcpy(front.data(), &header, sizeof header);
+  std::memcpy(front.data() + sizeof header, &letter.round, sizeof letter.round);
+  try {
+    if (!transport_.try_letter(entry.neighbours_.ranks[neighbour], front, letter.content)) return Sent::no_room;
+  } catch (const std::bad_alloc&) {
+    come_back(entry, std::nullopt);
+    return Sent::no_room;
+  }
+  entry.letters_.sent(channel);
+  sent_.fetch_add(1, std::memory_order_relaxed);
+  return Sent::yes;
+}
+
+std::optional<LetterDesk::Letter> LetterDesk::take(const Entry& entry, std::uint32_t neighbour,
+                                                   std::uint32_t place) const {
+  const auto found = entry.letters_.take(entry.letters_.channel(neighbour, place));
+  if (!found) return std::nullopt;
+  Letter letter{};
+  std::memcpy(&letter.round, found->data(), sizeof letter.round);
+  letter.content = found->subspan(sizeof letter.round);
+  return letter;
+}
+
+void LetterDesk::consumed(Entry& entry, std::uint32_t neighbour, std::uint32_t place) noexcept {
+  const std::uint32_t channel = entry.letters_.channel(neighbour, place);
+  entry.letters_.consumed(channel);
+  if (!entry.letters_.owes_credit(channel)) return;
+  entry.letters_.credit_sent(channel);
+  if (!try_credit(entry, channel)) come_back(entry, channel);
+}
+
+bool LetterDesk::try_credit(const Entry& entry, std::uint32_t channel) noexcept {
+  const Header header{address_of(entry, channel), entry.letters_.credit(channel)};
+  const Rank to = entry.neighbours_.ranks[channel % entry.shape().neighbours];
+  try {
+    return transport_.try_letter(to, std::as_bytes(std::span(&header, 1)), {});
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+// ---- what was refused
+
+void LetterDesk::come_back(Entry& entry, std::optional<std::uint32_t> owed_channel) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (owed_channel) entry.owes_[*owed_channel] = true;
+    if (std::exchange(entry.is_refused_, true)) return;
+    entry.next_refused_ = std::exchange(refused_entries_, &entry);
+    if (has_refused_.exchange(true, std::memory_order_relaxed)) return;
+  }
+  rouse_();
+}
+
+// Each once: what is refused again is for the next time.
+void LetterDesk::retry_refused() noexcept {
+  if (!has_refused()) return;
+  std::unique_lock lock(mutex_);
+  std::size_t left = 0;
+  for (Entry* entry = refused_entries_; entry != nullptr; entry = entry->next_refused_) ++left;
+  for (; left != 0 && refused_entries_ != nullptr; --left) {
+    Entry& entry = *refused_entries_;
+    refused_entries_ = entry.next_refused_;
+    entry.is_refused_ = false;
+    ++entry.walkers_;
+    retry(entry, lock);
+    end_walk(entry);
+  }
+  has_refused_.store(refused_entries_ != nullptr, std::memory_order_relaxed);
+}
+
+void LetterDesk::retry(Entry& entry, std::unique_lock<std::mutex>& lock) noexcept {
+  bool is_refused_again = false;
+  for (std::uint32_t channel = 0; channel < entry.shape().channels(); ++channel) {
+    if (!entry.owes_[channel]) continue;
+    entry.owes_[channel] = false;
+    lock.unlock();
+    const bool is_told = try_credit(entry, channel);
+    lock.lock();
+    if (is_told) continue;
+    entry.owes_[channel] = true;
+    is_refused_again = true;
+  }
+  lock.unlock();
+  entry.look_again();
+  lock.lock();
+  if (!is_refused_again || std::exchange(entry.is_refused_, true)) return;
+  // Last, so that others have their turn.
+  Entry** end = &refused_entries_;
+  while (*end != nullptr) end = &(*end)->next_refused_;
+  *end = &entry;
+  entry.next_refused_ = nullptr;
+}
+
+}  // namespace farsum

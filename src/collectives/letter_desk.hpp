@@ -1,0 +1,158 @@
+// Where a process takes in the letters of all teams over nodes of which it speaks for its node, and from where those of
+// its teams leave: it finds the team, files, has whoever waits look again, and tells of credit
+// (docs/internals/letters.md). Owner: the Context.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/units.hpp"
+#include "collectives/letters.hpp"
+#include "transport/transport.hpp"
+
+namespace farsum {
+
+// Begins each letter on its way.
+struct LetterAddress {
+  enum class Kind : std::uint16_t { of_call };  // others may follow
+
+  std::uint64_t team;
+  std::uint32_t from_node;  // of the team
+  std::uint16_t place;
+  Kind kind;
+};
+
+// The nodes to which a node of a team sends letters: the relation holds both ways.
+struct LetterNeighbours {
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+  // All others where so few meet at once; else those whose number is as far from this one's as a power of two, around
+  // the end: each step of dissemination and of a binomial tree goes so far, whatever the root.
+  static LetterNeighbours of(std::uint32_t nodes, std::uint32_t my_node);
+  std::uint32_t of_rank(Rank rank) const;
+
+  std::uint32_t my_node = 0;
+  std::vector<std::uint32_t> by_node;  // which neighbour a node is, or none
+  std::vector<Rank> ranks;             // of the job: by neighbour, who speaks for it
+};
+
+// Who may call: on_letter() whoever serves, one at a time; walk_touched() and retry_refused() the agent or a thread
+// that attends, not in its turn of serving; all else of a team one thread at a time. What the desk does for a team
+// allocates nothing: what that needs the team's entry has brought.
+class LetterDesk final : public LetterHandler {
+ public:
+  // A team of which this process files the letters. From add() to remove() letters come to it.
+  class Entry {
+   public:
+    // The block is of Letters; it outlives this.
+    Entry(LetterNeighbours neighbours, std::byte* block, const Letters::Shape& shape);
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+
+    const LetterNeighbours& neighbours() const { return neighbours_; }
+    const Letters::Shape& shape() const { return letters_.shape(); }
+
+   protected:
+    ~Entry() = default;
+    // A letter or credit has come, or one that was refused for want of memory may find some: whoever waits looks again.
+    // It may not call remove() of this.
+    virtual void look_again() noexcept = 0;
+
+   private:
+    friend class LetterDesk;
+    using Teams = std::map<std::uint64_t, Entry*>;
+
+    LetterNeighbours neighbours_;
+    Letters letters_;
+    Teams::node_type node_;  // while it is not added
+    std::uint64_t team_ = 0;
+    // Guarded by the desk's mutex.
+    Entry* next_touched_ = nullptr;
+    Entry* next_refused_ = nullptr;
+    bool is_touched_ = false;
+    bool is_refused_ = false;
+    std::uint32_t walkers_ = 0;
+    std::vector<bool> owes_;  // by channel: credit alone that was refused
+  };
+
+  // How much of an entry's calls is told apart by a letter, and what is behind that.
+  struct Letter {
+    std::uint64_t round;
+    std::span<const std::byte> content;
+  };
+  enum class Sent : std::uint8_t {
+    yes,
+    no_slot,  // until credit comes, with which the entry is told to look again
+    no_room,  // until the transport has some, which wakes whoever sleeps for replies; or until there is memory
+  };
+
+  // What of a letter is neither slot nor content.
+  static constexpr std::size_t overhead_bytes = sizeof(LetterAddress) + sizeof(LetterHead) + sizeof(std::uint64_t);
+
+  // `rouse` has the agent take a turn.
+  LetterDesk(Transport& transport, std::function<void()> rouse) : transport_(transport), rouse_(std::move(rouse)) {}
+  ~LetterDesk() override = default;
+
+  void on_letter(Rank from, std::span<const std::byte> letter) noexcept override;
+
+  // Before any neighbour may send to the team: before the meeting in which it is told to all.
+  void add(Entry& entry, std::uint64_t team) noexcept;
+  // Nobody looks again from here on. Waits for those that do; no agent calls it.
+  void remove(Entry& entry) noexcept;
+
+  // Longest content of a letter to the neighbours of the entry.
+  std::size_t most_content(const Entry& entry) const;
+  Sent send(Entry& entry, std::uint32_t neighbour, std::uint32_t place, const Letter& letter) noexcept;
+  // The next letter of the channel, if it has come. It stays until consumed(), which may tell the neighbour of credit.
+  std::optional<Letter> take(const Entry& entry, std::uint32_t neighbour, std::uint32_t place) const;
+  void consumed(Entry& entry, std::uint32_t neighbour, std::uint32_t place) noexcept;
+
+  // Has those look again for whom something has come.
+  void walk_touched() noexcept;
+  // Whether a letter was refused that somebody has to try again by the clock: credit alone, for whose sake nobody
+  // waits, or any for which there was no memory.
+  bool has_refused() const { return has_refused_.load(std::memory_order_relaxed); }
+  void retry_refused() noexcept;
+
+  // Statistics. Of letters with a number, those for no team here and those that break the rules: none but of a peer
+  // that is mad. Credit alone may come after its team has gone.
+  std::uint64_t sent() const { return sent_.load(std::memory_order_relaxed); }
+  std::uint64_t unknown() const { return unknown_.load(std::memory_order_relaxed); }
+  std::uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Header {
+    LetterAddress address;
+    LetterHead head;
+  };
+  static_assert(sizeof(Header) == 32);
+
+  Letters::Filed file(Rank from, const Header& header, std::span<const std::byte> content);
+  LetterAddress address_of(const Entry& entry, std::uint32_t channel) const;
+  bool try_credit(const Entry& entry, std::uint32_t channel) noexcept;
+  void come_back(Entry& entry, std::optional<std::uint32_t> owed_channel) noexcept;
+  void retry(Entry& entry, std::unique_lock<std::mutex>& lock) noexcept;
+  void end_walk(Entry& entry);
+  void take_off_lists(Entry& entry);
+
+  Transport& transport_;
+  std::function<void()> rouse_;
+  // Relaxed: statistics, and hints whose readers come again.
+  std::atomic<std::uint64_t> sent_{0}, unknown_{0}, refused_{0};
+  std::atomic<bool> has_touched_{false}, has_refused_{false};
+  std::mutex mutex_;  // guards what follows; nobody calls the transport with it
+  std::condition_variable walks_ended_;
+  Entry::Teams teams_;
+  Entry* touched_ = nullptr;
+  Entry* refused_entries_ = nullptr;
+};
+
+}  // namespace farsum

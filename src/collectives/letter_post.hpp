@@ -1,0 +1,84 @@
+// Carries the letters of one team between nodes by the process's LetterDesk, in slots of its own; what is longer than a
+// slot goes by another post, as does what goes to a node that is no neighbour. Owner: whoever owns the team.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+
+#include "base/group_places.hpp"
+#include "base/status.hpp"
+#include "base/units.hpp"
+#include "collectives/letter_desk.hpp"
+#include "collectives/team_post.hpp"
+#include "os/event_count.hpp"
+
+namespace farsum {
+
+// A letter that tells which round it is of is found wherever it comes: the receiver asks both ways, and knows nothing
+// of lengths.
+//
+// One thread at a time calls. Letters lie in memory of this process, for the rank that takes them files them, too.
+class LetterPost final : public TeamPost {
+ public:
+  // Of letters that a node has sent, so many may wait at another: as many as a broadcast's root may be ahead, so that
+  // nobody waits for a slot who need not wait for a meeting.
+  static constexpr std::uint32_t slots = TeamPost::most_rounds_ahead;
+  static_assert(slots == 8);
+
+  // Slots for so many neighbours: the more there are the shorter, but never shorter than a meeting's letter of few
+  // ranks. The same on all nodes, since all have as many.
+  static Letters::Shape shape_of(std::uint32_t neighbours);
+
+  // Of a rank that speaks for its node at such places, of several nodes. `others` carries what this does not; `events`
+  // is notified when something has come. All outlive it.
+  LetterPost(LetterDesk& desk, TeamPost& others, const GroupPlaces& places, EventCount& events);
+  ~LetterPost() override { desk_.remove(entry_); }
+  LetterPost(const LetterPost&) = delete;
+  LetterPost& operator=(const LetterPost&) = delete;
+
+  // From here on letters of the team may come. Before any other of its nodes can know that all have begun.
+  void begin(std::uint64_t team) noexcept { desk_.add(entry_, team); }
+  // All nodes have begun: letters leave from here on. Until then `others` carries them.
+  void open() noexcept { is_open_ = true; }
+  // The longest letter that goes by the desk.
+  std::size_t most_letter_bytes() const { return most_letter_bytes_; }
+
+  bool try_send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
+                std::size_t& sent) override;
+  bool take(Rank from, std::uint64_t team, std::uint64_t round,
+            FunctionRef<void(std::span<const std::byte>)> use) override;
+  bool has_failed() const override { return others_.has_failed(); }
+  Status failure(const char* doing) const override { return others_.failure(doing); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* block) const { std::free(block); }
+  };
+  using Block = std::unique_ptr<std::byte[], Free>;
+
+  class Entry final : public LetterDesk::Entry {
+   public:
+    Entry(LetterNeighbours neighbours, std::byte* block, const Letters::Shape& shape, EventCount& events)
+        : LetterDesk::Entry(std::move(neighbours), block, shape), events_(events) {}
+
+   private:
+    void look_again() noexcept override { events_.notify_all(); }
+
+    EventCount& events_;
+  };
+
+  static Block make_block(const Letters::Shape& shape);
+
+  LetterDesk& desk_;
+  TeamPost& others_;
+  Letters::Shape shape_;
+  Block block_;
+  Entry entry_;
+  std::size_t most_letter_bytes_;
+  bool is_open_ = false;
+};
+
+}  // namespace farsum
