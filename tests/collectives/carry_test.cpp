@@ -168,7 +168,7 @@ class CarryingThreads {
     Post carried_post(boxes, rank, of_agent);
     Post post(blocking_boxes_, rank, waiter);
     GroupTeam team(places_of(node_of_, node_of_[rank]), rank, &post, waiter);
-    GroupReductions reductions(team, rank, ops::kernels_for_this_machine(), waiter);
+    GroupReductions reductions(team, rank, {ops::kernels_for_this_machine()}, waiter);
     std::byte* const block = start_of(blocks_.at(node_of_[rank]));
     team.begin(*reinterpret_cast<NodeTeamBlock*>(block), 7);
     reductions.begin(block);
