@@ -426,7 +426,9 @@ FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
  * has called farsum_reduce; else who sees it has ARGUMENT, nobody's result is wrong, and the group is of no further
  * use. Where a rank calls a barrier, broadcast or allgather of the group instead, or in another order than others, this
  * is either seen, nobody's result is wrong, and the group is of no further use, or each waits for the other.
- * PEER_FAILED.
+ * PEER_FAILED: other ranks may still write to `result`. Long ones on one node go by copies of the kernel's where it
+ * lets the ranks: then ARGUMENT also, on all, for memory that is not mapped or not for that, where `result` is torn;
+ * and UNREACHABLE where the kernel has begun to refuse, in this call alone.
  *
  * One thread of each rank at a time for a group; for several groups any number of threads. Source: MPI 4.1,
  * sections 6.9.1, 6.9.6 and 6.10.1. */
@@ -440,24 +442,24 @@ FARSUM_API farsum_status farsum_reduce_scatter_block(farsum_group group, const v
 /* ---- collectives that nobody waits for ---------------------------------------------------------------------- */
 
 typedef enum farsum_collective_kind {
-    FARSUM_COLLECT_BARRIER = 0,
-    FARSUM_COLLECT_BROADCAST = 1,
-    FARSUM_COLLECT_ALLGATHER = 2,
-    FARSUM_COLLECT_ALLREDUCE = 3,
-    FARSUM_COLLECT_REDUCE = 4,
-    FARSUM_COLLECT_REDUCE_SCATTER_BLOCK = 5
+  FARSUM_COLLECT_BARRIER = 0,
+  FARSUM_COLLECT_BROADCAST = 1,
+  FARSUM_COLLECT_ALLGATHER = 2,
+  FARSUM_COLLECT_ALLREDUCE = 3,
+  FARSUM_COLLECT_REDUCE = 4,
+  FARSUM_COLLECT_REDUCE_SCATTER_BLOCK = 5
 } farsum_collective_kind;
 
 typedef struct farsum_collective {
-    size_t struct_bytes;         /* sizeof(farsum_collective) */
-    farsum_collective_kind kind; /* further fields are ignored where a kind does not use them */
-    int root;                    /* broadcast, reduce */
-    const void* mine;            /* all but barrier; of a broadcast the root's */
-    void* result;                /* all but barrier; of a broadcast all others', of a reduce the root's */
-    size_t count;                /* of elements of `type`: that a rank brings to a broadcast or an allgather, that is
-                                    reduced, or that a rank gets of a reduce-scatter of blocks */
-    farsum_type type;
-    farsum_op op; /* the three that reduce */
+  size_t struct_bytes;         /* sizeof(farsum_collective) */
+  farsum_collective_kind kind; /* further fields are ignored where a kind does not use them */
+  int root;                    /* broadcast, reduce */
+  const void* mine;            /* all but barrier; of a broadcast the root's */
+  void* result;                /* all but barrier; of a broadcast all others', of a reduce the root's */
+  size_t count;                /* of elements of `type`: that a rank brings to a broadcast or an allgather, that is
+                                  reduced, or that a rank gets of a reduce-scatter of blocks */
+  farsum_type type;
+  farsum_op op; /* the three that reduce */
 } farsum_collective;
 
 /* Begins a collective of the group and returns without waiting; farsum_test and farsum_wait on the request say when it

@@ -8,7 +8,6 @@
 #include <optional>
 #include <span>
 
-#include "base/function_ref.hpp"
 #include "collectives/fold.hpp"
 #include "collectives/peer_memory.hpp"
 
@@ -25,8 +24,9 @@ class CopiedShares {
     std::uint32_t can;     // whether it reaches the others, and the kernel can copy what it has
   };
   struct Missed {
-    std::uint32_t member;
-    std::uint64_t address;
+    std::uint32_t member;   // whose memory it was, or should have come to or from
+    std::uint64_t address;  // there
+    PeerCopy how;
   };
   // Whoever has the share [from, from + bytes) of all vectors writes it `to` bytes behind the start of results.
   struct Share {
@@ -45,8 +45,10 @@ class CopiedShares {
   // `peers` may be null: then nobody can.
   explicit CopiedShares(PeerMemory* peers) : peers_(peers) {}
 
-  // The first call allocates what is folded in; where there is no memory for it this member cannot.
+  // The first call allocates what is folded in; where there is no memory for it this member cannot. Until end() this
+  // process's memory stays on its pages.
   Told tell(std::span<const std::byte> mine, std::span<std::byte> result);
+  void end();
   // Where all can, and all have begun the call: the share of member `me`, which is this one, to its own result and to
   // those of the others that get any, if it is for them. Nobody goes on with what it has or gets before all have
   // returned from here; what was missed leaves results torn.
@@ -69,7 +71,11 @@ class CopiedShares {
   std::optional<Missed> write_tile(std::span<const std::byte> sum, std::size_t to, std::uint32_t me,
                                    std::span<const Told> members);
 
+  Missed missed_at(std::uint32_t member, std::uint64_t address, PeerCopy how);
+
   PeerMemory* peers_;
+  bool is_held_ = false;
+  bool is_refused_ = false;             // by the kernel, once it was
   std::unique_ptr<std::byte[]> tiles_;  // what is folded, where it cannot be in the result, and what is read
 };
 

@@ -123,6 +123,9 @@ class NodeRounds {
   // What a member began the call with; until the caller begins the next.
   const SaidOfCall& said(std::uint32_t member) const { return rounds_.line(member).said; }
   const std::byte* data(std::uint32_t member) const;
+  // At least 256 bytes for what a member says behind the first step of a call that it has begun without data. All may
+  // read it until they begin the next call: the member writes there again two calls later.
+  std::byte* room(std::uint32_t member) const { return slot(member); }
   std::byte* piece(std::uint32_t member) const { return pieces_ + member * piece_bytes_; }
   std::byte* answer() const { return answer_; }
   NodeRoundsBlock::Verdict& verdict() const { return *reinterpret_cast<NodeRoundsBlock::Verdict*>(block_); }

@@ -40,9 +40,9 @@ Status NodeTeam::await_others(std::uint32_t round, const char* doing) {
   return status;
 }
 
-// Relaxed: the word is all there is to know.
+// Acquire: what this member has read before of that one's memory was its own until then.
 bool NodeTeam::has_one_that_never_comes() const {
-  return block_.given_up.load(std::memory_order_relaxed) >> 32 == every_number;
+  return block_.given_up.load(std::memory_order_acquire) >> 32 == every_number;
 }
 
 Status NodeTeam::who_never_comes(const char* doing) const {

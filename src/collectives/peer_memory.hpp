@@ -8,6 +8,14 @@
 
 namespace farsum {
 
+// How a copy went.
+enum class PeerCopy : std::uint8_t {
+  done,
+  not_mapped,  // some of it is not mapped, here or there, or not for that
+  refused,     // the kernel copies nothing between the two processes
+  gone,        // the rank is
+};
+
 // Ranks are those of the node, by their places in it. Any thread may call. Nothing here waits.
 class PeerMemory {
  public:
@@ -19,9 +27,12 @@ class PeerMemory {
   virtual bool can_copy_own(std::span<const std::uintptr_t> addresses) = 0;
   // At most so many of them.
   static constexpr std::size_t most_addresses = 4;
-  // False: some of it is not mapped there, or not for that, or its rank is gone.
-  virtual bool read(std::uint32_t place, std::uintptr_t address, std::span<std::byte> into) = 0;
-  virtual bool write(std::uint32_t place, std::uintptr_t address, std::span<const std::byte> from) = 0;
+  // Until as many calls of let_go() nothing of this rank's memory is put on other pages, of which others would not
+  // know. False: some is just now, and there is nothing to let go.
+  virtual bool hold_pages() = 0;
+  virtual void let_go() = 0;
+  virtual PeerCopy read(std::uint32_t place, std::uintptr_t address, std::span<std::byte> into) = 0;
+  virtual PeerCopy write(std::uint32_t place, std::uintptr_t address, std::span<const std::byte> from) = 0;
 };
 
 }  // namespace farsum

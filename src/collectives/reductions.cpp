@@ -55,11 +55,24 @@ struct GroupReductions::Answer {
   Finding finding = Finding::the_same;
 };
 
-// What a member has found that copied its share; it lies in its piece.
+// What a member has found that copied; it lies in its room of the call.
 struct GroupReductions::Copied {
-  bool has_missed;
-  std::uint32_t member;  // whose memory that was
+  std::uint32_t has_missed;
+  PeerCopy how;
+  std::uint32_t member;  // between whose memory and its own
   std::uint64_t address;
+};
+
+// Of a call that may copy: whatever comes of it.
+class GroupReductions::EndOfCopies {
+ public:
+  explicit EndOfCopies(CopiedShares& copies) : copies_(copies) {}
+  EndOfCopies(const EndOfCopies&) = delete;
+  EndOfCopies& operator=(const EndOfCopies&) = delete;
+  ~EndOfCopies() { copies_.end(); }
+
+ private:
+  CopiedShares& copies_;
 };
 
 // What goes from node to node before the elements, of which there are none where the sender knows of ranks that have
@@ -261,6 +274,7 @@ void GroupReductions::fold_begun(const Call& call, std::byte* into) const {
 // folded from the left.
 Status GroupReductions::run_long(const Call& call) {
   if (order_ == ReduceOrder::ranks || !CopiedShares::is_for(size_, call.bytes)) return run_in_pieces(call, false);
+  const EndOfCopies ends(copies_);
   tell_of_memory(call);
   if (Status status = begin_long(call); !status.is_ok()) return status;
   std::array<CopiedShares::Told, CopiedShares::most_members> told;
@@ -278,7 +292,8 @@ Status GroupReductions::run_long(const Call& call) {
 void GroupReductions::tell_of_memory(const Call& call) {
   const bool scatters = call.asked.kind == GroupReduction::Kind::reduce_scatter_block;
   const std::span<const std::byte> mine(call.asked.mine, call.bytes);
-  const std::span<std::byte> result(call.asked.result, call.gets_result ? call.result_bytes : 0);
+  const std::span<std::byte> result =
+      call.gets_result ? std::span(call.asked.result, call.result_bytes) : std::span<std::byte>();
   CopiedShares::Told told = copies_.tell(mine, result);
   // Others read blocks of it where this rank would write its own.
   if (scatters && call.asked.result == call.asked.mine) told.can = 0;
@@ -304,26 +319,44 @@ Status GroupReductions::run_by_copies(const Call& call, std::span<CopiedShares::
   return end_copies(call, missed, 1);
 }
 
-// All have come to the end of a step of it.
+// All have come to the end of a step of it. Who fails there has its memory back, and the others' copies are worth
+// nothing: so they fail as well.
 Status GroupReductions::end_copies(const Call& call, const std::optional<CopiedShares::Missed>& missed, int step) {
-  const std::size_t at = (1 + step) * cache_line_bytes;
-  const Copied mine{.has_missed = missed.has_value(),
-                    .member = missed ? missed->member : 0,
-                    .address = missed ? missed->address : 0};
-  std::memcpy(rounds_->piece(my_place()) + at, &mine, sizeof mine);
-  if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
+  const auto copied_of = [&](std::uint32_t member) { return rounds_->room(member) + step * cache_line_bytes; };
+  Copied mine{};
+  if (missed) mine = {1, missed->how, missed->member, missed->address};
+  std::memcpy(copied_of(my_place()), &mine, sizeof mine);
+  Status status = rounds_->next_step(call.doing);
+  if (status.is_ok() && team_.node().has_one_that_never_comes()) status = team_.node().who_never_comes(call.doing);
+  if (!status.is_ok()) {
+    rounds_->give_up(status);
+    return status;
+  }
   for (std::uint32_t member = 0; member < size_; ++member) {
     Copied copied;
-    std::memcpy(&copied, rounds_->piece(member) + at, sizeof copied);
-    if (copied.has_missed) return not_copied(call, copied);
+    std::memcpy(&copied, copied_of(member), sizeof copied);
+    if (copied.has_missed != 0) return not_copied(call, member, copied);
   }
   return {};
 }
 
-Status GroupReductions::not_copied(const Call& call, const Copied& copied) const {
-  return {Code::argument, fmt::format("{}: of what rank {} of the group reduces, or where it wants the result, {:#x} can "
-                                      "be copied neither by the others nor for them; the results are torn",
-                                      call.doing, team_.places().here[copied.member], copied.address)};
+Status GroupReductions::not_copied(const Call& call, std::uint32_t by, const Copied& copied) const {
+  const std::vector<std::uint32_t>& ranks = team_.places().here;
+  const std::string which =
+      fmt::format("{}: rank {} of the group could not copy between its memory and that of rank {} at {:#x}", call.doing,
+                  ranks[by], ranks[copied.member], copied.address);
+  switch (copied.how) {
+    case PeerCopy::gone:
+      return {Code::peer_failed, which + ", which is dead"};
+    case PeerCopy::refused:
+      return {Code::unreachable, which +
+                                     ": the kernel refuses it; results are torn, and the next such call goes through "
+                                     "shared memory"};
+    case PeerCopy::not_mapped:
+    case PeerCopy::done:
+      break;
+  }
+  return {Code::argument, which + ", of which some is not mapped, or not for that; results are torn"};
 }
 
 // A reduce begins with what all leave for its root, who compares it.

@@ -70,6 +70,7 @@ class GroupReductions {
   class Parts;
   struct Answer;
   struct Copied;
+  class EndOfCopies;
 
   Status run_on_one_node(const Call& call);
   Status run_to_root(const Call& call);
@@ -87,7 +88,7 @@ class GroupReductions {
   void tell_of_memory(const Call& call);
   Status run_by_copies(const Call& call, std::span<CopiedShares::Told> members);
   Status end_copies(const Call& call, const std::optional<CopiedShares::Missed>& missed, int step);
-  Status not_copied(const Call& call, const Copied& copied) const;
+  Status not_copied(const Call& call, std::uint32_t by, const Copied& copied) const;
   Status run_in_pieces(const Call& call, bool has_begun);
   Status run_in_shares(const Call& call, bool has_begun);
   Status run_scattering(const Call& call, bool has_begun);

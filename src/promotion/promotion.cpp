@@ -469,6 +469,7 @@ PromotionOutcome PromotionRegistry::promote(const Examination& stretch, int fd, 
   // Much may have changed since the caller asked.
   const Stretch pages = stretch_of(pointer(stretch.address), stretch.bytes);
   outcome.refusal = refuse_pages(pages, rules);
+  if (outcome.refusal.empty()) outcome.refusal = refuse_copies();
   if (!outcome.refusal.empty()) return outcome;
   auto entry = std::make_unique<Entry>();
   entry->id = next_id_++;
@@ -528,6 +529,21 @@ std::vector<ReleaseOutcome> PromotionRegistry::retry_releases(const PromotionRul
   return outcomes;
 }
 
+bool PromotionRegistry::begin_copies() {
+  const std::unique_lock guard(mutex_, std::try_to_lock);
+  if (!guard.owns_lock()) return false;
+  copies_under_way_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+// Release pairs with the acquire in refuse_copies: what was copied was so before the pages go.
+void PromotionRegistry::end_copies() { copies_under_way_.fetch_sub(1, std::memory_order_release); }
+
+std::string PromotionRegistry::refuse_copies() const {
+  if (copies_under_way_.load(std::memory_order_acquire) == 0) return {};
+  return "another thread reduces, and ranks of this node copy from and to this process's memory meanwhile";
+}
+
 std::size_t PromotionRegistry::promoted_bytes() const {
   const std::lock_guard guard(mutex_);
   std::size_t bytes = 0;
@@ -557,6 +573,7 @@ ReleaseOutcome PromotionRegistry::demote(Entry& entry, const PromotionRules& rul
   const std::size_t mapped_bytes = Entry::mapped_bytes(pieces);
   if (mapped_bytes < entry.stretch.bytes() && entry.was_moved(maps))
     outcome.reason = "the user has moved part of the range";
+  if (mapped_bytes > 0 && outcome.reason.empty()) outcome.reason = refuse_copies();
   if (mapped_bytes > 0 && outcome.reason.empty()) outcome.reason = refuse_threads(rules);
   if (mapped_bytes > 0 && outcome.reason.empty()) outcome.reason = refuse_page_holders(maps);
 

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -162,6 +163,11 @@ class PromotionRegistry {
   // Turns back what an earlier release had to keep. One outcome for each stretch tried.
   [[nodiscard]] std::vector<ReleaseOutcome> retry_releases(const PromotionRules& rules = {});
 
+  // Until end_copies(), as many times, nothing is promoted or turned back, whose callers are told so: peers copy from
+  // and to this process's memory, and know of no pages. False: some thread is about that just now.
+  [[nodiscard]] bool begin_copies();
+  void end_copies();
+
   [[nodiscard]] std::size_t promoted_bytes() const;
 
   // By which it looks.
@@ -179,9 +185,11 @@ class PromotionRegistry {
   Entry* find(std::uint64_t id) const;
   bool announce(int fd, std::uint64_t device, std::uint64_t inode);
   ReleaseOutcome demote(Entry& entry, const PromotionRules& rules);
+  std::string refuse_copies() const;  // empty: none is under way
 
   const MapReader maps_;
   mutable std::mutex mutex_;
+  std::atomic<std::uint32_t> copies_under_way_{0};  // it grows under the mutex
   std::vector<std::unique_ptr<Entry>> entries_;
   std::vector<File> files_;  // that promoted_files() knows from here
   Stretch left_out_;

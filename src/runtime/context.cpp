@@ -223,7 +223,7 @@ void Context::make_parts() {
       *watch_, block.waiters);
   transport_ = std::make_unique<ShmTransport>(
       segment, ShmTransport::Options{my_place(), settings.channel_bytes, settings.attach != Permission::refuse});
-  peer_memory_ = std::make_unique<AttachedMemory>(*transport_, membership_.here.count(), my_place());
+  peer_memory_ = std::make_unique<AttachedMemory>(*transport_, promotions_, membership_.here.count(), my_place());
   route_ = std::make_unique<RouteTransport>(*transport_, membership_.here);
   circle_ = std::make_unique<TeardownCircle>(
       [this](Rank rank) -> AwaitedRank& { return membership_.segment->rank(membership_.here.place_of(rank)).awaited; },
@@ -285,8 +285,8 @@ void Context::make_parts() {
   attendance.after_serving = [this] { desk_->walk_touched(); };
   attendance_ = std::make_unique<Attendance>(std::move(attendance));
   wake_sources_ = std::make_unique<WakeSources>(*attendance_);
-  chores_ = std::make_unique<Chores>(*service_, *desk_, *network_, *wake_sources_, *attendance_, *bell_, *waiter_,
-                                     carries_);
+  chores_ =
+      std::make_unique<Chores>(*service_, *desk_, *network_, *wake_sources_, *attendance_, *bell_, *waiter_, carries_);
   waiter_->before_sleep([this] { network_->hand_over(); });
   waiter_->before_look([this] { network_->ask_remote_nodes(); });
 }

@@ -116,7 +116,8 @@ class Post : public TeamPost {
   Rank me_;
   EventCount& events_;
   std::minstd_rand draws_;
-  std::map<std::pair<Rank, std::uint64_t>, std::vector<std::byte>> begun_;  // of a letter to a team's rank, what has left
+  std::map<std::pair<Rank, std::uint64_t>, std::vector<std::byte>>
+      begun_;  // of a letter to a team's rank, what has left
 };
 
 // Rank r is on node node_of[r], and the caller on `mine`.

@@ -258,6 +258,27 @@ TEST_F(PromotionTest, takes_a_large_part_of_the_break_segment) {
 
 // ---- refusals ----
 
+TEST_F(PromotionTest, moves_nothing_while_peers_copy_from_and_to_the_process) {
+  const Block block(2 * mib), other(2 * mib);
+  Promotion promotion = promote(block.data(), 2 * mib);
+  ASSERT_TRUE(promotion);
+  fill(other.data(), 2 * mib, 11);
+  ASSERT_TRUE(registry_.begin_copies());
+  const Examination found = registry_.examine(other.data(), 2 * mib);
+  const PromotionOutcome outcome = registry_.promote(found, file_.fd(), next_offset_);
+  EXPECT_NE(outcome.refusal.find("another thread reduces"), std::string::npos) << outcome.refusal;
+  const ReleaseOutcome kept = registry_.release(promotion);
+  EXPECT_EQ(kept.demotion, Demotion::kept);
+  EXPECT_NE(kept.reason.find("another thread reduces"), std::string::npos) << kept.reason;
+  registry_.end_copies();
+  const std::vector<ReleaseOutcome> tried = registry_.retry_releases();
+  ASSERT_EQ(tried.size(), 1u);
+  EXPECT_EQ(tried[0].demotion, Demotion::restored) << tried[0].reason;
+  Promotion later = promote(other.data(), 2 * mib);
+  EXPECT_TRUE(is_filled(other.data(), 2 * mib, 11));
+  expect_restored(later);
+}
+
 TEST_F(PromotionTest, refuses_a_range_without_a_whole_page) {
   const OwnMap map = OwnMap::alone(1 * mib);
   const std::size_t page = test_page_bytes();
