@@ -90,17 +90,12 @@ GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const R
   const std::size_t room = (TeamPost::most_bytes - sizeof(Letter)) / cache_line_bytes * cache_line_bytes;
   team_piece_bytes_ = std::min(NodeRoundsBlock::piece_bytes(static_cast<std::uint32_t>(most_here)), room);
   is_flat_ = cost::meet_at_once(places.nodes());
-  if (order_ == ReduceOrder::nodes && !team.is_first_here()) return;
+  if (order_ == ReduceOrder::ranks)
+    by_rank_.emplace(places, is_flat_, RankOrder::Limits{.piece_bytes = team_piece_bytes_, .letter_bytes = room});
+  if (!team.is_first_here()) return;
   my_node_ = places.my_node();
   make_list();
-  if (order_ == ReduceOrder::ranks)
-    by_rank_.emplace(places, list_, is_flat_,
-                     RankOrder::Limits{.piece_bytes = team_piece_bytes_, .letter_bytes = room});
-  if (!team.is_first_here()) {
-    list_ = {};
-    return;
-  }
-  if (by_rank_) by_rank_->make_room();
+  if (by_rank_) by_rank_->plan(places, list_);
   letter_ = std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes);
   sum_ = std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes);
 }
@@ -307,9 +302,8 @@ Status GroupReductions::run_by_copies(const Call& call, std::span<CopiedShares::
 // All have come to the end of a step of it.
 Status GroupReductions::end_copies(const Call& call, const std::optional<CopiedShares::Missed>& missed, int step) {
   const std::size_t at = (1 + step) * cache_line_bytes;
-  const Copied mine{.has_missed = missed.has_value(),
-                    .member = missed ? missed->member : 0,
-                    .address = missed ? missed->address : 0};
+  const Copied mine{
+      .has_missed = missed.has_value(), .member = missed ? missed->member : 0, .address = missed ? missed->address : 0};
   std::memcpy(rounds_->piece(my_place()) + at, &mine, sizeof mine);
   if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
   for (std::uint32_t member = 0; member < size_; ++member) {
@@ -321,9 +315,10 @@ Status GroupReductions::end_copies(const Call& call, const std::optional<CopiedS
 }
 
 Status GroupReductions::not_copied(const Call& call, const Copied& copied) const {
-  return {Code::argument, fmt::format("{}: of what rank {} of the group reduces, or where it wants the result, {:#x} can "
-                                      "be copied neither by the others nor for them; the results are torn",
-                                      call.doing, team_.places().here[copied.member], copied.address)};
+  return {Code::argument,
+          fmt::format("{}: of what rank {} of the group reduces, or where it wants the result, {:#x} can "
+                      "be copied neither by the others nor for them; the results are torn",
+                      call.doing, team_.places().here[copied.member], copied.address)};
 }
 
 // A reduce begins with what all leave for its root, who compares it.
@@ -408,8 +403,8 @@ Status GroupReductions::begin_piece(const Call& call, std::size_t done) {
   return done == 0 ? rounds_->begin(call.said, {}, nothing, call.doing) : rounds_->next_step(call.doing);
 }
 
-// So much of all pieces becomes the answer; or, by ranks of several nodes, of each stretch of ranks what lies where the
-// first one's piece was. No line of it is written by two.
+// So much of all pieces becomes the answer; or, by ranks of several nodes, of each aligned block of ranks what lies
+// where the first one's piece was. No line of it is written by two.
 Status GroupReductions::fold_in_shares(const Call& call, std::size_t bytes) {
   const std::size_t share = round_up((bytes + rounds_->ranks() - 1) / rounds_->ranks(), cache_line_bytes);
   const std::size_t from = std::min(my_place() * share, bytes);
@@ -450,7 +445,7 @@ void GroupReductions::make_list() {
 }
 
 // What nodes have of a piece, and what their ranks have said. The part of this node, which becomes that of all, is the
-// rounds' answer; or, by ranks, a part for each stretch of them.
+// rounds' answer; or, by ranks, a part for each aligned block of them.
 class GroupReductions::Parts final : public LetterContent {
  public:
   Parts(GroupReductions& reductions, const Call& call, std::size_t done, std::size_t bytes)

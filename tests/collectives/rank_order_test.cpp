@@ -28,7 +28,7 @@ using testing::HasSubstr;
 using Kind = GroupReduction::Kind;
 using Bytes = std::vector<std::byte>;
 
-// Folds parts one by one as the order says: those of a stretch of ranks, from its halves.
+// Folds parts one by one as the order says: those of an aligned block of ranks, from its halves.
 template <class Value>
 Value in_brackets(const std::vector<Value>& parts, const std::function<Value(const Value&, const Value&)>& fold) {
   const auto ranks = static_cast<std::uint32_t>(parts.size());
@@ -281,62 +281,67 @@ TEST(RankOrder, is_told_apart_from_that_of_nodes_and_nobody_waits) {
   }
 }
 
-// Of elements as long as 32 bytes a letter has no room for so many.
-TEST(RankOrder, refuses_on_all_ranks_what_no_letter_has_room_for_and_goes_on) {
-  constexpr std::uint32_t ranks = 2 * 1024;
-  Nodes in_turn(ranks);
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) in_turn[rank] = rank % 2;
-  GroupOfThreads(in_turn, true, by_ranks(ops::kernels_for_this_machine())).run([&](Member member) {
-    const std::array<std::uint64_t, 4> mine = {};
-    std::array<std::uint64_t, 4> result = {77, 77, 77, 77};
-    const GroupReduction wide = {.type = ElementType::complex256,
-                                 .op = Operator::sum,
-                                 .count = 1,
-                                 .mine = reinterpret_cast<const std::byte*>(mine.data()),
-                                 .result = reinterpret_cast<std::byte*>(result.data())};
-    const Status status = member.run(wide);
-    ASSERT_EQ(status.code(), Code::unsupported);
-    ASSERT_EQ(result[0], 77);
-    GroupReduction narrow = wide;
-    narrow.type = ElementType::uint64;
-    ASSERT_TRUE(member.run(narrow).is_ok());
-    ASSERT_EQ(result[0], 0);
-  });
+// As a node of that name has it.
+RankOrder order_on(const Nodes& node_of, std::uint32_t node, const RankOrder::Limits& limits) {
+  const GroupPlaces places = places_of(node_of, node);
+  return {places, places.nodes() <= 12, limits};
 }
 
-// Ranks in a row: all of a node are one stretch, or a few.
+Nodes in_a_row(std::uint32_t nodes, std::uint32_t ranks_a_node) {
+  Nodes node_of(std::size_t{nodes} * ranks_a_node);
+  for (std::uint32_t rank = 0; rank < node_of.size(); ++rank) node_of[rank] = rank / ranks_a_node;
+  return node_of;
+}
+
 TEST(RankOrder, sends_one_vector_a_letter_where_nodes_have_ranks_in_a_row_by_powers_of_two) {
-  GroupPlaces places{.here = {8, 9, 10, 11, 12, 13, 14, 15}, .remote = {}};
-  places.remote.push_back({.first = 0, .members = {0, 1, 2, 3, 4, 5, 6, 7}});
+  const GroupPlaces places = places_of(in_a_row(2, 8), 1);
   const std::array<trees::Step, 2> list = {
       {{trees::Action::send, false, 0, 0, 1}, {trees::Action::receive_copy, false, 0, 0, 1}}};
-  RankOrder order(places, list, true, {.piece_bytes = 4096, .letter_bytes = 32000});
+  RankOrder order(places, true, {.piece_bytes = 4096, .letter_bytes = 32000});
   EXPECT_EQ(order.piece_bytes(8), 4096U);
-  order.make_room();
+  order.plan(places, list);
   order.begin(8, [&](std::uint32_t) { return reinterpret_cast<const std::byte*>(&places); });
   EXPECT_EQ(order.letter_bytes(0), 8U);
   EXPECT_EQ(order.letter_bytes(1), 8U);
 }
 
-TEST(RankOrder, keeps_no_more_than_so_much_of_all_ranks_whatever_their_number) {
+TEST(RankOrder, sends_pieces_as_long_as_those_of_nodes_where_nodes_have_ranks_in_a_row_by_powers_of_two) {
+  for (const std::uint32_t nodes : {2U, 8U, 12U, 64U}) {
+    const RankOrder::Limits limits = {.piece_bytes = 2048, .letter_bytes = 32000};
+    EXPECT_EQ(order_on(in_a_row(nodes, 128), 1, limits).piece_bytes(8), 2048U) << nodes;
+  }
+}
+
+TEST(RankOrder, has_pieces_of_one_length_on_all_nodes) {
+  std::mt19937_64 random(3);
+  for (const std::uint32_t nodes : {3U, 12U, 13U, 20U}) {
+    Nodes node_of(2000);
+    // Each node has another share of them.
+    for (std::uint32_t& node : node_of) node = static_cast<std::uint32_t>(random() % (1 + random() % nodes));
+    for (std::uint32_t node = 0; node < nodes; ++node) node_of[node] = node;
+    const RankOrder::Limits limits = {.piece_bytes = 2048, .letter_bytes = 1 << 20};
+    const std::size_t on_first = order_on(node_of, 0, limits).piece_bytes(8);
+    EXPECT_LT(on_first, 2048U);
+    for (std::uint32_t node = 1; node < nodes; ++node)
+      EXPECT_EQ(order_on(node_of, node, limits).piece_bytes(8), on_first) << nodes << " nodes, on " << node;
+  }
+}
+
+TEST(RankOrder, keeps_no_more_than_so_much_of_scattered_ranks_whatever_their_number) {
   for (const std::uint32_t ranks : {2U, 40U, 1000U, 60'000U}) {
-    GroupPlaces places;
-    places.here.resize(ranks - 1);
-    std::iota(places.here.begin(), places.here.end(), 0U);
-    places.remote.push_back({.first = ranks - 1, .members = {ranks - 1}});
-    const RankOrder order(places, {}, true, {.piece_bytes = 49152, .letter_bytes = 32000});
+    Nodes in_turn(ranks);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) in_turn[rank] = rank % 2;
+    const RankOrder order = order_on(in_turn, 0, {.piece_bytes = 49152, .letter_bytes = 32 << 20});
     EXPECT_LE(order.piece_bytes(8) * ranks, std::max<std::size_t>(256 << 10, 64 * ranks));
     EXPECT_GE(order.piece_bytes(8), 64U);
   }
 }
 
 TEST(RankOrder, of_scattered_ranks_gives_a_letter_as_many_whole_elements_as_it_has_room_for) {
-  GroupPlaces places;
-  places.remote.push_back({.first = 1, .members = {}});
-  for (std::uint32_t rank = 0; rank < 200; ++rank)
-    (rank % 2 == 0 ? places.here : places.remote.front().members).push_back(rank);
+  Nodes in_turn(200);
+  for (std::uint32_t rank = 0; rank < 200; ++rank) in_turn[rank] = rank % 2;
   const auto piece = [&](std::size_t letter_bytes, std::size_t element_bytes) {
-    return RankOrder(places, {}, true, {.piece_bytes = 4096, .letter_bytes = letter_bytes}).piece_bytes(element_bytes);
+    return order_on(in_turn, 0, {.piece_bytes = 1024, .letter_bytes = letter_bytes}).piece_bytes(element_bytes);
   };
   EXPECT_EQ(piece(100 * 1000, 8), 960U);
   EXPECT_EQ(piece(100 * 47, 16), 32U);
