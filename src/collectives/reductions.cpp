@@ -87,7 +87,7 @@ GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const R
   std::size_t most_here = places.here.size();
   for (const GroupPlaces::Node& node : places.remote) most_here = std::max(most_here, node.members.size());
   // The same on all nodes.
-  const std::size_t room = (TeamPost::most_bytes - sizeof(Letter)) / cache_line_bytes * cache_line_bytes;
+  const std::size_t room = (means.letter_bytes - sizeof(Letter)) / cache_line_bytes * cache_line_bytes;
   team_piece_bytes_ = std::min(NodeRoundsBlock::piece_bytes(static_cast<std::uint32_t>(most_here)), room);
   is_flat_ = cost::meet_at_once(places.nodes());
   if (order_ == ReduceOrder::ranks)
@@ -96,8 +96,8 @@ GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const R
   my_node_ = places.my_node();
   make_list();
   if (by_rank_) by_rank_->plan(places, list_);
-  letter_ = std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes);
-  sum_ = std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes);
+  letter_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
+  sum_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
 }
 
 void GroupReductions::begin(std::byte* block) noexcept {
