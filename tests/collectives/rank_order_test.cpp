@@ -110,6 +110,22 @@ class Symbols {
   }
 };
 
+// As many bits as a number of parts that has all of them set has, so many rows are there at once.
+TEST(RankOrder, folds_any_number_of_parts) {
+  constexpr std::uint32_t ranks = (1 << 18) - 1;
+  std::vector<std::uint64_t> parts(ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) parts[rank] = Symbols::of_rank(rank, 1);
+  std::array<std::uint64_t, 2> result = {};
+  std::array<std::uint64_t, 2> part = {};
+  const Fold fold(Symbols::kernels(), ElementType::uint64, Operator::sum, ReduceOrder::ranks);
+  fold.all(reinterpret_cast<std::byte*>(result.data()), sizeof result, ranks, [&](std::uint32_t rank) {
+    part = {parts[rank], parts[rank]};
+    return reinterpret_cast<const std::byte*>(part.data());
+  });
+  const std::uint64_t expected = in_brackets<std::uint64_t>(parts, Symbols::folded);
+  EXPECT_EQ(result, (std::array<std::uint64_t, 2>{expected, expected}));
+}
+
 GroupOfThreads::Means by_ranks(const ops::KernelSet& kernels) {
   return {.kernels = kernels, .order = [](std::uint32_t) { return ReduceOrder::ranks; }};
 }
