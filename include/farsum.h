@@ -410,7 +410,8 @@ FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
  * FARSUM_REDUCE_ORDER=ranks on all ranks, the brackets depend on the number of ranks alone: each two neighbours become
  * one, then each two of these, and so on; so the bits are the same however the ranks are placed. Over several nodes
  * that costs more the fewer neighbours share a node, and is UNSUPPORTED where a message has no room for one element of
- * each rank of a node; nothing is written then, and other calls go on.
+ * each block of neighbours that is combined in it, which beyond 12 nodes is one of several nodes; nothing is written
+ * then, and other calls go on.
  *
  * Completion: on return `mine` may be reused and `result` is there. A call may return before others have entered
  * theirs, or wait for them: a program relies on neither. In a group on one node a farsum_reduce of up to 1 KiB (4 KiB

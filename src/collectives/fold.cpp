@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include "base/units.hpp"
 #include "os/default_arithmetic.hpp"
@@ -17,9 +18,10 @@ constexpr bool leaves_vector_registers(ElementType type) {
          type == ElementType::pair_long_double_int || type == ElementType::float128 || type == ElementType::complex256;
 }
 
-// Of vectors that are folded by rank, so much at a time: scratch for it lies on the stack, one row for each level.
+// Of vectors that are folded by rank, so much at a time: scratch for it lies on the stack, one row for each level that
+// any number of parts has, but for the first.
 constexpr std::size_t row_bytes = 1024;
-constexpr std::size_t most_rows = 16;  // of fewer than 2^16 parts
+constexpr std::size_t most_rows = std::numeric_limits<std::uint32_t>::digits - 1;
 
 }  // namespace
 

@@ -32,7 +32,7 @@ struct RefusedReduction {
 
 Status told_otherwise(const RefusedReduction& refused, std::uint32_t rank, const SaidOfCall& other);
 Status no_reduction_by(const RefusedReduction& refused, const std::string& who);
-// Of an order by ranks that are scattered so that a letter has no room for an element of each stretch of them.
+// Of an order by ranks that are scattered so that a letter has no room for an element of each aligned block of them.
 Status too_scattered(const RefusedReduction& refused);
 // Of ranks that have made other calls before this one.
 Status out_of_step(const RefusedReduction& refused, std::uint32_t rank);

@@ -100,22 +100,17 @@ GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const R
   std::size_t most_here = places.here.size();
   for (const GroupPlaces::Node& node : places.remote) most_here = std::max(most_here, node.members.size());
   // The same on all nodes.
-  const std::size_t room = (TeamPost::most_bytes - sizeof(Letter)) / cache_line_bytes * cache_line_bytes;
+  const std::size_t room = (means.letter_bytes - sizeof(Letter)) / cache_line_bytes * cache_line_bytes;
   team_piece_bytes_ = std::min(NodeRoundsBlock::piece_bytes(static_cast<std::uint32_t>(most_here)), room);
   is_flat_ = cost::meet_at_once(places.nodes());
-  if (order_ == ReduceOrder::nodes && !team.is_first_here()) return;
+  if (order_ == ReduceOrder::ranks)
+    by_rank_.emplace(places, is_flat_, RankOrder::Limits{.piece_bytes = team_piece_bytes_, .letter_bytes = room});
+  if (!team.is_first_here()) return;
   my_node_ = places.my_node();
   list_ = list_between_nodes(places.nodes(), my_node_);
-  if (order_ == ReduceOrder::ranks)
-    by_rank_.emplace(places, list_, is_flat_,
-                     RankOrder::Limits{.piece_bytes = team_piece_bytes_, .letter_bytes = room});
-  if (!team.is_first_here()) {
-    list_ = {};
-    return;
-  }
-  if (by_rank_) by_rank_->make_room();
-  letter_ = std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes);
-  sum_ = std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes);
+  if (by_rank_) by_rank_->plan(places, list_);
+  letter_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
+  sum_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
 }
 
 void GroupReductions::begin(std::byte* block) noexcept {
@@ -441,8 +436,8 @@ Status GroupReductions::begin_piece(const Call& call, std::size_t done) {
   return done == 0 ? rounds_->begin(call.said, {}, nothing, call.doing) : rounds_->next_step(call.doing);
 }
 
-// So much of all pieces becomes the answer; or, by ranks of several nodes, of each stretch of ranks what lies where the
-// first one's piece was. No line of it is written by two.
+// So much of all pieces becomes the answer; or, by ranks of several nodes, of each aligned block of ranks what lies
+// where the first one's piece was. No line of it is written by two.
 Status GroupReductions::fold_in_shares(const Call& call, std::size_t bytes) {
   const std::size_t share = round_up((bytes + rounds_->ranks() - 1) / rounds_->ranks(), cache_line_bytes);
   const std::size_t from = std::min(my_place() * share, bytes);
@@ -482,7 +477,7 @@ std::vector<trees::Step> GroupReductions::list_between_nodes(std::uint32_t nodes
 }
 
 // What nodes have of a piece, and what their ranks have said. The part of this node, which becomes that of all, is the
-// rounds' answer; or, by ranks, a part for each stretch of them.
+// rounds' answer; or, by ranks, a part for each aligned block of them.
 class GroupReductions::Parts final : public LetterContent {
  public:
   Parts(GroupReductions& reductions, const Call& call, std::size_t done, std::size_t bytes)

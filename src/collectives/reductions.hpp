@@ -20,6 +20,7 @@
 #include "collectives/peer_memory.hpp"
 #include "collectives/rank_order.hpp"
 #include "collectives/rooted_rounds.hpp"
+#include "collectives/team_post.hpp"
 #include "ops/kernels.hpp"
 #include "progress/waiter.hpp"
 #include "trees/schedule.hpp"
@@ -43,8 +44,9 @@ struct GroupReduction {
 // What a rank reduces with.
 struct ReductionMeans {
   const ops::KernelSet& kernels;
-  ReduceOrder order = ReduceOrder::nodes;  // of ranks that take different ones all are told in each call
-  PeerMemory* peers = nullptr;             // null: no other rank's memory is copied
+  ReduceOrder order = ReduceOrder::nodes;           // ranks that take different ones are told as of different operators
+  PeerMemory* peers = nullptr;                      // null: no other rank's memory is copied
+  std::size_t letter_bytes = TeamPost::most_bytes;  // of a letter between nodes at most: the same on all ranks
 };
 
 // One member's view. One thread of a rank calls at a time. Ranks that ask for different reductions are all told so, and

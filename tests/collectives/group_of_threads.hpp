@@ -53,11 +53,12 @@ struct Member {
 
 class GroupOfThreads {
  public:
-  // What the ranks compute with, in which order each folds, and whose memory it may copy.
+  // What the ranks compute with, in which order each folds, whose memory it may copy, and how long their letters are.
   struct Means {
     const ops::KernelSet& kernels = ops::kernels_for_this_machine();
     std::function<ReduceOrder(std::uint32_t rank)> order = [](std::uint32_t) { return ReduceOrder::nodes; };
     std::function<PeerMemory*(std::uint32_t rank)> peers = [](std::uint32_t) { return nullptr; };
+    std::size_t letter_bytes = TeamPost::most_bytes;
   };
 
   explicit GroupOfThreads(Nodes node_of, bool is_crowded = false)
@@ -101,7 +102,8 @@ class GroupOfThreads {
     auto* block = reinterpret_cast<std::byte*>(round_up(start, 2 * cache_line_bytes));
     Post post(boxes_, rank, waiter);
     GroupTeam team(places_of(node_of_, node_of_[rank]), rank, &post, waiter);
-    GroupReductions reductions(team, rank, {means_.kernels, means_.order(rank), means_.peers(rank)}, waiter);
+    const ReductionMeans means = {means_.kernels, means_.order(rank), means_.peers(rank), means_.letter_bytes};
+    GroupReductions reductions(team, rank, means, waiter);
     team.begin(*reinterpret_cast<NodeTeamBlock*>(block), 7);
     reductions.begin(block);
     body({team, reductions, rank});

@@ -28,7 +28,7 @@ using testing::HasSubstr;
 using Kind = GroupReduction::Kind;
 using Bytes = std::vector<std::byte>;
 
-// Folds parts one by one as the order says: those of a stretch of ranks, from its halves.
+// Folds parts one by one as the order says: those of an aligned block of ranks, from its halves.
 template <class Value>
 Value in_brackets(const std::vector<Value>& parts, const std::function<Value(const Value&, const Value&)>& fold) {
   const auto ranks = static_cast<std::uint32_t>(parts.size());
@@ -110,8 +110,31 @@ class Symbols {
   }
 };
 
+// As many bits as a number of parts that has all of them set has, so many rows are there at once.
+TEST(RankOrder, folds_any_number_of_parts) {
+  constexpr std::uint32_t ranks = (1 << 18) - 1;
+  std::vector<std::uint64_t> parts(ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) parts[rank] = Symbols::of_rank(rank, 1);
+  std::array<std::uint64_t, 2> result = {};
+  std::array<std::uint64_t, 2> part = {};
+  const Fold fold(Symbols::kernels(), ElementType::uint64, Operator::sum, ReduceOrder::ranks);
+  fold.all(reinterpret_cast<std::byte*>(result.data()), sizeof result, ranks, [&](std::uint32_t rank) {
+    part = {parts[rank], parts[rank]};
+    return reinterpret_cast<const std::byte*>(part.data());
+  });
+  const std::uint64_t expected = in_brackets<std::uint64_t>(parts, Symbols::folded);
+  EXPECT_EQ(result, (std::array<std::uint64_t, 2>{expected, expected}));
+}
+
 GroupOfThreads::Means by_ranks(const ops::KernelSet& kernels) {
   return {.kernels = kernels, .order = [](std::uint32_t) { return ReduceOrder::ranks; }};
+}
+
+// Letters have room for 128 bytes of elements.
+GroupOfThreads::Means by_ranks_in_short_letters() {
+  GroupOfThreads::Means means = by_ranks(ops::kernels_for_this_machine());
+  means.letter_bytes = 192;
+  return means;
 }
 
 // What a rank gets of elements from one on, where so many ranks take part.
@@ -129,12 +152,14 @@ struct Asked {
   Kind kind;
   std::size_t count;
   std::uint32_t root;
+  bool in_place = false;
 };
 
 void reduce_symbols(Member member, std::uint32_t ranks, const Asked& asked) {
   const bool scatters = asked.kind == Kind::reduce_scatter_block;
-  std::vector<std::uint64_t> mine(scatters ? asked.count * ranks : asked.count), result(asked.count, 0);
+  std::vector<std::uint64_t> mine(scatters ? asked.count * ranks : asked.count), apart(asked.count, 0);
   for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = Symbols::of_rank(member.rank, i);
+  std::vector<std::uint64_t>& result = asked.in_place ? mine : apart;
   const bool gets_result = asked.kind != Kind::reduce || member.rank == asked.root;
   const Status status = member.run({.kind = asked.kind,
                                     .type = ElementType::uint64,
@@ -153,7 +178,7 @@ void reduce_symbols(Member member, std::uint32_t ranks, const Asked& asked) {
   }
 }
 
-// Short, in lines and in slots; in pieces; by blocks.
+// Short, in lines and in slots; in pieces; by blocks; apart and in place.
 void reduce_in_all_forms(const Nodes& node_of, bool is_crowded, std::uint32_t root) {
   const auto ranks = static_cast<std::uint32_t>(node_of.size());
   const std::size_t slot = NodeRoundsBlock::slot_bytes(ranks) / 8;
@@ -164,7 +189,11 @@ void reduce_in_all_forms(const Nodes& node_of, bool is_crowded, std::uint32_t ro
                                   {Kind::reduce, 1, root},
                                   {Kind::reduce, slot + 1, root},
                                   {Kind::reduce_scatter_block, 1, 0},
-                                  {Kind::reduce_scatter_block, slot / ranks + 9, 0}};
+                                  {Kind::reduce_scatter_block, slot / ranks + 9, 0},
+                                  {Kind::allreduce, slot, 0, true},
+                                  {Kind::reduce, slot, root, true},
+                                  {Kind::reduce, slot + 1, root, true},
+                                  {Kind::reduce_scatter_block, slot / ranks + 9, 0, true}};
   GroupOfThreads(node_of, is_crowded, by_ranks(Symbols::kernels())).run([&](Member member) {
     for (const Asked& asked : all) reduce_symbols(member, ranks, asked);
   });
@@ -195,6 +224,12 @@ TEST_P(RankOrderOf, is_that_of_one_node_wherever_ranks_are_and_in_every_form) {
       reduce_in_all_forms(node_of, random() % 2 == 0, static_cast<std::uint32_t>(random() % ranks));
     }
   }
+}
+
+Nodes in_a_row(std::uint32_t nodes, std::uint32_t ranks_a_node) {
+  Nodes node_of(std::size_t{nodes} * ranks_a_node);
+  for (std::uint32_t rank = 0; rank < node_of.size(); ++rank) node_of[rank] = rank / ranks_a_node;
+  return node_of;
 }
 
 const std::vector<Nodes>& some_placements() {
@@ -252,8 +287,8 @@ TEST(RankOrder, gives_the_same_bits_for_every_type_and_operator_whatever_a_threa
   }
 }
 
-// In each call, and in the next.
-TEST(RankOrder, is_told_apart_from_that_of_nodes_and_nobody_waits) {
+// In each call, and in the next, but for those whose part a root has taken.
+TEST(RankOrder, is_told_apart_from_that_of_nodes_as_another_operator_is_and_nobody_waits) {
   for (const Nodes& node_of : some_placements()) {
     for (const std::uint32_t odd_one : {0U, 1U, 17U}) {
       SCOPED_TRACE(text_of(node_of) + ", rank " + std::to_string(odd_one));
@@ -269,7 +304,9 @@ TEST(RankOrder, is_told_apart_from_that_of_nodes_and_nobody_waits) {
                                               .mine = reinterpret_cast<std::byte*>(mine.data()),
                                               .result = reinterpret_cast<std::byte*>(result.data())});
             const bool is_leaf = kind == Kind::reduce && member.rank != 0 && count == 1;
-            if (!is_leaf || !member.team.places().is_one_node()) {
+            if (is_leaf && member.team.places().is_one_node()) {
+              ASSERT_TRUE(status.is_ok()) << status.text();
+            } else {
               ASSERT_EQ(status.code(), Code::argument);
               ASSERT_THAT(status.text(), HasSubstr("with FARSUM_REDUCE_ORDER=ranks"));
             }
@@ -281,67 +318,185 @@ TEST(RankOrder, is_told_apart_from_that_of_nodes_and_nobody_waits) {
   }
 }
 
-// Of elements as long as 32 bytes a letter has no room for so many.
-TEST(RankOrder, refuses_on_all_ranks_what_no_letter_has_room_for_and_goes_on) {
-  constexpr std::uint32_t ranks = 2 * 1024;
-  Nodes in_turn(ranks);
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) in_turn[rank] = rank % 2;
-  GroupOfThreads(in_turn, true, by_ranks(ops::kernels_for_this_machine())).run([&](Member member) {
-    const std::array<std::uint64_t, 4> mine = {};
-    std::array<std::uint64_t, 4> result = {77, 77, 77, 77};
-    const GroupReduction wide = {.type = ElementType::complex256,
-                                 .op = Operator::sum,
-                                 .count = 1,
-                                 .mine = reinterpret_cast<const std::byte*>(mine.data()),
-                                 .result = reinterpret_cast<std::byte*>(result.data())};
-    const Status status = member.run(wide);
-    ASSERT_EQ(status.code(), Code::unsupported);
-    ASSERT_EQ(result[0], 77);
-    GroupReduction narrow = wide;
-    narrow.type = ElementType::uint64;
-    ASSERT_TRUE(member.run(narrow).is_ok());
-    ASSERT_EQ(result[0], 0);
-  });
+// Where each rank's neighbours are on another node.
+const std::vector<Nodes>& scattered_so_that_letters_hold_eight_elements() {
+  static const std::vector<Nodes> placements = [] {
+    Nodes by_two(16), by_many = in_a_row(16, 1);
+    for (std::uint32_t rank = 0; rank < 16; ++rank) by_two[rank] = rank % 2;
+    // The upper half of the tree has all odd ranks, one a node, of which no two are neighbours.
+    for (std::uint32_t rank = 16; rank < 30; ++rank) by_many.push_back(rank % 2 * 8 + rank / 2 % 8);
+    return std::vector<Nodes>{by_two, by_many};
+  }();
+  return placements;
 }
 
-// Ranks in a row: all of a node are one stretch, or a few.
+struct Elements {
+  ElementType type;
+  std::size_t count;
+};
+
+// All bytes of which are 0.
+Status reduce_zeros(Member member, Kind kind, const Elements& elements, Bytes& result) {
+  const Bytes mine(elements.count * 16 * ops::size_of(elements.type) * 2);
+  return member.run({.kind = kind,
+                     .type = elements.type,
+                     .op = Operator::sum,
+                     .count = elements.count,
+                     .mine = mine.data(),
+                     .result = result.data()});
+}
+
+constexpr std::array<Kind, 3> all_kinds = {Kind::allreduce, Kind::reduce, Kind::reduce_scatter_block};
+
+TEST(RankOrder, refuses_on_all_ranks_what_no_letter_has_room_for_and_goes_on) {
+  for (const Nodes& node_of : scattered_so_that_letters_hold_eight_elements()) {
+    SCOPED_TRACE(text_of(node_of));
+    GroupOfThreads(node_of, true, by_ranks_in_short_letters()).run([&](Member member) {
+      for (const Kind kind : all_kinds) {
+        const bool gets_result = kind != Kind::reduce || member.rank == 0;
+        Bytes result(64, std::byte{77});
+        const Bytes untouched = result;
+        const Status wide = reduce_zeros(member, kind, {ElementType::complex256, 2}, result);
+        ASSERT_EQ(wide.code(), Code::unsupported);
+        ASSERT_EQ(result, untouched);
+        const Status narrow = reduce_zeros(member, kind, {ElementType::complex128, 4}, result);
+        ASSERT_TRUE(narrow.is_ok()) << narrow.text();
+        ASSERT_EQ(result == Bytes(64), gets_result);
+      }
+    });
+  }
+}
+
+TEST(RankOrder, refuses_no_call_without_elements) {
+  for (const Nodes& node_of : scattered_so_that_letters_hold_eight_elements()) {
+    SCOPED_TRACE(text_of(node_of));
+    GroupOfThreads(node_of, true, by_ranks_in_short_letters()).run([&](Member member) {
+      for (const Kind kind : all_kinds) {
+        Bytes result(8);
+        const Status status = reduce_zeros(member, kind, {ElementType::complex256, 0}, result);
+        ASSERT_TRUE(status.is_ok()) << status.text();
+      }
+    });
+  }
+}
+
+TEST(RankOrder, tells_of_different_types_also_where_one_of_them_is_refused) {
+  for (const Nodes& node_of : scattered_so_that_letters_hold_eight_elements()) {
+    for (const std::uint32_t odd_one : {0U, 1U, 15U}) {
+      SCOPED_TRACE(text_of(node_of) + ", rank " + std::to_string(odd_one));
+      GroupOfThreads(node_of, true, by_ranks_in_short_letters()).run([&](Member member) {
+        for (const bool is_odd_one_refused : {true, false}) {
+          Bytes result(64, std::byte{77});
+          const Bytes untouched = result;
+          const bool is_refused = (member.rank == odd_one) == is_odd_one_refused;
+          const ElementType type = is_refused ? ElementType::complex256 : ElementType::uint64;
+          const Status status = reduce_zeros(member, Kind::allreduce, {type, 1}, result);
+          ASSERT_EQ(status.code(), Code::argument);
+          ASSERT_THAT(status.text(), HasSubstr("must be the same on all ranks"));
+          ASSERT_EQ(result, untouched);
+        }
+        Bytes result(64, std::byte{77});
+        ASSERT_TRUE(reduce_zeros(member, Kind::allreduce, {ElementType::uint64, 8}, result).is_ok());
+        ASSERT_EQ(result, Bytes(64));
+      });
+    }
+  }
+}
+
+// Who found none in the middle would leave the others waiting.
+TEST(RankOrder, needs_no_memory_once_a_call_has_begun) {
+  for (const Nodes& node_of : some_placements()) {
+    SCOPED_TRACE(text_of(node_of));
+    GroupOfThreads(node_of, true, by_ranks(ops::kernels_for_this_machine())).run([&](Member member) {
+      std::vector<std::uint64_t> mine(3000 * node_of.size(), 1), result(3000);
+      for (const std::size_t count : {0, 1, 3000}) {
+        for (const Kind kind : all_kinds) {
+          const FailingMemory none(0, FailingMemory::Fails::for_good);
+          const Status status = member.run({.kind = kind,
+                                            .type = ElementType::uint64,
+                                            .op = Operator::sum,
+                                            .count = count,
+                                            .mine = reinterpret_cast<std::byte*>(mine.data()),
+                                            .result = reinterpret_cast<std::byte*>(result.data())});
+          const FailingMemory::Pause pause;
+          ASSERT_TRUE(status.is_ok());
+        }
+      }
+    });
+  }
+}
+
+// As a node of that name has it.
+RankOrder order_on(const Nodes& node_of, std::uint32_t node, const RankOrder::Limits& limits) {
+  const GroupPlaces places = places_of(node_of, node);
+  return {places, places.nodes() <= 12, limits};
+}
+
 TEST(RankOrder, sends_one_vector_a_letter_where_nodes_have_ranks_in_a_row_by_powers_of_two) {
-  GroupPlaces places{.here = {8, 9, 10, 11, 12, 13, 14, 15}, .remote = {}};
-  places.remote.push_back({.first = 0, .members = {0, 1, 2, 3, 4, 5, 6, 7}});
+  const GroupPlaces places = places_of(in_a_row(2, 8), 1);
   const std::array<trees::Step, 2> list = {
       {{trees::Action::send, false, 0, 0, 1}, {trees::Action::receive_copy, false, 0, 0, 1}}};
-  RankOrder order(places, list, true, {.piece_bytes = 4096, .letter_bytes = 32000});
+  RankOrder order(places, true, {.piece_bytes = 4096, .letter_bytes = 32000});
   EXPECT_EQ(order.piece_bytes(8), 4096U);
-  order.make_room();
+  order.plan(places, list);
   order.begin(8, [&](std::uint32_t) { return reinterpret_cast<const std::byte*>(&places); });
   EXPECT_EQ(order.letter_bytes(0), 8U);
   EXPECT_EQ(order.letter_bytes(1), 8U);
 }
 
-TEST(RankOrder, keeps_no_more_than_so_much_of_all_ranks_whatever_their_number) {
+TEST(RankOrder, sends_pieces_as_long_as_those_of_nodes_where_nodes_have_ranks_in_a_row_by_powers_of_two) {
+  for (const std::uint32_t nodes : {2U, 8U, 12U, 64U}) {
+    const RankOrder::Limits limits = {.piece_bytes = 2048, .letter_bytes = 32000};
+    EXPECT_EQ(order_on(in_a_row(nodes, 128), 1, limits).piece_bytes(8), 2048U) << nodes;
+  }
+}
+
+TEST(RankOrder, has_pieces_of_one_length_on_all_nodes) {
+  std::mt19937_64 random(3);
+  for (const std::uint32_t nodes : {3U, 12U, 13U, 20U}) {
+    Nodes node_of(2000);
+    // Each node has another share of them.
+    for (std::uint32_t& node : node_of) node = static_cast<std::uint32_t>(random() % (1 + random() % nodes));
+    for (std::uint32_t node = 0; node < nodes; ++node) node_of[node] = node;
+    const RankOrder::Limits limits = {.piece_bytes = 2048, .letter_bytes = 1 << 20};
+    const std::size_t on_first = order_on(node_of, 0, limits).piece_bytes(8);
+    EXPECT_LT(on_first, 2048U);
+    for (std::uint32_t node = 1; node < nodes; ++node)
+      EXPECT_EQ(order_on(node_of, node, limits).piece_bytes(8), on_first) << nodes << " nodes, on " << node;
+  }
+}
+
+TEST(RankOrder, keeps_no_more_than_so_much_of_scattered_ranks_whatever_their_number) {
   for (const std::uint32_t ranks : {2U, 40U, 1000U, 60'000U}) {
-    GroupPlaces places;
-    places.here.resize(ranks - 1);
-    std::iota(places.here.begin(), places.here.end(), 0U);
-    places.remote.push_back({.first = ranks - 1, .members = {ranks - 1}});
-    const RankOrder order(places, {}, true, {.piece_bytes = 49152, .letter_bytes = 32000});
+    Nodes in_turn(ranks);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) in_turn[rank] = rank % 2;
+    const RankOrder order = order_on(in_turn, 0, {.piece_bytes = 49152, .letter_bytes = 32 << 20});
     EXPECT_LE(order.piece_bytes(8) * ranks, std::max<std::size_t>(256 << 10, 64 * ranks));
     EXPECT_GE(order.piece_bytes(8), 64U);
   }
 }
 
 TEST(RankOrder, of_scattered_ranks_gives_a_letter_as_many_whole_elements_as_it_has_room_for) {
-  GroupPlaces places;
-  places.remote.push_back({.first = 1, .members = {}});
-  for (std::uint32_t rank = 0; rank < 200; ++rank)
-    (rank % 2 == 0 ? places.here : places.remote.front().members).push_back(rank);
+  Nodes in_turn(200);
+  for (std::uint32_t rank = 0; rank < 200; ++rank) in_turn[rank] = rank % 2;
   const auto piece = [&](std::size_t letter_bytes, std::size_t element_bytes) {
-    return RankOrder(places, {}, true, {.piece_bytes = 4096, .letter_bytes = letter_bytes}).piece_bytes(element_bytes);
+    return order_on(in_turn, 0, {.piece_bytes = 1024, .letter_bytes = letter_bytes}).piece_bytes(element_bytes);
   };
   EXPECT_EQ(piece(100 * 1000, 8), 960U);
   EXPECT_EQ(piece(100 * 47, 16), 32U);
   EXPECT_EQ(piece(100 * 16, 16), 16U);
   EXPECT_EQ(piece(100 * 16 - 1, 16), 0U);
+}
+
+// Each of 16 nodes has a few ranks, and of 64 in the upper half of the tree no two are neighbours.
+TEST(RankOrder, of_more_than_twelve_nodes_has_room_in_a_letter_for_those_of_several_nodes) {
+  Nodes node_of = in_a_row(16, 1);
+  for (std::uint32_t rank = 16; rank < 16 + 2 * 63; ++rank) node_of.push_back(rank % 2 * 8 + rank / 2 % 8);
+  const auto piece = [&](std::size_t letter_bytes) {
+    return order_on(node_of, 0, {.piece_bytes = 1024, .letter_bytes = letter_bytes}).piece_bytes(16);
+  };
+  EXPECT_EQ(piece(64 * 16), 16U);
+  EXPECT_EQ(piece(64 * 16 - 1), 0U);
 }
 
 }  // namespace
