@@ -192,12 +192,12 @@ Status GroupReductions::agree_as_root(const Call& call) {
   return told_by_root(call, answer);
 }
 
-// The first that is out of step, if any; else the first that has said something else.
+// The first with which the group ends, if any; else the first that has said something else.
 GroupReductions::Answer GroupReductions::compare_at_root(const Call& call) const {
   Answer first;
   for (std::uint32_t member = 0; member < size_; ++member) {
     const Answer answer = compare_with(call, member);
-    if (answer.finding == Answer::Finding::out_of_step) return answer;
+    if (answer.finding == Answer::Finding::out_of_step || waits_in_vain(answer)) return answer;
     if (first.finding == Answer::Finding::the_same) first = answer;
   }
   return first;
@@ -212,25 +212,33 @@ GroupReductions::Answer GroupReductions::compare_with(const Call& call, std::uin
   return {*said, member, is_in_step ? Answer::Finding::another_reduction : Answer::Finding::out_of_step};
 }
 
+// Whether it is of the root of a broadcast that waits for all.
+bool GroupReductions::waits_in_vain(const Answer& answer) const {
+  return answer.finding == Answer::Finding::another_reduction && is_broadcast(answer.said) &&
+         root_of(answer.said) == answer.rank && answer.said.count > rounds_->slot_bytes();
+}
+
 Status GroupReductions::told_by_root(const Call& call, const Answer& answer) {
   switch (answer.finding) {
     case Answer::Finding::the_same:
       return {};
-    case Answer::Finding::another_reduction:
-      return told_otherwise(call.refused(my_rank_), answer.rank, answer.said);
+    case Answer::Finding::another_reduction: {
+      Status status = told_otherwise(call.refused(my_rank_), answer.rank, answer.said);
+      return waits_in_vain(answer) ? give_up(for_good(status)) : std::move(status);
+    }
     case Answer::Finding::gone_on:
       return gone_on(call.refused(my_rank_), answer.rank);
     case Answer::Finding::out_of_step:
       break;
   }
-  return give_up_out_of_step(call, answer.rank);
+  return give_up(out_of_step(call.refused(my_rank_), answer.rank));
 }
 
-// Who is behind would take what others leave now for what belongs to an older call.
-Status GroupReductions::give_up_out_of_step(const Call& call, std::uint32_t rank) {
-  Status status = out_of_step(call.refused(my_rank_), rank);
-  rounds_->give_up(status);
-  return status;
+// Who is behind would take what others leave now for what belongs to an older call, and who waits for all would wait
+// for ever.
+Status GroupReductions::give_up(Status why) {
+  rounds_->give_up(why);
+  return why;
 }
 
 // All is said in one step. What all get the last to come folds for them, where there is one; else each who gets
@@ -307,9 +315,8 @@ Status GroupReductions::run_by_copies(const Call& call, std::span<CopiedShares::
 // All have come to the end of a step of it.
 Status GroupReductions::end_copies(const Call& call, const std::optional<CopiedShares::Missed>& missed, int step) {
   const std::size_t at = (1 + step) * cache_line_bytes;
-  const Copied mine{.has_missed = missed.has_value(),
-                    .member = missed ? missed->member : 0,
-                    .address = missed ? missed->address : 0};
+  const Copied mine{
+      .has_missed = missed.has_value(), .member = missed ? missed->member : 0, .address = missed ? missed->address : 0};
   std::memcpy(rounds_->piece(my_place()) + at, &mine, sizeof mine);
   if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
   for (std::uint32_t member = 0; member < size_; ++member) {
@@ -321,9 +328,10 @@ Status GroupReductions::end_copies(const Call& call, const std::optional<CopiedS
 }
 
 Status GroupReductions::not_copied(const Call& call, const Copied& copied) const {
-  return {Code::argument, fmt::format("{}: of what rank {} of the group reduces, or where it wants the result, {:#x} can "
-                                      "be copied neither by the others nor for them; the results are torn",
-                                      call.doing, team_.places().here[copied.member], copied.address)};
+  return {Code::argument,
+          fmt::format("{}: of what rank {} of the group reduces, or where it wants the result, {:#x} can "
+                      "be copied neither by the others nor for them; the results are torn",
+                      call.doing, team_.places().here[copied.member], copied.address)};
 }
 
 // A reduce begins with what all leave for its root, who compares it.
@@ -610,7 +618,7 @@ Status GroupReductions::who_said_otherwise(const Call& call) {
   }
   for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) {
     if (!say_the_same_came_before(rounds_->said(member), call.said))
-      return give_up_out_of_step(call, team_.places().here[member]);
+      return give_up(out_of_step(call.refused(my_rank_), team_.places().here[member]));
   }
   std::uint32_t member = 0;
   while (rounds_->said(member) == call.said) ++member;
