@@ -47,7 +47,7 @@ Status RootedRounds::leave_and_hear(const SaidOfCall& said, std::uint32_t root, 
 Status RootedRounds::leave_for_all(const SaidOfCall& said, std::span<const std::byte> data, const char* doing) {
   if (Status status = begin(doing); !status.is_ok()) return status;
   handover_.read_nothing();
-  handover_.leave(said, data, Handover::all_others);
+  handover_.leave(said, data, Handover::all_others, team_.woken_at_once());
   return {};
 }
 
