@@ -28,7 +28,23 @@ Status NodeBroadcast::lead() {
   const std::span<const std::byte> data = is_short ? buffer_ : std::span<std::byte>();
   Status status = rooted_.leave_for_all(said_, data, doing_);
   if (!status.is_ok() || is_short) return status;
+  if (status = await_followers(); !status.is_ok()) return status;
   return met(team_.broadcast(buffer_, root_, doing_));
+}
+
+// Another rank that takes itself for the root would write where this one writes, and whoever has called something else
+// comes to no meeting.
+Status NodeBroadcast::await_followers() {
+  if (Status status = rooted_.await_all(doing_); !status.is_ok()) return status;
+  for (std::uint32_t member = 0; member < team_.ranks(); ++member) {
+    if (member == root_) continue;
+    const std::optional<SaidOfCall> called = rooted_.said(member);
+    if (!called) return give_up(for_good(gone_on(refused(), member)));
+    if (!say_the_same_came_before(*called, said_)) return give_up(out_of_step(refused(), member));
+    if (!is_broadcast(*called) || root_of(*called) != root_)
+      return give_up(for_good(told_otherwise(refused(), member, *called)));
+  }
+  return {};
 }
 
 Status NodeBroadcast::follow() {
@@ -40,16 +56,15 @@ Status NodeBroadcast::follow() {
   return is_short ? Status() : met(team_.broadcast(buffer_, root_, doing_));
 }
 
-// Where the others meet for what the root has called, this rank comes, too, or says that it does not.
+// Where the others meet for what that root tells, this rank comes, too. A root that is none follows another or nobody:
+// whether the group goes on is then up to the ranks that wait for this one, which see what it has said.
 Status NodeBroadcast::differs_from_root() {
   const std::optional<SaidOfCall> called = rooted_.said(root_);
   rooted_.finish();
-  const RefusedReduction refused = {doing_, team_.rank(), said_};
-  if (!called) return gone_on(refused, root_);
-  if (!say_the_same_came_before(*called, said_)) return give_up(out_of_step(refused, root_));
-  Status status = told_otherwise(refused, root_, *called);
-  if (!is_broadcast(*called) || goes_in_a_slot(called->count)) return status;
-  if (root_of(*called) != root_) return give_up(std::move(status));
+  if (!called) return gone_on(refused(), root_);
+  if (!say_the_same_came_before(*called, said_)) return give_up(out_of_step(refused(), root_));
+  Status status = told_otherwise(refused(), root_, *called);
+  if (!is_broadcast(*called) || root_of(*called) != root_ || goes_in_a_slot(called->count)) return status;
   const auto fills_nothing = [](std::size_t, std::span<std::byte>) {};
   const auto takes_nothing = [](std::size_t, std::span<const std::byte>) {};
   Status came = met(team_.tell(called->count, root_, fills_nothing, takes_nothing, doing_));

@@ -9,14 +9,16 @@
 #include "base/status.hpp"
 #include "collectives/node_rounds.hpp"
 #include "collectives/node_team.hpp"
+#include "collectives/reduction_refusals.hpp"
 #include "collectives/rooted_rounds.hpp"
 #include "lockfree/said_of_call.hpp"
 
 namespace farsum {
 
 // One call of one member. It is one of the calls of `rooted`, in step with the others. Each rank compares its call with
-// the root's: who expects another length is told so, its buffer is as it was, and the next call is as any other. Who
-// takes itself for the root hears of nobody.
+// the root's: who expects another length is told so, its buffer is as it was, and the next call is as any other. The
+// root of a long one compares as well, before it writes: where a rank has called anything else than a broadcast from
+// this root it gives the group up. The root of a short one hears of nobody.
 class NodeBroadcast {
  public:
   NodeBroadcast(NodeTeam& team, NodeRounds& rounds, RootedRounds& rooted, std::span<std::byte> buffer,
@@ -26,7 +28,9 @@ class NodeBroadcast {
 
  private:
   bool goes_in_a_slot(std::uint64_t bytes) const { return bytes <= rounds_.slot_bytes(); }
+  RefusedReduction refused() const { return {doing_, team_.rank(), said_}; }
   Status lead();
+  Status await_followers();
   Status follow();
   Status differs_from_root();
   Status met(Status status);

@@ -98,16 +98,17 @@ class NodeTeam : public Team {
   std::uint32_t ranks() const { return ranks_; }
   std::uint32_t rank() const { return my_rank_; }
   NodeTeamBlock& block() const { return block_; }
+  // How many sleepers a member wakes that has something for all, each of whom wakes as many. 0: it wakes all, as where
+  // they wait for processors: a waker that has none would hold the others up.
+  std::uint32_t woken_at_once() const {
+    return ranks_ <= most_woken_by_one || waiter_.is_crowded() ? 0 : woken_by_each;
+  }
 
  private:
   // More sleepers are woken in turn, each waking so many: they come sooner than one after the other.
   static constexpr std::uint32_t most_woken_by_one = 8;
   static constexpr std::uint32_t woken_by_each = 4;
 
-  // 0: one wakes all, as where they wait for processors: a waker that has none would hold the others up.
-  std::uint32_t woken_at_once() const {
-    return ranks_ <= most_woken_by_one || waiter_.is_crowded() ? 0 : woken_by_each;
-  }
   // What the last to come does before the others go on. A template, so that a barrier calls nothing for it.
   template <class ByTheLast>
   Status meet(const ByTheLast& by_the_last, const char* doing);

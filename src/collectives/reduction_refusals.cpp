@@ -38,6 +38,13 @@ std::string in_words(const SaidOfCall& said) {
   return words;
 }
 
+// What differs between two such calls.
+const char* must_be_the_same(const SaidOfCall& mine, const SaidOfCall& other) {
+  if (is_broadcast(mine) != is_broadcast(other)) return "the call";
+  if (is_broadcast(mine)) return "the length and the root";
+  return "the call, the count, the type, the operator, the root and FARSUM_REDUCE_ORDER";
+}
+
 }  // namespace
 
 SaidOfCall said_of(const GroupReduction& asked, ReduceOrder order) {
@@ -67,9 +74,13 @@ bool makes_sense(const SaidOfCall& said) {
 
 Status told_otherwise(const RefusedReduction& refused, std::uint32_t rank, const SaidOfCall& other) {
   return {Code::argument,
-          fmt::format("{}: rank {} of the group has called {}, this rank {} {}; the call, the count, the type, the "
-                      "operator, the root and FARSUM_REDUCE_ORDER must be the same on all ranks",
-                      refused.doing, rank, in_words(other), refused.my_rank, in_words(refused.mine))};
+          fmt::format("{}: rank {} of the group has called {}, this rank {} {}; {} must be the same on all ranks",
+                      refused.doing, rank, in_words(other), refused.my_rank, in_words(refused.mine),
+                      must_be_the_same(refused.mine, other))};
+}
+
+Status for_good(const Status& told) {
+  return {told.code(), fmt::format("{}, and the group cannot be used any further", told.text())};
 }
 
 Status no_reduction_by(const RefusedReduction& refused, const std::string& who) {
@@ -96,12 +107,12 @@ Status out_of_step(const RefusedReduction& refused, std::uint32_t rank) {
 }
 
 Status gone_on(const RefusedReduction& refused, std::uint32_t rank) {
-  return {
-      Code::argument,
-      fmt::format(
-          "{}: rank {} of the group has called another farsum_reduce or farsum_broadcast, and has gone "
-          "on; this rank {} {}; the call, the count, the type, the operator and the root must be the same on all ranks",
-          refused.doing, rank, refused.my_rank, in_words(refused.mine))};
+  return {Code::argument,
+          fmt::format("{}: rank {} of the group has called another farsum_reduce or farsum_broadcast, and has gone "
+                      "on; this rank {} {}; {} must be the same on all ranks",
+                      refused.doing, rank, refused.my_rank, in_words(refused.mine),
+                      is_broadcast(refused.mine) ? "the call, the length and the root"
+                                                 : "the call, the count, the type, the operator and the root")};
 }
 
 }  // namespace farsum

@@ -200,12 +200,12 @@ Status GroupReductions::agree_as_root(const Call& call) {
   return told_by_root(call, answer);
 }
 
-// The first that is out of step, if any; else the first that has said something else.
+// The first with which the group ends, if any; else the first that has said something else.
 GroupReductions::Answer GroupReductions::compare_at_root(const Call& call) const {
   Answer first;
   for (std::uint32_t member = 0; member < size_; ++member) {
     const Answer answer = compare_with(call, member);
-    if (answer.finding == Answer::Finding::out_of_step) return answer;
+    if (answer.finding == Answer::Finding::out_of_step || waits_in_vain(answer)) return answer;
     if (first.finding == Answer::Finding::the_same) first = answer;
   }
   return first;
@@ -220,25 +220,33 @@ GroupReductions::Answer GroupReductions::compare_with(const Call& call, std::uin
   return {*said, member, is_in_step ? Answer::Finding::another_reduction : Answer::Finding::out_of_step};
 }
 
+// Whether it is of the root of a broadcast that waits for all.
+bool GroupReductions::waits_in_vain(const Answer& answer) const {
+  return answer.finding == Answer::Finding::another_reduction && is_broadcast(answer.said) &&
+         root_of(answer.said) == answer.rank && answer.said.count > rounds_->slot_bytes();
+}
+
 Status GroupReductions::told_by_root(const Call& call, const Answer& answer) {
   switch (answer.finding) {
     case Answer::Finding::the_same:
       return {};
-    case Answer::Finding::another_reduction:
-      return told_otherwise(call.refused(my_rank_), answer.rank, answer.said);
+    case Answer::Finding::another_reduction: {
+      Status status = told_otherwise(call.refused(my_rank_), answer.rank, answer.said);
+      return waits_in_vain(answer) ? give_up(for_good(status)) : std::move(status);
+    }
     case Answer::Finding::gone_on:
       return gone_on(call.refused(my_rank_), answer.rank);
     case Answer::Finding::out_of_step:
       break;
   }
-  return give_up_out_of_step(call, answer.rank);
+  return give_up(out_of_step(call.refused(my_rank_), answer.rank));
 }
 
-// Who is behind would take what others leave now for what belongs to an older call.
-Status GroupReductions::give_up_out_of_step(const Call& call, std::uint32_t rank) {
-  Status status = out_of_step(call.refused(my_rank_), rank);
-  rounds_->give_up(status);
-  return status;
+// Who is behind would take what others leave now for what belongs to an older call, and who waits for all would wait
+// for ever.
+Status GroupReductions::give_up(Status why) {
+  rounds_->give_up(why);
+  return why;
 }
 
 // All is said in one step. What all get the last to come folds for them, where there is one; else each who gets
@@ -637,7 +645,7 @@ Status GroupReductions::who_said_otherwise(const Call& call) {
   }
   for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) {
     if (!say_the_same_came_before(rounds_->said(member), call.said))
-      return give_up_out_of_step(call, team_.places().here[member]);
+      return give_up(out_of_step(call.refused(my_rank_), team_.places().here[member]));
   }
   std::uint32_t member = 0;
   while (rounds_->said(member) == call.said) ++member;

@@ -82,7 +82,8 @@ class GroupReductions {
   Answer compare_at_root(const Call& call) const;
   Answer compare_with(const Call& call, std::uint32_t member) const;
   Status told_by_root(const Call& call, const Answer& answer);
-  Status give_up_out_of_step(const Call& call, std::uint32_t rank);
+  bool waits_in_vain(const Answer& answer) const;
+  Status give_up(Status why);
   Status run_short(const Call& call);
   void fold_begun(const Call& call, std::byte* into) const;
   Status run_long(const Call& call);

@@ -47,7 +47,7 @@ Status RootedRounds::leave_and_hear(const SaidOfCall& said, std::uint32_t root, 
 Status RootedRounds::leave_for_all(const SaidOfCall& said, std::span<const std::byte> data, const char* doing) {
   if (Status status = begin(doing); !status.is_ok()) return status;
   handover_.read_nothing();
-  handover_.leave(said, data, Handover::all_others);
+  handover_.leave(said, data, Handover::all_others, team_.woken_at_once());
   return {};
 }
 
@@ -62,6 +62,10 @@ Status RootedRounds::hear_root(const SaidOfCall& said, std::uint32_t root, const
 Status RootedRounds::gather(const SaidOfCall& said, std::span<const std::byte> mine, const char* doing) {
   if (Status status = begin(doing); !status.is_ok()) return status;
   handover_.leave(said, mine, Handover::nobody);
+  return await_all(doing);
+}
+
+Status RootedRounds::await_all(const char* doing) {
   // In a crowded node a look would keep the processor from those for whom this rank waits.
   const int looks = waiter_.is_crowded() ? 0 : NodeRounds::first_looks;
   for (int look = 0; look < looks; ++look) {

@@ -38,6 +38,8 @@ class RootedRounds {
   // By a root that has something for all others and gets nothing, with data of at most a slot. It waits where somebody
   // has not read the one before the last.
   Status leave_for_all(const SaidOfCall& said, std::span<const std::byte> data, const char* doing);
+  // Behind that: waits until all others have begun the call.
+  Status await_all(const char* doing);
   // By all others: waits until that root has begun the call. If it has said the same, its data can be read until
   // finish().
   Status hear_root(const SaidOfCall& said, std::uint32_t root, const char* doing);

@@ -64,14 +64,14 @@ class BasicHandover {
   std::uint64_t calls() const { return call_; }
 
   // Who has not yet read what lies in this call's place; if anybody, leave() has to wait for it.
-  std::optional<std::uint32_t> slow_reader() const {
-    const Left& left = lefts_[call_ & 1];
+  std::optional<std::uint32_t> slow_reader() {
+    Left& left = lefts_[call_ & 1];
     if (left.reader != all_others) {
       if (left.reader == nobody || has_read(left.reader)) return std::nullopt;
       return left.reader;
     }
-    for (std::uint32_t member = 0; member < members_; ++member)
-      if (member != me_ && !has_read(member)) return member;
+    for (; left.have_read < members_; ++left.have_read)
+      if (left.have_read != me_ && !has_read(left.have_read)) return left.have_read;
     return std::nullopt;
   }
   // Whether that member has read what lies there. Acquire pairs with the release in finish(): it reads no more.
@@ -82,22 +82,23 @@ class BasicHandover {
   // This member reads nothing in this call. Before leave(), whose notification tells of it.
   void read_nothing() { parts_[me_].done.store(call_, std::memory_order_release); }
 
-  // Where nobody is slow: says this of the call, with data for the reader alone.
-  void leave(const SaidOfCall& said, std::span<const std::byte> data, std::uint32_t reader) {
+  // Where nobody is slow: says this of the call, with data for the reader alone. Sleepers are woken all at once, or,
+  // with `at_once`, so many, who wake as many each.
+  void leave(const SaidOfCall& said, std::span<const std::byte> data, std::uint32_t reader, std::uint32_t at_once = 0) {
     auto& line = line_of(me_);
     // Relaxed: what is said next releases it, so that whoever sees that sees this as well.
     line.number.store(0, std::memory_order_relaxed);
     line.what.store(said.what, std::memory_order_release);
     line.count.store(said.count, std::memory_order_release);
     write(data);
-    lefts_[call_ & 1] = {call_, reader};
-    publish(first_step);
+    lefts_[call_ & 1] = {.call = call_, .reader = reader};
+    publish(first_step, at_once);
   }
   // Says more of the same call, to all others. By one that has left nothing for anybody.
   void say_more(std::span<const std::byte> data) {
     write(data);
     lefts_[call_ & 1].reader = all_others;
-    publish(second_step);
+    publish(second_step, 0);
   }
 
   // Whether the member has begun this call, and whether it has said more of it.
@@ -130,6 +131,7 @@ class BasicHandover {
   struct Left {
     std::uint64_t call = 0;
     std::uint32_t reader = nobody;
+    std::uint32_t have_read = 0;  // where all others are: the members before this one
   };
   // Of a number the lowest bits are the step. Those of the first call are above that of zeroed memory.
   static constexpr unsigned call_at = 8;
@@ -151,9 +153,12 @@ class BasicHandover {
     Policy::writes(at, data.size());
     std::memcpy(at, data.data(), data.size());
   }
-  void publish(std::uint64_t step) {
+  void publish(std::uint64_t step, std::uint32_t at_once) {
     line_of(me_).number.store(number(step), std::memory_order_release);
-    events_.notify_all();
+    if (at_once == 0)
+      events_.notify_all();
+    else
+      events_.notify_in_turn(at_once);
   }
 
   Part* parts_;

@@ -61,6 +61,7 @@ enum class Fault : std::uint8_t {
   wakes_nobody_when_it_leaves_something_for_all,
   waits_for_one_of_all_before_it_writes,
   says_nothing_where_it_reads_from_the_root,
+  does_not_say_that_it_reads_nothing_where_it_tells_all,
   sleeps_where_another_member_wakes,
   counts_a_call_without_data_and_does_not_wait,
   reads_what_was_left_for_another,
@@ -188,7 +189,8 @@ class Member {
     const std::uint64_t mine = value(me_, handover_.calls());
     const auto data = std::as_bytes(std::span(&mine, call.is_empty || reader == Handover::nobody ? 0 : 1));
     if (reader == call.root && call.kind == Kind::to_root) handover_.read_nothing();
-    if (reader == Handover::all_others) handover_.read_nothing();
+    if (reader == Handover::all_others && !has(Fault::does_not_say_that_it_reads_nothing_where_it_tells_all))
+      handover_.read_nothing();
     Events<Policy>& events = shared_.rounds[me_].events;
     events.is_silent = has(Fault::wakes_nobody_when_it_leaves_something) ||
                        (reader == Handover::all_others && has(Fault::wakes_nobody_when_it_leaves_something_for_all));
@@ -358,6 +360,14 @@ TEST(HandoverModel, catches_who_says_nothing_where_it_reads_from_the_root) {
   Plan plan{.by_member = {{to(0)}, {from(0)}}};
   expect_holds(all_call(plan));
   plan.fault = Fault::says_nothing_where_it_reads_from_the_root;
+  expect_caught(all_call(plan), "deadlock");
+}
+
+// Each waits for the other to say that it has read, were it nothing.
+TEST(HandoverModel, lets_two_go_on_that_take_themselves_for_the_root) {
+  Plan plan{.by_member = {{from(0), from(0), from(0)}, {from(1), from(1), from(1)}}};
+  expect_holds(all_call(plan));
+  plan.fault = Fault::does_not_say_that_it_reads_nothing_where_it_tells_all;
   expect_caught(all_call(plan), "deadlock");
 }
 
