@@ -192,17 +192,17 @@ FARSUM_API farsum_status farsum_barrier(farsum_group group);
  *
  * Errors: HANDLE; RANK for the root; ARGUMENT for a null buffer with bytes. ARGUMENT also, with the rank, on a rank
  * that expects another length than the root has, over nodes on all ranks of a node other than the root's whose first
- * rank does: their buffers are as they were, and the group's next call is as any other. Over nodes the ranks of one node
- * are not compared: where they differ, or those of the root's node from the root, buffers of them, and of nodes behind
- * them, hold other bytes than the root's, or ranks wait for ever. PEER_FAILED.
+ * rank does: their buffers are as they were, and the group's next call is as any other. Over nodes the ranks of one
+ * node are not compared: where they differ, or those of the root's node from the root, buffers of them, and of nodes
+ * behind them, hold other bytes than the root's, or ranks wait for ever. PEER_FAILED.
  *
- * In a group on one node a rank that names another root, or calls farsum_reduce instead, has ARGUMENT where it waits for
- * a rank that has called otherwise; nothing is written, and the group's next call is as any other. The root of so short
- * a broadcast as above hears of nobody and has OK. The root of a longer one has ARGUMENT as well, and the group is then
- * of no further use; so it is where a rank has made the group's calls in another order, as far as that is seen. Where a
- * rank calls a barrier, an allgather or another reduction instead, and over nodes also where it names another root, this
- * is either seen, and the group is of no further use, or ranks wait for each other, or, beside a short broadcast or over
- * nodes, calls end well that were not the same.
+ * In a group on one node a rank that names another root, or calls farsum_reduce instead, has ARGUMENT where it waits
+ * for a rank that has called otherwise; nothing is written, and the group's next call is as any other. The root of so
+ * short a broadcast as above hears of nobody and has OK. The root of a longer one has ARGUMENT as well, and the group
+ * is then of no further use; so it is where a rank has made the group's calls in another order, as far as that is seen.
+ * Where a rank calls a barrier, an allgather or another reduction instead, and over nodes also where it names another
+ * root, this is either seen, and the group is of no further use, or ranks wait for each other, or, beside a short
+ * broadcast or over nodes, calls end well that were not the same.
  *
  * One thread of each rank at a time for a group; for several groups any number of threads. Source: MPI 4.1,
  * section 6.4. */
@@ -443,8 +443,8 @@ FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
  * is either seen, nobody's result is wrong, and the group is of no further use, or each waits for the other; but
  * farsum_reduce beside a farsum_broadcast of a group on one node is as said there. PEER_FAILED: other ranks may still
  * write to `result`. Long ones on one node go by copies of the kernel's where it lets the ranks: then ARGUMENT also, on
- * all, for memory that is not mapped or not for that, where `result` is torn; and UNREACHABLE where the kernel has begun
- * to refuse, in this call alone.
+ * all, for memory that is not mapped or not for that, where `result` is torn; and UNREACHABLE where the kernel has
+ * begun to refuse, in this call alone.
  *
  * One thread of each rank at a time for a group; for several groups any number of threads. Source: MPI 4.1,
  * sections 6.9.1, 6.9.6 and 6.10.1. */
