@@ -263,7 +263,7 @@ TEST(Broadcasts, let_their_root_return_before_the_others_have_come) {
   });
 }
 
-// The root is done with the group, or with Farsum, before the others begin.
+// The root is on its way to free the group, or to finalize, before the others begin.
 TEST(Broadcasts, leave_what_a_root_tells_to_those_that_come_when_it_has_gone) {
   for (const bool frees : {true, false}) {
     const SharedWithRanks<std::atomic<bool>> has_returned;

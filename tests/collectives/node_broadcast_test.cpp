@@ -191,7 +191,7 @@ TEST(NodeBroadcast, tells_of_a_rank_that_reduces_and_harms_no_other_call) {
       const bool is_odd = member.rank == odd_one;
       const Status status = is_odd ? reduce_one(member, odd_one, 5, sum) : broadcast(member, odd_one, buffer);
       EXPECT_EQ(status.code(), Code::argument);
-      EXPECT_THAT(status.text(), AllOf(HasSubstr("of the group has called"), HasSubstr("farsum_reduce of 1 elements"),
+      EXPECT_THAT(status.text(), AllOf(HasSubstr("of the group has called"), HasSubstr("farsum_reduce"),
                                        HasSubstr("farsum_broadcast")));
       EXPECT_EQ(sum, 77);
       EXPECT_EQ(buffer, std::vector<std::byte>(8, std::byte{77}));
