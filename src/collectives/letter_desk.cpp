@@ -2,13 +2,27 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
 
 #include "cost/meeting_model.hpp"
+#include "transport/letter_rules.hpp"
 
 namespace farsum {
+namespace {
+
+// Where it does not hold, letters would be written into memory that is no team's any more, or be waited for for ever.
+void require_of_desk(bool condition, const char* otherwise) {
+  if (condition) [[likely]]
+    return;
+  std::fprintf(stderr, "farsum: internal error: %s\n", otherwise);
+  std::abort();
+}
+
+}  // namespace
 
 LetterNeighbours LetterNeighbours::of(std::uint32_t nodes, std::uint32_t my_node) {
   LetterNeighbours found{.my_node = my_node, .by_node = std::vector<std::uint32_t>(nodes, none), .ranks = {}};
@@ -40,21 +54,24 @@ LetterDesk::Entry::Entry(LetterNeighbours neighbours, std::byte* block, const Le
   node_ = brought.extract(brought.begin());
 }
 
+LetterDesk::Entry::~Entry() { require_of_desk(!is_added(), "a team ends whose letters still come"); }
+
 void LetterDesk::add(Entry& entry, std::uint64_t team) noexcept {
+  require_of_desk(!entry.is_added(), "a team's letters are to come that come already");
   entry.team_ = team;
   entry.node_.key() = team;
   const std::lock_guard lock(mutex_);
-  // A second team of one name stays outside, and finds that nothing comes.
   entry.node_ = teams_.insert(std::move(entry.node_)).node;
+  require_of_desk(entry.is_added(), "two teams of one name take in letters");
 }
 
 void LetterDesk::remove(Entry& entry) noexcept {
   std::unique_lock lock(mutex_);
-  if (!entry.node_.empty()) return;
+  if (!entry.is_added()) return;
   entry.node_ = teams_.extract(entry.team_);
-  walks_ended_.wait(lock, [&] { return entry.walkers_ == 0; });
-  // Only now, for who has retried may have put it back.
+  // Nobody begins to look from here on, for what is not added is put on no list.
   take_off_lists(entry);
+  looks_ended_.wait(lock, [&] { return entry.lookers_ == 0; });
 }
 
 void LetterDesk::take_off_lists(Entry& entry) {
@@ -71,35 +88,47 @@ void LetterDesk::take_off_lists(Entry& entry) {
 // ---- what comes
 
 void LetterDesk::on_letter(Rank from, std::span<const std::byte> letter) noexcept {
-  Header header;
-  if (letter.size() < sizeof header) return void(refused_.fetch_add(1, std::memory_order_relaxed));
-  std::memcpy(&header, letter.data(), sizeof header);
-  const std::lock_guard lock(mutex_);
+  Header header{};
+  const bool has_header = letter.size() >= sizeof header;
+  std::memcpy(&header, letter.data(), std::min(letter.size(), sizeof header));
+  const OddLetter unknown{OddLetter::Fault::unknown_team, from, header.address.team};
+  const OddLetter odd{OddLetter::Fault::breaks_rules, from, header.address.team};
+  if (!has_header) return count(refused_, odd);
+  std::unique_lock lock(mutex_);
   const auto found = teams_.find(header.address.team);
   if (found == teams_.end()) {
-    if (header.head.number != LetterHead::credit_alone) unknown_.fetch_add(1, std::memory_order_relaxed);
+    lock.unlock();
+    if (header.head.number != LetterHead::credit_alone) count(unknown_, unknown);
     return;
   }
   Entry& entry = *found->second;
+  if (file(entry, from, header, letter.subspan(sizeof header)) == Letters::Filed::refused) {
+    lock.unlock();
+    return count(refused_, odd);
+  }
+  if (std::exchange(entry.is_touched_, true)) return;
+  entry.next_touched_ = std::exchange(touched_, &entry);
+  has_touched_.store(true, std::memory_order_relaxed);
+}
+
+Letters::Filed LetterDesk::file(Entry& entry, Rank from, const Header& header, std::span<const std::byte> content) {
   const LetterAddress& address = header.address;
   const LetterNeighbours& neighbours = entry.neighbours_;
-  const std::span<const std::byte> content = letter.subspan(sizeof header);
   const bool is_credit = header.head.number == LetterHead::credit_alone;
   const std::uint32_t neighbour =
       address.from_node < neighbours.by_node.size() ? neighbours.by_node[address.from_node] : LetterNeighbours::none;
   const bool is_whole = address.kind == LetterAddress::Kind::of_call && neighbour != LetterNeighbours::none &&
                         neighbours.ranks[neighbour] == from && address.place < entry.shape().places &&
                         (is_credit || content.size() >= sizeof(std::uint64_t));
-  const Letters::Filed filed =
-      is_whole ? entry.letters_.file(entry.letters_.channel(neighbour, address.place), header.head, content)
-               : Letters::Filed::refused;
-  if (filed == Letters::Filed::refused) return void(refused_.fetch_add(1, std::memory_order_relaxed));
-  if (std::exchange(entry.is_touched_, true)) return;
-  entry.next_touched_ = std::exchange(touched_, &entry);
-  has_touched_.store(true, std::memory_order_relaxed);
+  if (!is_whole) return Letters::Filed::refused;
+  return entry.letters_.file(entry.letters_.channel(neighbour, address.place), header.head, content);
 }
 
-void LetterDesk::walk_touched() noexcept {
+void LetterDesk::count(std::atomic<std::uint64_t>& faults, const OddLetter& letter) noexcept {
+  if (faults.fetch_add(1, std::memory_order_relaxed) == 0) tell_of_(letter);
+}
+
+void LetterDesk::wake_touched() noexcept {
   if (!has_touched_.load(std::memory_order_relaxed)) return;
   std::unique_lock lock(mutex_);
   has_touched_.store(false, std::memory_order_relaxed);
@@ -107,25 +136,26 @@ void LetterDesk::walk_touched() noexcept {
     Entry& entry = *touched_;
     touched_ = entry.next_touched_;
     entry.is_touched_ = false;
-    ++entry.walkers_;
+    ++entry.lookers_;
     lock.unlock();
     entry.look_again();
     lock.lock();
-    end_walk(entry);
+    end_look(entry);
   }
 }
 
 // Whoever removes it waits for this.
-void LetterDesk::end_walk(Entry& entry) {
-  if (--entry.walkers_ == 0) walks_ended_.notify_all();
+void LetterDesk::end_look(Entry& entry) {
+  if (--entry.lookers_ == 0) looks_ended_.notify_all();
 }
 
 // ---- what is sent
 
-std::size_t LetterDesk::most_content(const Entry& entry) const {
+std::optional<std::size_t> LetterDesk::most_content(const Entry& entry) const {
   std::size_t most = entry.shape().slot_bytes + sizeof(Header);
   for (const Rank rank : entry.neighbours_.ranks) most = std::min(most, transport_.capabilities(rank).max_letter_bytes);
-  return most > overhead_bytes ? most - overhead_bytes : 0;
+  if (most < overhead_bytes) return std::nullopt;
+  return most - overhead_bytes;
 }
 
 LetterAddress LetterDesk::address_of(const Entry& entry, std::uint32_t channel) const {
@@ -137,6 +167,10 @@ LetterAddress LetterDesk::address_of(const Entry& entry, std::uint32_t channel) 
 
 LetterDesk::Sent LetterDesk::send(Entry& entry, std::uint32_t neighbour, std::uint32_t place,
                                   const Letter& letter) noexcept {
+  require_of_letter(neighbour < entry.shape().neighbours && place < entry.shape().places,
+                    "goes to no neighbour of its team, or to no place of it");
+  require_of_letter(letter.content.size() + sizeof letter.round <= entry.shape().slot_bytes,
+                    "is longer than a slot of its team");
   const std::uint32_t channel = entry.letters_.channel(neighbour, place);
   if (!entry.letters_.has_room(channel)) return Sent::no_slot;
   const Header header{address_of(entry, channel), entry.letters_.head_of_next(channel)};
@@ -187,7 +221,12 @@ bool LetterDesk::try_credit(const Entry& entry, std::uint32_t channel) noexcept 
 void LetterDesk::come_back(Entry& entry, std::optional<std::uint32_t> owed_channel) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    if (owed_channel) entry.owes_[*owed_channel] = true;
+    if (!entry.is_added()) return;
+    if (owed_channel) {
+      entry.owes_[*owed_channel] = true;
+    } else {
+      entry.lacks_memory_ = true;
+    }
     if (std::exchange(entry.is_refused_, true)) return;
     entry.next_refused_ = std::exchange(refused_entries_, &entry);
     if (has_refused_.exchange(true, std::memory_order_relaxed)) return;
@@ -195,21 +234,33 @@ void LetterDesk::come_back(Entry& entry, std::optional<std::uint32_t> owed_chann
   rouse_();
 }
 
-// Each once: what is refused again is for the next time.
+void LetterDesk::look_after_refused(Agenda& agenda, std::uint64_t now_ns) noexcept {
+  if (agenda.take_due("refused letters", now_ns)) retry_refused();
+  if (has_refused()) {
+    agenda.come_back_for("refused letters", now_ns);
+  } else {
+    agenda.strike("refused letters");
+  }
+}
+
+// Each once: what is refused again is for the next time. A second thread would find nothing owed while the first has
+// the credit in its hands, and then take an entry off the list with credit that was refused again.
 void LetterDesk::retry_refused() noexcept {
   if (!has_refused()) return;
   std::unique_lock lock(mutex_);
+  require_of_desk(!std::exchange(is_retrying_, true), "two threads try again what was refused");
   std::size_t left = 0;
   for (Entry* entry = refused_entries_; entry != nullptr; entry = entry->next_refused_) ++left;
   for (; left != 0 && refused_entries_ != nullptr; --left) {
     Entry& entry = *refused_entries_;
     refused_entries_ = entry.next_refused_;
     entry.is_refused_ = false;
-    ++entry.walkers_;
+    ++entry.lookers_;
     retry(entry, lock);
-    end_walk(entry);
+    end_look(entry);
   }
   has_refused_.store(refused_entries_ != nullptr, std::memory_order_relaxed);
+  is_retrying_ = false;
 }
 
 void LetterDesk::retry(Entry& entry, std::unique_lock<std::mutex>& lock) noexcept {
@@ -224,10 +275,13 @@ void LetterDesk::retry(Entry& entry, std::unique_lock<std::mutex>& lock) noexcep
     entry.owes_[channel] = true;
     is_refused_again = true;
   }
-  lock.unlock();
-  entry.look_again();
-  lock.lock();
-  if (!is_refused_again || std::exchange(entry.is_refused_, true)) return;
+  // Nobody waits for credit to have gone.
+  if (std::exchange(entry.lacks_memory_, false)) {
+    lock.unlock();
+    entry.look_again();
+    lock.lock();
+  }
+  if (!is_refused_again || !entry.is_added() || std::exchange(entry.is_refused_, true)) return;
   // Last, so that others have their turn.
   Entry** end = &refused_entries_;
   while (*end != nullptr) end = &(*end)->next_refused_;

@@ -12,10 +12,12 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/units.hpp"
 #include "collectives/letters.hpp"
+#include "progress/agenda.hpp"
 #include "transport/transport.hpp"
 
 namespace farsum {
@@ -44,9 +46,18 @@ struct LetterNeighbours {
   std::vector<Rank> ranks;             // of the job: by neighbour, who speaks for it
 };
 
-// Who may call: on_letter() whoever serves, one at a time; walk_touched() and retry_refused() the agent or a thread
-// that attends, not in its turn of serving; all else of a team one thread at a time. What the desk does for a team
-// allocates nothing: what that needs the team's entry has brought.
+// A letter that nobody who keeps the rules sends.
+struct OddLetter {
+  enum class Fault : std::uint8_t { unknown_team, breaks_rules };
+
+  Fault fault;
+  Rank from;
+  std::uint64_t team;  // as far as it is long enough to tell
+};
+
+// Who may call: on_letter() whoever serves, one at a time; wake_touched() the agent or a thread that attends, not in
+// its turn of serving; look_after_refused() the agent alone; all else of a team one thread at a time. What the desk
+// does for a team allocates nothing: what that needs the team's entry has brought.
 class LetterDesk final : public LetterHandler {
  public:
   // A team of which this process files the letters. From add() to remove() letters come to it.
@@ -61,7 +72,8 @@ class LetterDesk final : public LetterHandler {
     const Letters::Shape& shape() const { return letters_.shape(); }
 
    protected:
-    ~Entry() = default;
+    // It was removed, or never added: else letters would go on coming to it.
+    ~Entry();
     // A letter or credit has come, or one that was refused for want of memory may find some: whoever waits looks again.
     // It may not call remove() of this.
     virtual void look_again() noexcept = 0;
@@ -69,6 +81,8 @@ class LetterDesk final : public LetterHandler {
    private:
     friend class LetterDesk;
     using Teams = std::map<std::uint64_t, Entry*>;
+
+    bool is_added() const { return node_.empty(); }
 
     LetterNeighbours neighbours_;
     Letters letters_;
@@ -79,8 +93,9 @@ class LetterDesk final : public LetterHandler {
     Entry* next_refused_ = nullptr;
     bool is_touched_ = false;
     bool is_refused_ = false;
-    std::uint32_t walkers_ = 0;
-    std::vector<bool> owes_;  // by channel: credit alone that was refused
+    std::uint32_t lookers_ = 0;
+    std::vector<bool> owes_;     // by channel: credit alone that was refused
+    bool lacks_memory_ = false;  // a letter found none
   };
 
   // How much of an entry's calls is told apart by a letter, and what is behind that.
@@ -97,29 +112,40 @@ class LetterDesk final : public LetterHandler {
   // What of a letter is neither slot nor content.
   static constexpr std::size_t overhead_bytes = sizeof(LetterAddress) + sizeof(LetterHead) + sizeof(std::uint64_t);
 
-  // `rouse` has the agent take a turn.
-  LetterDesk(Transport& transport, std::function<void()> rouse) : transport_(transport), rouse_(std::move(rouse)) {}
+  // `rouse` has the agent take a turn; `tell_of` hears of the first letter of each fault, in the turn of serving, and
+  // neither throws nor calls the desk.
+  LetterDesk(
+      Transport& transport, std::function<void()> rouse,
+      std::function<void(const OddLetter&)> tell_of = [](const OddLetter&) {})
+      : transport_(transport), rouse_(std::move(rouse)), tell_of_(std::move(tell_of)) {}
   ~LetterDesk() override = default;
 
   void on_letter(Rank from, std::span<const std::byte> letter) noexcept override;
 
-  // Before any neighbour may send to the team: before the meeting in which it is told to all.
+  // Before any neighbour may send to the team: before the meeting in which it is told to all. The name is no other
+  // team's, and never comes again, since letters of the one before may be under way: a second entry of one name stops
+  // the process.
   void add(Entry& entry, std::uint64_t team) noexcept;
   // Nobody looks again from here on. Waits for those that do; no agent calls it.
   void remove(Entry& entry) noexcept;
 
-  // Longest content of a letter to the neighbours of the entry.
-  std::size_t most_content(const Entry& entry) const;
+  // Longest content of a letter to the neighbours of the entry; none where a road to one of them carries no letters.
+  std::optional<std::size_t> most_content(const Entry& entry) const;
   Sent send(Entry& entry, std::uint32_t neighbour, std::uint32_t place, const Letter& letter) noexcept;
   // The next letter of the channel, if it has come. It stays until consumed(), which may tell the neighbour of credit.
   std::optional<Letter> take(const Entry& entry, std::uint32_t neighbour, std::uint32_t place) const;
   void consumed(Entry& entry, std::uint32_t neighbour, std::uint32_t place) noexcept;
 
   // Has those look again for whom something has come.
-  void walk_touched() noexcept;
+  void wake_touched() noexcept;
   // Whether a letter was refused that somebody has to try again by the clock: credit alone, for whose sake nobody
   // waits, or any for which there was no memory.
   bool has_refused() const { return has_refused_.load(std::memory_order_relaxed); }
+  // Tries these once each, where the agenda says that it is time, and has it come back as long as there are some. It
+  // keeps its time whatever turns come between: a team that looks again, and finds no memory again, has the agent
+  // roused at once.
+  void look_after_refused(Agenda& agenda, std::uint64_t now_ns) noexcept;
+  // One thread at a time, or the process stops.
   void retry_refused() noexcept;
 
   // Statistics. Of letters with a number, those for no team here and those that break the rules: none but of a peer
@@ -135,24 +161,27 @@ class LetterDesk final : public LetterHandler {
   };
   static_assert(sizeof(Header) == 32);
 
-  Letters::Filed file(Rank from, const Header& header, std::span<const std::byte> content);
+  Letters::Filed file(Entry& entry, Rank from, const Header& header, std::span<const std::byte> content);
   LetterAddress address_of(const Entry& entry, std::uint32_t channel) const;
   bool try_credit(const Entry& entry, std::uint32_t channel) noexcept;
   void come_back(Entry& entry, std::optional<std::uint32_t> owed_channel) noexcept;
   void retry(Entry& entry, std::unique_lock<std::mutex>& lock) noexcept;
-  void end_walk(Entry& entry);
+  void end_look(Entry& entry);
   void take_off_lists(Entry& entry);
+  void count(std::atomic<std::uint64_t>& faults, const OddLetter& letter) noexcept;
 
   Transport& transport_;
   std::function<void()> rouse_;
+  std::function<void(const OddLetter&)> tell_of_;
   // Relaxed: statistics, and hints whose readers come again.
   std::atomic<std::uint64_t> sent_{0}, unknown_{0}, refused_{0};
   std::atomic<bool> has_touched_{false}, has_refused_{false};
   std::mutex mutex_;  // guards what follows; nobody calls the transport with it
-  std::condition_variable walks_ended_;
+  std::condition_variable looks_ended_;
   Entry::Teams teams_;
   Entry* touched_ = nullptr;
   Entry* refused_entries_ = nullptr;
+  bool is_retrying_ = false;
 };
 
 }  // namespace farsum

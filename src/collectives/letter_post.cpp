@@ -10,7 +10,7 @@ namespace farsum {
 namespace {
 
 // What a team's slots may take up together; a slot, at least and at most, as the transport carries it.
-constexpr std::size_t slots_bytes = 64 << 10;
+constexpr std::size_t slots_bytes = 128 << 10;
 constexpr std::size_t shortest_slot = 192;
 constexpr std::size_t longest_slot = 4032;
 
@@ -34,11 +34,14 @@ Letters::Shape LetterPost::shape_of(std::uint32_t neighbours) {
 }
 
 LetterPost::LetterPost(LetterDesk& desk, TeamPost& others, const GroupPlaces& places, EventCount& events)
+    : LetterPost(desk, others, neighbours_at(places), events) {}
+
+LetterPost::LetterPost(LetterDesk& desk, TeamPost& others, LetterNeighbours neighbours, EventCount& events)
     : desk_(desk),
       others_(others),
-      shape_(shape_of(static_cast<std::uint32_t>(neighbours_at(places).ranks.size()))),
+      shape_(shape_of(static_cast<std::uint32_t>(neighbours.ranks.size()))),
       block_(make_block(shape_)),
-      entry_(neighbours_at(places), block_.get(), shape_, events),
+      entry_(std::move(neighbours), block_.get(), shape_, events),
       most_letter_bytes_(desk.most_content(entry_)) {}
 
 // The slots are touched when letters come that need them.
@@ -53,7 +56,7 @@ LetterPost::Block LetterPost::make_block(const Letters::Shape& shape) {
 bool LetterPost::try_send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
                           std::size_t& sent) {
   const std::uint32_t neighbour =
-      is_open_ && bytes.size() <= most_letter_bytes_ ? entry_.neighbours().of_rank(to) : LetterNeighbours::none;
+      goes_by_letter(bytes.size()) ? entry_.neighbours().of_rank(to) : LetterNeighbours::none;
   if (neighbour == LetterNeighbours::none) return others_.try_send(to, team, round, bytes, sent);
   if (desk_.send(entry_, neighbour, only_place, {round, bytes}) != LetterDesk::Sent::yes) return false;
   sent = bytes.size();

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "base/group_places.hpp"
 #include "base/status.hpp"
@@ -23,10 +25,11 @@ namespace farsum {
 // One thread at a time calls. Letters lie in memory of this process, for the rank that takes them files them, too.
 class LetterPost final : public TeamPost {
  public:
-  // Of letters that a node has sent, so many may wait at another: as many as a broadcast's root may be ahead, so that
-  // nobody waits for a slot who need not wait for a meeting.
-  static constexpr std::uint32_t slots = TeamPost::most_rounds_ahead;
-  static_assert(slots == 8);
+  // Of letters that a node has sent, so many may wait at another. A broadcast's root finds a slot for each round that
+  // it may be ahead and for the meeting behind them, though one less than half of the slots may be free untold
+  // (Letters::owes_credit): so nobody waits for a slot who need not wait for a meeting.
+  static constexpr std::uint32_t slots = 16;
+  static_assert(slots - (slots / 2 - 1) >= TeamPost::most_rounds_ahead + 1);
 
   // Slots for so many neighbours: the more there are the shorter, but never shorter than a meeting's letter of few
   // ranks. The same on all nodes, since all have as many.
@@ -41,10 +44,11 @@ class LetterPost final : public TeamPost {
 
   // From here on letters of the team may come. Before any other of its nodes can know that all have begun.
   void begin(std::uint64_t team) noexcept { desk_.add(entry_, team); }
-  // All nodes have begun: letters leave from here on. Until then `others` carries them.
+  // All nodes have begun: letters leave from here on. Until then `others` carries them, and for good where a
+  // neighbour's road carries none.
   void open() noexcept { is_open_ = true; }
-  // The longest letter that goes by the desk.
-  std::size_t most_letter_bytes() const { return most_letter_bytes_; }
+  // The longest letter that goes by the desk, if any does.
+  std::optional<std::size_t> most_letter_bytes() const { return most_letter_bytes_; }
 
   bool try_send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
                 std::size_t& sent) override;
@@ -72,12 +76,17 @@ class LetterPost final : public TeamPost {
 
   static Block make_block(const Letters::Shape& shape);
 
+  LetterPost(LetterDesk& desk, TeamPost& others, LetterNeighbours neighbours, EventCount& events);
+  bool goes_by_letter(std::size_t bytes) const {
+    return is_open_ && most_letter_bytes_ && bytes <= *most_letter_bytes_;
+  }
+
   LetterDesk& desk_;
   TeamPost& others_;
   Letters::Shape shape_;
   Block block_;
   Entry entry_;
-  std::size_t most_letter_bytes_;
+  std::optional<std::size_t> most_letter_bytes_;
   bool is_open_ = false;
 };
 

@@ -38,10 +38,10 @@ struct LettersShape {
 };
 
 // A channel is a place of a neighbour. In each, letters are taken in the order of their numbers; they may be filed in
-// any, for they come from several ranks of the neighbour, over roads that know nothing of each other. One at a time
-// files, who serves; and one at a time walks the steps, whoever holds the claim to them: both at once, in one process
-// or two. Capacity: `slots` letters of each channel. Whoever dies in a call leaves the letter as it was before: not
-// filed, or not consumed.
+// any, so that several ranks of the neighbour might send them, over roads that know nothing of each other. One at a
+// time files, who serves; and one at a time walks the steps, whoever holds the claim to them: both at once, in one
+// process or two. Capacity: `slots` letters of each channel. Whoever dies in a call leaves the letter as it was before:
+// not filed, or not consumed.
 template <class Policy>
 class BasicLetters {
  public:
@@ -78,7 +78,8 @@ class BasicLetters {
     // Relaxed: only who serves writes it.
     const std::uint64_t credited = of.credited.load(std::memory_order_relaxed);
     // No more can have been sent, since that was told, than there are slots. Less is told by a letter that was
-    // overtaken.
+    // overtaken. How much was sent is not known here, for who walks counts it: who tells of more than that overruns its
+    // own slots, and nobody else's.
     const bool tells_more = head.consumed > credited;
     if (tells_more && head.consumed - credited > shape_.slots) return Filed::refused;
     const bool is_credit = head.number == LetterHead::credit_alone;
@@ -115,8 +116,9 @@ class BasicLetters {
   // Whether the next letter finds a slot there.
   bool has_room(std::uint32_t channel) const {
     const Channel& of = at(channel);
-    // Relaxed: nothing is read because of it.
-    return of.sent - of.credited.load(std::memory_order_relaxed) < shape_.slots;
+    // Relaxed: nothing is read because of it. A neighbour that lies may have told of more than was sent.
+    const std::uint64_t credited = of.credited.load(std::memory_order_relaxed);
+    return of.sent < credited || of.sent - credited < shape_.slots;
   }
   // Of the next letter, which has room; and that it was taken by the transport.
   LetterHead head_of_next(std::uint32_t channel) const {

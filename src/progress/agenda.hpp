@@ -27,13 +27,13 @@ struct AgendaEntry {
 
 // All that the agent comes back for, a line each.
 inline constexpr auto agenda_entries = std::to_array<AgendaEntry>({
-    {"unfinished requests", 50'000, Lateness::allowed},  // a stripe was busy: others run meanwhile
-    {"awaited grants", 100'000'000, Lateness::allowed},  // who grants rings, unless it dies in between
-    {"carried calls", 1, Lateness::allowed},             // what is folded in slices: others are served meanwhile
-    {"carried letters", 100'000, Lateness::allowed},     // of collectives that nobody waits for: nobody tells of room
-    {"refused letters", 1'000'000, Lateness::allowed},   // nobody is told when there is memory
-    {"kept back", 500'000, Lateness::forbidden},         // it stays for a later message, twice as long at most
-    {"network", 0, Lateness::forbidden},                 // a deadline of its own
+    {"unfinished requests", 50'000, Lateness::allowed},   // a stripe was busy: others run meanwhile
+    {"awaited grants", 100'000'000, Lateness::allowed},   // who grants rings, unless it dies in between
+    {"carried calls", 1, Lateness::allowed},              // what is folded in slices: others are served meanwhile
+    {"carried letters", 100'000, Lateness::allowed},      // of collectives that nobody waits for: nobody tells of room
+    {"refused letters", 1'000'000, Lateness::forbidden},  // nobody is told when there is memory
+    {"kept back", 500'000, Lateness::forbidden},          // it stays for a later message, twice as long at most
+    {"network", 0, Lateness::forbidden},                  // a deadline of its own
 });
 
 // One of those entries, by its name. A name that the table does not have, or has with the other lateness, does not

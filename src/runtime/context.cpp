@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <new>
 #include <numeric>
@@ -47,17 +48,16 @@ class Chores : public AgentChores {
     // This comes before anything is looked at: what is asked for from here on is looked at by the next run.
     const bool is_look_due = bell_.watch_has_ended();
     if (is_look_due) agenda_.strike("network");
-    desk_.walk_touched();
+    desk_.wake_touched();
     sources_.look_after_card();
     go_on_serving(has_unfinished);
     go_on_carrying();
-    desk_.retry_refused();
-    agenda_.come_back_for("refused letters", desk_.has_refused());
     const bool is_coalescing = network_.is_coalescing();
     std::uint64_t now_ns = 0;
     bool is_network_due = is_look_due;
-    if (is_coalescing || agenda_.needs_clock()) {
+    if (is_coalescing || desk_.has_refused() || agenda_.needs_clock()) {
       now_ns = monotonic_ns();
+      desk_.look_after_refused(agenda_, now_ns);
       now_ns = send_kept_back(is_coalescing, now_ns);
       is_network_due |= agenda_.take_due("network", now_ns);
     }
@@ -146,6 +146,14 @@ const ops::KernelSet& choose_kernels(const std::string& isa) {
 // A first guess, until the ranks of the node have told each other what else bounds them.
 bool has_too_few_online(const os::ProcessorBounds& bounds, std::uint32_t ranks) {
   return bounds.online != 0 && ranks > bounds.online;
+}
+
+// Nobody waits for such a letter, so that no call can return its fault.
+void tell_of_odd_letter(Rank me, const OddLetter& letter) {
+  const bool is_unknown = letter.fault == OddLetter::Fault::unknown_team;
+  std::fprintf(stderr, "farsum: rank %u has dropped a letter of rank %u to team %#llx, %s; it says so once\n", me,
+               letter.from, static_cast<unsigned long long>(letter.team),
+               is_unknown ? "which is not here" : "which breaks the rules");
 }
 
 static_assert(Agenda::never == Network::never);
@@ -240,7 +248,9 @@ void Context::make_parts() {
                                                            .hearing = &hearing_},
                                      *route_);
   exchange_ = std::make_unique<TeamExchange>(*engine_, *waiter_);
-  desk_ = std::make_unique<LetterDesk>(*route_, [this] { bell_->ask_for_look(); });
+  desk_ = std::make_unique<LetterDesk>(
+      *route_, [this] { bell_->ask_for_look(); },
+      [me = membership_.rank](const OddLetter& letter) { tell_of_odd_letter(me, letter); });
   route_->deliver_letters_to(*desk_);
   TargetService::Options service;
   service.rank = membership_.rank;
@@ -282,7 +292,7 @@ void Context::make_parts() {
   attendance.grant = [this] { service_->grant_waiting(); };
   attendance.needs_agent = [this] { return service_->has_unfinished() || service_->has_waiting(); };
   attendance.rouse = [this] { bell_->ask_for_look(); };
-  attendance.after_serving = [this] { desk_->walk_touched(); };
+  attendance.after_serving = [this] { desk_->wake_touched(); };
   attendance_ = std::make_unique<Attendance>(std::move(attendance));
   wake_sources_ = std::make_unique<WakeSources>(*attendance_);
   chores_ =

@@ -7,12 +7,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "golden.hpp"
 #include "mute_transport.hpp"
 
 namespace farsum {
@@ -25,12 +29,13 @@ class DeskTransport final : public MuteTransport {
  public:
   Capabilities capabilities(Rank to) const override {
     Capabilities capabilities;
-    capabilities.max_letter_bytes = to == narrow ? 64 : 4096;
+    capabilities.max_letter_bytes = to == narrow ? narrow_bytes : 4096;
     return capabilities;
   }
   bool try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) override {
     const std::lock_guard lock(mutex_);
     ++tries;
+    on_try();
     if (lacks_memory) throw std::bad_alloc();
     if (is_full) return false;
     DeskBytes& letter = sent.emplace_back(to, DeskBytes(header.begin(), header.end())).second;
@@ -39,8 +44,10 @@ class DeskTransport final : public MuteTransport {
   }
 
   Rank narrow = ~Rank{0};
+  std::size_t narrow_bytes = 64;
   std::atomic<bool> is_full{false}, lacks_memory{false};
   std::atomic<int> tries{0};
+  std::function<void()> on_try = [] {};
   std::deque<std::pair<Rank, DeskBytes>> sent;
 
  private:
@@ -104,7 +111,8 @@ class LetterDeskTest : public testing::Test {
 
   DeskTransport transport;
   int rouses = 0;
-  LetterDesk desk{transport, [this] { ++rouses; }};
+  std::vector<OddLetter> odd;
+  LetterDesk desk{transport, [this] { ++rouses; }, [this](const OddLetter& letter) { odd.push_back(letter); }};
   DeskTeam team{0};
 };
 
@@ -123,7 +131,7 @@ TEST_F(LetterDeskTest, hands_a_letter_to_its_team_and_place) {
   EXPECT_EQ(got->round, 0u);
   EXPECT_EQ(DeskBytes(got->content.begin(), got->content.end()), (DeskBytes{{}, {}, std::byte{9}}));
   EXPECT_EQ(team.looks, 0) << "not in the turn in which it came";
-  desk.walk_touched();
+  desk.wake_touched();
   EXPECT_EQ(team.looks, 1);
   EXPECT_EQ(other.looks, 0);
   desk.remove(team);
@@ -134,11 +142,11 @@ TEST_F(LetterDeskTest, has_a_team_look_once_for_all_that_came_in_a_turn) {
   desk.add(team, team_name);
   for (const std::uint64_t number : {0, 1}) desk.on_letter(10, letter(1, {number, 0}));
   desk.on_letter(20, letter(2, {0, 0}));
-  desk.walk_touched();
-  desk.walk_touched();
+  desk.wake_touched();
+  desk.wake_touched();
   EXPECT_EQ(team.looks, 1);
   desk.on_letter(20, letter(2, {1, 0}));
-  desk.walk_touched();
+  desk.wake_touched();
   EXPECT_EQ(team.looks, 2);
   desk.remove(team);
 }
@@ -163,6 +171,26 @@ TEST_F(LetterDeskTest, sends_what_the_neighbours_desk_files) {
   neighbour.remove(there);
 }
 
+TEST_F(LetterDeskTest, writes_a_letter_and_credit_as_recorded) {
+  desk.add(team, 0x0102030405060708);
+  for (const std::uint64_t number : {0, 1, 2}) desk.on_letter(20, letter(2, {number, 0}, 8, 1, 0x0102030405060708));
+  desk.consumed(team, 1, 1);
+  const std::byte content[] = {std::byte{4}, std::byte{2}};
+  for (const std::uint64_t round : {0x1112131415161718, 0x2122232425262728})
+    ASSERT_EQ(desk.send(team, 1, 1, {.round = round, .content = content}), LetterDesk::Sent::yes);
+  desk.consumed(team, 1, 1);
+  desk.on_letter(20, letter(2, {2, 0}, 8, 1, 0x0102030405060708));
+  desk.consumed(team, 1, 1);
+  ASSERT_EQ(transport.sent.size(), 3u);
+  std::string text;
+  for (const char* const what : {"a letter\n", "the next of its channel\n", "credit alone\n"}) {
+    text += what + words_of(transport.sent.front().second);
+    transport.sent.pop_front();
+  }
+  expect_golden("letters_of_teams", text);
+  desk.remove(team);
+}
+
 TEST_F(LetterDeskTest, sends_nothing_without_a_slot_until_credit_comes) {
   desk.add(team, team_name);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(send(), LetterDesk::Sent::yes);
@@ -170,7 +198,7 @@ TEST_F(LetterDeskTest, sends_nothing_without_a_slot_until_credit_comes) {
   EXPECT_EQ(send(0, 1), LetterDesk::Sent::yes) << "another place";
   EXPECT_EQ(send(1), LetterDesk::Sent::yes) << "another neighbour";
   desk.on_letter(10, letter(1, {alone, 1}));
-  desk.walk_touched();
+  desk.wake_touched();
   EXPECT_EQ(team.looks, 1);
   EXPECT_EQ(send(), LetterDesk::Sent::yes);
   EXPECT_EQ(send(), LetterDesk::Sent::no_slot);
@@ -188,7 +216,11 @@ TEST_F(LetterDeskTest, counts_a_letter_for_a_team_that_is_not_there_but_no_credi
   desk.remove(team);
   desk.on_letter(10, letter(1, {1, 0}));
   EXPECT_EQ(desk.unknown(), 2u);
-  desk.walk_touched();
+  ASSERT_EQ(odd.size(), 1u) << "it is told of the first alone";
+  EXPECT_EQ(odd[0].fault, OddLetter::Fault::unknown_team);
+  EXPECT_EQ(odd[0].from, 10u);
+  EXPECT_EQ(odd[0].team, team_name);
+  desk.wake_touched();
   EXPECT_EQ(team.looks, 0) << "it was removed before the walk";
   EXPECT_EQ(desk.refused(), 0u);
 }
@@ -215,9 +247,13 @@ TEST_F(LetterDeskTest, counts_what_breaks_the_rules_and_does_nothing) {
   desk.on_letter(10, torn);
   EXPECT_EQ(desk.refused(), bad.size() + 1);
   EXPECT_EQ(desk.unknown(), 0u);
+  ASSERT_EQ(odd.size(), 1u) << "it is told of the first alone";
+  EXPECT_EQ(odd[0].fault, OddLetter::Fault::breaks_rules);
+  EXPECT_EQ(odd[0].from, 10u);
+  EXPECT_EQ(odd[0].team, team_name);
   for (const std::uint32_t neighbour : {0, 1})
     for (const std::uint32_t place : {0, 1}) EXPECT_FALSE(desk.take(team, neighbour, place));
-  desk.walk_touched();
+  desk.wake_touched();
   EXPECT_EQ(team.looks, 0);
   desk.remove(team);
 }
@@ -269,6 +305,81 @@ TEST_F(LetterDeskTest, has_a_team_look_again_whose_letter_found_no_memory) {
   desk.remove(team);
 }
 
+// The agent takes a turn each time that it is roused, and in between.
+TEST_F(LetterDeskTest, keeps_its_time_with_a_letter_that_never_finds_memory) {
+  desk.add(team, team_name);
+  transport.lacks_memory = true;
+  team.on_look = [&] { EXPECT_EQ(send(), LetterDesk::Sent::no_room); };
+  team.on_look();
+  Agenda agenda;
+  for (std::uint64_t now_ns = 1'000'000'000; now_ns < 1'010'000'000; now_ns += 1'000) {
+    desk.look_after_refused(agenda, now_ns);
+    ASSERT_TRUE(agenda.needs_clock());
+  }
+  EXPECT_EQ(team.looks, 9) << "a try a millisecond, whatever turns come between";
+  EXPECT_EQ(rouses, 1);
+  transport.lacks_memory = false;
+  team.on_look = [&] { EXPECT_EQ(send(), LetterDesk::Sent::yes); };
+  desk.look_after_refused(agenda, 1'020'000'000);
+  EXPECT_FALSE(agenda.needs_clock());
+  desk.remove(team);
+}
+
+TEST_F(LetterDeskTest, forgets_on_its_agenda_who_has_gone) {
+  desk.add(team, team_name);
+  transport.lacks_memory = true;
+  EXPECT_EQ(send(), LetterDesk::Sent::no_room);
+  Agenda agenda;
+  desk.look_after_refused(agenda, 1'000'000);
+  EXPECT_TRUE(agenda.needs_clock());
+  desk.remove(team);
+  desk.look_after_refused(agenda, 3'000'000);
+  EXPECT_FALSE(agenda.needs_clock());
+  EXPECT_EQ(team.looks, 0);
+}
+
+TEST_F(LetterDeskTest, stops_where_two_threads_would_try_again) {
+  desk.add(team, team_name);
+  transport.lacks_memory = true;
+  EXPECT_EQ(send(), LetterDesk::Sent::no_room);
+  team.on_look = [&] { desk.retry_refused(); };
+  EXPECT_DEATH(desk.retry_refused(), "two threads");
+  desk.remove(team);
+}
+
+TEST_F(LetterDeskTest, stops_at_a_second_team_of_one_name_and_at_one_that_ends_while_letters_come) {
+  desk.add(team, team_name);
+  EXPECT_DEATH(desk.add(team, team_name + 1), "come already");
+  DeskTeam other(0);
+  EXPECT_DEATH(desk.add(other, team_name), "two teams");
+  const auto end_too_early = [&] {
+    DeskTeam ends(0);
+    desk.add(ends, team_name + 1);
+  };
+  EXPECT_DEATH(end_too_early(), "still come");
+  desk.remove(team);
+}
+
+TEST_F(LetterDeskTest, stops_at_a_letter_to_no_neighbour_to_no_place_or_longer_than_a_slot) {
+  desk.add(team, team_name);
+  EXPECT_DEATH((void)send(desk_shape.neighbours), "no neighbour");
+  EXPECT_DEATH((void)send(0, desk_shape.places), "no place");
+  const DeskBytes longer(desk_shape.slot_bytes - sizeof(std::uint64_t) + 1);
+  EXPECT_DEATH((void)desk.send(team, 0, 0, {.round = 5, .content = longer}), "longer than a slot");
+  desk.remove(team);
+}
+
+TEST_F(LetterDeskTest, keeps_in_mind_nothing_of_a_team_that_was_not_added) {
+  transport.lacks_memory = true;
+  EXPECT_EQ(send(), LetterDesk::Sent::no_room);
+  EXPECT_FALSE(desk.has_refused());
+  desk.add(team, team_name);
+  desk.remove(team);
+  EXPECT_EQ(send(), LetterDesk::Sent::no_room);
+  EXPECT_FALSE(desk.has_refused());
+  EXPECT_EQ(rouses, 0);
+}
+
 TEST_F(LetterDeskTest, leaves_who_finds_no_room_to_the_transport_which_wakes_it) {
   desk.add(team, team_name);
   transport.is_full = true;
@@ -296,7 +407,7 @@ TEST_F(LetterDeskTest, forgets_what_a_team_that_goes_owed) {
   transport.is_full = false;
   desk.retry_refused();
   EXPECT_EQ(transport.sent.size(), 1u);
-  EXPECT_EQ(other.looks, 1);
+  EXPECT_EQ(other.looks, 0) << "nobody waits for credit to have gone";
   EXPECT_EQ(team.looks, 0);
   desk.remove(other);
 }
@@ -305,24 +416,66 @@ TEST_F(LetterDeskTest, sends_no_longer_letters_than_each_neighbours_road_carries
   EXPECT_EQ(desk.most_content(team), desk_shape.slot_bytes - sizeof(std::uint64_t));
   transport.narrow = 20;
   EXPECT_EQ(desk.most_content(team), 64 - LetterDesk::overhead_bytes);
+  transport.narrow_bytes = LetterDesk::overhead_bytes;
+  EXPECT_EQ(desk.most_content(team), 0u) << "an empty one";
+  transport.narrow_bytes = LetterDesk::overhead_bytes - 1;
+  EXPECT_EQ(desk.most_content(team), std::nullopt);
 }
 
-TEST_F(LetterDeskTest, waits_for_who_looks_again_before_a_team_goes) {
-  desk.add(team, team_name);
-  std::atomic<bool> is_inside{false}, may_end{false}, has_ended{false};
-  team.on_look = [&] {
+// Whoever removes a team while the agent is in a call for it: that is held up until the removing thread has had ample
+// opportunity to return, which it must not take.
+class RemovedBesideTheAgent : public LetterDeskTest {
+ protected:
+  // To be called in the agent's thread, inside what a team that goes has to wait for.
+  void be_inside() {
     is_inside = true;
     while (!may_end) std::this_thread::yield();
     has_ended = true;
-  };
+  }
+  void expect_remove_waits(const std::function<void()>& agents_turn) {
+    std::thread agent(agents_turn);
+    while (!is_inside) std::this_thread::yield();
+    std::thread observer([this] {
+      // The team is gone for letters as soon as it is being removed.
+      while (desk.unknown() == 0) {
+        desk.on_letter(20, letter(2, {0, 0}));
+        std::this_thread::yield();
+      }
+      for (int i = 0; i < 1'000 && !has_returned; ++i) std::this_thread::yield();
+      may_end = true;
+    });
+    desk.remove(team);
+    EXPECT_TRUE(has_ended);
+    has_returned = true;
+    agent.join();
+    observer.join();
+  }
+
+  std::atomic<bool> is_inside{false}, may_end{false}, has_ended{false}, has_returned{false};
+};
+
+TEST_F(RemovedBesideTheAgent, waits_for_who_looks_again) {
+  desk.add(team, team_name);
+  team.on_look = [this] { be_inside(); };
   desk.on_letter(10, letter(1, {0, 0}));
-  std::thread agent([&] { desk.walk_touched(); });
-  while (!is_inside) std::this_thread::yield();
-  std::thread lets_it_end([&] { may_end = true; });
-  desk.remove(team);
-  EXPECT_TRUE(has_ended);
-  agent.join();
-  lets_it_end.join();
+  expect_remove_waits([this] { desk.wake_touched(); });
+}
+
+TEST_F(RemovedBesideTheAgent, waits_for_who_has_it_try_a_letter_again) {
+  desk.add(team, team_name);
+  transport.lacks_memory = true;
+  EXPECT_EQ(send(), LetterDesk::Sent::no_room);
+  team.on_look = [this] { be_inside(); };
+  expect_remove_waits([this] { desk.retry_refused(); });
+}
+
+TEST_F(RemovedBesideTheAgent, waits_for_who_sends_its_credit_and_is_not_put_back_where_that_is_refused) {
+  desk.add(team, team_name);
+  transport.is_full = true;
+  for (const std::uint64_t number : {0, 1}) file_and_consume(number);
+  transport.on_try = [this] { be_inside(); };
+  expect_remove_waits([this] { desk.retry_refused(); });
+  EXPECT_FALSE(desk.has_refused());
 }
 
 // Teams come and go while an agent serves and walks, and others' letters come all the time.
@@ -330,13 +483,14 @@ TEST_F(LetterDeskTest, lets_teams_come_and_go_beside_the_agent) {
   constexpr int teams = 400;
   std::atomic<std::uint64_t> name{0};
   std::atomic<bool> is_over{false};
+  int looks = 0;
   std::thread agent([&] {
     while (!is_over) {
       for (std::uint64_t number : {0, 1, 2}) {
         desk.on_letter(10, letter(1, {number, 0}, 8, 0, name));
         desk.on_letter(20, letter(2, {number, 0}, 100, 1, name + 1));
       }
-      desk.walk_touched();
+      desk.wake_touched();
       desk.retry_refused();
     }
   });
@@ -353,13 +507,17 @@ TEST_F(LetterDeskTest, lets_teams_come_and_go_beside_the_agent) {
       desk.consumed(*first, 0, 0);
       ++taken;
     }
+    // Credit that is refused is tried again beside each second of them that go.
+    for (const int tried = transport.tries; i % 4 == 0 && transport.tries == tried;) std::this_thread::yield();
     desk.remove(i % 3 == 0 ? *second : *first);
     desk.remove(i % 3 == 0 ? *first : *second);
     ++name;
+    looks += first->looks + second->looks;
   }
   is_over = true;
   agent.join();
-  EXPECT_GT(desk.unknown() + desk.refused(), 0u);
+  EXPECT_GT(looks, 0) << "nobody looked beside those that went";
+  EXPECT_GT(transport.tries, teams + teams / 4 - 1) << "no credit was tried again";
 }
 
 TEST(LetterNeighbours, are_neighbours_of_each_other) {

@@ -122,13 +122,15 @@ class Judged {
   }
   void send(std::size_t which, std::uint32_t neighbour, std::uint32_t place) {
     Expected& expected = channels_[which][place][neighbour];
-    const bool has_slot = expected.sent - expected.credited < fuzz_shape.slots;
+    const bool has_slot = expected.sent < expected.credited + fuzz_shape.slots;
     const LetterDesk::Sent sent = desk_.send(teams_[which], neighbour, place, {.round = 1, .content = {}});
     demand(has_slot == (sent != LetterDesk::Sent::no_slot));
+    // Whatever came, the first letters find the slots that a fresh channel has.
+    demand(expected.sent >= fuzz_shape.slots || sent != LetterDesk::Sent::no_slot);
     if (sent == LetterDesk::Sent::yes) ++expected.sent;
   }
   void turn() {
-    desk_.walk_touched();
+    desk_.wake_touched();
     desk_.retry_refused();
   }
 
@@ -195,6 +197,8 @@ std::vector<std::vector<std::uint8_t>> desk_letters() {
           {6, 1, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 6, 0, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 2},
           // three are sent, a fourth has to wait for credit
           {1, 1, 1, 1, 1, 198, 0, 1, 0, 1, 2},
+          // credit for more than was sent, and then a letter of one's own
+          {198, 0, 3, 0, 1, 1},
           // all fields anything, a foreign sender, and one that is cut
           {4, 250, 8, 255, 3, 1, 0, 0, 0, 0, 8, 3, 2, 0, 0, 8, 1, 1, 1,
            1, 1,   1, 1,   1, 5, 0, 0, 8, 1, 1, 1, 1, 1, 1, 1, 1, 40}};

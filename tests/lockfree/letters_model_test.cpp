@@ -1,6 +1,6 @@
-// Every interleaving of who files a team's letters, in any order and too early now and then, with those of the node who
-// take them, one after the other: each letter is taken once, whole and in order, and no slot is written to while it is
-// read.
+// Interleavings, of one preemption at most, of who files a team's letters, in any order and too early now and then,
+// with those of the node who take them, one after the other: each letter is taken once, whole and in order, and no slot
+// is written to while it is read.
 #include "collectives/letters.hpp"
 
 #include <array>

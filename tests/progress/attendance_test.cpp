@@ -118,6 +118,7 @@ struct Serving : testing::Test {
                           ++roused;
                           bell->ask_for_look();
                         },
+                    .after_serving = [this] { after_serving(); },
                     .now_ns = [this] { return monotonic_ns() + ahead_ns; },
                     .missed_after_ns = missed_after_ns}),
         sources(attendance),
@@ -149,6 +150,7 @@ struct Serving : testing::Test {
     return poll(&waited, 1, 0) == 1;
   }
 
+  std::function<void()> after_serving = [] {};
   NoRequests handler;
   EventNetwork network;
   std::atomic<bool> needs_agent{false};
@@ -247,6 +249,27 @@ TEST_F(ServingOfTheLate, wakes_no_agent_while_somebody_attends) {
   network.bring_request();
   EXPECT_TRUE(would_wake_the_agent());
   EXPECT_FALSE(attendance.arm_requests());
+}
+
+// What is done then may take long, and the agent serves meanwhile.
+TEST_F(ServingOfTheLate, has_what_came_looked_after_by_whoever_served_without_the_serving_mutex) {
+  sources.add(network);
+  begin();
+  int looked = 0;
+  after_serving = [&] {
+    EXPECT_EQ(network.served(), 1u);
+    std::thread other([this] {
+      const std::unique_lock lock(attendance.serving(), std::try_to_lock);
+      EXPECT_TRUE(lock.owns_lock());
+    });
+    other.join();
+    ++looked;
+  };
+  network.bring_request();
+  EXPECT_TRUE(attendance.attend());
+  EXPECT_EQ(looked, 1);
+  attendance.end();
+  EXPECT_EQ(looked, 2) << "the last look may have served, too";
 }
 
 TEST_F(ServingOfTheLate, is_given_back_when_nobody_has_looked_for_a_while_and_not_before) {
