@@ -114,15 +114,18 @@ farsum_status finish(farsum_request* request, bool is_over, const Status& status
 }  // namespace
 
 farsum_status test_carried(farsum_request* request, const RequestSlot& slot, int* done) {
+  // The slot goes with the request, which another thread may complete.
+  const std::shared_ptr<CarriedRequest> carried = slot.carried;
   bool is_over = false;
-  const Status status = slot.carry->test(*slot.carried, is_over, "farsum_test");
+  const Status status = slot.carry->test(*carried, is_over, "farsum_test");
   *done = is_over ? 1 : 0;
   return finish(request, is_over, status);
 }
 
 farsum_status wait_for_carried(farsum_request* request, const RequestSlot& slot) {
+  const std::shared_ptr<CarriedRequest> carried = slot.carried;
   bool is_over = false;
-  const Status status = slot.carry->wait(*slot.carried, is_over, "farsum_wait");
+  const Status status = slot.carry->wait(*carried, is_over, "farsum_wait");
   return finish(request, is_over, status);
 }
 

@@ -421,5 +421,61 @@ TEST(Carry, lets_several_threads_of_a_rank_wait_at_once) {
   });
 }
 
+// The first rank's look that ends one call enters and completes others, of which it alone knows that they are to be
+// sent.
+TEST(Carry, sends_what_the_look_that_ends_another_call_has_entered) {
+  for (int round = 0; round < 20; ++round) {
+    CarryingThreads threads({0, 1});
+    threads.run([](CarryingMember member) {
+      constexpr std::size_t count = 9;
+      std::vector<CarriedBytes> results(count, CarriedBytes(3 * sizeof(double)));
+      const CarriedBytes mine = doubles_of(member.rank, 3, 1);
+      std::vector<std::shared_ptr<CarriedRequest>> requests;
+      for (CarriedBytes& result : results)
+        requests.push_back(member.begin(carried_call_of(3, 3, 0), mine.data(), result.data()));
+      EXPECT_TRUE(member.wait(*requests.front()).is_ok());
+      member.meeting.arrive_and_wait();
+      if (member.rank == 0) {
+        for (std::size_t i = 1; i < count; ++i) {
+          EXPECT_TRUE(member.wait(*requests[i]).is_ok());
+        }
+      }
+      member.meeting.arrive_and_wait();
+      if (member.rank != 0) {
+        for (std::size_t i = 1; i < count; ++i) {
+          EXPECT_TRUE(member.wait(*requests[i]).is_ok());
+        }
+      }
+    });
+  }
+}
+
+TEST(Carry, completes_a_request_for_one_of_two_threads_that_test_it) {
+  CarryingThreads threads({0, 0, 1});
+  threads.run([](CarryingMember member) {
+    const CarriedBytes mine = doubles_of(member.rank, 5'000, 1);
+    for (int round = 0; round < 20; ++round) {
+      CarriedBytes result(mine.size());
+      const auto request = member.begin(carried_call_of(3, 5'000, 0), mine.data(), result.data());
+      std::atomic<int> completed{0}, refused{0};
+      const auto look_on = [&] {
+        for (;;) {
+          bool is_over = false;
+          const Status status = member.carry.wait(*request, is_over, "wait");
+          if (is_over) return void(++completed);
+          if (status.code() == Code::handle) return void(++refused);
+        }
+      };
+      std::thread other(look_on);
+      look_on();
+      other.join();
+      EXPECT_EQ(completed, 1);
+      EXPECT_EQ(refused, 1);
+      EXPECT_EQ(member.carry.open_requests(), 0);
+    }
+  });
+  EXPECT_EQ(threads.open_extents(), 0);
+}
+
 }  // namespace
 }  // namespace farsum
