@@ -237,7 +237,7 @@ bool Carry::fold(std::uint64_t number, std::uint64_t slice) const {
     return data_of(number, member, call.part_bytes(team_.places().here[member], size_));
   };
   if (call.reduces()) {
-    Fold(kernels_, call.type, call.op).all(answer + from, bytes, ranks_, [&](std::uint32_t member) {
+    Fold(kernels_, call.type, call.op, call.order).all(answer + from, bytes, ranks_, [&](std::uint32_t member) {
       return data(member) + from;
     });
   } else if (call.kind == CarriedCall::Kind::broadcast) {

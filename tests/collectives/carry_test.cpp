@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "collectives/fold.hpp"
 #include "collectives/reductions.hpp"
 #include "mailboxes.hpp"
 #include "sleeping_waiter.hpp"
@@ -393,6 +394,28 @@ TEST(Carry, has_a_call_that_all_have_begun_on_one_node_over_at_the_first_look) {
       bool is_over = false;
       EXPECT_TRUE(member.carry.test(*request, is_over, "test").is_ok());
       EXPECT_TRUE(is_over);
+    }
+  });
+}
+
+TEST(Carry, reduces_on_one_node_by_ranks_where_all_say_so) {
+  CarryingThreads threads({0, 0, 0, 0, 0});
+  threads.run([](CarryingMember member) {
+    for (const std::size_t count : {3, 40'000}) {
+      const CarriedBytes mine = doubles_of(member.rank, count, 1);
+      std::vector<CarriedBytes> parts;
+      for (std::uint32_t rank = 0; rank < 5; ++rank) parts.push_back(doubles_of(rank, count, 1));
+      CarriedBytes wanted(mine.size()), result(mine.size());
+      CarriedCall call = carried_call_of(3, count, 0);
+      call.order = ReduceOrder::ranks;
+      Fold(ops::kernels_for_this_machine(), call.type, call.op, call.order)
+          .all(wanted.data(), wanted.size(), 5, [&](std::uint32_t part) { return parts[part].data(); });
+      EXPECT_TRUE(member.wait(*member.begin(call, mine.data(), result.data())).is_ok());
+      EXPECT_EQ(result, wanted);
+      if (member.rank == 4) call.order = ReduceOrder::nodes;
+      const Status differs = member.wait(*member.begin(call, mine.data(), result.data()));
+      EXPECT_EQ(differs.code(), Code::argument);
+      EXPECT_THAT(std::string(differs.text()), testing::HasSubstr("with FARSUM_REDUCE_ORDER=ranks"));
     }
   });
 }
