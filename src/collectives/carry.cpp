@@ -320,8 +320,8 @@ void Carry::close(CarriedPlace& left) {
   if (left.wanted.exchange(0, std::memory_order_acq_rel) != 0) ring_others();
 }
 
-// Whether a call has ended by it.
-bool Carry::walk() {
+// Whether a call has ended by it. Nothing is thrown here: what was, would leave the claim held and the node standing.
+bool Carry::walk() noexcept {
   if (!walks() || !walking_.try_claim()) return false;
   bool has_ended = false;
   bool has_sent = false;
@@ -396,8 +396,9 @@ Status Carry::test(CarriedRequest& request, bool& is_over, const char* doing) {
 Status Carry::wait(CarriedRequest& request, bool& is_over, const char* doing) {
   EventCount& events = walks() ? waiter_.own_events() : place(request.number_).events;
   Seen seen = Seen::under_way;
-  Status status = waiter_.wait(
-      events, [&] { return (seen = look(request)) != Seen::under_way; }, doing);
+  // It may be asked again when it has said so.
+  const auto is_done = [&] { return seen != Seen::under_way || (seen = look(request)) != Seen::under_way; };
+  Status status = waiter_.wait(events, is_done, doing);
   is_over = seen == Seen::over;
   return seen == Seen::under_way ? std::move(status) : end(request, seen, doing);
 }

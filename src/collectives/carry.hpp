@@ -145,7 +145,7 @@ class Carry {
   const std::byte* data_of(std::uint64_t number, std::uint32_t member, std::size_t bytes) const;
   std::byte* answer_of(std::uint64_t number, const CarriedCall& call) const;
   void conclude(std::uint64_t number);
-  bool walk();
+  bool walk() noexcept;
   bool walk_place(std::uint64_t of_place);
   void ring_others() const;
   enum class Seen : std::uint8_t { under_way, over, of_another_thread };
