@@ -69,7 +69,15 @@ Result<std::shared_ptr<CarriedRequest>> make_request(const farsum_collective& as
       call.reduces() ? check_reducible(collecting, asked.type, asked.op) : check_element(collecting, asked.type);
   if (!status.is_ok()) return status;
   call.type = static_cast<ops::ElementType>(asked.type);
-  if (call.reduces()) call.op = static_cast<ops::Operator>(asked.op);
+  if (call.reduces()) {
+    call.op = static_cast<ops::Operator>(asked.op);
+    call.order = live_context()->settings().reduce_order;
+    if (call.order == ReduceOrder::ranks && !group.places().is_one_node())
+      return Status(Code::unsupported,
+                    fmt::format("{}: with FARSUM_REDUCE_ORDER=ranks it reduces in groups on one node "
+                                "only; farsum_allreduce and its like reduce over several",
+                                collecting));
+  }
   call.count = asked.count;
   const bool has_blocks = call.kind == Kind::allgather || call.kind == Kind::reduce_scatter_block;
   Lengths lengths;
@@ -114,15 +122,18 @@ farsum_status finish(farsum_request* request, bool is_over, const Status& status
 }  // namespace
 
 farsum_status test_carried(farsum_request* request, const RequestSlot& slot, int* done) {
+  // The slot goes with the request, which another thread may complete.
+  const std::shared_ptr<CarriedRequest> carried = slot.carried;
   bool is_over = false;
-  const Status status = slot.carry->test(*slot.carried, is_over, "farsum_test");
+  const Status status = slot.carry->test(*carried, is_over, "farsum_test");
   *done = is_over ? 1 : 0;
   return finish(request, is_over, status);
 }
 
 farsum_status wait_for_carried(farsum_request* request, const RequestSlot& slot) {
+  const std::shared_ptr<CarriedRequest> carried = slot.carried;
   bool is_over = false;
-  const Status status = slot.carry->wait(*slot.carried, is_over, "farsum_wait");
+  const Status status = slot.carry->wait(*carried, is_over, "farsum_wait");
   return finish(request, is_over, status);
 }
 

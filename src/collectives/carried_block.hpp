@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "collectives/carried_call.hpp"
+#include "lockfree/call_place.hpp"
 #include "os/event_count.hpp"
 
 namespace farsum {
@@ -17,24 +18,17 @@ namespace farsum {
 // tag_of() of the call that it is about, so that nobody takes it for another call's.
 struct alignas(2 * cache_line_bytes) CarriedPlace {
   static constexpr std::uint64_t most_under_way = 4;
-  static std::uint64_t tag_of(std::uint64_t number) { return number / most_under_way + 1; }
-  static constexpr unsigned slice_bits = 24;
+  // Which call of the place it is.
+  static std::uint64_t turn_of(std::uint64_t number) { return number / most_under_way; }
+  static std::uint64_t tag_of(std::uint64_t number) { return turn_of(number) + 1; }
 
-  // Written by whoever comes to the call or goes from it; the last to go opens the place for the next call.
-  std::atomic<std::uint64_t> closed;  // calls that all have gone from
-  std::atomic<std::uint32_t> come;
-  std::atomic<std::uint32_t> gone;
+  CallPlace calls;
   // Not 0: some rank wants the place for a later call.
-  std::atomic<std::uint32_t> wanted;
-  // Tagged: all is there that a rank may fetch.
-  std::atomic<std::uint64_t> outcome;
-  // Written by the last to come before `taken`, and over several nodes by who walks before `outcome`.
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> wanted;
+  // Written by the last to come before it offers slices, and over several nodes by who walks before the call ends.
   CarriedFinding found;
-  std::atomic<std::uint64_t> slices;
-  // Written by who folds. The tag, and below it the next slice to be folded; how many have been; who could not, + 1.
-  alignas(cache_line_bytes) std::atomic<std::uint64_t> taken;
-  std::atomic<std::uint64_t> folded;
-  std::atomic<std::uint32_t> lacking;
+  // Written by who folds: who could not, + 1.
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> lacking;
   // Tagged: what this node has is whole, and may go to others.
   std::atomic<std::uint64_t> is_folded;
   alignas(2 * cache_line_bytes) EventCount events;

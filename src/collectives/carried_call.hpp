@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/settings.hpp"
 #include "base/status.hpp"
 #include "lockfree/said_of_call.hpp"
 #include "ops/element_type.hpp"
@@ -21,10 +22,11 @@ struct CarriedCall {
   static constexpr std::uint64_t kinds = 6;
 
   Kind kind = Kind::barrier;
-  ops::ElementType type{};  // 0 of a barrier
-  ops::Operator op{};       // of a reduction, which with type can be folded; else 0
-  std::uint32_t root = 0;   // of a broadcast and a reduce; else 0
-  std::uint64_t count = 0;  // of elements, as farsum.h counts them for the kind
+  ops::ElementType type{};                 // 0 of a barrier
+  ops::Operator op{};                      // of a reduction, which with type can be folded; else 0
+  std::uint32_t root = 0;                  // of a broadcast and a reduce; else 0
+  std::uint64_t count = 0;                 // of elements, as farsum.h counts them for the kind
+  ReduceOrder order = ReduceOrder::nodes;  // of a reduction; by ranks on one node alone
 
   bool reduces() const { return kind >= Kind::allreduce; }
   std::size_t bytes() const { return kind == Kind::barrier ? 0 : count * ops::size_of(type); }

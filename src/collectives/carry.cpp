@@ -45,14 +45,10 @@ bool Carry::is_short(const CarriedCall& call) const {
   return part <= CarriedBlock::slot_bytes(ranks_) && call.answer_bytes(size_) <= CarriedBlock::answer_bytes;
 }
 
-// Acquire: the place is as the last to go from the call before has left it; pairs with the release in close().
-bool Carry::is_open(std::uint64_t number) const {
-  return place(number).closed.load(std::memory_order_acquire) == number / places;
-}
+bool Carry::is_open(std::uint64_t number) const { return place(number).calls.is_open(CarriedPlace::turn_of(number)); }
 
-// Acquire pairs with the release in conclude().
 bool Carry::has_outcome(std::uint64_t number) const {
-  return place(number).outcome.load(std::memory_order_acquire) == CarriedPlace::tag_of(number);
+  return place(number).calls.has_ended(CarriedPlace::turn_of(number));
 }
 
 // What can fail, before the call has a number.
@@ -107,8 +103,12 @@ Status Carry::begin(const std::shared_ptr<CarriedRequest>& request, std::uint64_
 // others from entering theirs is fetched.
 bool Carry::advance_queue() {
   bool has_changed = false;
-  while (fetch_wanted() | enter_next()) has_changed = true;
-  return has_changed;
+  for (;;) {
+    const bool has_fetched = fetch_wanted();
+    const bool has_entered = enter_next();
+    if (!has_fetched && !has_entered) return has_changed;
+    has_changed = true;
+  }
 }
 
 bool Carry::enter_next() {
@@ -151,8 +151,7 @@ void Carry::enter(const std::shared_ptr<CarriedRequest>& request) {
   }
   request->state_ = CarriedRequest::State::entered;
   entered_[number % places] = request;
-  // Release: the part is there for the last to come; acquire: the last sees all parts.
-  if (place(number).come.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) compare_and_begin(number);
+  if (place(number).calls.come(ranks_)) compare_and_begin(number);
 }
 
 // By the last to come.
@@ -164,12 +163,9 @@ void Carry::compare_and_begin(std::uint64_t number) {
     here.found = {my_rank_, CarriedFinding::What::lacks_memory, {}, {}};
   const std::size_t bytes = here.found.what == CarriedFinding::What::the_same ? bytes_to_fold(call) : 0;
   const std::uint64_t slices = (bytes + slice_bytes - 1) / slice_bytes;
-  // Relaxed, all three: `taken` publishes them.
-  here.slices.store(slices, std::memory_order_relaxed);
-  here.folded.store(0, std::memory_order_relaxed);
+  // Relaxed: published by what is offered.
   here.lacking.store(0, std::memory_order_relaxed);
-  // Release pairs with the acquire in fold_slice().
-  here.taken.store(CarriedPlace::tag_of(number) << CarriedPlace::slice_bits, std::memory_order_release);
+  here.calls.offer(CarriedPlace::turn_of(number), slices);
   if (slices == 0) return end_fold(number);
   fold_slice(number);
   if (slices == 1) return;
@@ -215,22 +211,18 @@ std::size_t Carry::bytes_to_fold(const CarriedCall& call) const {
   return call.answer_bytes(size_);
 }
 
-// False: no slice of the call is left, or there was none. Who takes a slice folds it, and the call is not over before.
+// False: no slice of the call is left, or there was none.
 bool Carry::fold_slice(std::uint64_t number) {
-  CarriedPlace& here = place(number);
-  const std::uint64_t tag = CarriedPlace::tag_of(number);
-  constexpr std::uint64_t of_slice = (std::uint64_t{1} << CarriedPlace::slice_bits) - 1;
-  std::uint64_t seen = here.taken.load(std::memory_order_acquire);
-  std::uint64_t slices = 0;
-  do {
-    // Relaxed: it is this call's or, where `taken` has changed since, of no use.
-    slices = here.slices.load(std::memory_order_relaxed);
-    if (seen >> CarriedPlace::slice_bits != tag || (seen & of_slice) >= slices) return false;
-  } while (!here.taken.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel, std::memory_order_acquire));
-  // Relaxed: `folded` publishes it.
-  if (!fold(number, seen & of_slice)) here.lacking.store(my_rank_ + 1, std::memory_order_relaxed);
-  // Release: the slice is there for who ends the fold; acquire: that one sees all.
-  if (here.folded.fetch_add(1, std::memory_order_acq_rel) + 1 == slices) end_fold(number);
+  return fold_taken(number % places, place(number).calls.take_slice(CarriedPlace::turn_of(number)));
+}
+
+bool Carry::fold_taken(std::uint64_t of_place, const std::optional<CallPlace::Slice>& slice) {
+  if (!slice) return false;
+  CarriedPlace& here = place(of_place);
+  const std::uint64_t number = slice->call * places + of_place;
+  // Relaxed: published by the end of the slice.
+  if (!fold(number, slice->index)) here.lacking.store(my_rank_ + 1, std::memory_order_relaxed);
+  if (here.calls.end_slice()) end_fold(number);
   return true;
 }
 
@@ -245,7 +237,7 @@ bool Carry::fold(std::uint64_t number, std::uint64_t slice) const {
     return data_of(number, member, call.part_bytes(team_.places().here[member], size_));
   };
   if (call.reduces()) {
-    Fold(kernels_, call.type, call.op).all(answer + from, bytes, ranks_, [&](std::uint32_t member) {
+    Fold(kernels_, call.type, call.op, call.order).all(answer + from, bytes, ranks_, [&](std::uint32_t member) {
       return data(member) + from;
     });
   } else if (call.kind == CarriedCall::Kind::broadcast) {
@@ -277,7 +269,7 @@ void Carry::end_fold(std::uint64_t number) {
 
 void Carry::conclude(std::uint64_t number) {
   CarriedPlace& here = place(number);
-  here.outcome.store(CarriedPlace::tag_of(number), std::memory_order_release);
+  here.calls.end(CarriedPlace::turn_of(number));
   here.events.notify_all();
   if (walks()) waiter_.own_events().notify_all();
   // See enter_next().
@@ -318,23 +310,18 @@ void Carry::fetch(std::uint64_t of_place) {
   }
   request->state_ = CarriedRequest::State::fetched;
   help_.count_under_way(-1);
-  // Release: all of the place has been read; acquire: the last to go comes after the others.
-  if (left.gone.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) close(left);
+  if (left.calls.go(ranks_)) close(left);
 }
 
 void Carry::close(CarriedPlace& left) {
-  // Relaxed: published by `closed`, behind which alone others come.
-  left.come.store(0, std::memory_order_relaxed);
-  left.gone.store(0, std::memory_order_relaxed);
-  // Relaxed load: who has closed it before has come to this call since.
-  left.closed.store(left.closed.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  left.calls.open_next();
   left.events.notify_all();
   // See enter_next().
   if (left.wanted.exchange(0, std::memory_order_acq_rel) != 0) ring_others();
 }
 
-// Whether a call has ended by it.
-bool Carry::walk() {
+// Whether a call has ended by it. Nothing is thrown here: what was, would leave the claim held and the node standing.
+bool Carry::walk() noexcept {
   if (!walks() || !walking_.try_claim()) return false;
   bool has_ended = false;
   bool has_sent = false;
@@ -370,32 +357,55 @@ bool Carry::walk_place(std::uint64_t of_place) {
   return true;
 }
 
-// Goes on with what can be gone on with, and looks whether the call is over.
-bool Carry::look(CarriedRequest& request) {
-  bool is_over = false;
-  do {
-    const std::lock_guard lock(mutex_);
-    (void)advance_queue();
-    if (request.state_ == CarriedRequest::State::entered && has_outcome(request.number_)) {
-      fetch(request.number_ % places);
+// Goes on with what can be gone on with, and looks whether the call is over. Of threads that look at one call, one
+// finds it so.
+Carry::Seen Carry::look(CarriedRequest& request) {
+  for (;;) {
+    Seen seen = Seen::under_way;
+    {
+      const std::lock_guard lock(mutex_);
       (void)advance_queue();
+      if (request.state_ == CarriedRequest::State::entered && has_outcome(request.number_)) {
+        fetch(request.number_ % places);
+        (void)advance_queue();
+      }
+      if (request.state_ == CarriedRequest::State::taken_over) return Seen::of_another_thread;
+      // What is over already is looked at once more where the walk has ended another call.
+      if (request.state_ == CarriedRequest::State::fetched) seen = Seen::over;
     }
-    is_over = request.state_ == CarriedRequest::State::fetched;
-  } while (!is_over && (fold_slice(request.number_) || walk()));
-  return is_over;
+    // Whether this call is over or not: what has been entered above may be whole, and nobody else was told of it.
+    const bool has_ended = walk();
+    if (has_ended || (seen == Seen::under_way && fold_slice(request.number_))) continue;
+    return seen == Seen::over ? claim(request) : seen;
+  }
+}
+
+Carry::Seen Carry::claim(CarriedRequest& request) {
+  const std::lock_guard lock(mutex_);
+  const auto before = std::exchange(request.state_, CarriedRequest::State::taken_over);
+  return before == CarriedRequest::State::fetched ? Seen::over : Seen::of_another_thread;
 }
 
 Status Carry::test(CarriedRequest& request, bool& is_over, const char* doing) {
-  is_over = look(request);
-  return is_over ? take_over(request, doing) : waiter_.looked_in_vain(doing);
+  const Seen seen = look(request);
+  is_over = seen == Seen::over;
+  return seen == Seen::under_way ? waiter_.looked_in_vain(doing) : end(request, seen, doing);
 }
 
 // The first rank of each of several nodes sleeps where letters wake it.
 Status Carry::wait(CarriedRequest& request, bool& is_over, const char* doing) {
   EventCount& events = walks() ? waiter_.own_events() : place(request.number_).events;
-  Status status = waiter_.wait(
-      events, [&] { return is_over = look(request); }, doing);
-  return is_over ? take_over(request, doing) : std::move(status);
+  Seen seen = Seen::under_way;
+  // It may be asked again when it has said so.
+  const auto is_done = [&] { return seen != Seen::under_way || (seen = look(request)) != Seen::under_way; };
+  Status status = waiter_.wait(events, is_done, doing);
+  is_over = seen == Seen::over;
+  return seen == Seen::under_way ? std::move(status) : end(request, seen, doing);
+}
+
+Status Carry::end(CarriedRequest& request, Seen seen, const char* doing) {
+  if (seen == Seen::over) return take_over(request, doing);
+  return {Code::handle, std::string(doing) + ": another thread has completed the request"};
 }
 
 // By a thread of the program, when the call has been fetched: what it gets becomes its result.
@@ -411,11 +421,12 @@ Status Carry::take_over(CarriedRequest& request, const char* doing) {
       copy_carried(request.result, from, share.bytes);
   }
   let_go(request);
+  // Release pairs with the acquire in open_requests(): from here on another thread may free the group.
+  open_requests_.fetch_sub(1, std::memory_order_release);
   return status;
 }
 
 void Carry::let_go(CarriedRequest& request) {
-  open_requests_.fetch_sub(1, std::memory_order_relaxed);
   if (!is_first() && request.own_.bytes != 0) help_.release(request.own_);
   if (request.all_.bytes == 0) return;
   std::byte* const head = help_.reach({request.all_.offset, sizeof(CarriedExtentHead)});
@@ -428,11 +439,8 @@ void Carry::let_go(CarriedRequest& request) {
 
 Carry::Turn Carry::take_turn() noexcept {
   Turn turn;
-  for (std::uint64_t at = 0; at < places && is_first(); ++at) {
-    // Acquire pairs with the release in compare_and_begin().
-    const std::uint64_t tag = place(at).taken.load(std::memory_order_acquire) >> CarriedPlace::slice_bits;
-    if (tag != 0 && fold_slice((tag - 1) * places + at)) turn.is_unfinished = true;
-  }
+  for (std::uint64_t at = 0; at < places && is_first(); ++at)
+    turn.is_unfinished |= fold_taken(at, place(at).calls.take_slice());
   bool has_ended = false;
   do {
     has_ended = walk();

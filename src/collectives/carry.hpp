@@ -56,7 +56,8 @@ class CarriedRequest {
 
  private:
   friend class Carry;
-  enum class State : std::uint8_t { queued, entered, fetched };
+  // Taken over by the thread that makes it its program's result.
+  enum class State : std::uint8_t { queued, entered, fetched, taken_over };
 
   SaidOfCall said_;
   std::uint64_t number_ = 0;
@@ -90,12 +91,14 @@ class Carry {
   // Never waits. `calls_before`: how many calls of the group that are not carried this rank has made. Where it fails
   // the others do not learn of the call.
   Status begin(const std::shared_ptr<CarriedRequest>& request, std::uint64_t calls_before, const char* doing);
-  // Whether the call is over; then the result is there or the status says why not, and the request is no more.
+  // Whether the call is over; then the result is there or the status says why not, and the request is no more. HANDLE
+  // where another thread has been told so.
   Status test(CarriedRequest& request, bool& is_over, const char* doing);
   // The same; a status of a call that is not over is of a rank that died.
   Status wait(CarriedRequest& request, bool& is_over, const char* doing);
-  // Requests that are not over. Relaxed: the caller's own.
-  std::size_t open_requests() const { return open_requests_.load(std::memory_order_relaxed); }
+  // Requests that are not over. Acquire pairs with the release in take_over(): where there are none, no thread uses
+  // this any more for one.
+  std::size_t open_requests() const { return open_requests_.load(std::memory_order_acquire); }
 
   // By the agent. What it comes back for by the clock is said there.
   struct Turn {
@@ -136,15 +139,19 @@ class Carry {
   bool reach_all(std::uint64_t number, const CarriedCall& call) const;
   std::size_t bytes_to_fold(const CarriedCall& call) const;
   bool fold_slice(std::uint64_t number);
+  bool fold_taken(std::uint64_t of_place, const std::optional<CallPlace::Slice>& slice);
   bool fold(std::uint64_t number, std::uint64_t slice) const;
   void end_fold(std::uint64_t number);
   const std::byte* data_of(std::uint64_t number, std::uint32_t member, std::size_t bytes) const;
   std::byte* answer_of(std::uint64_t number, const CarriedCall& call) const;
   void conclude(std::uint64_t number);
-  bool walk();
+  bool walk() noexcept;
   bool walk_place(std::uint64_t of_place);
   void ring_others() const;
-  bool look(CarriedRequest& request);
+  enum class Seen : std::uint8_t { under_way, over, of_another_thread };
+  Seen look(CarriedRequest& request);
+  Seen claim(CarriedRequest& request);
+  Status end(CarriedRequest& request, Seen seen, const char* doing);
   Status take_over(CarriedRequest& request, const char* doing);
   void let_go(CarriedRequest& request);
 

@@ -21,7 +21,8 @@ class Carries {
   void add(Carry& carry);
   // Waits for a turn of the agent's at most; it takes none of this one any more.
   void remove(Carry& carry);
-  // Relaxed: whoever adds one rings the agent behind it, or has done all there was to do.
+  // Relaxed: it is counted before its rank comes to it and walks, and who rings the agent for it, or files a letter
+  // that this walk has not found, comes behind these.
   void count_under_way(int more) { under_way_.fetch_add(more, std::memory_order_relaxed); }
 
   // By the agent, or a thread that serves in its stead.

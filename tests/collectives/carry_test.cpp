@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <numeric>
 #include <random>
@@ -19,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "collectives/fold.hpp"
 #include "collectives/reductions.hpp"
 #include "mailboxes.hpp"
 #include "sleeping_waiter.hpp"
@@ -52,16 +54,17 @@ class ExtentsOfTest {
 // Sleeps until it is rung or a letter comes.
 class AgentOfTest {
  public:
-  void ring() {
-    is_rung_ = true;
-    events_.notify_all();
+  void ring() { events_.notify_all(); }
+  // Takes no turns for as long, as where a thread that attends serves in its stead.
+  void set_away(bool is_away) {
+    const std::lock_guard lock(turn_);
+    is_away_ = is_away;
   }
   EventCount& events() { return events_; }
   void serve(Carry& carry) {
     while (!is_stopped_) {
       const std::uint32_t key = events_.prepare();
-      is_rung_ = false;
-      const Carry::Turn turn = carry.take_turn();
+      const Carry::Turn turn = take_turn(carry);
       if (turn.is_unfinished || turn.is_refused || is_stopped_)
         events_.cancel();
       else
@@ -74,8 +77,15 @@ class AgentOfTest {
   }
 
  private:
+  Carry::Turn take_turn(Carry& carry) {
+    const std::lock_guard lock(turn_);
+    return is_away_ ? Carry::Turn{} : carry.take_turn();
+  }
+
   EventCount events_;
-  std::atomic<bool> is_rung_{false}, is_stopped_{false};
+  std::atomic<bool> is_stopped_{false};
+  std::mutex turn_;  // guards what follows
+  bool is_away_ = false;
 };
 
 // Where letters wake the agent in place of the thread that waits.
@@ -118,6 +128,7 @@ struct CarryingMember {
   GroupReductions& reductions;
   Carry& carry;
   HelpOfTest& help;
+  AgentOfTest& agent;
   std::uint32_t rank;
   std::barrier<>& meeting;
 
@@ -178,7 +189,7 @@ class CarryingThreads {
     Carry carry({team, rank, ops::kernels_for_this_machine(), carried_post, waiter, help});
     carry.open(start_of(carried_.at(node_of_[rank])));
     std::thread agent([&] { agents_[rank].serve(carry); });
-    body({team, reductions, carry, help, rank, meeting});
+    body({team, reductions, carry, help, agents_[rank], rank, meeting});
     meeting.arrive_and_wait();
     agents_[rank].stop();
     agent.join();
@@ -387,6 +398,28 @@ TEST(Carry, has_a_call_that_all_have_begun_on_one_node_over_at_the_first_look) {
   });
 }
 
+TEST(Carry, reduces_on_one_node_by_ranks_where_all_say_so) {
+  CarryingThreads threads({0, 0, 0, 0, 0});
+  threads.run([](CarryingMember member) {
+    for (const std::size_t count : {3, 40'000}) {
+      const CarriedBytes mine = doubles_of(member.rank, count, 1);
+      std::vector<CarriedBytes> parts;
+      for (std::uint32_t rank = 0; rank < 5; ++rank) parts.push_back(doubles_of(rank, count, 1));
+      CarriedBytes wanted(mine.size()), result(mine.size());
+      CarriedCall call = carried_call_of(3, count, 0);
+      call.order = ReduceOrder::ranks;
+      Fold(ops::kernels_for_this_machine(), call.type, call.op, call.order)
+          .all(wanted.data(), wanted.size(), 5, [&](std::uint32_t part) { return parts[part].data(); });
+      EXPECT_TRUE(member.wait(*member.begin(call, mine.data(), result.data())).is_ok());
+      EXPECT_EQ(result, wanted);
+      if (member.rank == 4) call.order = ReduceOrder::nodes;
+      const Status differs = member.wait(*member.begin(call, mine.data(), result.data()));
+      EXPECT_EQ(differs.code(), Code::argument);
+      EXPECT_THAT(std::string(differs.text()), testing::HasSubstr("with FARSUM_REDUCE_ORDER=ranks"));
+    }
+  });
+}
+
 TEST(Carry, takes_no_number_where_there_is_no_memory) {
   CarryingThreads threads({0, 0, 1});
   threads.run([](CarryingMember member) {
@@ -419,6 +452,64 @@ TEST(Carry, lets_several_threads_of_a_rank_wait_at_once) {
     for (std::thread& thread : waiting) thread.join();
     for (const CarriedBytes& result : results) EXPECT_EQ(result, results.front());
   });
+}
+
+// The look that ends the first call enters the fifth, to which the other node has come already.
+TEST(Carry, walks_with_what_the_look_that_ends_another_call_has_entered) {
+  CarryingThreads threads({0, 1});
+  threads.run([](CarryingMember member) {
+    member.agent.set_away(true);
+    member.meeting.arrive_and_wait();
+    constexpr std::size_t count = 2 * CarriedPlace::most_under_way + 1;
+    std::vector<CarriedBytes> results(count, CarriedBytes(3 * sizeof(double)));
+    const CarriedBytes mine = doubles_of(member.rank, 3, 1);
+    std::vector<std::shared_ptr<CarriedRequest>> requests;
+    const auto begin_all = [&] {
+      for (CarriedBytes& result : results)
+        requests.push_back(member.begin(carried_call_of(3, 3, 0), mine.data(), result.data()));
+    };
+    if (member.rank == 0) begin_all();
+    member.meeting.arrive_and_wait();
+    if (member.rank == 1) begin_all();
+    member.meeting.arrive_and_wait();
+    if (member.rank == 0) {
+      EXPECT_TRUE(member.wait(*requests.front()).is_ok());
+      // The fifth is over, too, and has made room for the ninth.
+      EXPECT_EQ(member.help.under_way, 4);
+    }
+    member.meeting.arrive_and_wait();
+    member.agent.set_away(false);
+    for (std::size_t i = member.rank == 0 ? 1 : 0; i < count; ++i) {
+      EXPECT_TRUE(member.wait(*requests[i]).is_ok());
+    }
+  });
+}
+
+TEST(Carry, completes_a_request_for_one_of_two_threads_that_test_it) {
+  CarryingThreads threads({0, 0, 1});
+  threads.run([](CarryingMember member) {
+    const CarriedBytes mine = doubles_of(member.rank, 5'000, 1);
+    for (int round = 0; round < 20; ++round) {
+      CarriedBytes result(mine.size());
+      const auto request = member.begin(carried_call_of(3, 5'000, 0), mine.data(), result.data());
+      std::atomic<int> completed{0}, refused{0};
+      const auto look_on = [&] {
+        for (;;) {
+          bool is_over = false;
+          const Status status = member.carry.wait(*request, is_over, "wait");
+          if (is_over) return void(++completed);
+          if (status.code() == Code::handle) return void(++refused);
+        }
+      };
+      std::thread other(look_on);
+      look_on();
+      other.join();
+      EXPECT_EQ(completed, 1);
+      EXPECT_EQ(refused, 1);
+      EXPECT_EQ(member.carry.open_requests(), 0);
+    }
+  });
+  EXPECT_EQ(threads.open_extents(), 0);
 }
 
 }  // namespace
