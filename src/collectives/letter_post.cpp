@@ -28,18 +28,19 @@ LetterNeighbours neighbours_at(const GroupPlaces& places) {
 
 }  // namespace
 
-Letters::Shape LetterPost::shape_of(std::uint32_t neighbours) {
+Letters::Shape LetterPost::shape_of(std::uint32_t neighbours, Use use) {
+  if (use == Use::window) return {.neighbours = neighbours, .slots = slots_of_window, .slot_bytes = shortest_slot};
   const std::size_t bytes = slots_bytes / (std::size_t{neighbours} * slots) / cache_line_bytes * cache_line_bytes;
   return {.neighbours = neighbours, .slots = slots, .slot_bytes = std::clamp(bytes, shortest_slot, longest_slot)};
 }
 
-LetterPost::LetterPost(LetterDesk& desk, TeamPost& others, const GroupPlaces& places, EventCount& events)
-    : LetterPost(desk, others, neighbours_at(places), events) {}
+LetterPost::LetterPost(LetterDesk& desk, TeamPost& others, const GroupPlaces& places, Use use, EventCount& events)
+    : LetterPost(desk, others, neighbours_at(places), use, events) {}
 
-LetterPost::LetterPost(LetterDesk& desk, TeamPost& others, LetterNeighbours neighbours, EventCount& events)
+LetterPost::LetterPost(LetterDesk& desk, TeamPost& others, LetterNeighbours neighbours, Use use, EventCount& events)
     : desk_(desk),
       others_(others),
-      shape_(shape_of(static_cast<std::uint32_t>(neighbours.ranks.size()))),
+      shape_(shape_of(static_cast<std::uint32_t>(neighbours.ranks.size()), use)),
       block_(make_block(shape_)),
       entry_(std::move(neighbours), block_.get(), shape_, events),
       most_letter_bytes_(desk.most_content(entry_)) {}

@@ -31,13 +31,19 @@ class LetterPost final : public TeamPost {
   static constexpr std::uint32_t slots = 16;
   static_assert(slots - (slots / 2 - 1) >= TeamPost::most_rounds_ahead + 1);
 
-  // Slots for so many neighbours: the more there are the shorter, but never shorter than a meeting's letter of few
-  // ranks. The same on all nodes, since all have as many.
-  static Letters::Shape shape_of(std::uint32_t neighbours);
+  // What a team is for. A window's makes meetings alone, of which two letters of a node may wait at another, one of
+  // them untold; and there may be many windows.
+  enum class Use : std::uint8_t { group, window };
+  static constexpr std::uint32_t slots_of_window = 4;
+  static_assert(slots_of_window - (slots_of_window / 2 - 1) >= 2);
+
+  // Slots for so many neighbours: those of a group the shorter the more there are, but never shorter than a meeting's
+  // letter of few ranks, as a window's are. The same on all nodes, since all have as many.
+  static Letters::Shape shape_of(std::uint32_t neighbours, Use use);
 
   // Of a rank that speaks for its node at such places, of several nodes. `others` carries what this does not; `events`
   // is notified when something has come. All outlive it.
-  LetterPost(LetterDesk& desk, TeamPost& others, const GroupPlaces& places, EventCount& events);
+  LetterPost(LetterDesk& desk, TeamPost& others, const GroupPlaces& places, Use use, EventCount& events);
   ~LetterPost() override { desk_.remove(entry_); }
   LetterPost(const LetterPost&) = delete;
   LetterPost& operator=(const LetterPost&) = delete;
@@ -76,7 +82,7 @@ class LetterPost final : public TeamPost {
 
   static Block make_block(const Letters::Shape& shape);
 
-  LetterPost(LetterDesk& desk, TeamPost& others, LetterNeighbours neighbours, EventCount& events);
+  LetterPost(LetterDesk& desk, TeamPost& others, LetterNeighbours neighbours, Use use, EventCount& events);
   bool goes_by_letter(std::size_t bytes) const {
     return is_open_ && most_letter_bytes_ && bytes <= *most_letter_bytes_;
   }

@@ -370,7 +370,7 @@ Status Context::begin_world() {
 
 Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) const {
   Group::Means means;
-  means.post = make_post(places, my_rank);
+  means.post = make_post(places, my_rank, LetterPost::Use::group);
   means.team = std::make_unique<GroupTeam>(std::move(places), my_rank, means.post.get(), *waiter_);
   const ReductionMeans of_reductions{
       .kernels = *kernels_, .order = settings().reduce_order, .peers = peer_memory_.get()};
@@ -378,9 +378,10 @@ Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) cons
   return means;
 }
 
-std::unique_ptr<LetterPost> Context::make_post(const GroupPlaces& places, std::uint32_t my_rank) const {
+std::unique_ptr<LetterPost> Context::make_post(const GroupPlaces& places, std::uint32_t my_rank,
+                                               LetterPost::Use use) const {
   if (places.is_one_node() || places.here.front() != my_rank) return nullptr;
-  return std::make_unique<LetterPost>(*desk_, *exchange_, places, waiter_->own_events());
+  return std::make_unique<LetterPost>(*desk_, *exchange_, places, use, waiter_->own_events());
 }
 
 Status Context::serve_network(Network& network) {

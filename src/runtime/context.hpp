@@ -280,7 +280,7 @@ class Context {
   Status serve_network(Network& network);
   Status serve_card(Rdma& card);
   Group::Means make_means(GroupPlaces places, std::uint32_t my_rank) const;
-  std::unique_ptr<LetterPost> make_post(const GroupPlaces& places, std::uint32_t my_rank) const;
+  std::unique_ptr<LetterPost> make_post(const GroupPlaces& places, std::uint32_t my_rank, LetterPost::Use use) const;
   Status check_listed(Listed& listed) const;
   std::optional<std::uint64_t> next_round(const Listed& listed);
   Status found_group(const Listed& listed, std::uint64_t round, const Group::Means& means, HeapExtent& block);

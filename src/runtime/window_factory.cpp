@@ -492,7 +492,7 @@ void Context::Making::begin_object() {
   object_->dynamic = wish_.flavour == Flavour::dynamic;
   object_->internal = options_.internal;
   if (options_.mutexes) object_->mutexes = make_mutexes();
-  object_->post = context_.make_post(places(), me_);
+  object_->post = context_.make_post(places(), me_, LetterPost::Use::window);
   object_->team = std::make_unique<GroupTeam>(places(), me_, object_->post.get(), *context_.waiter_);
   object_->team->begin(*reinterpret_cast<NodeTeamBlock*>(control() + layout_.team_at), answer_.id);
   // Who hears first, in the last meeting, that there is a window may fence it at once.

@@ -173,7 +173,7 @@ class TeamsByLetters : public testing::Test {
           const Body& body) const {
     const GroupPlaces places = places_of(node_of, node_of[me]);
     std::optional<LetterPost> post;
-    if (places.here.front() == me) post.emplace(rank.desk, rank.others, places, rank.waiter.own_events());
+    if (places.here.front() == me) post.emplace(rank.desk, rank.others, places, use_, rank.waiter.own_events());
     GroupTeam team(places, me, post ? &*post : nullptr, rank.waiter);
     team.begin(block, team_name);
     if (post) post->begin(team_name);
@@ -198,9 +198,23 @@ class TeamsByLetters : public testing::Test {
   }
 
   Mailboxes boxes_;
+  LetterPost::Use use_ = LetterPost::Use::group;
   std::uint64_t lacks_memory_once_in_ = 0;
   std::uint64_t letters_ = 0;
 };
+
+TEST_F(TeamsByLetters, of_a_window_meet_in_its_few_slots_without_another_post) {
+  use_ = LetterPost::Use::window;
+  for (const Nodes& node_of : {Nodes{0, 1, 0, 2, 1}, Nodes{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}) {
+    run(node_of, [](GroupTeam& team, std::uint32_t rank) {
+      for (std::uint32_t round = 0; round < 40; ++round) {
+        ASSERT_TRUE(team.barrier("barrier").is_ok());
+        expect_gathers(team, rank, 1);
+      }
+    });
+  }
+  EXPECT_EQ(boxes_.sent(), 0u);
+}
 
 TEST_F(TeamsByLetters, meet_gather_and_broadcast_what_is_short_without_another_post) {
   run({0, 1, 0, 2, 1}, [](GroupTeam& team, std::uint32_t rank) {
@@ -348,8 +362,10 @@ class TwoLetterPosts : public testing::Test {
   DeskRoads roads_{2};
   SimRandom random_{1};
   RankWithDesk here_rank_{roads_, boxes_, 0}, there_rank_{roads_, boxes_, 1};
-  LetterPost here_{here_rank_.desk, here_rank_.others, places_of({0, 1}, 0), here_rank_.waiter.own_events()};
-  LetterPost there_{there_rank_.desk, there_rank_.others, places_of({0, 1}, 1), there_rank_.waiter.own_events()};
+  LetterPost here_{here_rank_.desk, here_rank_.others, places_of({0, 1}, 0), LetterPost::Use::group,
+                   here_rank_.waiter.own_events()};
+  LetterPost there_{there_rank_.desk, there_rank_.others, places_of({0, 1}, 1), LetterPost::Use::group,
+                    there_rank_.waiter.own_events()};
 };
 
 TEST_F(TwoLetterPosts, send_by_another_until_all_have_begun) {
@@ -366,7 +382,8 @@ TEST_F(TwoLetterPosts, send_by_another_until_all_have_begun) {
 
 TEST_F(TwoLetterPosts, send_by_another_where_a_road_carries_no_letters) {
   here_rank_.transport.most_letter_bytes = 0;
-  LetterPost none{here_rank_.desk, here_rank_.others, places_of({0, 1}, 0), here_rank_.waiter.own_events()};
+  LetterPost none{here_rank_.desk, here_rank_.others, places_of({0, 1}, 0), LetterPost::Use::group,
+                  here_rank_.waiter.own_events()};
   none.begin(team_name + 1);
   none.open();
   EXPECT_EQ(none.most_letter_bytes(), std::nullopt);
@@ -446,7 +463,10 @@ TEST(LetterWalk, tells_its_waiter_once_of_each_letter_that_has_left) {
 TEST(LetterPostShape, keeps_a_teams_slots_few_and_a_meetings_letter_short_enough) {
   for (const std::uint32_t nodes : {2, 3, 4, 8, 12, 13, 32, 33, 64, 512, 1000}) {
     const auto neighbours = static_cast<std::uint32_t>(LetterNeighbours::of(nodes, 0).ranks.size());
-    const Letters::Shape shape = LetterPost::shape_of(neighbours);
+    const Letters::Shape shape = LetterPost::shape_of(neighbours, LetterPost::Use::group);
+    const Letters::Shape of_window = LetterPost::shape_of(neighbours, LetterPost::Use::window);
+    EXPECT_LE(Letters::footprint(of_window), std::size_t{neighbours} * 1280) << nodes;
+    EXPECT_GE(of_window.slot_bytes, sizeof(CallHead) + 16 * sizeof(std::uint64_t)) << nodes;
     EXPECT_EQ(shape.slot_bytes % cache_line_bytes, 0u);
     EXPECT_LE(Letters::footprint(shape), 160u << 10) << nodes;
     EXPECT_LE(shape.slot_bytes + LetterDesk::overhead_bytes, 4096u);

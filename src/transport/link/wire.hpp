@@ -12,7 +12,7 @@
 namespace farsum::link {
 
 inline constexpr std::uint32_t magic = 0x4d535246;  // "FRSM"
-inline constexpr std::uint8_t wire_version = 2;
+inline constexpr std::uint8_t wire_version = 3;
 
 // Kinds with bit 3 go back to the origin, the others to the target.
 enum class FrameKind : std::uint8_t {
