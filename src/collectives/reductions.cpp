@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -322,18 +323,19 @@ Status GroupReductions::run_by_copies(const Call& call, std::span<CopiedShares::
   return end_copies(call, missed, 1);
 }
 
-// All have come to the end of a step of it. Who fails there has its memory back, and the others' copies are worth
-// nothing: so they fail as well.
+// All have come to the end of a step of it.
 Status GroupReductions::end_copies(const Call& call, const std::optional<CopiedShares::Missed>& missed, int step) {
   const auto copied_of = [&](std::uint32_t member) { return rounds_->room(member) + step * cache_line_bytes; };
   Copied mine{};
   if (missed) mine = {1, missed->how, missed->member, missed->address};
   std::memcpy(copied_of(my_place()), &mine, sizeof mine);
-  Status status = rounds_->next_step(call.doing);
-  if (status.is_ok() && team_.node().has_one_that_never_comes()) status = team_.node().who_never_comes(call.doing);
-  if (!status.is_ok()) {
-    rounds_->give_up(status);
-    return status;
+  has_left(my_place()).store(0, std::memory_order_relaxed);
+  if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return leave_copies(std::move(status));
+  for (std::uint32_t member = 0; member < size_; ++member) {
+    // Acquire: what this rank has copied from that one's memory was its own until then.
+    if (has_left(member).load(std::memory_order_acquire) != 0)
+      return waiter_.wait(
+          waiter_.own_events(), [] { return false; }, call.doing);
   }
   for (std::uint32_t member = 0; member < size_; ++member) {
     Copied copied;
@@ -341,6 +343,21 @@ Status GroupReductions::end_copies(const Call& call, const std::optional<CopiedS
     if (copied.has_missed != 0) return not_copied(call, member, copied);
   }
   return {};
+}
+
+// This rank has come to a step and does not wait for the others: its program has its memory back, from which they may
+// be copying. A death they learn of as this one has, and by whom.
+Status GroupReductions::leave_copies(Status why) {
+  if (why.code() == Code::peer_failed)
+    has_left(my_place()).store(1, std::memory_order_release);
+  else
+    rounds_->give_up(why);
+  return why;
+}
+
+std::atomic_ref<std::uint32_t> GroupReductions::has_left(std::uint32_t member) const {
+  constexpr std::size_t behind_both_steps = 2 * cache_line_bytes;
+  return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(rounds_->room(member) + behind_both_steps));
 }
 
 Status GroupReductions::not_copied(const Call& call, std::uint32_t by, const Copied& copied) const {

@@ -4,6 +4,7 @@
 // any places, where the order is that of ranks. Owner: collectives.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -91,6 +92,8 @@ class GroupReductions {
   void tell_of_memory(const Call& call);
   Status run_by_copies(const Call& call, std::span<CopiedShares::Told> members);
   Status end_copies(const Call& call, const std::optional<CopiedShares::Missed>& missed, int step);
+  Status leave_copies(Status why);
+  std::atomic_ref<std::uint32_t> has_left(std::uint32_t member) const;
   Status not_copied(const Call& call, std::uint32_t by, const Copied& copied) const;
   Status run_in_pieces(const Call& call, bool has_begun);
   Status run_in_shares(const Call& call, bool has_begun);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "group_of_threads.hpp"
@@ -25,10 +26,11 @@ using Bytes = std::vector<std::byte>;
 // What the threads copy, and what they may not.
 struct Copying {
   std::atomic<std::uint64_t> bytes{0};
-  std::optional<std::uint32_t> refused;         // that rank reaches nobody
-  std::optional<std::uint32_t> has_a_device;    // what it has can be loaded and stored, and not copied
-  std::atomic<int> held{0};                     // calls during which pages stay
-  std::atomic<bool> refuses_at_last{false};     // the kernel does, though it did not before
+  std::optional<std::uint32_t> refused;       // that rank reaches nobody
+  std::optional<std::uint32_t> has_a_device;  // what it has can be loaded and stored, and not copied
+  std::atomic<int> held{0};                   // calls during which pages stay
+  std::atomic<bool> refuses_at_last{false};   // the kernel does, though it did not before
+  std::function<void(std::uint32_t rank)> before_copy = [](std::uint32_t) {};
   std::atomic<const std::byte*> hole{nullptr};  // cannot be copied, though the ends of what holds it can
 };
 
@@ -63,6 +65,7 @@ class PlainMemory final : public PeerMemory {
     EXPECT_NE(place, my_place());
     EXPECT_GE(place, place_of(0));
     EXPECT_GT(copying_.held, 0);
+    copying_.before_copy(rank_);
     copying_.bytes += bytes;
     if (copying_.refuses_at_last) return PeerCopy::refused;
     const std::byte* const hole = copying_.hole;
@@ -215,6 +218,50 @@ TEST_P(CopiedByAll, memory_that_has_a_hole_fails_the_call_on_all_and_not_the_nex
       reduce_and_compare(member, Kind::reduce, 2, elements, false);
     });
   }
+}
+
+// Until there is a death, of which whoever waits is told.
+class WaiterThatIsTold : public SleepingWaiter {
+ public:
+  explicit WaiterThatIsTold(const std::atomic<bool>& is_dead) : is_dead_(is_dead) {}
+  Status wait(EventCount&, FunctionRef<bool()> done, const char*) override {
+    while (!done()) {
+      if (is_dead_) return {Code::peer_failed, "a rank is dead"};
+      std::this_thread::yield();
+    }
+    return {};
+  }
+
+ private:
+  const std::atomic<bool>& is_dead_;
+};
+
+// Who has left for a death has its memory back.
+TEST(CopiedByTwo, fails_for_one_that_copies_while_the_other_leaves_for_a_death) {
+  std::atomic<bool> is_dead{false}, has_left{false};
+  Copying copying;
+  copying.before_copy = [&](std::uint32_t rank) {
+    if (rank != 1) return;
+    is_dead = true;
+    has_left.wait(false);
+  };
+  std::array<PlainMemory, 2> memory{PlainMemory(copying, 0), PlainMemory(copying, 1)};
+  std::array<WaiterThatIsTold, 2> waiters{WaiterThatIsTold(is_dead), WaiterThatIsTold(is_dead)};
+  GroupOfThreads::Means means;
+  means.peers = [&](std::uint32_t rank) { return &memory[rank]; };
+  means.waiter = [&](std::uint32_t rank) { return &waiters[rank]; };
+  GroupOfThreads(Nodes(2, 0), false, means).run([&](Member member) {
+    constexpr std::size_t elements = 10'000;
+    const Bytes mine(2 * elements * 8);
+    Bytes result(elements * 8);
+    const Status status =
+        member.run({Kind::reduce_scatter_block, doubles.type, doubles.op, 0, elements, mine.data(), result.data()});
+    EXPECT_EQ(status.code(), Code::peer_failed) << member.rank << status.text();
+    EXPECT_EQ(status.text(), "a rank is dead");
+    if (member.rank != 0) return;
+    has_left = true;
+    has_left.notify_all();
+  });
 }
 
 TEST_P(CopiedByAll, what_the_kernel_refuses_at_last_goes_through_shared_memory_from_then_on) {

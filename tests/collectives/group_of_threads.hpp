@@ -58,6 +58,7 @@ class GroupOfThreads {
     const ops::KernelSet& kernels = ops::kernels_for_this_machine();
     std::function<ReduceOrder(std::uint32_t rank)> order = [](std::uint32_t) { return ReduceOrder::nodes; };
     std::function<PeerMemory*(std::uint32_t rank)> peers = [](std::uint32_t) { return nullptr; };
+    std::function<Waiter*(std::uint32_t rank)> waiter = [](std::uint32_t) { return nullptr; };  // null: a usual one
     std::size_t letter_bytes = TeamPost::most_bytes;
   };
 
@@ -83,7 +84,8 @@ class GroupOfThreads {
         SleepingWaiter looking;
         CrowdedWaiter crowded;
         Waiter& own = is_crowded_ ? crowded : looking;
-        be(rank, rank == 0 && of_first != nullptr ? *of_first : own, body);
+        Waiter* const given = rank == 0 && of_first != nullptr ? of_first : means_.waiter(rank);
+        be(rank, given != nullptr ? *given : own, body);
       });
     }
     for (std::thread& thread : threads) thread.join();
