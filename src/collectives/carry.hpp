@@ -111,6 +111,11 @@ class Carry {
 
  private:
   static constexpr std::uint64_t places = CarriedPlace::most_under_way;
+  // Calls to which this rank was the last to come.
+  struct Whole {
+    std::array<std::uint64_t, places> numbers{};
+    std::uint32_t count = 0;
+  };
 
   CarriedPlace& place(std::uint64_t number) const {
     return reinterpret_cast<CarriedPlace*>(block_ + CarriedBlock::places_at)[number % places];
@@ -129,6 +134,12 @@ class Carry {
   bool has_outcome(std::uint64_t number) const;
   Status stage(CarriedRequest& request, const char* doing);
   void enter(const std::shared_ptr<CarriedRequest>& request);
+  void queue_up(const std::shared_ptr<CarriedRequest>& request);
+  template <class Work>
+  bool hold(const Work& work);
+  bool begin_whole(std::unique_lock<std::mutex> lock);
+  void advance();
+  bool try_to_advance();
   bool advance_queue();
   bool enter_next();
   bool fetch_wanted();
@@ -150,6 +161,7 @@ class Carry {
   void ring_others() const;
   enum class Seen : std::uint8_t { under_way, over, of_another_thread };
   Seen look(CarriedRequest& request);
+  Seen look_with_mutex(CarriedRequest& request);
   Seen claim(CarriedRequest& request);
   Status end(CarriedRequest& request, Seen seen, const char* doing);
   Status take_over(CarriedRequest& request, const char* doing);
@@ -165,9 +177,11 @@ class Carry {
   std::uint32_t ranks_;  // on this node, and my place among them
   std::uint32_t me_;
   std::atomic<std::size_t> open_requests_{0};
+  std::atomic<std::uint32_t> is_turned_away_{0};  // 1: the agent, since the mutex was held
 
-  std::mutex mutex_;                                             // guards what follows
-  std::uint64_t begun_ = 0;                                      // calls
+  std::mutex mutex_;         // held for copies of what is short at most; guards what follows
+  Whole whole_;              // begun behind the mutex
+  std::uint64_t begun_ = 0;  // calls
   std::array<std::shared_ptr<CarriedRequest>, places> entered_;  // not fetched, by place
   std::deque<std::shared_ptr<CarriedRequest>> queue_;
 
