@@ -34,12 +34,6 @@ Carry::Carry(const Parts& parts)
     walks_.emplace_back(*lists_, parts.post, key_of_place(team_.key(), place));
 }
 
-// Acquire and release: the last to depart comes after everything the others did with the block.
-bool Carry::depart() {
-  auto& head = *reinterpret_cast<CarriedBlock::Head*>(block_);
-  return head.departed.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_;
-}
-
 bool Carry::is_short(const CarriedCall& call) const {
   const std::size_t part = call.kind == CarriedCall::Kind::broadcast ? call.bytes() : call.part_bytes(my_rank_, size_);
   return part <= CarriedBlock::slot_bytes(ranks_) && call.answer_bytes(size_) <= CarriedBlock::answer_bytes;

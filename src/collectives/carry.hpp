@@ -85,8 +85,6 @@ class Carry {
   explicit Carry(const Parts& parts);
   // Where the members of this node carry; before anything else.
   void open(std::byte* block) noexcept { block_ = block; }
-  // The caller's last use of the block; true for the last member here, who may give it back.
-  bool depart();
 
   // Never waits. `calls_before`: how many calls of the group that are not carried this rank has made. Where it fails
   // the others do not learn of the call.

@@ -68,6 +68,8 @@ class Group {
   void begin(HeapExtent block, std::byte* mapped, Means means) noexcept {
     block_ = block;
     means_ = std::move(means);
+    const auto here = static_cast<std::uint32_t>(places().here.size());
+    carried_anchor_ = reinterpret_cast<CarriedAnchor*>(mapped + GroupBlock::carried_at(here));
     means_.reductions->begin(mapped);
   }
 
@@ -86,6 +88,7 @@ class Group {
   std::span<std::byte> words() { return words_; }
   // Windows, counters and mutexes made over it. Relaxed: collective calls order whoever counts.
   std::atomic<int>& users() { return users_; }
+  CarriedAnchor& carried_anchor() const { return *carried_anchor_; }
   // What carries the calls that nobody waits for; null before the first.
   GroupCarry* carried() const { return carried_.get(); }
   GroupCarry& set_carried(std::unique_ptr<GroupCarry> carried) { return *(carried_ = std::move(carried)); }
@@ -101,6 +104,7 @@ class Group {
   std::vector<std::byte> words_;
   HeapExtent block_;
   Means means_;
+  CarriedAnchor* carried_anchor_ = nullptr;
   std::unique_ptr<GroupCarry> carried_;  // refers to the team
   std::uint64_t blocking_calls_ = 0;
   std::atomic<int> users_{0};

@@ -56,14 +56,14 @@ class GroupCarry final : public CarryHelp {
   ~GroupCarry() override;
 
   Carry& carry() { return carry_; }
-  HeapExtent block() const { return block_; }
-  // Each member comes to the meeting for the block once, and opens what it got.
-  void meet_in(HeapExtent block) { block_ = block; }
-  bool has_met() const { return block_.bytes != 0; }
-  Status open();
+  // In the block that the anchor tells of, which the first member to come asks for.
+  Status open(CarriedAnchor& anchor);
   bool is_open() const { return is_listed_; }
   // No agent of this process touches the block any more.
   void shut();
+  // By each member here, also where there never was a carry. True for the last, when there is a block to give back.
+  static bool depart(CarriedAnchor& anchor, std::uint32_t here);
+  static HeapExtent block_of(const CarriedAnchor& anchor, std::uint32_t here);
 
   Status allocate(std::uint64_t bytes, CarriedExtent& extent) override;
   void release(CarriedExtent extent) override;
@@ -76,7 +76,6 @@ class GroupCarry final : public CarryHelp {
   Parts parts_;
   std::vector<std::uint32_t> here_;
   Carry carry_;
-  HeapExtent block_;
   bool is_listed_ = false;
 };
 
