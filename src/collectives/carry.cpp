@@ -474,9 +474,9 @@ void Carry::let_go(CarriedRequest& request) {
   if (fetched.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) help_.release(request.all_);
 }
 
-Carry::Turn Carry::take_turn() noexcept {
+Carry::Turn Carry::take_turn(Folding folding) noexcept {
   Turn turn;
-  for (std::uint64_t at = 0; at < places && is_first(); ++at)
+  for (std::uint64_t at = 0; at < places && is_first() && folding == Folding::done; ++at)
     turn.is_unfinished |= fold_taken(at, place(at).calls.take_slice());
   bool has_ended = false;
   do {

@@ -71,8 +71,24 @@ class CarriedRequest {
   std::uint64_t answer_at_ = 0;
 };
 
+// What the agent goes on with.
+class CarriedTurns {
+ public:
+  // What it comes back for by the clock is said there.
+  struct Turn {
+    bool is_unfinished = false;  // something has been folded: there may be more to be done at once
+    bool is_refused = false;     // a letter had no room
+  };
+  enum class Folding : std::uint8_t { done, left };
+  // By one thread at a time.
+  virtual Turn take_turn(Folding folding) noexcept = 0;
+
+ protected:
+  ~CarriedTurns() = default;
+};
+
 // One member's view. begin() is called by one thread of a rank at a time, all else by any.
-class Carry {
+class Carry final : public CarriedTurns {
  public:
   struct Parts {
     GroupTeam& team;  // lives longer
@@ -98,12 +114,7 @@ class Carry {
   // this any more for one.
   std::size_t open_requests() const { return open_requests_.load(std::memory_order_acquire); }
 
-  // By the agent. What it comes back for by the clock is said there.
-  struct Turn {
-    bool is_unfinished = false;  // there is more to be done at once
-    bool is_refused = false;     // a letter had no room
-  };
-  Turn take_turn() noexcept;
+  Turn take_turn(Folding folding) noexcept override;
 
   static constexpr std::size_t slice_bytes = 256 << 10;
 

@@ -1,6 +1,5 @@
 #include "runtime/group_carry.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/units.hpp"
@@ -8,30 +7,6 @@
 #include "runtime/context.hpp"
 
 namespace farsum {
-
-void Carries::add(Carry& carry) {
-  const std::lock_guard lock(mutex_);
-  all_.push_back(&carry);
-}
-
-void Carries::remove(Carry& carry) {
-  const std::lock_guard lock(mutex_);
-  std::erase(all_, &carry);
-}
-
-Carry::Turn Carries::take_turns() noexcept {
-  Carry::Turn turn;
-  if (under_way_.load(std::memory_order_relaxed) == 0) return turn;
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  turn.is_unfinished = !lock.owns_lock();
-  if (turn.is_unfinished) return turn;
-  for (Carry* const carry : all_) {
-    const Carry::Turn of_one = carry->take_turn();
-    turn.is_unfinished |= of_one.is_unfinished;
-    turn.is_refused |= of_one.is_refused;
-  }
-  return turn;
-}
 
 GroupCarry::GroupCarry(const Parts& parts, std::vector<std::uint32_t> here, const Of& of)
     : parts_(parts), here_(std::move(here)), carry_({of.team, of.my_rank, of.kernels, of.post, of.waiter, *this}) {}
@@ -53,8 +28,7 @@ Status GroupCarry::open(CarriedAnchor& anchor) {
   }
   if (Status status = parts_.segment.reach(block_of(anchor, here)); !status.is_ok()) return status;
   carry_.open(parts_.segment.at(at));
-  parts_.carries.add(carry_);
-  is_listed_ = true;
+  listed_ = parts_.carries.add(carry_);
   return {};
 }
 
@@ -72,7 +46,8 @@ HeapExtent GroupCarry::block_of(const CarriedAnchor& anchor, std::uint32_t here)
 }
 
 void GroupCarry::shut() {
-  if (is_listed_) parts_.carries.remove(carry_);
+  if (listed_) parts_.carries.remove(*listed_);
+  listed_.reset();
 }
 
 Status GroupCarry::allocate(std::uint64_t bytes, CarriedExtent& extent) {
@@ -103,7 +78,7 @@ void GroupCarry::ring(std::uint32_t member_here) { parts_.transport.ring(here_[m
 
 void GroupCarry::hand_over() { parts_.network.hand_over(); }
 
-void GroupCarry::count_under_way(int more) { parts_.carries.count_under_way(more); }
+void GroupCarry::count_under_way(int more) { parts_.carries.count_under_way(*listed_, more); }
 
 // What is carried of a group has a block of its own, which the first call asks for: groups without such calls have
 // none.

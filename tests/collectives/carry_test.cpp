@@ -80,7 +80,7 @@ class AgentOfTest {
  private:
   Carry::Turn take_turn(Carry& carry) {
     const std::lock_guard lock(turn_);
-    return is_away_ ? Carry::Turn{} : carry.take_turn();
+    return is_away_ ? Carry::Turn{} : carry.take_turn(Carry::Folding::done);
   }
 
   EventCount events_;
@@ -547,7 +547,7 @@ TEST(Carry, holds_up_no_other_thread_while_it_begins_to_fold) {
       std::thread folding(begin);
       folds.wait();
       EXPECT_TRUE(member.wait(*first).is_ok());
-      EXPECT_FALSE(member.carry.take_turn().is_unfinished);
+      EXPECT_FALSE(member.carry.take_turn(Carry::Folding::done).is_unfinished);
       may_go_on.count_down();
       folding.join();
     } else {
@@ -561,7 +561,9 @@ TEST(Carry, rings_the_agent_that_has_found_a_thread_in_its_way) {
   CarryingThreads threads({0});
   threads.run([](CarryingMember member) {
     Carry::Turn turn;
-    member.help.when_counting = [&] { std::thread([&] { turn = member.carry.take_turn(); }).join(); };
+    member.help.when_counting = [&] {
+      std::thread([&] { turn = member.carry.take_turn(Carry::Folding::done); }).join();
+    };
     CarriedBytes result(3 * sizeof(double));
     const CarriedBytes mine = doubles_of(member.rank, 3, 1);
     const auto request = member.begin(carried_call_of(3, 3, 0), mine.data(), result.data());
