@@ -6,6 +6,7 @@
 
 #include "base/units.hpp"
 #include "collectives/fold.hpp"
+#include "os/uncancelled.hpp"
 
 namespace farsum {
 namespace {
@@ -64,6 +65,8 @@ Status Carry::stage(CarriedRequest& request, const char* doing) {
 }
 
 Status Carry::begin(const std::shared_ptr<CarriedRequest>& request, std::uint64_t calls_before, const char* doing) {
+  // Whoever rings or sends may meet a point where a thread is cancelled, here and below.
+  const os::Uncancelled uncancelled;
   request->said_ = said_of(request->call, calls_before);
   if (Status status = stage(*request, doing); !status.is_ok()) return status;
   try {
@@ -391,6 +394,7 @@ bool Carry::walk_place(std::uint64_t of_place) {
 // Goes on with what can be gone on with, and looks whether the call is over. Of threads that look at one call, one
 // finds it so.
 Carry::Seen Carry::look(CarriedRequest& request) {
+  const os::Uncancelled uncancelled;
   for (;;) {
     Seen seen = Seen::under_way;
     const bool has_begun = hold([&] { seen = look_with_mutex(request); });
@@ -475,6 +479,7 @@ void Carry::let_go(CarriedRequest& request) {
 }
 
 Carry::Turn Carry::take_turn(Folding folding) noexcept {
+  const os::Uncancelled uncancelled;
   Turn turn;
   for (std::uint64_t at = 0; at < places && is_first() && folding == Folding::done; ++at)
     turn.is_unfinished |= fold_taken(at, place(at).calls.take_slice());

@@ -93,9 +93,10 @@ class Group {
   GroupCarry* carried() const { return carried_.get(); }
   GroupCarry& set_carried(std::unique_ptr<GroupCarry> carried) { return *(carried_ = std::move(carried)); }
   std::size_t open_requests() const { return carried_ == nullptr ? 0 : carried_->carry().open_requests(); }
-  // Of all others the program's collective calls are counted, for ranks to find that they mix them.
-  void count_blocking_call() { ++blocking_calls_; }
-  std::uint64_t blocking_calls() const { return blocking_calls_; }
+  // Of all others the program's collective calls are counted, for ranks to find that they mix them. Relaxed: a program
+  // whose threads take turns with a group orders them.
+  void count_blocking_call() { blocking_calls_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t blocking_calls() const { return blocking_calls_.load(std::memory_order_relaxed); }
 
  private:
   std::vector<Rank> ranks_;
@@ -106,7 +107,7 @@ class Group {
   Means means_;
   CarriedAnchor* carried_anchor_ = nullptr;
   std::unique_ptr<GroupCarry> carried_;  // refers to the team
-  std::uint64_t blocking_calls_ = 0;
+  std::atomic<std::uint64_t> blocking_calls_{0};
   std::atomic<int> users_{0};
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/carry.hpp"
+#include "collectives/node_rounds.hpp"
 #include "runtime/carries.hpp"
 #include "runtime/network_side.hpp"
 #include "transport/shm/node_segment.hpp"

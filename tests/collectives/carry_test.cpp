@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -571,6 +572,25 @@ TEST(Carry, rings_the_agent_that_has_found_a_thread_in_its_way) {
     EXPECT_EQ(member.help.rung, 1);
     member.help.when_counting = nullptr;
     EXPECT_TRUE(member.wait(*request).is_ok());
+  });
+}
+
+TEST(Carry, does_not_leave_in_the_middle_what_a_cancelled_thread_has_begun) {
+  CarryingThreads threads({0});
+  threads.run([](CarryingMember member) {
+    const CarriedBytes mine = doubles_of(member.rank, 3, 1);
+    CarriedBytes result(mine.size());
+    member.help.when_counting = [] { pthread_testcancel(); };
+    bool is_over = false;
+    std::thread cancelled([&] {
+      pthread_cancel(pthread_self());
+      const auto request = member.begin(carried_call_of(3, 3, 0), mine.data(), result.data());
+      (void)member.carry.test(*request, is_over, "test");
+    });
+    cancelled.join();
+    EXPECT_TRUE(is_over);
+    EXPECT_EQ(result, mine);
+    member.help.when_counting = nullptr;
   });
 }
 
