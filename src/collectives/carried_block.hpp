@@ -50,17 +50,14 @@ struct alignas(cache_line_bytes) CarriedExtentHead {
   std::atomic<std::uint32_t> fetched;  // by so many ranks; the last gives the extent back
 };
 
-// It lies by itself in the node segment; zeroed memory is a valid block. Head; places; parts of each place; answers;
+// It lies by itself in the node segment; zeroed memory is a valid block. Places; parts of each place; answers;
 // slots.
 struct CarriedBlock {
-  struct alignas(2 * cache_line_bytes) Head {
-    std::atomic<std::uint32_t> departed;
-  };
   static std::size_t slot_bytes(std::uint32_t ranks) {
     return std::clamp<std::size_t>(slots_bytes / ranks / cache_line_bytes * cache_line_bytes, 256, 1024);
   }
   static constexpr std::size_t answer_bytes = 4096;
-  static constexpr std::size_t places_at = sizeof(Head);
+  static constexpr std::size_t places_at = 0;
   static constexpr std::size_t parts_at = places_at + CarriedPlace::most_under_way * sizeof(CarriedPlace);
   static std::size_t answers_at(std::uint32_t ranks) {
     return parts_at + CarriedPlace::most_under_way * ranks * sizeof(CarriedPart);

@@ -6,6 +6,7 @@
 
 #include "base/units.hpp"
 #include "collectives/fold.hpp"
+#include "os/uncancelled.hpp"
 
 namespace farsum {
 namespace {
@@ -32,12 +33,6 @@ Carry::Carry(const Parts& parts)
   walks_.reserve(places);
   for (std::uint64_t place = 0; place < places; ++place)
     walks_.emplace_back(*lists_, parts.post, key_of_place(team_.key(), place));
-}
-
-// Acquire and release: the last to depart comes after everything the others did with the block.
-bool Carry::depart() {
-  auto& head = *reinterpret_cast<CarriedBlock::Head*>(block_);
-  return head.departed.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_;
 }
 
 bool Carry::is_short(const CarriedCall& call) const {
@@ -70,33 +65,72 @@ Status Carry::stage(CarriedRequest& request, const char* doing) {
 }
 
 Status Carry::begin(const std::shared_ptr<CarriedRequest>& request, std::uint64_t calls_before, const char* doing) {
+  // Whoever rings or sends may meet a point where a thread is cancelled, here and below.
+  const os::Uncancelled uncancelled;
   request->said_ = said_of(request->call, calls_before);
   if (Status status = stage(*request, doing); !status.is_ok()) return status;
   try {
-    const std::lock_guard lock(mutex_);
-    (void)advance_queue();
-    const std::size_t bytes = request->call.part_bytes(my_rank_, size_);
-    if (!queue_.empty() || !is_open(begun_)) {
-      if (is_short(request->call)) {
-        request->staged_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
-        copy_carried(request->staged_.get(), request->mine, bytes);
-      }
-    }
-    queue_.push_back(request);
-    request->number_ = begun_++;
-    open_requests_.fetch_add(1, std::memory_order_relaxed);
-    help_.count_under_way(1);
-    (void)advance_queue();
-    request->mine = nullptr;
+    if (hold([&] { queue_up(request); })) advance();
   } catch (...) {
     if (request->own_.bytes != 0) help_.release(std::exchange(request->own_, {}));
+    // What has become whole before is begun nevertheless.
+    advance();
     throw;
   }
-  while (walk()) {
-    const std::lock_guard lock(mutex_);
-    (void)advance_queue();
-  }
+  while (walk()) advance();
   return {};
+}
+
+// With the mutex held.
+void Carry::queue_up(const std::shared_ptr<CarriedRequest>& request) {
+  (void)advance_queue();
+  const std::size_t bytes = request->call.part_bytes(my_rank_, size_);
+  if ((!queue_.empty() || !is_open(begun_)) && is_short(request->call)) {
+    request->staged_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    copy_carried(request->staged_.get(), request->mine, bytes);
+  }
+  queue_.push_back(request);
+  request->number_ = begun_++;
+  open_requests_.fetch_add(1, std::memory_order_relaxed);
+  help_.count_under_way(1);
+  (void)advance_queue();
+  request->mine = nullptr;
+}
+
+// Does something with the mutex held, and begins what became whole by it. Whether there was any: then more may be
+// entered.
+template <class Work>
+bool Carry::hold(const Work& work) {
+  std::unique_lock lock(mutex_);
+  work();
+  return begin_whole(std::move(lock));
+}
+
+// Folding takes long, and others of this process have to go on meanwhile.
+bool Carry::begin_whole(std::unique_lock<std::mutex> lock) {
+  const Whole whole = std::exchange(whole_, {});
+  lock.unlock();
+  // Acquire and release: either this sees that the agent has found the mutex held, or the agent sees it free.
+  if (is_turned_away_.exchange(0, std::memory_order_acq_rel) != 0) help_.ring(me_);
+  for (std::uint32_t i = 0; i < whole.count; ++i) compare_and_begin(whole.numbers[i]);
+  return whole.count != 0;
+}
+
+void Carry::advance() {
+  while (hold([this] { (void)advance_queue(); })) {
+  }
+}
+
+// The same by the agent, which never waits for a thread of the program: whoever holds the mutex rings it. Whether
+// something has changed.
+bool Carry::try_to_advance() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    is_turned_away_.exchange(1, std::memory_order_acq_rel);
+    if (!lock.try_lock()) return false;
+  }
+  const bool has_changed = advance_queue();
+  return begin_whole(std::move(lock)) || has_changed;
 }
 
 // With the mutex held. Whether something has changed: calls of the queue are entered, and what of this rank's keeps
@@ -151,10 +185,10 @@ void Carry::enter(const std::shared_ptr<CarriedRequest>& request) {
   }
   request->state_ = CarriedRequest::State::entered;
   entered_[number % places] = request;
-  if (place(number).calls.come(ranks_)) compare_and_begin(number);
+  if (place(number).calls.come(ranks_)) whole_.numbers[whole_.count++] = number;
 }
 
-// By the last to come.
+// By the last to come, without the mutex: nobody goes from the call before it has ended.
 void Carry::compare_and_begin(std::uint64_t number) {
   CarriedPlace& here = place(number);
   here.found = compare(number);
@@ -360,29 +394,36 @@ bool Carry::walk_place(std::uint64_t of_place) {
 // Goes on with what can be gone on with, and looks whether the call is over. Of threads that look at one call, one
 // finds it so.
 Carry::Seen Carry::look(CarriedRequest& request) {
+  const os::Uncancelled uncancelled;
   for (;;) {
     Seen seen = Seen::under_way;
-    {
-      const std::lock_guard lock(mutex_);
-      (void)advance_queue();
-      if (request.state_ == CarriedRequest::State::entered && has_outcome(request.number_)) {
-        fetch(request.number_ % places);
-        (void)advance_queue();
-      }
-      if (request.state_ == CarriedRequest::State::taken_over) return Seen::of_another_thread;
-      // What is over already is looked at once more where the walk has ended another call.
-      if (request.state_ == CarriedRequest::State::fetched) seen = Seen::over;
+    const bool has_begun = hold([&] { seen = look_with_mutex(request); });
+    if (seen == Seen::of_another_thread) {
+      if (has_begun) advance();
+      while (walk()) advance();
+      return seen;
     }
     // Whether this call is over or not: what has been entered above may be whole, and nobody else was told of it.
     const bool has_ended = walk();
-    if (has_ended || (seen == Seen::under_way && fold_slice(request.number_))) continue;
+    if (has_begun || has_ended || (seen == Seen::under_way && fold_slice(request.number_))) continue;
     return seen == Seen::over ? claim(request) : seen;
   }
 }
 
+Carry::Seen Carry::look_with_mutex(CarriedRequest& request) {
+  (void)advance_queue();
+  if (request.state_ == CarriedRequest::State::entered && has_outcome(request.number_)) {
+    fetch(request.number_ % places);
+    (void)advance_queue();
+  }
+  if (request.state_ == CarriedRequest::State::taken_over) return Seen::of_another_thread;
+  // What is over already is looked at once more where the walk has ended another call.
+  return request.state_ == CarriedRequest::State::fetched ? Seen::over : Seen::under_way;
+}
+
 Carry::Seen Carry::claim(CarriedRequest& request) {
-  const std::lock_guard lock(mutex_);
-  const auto before = std::exchange(request.state_, CarriedRequest::State::taken_over);
+  auto before = CarriedRequest::State::queued;
+  (void)hold([&] { before = std::exchange(request.state_, CarriedRequest::State::taken_over); });
   return before == CarriedRequest::State::fetched ? Seen::over : Seen::of_another_thread;
 }
 
@@ -437,19 +478,15 @@ void Carry::let_go(CarriedRequest& request) {
   if (fetched.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) help_.release(request.all_);
 }
 
-Carry::Turn Carry::take_turn() noexcept {
+Carry::Turn Carry::take_turn(Folding folding) noexcept {
+  const os::Uncancelled uncancelled;
   Turn turn;
-  for (std::uint64_t at = 0; at < places && is_first(); ++at)
+  for (std::uint64_t at = 0; at < places && is_first() && folding == Folding::done; ++at)
     turn.is_unfinished |= fold_taken(at, place(at).calls.take_slice());
   bool has_ended = false;
   do {
     has_ended = walk();
-    // The program's thread may be in the middle of a call.
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (lock.owns_lock())
-      has_ended |= advance_queue();
-    else
-      turn.is_unfinished = true;
+    has_ended |= try_to_advance();
   } while (has_ended);
   turn.is_refused = is_refused_.load(std::memory_order_relaxed);
   return turn;

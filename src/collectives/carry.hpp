@@ -71,8 +71,24 @@ class CarriedRequest {
   std::uint64_t answer_at_ = 0;
 };
 
+// What the agent goes on with.
+class CarriedTurns {
+ public:
+  // What it comes back for by the clock is said there.
+  struct Turn {
+    bool is_unfinished = false;  // something has been folded: there may be more to be done at once
+    bool is_refused = false;     // a letter had no room
+  };
+  enum class Folding : std::uint8_t { done, left };
+  // By one thread at a time.
+  virtual Turn take_turn(Folding folding) noexcept = 0;
+
+ protected:
+  ~CarriedTurns() = default;
+};
+
 // One member's view. begin() is called by one thread of a rank at a time, all else by any.
-class Carry {
+class Carry final : public CarriedTurns {
  public:
   struct Parts {
     GroupTeam& team;  // lives longer
@@ -85,8 +101,6 @@ class Carry {
   explicit Carry(const Parts& parts);
   // Where the members of this node carry; before anything else.
   void open(std::byte* block) noexcept { block_ = block; }
-  // The caller's last use of the block; true for the last member here, who may give it back.
-  bool depart();
 
   // Never waits. `calls_before`: how many calls of the group that are not carried this rank has made. Where it fails
   // the others do not learn of the call.
@@ -100,17 +114,17 @@ class Carry {
   // this any more for one.
   std::size_t open_requests() const { return open_requests_.load(std::memory_order_acquire); }
 
-  // By the agent. What it comes back for by the clock is said there.
-  struct Turn {
-    bool is_unfinished = false;  // there is more to be done at once
-    bool is_refused = false;     // a letter had no room
-  };
-  Turn take_turn() noexcept;
+  Turn take_turn(Folding folding) noexcept override;
 
   static constexpr std::size_t slice_bytes = 256 << 10;
 
  private:
   static constexpr std::uint64_t places = CarriedPlace::most_under_way;
+  // Calls to which this rank was the last to come.
+  struct Whole {
+    std::array<std::uint64_t, places> numbers{};
+    std::uint32_t count = 0;
+  };
 
   CarriedPlace& place(std::uint64_t number) const {
     return reinterpret_cast<CarriedPlace*>(block_ + CarriedBlock::places_at)[number % places];
@@ -129,6 +143,12 @@ class Carry {
   bool has_outcome(std::uint64_t number) const;
   Status stage(CarriedRequest& request, const char* doing);
   void enter(const std::shared_ptr<CarriedRequest>& request);
+  void queue_up(const std::shared_ptr<CarriedRequest>& request);
+  template <class Work>
+  bool hold(const Work& work);
+  bool begin_whole(std::unique_lock<std::mutex> lock);
+  void advance();
+  bool try_to_advance();
   bool advance_queue();
   bool enter_next();
   bool fetch_wanted();
@@ -150,6 +170,7 @@ class Carry {
   void ring_others() const;
   enum class Seen : std::uint8_t { under_way, over, of_another_thread };
   Seen look(CarriedRequest& request);
+  Seen look_with_mutex(CarriedRequest& request);
   Seen claim(CarriedRequest& request);
   Status end(CarriedRequest& request, Seen seen, const char* doing);
   Status take_over(CarriedRequest& request, const char* doing);
@@ -165,9 +186,11 @@ class Carry {
   std::uint32_t ranks_;  // on this node, and my place among them
   std::uint32_t me_;
   std::atomic<std::size_t> open_requests_{0};
+  std::atomic<std::uint32_t> is_turned_away_{0};  // 1: the agent, since the mutex was held
 
-  std::mutex mutex_;                                             // guards what follows
-  std::uint64_t begun_ = 0;                                      // calls
+  std::mutex mutex_;         // held for copies of what is short at most; guards what follows
+  Whole whole_;              // begun behind the mutex
+  std::uint64_t begun_ = 0;  // calls
   std::array<std::shared_ptr<CarriedRequest>, places> entered_;  // not fetched, by place
   std::deque<std::shared_ptr<CarriedRequest>> queue_;
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -66,10 +67,19 @@ struct NodeRoundsBlock {
   }
 };
 
+// Where a node's ranks find what carries the calls of their group that nobody waits for.
+struct alignas(2 * cache_line_bytes) CarriedAnchor {
+  std::atomic<std::uint64_t> block_at;  // offset in the segment of their CarriedBlock; 0 before the first such call
+  std::atomic<std::uint32_t> departed;  // ranks that use none of it any more; the last gives the block back
+};
+
 // What a group has in the segment of each of its nodes.
 struct GroupBlock {
+  static std::size_t carried_at(std::uint32_t ranks) {
+    return round_up(NodeTeamBlock::footprint(ranks), alignof(CarriedAnchor));
+  }
   static std::size_t rounds_at(std::uint32_t ranks) {
-    return round_up(NodeTeamBlock::footprint(ranks), alignof(NodeRoundsBlock::RankPart));
+    return round_up(carried_at(ranks) + sizeof(CarriedAnchor), alignof(NodeRoundsBlock::RankPart));
   }
   static std::size_t footprint(std::uint32_t ranks) { return rounds_at(ranks) + NodeRoundsBlock::footprint(ranks); }
 };

@@ -1,7 +1,5 @@
 #include "progress/attendance.hpp"
 
-#include <pthread.h>
-
 #include <cstddef>
 #include <mutex>
 #include <optional>
@@ -9,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "os/default_arithmetic.hpp"
+#include "os/uncancelled.hpp"
 
 namespace farsum {
 namespace {
@@ -24,18 +23,6 @@ const void* this_thread() {
   static thread_local const char mark = 0;
   return &mark;
 }
-
-// A thread that is cancelled is not to leave UCX, or a turn, in the middle.
-class Uncancelled {
- public:
-  Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~Uncancelled() { pthread_setcancelstate(before_, nullptr); }
-  Uncancelled(const Uncancelled&) = delete;
-  Uncancelled& operator=(const Uncancelled&) = delete;
-
- private:
-  int before_ = PTHREAD_CANCEL_ENABLE;
-};
 
 // Serves in a thread of the program, whose arithmetic is changed with the first request of a turn and put back when the
 // turn ends: a change costs as much as a short request.
@@ -70,7 +57,8 @@ void Attendance::add(Network& network) {
 }
 
 Code Attendance::begin() {
-  const Uncancelled uncancelled;
+  // A thread that is cancelled is not to leave UCX, or a turn, in the middle.
+  const os::Uncancelled uncancelled;
   const std::unique_lock lock(serving_, std::try_to_lock);
   if (!lock.owns_lock()) return Code::pending;
   if (gate_.descriptor() < 0 || is_shut_) return Code::unsupported;
@@ -82,7 +70,7 @@ Code Attendance::begin() {
 
 bool Attendance::attend() {
   if (!is_attended_by(this_thread())) return false;
-  const Uncancelled uncancelled;
+  const os::Uncancelled uncancelled;
   bool needs_rousing = false;
   {
     const std::unique_lock lock(serving_, std::try_to_lock);
@@ -101,7 +89,7 @@ bool Attendance::attend() {
 
 void Attendance::end() {
   if (!is_attended_by(this_thread())) return;
-  const Uncancelled uncancelled;
+  const os::Uncancelled uncancelled;
   bool is_left = false;
   {
     const std::lock_guard lock(serving_);

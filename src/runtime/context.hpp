@@ -68,6 +68,8 @@ class Group {
   void begin(HeapExtent block, std::byte* mapped, Means means) noexcept {
     block_ = block;
     means_ = std::move(means);
+    const auto here = static_cast<std::uint32_t>(places().here.size());
+    carried_anchor_ = reinterpret_cast<CarriedAnchor*>(mapped + GroupBlock::carried_at(here));
     means_.reductions->begin(mapped);
   }
 
@@ -86,13 +88,15 @@ class Group {
   std::span<std::byte> words() { return words_; }
   // Windows, counters and mutexes made over it. Relaxed: collective calls order whoever counts.
   std::atomic<int>& users() { return users_; }
+  CarriedAnchor& carried_anchor() const { return *carried_anchor_; }
   // What carries the calls that nobody waits for; null before the first.
   GroupCarry* carried() const { return carried_.get(); }
   GroupCarry& set_carried(std::unique_ptr<GroupCarry> carried) { return *(carried_ = std::move(carried)); }
   std::size_t open_requests() const { return carried_ == nullptr ? 0 : carried_->carry().open_requests(); }
-  // Of all others the program's collective calls are counted, for ranks to find that they mix them.
-  void count_blocking_call() { ++blocking_calls_; }
-  std::uint64_t blocking_calls() const { return blocking_calls_; }
+  // Of all others the program's collective calls are counted, for ranks to find that they mix them. Relaxed: a program
+  // whose threads take turns with a group orders them.
+  void count_blocking_call() { blocking_calls_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t blocking_calls() const { return blocking_calls_.load(std::memory_order_relaxed); }
 
  private:
   std::vector<Rank> ranks_;
@@ -101,8 +105,9 @@ class Group {
   std::vector<std::byte> words_;
   HeapExtent block_;
   Means means_;
+  CarriedAnchor* carried_anchor_ = nullptr;
   std::unique_ptr<GroupCarry> carried_;  // refers to the team
-  std::uint64_t blocking_calls_ = 0;
+  std::atomic<std::uint64_t> blocking_calls_{0};
   std::atomic<int> users_{0};
 };
 

@@ -1,57 +1,53 @@
 #include "runtime/group_carry.hpp"
 
-#include <algorithm>
 #include <utility>
 
+#include "base/units.hpp"
+#include "collectives/node_rounds.hpp"
 #include "runtime/context.hpp"
 
 namespace farsum {
-namespace {
-
-// Beside a team's key: other meetings have a number of ranks there.
-constexpr std::uint64_t carried_calls_key = 0x6465697272616321;
-
-}  // namespace
-
-void Carries::add(Carry& carry) {
-  const std::lock_guard lock(mutex_);
-  all_.push_back(&carry);
-}
-
-void Carries::remove(Carry& carry) {
-  const std::lock_guard lock(mutex_);
-  std::erase(all_, &carry);
-}
-
-Carry::Turn Carries::take_turns() noexcept {
-  Carry::Turn turn;
-  if (under_way_.load(std::memory_order_relaxed) == 0) return turn;
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  turn.is_unfinished = !lock.owns_lock();
-  if (turn.is_unfinished) return turn;
-  for (Carry* const carry : all_) {
-    const Carry::Turn of_one = carry->take_turn();
-    turn.is_unfinished |= of_one.is_unfinished;
-    turn.is_refused |= of_one.is_refused;
-  }
-  return turn;
-}
 
 GroupCarry::GroupCarry(const Parts& parts, std::vector<std::uint32_t> here, const Of& of)
     : parts_(parts), here_(std::move(here)), carry_({of.team, of.my_rank, of.kernels, of.post, of.waiter, *this}) {}
 
 GroupCarry::~GroupCarry() { shut(); }
 
-Status GroupCarry::open() {
-  if (Status status = parts_.segment.reach(block_); !status.is_ok()) return status;
-  carry_.open(parts_.segment.at(block_.offset));
-  parts_.carries.add(carry_);
-  is_listed_ = true;
+Status GroupCarry::open(CarriedAnchor& anchor) {
+  const auto here = static_cast<std::uint32_t>(here_.size());
+  // Acquire pairs with the release below: the block is zeroed.
+  std::uint64_t at = anchor.block_at.load(std::memory_order_acquire);
+  if (at == 0) {
+    Result<HeapExtent> cut = parts_.segment.allocate(CarriedBlock::footprint(here), parts_.id_in_segment);
+    if (!cut.is_ok()) return cut.take_status();
+    if (anchor.block_at.compare_exchange_strong(at, cut.value().offset, std::memory_order_acq_rel,
+                                                std::memory_order_acquire))
+      at = cut.value().offset;
+    else
+      parts_.segment.release(cut.value(), parts_.id_in_segment);
+  }
+  if (Status status = parts_.segment.reach(block_of(anchor, here)); !status.is_ok()) return status;
+  carry_.open(parts_.segment.at(at));
+  listed_ = parts_.carries.add(carry_);
   return {};
 }
 
+// Acquire and release: the last to depart comes after everything the others did with the block.
+bool GroupCarry::depart(CarriedAnchor& anchor, std::uint32_t here) {
+  const bool is_last = anchor.departed.fetch_add(1, std::memory_order_acq_rel) + 1 == here;
+  // Relaxed: whoever has set it has departed.
+  return is_last && anchor.block_at.load(std::memory_order_relaxed) != 0;
+}
+
+// As the heap has cut it.
+HeapExtent GroupCarry::block_of(const CarriedAnchor& anchor, std::uint32_t here) {
+  // Relaxed: the caller knows of it.
+  return {anchor.block_at.load(std::memory_order_relaxed), round_up(CarriedBlock::footprint(here), page_bytes)};
+}
+
 void GroupCarry::shut() {
-  if (is_listed_) parts_.carries.remove(carry_);
+  if (listed_) parts_.carries.remove(*listed_);
+  listed_.reset();
 }
 
 Status GroupCarry::allocate(std::uint64_t bytes, CarriedExtent& extent) {
@@ -82,7 +78,7 @@ void GroupCarry::ring(std::uint32_t member_here) { parts_.transport.ring(here_[m
 
 void GroupCarry::hand_over() { parts_.network.hand_over(); }
 
-void GroupCarry::count_under_way(int more) { parts_.carries.count_under_way(more); }
+void GroupCarry::count_under_way(int more) { parts_.carries.count_under_way(*listed_, more); }
 
 // What is carried of a group has a block of its own, which the first call asks for: groups without such calls have
 // none.
@@ -98,23 +94,17 @@ Result<Carry*> Context::carry_of(Group& group) {
   }
   if (carried->is_open()) return &carried->carry();
   if (Status status = start_agent(); !status.is_ok()) return status;
-  const auto here = static_cast<std::uint32_t>(group.places().here.size());
-  if (!carried->has_met()) {
-    Result<HeapExtent> met = membership_.segment->meet({{group.team().key(), carried_calls_key}}, here,
-                                                       CarriedBlock::footprint(here), id_in_segment());
-    if (!met.is_ok()) return met.take_status();
-    carried->meet_in(met.value());
-  }
-  if (Status status = carried->open(); !status.is_ok()) return status;
+  if (Status status = carried->open(group.carried_anchor()); !status.is_ok()) return status;
   return &carried->carry();
 }
 
-// When no member has a call under way: all have come to the end of the group.
+// When no member has a call under way: all have come to the end of the group. Each departs, for it does not know
+// whether another one has a block.
 void Context::leave_carried(Group& group) {
-  GroupCarry* const carried = group.carried();
-  if (carried == nullptr || !carried->has_met()) return;
-  carried->shut();
-  if (carried->is_open() && carried->carry().depart()) give_back(carried->block());
+  if (group.carried() != nullptr) group.carried()->shut();
+  const auto here = static_cast<std::uint32_t>(group.places().here.size());
+  CarriedAnchor& anchor = group.carried_anchor();
+  if (GroupCarry::depart(anchor, here)) give_back(GroupCarry::block_of(anchor, here));
 }
 
 }  // namespace farsum

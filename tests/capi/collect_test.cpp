@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "capi/global.hpp"
 #include "farsum_embed.h"
 #include "rank_processes.hpp"
 #include "several_nodes.hpp"
@@ -333,6 +334,55 @@ TEST(Collect, keeps_no_memory_of_what_was_waited_for) {
     const std::size_t before = resident_pages();
     collect_often(100'000);
     EXPECT_LT(resident_pages(), before + 100);
+  });
+}
+
+// More groups than the node's table has room for meetings.
+TEST(Collect, lets_a_rank_be_late_in_any_number_of_groups) {
+  run_ranks(2, [](int rank) {
+    constexpr std::array<int, 2> both = {0, 1};
+    std::vector<farsum_group> groups(300);
+    std::vector<farsum_request> requests(groups.size());
+    for (farsum_group& group : groups) ASSERT_FINE(farsum_group_create(farsum_world(), both.data(), 2, &group));
+    const farsum_collective collective = collective_of(FARSUM_COLLECT_BARRIER, 0);
+    const auto collect_in_all = [&] {
+      for (std::size_t i = 0; i < groups.size(); ++i) ASSERT_FINE(farsum_collect(groups[i], &collective, &requests[i]));
+    };
+    if (rank == 0) collect_in_all();
+    ASSERT_FINE(farsum_barrier(farsum_world()));
+    if (rank == 1) collect_in_all();
+    for (farsum_request& request : requests) ASSERT_FINE(farsum_wait(&request));
+    for (farsum_group& group : groups) ASSERT_FINE(farsum_group_free(&group));
+  });
+}
+
+// In half of the groups one rank alone has asked for the block: its call has found no memory for what it brings.
+TEST(Collect, leaves_nothing_in_the_segment_of_a_group_that_is_freed) {
+  run_ranks(2, [](int rank) {
+    static constexpr std::array<int, 2> both = {0, 1};
+    const auto collect_once = [rank](bool fails) {
+      farsum_group group{};
+      ASSERT_FINE(farsum_group_create(farsum_world(), both.data(), 2, &group));
+      if (fails && rank == 0) {
+        farsum_collective collective = collective_of(FARSUM_COLLECT_ALLREDUCE, std::size_t{1} << 55);
+        std::uint64_t word = 0;
+        collective.mine = &word;
+        collective.result = &word;
+        farsum_request request{};
+        EXPECT_EQ(farsum_collect(group, &collective, &request), FARSUM_ERR_NO_MEMORY);
+      }
+      if (!fails) {
+        Collected one{FARSUM_COLLECT_ALLREDUCE, 5'000, 0, false};
+        ASSERT_NO_FATAL_FAILURE(one.begin(group, rank, 2));
+        ASSERT_FINE(farsum_wait(&one.request));
+      }
+      ASSERT_FINE(farsum_group_free(&group));
+      ASSERT_FINE(farsum_barrier(farsum_world()));
+    };
+    const NodeSegment& segment = capi::live_context()->segment();
+    const std::uint64_t before = segment.allocated_bytes();
+    for (int i = 0; i < 20; ++i) ASSERT_NO_FATAL_FAILURE(collect_once(i % 2 == 0));
+    EXPECT_EQ(segment.allocated_bytes(), before);
   });
 }
 

@@ -4,12 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <cstring>
 #include <functional>
+#include <latch>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -79,7 +81,7 @@ class AgentOfTest {
  private:
   Carry::Turn take_turn(Carry& carry) {
     const std::lock_guard lock(turn_);
-    return is_away_ ? Carry::Turn{} : carry.take_turn();
+    return is_away_ ? Carry::Turn{} : carry.take_turn(Carry::Folding::done);
   }
 
   EventCount events_;
@@ -108,12 +110,23 @@ class HelpOfTest final : public CarryHelp {
   }
   void release(CarriedExtent extent) override { extents_.give_back(extent); }
   std::byte* reach(CarriedExtent extent) override {
+    if (when_reaching) when_reaching();
     return can_reach ? reinterpret_cast<std::byte*>(extent.offset) : nullptr;
   }
-  void ring(std::uint32_t member_here) override { here_[member_here]->ring(); }
+  void ring(std::uint32_t member_here) override {
+    ++rung;
+    here_[member_here]->ring();
+  }
   void hand_over() override {}
-  void count_under_way(int more) override { under_way += more; }
+  void count_under_way(int more) override {
+    under_way += more;
+    if (when_counting) when_counting();
+  }
 
+  // Set while no call is under way.
+  std::function<void()> when_reaching;
+  std::function<void()> when_counting;  // with the carry's mutex held
+  std::atomic<int> rung{0};             // by this member
   bool is_full = false;
   std::atomic<bool> can_reach{true};
   std::atomic<int> under_way{0};
@@ -510,6 +523,75 @@ TEST(Carry, completes_a_request_for_one_of_two_threads_that_test_it) {
     }
   });
   EXPECT_EQ(threads.open_extents(), 0);
+}
+
+TEST(Carry, holds_up_no_other_thread_while_it_begins_to_fold) {
+  CarryingThreads threads({0, 0});
+  threads.run([](CarryingMember member) {
+    const CarriedBytes mine = doubles_of(member.rank, 5'000, 1);
+    CarriedBytes early(3 * sizeof(double)), result(mine.size());
+    const auto first = member.begin(carried_call_of(3, 3, 0), mine.data(), early.data());
+    member.meeting.arrive_and_wait();
+    std::shared_ptr<CarriedRequest> second;
+    const auto begin = [&] { second = member.begin(carried_call_of(3, 5'000, 0), mine.data(), result.data()); };
+    if (member.rank == 0) begin();
+    member.meeting.arrive_and_wait();
+    if (member.rank == 1) {
+      std::latch folds(1), may_go_on(1);
+      int reached = 0;
+      // First it is what this rank itself brings.
+      member.help.when_reaching = [&] {
+        if (++reached != 2) return;
+        folds.count_down();
+        may_go_on.wait();
+      };
+      std::thread folding(begin);
+      folds.wait();
+      EXPECT_TRUE(member.wait(*first).is_ok());
+      EXPECT_FALSE(member.carry.take_turn(Carry::Folding::done).is_unfinished);
+      may_go_on.count_down();
+      folding.join();
+    } else {
+      EXPECT_TRUE(member.wait(*first).is_ok());
+    }
+    EXPECT_TRUE(member.wait(*second).is_ok());
+  });
+}
+
+TEST(Carry, rings_the_agent_that_has_found_a_thread_in_its_way) {
+  CarryingThreads threads({0});
+  threads.run([](CarryingMember member) {
+    Carry::Turn turn;
+    member.help.when_counting = [&] {
+      std::thread([&] { turn = member.carry.take_turn(Carry::Folding::done); }).join();
+    };
+    CarriedBytes result(3 * sizeof(double));
+    const CarriedBytes mine = doubles_of(member.rank, 3, 1);
+    const auto request = member.begin(carried_call_of(3, 3, 0), mine.data(), result.data());
+    EXPECT_FALSE(turn.is_unfinished);
+    EXPECT_EQ(member.help.rung, 1);
+    member.help.when_counting = nullptr;
+    EXPECT_TRUE(member.wait(*request).is_ok());
+  });
+}
+
+TEST(Carry, does_not_leave_in_the_middle_what_a_cancelled_thread_has_begun) {
+  CarryingThreads threads({0});
+  threads.run([](CarryingMember member) {
+    const CarriedBytes mine = doubles_of(member.rank, 3, 1);
+    CarriedBytes result(mine.size());
+    member.help.when_counting = [] { pthread_testcancel(); };
+    bool is_over = false;
+    std::thread cancelled([&] {
+      pthread_cancel(pthread_self());
+      const auto request = member.begin(carried_call_of(3, 3, 0), mine.data(), result.data());
+      (void)member.carry.test(*request, is_over, "test");
+    });
+    cancelled.join();
+    EXPECT_TRUE(is_over);
+    EXPECT_EQ(result, mine);
+    member.help.when_counting = nullptr;
+  });
 }
 
 }  // namespace

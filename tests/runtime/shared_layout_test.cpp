@@ -176,6 +176,7 @@ void list_places(Listing& listing) {
   PART(TeardownBlock, departed);
   PART(TeardownBlock, events);
   listing.part("a team's block of 16 ranks: bytes", NodeTeamBlock::footprint(16));
+  listing.part("a group's block of 16 ranks: carried", GroupBlock::carried_at(16));
   listing.part("a group's block of 16 ranks: rounds", GroupBlock::rounds_at(16));
   listing.part("a group's block of 16 ranks: bytes", GroupBlock::footprint(16));
   listing.part("a ring of 4096 bytes: bytes", RingShared::footprint(4096));
