@@ -340,9 +340,16 @@ Status GroupReductions::end_copies(const Call& call, const std::optional<CopiedS
   for (std::uint32_t member = 0; member < size_; ++member) {
     Copied copied;
     std::memcpy(&copied, copied_of(member), sizeof copied);
-    if (copied.has_missed != 0) return not_copied(call, member, copied);
+    if (copied.has_missed == 0) continue;
+    return copied.how == PeerCopy::gone ? told_of_death(call) : not_copied(call, member, copied);
   }
   return {};
+}
+
+// Whoever waits is told which rank it was.
+Status GroupReductions::told_of_death(const Call& call) {
+  return waiter_.wait(
+      waiter_.own_events(), [] { return false; }, call.doing);
 }
 
 // This rank has come to a step and does not wait for the others: its program has its memory back, from which they may
@@ -366,13 +373,12 @@ Status GroupReductions::not_copied(const Call& call, std::uint32_t by, const Cop
       fmt::format("{}: rank {} of the group could not copy between its memory and that of rank {} at {:#x}", call.doing,
                   ranks[by], ranks[copied.member], copied.address);
   switch (copied.how) {
-    case PeerCopy::gone:
-      return {Code::peer_failed, which + ", which is dead"};
     case PeerCopy::refused:
       return {Code::unreachable, which +
                                      ": the kernel refuses it; results are torn, and the next such call goes through "
                                      "shared memory"};
     case PeerCopy::not_mapped:
+    case PeerCopy::gone:
     case PeerCopy::done:
       break;
   }

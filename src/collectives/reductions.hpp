@@ -93,6 +93,7 @@ class GroupReductions {
   Status run_by_copies(const Call& call, std::span<CopiedShares::Told> members);
   Status end_copies(const Call& call, const std::optional<CopiedShares::Missed>& missed, int step);
   Status leave_copies(Status why);
+  Status told_of_death(const Call& call);
   std::atomic_ref<std::uint32_t> has_left(std::uint32_t member) const;
   Status not_copied(const Call& call, std::uint32_t by, const Copied& copied) const;
   Status run_in_pieces(const Call& call, bool has_begun);
