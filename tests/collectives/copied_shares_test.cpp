@@ -250,12 +250,13 @@ TEST(CopiedByTwo, fails_for_one_that_copies_while_the_other_leaves_for_a_death) 
   GroupOfThreads::Means means;
   means.peers = [&](std::uint32_t rank) { return &memory[rank]; };
   means.waiter = [&](std::uint32_t rank) { return &waiters[rank]; };
+  // Memory of this process has to be there for plain copies, whoever has it back.
+  constexpr std::size_t elements = 10'000;
+  const std::array<Bytes, 2> mine{Bytes(2 * elements * 8), Bytes(2 * elements * 8)};
+  std::array<Bytes, 2> results{Bytes(elements * 8), Bytes(elements * 8)};
   GroupOfThreads(Nodes(2, 0), false, means).run([&](Member member) {
-    constexpr std::size_t elements = 10'000;
-    const Bytes mine(2 * elements * 8);
-    Bytes result(elements * 8);
-    const Status status =
-        member.run({Kind::reduce_scatter_block, doubles.type, doubles.op, 0, elements, mine.data(), result.data()});
+    const Status status = member.run({Kind::reduce_scatter_block, doubles.type, doubles.op, 0, elements,
+                                      mine[member.rank].data(), results[member.rank].data()});
     EXPECT_EQ(status.code(), Code::peer_failed) << member.rank << status.text();
     EXPECT_EQ(status.text(), "a rank is dead");
     if (member.rank != 0) return;
