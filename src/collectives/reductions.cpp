@@ -13,8 +13,8 @@
 namespace farsum {
 namespace {
 
-// Of more ranks the pieces of their blocks would be too small.
-constexpr std::uint32_t most_that_scatter = 64;
+// Of more ranks a piece has no line for each one's block.
+constexpr std::uint32_t most_that_scatter = 32;
 
 using Finding = NodeRoundsBlock::Finding;
 

@@ -719,14 +719,16 @@ TEST_P(ReductionsOn, need_no_memory_once_they_have_begun) {
   });
 }
 
-TEST(Reductions, of_more_ranks_than_scatter_give_each_its_block) {
-  Oracle oracle(Nodes(70, 0));
-  GroupOfThreads(Nodes(70, 0)).run([&](Member member) {
-    const Foldable sum{ElementType::uint32, Operator::sum};
-    reduce_and_compare(member, oracle, 1, {Kind::reduce_scatter_block, sum, 0, 1, true});
-    reduce_and_compare(member, oracle, 2, {Kind::reduce_scatter_block, sum, 0, 20, true});
-    reduce_and_compare(member, oracle, 3, {Kind::allreduce, sum, 0, 1200});
-  });
+TEST(Reductions, of_as_many_ranks_as_scatter_and_more_give_each_its_block) {
+  for (const std::uint32_t ranks : {32, 33, 64, 70}) {
+    Oracle oracle(Nodes(ranks, 0));
+    GroupOfThreads(Nodes(ranks, 0)).run([&](Member member) {
+      const Foldable sum{ElementType::uint32, Operator::sum};
+      reduce_and_compare(member, oracle, 1, {Kind::reduce_scatter_block, sum, 0, 1, true});
+      reduce_and_compare(member, oracle, 2, {Kind::reduce_scatter_block, sum, 0, 40, true});
+      reduce_and_compare(member, oracle, 3, {Kind::allreduce, sum, 0, 1200});
+    });
+  }
 }
 
 // By an allreduce of a value of each rank, which all get alike.
