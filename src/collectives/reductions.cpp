@@ -13,9 +13,6 @@
 namespace farsum {
 namespace {
 
-// Of more ranks a piece has no line for each one's block.
-constexpr std::uint32_t most_that_scatter = 32;
-
 using Finding = NodeRoundsBlock::Finding;
 
 std::string name_of_node(std::uint32_t first_rank) { return fmt::format("the node of rank {}", first_rank); }
@@ -118,7 +115,8 @@ Status GroupReductions::run_on_one_node(const Call& call) {
   const bool is_short = call.bytes <= rounds_->slot_bytes();
   if (kind == GroupReduction::Kind::reduce) return is_short ? run_to_root(call) : run_long(call);
   if (is_short) return run_short(call);
-  const bool scatters = kind == GroupReduction::Kind::reduce_scatter_block && size_ <= most_that_scatter;
+  const bool has_a_line_for_each = rounds_->piece_bytes() >= size_ * cache_line_bytes;
+  const bool scatters = kind == GroupReduction::Kind::reduce_scatter_block && has_a_line_for_each;
   return scatters ? run_scattering(call) : run_long(call);
 }
 
@@ -243,7 +241,7 @@ Status GroupReductions::run_long(const Call& call) {
   return {};
 }
 
-// In pieces that have a part of each rank's block, which that rank folds.
+// In pieces that have a part of each rank's block, of whole lines, which that rank folds.
 Status GroupReductions::run_scattering(const Call& call) {
   const std::size_t most = rounds_->piece_bytes() / size_ / cache_line_bytes * cache_line_bytes;
   for (std::size_t done = 0; done < call.result_bytes; done += most) {
