@@ -54,12 +54,16 @@ Status NodeTeam::who_never_comes(const char* doing) const {
                                                     : "has failed and does not come; it has been told why")};
 }
 
-void NodeTeam::stay_away(NodeTeamBlock& block, std::uint32_t rank, Code code) {
-  // The first who stays away is named: others may do so because of it. Relaxed: see has_one_that_never_comes.
+// The first who stays away is named, whatever comes later: others may do so because of it. Relaxed: see
+// has_one_that_never_comes; and a barrier comes between who gives up and who asks.
+void NodeTeam::write_given_up(NodeTeamBlock& block, std::uint64_t word) {
   std::uint64_t seen = block.given_up.load(std::memory_order_relaxed);
-  while (seen >> 32 != every_number &&
-         !block.given_up.compare_exchange_weak(seen, never_comes(rank, code), std::memory_order_relaxed)) {
+  while (seen >> 32 != every_number && !block.given_up.compare_exchange_weak(seen, word, std::memory_order_relaxed)) {
   }
+}
+
+void NodeTeam::stay_away(NodeTeamBlock& block, std::uint32_t rank, Code code) {
+  write_given_up(block, never_comes(rank, code));
   block.events.notify_all();
 }
 
@@ -69,14 +73,11 @@ void NodeTeam::stay_away(const Status& why) {
   stay_away(block_, my_rank_, why.code());
 }
 
-// Relaxed, both: a barrier comes between. Who stays away is not forgotten for it.
 void NodeTeam::give_up(std::uint32_t number, std::uint32_t who) {
-  std::uint64_t seen = block_.given_up.load(std::memory_order_relaxed);
-  while (seen >> 32 != every_number &&
-         !block_.given_up.compare_exchange_weak(seen, std::uint64_t{number} << 32 | who, std::memory_order_relaxed)) {
-  }
+  write_given_up(block_, std::uint64_t{number} << 32 | who);
 }
 
+// Relaxed: see write_given_up.
 std::uint32_t NodeTeam::who_gave_up(std::uint32_t number) const {
   const std::uint64_t word = block_.given_up.load(std::memory_order_relaxed);
   return word >> 32 == number ? static_cast<std::uint32_t>(word) : 0;

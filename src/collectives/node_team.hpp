@@ -115,6 +115,7 @@ class NodeTeam : public Team {
   Status await_others(std::uint32_t round, const char* doing);
   void take_slots(const std::byte* place, std::span<std::byte> all, std::size_t stride, std::size_t done,
                   std::size_t bytes) const;
+  static void write_given_up(NodeTeamBlock& block, std::uint64_t word);
   static constexpr std::uint32_t every_number = ~std::uint32_t{0};
   static constexpr unsigned code_at = 24;  // above the ranks of a node
   // Where data goes that is exchanged by the next barrier: not where that of the last one may still be read. Who writes

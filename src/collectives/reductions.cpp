@@ -16,9 +16,6 @@
 namespace farsum {
 namespace {
 
-// Of more ranks a piece has no line for each one's block.
-constexpr std::uint32_t most_that_scatter = 32;
-
 using Finding = NodeRoundsBlock::Finding;
 
 std::string name_of_node(std::uint32_t first_rank) { return fmt::format("the node of rank {}", first_rank); }
@@ -393,7 +390,8 @@ Status GroupReductions::begin_long(const Call& call) {
 }
 
 Status GroupReductions::run_in_pieces(const Call& call, bool has_begun) {
-  const bool scatters = call.asked.kind == GroupReduction::Kind::reduce_scatter_block && size_ <= most_that_scatter;
+  const bool has_a_line_for_each = rounds_->piece_bytes() >= size_ * cache_line_bytes;
+  const bool scatters = call.asked.kind == GroupReduction::Kind::reduce_scatter_block && has_a_line_for_each;
   return scatters ? run_scattering(call, has_begun) : run_in_shares(call, has_begun);
 }
 
@@ -410,7 +408,7 @@ Status GroupReductions::run_in_shares(const Call& call, bool has_begun) {
   return {};
 }
 
-// In pieces that have a part of each rank's block, which that rank folds.
+// In pieces that have a part of each rank's block, of whole lines, which that rank folds.
 Status GroupReductions::run_scattering(const Call& call, bool has_begun) {
   const std::size_t most = rounds_->piece_bytes() / size_ / cache_line_bytes * cache_line_bytes;
   for (std::size_t done = 0; done < call.result_bytes; done += most) {

@@ -551,6 +551,7 @@ TEST(Carry, holds_up_no_other_thread_while_it_begins_to_fold) {
       EXPECT_FALSE(member.carry.take_turn(Carry::Folding::done).is_unfinished);
       may_go_on.count_down();
       folding.join();
+      member.help.when_reaching = nullptr;
     } else {
       EXPECT_TRUE(member.wait(*first).is_ok());
     }

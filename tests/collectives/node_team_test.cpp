@@ -16,13 +16,24 @@
 namespace farsum {
 namespace {
 
+// Where a node's ranks meet in a test: zeroed, and aligned.
+class BlockOfNode {
+ public:
+  explicit BlockOfNode(std::uint32_t members) : memory_(NodeTeamBlock::footprint(members) / 8 + 16) {}
+  NodeTeamBlock& operator*() {
+    const auto start = reinterpret_cast<std::uintptr_t>(memory_.data());
+    return *reinterpret_cast<NodeTeamBlock*>(round_up(start, std::uint64_t{cache_line_bytes}));
+  }
+
+ private:
+  std::vector<std::uint64_t> memory_;
+};
+
 class NodeOfThreads : public testing::TestWithParam<std::uint32_t> {
  protected:
   void run(const std::function<void(NodeTeam&)>& body) {
     const std::uint32_t members = GetParam();
-    std::vector<std::uint64_t> memory(NodeTeamBlock::footprint(members) / 8 + 16);
-    auto* block = reinterpret_cast<NodeTeamBlock*>(
-        round_up(reinterpret_cast<std::uintptr_t>(memory.data()), std::uint64_t{cache_line_bytes}));
+    BlockOfNode block(members);
     std::vector<std::thread> threads;
     for (std::uint32_t member = 0; member < members; ++member) {
       threads.emplace_back([&, member] {
@@ -110,9 +121,7 @@ class NodeOfTwo : public testing::Test {
 
   NodeTeam member(std::uint32_t rank) { return {*block_, 2, rank, waiter_}; }
 
-  std::vector<std::uint64_t> memory_ = std::vector<std::uint64_t>(NodeTeamBlock::footprint(2) / 8 + 16);
-  NodeTeamBlock* block_ = reinterpret_cast<NodeTeamBlock*>(
-      round_up(reinterpret_cast<std::uintptr_t>(memory_.data()), std::uint64_t{cache_line_bytes}));
+  BlockOfNode block_{2};
   WaiterThatRuns waiter_;
 };
 
