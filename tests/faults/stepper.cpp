@@ -26,7 +26,21 @@ void set_alarm(long seconds) {
 
 }  // namespace
 
-Stepper::Stepper(pid_t thread, bool leads) : thread_(thread), leads_(leads), deadline_ns_(now_ns() + patience_ns) {
+Bound::Bound(pid_t thread) : thread_(thread) {
+  const int here = sched_getcpu();
+  if (here < 0 || sched_getaffinity(thread_, sizeof before_, &before_) != 0) return;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<unsigned>(here), &one);
+  is_bound_ = sched_setaffinity(thread_, sizeof one, &one) == 0;
+}
+
+Bound::~Bound() {
+  if (is_bound_) (void)sched_setaffinity(thread_, sizeof before_, &before_);
+}
+
+Stepper::Stepper(pid_t thread, bool leads)
+    : thread_(thread), leads_(leads), self_bound_(0), thread_bound_(thread), deadline_ns_(now_ns() + patience_ns) {
   struct sigaction interrupt {};
   interrupt.sa_handler = [](int) {};
   sigaction(SIGALRM, &interrupt, nullptr);
