@@ -89,6 +89,11 @@ std::optional<CopiedShares::Missed> CopiedShares::write_tile(std::span<const std
   return std::nullopt;
 }
 
+std::optional<CopiedShares::Missed> CopiedShares::give(const Share& share, std::uint32_t me,
+                                                       std::span<const Told> members) {
+  return write_tile({at(members[me].mine + share.from), share.bytes}, share.to, me, members);
+}
+
 std::optional<CopiedShares::Missed> CopiedShares::take(const Share& share, std::uint32_t member, std::uint32_t me,
                                                        std::span<const Told> members) {
   const std::uint64_t from = members[member].result + share.to;

@@ -1,5 +1,6 @@
-// A long reduction of one node's ranks without a place in shared memory: each folds its share of the vector from where
-// the others have it, and writes it to where it goes, by copies of the kernel's. Owner: collectives.
+// A long collective call of one node's ranks without a place in shared memory: each folds its share of the vector from
+// where the others have it, and writes it to where it goes, or moves its share of one that goes to all, by copies of
+// the kernel's. Owner: collectives.
 #pragma once
 
 #include <cstddef>
@@ -54,6 +55,8 @@ class CopiedShares {
   // returned from here; what was missed leaves results torn.
   std::optional<Missed> fold(const Fold& fold, const Share& share, std::uint32_t me, std::span<const Told> members,
                              bool is_for_others);
+  // What this member has of it comes to the results of all others.
+  std::optional<Missed> give(const Share& share, std::uint32_t me, std::span<const Told> members);
   // Where that member has folded its share, it comes to the result of this one.
   std::optional<Missed> take(const Share& share, std::uint32_t member, std::uint32_t me, std::span<const Told> members);
 

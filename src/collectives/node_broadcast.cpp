@@ -4,21 +4,22 @@
 #include <optional>
 #include <utility>
 
+#include "base/units.hpp"
 #include "collectives/reduction_refusals.hpp"
 
 namespace farsum {
 
 // No meeting ends without this rank, so that all count alike before the same call.
-NodeBroadcast::NodeBroadcast(NodeTeam& team, NodeRounds& rounds, RootedRounds& rooted, std::span<std::byte> buffer,
-                             std::uint32_t root, const char* doing)
-    : team_(team),
-      rounds_(rounds),
-      rooted_(rooted),
+NodeBroadcast::NodeBroadcast(const Means& means, std::span<std::byte> buffer, std::uint32_t root, const char* doing)
+    : team_(means.team),
+      rounds_(means.rounds),
+      rooted_(means.rooted),
+      means_(means),
       buffer_(buffer),
       root_(root),
       doing_(doing),
       said_(said_of_broadcast(buffer.size(), root)) {
-  say_what_came_before(said_, team.meetings());
+  say_what_came_before(said_, team_.meetings());
 }
 
 Status NodeBroadcast::run() { return team_.rank() == root_ ? lead() : follow(); }
@@ -29,7 +30,7 @@ Status NodeBroadcast::lead() {
   Status status = rooted_.leave_for_all(said_, data, doing_);
   if (!status.is_ok() || is_short) return status;
   if (status = await_followers(); !status.is_ok()) return status;
-  return met(team_.broadcast(buffer_, root_, doing_));
+  return spread(buffer_.size(), true);
 }
 
 // Another rank that takes itself for the root would write where this one writes, and whoever has called something else
@@ -53,7 +54,7 @@ Status NodeBroadcast::follow() {
   const bool is_short = goes_in_a_slot(buffer_.size());
   if (is_short && !buffer_.empty()) std::memcpy(buffer_.data(), rooted_.data(root_, buffer_.size()), buffer_.size());
   rooted_.finish();
-  return is_short ? Status() : met(team_.broadcast(buffer_, root_, doing_));
+  return is_short ? Status() : spread(buffer_.size(), true);
 }
 
 // Where the others meet for what that root tells, this rank comes, too. A root that is none follows another or nobody:
@@ -65,10 +66,38 @@ Status NodeBroadcast::differs_from_root() {
   if (!say_the_same_came_before(*called, said_)) return give_up(out_of_step(refused(), root_));
   Status status = told_otherwise(refused(), root_, *called);
   if (!is_broadcast(*called) || root_of(*called) != root_ || goes_in_a_slot(called->count)) return status;
+  Status came = spread(called->count, false);
+  return came.is_ok() ? std::move(status) : std::move(came);
+}
+
+// The root's `bytes`, by copies of the kernel's where it is worth that and all can, which they tell one another.
+Status NodeBroadcast::spread(std::uint64_t bytes, bool takes_part) {
+  if (!CopiedShares::is_for(team_.ranks(), bytes)) return meet(bytes, takes_part);
+  CopiedCall copied(rounds_, means_.copies, means_.waiter, means_.ranks, team_.rank(), doing_);
+  rounds_.begin_agreed();
+  if (takes_part)
+    copied.tell(buffer_, buffer_);
+  else
+    copied.tell_that_it_cannot();
+  if (Status status = rounds_.next_step(doing_); !status.is_ok()) return status;
+  return copied.can_all() ? copy(copied) : meet(bytes, takes_part);
+}
+
+// Each copies as much as every other: the root writes to each of them a share, and each reads the rest.
+Status NodeBroadcast::copy(CopiedCall& copied) {
+  const std::size_t bytes = buffer_.size();
+  const std::size_t given = bytes / team_.ranks() / cache_line_bytes * cache_line_bytes;
+  const std::uint32_t me = team_.rank();
+  if (me == root_) return copied.end(means_.copies.give({.from = 0, .bytes = given, .to = 0}, me, copied.members()), 0);
+  const CopiedShares::Share rest{.from = given, .bytes = bytes - given, .to = given};
+  return copied.end(means_.copies.take(rest, root_, me, copied.members()), 0);
+}
+
+Status NodeBroadcast::meet(std::uint64_t bytes, bool takes_part) {
+  if (takes_part) return met(team_.broadcast(buffer_, root_, doing_));
   const auto fills_nothing = [](std::size_t, std::span<std::byte>) {};
   const auto takes_nothing = [](std::size_t, std::span<const std::byte>) {};
-  Status came = met(team_.tell(called->count, root_, fills_nothing, takes_nothing, doing_));
-  return came.is_ok() ? std::move(status) : std::move(came);
+  return met(team_.tell(bytes, root_, fills_nothing, takes_nothing, doing_));
 }
 
 // Who has lost the others in a meeting makes no further call of the group.

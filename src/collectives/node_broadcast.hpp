@@ -1,17 +1,21 @@
 // A broadcast to a group's ranks of one node, who are all of it. What is short the root leaves for the others and goes
-// on; what is longer goes over in meetings. Owner: collectives.
+// on; what is longer goes over by copies of the kernel's, or in meetings. Owner: collectives.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/status.hpp"
+#include "collectives/copied_call.hpp"
+#include "collectives/copied_shares.hpp"
 #include "collectives/node_rounds.hpp"
 #include "collectives/node_team.hpp"
 #include "collectives/reduction_refusals.hpp"
 #include "collectives/rooted_rounds.hpp"
 #include "lockfree/said_of_call.hpp"
+#include "progress/waiter.hpp"
 
 namespace farsum {
 
@@ -21,8 +25,16 @@ namespace farsum {
 // this root it gives the group up. The root of a short one hears of nobody.
 class NodeBroadcast {
  public:
-  NodeBroadcast(NodeTeam& team, NodeRounds& rounds, RootedRounds& rooted, std::span<std::byte> buffer,
-                std::uint32_t root, const char* doing);
+  struct Means {
+    NodeTeam& team;
+    NodeRounds& rounds;
+    RootedRounds& rooted;
+    CopiedShares& copies;
+    Waiter& waiter;
+    const std::vector<std::uint32_t>& ranks;  // the members' in the group
+  };
+
+  NodeBroadcast(const Means& means, std::span<std::byte> buffer, std::uint32_t root, const char* doing);
 
   Status run();
 
@@ -33,12 +45,16 @@ class NodeBroadcast {
   Status await_followers();
   Status follow();
   Status differs_from_root();
+  Status spread(std::uint64_t bytes, bool takes_part);
+  Status copy(CopiedCall& copied);
+  Status meet(std::uint64_t bytes, bool takes_part);
   Status met(Status status);
   Status give_up(Status why);
 
   NodeTeam& team_;
   NodeRounds& rounds_;
   RootedRounds& rooted_;
+  Means means_;
   std::span<std::byte> buffer_;
   std::uint32_t root_;
   const char* doing_;

@@ -53,26 +53,6 @@ struct GroupReductions::Answer {
   Finding finding = Finding::the_same;
 };
 
-// What a member has found that copied; it lies in its room of the call.
-struct GroupReductions::Copied {
-  std::uint32_t has_missed;
-  PeerCopy how;
-  std::uint32_t member;  // between whose memory and its own
-  std::uint64_t address;
-};
-
-// Of a call that may copy: whatever comes of it.
-class GroupReductions::EndOfCopies {
- public:
-  explicit EndOfCopies(CopiedShares& copies) : copies_(copies) {}
-  EndOfCopies(const EndOfCopies&) = delete;
-  EndOfCopies& operator=(const EndOfCopies&) = delete;
-  ~EndOfCopies() { copies_.end(); }
-
- private:
-  CopiedShares& copies_;
-};
-
 // What goes from node to node before the elements, of which there are none where the sender knows of ranks that have
 // said different things.
 struct GroupReductions::Letter {
@@ -146,7 +126,8 @@ Status GroupReductions::run(const GroupReduction& reduction, const char* doing) 
 Status GroupReductions::broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing) {
   if (size_ == 1) return {};
   if (!team_.places().is_one_node()) return team_.broadcast(buffer, root, doing);
-  return NodeBroadcast(team_.node(), *rounds_, *to_root_, buffer, root, doing).run();
+  const NodeBroadcast::Means means{team_.node(), *rounds_, *to_root_, copies_, waiter_, team_.places().here};
+  return NodeBroadcast(means, buffer, root, doing).run();
 }
 
 Status GroupReductions::run_on_one_node(const Call& call) {
@@ -275,34 +256,26 @@ void GroupReductions::fold_begun(const Call& call, std::byte* into) const {
 // folded from the left.
 Status GroupReductions::run_long(const Call& call) {
   if (order_ == ReduceOrder::ranks || !CopiedShares::is_for(size_, call.bytes)) return run_in_pieces(call, false);
-  const EndOfCopies ends(copies_);
-  tell_of_memory(call);
+  CopiedCall copied(*rounds_, copies_, waiter_, team_.places().here, my_place(), call.doing);
+  tell_of_memory(call, copied);
   if (Status status = begin_long(call); !status.is_ok()) return status;
-  std::array<CopiedShares::Told, CopiedShares::most_members> told;
-  const std::span<CopiedShares::Told> members(told.data(), size_);
-  for (std::uint32_t member = 0; member < size_; ++member)
-    std::memcpy(&members[member], rounds_->piece(member), sizeof members[member]);
-  const bool all_can = std::all_of(members.begin(), members.end(), [](const auto& one) { return one.can != 0; });
-  if (all_can) return run_by_copies(call, members);
+  if (copied.can_all()) return run_by_copies(call, copied);
   // Nobody writes its piece before all have read what was told in it.
   if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
   return run_in_pieces(call, true);
 }
 
-// Until the call is over that lies where pieces begin, which are not needed meanwhile.
-void GroupReductions::tell_of_memory(const Call& call) {
+void GroupReductions::tell_of_memory(const Call& call, CopiedCall& copied) const {
   const bool scatters = call.asked.kind == GroupReduction::Kind::reduce_scatter_block;
-  const std::span<const std::byte> mine(call.asked.mine, call.bytes);
+  // Others read blocks of it where this rank would write its own.
+  if (scatters && call.asked.result == call.asked.mine) return copied.tell_that_it_cannot();
   const std::span<std::byte> result =
       call.gets_result ? std::span(call.asked.result, call.result_bytes) : std::span<std::byte>();
-  CopiedShares::Told told = copies_.tell(mine, result);
-  // Others read blocks of it where this rank would write its own.
-  if (scatters && call.asked.result == call.asked.mine) told.can = 0;
-  std::memcpy(rounds_->piece(my_place()), &told, sizeof told);
+  copied.tell({call.asked.mine, call.bytes}, result);
 }
 
 // Where all get all each keeps its share, and takes the others' from them when they have it.
-Status GroupReductions::run_by_copies(const Call& call, std::span<CopiedShares::Told> members) {
+Status GroupReductions::run_by_copies(const Call& call, CopiedCall& copied) {
   const bool is_for_all = call.asked.kind == GroupReduction::Kind::allreduce;
   const bool scatters = call.asked.kind == GroupReduction::Kind::reduce_scatter_block;
   const auto share_of = [&](std::uint32_t member) -> CopiedShares::Share {
@@ -313,73 +286,11 @@ Status GroupReductions::run_by_copies(const Call& call, std::span<CopiedShares::
   };
   const bool is_for_others = call.asked.kind == GroupReduction::Kind::reduce;
   std::optional<CopiedShares::Missed> missed =
-      copies_.fold(call.fold, share_of(my_place()), my_place(), members, is_for_others);
-  if (Status status = end_copies(call, missed, 0); !status.is_ok() || !is_for_all) return status;
+      copies_.fold(call.fold, share_of(my_place()), my_place(), copied.members(), is_for_others);
+  if (Status status = copied.end(missed, 0); !status.is_ok() || !is_for_all) return status;
   for (std::uint32_t member = 0; member < size_ && !missed; ++member)
-    if (member != my_place()) missed = copies_.take(share_of(member), member, my_place(), members);
-  return end_copies(call, missed, 1);
-}
-
-// All have come to the end of a step of it.
-Status GroupReductions::end_copies(const Call& call, const std::optional<CopiedShares::Missed>& missed, int step) {
-  const auto copied_of = [&](std::uint32_t member) { return rounds_->room(member) + step * cache_line_bytes; };
-  Copied mine{};
-  if (missed) mine = {1, missed->how, missed->member, missed->address};
-  std::memcpy(copied_of(my_place()), &mine, sizeof mine);
-  has_left(my_place()).store(0, std::memory_order_relaxed);
-  if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return leave_copies(std::move(status));
-  for (std::uint32_t member = 0; member < size_; ++member) {
-    // Acquire: what this rank has copied from that one's memory was its own until then.
-    if (has_left(member).load(std::memory_order_acquire) != 0)
-      return waiter_.wait(
-          waiter_.own_events(), [] { return false; }, call.doing);
-  }
-  for (std::uint32_t member = 0; member < size_; ++member) {
-    Copied copied;
-    std::memcpy(&copied, copied_of(member), sizeof copied);
-    if (copied.has_missed == 0) continue;
-    return copied.how == PeerCopy::gone ? told_of_death(call) : not_copied(call, member, copied);
-  }
-  return {};
-}
-
-// Whoever waits is told which rank it was.
-Status GroupReductions::told_of_death(const Call& call) {
-  return waiter_.wait(
-      waiter_.own_events(), [] { return false; }, call.doing);
-}
-
-// This rank has come to a step and does not wait for the others: its program has its memory back, from which they may
-// be copying. A death they learn of as this one has, and by whom.
-Status GroupReductions::leave_copies(Status why) {
-  if (why.code() == Code::peer_failed)
-    has_left(my_place()).store(1, std::memory_order_release);
-  else
-    rounds_->give_up(why);
-  return why;
-}
-
-std::atomic_ref<std::uint32_t> GroupReductions::has_left(std::uint32_t member) const {
-  constexpr std::size_t behind_both_steps = 2 * cache_line_bytes;
-  return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(rounds_->room(member) + behind_both_steps));
-}
-
-Status GroupReductions::not_copied(const Call& call, std::uint32_t by, const Copied& copied) const {
-  const std::vector<std::uint32_t>& ranks = team_.places().here;
-  const std::string which =
-      fmt::format("{}: rank {} of the group could not copy between its memory and that of rank {} at {:#x}", call.doing,
-                  ranks[by], ranks[copied.member], copied.address);
-  switch (copied.how) {
-    case PeerCopy::refused:
-      return {Code::unreachable, which +
-                                     ": the kernel refuses it; results are torn, and the next such call goes through "
-                                     "shared memory"};
-    case PeerCopy::not_mapped:
-    case PeerCopy::gone:
-    case PeerCopy::done:
-      break;
-  }
-  return {Code::argument, which + ", of which some is not mapped, or not for that; results are torn"};
+    if (member != my_place()) missed = copies_.take(share_of(member), member, my_place(), copied.members());
+  return copied.end(missed, 1);
 }
 
 // A reduce begins with what all leave for its root, who compares it.

@@ -4,7 +4,6 @@
 // any places, where the order is that of ranks. Owner: collectives.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +13,7 @@
 
 #include "base/settings.hpp"
 #include "base/status.hpp"
+#include "collectives/copied_call.hpp"
 #include "collectives/copied_shares.hpp"
 #include "collectives/fold.hpp"
 #include "collectives/group_team.hpp"
@@ -72,8 +72,6 @@ class GroupReductions {
   struct Letter;
   class Parts;
   struct Answer;
-  struct Copied;
-  class EndOfCopies;
 
   Status run_on_one_node(const Call& call);
   Status run_to_root(const Call& call);
@@ -89,13 +87,8 @@ class GroupReductions {
   void fold_begun(const Call& call, std::byte* into) const;
   Status run_long(const Call& call);
   Status begin_long(const Call& call);
-  void tell_of_memory(const Call& call);
-  Status run_by_copies(const Call& call, std::span<CopiedShares::Told> members);
-  Status end_copies(const Call& call, const std::optional<CopiedShares::Missed>& missed, int step);
-  Status leave_copies(Status why);
-  Status told_of_death(const Call& call);
-  std::atomic_ref<std::uint32_t> has_left(std::uint32_t member) const;
-  Status not_copied(const Call& call, std::uint32_t by, const Copied& copied) const;
+  void tell_of_memory(const Call& call, CopiedCall& copied) const;
+  Status run_by_copies(const Call& call, CopiedCall& copied);
   Status run_in_pieces(const Call& call, bool has_begun);
   Status run_in_shares(const Call& call, bool has_begun);
   Status run_scattering(const Call& call, bool has_begun);

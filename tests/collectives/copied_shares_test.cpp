@@ -172,6 +172,29 @@ TEST_P(Copied, reductions_go_through_shared_memory_where_one_has_what_the_kernel
   EXPECT_EQ(copying_.bytes, 0u);
 }
 
+// Lengths that do not go by the number of ranks, from each root.
+TEST_P(Copied, broadcasts_bring_what_the_root_has) {
+  const auto broadcast_from_all = [&](Member member) {
+    std::uint64_t call = 0;
+    for (const std::size_t elements : {8191, 8192, 33'001}) {
+      for (std::uint32_t root = 0; root < ranks(); ++root) {
+        ++call;
+        Bytes buffer = brought_by(member.rank, call, elements);
+        const Status status =
+            member.reductions.broadcast(std::span(buffer).first(buffer.size() - 3), root, "broadcast");
+        ASSERT_TRUE(status.is_ok()) << status.text();
+        Bytes told = brought_by(root, call, elements);
+        std::ranges::copy_n(brought_by(member.rank, call, elements).end() - 3, 3, told.end() - 3);
+        ASSERT_EQ(buffer, told);
+      }
+    }
+  };
+  run(broadcast_from_all);
+  EXPECT_EQ(copying_.bytes > 0, ranks() <= CopiedShares::most_members);
+  run(broadcast_from_all, true);
+  EXPECT_EQ(copying_.held, 0);
+}
+
 TEST_P(Copied, short_ones_are_not) {
   run([&](Member member) { reduce_and_compare(member, Kind::allreduce, 1, CopiedShares::least_bytes / 8 - 1, false); });
   EXPECT_EQ(copying_.bytes, 0u);
@@ -218,6 +241,38 @@ TEST_P(CopiedByAll, memory_that_has_a_hole_fails_the_call_on_all_and_not_the_nex
       reduce_and_compare(member, Kind::reduce, 2, elements, false);
     });
   }
+}
+
+TEST_P(CopiedByAll, broadcasts_meet_where_one_expects_another_length_and_harm_no_other_call) {
+  run([&](Member member) {
+    const std::uint32_t astray = ranks() - 1;
+    const std::size_t length = member.rank == astray ? 8000 : 9000;
+    Bytes buffer = brought_by(member.rank, 1, length);
+    const Status status = member.reductions.broadcast(buffer, 0, "broadcast");
+    EXPECT_EQ(status.code(), member.rank == astray ? Code::argument : Code::ok) << status.text();
+    EXPECT_EQ(buffer, brought_by(member.rank == astray ? astray : 0, 1, length));
+    EXPECT_EQ(copying_.bytes, 0);
+    ASSERT_TRUE(member.team.barrier("meet").is_ok());
+    Bytes next = brought_by(member.rank, 2, 9000);
+    const Status then = member.reductions.broadcast(next, 0, "broadcast");
+    EXPECT_TRUE(then.is_ok()) << then.text();
+    EXPECT_EQ(next, brought_by(0, 2, 9000));
+  });
+  EXPECT_GT(copying_.bytes, 0);
+}
+
+TEST_P(CopiedByAll, broadcasts_into_a_hole_fail_on_all_and_not_the_next_time) {
+  constexpr std::size_t elements = 100'000;
+  std::vector<Bytes> buffers(ranks(), Bytes(elements * 8));
+  copying_.hole = buffers[1].data() + elements * 4;
+  run([&](Member member) {
+    Bytes& buffer = buffers[member.rank];
+    const Status status = member.reductions.broadcast(buffer, 0, "broadcast");
+    EXPECT_EQ(status.code(), Code::argument) << status.text();
+    copying_.hole = nullptr;
+    const Status then = member.reductions.broadcast(buffer, 0, "broadcast");
+    EXPECT_TRUE(then.is_ok()) << then.text();
+  });
 }
 
 // Until there is a death, of which whoever waits is told.
