@@ -151,7 +151,7 @@ function(farsum_add_shared_library)
   configure_file("${CMAKE_BINARY_DIR}/farsum_anchor.cpp.new" "${CMAKE_BINARY_DIR}/farsum_anchor.cpp" COPYONLY)
   add_library(farsum SHARED "${CMAKE_BINARY_DIR}/farsum_anchor.cpp")
   set_target_properties(farsum PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-  target_include_directories(farsum INTERFACE "${PROJECT_SOURCE_DIR}/include")
+  target_include_directories(farsum INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>")
 
   set(map "${PROJECT_SOURCE_DIR}/cmake/farsum.map")
   target_link_options(farsum PRIVATE "-Wl,--version-script=${map}")

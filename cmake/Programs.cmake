@@ -55,6 +55,44 @@ function(farsum_cli_sources result pattern)
   set(${result} "${sources}" PARENT_SCOPE)
 endfunction()
 
+# The commit that was built, and what was: both for --version alone. Where the library lies from where the command does, once
+# both are installed.
+function(farsum_tell_of_build target)
+  set(commit "${CMAKE_BINARY_DIR}/generated/cli/built_commit.hpp")
+  set(write_commit "${CMAKE_COMMAND}" -D "SOURCE_DIR=${PROJECT_SOURCE_DIR}" -D "OUTPUT=${commit}" -P
+                   "${PROJECT_SOURCE_DIR}/cmake/built_commit.cmake")
+  add_custom_target(farsum_built_commit BYPRODUCTS "${commit}" COMMAND ${write_commit} VERBATIM)
+  # Whoever reads the sources without building them (a linter) finds it, too.
+  execute_process(COMMAND ${write_commit} COMMAND_ERROR_IS_FATAL ANY)
+  add_dependencies(${target} farsum_built_commit)
+  target_include_directories(${target} PRIVATE "${CMAKE_BINARY_DIR}/generated")
+  set(parts "${CMAKE_BUILD_TYPE}")
+  if(UCX_FOUND)
+    list(APPEND parts "UCX ${UCX_VERSION}")
+  endif()
+  if(PMIX_FOUND)
+    list(APPEND parts "PMIx ${PMIX_VERSION}")
+  endif()
+  set(abis "")
+  foreach(abi IN ITEMS mpich openmpi abi)
+    if(TARGET farsum_mpi_${abi}_headers)
+      list(APPEND abis ${abi})
+    endif()
+  endforeach()
+  list(JOIN abis " " abis)
+  list(APPEND parts "MPI fronts (${abis})")
+  list(JOIN parts ", " parts)
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTALL_FULL_BINDIR}" OUTPUT_VARIABLE libraries)
+  # What differs from build to build is seen by these files alone, each of which is compiled apart.
+  set(version "${PROJECT_SOURCE_DIR}/src/cli/version.cpp")
+  set(own_folder "${PROJECT_SOURCE_DIR}/src/cli/own_folder.cpp")
+  set_source_files_properties("${version}" "${own_folder}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties("${version}" PROPERTIES COMPILE_DEFINITIONS
+                              "FARSUM_FULL_VERSION=\"${PROJECT_VERSION}\";FARSUM_BUILT_WITH=\"${parts}\"")
+  set_source_files_properties("${own_folder}" PROPERTIES COMPILE_DEFINITIONS
+    "FARSUM_INSTALLED_LIBRARIES=\"${libraries}\";FARSUM_LIBRARY_FILE=\"libfarsum.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}\"")
+endfunction()
+
 # All but the main functions are libraries, so that test_cli can reach the parts. The parser of command lines (CLI11) is all in
 # its header and takes as long to compile as a thousand lines: the files that see it are one group in each program.
 function(farsum_add_launcher)
@@ -77,6 +115,8 @@ function(farsum_add_launcher)
   # Only for what `farsum mpi` and the ranks say to each other.
   target_include_directories(farsum_cli_parts PRIVATE "${PROJECT_SOURCE_DIR}/fronts/mpi")
   target_link_libraries(farsum_cli_parts PUBLIC farsum_engine CLI11::CLI11 fmt::fmt Threads::Threads)
+
+  farsum_tell_of_build(farsum_cli_parts)
 
   add_library(farsum_cli_tool_parts STATIC ${tool_parser} ${tools})
   farsum_compile_group(farsum_cli_tool_parts parser ${tool_parser})

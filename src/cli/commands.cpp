@@ -2,7 +2,6 @@
 // program's begin.
 #include "cli/commands.hpp"
 
-#include <farsum.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <cstring>
 
 #include "cli/own_folder.hpp"
+#include "cli/version.hpp"
 
 namespace farsum::cli {
 
@@ -55,7 +55,7 @@ void take_arguments(CLI::App& farsum, const std::vector<std::string>& arguments,
 
 int serve_command_line(int argc, char** argv, AddCommands* add) {
   CLI::App farsum("Farsum: one-sided communication with atomic reduction", "farsum");
-  farsum.set_version_flag("--version", fmt::format("farsum {}.{}", FARSUM_VERSION_MAJOR, FARSUM_VERSION_MINOR));
+  farsum.set_version_flag("--version", version_text());
   farsum.footer(epilogue);
   farsum.require_subcommand(1);
   CommandLine line;

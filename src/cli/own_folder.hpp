@@ -1,15 +1,12 @@
-// Where this program lies, and with it what was built beside it.
+// Where this program lies, and with it what was built or installed beside it.
 #pragma once
 
 #include <filesystem>
 
 namespace farsum::cli {
 
-[[nodiscard]] inline std::filesystem::path own_folder() {
-  std::error_code failed;
-  return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path();
-}
-
-[[nodiscard]] inline std::filesystem::path own_library_folder() { return own_folder().parent_path() / "lib"; }
+[[nodiscard]] std::filesystem::path own_folder();
+// With the library and the fronts: by a way from this program that was fixed when it was built.
+[[nodiscard]] std::filesystem::path own_library_folder();
 
 }  // namespace farsum::cli

@@ -66,7 +66,9 @@ int list(const std::vector<std::string>& names, bool json) {
 }
 
 int refuse_name(const std::string& sentence, const std::vector<std::string>& names) {
-  const std::string known = names.empty() ? "are none here" : fmt::format("are: {}", fmt::join(names, ", "));
+  const std::string known = names.empty()
+                                ? "are none here: they run from a build of the source tree, and are not installed"
+                                : fmt::format("are: {}", fmt::join(names, ", "));
   return refuse("bench", fmt::format("{}; there {}", sentence, known));
 }
 

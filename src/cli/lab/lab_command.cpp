@@ -272,6 +272,8 @@ int lab_over_hosts(const LabOptions& options, const Chosen& chosen, const std::v
 
 int lab(LabOptions options, const std::vector<std::string>& arguments) {
   const LabPrograms programs = lab_programs(own_folder());
+  if (programs.empty())
+    return refuse("lab", "no lab program is here: they run from a build of the source tree, and are not installed");
   const std::vector<MpiInstallation> installations = find_mpi_installations();
   if (options.name.empty()) return list(programs, installations, options.json);
   std::string why;

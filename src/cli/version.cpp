@@ -1,0 +1,17 @@
+#include "cli/version.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "cli/built_commit.hpp"
+
+namespace farsum::cli {
+
+std::string version_text() {
+  constexpr std::string_view commit = FARSUM_BUILT_COMMIT;
+  const std::string from = commit.empty() ? "" : fmt::format(" (commit {})", commit);
+  return fmt::format("farsum {}{}\nbuilt with: {}", FARSUM_FULL_VERSION, from, FARSUM_BUILT_WITH);
+}
+
+}  // namespace farsum::cli
