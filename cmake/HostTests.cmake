@@ -34,7 +34,7 @@ if(UCX_FOUND)
   endforeach()
   farsum_add_host_test(native_programs.openmpi.two_hosts_of_2 native_programs --start openmpi --ranks 2)
   farsum_add_host_test(model_measured model_measured --start openmpi)
-  foreach(fault IN ITEMS cut_for_a_second slow stopped full_queue stranger cut killed)
+  foreach(fault IN ITEMS cut_for_a_second cut_in_tree computing slow stopped full_queue stranger cut killed)
     farsum_add_host_test(faults.${fault} faults ${fault})
   endforeach()
   # All cases: tests/soak/run.

@@ -48,6 +48,10 @@ bool NodeTeam::has_one_that_never_comes() const {
 Status NodeTeam::who_never_comes(const char* doing) const {
   const auto word = static_cast<std::uint32_t>(block_.given_up.load(std::memory_order_relaxed));
   const auto code = static_cast<Code>(word >> code_at);
+  if (code == Code::peer_failed) {
+    // Who was told of a death before it gave up has noted which rank it was.
+    if (Status death = waiter_.looked_in_vain(doing); !death.is_ok()) return death;
+  }
   const std::uint32_t member = (word & ((1u << code_at) - 1)) - 1;
   return {code, fmt::format("{}: the one in place {} of those on this node {}", doing, member,
                             code == Code::no_memory ? "has no memory left, or no room to map where its ranks meet"

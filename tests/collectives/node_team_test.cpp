@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <numeric>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -112,6 +113,10 @@ class NodeOfTwo : public testing::Test {
   class WaiterThatRuns : public SleepingWaiter {
    public:
     std::function<void()> meanwhile = [] {};
+    std::string of_look;  // what a look at the peers fails with, if anything
+    Status looked_in_vain(const char*) override {
+      return of_look.empty() ? Status() : Status{Code::peer_failed, of_look};
+    }
     Status wait(EventCount&, FunctionRef<bool()> done, const char*) override {
       meanwhile();
       EXPECT_TRUE(done()) << "would sleep for ever";
@@ -134,6 +139,22 @@ TEST_F(NodeOfTwo, is_not_met_by_a_later_call_of_the_one_that_stays_away) {
   const Status waits = second.barrier("waits");
   EXPECT_EQ(waits.code(), Code::peer_failed);
   EXPECT_NE(waits.text().find("place 0"), std::string_view::npos) << waits.text();
+}
+
+TEST_F(NodeOfTwo, is_told_by_its_own_look_which_rank_was_lost_where_one_stays_away_for_that) {
+  NodeTeam first = member(0), second = member(1);
+  first.stay_away(Status{Code::peer_failed, "rank 5 is lost"});
+  waiter_.of_look = "rank 5 is lost";
+  const Status waits = second.barrier("waits");
+  EXPECT_EQ(waits.code(), Code::peer_failed);
+  EXPECT_EQ(waits.text(), "rank 5 is lost");
+}
+
+TEST_F(NodeOfTwo, looks_for_no_death_where_one_stays_away_for_another_reason) {
+  NodeTeam first = member(0), second = member(1);
+  first.stay_away(Status{Code::no_memory, "no memory"});
+  waiter_.of_look = "rank 5 is lost";
+  EXPECT_EQ(second.barrier("waits").code(), Code::no_memory);
 }
 
 TEST_F(NodeOfTwo, has_met_where_one_stays_away_from_the_next_meeting) {

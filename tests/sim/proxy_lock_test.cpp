@@ -407,7 +407,7 @@ TEST(ProxyEpochs, count_a_complete_after_its_operations) {
 
 // --- Messages that are of no window. ---
 
-class Letters final : public TeamMail {
+class KeptMail final : public TeamMail {
  public:
   Code on_team_message(Rank from, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
                        bool is_last) override {
@@ -424,7 +424,7 @@ class Letters final : public TeamMail {
 };
 
 TEST(ControlMessages, bring_a_teams_letters_with_their_answer) {
-  Letters letters;
+  KeptMail letters;
   ProtocolJobOptions options;
   options.team_mail = &letters;
   ProtocolJob job(1, 2, options);

@@ -93,6 +93,39 @@ void fill_queue(const Job& job) {
   release(words.window);
 }
 
+farsum_collective sum_of_words(const std::uint64_t* mine, std::uint64_t* result, std::size_t count) {
+  farsum_collective collective{};
+  collective.struct_bytes = sizeof collective;
+  collective.kind = FARSUM_COLLECT_ALLREDUCE;
+  collective.count = count;
+  collective.type = FARSUM_UINT64;
+  collective.op = FARSUM_SUM;
+  collective.mine = mine;
+  collective.result = result;
+  return collective;
+}
+
+// Words: a file. All begin sums, short and long. Rank 1 then makes no call until the file is there; the others wait for
+// theirs and say so.
+void begin_and_compute(const Job& job) {
+  constexpr std::size_t counts[] = {1, 20'000};
+  std::vector<std::uint64_t> mine(counts[1], mark(job.rank, 0, 0)), sums[2];
+  farsum_request requests[2] = {};
+  for (std::size_t i = 0; i < 2; ++i) {
+    sums[i].resize(counts[i]);
+    const farsum_collective collective = sum_of_words(mine.data(), sums[i].data(), counts[i]);
+    FINE(farsum_collect(farsum_world(), &collective, &requests[i]));
+  }
+  if (job.rank == 1) meeting::wait_for_file(job.words.at(0));
+  for (farsum_request& request : requests) FINE(farsum_wait(&request));
+  std::uint64_t expected = 0;
+  for (int rank = 0; rank < job.size; ++rank) expected += mark(rank, 0, 0);
+  for (const std::vector<std::uint64_t>& sum : sums) {
+    for (std::size_t i = 0; i < sum.size(); ++i) equal(sum[i], expected, of("sum", job.rank, i));
+  }
+  say(job, "answered");
+}
+
 // What rank 0 waits in when rank 1 cannot be reached, and what both do before.
 struct Wait {
   std::function<void(const Job&, Words&)> before;
@@ -240,6 +273,21 @@ const std::map<std::string, Wait>& waits() {
           std::uint64_t gathered[2];
           return farsum_allgather(farsum_world(), &word, gathered, 8);
         }}},
+      {"allreduce",
+       {nothing,
+        [](Words&) {
+          std::uint64_t sum = 0;
+          return farsum_allreduce(farsum_world(), &word, &sum, 1, FARSUM_UINT64, FARSUM_SUM);
+        }}},
+      {"collect",
+       {nothing,
+        [](Words&) {
+          std::uint64_t sum = 0;
+          const farsum_collective collective = sum_of_words(&word, &sum, 1);
+          farsum_request request{};
+          const farsum_status begun = farsum_collect(farsum_world(), &collective, &request);
+          return begun == FARSUM_OK ? farsum_wait(&request) : begun;
+        }}},
       {"broadcast",
        {nothing,
         [](Words&) {
@@ -294,7 +342,11 @@ void wait_in(const Job& job) {
   std::_Exit(status == FARSUM_OK ? 1 : 0);
 }
 
-constexpr Case cases[] = {{"stream", stream}, {"again", again}, {"fill_queue", fill_queue}, {"wait_in", wait_in}};
+constexpr Case cases[] = {{"stream", stream},
+                          {"again", again},
+                          {"fill_queue", fill_queue},
+                          {"wait_in", wait_in},
+                          {"begin_and_compute", begin_and_compute}};
 
 }  // namespace
 

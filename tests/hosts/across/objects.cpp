@@ -115,6 +115,43 @@ void collectives(const Job& job) {
   for (int i = 0; i < 200; ++i) barrier();
 }
 
+// Of each kind, short and long, waited for in the call or begun beside others. Sums of words tell who is in them.
+void reductions(const Job& job) {
+  const auto ranks = static_cast<std::size_t>(job.size);
+  const auto brought = [&](int rank, std::size_t i) { return (std::uint64_t{1} << (4 * rank)) + (i << 40); };
+  const auto summed = [&](std::size_t i) {
+    std::uint64_t sum = 0;
+    for (int rank = 0; rank < job.size; ++rank) sum += brought(rank, i);
+    return sum;
+  };
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{20'000}}) {
+    std::vector<std::uint64_t> mine(count * ranks), begun_sum(count), all(count), at_root(count), block(count);
+    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = brought(job.rank, i);
+    farsum_collective collective{};
+    collective.struct_bytes = sizeof collective;
+    collective.kind = FARSUM_COLLECT_ALLREDUCE;
+    collective.count = count;
+    collective.type = FARSUM_UINT64;
+    collective.op = FARSUM_SUM;
+    collective.mine = mine.data();
+    collective.result = begun_sum.data();
+    farsum_request request{};
+    FINE(farsum_collect(farsum_world(), &collective, &request));
+    FINE(farsum_wait(&request));
+    FINE(farsum_allreduce(farsum_world(), mine.data(), all.data(), count, FARSUM_UINT64, FARSUM_SUM));
+    const int root = job.size - 1;
+    FINE(farsum_reduce(farsum_world(), mine.data(), job.rank == root ? at_root.data() : nullptr, count, FARSUM_UINT64,
+                       FARSUM_SUM, root));
+    FINE(farsum_reduce_scatter_block(farsum_world(), mine.data(), block.data(), count, FARSUM_UINT64, FARSUM_SUM));
+    for (std::size_t i = 0; i < count; ++i) {
+      equal(begun_sum[i], summed(i), of("sum begun", job.rank, i));
+      equal(all[i], summed(i), of("sum", job.rank, i));
+      if (job.rank == root) equal(at_root[i], summed(i), of("sum at the root", job.rank, i));
+      equal(block[i], summed(static_cast<std::size_t>(job.rank) * count + i), of("sum of the block", job.rank, i));
+    }
+  }
+}
+
 // One window over a group, whose ranks are numbered as the list says.
 void use_group(const Job& job, const std::vector<int>& ranks) {
   const auto found = std::ranges::find(ranks, job.rank);
@@ -215,9 +252,9 @@ void left_open(const Job&) {
   FINE(farsum_unlock_all(words.window));
 }
 
-constexpr Case cases[] = {{"collectives", collectives},   {"groups", groups},      {"adopted", adopted},
-                          {"dynamic", dynamic},           {"counters", counters},  {"mutexes", mutexes},
-                          {"many_windows", many_windows}, {"left_open", left_open}};
+constexpr Case cases[] = {{"collectives", collectives}, {"reductions", reductions},     {"groups", groups},
+                          {"adopted", adopted},         {"dynamic", dynamic},           {"counters", counters},
+                          {"mutexes", mutexes},         {"many_windows", many_windows}, {"left_open", left_open}};
 
 }  // namespace
 
