@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cost/meeting_model.hpp"
+#include "os/uncancelled.hpp"
 #include "transport/letter_rules.hpp"
 
 namespace farsum {
@@ -66,6 +67,8 @@ void LetterDesk::add(Entry& entry, std::uint64_t team) noexcept {
 }
 
 void LetterDesk::remove(Entry& entry) noexcept {
+  // A thread that waits for a condition may be cancelled there, and then the process would stop.
+  const os::Uncancelled uncancelled;
   std::unique_lock lock(mutex_);
   if (!entry.is_added()) return;
   entry.node_ = teams_.extract(entry.team_);
