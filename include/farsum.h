@@ -467,13 +467,13 @@ typedef enum farsum_collective_kind {
 } farsum_collective_kind;
 
 typedef struct farsum_collective {
-  size_t struct_bytes;         /* sizeof(farsum_collective) */
-  farsum_collective_kind kind; /* further fields are ignored where a kind does not use them */
-  int root;                    /* broadcast, reduce */
-  const void* mine;            /* all but barrier; of a broadcast the root's */
-  void* result;                /* all but barrier; of a broadcast all others', of a reduce the root's */
-  size_t count;                /* of elements of `type`: that a rank brings to a broadcast or an allgather, that is
-                                  reduced, or that a rank gets of a reduce-scatter of blocks */
+  size_t struct_bytes; /* sizeof(farsum_collective) */
+  int kind;            /* a farsum_collective_kind; further fields are ignored where a kind does not use them */
+  int root;            /* broadcast, reduce */
+  const void* mine;    /* all but barrier; of a broadcast the root's */
+  void* result;        /* all but barrier; of a broadcast all others', of a reduce the root's */
+  size_t count;        /* of elements of `type`: that a rank brings to a broadcast or an allgather, that is reduced, or
+                          that a rank gets of a reduce-scatter of blocks */
   farsum_type type;
   farsum_op op; /* the three that reduce */
 } farsum_collective;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <climits>
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -207,8 +208,10 @@ TEST(Collect, refuses_what_one_rank_can_see_to_be_wrong) {
     EXPECT_EQ(farsum_collect(world, nullptr, &request), FARSUM_ERR_ARGUMENT);
     EXPECT_EQ(farsum_collect(world, &right, nullptr), FARSUM_ERR_ARGUMENT);
     EXPECT_EQ(refused([](auto& wrong) { wrong.struct_bytes = 8; }), FARSUM_ERR_ARGUMENT);
+    for (const int kind : {-1, 6, INT_MIN, INT_MAX}) {
+      EXPECT_EQ(refused([kind](auto& wrong) { wrong.kind = kind; }), FARSUM_ERR_UNSUPPORTED) << kind;
+    }
     if (enumerators_may_be_unknown) {
-      EXPECT_EQ(refused([](auto& wrong) { wrong.kind = unknown<farsum_collective_kind>(6); }), FARSUM_ERR_UNSUPPORTED);
       EXPECT_EQ(refused([](auto& wrong) { wrong.type = unknown<farsum_type>(99); }), FARSUM_ERR_TYPE);
     }
     EXPECT_EQ(refused([](auto& wrong) { wrong.op = FARSUM_REPLACE; }), FARSUM_ERR_TYPE);
