@@ -209,6 +209,11 @@ void LetterDesk::consumed(Entry& entry, std::uint32_t neighbour, std::uint32_t p
   if (!try_credit(entry, channel)) come_back(entry, channel);
 }
 
+void LetterDesk::refuse(Entry& entry, std::uint32_t neighbour, std::uint32_t place) noexcept {
+  count(refused_, {OddLetter::Fault::breaks_rules, entry.neighbours_.ranks[neighbour], entry.team_});
+  consumed(entry, neighbour, place);
+}
+
 bool LetterDesk::try_credit(const Entry& entry, std::uint32_t channel) noexcept {
   const Header header{address_of(entry, channel), entry.letters_.credit(channel)};
   const Rank to = entry.neighbours_.ranks[channel % entry.shape().neighbours];
