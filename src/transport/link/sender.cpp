@@ -171,7 +171,7 @@ bool LinkSender::is_owed_receipts_only() const {
 // The silence counts from when it first matters.
 void LinkSender::note_need(std::uint64_t now_ns) {
   const bool is_needed = needs_link();
-  const bool counts = is_needed && (!is_owed_receipts_only() || receipts_expected_until_ns_ != 0);
+  const bool counts = is_needed && (!is_owed_receipts_only() || receipts_expected_until_ns_ != 0 || is_cut_off_);
   const bool has_counted = std::exchange(does_silence_count_, counts);
   if (!is_needed) {
     needed_since_ns_ = never;
@@ -222,13 +222,19 @@ void LinkSender::break_link(std::uint64_t now_ns) {
 
 void LinkSender::on_sent(FrameId id, bool ok, std::uint64_t now_ns) {
   LetterBox::is_letter(id) ? letters_.on_sent(id) : outbox_.on_sent(id);
-  if (!ok && connected_ && !disconnecting_) break_link(now_ns);
+  if (!ok && connected_ && !disconnecting_) be_cut_off(now_ns);
   note_need(now_ns);
   pump();
 }
 
 void LinkSender::on_broken(std::uint32_t epoch, std::uint64_t now_ns) {
-  if (epoch == epoch_ && connected_ && !disconnecting_) break_link(now_ns);
+  if (epoch == epoch_ && connected_ && !disconnecting_) be_cut_off(now_ns);
+}
+
+// The wire says so, as it does of a process that is gone, and not of one that is stopped.
+void LinkSender::be_cut_off(std::uint64_t now_ns) {
+  is_cut_off_ = true;
+  break_link(now_ns);
 }
 
 void LinkSender::on_disconnected(std::uint32_t epoch, std::uint64_t now_ns) {
@@ -386,6 +392,7 @@ Fault LinkSender::obey(const Frame& frame, std::uint64_t now_ns) {
     if (fault != Fault::none) return fault;
   }
   last_heard_ns_ = now_ns;
+  is_cut_off_ = false;
   allowed_ = std::max(allowed_, header.credit);
   outbox_.acknowledge(header.seen);
   letters_.acknowledge(received_letters(header));

@@ -89,8 +89,8 @@ class LinkSender {
   void on_disconnected(std::uint32_t epoch, std::uint64_t now_ns);
 
   // Somebody waits for what the peer does. Where it owes nothing but to say that letters were received it is asked for
-  // that, and its silence counts from then on, as long as this is called again within half of the timeout. Else it does
-  // not count: the peer may be stopped, and nobody minds.
+  // that, and its silence counts from then on, as long as this is called again within half of the timeout. Else it
+  // counts only behind a connection that the wire has called broken: the peer may be stopped, and nobody minds.
   void expect_receipts(std::uint64_t now_ns);
   // Time passes only here: pings, reconnects, fails. Call it when next_deadline_ns() is reached; earlier does no harm.
   void tick(std::uint64_t now_ns);
@@ -162,6 +162,7 @@ class LinkSender {
   void fail(LinkEnd end, Code code);
   void start_connecting(std::uint64_t now_ns);
   void break_link(std::uint64_t now_ns);
+  void be_cut_off(std::uint64_t now_ns);
   void disconnect();
   bool holds_all_requests_back() const;
   bool owes_requests() const;
@@ -218,6 +219,7 @@ class LinkSender {
 
   std::uint64_t receipts_expected_until_ns_ = 0;  // 0: nobody expects any
   bool does_silence_count_ = false;
+  bool is_cut_off_ = false;  // and nothing was heard since
   std::uint64_t last_heard_ns_ = 0, needed_since_ns_ = never, connected_ns_ = 0, last_ping_ns_ = 0, retry_ns_ = 0;
   std::uint64_t backoff_ns_ = 0;
   std::uint64_t nonce_ = 0;

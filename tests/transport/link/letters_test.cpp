@@ -430,6 +430,17 @@ TEST_F(LetterSender, no_longer_counts_the_silence_when_nobody_has_asked_again_fo
   EXPECT_EQ(sender.end(), LinkEnd::silence);
 }
 
+TEST_F(LetterSender, counts_the_silence_from_when_the_wire_calls_the_connection_broken) {
+  ASSERT_TRUE(leaves_a_letter());
+  wait_until(4 * s);
+  sender.on_broken(1, 4 * s);
+  sender.on_disconnected(1, 4 * s);
+  wait_until(34 * s);
+  EXPECT_EQ(sender.end(), LinkEnd::none);
+  wait_until(34 * s + 1);
+  EXPECT_EQ(sender.end(), LinkEnd::silence);
+}
+
 TEST_F(LetterSender, counts_the_silence_from_a_request_that_comes_behind_its_letters) {
   ASSERT_TRUE(leaves_a_letter());
   wait_until(100 * s);
