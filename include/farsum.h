@@ -467,13 +467,13 @@ typedef enum farsum_collective_kind {
 } farsum_collective_kind;
 
 typedef struct farsum_collective {
-  size_t struct_bytes;         /* sizeof(farsum_collective) */
-  farsum_collective_kind kind; /* further fields are ignored where a kind does not use them */
-  int root;                    /* broadcast, reduce */
-  const void* mine;            /* all but barrier; of a broadcast the root's */
-  void* result;                /* all but barrier; of a broadcast all others', of a reduce the root's */
-  size_t count;                /* of elements of `type`: that a rank brings to a broadcast or an allgather, that is
-                                  reduced, or that a rank gets of a reduce-scatter of blocks */
+  size_t struct_bytes; /* sizeof(farsum_collective) */
+  int kind;            /* a farsum_collective_kind; further fields are ignored where a kind does not use them */
+  int root;            /* broadcast, reduce */
+  const void* mine;    /* all but barrier; of a broadcast the root's */
+  void* result;        /* all but barrier; of a broadcast all others', of a reduce the root's */
+  size_t count;        /* of elements of `type`: that a rank brings to a broadcast or an allgather, that is reduced, or
+                          that a rank gets of a reduce-scatter of blocks */
   farsum_type type;
   farsum_op op; /* the three that reduce */
 } farsum_collective;
@@ -492,19 +492,21 @@ typedef struct farsum_collective {
  * all have begun it, as is a barrier. Nothing needs this rank's program meanwhile. Any number may be under way, on one
  * group and on several, and they are waited for in any order; each is to be passed to farsum_wait, or to farsum_test
  * until it is over. From the fifth of a group on a call may begin only when an earlier one is over on all ranks, which
- * needs the program of none. farsum_group_free is PENDING while one of this rank's requests is open, and so is
- * farsum_finalize.
+ * needs the program of none. Blocking calls of the group may lie between, at the same points on all ranks; each rank
+ * waits for a request before or behind them, as it likes. farsum_group_free is PENDING while one of this rank's
+ * requests is open, and so is farsum_finalize.
  *
  * Errors of this call, of which the other ranks do not learn, and wait for this rank's next: HANDLE; ARGUMENT for a
  * null pointer, an unknown struct_bytes, buffers that are null or overlap; RANK for the root; TYPE; RANGE where all
  * blocks together are more than memory can hold; UNSUPPORTED for an unknown kind, in a group of ranks that have not
  * been introduced, and for a reduction over several nodes with FARSUM_REDUCE_ORDER=ranks; NO_MEMORY; SYSTEM where the
- * process can start no thread. Errors of farsum_test and farsum_wait: ARGUMENT with the rank where ranks have begun
- * different ones, or have made different numbers of blocking calls of the group before: all are told, results are as
- * they were, and the group can be used further. Where a rank makes a blocking call of the group in place of this one,
- * each waits for the other. NO_MEMORY where a rank has no room to map what others bring. SYSTEM where a host
- * has refused what it was told, or has told what makes no sense: then the group is of no further use. PEER_FAILED: then
- * the request stays open.
+ * process can start no thread, and in a group that is of no further use. Errors of farsum_test and farsum_wait:
+ * ARGUMENT with the rank where ranks have begun different ones, or have made different numbers of blocking calls of the
+ * group before: all are told, results are as they were, and the group can be used further. Where a rank makes a
+ * blocking call of the group in place of this one, each waits for the other. NO_MEMORY where a rank has no room to map
+ * what others bring. SYSTEM where a host has refused what it was told, or has told what makes no sense: then the group
+ * is of no further use. All ranks of the node are told so, whatever they have begun and of whatever call it was; ranks
+ * of other nodes may wait for ever. PEER_FAILED: then the request stays open.
  *
  * One thread of each rank at a time begins one of a group; any thread may test or wait. */
 FARSUM_API farsum_status farsum_collect(farsum_group group, const farsum_collective* collective,

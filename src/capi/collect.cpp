@@ -23,8 +23,8 @@ using Kind = CarriedCall::Kind;
 bool has_root(Kind kind) { return kind == Kind::broadcast || kind == Kind::reduce; }
 
 Status check_kind_and_root(const farsum_collective& asked, const Group& group) {
-  if (static_cast<unsigned>(asked.kind) >= CarriedCall::kinds)
-    return {Code::unsupported, fmt::format("{}: unknown kind {}", collecting, static_cast<int>(asked.kind))};
+  if (asked.kind < 0 || asked.kind >= static_cast<int>(CarriedCall::kinds))
+    return {Code::unsupported, fmt::format("{}: unknown kind {}", collecting, asked.kind)};
   if (!has_root(static_cast<Kind>(asked.kind)) || (asked.root >= 0 && asked.root < static_cast<int>(group.size())))
     return {};
   return {Code::rank, fmt::format("{}: root {} is not in the group, whose ranks are 0 to {}", collecting, asked.root,

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/units.hpp"
 #include "collectives/carried_call.hpp"
@@ -34,6 +35,24 @@ struct alignas(2 * cache_line_bytes) CarriedPlace {
   alignas(2 * cache_line_bytes) EventCount events;
 };
 
+// What has broken the group for this node's ranks, who have no further use of it.
+class alignas(2 * cache_line_bytes) CarriedBreak {
+ public:
+  // By who walks, once; before it ends the call in which it was found. Release pairs with the acquire below, as
+  // whoever finds the call ended finds this.
+  void set(const CarriedFinding& found) {
+    word_.store(std::uint64_t{static_cast<std::uint32_t>(found.what)} << 32 | found.rank, std::memory_order_release);
+  }
+  std::optional<CarriedFinding> found() const {
+    const std::uint64_t word = word_.load(std::memory_order_acquire);
+    if (word == 0) return std::nullopt;
+    return CarriedFinding{static_cast<std::uint32_t>(word), static_cast<CarriedFinding::What>(word >> 32), {}, {}};
+  }
+
+ private:
+  std::atomic<std::uint64_t> word_;
+};
+
 // What one rank says and brings; written by it before it comes.
 struct alignas(cache_line_bytes) CarriedPart {
   SaidOfCall said;
@@ -50,14 +69,15 @@ struct alignas(cache_line_bytes) CarriedExtentHead {
   std::atomic<std::uint32_t> fetched;  // by so many ranks; the last gives the extent back
 };
 
-// It lies by itself in the node segment; zeroed memory is a valid block. Places; parts of each place; answers;
-// slots.
+// It lies by itself in the node segment; zeroed memory is a valid block. What has broken the group; places; parts of
+// each place; answers; slots.
 struct CarriedBlock {
   static std::size_t slot_bytes(std::uint32_t ranks) {
     return std::clamp<std::size_t>(slots_bytes / ranks / cache_line_bytes * cache_line_bytes, 256, 1024);
   }
   static constexpr std::size_t answer_bytes = 4096;
-  static constexpr std::size_t places_at = 0;
+  static constexpr std::size_t break_at = 0;
+  static constexpr std::size_t places_at = break_at + sizeof(CarriedBreak);
   static constexpr std::size_t parts_at = places_at + CarriedPlace::most_under_way * sizeof(CarriedPlace);
   static std::size_t answers_at(std::uint32_t ranks) {
     return parts_at + CarriedPlace::most_under_way * ranks * sizeof(CarriedPart);

@@ -109,12 +109,15 @@ Status told(const char* doing, std::uint32_t my_rank, const SaidOfCall& mine, co
               fmt::format("{}: rank {} of the group has no room to map what others bring", doing, found.rank)};
     case CarriedFinding::What::garbled:
       return {Code::system,
-              fmt::format("{}: what the node of rank {} of the group has sent makes no sense", doing, found.rank)};
+              fmt::format("{}: what the node of rank {} of the group has sent makes no sense; the group is of no "
+                          "further use",
+                          doing, found.rank)};
     case CarriedFinding::What::cut_off:
       break;
   }
   return {Code::system,
-          fmt::format("{}: a rank of another host has refused what rank {} of the group told it, and waits for it",
+          fmt::format("{}: a rank of another host has refused what rank {} of the group told it, and waits for it; "
+                      "the group is of no further use",
                       doing, found.rank)};
 }
 

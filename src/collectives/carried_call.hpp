@@ -59,6 +59,9 @@ struct CarriedFinding {
   };
   std::uint32_t rank = 0;
   What what = What::the_same;
+  // The node's words and those of others no longer match, and no later call mends that.
+  bool breaks_group() const { return what == What::garbled || what == What::cut_off; }
+
   // Of another call: what that rank has said, and another one.
   SaidOfCall said;
   SaidOfCall other_said;

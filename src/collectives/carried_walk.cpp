@@ -1,6 +1,8 @@
 #include "collectives/carried_walk.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -30,22 +32,20 @@ struct CarriedWalk::Head {
   CarriedFinding found;  // what it knows of others
 };
 
+const std::size_t CarriedWalk::room_ = TeamPost::most_bytes - sizeof(Head);
+
 CarriedLists::CarriedLists(const GroupTeam& team, const ops::KernelSet& kernels)
     : team_(team),
       kernels_(kernels),
       nodes_(team.places().nodes()),
       my_node_(team.places().my_node()),
       are_few_(cost::meet_at_once(nodes_)),
-      reducing_(GroupReductions::list_between_nodes(nodes_, my_node_)) {}
-
-std::size_t CarriedLists::gathered_piece(std::size_t room) const {
-  std::size_t most = 0;
-  if (are_few_) {
-    for (std::uint32_t node = 0; node < nodes_; ++node) most = std::max(most, members_of(node).size());
-  } else {
-    most = team_.most_members_of_a_letter();
-  }
-  return std::max<std::size_t>(room / most, 1);
+      reducing_(GroupReductions::list_between_nodes(nodes_, my_node_)),
+      most_gathered_(team.most_members_of_a_letter()) {
+  if (!are_few_) return;
+  most_gathered_ = 0;
+  for (std::uint32_t node = 0; node < nodes_; ++node)
+    most_gathered_ = std::max(most_gathered_, members_of(node).size());
 }
 
 CarriedWalk::CarriedWalk(const CarriedLists& lists, TeamPost& post, std::uint64_t team)
@@ -54,6 +54,10 @@ CarriedWalk::CarriedWalk(const CarriedLists& lists, TeamPost& post, std::uint64_
       team_(team),
       letter_(std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes)),
       sum_(std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes)) {
+  if (lists.most_gathered() > room_) {
+    std::fprintf(stderr, "farsum: internal error: a letter of an allgather is about more members than it has bytes\n");
+    std::abort();
+  }
   broadcast_.reserve(trees::steps_of(tree_from(lists.nodes(), lists.my_node()), lists.my_node()).size());
 }
 
@@ -87,9 +91,8 @@ void CarriedWalk::enter(Stage stage) {
 }
 
 std::size_t CarriedWalk::piece_bytes() const {
-  const std::size_t room = TeamPost::most_bytes - sizeof(Head);
-  return call_.kind == CarriedCall::Kind::allgather ? lists_.gathered_piece(room)
-                                                    : room / cache_line_bytes * cache_line_bytes;
+  return call_.kind == CarriedCall::Kind::allgather ? lists_.gathered_piece(room_)
+                                                    : room_ / cache_line_bytes * cache_line_bytes;
 }
 
 std::span<const trees::Step> CarriedWalk::list() const {

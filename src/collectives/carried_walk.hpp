@@ -37,8 +37,10 @@ class CarriedLists {
   std::span<const trees::Step> reducing() const { return reducing_; }
   std::span<const std::uint32_t> members_of(std::uint32_t node) const { return team_.members_of(node); }
   std::uint32_t node_of(std::uint32_t member) const { return team_.node_of(member); }
-  // By the most members that a letter is about.
-  std::size_t gathered_piece(std::size_t room) const;
+  // Of each member in a letter of so much room.
+  std::size_t gathered_piece(std::size_t room) const { return room / most_gathered_; }
+  // The most members that a letter is about.
+  std::size_t most_gathered() const { return most_gathered_; }
   const ops::KernelSet& kernels() const { return kernels_; }
 
  private:
@@ -48,6 +50,7 @@ class CarriedLists {
   std::uint32_t my_node_;
   bool are_few_;
   std::vector<trees::Step> reducing_;  // where nodes are few, what they do in any list
+  std::size_t most_gathered_;
 };
 
 // Each call begins with what all nodes say of it, in a list that is the same whatever they call. Few nodes bring the
@@ -73,6 +76,7 @@ class CarriedWalk final : private trees::Carrier {
  private:
   enum class Stage : std::uint8_t { over, agreeing, carrying, meeting };
   struct Head;
+  static const std::size_t room_;  // of a letter behind its head
 
   bool send(const trees::Step& step) override;
   bool take(const trees::Step& step) override;

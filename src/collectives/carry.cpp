@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/units.hpp"
@@ -54,19 +55,18 @@ Status Carry::stage(CarriedRequest& request, const char* doing) {
     request.answer_ = std::make_unique_for_overwrite<std::byte[]>(call.share_of(my_rank_, size_).bytes);
     return {};
   }
-  const std::size_t part_at = is_first() ? sizeof(CarriedExtentHead) : 0;
-  const std::size_t answer_at = part_at + round_up(bytes, cache_line_bytes);
-  const std::size_t whole = is_first() ? answer_at + call.answer_bytes(size_) : bytes;
+  const std::size_t whole = is_first() ? answer_in_extent(bytes) + call.answer_bytes(size_) : bytes;
   if (whole == 0) return {};
   if (Status status = help_.allocate(whole, request.own_); !status.is_ok())
     return {status.code(), std::string(doing) + ": " + std::string(status.text())};
-  copy_carried(help_.reach(request.own_) + part_at, request.mine, bytes);
+  copy_carried(help_.reach(request.own_) + part_in_extent(), request.mine, bytes);
   return {};
 }
 
 Status Carry::begin(const std::shared_ptr<CarriedRequest>& request, std::uint64_t calls_before, const char* doing) {
   // Whoever rings or sends may meet a point where a thread is cancelled, here and below.
   const os::Uncancelled uncancelled;
+  if (const auto found = broken().found()) return told(doing, my_rank_, {}, *found);
   request->said_ = said_of(request->call, calls_before);
   if (Status status = stage(*request, doing); !status.is_ok()) return status;
   try {
@@ -151,7 +151,8 @@ bool Carry::enter_next() {
   if (!is_open(number)) {
     CarriedPlace& taken = place(number);
     // Whoever closes the place, or concludes its call, does that first and then reads this word by changing it: either
-    // the change is seen here, or this one there.
+    // the change is seen here, or this one there. The mark stays in a place that has opened meanwhile, and rings once in
+    // vain.
     const bool was_wanted = taken.wanted.exchange(1, std::memory_order_acq_rel) != 0;
     if (!is_open(number)) {
       const bool has_answer = has_outcome(number - places);
@@ -175,12 +176,11 @@ void Carry::enter(const std::shared_ptr<CarriedRequest>& request) {
     copy_carried(slot(number, me_), request->staged_ ? request->staged_.get() : request->mine, bytes);
     request->staged_.reset();
   } else {
-    const std::size_t part_at = is_first() ? sizeof(CarriedExtentHead) : 0;
-    mine.data_at = request->own_.offset + part_at;
+    mine.data_at = request->own_.offset + part_in_extent();
     if (is_first()) {
       mine.extent_at = request->own_.offset;
       mine.extent_bytes = request->own_.bytes;
-      mine.answer_at = mine.data_at + round_up(bytes, cache_line_bytes);
+      mine.answer_at = request->own_.offset + answer_in_extent(bytes);
     }
   }
   request->state_ = CarriedRequest::State::entered;
@@ -310,6 +310,24 @@ void Carry::conclude(std::uint64_t number) {
   if (here.wanted.fetch_add(0, std::memory_order_acq_rel) != 0) ring_others();
 }
 
+// By who walks, before it ends the call. Whoever waits for any call looks again.
+void Carry::break_group(const CarriedFinding& found) {
+  broken().set(found);
+  for (std::uint64_t at = 0; at < places; ++at) place(at).events.notify_all();
+  waiter_.own_events().notify_all();
+}
+
+// With the mutex held: a call of a broken group, to which others may not come any more. They may read what it brings.
+void Carry::abandon(CarriedRequest& request, const CarriedFinding& found) {
+  if (request.state_ == CarriedRequest::State::entered)
+    entered_[request.number_ % places].reset();
+  else
+    std::erase_if(queue_, [&](const std::shared_ptr<CarriedRequest>& one) { return one.get() == &request; });
+  request.found_ = found;
+  request.state_ = CarriedRequest::State::fetched;
+  help_.count_under_way(-1);
+}
+
 void Carry::ring_others() const {
   for (std::uint32_t member = 0; member < ranks_; ++member)
     if (member != me_) help_.ring(member);
@@ -383,10 +401,16 @@ bool Carry::walk_place(std::uint64_t of_place) {
   if (tag == 0 || (tag == walked_[of_place] && walk.is_over())) return false;
   if (tag != walked_[of_place]) {
     walked_[of_place] = tag;
+    if (const auto found = broken().found()) {
+      here.found = *found;
+      conclude(number);
+      return true;
+    }
     const SaidOfCall& said = part(number, 0).said;
     walk.begin(said, my_rank_, size_, answer_of(number, call_in(said).value_or(CarriedCall{})), here.found);
   }
   if (!walk.go_on()) return false;
+  if (here.found.breaks_group() && !broken().found()) break_group(here.found);
   conclude(number);
   return true;
 }
@@ -417,6 +441,8 @@ Carry::Seen Carry::look_with_mutex(CarriedRequest& request) {
     (void)advance_queue();
   }
   if (request.state_ == CarriedRequest::State::taken_over) return Seen::of_another_thread;
+  if (request.state_ != CarriedRequest::State::fetched)
+    if (const auto found = broken().found()) abandon(request, *found);
   // What is over already is looked at once more where the walk has ended another call.
   return request.state_ == CarriedRequest::State::fetched ? Seen::over : Seen::under_way;
 }
@@ -467,15 +493,51 @@ Status Carry::take_over(CarriedRequest& request, const char* doing) {
   return status;
 }
 
+// Of a broken group nobody knows who has fetched what. The first rank has the word by the time that the outcome of a
+// call is there which another one has given up, for both come from the same walk.
 void Carry::let_go(CarriedRequest& request) {
+  count_fetched_again();
+  if (request.found_.breaks_group() || (is_first() && broken().found())) return keep(kept_, request.own_);
   if (!is_first() && request.own_.bytes != 0) help_.release(request.own_);
-  if (request.all_.bytes == 0) return;
-  std::byte* const head = help_.reach({request.all_.offset, sizeof(CarriedExtentHead)});
-  // What cannot be mapped here stays allocated.
-  if (head == nullptr) return;
+  if (count_fetched(request.all_)) return;
+  keep(uncounted_, request.all_);
+  // Relaxed: what it tells of is guarded.
+  has_uncounted_.store(true, std::memory_order_relaxed);
+}
+
+// Where there is no memory to remember it, it stays allocated for good.
+void Carry::keep(std::vector<CarriedExtent>& among, const CarriedExtent& extent) {
+  if (extent.bytes == 0) return;
+  const std::lock_guard lock(keeping_);
+  try {
+    among.push_back(extent);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// False where its head cannot be mapped here now.
+bool Carry::count_fetched(const CarriedExtent& all) {
+  if (all.bytes == 0) return true;
+  std::byte* const head = help_.reach({all.offset, sizeof(CarriedExtentHead)});
+  if (head == nullptr) return false;
   // Acquire and release: the last comes after all have copied what they get.
   auto& fetched = reinterpret_cast<CarriedExtentHead*>(head)->fetched;
-  if (fetched.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) help_.release(request.all_);
+  if (fetched.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) help_.release(all);
+  return true;
+}
+
+void Carry::count_fetched_again() {
+  if (!has_uncounted_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(keeping_);
+  std::erase_if(uncounted_, [this](const CarriedExtent& all) { return count_fetched(all); });
+  has_uncounted_.store(!uncounted_.empty(), std::memory_order_relaxed);
+}
+
+void Carry::give_back_kept() {
+  count_fetched_again();
+  const std::lock_guard lock(keeping_);
+  for (const CarriedExtent& extent : kept_) help_.release(extent);
+  kept_.clear();
 }
 
 Carry::Turn Carry::take_turn(Folding folding) noexcept {

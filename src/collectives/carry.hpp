@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "base/units.hpp"
 #include "collectives/carried_block.hpp"
 #include "collectives/carried_call.hpp"
 #include "collectives/carried_walk.hpp"
@@ -103,7 +104,8 @@ class Carry final : public CarriedTurns {
   void open(std::byte* block) noexcept { block_ = block; }
 
   // Never waits. `calls_before`: how many calls of the group that are not carried this rank has made. Where it fails
-  // the others do not learn of the call.
+  // the others do not learn of the call. SYSTEM once the group is broken for this node: then also of calls to which
+  // others have not come.
   Status begin(const std::shared_ptr<CarriedRequest>& request, std::uint64_t calls_before, const char* doing);
   // Whether the call is over; then the result is there or the status says why not, and the request is no more. HANDLE
   // where another thread has been told so.
@@ -113,6 +115,9 @@ class Carry final : public CarriedTurns {
   // Requests that are not over. Acquire pairs with the release in take_over(): where there are none, no thread uses
   // this any more for one.
   std::size_t open_requests() const { return open_requests_.load(std::memory_order_acquire); }
+
+  // When no rank of the node does anything for the group any more: gives back what could not be before.
+  void give_back_kept();
 
   Turn take_turn(Folding folding) noexcept override;
 
@@ -126,6 +131,7 @@ class Carry final : public CarriedTurns {
     std::uint32_t count = 0;
   };
 
+  CarriedBreak& broken() const { return *reinterpret_cast<CarriedBreak*>(block_ + CarriedBlock::break_at); }
   CarriedPlace& place(std::uint64_t number) const {
     return reinterpret_cast<CarriedPlace*>(block_ + CarriedBlock::places_at)[number % places];
   }
@@ -141,6 +147,9 @@ class Carry final : public CarriedTurns {
   bool walks() const { return lists_.has_value(); }
   bool is_open(std::uint64_t number) const;
   bool has_outcome(std::uint64_t number) const;
+  // Where in the extent of a rank lies what it brings, and in that of the first the answer, behind so many bytes.
+  std::size_t part_in_extent() const { return is_first() ? sizeof(CarriedExtentHead) : 0; }
+  std::size_t answer_in_extent(std::size_t bytes) const { return part_in_extent() + round_up(bytes, cache_line_bytes); }
   Status stage(CarriedRequest& request, const char* doing);
   void enter(const std::shared_ptr<CarriedRequest>& request);
   void queue_up(const std::shared_ptr<CarriedRequest>& request);
@@ -165,6 +174,8 @@ class Carry final : public CarriedTurns {
   const std::byte* data_of(std::uint64_t number, std::uint32_t member, std::size_t bytes) const;
   std::byte* answer_of(std::uint64_t number, const CarriedCall& call) const;
   void conclude(std::uint64_t number);
+  void break_group(const CarriedFinding& found);
+  void abandon(CarriedRequest& request, const CarriedFinding& found);
   bool walk() noexcept;
   bool walk_place(std::uint64_t of_place);
   void ring_others() const;
@@ -175,6 +186,9 @@ class Carry final : public CarriedTurns {
   Status end(CarriedRequest& request, Seen seen, const char* doing);
   Status take_over(CarriedRequest& request, const char* doing);
   void let_go(CarriedRequest& request);
+  void keep(std::vector<CarriedExtent>& among, const CarriedExtent& extent);
+  bool count_fetched(const CarriedExtent& all);
+  void count_fetched_again();
 
   GroupTeam& team_;
   const ops::KernelSet& kernels_;
@@ -193,6 +207,11 @@ class Carry final : public CarriedTurns {
   std::uint64_t begun_ = 0;  // calls
   std::array<std::shared_ptr<CarriedRequest>, places> entered_;  // not fetched, by place
   std::deque<std::shared_ptr<CarriedRequest>> queue_;
+
+  std::atomic<bool> has_uncounted_{false};
+  std::mutex keeping_;                    // guards what follows
+  std::vector<CarriedExtent> kept_;       // of a broken group: others may read them until its end
+  std::vector<CarriedExtent> uncounted_;  // whose head could not be mapped
 
   // On the first rank of each of several nodes.
   std::optional<CarriedLists> lists_;

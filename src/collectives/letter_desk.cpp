@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cost/meeting_model.hpp"
+#include "os/uncancelled.hpp"
 #include "transport/letter_rules.hpp"
 
 namespace farsum {
@@ -66,6 +67,8 @@ void LetterDesk::add(Entry& entry, std::uint64_t team) noexcept {
 }
 
 void LetterDesk::remove(Entry& entry) noexcept {
+  // A thread that waits for a condition may be cancelled there, and then the process would stop.
+  const os::Uncancelled uncancelled;
   std::unique_lock lock(mutex_);
   if (!entry.is_added()) return;
   entry.node_ = teams_.extract(entry.team_);
@@ -204,6 +207,11 @@ void LetterDesk::consumed(Entry& entry, std::uint32_t neighbour, std::uint32_t p
   if (!entry.letters_.owes_credit(channel)) return;
   entry.letters_.credit_sent(channel);
   if (!try_credit(entry, channel)) come_back(entry, channel);
+}
+
+void LetterDesk::refuse(Entry& entry, std::uint32_t neighbour, std::uint32_t place) noexcept {
+  count(refused_, {OddLetter::Fault::breaks_rules, entry.neighbours_.ranks[neighbour], entry.team_});
+  consumed(entry, neighbour, place);
 }
 
 bool LetterDesk::try_credit(const Entry& entry, std::uint32_t channel) noexcept {

@@ -112,8 +112,8 @@ class LetterDesk final : public LetterHandler {
   // What of a letter is neither slot nor content.
   static constexpr std::size_t overhead_bytes = sizeof(LetterAddress) + sizeof(LetterHead) + sizeof(std::uint64_t);
 
-  // `rouse` has the agent take a turn; `tell_of` hears of the first letter of each fault, in the turn of serving, and
-  // neither throws nor calls the desk.
+  // `rouse` has the agent take a turn; `tell_of` hears of the first letter of each fault, in the turn of serving or by
+  // who refuses it, and neither throws nor calls the desk.
   LetterDesk(
       Transport& transport, std::function<void()> rouse,
       std::function<void(const OddLetter&)> tell_of = [](const OddLetter&) {})
@@ -135,6 +135,8 @@ class LetterDesk final : public LetterHandler {
   // The next letter of the channel, if it has come. It stays until consumed(), which may tell the neighbour of credit.
   std::optional<Letter> take(const Entry& entry, std::uint32_t neighbour, std::uint32_t place) const;
   void consumed(Entry& entry, std::uint32_t neighbour, std::uint32_t place) noexcept;
+  // In place of consumed(): that letter breaks the rules of its team.
+  void refuse(Entry& entry, std::uint32_t neighbour, std::uint32_t place) noexcept;
 
   // Has those look again for whom something has come.
   void wake_touched() noexcept;

@@ -125,7 +125,6 @@ static inline int farsum_cgroup_line(const char* folder, const char* name, char*
 }
 
 /* The least of what some groups leave, and the folder of the group that it is; 0: none bounds it. */
-/* NOLINTNEXTLINE(readability-identifier-naming): this is C. */
 struct farsum_cgroup_bound {
   unsigned processors;
   char folder[PATH_MAX];

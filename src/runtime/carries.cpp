@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "os/uncancelled.hpp"
+
 namespace farsum {
 
 Carries::Entry Carries::add(CarriedTurns& turns) {
@@ -13,6 +15,8 @@ Carries::Entry Carries::add(CarriedTurns& turns) {
 }
 
 void Carries::remove(Entry entry) {
+  // A thread that waits for a condition may be cancelled there, and then the process would stop.
+  const os::Uncancelled uncancelled;
   std::unique_lock lock(mutex_);
   turn_has_ended_.wait(lock, [&] { return current_ != &*entry; });
   // Relaxed: as below.

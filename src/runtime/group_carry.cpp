@@ -45,6 +45,11 @@ HeapExtent GroupCarry::block_of(const CarriedAnchor& anchor, std::uint32_t here)
   return {anchor.block_at.load(std::memory_order_relaxed), round_up(CarriedBlock::footprint(here), page_bytes)};
 }
 
+void GroupCarry::end() {
+  shut();
+  carry_.give_back_kept();
+}
+
 void GroupCarry::shut() {
   if (listed_) parts_.carries.remove(*listed_);
   listed_.reset();
@@ -101,7 +106,7 @@ Result<Carry*> Context::carry_of(Group& group) {
 // When no member has a call under way: all have come to the end of the group. Each departs, for it does not know
 // whether another one has a block.
 void Context::leave_carried(Group& group) {
-  if (group.carried() != nullptr) group.carried()->shut();
+  if (group.carried() != nullptr) group.carried()->end();
   const auto here = static_cast<std::uint32_t>(group.places().here.size());
   CarriedAnchor& anchor = group.carried_anchor();
   if (GroupCarry::depart(anchor, here)) give_back(GroupCarry::block_of(anchor, here));

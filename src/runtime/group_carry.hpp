@@ -41,8 +41,8 @@ class GroupCarry final : public CarryHelp {
   // In the block that the anchor tells of, which the first member to come asks for.
   Status open(CarriedAnchor& anchor);
   bool is_open() const { return listed_.has_value(); }
-  // No agent of this process touches the block any more.
-  void shut();
+  // All members have come to the group's end.
+  void end();
   // By each member here, also where there never was a carry. True for the last, when there is a block to give back.
   static bool depart(CarriedAnchor& anchor, std::uint32_t here);
   static HeapExtent block_of(const CarriedAnchor& anchor, std::uint32_t here);
@@ -55,6 +55,9 @@ class GroupCarry final : public CarryHelp {
   void count_under_way(int more) override;
 
  private:
+  // No agent of this process touches the block any more.
+  void shut();
+
   Parts parts_;
   std::vector<std::uint32_t> here_;
   Carry carry_;

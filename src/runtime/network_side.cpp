@@ -165,6 +165,7 @@ void NetworkSide::ask_remote_nodes() {
   for (Question& question : questions_) take_answer(question);
   if (monotonic_ns() - asked_at_ns_ < timeout_ns / 6) return;
   asked_at_ns_ = monotonic_ns();
+  network()->expect_receipts();
   const std::vector<Rank> ranks = parts_.remote_nodes->one_of_each_node();
   for (std::size_t at = questions_.size(); at < ranks.size(); ++at) questions_.emplace_back(ranks[at]);
   for (Question& question : questions_) {

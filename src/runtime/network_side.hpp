@@ -65,7 +65,7 @@ class NetworkSide {
   std::uint64_t next_deadline_ns() const;
   // The end, when the agent has stopped; `handler` serves who still asks.
   void close(RequestHandler& handler);
-  // Called now and then by threads that wait.
+  // Called now and then by threads that wait. What was sent and is not known to have come is expected from then on.
   void ask_remote_nodes();
 
  private:

@@ -45,6 +45,11 @@ class Network : public Transport {
   // A peer is known to be dead: what it was asked for is answered peer_failed, now and ever. Any thread may call.
   virtual void give_up(Rank peer) = 0;
 
+  // A thread waits for what other ranks do: those that have not said that they received letters are asked for that, and
+  // count as silent from then on, as long as this is called now and then. Without it nobody is given up for that alone:
+  // the rank may be stopped. Any thread may call.
+  virtual void expect_receipts() = 0;
+
   // Looks after time and takes in what has come for this half: pings, reconnects, gives up; whether there was anything
   // to do. For the agent, which asks is_unattended() before it sleeps again.
   virtual bool tick() = 0;

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <climits>
 #include <cstdint>
 #include <fstream>
+#include <functional>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
@@ -91,6 +94,20 @@ struct Collected {
   }
 };
 
+// As rank `rank` of a job on two nodes, to which at its end no letter has come that nobody sends.
+void on_two_nodes(const std::function<void(int)>& body, const std::vector<Variables>& of_rank = two_nodes) {
+  run_embedded(of_rank, [&](int rank, Gathering& everybody) {
+    Caller caller{&everybody, rank};
+    const farsum_init_options options = options_of(caller);
+    ASSERT_FINE(farsum_init(&options));
+    ASSERT_NO_FATAL_FAILURE(body(rank));
+    ASSERT_FINE(farsum_barrier(farsum_world()));
+    const LetterDesk& desk = capi::live_context()->letter_desk();
+    EXPECT_EQ(desk.unknown() + desk.refused(), 0);
+    ASSERT_FINE(farsum_finalize());
+  });
+}
+
 void collect_all_kinds(farsum_group group, int rank, int ranks) {
   for (const std::size_t count : {0, 1, 5, 64, 129, 1'000, 100'000}) {
     for (const bool is_in_place : {false, true}) {
@@ -112,13 +129,7 @@ TEST(Collect, of_one_node_gives_what_is_to_be_had_of_any_length) {
 }
 
 TEST(Collect, of_two_nodes_gives_what_is_to_be_had_of_any_length) {
-  run_embedded(two_nodes, [](int rank, Gathering& everybody) {
-    Caller caller{&everybody, rank};
-    const farsum_init_options options = options_of(caller);
-    ASSERT_FINE(farsum_init(&options));
-    collect_all_kinds(farsum_world(), rank, most_ranks);
-    ASSERT_FINE(farsum_finalize());
-  });
+  on_two_nodes([](int rank) { collect_all_kinds(farsum_world(), rank, most_ranks); });
 }
 
 void collect_over_overlapping_groups(int rank) {
@@ -157,15 +168,150 @@ void collect_over_overlapping_groups(int rank) {
   }
 }
 
+// Blocking calls between those that are not waited for, which ranks wait for at different times.
+void collect_among_blocking_calls(int rank, int ranks) {
+  const farsum_group world = farsum_world();
+  for (int round = 0; round < 40; ++round) {
+    const std::size_t count = round % 8 == 0 ? 20'000 : 3;
+    std::array<Collected, 3> all = {Collected{FARSUM_COLLECT_ALLREDUCE, count, 0, false},
+                                    Collected{FARSUM_COLLECT_ALLGATHER, count, 0, false},
+                                    Collected{FARSUM_COLLECT_BARRIER, 0, 0, false}};
+    const bool waits_early = (rank + round) % 2 == 0;
+    const auto end = [&](Collected& one) {
+      ASSERT_FINE(farsum_wait(&one.request));
+      ASSERT_NO_FATAL_FAILURE(one.check(rank, ranks));
+    };
+    ASSERT_NO_FATAL_FAILURE(all[0].begin(world, rank, ranks));
+    ASSERT_FINE(farsum_barrier(world));
+    ASSERT_NO_FATAL_FAILURE(all[1].begin(world, rank, ranks));
+    if (waits_early) {
+      ASSERT_NO_FATAL_FAILURE(end(all[0]));
+    }
+    const CollectedWords mine = words_of(rank, count);
+    CollectedWords sums(count);
+    ASSERT_FINE(farsum_allreduce(world, mine.data(), sums.data(), count, FARSUM_UINT64, FARSUM_SUM));
+    EXPECT_EQ(sums[count - 1], summed(ranks, count - 1));
+    ASSERT_NO_FATAL_FAILURE(all[2].begin(world, rank, ranks));
+    if (waits_early) {
+      ASSERT_NO_FATAL_FAILURE(end(all[2]));
+    }
+    std::uint64_t word = word_of(rank, 1);
+    ASSERT_FINE(farsum_broadcast(world, &word, sizeof word, round % ranks));
+    EXPECT_EQ(word, word_of(round % ranks, 1));
+    if (!waits_early) {
+      ASSERT_NO_FATAL_FAILURE(end(all[2]));
+    }
+    ASSERT_NO_FATAL_FAILURE(end(all[1]));
+    if (!waits_early) {
+      ASSERT_NO_FATAL_FAILURE(end(all[0]));
+    }
+  }
+}
+
+TEST(Collect, goes_on_beside_blocking_calls_that_lie_between) {
+  run_ranks(4, [](int rank) { collect_among_blocking_calls(rank, 4); });
+  on_two_nodes([](int rank) { collect_among_blocking_calls(rank, most_ranks); });
+}
+
+TEST(Collect, tells_ranks_that_have_mixed_it_otherwise_with_blocking_calls) {
+  const auto mix = [](int rank) {
+    const farsum_group world = farsum_world();
+    farsum_collective collective = collective_of(FARSUM_COLLECT_BARRIER, 0);
+    farsum_request request{};
+    if (rank == 0) {
+      ASSERT_FINE(farsum_barrier(world));
+    }
+    ASSERT_FINE(farsum_collect(world, &collective, &request));
+    if (rank != 0) {
+      ASSERT_FINE(farsum_barrier(world));
+    }
+    EXPECT_REFUSED(farsum_wait(&request), FARSUM_ERR_ARGUMENT, HasSubstr("different numbers of blocking calls"));
+    ASSERT_FINE(farsum_collect(world, &collective, &request));
+    ASSERT_FINE(farsum_wait(&request));
+  };
+  run_ranks(4, mix);
+  on_two_nodes(mix);
+}
+
+// One thread begins, another ends what it began; and a third makes the calls of another group.
+void collect_by_several_threads(int rank) {
+  constexpr std::array<int, most_ranks> all = {0, 1, 2, 3};
+  farsum_group other{};
+  ASSERT_FINE(farsum_group_create(farsum_world(), all.data(), most_ranks, &other));
+  constexpr std::size_t rounds = 60;
+  std::vector<Collected> calls(rounds, Collected{FARSUM_COLLECT_ALLREDUCE, 3, 0, false});
+  calls[7].count = calls[30].count = 40'000;
+  std::counting_semaphore<> begun(0);
+  std::thread begins([&] {
+    for (Collected& one : calls) {
+      ASSERT_NO_FATAL_FAILURE(one.begin(farsum_world(), rank, most_ranks));
+      begun.release();
+    }
+  });
+  std::thread ends([&] {
+    for (Collected& one : calls) {
+      begun.acquire();
+      ASSERT_FINE(farsum_wait(&one.request));
+      ASSERT_NO_FATAL_FAILURE(one.check(rank, most_ranks));
+    }
+  });
+  for (std::size_t round = 0; round < rounds; ++round) {
+    Collected one{FARSUM_COLLECT_ALLGATHER, 5, 0, false};
+    ASSERT_NO_FATAL_FAILURE(one.begin(other, rank, most_ranks));
+    ASSERT_FINE(farsum_wait(&one.request));
+    ASSERT_NO_FATAL_FAILURE(one.check(rank, most_ranks));
+  }
+  begins.join();
+  ends.join();
+  ASSERT_FINE(farsum_group_free(&other));
+}
+
+TEST(Collect, is_begun_by_one_thread_and_ended_by_another_over_nodes) { on_two_nodes(collect_by_several_threads); }
+
+// A thread of each first rank serves in its agent's stead, and neither tests nor waits until another rank has.
+TEST(Collect, goes_on_where_a_thread_attends) {
+  on_two_nodes([](int rank) {
+    const bool attends = rank < 2;
+    for (int round = 0; round < 20; ++round) {
+      Collected one{FARSUM_COLLECT_ALLREDUCE, round % 5 == 0 ? 40'000u : 3u, 0, false};
+      ASSERT_NO_FATAL_FAILURE(one.begin(farsum_world(), rank, most_ranks));
+      int done = 0;
+      for (int looks = 0; attends && looks < 1'000; ++looks) {
+        if (farsum_attend() == 0) (void)farsum_attend_begin();
+      }
+      while (done == 0) {
+        if (attends && farsum_attend() == 0) (void)farsum_attend_begin();
+        ASSERT_FINE(farsum_test(&one.request, &done));
+      }
+      ASSERT_NO_FATAL_FAILURE(one.check(rank, most_ranks));
+    }
+    if (attends) (void)farsum_attend_end();
+  });
+}
+
+TEST(Collect, fails_over_nodes_in_all_waits_when_a_rank_dies) {
+  std::vector<Variables> soon_asked = two_nodes;
+  for (Variables& of_rank : soon_asked) of_rank["FARSUM_NET_TIMEOUT"] = "6";
+  for (const int dies : {1, 3}) {
+    run_embedded(soon_asked, [dies](int rank, Gathering& everybody) {
+      Caller caller{&everybody, rank};
+      const farsum_init_options options = options_of(caller);
+      ASSERT_FINE(farsum_init(&options));
+      Collected early{FARSUM_COLLECT_ALLREDUCE, 3, 0, false}, late = early, queued = early;
+      ASSERT_NO_FATAL_FAILURE(early.begin(farsum_world(), rank, most_ranks));
+      ASSERT_FINE(farsum_wait(&early.request));
+      if (rank == dies) _exit(0);
+      ASSERT_NO_FATAL_FAILURE(late.begin(farsum_world(), rank, most_ranks));
+      for (int i = 0; i < 5; ++i) ASSERT_NO_FATAL_FAILURE(queued.begin(farsum_world(), rank, most_ranks));
+      EXPECT_REFUSED(farsum_wait(&queued.request), FARSUM_ERR_PEER_FAILED, HasSubstr("rank"));
+      EXPECT_REFUSED(farsum_wait(&late.request), FARSUM_ERR_PEER_FAILED, HasSubstr("rank"));
+    });
+  }
+}
+
 TEST(Collect, goes_on_in_groups_that_overlap) {
   run_ranks(4, collect_over_overlapping_groups);
-  run_embedded(two_nodes, [](int rank, Gathering& everybody) {
-    Caller caller{&everybody, rank};
-    const farsum_init_options options = options_of(caller);
-    ASSERT_FINE(farsum_init(&options));
-    collect_over_overlapping_groups(rank);
-    ASSERT_FINE(farsum_finalize());
-  });
+  on_two_nodes(collect_over_overlapping_groups);
 }
 
 TEST(Collect, is_made_by_several_threads_in_several_groups) {
@@ -207,8 +353,10 @@ TEST(Collect, refuses_what_one_rank_can_see_to_be_wrong) {
     EXPECT_EQ(farsum_collect(world, nullptr, &request), FARSUM_ERR_ARGUMENT);
     EXPECT_EQ(farsum_collect(world, &right, nullptr), FARSUM_ERR_ARGUMENT);
     EXPECT_EQ(refused([](auto& wrong) { wrong.struct_bytes = 8; }), FARSUM_ERR_ARGUMENT);
+    for (const int kind : {-1, 6, INT_MIN, INT_MAX}) {
+      EXPECT_EQ(refused([kind](auto& wrong) { wrong.kind = kind; }), FARSUM_ERR_UNSUPPORTED) << kind;
+    }
     if (enumerators_may_be_unknown) {
-      EXPECT_EQ(refused([](auto& wrong) { wrong.kind = unknown<farsum_collective_kind>(6); }), FARSUM_ERR_UNSUPPORTED);
       EXPECT_EQ(refused([](auto& wrong) { wrong.type = unknown<farsum_type>(99); }), FARSUM_ERR_TYPE);
     }
     EXPECT_EQ(refused([](auto& wrong) { wrong.op = FARSUM_REPLACE; }), FARSUM_ERR_TYPE);
@@ -331,9 +479,18 @@ TEST(Collect, keeps_no_memory_of_what_was_waited_for) {
       }
     };
     collect_often(5'000);
-    const std::size_t before = resident_pages();
+    const NodeSegment& segment = capi::live_context()->segment();
+    const auto allocated = [&] {
+      // No rank allocates before all have looked, and all have given back what the last call needed.
+      EXPECT_FINE(farsum_barrier(farsum_world()));
+      const std::uint64_t bytes = segment.allocated_bytes();
+      EXPECT_FINE(farsum_barrier(farsum_world()));
+      return bytes;
+    };
+    const std::size_t before = resident_pages(), allocated_before = allocated();
     collect_often(100'000);
     EXPECT_LT(resident_pages(), before + 100);
+    EXPECT_EQ(allocated(), allocated_before);
   });
 }
 

@@ -11,6 +11,7 @@
 #include <barrier>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <latch>
 #include <map>
 #include <memory>
@@ -18,6 +19,7 @@
 #include <new>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -106,12 +108,14 @@ class HelpOfTest final : public CarryHelp {
   Status allocate(std::uint64_t bytes, CarriedExtent& extent) override {
     if (is_full) return {Code::no_memory, "the test has no more"};
     extent = extents_.cut(bytes);
+    const std::lock_guard lock(mutex_);
+    own_.insert(extent.offset);
     return {};
   }
   void release(CarriedExtent extent) override { extents_.give_back(extent); }
   std::byte* reach(CarriedExtent extent) override {
     if (when_reaching) when_reaching();
-    return can_reach ? reinterpret_cast<std::byte*>(extent.offset) : nullptr;
+    return can_reach || is_own(extent) ? reinterpret_cast<std::byte*>(extent.offset) : nullptr;
   }
   void ring(std::uint32_t member_here) override {
     ++rung;
@@ -128,10 +132,18 @@ class HelpOfTest final : public CarryHelp {
   std::function<void()> when_counting;  // with the carry's mutex held
   std::atomic<int> rung{0};             // by this member
   bool is_full = false;
-  std::atomic<bool> can_reach{true};
+  std::atomic<bool> can_reach{true};  // what others have cut
   std::atomic<int> under_way{0};
 
  private:
+  bool is_own(CarriedExtent extent) {
+    const std::lock_guard lock(mutex_);
+    const auto behind = own_.upper_bound(extent.offset);
+    return behind != own_.begin() && extent.offset - *std::prev(behind) < 1'000'000;
+  }
+
+  std::mutex mutex_;
+  std::set<std::uint64_t> own_;  // where they begin
   ExtentsOfTest& extents_;
   std::vector<AgentOfTest*> here_;
 };
@@ -173,6 +185,7 @@ class CarryingThreads {
     }
   }
   int open_extents() const { return extents_.open(); }
+  Mailboxes& boxes() { return boxes_; }
   void run(const std::function<void(CarryingMember)>& body) {
     std::vector<std::thread> threads;
     std::barrier<> meeting(static_cast<std::ptrdiff_t>(node_of_.size()));
@@ -206,6 +219,8 @@ class CarryingThreads {
     meeting.arrive_and_wait();
     agents_[rank].stop();
     agent.join();
+    meeting.arrive_and_wait();
+    carry.give_back_kept();
     EXPECT_EQ(carry.open_requests(), 0);
     EXPECT_EQ(help.under_way, 0);
   }
@@ -449,6 +464,151 @@ TEST(Carry, takes_no_number_where_there_is_no_memory) {
     EXPECT_TRUE(member.wait(*member.begin(request->call, mine.data(), result.data())).is_ok());
   });
   EXPECT_EQ(threads.open_extents(), 0);
+}
+
+// Rank 1 maps nothing that others bring, but for the last call. Where it comes last it looks for all.
+void carry_where_rank_1_maps_nothing(bool comes_last) {
+  CarryingThreads threads({0, 0, 1});
+  threads.run([&](CarryingMember member) {
+    constexpr std::size_t count = 5'000;
+    const CarriedBytes mine = doubles_of(member.rank, count, 1);
+    CarriedBytes result(mine.size(), std::byte{7});
+    const CarriedBytes untouched = result;
+    std::shared_ptr<CarriedRequest> request;
+    const auto begin = [&] { request = member.begin(carried_call_of(3, count, 0), mine.data(), result.data()); };
+    const bool is_poor = member.rank == 1;
+    member.help.can_reach = !is_poor;
+    if (is_poor != comes_last) begin();
+    member.meeting.arrive_and_wait();
+    if (is_poor == comes_last) begin();
+    member.meeting.arrive_and_wait();
+    const Status status = member.wait(*request);
+    if (is_poor || comes_last) {
+      EXPECT_EQ(status.code(), Code::no_memory);
+      EXPECT_THAT(std::string(status.text()), testing::HasSubstr("rank 1 of the group has no room"));
+      EXPECT_EQ(result, untouched);
+    } else {
+      EXPECT_TRUE(status.is_ok());
+    }
+    member.meeting.arrive_and_wait();
+    EXPECT_EQ(threads.open_extents(), 1) << "of which rank 1 cannot say that it has fetched from it";
+    member.meeting.arrive_and_wait();
+    member.help.can_reach = true;
+    CarriedBytes sum(3 * sizeof(double));
+    EXPECT_TRUE(member.wait(*member.begin(carried_call_of(3, 3, 0), mine.data(), sum.data())).is_ok());
+    member.meeting.arrive_and_wait();
+    EXPECT_EQ(threads.open_extents(), 0);
+  });
+}
+
+TEST(Carry, tells_who_could_not_map_what_others_bring_and_gives_all_back_once_it_can) {
+  carry_where_rank_1_maps_nothing(true);
+  carry_where_rank_1_maps_nothing(false);
+}
+
+// What node 0 sends to node 1 makes no sense there. Rank 2 has begun calls to which others do not come any more.
+void break_group_beside_calls(std::size_t begun_by_rank_1) {
+  CarryingThreads threads({0, 1, 1});
+  threads.boxes().spoil = [](const Mailboxes::Key& key, std::vector<std::byte>& letter) {
+    if (std::get<0>(key) == 1) letter.front() ^= std::byte{1};
+  };
+  threads.run([&](CarryingMember member) {
+    const CarriedBytes mine = doubles_of(member.rank, 5'000, 1);
+    std::vector<CarriedBytes> results(member.rank == 0 ? 1 : member.rank == 1 ? begun_by_rank_1 : 7);
+    std::vector<std::shared_ptr<CarriedRequest>> requests;
+    if (member.rank == 0) member.meeting.arrive_and_wait();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const std::size_t count = i % 2 == 0 ? 3 : 5'000;
+      results[i].resize(count * sizeof(double));
+      requests.push_back(member.begin(carried_call_of(3, count, 0), mine.data(), results[i].data()));
+    }
+    if (member.rank != 0) member.meeting.arrive_and_wait();
+    for (std::size_t i = requests.size(); i-- > 0;) {
+      const Status status = member.wait(*requests[i]);
+      EXPECT_EQ(status.code(), member.rank == 0 ? Code::ok : Code::system);
+      if (member.rank == 0) continue;
+      EXPECT_THAT(std::string(status.text()), testing::HasSubstr("the node of rank 0 of the group has sent"));
+    }
+    if (member.rank == 0) return;
+    auto another = std::make_shared<CarriedRequest>();
+    another->call = carried_call_of(3, 5'000, 0);
+    another->mine = mine.data();
+    const Status refused = member.carry.begin(another, 0, "begin");
+    EXPECT_EQ(refused.code(), Code::system);
+    EXPECT_THAT(std::string(refused.text()), testing::HasSubstr("the group is of no further use"));
+  });
+  EXPECT_EQ(threads.open_extents(), 0);
+}
+
+TEST(Carry, tells_all_ranks_of_a_node_that_their_group_is_broken_whatever_they_have_begun) {
+  for (const std::size_t begun : {1, 2, 3, 7}) break_group_beside_calls(begun);
+}
+
+TEST(Carry, is_of_no_further_use_where_no_letter_leaves) {
+  CarryingThreads threads({0, 1, 1, 0});
+  threads.boxes().cut();
+  threads.run([&](CarryingMember member) {
+    const CarriedBytes mine = doubles_of(member.rank, 5'000, 1);
+    CarriedBytes one(mine.size()), other(mine.size());
+    const auto first = member.begin(carried_call_of(3, 5'000, 0), mine.data(), one.data());
+    member.meeting.arrive_and_wait();
+    const Status status = member.wait(*first);
+    EXPECT_EQ(status.code(), Code::system);
+    EXPECT_THAT(std::string(status.text()), testing::HasSubstr("a rank of another host has refused"));
+    auto another = std::make_shared<CarriedRequest>();
+    another->call = carried_call_of(0, 0, 0);
+    EXPECT_EQ(member.carry.begin(another, 0, "begin").code(), Code::system);
+  });
+  EXPECT_EQ(threads.open_extents(), 0);
+}
+
+// Rank 1, which comes last, has no more to do with the call; the program of rank 0 does something else.
+TEST(Carry, has_the_first_rank_walk_with_what_another_has_folded) {
+  CarryingThreads threads({0, 0, 1});
+  threads.run([](CarryingMember member) {
+    const CarriedBytes mine = doubles_of(member.rank, 3, 1);
+    CarriedBytes result(mine.size());
+    std::shared_ptr<CarriedRequest> request;
+    for (const std::uint32_t rank : {0, 2, 1}) {
+      if (member.rank == rank) request = member.begin(carried_call_of(3, 3, 0), mine.data(), result.data());
+      member.meeting.arrive_and_wait();
+    }
+    if (member.rank != 0) {
+      EXPECT_TRUE(member.wait(*request).is_ok());
+    }
+    member.meeting.arrive_and_wait();
+    if (member.rank == 0) {
+      EXPECT_TRUE(member.wait(*request).is_ok());
+    }
+  });
+}
+
+// The fifth call of rank 1 finds the place of the first taken, from which rank 0 goes last.
+TEST(Carry, has_calls_enter_a_place_that_another_rank_has_closed) {
+  CarryingThreads threads({0, 0});
+  threads.run([](CarryingMember member) {
+    member.agent.set_away(member.rank == 0);
+    const CarriedBytes mine = doubles_of(member.rank, 3, 1);
+    std::vector<CarriedBytes> results(CarriedPlace::most_under_way + 1, CarriedBytes(mine.size()));
+    std::vector<std::shared_ptr<CarriedRequest>> requests;
+    const auto begin = [&](CarriedBytes& result) {
+      requests.push_back(member.begin(carried_call_of(3, 3, 0), mine.data(), result.data()));
+    };
+    for (std::uint64_t i = 0; i < CarriedPlace::most_under_way; ++i) begin(results[i]);
+    member.meeting.arrive_and_wait();
+    if (member.rank == 1) begin(results.back());
+    member.meeting.arrive_and_wait();
+    if (member.rank == 0) {
+      EXPECT_TRUE(member.wait(*requests.front()).is_ok());
+      begin(results.back());
+      EXPECT_TRUE(member.wait(*requests.back()).is_ok());
+    }
+    member.meeting.arrive_and_wait();
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (member.rank == 0 && (i == 0 || i + 1 == requests.size())) continue;
+      EXPECT_TRUE(member.wait(*requests[i]).is_ok());
+    }
+  });
 }
 
 TEST(Carry, lets_several_threads_of_a_rank_wait_at_once) {

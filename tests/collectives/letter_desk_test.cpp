@@ -2,6 +2,7 @@
 #include "collectives/letter_desk.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -433,6 +434,9 @@ class RemovedBesideTheAgent : public LetterDeskTest {
     has_ended = true;
   }
   void expect_remove_waits(const std::function<void()>& agents_turn) {
+    expect_remove_waits(agents_turn, [this] { desk.remove(team); });
+  }
+  void expect_remove_waits(const std::function<void()>& agents_turn, const std::function<void()>& remove) {
     std::thread agent(agents_turn);
     while (!is_inside) std::this_thread::yield();
     std::thread observer([this] {
@@ -444,7 +448,7 @@ class RemovedBesideTheAgent : public LetterDeskTest {
       for (int i = 0; i < 1'000 && !has_returned; ++i) std::this_thread::yield();
       may_end = true;
     });
-    desk.remove(team);
+    remove();
     EXPECT_TRUE(has_ended);
     has_returned = true;
     agent.join();
@@ -459,6 +463,19 @@ TEST_F(RemovedBesideTheAgent, waits_for_who_looks_again) {
   team.on_look = [this] { be_inside(); };
   desk.on_letter(10, letter(1, {0, 0}));
   expect_remove_waits([this] { desk.wake_touched(); });
+}
+
+TEST_F(RemovedBesideTheAgent, goes_whole_by_a_thread_that_is_cancelled_while_it_waits) {
+  desk.add(team, team_name);
+  team.on_look = [this] { be_inside(); };
+  desk.on_letter(10, letter(1, {0, 0}));
+  const auto remove_cancelled = [this] {
+    std::thread([this] {
+      pthread_cancel(pthread_self());
+      desk.remove(team);
+    }).join();
+  };
+  expect_remove_waits([this] { desk.wake_touched(); }, remove_cancelled);
 }
 
 TEST_F(RemovedBesideTheAgent, waits_for_who_has_it_try_a_letter_again) {

@@ -417,6 +417,26 @@ TEST_F(TwoLetterPosts, pass_over_what_is_left_of_a_call_that_has_failed) {
   EXPECT_TRUE(takes(4, 8));
 }
 
+TEST_F(TwoLetterPosts, refuse_what_is_further_ahead_than_anybody_may_be) {
+  open();
+  constexpr std::uint64_t furthest = 1 + TeamPost::most_rounds_ahead + 1;
+  ASSERT_TRUE(send(furthest, 8));
+  ASSERT_TRUE(send(furthest + 1, 8));
+  carry();
+  EXPECT_FALSE(takes(1, 8));
+  EXPECT_EQ(there_rank_.desk.refused(), 0u) << "the first may come so early";
+  EXPECT_TRUE(takes(furthest, 8));
+  ASSERT_TRUE(send(2 * furthest, 8));
+  ASSERT_TRUE(send(furthest + 2, 8));
+  carry();
+  EXPECT_TRUE(takes(furthest + 1, 8));
+  EXPECT_FALSE(takes(furthest + 1, 8));
+  EXPECT_EQ(there_rank_.desk.refused(), 0u);
+  EXPECT_FALSE(takes(furthest - 1, 8)) << "the second is too far ahead of this one";
+  EXPECT_EQ(there_rank_.desk.refused(), 1u);
+  EXPECT_TRUE(takes(furthest + 2, 8)) << "it stands no longer behind that";
+}
+
 TEST_F(TwoLetterPosts, find_slots_again_for_long_in_one_direction) {
   open();
   for (std::uint64_t round = 1; round <= 100; ++round) {

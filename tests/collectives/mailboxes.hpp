@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -28,7 +29,9 @@ class Mailboxes {
 
   void put(const Key& key, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
-    ASSERT_TRUE(letters_.try_emplace(key, bytes.begin(), bytes.end()).second) << "a round was sent twice";
+    const auto [letter, is_new] = letters_.try_emplace(key, bytes.begin(), bytes.end());
+    ASSERT_TRUE(is_new) << "a round was sent twice";
+    if (spoil) spoil(key, letter->second);
     most_ = std::max(most_, ++waiting_[{std::get<0>(key), std::get<1>(key)}]);
     longest_ = std::max(longest_, bytes.size());
     ++sent_;
@@ -61,6 +64,8 @@ class Mailboxes {
   std::size_t sent_by(Rank rank) const { return sent_by_.contains(rank) ? sent_by_.at(rank) : 0; }
   std::size_t longest() const { return longest_; }
   int most_waiting_of_a_sender() const { return most_; }
+
+  std::function<void(const Key&, std::vector<std::byte>&)> spoil;  // what is sent; set before any thread sends
 
  private:
   std::mutex mutex_;

@@ -69,6 +69,7 @@ class EventNetwork final : public Network {
   Status let_in_only(const std::vector<std::uint32_t>&) override { return {}; }
   void introduce(Rank, std::span<const std::byte>) override {}
   void give_up(Rank) override {}
+  void expect_receipts() override {}
   bool tick() override { return false; }
   std::uint64_t next_deadline_ns() override { return never; }
   bool is_unattended(Threads) override { return false; }

@@ -2,6 +2,7 @@
 #include "runtime/carries.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <functional>
@@ -115,6 +116,33 @@ TEST(Carries, removes_a_group_when_its_turn_has_ended) {
     carries.remove(entry);
     EXPECT_TRUE(has_ended);
     agent.join();
+  }
+}
+
+// A cancelled thread is to find the group's turn under way in one round at least.
+TEST(Carries, removes_a_group_whole_though_the_thread_that_waits_for_its_turn_is_cancelled) {
+  for (int round = 0; round < 100; ++round) {
+    Carries carries;
+    TurnsOfTest turns;
+    const Carries::Entry entry = carries.add(turns);
+    carries.count_under_way(entry, 1);
+    std::latch has_begun(1), is_about_to_remove(1);
+    turns.within = [&] {
+      has_begun.count_down();
+      is_about_to_remove.wait();
+      for (int i = 0; i < 10; ++i) std::this_thread::yield();
+    };
+    std::thread agent([&] { (void)carries.take_turns(); });
+    has_begun.wait();
+    bool is_removed = false;
+    std::thread([&] {
+      pthread_cancel(pthread_self());
+      is_about_to_remove.count_down();
+      carries.remove(entry);
+      is_removed = true;
+    }).join();
+    agent.join();
+    ASSERT_TRUE(is_removed);
   }
 }
 

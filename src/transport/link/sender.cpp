@@ -163,15 +163,19 @@ bool LinkSender::needs_link() const {
          state_ == LinkState::closing;
 }
 
-// There are letters only, most of which nobody answers: that the peer is silent says nothing of it.
-bool LinkSender::has_asked_nothing() const {
-  return state_ == LinkState::open && !owes_requests() && wanted_ <= allowed_ && !awaits_pong_;
+// There are letters only, most of which nobody answers: that the peer is silent says nothing of it until it is asked.
+bool LinkSender::is_owed_receipts_only() const {
+  return !letters_.is_empty() && !owes_requests() && wanted_ <= allowed_ && state_ < LinkState::closing;
 }
 
+// The silence counts from when it first matters.
 void LinkSender::note_need(std::uint64_t now_ns) {
-  if (!needs_link()) {
+  const bool is_needed = needs_link();
+  const bool counts = is_needed && (!is_owed_receipts_only() || receipts_expected_until_ns_ != 0 || is_cut_off_);
+  const bool has_counted = std::exchange(does_silence_count_, counts);
+  if (!is_needed) {
     needed_since_ns_ = never;
-  } else if (needed_since_ns_ == never) {
+  } else if (needed_since_ns_ == never || (counts && !has_counted)) {
     needed_since_ns_ = now_ns;
   }
 }
@@ -218,13 +222,19 @@ void LinkSender::break_link(std::uint64_t now_ns) {
 
 void LinkSender::on_sent(FrameId id, bool ok, std::uint64_t now_ns) {
   LetterBox::is_letter(id) ? letters_.on_sent(id) : outbox_.on_sent(id);
-  if (!ok && connected_ && !disconnecting_) break_link(now_ns);
+  if (!ok && connected_ && !disconnecting_) be_cut_off(now_ns);
   note_need(now_ns);
   pump();
 }
 
 void LinkSender::on_broken(std::uint32_t epoch, std::uint64_t now_ns) {
-  if (epoch == epoch_ && connected_ && !disconnecting_) break_link(now_ns);
+  if (epoch == epoch_ && connected_ && !disconnecting_) be_cut_off(now_ns);
+}
+
+// The wire says so, as it does of a process that is gone, and not of one that is stopped.
+void LinkSender::be_cut_off(std::uint64_t now_ns) {
+  is_cut_off_ = true;
+  break_link(now_ns);
 }
 
 void LinkSender::on_disconnected(std::uint32_t epoch, std::uint64_t now_ns) {
@@ -256,9 +266,14 @@ void LinkSender::tick(std::uint64_t now_ns) {
     note_need(now_ns);
   }
   if (state_ >= LinkState::closed || needed_since_ns_ == never) return;
+  if (now_ns >= receipts_expected_until_ns_) {
+    receipts_expected_until_ns_ = 0;
+    note_need(now_ns);
+  }
   if (has_asked_nothing() && now_ns >= link_deadline_ns()) return ask_for_received(now_ns);
   if (options_.timeout_ns != 0 && now_ns >= quiet_since_ns() + options_.timeout_ns) {
-    return fail(LinkEnd::silence, Code::peer_failed);
+    if (does_silence_count_) return fail(LinkEnd::silence, Code::peer_failed);
+    needed_since_ns_ = now_ns;
   }
   if (state_ == LinkState::broken) {
     if (!connected_ && now_ns >= retry_ns_) start_connecting(now_ns);
@@ -268,6 +283,17 @@ void LinkSender::tick(std::uint64_t now_ns) {
   if (state_ == LinkState::open && now_ns >= std::max(quiet_since_ns(), last_ping_ns_) + options_.ping_after_ns) {
     ping(now_ns);
   }
+}
+
+void LinkSender::expect_receipts(std::uint64_t now_ns) {
+  if (!is_owed_receipts_only()) return;
+  const bool is_new = now_ns >= receipts_expected_until_ns_;
+  receipts_expected_until_ns_ = options_.timeout_ns == 0 ? never : now_ns + options_.timeout_ns / 2;
+  if (state_ == LinkState::open && (is_new || !awaits_pong_))
+    ask_for_received(now_ns);
+  else if (is_new)
+    needed_since_ns_ = now_ns;
+  note_need(now_ns);
 }
 
 // The silence counts from the question, however late that is.
@@ -286,7 +312,10 @@ bool LinkSender::close(std::uint64_t now_ns) {
   if (state_ >= LinkState::closing) return true;
   if (unanswered_ != 0) return false;
   if (!letters_.is_empty()) {
-    if (state_ == LinkState::open && !awaits_pong_) ask_for_received(now_ns);
+    if (is_owed_receipts_only())
+      expect_receipts(now_ns);
+    else if (state_ == LinkState::open && !awaits_pong_)
+      ask_for_received(now_ns);
     return false;
   }
   wanted_ = 0;
@@ -363,6 +392,7 @@ Fault LinkSender::obey(const Frame& frame, std::uint64_t now_ns) {
     if (fault != Fault::none) return fault;
   }
   last_heard_ns_ = now_ns;
+  is_cut_off_ = false;
   allowed_ = std::max(allowed_, header.credit);
   outbox_.acknowledge(header.seen);
   letters_.acknowledge(received_letters(header));

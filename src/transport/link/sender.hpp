@@ -88,6 +88,10 @@ class LinkSender {
   void on_broken(std::uint32_t epoch, std::uint64_t now_ns);
   void on_disconnected(std::uint32_t epoch, std::uint64_t now_ns);
 
+  // Somebody waits for what the peer does. Where it owes nothing but to say that letters were received it is asked for
+  // that, and its silence counts from then on, as long as this is called again within half of the timeout. Else it
+  // counts only behind a connection that the wire has called broken: the peer may be stopped, and nobody minds.
+  void expect_receipts(std::uint64_t now_ns);
   // Time passes only here: pings, reconnects, fails. Call it when next_deadline_ns() is reached; earlier does no harm.
   void tick(std::uint64_t now_ns);
   std::uint64_t next_deadline_ns() const;  // `never` where nothing is due, nothing asked for and nothing connecting
@@ -158,11 +162,13 @@ class LinkSender {
   void fail(LinkEnd end, Code code);
   void start_connecting(std::uint64_t now_ns);
   void break_link(std::uint64_t now_ns);
+  void be_cut_off(std::uint64_t now_ns);
   void disconnect();
   bool holds_all_requests_back() const;
   bool owes_requests() const;
   bool needs_link() const;
-  bool has_asked_nothing() const;
+  bool is_owed_receipts_only() const;
+  bool has_asked_nothing() const { return state_ == LinkState::open && is_owed_receipts_only() && !awaits_pong_; }
   void ask_for_received(std::uint64_t now_ns);
   void ping(std::uint64_t now_ns);
   void note_need(std::uint64_t now_ns);
@@ -211,6 +217,9 @@ class LinkSender {
   std::uint64_t next_reply_ = 0;    // number of the next entry: all smaller ones are here
   std::uint64_t untold_bytes_ = 0;  // of replies that came since a frame last told of them
 
+  std::uint64_t receipts_expected_until_ns_ = 0;  // 0: nobody expects any
+  bool does_silence_count_ = false;
+  bool is_cut_off_ = false;  // and nothing was heard since
   std::uint64_t last_heard_ns_ = 0, needed_since_ns_ = never, connected_ns_ = 0, last_ping_ns_ = 0, retry_ns_ = 0;
   std::uint64_t backoff_ns_ = 0;
   std::uint64_t nonce_ = 0;

@@ -325,6 +325,20 @@ void UcxTransport::look_at_time(Asking& asking, std::uint64_t now_ns) {
   origin_.note(asking);
 }
 
+// What has come is taken in first: it may be all that is expected.
+void UcxTransport::expect_receipts() {
+  const Driving driving(*this);
+  drive(*origin_.connections);
+  act(origin_.care.taken_beside(0));
+  for (const auto& asking : origin_.links) {
+    if (!asking || !asking->link.has_unreceived_letters()) continue;
+    asking->link.expect_receipts(options_.now_ns());
+    origin_.note(*asking);
+    look_after_letters(*asking);
+  }
+  origin_.connections->dispatch();
+}
+
 bool UcxTransport::tick() {
   const Driving driving(*this);
   origin_.care.agent_came();

@@ -83,6 +83,7 @@ class UcxTransport final : public Network {
   Transfer write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from,
                  std::uint64_t cookie) override;
 
+  void expect_receipts() override;
   bool tick() override;
   std::uint64_t next_deadline_ns() override;
   bool is_unattended(Threads threads) override;

@@ -86,6 +86,20 @@ TEST(Letters, need_no_ping_and_few_frames_back_where_nothing_is_lost) {
   });
 }
 
+// It has taken in the letters, and is stopped before anybody has asked.
+TEST(Letters, leave_their_target_alone_that_is_stopped_for_longer_than_the_timeout) {
+  for_each_seed(40, [](std::uint64_t seed) {
+    WorldOptions options = letters_alone(seed);
+    for (LinkPlan& plan : options.links) plan.letters = asking_gap - 1;
+    options.stopped_from_ns = 1 * s;
+    options.stopped_until_ns = 100 * s;
+    LinkWorld world(options);
+    EXPECT_EQ(world.run(), "");
+    EXPECT_GT(world.now, 100 * s) << "it was waited for";
+    for (const auto& link : world.links) EXPECT_EQ(link->sender.end(), LinkEnd::none);
+  });
+}
+
 // What went wrong, and a ping where nothing was lost: its answer would mend what was not told.
 std::string fault_of(const WorldOptions& options) {
   LinkWorld world(options);
@@ -286,6 +300,16 @@ class LetterSender : public testing::Test {
     return is_taken;
   }
 
+  // The target says nothing, before this instant; connections are closed at once.
+  void wait_until(std::uint64_t end) {
+    let_go();
+    for (std::uint64_t now = sender.next_deadline_ns(); now < end; now = sender.next_deadline_ns()) {
+      sender.tick(now);
+      let_go();
+      if (wire.disconnected == wire.connected) sender.on_disconnected(wire.disconnected, now);
+    }
+  }
+
   const Bytes head = Bytes(8, std::byte{1}), body = Bytes(16, std::byte{2});
   RecordingWire wire;
   LinkSender sender{options(), wire};
@@ -357,22 +381,74 @@ TEST_F(LetterSender, asks_a_silent_target_with_a_ping_and_then_needs_nothing_mor
   EXPECT_EQ(sender.next_deadline_ns(), LinkSender::never);
 }
 
-TEST_F(LetterSender, fails_where_a_letter_is_not_received_for_too_long_and_then_drops_letters) {
-  sender.open(0);
-  greet();
-  ASSERT_TRUE(post());
+TEST_F(LetterSender, fails_where_a_letter_is_expected_to_be_received_for_too_long_and_then_drops_letters) {
+  ASSERT_TRUE(leaves_a_letter());
   sender.tick(1 * s);
   EXPECT_EQ(wire.count(FrameKind::ping), 0u);
   sender.tick(5 * s);
   EXPECT_EQ(wire.count(FrameKind::ping), 1u);
-  sender.tick(35 * s - 1);
+  let_go();
+  sender.expect_receipts(7 * s);
+  EXPECT_EQ(wire.count(FrameKind::ping), 2u);
+  for (const std::uint64_t now : {20 * s, 34 * s}) sender.expect_receipts(now);
+  EXPECT_EQ(wire.count(FrameKind::ping), 2u) << "it is asked already";
+  sender.tick(37 * s - 1);
   EXPECT_EQ(sender.end(), LinkEnd::none);
-  sender.tick(35 * s);
+  sender.tick(37 * s);
   EXPECT_EQ(sender.end(), LinkEnd::silence);
-  for (std::uint64_t number = 0; number <= letters_in_window; ++number) EXPECT_TRUE(post(31 * s));
+  for (std::uint64_t number = 0; number <= letters_in_window; ++number) EXPECT_TRUE(post(37 * s));
   let_go(false);
   EXPECT_TRUE(sender.is_quiet());
   EXPECT_FALSE(sender.has_unreceived_letters());
+}
+
+TEST_F(LetterSender, tries_on_without_an_end_where_nobody_expects_that_its_letters_were_received) {
+  ASSERT_TRUE(leaves_a_letter());
+  wait_until(600 * s);
+  EXPECT_EQ(sender.end(), LinkEnd::none);
+  EXPECT_GE(wire.connected, 2u);
+  EXPECT_LE(wire.connected, 61u) << "every ten seconds";
+  ASSERT_EQ(sender.state(), LinkState::connecting);
+  FrameHeader header = header_of(FrameKind::hello_ack, 1, 0, wire.connected);
+  header.stamp = wire.sent.back().header.stamp;
+  header.first = 1;
+  EXPECT_EQ(hear(header, 600 * s), Fault::none);
+  EXPECT_EQ(sender.next_deadline_ns(), LinkSender::never);
+}
+
+TEST_F(LetterSender, no_longer_counts_the_silence_when_nobody_has_asked_again_for_long) {
+  ASSERT_TRUE(leaves_a_letter());
+  sender.expect_receipts(1 * s);
+  wait_until(100 * s);
+  EXPECT_EQ(sender.end(), LinkEnd::none);
+  for (std::uint64_t now = 100 * s; now < 130 * s; now += 5 * s) {
+    sender.expect_receipts(now);
+    wait_until(now + 5 * s);
+  }
+  EXPECT_EQ(sender.end(), LinkEnd::none);
+  wait_until(130 * s + 1);
+  EXPECT_EQ(sender.end(), LinkEnd::silence);
+}
+
+TEST_F(LetterSender, counts_the_silence_from_when_the_wire_calls_the_connection_broken) {
+  ASSERT_TRUE(leaves_a_letter());
+  wait_until(4 * s);
+  sender.on_broken(1, 4 * s);
+  sender.on_disconnected(1, 4 * s);
+  wait_until(34 * s);
+  EXPECT_EQ(sender.end(), LinkEnd::none);
+  wait_until(34 * s + 1);
+  EXPECT_EQ(sender.end(), LinkEnd::silence);
+}
+
+TEST_F(LetterSender, counts_the_silence_from_a_request_that_comes_behind_its_letters) {
+  ASSERT_TRUE(leaves_a_letter());
+  wait_until(100 * s);
+  EXPECT_FALSE(sender.post({.head = head}, 100 * s)) << "there is no credit";
+  wait_until(130 * s);
+  EXPECT_EQ(sender.end(), LinkEnd::none);
+  wait_until(130 * s + 1);
+  EXPECT_EQ(sender.end(), LinkEnd::silence);
 }
 
 // Whoever looks at the time may have been stopped, or had no processor.
@@ -389,6 +465,8 @@ TEST_F(LetterSender, asks_before_it_takes_a_silence_for_a_death_however_late_it_
   let_go();
   sender.tick(131 * s);
   EXPECT_EQ(wire.count(FrameKind::ping), 2u) << "it is asked anew";
+  sender.expect_receipts(131 * s);
+  for (const std::uint64_t now : {140 * s, 150 * s}) sender.expect_receipts(now);
   sender.tick(161 * s);
   EXPECT_EQ(sender.end(), LinkEnd::silence);
 }
@@ -398,6 +476,7 @@ TEST_F(LetterSender, counts_the_silence_from_the_question_of_a_late_goodbye) {
   EXPECT_FALSE(sender.close(31 * s));
   sender.tick(31 * s);
   EXPECT_EQ(sender.state(), LinkState::open);
+  for (const std::uint64_t now : {45 * s, 59 * s}) EXPECT_FALSE(sender.close(now));
   sender.tick(61 * s);
   EXPECT_EQ(sender.end(), LinkEnd::silence);
 }

@@ -94,6 +94,8 @@ void SimWire::deliver(const Shared& flight) {
   if (world_.now < flight->not_before) {
     return world_.at(flight->not_before, [this, flight] { deliver(flight); });
   }
+  if (!to_origin_ && world_.are_targets_stopped())
+    return world_.at(world_.options.stopped_until_ns, [this, flight] { deliver(flight); });
   if (!flight->left) take_copy(*flight);
   flight->delivered = true;
   world_.links[link_]->deliver(flight->copy, to_origin_);

@@ -41,8 +41,9 @@ struct WorldOptions {
   std::size_t frames_in_wire = 16;
   std::uint64_t timeout_ns = 30 * s;
   std::uint64_t doubled_once_in = 20, reordered_once_in = 20, again_once_in = 10;  // 0: never
-  std::size_t cuts = 0;       // connections broken at random instants
-  std::uint64_t down_ns = 0;  // how long nothing passes after a cut, at most
+  std::size_t cuts = 0;                               // connections broken at random instants
+  std::uint64_t down_ns = 0;                          // how long nothing passes after a cut, at most
+  SimTime stopped_from_ns = 0, stopped_until_ns = 0;  // meanwhile no target takes in or does anything
   Omission omission = Omission::none;
 };
 
@@ -166,6 +167,7 @@ class LinkWorld {
   void run_until(SimTime until_ns);
 
   void at(SimTime when, std::function<void()> event);
+  bool are_targets_stopped() const { return now >= options.stopped_from_ns && now < options.stopped_until_ns; }
   void fail(std::string_view what);
   bool has_failed() const { return !failure_.empty(); }
   const std::string& failure() const { return failure_; }
