@@ -15,10 +15,13 @@
 #include "common/capped_run.hpp"
 #include "common/lab.hpp"
 #include "common/run_main.hpp"
+#include "contest.hpp"
 #include "measured.hpp"
+#include "overlapped.hpp"
 #include "predictions.hpp"
 #include "rank_programs.hpp"
 #include "report.hpp"
+#include "rows.hpp"
 #include "scale.hpp"
 #include "simulated.hpp"
 
@@ -27,44 +30,41 @@ namespace {
 
 struct CommandLine {
   bool measure = false;
+  bool overlap = false;
   bool model = false;
   bool simulate = false;
   bool scale = false;
-  MeasureOptions measurement;
+  ContestOptions contest;
   farsum::cluster::PaperRowOptions simulation;
   bool json = false;
   std::string plot;
 };
 
-void declare_measurement(CLI::App& app, MeasureOptions& options, CLI::Option* measure) {
-  app.add_option("--rows", options.rows, "which calls, as the shell's patterns (allreduce/*, barrier)")
-      ->needs(measure)
-      ->delimiter(',');
-  app.add_option("--ranks", options.ranks, "how many ranks (default: 2, 4, 8)")
-      ->needs(measure)
-      ->delimiter(',')
-      ->check(CLI::Range(1, 256));
-  app.add_option("--libraries", options.libraries, "as `farsum lab` names them (default: all that are here)")
-      ->needs(measure)
-      ->delimiter(',');
-  app.add_flag("--by-ranks", options.by_ranks, "also with FARSUM_REDUCE_ORDER=ranks, beside the usual order")
-      ->needs(measure);
-  app.add_option("--pairs", options.pairs, "how often all take their turn (default: 3)")
-      ->needs(measure)
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--seconds", options.seconds, "of each call and turn at least (default: 0.1)")
-      ->needs(measure)
-      ->check(CLI::Range(0.0001, 600.0));
-  app.add_option("--cap-s", options.cap_s, "seconds after which a turn is ended (default: 120)")
-      ->needs(measure)
-      ->check(CLI::Range(1, 36000));
+// What all that is measured on ranks takes; returns what is refused without any of it.
+std::vector<CLI::Option*> declare_contest(CLI::App& app, ContestOptions& options) {
+  return {app.add_option("--rows", options.rows, "which calls, as the shell's patterns (allreduce/*, barrier)")
+              ->delimiter(','),
+          app.add_option("--ranks", options.ranks, "how many ranks (default: 2, 4, 8; --overlap: 2, and 3)")
+              ->delimiter(',')
+              ->check(CLI::Range(1, 256)),
+          app.add_option("--libraries", options.libraries, "as `farsum lab` names them (default: all that are here)")
+              ->delimiter(','),
+          app.add_flag("--dedicated", options.dedicated, "Farsum also with FARSUM_AGENT=dedicated"),
+          app.add_option("--pairs", options.pairs, "how often all take their turn (default: 3)")
+              ->check(CLI::Range(1, 1000)),
+          app.add_option("--seconds", options.seconds, "of each call and turn at least (default: 0.1; --overlap: 0.5)")
+              ->check(CLI::Range(0.0001, 600.0)),
+          app.add_option("--cap-s", options.cap_s, "seconds after which a turn is ended (default: 120)")
+              ->check(CLI::Range(1, 36000))};
 }
 
 void declare(CLI::App& app, CommandLine& line) {
   CLI::Option_group* what = app.add_option_group("What", "one of");
   CLI::Option* measure = what->add_flag("--measure", line.measure,
                                         "collective calls on this node, Farsum's and those of MPI libraries in turn");
-  declare_measurement(app, line.measurement, measure);
+  CLI::Option* overlap = what->add_flag("--overlap", line.overlap,
+                                        "the same of allreduces that nobody waits for, beside computing: of all ranks "
+                                        "for 1 ms, of the middle one for 10 ms");
   what->add_flag("--model", line.model,
                  "tables 1 and 2 of paper 5, its figures 2, 10 and 14 from their parameters, and what these miss");
   CLI::Option* simulate = what->add_flag("--simulate", line.simulate,
@@ -72,16 +72,29 @@ void declare(CLI::App& app, CommandLine& line) {
                                          "noise, two minutes or so");
   what->add_flag("--scale", line.scale, "how fast a cluster of 16,384 nodes is simulated, and in how much memory");
   what->require_option(1);
+  app.add_flag("--by-ranks", line.contest.by_ranks, "also with FARSUM_REDUCE_ORDER=ranks, beside the usual order")
+      ->needs(measure);
+  const std::vector<CLI::Option*> of_contest = declare_contest(app, line.contest);
+  // CLI11's `needs` wants all of what is named, not one.
+  app.callback([measure, overlap, of_contest] {
+    if (measure->count() + overlap->count() > 0) return;
+    for (const CLI::Option* option : of_contest) {
+      if (option->count() > 0) throw CLI::RequiresError(option->get_name(), "--measure or --overlap");
+    }
+  });
   app.add_option("--calls", line.simulation.calls, "of a point with noise")
       ->needs(simulate)
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", line.simulation.seed, "of the noise")->needs(simulate);
   app.add_flag("--short", line.simulation.is_short, "few numbers of nodes, noise of one length")->needs(simulate);
   app.add_flag("--json", line.json, "a JSON object a line instead of the tables");
-  app.add_option("--plot", line.plot, "draw the figures to this file (.svg, .png); their lines go beside it (.jsonl)");
+  app.add_option("--plot", line.plot,
+                 "draw the figures (of all but --measure and --scale) to this file (.svg, .png); their lines go beside "
+                 "it (.jsonl)");
   app.footer(
       "Examples:\n"
       "  farsum bench reduce --measure --rows 'allreduce/*' --ranks 2\n"
+      "  farsum bench reduce --overlap --libraries mpich5,openmpi5\n"
       "  farsum bench reduce --model\n"
       "  farsum bench reduce --model --json | grep 'best degree'\n"
       "  farsum bench reduce --model --plot build/bench/reduction-model.svg\n"
@@ -124,15 +137,18 @@ void simulate(const CommandLine& line) {
 
 int measure(const CommandLine& line) {
   const std::string folder = std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
-  const Lab lab(folder, line.measurement.cap_s * std::int64_t{1000});
-  if (const std::string reason = why_not(line.measurement, lab); !reason.empty()) {
+  const Lab lab(folder, line.contest.cap_s * std::int64_t{1000});
+  const std::vector<std::string> calls = line.overlap ? overlapped_calls() : measured_calls();
+  if (const std::string reason = why_not(line.contest, lab, calls); !reason.empty()) {
     fmt::print(stderr, "bench-reduce: {}\n", reason);
     return exit_wrong_usage;
   }
-  const MeasuredReductions measured = measure(line.measurement, lab);
-  fmt::print("{}", line.json ? lines_of(measured) : table_of(measured));
-  for (const auto& [who, why] : measured.failures) fmt::print(stderr, "bench-reduce: {}: {}\n", who, why);
-  return measured.is_wrong ? 1 : 0;
+  const Measured measured = line.overlap ? measure_overlap(line.contest, lab) : measure_calls(line.contest, lab);
+  const Failures& failures = measured.failures;
+  fmt::print("{}", line.json ? lines_of(measured.rows) : table_of(measured.rows, failures));
+  for (const auto& [who, why] : failures.reasons) fmt::print(stderr, "bench-reduce: {}: {}\n", who, why);
+  if (!line.plot.empty() && line.overlap) draw(lines_of(measured.rows), "plot_overlap.py", line.plot);
+  return failures.is_wrong ? 1 : 0;
 }
 
 void scale(const CommandLine& line) {
@@ -150,7 +166,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_wrong_usage;
   }
-  if (line.measure) return measure(line);
+  if (line.measure || line.overlap) return measure(line);
   if (line.model) model(line);
   if (line.simulate) simulate(line);
   if (line.scale) scale(line);

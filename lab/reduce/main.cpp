@@ -1,12 +1,10 @@
-// The ranks of `farsum bench reduce --measure` under an MPI library: collective calls, each answer checked before it is
-// timed. Prints JSON lines; what the calls are is in bench/reduce/cases.
-#include <cstdint>
-
+// The ranks of `farsum bench reduce` under an MPI library: collective calls, each answer checked before it is timed.
+// Prints JSON lines; what the calls are is in bench/reduce/cases.
 #include "common/command_line.hpp"
 #include "common/report.hpp"
 #include "common/session.hpp"
 #include "mpi_job.hpp"
-#include "reduce/cases/measure.hpp"
+#include "reduce/cases/measure_all.hpp"
 
 namespace lab {
 namespace {
@@ -27,9 +25,10 @@ int run(int argc, char** argv) {
       [&](const collectives::Call& call) {
         report.measured({{"begin", call.name()}}, {});
       },
-      [&](const collectives::Call& call, const collectives::Timing& timing) {
-        report.measured(
-            {{"call", call.name()}, {"us", timing.call_us}, {"calls", static_cast<std::int64_t>(timing.calls)}}, {});
+      [&](const collectives::Call& call, const collectives::Figures& figures) {
+        Record record{{"call", call.name()}};
+        for (const auto& [name, value] : figures) record.push_back({name, value});
+        report.measured(record, {});
       });
   return 0;
 }

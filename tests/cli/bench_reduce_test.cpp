@@ -99,6 +99,34 @@ TEST(BenchReduce, measures_ranks_of_this_node_beside_a_library) {
                                           "64 B and more, 2 ranks, geometric mean"));
 }
 
+TEST(BenchReduce, times_calls_beside_computing_and_says_what_each_peer_does) {
+  const Ended ended =
+      run_farsum({"bench", "--json", "reduce", "--overlap", "--rows", "allreduce/8,allreduce/1048576", "--libraries",
+                  "mpich", "--ranks", "3", "--pairs", "1", "--seconds", "0.001", "--dedicated"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  std::map<std::string, json> by_case;
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) {
+    const json row = json::parse(line);
+    EXPECT_TRUE(row.at("peers").at("mpich").is_number()) << line;
+    EXPECT_TRUE(by_case.emplace(row.at("case"), row).second) << line;
+  }
+  EXPECT_EQ(by_case.size(), 16U);
+  const json& cost = by_case.at("overlap of allreduce/8, 3 ranks: computing with it");
+  EXPECT_EQ(cost.at("aim"), 1.005);
+  EXPECT_GT(cost.at("limit"), 10) << "nothing was computed";
+  EXPECT_GT(cost.at("ours"), 10);
+  const json& over =
+      by_case.at("overlap of allreduce/1048576, 3 ranks, dedicated agent: it has ended when the computing has");
+  EXPECT_TRUE(over.at("ours") >= 0 && over.at("ours") <= 1) << over;
+  EXPECT_TRUE(over.at("aim").is_null() && over.at("met").is_null()) << over;
+  const json& hidden = by_case.at("overlap of allreduce/8, 3 ranks: hidden, as OSU says it");
+  EXPECT_TRUE(hidden.at("imb").is_number() && hidden.at("pure_us") > 0) << hidden;
+  const json& waited = by_case.at("allreduce/8, 3 ranks: waited for, the middle rank computes 10 ms");
+  EXPECT_EQ(waited.at("peer"), "mpich");
+  EXPECT_GT(waited.at("ours"), 0);
+}
+
 TEST(BenchReduce, names_what_can_be_measured) {
   const Ended library = run_farsum({"bench", "reduce", "--measure", "--libraries", "no-such-library"});
   EXPECT_EQ(library.exit_code, 2);
@@ -149,6 +177,8 @@ TEST(BenchReduce, refuses_wrong_usage_with_two) {
   EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--no-such-option"}).exit_code, 2);
   EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--simulate"}).exit_code, 2);
   EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--seed", "2"}).exit_code, 2);
+  EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--pairs", "2"}).exit_code, 2);
+  EXPECT_EQ(run_farsum({"bench", "reduce", "--overlap", "--by-ranks"}).exit_code, 2);
   const Ended help = run_farsum({"bench", "reduce", "--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("Examples:"));

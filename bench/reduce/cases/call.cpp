@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +17,13 @@ constexpr std::array<std::pair<Kind, const char*>, 5> kind_names = {{{Kind::allr
                                                                      {Kind::broadcast, "broadcast"},
                                                                      {Kind::barrier, "barrier"}}};
 constexpr std::array<std::size_t, 7> all_bytes = {8, 64, 512, 4096, 32768, 262144, 1048576};
+constexpr std::size_t most_bytes = std::size_t{1} << 30;
+
+const std::vector<std::pair<std::string, Way>>& ways() {
+  static const std::vector<std::pair<std::string, Way>> names{
+      {"in-a-row", Way::in_a_row}, {"overlap", Way::overlap}, {"middle", Way::middle}};
+  return names;
+}
 
 }  // namespace
 
@@ -36,10 +44,20 @@ std::vector<Call> all_calls() {
 }
 
 std::optional<Call> call_named(const std::string& name) {
-  for (const Call& call : all_calls()) {
-    if (call.name() == name) return call;
-  }
-  return std::nullopt;
+  const std::size_t slash = std::min(name.find('/'), name.size());
+  const auto* const found =
+      std::ranges::find(kind_names, name.substr(0, slash), [](const auto& one) { return std::string(one.second); });
+  if (found == kind_names.end()) return std::nullopt;
+  Call call{.kind = found->first};
+  const char* const end = name.data() + name.size();
+  if (slash < name.size()) std::from_chars(name.data() + slash + 1, end, call.bytes);
+  const bool is_whole = call.kind == Kind::barrier || (call.elements() > 0 && call.bytes <= most_bytes);
+  // Whatever else stands there is another name.
+  return is_whole && call.name() == name && call.bytes % sizeof(double) == 0 ? std::optional(call) : std::nullopt;
+}
+
+const char* name_of(Way way) {
+  return std::ranges::find(ways(), way, [](const auto& one) { return one.second; })->first.c_str();
 }
 
 void Request::declare(CLI::App& app) {
@@ -47,6 +65,8 @@ void Request::declare(CLI::App& app) {
     return call_named(name) ? std::string() : "there is no call " + name;
   };
   app.add_option("--calls", names, "what to time, each KIND/BYTES")->delimiter(',')->check(is_known);
+  app.add_option("--way", way, "how: many of them, or each begun beside computing of all ranks, or of the middle one")
+      ->transform(CLI::CheckedTransformer(ways()).description("in-a-row, overlap, middle"));
   app.add_option("--seconds", seconds, "how long each is timed at least")
       ->check(CLI::Range(0.0001, 3600.0))
       ->capture_default_str();

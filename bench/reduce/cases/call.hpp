@@ -1,10 +1,11 @@
-// What `farsum bench reduce --measure` times: a collective call with so many bytes from each rank, of double sums.
+// What `farsum bench reduce` times: a collective call with so many bytes from each rank, of double sums.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -24,13 +25,19 @@ struct Call {
   [[nodiscard]] std::size_t elements() const { return bytes / sizeof(double); }
 };
 
-// In the order in which they are measured.
+// Those of --measure, in the order in which they are measured.
 [[nodiscard]] std::vector<Call> all_calls();
+// Any kind, with any number of whole elements.
 [[nodiscard]] std::optional<Call> call_named(const std::string& name);
+
+// How calls are timed: many in a row, begun beside computing of all ranks or of the middle one.
+enum class Way : std::uint8_t { in_a_row, overlap, middle };
+[[nodiscard]] const char* name_of(Way way);
 
 // What a program of ranks is asked for.
 struct Request {
   std::vector<std::string> names;
+  Way way = Way::in_a_row;
   double seconds = 0.2;
   bool about = false;
 
@@ -38,10 +45,7 @@ struct Request {
   [[nodiscard]] std::vector<Call> calls() const;
 };
 
-// What rank 0 tells of a call.
-struct Timing {
-  double call_us = 0;  // the slowest rank's
-  long calls = 0;
-};
+// What rank 0 tells of a call, number by number.
+using Figures = std::vector<std::pair<std::string, double>>;
 
 }  // namespace collectives

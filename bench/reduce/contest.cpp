@@ -1,0 +1,132 @@
+#include "contest.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "rank_programs.hpp"
+#include "reduce/cases/samples.hpp"
+
+namespace bench {
+namespace {
+
+constexpr const char* program = "reduce";
+
+std::vector<Contender> farsum_contenders(const ContestOptions& options) {
+  std::vector<Contender> contenders{{.name = farsum_name}};
+  if (options.by_ranks)
+    contenders.push_back({.name = by_ranks_name, .environment = {{"FARSUM_REDUCE_ORDER", "ranks"}}});
+  if (options.dedicated) contenders.push_back({.name = dedicated_name, .environment = {{"FARSUM_AGENT", "dedicated"}}});
+  return contenders;
+}
+
+}  // namespace
+
+std::vector<Contender> contenders_of(const ContestOptions& options, const Lab& lab) {
+  std::vector<Contender> contenders = farsum_contenders(options);
+  for (const std::string& library : lab.libraries_for(program)) {
+    const bool is_second_name = library.ends_with("-abi");
+    if (options.libraries.empty() ? is_second_name
+                                  : std::ranges::find(options.libraries, library) == options.libraries.end())
+      continue;
+    contenders.push_back({.name = library, .library = library, .environment = unbound_on_this_machine()});
+    if (library != "openmpi5") continue;
+    Contender preferred{.name = library + " (xhc, han)", .library = library, .environment = unbound_on_this_machine()};
+    preferred.environment["OMPI_MCA_coll_xhc_priority"] = "100";
+    preferred.environment["OMPI_MCA_coll_han_priority"] = "90";
+    contenders.push_back(std::move(preferred));
+  }
+  return contenders;
+}
+
+std::vector<std::string> rows_wanted(const ContestOptions& options, const std::vector<std::string>& names) {
+  std::vector<std::string> wanted;
+  std::ranges::copy_if(names, std::back_inserter(wanted), [&](const std::string& name) {
+    const auto fits = [&](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; };
+    return options.rows.empty() || std::ranges::any_of(options.rows, fits);
+  });
+  return wanted;
+}
+
+std::string why_not(const ContestOptions& options, const Lab& lab, const std::vector<std::string>& names) {
+  const std::set<std::string> here = lab.libraries_for(program);
+  for (const std::string& name : options.libraries) {
+    if (!here.contains(name))
+      return fmt::format("lab-reduce cannot run under {} here; there are: {}", name, fmt::join(here, ", "));
+  }
+  if (rows_wanted(options, names).empty())
+    return fmt::format("no call is called so; there are: {}", fmt::join(names, ", "));
+  return {};
+}
+
+void Contest::take_turn(int turn, Failures& failures) {
+  for (const Contender& contender : contenders_) {
+    if (failed_.contains(contender.name)) continue;
+    fmt::print(stderr, "bench-reduce: {}, {} ranks, turn {} of {}, {}\n", name_of(job_.way), job_.ranks, turn,
+               options_.pairs, contender.name);
+    keep(contender, start(contender), failures);
+  }
+}
+
+LabOutcome Contest::start(const Contender& contender) const {
+  const std::vector<std::string> words{
+      "--way", name_of(job_.way), "--calls", joined(job_.calls), "--seconds", fmt::format("{:.6f}", job_.seconds)};
+  if (!contender.library.empty()) {
+    return lab_.run({.program = program,
+                     .library = contender.library,
+                     .ranks = job_.ranks,
+                     .arguments = words,
+                     .environment = contender.environment});
+  }
+  std::vector<std::string> native{"/usr/bin/env"};
+  for (const auto& [name, value] : contender.environment) native.push_back(fmt::format("{}={}", name, value));
+  const std::vector<std::string> job{lab_.folder() + "/farsum",       "run",      "-n", std::to_string(job_.ranks),
+                                     lab_.folder() + "/bench-reduce", native_word};
+  native.insert(native.end(), job.begin(), job.end());
+  native.insert(native.end(), words.begin(), words.end());
+  return lab_.run_words(native);
+}
+
+void Contest::keep(const Contender& contender, const LabOutcome& outcome, Failures& failures) {
+  std::string last;
+  for (const Json& record : outcome.records) {
+    if (record.contains("begin")) last = record.at("begin");
+    if (record.contains("call")) records_[contender.name].push_back(record);
+  }
+  if (outcome.ending == Ending::good) return;
+  failed_.insert(contender.name);
+  failures.reasons[contender.name] = fmt::format("{} ranks, at {}: {}", job_.ranks, last, outcome.reason);
+  if (contender.library.empty()) failures.is_wrong = true;
+}
+
+std::vector<double> Contest::said(const std::string& who, const std::string& call, const std::string& name) const {
+  std::vector<double> numbers;
+  const auto found = records_.find(who);
+  if (found == records_.end()) return numbers;
+  for (const Json& record : found->second) {
+    if (record.at("call") == call && record.contains(name)) numbers.push_back(record.at(name));
+  }
+  return numbers;
+}
+
+std::optional<double> Contest::median_of(const std::string& who, const std::string& call,
+                                         const std::string& name) const {
+  std::vector<double> numbers = said(who, call, name);
+  if (numbers.empty()) return std::nullopt;
+  return collectives::median(std::move(numbers));
+}
+
+std::map<std::string, double> Contest::peers_of(const std::string& call, const std::string& name) const {
+  std::map<std::string, double> peers;
+  for (const Contender& contender : contenders_) {
+    if (contender.library.empty()) continue;
+    if (const auto median = median_of(contender.name, call, name)) peers[contender.name] = *median;
+  }
+  return peers;
+}
+
+}  // namespace bench
