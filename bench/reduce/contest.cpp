@@ -67,14 +67,17 @@ void Contest::take_turn(int turn, Failures& failures) {
   for (const Contender& contender : contenders_) {
     if (failed_.contains(contender.name)) continue;
     fmt::print(stderr, "bench-reduce: {}, {} ranks, turn {} of {}, {}\n", name_of(job_.way), job_.ranks, turn,
-               options_.pairs, contender.name);
+               job_.turns, contender.name);
     keep(contender, start(contender), failures);
   }
 }
 
 LabOutcome Contest::start(const Contender& contender) const {
-  const std::vector<std::string> words{
-      "--way", name_of(job_.way), "--calls", joined(job_.calls), "--seconds", fmt::format("{:.6f}", job_.seconds)};
+  const std::vector<std::string> words{"--way",        name_of(job_.way),
+                                       "--calls",      joined(job_.calls),
+                                       "--seconds",    fmt::format("{:.6f}", job_.seconds),
+                                       "--most-calls", std::to_string(job_.most_calls),
+                                       "--nice",       std::to_string(job_.nice)};
   if (!contender.library.empty()) {
     return lab_.run({.program = program,
                      .library = contender.library,

@@ -16,9 +16,9 @@ struct ContestOptions {
   std::vector<std::string> rows;       // as the shell's patterns of call names; empty: all
   std::vector<int> ranks;              // empty: the measurement's own
   std::vector<std::string> libraries;  // the peers; empty: all that are here
-  int pairs = 3;
-  std::optional<double> seconds;  // of each call and turn; else the measurement's own
-  int cap_s = 120;
+  std::optional<int> pairs;            // of turns; else the measurement's own, as the next two
+  std::optional<double> seconds;       // of each call and turn
+  std::optional<int> cap_s;
   bool by_ranks = false;   // Farsum once more in each turn, in the order of ranks
   bool dedicated = false;  // and once more with agents that spin
 };
@@ -29,6 +29,8 @@ struct Contender {
   std::string library = {};  // empty: Farsum
   std::map<std::string, std::string> environment = {};
 };
+
+inline constexpr int usual_turns = 3;
 
 inline constexpr const char* farsum_name = "farsum";
 inline constexpr const char* by_ranks_name = "farsum, order of ranks";
@@ -57,12 +59,20 @@ class Contest {
     int ranks;
     double seconds;
     std::vector<std::string> calls;
+    int turns = 1;
+    std::size_t most_calls = 100'000;
+    int nice = 0;
   };
 
   Contest(const ContestOptions& options, const Lab& lab, Job job)
       : options_(options), lab_(lab), job_(std::move(job)) {}
 
+  // `turn` counts from 1.
   void take_turn(int turn, Failures& failures);
+  void take_turns(Failures& failures) {
+    for (int turn = 1; turn <= job_.turns; ++turn) take_turn(turn, failures);
+  }
+  [[nodiscard]] const std::vector<Contender>& contenders() const { return contenders_; }
 
   // What one has said of a call by one name, a number a turn; empty where it has said none.
   [[nodiscard]] std::vector<double> said(const std::string& who, const std::string& call,

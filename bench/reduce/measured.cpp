@@ -139,12 +139,14 @@ Measured measure_calls(const ContestOptions& options, const Lab& lab) {
   Measured measured;
   const std::vector<std::string> names = rows_wanted(options, measured_calls());
   const double seconds = options.seconds.value_or(usual_seconds);
+  const int turns = options.pairs.value_or(usual_turns);
   std::vector<MeasuredCall> all;
   for (const int ranks : options.ranks.empty() ? std::vector{2, 4, 8} : options.ranks) {
-    Contest contest(options, lab,
-                    {.way = collectives::Way::in_a_row, .ranks = ranks, .seconds = seconds, .calls = names});
+    Contest contest(
+        options, lab,
+        {.way = collectives::Way::in_a_row, .ranks = ranks, .seconds = seconds, .calls = names, .turns = turns});
     HandOvers hand_overs;
-    for (int turn = 1; turn <= options.pairs; ++turn) {
+    for (int turn = 1; turn <= turns; ++turn) {
       contest.take_turn(turn, measured.failures);
       if (ranks == 2) hand_overs.take_turn(lab, seconds);
     }

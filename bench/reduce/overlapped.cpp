@@ -110,9 +110,14 @@ void append_middle(std::vector<Json>& rows, const Contest& contest, const std::s
   }
 }
 
-Contest take_turns(const ContestOptions& options, const Lab& lab, Contest::Job job, Failures& failures) {
-  Contest contest(options, lab, std::move(job));
-  for (int turn = 1; turn <= options.pairs; ++turn) contest.take_turn(turn, failures);
+Contest turns_taken(const ContestOptions& options, const Lab& lab, Way way, int ranks, Failures& failures) {
+  Contest contest(options, lab,
+                  {.way = way,
+                   .ranks = ranks,
+                   .seconds = options.seconds.value_or(usual_overlap_seconds),
+                   .calls = rows_wanted(options, overlapped_calls()),
+                   .turns = options.pairs.value_or(usual_turns)});
+  contest.take_turns(failures);
   return contest;
 }
 
@@ -123,9 +128,8 @@ std::vector<std::string> overlapped_calls() { return {"allreduce/8", "allreduce/
 Measured measure_overlap(const ContestOptions& options, const Lab& lab) {
   Measured measured;
   const std::vector<std::string> calls = rows_wanted(options, overlapped_calls());
-  const double seconds = options.seconds.value_or(usual_overlap_seconds);
   for (const int ranks : options.ranks.empty() ? std::vector{2} : options.ranks) {
-    const Contest contest = take_turns(options, lab, {Way::overlap, ranks, seconds, calls}, measured.failures);
+    const Contest contest = turns_taken(options, lab, Way::overlap, ranks, measured.failures);
     for (const std::string& call : calls) {
       const OverlapRows rows(contest, call, ranks);
       rows.append(measured.rows, farsum_name, "");
@@ -134,7 +138,7 @@ Measured measure_overlap(const ContestOptions& options, const Lab& lab) {
   }
   for (const int ranks : options.ranks.empty() ? std::vector{3} : options.ranks) {
     if (ranks < 3) continue;  // nobody is between two others
-    const Contest contest = take_turns(options, lab, {Way::middle, ranks, seconds, calls}, measured.failures);
+    const Contest contest = turns_taken(options, lab, Way::middle, ranks, measured.failures);
     for (const std::string& call : calls) append_middle(measured.rows, contest, call, ranks);
   }
   return measured;

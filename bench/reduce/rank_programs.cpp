@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "common/end_rank.hpp"
 #include "common/lab.hpp"
 #include "common/native_ranks.hpp"
 #include "common/usable_processors.hpp"
@@ -78,6 +79,7 @@ void print_line(const Json& object) {
 }
 
 int run_native_rank(const collectives::Request& request) {
+  if (const std::string reason = request.take_priority(); !reason.empty()) end_rank(reason);
   const NativeJob job;
   const bool speaks = job.rank() == 0;
   collectives::measure_all(

@@ -127,6 +127,37 @@ TEST(BenchReduce, times_calls_beside_computing_and_says_what_each_peer_does) {
   EXPECT_GT(waited.at("ours"), 0);
 }
 
+TEST(BenchReduce, tells_how_much_calls_differ_beside_busy_processes) {
+  const Ended ended =
+      run_farsum({"bench", "--json", "reduce", "--steady", "--rows", "allreduce/8,barrier", "--libraries", "mpich",
+                  "--calls", "20", "--seconds", "2", "--hogs", "1", "--dedicated"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  std::map<std::string, json> by_case;
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) {
+    const json row = json::parse(line);
+    EXPECT_TRUE(row.at("ours").is_number() && row.at("peers").at("mpich").is_number()) << line;
+    EXPECT_TRUE(by_case.emplace(row.at("case"), row).second) << line;
+  }
+  for (const char* call : {"allreduce/8", "barrier"}) {
+    const json& row = by_case.at(std::string("steadiness of ") + call + ", 2 ranks, 1 hog: standard deviation");
+    EXPECT_EQ(row.at("aim"), 0.2);
+    EXPECT_EQ(row.at("distributions").size(), 3U) << row;
+    EXPECT_TRUE(by_case.contains(std::string("steadiness of ") + call + ", 2 ranks, 1 hog, dedicated agent: mean"));
+    for (const auto& [who, found] : row.at("distributions").items()) {
+      double in_bins = 0;
+      for (const json& bin : found.at("bins")) in_bins += bin.at(1).get<double>();
+      EXPECT_EQ(found.at("calls"), in_bins) << who;
+      EXPECT_TRUE(found.at("calls") > 0 && found.at("calls") <= 20) << who;
+      EXPECT_LE(found.at("p50_us"), found.at("most_us")) << who;
+    }
+  }
+  // Where this user may raise no priority it is said.
+  EXPECT_TRUE(by_case.contains("steadiness of barrier, 2 ranks, 1 hog, raised priority: mean") !=
+              (ended.err.find("no cells with raised priority") != std::string::npos))
+      << ended.err;
+}
+
 TEST(BenchReduce, names_what_can_be_measured) {
   const Ended library = run_farsum({"bench", "reduce", "--measure", "--libraries", "no-such-library"});
   EXPECT_EQ(library.exit_code, 2);
@@ -179,6 +210,8 @@ TEST(BenchReduce, refuses_wrong_usage_with_two) {
   EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--seed", "2"}).exit_code, 2);
   EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--pairs", "2"}).exit_code, 2);
   EXPECT_EQ(run_farsum({"bench", "reduce", "--overlap", "--by-ranks"}).exit_code, 2);
+  EXPECT_EQ(run_farsum({"bench", "reduce", "--overlap", "--calls", "5"}).exit_code, 2);
+  EXPECT_EQ(run_farsum({"bench", "reduce", "--overlap", "--hogs", "1"}).exit_code, 2);
   const Ended help = run_farsum({"bench", "reduce", "--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("Examples:"));

@@ -1,8 +1,12 @@
 #include "reduce/cases/call.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,7 +25,7 @@ constexpr std::size_t most_bytes = std::size_t{1} << 30;
 
 const std::vector<std::pair<std::string, Way>>& ways() {
   static const std::vector<std::pair<std::string, Way>> names{
-      {"in-a-row", Way::in_a_row}, {"overlap", Way::overlap}, {"middle", Way::middle}};
+      {"in-a-row", Way::in_a_row}, {"overlap", Way::overlap}, {"middle", Way::middle}, {"steady", Way::steady}};
   return names;
 }
 
@@ -65,11 +69,17 @@ void Request::declare(CLI::App& app) {
     return call_named(name) ? std::string() : "there is no call " + name;
   };
   app.add_option("--calls", names, "what to time, each KIND/BYTES")->delimiter(',')->check(is_known);
-  app.add_option("--way", way, "how: many of them, or each begun beside computing of all ranks, or of the middle one")
-      ->transform(CLI::CheckedTransformer(ways()).description("in-a-row, overlap, middle"));
+  app.add_option("--way", way,
+                 "how: many of them, or each begun beside computing of all ranks, or of the middle one, "
+                 "or one by one")
+      ->transform(CLI::CheckedTransformer(ways()).description("in-a-row, overlap, middle, steady"));
   app.add_option("--seconds", seconds, "how long each is timed at least")
       ->check(CLI::Range(0.0001, 3600.0))
       ->capture_default_str();
+  app.add_option("--most-calls", most_calls, "how many are timed at most, one by one")
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
+  app.add_option("--nice", nice, "the priority of all threads, as `nice` has it")->check(CLI::Range(-20, 19));
   app.add_flag("--about", about, "time nothing and tell of the library");
 }
 
@@ -77,6 +87,16 @@ std::vector<Call> Request::calls() const {
   std::vector<Call> calls;
   for (const std::string& name : names) calls.push_back(*call_named(name));
   return calls;
+}
+
+std::string Request::take_priority() const {
+  if (nice == 0 || setpriority(PRIO_PROCESS, 0, nice) == 0) return {};
+  return fmt::format("the priority {} is not to be had: {}", nice, std::strerror(errno));
+}
+
+bool may_be_nice(int nice) {
+  const int before = getpriority(PRIO_PROCESS, 0);
+  return setpriority(PRIO_PROCESS, 0, nice) == 0 && setpriority(PRIO_PROCESS, 0, before) == 0;
 }
 
 }  // namespace collectives
