@@ -28,19 +28,32 @@ std::vector<Contender> farsum_contenders(const ContestOptions& options) {
 
 std::vector<Contender> contenders_of(const ContestOptions& options, const Lab& lab) {
   std::vector<Contender> contenders = farsum_contenders(options);
+  // Over test hosts the words that start the ranks leave all processors to all of them, and need another machine.
+  const std::map<std::string, std::string> usual =
+      options.hosts == 0 ? unbound_on_this_machine() : std::map<std::string, std::string>{};
   for (const std::string& library : lab.libraries_for(program)) {
     const bool is_second_name = library.ends_with("-abi");
     if (options.libraries.empty() ? is_second_name
                                   : std::ranges::find(options.libraries, library) == options.libraries.end())
       continue;
-    contenders.push_back({.name = library, .library = library, .environment = unbound_on_this_machine()});
+    contenders.push_back({.name = library, .library = library, .environment = usual});
     if (library != "openmpi5") continue;
-    Contender preferred{.name = library + " (xhc, han)", .library = library, .environment = unbound_on_this_machine()};
+    Contender preferred{.name = library + " (xhc, han)", .library = library, .environment = usual};
     preferred.environment["OMPI_MCA_coll_xhc_priority"] = "100";
     preferred.environment["OMPI_MCA_coll_han_priority"] = "90";
     contenders.push_back(std::move(preferred));
   }
   return contenders;
+}
+
+std::string places_of(const ContestOptions& options, int ranks) {
+  return options.hosts == 0 ? fmt::format("{} ranks", ranks)
+                            : fmt::format("{} ranks on {} hosts", ranks, options.hosts);
+}
+
+std::vector<int> ranks_or(const ContestOptions& options, const std::vector<int>& usual, int a_host) {
+  if (!options.ranks.empty()) return options.ranks;
+  return options.hosts == 0 ? usual : std::vector{options.hosts * a_host};
 }
 
 std::vector<std::string> rows_wanted(const ContestOptions& options, const std::vector<std::string>& names) {
@@ -58,6 +71,10 @@ std::string why_not(const ContestOptions& options, const Lab& lab, const std::ve
     if (!here.contains(name))
       return fmt::format("lab-reduce cannot run under {} here; there are: {}", name, fmt::join(here, ", "));
   }
+  for (const int ranks : options.ranks) {
+    if (options.hosts > 0 && ranks % options.hosts != 0)
+      return fmt::format("{} ranks are not as many on each of {} hosts", ranks, options.hosts);
+  }
   if (rows_wanted(options, names).empty())
     return fmt::format("no call is called so; there are: {}", fmt::join(names, ", "));
   return {};
@@ -66,8 +83,8 @@ std::string why_not(const ContestOptions& options, const Lab& lab, const std::ve
 void Contest::take_turn(int turn, Failures& failures) {
   for (const Contender& contender : contenders_) {
     if (failed_.contains(contender.name)) continue;
-    fmt::print(stderr, "bench-reduce: {}, {} ranks, turn {} of {}, {}\n", name_of(job_.way), job_.ranks, turn,
-               job_.turns, contender.name);
+    fmt::print(stderr, "bench-reduce: {}, {}, turn {} of {}, {}\n", name_of(job_.way), places_of(options_, job_.ranks),
+               turn, job_.turns, contender.name);
     keep(contender, start(contender), failures);
   }
 }
@@ -82,16 +99,18 @@ LabOutcome Contest::start(const Contender& contender) const {
     return lab_.run({.program = program,
                      .library = contender.library,
                      .ranks = job_.ranks,
+                     .hosts = options_.hosts,
                      .arguments = words,
                      .environment = contender.environment});
   }
-  std::vector<std::string> native{"/usr/bin/env"};
-  for (const auto& [name, value] : contender.environment) native.push_back(fmt::format("{}={}", name, value));
-  const std::vector<std::string> job{lab_.folder() + "/farsum",       "run",      "-n", std::to_string(job_.ranks),
-                                     lab_.folder() + "/bench-reduce", native_word};
-  native.insert(native.end(), job.begin(), job.end());
+  std::vector<std::string> native{lab_.folder() + "/bench-reduce", native_word};
   native.insert(native.end(), words.begin(), words.end());
-  return lab_.run_words(native);
+  if (options_.hosts > 0) return lab_.run_words(hosts_.started(job_.ranks, contender.environment, native));
+  std::vector<std::string> here{"/usr/bin/env"};
+  for (const auto& [name, value] : contender.environment) here.push_back(fmt::format("{}={}", name, value));
+  here.insert(here.end(), {lab_.folder() + "/farsum", "run", "-n", std::to_string(job_.ranks)});
+  here.insert(here.end(), native.begin(), native.end());
+  return lab_.run_words(here);
 }
 
 void Contest::keep(const Contender& contender, const LabOutcome& outcome, Failures& failures) {
@@ -102,7 +121,8 @@ void Contest::keep(const Contender& contender, const LabOutcome& outcome, Failur
   }
   if (outcome.ending == Ending::good) return;
   failed_.insert(contender.name);
-  failures.reasons[contender.name] = fmt::format("{} ranks, at {}: {}", job_.ranks, last, outcome.reason);
+  failures.reasons[contender.name] =
+      fmt::format("{}, at {}: {}", places_of(options_, job_.ranks), last, outcome.reason);
   if (contender.library.empty()) failures.is_wrong = true;
 }
 

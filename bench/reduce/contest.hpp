@@ -9,6 +9,7 @@
 
 #include "common/lab.hpp"
 #include "reduce/cases/call.hpp"
+#include "test_hosts.hpp"
 
 namespace bench {
 
@@ -19,6 +20,7 @@ struct ContestOptions {
   std::optional<int> pairs;            // of turns; else the measurement's own, as the next two
   std::optional<double> seconds;       // of each call and turn
   std::optional<int> cap_s;
+  int hosts = 0;           // test hosts, over which the ranks are; 0: this machine
   bool by_ranks = false;   // Farsum once more in each turn, in the order of ranks
   bool dedicated = false;  // and once more with agents that spin
 };
@@ -45,6 +47,11 @@ inline constexpr const char* dedicated_name = "farsum, dedicated agent";
 // What cannot be, in a sentence; empty where all can.
 [[nodiscard]] std::string why_not(const ContestOptions& options, const Lab& lab, const std::vector<std::string>& names);
 
+// "4 ranks", and on how many hosts where it is not this machine.
+[[nodiscard]] std::string places_of(const ContestOptions& options, int ranks);
+// How many ranks are measured where none are named; `a_host` of them on each of several hosts.
+[[nodiscard]] std::vector<int> ranks_or(const ContestOptions& options, const std::vector<int>& usual, int a_host = 1);
+
 struct Failures {
   std::map<std::string, std::string> reasons;  // by who it was
   bool is_wrong = false;                       // a run of Farsum's ended badly
@@ -64,8 +71,8 @@ class Contest {
     int nice = 0;
   };
 
-  Contest(const ContestOptions& options, const Lab& lab, Job job)
-      : options_(options), lab_(lab), job_(std::move(job)) {}
+  Contest(const ContestOptions& options, const Lab& lab, const TestHosts& hosts, Job job)
+      : options_(options), lab_(lab), hosts_(hosts), job_(std::move(job)) {}
 
   // `turn` counts from 1.
   void take_turn(int turn, Failures& failures);
@@ -89,6 +96,7 @@ class Contest {
 
   const ContestOptions& options_;
   const Lab& lab_;
+  const TestHosts& hosts_;
   const Job job_;
   const std::vector<Contender> contenders_ = contenders_of(options_, lab_);
   std::map<std::string, std::vector<Json>> records_;  // by contender

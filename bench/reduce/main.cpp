@@ -28,9 +28,12 @@
 #include "scale.hpp"
 #include "simulated.hpp"
 #include "steadied.hpp"
+#include "test_hosts.hpp"
 
 namespace bench {
 namespace {
+
+constexpr int exit_skipped = 77;
 
 struct CommandLine {
   bool measure = false;
@@ -101,6 +104,11 @@ void declare_contest(CLI::App& app, ContestOptions& options, const Whats& whats)
           ->check(CLI::Range(1, 256)),
       of_ranks->add_option("--libraries", options.libraries, "as `farsum lab` names them (default: all that are here)")
           ->delimiter(','),
+      of_ranks
+          ->add_option("--hosts", options.hosts,
+                       "over so many test hosts of this machine instead (docs/HOSTS.md; needs root), a rank on each by "
+                       "default, with a computing middle one two")
+          ->check(CLI::Range(2, 26)),
       of_ranks->add_flag("--dedicated", options.dedicated, "Farsum also with FARSUM_AGENT=dedicated"),
       of_ranks->add_option("--pairs", options.pairs, "how often all take their turn (default: 3; --steady: 1)")
           ->check(CLI::Range(1, 1000)),
@@ -135,13 +143,14 @@ void declare(CLI::App& app, CommandLine& line) {
       "Examples:\n"
       "  farsum bench reduce --measure --rows 'allreduce/*' --ranks 2\n"
       "  farsum bench reduce --overlap --libraries mpich5,openmpi5\n"
+      "  farsum bench reduce --measure --hosts 2 --rows 'allreduce/*,reduce/*'\n"
       "  farsum bench reduce --steady --libraries mpich5 --seconds 5 --plot build/bench/steadiness.svg\n"
       "  farsum bench reduce --model\n"
       "  farsum bench reduce --model --json | grep 'best degree'\n"
       "  farsum bench reduce --model --plot build/bench/reduction-model.svg\n"
       "  farsum bench reduce --simulate --short --calls 2000\n"
       "Exit code: 0, also where the figure alone was not drawn; 1 its lines could not be written, or a run of\n"
-      "Farsum was wrong or ended badly; 2 wrong usage, or a library that is not here.");
+      "Farsum was wrong or ended badly; 2 wrong usage, or a library that is not here; 77 there can be no test hosts.");
 }
 
 // The script is that of the source tree that this program was built in; without it, or without Python's matplotlib, it
@@ -192,12 +201,12 @@ std::int64_t cap_ms_of(const CommandLine& line) {
   return line.contest.cap_s.value_or(needed_s) * std::int64_t{1000};
 }
 
-Measured measured_of(const CommandLine& line, const Lab& lab) {
-  if (line.overlap) return measure_overlap(line.contest, lab);
-  if (!line.steady) return measure_calls(line.contest, lab);
+Measured measured_of(const CommandLine& line, const Lab& lab, const TestHosts& hosts) {
+  if (line.overlap) return measure_overlap(line.contest, lab, hosts);
+  if (!line.steady) return measure_calls(line.contest, lab, hosts);
   SteadyOptions steadiness = line.steadiness;
   if (line.calls) steadiness.most_calls = *line.calls;
-  return measure_steadiness(line.contest, steadiness, lab);
+  return measure_steadiness(line.contest, steadiness, lab, hosts);
 }
 
 int measure(const CommandLine& line) {
@@ -207,7 +216,12 @@ int measure(const CommandLine& line) {
     fmt::print(stderr, "bench-reduce: {}\n", reason);
     return exit_wrong_usage;
   }
-  const Measured measured = measured_of(line, lab);
+  const TestHosts hosts(folder, line.contest.hosts);
+  if (!hosts.why_not().empty()) {
+    fmt::print(stderr, "bench-reduce: {}\n", hosts.why_not());
+    return exit_skipped;
+  }
+  const Measured measured = measured_of(line, lab, hosts);
   const Failures& failures = measured.failures;
   fmt::print("{}", line.json ? lines_of(measured.rows) : table_of(measured.rows, failures));
   for (const auto& [who, why] : failures.reasons) fmt::print(stderr, "bench-reduce: {}: {}\n", who, why);

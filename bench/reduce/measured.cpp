@@ -25,17 +25,22 @@ constexpr double usual_seconds = 0.1;
 struct MeasuredCall {
   collectives::Call call;
   int ranks = 2;
+  int hosts = 0;
+  std::string places = {};
   std::optional<double> ours_us;  // the median of the turns
   std::optional<double> by_ranks_us;
   std::optional<double> dedicated_us;
   std::map<std::string, double> peers_us;
 };
 
-std::vector<MeasuredCall> calls_of(const Contest& contest, const std::vector<std::string>& names, int ranks) {
+std::vector<MeasuredCall> calls_of(const ContestOptions& options, const Contest& contest,
+                                   const std::vector<std::string>& names, int ranks) {
   std::vector<MeasuredCall> calls;
   for (const std::string& name : names) {
     calls.push_back({.call = *collectives::call_named(name),
                      .ranks = ranks,
+                     .hosts = options.hosts,
+                     .places = places_of(options, ranks),
                      .ours_us = contest.median_of(farsum_name, name, "us"),
                      .by_ranks_us = contest.median_of(by_ranks_name, name, "us"),
                      .dedicated_us = contest.median_of(dedicated_name, name, "us"),
@@ -44,15 +49,25 @@ std::vector<MeasuredCall> calls_of(const Contest& contest, const std::vector<std
   return calls;
 }
 
-// Of the best peer's time.
-double aim_of(const MeasuredCall& of) {
+// Of the best peer's time, on this machine.
+double aim_here(const MeasuredCall& of) {
   const int usable = usable_processors();
   if (of.ranks == 2 && of.call.bytes == sizeof(double)) return 0.8;
   return of.ranks >= 16 && of.ranks <= usable ? 0.8 : 1.2;
 }
 
+// Over hosts, of 1 to 8 elements and of 1 MiB; all else is shown and not judged.
+std::optional<double> aim_over_hosts(const MeasuredCall& of) {
+  constexpr std::size_t few_elements = 8;
+  constexpr std::size_t long_bytes = std::size_t{1} << 20;
+  if (of.call.elements() > 0 && of.call.elements() <= few_elements) return 1.15;
+  return of.call.bytes == long_bytes ? std::optional(0.95) : std::nullopt;
+}
+
 Json beside_peers(const MeasuredCall& of) {
-  Row row{.name = fmt::format("{}, {} ranks", of.call.name(), of.ranks), .ours = of.ours_us, .aim = aim_of(of)};
+  Row row{.name = fmt::format("{}, {}", of.call.name(), of.places),
+          .ours = of.ours_us,
+          .aim = of.hosts == 0 ? aim_here(of) : aim_over_hosts(of)};
   if (const auto best = best_of(of.peers_us, Better::lower)) {
     row.limit = best->second;
     row.peer = best->first;
@@ -67,7 +82,7 @@ Json beside_peers(const MeasuredCall& of) {
 // What another choice of ours costs; nothing where it was not measured.
 void append_choice(std::vector<Json>& rows, const MeasuredCall& of, const std::optional<double>& chosen_us, Row row) {
   if (!of.ours_us || !chosen_us) return;
-  row.name = fmt::format("{}, {} ranks, {}", of.call.name(), of.ranks, row.name);
+  row.name = fmt::format("{}, {}, {}", of.call.name(), of.places, row.name);
   row.ours = chosen_us;
   row.limit = of.ours_us;
   rows.push_back(json_of(row));
@@ -92,7 +107,7 @@ class HandOvers {
 
   // How the least allreduce of two ranks compares with what it cannot do without.
   void append_row(std::vector<Json>& rows, const MeasuredCall& of) const {
-    const bool is_least = of.ranks == 2 && of.call.name() == "allreduce/8";
+    const bool is_least = of.ranks == 2 && of.hosts == 0 && of.call.name() == "allreduce/8";
     if (!is_least || !of.ours_us || us_.empty()) return;
     rows.push_back(json_of({.name = "allreduce/8, 2 ranks, beside a hand-over of a line",
                             .ours = of.ours_us,
@@ -111,7 +126,7 @@ std::optional<Json> mean_of(const std::vector<MeasuredCall>& calls) {
   int count = 0;
   for (const MeasuredCall& of : calls) {
     const auto best = best_of(of.peers_us, Better::lower);
-    if (of.ranks != 2 || of.call.bytes <= sizeof(double) || !best || !of.ours_us) continue;
+    if (of.ranks != 2 || of.hosts > 0 || of.call.bytes <= sizeof(double) || !best || !of.ours_us) continue;
     logs += std::log(*of.ours_us / best->second);
     ++count;
   }
@@ -135,22 +150,22 @@ std::vector<std::string> measured_calls() {
   return names;
 }
 
-Measured measure_calls(const ContestOptions& options, const Lab& lab) {
+Measured measure_calls(const ContestOptions& options, const Lab& lab, const TestHosts& hosts) {
   Measured measured;
   const std::vector<std::string> names = rows_wanted(options, measured_calls());
   const double seconds = options.seconds.value_or(usual_seconds);
   const int turns = options.pairs.value_or(usual_turns);
   std::vector<MeasuredCall> all;
-  for (const int ranks : options.ranks.empty() ? std::vector{2, 4, 8} : options.ranks) {
+  for (const int ranks : ranks_or(options, {2, 4, 8})) {
     Contest contest(
-        options, lab,
+        options, lab, hosts,
         {.way = collectives::Way::in_a_row, .ranks = ranks, .seconds = seconds, .calls = names, .turns = turns});
     HandOvers hand_overs;
     for (int turn = 1; turn <= turns; ++turn) {
       contest.take_turn(turn, measured.failures);
-      if (ranks == 2) hand_overs.take_turn(lab, seconds);
+      if (ranks == 2 && options.hosts == 0) hand_overs.take_turn(lab, seconds);
     }
-    for (const MeasuredCall& of : calls_of(contest, names, ranks)) {
+    for (const MeasuredCall& of : calls_of(options, contest, names, ranks)) {
       measured.rows.push_back(beside_peers(of));
       append_choices(measured.rows, of);
       hand_overs.append_row(measured.rows, of);

@@ -15,6 +15,6 @@ namespace bench {
 
 // For each call what it costs the computing, how often it has ended when that ends, and what of it is hidden; then how
 // long the others wait for it where the middle rank computes.
-[[nodiscard]] Measured measure_overlap(const ContestOptions& options, const Lab& lab);
+[[nodiscard]] Measured measure_overlap(const ContestOptions& options, const Lab& lab, const TestHosts& hosts);
 
 }  // namespace bench

@@ -10,7 +10,7 @@ import re
 
 from panels import draw_panels, label_axes
 
-CASE = re.compile(r"^(?:overlap of )?(?P<call>[a-z]+/\d+), (?P<ranks>\d+) ranks(?:, (?P<choice>[^:]+))?: (?P<what>.*)$")
+CASE = re.compile(r"^(?:overlap of )?(?P<call>[a-z]+/\d+), (?P<ranks>\d+ ranks(?: on \d+ hosts)?)(?:, (?P<choice>[^:]+))?: (?P<what>.*)$")
 
 
 def bars_of(lines, what, of_ours):
@@ -20,7 +20,7 @@ def bars_of(lines, what, of_ours):
         found = CASE.match(line["case"])
         if not found or not found["what"].startswith(what) or line["ours"] is None:
             continue
-        call = f"{found['call']}, {found['ranks']} ranks"
+        call = f"{found['call']}, {found['ranks']}"
         bars.setdefault(f"Farsum{', ' + found['choice'] if found['choice'] else ''}", {})[call] = of_ours(line)
         for name, number in line["peers"].items():
             bars.setdefault(name, {})[call] = number

@@ -70,17 +70,18 @@ std::vector<std::string> steady_calls(const ContestOptions& options) {
   return options.rows.empty() ? std::vector<std::string>{"allreduce/8"} : measured_calls();
 }
 
-Measured measure_steadiness(const ContestOptions& options, const SteadyOptions& steadiness, const Lab& lab) {
+Measured measure_steadiness(const ContestOptions& options, const SteadyOptions& steadiness, const Lab& lab,
+                            const TestHosts& hosts) {
   Measured measured;
   const std::vector<std::string> calls = rows_wanted(options, steady_calls(options));
   const BusyLoops hogs(steadiness.hogs);
-  for (const int ranks : options.ranks.empty() ? std::vector{2} : options.ranks) {
+  for (const int ranks : ranks_or(options, {2})) {
     for (const int nice : {0, raised_nice}) {
       if (nice != 0 && !collectives::may_be_nice(nice)) {
         fmt::print(stderr, "bench-reduce: no cells with raised priority, which this user may not have\n");
         continue;
       }
-      Contest contest(options, lab,
+      Contest contest(options, lab, hosts,
                       {.way = collectives::Way::steady,
                        .ranks = ranks,
                        .seconds = options.seconds.value_or(usual_steady_seconds),
@@ -89,7 +90,7 @@ Measured measure_steadiness(const ContestOptions& options, const SteadyOptions& 
                        .most_calls = steadiness.most_calls,
                        .nice = nice});
       contest.take_turns(measured.failures);
-      const std::string cell = fmt::format("{} ranks, {} hog{}{}", ranks, steadiness.hogs,
+      const std::string cell = fmt::format("{}, {} hog{}{}", places_of(options, ranks), steadiness.hogs,
                                            steadiness.hogs == 1 ? "" : "s", nice == 0 ? "" : ", raised priority");
       for (const std::string& call : calls) append_cell(measured.rows, contest, call, cell);
     }

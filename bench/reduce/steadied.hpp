@@ -24,6 +24,6 @@ inline constexpr double usual_steady_seconds = 60;
 // For each call the standard deviation without the longest hundredth, and the mean; first with the usual priority, then
 // with a raised one where that may be had. Each first row has the whole distributions.
 [[nodiscard]] Measured measure_steadiness(const ContestOptions& options, const SteadyOptions& steadiness,
-                                          const Lab& lab);
+                                          const Lab& lab, const TestHosts& hosts);
 
 }  // namespace bench

@@ -158,6 +158,28 @@ TEST(BenchReduce, tells_how_much_calls_differ_beside_busy_processes) {
       << ended.err;
 }
 
+TEST(BenchReduce, measures_ranks_on_test_hosts_and_a_middle_one_that_computes) {
+  const auto cases_of = [](const std::vector<std::string>& options) {
+    std::vector<std::string> words{"bench",  "--json",      "reduce",  "--hosts", "2",         "--libraries", "openmpi",
+                                   "--rows", "allreduce/8", "--pairs", "1",       "--seconds", "0.001"};
+    words.insert(words.end(), options.begin(), options.end());
+    return run_farsum(words);
+  };
+  const Ended in_a_row = cases_of({"--measure"});
+  if (in_a_row.exit_code == 77) GTEST_SKIP() << in_a_row.err;
+  ASSERT_EQ(in_a_row.exit_code, 0) << in_a_row.err;
+  const json row = json::parse(in_a_row.out.substr(0, in_a_row.out.find('\n')));
+  EXPECT_EQ(row.at("case"), "allreduce/8, 2 ranks on 2 hosts");
+  EXPECT_EQ(row.at("aim"), 1.15);
+  EXPECT_EQ(row.at("peer"), "openmpi");
+  EXPECT_TRUE(row.at("ours") > 0 && row.at("limit") > 0) << row;
+  const Ended overlap = cases_of({"--overlap"});
+  ASSERT_EQ(overlap.exit_code, 0) << overlap.err;
+  EXPECT_THAT(overlap.out, HasSubstr("\"overlap of allreduce/8, 2 ranks on 2 hosts: computing with it\""));
+  EXPECT_THAT(overlap.out,
+              HasSubstr("\"allreduce/8, 4 ranks on 2 hosts: waited for, the middle rank computes 10 ms\""));
+}
+
 TEST(BenchReduce, names_what_can_be_measured) {
   const Ended library = run_farsum({"bench", "reduce", "--measure", "--libraries", "no-such-library"});
   EXPECT_EQ(library.exit_code, 2);
@@ -165,6 +187,9 @@ TEST(BenchReduce, names_what_can_be_measured) {
   const Ended row = run_farsum({"bench", "reduce", "--measure", "--rows", "no-such-row"});
   EXPECT_EQ(row.exit_code, 2);
   EXPECT_THAT(row.err, HasSubstr("no call is called so; there are: allreduce/8, "));
+  const Ended ranks = run_farsum({"bench", "reduce", "--measure", "--hosts", "2", "--ranks", "2,3"});
+  EXPECT_EQ(ranks.exit_code, 2);
+  EXPECT_THAT(ranks.err, HasSubstr("3 ranks are not as many on each of 2 hosts"));
 }
 
 TEST(BenchReduce, simulates_a_cluster_and_says_what_was_fitted) {
