@@ -92,7 +92,7 @@ class Overlap {
 
   Figures measure(double seconds) {
     allreduce_.check();
-    for (int i = 0; i < rounds_a_look; ++i) go_round();  // warm
+    for (int i = 0; i < warm_rounds; ++i) go_round();
     samples_ = {};
     const TimeUp<Job> time(job_, seconds);
     do {
@@ -103,6 +103,7 @@ class Overlap {
 
  private:
   static constexpr double computing_us = 1000;
+  static constexpr int warm_rounds = 3;
   static constexpr int rounds_a_look = 10;
 
   void go_round() {
@@ -181,7 +182,7 @@ class Middle {
 
   Figures measure(double seconds) {
     allreduce_.check();
-    for (int i = 0; i < rounds_a_look; ++i) go_round();  // warm
+    for (int i = 0; i < warm_rounds; ++i) go_round();
     waited_us_.clear();
     const TimeUp<Job> time(job_, seconds);
     do {
@@ -194,6 +195,7 @@ class Middle {
 
  private:
   static constexpr double computing_us = 10'000;
+  static constexpr int warm_rounds = 2;
   static constexpr int rounds_a_look = 5;
 
   void go_round() {
