@@ -79,6 +79,7 @@ LabOutcome Lab::run(const LabRun& run) const {
   Command command{.words = {folder_ + "/farsum", "lab", run.program, "--mpi", run.library, "-n",
                             std::to_string(run.ranks), run.side == Side::with ? "--with" : "--without"},
                   .environment = run.environment};
+  if (run.hosts > 0) command.words.insert(command.words.end(), {"--hosts", std::to_string(run.hosts)});
   for (const std::string& word : run.through) command.words.insert(command.words.end(), {"--through", word});
   command.words.insert(command.words.end(), {"--", "--json"});
   command.words.insert(command.words.end(), run.arguments.begin(), run.arguments.end());

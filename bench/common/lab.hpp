@@ -24,6 +24,7 @@ struct LabRun {
   std::string library;
   Side side = Side::without;
   int ranks = 2;
+  int hosts = 0;  // test hosts, made for the run; 0: this machine
   std::vector<std::string> arguments = {};
   std::map<std::string, std::string> environment = {};
   std::vector<std::string> through = {};  // the words by which each rank is started

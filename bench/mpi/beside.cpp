@@ -6,9 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "busy_loops.hpp"
+#include "common/busy_loops.hpp"
 #include "common/usable_processors.hpp"
 #include "nwchem_run.hpp"
+#include "rank_with_loop.hpp"
 #include "samples.hpp"
 #include "session.hpp"
 

@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "busy_loops.hpp"
 #include "common/lab.hpp"
 #include "common/run_main.hpp"
+#include "rank_with_loop.hpp"
 #include "session.hpp"
 
 namespace bench {

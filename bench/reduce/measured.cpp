@@ -1,297 +1,179 @@
 #include "measured.hpp"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <set>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/usable_processors.hpp"
-#include "engine/harness.hpp"
 #include "rank_programs.hpp"
+#include "reduce/cases/samples.hpp"
+#include "rows.hpp"
 
 namespace bench {
 namespace {
 
-constexpr const char* program = "reduce";
-constexpr const char* farsum_name = "farsum";
-constexpr const char* by_ranks_name = "farsum, order of ranks";
-constexpr const char* hand_over_name = "hand-over";
 constexpr double most_hand_overs = 3;
 constexpr double most_by_ranks = 1.1;  // of the time in the usual order
+constexpr double usual_seconds = 0.1;
 
-// Who makes the calls. A library stands twice where another choice of its own is worth seeing.
-struct Contender {
-  std::string name;
-  std::string library;
-  std::map<std::string, std::string> environment;
+// Of one call on so many ranks.
+struct MeasuredCall {
+  collectives::Call call;
+  int ranks = 2;
+  int hosts = 0;
+  std::string places = {};
+  std::optional<double> ours_us;  // the median of the turns
+  std::optional<double> by_ranks_us;
+  std::optional<double> dedicated_us;
+  std::map<std::string, double> peers_us;
 };
 
-std::vector<Contender> contenders_of(const MeasureOptions& options, const Lab& lab) {
-  const std::set<std::string> here = lab.libraries_for(program);
-  std::vector<Contender> contenders{{.name = farsum_name, .library = {}, .environment = {}}};
-  if (options.by_ranks)
-    contenders.push_back({.name = by_ranks_name, .library = {}, .environment = {{"FARSUM_REDUCE_ORDER", "ranks"}}});
-  for (const std::string& library : here) {
-    const bool is_second_name = library.ends_with("-abi");
-    if (options.libraries.empty() ? is_second_name
-                                  : std::ranges::find(options.libraries, library) == options.libraries.end())
-      continue;
-    contenders.push_back({.name = library, .library = library, .environment = unbound_on_this_machine()});
-    if (library != "openmpi5") continue;
-    Contender preferred{.name = library + " (xhc, han)", .library = library, .environment = unbound_on_this_machine()};
-    preferred.environment["OMPI_MCA_coll_xhc_priority"] = "100";
-    preferred.environment["OMPI_MCA_coll_han_priority"] = "90";
-    contenders.push_back(std::move(preferred));
+std::vector<MeasuredCall> calls_of(const ContestOptions& options, const Contest& contest,
+                                   const std::vector<std::string>& names, int ranks) {
+  std::vector<MeasuredCall> calls;
+  for (const std::string& name : names) {
+    calls.push_back({.call = *collectives::call_named(name),
+                     .ranks = ranks,
+                     .hosts = options.hosts,
+                     .places = places_of(options, ranks),
+                     .ours_us = contest.median_of(farsum_name, name, "us"),
+                     .by_ranks_us = contest.median_of(by_ranks_name, name, "us"),
+                     .dedicated_us = contest.median_of(dedicated_name, name, "us"),
+                     .peers_us = contest.peers_of(name, "us")});
   }
-  return contenders;
+  return calls;
 }
 
-std::vector<std::string> rows_wanted(const MeasureOptions& options) {
-  std::vector<std::string> names;
-  for (const collectives::Call& call : collectives::all_calls()) {
-    const std::string name = call.name();
-    const auto fits = [&](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; };
-    if (options.rows.empty() || std::ranges::any_of(options.rows, fits)) names.push_back(name);
-  }
-  return names;
-}
-
-// The turns of all contenders on so many ranks.
-class Turns {
- public:
-  Turns(const MeasureOptions& options, const Lab& lab, int ranks)
-      : options_(options), lab_(lab), ranks_(ranks), calls_(rows_wanted(options)) {}
-
-  void run(const std::vector<Contender>& contenders, MeasuredReductions& measured) {
-    for (int turn = 1; turn <= options_.pairs; ++turn) {
-      for (const Contender& contender : contenders) {
-        if (failed_.contains(contender.name)) continue;
-        fmt::print(stderr, "bench-reduce: {} ranks, turn {} of {}, {}\n", ranks_, turn, options_.pairs, contender.name);
-        keep(contender, start(contender), measured);
-      }
-      if (ranks_ == 2) keep_hand_over();
-    }
-  }
-
-  [[nodiscard]] std::vector<MeasuredRow> rows() const {
-    std::vector<MeasuredRow> rows;
-    for (const std::string& name : calls_) {
-      MeasuredRow row;
-      row.call = *collectives::call_named(name);
-      row.ranks = ranks_;
-      for (const auto& [key, figures] : figures_) {
-        if (key.second != name) continue;
-        if (key.first == farsum_name)
-          row.ours_us = median(figures);
-        else if (key.first == by_ranks_name)
-          row.by_ranks_us = median(figures);
-        else
-          row.peers_us[key.first] = median(figures);
-      }
-      if (const auto found = figures_.find({hand_over_name, hand_over_name}); found != figures_.end())
-        row.hand_over_us = median(found->second);
-      rows.push_back(std::move(row));
-    }
-    return rows;
-  }
-
- private:
-  [[nodiscard]] LabOutcome start(const Contender& contender) const {
-    const std::vector<std::string> words{"--calls", joined(calls_), "--seconds",
-                                         fmt::format("{:.6f}", options_.seconds)};
-    if (!contender.library.empty()) {
-      return lab_.run({.program = program,
-                       .library = contender.library,
-                       .ranks = ranks_,
-                       .arguments = words,
-                       .environment = contender.environment});
-    }
-    std::vector<std::string> native{"/usr/bin/env"};
-    for (const auto& [name, value] : contender.environment) native.push_back(fmt::format("{}={}", name, value));
-    const std::vector<std::string> job{lab_.folder() + "/farsum",       "run",      "-n", std::to_string(ranks_),
-                                       lab_.folder() + "/bench-reduce", native_word};
-    native.insert(native.end(), job.begin(), job.end());
-    native.insert(native.end(), words.begin(), words.end());
-    return lab_.run_words(native);
-  }
-
-  void keep(const Contender& contender, const LabOutcome& outcome, MeasuredReductions& measured) {
-    std::string last;
-    for (const Json& record : outcome.records) {
-      if (record.contains("begin")) last = record.at("begin");
-      if (record.contains("call")) figures_[{contender.name, record.at("call")}].push_back(record.at("us"));
-    }
-    if (outcome.ending == Ending::good) return;
-    failed_.insert(contender.name);
-    measured.failures[contender.name] = fmt::format("{} ranks, at {}: {}", ranks_, last, outcome.reason);
-    if (contender.library.empty()) measured.is_wrong = true;
-  }
-
-  void keep_hand_over() {
-    const LabOutcome outcome = lab_.run_words(
-        {lab_.folder() + "/bench-reduce", bare_word, "--seconds", fmt::format("{:.6f}", options_.seconds)});
-    for (const Json& record : outcome.records)
-      figures_[{hand_over_name, hand_over_name}].push_back(record.at("hand_over_us"));
-  }
-
-  const MeasureOptions& options_;
-  const Lab& lab_;
-  const int ranks_;
-  const std::vector<std::string> calls_;
-  std::map<std::pair<std::string, std::string>, std::vector<double>> figures_;  // by who and what
-  std::set<std::string> failed_;
-};
-
-std::optional<std::pair<std::string, double>> best_peer(const MeasuredRow& row) {
-  const auto best = std::ranges::min_element(row.peers_us, {}, [](const auto& one) { return one.second; });
-  if (best == row.peers_us.end()) return std::nullopt;
-  return *best;
-}
-
-// Of the best peer's time.
-double aim_of(const MeasuredRow& row) {
+// Of the best peer's time, on this machine.
+double aim_here(const MeasuredCall& of) {
   const int usable = usable_processors();
-  if (row.ranks == 2 && row.call.bytes == sizeof(double)) return 0.8;
-  return row.ranks >= 16 && row.ranks <= usable ? 0.8 : 1.2;
+  if (of.ranks == 2 && of.call.bytes == sizeof(double)) return 0.8;
+  return of.ranks >= 16 && of.ranks <= usable ? 0.8 : 1.2;
 }
 
-Json json_of(const MeasuredRow& row) {
-  Json object{{"bench", "reduce"}, {"case", fmt::format("{}, {} ranks", row.call.name(), row.ranks)}};
-  const auto best = best_peer(row);
-  Json ratio;
-  if (best && row.ours_us) ratio = *row.ours_us / best->second;
-  object["ours"] = row.ours_us ? Json(*row.ours_us) : Json();
-  object["limit"] = best ? Json(best->second) : Json();
-  object["ratio"] = ratio;
-  object["better"] = "lower";
-  object["aim"] = aim_of(row);
-  object["met"] = ratio.is_number() ? Json(ratio.get<double>() <= aim_of(row)) : Json();
-  object["unit"] = "us";
-  object["peer"] = best ? Json(best->first) : Json();
-  object["ranks"] = row.ranks;
-  object["bytes"] = row.call.bytes;
-  Json peers = Json::object();
-  for (const auto& [name, us] : row.peers_us) peers[name] = us;
-  object["peers"] = std::move(peers);
+// Over hosts, of 1 to 8 elements and of 1 MiB; all else is shown and not judged.
+std::optional<double> aim_over_hosts(const MeasuredCall& of) {
+  constexpr std::size_t few_elements = 8;
+  constexpr std::size_t long_bytes = std::size_t{1} << 20;
+  if (of.call.elements() > 0 && of.call.elements() <= few_elements) return 1.15;
+  return of.call.bytes == long_bytes ? std::optional(0.95) : std::nullopt;
+}
+
+Json beside_peers(const MeasuredCall& of) {
+  Row row{.name = fmt::format("{}, {}", of.call.name(), of.places),
+          .ours = of.ours_us,
+          .aim = of.hosts == 0 ? aim_here(of) : aim_over_hosts(of)};
+  if (const auto best = best_of(of.peers_us, Better::lower)) {
+    row.limit = best->second;
+    row.peer = best->first;
+  }
+  Json object = json_of(row);
+  object["ranks"] = of.ranks;
+  object["bytes"] = of.call.bytes;
+  object["peers"] = json_of(of.peers_us);
   return object;
 }
 
-// What the order of ranks costs; nothing where it was not measured, or nothing is folded.
-std::optional<Json> by_ranks_of(const MeasuredRow& row) {
-  if (!row.ours_us || !row.by_ranks_us || row.call.kind > collectives::Kind::reduce_scatter) return std::nullopt;
-  const double ratio = *row.by_ranks_us / *row.ours_us;
-  return Json{{"bench", "reduce"},
-              {"case", fmt::format("{}, {} ranks, order of ranks", row.call.name(), row.ranks)},
-              {"ours", *row.by_ranks_us},
-              {"limit", *row.ours_us},
-              {"ratio", ratio},
-              {"better", "lower"},
-              {"aim", most_by_ranks},
-              {"met", ratio <= most_by_ranks},
-              {"unit", "us"},
-              {"peer", "the usual order"}};
+// What another choice of ours costs; nothing where it was not measured.
+void append_choice(std::vector<Json>& rows, const MeasuredCall& of, const std::optional<double>& chosen_us, Row row) {
+  if (!of.ours_us || !chosen_us) return;
+  row.name = fmt::format("{}, {}, {}", of.call.name(), of.places, row.name);
+  row.ours = chosen_us;
+  row.limit = of.ours_us;
+  rows.push_back(json_of(row));
 }
 
-// How the least allreduce of two ranks compares with what it cannot do without.
-std::optional<Json> hand_overs_of(const MeasuredRow& row) {
-  const bool is_least = row.ranks == 2 && row.call.name() == "allreduce/8";
-  if (!is_least || !row.ours_us || !row.hand_over_us) return std::nullopt;
-  const double ratio = *row.ours_us / *row.hand_over_us;
-  return Json{{"bench", "reduce"},      {"case", "allreduce/8, 2 ranks, beside a hand-over of a line"},
-              {"ours", *row.ours_us},   {"limit", *row.hand_over_us},
-              {"ratio", ratio},         {"better", "lower"},
-              {"aim", most_hand_overs}, {"met", ratio <= most_hand_overs},
-              {"unit", "us"},           {"peer", "bare processes"}};
+void append_choices(std::vector<Json>& rows, const MeasuredCall& of) {
+  const bool folds = of.call.kind <= collectives::Kind::reduce_scatter;
+  if (folds)
+    append_choice(rows, of, of.by_ranks_us,
+                  {.name = "order of ranks", .aim = most_by_ranks, .peer = "the usual order"});
+  append_choice(rows, of, of.dedicated_us, {.name = "dedicated agent", .peer = "agents that sleep"});
 }
+
+// The turns of two bare processes.
+class HandOvers {
+ public:
+  void take_turn(const Lab& lab, double seconds) {
+    const LabOutcome outcome =
+        lab.run_words({lab.folder() + "/bench-reduce", bare_word, "--seconds", fmt::format("{:.6f}", seconds)});
+    for (const Json& record : outcome.records) us_.push_back(record.at("hand_over_us"));
+  }
+
+  // How the least allreduce of two ranks compares with what it cannot do without.
+  void append_row(std::vector<Json>& rows, const MeasuredCall& of) const {
+    const bool is_least = of.ranks == 2 && of.hosts == 0 && of.call.name() == "allreduce/8";
+    if (!is_least || !of.ours_us || us_.empty()) return;
+    rows.push_back(json_of({.name = "allreduce/8, 2 ranks, beside a hand-over of a line",
+                            .ours = of.ours_us,
+                            .limit = collectives::median(us_),
+                            .aim = most_hand_overs,
+                            .peer = "bare processes"}));
+  }
+
+ private:
+  std::vector<double> us_;
+};
 
 // Over the rows above the least vectors on 2 ranks, whose aim is the best peer in the mean.
-std::optional<Json> mean_of(const std::vector<MeasuredRow>& rows) {
+std::optional<Json> mean_of(const std::vector<MeasuredCall>& calls) {
   double logs = 0;
   int count = 0;
-  for (const MeasuredRow& row : rows) {
-    const auto best = best_peer(row);
-    if (row.ranks != 2 || row.call.bytes <= sizeof(double) || !best || !row.ours_us) continue;
-    logs += std::log(*row.ours_us / best->second);
+  for (const MeasuredCall& of : calls) {
+    const auto best = best_of(of.peers_us, Better::lower);
+    if (of.ranks != 2 || of.hosts > 0 || of.call.bytes <= sizeof(double) || !best || !of.ours_us) continue;
+    logs += std::log(*of.ours_us / best->second);
     ++count;
   }
   if (count == 0) return std::nullopt;
-  const double mean = std::exp(logs / count);
-  return Json{{"bench", "reduce"}, {"case", "64 B and more, 2 ranks, geometric mean"},
-              {"ours", mean},      {"limit", 1.0},
-              {"ratio", mean},     {"better", "lower"},
-              {"aim", 1.0},        {"met", mean <= 1.0},
-              {"unit", "ratio"},   {"peer", "the best of each row"},
-              {"rows", count}};
+  Json object = json_of({.name = "64 B and more, 2 ranks, geometric mean",
+                         .ours = std::exp(logs / count),
+                         .limit = 1,
+                         .aim = 1,
+                         .unit = "ratio",
+                         .peer = "the best of each row"});
+  object["rows"] = count;
+  return object;
 }
-
-std::vector<Json> objects_of(const MeasuredReductions& measured) {
-  std::vector<Json> objects;
-  for (const MeasuredRow& row : measured.rows) {
-    objects.push_back(json_of(row));
-    if (const auto by_ranks = by_ranks_of(row)) objects.push_back(*by_ranks);
-    if (const auto hand_overs = hand_overs_of(row)) objects.push_back(*hand_overs);
-  }
-  if (const auto mean = mean_of(measured.rows)) objects.push_back(*mean);
-  return objects;
-}
-
-std::string number_text(const Json& value) {
-  return value.is_number() ? fmt::format("{:.4g}", value.get<double>()) : "-";
-}
-
-std::string met_text(const Json& met) { return !met.is_boolean() ? "" : met.get<bool>() ? "met" : "MISSED"; }
 
 }  // namespace
 
-std::string why_not(const MeasureOptions& options, const Lab& lab) {
-  const std::set<std::string> here = lab.libraries_for(program);
-  for (const std::string& name : options.libraries) {
-    if (!here.contains(name))
-      return fmt::format("lab-reduce cannot run under {} here; there are: {}", name, fmt::join(here, ", "));
-  }
-  if (rows_wanted(options).empty()) {
-    std::vector<std::string> names;
-    std::ranges::transform(collectives::all_calls(), std::back_inserter(names),
-                           [](const collectives::Call& call) { return call.name(); });
-    return fmt::format("no call is called so; there are: {}", fmt::join(names, ", "));
-  }
-  return {};
+std::vector<std::string> measured_calls() {
+  std::vector<std::string> names;
+  std::ranges::transform(collectives::all_calls(), std::back_inserter(names),
+                         [](const collectives::Call& call) { return call.name(); });
+  return names;
 }
 
-MeasuredReductions measure(const MeasureOptions& options, const Lab& lab) {
-  MeasuredReductions measured;
-  const std::vector<Contender> contenders = contenders_of(options, lab);
-  const std::vector<int> counts = options.ranks.empty() ? std::vector{2, 4, 8} : options.ranks;
-  for (const int ranks : counts) {
-    Turns turns(options, lab, ranks);
-    turns.run(contenders, measured);
-    std::ranges::move(turns.rows(), std::back_inserter(measured.rows));
+Measured measure_calls(const ContestOptions& options, const Lab& lab, const TestHosts& hosts) {
+  Measured measured;
+  const std::vector<std::string> names = rows_wanted(options, measured_calls());
+  const double seconds = options.seconds.value_or(usual_seconds);
+  const int turns = options.pairs.value_or(usual_turns);
+  std::vector<MeasuredCall> all;
+  for (const int ranks : ranks_or(options, {2, 4, 8})) {
+    Contest contest(
+        options, lab, hosts,
+        {.way = collectives::Way::in_a_row, .ranks = ranks, .seconds = seconds, .calls = names, .turns = turns});
+    HandOvers hand_overs;
+    for (int turn = 1; turn <= turns; ++turn) {
+      contest.take_turn(turn, measured.failures);
+      if (ranks == 2 && options.hosts == 0) hand_overs.take_turn(lab, seconds);
+    }
+    for (const MeasuredCall& of : calls_of(options, contest, names, ranks)) {
+      measured.rows.push_back(beside_peers(of));
+      append_choices(measured.rows, of);
+      hand_overs.append_row(measured.rows, of);
+      all.push_back(of);
+    }
   }
+  if (const auto mean = mean_of(all)) measured.rows.push_back(*mean);
   return measured;
-}
-
-std::string lines_of(const MeasuredReductions& measured) {
-  std::string lines;
-  for (const Json& object : objects_of(measured)) lines += object.dump() + "\n";
-  return lines;
-}
-
-std::string table_of(const MeasuredReductions& measured) {
-  std::string table = fmt::format("{:<52} {:>10} {:>10} {:>8} {:>6} {:<7} {}\n", "case", "ours, us", "best, us",
-                                  "ratio", "aim", "", "best");
-  for (const Json& row : objects_of(measured)) {
-    table += fmt::format("{:<52} {:>10} {:>10} {:>8} {:>6} {:<7} {}\n", row.at("case").get<std::string>(),
-                         number_text(row.at("ours")), number_text(row.at("limit")), number_text(row.at("ratio")),
-                         number_text(row.at("aim")), met_text(row.at("met")),
-                         row.at("peer").is_string() ? row.at("peer").get<std::string>() : "");
-  }
-  for (const auto& [who, why] : measured.failures) table += fmt::format("{}: {}\n", who, why);
-  return table;
 }
 
 }  // namespace bench

@@ -18,10 +18,11 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "common/end_rank.hpp"
 #include "common/lab.hpp"
 #include "common/native_ranks.hpp"
 #include "common/usable_processors.hpp"
-#include "reduce/cases/measure.hpp"
+#include "reduce/cases/measure_all.hpp"
 
 namespace bench {
 namespace {
@@ -41,11 +42,35 @@ class NativeJob : public NativeRanks {
   static void broadcast(double* buffer, std::size_t count, int root) {
     require(farsum_broadcast(farsum_world(), buffer, count * sizeof *buffer, root));
   }
+  static void largest(const double* mine, double* result, std::size_t count) {
+    require(farsum_allreduce(farsum_world(), mine, result, count, FARSUM_DOUBLE, FARSUM_MAX));
+  }
   [[nodiscard]] static double largest(double mine) {
     double result = 0;
-    require(farsum_allreduce(farsum_world(), &mine, &result, 1, FARSUM_DOUBLE, FARSUM_MAX));
+    largest(&mine, &result, 1);
     return result;
   }
+
+  using Begun = farsum_request;
+  [[nodiscard]] static Begun begin(const double* mine, double* result, std::size_t count) {
+    const farsum_collective allreduce{.struct_bytes = sizeof(farsum_collective),
+                                      .kind = FARSUM_COLLECT_ALLREDUCE,
+                                      .root = 0,
+                                      .mine = mine,
+                                      .result = result,
+                                      .count = count,
+                                      .type = FARSUM_DOUBLE,
+                                      .op = FARSUM_SUM};
+    Begun begun{};
+    require(farsum_collect(farsum_world(), &allreduce, &begun));
+    return begun;
+  }
+  [[nodiscard]] static bool is_over(Begun& begun) {
+    int done = 0;
+    require(farsum_test(&begun, &done));
+    return done != 0;
+  }
+  static void wait(Begun& begun) { require(farsum_wait(&begun)); }
 };
 
 void print_line(const Json& object) {
@@ -54,6 +79,7 @@ void print_line(const Json& object) {
 }
 
 int run_native_rank(const collectives::Request& request) {
+  if (const std::string reason = request.take_priority(); !reason.empty()) end_rank(reason);
   const NativeJob job;
   const bool speaks = job.rank() == 0;
   collectives::measure_all(
@@ -61,8 +87,10 @@ int run_native_rank(const collectives::Request& request) {
       [&](const collectives::Call& call) {
         if (speaks) print_line({{"begin", call.name()}});
       },
-      [&](const collectives::Call& call, const collectives::Timing& timing) {
-        if (speaks) print_line({{"call", call.name()}, {"us", timing.call_us}, {"calls", timing.calls}});
+      [&](const collectives::Call& call, const collectives::Figures& figures) {
+        Json line{{"call", call.name()}};
+        for (const auto& [name, value] : figures) line[name] = value;
+        if (speaks) print_line(line);
       });
   return 0;
 }

@@ -99,6 +99,87 @@ TEST(BenchReduce, measures_ranks_of_this_node_beside_a_library) {
                                           "64 B and more, 2 ranks, geometric mean"));
 }
 
+TEST(BenchReduce, times_calls_beside_computing_and_says_what_each_peer_does) {
+  const Ended ended =
+      run_farsum({"bench", "--json", "reduce", "--overlap", "--rows", "allreduce/8,allreduce/1048576", "--libraries",
+                  "mpich", "--ranks", "3", "--pairs", "1", "--seconds", "0.001", "--dedicated"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  std::map<std::string, json> by_case;
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) {
+    const json row = json::parse(line);
+    EXPECT_TRUE(row.at("peers").at("mpich").is_number()) << line;
+    EXPECT_TRUE(by_case.emplace(row.at("case"), row).second) << line;
+  }
+  EXPECT_EQ(by_case.size(), 16U);
+  const json& cost = by_case.at("overlap of allreduce/8, 3 ranks: computing with it");
+  EXPECT_EQ(cost.at("aim"), 1.005);
+  EXPECT_GT(cost.at("limit"), 10) << "nothing was computed";
+  EXPECT_GT(cost.at("ours"), 10);
+  const json& over =
+      by_case.at("overlap of allreduce/1048576, 3 ranks, dedicated agent: it has ended when the computing has");
+  EXPECT_TRUE(over.at("ours") >= 0 && over.at("ours") <= 1) << over;
+  EXPECT_TRUE(over.at("aim").is_null() && over.at("met").is_null()) << over;
+  const json& hidden = by_case.at("overlap of allreduce/8, 3 ranks: hidden, as OSU says it");
+  EXPECT_TRUE(hidden.at("imb").is_number() && hidden.at("pure_us") > 0) << hidden;
+  const json& waited = by_case.at("allreduce/8, 3 ranks: waited for, the middle rank computes 10 ms");
+  EXPECT_EQ(waited.at("peer"), "mpich");
+  EXPECT_GT(waited.at("ours"), 0);
+}
+
+TEST(BenchReduce, tells_how_much_calls_differ_beside_busy_processes) {
+  const Ended ended =
+      run_farsum({"bench", "--json", "reduce", "--steady", "--rows", "allreduce/8,barrier", "--libraries", "mpich",
+                  "--calls", "20", "--seconds", "2", "--hogs", "1", "--dedicated"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  std::map<std::string, json> by_case;
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) {
+    const json row = json::parse(line);
+    EXPECT_TRUE(row.at("ours").is_number() && row.at("peers").at("mpich").is_number()) << line;
+    EXPECT_TRUE(by_case.emplace(row.at("case"), row).second) << line;
+  }
+  for (const char* call : {"allreduce/8", "barrier"}) {
+    const json& row = by_case.at(std::string("steadiness of ") + call + ", 2 ranks, 1 hog: standard deviation");
+    EXPECT_EQ(row.at("aim"), 0.2);
+    EXPECT_EQ(row.at("distributions").size(), 3U) << row;
+    EXPECT_TRUE(by_case.contains(std::string("steadiness of ") + call + ", 2 ranks, 1 hog, dedicated agent: mean"));
+    for (const auto& [who, found] : row.at("distributions").items()) {
+      double in_bins = 0;
+      for (const json& bin : found.at("bins")) in_bins += bin.at(1).get<double>();
+      EXPECT_EQ(found.at("calls"), in_bins) << who;
+      EXPECT_TRUE(found.at("calls") > 0 && found.at("calls") <= 20) << who;
+      EXPECT_LE(found.at("p50_us"), found.at("most_us")) << who;
+    }
+  }
+  // Where this user may raise no priority it is said.
+  EXPECT_TRUE(by_case.contains("steadiness of barrier, 2 ranks, 1 hog, raised priority: mean") !=
+              (ended.err.find("no cells with raised priority") != std::string::npos))
+      << ended.err;
+}
+
+TEST(BenchReduce, measures_ranks_on_test_hosts_and_a_middle_one_that_computes) {
+  const auto cases_of = [](const std::vector<std::string>& options) {
+    std::vector<std::string> words{"bench",  "--json",      "reduce",  "--hosts", "2",         "--libraries", "openmpi",
+                                   "--rows", "allreduce/8", "--pairs", "1",       "--seconds", "0.001"};
+    words.insert(words.end(), options.begin(), options.end());
+    return run_farsum(words);
+  };
+  const Ended in_a_row = cases_of({"--measure"});
+  if (in_a_row.exit_code == 77) GTEST_SKIP() << in_a_row.err;
+  ASSERT_EQ(in_a_row.exit_code, 0) << in_a_row.err;
+  const json row = json::parse(in_a_row.out.substr(0, in_a_row.out.find('\n')));
+  EXPECT_EQ(row.at("case"), "allreduce/8, 2 ranks on 2 hosts");
+  EXPECT_EQ(row.at("aim"), 1.15);
+  EXPECT_EQ(row.at("peer"), "openmpi");
+  EXPECT_TRUE(row.at("ours") > 0 && row.at("limit") > 0) << row;
+  const Ended overlap = cases_of({"--overlap"});
+  ASSERT_EQ(overlap.exit_code, 0) << overlap.err;
+  EXPECT_THAT(overlap.out, HasSubstr("\"overlap of allreduce/8, 2 ranks on 2 hosts: computing with it\""));
+  EXPECT_THAT(overlap.out,
+              HasSubstr("\"allreduce/8, 4 ranks on 2 hosts: waited for, the middle rank computes 10 ms\""));
+}
+
 TEST(BenchReduce, names_what_can_be_measured) {
   const Ended library = run_farsum({"bench", "reduce", "--measure", "--libraries", "no-such-library"});
   EXPECT_EQ(library.exit_code, 2);
@@ -106,6 +187,9 @@ TEST(BenchReduce, names_what_can_be_measured) {
   const Ended row = run_farsum({"bench", "reduce", "--measure", "--rows", "no-such-row"});
   EXPECT_EQ(row.exit_code, 2);
   EXPECT_THAT(row.err, HasSubstr("no call is called so; there are: allreduce/8, "));
+  const Ended ranks = run_farsum({"bench", "reduce", "--measure", "--hosts", "2", "--ranks", "2,3"});
+  EXPECT_EQ(ranks.exit_code, 2);
+  EXPECT_THAT(ranks.err, HasSubstr("3 ranks are not as many on each of 2 hosts"));
 }
 
 TEST(BenchReduce, simulates_a_cluster_and_says_what_was_fitted) {
@@ -149,6 +233,10 @@ TEST(BenchReduce, refuses_wrong_usage_with_two) {
   EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--no-such-option"}).exit_code, 2);
   EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--simulate"}).exit_code, 2);
   EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--seed", "2"}).exit_code, 2);
+  EXPECT_EQ(run_farsum({"bench", "reduce", "--model", "--pairs", "2"}).exit_code, 2);
+  EXPECT_EQ(run_farsum({"bench", "reduce", "--overlap", "--by-ranks"}).exit_code, 2);
+  EXPECT_EQ(run_farsum({"bench", "reduce", "--overlap", "--calls", "5"}).exit_code, 2);
+  EXPECT_EQ(run_farsum({"bench", "reduce", "--overlap", "--hogs", "1"}).exit_code, 2);
   const Ended help = run_farsum({"bench", "reduce", "--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("Examples:"));

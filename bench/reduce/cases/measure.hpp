@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reduce/cases/call.hpp"
+#include "reduce/cases/values.hpp"
 
 namespace collectives {
 
@@ -18,10 +19,9 @@ class Measurement {
   Measurement(const Job& job, const Call& call)
       : job_(job), call_(call), mine_(vector_length()), result_(vector_length()) {}
 
-  // Values differ by rank, element and call; all of them and their sums are whole numbers that a double holds.
   void check() {
     for (int round = 0; round < checked_rounds; ++round) {
-      for (std::size_t i = 0; i < mine_.size(); ++i) mine_[i] = value(job_.rank(), i, round);
+      for (std::size_t i = 0; i < mine_.size(); ++i) mine_[i] = brought(job_.rank(), i, round);
       std::fill(result_.begin(), result_.end(), -1);
       if (call_.kind == Kind::broadcast && job_.rank() == root) result_ = mine_;
       make();
@@ -29,7 +29,8 @@ class Measurement {
     }
   }
 
-  Timing time(double seconds) {
+  // The slowest rank's, many in a row.
+  Figures time(double seconds) {
     for (int warm = 0; warm < warm_calls; ++warm) make();
     for (long calls = 10;; calls *= 2) {
       const double took = job_.largest(seconds_of(calls));
@@ -38,27 +39,7 @@ class Measurement {
     }
   }
 
- private:
-  static constexpr int root = 0;
-  static constexpr int checked_rounds = 3;
-  static constexpr int warm_calls = 10;
-  static constexpr long most_calls = 1 << 22;
-
-  using Clock = std::chrono::steady_clock;
-
-  static double value(int rank, std::size_t element, int round) {
-    return static_cast<double>((rank + 1) * (static_cast<int>(element % 1000) + 1) + round);
-  }
-  double sum(std::size_t element, int round) const {
-    double all = 0;
-    for (int rank = 0; rank < job_.size(); ++rank) all += value(rank, element, round);
-    return all;
-  }
-  std::size_t block() const { return std::max<std::size_t>(call_.elements() / static_cast<unsigned>(job_.size()), 1); }
-  std::size_t vector_length() const {
-    return call_.kind == Kind::reduce_scatter ? block() * static_cast<unsigned>(job_.size()) : call_.elements();
-  }
-
+  // Once, with what is in the vectors.
   void make() {
     switch (call_.kind) {
       case Kind::allreduce:
@@ -74,13 +55,27 @@ class Measurement {
     }
   }
 
+ private:
+  static constexpr int root = 0;
+  static constexpr int checked_rounds = 3;
+  static constexpr int warm_calls = 10;
+  static constexpr long most_calls = 1 << 22;
+
+  using Clock = std::chrono::steady_clock;
+
+  std::size_t block() const { return std::max<std::size_t>(call_.elements() / static_cast<unsigned>(job_.size()), 1); }
+  std::size_t vector_length() const {
+    return call_.kind == Kind::reduce_scatter ? block() * static_cast<unsigned>(job_.size()) : call_.elements();
+  }
+
   bool is_right(int round) const {
     const bool has_result = call_.kind != Kind::reduce || job_.rank() == root;
     const bool scatters = call_.kind == Kind::reduce_scatter;
     const std::size_t first = scatters ? block() * static_cast<unsigned>(job_.rank()) : 0;
     const std::size_t count = !has_result ? 0 : scatters ? block() : result_.size();
     for (std::size_t i = 0; i < count; ++i) {
-      const double right = call_.kind == Kind::broadcast ? value(root, i, round) : sum(first + i, round);
+      const double right =
+          call_.kind == Kind::broadcast ? brought(root, i, round) : sum_of(job_.size(), first + i, round);
       if (result_[i] != right) return false;
     }
     return true;
@@ -93,9 +88,9 @@ class Measurement {
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
-  Timing timed(long calls) {
+  Figures timed(long calls) {
     const double took = job_.largest(seconds_of(calls));
-    return {.call_us = took * 1e6 / static_cast<double>(calls), .calls = calls};
+    return {{"us", took * 1e6 / static_cast<double>(calls)}, {"calls", static_cast<double>(calls)}};
   }
 
   const Job& job_;
@@ -103,16 +98,5 @@ class Measurement {
   std::vector<double> mine_;
   std::vector<double> result_;
 };
-
-// `begin(call)` and `tell(call, timing)` are called on all ranks.
-template <class Job, class Begin, class Tell>
-void measure_all(const Job& job, const Request& request, Begin&& begin, Tell&& tell) {
-  for (const Call& call : request.calls()) {
-    begin(call);
-    Measurement<Job> measurement(job, call);
-    measurement.check();
-    tell(call, measurement.time(request.seconds));
-  }
-}
 
 }  // namespace collectives

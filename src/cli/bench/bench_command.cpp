@@ -31,11 +31,13 @@ Examples:
   farsum bench model                           what Farsum chooses beside every path that can be forced
   farsum bench net --quick                     the same between two test hosts, beside MPI libraries and raw TCP (root)
   farsum bench reduce --measure                collective calls on this node, Farsum's and those of MPI libraries
+  farsum bench reduce --overlap                the same beside computing; --steady: beside busy processes
+  farsum bench reduce --measure --hosts 2      the same between two test hosts (root)
   farsum bench reduce --model                  reductions by trees, as the model of paper 5 has them
 
 The benchmark runs as `farsum run -n N bench-NAME OPTIONS` would run it; options after NAME are its own. `mpi`, `net`,
 `model`, `ranks` and `reduce` start their ranks themselves, as many as their cases need.
-Exit code: that of `farsum run`; 2 wrong usage or no such benchmark; 77 where `net` cannot make its hosts.)";
+Exit code: that of `farsum run`; 2 wrong usage or no such benchmark; 77 where `net` or `reduce` cannot make its hosts.)";
 
 struct BenchOptions {
   int ranks = 2;

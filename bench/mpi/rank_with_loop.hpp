@@ -1,23 +1,7 @@
-// Processes that want a processor and do nothing with it: another job, or a compiler, beside the one that is measured.
+// A rank of an MPI program with a busy loop beside it.
 #pragma once
 
-#include <sys/types.h>
-
-#include <vector>
-
 namespace bench {
-
-// In a session of their own each, as another user's would be; they end with this object, and with this process.
-class BusyLoops {
- public:
-  explicit BusyLoops(int count);
-  ~BusyLoops();
-  BusyLoops(const BusyLoops&) = delete;
-  BusyLoops& operator=(const BusyLoops&) = delete;
-
- private:
-  std::vector<pid_t> loops_;
-};
 
 // The word behind the program's name that asks for run_rank_with_loop.
 inline constexpr const char* with_loop_word = "with-loop";
