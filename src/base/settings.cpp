@@ -20,6 +20,7 @@ constexpr std::array<const char*, 2> agent_words = {"sleep", "dedicated"};
 constexpr std::array<const char*, 3> caller_lock_words = {"region", "stripe", "element"};
 constexpr std::array<const char*, 2> permission_words = {"auto", "refuse"};
 constexpr std::array<const char*, 2> reduce_order_words = {"nodes", "ranks"};
+constexpr std::uint64_t most_reduce_degree = 1024;
 constexpr std::array<const char*, 3> promotion_words = {"auto", "refuse", "always"};
 
 std::string joined(Words words) { return fmt::format("{}", fmt::join(words, "|")); }
@@ -129,6 +130,9 @@ std::vector<Entry> entries() {
           "FARSUM_REDUCE_ORDER", reduce_order_words, &Settings::reduce_order,
           "nodes: a reduction combines the ranks of each node, then the nodes; ranks: in brackets that the ranks alone "
           "decide, so that its bits are the same however they are placed; the same on all ranks"),
+      number<std::uint64_t>("FARSUM_REDUCE_DEGREE", "", &Settings::reduce_degree, 0, most_reduce_degree,
+                            "degree of the tree in which nodes reduce, from 2 on; 0: up to 12 nodes tell each other, "
+                            "more have degree 2; what rank 0 has holds for the whole job, and others' is not read"),
       number<std::uint64_t>("FARSUM_SPIN_NS", "ns", &Settings::spin_ns, 0, 1'000'000'000,
                             "how long a waiting thread looks before it sleeps, for what comes over a network twice as "
                             "long, ten times in the middle of a stream; not at all on a crowded node"),
@@ -199,6 +203,10 @@ Result<Settings> read_settings(const Environment& environment) {
     if (!entry.parse(settings, value)) {
       return Status(Code::argument, fmt::format("setting {} is '{}', but must be {}", entry.name, value, entry.type));
     }
+  }
+  if (settings.reduce_degree == 1) {
+    return Status(Code::argument,
+                  fmt::format("setting FARSUM_REDUCE_DEGREE is 1, but must be 0 or 2 to {}", most_reduce_degree));
   }
   if ((settings.channel_bytes & (settings.channel_bytes - 1)) != 0) {
     return Status(Code::argument, fmt::format("setting FARSUM_CHANNEL_BYTES is {}, but must be a power of two",

@@ -34,15 +34,17 @@ struct CarriedWalk::Head {
 
 const std::size_t CarriedWalk::room_ = TeamPost::most_bytes - sizeof(Head);
 
-CarriedLists::CarriedLists(const GroupTeam& team, const ops::KernelSet& kernels)
+CarriedLists::CarriedLists(const GroupTeam& team, const ops::KernelSet& kernels, std::uint32_t degree)
     : team_(team),
       kernels_(kernels),
       nodes_(team.places().nodes()),
       my_node_(team.places().my_node()),
       are_few_(cost::meet_at_once(nodes_)),
-      reducing_(GroupReductions::list_between_nodes(nodes_, my_node_)),
+      degree_(GroupReductions::degree_between_nodes(nodes_, degree)),
+      reducing_(GroupReductions::list_between_nodes(nodes_, my_node_, degree_)),
       most_gathered_(team.most_members_of_a_letter()) {
   if (!are_few_) return;
+  telling_all_ = GroupReductions::list_between_nodes(nodes_, my_node_, 0);
   most_gathered_ = 0;
   for (std::uint32_t node = 0; node < nodes_; ++node)
     most_gathered_ = std::max(most_gathered_, members_of(node).size());
@@ -236,7 +238,7 @@ void CarriedWalk::take_piece(const trees::Step& step, const std::byte* from) {
     case CarriedCall::Kind::reduce_scatter_block:
       break;
   }
-  if (lists_.are_few()) {
+  if (lists_.fold_at_once()) {
     if (step.peer > lists_.my_node()) add_own();
     add(from);
   } else if (step.action == trees::Action::receive_copy) {
@@ -266,7 +268,7 @@ void CarriedWalk::end_list() {
     return;
   }
   if (brings_data()) {
-    if (call_.reduces() && lists_.are_few()) {
+    if (folds_at_once()) {
       add_own();
       copy_carried(answer_ + done_, sum_.get(), piece_);
     }

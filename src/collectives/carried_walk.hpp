@@ -23,15 +23,18 @@ namespace farsum {
 // The lists of a group of several nodes, made by the first rank of each.
 class CarriedLists {
  public:
-  CarriedLists(const GroupTeam& team, const ops::KernelSet& kernels);
+  // `degree` is that of the tree in which reductions go, or 0.
+  CarriedLists(const GroupTeam& team, const ops::KernelSet& kernels, std::uint32_t degree);
 
   const GroupPlaces& places() const { return team_.places(); }
   std::uint32_t nodes() const { return nodes_; }
   std::uint32_t my_node() const { return my_node_; }
   // Few nodes tell each other all at once.
   bool are_few() const { return are_few_; }
+  // Few nodes do so in reductions, too, where these go in no tree.
+  bool fold_at_once() const { return degree_ == 0; }
   std::span<const trees::Step> agreeing() const {
-    return are_few_ ? std::span<const trees::Step>(reducing_) : team_.meeting_list();
+    return are_few_ ? std::span<const trees::Step>(telling_all_) : team_.meeting_list();
   }
   std::span<const trees::Step> gathering() const { return agreeing(); }
   std::span<const trees::Step> reducing() const { return reducing_; }
@@ -49,7 +52,9 @@ class CarriedLists {
   std::uint32_t nodes_;
   std::uint32_t my_node_;
   bool are_few_;
-  std::vector<trees::Step> reducing_;  // where nodes are few, what they do in any list
+  std::uint32_t degree_;  // of reductions' tree; 0: there is none
+  std::vector<trees::Step> reducing_;
+  std::vector<trees::Step> telling_all_;  // where nodes are few
   std::size_t most_gathered_;
 };
 
@@ -94,7 +99,11 @@ class CarriedWalk final : private trees::Carrier {
   std::span<const trees::Step> list() const;
   std::size_t piece_bytes() const;
   bool are_the_same() const { return found_->what == CarriedFinding::What::the_same; }
-  bool brings_data() const { return stage_ == Stage::carrying || (stage_ == Stage::agreeing && lists_.are_few()); }
+  bool folds_at_once() const { return call_.reduces() && lists_.fold_at_once(); }
+  bool brings_data() const {
+    return stage_ == Stage::carrying ||
+           (stage_ == Stage::agreeing && (call_.reduces() ? lists_.fold_at_once() : lists_.are_few()));
+  }
   bool is_root_node() const { return lists_.node_of(call_.root) == lists_.my_node(); }
   std::uint32_t speaker_of(std::uint32_t node) const { return lists_.members_of(node).front(); }
   void find(CarriedFinding::What what, std::uint32_t rank);

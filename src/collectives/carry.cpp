@@ -30,7 +30,7 @@ Carry::Carry(const Parts& parts)
       ranks_(static_cast<std::uint32_t>(parts.team.places().here.size())),
       me_(parts.team.places().place_of(parts.my_rank)) {
   if (team_.places().is_one_node() || !is_first()) return;
-  lists_.emplace(team_, kernels_);
+  lists_.emplace(team_, kernels_, parts.degree);
   walks_.reserve(places);
   for (std::uint64_t place = 0; place < places; ++place)
     walks_.emplace_back(*lists_, parts.post, key_of_place(team_.key(), place));

@@ -98,6 +98,7 @@ class Carry final : public CarriedTurns {
     TeamPost& post;
     Waiter& waiter;
     CarryHelp& help;
+    std::uint32_t degree = 0;  // as of ReductionMeans
   };
   explicit Carry(const Parts& parts);
   // Where the members of this node carry; before anything else.

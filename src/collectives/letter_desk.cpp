@@ -25,7 +25,7 @@ void require_of_desk(bool condition, const char* otherwise) {
 
 }  // namespace
 
-LetterNeighbours LetterNeighbours::of(std::uint32_t nodes, std::uint32_t my_node) {
+LetterNeighbours LetterNeighbours::of(std::uint32_t nodes, std::uint32_t my_node, std::uint32_t degree) {
   LetterNeighbours found{.my_node = my_node, .by_node = std::vector<std::uint32_t>(nodes, none), .ranks = {}};
   std::uint32_t count = 0;
   const auto add = [&](std::uint32_t node) {
@@ -34,9 +34,13 @@ LetterNeighbours LetterNeighbours::of(std::uint32_t nodes, std::uint32_t my_node
   if (cost::meet_at_once(nodes)) {
     for (std::uint32_t node = 0; node < nodes; ++node) add(node);
   } else {
-    for (std::uint64_t apart = 1; apart < nodes; apart *= 2) {
+    const auto add_both = [&](std::uint64_t apart) {
       add(static_cast<std::uint32_t>((my_node + apart) % nodes));
       add(static_cast<std::uint32_t>((my_node + nodes - apart) % nodes));
+    };
+    for (std::uint64_t apart = 1; apart < nodes; apart *= 2) add_both(apart);
+    for (std::uint64_t stride = 1; degree > 2 && stride < nodes; stride *= degree) {
+      for (std::uint64_t digit = 1; digit < degree && digit * stride < nodes; ++digit) add_both(digit * stride);
     }
   }
   found.ranks.resize(count);

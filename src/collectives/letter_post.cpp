@@ -16,9 +16,9 @@ constexpr std::size_t longest_slot = 4032;
 
 constexpr std::uint32_t only_place = 0;
 
-LetterNeighbours neighbours_at(const GroupPlaces& places) {
+LetterNeighbours neighbours_at(const GroupPlaces& places, std::uint32_t degree) {
   const std::uint32_t my_node = places.my_node();
-  LetterNeighbours neighbours = LetterNeighbours::of(places.nodes(), my_node);
+  LetterNeighbours neighbours = LetterNeighbours::of(places.nodes(), my_node, degree);
   for (std::uint32_t node = 0; node < places.nodes(); ++node) {
     const std::uint32_t neighbour = neighbours.by_node[node];
     if (neighbour != LetterNeighbours::none) neighbours.ranks[neighbour] = places.node(node, my_node).first;
@@ -34,8 +34,9 @@ Letters::Shape LetterPost::shape_of(std::uint32_t neighbours, Use use) {
   return {.neighbours = neighbours, .slots = slots, .slot_bytes = std::clamp(bytes, shortest_slot, longest_slot)};
 }
 
-LetterPost::LetterPost(LetterDesk& desk, TeamPost& others, const GroupPlaces& places, Use use, EventCount& events)
-    : LetterPost(desk, others, neighbours_at(places), use, events) {}
+LetterPost::LetterPost(LetterDesk& desk, TeamPost& others, const GroupPlaces& places, Use use, EventCount& events,
+                       std::uint32_t reduce_degree)
+    : LetterPost(desk, others, neighbours_at(places, reduce_degree), use, events) {}
 
 LetterPost::LetterPost(LetterDesk& desk, TeamPost& others, LetterNeighbours neighbours, Use use, EventCount& events)
     : desk_(desk),

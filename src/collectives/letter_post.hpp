@@ -42,8 +42,9 @@ class LetterPost final : public TeamPost {
   static Letters::Shape shape_of(std::uint32_t neighbours, Use use);
 
   // Of a rank that speaks for its node at such places, of several nodes. `others` carries what this does not; `events`
-  // is notified when something has come. All outlive it.
-  LetterPost(LetterDesk& desk, TeamPost& others, const GroupPlaces& places, Use use, EventCount& events);
+  // is notified when something has come. All outlive it. The degree is that of a tree in which all nodes reduce.
+  LetterPost(LetterDesk& desk, TeamPost& others, const GroupPlaces& places, Use use, EventCount& events,
+             std::uint32_t reduce_degree = 2);
   ~LetterPost() override { desk_.remove(entry_); }
   LetterPost(const LetterPost&) = delete;
   LetterPost& operator=(const LetterPost&) = delete;

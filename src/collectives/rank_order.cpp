@@ -85,8 +85,8 @@ std::vector<AlignedBlock> AlignedBlocks::all() const {
   return blocks;
 }
 
-RankOrder::RankOrder(const GroupPlaces& places, bool is_flat, const Limits& limits)
-    : is_flat_(is_flat), letter_room_(limits.letter_bytes) {
+RankOrder::RankOrder(const GroupPlaces& places, std::uint32_t degree, const Limits& limits)
+    : degree_(degree), letter_room_(limits.letter_bytes) {
   const Members members(places);
   ranks_ = members.ranks();
   plan_here(members);
@@ -111,10 +111,10 @@ void RankOrder::count_on_all_nodes(const Members& members) {
     members.for_each(first_node, nodes, [&](std::uint32_t member) { blocks.forget(member); });
     return counted;
   };
-  const trees::Fnomial tree(members.nodes(), 2);
+  const trees::Fnomial tree(members.nodes(), tree_degree());
   for (std::uint32_t node = 0; node < members.nodes(); ++node) {
     std::size_t rows = count(node, 1);
-    if (is_flat_) {
+    if (is_flat()) {
       most_in_a_letter_ = std::max(most_in_a_letter_, rows);
       most_rows_ += rows;
       continue;
@@ -137,18 +137,18 @@ void RankOrder::plan(const GroupPlaces& places, std::span<const trees::Step> lis
 
 // A row is called by the first rank of what lies there, for now.
 void RankOrder::plan_steps(const Members& members, std::span<const trees::Step> list) {
-  const trees::Fnomial tree(members.nodes(), 2);
+  const trees::Fnomial tree(members.nodes(), tree_degree());
   AlignedBlocks held = members.blocks(members.my_node(), 1);
   for (const trees::Step& step : list) {
     AtStep& at_step = at_step_.emplace_back();
     if (step.action == trees::Action::send) {
       at_step.rows = firsts_of(held);
-    } else if (step.action == trees::Action::receive_copy && !is_flat_) {
+    } else if (step.action == trees::Action::receive_copy && !is_flat()) {
       held = AlignedBlocks(ranks_);
       held.add({0, static_cast<std::uint32_t>(std::bit_width(ranks_ - 1))}, nothing);
       at_step.rows = {0};
     } else {
-      const AlignedBlocks theirs = members.blocks(step.peer, is_flat_ ? 1 : tree.subtree(step.peer));
+      const AlignedBlocks theirs = members.blocks(step.peer, is_flat() ? 1 : tree.subtree(step.peer));
       at_step.rows = firsts_of(theirs);
       const auto join = [&](std::uint32_t left, std::uint32_t right) { at_step.joins.push_back({left, right}); };
       for (const AlignedBlock& block : theirs.all()) held.add(block, join);

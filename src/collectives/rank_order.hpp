@@ -57,8 +57,8 @@ class RankOrder {
     std::size_t letter_bytes;  // of elements in a letter
   };
 
-  // Flat: all nodes tell each other. Else it is an allreduce to node 0 and back down a binomial tree.
-  RankOrder(const GroupPlaces& places, bool is_flat, const Limits& limits);
+  // Degree 0: all nodes tell each other. Else it is an allreduce to node 0 and back down a tree of that degree.
+  RankOrder(const GroupPlaces& places, std::uint32_t degree, const Limits& limits);
   // By the rank that speaks for its node, before any of what is called with a step's number. `list` is this node's; of
   // a flat one all that is sent is sent first.
   void plan(const GroupPlaces& places, std::span<const trees::Step> list);
@@ -91,7 +91,10 @@ class RankOrder {
   void number_rows();
   std::byte* row(std::size_t number) const { return room_.get() + number * stride_; }
 
-  bool is_flat_;
+  bool is_flat() const { return degree_ == 0; }
+  std::uint32_t tree_degree() const { return is_flat() ? 2 : degree_; }
+
+  std::uint32_t degree_;
   std::uint32_t ranks_ = 0;
   std::size_t most_in_a_letter_ = 0;  // blocks, of all letters of all nodes
   std::size_t most_rows_ = 0;         // that a node needs, of all nodes

@@ -80,12 +80,13 @@ GroupReductions::GroupReductions(GroupTeam& team, std::uint32_t my_rank, const R
   // The same on all nodes.
   const std::size_t room = (means.letter_bytes - sizeof(Letter)) / cache_line_bytes * cache_line_bytes;
   team_piece_bytes_ = std::min(NodeRoundsBlock::piece_bytes(static_cast<std::uint32_t>(most_here)), room);
-  is_flat_ = cost::meet_at_once(places.nodes());
+  const std::uint32_t degree = degree_between_nodes(places.nodes(), means.degree);
+  is_flat_ = degree == 0;
   if (order_ == ReduceOrder::ranks)
-    by_rank_.emplace(places, is_flat_, RankOrder::Limits{.piece_bytes = team_piece_bytes_, .letter_bytes = room});
+    by_rank_.emplace(places, degree, RankOrder::Limits{.piece_bytes = team_piece_bytes_, .letter_bytes = room});
   if (!team.is_first_here()) return;
   my_node_ = places.my_node();
-  list_ = list_between_nodes(places.nodes(), my_node_);
+  list_ = list_between_nodes(places.nodes(), my_node_, degree);
   if (by_rank_) by_rank_->plan(places, list_);
   letter_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
   sum_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
@@ -402,11 +403,15 @@ void GroupReductions::keep(const Call& call, std::size_t done, std::size_t bytes
     copy_bytes(call.asked.result + (from - call.own_from), rounds_->answer() + (from - done), until - from);
 }
 
-// Few nodes tell each other at once, and each folds all of them, from the lowest on. More combine up a binomial tree,
-// to the lowest, and are told down it.
-std::vector<trees::Step> GroupReductions::list_between_nodes(std::uint32_t nodes, std::uint32_t mine) {
-  if (!cost::meet_at_once(nodes))
-    return trees::steps_of({.kind = trees::Kind::allreduce, .nodes = nodes, .elements = 1}, mine);
+std::uint32_t GroupReductions::degree_between_nodes(std::uint32_t nodes, std::uint32_t wanted) {
+  if (wanted != 0) return wanted;
+  return cost::meet_at_once(nodes) ? 0 : 2;
+}
+
+std::vector<trees::Step> GroupReductions::list_between_nodes(std::uint32_t nodes, std::uint32_t mine,
+                                                             std::uint32_t degree) {
+  if (degree != 0)
+    return trees::steps_of({.kind = trees::Kind::allreduce, .nodes = nodes, .elements = 1, .degree = degree}, mine);
   std::vector<trees::Step> list;
   for (const auto action : {trees::Action::send, trees::Action::receive_copy}) {
     for (std::uint32_t node = 0; node < nodes; ++node) {

@@ -48,6 +48,7 @@ struct ReductionMeans {
   ReduceOrder order = ReduceOrder::nodes;           // ranks that take different ones are told as of different operators
   PeerMemory* peers = nullptr;                      // null: no other rank's memory is copied
   std::size_t letter_bytes = TeamPost::most_bytes;  // of a letter between nodes at most: the same on all ranks
+  std::uint32_t degree = 0;  // of the tree between nodes, 0: by their number alone; the same on all ranks
 };
 
 // One member's view. One thread of a rank calls at a time. Ranks that ask for different reductions are all told so, and
@@ -63,9 +64,12 @@ class GroupReductions {
   // The team's, but for a group of one node, where it goes the same way as a reduce, and in step with those.
   Status broadcast(std::span<std::byte> buffer, std::uint32_t root, const char* doing);
 
-  // What a node does for each piece: few tell each other at once, and each folds all of them, from the lowest on. More
-  // combine up a binomial tree, to the lowest, and are told down it.
-  static std::vector<trees::Step> list_between_nodes(std::uint32_t nodes, std::uint32_t mine);
+  // The degree of the tree between so many nodes; 0: they are few, and tell each other at once. `wanted` is a degree,
+  // or 0.
+  static std::uint32_t degree_between_nodes(std::uint32_t nodes, std::uint32_t wanted);
+  // What a node does for each piece: at degree 0 all tell each other, and each folds all of them, from the lowest on.
+  // Else they combine up a tree, to the lowest, and are told down it.
+  static std::vector<trees::Step> list_between_nodes(std::uint32_t nodes, std::uint32_t mine, std::uint32_t degree);
 
  private:
   struct Call;  // a reduction with what follows from it

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <new>
 #include <numeric>
 
@@ -333,12 +334,20 @@ std::unique_ptr<Group> Context::group_of_the_node() {
   return group;
 }
 
-// Reaches the ranks of other nodes, where they are known already.
+// Reaches the ranks of other nodes, where they are known already, and hears what rank 0 decides for all: before any
+// group is made, so that nobody reduces otherwise. Where they are not, each has what is built in.
 Status Context::meet_the_job() {
   if (is_one_node() || !membership_.allgather) return {};
-  const NetworkCard mine = network_->card();
-  std::vector<NetworkCard> cards(membership_.size);
-  if (Status status = membership_.allgather(&mine, cards.data(), sizeof mine); !status.is_ok()) return status;
+  struct Told {
+    NetworkCard card;
+    std::uint32_t reduce_degree;
+  };
+  const Told mine = {network_->card(), static_cast<std::uint32_t>(settings().reduce_degree)};
+  std::vector<Told> all(membership_.size);
+  if (Status status = membership_.allgather(&mine, all.data(), sizeof mine); !status.is_ok()) return status;
+  reduce_degree_ = all.front().reduce_degree;
+  std::vector<NetworkCard> cards;
+  std::ranges::transform(all, std::back_inserter(cards), &Told::card);
   Status status = introduce(cards);
   if (status.is_ok()) return status;
   return {status.code(), fmt::format("farsum_init: {}", status.text())};
@@ -373,7 +382,7 @@ Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) cons
   means.post = make_post(places, my_rank, LetterPost::Use::group);
   means.team = std::make_unique<GroupTeam>(std::move(places), my_rank, means.post.get(), *waiter_);
   const ReductionMeans of_reductions{
-      .kernels = *kernels_, .order = settings().reduce_order, .peers = peer_memory_.get()};
+      .kernels = *kernels_, .order = settings().reduce_order, .peers = peer_memory_.get(), .degree = reduce_degree_};
   means.reductions = std::make_unique<GroupReductions>(*means.team, my_rank, of_reductions, *waiter_);
   return means;
 }
@@ -381,7 +390,9 @@ Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) cons
 std::unique_ptr<LetterPost> Context::make_post(const GroupPlaces& places, std::uint32_t my_rank,
                                                LetterPost::Use use) const {
   if (places.is_one_node() || places.here.front() != my_rank) return nullptr;
-  return std::make_unique<LetterPost>(*desk_, *exchange_, places, use, waiter_->own_events());
+  const bool reduces = use == LetterPost::Use::group;
+  return std::make_unique<LetterPost>(*desk_, *exchange_, places, use, waiter_->own_events(),
+                                      reduces ? std::max(reduce_degree_, 2U) : 2);
 }
 
 Status Context::serve_network(Network& network) {

@@ -264,6 +264,8 @@ class Context {
   PeerWatch& watch() { return *watch_; }
   // The share of processors of those of the node's ranks that have the fewest; the same on all of them.
   const os::ProcessorShare& processors() const { return processors_; }
+  // Of the tree between nodes, which rank 0 decides for the whole job; 0: by the number of nodes.
+  std::uint32_t reduce_degree() const { return reduce_degree_; }
   // For single elements in lock-free stripes, by one thread of this process. See lockfree/lock_free_permit.hpp.
   LockFreePermit& own_permit() { return own_block().permit; }
 
@@ -373,6 +375,7 @@ class Context {
   const ops::KernelSet* kernels_;
   std::uint64_t nonce_ = 0;
   os::ProcessorShare processors_;
+  std::uint32_t reduce_degree_ = 0;
   std::atomic<std::uint32_t> windows_numbered_{0};  // of those over several nodes that this rank has named
   std::unique_ptr<RemoteNodes> remote_nodes_;
   std::unique_ptr<PeerWatch> watch_;

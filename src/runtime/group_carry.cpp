@@ -9,7 +9,9 @@
 namespace farsum {
 
 GroupCarry::GroupCarry(const Parts& parts, std::vector<std::uint32_t> here, const Of& of)
-    : parts_(parts), here_(std::move(here)), carry_({of.team, of.my_rank, of.kernels, of.post, of.waiter, *this}) {}
+    : parts_(parts),
+      here_(std::move(here)),
+      carry_({of.team, of.my_rank, of.kernels, of.post, of.waiter, *this, of.reduce_degree}) {}
 
 GroupCarry::~GroupCarry() { shut(); }
 
@@ -95,7 +97,7 @@ Result<Carry*> Context::carry_of(Group& group) {
       here.push_back(membership_.here.place_of(group.ranks()[member]));
     carried = &group.set_carried(std::make_unique<GroupCarry>(
         GroupCarry::Parts{*membership_.segment, id_in_segment(), *transport_, *network_, carries_}, std::move(here),
-        GroupCarry::Of{group.team(), group.my_rank(), *kernels_, *exchange_, *waiter_}));
+        GroupCarry::Of{group.team(), group.my_rank(), *kernels_, *exchange_, *waiter_, reduce_degree_}));
   }
   if (carried->is_open()) return &carried->carry();
   if (Status status = start_agent(); !status.is_ok()) return status;

@@ -32,6 +32,7 @@ class GroupCarry final : public CarryHelp {
     const ops::KernelSet& kernels;
     TeamPost& post;
     Waiter& waiter;
+    std::uint32_t reduce_degree;
   };
   // `here`: of each member of the group on this node, its place there.
   GroupCarry(const Parts& parts, std::vector<std::uint32_t> here, const Of& of);

@@ -121,7 +121,8 @@ TEST(InfoCommand, names_a_ucx_library_that_is_not_there_and_what_would_be_right)
 TEST(InfoCommand, lists_every_setting_with_its_value) {
   const json report = json::parse(run_farsum({"info", "--settings", "--json"}).out);
   const auto& settings = report.at("settings");
-  for (const char* name : {"FARSUM_PATH", "FARSUM_NET_TIMEOUT", "FARSUM_NET_UCX_*", "FARSUM_MPI_WITNESS"}) {
+  for (const char* name :
+       {"FARSUM_PATH", "FARSUM_REDUCE_DEGREE", "FARSUM_NET_TIMEOUT", "FARSUM_NET_UCX_*", "FARSUM_MPI_WITNESS"}) {
     const auto row =
         std::find_if(settings.begin(), settings.end(), [&](const json& each) { return each.at("name") == name; });
     ASSERT_NE(row, settings.end()) << name;
@@ -131,9 +132,11 @@ TEST(InfoCommand, lists_every_setting_with_its_value) {
 }
 
 TEST(InfoCommand, refuses_a_setting_that_cannot_be_read_with_two) {
-  const Ended ended = run_farsum({"run", "--env", "FARSUM_PATH=nonsense", FARSUM_BIN_DIR "/farsum", "info"});
-  EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("FARSUM_PATH"));
+  for (const std::string setting : {"FARSUM_PATH=nonsense", "FARSUM_REDUCE_DEGREE=1"}) {
+    const Ended ended = run_farsum({"run", "--env", setting, FARSUM_BIN_DIR "/farsum", "info"});
+    EXPECT_EQ(ended.exit_code, 2);
+    EXPECT_THAT(ended.err, HasSubstr(setting.substr(0, setting.find('='))));
+  }
 }
 
 TEST(BenchCommand, names_what_there_is_when_asked_for_something_else) {

@@ -177,7 +177,9 @@ struct CarryingMember {
 
 class CarryingThreads {
  public:
-  explicit CarryingThreads(NodeOfRank node_of) : node_of_(std::move(node_of)), agents_(node_of_.size()) {
+  // `degree` is that of the tree between nodes, as of ReductionMeans.
+  explicit CarryingThreads(NodeOfRank node_of, std::uint32_t degree = 0)
+      : node_of_(std::move(node_of)), degree_(degree), agents_(node_of_.size()) {
     for (const std::uint32_t node : node_of_) {
       const auto members = static_cast<std::uint32_t>(std::count(node_of_.begin(), node_of_.end(), node));
       blocks_[node].resize(GroupBlock::footprint(members) / 8 + 32);
@@ -205,14 +207,15 @@ class CarryingThreads {
     Post carried_post(boxes, rank, of_agent);
     Post post(blocking_boxes_, rank, waiter);
     GroupTeam team(places_of(node_of_, node_of_[rank]), rank, &post, waiter);
-    GroupReductions reductions(team, rank, {ops::kernels_for_this_machine()}, waiter);
+    const ReductionMeans means = {.kernels = ops::kernels_for_this_machine(), .degree = degree_};
+    GroupReductions reductions(team, rank, means, waiter);
     std::byte* const block = start_of(blocks_.at(node_of_[rank]));
     team.begin(*reinterpret_cast<NodeTeamBlock*>(block), 7);
     reductions.begin(block);
     std::vector<AgentOfTest*> here;
     for (const std::uint32_t member : team.places().here) here.push_back(&agents_[member]);
     HelpOfTest help(extents_, here);
-    Carry carry({team, rank, ops::kernels_for_this_machine(), carried_post, waiter, help});
+    Carry carry({team, rank, ops::kernels_for_this_machine(), carried_post, waiter, help, degree_});
     carry.open(start_of(carried_.at(node_of_[rank])));
     std::thread agent([&] { agents_[rank].serve(carry); });
     body({team, reductions, carry, help, agents_[rank], rank, meeting});
@@ -226,6 +229,7 @@ class CarryingThreads {
   }
 
   NodeOfRank node_of_;
+  std::uint32_t degree_;
   std::vector<AgentOfTest> agents_;
   std::map<std::uint32_t, std::vector<std::uint64_t>> blocks_, carried_;
   ExtentsOfTest extents_;
@@ -296,24 +300,39 @@ class Carrying : public testing::TestWithParam<std::size_t> {
   const NodeOfRank& layout() const { return layouts_to_carry()[GetParam()]; }
 };
 
+void carry_and_compare(CarryingMember member, const std::vector<std::size_t>& counts) {
+  const std::uint32_t size = member.team.size();
+  std::uint64_t seed = 0;
+  for (const std::size_t count : counts) {
+    for (std::uint64_t kind = 0; kind < CarriedCall::kinds; ++kind) {
+      const CarriedCall call = carried_call_of(kind, count, static_cast<std::uint32_t>(++seed % size));
+      const std::size_t elements = call.part_bytes(member.rank, size) / sizeof(double);
+      const CarriedBytes mine = doubles_of(member.rank, elements, seed);
+      CarriedBytes result(call.share_of(member.rank, size).bytes);
+      const auto request = member.begin(call, mine.data(), result.data());
+      ASSERT_TRUE(member.wait(*request).is_ok());
+      ASSERT_EQ(result, blocking_answer(member, call, mine)) << "kind " << kind << " of " << count;
+    }
+  }
+}
+
 TEST_P(Carrying, gives_each_rank_the_bits_of_the_blocking_call) {
   CarryingThreads threads(layout());
-  threads.run([](CarryingMember member) {
-    const std::uint32_t size = member.team.size();
-    std::uint64_t seed = 0;
-    for (const std::size_t count : {0, 1, 16, 31, 33, 129, 5'000, 70'001}) {
-      for (std::uint64_t kind = 0; kind < CarriedCall::kinds; ++kind) {
-        const CarriedCall call = carried_call_of(kind, count, static_cast<std::uint32_t>(++seed % size));
-        const std::size_t elements = call.part_bytes(member.rank, size) / sizeof(double);
-        const CarriedBytes mine = doubles_of(member.rank, elements, seed);
-        CarriedBytes result(call.share_of(member.rank, size).bytes);
-        const auto request = member.begin(call, mine.data(), result.data());
-        ASSERT_TRUE(member.wait(*request).is_ok());
-        ASSERT_EQ(result, blocking_answer(member, call, mine)) << "kind " << kind << " of " << count;
-      }
-    }
-  });
+  threads.run([](CarryingMember member) { carry_and_compare(member, {0, 1, 16, 31, 33, 129, 5'000, 70'001}); });
   EXPECT_EQ(threads.open_extents(), 0);
+}
+
+TEST(Carry, gives_the_bits_of_the_blocking_call_in_a_tree_of_any_degree) {
+  for (const std::uint32_t degree : {2U, 3U, 4U, 8U}) {
+    for (const std::uint32_t nodes : {2U, 7U, 13U}) {
+      NodeOfRank node_of(nodes);
+      std::iota(node_of.begin(), node_of.end(), 0u);
+      node_of.push_back(nodes / 2);
+      CarryingThreads threads(node_of, degree);
+      threads.run([](CarryingMember member) { carry_and_compare(member, {0, 1, 33, 5'000}); });
+      EXPECT_EQ(threads.open_extents(), 0);
+    }
+  }
 }
 
 TEST_P(Carrying, goes_on_with_more_calls_than_places_that_are_waited_for_from_the_last) {

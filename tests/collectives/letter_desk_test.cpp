@@ -538,16 +538,20 @@ TEST_F(LetterDeskTest, lets_teams_come_and_go_beside_the_agent) {
 }
 
 TEST(LetterNeighbours, are_neighbours_of_each_other) {
-  for (const std::uint32_t nodes : {2, 3, 12, 13, 31, 32, 33, 64, 65, 1000}) {
-    const std::size_t expected = LetterNeighbours::of(nodes, 0).ranks.size();
-    for (std::uint32_t node = 0; node < nodes; ++node) {
-      const LetterNeighbours mine = LetterNeighbours::of(nodes, node);
-      ASSERT_EQ(mine.ranks.size(), expected);
-      ASSERT_EQ(mine.by_node[node], LetterNeighbours::none);
-      for (std::uint32_t other = 0; other < nodes; ++other) {
-        if (mine.by_node[other] == LetterNeighbours::none) continue;
-        ASSERT_LT(mine.by_node[other], expected);
-        ASSERT_NE(LetterNeighbours::of(nodes, other).by_node[node], LetterNeighbours::none);
+  for (const std::uint32_t degree : {2, 3, 8}) {
+    for (const std::uint32_t nodes : {2, 3, 12, 13, 31, 32, 33, 64, 65, 1000}) {
+      const std::size_t expected = LetterNeighbours::of(nodes, 0, degree).ranks.size();
+      std::vector<LetterNeighbours> of_node;
+      for (std::uint32_t node = 0; node < nodes; ++node) of_node.push_back(LetterNeighbours::of(nodes, node, degree));
+      for (std::uint32_t node = 0; node < nodes; ++node) {
+        const LetterNeighbours& mine = of_node[node];
+        ASSERT_EQ(mine.ranks.size(), expected);
+        ASSERT_EQ(mine.by_node[node], LetterNeighbours::none);
+        for (std::uint32_t other = 0; other < nodes; ++other) {
+          if (mine.by_node[other] == LetterNeighbours::none) continue;
+          ASSERT_LT(mine.by_node[other], expected);
+          ASSERT_NE(of_node[other].by_node[node], LetterNeighbours::none);
+        }
       }
     }
   }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "collectives/group_team.hpp"
+#include "collectives/reductions.hpp"
 #include "cost/meeting_model.hpp"
 #include "failing_memory.hpp"
 #include "mailboxes.hpp"
@@ -491,6 +492,19 @@ TEST(LetterPostShape, keeps_a_teams_slots_few_and_a_meetings_letter_short_enough
     EXPECT_LE(Letters::footprint(shape), 160u << 10) << nodes;
     EXPECT_LE(shape.slot_bytes + LetterDesk::overhead_bytes, 4096u);
     EXPECT_GE(shape.slot_bytes, sizeof(CallHead) + 16 * sizeof(std::uint64_t)) << nodes;
+  }
+}
+
+TEST(LetterPostShape, has_a_neighbour_for_each_step_of_a_reduction_of_any_degree) {
+  for (const std::uint32_t degree : {2, 3, 4, 8, 64}) {
+    for (const std::uint32_t nodes : {2, 5, 12, 13, 33, 64, 100}) {
+      for (std::uint32_t node = 0; node < nodes; ++node) {
+        const LetterNeighbours neighbours = LetterNeighbours::of(nodes, node, degree);
+        for (const trees::Step& step : GroupReductions::list_between_nodes(nodes, node, degree))
+          ASSERT_NE(neighbours.by_node[step.peer], LetterNeighbours::none)
+              << nodes << " at degree " << degree << ": " << node << " to " << step.peer;
+      }
+    }
   }
 }
 

@@ -179,7 +179,7 @@ void reduce_symbols(Member member, std::uint32_t ranks, const Asked& asked) {
 }
 
 // Short, in lines and in slots; in pieces; by blocks; apart and in place.
-void reduce_in_all_forms(const Nodes& node_of, bool is_crowded, std::uint32_t root) {
+void reduce_in_all_forms(const Nodes& node_of, bool is_crowded, std::uint32_t root, std::uint32_t degree) {
   const auto ranks = static_cast<std::uint32_t>(node_of.size());
   const std::size_t slot = NodeRoundsBlock::slot_bytes(ranks) / 8;
   const std::size_t piece = NodeRoundsBlock::piece_bytes(ranks) / 8;
@@ -194,7 +194,9 @@ void reduce_in_all_forms(const Nodes& node_of, bool is_crowded, std::uint32_t ro
                                   {Kind::reduce, slot, root, true},
                                   {Kind::reduce, slot + 1, root, true},
                                   {Kind::reduce_scatter_block, slot / ranks + 9, 0, true}};
-  GroupOfThreads(node_of, is_crowded, by_ranks(Symbols::kernels())).run([&](Member member) {
+  GroupOfThreads::Means means = by_ranks(Symbols::kernels());
+  means.degree = degree;
+  GroupOfThreads(node_of, is_crowded, means).run([&](Member member) {
     for (const Asked& asked : all) reduce_symbols(member, ranks, asked);
   });
 }
@@ -221,7 +223,8 @@ TEST_P(RankOrderOf, is_that_of_one_node_wherever_ranks_are_and_in_every_form) {
     }
     for (const Nodes& node_of : {Nodes(ranks, 0), in_turn, in_a_row, at_random}) {
       SCOPED_TRACE(text_of(node_of) + "; " + how_to_replay(seed));
-      reduce_in_all_forms(node_of, random() % 2 == 0, static_cast<std::uint32_t>(random() % ranks));
+      const auto degree = std::array{0U, 2U, 3U, 8U}[random() % 4];
+      reduce_in_all_forms(node_of, random() % 2 == 0, static_cast<std::uint32_t>(random() % ranks), degree);
     }
   }
 }

@@ -46,9 +46,15 @@ Bytes brought_by(std::uint32_t rank, std::uint64_t call, const Foldable& pair, s
 
 constexpr std::uint32_t most_nodes_at_once = 12;
 
-// One element after the other by the plainest kernel: the ranks of each node, then few nodes from the lowest on, or
-// many by a binomial tree.
-Bytes expected_of(const Nodes& node_of, const std::vector<Bytes>& brought, const Foldable& pair) {
+// Of a tree of so many nodes, where `degree` is as of ReductionMeans; few that tell each other fold as a root does to
+// which all send.
+std::uint32_t tree_degree(std::uint32_t nodes, std::uint32_t degree) {
+  if (degree != 0) return degree;
+  return nodes <= most_nodes_at_once ? nodes : 2;
+}
+
+// One element after the other by the plainest kernel: the ranks of each node, then the nodes.
+Bytes expected_of(const Nodes& node_of, std::uint32_t degree, const std::vector<Bytes>& brought, const Foldable& pair) {
   const auto kernel = ops::kernels(ops::Isa::baseline).bulk(pair.type, pair.op);
   const std::size_t element = ops::size_of(pair.type);
   const auto combine = [&](Bytes& into, const Bytes& other) {
@@ -64,7 +70,7 @@ Bytes expected_of(const Nodes& node_of, const std::vector<Bytes>& brought, const
       combine(entry->second, brought[rank]);
   }
   const auto nodes = static_cast<std::uint32_t>(order.size());
-  const trees::Fnomial tree(nodes, nodes <= most_nodes_at_once ? nodes : 2);
+  const trees::Fnomial tree(nodes, tree_degree(nodes, degree));
   const std::function<Bytes(std::uint32_t)> whole = [&](std::uint32_t node) {
     std::vector<trees::Fnomial::Child> children = tree.children(node);
     std::stable_sort(children.begin(), children.end(),
@@ -93,7 +99,7 @@ class Oracle {
     std::size_t asked = 0;
   };
 
-  explicit Oracle(Nodes node_of) : node_of_(std::move(node_of)) {}
+  explicit Oracle(Nodes node_of, std::uint32_t degree = 0) : node_of_(std::move(node_of)), degree_(degree) {}
   std::uint32_t size() const { return static_cast<std::uint32_t>(node_of_.size()); }
   // Of a call, its rank's bytes and those of the whole.
   std::pair<Bytes, Bytes> ask(std::uint32_t rank, std::uint64_t call, const Foldable& pair, std::size_t elements) {
@@ -102,7 +108,7 @@ class Oracle {
     Answer& answer = entry->second;
     for (std::uint32_t each = 0; is_new && each < size(); ++each)
       answer.brought.push_back(brought_by(each, call, pair, elements));
-    if (is_new) answer.expected = expected_of(node_of_, answer.brought, pair);
+    if (is_new) answer.expected = expected_of(node_of_, degree_, answer.brought, pair);
     std::pair<Bytes, Bytes> told{answer.brought[rank], answer.expected};
     if (++answer.asked == size()) answers_.erase(entry);
     return told;
@@ -110,6 +116,7 @@ class Oracle {
 
  private:
   Nodes node_of_;
+  std::uint32_t degree_;
   std::mutex mutex_;
   std::map<std::uint64_t, Answer> answers_;
 };
@@ -143,13 +150,15 @@ void reduce_and_compare(Member member, Oracle& oracle, std::uint64_t call, const
 struct Layout {
   const char* name;
   Nodes node_of;
+  std::uint32_t degree = 0;
 };
 
 class ReductionsOn : public testing::TestWithParam<std::tuple<Layout, bool>> {
  protected:
   std::uint32_t size() const { return oracle_.size(); }
   void run(const std::function<void(Member)>& body) {
-    GroupOfThreads(std::get<0>(GetParam()).node_of, std::get<1>(GetParam())).run(body);
+    const auto& [layout, is_crowded] = GetParam();
+    GroupOfThreads(layout.node_of, is_crowded, {.degree = layout.degree}).run(body);
   }
   // All three kinds, apart and in place, one after the other.
   void run_all_kinds(const std::vector<Foldable>& pairs, const std::vector<std::size_t>& counts) {
@@ -167,7 +176,7 @@ class ReductionsOn : public testing::TestWithParam<std::tuple<Layout, bool>> {
     });
   }
 
-  Oracle oracle_{std::get<0>(GetParam()).node_of};
+  Oracle oracle_{std::get<0>(GetParam()).node_of, std::get<0>(GetParam()).degree};
 };
 
 std::string name_of_case(const testing::TestParamInfo<ReductionsOn::ParamType>& info) {
@@ -176,13 +185,16 @@ std::string name_of_case(const testing::TestParamInfo<ReductionsOn::ParamType>& 
 
 INSTANTIATE_TEST_SUITE_P(
     Nodes, ReductionsOn,
-    testing::Combine(testing::Values(Layout{"one", {0}}, Layout{"two", {0, 0}}, Layout{"three", {0, 0, 0}},
-                                     Layout{"eight", {0, 0, 0, 0, 0, 0, 0, 0}},
-                                     Layout{"nine", {0, 0, 0, 0, 0, 0, 0, 0, 0}}, Layout{"two_apart", {0, 1}},
-                                     Layout{"two_nodes_mixed", {0, 1, 1, 0}}, Layout{"three_nodes", {2, 0, 2, 1, 0, 0}},
-                                     Layout{"fifteen_nodes",
-                                            {14, 0, 1, 13, 2, 3, 12, 4, 5, 11, 6, 6, 7, 10, 8, 9, 9, 13}}),
-                     testing::Bool()),
+    testing::Combine(
+        testing::Values(Layout{"one", {0}}, Layout{"two", {0, 0}}, Layout{"three", {0, 0, 0}},
+                        Layout{"eight", {0, 0, 0, 0, 0, 0, 0, 0}}, Layout{"nine", {0, 0, 0, 0, 0, 0, 0, 0, 0}},
+                        Layout{"two_apart", {0, 1}}, Layout{"two_nodes_mixed", {0, 1, 1, 0}},
+                        Layout{"three_nodes", {2, 0, 2, 1, 0, 0}},
+                        Layout{"fifteen_nodes", {14, 0, 1, 13, 2, 3, 12, 4, 5, 11, 6, 6, 7, 10, 8, 9, 9, 13}},
+                        Layout{"seven_nodes_degree_3", {0, 1, 2, 3, 4, 5, 6, 4}, 3},
+                        Layout{"six_nodes_degree_8", {5, 4, 3, 2, 1, 0, 0}, 8},
+                        Layout{"fourteen_nodes_degree_4", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 13}, 4}),
+        testing::Bool()),
     name_of_case);
 
 TEST_P(ReductionsOn, give_what_one_after_the_other_gives_for_every_type_and_operator) {
@@ -564,6 +576,28 @@ TEST_P(LettersOfReductions, are_one_to_each_other_node_where_they_are_few_and_tw
   EXPECT_EQ(group.letters(), is_flat ? nodes * (nodes - 1) : 2 * (nodes - 1));
   for (std::uint32_t rank = 0; rank < nodes; ++rank) {
     EXPECT_LE(group.letters_of(rank), is_flat ? nodes - 1 : std::bit_width(nodes - 1)) << rank;
+  }
+}
+
+class ReductionsOfDegree : public testing::TestWithParam<std::uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(degree, ReductionsOfDegree, testing::Values(2U, 3U, 4U, 8U),
+                         [](const auto& test) { return std::to_string(test.param); });
+
+// In a full tree the root has degree - 1 children a phase; it tells those that have told it.
+TEST_P(ReductionsOfDegree, go_in_a_tree_of_that_degree_however_many_nodes_there_are) {
+  const std::uint32_t degree = GetParam();
+  for (const std::uint32_t nodes : {2U, 3U, 8U, 9U, 12U, 13U, 64U}) {
+    Nodes node_of(nodes);
+    std::iota(node_of.begin(), node_of.end(), 0u);
+    GroupOfThreads group(node_of, false, {.degree = degree});
+    group.run([&](Member member) {
+      const std::uint64_t mine = member.rank;
+      std::uint64_t result = 0;
+      ASSERT_TRUE(member.run(one_sum(mine, result)).is_ok());
+      ASSERT_EQ(result, std::uint64_t{nodes} * (nodes - 1) / 2);
+    });
+    EXPECT_EQ(group.letters(), 2 * (nodes - 1)) << nodes;
+    EXPECT_EQ(group.letters_of(0), trees::Fnomial(nodes, degree).children(0).size()) << nodes;
   }
 }
 

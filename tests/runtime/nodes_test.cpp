@@ -84,6 +84,30 @@ TEST(OverNodes, a_sum_by_ranks_has_the_bits_that_it_has_on_one_node) {
   }
 }
 
+// The other ranks' own settings would have them wait for letters that nobody sends.
+TEST(OverNodes, reductions_go_in_a_tree_of_the_degree_that_rank_0_has) {
+  const std::vector<std::uint32_t> node_of = {0, 1, 2, 3, 4, 4};
+  for (const std::uint64_t degree : {0, 2, 3, 4, 8}) {
+    std::vector<Settings> settings(node_of.size());
+    for (std::size_t rank = 0; rank < settings.size(); ++rank) settings[rank].reduce_degree = 2 + rank;
+    settings[0].reduce_degree = degree;
+    run_on_nodes(node_of, settings, [&](InProcessRank self) {
+      EXPECT_EQ(self.context.reduce_degree(), degree);
+      for (std::uint64_t call = 1; call <= 20; ++call) {
+        const std::uint64_t mine = self.rank * call;
+        std::uint64_t sum = 0;
+        ASSERT_GOOD(self.context.world().reductions().run({.type = ops::ElementType::uint64,
+                                                           .op = ops::Operator::sum,
+                                                           .count = 1,
+                                                           .mine = reinterpret_cast<const std::byte*>(&mine),
+                                                           .result = reinterpret_cast<std::byte*>(&sum)},
+                                                          "test"));
+        ASSERT_EQ(sum, 15 * call);
+      }
+    });
+  }
+}
+
 class OverNodesOn : public testing::TestWithParam<PathChoice> {};
 INSTANTIATE_TEST_SUITE_P(EachPath, OverNodesOn, testing::Values(PathChoice::automatic, PathChoice::caller),
                          [](const auto& tested) { return std::string(farsum::name_of(tested.param)); });
