@@ -563,6 +563,31 @@ TEST(Carry, tells_all_ranks_of_a_node_that_their_group_is_broken_whatever_they_h
   for (const std::size_t begun : {1, 2, 3, 7}) break_group_beside_calls(begun);
 }
 
+// Rank 1 comes to walk when two calls are whole, and finds in the first what breaks the group.
+TEST(Carry, tells_other_nodes_nothing_more_of_a_group_that_is_broken) {
+  CarryingThreads threads({0, 1, 1});
+  threads.boxes().spoil = [](const Mailboxes::Key& key, std::vector<std::byte>& letter) {
+    if (std::get<0>(key) == 1) letter.front() ^= std::byte{1};
+  };
+  threads.run([&](CarryingMember member) {
+    member.agent.set_away(member.rank == 1);
+    const CarriedBytes mine = doubles_of(member.rank, 3, 1);
+    std::vector<CarriedBytes> results(member.rank == 0 ? 1 : 2, CarriedBytes(mine.size()));
+    std::vector<std::shared_ptr<CarriedRequest>> requests;
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      member.meeting.arrive_and_wait();
+      if (member.rank != rank) continue;
+      for (CarriedBytes& result : results)
+        requests.push_back(member.begin(carried_call_of(3, 3, 0), mine.data(), result.data()));
+    }
+    member.meeting.arrive_and_wait();
+    for (const auto& request : requests)
+      EXPECT_EQ(member.wait(*request).code(), member.rank == 0 ? Code::ok : Code::system);
+    member.agent.set_away(false);
+  });
+  EXPECT_EQ(threads.boxes().sent_by(1), 1u);
+}
+
 TEST(Carry, is_of_no_further_use_where_no_letter_leaves) {
   CarryingThreads threads({0, 1, 1, 0});
   threads.boxes().cut();
