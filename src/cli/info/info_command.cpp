@@ -14,6 +14,7 @@
 #include "cli/info/info_mpi.hpp"
 #include "cli/info/info_network.hpp"
 #include "cli/info/info_paths.hpp"
+#include "cli/info/info_serial.hpp"
 #include "runtime/link_models.hpp"
 
 namespace farsum::cli {
@@ -26,6 +27,7 @@ Examples:
   farsum info --paths            how operations travel here, and why
   farsum info --model            what an operation costs on each path, what is chosen by it, and where its numbers are from
   farsum info --model --measure  measures them first, on this machine or as the ranks of a job, and keeps them
+  farsum info --model --measure --reductions  measures instead what reductions over nodes cost
   farsum info --settings         every FARSUM_ variable with its meaning and its value now
   farsum info --json | jq .machine.cores
 
@@ -36,6 +38,8 @@ struct InfoOptions {
   bool paths = false;
   bool model = false;
   bool measure = false;
+  bool reductions = false;
+  int nodes = 13;
   bool json = false;
 };
 
@@ -149,7 +153,9 @@ int info(const InfoOptions& options) {
     return exit_usage;
   }
   MeasuredModel measured;
-  if (options.measure) {
+  if (options.reductions) {
+    if (const int failed = measure_serial_reductions(settings.value(), options.nodes); failed != exit_ok) return failed;
+  } else if (options.measure) {
     measured = measure_model(settings.value());
     if (!measured.reports || measured.exit_code != exit_ok) return measured.exit_code;
   }
@@ -172,8 +178,18 @@ void add_info_command(CLI::App& farsum, CommandLine& line) {
   command->add_flag("--paths", options->paths, "Which path each kind of operation takes here, and why");
   CLI::Option* model =
       command->add_flag("--model", options->model, "The cost model: parameters, and what is chosen by them");
-  command->add_flag("--measure", options->measure, "Measure the parameters first (seconds) and keep them")
-      ->needs(model);
+  CLI::Option* measure =
+      command->add_flag("--measure", options->measure, "Measure the parameters first (seconds) and keep them")
+          ->needs(model);
+  command
+      ->add_flag("--reductions", options->reductions,
+                 "Measure instead what reductions over nodes cost, which are processes of this machine (half a minute)")
+      ->needs(measure);
+  command
+      ->add_option("--nodes", options->nodes,
+                   "Of reductions: over 2 nodes to so many (default: 13)")
+      ->needs(measure)
+      ->check(CLI::Range(3, 64));
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options, &line] { line.exit_code = info(*options); });
 }
