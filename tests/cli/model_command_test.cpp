@@ -110,6 +110,24 @@ TEST_F(ModelCommand, measures_serial_reductions_over_nodes_of_this_machine_and_s
   EXPECT_FALSE(std::filesystem::exists(node_file())) << "links were measured, too";
 }
 
+TEST_F(ModelCommand, sets_trees_beside_what_is_predicted_of_them_and_says_its_choice_before_they_are_timed) {
+  const Ended ended = run_farsum({"info", "--model", "--measure", "--trees", "--nodes", "3", "--json"});
+  if (ended.exit_code != 0 && ended.err.find("UCX") != std::string::npos) GTEST_SKIP() << ended.err;
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("3 nodes, sum double of 8 elements: degree"));
+  const json found = json::parse(ended.out);
+  EXPECT_EQ(found.at("trees").size(), 8u) << "of 1, 2, 4 and 8 elements by degrees 2 and 3";
+  int chosen = 0;
+  for (const json& row : found.at("trees")) {
+    EXPECT_GT(row.at("measured_us").get<double>(), 0) << row;
+    EXPECT_GE(row.at("of_best").get<double>(), 1) << row;
+    chosen += row.at("choice") == "chosen" ? 1 : 0;
+  }
+  EXPECT_EQ(chosen, 4);
+  EXPECT_EQ(found.at("regret").at("aim"), 1.15);
+  EXPECT_FALSE(std::filesystem::exists(reduction_file(folder_))) << "times of trees were kept";
+}
+
 TEST_F(ModelCommand, names_a_damaged_file_of_reductions_and_goes_on_without_it) {
   std::ofstream(reduction_file(folder_)) << "{";
   const json found = report();
