@@ -5,11 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -17,13 +13,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/model_files.hpp"
+
 namespace farsum {
 namespace {
 
 using nlohmann::json;
 
 constexpr int version = 1;
-constexpr std::size_t longest_file = 65536;
 
 std::string text_of(const Environment& environment, const char* name) {
   const char* value = environment(name);
@@ -145,14 +142,11 @@ LinkParameters read_link_parameters(const std::string& folder, cost::LinkClass l
   built_in.source = "built in";
   if (folder.empty()) return built_in;
   const std::string path = model_file(folder, link, partner);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return built_in;
-  std::string text(longest_file, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  const std::optional<std::string> text = read_model_text(path);
+  if (!text) return built_in;
   LinkParameters read = built_in;
   std::string complaint = "it is not JSON";
-  const json document = json::parse(text, nullptr, false);
+  const json document = json::parse(*text, nullptr, false);
   if (!document.is_discarded()) complaint = read_document(document, link, partner, read);
   if (!complaint.empty()) {
     built_in.complaint = fmt::format("{} is not used: {}", path, complaint);
@@ -173,17 +167,8 @@ Status write_link_parameters(const std::string& folder, cost::LinkClass link, co
                    {"when", when},
                    {"parameters", values}};
   if (link != cost::LinkClass::node) document["partner"] = partner_kind;
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  const std::string path = model_file(folder, link, machine_number(partner_kind));
-  // The name is of this process only, so that two that measure at once do not write into one file.
-  const std::string fresh = fmt::format("{}.{}.new", path, getpid());
-  std::ofstream file(fresh, std::ios::binary);
-  file << document.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
-  file.close();
-  if (file && std::rename(fresh.c_str(), path.c_str()) == 0) return {};
-  std::filesystem::remove(fresh, failed);
-  return {Code::system, fmt::format("cannot write {}", path)};
+  return write_model_text(folder, model_file(folder, link, machine_number(partner_kind)),
+                          document.dump(2, ' ', false, json::error_handler_t::replace));
 }
 
 PathModel read_path_model(const Settings& settings, const Environment& environment, std::uint32_t partner) {

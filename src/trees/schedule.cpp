@@ -114,9 +114,13 @@ void append_steps_of_broadcast(std::vector<Step>& steps, const Shape& asked, std
 
 std::uint64_t hash_of(const Shape& asked) {
   const Shape shape = normalised(asked);
+  return hash_of(shape.nodes, [&](std::uint32_t node) { return steps_of(shape, node); });
+}
+
+std::uint64_t hash_of(std::uint32_t nodes, FunctionRef<std::vector<Step>(std::uint32_t)> list) {
   Hash hash;
-  for (std::uint32_t node = 0; node < shape.nodes; ++node) {
-    const std::vector<Step> steps = steps_of(shape, node);
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const std::vector<Step> steps = list(node);
     hash.add(steps.size());
     for (const Step& step : steps) {
       hash.add(std::uint64_t{step.peer} << 32 | static_cast<std::uint64_t>(step.action) << 1 |

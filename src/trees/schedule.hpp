@@ -63,5 +63,7 @@ void append_steps_of_broadcast(std::vector<Step>& steps, const Shape& shape, std
 
 // Of the lists of all nodes: who has the same number combines in the same order.
 std::uint64_t hash_of(const Shape& shape);
+// The same of lists that are no shape's.
+std::uint64_t hash_of(std::uint32_t nodes, FunctionRef<std::vector<Step>(std::uint32_t node)> list);
 
 }  // namespace farsum::trees

@@ -12,6 +12,7 @@
 
 #include "launched_job.hpp"
 #include "runtime/link_models.hpp"
+#include "runtime/reduction_models.hpp"
 #include "temporary_folder.hpp"
 
 namespace farsum::cli::test {
@@ -70,6 +71,69 @@ TEST_F(ModelCommand, measures_as_the_ranks_of_a_job_of_which_one_reports) {
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_TRUE(json::accept(ended.out));
   EXPECT_TRUE(std::filesystem::exists(node_file()));
+}
+
+TEST_F(ModelCommand, has_tables_of_reductions_that_are_the_papers_until_they_are_measured) {
+  const json found = report();
+  EXPECT_EQ(found.at("reductions").at("from"), "built in: the network cards of paper 5");
+  EXPECT_FALSE(found.contains("serial_reductions"));
+  EXPECT_EQ(found.at("reduction_parameters").at(0).at("us"), 2.1);
+  for (const json& row : found.at("reduction_times_us")) {
+    if (row.at("op") != "sum" || row.at("type") != "double") continue;
+    EXPECT_EQ(row.at("c(1)"), 1.5);
+    EXPECT_EQ(row.at("C(op)"), 9.2);
+  }
+}
+
+TEST_F(ModelCommand, has_a_hash_of_how_nodes_reduce_which_changes_with_the_degree_that_is_asked_for) {
+  const json usual = report().at("reduction_schedules");
+  setenv("FARSUM_REDUCE_DEGREE", "2", 1);
+  const json binomial = report().at("reduction_schedules");
+  unsetenv("FARSUM_REDUCE_DEGREE");
+  ASSERT_EQ(usual.size(), binomial.size());
+  for (std::size_t row = 0; row < usual.size(); ++row)
+    EXPECT_EQ(usual[row] == binomial[row], usual[row].at("nodes") > 12) << usual[row];
+}
+
+TEST_F(ModelCommand, measures_serial_reductions_over_nodes_of_this_machine_and_shows_what_the_fit_misses) {
+  const Ended ended = run_farsum({"info", "--model", "--measure", "--reductions", "--nodes", "3", "--json"});
+  if (ended.exit_code != 0 && ended.err.find("UCX") != std::string::npos) GTEST_SKIP() << ended.err;
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const json found = json::parse(ended.out);
+  EXPECT_THAT(found.at("reductions").at("from").get<std::string>(), HasSubstr(reduction_file(folder_)));
+  EXPECT_EQ(found.at("reduction_times_us").size(), 4u);
+  EXPECT_EQ(found.at("serial_reductions").size(), 17u);
+  for (const json& row : found.at("serial_reductions")) {
+    EXPECT_EQ(row.at("measured_us").size(), 2u) << row;
+    EXPECT_EQ(row.at("residual_us").size(), 2u) << row;
+  }
+  EXPECT_FALSE(std::filesystem::exists(node_file())) << "links were measured, too";
+}
+
+TEST_F(ModelCommand, sets_trees_beside_what_is_predicted_of_them_and_says_its_choice_before_they_are_timed) {
+  const Ended ended = run_farsum({"info", "--model", "--measure", "--trees", "--nodes", "3", "--json"});
+  if (ended.exit_code != 0 && ended.err.find("UCX") != std::string::npos) GTEST_SKIP() << ended.err;
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("3 nodes, sum double of 8 elements: degree"));
+  const json found = json::parse(ended.out);
+  EXPECT_EQ(found.at("trees").size(), 8u) << "of 1, 2, 4 and 8 elements by degrees 2 and 3";
+  int chosen = 0;
+  for (const json& row : found.at("trees")) {
+    EXPECT_GT(row.at("measured_us").get<double>(), 0) << row;
+    EXPECT_GE(row.at("of_best").get<double>(), 1) << row;
+    chosen += row.at("choice") == "chosen" ? 1 : 0;
+  }
+  EXPECT_EQ(chosen, 4);
+  EXPECT_EQ(found.at("regret").at("aim"), 1.15);
+  EXPECT_FALSE(std::filesystem::exists(reduction_file(folder_))) << "times of trees were kept";
+}
+
+TEST_F(ModelCommand, names_a_damaged_file_of_reductions_and_goes_on_without_it) {
+  std::ofstream(reduction_file(folder_)) << "{";
+  const json found = report();
+  EXPECT_THAT(found.at("reductions").at("complaint").get<std::string>(),
+              HasSubstr(reduction_file(folder_) + " is not used"));
+  EXPECT_EQ(found.at("reduction_parameters").at(0).at("us"), 2.1);
 }
 
 TEST_F(ModelCommand, names_a_damaged_file_and_goes_on_without_it) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include "base/settings.hpp"
 #include "cli/commands.hpp"
@@ -14,6 +15,8 @@
 #include "cli/info/info_mpi.hpp"
 #include "cli/info/info_network.hpp"
 #include "cli/info/info_paths.hpp"
+#include "cli/info/info_serial.hpp"
+#include "cli/info/info_trees.hpp"
 #include "runtime/link_models.hpp"
 
 namespace farsum::cli {
@@ -26,6 +29,8 @@ Examples:
   farsum info --paths            how operations travel here, and why
   farsum info --model            what an operation costs on each path, what is chosen by it, and where its numbers are from
   farsum info --model --measure  measures them first, on this machine or as the ranks of a job, and keeps them
+  farsum info --model --measure --reductions  measures instead what reductions over nodes cost
+  farsum info --model --measure --trees       measures trees beside what the model predicts of them
   farsum info --settings         every FARSUM_ variable with its meaning and its value now
   farsum info --json | jq .machine.cores
 
@@ -36,6 +41,9 @@ struct InfoOptions {
   bool paths = false;
   bool model = false;
   bool measure = false;
+  bool reductions = false;
+  bool trees = false;
+  int nodes = 13;
   bool json = false;
 };
 
@@ -149,11 +157,20 @@ int info(const InfoOptions& options) {
     return exit_usage;
   }
   MeasuredModel measured;
-  if (options.measure) {
+  std::optional<Report> trees;
+  if (options.reductions) {
+    if (const int failed = measure_serial_reductions(settings.value(), options.nodes); failed != exit_ok) return failed;
+  }
+  if (options.trees) {
+    trees = measure_trees(settings.value(), options.nodes);
+    if (!trees) return exit_failure;
+  }
+  if (options.measure && !options.reductions && !options.trees) {
     measured = measure_model(settings.value());
     if (!measured.reports || measured.exit_code != exit_ok) return measured.exit_code;
   }
-  const Report report = collect(options, settings.value(), measured.partner);
+  Report report = collect(options, settings.value(), measured.partner);
+  if (trees) report.update(*trees);
   if (options.json) {
     fmt::print("{}\n", report.dump(2));
   } else {
@@ -172,8 +189,22 @@ void add_info_command(CLI::App& farsum, CommandLine& line) {
   command->add_flag("--paths", options->paths, "Which path each kind of operation takes here, and why");
   CLI::Option* model =
       command->add_flag("--model", options->model, "The cost model: parameters, and what is chosen by them");
-  command->add_flag("--measure", options->measure, "Measure the parameters first (seconds) and keep them")
-      ->needs(model);
+  CLI::Option* measure =
+      command->add_flag("--measure", options->measure, "Measure the parameters first (seconds) and keep them")
+          ->needs(model);
+  command
+      ->add_flag("--reductions", options->reductions,
+                 "Measure instead what reductions over nodes cost, which are processes of this machine (half a minute)")
+      ->needs(measure);
+  command
+      ->add_flag("--trees", options->trees,
+                 "Measure reductions by trees of several degrees, and set them beside what the model predicts")
+      ->needs(measure);
+  command
+      ->add_option("--nodes", options->nodes,
+                   "Of reductions: over 2 nodes to so many, of trees over so many (default: 13)")
+      ->needs(measure)
+      ->check(CLI::Range(3, 64));
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options, &line] { line.exit_code = info(*options); });
 }

@@ -3,14 +3,11 @@
 #include "cli/info/info_measure.hpp"
 
 #include <farsum.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
-#include <ctime>
 #include <functional>
 #include <stdexcept>
 #include <vector>
@@ -18,6 +15,7 @@
 #include "cli/captured_run.hpp"
 #include "cli/exit_codes.hpp"
 #include "cli/info/info_model.hpp"
+#include "cli/info/info_timing.hpp"
 #include "cli/own_folder.hpp"
 #include "cost/model.hpp"
 #include "runtime/link_models.hpp"
@@ -35,20 +33,6 @@ constexpr int burst = 64;
 // No part of a path takes no time at all, whatever a difference of two noisy figures says.
 constexpr double least_us = 0.001;
 constexpr double least_per_byte_us = 1e-6;
-
-void require(farsum_status status) {
-  if (status != FARSUM_OK) throw std::runtime_error(farsum_last_error());
-}
-
-double now_us() {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // One context with a window of user or allocated memory over all ranks.
 class Job {
@@ -222,11 +206,6 @@ void measure_messages(Job& job, const cost::LinkModel& built_in, cost::LinkModel
       *per_byte = at_least(least_per_byte_us, *per_byte - model.move_per_byte_us);
   }
   job.meet();
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  return fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(now));
 }
 
 MeasuredModel measure_as_rank(const Settings& settings) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "cli/info/info_reductions.hpp"
 #include "cost/model.hpp"
 #include "runtime/link_models.hpp"
 
@@ -152,6 +153,7 @@ Report describe_model(const Settings& settings, std::uint32_t partner) {
   report["model"] = sources(settings, models);
   report["parameters"] = parameter_rows(models);
   report["choices"] = choice_rows(models);
+  report.update(describe_reductions(model_folder(settings, environment), settings));
   return report;
 }
 

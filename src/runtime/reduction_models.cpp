@@ -1,0 +1,141 @@
+#include "runtime/reduction_models.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "ops/element_type.hpp"
+#include "ops/op_kind.hpp"
+#include "runtime/link_models.hpp"
+#include "runtime/model_files.hpp"
+
+namespace farsum {
+namespace {
+
+using nlohmann::json;
+
+constexpr int version_of_reductions = 1;
+constexpr const char* class_name = "reductions";
+
+// From `least` to `most`; nothing where it is anything else.
+std::optional<std::uint64_t> whole_number(const json& value, std::uint64_t least, std::uint64_t most) {
+  if (!value.is_number_unsigned()) return std::nullopt;
+  const auto number = value.get<std::uint64_t>();
+  if (number < least || number > most) return std::nullopt;
+  return number;
+}
+
+std::optional<double> microseconds(const json& value) {
+  const double us = value.is_number() ? value.get<double>() : -1;
+  constexpr double most = 1e9;
+  if (!(us >= 0 && us < most)) return std::nullopt;
+  return us;
+}
+
+std::optional<cost::SerialTime> read_time(const json& pair) {
+  if (!pair.is_array() || pair.size() != 2) return std::nullopt;
+  const auto ranks = whole_number(pair[0], 2, 65'536);
+  const auto us = microseconds(pair[1]);
+  if (!ranks || !us) return std::nullopt;
+  return cost::SerialTime{.ranks = *ranks, .us = *us};
+}
+
+std::optional<cost::SerialCurve> read_curve(const json& row) {
+  if (!row.is_object()) return std::nullopt;
+  cost::SerialCurve curve;
+  const json op = row.value("operator", json());
+  const json type = row.value("type", json());
+  std::uint8_t which_op = 0;
+  while (which_op < ops::operator_count && op != ops::name_of(static_cast<ops::Operator>(which_op))) ++which_op;
+  std::uint8_t which_type = 0;
+  while (which_type < ops::element_type_count && type != ops::name_of(static_cast<ops::ElementType>(which_type)))
+    ++which_type;
+  const auto elements = whole_number(row.value("elements", json()), 0, 1U << 20);
+  const json times = row.value("times", json());
+  if (which_op == ops::operator_count || which_type == ops::element_type_count || !elements || !times.is_array())
+    return std::nullopt;
+  curve.vector = {static_cast<ops::Operator>(which_op), static_cast<ops::ElementType>(which_type), *elements};
+  for (const json& pair : times) {
+    const auto time = read_time(pair);
+    if (!time) return std::nullopt;
+    curve.times.push_back(*time);
+  }
+  return curve;
+}
+
+// Why the file is no model; empty where it is one.
+std::string read_reductions(const json& document, ReductionParameters& read) {
+  if (!document.is_object() || document.value("version", json()) != version_of_reductions)
+    return "it is no model of this version";
+  if (document.value("class", json()) != class_name) return "it is of something else";
+  if (document.value("machine", json()) != machine_kind()) return "it was measured on another kind of machine";
+  const auto round_trip = microseconds(document.value("round_trip_us", json()));
+  const auto processors = whole_number(document.value("processors", json()), 1, 1U << 20);
+  const auto packet = whole_number(document.value("packet_bytes", json()), 1, 1U << 20);
+  if (!round_trip || !processors || !packet) return "it does not say in what conditions it was measured";
+  read.measured.conditions = {.half_round_trip_us = *round_trip, .processors = *processors, .packet_bytes = *packet};
+  const json curves = document.value("curves", json());
+  if (!curves.is_array()) return "it has no times";
+  for (const json& row : curves) {
+    auto curve = read_curve(row);
+    if (!curve) return "one of its rows is no serial reduction with its times";
+    read.measured.curves.push_back(std::move(*curve));
+  }
+  auto fitted = cost::fit_model(read.measured.curves, read.measured.conditions);
+  if (!fitted || fitted->model.combines.empty()) return "its times make no model";
+  read.fitted = std::move(*fitted);
+  read.model = read.fitted.model;
+  const json when = document.value("when", json());
+  read.when = when.is_string() ? when.get<std::string>() : "";
+  return {};
+}
+
+}  // namespace
+
+std::string reduction_file(const std::string& folder) {
+  return fmt::format("{}/{}-{:08x}.json", folder, class_name, own_machine_number());
+}
+
+ReductionParameters read_reduction_parameters(const std::string& folder) {
+  ReductionParameters built_in;
+  built_in.model = cost::paper_model();
+  built_in.source = "built in";
+  if (folder.empty()) return built_in;
+  const std::string path = reduction_file(folder);
+  const std::optional<std::string> text = read_model_text(path);
+  if (!text) return built_in;
+  ReductionParameters read;
+  read.source = path;
+  const json document = json::parse(*text, nullptr, false);
+  const std::string complaint = document.is_discarded() ? "it is not JSON" : read_reductions(document, read);
+  if (complaint.empty()) return read;
+  built_in.complaint = fmt::format("{} is not used: {}", path, complaint);
+  return built_in;
+}
+
+Status write_serial_reductions(const std::string& folder, const SerialReductions& measured, const std::string& when) {
+  json curves = json::array();
+  for (const cost::SerialCurve& curve : measured.curves) {
+    json times = json::array();
+    for (const cost::SerialTime& time : curve.times) times.push_back(json::array({time.ranks, time.us}));
+    curves.push_back({{"operator", ops::name_of(curve.vector.op)},
+                      {"type", ops::name_of(curve.vector.type)},
+                      {"elements", curve.vector.elements},
+                      {"times", std::move(times)}});
+  }
+  const json document = {{"version", version_of_reductions},
+                         {"class", class_name},
+                         {"machine", machine_kind()},
+                         {"when", when},
+                         {"round_trip_us", measured.conditions.half_round_trip_us},
+                         {"processors", measured.conditions.processors},
+                         {"packet_bytes", measured.conditions.packet_bytes},
+                         {"curves", std::move(curves)}};
+  return write_model_text(folder, reduction_file(folder),
+                          document.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+}  // namespace farsum

@@ -1,0 +1,143 @@
+// The file of serial reductions: what is read, what is refused, and that its times make the model.
+#include "runtime/reduction_models.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "cost/serial_fit.hpp"
+#include "temporary_folder.hpp"
+
+namespace farsum {
+namespace {
+
+using testing::HasSubstr;
+
+// What a machine of the paper's cards would measure, whose round trip is L + r.
+SerialReductions measured_on_paper() {
+  const cost::ReductionModel& paper = cost::paper_model();
+  SerialReductions measured;
+  measured.conditions = {.half_round_trip_us = paper.latency_us + paper.receive_us, .processors = 13};
+  for (const cost::CombineParameters& combine : paper.combines) {
+    for (const std::uint64_t elements : cost::listed_elements) {
+      cost::SerialCurve curve{.vector = {combine.op, combine.type, elements}, .times = {}};
+      for (std::uint64_t ranks = 2; ranks <= 13; ++ranks)
+        curve.times.push_back({ranks, cost::serial_us(*cost::terms_of(paper, curve.vector), ranks)});
+      measured.curves.push_back(curve);
+    }
+  }
+  return measured;
+}
+
+class ReductionFile : public testing::Test {
+ protected:
+  void write(const std::string& text) const { std::ofstream(reduction_file(folder_)) << text; }
+  std::string written() const {
+    std::ifstream file(reduction_file(folder_));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::string write_good_one() const {
+    EXPECT_TRUE(write_serial_reductions(folder_, measured_on_paper(), "today").is_ok());
+    return written();
+  }
+  void expect_built_in(const std::string& why) const {
+    const ReductionParameters read = read_reduction_parameters(folder_);
+    EXPECT_FALSE(read.is_measured());
+    EXPECT_EQ(read.source, "built in");
+    EXPECT_EQ(read.model.latency_us, cost::paper_model().latency_us);
+    EXPECT_THAT(read.complaint, HasSubstr(why));
+  }
+  // In what was written whole, once.
+  void replace(const std::string& from, const std::string& to) const {
+    std::string text = write_good_one();
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    write(text.replace(text.find(from), from.size(), to));
+  }
+
+  const TemporaryFolder own_;
+  const std::string folder_ = own_.path();
+};
+
+TEST_F(ReductionFile, has_times_whose_fit_is_the_model) {
+  write_good_one();
+  const ReductionParameters read = read_reduction_parameters(folder_);
+  EXPECT_TRUE(read.is_measured());
+  EXPECT_EQ(read.complaint, "");
+  EXPECT_EQ(read.when, "today");
+  EXPECT_EQ(read.source, reduction_file(folder_));
+  const cost::ReductionModel& paper = cost::paper_model();
+  EXPECT_NEAR(read.model.latency_us, paper.latency_us, 1e-6);
+  EXPECT_NEAR(read.model.receive_us, paper.receive_us, 1e-6);
+  ASSERT_EQ(read.model.combines.size(), paper.combines.size());
+  for (std::size_t row = 0; row < paper.combines.size(); ++row) {
+    EXPECT_EQ(read.model.combines[row].op, paper.combines[row].op);
+    EXPECT_NEAR(read.model.combines[row].overhead_us, paper.combines[row].overhead_us, 1e-6);
+    for (std::size_t i = 0; i < cost::listed_elements.size(); ++i)
+      EXPECT_NEAR(read.model.combines[row].combine_us[i], paper.combines[row].combine_us[i], 1e-6);
+  }
+  for (const auto& residuals : read.fitted.residuals_us)
+    for (const double residual : residuals) EXPECT_NEAR(residual, 0, 1e-6);
+}
+
+TEST_F(ReductionFile, that_is_missing_is_no_reason_to_complain) {
+  for (const std::string& folder : {folder_, std::string()}) {
+    const ReductionParameters read = read_reduction_parameters(folder);
+    EXPECT_FALSE(read.is_measured());
+    EXPECT_EQ(read.complaint, "");
+  }
+}
+
+TEST_F(ReductionFile, that_is_damaged_is_named_and_not_used) {
+  for (const char* text : {"", "{", "[]", "null", "7", "\xff\xfe", "{\"version\": \"1\"}"}) {
+    write(text);
+    expect_built_in(reduction_file(folder_) + " is not used");
+  }
+  const std::string whole = write_good_one();
+  write(whole.substr(0, whole.size() / 2));
+  expect_built_in("not JSON");
+}
+
+TEST_F(ReductionFile, of_another_machine_version_or_class_is_not_used) {
+  replace("\"machine\":\"", "\"machine\":\"not ");
+  expect_built_in("another kind of machine");
+  replace("\"version\":1", "\"version\":2");
+  expect_built_in("version");
+  replace("\"class\":\"reductions\"", "\"class\":\"node\"");
+  expect_built_in("something else");
+}
+
+TEST_F(ReductionFile, with_a_value_that_no_machine_has_is_not_used) {
+  for (const char* value : {"0", "-1", "1.5", "\"1\"", "null", "1e300"}) {
+    replace("\"processors\":13", std::string("\"processors\":") + value);
+    expect_built_in("conditions");
+  }
+  for (const char* from : {"\"operator\":\"max\"", "\"type\":\"int32_t\"", "\"elements\":1", "[[2,"}) {
+    const std::string key(from, std::string(from).find_last_of(":[") + 1);
+    for (const char* value : {"-1", "\"nothing\"", "null", "{}"}) {
+      replace(from, key + value + (key.back() == '[' ? "," : ""));
+      expect_built_in("one of its rows");
+    }
+  }
+}
+
+// Such as of one number of ranks only, or without what combines nothing.
+TEST_F(ReductionFile, of_times_that_make_no_model_is_not_used) {
+  SerialReductions measured = measured_on_paper();
+  measured.curves.resize(4);
+  ASSERT_TRUE(write_serial_reductions(folder_, measured, "today").is_ok());
+  expect_built_in("no model");
+  measured.curves.clear();
+  ASSERT_TRUE(write_serial_reductions(folder_, measured, "today").is_ok());
+  expect_built_in("no model");
+  measured = measured_on_paper();
+  measured.curves.front().times.resize(1);
+  ASSERT_TRUE(write_serial_reductions(folder_, measured, "today").is_ok());
+  expect_built_in("no model");
+}
+
+}  // namespace
+}  // namespace farsum
