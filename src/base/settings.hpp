@@ -35,6 +35,7 @@ struct Settings {
   ReduceOrder reduce_order = ReduceOrder::nodes;
   std::uint64_t spin_ns = 20000;
   std::uint64_t wait_gap_ns = 500'000'000;
+  std::uint64_t wait_notice_s = 60;
   std::uint64_t wireup_timeout_s = 30;
   Permission pmix = Permission::automatic;
   std::string pmix_library;
