@@ -138,6 +138,9 @@ std::vector<Entry> entries() {
                             "long, ten times in the middle of a stream; not at all on a crowded node"),
       number<std::uint64_t>("FARSUM_WAIT_GAP_NS", "ns", &Settings::wait_gap_ns, 10'000, 1'000'000'000,
                             "longest sleep of a waiting thread before it looks whether its peers live"),
+      number<std::uint64_t>("FARSUM_WAIT_NOTICE", "s", &Settings::wait_notice_s, 0, 1'000'000,
+                            "a call that waits for so long for other ranks says so on standard error, and the next "
+                            "that waits for twice as long; 0: none does"),
       number<std::uint64_t>("FARSUM_WIREUP_TIMEOUT", "s", &Settings::wireup_timeout_s, 1, 86400,
                             "how long farsum_init waits for the other ranks and for the launcher's PMIx server"),
       choice("FARSUM_PMIX", permission_words, &Settings::pmix,

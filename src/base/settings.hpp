@@ -36,6 +36,7 @@ struct Settings {
   std::uint64_t reduce_degree = 0;  // 0: chosen by how many nodes there are
   std::uint64_t spin_ns = 20000;
   std::uint64_t wait_gap_ns = 500'000'000;
+  std::uint64_t wait_notice_s = 60;
   std::uint64_t wireup_timeout_s = 30;
   Permission pmix = Permission::automatic;
   std::string pmix_library;

@@ -115,13 +115,26 @@ Status ThreadWaiter::look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(s
   if (Status status = check_known_deaths(done, doing); !status.is_ok()) return status;
   std::uint64_t gap = options_.idle ? std::min(first_idle_gap_ns, gap_ns()) : gap_ns();
   std::uint64_t last_look = monotonic_ns();
+  std::uint64_t began_ns = options_.told_after_ns == 0 ? 0 : options_.now_ns();
   for (;;) {
     be_idle(0);
     sleep(gap);
     if (done()) return {};
+    if (began_ns != 0) tell_of_long_wait(began_ns, doing);
     gap = std::min(gap * 2, gap_ns());
     if (Status status = check_now_and_then(last_look, done, doing); !status.is_ok()) return status;
   }
+}
+
+// Being late is no error, and so a rank that waits for one which has called something else is told nothing. It tells
+// the user. Relaxed: two threads that tell at once do no harm.
+void ThreadWaiter::tell_of_long_wait(std::uint64_t& began_ns, const char* doing) {
+  const std::uint64_t waited_ns = options_.now_ns() - began_ns;
+  const std::uint64_t least_ns = told_after_ns_.load(std::memory_order_relaxed);
+  if (waited_ns < least_ns) return;
+  began_ns = 0;
+  told_after_ns_.store(2 * least_ns, std::memory_order_relaxed);
+  options_.tell_of_wait(doing, waited_ns);
 }
 
 // A death that is known already is not slept upon.

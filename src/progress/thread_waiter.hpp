@@ -21,11 +21,14 @@ class ThreadWaiter : public Waiter {
     std::function<void()> idle;  // called between sleeps, at most idle_gap_ns apart, and in looks for other hosts
     std::uint64_t idle_gap_ns = 1'000'000;
     bool is_crowded = false;  // some rank waits for another's processor: threads sleep without a look
-    std::function<std::uint64_t()> now_ns = monotonic_ns;  // for the hook
+    std::function<std::uint64_t()> now_ns = monotonic_ns;  // for the hook, and for what is told
+    // A wait that lasts so long is told of, once; 0: none is. The next waits have to last twice as long each time.
+    std::uint64_t told_after_ns = 0;
+    std::function<void(const char* doing, std::uint64_t waited_ns)> tell_of_wait = {};
   };
 
   ThreadWaiter(Options options, PeerWatch& watch, EventCount& own)
-      : options_(std::move(options)), watch_(watch), own_(own) {}
+      : options_(std::move(options)), watch_(watch), own_(own), told_after_ns_(options_.told_after_ns) {}
 
   Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override;
   Status wait_for_grant(LockGrant& grant, const char* doing) override;
@@ -108,6 +111,7 @@ class ThreadWaiter : public Waiter {
                                           .is_remote = true}
                                 : looking_here();
   }
+  void tell_of_long_wait(std::uint64_t& began_ns, const char* doing);
   Status check_peers(const char* doing);
   Status check_known_deaths(FunctionRef<bool()> done, const char* doing);
   Status check_now_and_then(std::uint64_t& last_look, FunctionRef<bool()> done, const char* doing);
@@ -126,6 +130,7 @@ class ThreadWaiter : public Waiter {
   std::atomic<std::uint64_t> slept_{0};
   std::atomic<std::uint64_t> last_vain_look_ns_{0};
   std::atomic<std::uint64_t> last_idle_ns_{0};
+  std::atomic<std::uint64_t> told_after_ns_{0};
   // What matters is that the thread that makes a Quiet does not run the hook itself.
   std::atomic<std::uint32_t> quiet_{0};
 };

@@ -157,6 +157,13 @@ void tell_of_odd_letter(Rank me, const OddLetter& letter) {
                is_unknown ? "which is not here" : "which breaks the rules");
 }
 
+void tell_of_wait(Rank me, const char* doing, std::uint64_t waited_ns) {
+  std::fprintf(stderr,
+               "farsum: %s: rank %u of the job has waited for others for %llu s (FARSUM_WAIT_NOTICE); where they are "
+               "not late, but have called something else or in another order, it waits for ever\n",
+               doing, me, static_cast<unsigned long long>(waited_ns / 1'000'000'000));
+}
+
 static_assert(Agenda::never == Network::never);
 
 // The key of the team of a job over nodes; groups' keys are higher, and windows' numbers lower.
@@ -226,10 +233,13 @@ void Context::make_parts() {
   RankBlock& block = own_block();
   remote_nodes_ = std::make_unique<RemoteNodes>(membership_.here);
   watch_ = std::make_unique<PeerWatch>(segment, membership_.here, *remote_nodes_, membership_.rank);
-  waiter_ = std::make_unique<ThreadWaiter>(
-      ThreadWaiter::Options{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns,
-                            has_too_few_online(block.processors, membership_.here.count())},
-      *watch_, block.waiters);
+  ThreadWaiter::Options waiting{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns,
+                                has_too_few_online(block.processors, membership_.here.count())};
+  waiting.told_after_ns = settings.wait_notice_s * 1'000'000'000;
+  waiting.tell_of_wait = [rank = membership_.rank](const char* doing, std::uint64_t waited_ns) {
+    tell_of_wait(rank, doing, waited_ns);
+  };
+  waiter_ = std::make_unique<ThreadWaiter>(std::move(waiting), *watch_, block.waiters);
   transport_ = std::make_unique<ShmTransport>(
       segment, ShmTransport::Options{my_place(), settings.channel_bytes, settings.attach != Permission::refuse});
   peer_memory_ = std::make_unique<AttachedMemory>(*transport_, promotions_, membership_.here.count(), my_place());

@@ -1,6 +1,7 @@
 // Collectives over several nodes where something is in the way: a rank that dies, a request that nobody waits for, a
 // program that does not call; and groups of one, calls without elements, integers that overflow.
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
@@ -237,6 +238,30 @@ TEST(CollectOverNodes, is_not_cut_short_by_ranks_that_come_to_finalize_with_call
     ASSERT_FINE(farsum_finalize());
   };
   run_embedded(three_nodes, body, ranks);
+}
+
+// The late rank comes when the other has told of its wait, which goes on as if nothing had been.
+TEST(WaitNotice, is_told_where_a_rank_is_late_and_is_no_error) {
+  Job job;
+  job.settings = {{"FARSUM_WAIT_NOTICE", "1"}};
+  const int told = memfd_create("told", 0);
+  const auto text_told = [told] {
+    std::array<char, 1000> text{};
+    EXPECT_GE(pread(told, text.data(), text.size() - 1, 0), 0);
+    return std::string(text.data());
+  };
+  run_ranks(job, [&](int rank) {
+    const std::uint64_t mine = 1;
+    std::uint64_t sum = 0;
+    if (rank == 0) {
+      ASSERT_EQ(dup2(told, STDERR_FILENO), STDERR_FILENO);
+    }
+    while (rank == 1 && text_told().empty()) std::this_thread::yield();
+    ASSERT_FINE(farsum_allreduce(farsum_world(), &mine, &sum, 1, FARSUM_UINT64, FARSUM_SUM));
+    EXPECT_EQ(sum, 2u);
+    EXPECT_THAT(text_told(), HasSubstr("farsum_allreduce: rank 0 of the job has waited for others for 1 s"));
+  });
+  close(told);
 }
 
 // ---- groups of one, no elements, overflow

@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -365,6 +366,36 @@ TEST_F(Waiting, counts_no_thread_whose_look_has_thrown) {
     EXPECT_EQ(waiter.lookers(), 0U);
     EXPECT_EQ(waiter.sleepers(), 0U);
   }
+}
+
+TEST_F(Waiting, is_told_of_once_where_it_lasts_and_then_where_one_lasts_twice_as_long) {
+  std::uint64_t now_ns = 1;
+  std::vector<std::string> told;
+  const auto tell = [&](const char* doing, std::uint64_t waited_ns) {
+    told.emplace_back(doing);
+    EXPECT_GE(waited_ns, 100U);
+  };
+  ThreadWaiter waiter({.spin_ns = 0,
+                       .gap_ns = 50'000,
+                       .idle = {},
+                       .now_ns = [&] { return now_ns; },
+                       .told_after_ns = 100,
+                       .tell_of_wait = tell},
+                      *watch_, segment_->rank(0).waiters);
+  const auto wait_for = [&](const char* doing, std::uint64_t looks) {
+    const auto done = [&] {
+      now_ns += 10;
+      if (looks != 0) --looks;
+      return looks == 0;
+    };
+    EXPECT_TRUE(waiter.wait(waiter.own_events(), done, doing).is_ok());
+  };
+  wait_for("short", 8);
+  EXPECT_TRUE(told.empty());
+  wait_for("long", 100);
+  wait_for("as long as the first was told of", 15);
+  wait_for("longer", 60);
+  EXPECT_EQ(told, (std::vector<std::string>{"long", "longer"}));
 }
 
 TEST_F(Waiting, says_that_it_looks_until_it_sleeps) {
