@@ -19,7 +19,8 @@ foreach(abi IN ITEMS mpich openmpi abi)
     install(TARGETS farsum_mpi_preload_${abi} farsum_mpi_front_${abi} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   endif()
 endforeach()
-install(FILES "${PROJECT_SOURCE_DIR}/include/farsum.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(FILES "${PROJECT_SOURCE_DIR}/include/farsum.h" "${PROJECT_SOURCE_DIR}/include/farsum_embed.h"
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 set(farsum_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Farsum")
@@ -67,5 +68,5 @@ endif()
 if(FARSUM_BUILD_TESTS AND NOT FARSUM_SANITIZE)
   add_test(NAME install.is_used_without_a_source_tree COMMAND "${PROJECT_SOURCE_DIR}/tests/install/installed" --build
                                                               "${CMAKE_BINARY_DIR}")
-  set_tests_properties(install.is_used_without_a_source_tree PROPERTIES TIMEOUT 240 LABELS install PROCESSORS 2)
+  set_tests_properties(install.is_used_without_a_source_tree PROPERTIES TIMEOUT 240 LABELS install PROCESSORS 2 SKIP_RETURN_CODE 77)
 endif()

@@ -3,7 +3,7 @@
 set(commit "")
 find_program(GIT_PROGRAM git)
 if(GIT_PROGRAM AND EXISTS "${SOURCE_DIR}/.git")
-  execute_process(COMMAND "${GIT_PROGRAM}" -C "${SOURCE_DIR}" describe --always --dirty --abbrev=12 --exclude=*
+  execute_process(COMMAND "${GIT_PROGRAM}" --no-optional-locks -C "${SOURCE_DIR}" describe --always --dirty --abbrev=12 --exclude=*
                   OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
 file(CONFIGURE OUTPUT "${OUTPUT}" CONTENT "#define FARSUM_BUILT_COMMIT \"${commit}\"\n")

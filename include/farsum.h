@@ -196,6 +196,10 @@ FARSUM_API farsum_status farsum_barrier(farsum_group group);
  * node are not compared: where they differ, or those of the root's node from the root, buffers of them, and of nodes
  * behind them, hold other bytes than the root's, or ranks wait for ever. PEER_FAILED.
  *
+ * Long ones on one node go by copies of the kernel's where it lets the ranks: then PEER_FAILED leaves others that may
+ * still write to `buffer` or read from it; ARGUMENT also, on all, for memory that is not mapped or not for that, where
+ * buffers are torn; and UNREACHABLE where the kernel has begun to refuse, in this call alone.
+ *
  * In a group on one node a rank that names another root, or calls farsum_reduce instead, has ARGUMENT where it waits
  * for a rank that has called otherwise; nothing is written, and the group's next call is as any other. The root of so
  * short a broadcast as above hears of nobody and has OK. The root of a longer one has ARGUMENT as well, and the group
@@ -424,8 +428,8 @@ FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
  * are undefined. With FARSUM_REDUCE_ORDER=ranks on all ranks, the brackets depend on the number of ranks alone: each
  * two neighbours become one, then each two of these, and so on; so the bits are the same however the ranks are placed.
  * Over several nodes that costs more the fewer neighbours share a node, and is UNSUPPORTED where a message has no room
- * for one element of each block of neighbours that is combined in it, which beyond 12 nodes is one of several nodes;
- * nothing is written then, and other calls go on.
+ * for one element of each block of neighbours that is combined in it, which beyond 12 nodes, and in a tree that was
+ * asked for, is one of several nodes; nothing is written then, and other calls go on.
  *
  * Completion: on return `mine` may be reused and `result` is there. A call may return before others have entered
  * theirs, or wait for them: a program relies on neither. In a group on one node a farsum_reduce of up to 1 KiB (4 KiB

@@ -238,7 +238,7 @@ void CarriedWalk::take_piece(const trees::Step& step, const std::byte* from) {
     case CarriedCall::Kind::reduce_scatter_block:
       break;
   }
-  if (lists_.fold_at_once()) {
+  if (lists_.reductions_are_flat()) {
     if (step.peer > lists_.my_node()) add_own();
     add(from);
   } else if (step.action == trees::Action::receive_copy) {

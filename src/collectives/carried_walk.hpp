@@ -32,7 +32,7 @@ class CarriedLists {
   // Few nodes tell each other all at once.
   bool are_few() const { return are_few_; }
   // Few nodes do so in reductions, too, where these go in no tree.
-  bool fold_at_once() const { return degree_ == 0; }
+  bool reductions_are_flat() const { return degree_ == 0; }
   std::span<const trees::Step> agreeing() const {
     return are_few_ ? std::span<const trees::Step>(telling_all_) : team_.meeting_list();
   }
@@ -99,10 +99,10 @@ class CarriedWalk final : private trees::Carrier {
   std::span<const trees::Step> list() const;
   std::size_t piece_bytes() const;
   bool are_the_same() const { return found_->what == CarriedFinding::What::the_same; }
-  bool folds_at_once() const { return call_.reduces() && lists_.fold_at_once(); }
+  bool folds_at_once() const { return call_.reduces() && lists_.reductions_are_flat(); }
   bool brings_data() const {
     return stage_ == Stage::carrying ||
-           (stage_ == Stage::agreeing && (call_.reduces() ? lists_.fold_at_once() : lists_.are_few()));
+           (stage_ == Stage::agreeing && (call_.reduces() ? lists_.reductions_are_flat() : lists_.are_few()));
   }
   bool is_root_node() const { return lists_.node_of(call_.root) == lists_.my_node(); }
   std::uint32_t speaker_of(std::uint32_t node) const { return lists_.members_of(node).front(); }

@@ -436,13 +436,14 @@ Carry::Seen Carry::look(CarriedRequest& request) {
 
 Carry::Seen Carry::look_with_mutex(CarriedRequest& request) {
   (void)advance_queue();
+  // Asked before the outcome: that of a call which has ended otherwise is there before the group is broken.
+  const auto found = broken().found();
   if (request.state_ == CarriedRequest::State::entered && has_outcome(request.number_)) {
     fetch(request.number_ % places);
     (void)advance_queue();
   }
   if (request.state_ == CarriedRequest::State::taken_over) return Seen::of_another_thread;
-  if (request.state_ != CarriedRequest::State::fetched)
-    if (const auto found = broken().found()) abandon(request, *found);
+  if (request.state_ != CarriedRequest::State::fetched && found) abandon(request, *found);
   // What is over already is looked at once more where the walk has ended another call.
   return request.state_ == CarriedRequest::State::fetched ? Seen::over : Seen::under_way;
 }

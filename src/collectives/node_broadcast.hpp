@@ -39,8 +39,8 @@ class NodeBroadcast {
   Status run();
 
  private:
-  bool goes_in_a_slot(std::uint64_t bytes) const { return bytes <= rounds_.slot_bytes(); }
-  RefusedReduction refused() const { return {doing_, team_.rank(), said_}; }
+  bool goes_in_a_slot(std::uint64_t bytes) const { return bytes <= means_.rounds.slot_bytes(); }
+  RefusedReduction refused() const { return {doing_, means_.team.rank(), said_}; }
   Status lead();
   Status await_followers();
   Status follow();
@@ -51,9 +51,6 @@ class NodeBroadcast {
   Status met(Status status);
   Status give_up(Status why);
 
-  NodeTeam& team_;
-  NodeRounds& rounds_;
-  RootedRounds& rooted_;
   Means means_;
   std::span<std::byte> buffer_;
   std::uint32_t root_;

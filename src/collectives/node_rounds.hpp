@@ -110,7 +110,8 @@ class NodeRounds {
   // Whether begin() runs anything by the last.
   bool has_a_last() const { return form_ == Form::meet; }
   Status next_step(const char* doing);
-  // In place of begin(): all members have come to this call, and said the same of it, by other means.
+  // In place of begin(), where the members hear by other means that a call is this one: all begin it so, though not all
+  // have come to it when the first goes on. What a member writes before its next step, others read behind that.
   void begin_agreed();
   // Whether all members have begun this call. Not so where they meet and one has come for something else: who that is,
   // if it was not the last to come.

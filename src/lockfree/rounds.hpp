@@ -76,7 +76,7 @@ class BasicRounds {
     if (done()) return Awaited::done;
     return is_further ? Awaited::astray : Awaited::not_yet;
   }
-  // A step that all have come to by other means.
+  // A step to which all come by other means.
   void skip_step() { ++step_; }
 
  private:

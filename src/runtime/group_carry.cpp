@@ -16,6 +16,8 @@ GroupCarry::GroupCarry(const Parts& parts, std::vector<std::uint32_t> here, cons
 GroupCarry::~GroupCarry() { shut(); }
 
 Status GroupCarry::open(CarriedAnchor& anchor) {
+  if (is_shut_)
+    return {Code::handle, "farsum_collect: the group is of no further use, for freeing it has failed half way"};
   const auto here = static_cast<std::uint32_t>(here_.size());
   // Acquire pairs with the release below: the block is zeroed.
   std::uint64_t at = anchor.block_at.load(std::memory_order_acquire);
@@ -47,12 +49,8 @@ HeapExtent GroupCarry::block_of(const CarriedAnchor& anchor, std::uint32_t here)
   return {anchor.block_at.load(std::memory_order_relaxed), round_up(CarriedBlock::footprint(here), page_bytes)};
 }
 
-void GroupCarry::end() {
-  shut();
-  carry_.give_back_kept();
-}
-
 void GroupCarry::shut() {
+  is_shut_ = true;
   if (listed_) parts_.carries.remove(*listed_);
   listed_.reset();
 }
@@ -108,7 +106,7 @@ Result<Carry*> Context::carry_of(Group& group) {
 // When no member has a call under way: all have come to the end of the group. Each departs, for it does not know
 // whether another one has a block.
 void Context::leave_carried(Group& group) {
-  if (group.carried() != nullptr) group.carried()->end();
+  if (group.carried() != nullptr) group.carried()->give_back();
   const auto here = static_cast<std::uint32_t>(group.places().here.size());
   CarriedAnchor& anchor = group.carried_anchor();
   if (GroupCarry::depart(anchor, here)) give_back(GroupCarry::block_of(anchor, here));

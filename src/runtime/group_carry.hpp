@@ -42,8 +42,11 @@ class GroupCarry final : public CarryHelp {
   // In the block that the anchor tells of, which the first member to come asks for.
   Status open(CarriedAnchor& anchor);
   bool is_open() const { return listed_.has_value(); }
-  // All members have come to the group's end.
-  void end();
+  // Before the members meet at the group's end, when this one has no request open: from here on no agent of this process
+  // touches what any member has, and there is no further call.
+  void shut();
+  // Behind that meeting.
+  void give_back() { carry_.give_back_kept(); }
   // By each member here, also where there never was a carry. True for the last, when there is a block to give back.
   static bool depart(CarriedAnchor& anchor, std::uint32_t here);
   static HeapExtent block_of(const CarriedAnchor& anchor, std::uint32_t here);
@@ -56,13 +59,11 @@ class GroupCarry final : public CarryHelp {
   void count_under_way(int more) override;
 
  private:
-  // No agent of this process touches the block any more.
-  void shut();
-
   Parts parts_;
   std::vector<std::uint32_t> here_;
   Carry carry_;
   std::optional<Carries::Entry> listed_;
+  bool is_shut_ = false;
 };
 
 }  // namespace farsum

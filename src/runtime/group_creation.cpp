@@ -274,6 +274,7 @@ Status Context::free_group(Group* group) {
                                        "farsum_collect over the group; pass them to farsum_wait first",
                                        open)};
   }
+  if (group->carried() != nullptr) group->carried()->shut();
   if (Status status = group->team().barrier("farsum_group_free"); !status.is_ok()) return status;
   leave_carried(*group);
   if (group->team().depart()) membership_.segment->release(group->block(), id_in_segment());

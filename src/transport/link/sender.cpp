@@ -10,6 +10,9 @@ namespace {
 // No honest target allows more than this beyond what was spent.
 constexpr std::uint64_t most_credit = std::uint64_t{1} << 40;
 
+// A thread that waits for other ranks says so again before this is over, however long it sleeps.
+constexpr std::uint64_t longest_between_looks_ns = 2'000'000'000;
+
 }  // namespace
 
 LinkSender::LinkSender(const SenderOptions& options, Wire& wire)
@@ -288,7 +291,8 @@ void LinkSender::tick(std::uint64_t now_ns) {
 void LinkSender::expect_receipts(std::uint64_t now_ns) {
   if (!is_owed_receipts_only()) return;
   const bool is_new = now_ns >= receipts_expected_until_ns_;
-  receipts_expected_until_ns_ = options_.timeout_ns == 0 ? never : now_ns + options_.timeout_ns / 2;
+  const std::uint64_t lapse_ns = std::max(options_.timeout_ns / 2, longest_between_looks_ns);
+  receipts_expected_until_ns_ = options_.timeout_ns == 0 ? never : now_ns + lapse_ns;
   if (state_ == LinkState::open && (is_new || !awaits_pong_))
     ask_for_received(now_ns);
   else if (is_new)
