@@ -355,12 +355,13 @@ Status Context::meet_the_job() {
   const Told mine = {network_->card(), static_cast<std::uint32_t>(settings().reduce_degree)};
   std::vector<Told> all(membership_.size);
   if (Status status = membership_.allgather(&mine, all.data(), sizeof mine); !status.is_ok()) return status;
-  reduce_degree_ = all.front().reduce_degree;
   std::vector<NetworkCard> cards;
   std::ranges::transform(all, std::back_inserter(cards), &Told::card);
   Status status = introduce(cards);
-  if (status.is_ok()) return status;
-  return {status.code(), fmt::format("farsum_init: {}", status.text())};
+  // What another build has told is refused there.
+  if (!status.is_ok()) return {status.code(), fmt::format("farsum_init: {}", status.text())};
+  reduce_degree_ = all.front().reduce_degree;
+  return {};
 }
 
 Status Context::begin_world() {
