@@ -151,8 +151,8 @@ bool Carry::enter_next() {
   if (!is_open(number)) {
     CarriedPlace& taken = place(number);
     // Whoever closes the place, or concludes its call, does that first and then reads this word by changing it: either
-    // the change is seen here, or this one there. The mark stays in a place that has opened meanwhile, and rings once in
-    // vain.
+    // the change is seen here, or this one there. The mark stays in a place that has opened meanwhile, and rings once
+    // in vain.
     const bool was_wanted = taken.wanted.exchange(1, std::memory_order_acq_rel) != 0;
     if (!is_open(number)) {
       const bool has_answer = has_outcome(number - places);
