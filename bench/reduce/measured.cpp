@@ -36,6 +36,7 @@ struct MeasuredCall {
 std::vector<MeasuredCall> calls_of(const ContestOptions& options, const Contest& contest,
                                    const std::vector<std::string>& names, int ranks) {
   std::vector<MeasuredCall> calls;
+  calls.reserve(names.size());
   for (const std::string& name : names) {
     calls.push_back({.call = *collectives::call_named(name),
                      .ranks = ranks,
