@@ -32,7 +32,7 @@ struct CarriedWalk::Head {
   CarriedFinding found;  // what it knows of others
 };
 
-const std::size_t CarriedWalk::room_ = TeamPost::most_bytes - sizeof(Head);
+const std::size_t CarriedWalk::room_behind_head = TeamPost::most_bytes - sizeof(Head);
 
 CarriedLists::CarriedLists(const GroupTeam& team, const ops::KernelSet& kernels, std::uint32_t degree)
     : team_(team),
@@ -56,7 +56,7 @@ CarriedWalk::CarriedWalk(const CarriedLists& lists, TeamPost& post, std::uint64_
       team_(team),
       letter_(std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes)),
       sum_(std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes)) {
-  if (lists.most_gathered() > room_) {
+  if (lists.most_gathered() > room_behind_head) {
     std::fprintf(stderr, "farsum: internal error: a letter of an allgather is about more members than it has bytes\n");
     std::abort();
   }
@@ -93,8 +93,8 @@ void CarriedWalk::enter(Stage stage) {
 }
 
 std::size_t CarriedWalk::piece_bytes() const {
-  return call_.kind == CarriedCall::Kind::allgather ? lists_.gathered_piece(room_)
-                                                    : room_ / cache_line_bytes * cache_line_bytes;
+  return call_.kind == CarriedCall::Kind::allgather ? lists_.gathered_piece(room_behind_head)
+                                                    : room_behind_head / cache_line_bytes * cache_line_bytes;
 }
 
 std::span<const trees::Step> CarriedWalk::list() const {

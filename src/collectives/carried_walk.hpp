@@ -81,7 +81,7 @@ class CarriedWalk final : private trees::Carrier {
  private:
   enum class Stage : std::uint8_t { over, agreeing, carrying, meeting };
   struct Head;
-  static const std::size_t room_;  // of a letter behind its head
+  static const std::size_t room_behind_head;  // of a letter
 
   bool send(const trees::Step& step) override;
   bool take(const trees::Step& step) override;
