@@ -65,8 +65,8 @@ bool LetterPost::try_send(Rank to, std::uint64_t team, std::uint64_t round, std:
   return true;
 }
 
-// Rounds only grow: what is left of an earlier one is of a call that has failed, and stands in the way. So does one that
-// is further ahead than a neighbour may be, who is in the meeting behind the most rounds that follow this one.
+// Rounds only grow: what is left of an earlier one is of a call that has failed, and stands in the way. So does one
+// that is further ahead than a neighbour may be, who is in the meeting behind the most rounds that follow this one.
 bool LetterPost::take(Rank from, std::uint64_t team, std::uint64_t round,
                       FunctionRef<void(std::span<const std::byte>)> use) {
   const std::uint32_t neighbour = entry_.neighbours().of_rank(from);

@@ -11,11 +11,7 @@ namespace farsum {
 
 // No meeting ends without this rank, so that all count alike before the same call.
 NodeBroadcast::NodeBroadcast(const Means& means, std::span<std::byte> buffer, std::uint32_t root, const char* doing)
-    : means_(means),
-      buffer_(buffer),
-      root_(root),
-      doing_(doing),
-      said_(said_of_broadcast(buffer.size(), root)) {
+    : means_(means), buffer_(buffer), root_(root), doing_(doing), said_(said_of_broadcast(buffer.size(), root)) {
   say_what_came_before(said_, means_.team.meetings());
 }
 
@@ -49,7 +45,8 @@ Status NodeBroadcast::follow() {
   if (Status status = means_.rooted.hear_root(said_, root_, doing_); !status.is_ok()) return status;
   if (means_.rooted.said(root_) != said_) return differs_from_root();
   const bool is_short = goes_in_a_slot(buffer_.size());
-  if (is_short && !buffer_.empty()) std::memcpy(buffer_.data(), means_.rooted.data(root_, buffer_.size()), buffer_.size());
+  if (is_short && !buffer_.empty())
+    std::memcpy(buffer_.data(), means_.rooted.data(root_, buffer_.size()), buffer_.size());
   means_.rooted.finish();
   return is_short ? Status() : spread(buffer_.size(), true);
 }

@@ -541,7 +541,8 @@ void PromotionRegistry::end_copies() { copies_under_way_.fetch_sub(1, std::memor
 
 std::string PromotionRegistry::refuse_copies() const {
   if (copies_under_way_.load(std::memory_order_acquire) == 0) return {};
-  return "another thread reduces or broadcasts, and ranks of this node copy from and to this process's memory meanwhile";
+  return "another thread reduces or broadcasts, and ranks of this node copy from and to this process's memory "
+         "meanwhile";
 }
 
 std::size_t PromotionRegistry::promoted_bytes() const {

@@ -42,8 +42,8 @@ class GroupCarry final : public CarryHelp {
   // In the block that the anchor tells of, which the first member to come asks for.
   Status open(CarriedAnchor& anchor);
   bool is_open() const { return listed_.has_value(); }
-  // Before the members meet at the group's end, when this one has no request open: from here on no agent of this process
-  // touches what any member has, and there is no further call.
+  // Before the members meet at the group's end, when this one has no request open: from here on no agent of this
+  // process touches what any member has, and there is no further call.
   void shut();
   // Behind that meeting.
   void give_back() { carry_.give_back_kept(); }

@@ -226,7 +226,8 @@ TEST(BenchRanks, leaves_nothing_behind_when_it_is_interrupted) {
 
 TEST(MainCommand, has_help_and_a_version_and_refuses_the_rest_with_two) {
   EXPECT_THAT(run_farsum({"--help"}).out, HasSubstr("farsum run -n 2 ./program"));
-  EXPECT_THAT(run_farsum({"--version"}).out, testing::StartsWith(fmt::format("farsum {}.{}.", FARSUM_VERSION_MAJOR, FARSUM_VERSION_MINOR)));
+  EXPECT_THAT(run_farsum({"--version"}).out,
+              testing::StartsWith(fmt::format("farsum {}.{}.", FARSUM_VERSION_MAJOR, FARSUM_VERSION_MINOR)));
   EXPECT_THAT(run_farsum({"--version"}).out, HasSubstr("\nbuilt with: "));
   EXPECT_EQ(run_farsum({}).exit_code, 2);
   EXPECT_EQ(run_farsum({"no-such-command"}).exit_code, 2);
