@@ -432,14 +432,14 @@ TEST(RankOrder, needs_no_memory_once_a_call_has_begun) {
 // As a node of that name has it.
 RankOrder order_on(const Nodes& node_of, std::uint32_t node, const RankOrder::Limits& limits) {
   const GroupPlaces places = places_of(node_of, node);
-  return {places, places.nodes() <= 12, limits};
+  return {places, GroupReductions::degree_between_nodes(places.nodes(), 0), limits};
 }
 
 TEST(RankOrder, sends_one_vector_a_letter_where_nodes_have_ranks_in_a_row_by_powers_of_two) {
   const GroupPlaces places = places_of(in_a_row(2, 8), 1);
   const std::array<trees::Step, 2> list = {
       {{trees::Action::send, false, 0, 0, 1}, {trees::Action::receive_copy, false, 0, 0, 1}}};
-  RankOrder order(places, true, {.piece_bytes = 4096, .letter_bytes = 32000});
+  RankOrder order(places, 0, {.piece_bytes = 4096, .letter_bytes = 32000});
   EXPECT_EQ(order.piece_bytes(8), 4096U);
   order.plan(places, list);
   order.begin(8, [&](std::uint32_t) { return reinterpret_cast<const std::byte*>(&places); });
