@@ -157,8 +157,9 @@ function(farsum_add_bench folder)
   target_link_libraries(bench_${name} PRIVATE farsum_bench_common farsum)  # the latter is what users link
   farsum_link_front_libraries(bench_${name})
   if(name STREQUAL "reduce")
-    # Of the engine's parts, which are no interface of the library, the models and the simulated cluster alone.
-    target_link_libraries(bench_${name} PRIVATE farsum_cluster farsum_trees farsum_cost)
+    # Of the engine's parts, which are no interface of the library, the models, the simulated cluster, and collectives over
+    # the simulated network.
+    target_link_libraries(bench_${name} PRIVATE farsum_cluster farsum_trees farsum_cost farsum_transport_sim farsum_collectives)
   endif()
   if(TARGET benchmark::benchmark)
     target_link_libraries(bench_${name} PRIVATE benchmark::benchmark)

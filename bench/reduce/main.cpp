@@ -22,6 +22,7 @@
 #include "measured.hpp"
 #include "overlapped.hpp"
 #include "predictions.hpp"
+#include "protocol_scale.hpp"
 #include "rank_programs.hpp"
 #include "report.hpp"
 #include "rows.hpp"
@@ -42,6 +43,7 @@ struct CommandLine {
   bool model = false;
   bool simulate = false;
   bool scale = false;
+  std::uint32_t protocol_ranks = 4096;
   ContestOptions contest;
   SteadyOptions steadiness;
   farsum::cluster::PaperRowOptions simulation;
@@ -56,6 +58,7 @@ struct Whats {
   CLI::Option* overlap;
   CLI::Option* steady;
   CLI::Option* simulate;
+  CLI::Option* scale;
 };
 
 Whats declare_whats(CLI::App& app, CommandLine& line) {
@@ -74,7 +77,9 @@ Whats declare_whats(CLI::App& app, CommandLine& line) {
   whats.simulate = what->add_flag("--simulate", line.simulate,
                                   "its figures 1, 11, 12 and 13 and its table 3 from a simulated cluster with noise, "
                                   "two minutes or so");
-  what->add_flag("--scale", line.scale, "how fast a cluster of 16,384 nodes is simulated, and in how much memory");
+  whats.scale = what->add_flag("--scale", line.scale,
+                               "how fast a cluster of 16,384 nodes is simulated, and ranks of the protocol's own code, "
+                               "and in how much memory");
   what->require_option(1);
   return whats;
 }
@@ -135,6 +140,9 @@ void declare(CLI::App& app, CommandLine& line) {
   need_one_of(app, {calls}, {whats.simulate, whats.steady});
   app.add_option("--seed", line.simulation.seed, "of the noise")->needs(whats.simulate);
   app.add_flag("--short", line.simulation.is_short, "few numbers of nodes, noise of one length")->needs(whats.simulate);
+  app.add_option("--protocol-ranks", line.protocol_ranks, "how many, a node each (default: 4096)")
+      ->needs(whats.scale)
+      ->check(CLI::Range(2, 16384));
   app.add_flag("--json", line.json, "a JSON object a line instead of the tables");
   app.add_option("--plot", line.plot,
                  "draw the figures (of all but --measure and --scale) to this file (.svg, .png); their lines go beside "
@@ -230,9 +238,12 @@ int measure(const CommandLine& line) {
   return failures.is_wrong ? 1 : 0;
 }
 
-void scale(const CommandLine& line) {
+int scale(const CommandLine& line) {
   const Scale measured = measure_scale();
   fmt::print("{}", line.json ? lines_of(measured) : text_of(measured));
+  const ProtocolScale protocol = measure_protocol_scale(line.protocol_ranks, 20);
+  fmt::print("{}", line.json ? lines_of(protocol) : text_of(protocol));
+  return protocol.is_right ? 0 : 1;
 }
 
 int run(int argc, char** argv) {
@@ -248,8 +259,7 @@ int run(int argc, char** argv) {
   if (line.measure || line.overlap || line.steady) return measure(line);
   if (line.model) model(line);
   if (line.simulate) simulate(line);
-  if (line.scale) scale(line);
-  return 0;
+  return line.scale ? scale(line) : 0;
 }
 
 }  // namespace

@@ -213,11 +213,28 @@ TEST(BenchReduce, simulates_a_cluster_and_says_what_was_fitted) {
 }
 
 TEST(BenchReduce, tells_how_large_a_cluster_it_simulates) {
-  const Ended ended = run_farsum({"bench", "--json", "reduce", "--scale"});
+  const Ended ended = run_farsum({"bench", "--json", "reduce", "--scale", "--protocol-ranks", "13"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   const json letters = json::parse(ended.out.substr(0, ended.out.find('\n')));
   EXPECT_EQ(letters.at("letters"), 200 * 16'383);
   EXPECT_GT(letters.at("ours"), 0);
+}
+
+TEST(BenchReduce, runs_the_walks_of_ranks_themselves_in_virtual_time) {
+  for (const char* ranks : {"2", "12", "13", "200"}) {
+    const Ended ended = run_farsum({"bench", "--json", "reduce", "--scale", "--protocol-ranks", ranks});
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    std::istringstream lines(ended.out);
+    std::string line;
+    bool is_told = false;
+    while (std::getline(lines, line)) {
+      const json told = json::parse(line);
+      if (!told.contains("right")) continue;
+      is_told = true;
+      EXPECT_EQ(told.at("right"), true) << line;
+    }
+    EXPECT_TRUE(is_told) << ranks;
+  }
 }
 
 TEST(BenchReduce, keeps_the_lines_beside_the_figure_and_fails_where_it_cannot) {
