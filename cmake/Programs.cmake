@@ -58,14 +58,13 @@ endfunction()
 # The commit that was built, and what was: both for --version alone. Where the library lies from where the command does, once
 # both are installed.
 function(farsum_tell_of_build target)
-  set(commit "${CMAKE_BINARY_DIR}/generated/cli/built_commit.hpp")
+  set(commit "${CMAKE_BINARY_DIR}/generated/commit/built_commit.cpp")
   set(write_commit "${CMAKE_COMMAND}" -D "SOURCE_DIR=${PROJECT_SOURCE_DIR}" -D "OUTPUT=${commit}" -P
                    "${PROJECT_SOURCE_DIR}/cmake/built_commit.cmake")
   add_custom_target(farsum_built_commit BYPRODUCTS "${commit}" COMMAND ${write_commit} VERBATIM)
-  # Whoever reads the sources without building them (a linter) finds it, too.
-  execute_process(COMMAND ${write_commit} COMMAND_ERROR_IS_FATAL ANY)
   add_dependencies(${target} farsum_built_commit)
-  target_include_directories(${target} PRIVATE "${CMAKE_BINARY_DIR}/generated")
+  target_sources(${target} PRIVATE "${commit}")
+  set_source_files_properties("${commit}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set(parts "${CMAKE_BUILD_TYPE}")
   if(UCX_FOUND)
     list(APPEND parts "UCX ${UCX_VERSION}")

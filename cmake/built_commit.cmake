@@ -6,4 +6,6 @@ if(GIT_PROGRAM AND EXISTS "${SOURCE_DIR}/.git")
   execute_process(COMMAND "${GIT_PROGRAM}" --no-optional-locks -C "${SOURCE_DIR}" describe --always --dirty --abbrev=12 --exclude=*
                   OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
-file(CONFIGURE OUTPUT "${OUTPUT}" CONTENT "#define FARSUM_BUILT_COMMIT \"${commit}\"\n")
+file(CONFIGURE OUTPUT "${OUTPUT}" CONTENT "#include \"cli/built_commit.hpp\"
+std::string_view farsum::cli::built_commit() { return \"${commit}\"; }
+")

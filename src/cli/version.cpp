@@ -9,7 +9,7 @@
 namespace farsum::cli {
 
 std::string version_text() {
-  constexpr std::string_view commit = FARSUM_BUILT_COMMIT;
+  const std::string_view commit = built_commit();
   const std::string from = commit.empty() ? "" : fmt::format(" (commit {})", commit);
   return fmt::format("farsum {}{}\nbuilt with: {}", FARSUM_FULL_VERSION, from, FARSUM_BUILT_WITH);
 }
