@@ -97,7 +97,7 @@ void LetterDesk::take_off_lists(Entry& entry) {
 void LetterDesk::on_letter(Rank from, std::span<const std::byte> letter) noexcept {
   Header header{};
   const bool has_header = letter.size() >= sizeof header;
-  std::memcpy(&header, letter.data(), std::min(letter.size(), sizeof header));
+  if (!letter.empty()) std::memcpy(&header, letter.data(), std::min(letter.size(), sizeof header));
   const OddLetter unknown{OddLetter::Fault::unknown_team, from, header.address.team};
   const OddLetter odd{OddLetter::Fault::breaks_rules, from, header.address.team};
   if (!has_header) return count(refused_, odd);
