@@ -22,6 +22,9 @@ trees::Shape shape_of_broadcast(std::uint32_t nodes, std::uint32_t root) {
 // What there is room for behind a letter's head.
 constexpr std::size_t most_packed = TeamPost::most_bytes - sizeof(CallHead);
 
+// A letter has a byte of each member that it is about, behind whichever head.
+constexpr std::size_t most_members = 32'000;
+
 void copy_bytes(std::byte* to, std::span<const std::byte> from) {
   if (!from.empty()) std::memcpy(to, from.data(), from.size());
 }
@@ -163,18 +166,17 @@ void GroupTeam::make_lists() {
   const std::uint32_t nodes = places_.nodes();
   trees::Shape shape = {.kind = trees::Kind::allgather, .nodes = nodes, .degree = cost::meeting_degree(nodes)};
   meeting_ = trees::steps_of(shape, my_node_);
-  if (most_members_of_a_letter() > most_packed) {
+  if (most_members_of_a_letter() > most_members) {
     shape.degree = nodes;
     meeting_ = trees::steps_of(shape, my_node_);
   }
-  piece_bytes_ = std::max<std::size_t>(most_packed / most_members_of_a_letter(), 1);
+  piece_bytes_ = most_packed / most_members_of_a_letter();
   if (!is_first_here()) {
     meeting_ = {};
     return;
   }
   broadcast_.reserve(trees::steps_of(shape_of_broadcast(nodes, my_node_), my_node_).size());
-  letter_ = std::make_unique_for_overwrite<std::byte[]>(
-      std::max(TeamPost::most_bytes, sizeof(CallHead) + most_members_of_a_letter()));
+  letter_ = std::make_unique_for_overwrite<std::byte[]>(TeamPost::most_bytes);
 }
 
 // In an allgather, of those of all nodes, whose letters hold as many blocks as this one's.
