@@ -37,9 +37,9 @@ struct LetterNeighbours {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
   // All others where so few meet at once; else those whose number is as far from this one's as a power of two, around
-  // the end: each step of dissemination and of a binomial tree goes so far, whatever the root. And of another degree
-  // those as far as a step of its tree.
-  static LetterNeighbours of(std::uint32_t nodes, std::uint32_t my_node, std::uint32_t degree = 2);
+  // the end: each step of dissemination and of a binomial tree goes so far, whatever the root. And at a degree
+  // those as far as a step of a tree of it; 0: of no other.
+  static LetterNeighbours of(std::uint32_t nodes, std::uint32_t my_node, std::uint32_t degree = 0);
   std::uint32_t of_rank(Rank rank) const;
 
   std::uint32_t my_node = 0;

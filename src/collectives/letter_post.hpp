@@ -42,9 +42,10 @@ class LetterPost final : public TeamPost {
   static Letters::Shape shape_of(std::uint32_t neighbours, Use use);
 
   // Of a rank that speaks for its node at such places, of several nodes. `others` carries what this does not; `events`
-  // is notified when something has come. All outlive it. The degree is that of a tree in which all nodes reduce.
+  // is notified when something has come. All outlive it. The degree is that of a tree in which all nodes reduce, or
+  // 0.
   LetterPost(LetterDesk& desk, TeamPost& others, const GroupPlaces& places, Use use, EventCount& events,
-             std::uint32_t reduce_degree = 2);
+             std::uint32_t reduce_degree = 0);
   ~LetterPost() override { desk_.remove(entry_); }
   LetterPost(const LetterPost&) = delete;
   LetterPost& operator=(const LetterPost&) = delete;

@@ -401,9 +401,8 @@ Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) cons
 std::unique_ptr<LetterPost> Context::make_post(const GroupPlaces& places, std::uint32_t my_rank,
                                                LetterPost::Use use) const {
   if (places.is_one_node() || places.here.front() != my_rank) return nullptr;
-  const bool reduces = use == LetterPost::Use::group;
   return std::make_unique<LetterPost>(*desk_, *exchange_, places, use, waiter_->own_events(),
-                                      reduces ? std::max(reduce_degree_, 2U) : 2);
+                                      use == LetterPost::Use::group ? reduce_degree_ : 0);
 }
 
 Status Context::serve_network(Network& network) {
