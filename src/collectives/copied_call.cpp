@@ -66,8 +66,8 @@ Status CopiedCall::told_of_death() {
       waiter_.own_events(), [] { return false; }, doing_);
 }
 
-// This rank has come to a step and does not wait for the others: its program has its memory back, from which they may
-// be copying. A death they learn of as this one has, and by whom.
+// This rank has come to a step and does not wait for the others: its program has its memory back, from and to which
+// they may be copying. A death they learn of as this one has, and by whom.
 Status CopiedCall::leave(Status why) {
   if (why.code() == Code::peer_failed)
     has_left(me_).store(1, std::memory_order_release);

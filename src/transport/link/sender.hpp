@@ -89,8 +89,9 @@ class LinkSender {
   void on_disconnected(std::uint32_t epoch, std::uint64_t now_ns);
 
   // Somebody waits for what the peer does. Where it owes nothing but to say that letters were received it is asked for
-  // that, and its silence counts from then on, as long as this is called again within half of the timeout. Else it
-  // counts only behind a connection that the wire has called broken: the peer may be stopped, and nobody minds.
+  // that, and its silence counts from then on, as long as this is called again within half of the timeout, or two
+  // seconds where that is longer. Else it counts only behind a connection that the wire has called broken: the peer may
+  // be stopped, and nobody minds.
   void expect_receipts(std::uint64_t now_ns);
   // Time passes only here: pings, reconnects, fails. Call it when next_deadline_ns() is reached; earlier does no harm.
   void tick(std::uint64_t now_ns);
