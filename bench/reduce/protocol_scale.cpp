@@ -1,8 +1,6 @@
 #include "protocol_scale.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-
 #include <cstring>
 #include <ctime>
 #include <memory>
@@ -162,14 +160,11 @@ ProtocolScale measure_protocol_scale(std::uint32_t ranks, std::uint64_t calls) {
   const std::clock_t begin = std::clock();
   for (const auto& node : nodes) node->begin();
   (void)world.run();
-  scale.processor_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  scale.effort = effort_since(begin);
   scale.events = world.event_count();
   scale.virtual_us = static_cast<double>(world.now_ns()) / 1000 / static_cast<double>(calls);
   scale.is_right = true;
   for (const auto& node : nodes) scale.is_right &= node->has_ended_right();
-  rusage used{};
-  getrusage(RUSAGE_SELF, &used);
-  scale.peak_mib = static_cast<double>(used.ru_maxrss) / 1024;
   return scale;
 }
 
@@ -179,12 +174,13 @@ std::string text_of(const ProtocolScale& scale) {
       "a "
       "second; {:.0f} MiB; {:.1f} us of virtual time a call\n",
       scale.ranks, scale.calls, scale.is_right ? "" : " (WRONG)", static_cast<double>(scale.events) / 1e6,
-      scale.processor_s, static_cast<double>(scale.events) / scale.processor_s / 1e6, scale.peak_mib, scale.virtual_us);
+      scale.effort.processor_s, static_cast<double>(scale.events) / scale.effort.processor_s / 1e6,
+      scale.effort.peak_mib, scale.virtual_us);
 }
 
 std::string lines_of(const ProtocolScale& scale) {
   const std::string name = fmt::format("protocol: {} ranks, {} allreduces", scale.ranks, scale.calls);
-  const double rate = static_cast<double>(scale.events) / scale.processor_s;
+  const double rate = static_cast<double>(scale.events) / scale.effort.processor_s;
   const Json events = {{"bench", "reduce"},
                        {"case", name + ", events"},
                        {"ours", rate},
@@ -193,9 +189,13 @@ std::string lines_of(const ProtocolScale& scale) {
                        {"met", rate >= 1e6},
                        {"unit", "a second of processor time"},
                        {"right", scale.is_right}};
-  const Json memory = {
-      {"bench", "reduce"}, {"case", name + ", memory"},     {"ours", scale.peak_mib}, {"better", "lower"},
-      {"aim", 4096},       {"met", scale.peak_mib <= 4096}, {"unit", "MiB"}};
+  const Json memory = {{"bench", "reduce"},
+                       {"case", name + ", memory"},
+                       {"ours", scale.effort.peak_mib},
+                       {"better", "lower"},
+                       {"aim", 4096},
+                       {"met", scale.effort.peak_mib <= 4096},
+                       {"unit", "MiB"}};
   return events.dump() + "\n" + memory.dump() + "\n";
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "effort.hpp"
+
 namespace bench {
 
 struct ProtocolScale {
@@ -12,8 +14,7 @@ struct ProtocolScale {
   std::uint64_t calls = 0;
   std::uint64_t events = 0;
   double virtual_us = 0;  // of a call
-  double processor_s = 0;
-  double peak_mib = 0;  // of this process, all in all
+  Effort effort = {};
   bool is_right = false;
 };
 

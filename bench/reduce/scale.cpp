@@ -1,7 +1,5 @@
 #include "scale.hpp"
 
-#include <sys/resource.h>
-
 #include <ctime>
 
 #include <fmt/format.h>
@@ -25,10 +23,7 @@ Scale measure_scale() {
   scale.letters =
       cluster::measure(cluster::paper_machine(cluster::CarrierKind::card, reduction, constants), lists, scale.calls)
           .letters;
-  scale.processor_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-  rusage used{};
-  getrusage(RUSAGE_SELF, &used);
-  scale.peak_mib = static_cast<double>(used.ru_maxrss) / 1024;
+  scale.effort = effort_since(begin);
   return scale;
 }
 
@@ -36,8 +31,8 @@ std::string text_of(const Scale& scale) {
   return fmt::format(
       "{} nodes, {} ranks, {} reductions: {:.1f} million letters in {:.2f} s of processor time, {:.1f} million a "
       "second; {:.1f} MiB\n",
-      scale.nodes, scale.ranks, scale.calls, static_cast<double>(scale.letters) / 1e6, scale.processor_s,
-      static_cast<double>(scale.letters) / scale.processor_s / 1e6, scale.peak_mib);
+      scale.nodes, scale.ranks, scale.calls, static_cast<double>(scale.letters) / 1e6, scale.effort.processor_s,
+      static_cast<double>(scale.letters) / scale.effort.processor_s / 1e6, scale.effort.peak_mib);
 }
 
 std::string lines_of(const Scale& scale) {
@@ -45,10 +40,11 @@ std::string lines_of(const Scale& scale) {
       fmt::format("scale: {} nodes, {} ranks, {} reductions", scale.nodes, scale.ranks, scale.calls);
   const Json rate = {{"bench", "reduce"},
                      {"case", name + ", letters"},
-                     {"ours", static_cast<double>(scale.letters) / scale.processor_s},
+                     {"ours", static_cast<double>(scale.letters) / scale.effort.processor_s},
                      {"unit", "a second of processor time"},
                      {"letters", scale.letters}};
-  const Json memory = {{"bench", "reduce"}, {"case", name + ", memory"}, {"ours", scale.peak_mib}, {"unit", "MiB"}};
+  const Json memory = {
+      {"bench", "reduce"}, {"case", name + ", memory"}, {"ours", scale.effort.peak_mib}, {"unit", "MiB"}};
   return rate.dump() + "\n" + memory.dump() + "\n";
 }
 

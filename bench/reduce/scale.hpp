@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "effort.hpp"
+
 namespace bench {
 
 struct Scale {
@@ -12,8 +14,7 @@ struct Scale {
   std::uint32_t ranks = 0;
   std::size_t calls = 0;
   std::uint64_t letters = 0;
-  double processor_s = 0;
-  double peak_mib = 0;  // of this process, all in all
+  Effort effort = {};
 };
 
 // Reductions over 16,384 nodes of two ranks, whose cards take floating point, with noise that disturbs each call.

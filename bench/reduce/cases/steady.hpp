@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -26,8 +27,10 @@ class Steadiness {
     for (int warm = 0; warm < warm_calls; ++warm) time_one();
     entries_.clear();
     returns_.clear();
-    start_ns_ = static_cast<double>(Clock::now().time_since_epoch().count());
-    job_.broadcast(&start_ns_, 1, 0);
+    // Any moment will do that is the same on all ranks.
+    auto start = static_cast<double>(clock_ns());
+    job_.broadcast(&start, 1, 0);
+    start_ns_ = static_cast<std::int64_t>(start);
     const TimeUp<Job> time(job_, seconds);
     do {
       for (int i = 0; i < calls_a_look && entries_.size() < most_calls; ++i) time_one();
@@ -40,10 +43,9 @@ class Steadiness {
   static constexpr int calls_a_look = 16;
   static constexpr std::size_t numbers_at_once = 4096;
 
-  // In nanoseconds since rank 0 began, which a double holds exactly.
-  [[nodiscard]] double now_ns() const {
-    return static_cast<double>(Clock::now().time_since_epoch().count()) - start_ns_;
-  }
+  [[nodiscard]] static std::int64_t clock_ns() { return Clock::now().time_since_epoch().count(); }
+  // In nanoseconds since about when rank 0 began, which a double holds exactly.
+  [[nodiscard]] double now_ns() const { return static_cast<double>(clock_ns() - start_ns_); }
 
   void time_one() {
     job_.barrier();
@@ -69,7 +71,7 @@ class Steadiness {
 
   const Job& job_;
   Measurement<Job> measurement_;
-  double start_ns_ = 0;
+  std::int64_t start_ns_ = 0;
   std::vector<double> entries_;
   std::vector<double> returns_;
 };
