@@ -96,54 +96,47 @@ TEST(Carries, lets_others_come_and_go_while_a_group_has_its_turn) {
   EXPECT_GE(comes.visits, 1);
 }
 
-TEST(Carries, removes_a_group_when_its_turn_has_ended) {
-  for (int round = 0; round < 100; ++round) {
-    Carries carries;
-    TurnsOfTest turns;
-    const Carries::Entry entry = carries.add(turns);
-    carries.count_under_way(entry, 1);
-    std::latch has_begun(1), is_about_to_remove(1);
-    std::atomic<bool> has_ended{false};
-    turns.within = [&] {
-      has_begun.count_down();
-      is_about_to_remove.wait();
-      for (int i = 0; i < 10; ++i) std::this_thread::yield();
-      has_ended = true;
-    };
-    std::thread agent([&] { (void)carries.take_turns(); });
-    has_begun.wait();
+// Begins a turn of the group and has it removed meanwhile, by `as_who`, who calls what removes it. Whether the turn had
+// ended when it was; false where it was not removed.
+bool is_removed_behind_its_turn(const std::function<void(const std::function<void()>& remove)>& as_who) {
+  Carries carries;
+  TurnsOfTest turns;
+  const Carries::Entry entry = carries.add(turns);
+  carries.count_under_way(entry, 1);
+  std::latch has_begun(1), is_about_to_remove(1);
+  std::atomic<bool> has_ended{false};
+  turns.within = [&] {
+    has_begun.count_down();
+    is_about_to_remove.wait();
+    for (int i = 0; i < 10; ++i) std::this_thread::yield();
+    has_ended = true;
+  };
+  std::thread agent([&] { (void)carries.take_turns(); });
+  has_begun.wait();
+  bool is_behind = false;
+  as_who([&] {
     is_about_to_remove.count_down();
     carries.remove(entry);
-    EXPECT_TRUE(has_ended);
-    agent.join();
-  }
+    is_behind = has_ended;
+  });
+  agent.join();
+  return is_behind;
+}
+
+TEST(Carries, removes_a_group_when_its_turn_has_ended) {
+  for (int round = 0; round < 100; ++round)
+    ASSERT_TRUE(is_removed_behind_its_turn([](const auto& remove) { remove(); }));
 }
 
 // A cancelled thread is to find the group's turn under way in one round at least.
 TEST(Carries, removes_a_group_whole_though_the_thread_that_waits_for_its_turn_is_cancelled) {
-  for (int round = 0; round < 100; ++round) {
-    Carries carries;
-    TurnsOfTest turns;
-    const Carries::Entry entry = carries.add(turns);
-    carries.count_under_way(entry, 1);
-    std::latch has_begun(1), is_about_to_remove(1);
-    turns.within = [&] {
-      has_begun.count_down();
-      is_about_to_remove.wait();
-      for (int i = 0; i < 10; ++i) std::this_thread::yield();
-    };
-    std::thread agent([&] { (void)carries.take_turns(); });
-    has_begun.wait();
-    bool is_removed = false;
+  const auto as_cancelled = [](const std::function<void()>& remove) {
     std::thread([&] {
       pthread_cancel(pthread_self());
-      is_about_to_remove.count_down();
-      carries.remove(entry);
-      is_removed = true;
+      remove();
     }).join();
-    agent.join();
-    ASSERT_TRUE(is_removed);
-  }
+  };
+  for (int round = 0; round < 100; ++round) ASSERT_TRUE(is_removed_behind_its_turn(as_cancelled));
 }
 
 }  // namespace
