@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "capi/global.hpp"
+#include "collective_of.hpp"
 #include "farsum_embed.h"
 #include "rank_processes.hpp"
 #include "several_nodes.hpp"
@@ -38,17 +39,6 @@ std::uint64_t summed(int ranks, std::size_t i) {
   std::uint64_t sum = 0;
   for (int rank = 0; rank < ranks; ++rank) sum += word_of(rank, i);
   return sum;
-}
-
-farsum_collective collective_of(farsum_collective_kind kind, std::size_t count, int root = 0) {
-  farsum_collective collective{};
-  collective.struct_bytes = sizeof collective;
-  collective.kind = kind;
-  collective.root = root;
-  collective.count = count;
-  collective.type = FARSUM_UINT64;
-  collective.op = FARSUM_SUM;
-  return collective;
 }
 
 constexpr std::array<farsum_collective_kind, 6> all_kinds = {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "capi/global.hpp"
+#include "collective_of.hpp"
 #include "farsum_embed.h"
 #include "rank_processes.hpp"
 #include "several_nodes.hpp"
@@ -68,14 +69,7 @@ void reduce_once(farsum_group group, int rank, std::uint64_t round) {
   const std::size_t count = round % 1'000 == 0 ? 5'000 : round % 7;
   const int root = static_cast<int>(round % growing_ranks);
   mine[0] = round;
-  farsum_collective collective{};
-  collective.struct_bytes = sizeof collective;
-  collective.kind = FARSUM_COLLECT_ALLREDUCE;
-  collective.count = count;
-  collective.type = FARSUM_UINT64;
-  collective.op = FARSUM_SUM;
-  collective.mine = mine.data();
-  collective.result = result.data();
+  const farsum_collective collective = allreduce_of(mine.data(), result.data(), count);
   farsum_request request{};
   switch (round % 4) {
     case 0:

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "collective_of.hpp"
 #include "rank_processes.hpp"
 #include "several_nodes.hpp"
 
@@ -52,12 +53,7 @@ struct EitherWay {
       : kind(of_kind), count(of_count), mine(count * ranks, 1), result(count * ranks) {}
 
   farsum_collective collective() {
-    farsum_collective made{};
-    made.struct_bytes = sizeof made;
-    made.kind = kind;
-    made.count = kind == FARSUM_COLLECT_BARRIER ? 0 : count;
-    made.type = FARSUM_UINT64;
-    made.op = FARSUM_SUM;
+    farsum_collective made = collective_of(kind, kind == FARSUM_COLLECT_BARRIER ? 0 : count);
     made.mine = mine.data();
     made.result = result.data();
     return made;
@@ -307,14 +303,9 @@ void expect_wrapped(farsum_type type, farsum_op op, std::size_t count, Integer m
   std::vector<Integer> blocking(count), begun(count);
   ASSERT_FINE(farsum_allreduce(farsum_world(), brought.data(), blocking.data(), count, type, op));
   EXPECT_EQ(blocking, std::vector<Integer>(count, expected));
-  farsum_collective collective{};
-  collective.struct_bytes = sizeof collective;
-  collective.kind = FARSUM_COLLECT_ALLREDUCE;
-  collective.count = count;
+  farsum_collective collective = allreduce_of(brought.data(), begun.data(), count);
   collective.type = type;
   collective.op = op;
-  collective.mine = brought.data();
-  collective.result = begun.data();
   farsum_request request{};
   ASSERT_FINE(farsum_collect(farsum_world(), &collective, &request));
   ASSERT_FINE(farsum_wait(&request));

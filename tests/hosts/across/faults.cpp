@@ -10,6 +10,7 @@
 #include <map>
 
 #include "across.hpp"
+#include "collective_of.hpp"
 #include "common/file_meeting.hpp"
 
 namespace across {
@@ -93,18 +94,6 @@ void fill_queue(const Job& job) {
   release(words.window);
 }
 
-farsum_collective sum_of_words(const std::uint64_t* mine, std::uint64_t* result, std::size_t count) {
-  farsum_collective collective{};
-  collective.struct_bytes = sizeof collective;
-  collective.kind = FARSUM_COLLECT_ALLREDUCE;
-  collective.count = count;
-  collective.type = FARSUM_UINT64;
-  collective.op = FARSUM_SUM;
-  collective.mine = mine;
-  collective.result = result;
-  return collective;
-}
-
 // Words: a file. All begin sums, short and long. Rank 1 then makes no call until the file is there; the others wait for
 // theirs and say so.
 void begin_and_compute(const Job& job) {
@@ -113,7 +102,7 @@ void begin_and_compute(const Job& job) {
   farsum_request requests[2] = {};
   for (std::size_t i = 0; i < 2; ++i) {
     sums[i].resize(counts[i]);
-    const farsum_collective collective = sum_of_words(mine.data(), sums[i].data(), counts[i]);
+    const farsum_collective collective = farsum::test::allreduce_of(mine.data(), sums[i].data(), counts[i]);
     FINE(farsum_collect(farsum_world(), &collective, &requests[i]));
   }
   if (job.rank == 1) meeting::wait_for_file(job.words.at(0));
@@ -283,7 +272,7 @@ const std::map<std::string, Wait>& waits() {
        {nothing,
         [](Words&) {
           std::uint64_t sum = 0;
-          const farsum_collective collective = sum_of_words(&word, &sum, 1);
+          const farsum_collective collective = farsum::test::allreduce_of(&word, &sum, 1);
           farsum_request request{};
           const farsum_status begun = farsum_collect(farsum_world(), &collective, &request);
           return begun == FARSUM_OK ? farsum_wait(&request) : begun;

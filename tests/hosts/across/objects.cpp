@@ -5,6 +5,7 @@
 
 #include "../../../apps/common/any_counter.hpp"
 #include "across.hpp"
+#include "collective_of.hpp"
 
 namespace across {
 namespace {
@@ -127,14 +128,7 @@ void reductions(const Job& job) {
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{20'000}}) {
     std::vector<std::uint64_t> mine(count * ranks), begun_sum(count), all(count), at_root(count), block(count);
     for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = brought(job.rank, i);
-    farsum_collective collective{};
-    collective.struct_bytes = sizeof collective;
-    collective.kind = FARSUM_COLLECT_ALLREDUCE;
-    collective.count = count;
-    collective.type = FARSUM_UINT64;
-    collective.op = FARSUM_SUM;
-    collective.mine = mine.data();
-    collective.result = begun_sum.data();
+    const farsum_collective collective = farsum::test::allreduce_of(mine.data(), begun_sum.data(), count);
     farsum_request request{};
     FINE(farsum_collect(farsum_world(), &collective, &request));
     FINE(farsum_wait(&request));
