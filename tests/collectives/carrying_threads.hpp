@@ -1,0 +1,253 @@
+// Members of a group of which nobody waits for the others: threads, each with a thread in its agent's stead, over
+// blocks of memory, one a node, whose first ranks tell each other through mailboxes. Nobody looks without being woken.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "collectives/carry.hpp"
+#include "collectives/reductions.hpp"
+#include "mailboxes.hpp"
+#include "sleeping_waiter.hpp"
+
+namespace farsum {
+
+using NodeOfRank = std::vector<std::uint32_t>;
+using CarriedBytes = std::vector<std::byte>;
+
+// Extents that all members see; how many are not given back.
+class ExtentsOfTest {
+ public:
+  CarriedExtent cut(std::uint64_t bytes) {
+    const std::uint64_t whole = round_up(bytes, 64);
+    void* const memory = ::operator new (whole, std::align_val_t{64});
+    std::memset(memory, 0, whole);
+    ++open_;
+    return {reinterpret_cast<std::uintptr_t>(memory), whole};
+  }
+  void give_back(CarriedExtent extent) {
+    ::operator delete (reinterpret_cast<void*>(extent.offset), std::align_val_t{64});
+    --open_;
+  }
+  int open() const { return open_; }
+
+ private:
+  std::atomic<int> open_{0};
+};
+
+// Sleeps until it is rung or a letter comes.
+class AgentOfTest {
+ public:
+  void ring() { events_.notify_all(); }
+  // Takes no turns for as long, as where a thread that attends serves in its stead.
+  void set_away(bool is_away) {
+    const std::lock_guard lock(turn_);
+    is_away_ = is_away;
+  }
+  EventCount& events() { return events_; }
+  void serve(Carry& carry) {
+    while (!is_stopped_) {
+      const std::uint32_t key = events_.prepare();
+      const Carry::Turn turn = take_turn(carry);
+      if (turn.is_unfinished || turn.is_refused || is_stopped_)
+        events_.cancel();
+      else
+        events_.wait(key, 0);
+    }
+  }
+  void stop() {
+    is_stopped_ = true;
+    events_.notify_all();
+  }
+
+ private:
+  Carry::Turn take_turn(Carry& carry) {
+    const std::lock_guard lock(turn_);
+    return is_away_ ? Carry::Turn{} : carry.take_turn(Carry::Folding::done);
+  }
+
+  EventCount events_;
+  std::atomic<bool> is_stopped_{false};
+  std::mutex turn_;  // guards what follows
+  bool is_away_ = false;
+};
+
+// Where letters wake the agent in place of the thread that waits.
+class AgentsWaiter : public SleepingWaiter {
+ public:
+  explicit AgentsWaiter(AgentOfTest& agent) : agent_(agent) {}
+  EventCount& own_events() override { return agent_.events(); }
+
+ private:
+  AgentOfTest& agent_;
+};
+
+class HelpOfTest final : public CarryHelp {
+ public:
+  HelpOfTest(ExtentsOfTest& extents, std::vector<AgentOfTest*> here) : extents_(extents), here_(std::move(here)) {}
+  Status allocate(std::uint64_t bytes, CarriedExtent& extent) override {
+    if (is_full) return {Code::no_memory, "the test has no more"};
+    extent = extents_.cut(bytes);
+    const std::lock_guard lock(mutex_);
+    own_.insert(extent.offset);
+    return {};
+  }
+  void release(CarriedExtent extent) override { extents_.give_back(extent); }
+  std::byte* reach(CarriedExtent extent) override {
+    if (when_reaching) when_reaching();
+    return can_reach || is_own(extent) ? reinterpret_cast<std::byte*>(extent.offset) : nullptr;
+  }
+  void ring(std::uint32_t member_here) override {
+    ++rung;
+    here_[member_here]->ring();
+  }
+  void hand_over() override {}
+  void count_under_way(int more) override {
+    under_way += more;
+    if (when_counting) when_counting();
+  }
+
+  // Set while no call is under way.
+  std::function<void()> when_reaching;
+  std::function<void()> when_counting;  // with the carry's mutex held
+  std::atomic<int> rung{0};             // by this member
+  bool is_full = false;
+  std::atomic<bool> can_reach{true};  // what others have cut
+  std::atomic<int> under_way{0};
+
+ private:
+  bool is_own(CarriedExtent extent) {
+    const std::lock_guard lock(mutex_);
+    const auto behind = own_.upper_bound(extent.offset);
+    return behind != own_.begin() && extent.offset - *std::prev(behind) < 1'000'000;
+  }
+
+  std::mutex mutex_;
+  std::set<std::uint64_t> own_;  // where they begin
+  ExtentsOfTest& extents_;
+  std::vector<AgentOfTest*> here_;
+};
+
+struct CarryingMember {
+  GroupTeam& team;
+  GroupReductions& reductions;
+  Carry& carry;
+  HelpOfTest& help;
+  AgentOfTest& agent;
+  std::uint32_t rank;
+  std::barrier<>& meeting;
+
+  std::shared_ptr<CarriedRequest> begin(const CarriedCall& call, const std::byte* mine, std::byte* result) {
+    auto request = std::make_shared<CarriedRequest>();
+    request->call = call;
+    request->mine = mine;
+    request->result = result;
+    EXPECT_TRUE(carry.begin(request, calls_before, "begin").is_ok());
+    return request;
+  }
+  Status wait(CarriedRequest& request) {
+    bool is_over = false;
+    Status status = carry.wait(request, is_over, "wait");
+    EXPECT_TRUE(is_over);
+    return status;
+  }
+
+  std::uint64_t calls_before = 0;
+};
+
+class CarryingThreads {
+ public:
+  // `degree` is that of the tree between nodes, as of ReductionMeans.
+  explicit CarryingThreads(NodeOfRank node_of, std::uint32_t degree = 0)
+      : node_of_(std::move(node_of)), degree_(degree), agents_(node_of_.size()) {
+    for (const std::uint32_t node : node_of_) {
+      const auto members = static_cast<std::uint32_t>(std::count(node_of_.begin(), node_of_.end(), node));
+      blocks_[node].resize(GroupBlock::footprint(members) / 8 + 32);
+      carried_[node].resize(CarriedBlock::footprint(members) / 8 + 32);
+    }
+  }
+  int open_extents() const { return extents_.open(); }
+  Mailboxes& boxes() { return boxes_; }
+  void run(const std::function<void(CarryingMember)>& body) {
+    std::vector<std::thread> threads;
+    std::barrier<> meeting(static_cast<std::ptrdiff_t>(node_of_.size()));
+    for (std::uint32_t rank = 0; rank < node_of_.size(); ++rank)
+      threads.emplace_back([&, rank] { be(rank, meeting, body); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+ private:
+  static std::byte* start_of(std::vector<std::uint64_t>& words) {
+    return reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(words.data()), 2 * cache_line_bytes));
+  }
+  void be(std::uint32_t rank, std::barrier<>& meeting, const std::function<void(CarryingMember)>& body) {
+    AgentsWaiter of_agent(agents_[rank]);
+    SleepingWaiter waiter;
+    Mailboxes& boxes = boxes_;
+    Post carried_post(boxes, rank, of_agent);
+    Post post(blocking_boxes_, rank, waiter);
+    GroupTeam team(places_of(node_of_, node_of_[rank]), rank, &post, waiter);
+    const ReductionMeans means = {.kernels = ops::kernels_for_this_machine(), .degree = degree_};
+    GroupReductions reductions(team, rank, means, waiter);
+    std::byte* const block = start_of(blocks_.at(node_of_[rank]));
+    team.begin(*reinterpret_cast<NodeTeamBlock*>(block), 7);
+    reductions.begin(block);
+    std::vector<AgentOfTest*> here;
+    for (const std::uint32_t member : team.places().here) here.push_back(&agents_[member]);
+    HelpOfTest help(extents_, here);
+    Carry carry({team, rank, ops::kernels_for_this_machine(), carried_post, waiter, help, degree_});
+    carry.open(start_of(carried_.at(node_of_[rank])));
+    std::thread agent([&] { agents_[rank].serve(carry); });
+    body({team, reductions, carry, help, agents_[rank], rank, meeting});
+    meeting.arrive_and_wait();
+    agents_[rank].stop();
+    agent.join();
+    meeting.arrive_and_wait();
+    carry.give_back_kept();
+    EXPECT_EQ(carry.open_requests(), 0);
+    EXPECT_EQ(help.under_way, 0);
+  }
+
+  NodeOfRank node_of_;
+  std::uint32_t degree_;
+  std::vector<AgentOfTest> agents_;
+  std::map<std::uint32_t, std::vector<std::uint64_t>> blocks_, carried_;
+  ExtentsOfTest extents_;
+  Mailboxes boxes_, blocking_boxes_;
+};
+// Numbers whose sums depend on the order.
+inline CarriedBytes doubles_of(std::uint32_t rank, std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed * 1000 + rank);
+  std::vector<double> numbers(count);
+  for (double& number : numbers)
+    number = std::ldexp(static_cast<double>(random() % 1000), static_cast<int>(random() % 100));
+  CarriedBytes bytes(count * sizeof(double));
+  if (count != 0) std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+inline CarriedCall carried_call_of(std::uint64_t kind, std::size_t count, std::uint32_t root) {
+  CarriedCall call;
+  call.kind = static_cast<CarriedCall::Kind>(kind);
+  if (call.kind == CarriedCall::Kind::barrier) return call;
+  call.type = ops::ElementType::float64;
+  call.count = count;
+  if (call.reduces()) call.op = ops::Operator::sum;
+  if (call.kind == CarriedCall::Kind::broadcast || call.kind == CarriedCall::Kind::reduce) call.root = root;
+  return call;
+}
+
+}  // namespace farsum
