@@ -66,17 +66,12 @@ std::optional<double> aim_over_hosts(const MeasuredCall& of) {
 }
 
 Json beside_peers(const MeasuredCall& of) {
-  Row row{.name = fmt::format("{}, {}", of.call.name(), of.places),
-          .ours = of.ours_us,
-          .aim = of.hosts == 0 ? aim_here(of) : aim_over_hosts(of)};
-  if (const auto best = best_of(of.peers_us, Better::lower)) {
-    row.limit = best->second;
-    row.peer = best->first;
-  }
-  Json object = json_of(row);
+  Json object = beside_best({.name = fmt::format("{}, {}", of.call.name(), of.places),
+                             .ours = of.ours_us,
+                             .aim = of.hosts == 0 ? aim_here(of) : aim_over_hosts(of)},
+                            of.peers_us);
   object["ranks"] = of.ranks;
   object["bytes"] = of.call.bytes;
-  object["peers"] = json_of(of.peers_us);
   return object;
 }
 

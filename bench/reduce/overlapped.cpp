@@ -70,15 +70,11 @@ class OverlapRows {
                       "over");
   }
   [[nodiscard]] Json hidden(const char* who, const std::string& choice) const {
-    Row row{.name = case_of("hidden, as OSU says it", choice),
-            .ours = ours(who, "osu"),
-            .better = Better::higher,
-            .unit = "%"};
-    if (const auto best = best_of(contest_.peers_of(call_, "osu"), Better::higher)) {
-      row.limit = best->second;
-      row.peer = best->first;
-    }
-    Json object = with_peers(row, "osu");
+    Json object = beside_best({.name = case_of("hidden, as OSU says it", choice),
+                               .ours = ours(who, "osu"),
+                               .better = Better::higher,
+                               .unit = "%"},
+                              contest_.peers_of(call_, "osu"));
     object["imb"] = *ours(who, "imb");
     object["peers_imb"] = json_of(contest_.peers_of(call_, "imb"));
     object["pure_us"] = *ours(who, "pure_us");
@@ -95,19 +91,12 @@ class OverlapRows {
 void append_middle(std::vector<Json>& rows, const Contest& contest, const std::string& call,
                    const std::string& places) {
   const std::map<std::string, double> peers = contest.peers_of(call, "waited_us");
-  const auto best = best_of(peers, Better::lower);
   for (const auto& [who, choice] : {std::pair(farsum_name, ""), std::pair(dedicated_name, ", dedicated agent")}) {
     Row row{.name = fmt::format("{}, {}{}: waited for, the middle rank computes 10 ms", call, places, choice),
             .ours = contest.median_of(who, call, "waited_us"),
             .aim = most_waiting};
     if (!row.ours) continue;
-    if (best) {
-      row.limit = best->second;
-      row.peer = best->first;
-    }
-    Json object = json_of(row);
-    object["peers"] = json_of(peers);
-    rows.push_back(std::move(object));
+    rows.push_back(beside_best(std::move(row), peers));
   }
 }
 

@@ -51,6 +51,16 @@ Json json_of(const std::map<std::string, double>& peers) {
   return object;
 }
 
+Json beside_best(Row row, const std::map<std::string, double>& peers) {
+  if (const auto best = best_of(peers, row.better)) {
+    row.limit = best->second;
+    row.peer = best->first;
+  }
+  Json object = json_of(row);
+  object["peers"] = json_of(peers);
+  return object;
+}
+
 std::string lines_of(const std::vector<Json>& rows) {
   std::string lines;
   for (const Json& row : rows) lines += row.dump() + "\n";

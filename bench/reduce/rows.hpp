@@ -33,6 +33,8 @@ struct Row {
 [[nodiscard]] std::optional<std::pair<std::string, double>> best_of(const std::map<std::string, double>& peers,
                                                                     Better better);
 [[nodiscard]] Json json_of(const std::map<std::string, double>& peers);
+// The row beside the best of them, and all of them.
+[[nodiscard]] Json beside_best(Row row, const std::map<std::string, double>& peers);
 
 [[nodiscard]] std::string lines_of(const std::vector<Json>& rows);
 // The failures stand below it.

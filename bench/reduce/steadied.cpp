@@ -40,15 +40,8 @@ Json distributions_of(const Contest& contest, const std::string& call) {
 
 // Beside the peer that has the least of it.
 Json least_of(const Contest& contest, const std::string& call, const char* name, const char* who, Row row) {
-  const std::map<std::string, double> peers = contest.peers_of(call, name);
   row.ours = contest.median_of(who, call, name);
-  if (const auto best = best_of(peers, Better::lower)) {
-    row.limit = best->second;
-    row.peer = best->first;
-  }
-  Json object = json_of(row);
-  object["peers"] = json_of(peers);
-  return object;
+  return beside_best(std::move(row), contest.peers_of(call, name));
 }
 
 void append_cell(std::vector<Json>& rows, const Contest& contest, const std::string& call, const std::string& cell) {
