@@ -23,11 +23,14 @@ namespace farsum {
 // Roads between ranks, each with room for few letters.
 class DeskRoads {
  public:
-  explicit DeskRoads(std::size_t ranks) : roads_(ranks * ranks), desks_(ranks), events_(ranks), ranks_(ranks) {}
+  explicit DeskRoads(std::size_t ranks)
+      : roads_(ranks * ranks), desks_(ranks), events_(ranks), behind_(ranks), ranks_(ranks) {}
 
-  void be(Rank rank, LetterDesk& desk, EventCount& events) {
+  // `events` is notified where there is room again, `behind` by each letter, when those are woken that the desk knows.
+  void be(Rank rank, LetterDesk& desk, EventCount& events, EventCount* behind = nullptr) {
     desks_[rank] = &desk;
     events_[rank] = &events;
+    behind_[rank] = behind;
   }
   bool post(Rank from, Rank to, std::span<const std::byte> header, std::span<const std::byte> body) {
     const FailingMemory::Pause pause;
@@ -61,6 +64,7 @@ class DeskRoads {
     const std::size_t from = which / ranks_, to = which % ranks_;
     desks_[to]->on_letter(static_cast<Rank>(from), letter);
     desks_[to]->wake_touched();
+    if (behind_[to] != nullptr) behind_[to]->notify_all();
     if (has_refused) events_[from]->notify_all();
     return true;
   }
@@ -81,7 +85,7 @@ class DeskRoads {
   SimRandom chance_{11};
   std::vector<Road> roads_;  // from, to
   std::vector<LetterDesk*> desks_;
-  std::vector<EventCount*> events_;
+  std::vector<EventCount*> events_, behind_;
   std::size_t ranks_;
 };
 
