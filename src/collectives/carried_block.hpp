@@ -35,6 +35,12 @@ struct alignas(2 * cache_line_bytes) CarriedPlace {
   alignas(2 * cache_line_bytes) EventCount events;
 };
 
+// Of a group's team: by what letters between nodes of calls in that place are told apart from all others of the job.
+constexpr std::uint64_t carried_team(std::uint64_t team, std::uint64_t place) {
+  // As windows' numbers are low, and the teams' keys are hashes or a single bit.
+  return (team ^ (0x9e3779b97f4a7c15 * (place + 1))) | std::uint64_t{1} << 63;
+}
+
 // What has broken the group for this node's ranks, who have no further use of it.
 class alignas(2 * cache_line_bytes) CarriedBreak {
  public:

@@ -75,8 +75,8 @@ class CarriedWalk final : private trees::Carrier {
   bool go_on();
   // Whether it stands because a letter had no room, which nobody tells it of.
   bool has_refused() const { return has_refused_; }
-  // Whether a letter has left since this was asked.
-  bool take_has_sent() { return std::exchange(has_sent_, false); }
+  // Whether a letter has left, since this was asked, whose answer somebody has to look for.
+  bool take_awaits_answers() { return std::exchange(has_sent_, false) && post_.take_awaits_answers(); }
 
  private:
   enum class Stage : std::uint8_t { over, agreeing, carrying, meeting };

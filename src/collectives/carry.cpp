@@ -10,15 +10,6 @@
 #include "os/uncancelled.hpp"
 
 namespace farsum {
-namespace {
-
-// Of a place of a group's team, that which tells it apart from all teams of the job.
-std::uint64_t key_of_place(std::uint64_t team, std::uint64_t place) {
-  // As windows' numbers are low, and the teams' keys are hashes or a single bit.
-  return (team ^ (0x9e3779b97f4a7c15 * (place + 1))) | std::uint64_t{1} << 63;
-}
-
-}  // namespace
 
 Carry::Carry(const Parts& parts)
     : team_(parts.team),
@@ -33,7 +24,7 @@ Carry::Carry(const Parts& parts)
   lists_.emplace(team_, kernels_, parts.degree);
   walks_.reserve(places);
   for (std::uint64_t place = 0; place < places; ++place)
-    walks_.emplace_back(*lists_, parts.post, key_of_place(team_.key(), place));
+    walks_.emplace_back(*lists_, parts.post, carried_team(team_.key(), place));
 }
 
 bool Carry::is_short(const CarriedCall& call) const {
@@ -376,18 +367,18 @@ void Carry::close(CarriedPlace& left) {
 bool Carry::walk() noexcept {
   if (!walks() || !walking_.try_claim()) return false;
   bool has_ended = false;
-  bool has_sent = false;
+  bool awaits_answers = false;
   do {
     bool is_refused = false;
     for (std::uint64_t at = 0; at < places; ++at) {
       has_ended |= walk_place(at);
       is_refused |= !walks_[at].is_over() && walks_[at].has_refused();
-      has_sent |= walks_[at].take_has_sent();
+      awaits_answers |= walks_[at].take_awaits_answers();
     }
     // Relaxed: the agent is rung behind it, and tries again for as long as it is so.
     if (!is_refused_.exchange(is_refused, std::memory_order_relaxed) && is_refused) help_.ring(0);
   } while (!walking_.release());
-  if (has_sent) help_.hand_over();
+  if (awaits_answers) help_.hand_over();
   return has_ended;
 }
 

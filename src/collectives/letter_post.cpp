@@ -6,15 +6,17 @@
 #include <optional>
 #include <utility>
 
+#include "collectives/carried_block.hpp"
+
 namespace farsum {
 namespace {
 
-// What a team's slots may take up together; a slot, at least and at most, as the transport carries it.
+// What a team's slots may take up together, and those of all places of its carried calls; a slot, at least and at most,
+// as the transport carries it.
 constexpr std::size_t slots_bytes = 128 << 10;
+constexpr std::size_t carried_slots_bytes = 256 << 10;
 constexpr std::size_t shortest_slot = 192;
 constexpr std::size_t longest_slot = 4032;
-
-constexpr std::uint32_t only_place = 0;
 
 LetterNeighbours neighbours_at(const GroupPlaces& places, std::uint32_t degree) {
   const std::uint32_t my_node = places.my_node();
@@ -30,8 +32,13 @@ LetterNeighbours neighbours_at(const GroupPlaces& places, std::uint32_t degree) 
 
 Letters::Shape LetterPost::shape_of(std::uint32_t neighbours, Use use) {
   if (use == Use::window) return {.neighbours = neighbours, .slots = slots_of_window, .slot_bytes = shortest_slot};
-  const std::size_t bytes = slots_bytes / (std::size_t{neighbours} * slots) / cache_line_bytes * cache_line_bytes;
-  return {.neighbours = neighbours, .slots = slots, .slot_bytes = std::clamp(bytes, shortest_slot, longest_slot)};
+  const bool is_carried = use == Use::carried;
+  Letters::Shape shape = {.neighbours = neighbours, .slots = is_carried ? slots_of_carried : slots};
+  if (is_carried) shape.places = CarriedPlace::most_under_way;
+  const std::size_t all = std::size_t{shape.channels()} * shape.slots;
+  const std::size_t bytes = (is_carried ? carried_slots_bytes : slots_bytes) / all / cache_line_bytes;
+  shape.slot_bytes = std::clamp(bytes * cache_line_bytes, shortest_slot, longest_slot);
+  return shape;
 }
 
 LetterPost::LetterPost(LetterDesk& desk, TeamPost& others, const GroupPlaces& places, Use use, EventCount& events,
@@ -43,8 +50,9 @@ LetterPost::LetterPost(LetterDesk& desk, TeamPost& others, LetterNeighbours neig
       others_(others),
       shape_(shape_of(static_cast<std::uint32_t>(neighbours.ranks.size()), use)),
       block_(make_block(shape_)),
-      entry_(std::move(neighbours), block_.get(), shape_, events),
-      most_letter_bytes_(desk.most_content(entry_)) {}
+      entry_(std::move(neighbours), block_.get(), shape_, use == Use::carried ? nullptr : &events),
+      most_letter_bytes_(desk.most_content(entry_)),
+      team_of_place_(shape_.places) {}
 
 // The slots are touched when letters come that need them.
 LetterPost::Block LetterPost::make_block(const Letters::Shape& shape) {
@@ -55,12 +63,30 @@ LetterPost::Block LetterPost::make_block(const Letters::Shape& shape) {
   return block;
 }
 
+void LetterPost::begin(std::uint64_t team) noexcept {
+  const bool is_carried = team_of_place_.size() > 1;
+  for (std::uint64_t place = 0; place < team_of_place_.size(); ++place)
+    team_of_place_[place] = is_carried ? carried_team(team, place) : team;
+  desk_.add(entry_, team_of_place_.front());
+}
+
+std::uint32_t LetterPost::place_of(std::uint64_t team) const {
+  std::uint32_t place = shape_.places - 1;
+  while (place > 0 && team_of_place_[place] != team) --place;
+  return place;
+}
+
 bool LetterPost::try_send(Rank to, std::uint64_t team, std::uint64_t round, std::span<const std::byte> bytes,
                           std::size_t& sent) {
   const std::uint32_t neighbour =
       goes_by_letter(bytes.size()) ? entry_.neighbours().of_rank(to) : LetterNeighbours::none;
-  if (neighbour == LetterNeighbours::none) return others_.try_send(to, team, round, bytes, sent);
-  if (desk_.send(entry_, neighbour, only_place, {round, bytes}) != LetterDesk::Sent::yes) return false;
+  if (neighbour == LetterNeighbours::none) {
+    const std::size_t before = sent;
+    const bool has_left = others_.try_send(to, team, round, bytes, sent);
+    awaits_answers_ |= has_left || sent != before;
+    return has_left;
+  }
+  if (desk_.send(entry_, neighbour, place_of(team), {round, bytes}) != LetterDesk::Sent::yes) return false;
   sent = bytes.size();
   return true;
 }
@@ -71,15 +97,16 @@ bool LetterPost::take(Rank from, std::uint64_t team, std::uint64_t round,
                       FunctionRef<void(std::span<const std::byte>)> use) {
   const std::uint32_t neighbour = entry_.neighbours().of_rank(from);
   if (neighbour == LetterNeighbours::none) return others_.take(from, team, round, use);
-  while (const std::optional<LetterDesk::Letter> letter = desk_.take(entry_, neighbour, only_place)) {
+  const std::uint32_t place = place_of(team);
+  while (const std::optional<LetterDesk::Letter> letter = desk_.take(entry_, neighbour, place)) {
     if (letter->round > round + TeamPost::most_rounds_ahead + 1) {
-      desk_.refuse(entry_, neighbour, only_place);
+      desk_.refuse(entry_, neighbour, place);
       continue;
     }
     if (letter->round > round) break;
     const bool is_it = letter->round == round;
     if (is_it) use(letter->content);
-    desk_.consumed(entry_, neighbour, only_place);
+    desk_.consumed(entry_, neighbour, place);
     if (is_it) return true;
   }
   return others_.take(from, team, round, use);

@@ -1,5 +1,6 @@
 // Carries the letters of one team between nodes by the process's LetterDesk, in slots of its own; what is longer than a
-// slot goes by another post, as does what goes to a node that is no neighbour. Owner: whoever owns the team.
+// slot goes by another post, as does what goes to a node that is no neighbour. A group's calls that nobody waits for
+// have a team in each of their places, and one post for all of these. Owner: whoever owns the team.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/group_places.hpp"
 #include "base/status.hpp"
@@ -32,26 +34,32 @@ class LetterPost final : public TeamPost {
   static_assert(slots - (slots / 2 - 1) >= TeamPost::most_rounds_ahead + 1);
 
   // What a team is for. A window's makes meetings alone, of which two letters of a node may wait at another, one of
-  // them untold; and there may be many windows.
-  enum class Use : std::uint8_t { group, window };
+  // them untold; and there may be many windows. A group's calls that nobody waits for are in several places, of which
+  // each has slots of its own. In a place three letters of a node may wait at another: of a list in which no node ends
+  // before all have begun, of the last piece of a broadcast behind it, and of the next such list. The broadcast's other
+  // pieces are longer than a slot.
+  enum class Use : std::uint8_t { group, window, carried };
   static constexpr std::uint32_t slots_of_window = 4;
   static_assert(slots_of_window - (slots_of_window / 2 - 1) >= 2);
+  static constexpr std::uint32_t slots_of_carried = 8;
+  static_assert(slots_of_carried - (slots_of_carried / 2 - 1) >= 3);
 
   // Slots for so many neighbours: those of a group the shorter the more there are, but never shorter than a meeting's
   // letter of few ranks, as a window's are. The same on all nodes, since all have as many.
   static Letters::Shape shape_of(std::uint32_t neighbours, Use use);
 
   // Of a rank that speaks for its node at such places, of several nodes. `others` carries what this does not; `events`
-  // is notified when something has come. All outlive it. The degree is that of a tree in which all nodes reduce, or
-  // 0.
+  // is notified when something has come, but for carried calls, with which whoever has served goes on right after. All
+  // outlive it. The degree is that of a tree in which all nodes reduce, or 0.
   LetterPost(LetterDesk& desk, TeamPost& others, const GroupPlaces& places, Use use, EventCount& events,
              std::uint32_t reduce_degree = 0);
   ~LetterPost() override { desk_.remove(entry_); }
   LetterPost(const LetterPost&) = delete;
   LetterPost& operator=(const LetterPost&) = delete;
 
-  // From here on letters of the team may come. Before any other of its nodes can know that all have begun.
-  void begin(std::uint64_t team) noexcept { desk_.add(entry_, team); }
+  // From here on letters may come, of the team, or of those that its carried calls have by place. Before any other of
+  // its nodes can know that all have begun.
+  void begin(std::uint64_t team) noexcept;
   // All nodes have begun: letters leave from here on. Until then `others` carries them, and for good where a
   // neighbour's road carries none.
   void open() noexcept { is_open_ = true; }
@@ -62,6 +70,7 @@ class LetterPost final : public TeamPost {
                 std::size_t& sent) override;
   bool take(Rank from, std::uint64_t team, std::uint64_t round,
             FunctionRef<void(std::span<const std::byte>)> use) override;
+  bool take_awaits_answers() override { return std::exchange(awaits_answers_, false); }
   bool has_failed() const override { return others_.has_failed(); }
   Status failure(const char* doing) const override { return others_.failure(doing); }
 
@@ -73,13 +82,16 @@ class LetterPost final : public TeamPost {
 
   class Entry final : public LetterDesk::Entry {
    public:
-    Entry(LetterNeighbours neighbours, std::byte* block, const Letters::Shape& shape, EventCount& events)
+    // Null: nobody is to be woken.
+    Entry(LetterNeighbours neighbours, std::byte* block, const Letters::Shape& shape, EventCount* events)
         : LetterDesk::Entry(std::move(neighbours), block, shape), events_(events) {}
 
    private:
-    void look_again() noexcept override { events_.notify_all(); }
+    void look_again() noexcept override {
+      if (events_ != nullptr) events_->notify_all();
+    }
 
-    EventCount& events_;
+    EventCount* events_;
   };
 
   static Block make_block(const Letters::Shape& shape);
@@ -88,6 +100,7 @@ class LetterPost final : public TeamPost {
   bool goes_by_letter(std::size_t bytes) const {
     return is_open_ && most_letter_bytes_ && bytes <= *most_letter_bytes_;
   }
+  std::uint32_t place_of(std::uint64_t team) const;
 
   LetterDesk& desk_;
   TeamPost& others_;
@@ -95,7 +108,9 @@ class LetterPost final : public TeamPost {
   Block block_;
   Entry entry_;
   std::optional<std::size_t> most_letter_bytes_;
+  std::vector<std::uint64_t> team_of_place_;
   bool is_open_ = false;
+  bool awaits_answers_ = false;  // something has left by `others_`
 };
 
 }  // namespace farsum

@@ -22,6 +22,8 @@ class TeamPost {
   // False: what `from` sends in that round has not come. Else `use` has been called with it, and it is gone.
   virtual bool take(Rank from, std::uint64_t team, std::uint64_t round,
                     FunctionRef<void(std::span<const std::byte>)> use) = 0;
+  // Whether something has left, since this was asked last, whose answer somebody has to look for.
+  virtual bool take_awaits_answers() { return true; }
   // Whether some rank has refused a letter for which it waits, so that a round may never end.
   virtual bool has_failed() const = 0;
   // How a call then fails.

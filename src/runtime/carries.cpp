@@ -19,15 +19,15 @@ void Carries::remove(Entry entry) {
   const os::Uncancelled uncancelled;
   std::unique_lock lock(mutex_);
   turn_has_ended_.wait(lock, [&] { return current_ != &*entry; });
-  // Relaxed: as below.
+  // Relaxed: no walk follows.
   under_way_.fetch_sub(entry->under_way.load(std::memory_order_relaxed), std::memory_order_relaxed);
   (entry->is_active ? active_ : idle_).erase(entry);
 }
 
-// Relaxed: it is counted before its rank comes to it and walks, and who rings the agent for it, or files a letter that
-// this walk has not found, comes behind these.
+// It is counted before its rank comes to it and walks. Release and acquire: who files a letter and then finds nothing
+// counted comes before this, so that the walk finds the letter.
 void Carries::count_under_way(Entry entry, int more) {
-  under_way_.fetch_add(more, std::memory_order_relaxed);
+  under_way_.fetch_add(more, std::memory_order_acq_rel);
   if (entry->under_way.fetch_add(more, std::memory_order_relaxed) != 0) return;
   const std::lock_guard lock(mutex_);
   if (std::exchange(entry->is_active, true)) return;
@@ -36,7 +36,8 @@ void Carries::count_under_way(Entry entry, int more) {
 
 CarriedTurns::Turn Carries::take_turns() noexcept {
   CarriedTurns::Turn turn;
-  if (under_way_.load(std::memory_order_relaxed) == 0 || !turning_.try_claim()) return turn;
+  // A change, as a mere look might come too late: see count_under_way().
+  if (under_way_.fetch_add(0, std::memory_order_acq_rel) == 0 || !turning_.try_claim()) return turn;
   do {
     turn = take_round();
   } while (!turning_.release());

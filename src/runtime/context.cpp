@@ -377,20 +377,21 @@ Status Context::begin_world() {
       membership_.segment->meet({{world_team_key, here}}, here, GroupBlock::footprint(here), id_in_segment());
   if (!met.is_ok()) return met.take_status();
   if (Status status = membership_.segment->reach(met.value()); !status.is_ok()) return status;
-  if (means.post != nullptr) means.post->begin(world_team_key);
+  means.begin_letters(world_team_key);
   // Who has failed up to here has said so at this meeting of the node's ranks, and nowhere else.
   if (Status status = home_->team().barrier("farsum_init"); !status.is_ok()) return status;
   std::byte* const block = membership_.segment->at(met.value().offset);
   means.team->begin(*reinterpret_cast<NodeTeamBlock*>(block), world_team_key);
   world_->begin(met.value(), block, std::move(means));
   if (Status status = world_->team().barrier("farsum_init"); !status.is_ok()) return status;
-  if (world_->post() != nullptr) world_->post()->open();
+  world_->open_letters();
   return {};
 }
 
 Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) const {
   Group::Means means;
   means.post = make_post(places, my_rank, LetterPost::Use::group);
+  means.carried_post = make_post(places, my_rank, LetterPost::Use::carried);
   means.team = std::make_unique<GroupTeam>(std::move(places), my_rank, means.post.get(), *waiter_);
   const ReductionMeans of_reductions{
       .kernels = *kernels_, .order = settings().reduce_order, .peers = peer_memory_.get(), .degree = reduce_degree_};
@@ -402,7 +403,7 @@ std::unique_ptr<LetterPost> Context::make_post(const GroupPlaces& places, std::u
                                                LetterPost::Use use) const {
   if (places.is_one_node() || places.here.front() != my_rank) return nullptr;
   return std::make_unique<LetterPost>(*desk_, *exchange_, places, use, waiter_->own_events(),
-                                      use == LetterPost::Use::group ? reduce_degree_ : 0);
+                                      use == LetterPost::Use::window ? 0 : reduce_degree_);
 }
 
 Status Context::serve_network(Network& network) {
@@ -436,12 +437,21 @@ Status Context::begin_attending() {
   }
 }
 
-// What it has served may have been a letter for which a collective waits.
 bool Context::attend() {
   const bool attends = attendance_->attend();
+  go_on_carrying();
+  return attends;
+}
+
+void Context::end_attending() {
+  attendance_->end();
+  go_on_carrying();
+}
+
+// What a thread has served may have been a letter for which a collective waits.
+void Context::go_on_carrying() {
   const Carry::Turn turn = carries_.take_turns();
   if (turn.is_unfinished || turn.is_refused) transport_->ring(my_place());
-  return attends;
 }
 
 Status Context::start_agent() {

@@ -56,9 +56,20 @@ class Group {
  public:
   // What its ranks meet with.
   struct Means {
-    std::unique_ptr<LetterPost> post;             // null where this rank speaks for no node of several
+    // Null where this rank speaks for no node of several; the second is of the calls that nobody waits for.
+    std::unique_ptr<LetterPost> post, carried_post;
     std::unique_ptr<GroupTeam> team;              // refers to the post
     std::unique_ptr<GroupReductions> reductions;  // refers to the team
+
+    // As of LetterPost.
+    void begin_letters(std::uint64_t key) const noexcept {
+      for (LetterPost* const one : {post.get(), carried_post.get()})
+        if (one != nullptr) one->begin(key);
+    }
+    void open_letters() const noexcept {
+      for (LetterPost* const one : {post.get(), carried_post.get()})
+        if (one != nullptr) one->open();
+    }
   };
 
   Group(std::vector<Rank> ranks, std::uint32_t my_rank)
@@ -80,7 +91,9 @@ class Group {
   // False for all ranks of a job that do not all reach each other.
   bool meets() const { return means_.team != nullptr; }
   GroupTeam& team() { return *means_.team; }
-  LetterPost* post() { return means_.post.get(); }
+  // All nodes have begun it.
+  void open_letters() const noexcept { means_.open_letters(); }
+  LetterPost* carried_post() const { return means_.carried_post.get(); }
   GroupReductions& reductions() { return *means_.reductions; }
   const GroupPlaces& places() const { return means_.team->places(); }
   // Room for what the ranks tell each other of a window that is being made, one at a time; and for a word of each.
@@ -106,7 +119,7 @@ class Group {
   HeapExtent block_;
   Means means_;
   CarriedAnchor* carried_anchor_ = nullptr;
-  std::unique_ptr<GroupCarry> carried_;  // refers to the team
+  std::unique_ptr<GroupCarry> carried_;  // refers to the team and its post
   std::atomic<std::uint64_t> blocking_calls_{0};
   std::atomic<int> users_{0};
 };
@@ -213,7 +226,7 @@ class Context {
   // See Attendance; refused, too, where the agent never sleeps. Any thread may call.
   Status begin_attending();
   bool attend();
-  void end_attending() { attendance_->end(); }
+  void end_attending();
   const Membership& membership() const { return membership_; }
 
   // `lacks_memory`: the caller has found none; then no rank gets the group.
@@ -284,6 +297,7 @@ class Context {
   std::unique_ptr<Group> group_of_the_node();
   Status meet_the_job();
   Status begin_world();
+  void go_on_carrying();
   Status serve_network(Network& network);
   Status serve_card(Rdma& card);
   Group::Means make_means(GroupPlaces places, std::uint32_t my_rank) const;

@@ -93,9 +93,11 @@ Result<Carry*> Context::carry_of(Group& group) {
     std::vector<std::uint32_t> here;
     for (const std::uint32_t member : group.places().here)
       here.push_back(membership_.here.place_of(group.ranks()[member]));
+    // A rank that speaks for no node of several sends nothing.
+    TeamPost& post = group.carried_post() != nullptr ? static_cast<TeamPost&>(*group.carried_post()) : *exchange_;
     carried = &group.set_carried(std::make_unique<GroupCarry>(
         GroupCarry::Parts{*membership_.segment, id_in_segment(), *transport_, *network_, carries_}, std::move(here),
-        GroupCarry::Of{group.team(), group.my_rank(), *kernels_, *exchange_, *waiter_, reduce_degree_}));
+        GroupCarry::Of{group.team(), group.my_rank(), *kernels_, post, *waiter_, reduce_degree_}));
   }
   if (carried->is_open()) return &carried->carry();
   if (Status status = start_agent(); !status.is_ok()) return status;

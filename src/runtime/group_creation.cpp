@@ -155,11 +155,11 @@ Status Context::found_group(const Listed& listed, std::uint64_t round, const Gro
                 *waiter_);
   std::uint32_t lacking = team == nullptr ? listed.my_rank + 1 : 0;
   // Who hears first that there is a group may send to it at once.
-  if (means.post != nullptr) means.post->begin(key);
+  means.begin_letters(key);
   if (Status status = agree_on_memory(listed, node, making_key, team, lacking); !status.is_ok()) return status;
   if (lacking == 0) {
     team->begin(node.block(), key);
-    if (means.post != nullptr) means.post->open();
+    means.open_letters();
     return {};
   }
   if (node.depart()) membership_.segment->release(block, id_in_segment());

@@ -10,6 +10,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "carrying_threads.hpp"
@@ -54,9 +55,10 @@ CarriedBytes blocking_answer(CarryingMember& member, const CarriedCall& call, Ca
   EXPECT_TRUE(status.is_ok()) << status.text();
   return result;
 }
-class Carrying : public testing::TestWithParam<std::size_t> {
+class Carrying : public testing::TestWithParam<std::tuple<std::size_t, CarriedBy>> {
  protected:
-  const NodeOfRank& layout() const { return layouts_to_carry()[GetParam()]; }
+  const NodeOfRank& layout() const { return layouts_to_carry()[std::get<0>(GetParam())]; }
+  CarryingOptions options() const { return {.by = std::get<1>(GetParam())}; }
 };
 
 void carry_and_compare(CarryingMember member, const std::vector<std::size_t>& counts) {
@@ -76,7 +78,7 @@ void carry_and_compare(CarryingMember member, const std::vector<std::size_t>& co
 }
 
 TEST_P(Carrying, gives_each_rank_the_bits_of_the_blocking_call) {
-  CarryingThreads threads(layout());
+  CarryingThreads threads(layout(), options());
   threads.run([](CarryingMember member) { carry_and_compare(member, {0, 1, 16, 31, 33, 129, 5'000, 70'001}); });
   EXPECT_EQ(threads.open_extents(), 0);
 }
@@ -87,7 +89,8 @@ TEST(Carry, gives_the_bits_of_the_blocking_call_in_a_tree_of_any_degree) {
       NodeOfRank node_of(nodes);
       std::iota(node_of.begin(), node_of.end(), 0u);
       node_of.push_back(nodes / 2);
-      CarryingThreads threads(node_of, degree);
+      CarryingThreads threads(node_of,
+                              {.by = degree == 3 ? CarriedBy::mailboxes : CarriedBy::letters, .degree = degree});
       threads.run([](CarryingMember member) { carry_and_compare(member, {0, 1, 33, 5'000}); });
       EXPECT_EQ(threads.open_extents(), 0);
     }
@@ -95,7 +98,7 @@ TEST(Carry, gives_the_bits_of_the_blocking_call_in_a_tree_of_any_degree) {
 }
 
 TEST_P(Carrying, goes_on_with_more_calls_than_places_that_are_waited_for_from_the_last) {
-  CarryingThreads threads(layout());
+  CarryingThreads threads(layout(), options());
   threads.run([](CarryingMember member) {
     const std::uint32_t size = member.team.size();
     struct Begun {
@@ -126,7 +129,7 @@ TEST_P(Carrying, goes_on_with_more_calls_than_places_that_are_waited_for_from_th
 
 // All but the last rank's program do nothing from when they have begun.
 TEST_P(Carrying, needs_the_program_of_no_rank_that_has_begun) {
-  CarryingThreads threads(layout());
+  CarryingThreads threads(layout(), options());
   threads.run([](CarryingMember member) {
     const std::uint32_t size = member.team.size();
     std::vector<std::shared_ptr<CarriedRequest>> requests;
@@ -154,7 +157,7 @@ TEST_P(Carrying, needs_the_program_of_no_rank_that_has_begun) {
 
 TEST_P(Carrying, tells_all_ranks_what_differs_and_goes_on) {
   if (layout().size() == 1) GTEST_SKIP() << "there is nobody who could differ";
-  CarryingThreads threads(layout());
+  CarryingThreads threads(layout(), options());
   threads.run([](CarryingMember member) {
     const std::uint32_t size = member.team.size();
     const std::uint32_t last = size - 1;
@@ -186,7 +189,48 @@ TEST_P(Carrying, tells_all_ranks_what_differs_and_goes_on) {
   EXPECT_EQ(threads.open_extents(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Carrying, testing::Range<std::size_t>(0, 7));
+// Of one node nothing goes by either.
+INSTANTIATE_TEST_SUITE_P(, Carrying,
+                         testing::Combine(testing::Range<std::size_t>(0, 7), testing::Values(CarriedBy::mailboxes)));
+INSTANTIATE_TEST_SUITE_P(ByLetters, Carrying,
+                         testing::Combine(testing::Range<std::size_t>(3, 7), testing::Values(CarriedBy::letters)));
+
+// Each of few nodes tells all others in one letter, whatever the call.
+TEST(Carry, sends_letters_alone_of_what_is_short_and_looks_for_no_answer) {
+  CarryingThreads threads({0, 1, 0, 2}, {.by = CarriedBy::letters});
+  threads.run([](CarryingMember member) {
+    carry_and_compare(member, {0, 1, 16});
+    EXPECT_EQ(member.help.handed_over, 0);
+  });
+  EXPECT_EQ(threads.letters(), 3 * CarriedCall::kinds * 3 * 2);
+  EXPECT_EQ(threads.boxes().sent(), 0u);
+}
+
+TEST(Carry, has_somebody_look_for_the_answers_to_what_is_longer_than_a_letter) {
+  CarryingThreads threads({0, 1}, {.by = CarriedBy::letters});
+  threads.run([](CarryingMember member) {
+    carry_and_compare(member, {5'000});
+    EXPECT_GT(member.help.handed_over, 0);
+  });
+  EXPECT_GT(threads.boxes().sent(), 0u);
+}
+
+TEST(Carry, needs_no_other_post_for_what_is_short_among_nodes_that_are_neighbours_of_some_only) {
+  NodeOfRank node_of(21);
+  std::iota(node_of.begin(), node_of.end(), 0u);
+  for (const std::uint32_t degree : {0U, 4U}) {
+    CarryingThreads threads(node_of, {.by = CarriedBy::letters, .degree = degree});
+    threads.run([](CarryingMember member) { carry_and_compare(member, {0, 1, 1, 1}); });
+    EXPECT_EQ(threads.boxes().sent(), 0u);
+  }
+}
+
+TEST(Carry, goes_on_over_roads_that_refuse_letters_and_find_no_memory_now_and_then) {
+  for (const NodeOfRank& node_of : {NodeOfRank{0, 1}, NodeOfRank{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}) {
+    CarryingThreads threads(node_of, {.by = CarriedBy::letters, .letters_on_a_road = 1, .lacks_memory_once_in = 3});
+    threads.run([](CarryingMember member) { carry_and_compare(member, {1, 2, 3, 4, 5'000}); });
+  }
+}
 
 TEST(Carry, has_a_call_that_all_have_begun_on_one_node_over_at_the_first_look) {
   CarryingThreads threads({0, 0, 0});

@@ -1,5 +1,6 @@
 // Members of a group of which nobody waits for the others: threads, each with a thread in its agent's stead, over
-// blocks of memory, one a node, whose first ranks tell each other through mailboxes. Nobody looks without being woken.
+// blocks of memory, one a node, whose first ranks tell each other through mailboxes, or what is short by letters.
+// Nobody looks without being woken.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,18 +10,22 @@
 #include <barrier>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <random>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "collectives/carry.hpp"
+#include "collectives/letter_post.hpp"
 #include "collectives/reductions.hpp"
+#include "desk_roads.hpp"
 #include "mailboxes.hpp"
 #include "sleeping_waiter.hpp"
 
@@ -115,7 +120,7 @@ class HelpOfTest final : public CarryHelp {
     ++rung;
     here_[member_here]->ring();
   }
-  void hand_over() override {}
+  void hand_over() override { ++handed_over; }
   void count_under_way(int more) override {
     under_way += more;
     if (when_counting) when_counting();
@@ -125,6 +130,7 @@ class HelpOfTest final : public CarryHelp {
   std::function<void()> when_reaching;
   std::function<void()> when_counting;  // with the carry's mutex held
   std::atomic<int> rung{0};             // by this member
+  std::atomic<int> handed_over{0};
   bool is_full = false;
   std::atomic<bool> can_reach{true};  // what others have cut
   std::atomic<int> under_way{0};
@@ -169,11 +175,22 @@ struct CarryingMember {
   std::uint64_t calls_before = 0;
 };
 
+enum class CarriedBy : std::uint8_t { mailboxes, letters };
+
+struct CarryingOptions {
+  CarriedBy by = CarriedBy::mailboxes;
+  std::uint32_t degree = 0;  // of the tree between nodes, as of ReductionMeans
+  // Of letters: so many are on the road from a rank to another, and some find no memory.
+  std::size_t letters_on_a_road = 3;
+  std::uint64_t lacks_memory_once_in = 0;  // 0: never
+};
+
 class CarryingThreads {
  public:
-  // `degree` is that of the tree between nodes, as of ReductionMeans.
-  explicit CarryingThreads(NodeOfRank node_of, std::uint32_t degree = 0)
-      : node_of_(std::move(node_of)), degree_(degree), agents_(node_of_.size()) {
+  explicit CarryingThreads(NodeOfRank node_of, const CarryingOptions& options = {})
+      : node_of_(std::move(node_of)), options_(options), agents_(node_of_.size()), roads_(node_of_.size()) {
+    roads_.most = options.letters_on_a_road;
+    roads_.lacks_memory_once_in = options.lacks_memory_once_in;
     for (const std::uint32_t node : node_of_) {
       const auto members = static_cast<std::uint32_t>(std::count(node_of_.begin(), node_of_.end(), node));
       blocks_[node].resize(GroupBlock::footprint(members) / 8 + 32);
@@ -182,34 +199,73 @@ class CarryingThreads {
   }
   int open_extents() const { return extents_.open(); }
   Mailboxes& boxes() { return boxes_; }
+  std::uint64_t letters() const { return letters_; }
   void run(const std::function<void(CarryingMember)>& body) {
+    std::deque<Desk> desks;
+    for (Rank rank = 0; rank < node_of_.size(); ++rank) {
+      desks.emplace_back(roads_, rank);
+      roads_.be(rank, desks.back().desk, agents_[rank].events(), &agents_[rank].events());
+    }
+    std::atomic<bool> is_over{options_.by == CarriedBy::mailboxes};
+    std::thread carrier([&] { carry_letters(is_over); });
     std::vector<std::thread> threads;
     std::barrier<> meeting(static_cast<std::ptrdiff_t>(node_of_.size()));
     for (std::uint32_t rank = 0; rank < node_of_.size(); ++rank)
-      threads.emplace_back([&, rank] { be(rank, meeting, body); });
+      threads.emplace_back([&, rank] { be(rank, desks[rank].desk, meeting, body); });
     for (std::thread& thread : threads) thread.join();
+    is_over = true;
+    carrier.join();
+    for (const Desk& one : desks) {
+      letters_ += one.desk.sent();
+      EXPECT_EQ(one.desk.refused(), 0u);
+      EXPECT_EQ(one.desk.unknown(), 0u);
+    }
   }
 
  private:
+  static constexpr std::uint64_t team_name = 7;
+
+  struct Desk {
+    Desk(DeskRoads& roads, Rank me) : transport(roads, me), desk(transport, [] {}) {}
+    TransportOnRoads transport;
+    LetterDesk desk;
+  };
+
+  void carry_letters(const std::atomic<bool>& is_over) {
+    SimRandom random(5);
+    while (!is_over || roads_.carry_one(random)) {
+      if (!roads_.carry_one(random)) std::this_thread::yield();
+      roads_.retry();
+    }
+  }
   static std::byte* start_of(std::vector<std::uint64_t>& words) {
     return reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(words.data()), 2 * cache_line_bytes));
   }
-  void be(std::uint32_t rank, std::barrier<>& meeting, const std::function<void(CarryingMember)>& body) {
+  void be(std::uint32_t rank, LetterDesk& desk, std::barrier<>& meeting,
+          const std::function<void(CarryingMember)>& body) {
     AgentsWaiter of_agent(agents_[rank]);
     SleepingWaiter waiter;
     Mailboxes& boxes = boxes_;
     Post carried_post(boxes, rank, of_agent);
     Post post(blocking_boxes_, rank, waiter);
     GroupTeam team(places_of(node_of_, node_of_[rank]), rank, &post, waiter);
-    const ReductionMeans means = {.kernels = ops::kernels_for_this_machine(), .degree = degree_};
+    std::optional<LetterPost> letters;
+    if (options_.by == CarriedBy::letters && team.is_first_here() && !team.places().is_one_node())
+      letters.emplace(desk, carried_post, team.places(), LetterPost::Use::carried, of_agent.own_events(),
+                      options_.degree);
+    const ReductionMeans means = {.kernels = ops::kernels_for_this_machine(), .degree = options_.degree};
     GroupReductions reductions(team, rank, means, waiter);
     std::byte* const block = start_of(blocks_.at(node_of_[rank]));
-    team.begin(*reinterpret_cast<NodeTeamBlock*>(block), 7);
+    team.begin(*reinterpret_cast<NodeTeamBlock*>(block), team_name);
     reductions.begin(block);
+    if (letters) letters->begin(team_name);
+    meeting.arrive_and_wait();
+    if (letters) letters->open();
     std::vector<AgentOfTest*> here;
     for (const std::uint32_t member : team.places().here) here.push_back(&agents_[member]);
     HelpOfTest help(extents_, here);
-    Carry carry({team, rank, ops::kernels_for_this_machine(), carried_post, waiter, help, degree_});
+    TeamPost& post_of_carry = letters ? static_cast<TeamPost&>(*letters) : carried_post;
+    Carry carry({team, rank, ops::kernels_for_this_machine(), post_of_carry, waiter, help, options_.degree});
     carry.open(start_of(carried_.at(node_of_[rank])));
     std::thread agent([&] { agents_[rank].serve(carry); });
     body({team, reductions, carry, help, agents_[rank], rank, meeting});
@@ -223,11 +279,13 @@ class CarryingThreads {
   }
 
   NodeOfRank node_of_;
-  std::uint32_t degree_;
+  CarryingOptions options_;
   std::vector<AgentOfTest> agents_;
   std::map<std::uint32_t, std::vector<std::uint64_t>> blocks_, carried_;
   ExtentsOfTest extents_;
   Mailboxes boxes_, blocking_boxes_;
+  DeskRoads roads_;
+  std::uint64_t letters_ = 0;
 };
 // Numbers whose sums depend on the order.
 inline CarriedBytes doubles_of(std::uint32_t rank, std::size_t count, std::uint64_t seed) {

@@ -19,102 +19,19 @@
 #include <thread>
 #include <vector>
 
+#include "collectives/carried_block.hpp"
 #include "collectives/group_team.hpp"
 #include "collectives/reductions.hpp"
 #include "cost/meeting_model.hpp"
+#include "desk_roads.hpp"
 #include "failing_memory.hpp"
 #include "mailboxes.hpp"
-#include "mute_transport.hpp"
 #include "sleeping_waiter.hpp"
 #include "transport/sim/sim_random.hpp"
 #include "trees/schedule.hpp"
 
 namespace farsum {
 namespace {
-
-// Roads between ranks, each with room for few letters.
-class DeskRoads {
- public:
-  explicit DeskRoads(std::size_t ranks) : roads_(ranks * ranks), desks_(ranks), events_(ranks), ranks_(ranks) {}
-
-  void be(Rank rank, LetterDesk& desk, EventCount& events) {
-    desks_[rank] = &desk;
-    events_[rank] = &events;
-  }
-  bool post(Rank from, Rank to, std::span<const std::byte> header, std::span<const std::byte> body) {
-    const FailingMemory::Pause pause;
-    const std::lock_guard lock(mutex_);
-    if (lacks_memory_once_in != 0 && chance_.once_in(lacks_memory_once_in)) throw std::bad_alloc();
-    Road& road = roads_[from * ranks_ + to];
-    if (road.letters.size() >= most) {
-      road.has_refused = true;
-      return false;
-    }
-    std::vector<std::byte>& letter = road.letters.emplace_back(header.begin(), header.end());
-    letter.insert(letter.end(), body.begin(), body.end());
-    return true;
-  }
-  // False: there was none.
-  bool carry_one(SimRandom& random) {
-    std::vector<std::byte> letter;
-    std::size_t which = 0;
-    bool has_refused = false;
-    {
-      const std::lock_guard lock(mutex_);
-      std::vector<std::size_t> full;
-      for (std::size_t road = 0; road < roads_.size(); ++road)
-        if (!roads_[road].letters.empty()) full.push_back(road);
-      if (full.empty()) return false;
-      which = full[random.below(full.size())];
-      letter = std::move(roads_[which].letters.front());
-      roads_[which].letters.pop_front();
-      has_refused = std::exchange(roads_[which].has_refused, false);
-    }
-    const std::size_t from = which / ranks_, to = which % ranks_;
-    desks_[to]->on_letter(static_cast<Rank>(from), letter);
-    desks_[to]->wake_touched();
-    if (has_refused) events_[from]->notify_all();
-    return true;
-  }
-  void retry() {
-    for (LetterDesk* desk : desks_) desk->retry_refused();
-  }
-
-  std::size_t most = 3;
-  std::uint64_t lacks_memory_once_in = 0;  // 0: never
-
- private:
-  struct Road {
-    std::deque<std::vector<std::byte>> letters;
-    bool has_refused = false;
-  };
-
-  std::mutex mutex_;
-  SimRandom chance_{11};
-  std::vector<Road> roads_;  // from, to
-  std::vector<LetterDesk*> desks_;
-  std::vector<EventCount*> events_;
-  std::size_t ranks_;
-};
-
-class TransportOnRoads final : public MuteTransport {
- public:
-  TransportOnRoads(DeskRoads& roads, Rank me) : roads_(roads), me_(me) {}
-  Capabilities capabilities(Rank) const override {
-    Capabilities found;
-    found.max_letter_bytes = most_letter_bytes;
-    return found;
-  }
-  bool try_letter(Rank to, std::span<const std::byte> header, std::span<const std::byte> body) override {
-    return roads_.post(me_, to, header, body);
-  }
-
-  std::size_t most_letter_bytes = 4096;
-
- private:
-  DeskRoads& roads_;
-  Rank me_;
-};
 
 // A rank with its desk; what the desk does not carry goes through mailboxes.
 struct RankWithDesk {
@@ -331,7 +248,9 @@ class TwoLetterPosts : public testing::Test {
  protected:
   static constexpr std::uint64_t team_name = 7;
 
-  TwoLetterPosts() {
+  explicit TwoLetterPosts(LetterPost::Use use = LetterPost::Use::group)
+      : here_(here_rank_.desk, here_rank_.others, places_of({0, 1}, 0), use, here_rank_.waiter.own_events()),
+        there_(there_rank_.desk, there_rank_.others, places_of({0, 1}, 1), use, there_rank_.waiter.own_events()) {
     for (LetterPost* post : {&here_, &there_}) post->begin(team_name);
   }
   void open() {
@@ -341,32 +260,38 @@ class TwoLetterPosts : public testing::Test {
     while (roads_.carry_one(random_)) {
     }
   }
-  bool send(std::uint64_t round, std::size_t bytes) {
+  bool send(std::uint64_t round, std::size_t bytes, std::uint64_t team = team_name) {
     std::size_t sent = 0;
     const std::vector<std::byte> letter(bytes, static_cast<std::byte>(round));
     // The mailboxes have no room now and then.
     for (int tries = 0; tries < 100; ++tries)
-      if (here_.try_send(1, team_name, round, letter, sent)) return sent == bytes;
+      if (here_.try_send(1, team, round, letter, sent)) return sent == bytes;
     return false;
   }
-  bool takes(std::uint64_t round, std::size_t bytes) {
+  bool takes(std::uint64_t round, std::size_t bytes, std::uint64_t team = team_name) {
     bool is_right = false;
     const auto use = [&](std::span<const std::byte> letter) {
       is_right = letter.size() == bytes && std::all_of(letter.begin(), letter.end(), [&](std::byte one) {
                    return one == static_cast<std::byte>(round);
                  });
     };
-    return there_.take(0, team_name, round, use) && is_right;
+    return there_.take(0, team, round, use) && is_right;
+  }
+  // Whether who sleeps there is woken by what is carried.
+  bool wakes_by_carrying() {
+    EventCount& events = there_rank_.waiter.own_events();
+    const std::uint32_t before = events.prepare();
+    carry();
+    const std::uint32_t after = events.prepare();
+    for (int i = 0; i < 2; ++i) events.cancel();
+    return after != before;
   }
 
   Mailboxes boxes_;
   DeskRoads roads_{2};
   SimRandom random_{1};
   RankWithDesk here_rank_{roads_, boxes_, 0}, there_rank_{roads_, boxes_, 1};
-  LetterPost here_{here_rank_.desk, here_rank_.others, places_of({0, 1}, 0), LetterPost::Use::group,
-                   here_rank_.waiter.own_events()};
-  LetterPost there_{there_rank_.desk, there_rank_.others, places_of({0, 1}, 1), LetterPost::Use::group,
-                    there_rank_.waiter.own_events()};
+  LetterPost here_, there_;
 };
 
 TEST_F(TwoLetterPosts, send_by_another_until_all_have_begun) {
@@ -455,6 +380,63 @@ TEST_F(TwoLetterPosts, find_slots_again_for_long_in_one_direction) {
                                   << " are untold";
 }
 
+TEST_F(TwoLetterPosts, wake_who_sleeps_there_and_say_what_is_answered) {
+  open();
+  ASSERT_TRUE(send(1, 8));
+  EXPECT_TRUE(wakes_by_carrying());
+  EXPECT_FALSE(here_.take_awaits_answers());
+  ASSERT_TRUE(send(2, 5'000));
+  EXPECT_TRUE(here_.take_awaits_answers());
+  EXPECT_FALSE(here_.take_awaits_answers());
+}
+
+class TwoCarriedPosts : public TwoLetterPosts {
+ protected:
+  static constexpr std::uint32_t slots = LetterPost::slots_of_carried;
+
+  TwoCarriedPosts() : TwoLetterPosts(LetterPost::Use::carried) { roads_.most = 1'000; }
+  static std::uint64_t team_of(std::uint64_t place) { return carried_team(team_name, place); }
+};
+
+TEST_F(TwoCarriedPosts, have_no_letter_of_a_place_wait_for_those_of_another) {
+  open();
+  for (std::uint64_t place = 0; place < CarriedPlace::most_under_way; ++place) {
+    for (std::uint64_t round = 1; round <= slots; ++round)
+      ASSERT_TRUE(send(round, 10 * place + round, team_of(place))) << place;
+    EXPECT_FALSE(send(slots + 1, 1, team_of(place)));
+  }
+  EXPECT_EQ(boxes_.sent(), 0u);
+  carry();
+  for (std::uint64_t place = CarriedPlace::most_under_way; place-- > 0;) {
+    for (std::uint64_t round = 1; round <= slots; ++round)
+      EXPECT_TRUE(takes(round, 10 * place + round, team_of(place))) << place;
+    carry();
+    EXPECT_TRUE(send(slots + 1, 1, team_of(place)));
+  }
+  EXPECT_EQ(there_rank_.desk.refused() + there_rank_.desk.unknown(), 0u);
+}
+
+TEST_F(TwoCarriedPosts, tell_the_other_way_of_what_is_long_by_the_team_of_its_place) {
+  open();
+  for (std::uint64_t place = 0; place < CarriedPlace::most_under_way; ++place) {
+    ASSERT_TRUE(send(1, 5'000 + place, team_of(place)));
+    ASSERT_TRUE(send(2, 1, team_of(place)));
+  }
+  carry();
+  for (std::uint64_t place = CarriedPlace::most_under_way; place-- > 0;) {
+    EXPECT_TRUE(takes(1, 5'000 + place, team_of(place)));
+    EXPECT_TRUE(takes(2, 1, team_of(place)));
+  }
+}
+
+// Whoever has served goes on with these calls.
+TEST_F(TwoCarriedPosts, wake_nobody) {
+  open();
+  ASSERT_TRUE(send(1, 8, team_of(0)));
+  EXPECT_FALSE(wakes_by_carrying());
+  EXPECT_TRUE(takes(1, 8, team_of(0)));
+}
+
 class NotingWaiter final : public SleepingWaiter {
  public:
   void note_come() override { ++noted; }
@@ -486,6 +468,11 @@ TEST(LetterPostShape, keeps_a_teams_slots_few_and_a_meetings_letter_short_enough
     const auto neighbours = static_cast<std::uint32_t>(LetterNeighbours::of(nodes, 0).ranks.size());
     const Letters::Shape shape = LetterPost::shape_of(neighbours, LetterPost::Use::group);
     const Letters::Shape of_window = LetterPost::shape_of(neighbours, LetterPost::Use::window);
+    const Letters::Shape carried = LetterPost::shape_of(neighbours, LetterPost::Use::carried);
+    EXPECT_EQ(carried.places, CarriedPlace::most_under_way);
+    EXPECT_EQ(carried.slot_bytes, shape.slot_bytes) << "what is short goes the same way, waited for or not";
+    EXPECT_LE(Letters::footprint(carried), 312u << 10) << nodes;
+    EXPECT_LE(Letters::zeroed_bytes(carried), std::size_t{neighbours} * 2560) << nodes;
     EXPECT_LE(Letters::footprint(of_window), std::size_t{neighbours} * 1280) << nodes;
     EXPECT_GE(of_window.slot_bytes, sizeof(CallHead) + 16 * sizeof(std::uint64_t)) << nodes;
     EXPECT_EQ(shape.slot_bytes % cache_line_bytes, 0u);
