@@ -31,7 +31,7 @@ bench: build
 soak: build
 	@failed=0; tests/soak/run || failed=1; tools/fuzz || [ $$? -eq 77 ] || failed=1; tools/soak || failed=1; exit $$failed
 
-# MPI's one-sided test suites, natively and with Farsum, on every MPI of this machine (docs/CONFORMANCE.md); CONFORMANCE names options.
+# MPI's one-sided test suites, natively and with Farsum, on every MPI of this machine (docs/results/conformance.md); CONFORMANCE names options.
 # Without any it runs them on sixteen ranks, too, with Farsum in front of Debian's two.
 conformance: setup build
 	@failed=0; tools/conformance $(CONFORMANCE) || failed=1; \
@@ -43,6 +43,7 @@ format:
 lint:
 	@tools/lint
 	@tools/check_includes
+	@tools/check_docs
 
 clean:
 	@rm -rf build
