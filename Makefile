@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup build demo test bench soak conformance format lint clean
+.PHONY: all setup build demo test bench soak conformance format lint docs clean
 
 all: build
 
@@ -44,6 +44,10 @@ lint:
 	@tools/lint
 	@tools/check_includes
 	@tools/check_docs
+
+# The docs as a site, build/site/index.html; its builder comes from PyPI into the user's cache.
+docs:
+	@tools/site
 
 clean:
 	@rm -rf build
