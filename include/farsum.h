@@ -518,7 +518,7 @@ FARSUM_API farsum_status farsum_collect(farsum_group group, const farsum_collect
 
 /* ---- operations, one by one -------------------------------------------------------------------------------- */
 
-/* The simple calls: contiguous on both sides, `offset` in bytes at the target.
+/* Put, get and combine: contiguous on both sides, `offset` in bytes at the target.
  *
  * Nothing: an operation of 0 bytes or 0 elements moves nothing and is right at any offset, for a rank of the group and
  * inside an epoch; its buffers may be NULL. farsum_operate does the same.
@@ -622,7 +622,7 @@ enum {
   FARSUM_FENCE_NO_PRECEDE = 1u << 0, /* no operations of this rank precede it */
   FARSUM_FENCE_NO_SUCCEED = 1u << 1  /* none follow: the epoch ends */
 };
-/* A fence whose earlier operations failed has met the others all the same, and then tells of the failure. */
+/* Ends one epoch and begins the next. If earlier operations failed it has met the others all the same, and says so. */
 FARSUM_API farsum_status farsum_fence(farsum_window window, uint32_t assertions);
 
 /* post exposes this rank's part to `count` origin ranks; start begins access to `count` targets, complete ends it;
@@ -644,12 +644,12 @@ typedef FARSUM_ENUM(farsum_lock_mode){
     FARSUM_LOCK_UNCHECKED = 2 /* takes no lock: the program knows that none is in the way */
 } farsum_lock_mode;
 
-/* Locks queue in the order of arrival, and so do mutexes; waiters look for a while, then sleep. A waiter for an
- * exclusive lock that sleeps when its turn comes, or was woken and has no processor yet, may see others that wait for
- * an exclusive lock behind it get the lock first, where these look: 63 of them at most, and none once 1 ms has passed
- * since one did while it was the next in the queue, as measured when the lock is given back. Nobody comes before an
- * earlier waiter for a shared lock, nor before a rank of another node whose turn it is, nor does such a rank before an
- * earlier waiter. Where nobody looks, as on a crowded node (farsum_is_crowded), arrival decides.
+/* Open and close an epoch. Locks queue in the order of arrival, and so do mutexes; waiters look for a while, then
+ * sleep. A waiter for an exclusive lock that sleeps when its turn comes, or was woken and has no processor yet, may see
+ * others that wait for an exclusive lock behind it get the lock first, where these look: 63 of them at most, and none
+ * once 1 ms has passed since one did while it was the next in the queue, as measured when the lock is given back.
+ * Nobody comes before an earlier waiter for a shared lock, nor before a rank of another node whose turn it is, nor does
+ * such a rank before an earlier waiter. Where nobody looks, as on a crowded node (farsum_is_crowded), arrival decides.
  *
  * lock_all takes a shared lock of every target. farsum_lock does not wait for the lock of a rank of another node: it
  * is asked for with the operations under it, which take effect there once it is granted; who waits for these (flush,
