@@ -1,4 +1,4 @@
-// The launcher's exit codes, as docs/internals/launcher.md lists them. A failing rank's own code, or 128 + its signal,
+// The launcher's exit codes, as docs/reference/command.md lists them. A failing rank's own code, or 128 + its signal,
 // takes precedence.
 #pragma once
 
