@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup build demo test bench soak conformance format lint clean
+.PHONY: all setup build demo test bench soak conformance format lint docs clean
 
 all: build
 
@@ -31,7 +31,7 @@ bench: build
 soak: build
 	@failed=0; tests/soak/run || failed=1; tools/fuzz || [ $$? -eq 77 ] || failed=1; tools/soak || failed=1; exit $$failed
 
-# MPI's one-sided test suites, natively and with Farsum, on every MPI of this machine (docs/CONFORMANCE.md); CONFORMANCE names options.
+# MPI's one-sided test suites, natively and with Farsum, on every MPI of this machine (docs/results/conformance.md); CONFORMANCE names options.
 # Without any it runs them on sixteen ranks, too, with Farsum in front of Debian's two.
 conformance: setup build
 	@failed=0; tools/conformance $(CONFORMANCE) || failed=1; \
@@ -43,6 +43,11 @@ format:
 lint:
 	@tools/lint
 	@tools/check_includes
+	@tools/check_docs
+
+# The docs as a site, build/site/index.html; its builder comes from PyPI into the user's cache.
+docs:
+	@tools/site
 
 clean:
 	@rm -rf build

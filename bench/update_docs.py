@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Writes the figures of docs/BENCHMARKS.md from a run, between its markers. Nothing there is typed by hand.
+"""Writes the figures of docs/results/benchmarks.md from a run, between its markers. Nothing there is typed by hand.
 
   bench/update_docs.py                     runs `build/bin/farsum bench engine --json` (minutes) and keeps its lines in build/bench/
   bench/update_docs.py --from LINES.jsonl  takes the lines of an earlier run on this machine
@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import bench_lines  # noqa: E402
 import doc_section  # noqa: E402
 
-DOC = ROOT / "docs" / "BENCHMARKS.md"
+DOC = ROOT / "docs" / "results" / "benchmarks.md"
 WRITER = "bench/update_docs.py"
 COUNTERS = ("messages", "bytes", "locks", "wakeups", "context_switches")
 PAPER_BYTES = 720_000

@@ -153,6 +153,18 @@ function(farsum_add_guards)
   endforeach()
 endfunction()
 
+# What the docs show runs, and the pages and pictures that are made from something are what they are made from.
+function(farsum_add_docs_tests)
+  if(FARSUM_SANITIZE OR NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+    return()
+  endif()
+  add_test(NAME docs.commands_do_what_is_shown COMMAND "${PROJECT_SOURCE_DIR}/tests/docs/shown" --build "${CMAKE_BINARY_DIR}")
+  add_test(NAME docs.reference_is_up_to_date COMMAND "${PROJECT_SOURCE_DIR}/tools/reference_docs" --check --build "${CMAKE_BINARY_DIR}")
+  add_test(NAME docs.pictures_are_up_to_date COMMAND "${PROJECT_SOURCE_DIR}/tools/docs_pictures" --check)
+  set_tests_properties(docs.commands_do_what_is_shown docs.reference_is_up_to_date docs.pictures_are_up_to_date
+                       PROPERTIES TIMEOUT 120 LABELS docs)
+endfunction()
+
 # A folder that was renamed must not drop out of what runs under a sanitizer, nor out of what is compiled at once.
 function(farsum_check_lists)
   set(wanted ${FARSUM_TSAN_TESTS} ${FARSUM_ASAN_TESTS} ${FARSUM_TESTS_TOGETHER})
@@ -170,6 +182,7 @@ endfunction()
 function(farsum_add_tests)
   farsum_add_header_test()
   farsum_add_guards()
+  farsum_add_docs_tests()
   file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*_test.cpp")
   set(folders "")
   foreach(source IN LISTS test_sources)

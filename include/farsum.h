@@ -404,7 +404,7 @@ typedef FARSUM_ENUM(farsum_op){FARSUM_SUM = 0,    FARSUM_SCALED_SUM = 1, /* targ
 
 /* Size of one element in bytes; 0 for an unknown type. */
 FARSUM_API size_t farsum_type_size(farsum_type type);
-/* Whether `op` is defined for `type`: 1 or 0. docs/OPERATORS.md lists the legal pairs. */
+/* Whether `op` is defined for `type`: 1 or 0. docs/reference/operators.md lists the legal pairs. */
 FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
 
 /* ---- reductions -------------------------------------------------------------------------------------------- */
@@ -424,12 +424,12 @@ FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
  * lowest ranks: up to 12 from the first to the last, more by a binomial tree, or by the tree that FARSUM_REDUCE_DEGREE
  * asks for (docs/REDUCTIONS.md); always with what is lower on the left. Floating-point arithmetic is as a process
  * begins with it, whatever a thread has set. So the same ranks, placed on nodes alike, get the same bits; but of two
- * NaNs a sum or a product may give either (docs/OPERATORS.md), and bytes of an element that hold no part of its value
- * are undefined. With FARSUM_REDUCE_ORDER=ranks on all ranks, the brackets depend on the number of ranks alone: each
- * two neighbours become one, then each two of these, and so on; so the bits are the same however the ranks are placed.
- * Over several nodes that costs more the fewer neighbours share a node, and is UNSUPPORTED where a message has no room
- * for one element of each block of neighbours that is combined in it, which beyond 12 nodes, and in a tree that was
- * asked for, is one of several nodes; nothing is written then, and other calls go on.
+ * NaNs a sum or a product may give either (docs/reference/operators.md), and bytes of an element that hold no part of
+ * its value are undefined. With FARSUM_REDUCE_ORDER=ranks on all ranks, the brackets depend on the number of ranks
+ * alone: each two neighbours become one, then each two of these, and so on; so the bits are the same however the ranks
+ * are placed. Over several nodes that costs more the fewer neighbours share a node, and is UNSUPPORTED where a message
+ * has no room for one element of each block of neighbours that is combined in it, which beyond 12 nodes, and in a tree
+ * that was asked for, is one of several nodes; nothing is written then, and other calls go on.
  *
  * Completion: on return `mine` may be reused and `result` is there. A call may return before others have entered
  * theirs, or wait for them: a program relies on neither. In a group on one node a farsum_reduce of up to 1 KiB (4 KiB
@@ -518,7 +518,7 @@ FARSUM_API farsum_status farsum_collect(farsum_group group, const farsum_collect
 
 /* ---- operations, one by one -------------------------------------------------------------------------------- */
 
-/* The simple calls: contiguous on both sides, `offset` in bytes at the target.
+/* Put, get and combine: contiguous on both sides, `offset` in bytes at the target.
  *
  * Nothing: an operation of 0 bytes or 0 elements moves nothing and is right at any offset, for a rank of the group and
  * inside an epoch; its buffers may be NULL. farsum_operate does the same.
@@ -622,7 +622,7 @@ enum {
   FARSUM_FENCE_NO_PRECEDE = 1u << 0, /* no operations of this rank precede it */
   FARSUM_FENCE_NO_SUCCEED = 1u << 1  /* none follow: the epoch ends */
 };
-/* A fence whose earlier operations failed has met the others all the same, and then tells of the failure. */
+/* Ends one epoch and begins the next. If earlier operations failed it has met the others all the same, and says so. */
 FARSUM_API farsum_status farsum_fence(farsum_window window, uint32_t assertions);
 
 /* post exposes this rank's part to `count` origin ranks; start begins access to `count` targets, complete ends it;
@@ -644,12 +644,12 @@ typedef FARSUM_ENUM(farsum_lock_mode){
     FARSUM_LOCK_UNCHECKED = 2 /* takes no lock: the program knows that none is in the way */
 } farsum_lock_mode;
 
-/* Locks queue in the order of arrival, and so do mutexes; waiters look for a while, then sleep. A waiter for an
- * exclusive lock that sleeps when its turn comes, or was woken and has no processor yet, may see others that wait for
- * an exclusive lock behind it get the lock first, where these look: 63 of them at most, and none once 1 ms has passed
- * since one did while it was the next in the queue, as measured when the lock is given back. Nobody comes before an
- * earlier waiter for a shared lock, nor before a rank of another node whose turn it is, nor does such a rank before an
- * earlier waiter. Where nobody looks, as on a crowded node (farsum_is_crowded), arrival decides.
+/* Open and close an epoch. Locks queue in the order of arrival, and so do mutexes; waiters look for a while, then
+ * sleep. A waiter for an exclusive lock that sleeps when its turn comes, or was woken and has no processor yet, may see
+ * others that wait for an exclusive lock behind it get the lock first, where these look: 63 of them at most, and none
+ * once 1 ms has passed since one did while it was the next in the queue, as measured when the lock is given back.
+ * Nobody comes before an earlier waiter for a shared lock, nor before a rank of another node whose turn it is, nor does
+ * such a rank before an earlier waiter. Where nobody looks, as on a crowded node (farsum_is_crowded), arrival decides.
  *
  * lock_all takes a shared lock of every target. farsum_lock does not wait for the lock of a rank of another node: it
  * is asked for with the operations under it, which take effect there once it is granted; who waits for these (flush,

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 TOOLS = Path(__file__).resolve().parent
-# Before 4.2, MPICH over UCX may wait for ever in MPI_Finalize when it talks TCP, when all has been said (docs/HOSTS.md): some
+# Before 4.2, MPICH over UCX may wait for ever in MPI_Finalize when it talks TCP, when all has been said (docs/notes/hosts.md): some
 # ranks still close their connections, which the others, asleep in a barrier of the launcher, no longer serve. So these alone,
 # without Farsum.
 MAY_NOT_END = ("mpich",)

@@ -1,4 +1,4 @@
-"""The tables of docs/LAB.md from the records of lab programs. A run is a dict: program, mpi, farsum, memory and mode where the run
+"""The tables of docs/results/lab.md from the records of lab programs. A run is a dict: program, mpi, farsum, memory and mode where the run
 was of one only, ended ("", or why it has not all records), complaint (the program's own sentence about that), records (what the
 program printed as JSON lines)."""
 

@@ -1,4 +1,4 @@
-"""Sums `perf report --sort comm,dso -n` into the parts that docs/NWCHEM.md speaks of."""
+"""Sums `perf report --sort comm,dso -n` into the parts that docs/results/nwchem.md speaks of."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The wall times in docs/BENCHMARKS.md from the records in nwchem_evidence's results.json."""
+"""The wall times in docs/results/benchmarks.md from the records in nwchem_evidence's results.json."""
 
 from doc_section import markdown
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Writes the figures of "Choosing paths" in docs/BENCHMARKS.md from a run, between its markers. Nothing there is typed by hand.
+"""Writes the figures of "Choosing paths" in docs/results/benchmarks.md from a run, between its markers. Nothing there is typed by hand.
 
   bench/model/update_docs.py                     runs `build/bin/farsum bench model --json` (two minutes) and keeps its lines in build/bench/
   bench/model/update_docs.py --from LINES.jsonl  takes the lines of an earlier run on this machine
@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import doc_section  # noqa: E402
 from regret import AIM, PLACE_TEXT, mean_text, size_text  # noqa: E402
 
-DOC = ROOT / "docs" / "BENCHMARKS.md"
+DOC = ROOT / "docs" / "results" / "benchmarks.md"
 QUIET_LOAD = 0.5
 
 

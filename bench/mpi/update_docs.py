@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Writes the figures of "MPI front" in docs/BENCHMARKS.md from a run, between its markers. Nothing there is typed by hand.
+"""Writes the figures of "MPI front" in docs/results/benchmarks.md from a run, between its markers. Nothing there is typed by hand.
 
   bench/mpi/update_docs.py                     runs `build/bin/farsum bench mpi --json` (minutes) and keeps its lines in build/bench/
   bench/mpi/update_docs.py --from LINES.jsonl  takes the lines of an earlier run on this machine
@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import bench_lines  # noqa: E402
 import doc_section  # noqa: E402
 
-DOC = ROOT / "docs" / "BENCHMARKS.md"
+DOC = ROOT / "docs" / "results" / "benchmarks.md"
 TITLES = {
     "allocate": "`MPI_Win_allocate`",
     "nwchem": "NWChem's shapes",

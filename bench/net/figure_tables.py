@@ -1,4 +1,4 @@
-"""Tables and plots of what `farsum bench net --figures` measured, for docs/BENCHMARKS.md."""
+"""Tables and plots of what `farsum bench net --figures` measured, for docs/results/benchmarks.md."""
 
 import os
 
@@ -86,11 +86,11 @@ def section(lines, quiet_load):
     parts = [f"{doc_section.source()}, medians of {points.rounds} rounds on {os.cpu_count()} processors; Farsum in {points.library}; load average "
              f"before the run {points.load}.{busy}",
              f"**Paper 1, figures 2 and 4**: MB/s by size, each sum complete at its target\n\n{sums(points)}\n\n"
-             "![sums by size](figures/net-sum.svg)",
+             "![sums by size](../figures/net-sum.svg)",
              f"**Paper 4, figures 2a and 4a**: us of a call with its flush or its epochs\n\n{latencies(points)}",
              f"**Paper 4, figure 3a**: us of so many updates of 8 bytes at random places and one flush\n\n{gathering(points)}",
              f"**Paper 4, figures 2b, 3b, 4b and 5**: million updates a second of `gups`, all ranks\n\n{updates(points)}\n\n"
-             "![updates](figures/net-updates.svg)"]
+             "![updates](../figures/net-updates.svg)"]
     if points.missing:
         parts.append("Missing: " + "; ".join(f"{who}: {why}" for who, why in points.missing.items()) + ".")
     return "\n\n".join(parts)

@@ -13,7 +13,7 @@ from host_jobs import Job, hosts_mpi
 
 RAW_PORT, UCX_PORT = "7801", "7802"
 SHORTEST_JOB_S = 2
-# A rank of Debian's MPICH may wait for ever in MPI_Finalize when it talks TCP (docs/HOSTS.md), when all has been said.
+# A rank of Debian's MPICH may wait for ever in MPI_Finalize when it talks TCP (docs/notes/hosts.md), when all has been said.
 END_S = 3
 UCX_TESTS = {
     "ucp_am_lat": ["-s", "8", "-n", "300"],

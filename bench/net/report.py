@@ -1,4 +1,4 @@
-"""What `farsum bench net` compares with what, by which aim, and how it says so. The aims are those of docs/BENCHMARKS.md."""
+"""What `farsum bench net` compares with what, by which aim, and how it says so. The aims are those of docs/results/benchmarks.md."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Writes the figures of "Across hosts" in docs/BENCHMARKS.md from a run, between its markers. Nothing there is typed by hand.
+"""Writes the figures of "Across hosts" in docs/results/benchmarks.md from a run, between its markers. Nothing there is typed by hand.
 
   bench/net/update_docs.py                     runs `build/bin/farsum bench net --json` (three minutes) and keeps its lines in build/bench/
   bench/net/update_docs.py --from LINES.jsonl  takes the lines of an earlier run on this machine
@@ -20,7 +20,7 @@ import doc_section  # noqa: E402
 import figure_tables  # noqa: E402
 from report import ratio_text, short  # noqa: E402
 
-DOC = ROOT / "docs" / "BENCHMARKS.md"
+DOC = ROOT / "docs" / "results" / "benchmarks.md"
 QUIET_LOAD = 0.5
 TITLES = {
     "tcp": "8 bytes alone, the owner asleep, beside TCP's round trip",
@@ -119,7 +119,7 @@ def main():
     lines = read_lines(path)
     if options.figures:
         doc_section.update(DOC, name, "bench/net/update_docs.py --figures", figure_tables.section(lines, QUIET_LOAD))
-        figure_tables.draw(lines, DOC.parent / "figures")
+        figure_tables.draw(lines, ROOT / "docs" / "figures")
     else:
         doc_section.update(DOC, name, "bench/net/update_docs.py", section(lines))
     print(f"wrote {DOC.relative_to(ROOT)}: {len(lines)} lines")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Writes the figures of "By ranks" in docs/BENCHMARKS.md from a run, between the markers for so many processors. Nothing there is
+"""Writes the figures of "By ranks" in docs/results/benchmarks.md from a run, between the markers for so many processors. Nothing there is
 typed by hand.
 
   bench/ranks/update_docs.py                     runs `build/bin/farsum bench ranks --json` (minutes) and keeps its lines in build/bench/
@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import bench_lines  # noqa: E402
 import doc_section  # noqa: E402
 
-DOC = ROOT / "docs" / "BENCHMARKS.md"
+DOC = ROOT / "docs" / "results" / "benchmarks.md"
 
 
 def number(value):

@@ -110,9 +110,10 @@ void declare_contest(CLI::App& app, ContestOptions& options, const Whats& whats)
       of_ranks->add_option("--libraries", options.libraries, "as `farsum lab` names them (default: all that are here)")
           ->delimiter(','),
       of_ranks
-          ->add_option("--hosts", options.hosts,
-                       "over so many test hosts of this machine instead (docs/HOSTS.md; needs root), a rank on each by "
-                       "default, with a computing middle one two")
+          ->add_option(
+              "--hosts", options.hosts,
+              "over so many test hosts of this machine instead (docs/notes/hosts.md; needs root), a rank on each by "
+              "default, with a computing middle one two")
           ->check(CLI::Range(2, 26)),
       of_ranks->add_flag("--dedicated", options.dedicated, "Farsum also with FARSUM_AGENT=dedicated"),
       of_ranks->add_option("--pairs", options.pairs, "how often all take their turn (default: 3; --steady: 1)")

@@ -1,5 +1,5 @@
-// Test hosts on this machine (docs/HOSTS.md) for the ranks of Farsum's C interface, which Open MPI's launcher starts
-// there.
+// Test hosts on this machine (docs/notes/hosts.md) for the ranks of Farsum's C interface, which Open MPI's launcher
+// starts there.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// The launcher's exit codes, as docs/LAUNCHER.md lists them. A failing rank's own code, or 128 + its signal, takes
-// precedence.
+// The launcher's exit codes, as docs/reference/command.md lists them. A failing rank's own code, or 128 + its signal,
+// takes precedence.
 #pragma once
 
 namespace farsum::cli {

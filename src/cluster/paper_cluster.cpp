@@ -16,7 +16,7 @@ constexpr std::int64_t host_receive_ns = 50;
 constexpr std::int64_t host_combine_ns = 1;
 
 // The figures of this project's own agents, measured between processes of one node: from a request to the first turn of
-// an agent that sleeps, and from an answer to the rank that waits for it (docs/SIMULATOR.md).
+// an agent that sleeps, and from an answer to the rank that waits for it (docs/internals/simulator.md).
 constexpr Range agent_wake_up_ns{5'300, 14'000};
 constexpr Range rank_wake_up_ns{50, 2'000};
 

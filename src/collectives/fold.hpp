@@ -1,7 +1,7 @@
 // What ranks have said becomes one: their parts are folded element by element, from the left to the right, or in the
 // brackets of collectives/rank_order.hpp. So the answer depends neither on who folds, nor on where a vector is cut, nor
-// on the arithmetic that a thread has set; but for which of two NaNs a sum or a product gives (docs/OPERATORS.md).
-// Owner: collectives.
+// on the arithmetic that a thread has set; but for which of two NaNs a sum or a product gives
+// (docs/reference/operators.md). Owner: collectives.
 #pragma once
 
 #include <cstddef>

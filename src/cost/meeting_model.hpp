@@ -13,9 +13,9 @@ double flat_meeting_us(const LinkModel& link, std::uint32_t nodes);
 // So many rounds, in each of which a node sends one letter and receives one: ceil(log2 P) (o + L + r).
 double dissemination_us(const LinkModel& link, std::uint32_t nodes);
 
-// Whether nodes had better meet in one round, by the parameters that docs/MODEL.md has for TCP and by no others, for
-// all ranks of a job must answer alike. Of equal times it is one round. Never more than most_at_once do, so that lists
-// of meetings have a longest one.
+// Whether nodes had better meet in one round, by the parameters that docs/notes/model.md has for TCP and by no others,
+// for all ranks of a job must answer alike. Of equal times it is one round. Never more than most_at_once do, so that
+// lists of meetings have a longest one.
 bool meet_at_once(std::uint32_t nodes);
 constexpr std::uint32_t most_at_once = 32;
 // The degree of such a list of rounds (trees::Shape::degree).

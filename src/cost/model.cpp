@@ -37,7 +37,7 @@ constexpr std::array table = {
     Parameter{"owner_reduce_per_byte_us", "us/B", &LinkModel::owner_reduce_per_byte_us, "the same by the agent"},
 };
 
-// The machine and the runs that these are from: docs/MODEL.md.
+// The machine and the runs that these are from: docs/notes/model.md.
 constexpr LinkModel node_defaults = {
     .send_us = 0.25,
     .receive_us = 0.25,

@@ -1,5 +1,5 @@
 // What an operation costs on each path, from the parameters of a link: pure arithmetic, no clock, no file. Times are in
-// microseconds. docs/MODEL.md has the formulas and where they are wrong.
+// microseconds. docs/notes/model.md has the formulas and where they are wrong.
 #pragma once
 
 #include <cstdint>
@@ -77,7 +77,7 @@ struct Parameter {
 };
 std::span<const Parameter> parameters();
 
-// Measured on the machine of docs/MODEL.md.
+// Measured on the machine of docs/notes/model.md.
 const LinkModel& defaults(LinkClass link);
 
 // Microseconds of one operation that is complete at its target; in a burst, its share of the burst's time.

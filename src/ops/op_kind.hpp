@@ -1,5 +1,5 @@
 // The reduction operators and the one table that says which operator works on which element type. Argument checks,
-// kernels, tests and docs/OPERATORS.md all read it. The numeric values travel in messages: only append.
+// kernels, tests and docs/reference/operators.md all read it. The numeric values travel in messages: only append.
 #pragma once
 
 #include <array>

@@ -135,8 +135,9 @@ Status Window::check_elements(const Operation& operation, std::uint32_t target) 
   const char* call = call_name(operation.kind);
   const bool has_operator = operation.kind != OperationKind::compare_and_swap;
   if (has_operator && !ops::legal(operation.type, operation.op)) {
-    return {Code::type, fmt::format("{}: operator {} is not defined for {}; docs/OPERATORS.md lists the legal pairs",
-                                    where(call, target), ops::name_of(operation.op), ops::name_of(operation.type))};
+    return {Code::type,
+            fmt::format("{}: operator {} is not defined for {}; docs/reference/operators.md lists the legal pairs",
+                        where(call, target), ops::name_of(operation.op), ops::name_of(operation.type))};
   }
   const bool may_be_several = operation.target_layout.kind() != ops::LayoutKind::contiguous;
   if ((parts_.promises & promise_single_element) != 0 &&

@@ -206,6 +206,11 @@ class Gups(Programs):
 
 
 class Examples(Programs):
+    def test_first_adds_one_for_each_rank(self):
+        for ranks in RANKS:
+            with self.subTest(ranks=ranks):
+                self.assertEqual(f"{ranks} ranks have added one\n", self.run_program(ranks, "example-first").stdout)
+
     def test_hello_put_notify_greets_the_neighbour(self):
         for ranks in RANKS:
             with self.subTest(ranks=ranks):

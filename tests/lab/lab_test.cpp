@@ -1,5 +1,5 @@
 // The lab programs with Farsum in front, in short, under Debian's two MPI libraries: each checks its own answers. And
-// the tables of docs/LAB.md.
+// the tables of docs/results/lab.md.
 #include <gtest/gtest.h>
 
 #include <filesystem>

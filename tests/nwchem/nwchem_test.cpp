@@ -1,5 +1,5 @@
-// NWChem as Debian ships it, with Farsum in front: the short form of docs/NWCHEM.md. Where NWChem is not installed
-// these are reported skips (tools/setup --with-nwchem installs it).
+// NWChem as Debian ships it, with Farsum in front: the short form of docs/results/nwchem.md. Where NWChem is not
+// installed these are reported skips (tools/setup --with-nwchem installs it).
 #include <gtest/gtest.h>
 
 #include <algorithm>

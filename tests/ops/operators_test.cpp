@@ -54,7 +54,7 @@ std::string page_from_the_table() {
 }
 
 TEST(OperatorsPage, says_what_the_table_says) {
-  const std::string path = std::string(FARSUM_SOURCE_DIR) + "/docs/OPERATORS.md";
+  const std::string path = std::string(FARSUM_SOURCE_DIR) + "/docs/reference/operators.md";
   if (std::getenv("FARSUM_UPDATE_DOCS") != nullptr) std::ofstream(path) << page_from_the_table();
   std::ostringstream page;
   page << std::ifstream(path).rdbuf();

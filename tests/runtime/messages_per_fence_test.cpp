@@ -1,4 +1,4 @@
-// How many messages a fence costs between nodes, counted by the engines; docs/NETWORK.md states it.
+// How many messages a fence costs between nodes, counted by the engines; docs/reference/wire.md states it.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,5 +1,5 @@
 // How many messages an epoch costs, counted by the trace beneath the protocol, and how long its origin waits. Each test
-// makes a row of the table in docs/NETWORK.md and demands that it stands there.
+// makes a row of the table in docs/reference/wire.md and demands that it stands there.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -16,7 +16,7 @@ namespace {
 
 const std::string& page() {
   static const std::string text = [] {
-    std::ifstream file(FARSUM_SOURCE_DIR "/docs/NETWORK.md");
+    std::ifstream file(FARSUM_SOURCE_DIR "/docs/reference/wire.md");
     std::stringstream all;
     all << file.rdbuf();
     return all.str();
@@ -44,7 +44,7 @@ class Epoch {
     const std::string row =
         fmt::format("| {} | {} | {} | {}{} |", epoch, sent, posted_by_targets() - posted_by_targets_, halves / 2,
                     halves % 2 != 0 ? ".5" : "");
-    EXPECT_NE(page().find(row), std::string::npos) << "docs/NETWORK.md should say\n" << row;
+    EXPECT_NE(page().find(row), std::string::npos) << "docs/reference/wire.md should say\n" << row;
     EXPECT_EQ(windows.job.rank(0).trace.total().replies - answered_, sent) << "each request is answered once";
   }
 

@@ -1,5 +1,5 @@
 // Collectives between nodes while letters are late, nodes stand still, links are cut and healed, and ranks die; and the
-// faults that such runs have to notice (docs/FAULTS.md).
+// faults that such runs have to notice (docs/internals/faults.md).
 #include <gtest/gtest.h>
 
 #include <cstdint>

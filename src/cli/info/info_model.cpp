@@ -37,7 +37,7 @@ Models read_models(const Settings& settings, std::uint32_t partner) {
 }
 
 std::string source_of(const LinkParameters& parameters) {
-  if (!parameters.measured) return "built in: measured on the machine of docs/MODEL.md";
+  if (!parameters.measured) return "built in: measured on the machine of docs/notes/model.md";
   return fmt::format("measured {}: {}", parameters.when, parameters.source);
 }
 

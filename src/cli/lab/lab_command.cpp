@@ -33,7 +33,7 @@ Examples:
   farsum lab counter --mpi mpich5                     without and with Farsum, as a table
   farsum lab counter --mpi impi -n 2 --with -- --help what this program takes besides
   farsum lab randomaccess --mpi openmpi --json        JSON lines; "farsum" tells the runs apart
-  farsum lab counter --mpi mpich --hosts 2            a rank on each of two test hosts (docs/HOSTS.md; needs root)
+  farsum lab counter --mpi mpich --hosts 2            a rank on each of two test hosts (docs/notes/hosts.md; needs root)
 
 A lab program is plain MPI (bin/lab-NAME-ABI). It runs as `mpirun -n N lab-NAME-ABI OPTIONS` would run it; options after
 -- are its own. Over hosts a window that the library keeps to itself ends the run with Farsum, unless FARSUM_MPI_STRICT says

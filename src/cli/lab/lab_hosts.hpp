@@ -1,4 +1,4 @@
-// The test hosts of a lab run (docs/HOSTS.md). Knows tools/hosts and nothing of programs.
+// The test hosts of a lab run (docs/notes/hosts.md). Knows tools/hosts and nothing of programs.
 #pragma once
 
 #include <string>

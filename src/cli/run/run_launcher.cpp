@@ -1,4 +1,4 @@
-// The launcher's side of a job. See run_launcher.hpp; docs/LAUNCHER.md has the picture of the processes.
+// The launcher's side of a job. See run_launcher.hpp; docs/internals/launcher.md has the picture of the processes.
 #include "cli/run/run_launcher.hpp"
 
 #include <fcntl.h>

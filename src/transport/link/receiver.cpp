@@ -8,7 +8,7 @@ namespace farsum::link {
 namespace {
 
 constexpr std::size_t most_address_bytes = 4096;
-// Less than this is granted once a turn: an acknowledgement is not for nothing (docs/NETWORK.md, Credit).
+// Less than this is granted once a turn: an acknowledgement is not for nothing (docs/notes/network.md, Credit).
 constexpr std::uint64_t least_much_bytes = 1 << 20;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The frames of a link as bytes, and the only code that reads them: every decoder checks all that it is given,
-// allocates nothing and answers with a Fault. docs/NETWORK.md describes the protocol.
+// allocates nothing and answers with a Fault. docs/reference/wire.md describes the protocol.
 #pragma once
 
 #include <cstddef>
