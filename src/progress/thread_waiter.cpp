@@ -107,11 +107,11 @@ bool ThreadWaiter::look_for(FunctionRef<bool()> done, const Looking& looking) {
   return false;
 }
 
-// Looks, then sleeps with `sleep(gap)`, which returns at once where done() has come true. Between two calls of the idle
-// hook done() is looked at.
-Status ThreadWaiter::look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t)> sleep, const char* doing,
-                                    const Looking& looking) {
-  if (look_for(done, looking)) return {};
+// Looks by look(), which does what it can for done() to come true, then sleeps with `sleep(gap)`, which returns at once
+// where done() has come true. Between two calls of the idle hook done() is looked at.
+Status ThreadWaiter::look_and_sleep(FunctionRef<bool()> done, FunctionRef<bool()> look,
+                                    FunctionRef<void(std::uint64_t)> sleep, const char* doing, const Looking& looking) {
+  if (look_for(look, looking)) return {};
   if (Status status = check_known_deaths(done, doing); !status.is_ok()) return status;
   std::uint64_t gap = options_.idle ? std::min(first_idle_gap_ns, gap_ns()) : gap_ns();
   std::uint64_t last_look = monotonic_ns();
@@ -154,6 +154,49 @@ Status ThreadWaiter::check_now_and_then(std::uint64_t& last_look, FunctionRef<bo
 }
 
 Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const char* doing) {
+  return wait_looking(
+      where, done, done, [] {}, doing);
+}
+
+// Of one wait: what the agent would have to be woken for, until the thread sleeps. It does not go on attending between
+// two waits that are close: what comes for a thread which does not wait again so soon would lie there.
+class ThreadWaiter::Serving {
+ public:
+  explicit Serving(const Attending& attending) : attending_(attending) {}
+  ~Serving() { end(); }
+  Serving(const Serving&) = delete;
+  Serving& operator=(const Serving&) = delete;
+
+  // A thread that attends already goes on with that, and is not ended. One that was missed begins anew.
+  void serve() {
+    if (attending_.attend()) return;
+    has_begun_ = attending_.begin();
+    if (has_begun_) attending_.attend();
+  }
+  void end() {
+    if (std::exchange(has_begun_, false)) attending_.end();
+  }
+
+ private:
+  const Attending& attending_;
+  bool has_begun_ = false;
+};
+
+Status ThreadWaiter::wait_served(EventCount& where, FunctionRef<bool()> done, const char* doing) {
+  if (!attending_.begin || !would_look()) return wait(where, done, doing);
+  Serving serving(attending_);
+  // It serves from before the first look on, which may tell another node that it can send.
+  const auto look = [&] {
+    serving.serve();
+    return done();
+  };
+  serving.serve();
+  return wait_looking(
+      where, done, look, [&] { serving.end(); }, doing);
+}
+
+Status ThreadWaiter::wait_looking(EventCount& where, FunctionRef<bool()> done, FunctionRef<bool()> look,
+                                  FunctionRef<void()> end_looking, const char* doing) {
   has_come_meanwhile = false;
   if (done()) return {};
   const bool for_replies = &where == &own_ && before_sleep_;
@@ -163,6 +206,7 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
   if (for_replies && are_replies_remote()) looker.begin();
   const auto sleep = [&](std::uint64_t gap) {
     looker.end();
+    end_looking();
     const std::uint32_t key = where.prepare();
     // What comes from here on is taken in by the agent, who then wakes whoever it sees waiting: seq_cst, as the look.
     // Once for the whole wait: the agent wakes its sleepers at each look, and one that had it look again before each
@@ -175,7 +219,7 @@ Status ThreadWaiter::wait(EventCount& where, FunctionRef<bool()> done, const cha
       where.wait(key, gap);
     }
   };
-  return look_and_sleep(done, sleep, doing, for_replies ? looking_for_replies() : looking_here());
+  return look_and_sleep(done, look, sleep, doing, for_replies ? looking_for_replies() : looking_here());
 }
 
 Status ThreadWaiter::looked_in_vain(const char* doing) {

@@ -31,6 +31,7 @@ class ThreadWaiter : public Waiter {
       : options_(std::move(options)), watch_(watch), own_(own), told_after_ns_(options_.told_after_ns) {}
 
   Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) override;
+  Status wait_served(EventCount& where, FunctionRef<bool()> done, const char* doing) override;
   Status wait_for_grant(LockGrant& grant, const char* doing) override;
   void note_come() override;
   Status looked_in_vain(const char* doing) override;
@@ -42,6 +43,15 @@ class ThreadWaiter : public Waiter {
   void before_sleep(std::function<void()> hook) { before_sleep_ = std::move(hook); }
   // The same for each look at how the other ranks are.
   void before_look(std::function<void()> hook) { before_look_ = std::move(hook); }
+  // How a thread that looks attends to the network (progress/attendance.hpp). Both begin and attend answer whether it
+  // does.
+  struct Attending {
+    std::function<bool()> begin;
+    std::function<bool()> attend;
+    std::function<void()> end;
+  };
+  // Set before anybody waits; else nobody serves.
+  void attend_by(Attending attending) { attending_ = std::move(attending); }
   // Known when the ranks of the node have met, and not changed when they have met once more.
   void be_crowded(bool is_crowded) { options_.is_crowded = is_crowded; }
   // From now on replies may come from other hosts, whose agents wake up first, and have the way there and back.
@@ -94,12 +104,16 @@ class ThreadWaiter : public Waiter {
     bool is_remote = false;            // what it waits for has some way to go
   };
 
+  class Serving;
+
+  Status wait_looking(EventCount& where, FunctionRef<bool()> done, FunctionRef<bool()> look,
+                      FunctionRef<void()> end_looking, const char* doing);
   bool look_for(FunctionRef<bool()> done, const Looking& looking);
   bool look_for_grant(LockGrant& grant, std::uint64_t& idle_at);
   Status sleep_for_grant(LockGrant& grant, std::uint64_t& idle_at, std::uint64_t& last_look, const char* doing);
   void be_idle_in_queue(std::uint64_t& idle_at);
-  Status look_and_sleep(FunctionRef<bool()> done, FunctionRef<void(std::uint64_t gap_ns)> sleep, const char* doing,
-                        const Looking& looking);
+  Status look_and_sleep(FunctionRef<bool()> done, FunctionRef<bool()> look,
+                        FunctionRef<void(std::uint64_t gap_ns)> sleep, const char* doing, const Looking& looking);
   // Runs the hook, unless it began less than so long ago.
   void be_idle(std::uint64_t longest_ago_ns);
   Looking looking_here() const { return {.ns = options_.spin_ns, .in_a_stream_ns = options_.spin_ns}; }
@@ -124,6 +138,7 @@ class ThreadWaiter : public Waiter {
   EventCount& own_;
   std::function<void()> before_sleep_;
   std::function<void()> before_look_;
+  Attending attending_;
   std::atomic<bool> are_replies_remote_{false};
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::uint32_t> lookers_{0};

@@ -15,6 +15,11 @@ class Waiter {
   // Returns once done() answers true; whoever makes it true then notifies `where`. Fails with peer_failed, naming the
   // rank, when one of the job's ranks is dead. `doing` is put into that sentence.
   virtual Status wait(EventCount& where, FunctionRef<bool()> done, const char* doing) = 0;
+  // The same for what comes in as a request of another node: a thread that looks for it serves meanwhile, where it can,
+  // so that its agent need not be woken for that.
+  virtual Status wait_served(EventCount& where, FunctionRef<bool()> done, const char* doing) {
+    return wait(where, done, doing);
+  }
   // Said inside done() by a thread that has just taken in something of what it waits for: more is likely to be close
   // behind, and it had better look on for a while than sleep.
   virtual void note_come() {}

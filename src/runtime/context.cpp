@@ -310,6 +310,10 @@ void Context::make_parts() {
       std::make_unique<Chores>(*service_, *desk_, *network_, *wake_sources_, *attendance_, *bell_, *waiter_, carries_);
   waiter_->before_sleep([this] { network_->hand_over(); });
   waiter_->before_look([this] { network_->ask_remote_nodes(); });
+  if (options_.settings.agent != AgentMode::dedicated)
+    waiter_->attend_by({.begin = [this] { return attendance_->begin() == Code::ok; },
+                        .attend = [this] { return attend(); },
+                        .end = [this] { attendance_->end(); }});
 }
 
 Status Context::meet_the_node() {

@@ -442,5 +442,108 @@ TEST_F(Waiting, hands_over_once_however_often_it_sleeps) {
   }
 }
 
+class WaitingServed : public Waiting {
+ protected:
+  // How a thread that is told so attends; it is missed where somebody says that.
+  ThreadWaiter::Attending attending() {
+    return {.begin =
+                [this] {
+                  ++begun;
+                  return attends = may_attend;
+                },
+            .attend =
+                [this] {
+                  if (attends) ++served;
+                  return attends;
+                },
+            .end =
+                [this] {
+                  ++ended;
+                  attends = false;
+                }};
+  }
+  ThreadWaiter waiter_that_looks() {
+    return {{.spin_ns = 1'000'000, .gap_ns = 50'000, .idle = {}}, *watch_, segment_->rank(0).waiters};
+  }
+
+  int begun = 0, served = 0, ended = 0;
+  bool attends = false;
+  bool may_attend = true;
+};
+
+TEST_F(WaitingServed, serves_before_each_look_and_ends_with_the_wait) {
+  ThreadWaiter waiter = waiter_that_looks();
+  waiter.attend_by(attending());
+  const auto done = [&] { return served == 3; };
+  EXPECT_TRUE(waiter.wait_served(waiter.own_events(), done, "test").is_ok());
+  EXPECT_EQ(begun, 1);
+  EXPECT_EQ(ended, 1);
+  EXPECT_EQ(waiter.slept(), 0U);
+}
+
+TEST_F(WaitingServed, leaves_it_to_the_agent_before_it_sleeps) {
+  ThreadWaiter waiter = this->waiter({});
+  waiter.attend_by(attending());
+  int served_awake = 0;
+  waiter.before_sleep([&] {
+    EXPECT_FALSE(attends);
+    served_awake = served;
+  });
+  EXPECT_TRUE(waiter
+                  .wait_served(
+                      waiter.own_events(),
+                      [&] {
+                        waiter.own_events().notify_all();
+                        return waiter.slept() == 2;
+                      },
+                      "test")
+                  .is_ok());
+  EXPECT_GT(served_awake, 0);
+  EXPECT_EQ(served, served_awake);
+  EXPECT_EQ(ended, 1);
+}
+
+TEST_F(WaitingServed, begins_anew_where_it_was_missed) {
+  ThreadWaiter waiter = waiter_that_looks();
+  waiter.attend_by(attending());
+  const auto done = [&] {
+    if (served == 2 && begun == 1) attends = false;
+    return begun == 2 && served == 4;
+  };
+  EXPECT_TRUE(waiter.wait_served(waiter.own_events(), done, "test").is_ok());
+  EXPECT_EQ(ended, 1);
+}
+
+// The library that it waits in serves too.
+TEST_F(WaitingServed, does_not_end_what_its_thread_had_begun_before) {
+  ThreadWaiter waiter = waiter_that_looks();
+  waiter.attend_by(attending());
+  attends = true;
+  EXPECT_TRUE(waiter
+                  .wait_served(
+                      waiter.own_events(), [&] { return served == 2; }, "test")
+                  .is_ok());
+  EXPECT_EQ(begun, 0);
+  EXPECT_EQ(ended, 0);
+}
+
+TEST_F(WaitingServed, waits_as_ever_where_the_agent_serves_or_the_node_is_crowded) {
+  ThreadWaiter waiter = waiter_that_looks();
+  waiter.attend_by(attending());
+  may_attend = false;
+  int looks = 0;
+  const auto done = [&] { return ++looks == 5; };
+  EXPECT_TRUE(waiter.wait_served(waiter.own_events(), done, "test").is_ok());
+  EXPECT_EQ(served, 0);
+  EXPECT_EQ(ended, 0);
+  begun = 0;
+  waiter.be_crowded(true);
+  EXPECT_TRUE(waiter
+                  .wait_served(
+                      waiter.own_events(), [&] { return waiter.slept() != 0; }, "test")
+                  .is_ok());
+  EXPECT_EQ(begun, 0);
+}
+
 }  // namespace
 }  // namespace farsum::test
