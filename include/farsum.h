@@ -502,15 +502,15 @@ typedef struct farsum_collective {
  *
  * Errors of this call, of which the other ranks do not learn, and wait for this rank's next: HANDLE; ARGUMENT for a
  * null pointer, an unknown struct_bytes, buffers that are null or overlap; RANK for the root; TYPE; RANGE where all
- * blocks together are more than memory can hold; UNSUPPORTED for an unknown kind, in a group of ranks that have not
- * been introduced, and for a reduction over several nodes with FARSUM_REDUCE_ORDER=ranks; NO_MEMORY; SYSTEM where the
- * process can start no thread, and in a group that is of no further use. Errors of farsum_test and farsum_wait:
- * ARGUMENT with the rank where ranks have begun different ones, or have made different numbers of blocking calls of the
- * group before: all are told, results are as they were, and the group can be used further. Where a rank makes a
- * blocking call of the group in place of this one, each waits for the other. NO_MEMORY where a rank has no room to map
- * what others bring. SYSTEM where a host has refused what it was told, or has told what makes no sense: then the group
- * is of no further use. All ranks of the node are told so, whatever they have begun and of whatever call it was; ranks
- * of other nodes may wait for ever. PEER_FAILED: then the request stays open.
+ * blocks together are more than memory can hold; UNSUPPORTED for an unknown kind and in a group of ranks that have not
+ * been introduced; NO_MEMORY; SYSTEM where the process can start no thread, and in a group that is of no further use.
+ * Errors of farsum_test and farsum_wait: ARGUMENT with the rank where ranks have begun different ones, or have made
+ * different numbers of blocking calls of the group before: all are told, results are as they were, and the group can be
+ * used further. Where a rank makes a blocking call of the group in place of this one, each waits for the other.
+ * UNSUPPORTED as of farsum_allreduce, with FARSUM_REDUCE_ORDER=ranks. NO_MEMORY where a rank has no room to map what
+ * others bring. SYSTEM where a host has refused what it was told, or has told what makes no sense: then the group is of
+ * no further use. All ranks of the node are told so, whatever they have begun and of whatever call it was; ranks of
+ * other nodes may wait for ever. PEER_FAILED: then the request stays open.
  *
  * One thread of each rank at a time begins one of a group; any thread may test or wait. */
 FARSUM_API farsum_status farsum_collect(farsum_group group, const farsum_collective* collective,

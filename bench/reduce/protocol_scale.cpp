@@ -76,7 +76,7 @@ class WalkingNode final : private farsum::LetterHandler, private farsum::Request
         desk_(world.transport(me), [this] { try_again_later(); }),
         team_(places_of(world.rank_count(), me), me, &others_, waiter_),
         letters_(desk_, others_, team_.places(), farsum::LetterPost::Use::group, waiter_.own_events()),
-        lists_(team_, farsum::ops::kernels_for_this_machine(), 0),
+        lists_(team_, farsum::ops::kernels_for_this_machine(), 0, farsum::ReduceOrder::nodes),
         walk_(lists_, letters_, name_of_team) {
     letters_.begin(name_of_team);
     world.set_request_handler(me, this);
@@ -109,7 +109,7 @@ class WalkingNode final : private farsum::LetterHandler, private farsum::Request
   void begin_call() {
     const double mine = value_of(me_, done_);
     std::memcpy(answer_, &mine, sizeof mine);
-    walk_.begin(farsum::said_of(one_number, 0), me_, world_.rank_count(), answer_, found_);
+    walk_.begin(farsum::said_of(one_number, 0), me_, world_.rank_count(), answer_, found_, {});
   }
 
   void go_on() {

@@ -72,11 +72,6 @@ Result<std::shared_ptr<CarriedRequest>> make_request(const farsum_collective& as
   if (call.reduces()) {
     call.op = static_cast<ops::Operator>(asked.op);
     call.order = live_context()->settings().reduce_order;
-    if (call.order == ReduceOrder::ranks && !group.places().is_one_node())
-      return Status(Code::unsupported,
-                    fmt::format("{}: with FARSUM_REDUCE_ORDER=ranks it reduces in groups on one node "
-                                "only; farsum_allreduce and its like reduce over several",
-                                collecting));
   }
   call.count = asked.count;
   const bool has_blocks = call.kind == Kind::allgather || call.kind == Kind::reduce_scatter_block;

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "collectives/reduction_refusals.hpp"
+
 namespace farsum {
 namespace {
 
@@ -107,6 +109,8 @@ Status told(const char* doing, std::uint32_t my_rank, const SaidOfCall& mine, co
     case CarriedFinding::What::lacks_memory:
       return {Code::no_memory,
               fmt::format("{}: rank {} of the group has no room to map what others bring", doing, found.rank)};
+    case CarriedFinding::What::too_scattered:
+      return too_scattered({doing, my_rank, mine});
     case CarriedFinding::What::garbled:
       return {Code::system,
               fmt::format("{}: what the node of rank {} of the group has sent makes no sense; the group is of no "

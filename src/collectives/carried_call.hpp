@@ -26,9 +26,10 @@ struct CarriedCall {
   ops::Operator op{};                      // of a reduction, which with type can be folded; else 0
   std::uint32_t root = 0;                  // of a broadcast and a reduce; else 0
   std::uint64_t count = 0;                 // of elements, as farsum.h counts them for the kind
-  ReduceOrder order = ReduceOrder::nodes;  // of a reduction; by ranks on one node alone
+  ReduceOrder order = ReduceOrder::nodes;  // of a reduction
 
   bool reduces() const { return kind >= Kind::allreduce; }
+  bool reduces_by_ranks() const { return reduces() && order == ReduceOrder::ranks; }
   std::size_t bytes() const { return kind == Kind::barrier ? 0 : count * ops::size_of(type); }
   // What a rank brings, and what all ranks together make, in a group of so many.
   std::size_t part_bytes(std::uint32_t rank, std::uint32_t size) const;
@@ -52,10 +53,11 @@ std::optional<CarriedCall> call_in(const SaidOfCall& said);
 struct CarriedFinding {
   enum class What : std::uint32_t {
     the_same,
-    another_call,  // two ranks have said different things
-    lacks_memory,  // `rank` has none
-    garbled,       // from the node of `rank` has come what makes no sense
-    cut_off,       // another node has refused what `rank` sends
+    another_call,   // two ranks have said different things
+    lacks_memory,   // `rank` has none
+    too_scattered,  // by ranks no letter has room for an element of each of so many
+    garbled,        // from the node of `rank` has come what makes no sense
+    cut_off,        // another node has refused what `rank` sends
   };
   std::uint32_t rank = 0;
   What what = What::the_same;

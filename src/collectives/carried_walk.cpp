@@ -34,13 +34,18 @@ struct CarriedWalk::Head {
 
 const std::size_t CarriedWalk::room_behind_head = TeamPost::most_bytes - sizeof(Head);
 
-CarriedLists::CarriedLists(const GroupTeam& team, const ops::KernelSet& kernels, std::uint32_t degree)
+// Of whole lines, for elements.
+std::size_t CarriedWalk::lines_behind_head() { return room_behind_head / cache_line_bytes * cache_line_bytes; }
+
+CarriedLists::CarriedLists(const GroupTeam& team, const ops::KernelSet& kernels, std::uint32_t degree,
+                           ReduceOrder order)
     : team_(team),
       kernels_(kernels),
       nodes_(team.places().nodes()),
       my_node_(team.places().my_node()),
       are_few_(cost::meet_at_once(nodes_)),
       degree_(ReductionsOverNodes::degree_between(nodes_, degree)),
+      order_(order),
       reducing_(ReductionsOverNodes::list_of(nodes_, my_node_, degree_)),
       most_gathered_(team.most_members_of_a_letter()) {
   if (!are_few_) return;
@@ -60,17 +65,23 @@ CarriedWalk::CarriedWalk(const CarriedLists& lists, TeamPost& post, std::uint64_
     std::fprintf(stderr, "farsum: internal error: a letter of an allgather is about more members than it has bytes\n");
     std::abort();
   }
+  if (lists.order() == ReduceOrder::ranks) {
+    const RankOrder::Limits limits{.piece_bytes = lines_behind_head(), .letter_bytes = lines_behind_head()};
+    by_rank_.emplace(lists.places(), lists.degree(), limits);
+    by_rank_->plan(lists.places(), lists.reducing());
+  }
   broadcast_.reserve(trees::steps_of(tree_from(lists.nodes(), lists.my_node()), lists.my_node()).size());
 }
 
 void CarriedWalk::begin(const SaidOfCall& said, std::uint32_t my_rank, std::uint32_t size, std::byte* answer,
-                        CarriedFinding& found) {
+                        CarriedFinding& found, std::span<const std::byte* const> parts) {
   said_ = said;
   call_ = call_in(said).value_or(CarriedCall{});
   my_rank_ = my_rank;
   size_ = size;
   answer_ = answer;
   found_ = &found;
+  parts_ = parts;
   total_ = call_.kind == CarriedCall::Kind::allgather ? call_.bytes() : call_.answer_bytes(size);
   done_ = 0;
   pieces_since_meeting_ = 0;
@@ -90,11 +101,17 @@ void CarriedWalk::enter(Stage stage) {
   packed_ = nullptr;
   has_first_ = has_own_ = false;
   piece_ = brings_data() ? std::min(piece_bytes(), total_ - done_) : 0;
+  if (call_.reduces_by_ranks() && are_the_same()) begin_by_ranks();
+}
+
+// Of a call that its own ranks have found to differ no part is looked at.
+void CarriedWalk::begin_by_ranks() {
+  by_rank_->begin(piece_, [&](std::uint32_t rank) { return parts_[lists_.places().place_of(rank)] + done_; });
 }
 
 std::size_t CarriedWalk::piece_bytes() const {
-  return call_.kind == CarriedCall::Kind::allgather ? lists_.gathered_piece(room_behind_head)
-                                                    : room_behind_head / cache_line_bytes * cache_line_bytes;
+  if (call_.kind == CarriedCall::Kind::allgather) return lists_.gathered_piece(room_behind_head);
+  return call_.reduces_by_ranks() ? by_rank_->piece_bytes(ops::size_of(call_.type)) : lines_behind_head();
 }
 
 std::span<const trees::Step> CarriedWalk::list() const {
@@ -199,6 +216,10 @@ std::size_t CarriedWalk::pack(const trees::Step& step, std::byte* into) const {
     case CarriedCall::Kind::reduce_scatter_block:
       break;
   }
+  if (call_.reduces_by_ranks()) {
+    by_rank_->pack(number_of(step), into);
+    return by_rank_->letter_bytes(number_of(step));
+  }
   copy_carried(into, answer_ + done_, piece_);
   return piece_;
 }
@@ -208,6 +229,7 @@ std::size_t CarriedWalk::bytes_from(const trees::Step& step) const {
   if (!brings_data() || call_.kind == CarriedCall::Kind::barrier) return 0;
   if (call_.kind == CarriedCall::Kind::broadcast)
     return stage_ == Stage::carrying || step.peer == lists_.node_of(call_.root) ? piece_ : 0;
+  if (call_.reduces_by_ranks()) return by_rank_->letter_bytes(number_of(step));
   if (call_.kind != CarriedCall::Kind::allgather) return piece_;
   if (lists_.are_few()) return lists_.members_of(step.peer).size() * piece_;
   std::size_t members = 0;
@@ -238,7 +260,9 @@ void CarriedWalk::take_piece(const trees::Step& step, const std::byte* from) {
     case CarriedCall::Kind::reduce_scatter_block:
       break;
   }
-  if (lists_.reductions_are_flat()) {
+  if (call_.reduces_by_ranks()) {
+    by_rank_->take(number_of(step), from, Fold(lists_.kernels(), call_.type, call_.op));
+  } else if (lists_.reductions_are_flat()) {
     if (step.peer > lists_.my_node()) add_own();
     add(from);
   } else if (step.action == trees::Action::receive_copy) {
@@ -267,8 +291,16 @@ void CarriedWalk::end_list() {
     stage_ = Stage::over;
     return;
   }
+  if (has_no_room()) {
+    // All nodes see that by themselves.
+    find(CarriedFinding::What::too_scattered, my_rank_);
+    stage_ = Stage::over;
+    return;
+  }
   if (brings_data()) {
-    if (folds_at_once()) {
+    if (call_.reduces_by_ranks()) {
+      copy_carried(answer_ + done_, by_rank_->answer(), piece_);
+    } else if (folds_at_once()) {
       add_own();
       copy_carried(answer_ + done_, sum_.get(), piece_);
     }

@@ -5,14 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/group_places.hpp"
+#include "base/settings.hpp"
 #include "collectives/carried_call.hpp"
 #include "collectives/fold.hpp"
 #include "collectives/group_team.hpp"
+#include "collectives/rank_order.hpp"
 #include "collectives/team_post.hpp"
 #include "ops/kernels.hpp"
 #include "trees/schedule.hpp"
@@ -23,8 +26,8 @@ namespace farsum {
 // The lists of a group of several nodes, made by the first rank of each.
 class CarriedLists {
  public:
-  // `degree` is that of the tree in which reductions go, or 0.
-  CarriedLists(const GroupTeam& team, const ops::KernelSet& kernels, std::uint32_t degree);
+  // `degree` is that of the tree in which reductions go, or 0; `order` the one of all of them.
+  CarriedLists(const GroupTeam& team, const ops::KernelSet& kernels, std::uint32_t degree, ReduceOrder order);
 
   const GroupPlaces& places() const { return team_.places(); }
   std::uint32_t nodes() const { return nodes_; }
@@ -33,6 +36,8 @@ class CarriedLists {
   bool are_few() const { return are_few_; }
   // Few nodes do so in reductions, too, where these go in no tree.
   bool reductions_are_flat() const { return degree_ == 0; }
+  std::uint32_t degree() const { return degree_; }
+  ReduceOrder order() const { return order_; }
   std::span<const trees::Step> agreeing() const {
     return are_few_ ? std::span<const trees::Step>(telling_all_) : team_.meeting_list();
   }
@@ -53,6 +58,7 @@ class CarriedLists {
   std::uint32_t my_node_;
   bool are_few_;
   std::uint32_t degree_;  // of reductions' tree; 0: there is none
+  ReduceOrder order_;
   std::vector<trees::Step> reducing_;
   std::vector<trees::Step> telling_all_;  // where nodes are few
   std::size_t most_gathered_;
@@ -66,10 +72,11 @@ class CarriedWalk final : private trees::Carrier {
   CarriedWalk(const CarriedLists& lists, TeamPost& post, std::uint64_t team);
 
   // A call of which this node's part is whole. `answer` has what the node's ranks have and becomes what all have;
-  // `found` what is known of them and becomes what is known of all. Both are used until go_on() has said that it is
-  // over.
+  // `found` what is known of them and becomes what is known of all. Where ranks decide the order, `parts` has by place
+  // here what the node's ranks have in the answer's stead, joined as RankOrder::joins_here() says. All are used until
+  // go_on() has said that it is over.
   void begin(const SaidOfCall& said, std::uint32_t my_rank, std::uint32_t size, std::byte* answer,
-             CarriedFinding& found);
+             CarriedFinding& found, std::span<const std::byte* const> parts);
   bool is_over() const { return stage_ == Stage::over; }
   // True when the call is over.
   bool go_on();
@@ -82,6 +89,7 @@ class CarriedWalk final : private trees::Carrier {
   enum class Stage : std::uint8_t { over, agreeing, carrying, meeting };
   struct Head;
   static const std::size_t room_behind_head;  // of a letter
+  static std::size_t lines_behind_head();
 
   bool send(const trees::Step& step) override;
   bool take(const trees::Step& step) override;
@@ -93,6 +101,7 @@ class CarriedWalk final : private trees::Carrier {
   void take_piece(const trees::Step& step, const std::byte* from);
   void add(const std::byte* part);
   void add_own();
+  void begin_by_ranks();
   void end_list();
   void next_piece();
   void enter(Stage stage);
@@ -100,6 +109,8 @@ class CarriedWalk final : private trees::Carrier {
   std::size_t piece_bytes() const;
   bool are_the_same() const { return found_->what == CarriedFinding::What::the_same; }
   bool folds_at_once() const { return call_.reduces() && lists_.reductions_are_flat(); }
+  bool has_no_room() const { return call_.reduces_by_ranks() && total_ != 0 && piece_bytes() == 0; }
+  std::size_t number_of(const trees::Step& step) const { return static_cast<std::size_t>(&step - list().data()); }
   bool brings_data() const {
     return stage_ == Stage::carrying ||
            (stage_ == Stage::agreeing && (call_.reduces() ? lists_.reductions_are_flat() : lists_.are_few()));
@@ -115,6 +126,8 @@ class CarriedWalk final : private trees::Carrier {
   std::unique_ptr<std::byte[]> letter_;
   std::unique_ptr<std::byte[]> sum_;
   std::vector<trees::Step> broadcast_;
+  std::optional<RankOrder> by_rank_;
+  std::span<const std::byte* const> parts_;
 
   Stage stage_ = Stage::over;
   SaidOfCall said_;

@@ -20,8 +20,15 @@ Carry::Carry(const Parts& parts)
       size_(parts.team.size()),
       ranks_(static_cast<std::uint32_t>(parts.team.places().here.size())),
       me_(parts.team.places().place_of(parts.my_rank)) {
-  if (team_.places().is_one_node() || !is_first()) return;
-  lists_.emplace(team_, kernels_, parts.degree);
+  if (team_.places().is_one_node()) return;
+  if (parts.order == ReduceOrder::ranks) {
+    // Which join the ranks here is the same at any degree and length.
+    const RankOrder order(team_.places(), 0, {.piece_bytes = 0, .letter_bytes = 0});
+    joins_here_.assign(order.joins_here().begin(), order.joins_here().end());
+  }
+  if (!is_first()) return;
+  parts_.resize(places * ranks_);
+  lists_.emplace(team_, kernels_, parts.degree, parts.order);
   walks_.reserve(places);
   for (std::uint64_t place = 0; place < places; ++place)
     walks_.emplace_back(*lists_, parts.post, carried_team(team_.key(), place));
@@ -218,7 +225,7 @@ bool Carry::reach_all(std::uint64_t number, const CarriedCall& call) const {
 }
 
 // Null where there is no room to map it.
-const std::byte* Carry::data_of(std::uint64_t number, std::uint32_t member, std::size_t bytes) const {
+std::byte* Carry::data_of(std::uint64_t number, std::uint32_t member, std::size_t bytes) const {
   const CarriedPart& theirs = part(number, member);
   return theirs.data_at == 0 ? slot(number, member) : help_.reach({theirs.data_at, bytes});
 }
@@ -261,7 +268,9 @@ bool Carry::fold(std::uint64_t number, std::uint64_t slice) const {
   const auto data = [&](std::uint32_t member) {
     return data_of(number, member, call.part_bytes(team_.places().here[member], size_));
   };
-  if (call.reduces()) {
+  if (call.reduces_by_ranks() && !team_.places().is_one_node()) {
+    fold_by_ranks(number, call, from, bytes);
+  } else if (call.reduces()) {
     Fold(kernels_, call.type, call.op, call.order).all(answer + from, bytes, ranks_, [&](std::uint32_t member) {
       return data(member) + from;
     });
@@ -278,6 +287,15 @@ bool Carry::fold(std::uint64_t number, std::uint64_t slice) const {
     }
   }
   return true;
+}
+
+// Over several nodes: what ranks here bring becomes that of the aligned blocks of them that are left, in their places.
+void Carry::fold_by_ranks(std::uint64_t number, const CarriedCall& call, std::size_t from, std::size_t bytes) const {
+  const Fold fold(kernels_, call.type, call.op);
+  const auto data = [&](std::uint32_t rank) {
+    return data_of(number, team_.places().place_of(rank), call.part_bytes(rank, size_)) + from;
+  };
+  for (const RankOrder::Join& join : joins_here_) fold.one_more(data(join.left), data(join.right), bytes);
 }
 
 // This node's part of the call is whole.
@@ -398,11 +416,27 @@ bool Carry::walk_place(std::uint64_t of_place) {
       return true;
     }
     const SaidOfCall& said = part(number, 0).said;
-    walk.begin(said, my_rank_, size_, answer_of(number, call_in(said).value_or(CarriedCall{})), here.found);
+    const CarriedCall call = call_in(said).value_or(CarriedCall{});
+    if (here.found.what == CarriedFinding::What::the_same && !reach_parts(number, call))
+      here.found = {my_rank_, CarriedFinding::What::lacks_memory, {}, {}};
+    walk.begin(said, my_rank_, size_, answer_of(number, call), here.found,
+               std::span(parts_).subspan(of_place * ranks_, ranks_));
   }
   if (!walk.go_on()) return false;
   if (here.found.breaks_group() && !broken().found()) break_group(here.found);
   conclude(number);
+  return true;
+}
+
+// What the walk reads of each rank here where ranks decide the order. False: this process has no room to map it.
+bool Carry::reach_parts(std::uint64_t number, const CarriedCall& call) {
+  if (!call.reduces_by_ranks()) return true;
+  for (std::uint32_t member = 0; member < ranks_; ++member) {
+    const std::size_t bytes = call.part_bytes(team_.places().here[member], size_);
+    const std::byte* const data = bytes == 0 ? nullptr : data_of(number, member, bytes);
+    if (bytes != 0 && data == nullptr) return false;
+    parts_[number % places * ranks_ + member] = data;
+  }
   return true;
 }
 

@@ -13,12 +13,14 @@
 #include <optional>
 #include <vector>
 
+#include "base/settings.hpp"
 #include "base/status.hpp"
 #include "base/units.hpp"
 #include "collectives/carried_block.hpp"
 #include "collectives/carried_call.hpp"
 #include "collectives/carried_walk.hpp"
 #include "collectives/group_team.hpp"
+#include "collectives/rank_order.hpp"
 #include "collectives/team_post.hpp"
 #include "lockfree/marked_lock.hpp"
 #include "ops/kernels.hpp"
@@ -98,7 +100,8 @@ class Carry final : public CarriedTurns {
     TeamPost& post;
     Waiter& waiter;
     CarryHelp& help;
-    std::uint32_t degree = 0;  // as of ReductionMeans
+    std::uint32_t degree = 0;                // as of ReductionMeans
+    ReduceOrder order = ReduceOrder::nodes;  // of all calls that reduce
   };
   explicit Carry(const Parts& parts);
   // Where the members of this node carry; before anything else.
@@ -171,8 +174,10 @@ class Carry final : public CarriedTurns {
   bool fold_slice(std::uint64_t number);
   bool fold_taken(std::uint64_t of_place, const std::optional<CallPlace::Slice>& slice);
   bool fold(std::uint64_t number, std::uint64_t slice) const;
+  void fold_by_ranks(std::uint64_t number, const CarriedCall& call, std::size_t from, std::size_t bytes) const;
+  bool reach_parts(std::uint64_t number, const CarriedCall& call);
   void end_fold(std::uint64_t number);
-  const std::byte* data_of(std::uint64_t number, std::uint32_t member, std::size_t bytes) const;
+  std::byte* data_of(std::uint64_t number, std::uint32_t member, std::size_t bytes) const;
   std::byte* answer_of(std::uint64_t number, const CarriedCall& call) const;
   void conclude(std::uint64_t number);
   void break_group(const CarriedFinding& found);
@@ -200,6 +205,7 @@ class Carry final : public CarriedTurns {
   std::uint32_t size_;
   std::uint32_t ranks_;  // on this node, and my place among them
   std::uint32_t me_;
+  std::vector<RankOrder::Join> joins_here_;  // of several nodes, where ranks decide the order
   std::atomic<std::size_t> open_requests_{0};
   std::atomic<std::uint32_t> is_turned_away_{0};  // 1: the agent, since the mutex was held
 
@@ -218,6 +224,7 @@ class Carry final : public CarriedTurns {
   std::optional<CarriedLists> lists_;
   MarkedLock walking_;  // guards what follows
   std::vector<CarriedWalk> walks_;
+  std::vector<const std::byte*> parts_;         // by place and member here, of calls in which ranks decide the order
   std::array<std::uint64_t, places> walked_{};  // by place, the tag of the last call that was walked, or is
   std::atomic<bool> is_refused_{false};
 };

@@ -11,7 +11,7 @@ namespace farsum {
 GroupCarry::GroupCarry(const Parts& parts, std::vector<std::uint32_t> here, const Of& of)
     : parts_(parts),
       here_(std::move(here)),
-      carry_({of.team, of.my_rank, of.kernels, of.post, of.waiter, *this, of.reduce_degree}) {}
+      carry_({of.team, of.my_rank, of.kernels, of.post, of.waiter, *this, of.reduce_degree, of.reduce_order}) {}
 
 GroupCarry::~GroupCarry() { shut(); }
 
@@ -97,7 +97,8 @@ Result<Carry*> Context::carry_of(Group& group) {
     TeamPost& post = group.carried_post() != nullptr ? static_cast<TeamPost&>(*group.carried_post()) : *exchange_;
     carried = &group.set_carried(std::make_unique<GroupCarry>(
         GroupCarry::Parts{*membership_.segment, id_in_segment(), *transport_, *network_, carries_}, std::move(here),
-        GroupCarry::Of{group.team(), group.my_rank(), *kernels_, post, *waiter_, reduce_degree_}));
+        GroupCarry::Of{group.team(), group.my_rank(), *kernels_, post, *waiter_, reduce_degree_,
+                       settings().reduce_order}));
   }
   if (carried->is_open()) return &carried->carry();
   if (Status status = start_agent(); !status.is_ok()) return status;

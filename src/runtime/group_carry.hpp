@@ -33,6 +33,7 @@ class GroupCarry final : public CarryHelp {
     TeamPost& post;
     Waiter& waiter;
     std::uint32_t reduce_degree;
+    ReduceOrder reduce_order;
   };
   // `here`: of each member of the group on this node, its place there.
   GroupCarry(const Parts& parts, std::vector<std::uint32_t> here, const Of& of);

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -209,6 +210,32 @@ TEST(CollectOverNodes, needs_no_call_of_a_rank_that_has_begun_nor_that_it_waits)
 // Rank 8 has to forward what four others bring and get.
 TEST(CollectOverNodes, needs_no_call_of_a_rank_in_the_middle_of_a_tree) {
   expect_idle_rank_holds_up_nobody(nodes_of_one(13), 8, 3);
+}
+
+// Numbers whose sums depend on the order; ranks are dealt out to the nodes as three_nodes has them.
+TEST(CollectOverNodes, reduces_by_ranks_to_the_bits_of_the_blocking_calls) {
+  std::vector<Variables> by_ranks = three_nodes;
+  for (Variables& variables : by_ranks) variables["FARSUM_REDUCE_ORDER"] = "ranks";
+  const int ranks = static_cast<int>(by_ranks.size());
+  const auto body = [&](int rank, Gathering& everybody) {
+    Caller caller{&everybody, rank};
+    const farsum_init_options options = options_of(caller);
+    ASSERT_FINE(farsum_init(&options));
+    for (const std::size_t count : {1, 33, 20'000}) {
+      std::vector<double> mine(count), blocking(count), begun(count);
+      for (std::size_t i = 0; i < count; ++i)
+        mine[i] = std::ldexp(1.0 + 0.001 * rank, 17 * rank % 60 + static_cast<int>(i % 5));
+      ASSERT_FINE(farsum_allreduce(farsum_world(), mine.data(), blocking.data(), count, FARSUM_DOUBLE, FARSUM_SUM));
+      farsum_collective collective = allreduce_of(mine.data(), begun.data(), count);
+      collective.type = FARSUM_DOUBLE;
+      farsum_request request{};
+      ASSERT_FINE(farsum_collect(farsum_world(), &collective, &request));
+      ASSERT_FINE(farsum_wait(&request));
+      EXPECT_EQ(begun, blocking);
+    }
+    ASSERT_FINE(farsum_finalize());
+  };
+  run_embedded(by_ranks, body, ranks);
 }
 
 // More calls than places, so that some wait for others. All ranks are refused alike, and then have their answers.

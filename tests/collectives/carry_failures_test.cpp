@@ -70,6 +70,31 @@ TEST(Carry, tells_who_could_not_map_what_others_bring_and_gives_all_back_once_it
   carry_where_rank_1_maps_nothing(false);
 }
 
+// The first rank walks with what others bring, though it maps none of that. Of several nodes all are told.
+TEST(Carry, tells_all_that_the_first_rank_of_a_node_cannot_map_what_it_sends_by_ranks) {
+  CarryingThreads threads({0, 0, 1}, {.order = ReduceOrder::ranks});
+  threads.run([&](CarryingMember member) {
+    CarriedCall call = carried_call_of(3, 5'000, 0);
+    call.order = ReduceOrder::ranks;
+    const CarriedBytes mine = doubles_of(member.rank, call.count, 1);
+    CarriedBytes result(mine.size(), std::byte{7});
+    const CarriedBytes untouched = result;
+    std::shared_ptr<CarriedRequest> request;
+    for (const std::uint32_t rank : {2, 0, 1}) {
+      member.help.can_reach = member.rank != 0;
+      if (member.rank == rank) request = member.begin(call, mine.data(), result.data());
+      member.meeting.arrive_and_wait();
+    }
+    const Status status = member.wait(*request);
+    EXPECT_EQ(status.code(), Code::no_memory);
+    EXPECT_THAT(std::string(status.text()), testing::HasSubstr("rank 0 of the group has no room"));
+    EXPECT_EQ(result, untouched);
+    member.help.can_reach = true;
+    EXPECT_TRUE(member.wait(*member.begin(call, mine.data(), result.data())).is_ok());
+  });
+  EXPECT_EQ(threads.open_extents(), 0);
+}
+
 // What node 0 sends to node 1 makes no sense there. Rank 2 has begun calls to which others do not come any more.
 void break_group_beside_calls(std::size_t begun_by_rank_1) {
   CarryingThreads threads({0, 1, 1});

@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -267,6 +269,103 @@ TEST(Carry, reduces_on_one_node_by_ranks_where_all_say_so) {
       EXPECT_EQ(differs.code(), Code::argument);
       EXPECT_THAT(std::string(differs.text()), testing::HasSubstr("with FARSUM_REDUCE_ORDER=ranks"));
     }
+  });
+}
+
+// Where ranks lie beside their neighbours, or are dealt out to the nodes in turn, or are where chance has them.
+std::vector<NodeOfRank> layouts_by_ranks() {
+  std::vector<NodeOfRank> layouts;
+  std::mt19937 random(3);
+  for (const std::uint32_t nodes : {2U, 3U, 5U, 8U, 12U, 13U}) {
+    NodeOfRank in_turn(2 * nodes + 1);
+    for (std::uint32_t rank = 0; rank < in_turn.size(); ++rank) in_turn[rank] = rank % nodes;
+    NodeOfRank mixed = in_turn;
+    std::shuffle(mixed.begin(), mixed.end(), random);
+    layouts.insert(layouts.end(), {in_turn, mixed});
+  }
+  layouts.push_back({0, 0, 0, 1, 1, 1, 1, 2});
+  return layouts;
+}
+
+// All parts of an allreduce as one rank would fold them.
+CarriedBytes folded_by_ranks(const CarriedCall& call, std::uint32_t ranks, std::uint64_t seed) {
+  std::vector<CarriedBytes> parts;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) parts.push_back(doubles_of(rank, call.count, seed));
+  CarriedBytes wanted(call.bytes());
+  Fold(ops::kernels_for_this_machine(), call.type, call.op, ReduceOrder::ranks)
+      .all(wanted.data(), wanted.size(), ranks, [&](std::uint32_t part) { return parts[part].data(); });
+  return wanted;
+}
+
+void reduce_by_ranks_and_compare(CarryingMember member, const std::vector<std::size_t>& counts) {
+  const std::uint32_t size = member.team.size();
+  std::uint64_t seed = 0;
+  for (const std::size_t count : counts) {
+    for (const std::uint64_t kind : {3, 4, 5}) {
+      CarriedCall call = carried_call_of(kind, count, static_cast<std::uint32_t>(++seed % size));
+      call.order = ReduceOrder::ranks;
+      const CarriedBytes mine = doubles_of(member.rank, call.part_bytes(member.rank, size) / sizeof(double), seed);
+      CarriedBytes result(call.share_of(member.rank, size).bytes);
+      ASSERT_TRUE(member.wait(*member.begin(call, mine.data(), result.data())).is_ok());
+      ASSERT_EQ(result, blocking_answer(member, call, mine)) << "kind " << kind << " of " << count;
+      if (kind == 3) {
+        ASSERT_EQ(result, folded_by_ranks(call, size, seed)) << count;
+      }
+    }
+  }
+}
+
+TEST(Carry, reduces_by_ranks_to_the_bits_of_the_blocking_call_and_of_one_rank_in_any_places) {
+  for (const NodeOfRank& layout : layouts_by_ranks()) {
+    CarryingThreads threads(layout, {.by = CarriedBy::letters, .order = ReduceOrder::ranks});
+    threads.run([](CarryingMember member) { reduce_by_ranks_and_compare(member, {1, 3, 4'099}); });
+    EXPECT_EQ(threads.open_extents(), 0);
+  }
+}
+
+TEST(Carry, reduces_by_ranks_in_a_tree_of_any_degree) {
+  for (const std::uint32_t degree : {2U, 3U, 8U}) {
+    NodeOfRank node_of(17);
+    for (std::uint32_t rank = 0; rank < node_of.size(); ++rank) node_of[rank] = 3 * rank % 7;
+    CarryingThreads threads(node_of, {.by = CarriedBy::letters, .degree = degree, .order = ReduceOrder::ranks});
+    threads.run([](CarryingMember member) { reduce_by_ranks_and_compare(member, {1, 33, 6'000}); });
+  }
+}
+
+// Longer than a slice, several under way at once, and other calls between them.
+TEST(Carry, reduces_by_ranks_what_is_long_beside_other_calls) {
+  CarryingThreads threads({0, 1, 0, 1, 1, 2}, {.order = ReduceOrder::ranks});
+  threads.run([](CarryingMember member) {
+    constexpr std::size_t count = 70'001;
+    CarriedCall call = carried_call_of(3, count, 0);
+    call.order = ReduceOrder::ranks;
+    std::vector<CarriedBytes> mine, results(3, CarriedBytes(call.bytes()));
+    std::vector<std::shared_ptr<CarriedRequest>> requests;
+    for (std::uint64_t seed = 0; seed < results.size(); ++seed) {
+      mine.push_back(doubles_of(member.rank, count, seed));
+      requests.push_back(member.begin(call, mine.back().data(), results[seed].data()));
+      requests.push_back(member.begin(carried_call_of(0, 0, 0), nullptr, nullptr));
+    }
+    for (auto& request : requests) EXPECT_TRUE(member.wait(*request).is_ok());
+    for (std::uint64_t seed = 0; seed < results.size(); ++seed)
+      ASSERT_EQ(results[seed], folded_by_ranks(call, 6, seed));
+  });
+  EXPECT_EQ(threads.open_extents(), 0);
+}
+
+TEST(Carry, tells_ranks_of_several_nodes_that_one_folds_in_another_order) {
+  CarryingThreads threads({0, 1, 0, 1}, {.order = ReduceOrder::ranks});
+  threads.run([](CarryingMember member) {
+    const CarriedBytes mine = doubles_of(member.rank, 3, 1);
+    CarriedBytes result(mine.size());
+    CarriedCall call = carried_call_of(3, 3, 0);
+    call.order = member.rank == 3 ? ReduceOrder::nodes : ReduceOrder::ranks;
+    const Status differs = member.wait(*member.begin(call, mine.data(), result.data()));
+    EXPECT_EQ(differs.code(), Code::argument);
+    EXPECT_THAT(std::string(differs.text()), testing::HasSubstr("with FARSUM_REDUCE_ORDER=ranks"));
+    call.order = ReduceOrder::ranks;
+    EXPECT_TRUE(member.wait(*member.begin(call, mine.data(), result.data())).is_ok());
+    EXPECT_EQ(result, folded_by_ranks(call, 4, 1));
   });
 }
 

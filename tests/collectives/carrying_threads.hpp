@@ -180,6 +180,7 @@ enum class CarriedBy : std::uint8_t { mailboxes, letters };
 struct CarryingOptions {
   CarriedBy by = CarriedBy::mailboxes;
   std::uint32_t degree = 0;  // of the tree between nodes, as of ReductionMeans
+  ReduceOrder order = ReduceOrder::nodes;
   // Of letters: so many are on the road from a rank to another, and some find no memory.
   std::size_t letters_on_a_road = 3;
   std::uint64_t lacks_memory_once_in = 0;  // 0: never
@@ -253,7 +254,8 @@ class CarryingThreads {
     if (options_.by == CarriedBy::letters && team.is_first_here() && !team.places().is_one_node())
       letters.emplace(desk, carried_post, team.places(), LetterPost::Use::carried, of_agent.own_events(),
                       options_.degree);
-    const ReductionMeans means = {.kernels = ops::kernels_for_this_machine(), .degree = options_.degree};
+    const ReductionMeans means = {
+        .kernels = ops::kernels_for_this_machine(), .order = options_.order, .degree = options_.degree};
     GroupReductions reductions(team, rank, means, waiter);
     std::byte* const block = start_of(blocks_.at(node_of_[rank]));
     team.begin(*reinterpret_cast<NodeTeamBlock*>(block), team_name);
@@ -265,7 +267,8 @@ class CarryingThreads {
     for (const std::uint32_t member : team.places().here) here.push_back(&agents_[member]);
     HelpOfTest help(extents_, here);
     TeamPost& post_of_carry = letters ? static_cast<TeamPost&>(*letters) : carried_post;
-    Carry carry({team, rank, ops::kernels_for_this_machine(), post_of_carry, waiter, help, options_.degree});
+    Carry carry(
+        {team, rank, ops::kernels_for_this_machine(), post_of_carry, waiter, help, options_.degree, options_.order});
     carry.open(start_of(carried_.at(node_of_[rank])));
     std::thread agent([&] { agents_[rank].serve(carry); });
     body({team, reductions, carry, help, agents_[rank], rank, meeting});
