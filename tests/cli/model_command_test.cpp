@@ -13,6 +13,7 @@
 #include "launched_job.hpp"
 #include "runtime/link_models.hpp"
 #include "runtime/reduction_models.hpp"
+#include "runtime/tree_times.hpp"
 #include "temporary_folder.hpp"
 
 namespace farsum::cli::test {
@@ -125,7 +126,14 @@ TEST_F(ModelCommand, sets_trees_beside_what_is_predicted_of_them_and_says_its_ch
   }
   EXPECT_EQ(chosen, 4);
   EXPECT_EQ(found.at("regret").at("aim"), 1.15);
-  EXPECT_FALSE(std::filesystem::exists(reduction_file(folder_))) << "times of trees were kept";
+  EXPECT_FALSE(std::filesystem::exists(reduction_file(folder_))) << "times of trees became parameters";
+  const MeasuredTrees kept = read_measured_trees(folder_);
+  EXPECT_EQ(kept.complaint, "");
+  EXPECT_EQ(kept.nodes, 3U);
+  ASSERT_EQ(kept.curves.size(), 4U);
+  EXPECT_EQ(kept.curves[3].vector.elements, 8U);
+  ASSERT_EQ(kept.curves[3].times.size(), 2U);
+  EXPECT_NEAR(kept.curves[3].times[1].us, found.at("trees").at(7).at("measured_us").get<double>(), 1e-3);
 }
 
 TEST_F(ModelCommand, names_a_damaged_file_of_reductions_and_goes_on_without_it) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cost/serial_fit.hpp"
+#include "measured_reductions.hpp"
 #include "temporary_folder.hpp"
 
 namespace farsum {
@@ -17,21 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What a machine of the paper's cards would measure, whose round trip is L + r.
-SerialReductions measured_on_paper() {
-  const cost::ReductionModel& paper = cost::paper_model();
-  SerialReductions measured;
-  measured.conditions = {.half_round_trip_us = paper.latency_us + paper.receive_us, .processors = 13};
-  for (const cost::CombineParameters& combine : paper.combines) {
-    for (const std::uint64_t elements : cost::listed_elements) {
-      cost::SerialCurve curve{.vector = {combine.op, combine.type, elements}, .times = {}};
-      for (std::uint64_t ranks = 2; ranks <= 13; ++ranks)
-        curve.times.push_back({ranks, cost::serial_us(*cost::terms_of(paper, curve.vector), ranks)});
-      measured.curves.push_back(curve);
-    }
-  }
-  return measured;
-}
+SerialReductions measured_on_paper() { return test::measured_reductions(cost::paper_model()); }
 
 class ReductionFile : public testing::Test {
  protected:
