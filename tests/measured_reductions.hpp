@@ -25,4 +25,12 @@ inline SerialReductions measured_reductions(const cost::ReductionModel& model) {
   return measured;
 }
 
+// Of a machine on which a message takes so long beside a letter's way that few messages are better than few phases.
+inline SerialReductions dear_messages() {
+  cost::ReductionModel model = cost::paper_model();
+  model.latency_us = 0.1;
+  model.receive_us = 50;
+  return measured_reductions(model);
+}
+
 }  // namespace farsum::test

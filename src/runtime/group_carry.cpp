@@ -95,7 +95,8 @@ Result<Carry*> Context::carry_of(Group& group) {
       here.push_back(membership_.here.place_of(group.ranks()[member]));
     carried = &group.set_carried(std::make_unique<GroupCarry>(
         GroupCarry::Parts{*membership_.segment, id_in_segment(), *transport_, *network_, carries_}, std::move(here),
-        GroupCarry::Of{group.team(), group.my_rank(), *kernels_, *exchange_, *waiter_, reduce_degree_}));
+        GroupCarry::Of{group.team(), group.my_rank(), *kernels_, *exchange_, *waiter_,
+                       reduce_degree(group.places().nodes())}));
   }
   if (carried->is_open()) return &carried->carry();
   if (Status status = start_agent(); !status.is_ok()) return status;

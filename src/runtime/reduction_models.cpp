@@ -79,6 +79,17 @@ ReductionParameters read_reduction_parameters(const std::string& folder) {
   return built_in;
 }
 
+cost::TreeRule read_tree_rule(const Settings& settings, const Environment& environment) {
+  cost::TreeRule rule;
+  rule.forced_degree = static_cast<std::uint32_t>(settings.reduce_degree);
+  if (rule.forced_degree != 0 || settings.reduce_model == ReduceModel::off) return rule;
+  const ReductionParameters parameters = read_reduction_parameters(model_folder(settings, environment));
+  if (!parameters.is_measured()) return rule;
+  rule.has_table = 1;
+  rule.table = cost::table_of(parameters.model);
+  return rule;
+}
+
 Status write_serial_reductions(const std::string& folder, const SerialReductions& measured, const std::string& when) {
   json curves = json::array();
   for (const cost::SerialCurve& curve : measured.curves) {

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "launched_job.hpp"
+#include "measured_reductions.hpp"
 #include "runtime/link_models.hpp"
 #include "runtime/reduction_models.hpp"
 #include "runtime/tree_times.hpp"
@@ -93,7 +94,26 @@ TEST_F(ModelCommand, has_a_hash_of_how_nodes_reduce_which_changes_with_the_degre
   unsetenv("FARSUM_REDUCE_DEGREE");
   ASSERT_EQ(usual.size(), binomial.size());
   for (std::size_t row = 0; row < usual.size(); ++row)
-    EXPECT_EQ(usual[row] == binomial[row], usual[row].at("nodes") > 12) << usual[row];
+    EXPECT_EQ(usual[row].at("hash") == binomial[row].at("hash"), usual[row].at("nodes") > 12) << usual[row];
+}
+
+// Of 8 nodes, which else tell each other at once.
+TEST_F(ModelCommand, says_which_tree_a_job_takes_and_who_chooses_it) {
+  const auto of_8_nodes = [] {
+    const json rows = report().at("reduction_schedules");
+    return *std::find_if(rows.begin(), rows.end(), [](const json& row) { return row.at("nodes") == 8; });
+  };
+  EXPECT_EQ(of_8_nodes().at("chosen_by"), "the number of nodes");
+  ASSERT_TRUE(write_serial_reductions(folder_, farsum::test::dear_messages(), "today").is_ok());
+  EXPECT_EQ(of_8_nodes().at("chosen_by"), "the model");
+  EXPECT_EQ(of_8_nodes().at("reduce"), "by a tree of degree 2");
+  setenv("FARSUM_REDUCE_MODEL", "off", 1);
+  EXPECT_EQ(of_8_nodes().at("reduce"), "each with all at once");
+  unsetenv("FARSUM_REDUCE_MODEL");
+  setenv("FARSUM_REDUCE_DEGREE", "3", 1);
+  EXPECT_EQ(of_8_nodes().at("reduce"), "by a tree of degree 3");
+  EXPECT_EQ(of_8_nodes().at("chosen_by"), "FARSUM_REDUCE_DEGREE");
+  unsetenv("FARSUM_REDUCE_DEGREE");
 }
 
 TEST_F(ModelCommand, measures_serial_reductions_over_nodes_of_this_machine_and_shows_what_the_fit_misses) {

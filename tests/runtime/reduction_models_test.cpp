@@ -126,5 +126,25 @@ TEST_F(ReductionFile, of_times_that_make_no_model_is_not_used) {
   expect_built_in("no model");
 }
 
+// What rank 0 tells.
+TEST_F(ReductionFile, is_the_table_of_a_job_unless_the_settings_say_otherwise) {
+  const auto no_variables = [](const char*) -> const char* { return nullptr; };
+  Settings settings;
+  settings.model = folder_;
+  EXPECT_EQ(read_tree_rule(settings, no_variables).has_table, 0U) << "nothing is measured";
+  write_good_one();
+  const cost::TreeRule rule = read_tree_rule(settings, no_variables);
+  EXPECT_EQ(rule.has_table, 1U);
+  EXPECT_EQ(rule.forced_degree, 0U);
+  EXPECT_EQ(rule.table.latency_ns, 2100U);
+  EXPECT_EQ(rule.table.rows().size(), cost::paper_model().combines.size());
+  settings.reduce_degree = 3;
+  EXPECT_EQ(read_tree_rule(settings, no_variables).has_table, 0U);
+  EXPECT_EQ(read_tree_rule(settings, no_variables).forced_degree, 3U);
+  settings.reduce_degree = 0;
+  settings.reduce_model = ReduceModel::off;
+  EXPECT_EQ(read_tree_rule(settings, no_variables).has_table, 0U);
+}
+
 }  // namespace
 }  // namespace farsum
