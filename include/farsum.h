@@ -435,15 +435,15 @@ FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
  * Completion: on return `mine` may be reused and `result` is there. A call may return before others have entered
  * theirs, or wait for them: a program relies on neither. In a group on one node a farsum_reduce of up to 1 KiB (4 KiB
  * for up to 4 ranks, less for more than 16) waits at the root alone, and elsewhere where the root is two such calls
- * behind.
+ * behind; over several nodes also on the first rank of a node for that node's, and eight calls are the most.
  *
  * Errors: HANDLE; RANK for the root; TYPE; RANGE where all blocks together are more than memory can hold; ARGUMENT for
  * buffers that are null or overlap; UNSUPPORTED in a group of ranks that have not been introduced. These are refused
  * before the other ranks learn of the call, which wait for this rank's next. ARGUMENT with the rank also where ranks
  * have called one of these three otherwise than others: results are as they were, and the group's next call is as any
  * other. It is told to all that wait for each other; the rank whose part a root of farsum_reduce has taken already has
- * OK. Where ranks have called different ones of the three, it is the same if the group is of several nodes or nobody
- * has called farsum_reduce; else who sees it has ARGUMENT, nobody's result is wrong, and the group is of no further
+ * OK. Where ranks have called different ones of the three, it is the same if no two of one node have of which one is
+ * farsum_reduce; else who sees it has ARGUMENT, nobody's result is wrong, and the group is of no further
  * use. Where a rank calls a barrier, broadcast or allgather of the group instead, or in another order than others, this
  * is either seen, nobody's result is wrong, and the group is of no further use, or each waits for the other; but
  * farsum_reduce beside a farsum_broadcast of a group on one node is as said there. PEER_FAILED: other ranks may still

@@ -205,17 +205,33 @@ std::uint32_t GroupTeam::size() const {
   return static_cast<std::uint32_t>(members);
 }
 
-// By the first rank of a node.
-Status GroupTeam::walk(std::span<const trees::Step> steps, LetterContent& content, const char* doing) {
+Status GroupTeam::walk_on(std::span<const trees::Step> steps, LetterContent& content, const char* doing) {
   const auto first_there = [&](std::uint32_t node) { return first_of(node); };
   const LetterRound round = {
-      .post = *post_, .waiter = waiter_, .team = key_, .number = ++round_, .first_of = first_there};
+      .post = *post_, .waiter = waiter_, .team = key_, .number = round_, .first_of = first_there};
   return walk_letters(round, steps, content, doing);
 }
 
+// By the first rank of a node.
 Status GroupTeam::walk_together(std::span<const trees::Step> steps, LetterContent& content, const char* doing) {
-  rounds_ahead_ = 0;
-  return walk(steps, content, doing);
+  ++round_;
+  note_all_met();
+  return walk_on(steps, content, doing);
+}
+
+// So that nobody gets too far ahead of a node that is late, all meet after so many rounds.
+Status GroupTeam::begin_round(OtherCall& other, const char* doing) {
+  if (rounds_ahead_ == TeamPost::most_rounds_ahead) {
+    if (Status status = meet_between_nodes(other, doing); !status.is_ok() || !other.is_none()) return status;
+  }
+  ++rounds_ahead_;
+  ++round_;
+  return {};
+}
+
+void GroupTeam::drop_letters_of(std::uint32_t node) {
+  const auto nothing = [](std::span<const std::byte>) {};
+  (void)post_->take(first_of(node), key_, round_ - 1, nothing);
 }
 
 // By the first rank of a node.
@@ -331,8 +347,7 @@ std::uint32_t GroupTeam::node_of(std::uint32_t member) const {
   return place < my_node_ ? place : place + 1;
 }
 
-// By the first rank of a node. Whoever has passed on what it was told goes on; so that nobody gets too far ahead of a
-// node that is late, all meet after so many rounds.
+// By the first rank of a node. Whoever has passed on what it was told goes on.
 Status GroupTeam::broadcast_between_nodes(std::span<std::byte> buffer, std::uint32_t root, OtherCall& other,
                                           const char* doing) {
   const std::uint32_t from = node_of(root);
@@ -340,12 +355,9 @@ Status GroupTeam::broadcast_between_nodes(std::span<std::byte> buffer, std::uint
   trees::append_steps_of_broadcast(broadcast_, shape_of_broadcast(places_.nodes(), from), my_node_);
   BroadcastPiece piece(*this, buffer);
   do {
-    if (rounds_ahead_ == TeamPost::most_rounds_ahead) {
-      if (Status status = meet_between_nodes(other, doing); !status.is_ok() || !other.is_none()) return status;
-    }
-    ++rounds_ahead_;
+    if (Status status = begin_round(other, doing); !status.is_ok() || !other.is_none()) return status;
     if (from == my_node_) piece.pack();
-    if (Status status = walk(broadcast_, piece, doing); !status.is_ok()) return status;
+    if (Status status = walk_on(broadcast_, piece, doing); !status.is_ok()) return status;
   } while (piece.next());
   other = piece.other();
   return {};

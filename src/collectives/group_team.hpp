@@ -60,8 +60,15 @@ class GroupTeam : public Team {
   std::span<const trees::Step> meeting_list() const { return meeting_; }
   std::size_t most_members_of_a_letter() const;
 
-  // The first members of the nodes walk a list that no node ends before all have begun theirs; they alone call.
-  Status walk_together(std::span<const trees::Step> steps, LetterContent& content, const char* doing);
+  // The first members of the nodes alone call these, and all in the same order. They begin a round, in which each walks
+  // lists; a node may be some rounds ahead of another. `other` is a call of another kind that one has made instead:
+  // then no round begins.
+  Status begin_round(OtherCall& other, const char* doing);
+  Status walk_on(std::span<const trees::Step> steps, LetterContent& content, const char* doing);
+  // No node has ended the lists of the last round before all had begun theirs, as all nodes know.
+  void note_all_met() { rounds_ahead_ = 0; }
+  // Those of earlier rounds that this node has not taken.
+  void drop_letters_of(std::uint32_t node);
 
  private:
   class Meeting;
@@ -78,7 +85,7 @@ class GroupTeam : public Team {
   // Of a node other than this one.
   Rank first_of(std::uint32_t node) const { return places_.node(node, my_node_).first; }
   void make_lists();
-  Status walk(std::span<const trees::Step> steps, LetterContent& content, const char* doing);
+  Status walk_together(std::span<const trees::Step> steps, LetterContent& content, const char* doing);
   Status meet_between_nodes(OtherCall& other, const char* doing);
   Status give_up(Status why);
   Status tell_here(const OtherCall& known, std::size_t bytes, const Telling& telling, const char* doing);

@@ -47,7 +47,8 @@ struct NodeRoundsBlock {
   // Behind verdict and count: a part for each rank, and one for RootedRounds; a slot for each rank's odd and even
   // calls, and as many for RootedRounds; the answer; a piece for each rank. What is long lies last, so that groups
   // which never need it touch no page of it.
-  static std::size_t slot_bytes(std::uint32_t ranks) { return shared_among(ranks, slots_bytes, 256, 4096); }
+  static constexpr std::size_t most_slot_bytes = 4096;
+  static std::size_t slot_bytes(std::uint32_t ranks) { return shared_among(ranks, slots_bytes, 256, most_slot_bytes); }
   static std::size_t piece_bytes(std::uint32_t ranks) { return shared_among(ranks, pieces_bytes, 2048, 49152); }
   static constexpr std::size_t parts_at = sizeof(Verdict) + sizeof(Count);
   static std::size_t handover_at(std::uint32_t ranks) { return parts_at + ranks * sizeof(RankPart); }

@@ -7,7 +7,7 @@
 
 #include "base/settings.hpp"
 #include "base/status.hpp"
-#include "collectives/reductions.hpp"
+#include "collectives/reduction_call.hpp"
 #include "lockfree/said_of_call.hpp"
 
 namespace farsum {

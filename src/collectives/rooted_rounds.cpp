@@ -29,10 +29,10 @@ Status RootedRounds::leave(const SaidOfCall& said, std::span<const std::byte> da
   return {};
 }
 
-Status RootedRounds::leave_and_hear(const SaidOfCall& said, std::uint32_t root, std::span<std::byte> heard,
-                                    bool& has_said_the_same, const char* doing) {
+Status RootedRounds::leave_and_hear(const SaidOfCall& said, std::span<const std::byte> data, std::uint32_t root,
+                                    std::span<std::byte> heard, bool& has_said_the_same, const char* doing) {
   if (Status status = begin(doing); !status.is_ok()) return status;
-  handover_.leave(said, {}, root);
+  handover_.leave(said, data, root);
   // Who says something else may be no root that would say more.
   const auto has_answered = [&] {
     return handover_.has_come(root) && (handover_.has_said_more(root) || handover_.said(root) != said);

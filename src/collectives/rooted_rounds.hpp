@@ -30,10 +30,10 @@ class RootedRounds {
 
   // By all but the root, with data of at most a slot. It waits where the one before the last is not read yet.
   Status leave(const SaidOfCall& said, std::span<const std::byte> data, std::uint32_t root, const char* doing);
-  // The same with no data, and waits for what the root says then. False where the root has not said the same of this
-  // call as this member: then it says nothing.
-  Status leave_and_hear(const SaidOfCall& said, std::uint32_t root, std::span<std::byte> heard, bool& has_said_the_same,
-                        const char* doing);
+  // The same, and waits for what the root says then. False where the root has not said the same of this call as this
+  // member: then it says nothing.
+  Status leave_and_hear(const SaidOfCall& said, std::span<const std::byte> data, std::uint32_t root,
+                        std::span<std::byte> heard, bool& has_said_the_same, const char* doing);
 
   // By a root that has something for all others and gets nothing, with data of at most a slot. It waits where somebody
   // has not read the one before the last.

@@ -47,6 +47,8 @@ bool TeamExchange::take(Rank from, std::uint64_t team, std::uint64_t round,
   std::vector<std::byte> bytes;
   {
     const std::lock_guard lock(mutex_);
+    // Rounds only grow: for what is left of earlier ones nobody waits any more.
+    arrived_.erase(arrived_.lower_bound({team, from, 0}), arrived_.lower_bound({team, from, round}));
     const auto found = arrived_.find({team, from, round});
     if (found == arrived_.end() || !found->second.is_whole) return false;
     bytes = std::move(found->second.bytes);

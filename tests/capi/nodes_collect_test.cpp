@@ -119,8 +119,9 @@ void expect_death_is_told(const DyingJob& job, farsum_collective_kind kind) {
     ASSERT_FINE(extended.begin(world, of_extended));
     milestones->reach(0);
     const farsum_status blocked = last.block(world, rank);
-    // A root of a broadcast waits for nobody, nor does whoever hears from it past the dead.
-    if (kind != FARSUM_COLLECT_BROADCAST || blocked != FARSUM_OK) {
+    // A root of a broadcast waits for nobody, nor does whoever hears from it past the dead; of a reduce the root waits.
+    const bool may_not_wait = kind == FARSUM_COLLECT_BROADCAST || (kind == FARSUM_COLLECT_REDUCE && rank != 0);
+    if (!may_not_wait || blocked != FARSUM_OK) {
       EXPECT_REFUSED(blocked, FARSUM_ERR_PEER_FAILED, HasSubstr(name_of_victim));
     }
     EXPECT_REFUSED(farsum_wait(&of_extended), FARSUM_ERR_PEER_FAILED, HasSubstr(name_of_victim));

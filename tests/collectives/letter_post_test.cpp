@@ -500,7 +500,7 @@ TEST(LetterPostShape, has_a_neighbour_for_each_step_of_a_reduction_of_any_degree
     for (const std::uint32_t nodes : {2, 5, 12, 13, 33, 64, 100}) {
       for (std::uint32_t node = 0; node < nodes; ++node) {
         const LetterNeighbours neighbours = LetterNeighbours::of(nodes, node, degree);
-        for (const trees::Step& step : GroupReductions::list_between_nodes(nodes, node, degree))
+        for (const trees::Step& step : ReductionsOverNodes::list_of(nodes, node, degree))
           ASSERT_NE(neighbours.by_node[step.peer], LetterNeighbours::none)
               << nodes << " at degree " << degree << ": " << node << " to " << step.peer;
       }

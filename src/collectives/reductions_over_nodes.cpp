@@ -1,0 +1,565 @@
+#include "collectives/reductions_over_nodes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "collectives/said_in_rounds.hpp"
+#include "cost/meeting_model.hpp"
+#include "trees/fnomial.hpp"
+
+namespace farsum {
+namespace {
+
+using Finding = NodeRoundsBlock::Finding;
+
+std::string name_of_node(std::uint32_t first_rank) { return fmt::format("the node of rank {}", first_rank); }
+
+// Of the members on a node, the one that speaks for it.
+constexpr std::uint32_t first_place = 0;
+
+}  // namespace
+
+// What goes from node to node before the elements, of which there are none where the sender knows of ranks that have
+// said different things, or brings none.
+struct ReductionsOverNodes::Letter {
+  static constexpr std::uint64_t of_reductions = 0x736e6f6974637564;  // other collectives' letters begin otherwise
+
+  std::uint64_t tag;
+  SaidOfCall said;  // by the sender
+  SaidOfCall other;
+  std::uint32_t other_rank;  // who has said that, or the first rank of a node that has called no reduction
+  Finding finding;
+};
+
+ReductionsOverNodes::ReductionsOverNodes(GroupTeam& team, std::uint32_t my_rank, const ReductionMeans& means)
+    : team_(team), my_rank_(my_rank) {
+  const GroupPlaces& places = team.places();
+  std::size_t most_here = places.here.size();
+  for (const GroupPlaces::Node& node : places.remote) most_here = std::max(most_here, node.members.size());
+  const auto most = static_cast<std::uint32_t>(most_here);
+  const std::size_t room = (means.letter_bytes - sizeof(Letter)) / cache_line_bytes * cache_line_bytes;
+  team_piece_bytes_ = std::min(NodeRoundsBlock::piece_bytes(most), room);
+  short_bytes_ = std::min(NodeRoundsBlock::slot_bytes(most) - sizeof(Told), team_piece_bytes_);
+  degree_ = degree_between(places.nodes(), means.degree);
+  is_flat_ = degree_ == 0;
+  if (means.order == ReduceOrder::ranks)
+    by_rank_.emplace(places, degree_, RankOrder::Limits{.piece_bytes = team_piece_bytes_, .letter_bytes = room});
+  if (!team.is_first_here()) return;
+  my_node_ = places.my_node();
+  list_ = list_of(places.nodes(), my_node_, degree_);
+  const auto is_of_second_half = [&](const trees::Step& step) { return step.action == trees::Action::receive_copy; };
+  const auto first_down = std::find_if(list_.begin(), list_.end(), is_of_second_half);
+  up_steps_ = static_cast<std::size_t>(first_down - list_.begin());
+  // Node 0 of a tree copies nothing: what it sends goes down.
+  if (!is_flat_ && my_node_ == 0) up_steps_ = list_.size() / 2;
+  if (by_rank_) by_rank_->plan(places, list_);
+  letter_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
+  sum_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
+  answers_.reserve(places.nodes());
+}
+
+void ReductionsOverNodes::begin(NodeRounds& rounds, RootedRounds& to_first) noexcept {
+  rounds_ = &rounds;
+  to_first_ = &to_first;
+}
+
+std::uint32_t ReductionsOverNodes::degree_between(std::uint32_t nodes, std::uint32_t wanted) {
+  if (wanted != 0) return wanted;
+  return cost::meet_at_once(nodes) ? 0 : 2;
+}
+
+std::vector<trees::Step> ReductionsOverNodes::list_of(std::uint32_t nodes, std::uint32_t mine, std::uint32_t degree) {
+  if (degree != 0)
+    return trees::steps_of({.kind = trees::Kind::allreduce, .nodes = nodes, .elements = 1, .degree = degree}, mine);
+  std::vector<trees::Step> list;
+  for (const auto action : {trees::Action::send, trees::Action::receive_copy}) {
+    for (std::uint32_t node = 0; node < nodes; ++node) {
+      if (node != mine) list.push_back({action, false, node, 0, 1});
+    }
+  }
+  return list;
+}
+
+Status ReductionsOverNodes::run(const ReductionCall& call) {
+  return call.asked.kind == GroupReduction::Kind::reduce ? run_to_root(call) : run_for_all(call);
+}
+
+// Each node folds a piece, its first rank combines it with those of the others, and tells the rest. Where that fails
+// the others would wait for ever, so they are told.
+Status ReductionsOverNodes::run_for_all(const ReductionCall& call) {
+  SaidOfCall said_here = call.said;
+  say_what_came_before(said_here, to_first_->calls());
+  const std::size_t most = piece_bytes(call);
+  std::size_t done = 0;
+  do {
+    const std::size_t bytes = std::min(most, call.bytes - done);
+    copy_reduced(rounds_->piece(my_place()), call.asked.mine + done, bytes);
+    if (Status status = begin_piece(call, said_here, done); !status.is_ok()) return status;
+    const bool differs_here = done == 0 && !have_all_said(*rounds_, said_here);
+    if (!differs_here) {
+      if (Status status = fold_in_shares(call, bytes); !status.is_ok()) return status;
+    }
+    if (team_.is_first_here()) {
+      if (Status status = combine_for_all(call, said_here, done, differs_here ? 0 : bytes); !status.is_ok())
+        return give_up(std::move(status));
+    }
+    if (differs_here) return who_said_otherwise(*rounds_, team_.places(), {call.doing, my_rank_, said_here});
+    if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
+    if (done == 0 && rounds_->verdict().finding != Finding::the_same)
+      return told_by_other_nodes(call, rounds_->verdict());
+    if (bytes == 0 && call.bytes != 0) return too_scattered({call.doing, my_rank_, call.said});
+    call.keep(rounds_->answer(), done, bytes);
+    done += bytes;
+  } while (done < call.bytes);
+  return {};
+}
+
+// 0: none goes, and all nodes tell each other only what they have called.
+std::size_t ReductionsOverNodes::piece_bytes(const ReductionCall& call) const {
+  return by_rank_ ? by_rank_->piece_bytes(call.fold.element_bytes()) : team_piece_bytes_;
+}
+
+// All have written the piece that begins there.
+Status ReductionsOverNodes::begin_piece(const ReductionCall& call, const SaidOfCall& said_here, std::size_t done) {
+  const auto nothing = [] {};
+  return done == 0 ? rounds_->begin(said_here, {}, nothing, call.doing) : rounds_->next_step(call.doing);
+}
+
+// So much of all pieces becomes the answer; or, by ranks, of each aligned block of ranks what lies where the first
+// one's piece was. No line of it is written by two.
+Status ReductionsOverNodes::fold_in_shares(const ReductionCall& call, std::size_t bytes) {
+  const std::size_t share = round_up((bytes + rounds_->ranks() - 1) / rounds_->ranks(), cache_line_bytes);
+  const std::size_t from = std::min(my_place() * share, bytes);
+  const std::size_t own_bytes = std::min(share, bytes - from);
+  if (by_rank_) {
+    const auto part = [&](std::uint32_t rank) { return rounds_->piece(team_.places().place_of(rank)) + from; };
+    for (const RankOrder::Join& join : by_rank_->joins_here())
+      call.fold.one_more(part(join.left), part(join.right), own_bytes);
+  } else {
+    call.fold.all(rounds_->answer() + from, own_bytes, rounds_->ranks(),
+                  [&](std::uint32_t member) { return rounds_->piece(member) + from; });
+  }
+  return rounds_->next_step(call.doing);
+}
+
+// What nodes have of a piece, and what their ranks have said. The part of this node, which becomes that of all, is the
+// rounds' answer; or, by ranks, a part for each aligned block of them.
+class ReductionsOverNodes::Parts final : public LetterContent {
+ public:
+  // Of which letters hold elements: all; or, of a reduce, those on the way to the root's node.
+  enum class Holding : std::uint8_t { all, none, to_root };
+
+  Parts(ReductionsOverNodes& reductions, const ReductionCall& call, Verdict& verdict, std::size_t bytes)
+      : reductions_(reductions), call_(call), verdict_(verdict), bytes_(bytes) {
+    const auto part = [&](std::uint32_t rank) {
+      return reductions_.rounds_->piece(reductions_.team_.places().place_of(rank));
+    };
+    if (by_rank()) by_rank()->begin(bytes, part);
+  }
+
+  // Behind the first piece all have said the same.
+  void compare_no_more() { compares_ = false; }
+  void hold(Holding holding, std::uint32_t root_node) {
+    holding_ = holding;
+    root_node_ = root_node;
+  }
+  const Verdict& verdict() const { return verdict_; }
+  bool are_the_same() const { return verdict_.finding == Finding::the_same; }
+
+  std::span<const std::byte> held(const trees::Step& step) override {
+    std::byte* const into = reductions_.letter_.get();
+    const Letter letter{.tag = Letter::of_reductions,
+                        .said = call_.said,
+                        .other = verdict_.said,
+                        .other_rank = verdict_.rank,
+                        .finding = verdict_.finding};
+    std::memcpy(into, &letter, sizeof letter);
+    if (!are_the_same()) return {into, sizeof letter};
+    const std::size_t bytes = bytes_with(step, step.peer);
+    if (by_rank())
+      by_rank()->pack(number_of(step), into + sizeof letter);
+    else
+      copy_reduced(into + sizeof letter, answer(), bytes);
+    return {into, sizeof letter + bytes};
+  }
+
+  Status take(const trees::Step& step, std::span<const std::byte> letter) override {
+    const std::uint32_t sender = reductions_.team_.places().node(step.peer, reductions_.my_node_).members.front();
+    if (compares_) compare(sender, letter);
+    const std::size_t bytes = bytes_with(step, reductions_.my_node_);
+    if (!are_the_same() || bytes_ == 0) return {};
+    if (letter.size() != sizeof(Letter) + bytes)
+      return no_reduction_by({call_.doing, reductions_.my_rank_, call_.said}, name_of_node(sender));
+    if (bytes != 0) use(step, letter.data() + sizeof(Letter));
+    return {};
+  }
+
+  // Where all have said the same, once all has been taken.
+  void finish() {
+    if (!are_the_same()) return;
+    if (by_rank()) return copy_reduced(answer(), by_rank()->answer(), bytes_);
+    if (!reductions_.is_flat_) return;
+    add_own();
+    copy_reduced(answer(), sum(), bytes_);
+  }
+
+ private:
+  std::byte* answer() const { return reductions_.rounds_->answer(); }
+  std::byte* sum() const { return reductions_.sum_.get(); }
+  RankOrder* by_rank() const { return reductions_.by_rank_ ? &*reductions_.by_rank_ : nullptr; }
+  std::size_t number_of(const trees::Step& step) const {
+    return static_cast<std::size_t>(&step - reductions_.list_.data());
+  }
+  // Of elements, in the letter of a step that `to` gets.
+  std::size_t bytes_with(const trees::Step& step, std::uint32_t to) const {
+    if (by_rank()) return by_rank()->letter_bytes(number_of(step));
+    const bool holds = holding_ == Holding::all || (holding_ == Holding::to_root && to == root_node_);
+    return holds ? bytes_ : 0;
+  }
+
+  void use(const trees::Step& step, const std::byte* theirs) {
+    if (by_rank()) {
+      by_rank()->take(number_of(step), theirs, call_.fold);
+    } else if (reductions_.is_flat_) {
+      if (step.peer > reductions_.my_node_) add_own();
+      add(theirs);
+    } else if (step.action == trees::Action::receive_copy) {
+      copy_reduced(answer(), theirs, bytes_);
+    } else {
+      // All nodes of a subtree come behind its parent.
+      call_.fold.one_more(answer(), theirs, bytes_);
+    }
+  }
+
+  // Keeps for this node's ranks the first of other nodes that has called something else.
+  void compare(std::uint32_t sender, std::span<const std::byte> theirs) {
+    if (!are_the_same()) return;
+    Letter letter{};
+    if (theirs.size() >= sizeof letter) std::memcpy(&letter, theirs.data(), sizeof letter);
+    if (letter.tag != Letter::of_reductions || !makes_sense(letter.said))
+      verdict_ = {{}, sender, Finding::no_reduction};
+    else if (letter.finding == Finding::no_reduction)
+      verdict_ = {{}, letter.other_rank, Finding::no_reduction};
+    else if (letter.said != call_.said)
+      verdict_ = {letter.said, sender, Finding::another_reduction};
+    else if (letter.finding != Finding::the_same)
+      verdict_ = {letter.other, letter.other_rank, Finding::another_reduction};
+  }
+
+  void add_own() {
+    if (!std::exchange(has_own_, true)) add(answer());
+  }
+  void add(const std::byte* part) {
+    if (!std::exchange(has_first_, true))
+      copy_reduced(sum(), part, bytes_);
+    else
+      call_.fold.one_more(sum(), part, bytes_);
+  }
+
+  ReductionsOverNodes& reductions_;
+  const ReductionCall& call_;
+  Verdict& verdict_;
+  std::size_t bytes_;
+  Holding holding_ = Holding::all;
+  std::uint32_t root_node_ = 0;
+  bool compares_ = true;
+  bool has_first_ = false;
+  bool has_own_ = false;
+};
+
+// The answer of this node becomes that of all. By the first rank of each node.
+Status ReductionsOverNodes::combine_for_all(const ReductionCall& call, const SaidOfCall& said_here, std::size_t done,
+                                            std::size_t bytes) {
+  Verdict& verdict = rounds_->verdict();
+  if (done == 0) verdict = verdict_of_rounds(said_here);
+  Parts parts(*this, call, verdict, bytes);
+  if (done != 0) parts.compare_no_more();
+  if (Status status = begin_round(call); !status.is_ok()) return status;
+  if (Status status = team_.walk_on(list_, parts, call.doing); !status.is_ok()) return status;
+  if (!parts.are_the_same()) return answer(call, parts, my_node_, true);
+  team_.note_all_met();
+  parts.finish();
+  return {};
+}
+
+// Before the letters of a call that may begin behind others in which nobody waited for all.
+Status ReductionsOverNodes::begin_round(const ReductionCall& call) {
+  OtherCall other;
+  Status status = team_.begin_round(other, call.doing);
+  if (status.is_ok() && !other.is_none())
+    return no_reduction_by({call.doing, my_rank_, call.said}, fmt::format("rank {} of the job", other.rank));
+  return status;
+}
+
+ReductionsOverNodes::Told ReductionsOverNodes::told_of(const Verdict& verdict) {
+  switch (verdict.finding) {
+    case Finding::the_same:
+      break;
+    case Finding::another_reduction:
+      return {verdict.said, verdict.rank, Told::What::another_reduction};
+    case Finding::no_reduction:
+      return {verdict.said, verdict.rank, Told::What::no_reduction};
+  }
+  return {};
+}
+
+// What the ranks of this node have said differently, which all other nodes are told.
+ReductionsOverNodes::Verdict ReductionsOverNodes::verdict_of_rounds(const SaidOfCall& said_here) const {
+  if (!rounds_->have_all_begun()) return {{}, my_rank_, Finding::no_reduction};
+  for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) {
+    if (rounds_->said(member) != said_here)
+      return {rounds_->said(member), team_.places().here[member], Finding::another_reduction};
+  }
+  return {{}, 0, Finding::the_same};
+}
+
+Status ReductionsOverNodes::told_by_other_nodes(const ReductionCall& call, const Verdict& verdict) {
+  const RefusedReduction refused{call.doing, my_rank_, call.said};
+  if (verdict.finding == Finding::another_reduction) return told_otherwise(refused, verdict.rank, verdict.said);
+  Status status = no_reduction_by(refused, name_of_node(verdict.rank));
+  rounds_->break_off(status);
+  return status;
+}
+
+Status ReductionsOverNodes::give_up(Status why) {
+  rounds_->give_up(why);
+  return why;
+}
+
+// All ranks of a node leave what they bring for its first, which alone goes on; of a long one they hear from it that
+// all have said the same before they do.
+Status ReductionsOverNodes::run_to_root(const ReductionCall& call) {
+  SaidOfCall said_here = call.said;
+  say_what_came_before(said_here, team_.node().meetings());
+  if (!is_short(call)) copy_reduced(rounds_->piece(my_place()), call.asked.mine, first_piece(call));
+  Status status = team_.is_first_here() ? be_first(call, said_here) : leave_for_first(call, said_here);
+  return status.is_ok() && !is_short(call) ? go_on_to_root(call) : std::move(status);
+}
+
+Status ReductionsOverNodes::leave_for_first(const ReductionCall& call, const SaidOfCall& said_here) {
+  const bool is_short_one = is_short(call);
+  const std::span<const std::byte> mine(call.asked.mine, is_short_one ? call.bytes : 0);
+  const bool hears = call.gets_result || !is_short_one || by_rank_;
+  if (!hears) return to_first_->leave(said_here, mine, first_place, call.doing);
+  alignas(cache_line_bytes) std::array<std::byte, NodeRoundsBlock::most_slot_bytes> words;
+  const std::span<std::byte> heard = std::span(words).first(sizeof(Told) + mine.size());
+  bool says_first_the_same = false;
+  Status status = to_first_->leave_and_hear(said_here, mine, first_place, heard, says_first_the_same, call.doing);
+  if (!status.is_ok()) return status;
+  Told told;
+  if (says_first_the_same)
+    std::memcpy(&told, heard.data(), sizeof told);
+  else
+    told = compare_said(*to_first_, team_.places(), said_here, first_place);
+  if (told.what == Told::What::the_same && is_short_one && call.gets_result)
+    copy_reduced(call.asked.result, heard.data() + sizeof told, call.bytes);
+  return told_by_first(call, told);
+}
+
+// Those that wait here have said the same, and are at the root's node or bring much.
+Status ReductionsOverNodes::be_first(const ReductionCall& call, const SaidOfCall& said_here) {
+  if (Status status = to_first_->gather(said_here, {}, call.doing); !status.is_ok()) return status;
+  Told told = compare_here(said_here);
+  const std::size_t bytes = first_piece(call);
+  if (told.what == Told::What::the_same) fold_alone(call, bytes);
+  Verdict verdict{told.said, told.rank,
+                  told.what == Told::What::the_same ? Finding::the_same : Finding::another_reduction};
+  if (told.what == Told::What::gone_on) verdict = {{}, my_rank_, Finding::no_reduction};
+  if (Status status = combine_at_root(call, bytes, verdict); !status.is_ok()) return give_up(std::move(status));
+  if (told.what == Told::What::the_same) told = told_of(verdict);
+  const bool is_heard_here = by_rank_ || !is_short(call) || (is_at(call.asked.root) && !call.gets_result);
+  if (is_heard_here) {
+    const std::size_t brought = is_short(call) ? bytes : 0;
+    std::memcpy(letter_.get(), &told, sizeof told);
+    copy_reduced(letter_.get() + sizeof told, rounds_->answer(), brought);
+    to_first_->say({letter_.get(), sizeof told + brought});
+  }
+  to_first_->finish();
+  if (told.what == Told::What::the_same && is_short(call) && call.gets_result)
+    copy_reduced(call.asked.result, rounds_->answer(), bytes);
+  return told_by_first(call, told);
+}
+
+// The first piece of all members here. What is folded by ranks lies where a long one's pieces do, which no member
+// writes before it has heard that the call is over.
+void ReductionsOverNodes::fold_alone(const ReductionCall& call, std::size_t bytes) {
+  const auto part = [&](std::uint32_t member) {
+    if (member == my_place()) return call.asked.mine;
+    return is_short(call) ? to_first_->data(member, bytes) : static_cast<const std::byte*>(rounds_->piece(member));
+  };
+  if (!by_rank_) return call.fold.all(rounds_->answer(), bytes, rounds_->ranks(), part);
+  for (std::uint32_t member = 0; member < rounds_->ranks(); ++member)
+    copy_reduced(rounds_->piece(member), part(member), bytes);
+  const auto piece = [&](std::uint32_t rank) { return rounds_->piece(team_.places().place_of(rank)); };
+  for (const RankOrder::Join& join : by_rank_->joins_here())
+    call.fold.one_more(piece(join.left), piece(join.right), bytes);
+}
+
+// The first with which the group ends, if any; else the first that has said something else.
+ReductionsOverNodes::Told ReductionsOverNodes::compare_here(const SaidOfCall& said_here) const {
+  Told first;
+  for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) {
+    const Told found = compare_said(*to_first_, team_.places(), said_here, member);
+    if (found.what == Told::What::out_of_step) return found;
+    if (first.what == Told::What::the_same) first = found;
+  }
+  return first;
+}
+
+Status ReductionsOverNodes::told_by_first(const ReductionCall& call, const Told& told) {
+  const RefusedReduction refused{call.doing, my_rank_, call.said};
+  switch (told.what) {
+    case Told::What::the_same:
+      return {};
+    case Told::What::another_reduction:
+      return told_otherwise(refused, told.rank, told.said);
+    case Told::What::no_reduction: {
+      Status status = no_reduction_by(refused, name_of_node(told.rank));
+      rounds_->break_off(status);
+      return status;
+    }
+    case Told::What::gone_on:
+      return give_up(gone_on(refused, told.rank));
+    case Told::What::out_of_step:
+      break;
+  }
+  return give_up(out_of_step(refused, told.rank));
+}
+
+// Behind the first piece of a long one, whose answer lies at the root's node.
+Status ReductionsOverNodes::go_on_to_root(const ReductionCall& call) {
+  rounds_->begin_agreed();
+  std::size_t done = first_piece(call);
+  if (done == 0) return too_scattered({call.doing, my_rank_, call.said});
+  call.keep(rounds_->answer(), 0, done);
+  while (done < call.bytes) {
+    const std::size_t bytes = std::min(piece_bytes(call), call.bytes - done);
+    copy_reduced(rounds_->piece(my_place()), call.asked.mine + done, bytes);
+    if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
+    if (Status status = fold_in_shares(call, bytes); !status.is_ok()) return status;
+    if (team_.is_first_here()) {
+      if (Status status = add_piece_at_root(call, bytes); !status.is_ok()) return give_up(std::move(status));
+    }
+    // What goes to others is read from the pieces by ranks, else from the answer.
+    if (by_rank_ || is_at(call.asked.root)) {
+      if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
+    }
+    call.keep(rounds_->answer(), done, bytes);
+    done += bytes;
+  }
+  return {};
+}
+
+// The first piece of all nodes, and what they have called. Few tell all others that, so that whoever waits for another
+// call of theirs hears of it; of these the root alone waits, or, where much is to come, all. More tell it up a tree, to
+// node 0, who tells the root.
+Status ReductionsOverNodes::combine_at_root(const ReductionCall& call, std::size_t bytes, Verdict& verdict) {
+  const std::uint32_t root_node = team_.node_of(call.asked.root);
+  Parts parts(*this, call, verdict, bytes);
+  parts.hold(Parts::Holding::to_root, root_node);
+  // By ranks a letter holds what this node's ranks are neighbours of, which is planned for an answer that all get.
+  const bool all_wait = by_rank_ || !is_short(call);
+  if (Status status = begin_round(call); !status.is_ok()) return status;
+  if (!is_flat_) return combine_in_tree(call, parts, all_wait);
+  const bool waits = all_wait || root_node == my_node_;
+  const std::span<const trees::Step> steps = waits ? std::span<const trees::Step>(list_) : up();
+  if (Status status = team_.walk_on(steps, parts, call.doing); !status.is_ok()) return status;
+  if (all_wait && parts.are_the_same()) team_.note_all_met();
+  if (by_rank_ || root_node == my_node_) parts.finish();
+  return {};
+}
+
+// Who has told its parent goes on, but where all wait; and then those behind it in the tree may have gone on, too. Node
+// 0 tells the root, apart or on the way down.
+Status ReductionsOverNodes::combine_in_tree(const ReductionCall& call, Parts& parts, bool all_wait) {
+  const std::uint32_t root_node = team_.node_of(call.asked.root);
+  const auto walk = [&](std::span<const trees::Step> steps, Parts::Holding holding) {
+    parts.hold(holding, root_node);
+    return team_.walk_on(steps, parts, call.doing);
+  };
+  drop_answers();
+  if (Status status = walk(up(), Parts::Holding::all); !status.is_ok()) return status;
+  const bool is_told_on_the_way = by_rank_ || (all_wait && parent_of(root_node) == 0U);
+  if (!is_told_on_the_way) {
+    if (Status status = tell_root(call, parts, root_node); !status.is_ok()) return status;
+  }
+  if (all_wait) {
+    const Parts::Holding holding = is_told_on_the_way ? Parts::Holding::to_root : Parts::Holding::none;
+    if (Status status = walk(down(), holding); !status.is_ok()) return status;
+    if (parts.are_the_same()) team_.note_all_met();
+  }
+  if (by_rank_) parts.finish();
+  if (parts.are_the_same()) return {};
+  return answer(call, parts, my_node_ != 0 || is_told_on_the_way ? my_node_ : root_node, all_wait);
+}
+
+// By a letter of its own, where the root is not on node 0.
+Status ReductionsOverNodes::tell_root(const ReductionCall& call, Parts& parts, std::uint32_t root_node) {
+  if (root_node == 0 || (my_node_ != 0 && my_node_ != root_node)) return {};
+  parts.hold(Parts::Holding::to_root, root_node);
+  const trees::Step step = my_node_ == 0 ? trees::Step{trees::Action::send, false, root_node, 0, 1}
+                                         : trees::Step{trees::Action::receive_copy, false, 0, 0, 1};
+  return team_.walk_on({&step, 1}, parts, call.doing);
+}
+
+// A further piece, of which nobody else hears anything.
+Status ReductionsOverNodes::add_piece_at_root(const ReductionCall& call, std::size_t bytes) {
+  const std::uint32_t root_node = team_.node_of(call.asked.root);
+  Verdict verdict{{}, 0, Finding::the_same};
+  Parts parts(*this, call, verdict, bytes);
+  parts.compare_no_more();
+  if (Status status = begin_round(call); !status.is_ok()) return status;
+  if (by_rank_) {
+    if (Status status = team_.walk_on(list_, parts, call.doing); !status.is_ok()) return status;
+    team_.note_all_met();
+    parts.finish();
+    return {};
+  }
+  if (!is_flat_) {
+    if (Status status = team_.walk_on(up(), parts, call.doing); !status.is_ok()) return status;
+    return tell_root(call, parts, root_node);
+  }
+  if (root_node != my_node_) {
+    const trees::Step step{trees::Action::send, false, root_node, 0, 1};
+    return team_.walk_on({&step, 1}, parts, call.doing);
+  }
+  if (Status status = team_.walk_on(down(), parts, call.doing); !status.is_ok()) return status;
+  parts.finish();
+  return {};
+}
+
+// Some have called something else, and may wait for what this node would tell them if it had called that: the nodes
+// behind it in the tree; and of node 0 any node, if it takes itself for the root's. Who waits for nothing finds it when
+// it next takes a letter from the same node.
+Status ReductionsOverNodes::answer(const ReductionCall& call, Parts& parts, std::uint32_t told_apart, bool all_wait) {
+  if (is_flat_) return {};
+  const auto is_behind = [&](std::uint32_t node) {
+    return std::any_of(up().begin(), up().end(), [&](const trees::Step& step) {
+      return step.action == trees::Action::receive_combine && step.peer == node;
+    });
+  };
+  answers_.clear();
+  for (std::uint32_t node = 1; node < team_.places().nodes(); ++node) {
+    const bool waits = is_behind(node) ? !all_wait : my_node_ == 0;
+    if (waits && node != told_apart) answers_.push_back({trees::Action::send, false, node, 0, 1});
+  }
+  return team_.walk_on(answers_, parts, call.doing);
+}
+
+// Of earlier rounds, for which this node has not waited.
+void ReductionsOverNodes::drop_answers() {
+  if (my_node_ == 0) return;
+  team_.drop_letters_of(0);
+  if (const auto parent = parent_of(my_node_); parent != 0U) team_.drop_letters_of(*parent);
+}
+
+std::optional<std::uint32_t> ReductionsOverNodes::parent_of(std::uint32_t node) const {
+  return trees::Fnomial(team_.places().nodes(), degree_).parent(node);
+}
+
+}  // namespace farsum
