@@ -2,20 +2,7 @@
 
 #include <algorithm>
 
-#include "cost/reduction_model.hpp"
-
 namespace farsum::cost {
-namespace {
-
-// In which all send to one, or all tell each other: the model does not tell these apart, and in the second nobody
-// waits for an answer to come down.
-std::uint32_t degree_by_table(const ReductionTable& costs, const ReducedVector& vector, std::uint32_t nodes) {
-  if (nodes <= 2) return 0;
-  const auto degree = static_cast<std::uint32_t>(choose_degree(costs, vector, nodes));
-  return degree == nodes && nodes <= most_flat_nodes ? 0 : degree;
-}
-
-}  // namespace
 
 TreeRule rule_as_told(const TreeRule& told) {
   const bool is_known = told.version == TreeRule::current_version && told.forced_degree != 1 && told.has_table <= 1 &&
@@ -28,9 +15,15 @@ TreeRule rule_as_told(const TreeRule& told) {
   return std::ranges::all_of(told.table.rows(), makes_sense) ? told : TreeRule{};
 }
 
-std::uint32_t usual_degree(const TreeRule& rule, std::uint32_t nodes) {
+// In which all send to one, or all tell each other: the model does not tell these apart, and in the second nobody
+// waits for an answer to come down.
+std::uint32_t degree_for(const TreeRule& rule, const ReducedVector& vector, std::uint32_t nodes) {
   if (rule.forced_degree != 0) return rule.forced_degree;
-  return rule.has_table != 0 ? degree_by_table(rule.table, {}, nodes) : 0;
+  if (rule.has_table == 0 || nodes <= 2) return 0;
+  const auto degree = static_cast<std::uint32_t>(choose_degree(rule.table, vector, nodes));
+  return degree == nodes && nodes <= most_flat_nodes ? 0 : degree;
 }
+
+std::uint32_t usual_degree(const TreeRule& rule, std::uint32_t nodes) { return degree_for(rule, {}, nodes); }
 
 }  // namespace farsum::cost

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "cost/reduction_choice.hpp"
+#include "cost/reduction_model.hpp"
 
 namespace farsum::cost {
 
@@ -23,8 +24,10 @@ static_assert(std::has_unique_object_representations_v<TreeRule>);
 // As it was told; one that has the number of nodes alone decide, where this build does not know what was told.
 TreeRule rule_as_told(const TreeRule& told);
 
-// The degree of the tree in which so many nodes reduce, whatever they reduce: by a table that of one 64-bit
-// floating-point number, summed. 0: there is none, for all tell each other at once, or their number alone decides.
+// The degree of the tree in which so many nodes reduce such a vector. 0: there is none, for all tell each other at
+// once, or their number alone decides.
+std::uint32_t degree_for(const TreeRule& rule, const ReducedVector& vector, std::uint32_t nodes);
+// Whatever they reduce: that for one 64-bit floating-point number, summed.
 std::uint32_t usual_degree(const TreeRule& rule, std::uint32_t nodes);
 
 }  // namespace farsum::cost

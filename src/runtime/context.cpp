@@ -399,8 +399,11 @@ Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) cons
   const std::uint32_t degree = reduce_degree(places.nodes());
   means.post = make_post(places, my_rank, LetterPost::Use::group);
   means.team = std::make_unique<GroupTeam>(std::move(places), my_rank, means.post.get(), *waiter_);
-  const ReductionMeans of_reductions{
-      .kernels = *kernels_, .order = settings().reduce_order, .peers = peer_memory_.get(), .degree = degree};
+  const ReductionMeans of_reductions{.kernels = *kernels_,
+                                     .order = settings().reduce_order,
+                                     .peers = peer_memory_.get(),
+                                     .degree = degree,
+                                     .pieces = &tree_rule_};
   means.reductions = std::make_unique<GroupReductions>(*means.team, my_rank, of_reductions, *waiter_);
   return means;
 }

@@ -104,6 +104,10 @@ TEST_F(ModelCommand, says_which_tree_a_job_takes_and_who_chooses_it) {
     return *std::find_if(rows.begin(), rows.end(), [](const json& row) { return row.at("nodes") == 8; });
   };
   EXPECT_EQ(of_8_nodes().at("chosen_by"), "the number of nodes");
+  ASSERT_TRUE(
+      write_serial_reductions(folder_, farsum::test::measured_reductions(cost::paper_model()), "today").is_ok());
+  EXPECT_EQ(of_8_nodes().at("reduce"), "by a tree of degree 4");
+  EXPECT_EQ(of_8_nodes().at("rest_of_long_sums"), "by a tree of degree 2");
   ASSERT_TRUE(write_serial_reductions(folder_, farsum::test::dear_messages(), "today").is_ok());
   EXPECT_EQ(of_8_nodes().at("chosen_by"), "the model");
   EXPECT_EQ(of_8_nodes().at("reduce"), "by a tree of degree 2");
