@@ -156,9 +156,10 @@ function(farsum_add_bench folder)
   target_link_libraries(bench_${name} PRIVATE farsum_bench_common farsum)  # the latter is what users link
   farsum_link_front_libraries(bench_${name})
   if(name STREQUAL "reduce")
-    # Of the engine's parts, which are no interface of the library, the models, the simulated cluster, and collectives over
-    # the simulated network.
-    target_link_libraries(bench_${name} PRIVATE farsum_cluster farsum_trees farsum_cost farsum_transport_sim farsum_collectives)
+    # Of the engine's parts, which are no interface of the library, the models and their files, the simulated cluster, and
+    # collectives over the simulated network.
+    target_link_libraries(bench_${name} PRIVATE farsum_cluster farsum_trees farsum_cost farsum_transport_sim farsum_collectives
+                          farsum_runtime)
   endif()
   if(TARGET benchmark::benchmark)
     target_link_libraries(bench_${name} PRIVATE benchmark::benchmark)

@@ -421,15 +421,16 @@ FARSUM_API int farsum_op_legal(farsum_type type, farsum_op op);
  * FARSUM_REPLACE and FARSUM_NO_OP do not reduce.
  *
  * Order: the ranks of a node are combined from the lowest to the highest, then the nodes, which are numbered by their
- * lowest ranks: up to 12 from the first to the last, more by a binomial tree, or by the tree that FARSUM_REDUCE_DEGREE
- * asks for (docs/REDUCTIONS.md); always with what is lower on the left. Floating-point arithmetic is as a process
- * begins with it, whatever a thread has set. So the same ranks, placed on nodes alike, get the same bits; but of two
- * NaNs a sum or a product may give either (docs/reference/operators.md), and bytes of an element that hold no part of
- * its value are undefined. With FARSUM_REDUCE_ORDER=ranks on all ranks, the brackets depend on the number of ranks
- * alone: each two neighbours become one, then each two of these, and so on; so the bits are the same however the ranks
- * are placed. Over several nodes that costs more the fewer neighbours share a node, and is UNSUPPORTED where a message
- * has no room for one element of each block of neighbours that is combined in it, which beyond 12 nodes, and in a tree
- * that was asked for, is one of several nodes; nothing is written then, and other calls go on.
+ * lowest ranks: up to 12 from the first to the last, more by a binomial tree, or by the tree that the model of rank 0's
+ * machine chooses, if it was measured, or that FARSUM_REDUCE_DEGREE asks for (docs/REDUCTIONS.md); always with what is
+ * lower on the left. Floating-point arithmetic is as a process begins with it, whatever a thread has set. So the same
+ * ranks, placed on nodes alike, by the same model, get the same bits; but of two NaNs a sum or a product may give
+ * either (docs/reference/operators.md), and bytes of an element that hold no part of its value are undefined. With
+ * FARSUM_REDUCE_ORDER=ranks on all ranks, the brackets depend on the number of ranks alone: each two neighbours become
+ * one, then each two of these, and so on; so the bits are the same however the ranks are placed. Over several nodes
+ * that costs more the fewer neighbours share a node, and is UNSUPPORTED where a message has no room for one element of
+ * each block of neighbours that is combined in it, which beyond 12 nodes, and in a tree that was asked for, is one of
+ * several nodes; nothing is written then, and other calls go on.
  *
  * Completion: on return `mine` may be reused and `result` is there. A call may return before others have entered
  * theirs, or wait for them: a program relies on neither. In a group on one node a farsum_reduce of up to 1 KiB (4 KiB

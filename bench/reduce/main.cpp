@@ -21,6 +21,8 @@
 #include "contest.hpp"
 #include "measured.hpp"
 #include "overlapped.hpp"
+#include "own_machine.hpp"
+#include "own_report.hpp"
 #include "predictions.hpp"
 #include "protocol_scale.hpp"
 #include "rank_programs.hpp"
@@ -72,8 +74,10 @@ Whats declare_whats(CLI::App& app, CommandLine& line) {
   whats.steady = what->add_flag("--steady", line.steady,
                                 "how much single calls differ in length beside busy processes, with and without "
                                 "raised priority; a minute a cell");
-  what->add_flag("--model", line.model,
-                 "tables 1 and 2 of paper 5, its figures 2, 10 and 14 from their parameters, and what these miss");
+  what->add_flag(
+      "--model", line.model,
+      "tables 1 and 2 of paper 5, its figures 2, 10 and 14 from their parameters, and what these miss; then "
+      "table 2 and figures 2 and 10 of this machine, as far as `farsum info --model --measure` has measured it");
   whats.simulate = what->add_flag("--simulate", line.simulate,
                                   "its figures 1, 11, 12 and 13 and its table 3 from a simulated cluster with noise, "
                                   "two minutes or so");
@@ -182,8 +186,10 @@ void draw(const std::string& lines, const char* script_name, const std::string& 
 void model(const CommandLine& line) {
   const cost::ReductionModel& model = cost::paper_model();
   const Predictions predictions = predict_figures(model);
-  const std::string lines = lines_of(model, predictions);
-  fmt::print("{}", line.json ? lines : tables_of(model, predictions));
+  const OwnMachine own = read_own_machine();
+  const std::string lines = lines_of(model, predictions) + lines_of(own);
+  fmt::print("{}", line.json ? lines : tables_of(model, predictions) + tables_of(own));
+  if (line.json) fmt::print(stderr, "{}", missing_of(own));
   if (!line.plot.empty()) draw(lines, "plot.py", line.plot);
 }
 

@@ -1,4 +1,4 @@
-"""What the figures of `farsum bench reduce` share: four panels from its lines, in one file."""
+"""What the figures of `farsum bench reduce` share: panels from its lines, two in a row, in one file."""
 
 import argparse
 import json
@@ -22,8 +22,9 @@ def elements_text(count):
     return f"{count} element{'' if count == 1 else 's'}"
 
 
-def draw_panels(description, usual_name, draws):
-    """The program: reads lines and a file's name from the command line. Each of four `draws` is given axes and all lines."""
+def draw_panels(description, usual_name, draws, more=lambda lines: []):
+    """The program: reads lines and a file's name from the command line. Each of `draws`, and of what `more` makes of the
+    lines, is given axes and all lines."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lines", type=Path)
     parser.add_argument("--out", type=Path, default=Path(usual_name))
@@ -33,9 +34,13 @@ def draw_panels(description, usual_name, draws):
     if pyplot is None:
         sys.exit(f"{Path(sys.argv[0]).name}: there is no matplotlib here")
     pyplot.rcParams["svg.fonttype"] = "none"
-    figure, panels = pyplot.subplots(2, 2, figsize=(10, 8))
+    draws = [*draws, *more(lines)]
+    rows = (len(draws) + 1) // 2
+    figure, panels = pyplot.subplots(rows, 2, figsize=(10, 4 * rows))
     for axes, draw in zip(panels.flat, draws):
         draw(axes, lines)
+    for axes in panels.flat[len(draws):]:
+        axes.axis("off")
     options.out.parent.mkdir(parents=True, exist_ok=True)
     save(pyplot, figure, options.out)
     print(f"wrote {options.out}", file=sys.stderr)

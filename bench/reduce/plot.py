@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""Draws figures 2, 10 and 14 of paper 5 from what `farsum bench reduce --model` predicts.
+"""Draws figures 2, 10 and 14 of paper 5 from what `farsum bench reduce --model` predicts, and 2 and 10 of this machine, as far
+as its lines have them.
 
   bench/reduce/plot.py LINES.jsonl --out FIGURE.svg
 
@@ -16,11 +17,14 @@ COLOURS = {1: "tab:blue", 2: "tab:orange", 4: "tab:green", 8: "tab:red"}
 STYLES = {"formula": ("-", "o"), "events, slot order": (":", ""), "events, arrival order": ("--", "")}
 
 
+def vector_text(line):
+    return line["operator"] if line["operator"] == "no_op" else f"{line['type']} {line['operator']}, {elements_text(line['elements'])}"
+
+
 def draw_serial(axes, lines):
     curves = defaultdict(list)
     for line in lines:
-        name = line["operator"] if line["operator"] == "no_op" else f"{line['type']} {line['operator']}, {elements_text(line['elements'])}"
-        curves[name].append((line["ranks"], line["ours"]))
+        curves[vector_text(line)].append((line["ranks"], line["ours"]))
     for name, points in reversed(curves.items()):
         axes.plot(*zip(*points), marker="o", markersize=3, label=name)
     axes.set_ylim(bottom=0)
@@ -79,15 +83,45 @@ def draw_crossings(axes, lines):
     axes.legend(fontsize=7, loc="upper left")
 
 
+def draw_own(axes, lines, by):
+    """What was measured as points, what the model has as lines, by a line's field."""
+    curves = defaultdict(list)
+    for line in lines:
+        if line["unit"] == "us":
+            curves[vector_text(line)].append((line[by], line["ours"], line["measured"]))
+    for number, (name, points) in enumerate(reversed(curves.items())):
+        places, modelled, measured = zip(*points)
+        axes.plot(places, modelled, color=f"C{number}", linewidth=1)
+        axes.plot(places, measured, "o", color=f"C{number}", markersize=4, label=name)
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize=7)
+
+
+def draw_own_serial(axes, lines):
+    draw_own(axes, lines, "ranks")
+    label_axes(axes, f"figure 2, this machine: nodes on {lines[0]['processors']} processors, and the fit", "nodes", "us")
+
+
+def draw_own_degrees(axes, lines):
+    draw_own(axes, lines, "degree")
+    label_axes(axes, f"figure 10, this machine: {lines[0]['nodes']} nodes, and what is predicted", "degree of the tree", "us")
+
+
+def own_panels(lines):
+    there = {line["figure"] for line in lines}
+    of_machine = {"figure 2, this machine": draw_own_serial, "figure 10, this machine": draw_own_degrees}
+    return [of_figure(name, draw) for name, draw in of_machine.items() if name in there]
+
+
 def of_figure(name, draw):
-    def draw_own(axes, lines):
+    def draw_those(axes, lines):
         own = [line for line in lines if line["figure"] == name]
         if not own:
             sys.exit(f"there are no lines of {name}")
         draw(axes, own)
-    return draw_own
+    return draw_those
 
 
 draw_panels(__doc__, "reduction-model.svg",
             [of_figure("figure 2", draw_serial), of_figure("figure 14", draw_crossings), of_figure("figure 10", draw_degrees),
-             of_figure("figure 10", draw_one_element)])
+             of_figure("figure 10", draw_one_element)], own_panels)

@@ -133,7 +133,10 @@ const char* name_of(Curve curve) {
   return "unknown";
 }
 
-const char* type_text(ElementType type) { return type == ElementType::int32 ? "int32" : "float64"; }
+const char* type_text(ElementType type) {
+  if (type == ElementType::int32) return "int32";
+  return type == ElementType::float64 ? "float64" : farsum::ops::name_of(type);
+}
 
 std::string operation_of(const cost::ReducedVector& vector) {
   return vector.op == Operator::no_op ? "no_op"

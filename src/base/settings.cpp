@@ -20,6 +20,7 @@ constexpr std::array<const char*, 2> agent_words = {"sleep", "dedicated"};
 constexpr std::array<const char*, 3> caller_lock_words = {"region", "stripe", "element"};
 constexpr std::array<const char*, 2> permission_words = {"auto", "refuse"};
 constexpr std::array<const char*, 2> reduce_order_words = {"nodes", "ranks"};
+constexpr std::array<const char*, 2> reduce_model_words = {"auto", "off"};
 constexpr std::uint64_t most_reduce_degree = 1024;
 constexpr std::array<const char*, 3> promotion_words = {"auto", "refuse", "always"};
 
@@ -131,8 +132,12 @@ std::vector<Entry> entries() {
           "nodes: a reduction combines the ranks of each node, then the nodes; ranks: in brackets that the ranks alone "
           "decide, so that its bits are the same however they are placed; the same on all ranks"),
       number<std::uint64_t>("FARSUM_REDUCE_DEGREE", "", &Settings::reduce_degree, 0, most_reduce_degree,
-                            "degree of the tree in which nodes reduce, from 2 on; 0: up to 12 nodes tell each other, "
-                            "more have degree 2; what rank 0 has holds for the whole job, and others' is not read"),
+                            "degree of the tree in which nodes reduce, from 2 on; 0: as FARSUM_REDUCE_MODEL says; what "
+                            "rank 0 has holds for the whole job, and others' is not read"),
+      choice("FARSUM_REDUCE_MODEL", reduce_model_words, &Settings::reduce_model,
+             "auto: nodes reduce by the trees that the model of rank 0's machine chooses, where that is measured "
+             "(farsum info --model --measure --reductions); off, or where it is not: up to 12 nodes tell each other, "
+             "more have degree 2; what rank 0 has holds for the whole job"),
       number<std::uint64_t>("FARSUM_SPIN_NS", "ns", &Settings::spin_ns, 0, 1'000'000'000,
                             "how long a waiting thread looks before it sleeps, for what comes over a network twice as "
                             "long, ten times in the middle of a stream; not at all on a crowded node"),

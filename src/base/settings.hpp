@@ -17,6 +17,8 @@ enum class CallerLock : std::uint8_t { region, stripe, element };
 enum class Permission : std::uint8_t { automatic, refuse };
 // Of reductions: the ranks of a node first and then the nodes, or by ranks alone.
 enum class ReduceOrder : std::uint8_t { nodes, ranks };
+// Of reductions between nodes: by the model of rank 0's machine, where it is measured, or by their number alone.
+enum class ReduceModel : std::uint8_t { automatic, off };
 enum class PromotionChoice : std::uint8_t { automatic, refuse, always };
 
 struct Settings {
@@ -33,7 +35,8 @@ struct Settings {
   std::uint64_t pull_bytes = 65536;
   std::uint64_t aggregate = 1024;
   ReduceOrder reduce_order = ReduceOrder::nodes;
-  std::uint64_t reduce_degree = 0;  // 0: chosen by how many nodes there are
+  std::uint64_t reduce_degree = 0;  // 0: chosen
+  ReduceModel reduce_model = ReduceModel::automatic;
   std::uint64_t spin_ns = 20000;
   std::uint64_t wait_gap_ns = 500'000'000;
   std::uint64_t wait_notice_s = 60;

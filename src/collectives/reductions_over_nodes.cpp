@@ -58,6 +58,13 @@ ReductionsOverNodes::ReductionsOverNodes(GroupTeam& team, std::uint32_t my_rank,
   // Node 0 of a tree copies nothing: what it sends goes down.
   if (!is_flat_ && my_node_ == 0) up_steps_ = list_.size() / 2;
   if (by_rank_) by_rank_->plan(places, list_);
+  if (means.pieces != nullptr && !by_rank_) {
+    piece_choices_.emplace(*means.pieces, places.nodes(), team_piece_bytes_);
+    for (const std::uint32_t wanted : piece_choices_->degrees()) {
+      const std::uint32_t degree = degree_between(places.nodes(), wanted);
+      piece_trees_.push_back({.is_flat = degree == 0, .list = list_of(places.nodes(), my_node_, degree)});
+    }
+  }
   letter_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
   sum_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
   answers_.reserve(places.nodes());
@@ -164,6 +171,7 @@ class ReductionsOverNodes::Parts final : public LetterContent {
 
   // Behind the first piece all have said the same.
   void compare_no_more() { compares_ = false; }
+  void go_by(const PieceTree& tree) { is_flat_ = tree.is_flat; }
   void hold(Holding holding, std::uint32_t root_node) {
     holding_ = holding;
     root_node_ = root_node;
@@ -203,7 +211,7 @@ class ReductionsOverNodes::Parts final : public LetterContent {
   void finish() {
     if (!are_the_same()) return;
     if (by_rank()) return copy_reduced(answer(), by_rank()->answer(), bytes_);
-    if (!reductions_.is_flat_) return;
+    if (!is_flat_) return;
     add_own();
     copy_reduced(answer(), sum(), bytes_);
   }
@@ -225,7 +233,7 @@ class ReductionsOverNodes::Parts final : public LetterContent {
   void use(const trees::Step& step, const std::byte* theirs) {
     if (by_rank()) {
       by_rank()->take(number_of(step), theirs, call_.fold);
-    } else if (reductions_.is_flat_) {
+    } else if (is_flat_) {
       if (step.peer > reductions_.my_node_) add_own();
       add(theirs);
     } else if (step.action == trees::Action::receive_copy) {
@@ -267,10 +275,19 @@ class ReductionsOverNodes::Parts final : public LetterContent {
   std::size_t bytes_;
   Holding holding_ = Holding::all;
   std::uint32_t root_node_ = 0;
+  bool is_flat_ = reductions_.is_flat_;
   bool compares_ = true;
   bool has_first_ = false;
   bool has_own_ = false;
 };
+
+// Null: that of the first piece. Ranks that have called different things would wait for each other in different trees;
+// behind the first piece all have said the same.
+const ReductionsOverNodes::PieceTree* ReductionsOverNodes::tree_of_piece(const ReductionCall& call,
+                                                                         std::size_t done) const {
+  if (done == 0 || !piece_choices_) return nullptr;
+  return &piece_trees_[piece_choices_->number_of(call.asked.op, call.asked.type)];
+}
 
 // The answer of this node becomes that of all. By the first rank of each node.
 Status ReductionsOverNodes::combine_for_all(const ReductionCall& call, const SaidOfCall& said_here, std::size_t done,
@@ -279,8 +296,11 @@ Status ReductionsOverNodes::combine_for_all(const ReductionCall& call, const Sai
   if (done == 0) verdict = verdict_of_rounds(said_here);
   Parts parts(*this, call, verdict, bytes);
   if (done != 0) parts.compare_no_more();
+  const PieceTree* const tree = tree_of_piece(call, done);
+  if (tree != nullptr) parts.go_by(*tree);
   if (Status status = begin_round(call); !status.is_ok()) return status;
-  if (Status status = team_.walk_on(list_, parts, call.doing); !status.is_ok()) return status;
+  const std::span<const trees::Step> steps = tree != nullptr ? tree->list : list_;
+  if (Status status = team_.walk_on(steps, parts, call.doing); !status.is_ok()) return status;
   if (!parts.are_the_same()) return answer(call, parts, my_node_, true);
   team_.note_all_met();
   parts.finish();

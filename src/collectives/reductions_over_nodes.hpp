@@ -20,6 +20,7 @@
 #include "collectives/reduction_refusals.hpp"
 #include "collectives/rooted_rounds.hpp"
 #include "collectives/said_in_rounds.hpp"
+#include "cost/piece_trees.hpp"
 #include "trees/schedule.hpp"
 
 namespace farsum {
@@ -45,6 +46,11 @@ class ReductionsOverNodes {
   using Told = FoundAtRoot;
   struct Letter;
   class Parts;
+  // What this node does for a further piece; in a flat list all tell each other at once.
+  struct PieceTree {
+    bool is_flat;
+    std::vector<trees::Step> list;
+  };
 
   Status run_for_all(const ReductionCall& call);
   Status run_to_root(const ReductionCall& call);
@@ -62,6 +68,7 @@ class ReductionsOverNodes {
   std::size_t piece_bytes(const ReductionCall& call) const;
   Status fold_in_shares(const ReductionCall& call, std::size_t bytes);
 
+  const PieceTree* tree_of_piece(const ReductionCall& call, std::size_t done) const;
   Status combine_for_all(const ReductionCall& call, const SaidOfCall& said_here, std::size_t done, std::size_t bytes);
   Status combine_at_root(const ReductionCall& call, std::size_t bytes, Verdict& verdict);
   Status combine_in_tree(const ReductionCall& call, Parts& parts, bool all_wait);
@@ -98,6 +105,9 @@ class ReductionsOverNodes {
   std::uint32_t my_node_ = 0;
   std::vector<trees::Step> list_;
   std::size_t up_steps_ = 0;
+  // On the same, where further pieces have trees of their own: which, of those that any may take.
+  std::optional<cost::PieceTrees> piece_choices_;
+  std::vector<PieceTree> piece_trees_;
   std::unique_ptr<std::byte[]> letter_;
   std::unique_ptr<std::byte[]> sum_;
   std::vector<trees::Step> answers_;

@@ -30,7 +30,7 @@ std::uint64_t message_ns(const ReductionTable& costs, const ReducedVector& vecto
   const std::uint64_t packet = std::max<std::uint32_t>(1, costs.packet_bytes);
   const std::uint64_t packets = (elements * ops::size_of(vector.type) + packet - 1) / packet;
   const std::uint64_t receive = std::max<std::uint64_t>(1, packets) * costs.receive_ns;
-  for (const ReductionTable::Row& row : costs.rows)
+  for (const ReductionTable::Row& row : costs.rows())
     if (row.op == vector.op && row.type == vector.type) return receive + combine_ns(row, elements);
   return receive;
 }
@@ -50,14 +50,16 @@ class Hash {
 }  // namespace
 
 ReductionTable table_of(const ReductionModel& model) {
-  ReductionTable costs = {.latency_ns = whole_ns(model.latency_us),
-                          .receive_ns = whole_ns(model.receive_us),
-                          .packet_bytes = static_cast<std::uint32_t>(model.packet_bytes),
-                          .rows = {}};
+  ReductionTable costs;
+  costs.latency_ns = whole_ns(model.latency_us);
+  costs.receive_ns = whole_ns(model.receive_us);
+  costs.packet_bytes = static_cast<std::uint32_t>(model.packet_bytes);
   for (const CombineParameters& combine : model.combines) {
-    ReductionTable::Row row = {.op = combine.op, .type = combine.type};
+    if (costs.row_count == ReductionTable::most_rows) break;
+    ReductionTable::Row& row = costs.row[costs.row_count++];
+    row.op = combine.op;
+    row.type = combine.type;
     std::transform(combine.combine_us.begin(), combine.combine_us.end(), row.combine_ns.begin(), whole_ns);
-    costs.rows.push_back(row);
   }
   return costs;
 }
@@ -65,7 +67,7 @@ ReductionTable table_of(const ReductionModel& model) {
 std::uint64_t hash_of(const ReductionTable& costs) {
   Hash hash;
   for (const std::uint32_t number : {costs.latency_ns, costs.receive_ns, costs.packet_bytes}) hash.add(number);
-  for (const ReductionTable::Row& row : costs.rows) {
+  for (const ReductionTable::Row& row : costs.rows()) {
     hash.add(static_cast<std::uint64_t>(row.op) << 8 | static_cast<std::uint64_t>(row.type));
     for (const std::uint32_t ns : row.combine_ns) hash.add(ns);
   }

@@ -1,12 +1,12 @@
 // Which tree a reduction between nodes takes, by the parameters of a model in whole nanoseconds: in integers alone, so
-// that ranks choose alike whatever their compilers and processors do with fractions. Pure; nothing in the engine asks
-// it yet.
+// that ranks choose alike whatever their compilers and processors do with fractions. Pure.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
+#include <type_traits>
 
 #include "cost/reduction_model.hpp"
 #include "ops/element_type.hpp"
@@ -14,20 +14,28 @@
 
 namespace farsum::cost {
 
+// In a fixed number of bytes without gaps, which ranks can tell each other.
 struct ReductionTable {
   struct Row {
     ops::Operator op = ops::Operator::no_op;
     ops::ElementType type = ops::ElementType::int32;
+    std::uint16_t unused = 0;
     std::array<std::uint32_t, listed_elements.size()> combine_ns = {};
   };
+  static constexpr std::size_t most_rows = 8;
+
+  std::span<const Row> rows() const { return std::span(row).first(row_count); }
 
   std::uint32_t latency_ns = 0;
   std::uint32_t receive_ns = 0;
   std::uint32_t packet_bytes = 64;
-  std::vector<Row> rows;
+  std::uint32_t row_count = 0;
+  std::array<Row, most_rows> row = {};
 };
+static_assert(std::has_unique_object_representations_v<ReductionTable>);
 
-// Rounded to whole nanoseconds: once, by whoever tells the others.
+// Rounded to whole nanoseconds: once, by whoever tells the others. Of a model with more operators and types than there
+// is room for, the first.
 ReductionTable table_of(const ReductionModel& model);
 // Of all that is in it: whose tables have one hash choose alike.
 std::uint64_t hash_of(const ReductionTable& costs);

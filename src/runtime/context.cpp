@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iterator>
 #include <new>
@@ -17,6 +18,7 @@
 #include "os/attach.hpp"
 #include "os/process_barrier.hpp"
 #include "progress/agenda.hpp"
+#include "runtime/reduction_models.hpp"
 
 namespace farsum {
 namespace {
@@ -354,9 +356,11 @@ Status Context::meet_the_job() {
   if (is_one_node() || !membership_.allgather) return {};
   struct Told {
     NetworkCard card;
-    std::uint32_t reduce_degree;
+    cost::TreeRule trees;
   };
-  const Told mine = {network_->card(), static_cast<std::uint32_t>(settings().reduce_degree)};
+  Told mine = {network_->card(), {}};
+  const auto environment = [](const char* name) -> const char* { return std::getenv(name); };
+  if (rank() == 0) mine.trees = read_tree_rule(settings(), environment);
   std::vector<Told> all(membership_.size);
   if (Status status = membership_.allgather(&mine, all.data(), sizeof mine); !status.is_ok()) return status;
   std::vector<NetworkCard> cards;
@@ -364,7 +368,7 @@ Status Context::meet_the_job() {
   Status status = introduce(cards);
   // What another build has told is refused there.
   if (!status.is_ok()) return {status.code(), fmt::format("farsum_init: {}", status.text())};
-  reduce_degree_ = all.front().reduce_degree;
+  tree_rule_ = cost::rule_as_told(all.front().trees);
   return {};
 }
 
@@ -392,13 +396,19 @@ Status Context::begin_world() {
   return {};
 }
 
+std::uint32_t Context::reduce_degree(std::uint32_t nodes) const { return cost::usual_degree(tree_rule_, nodes); }
+
 Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) const {
   Group::Means means;
+  const std::uint32_t degree = reduce_degree(places.nodes());
   means.post = make_post(places, my_rank, LetterPost::Use::group);
   means.carried_post = make_post(places, my_rank, LetterPost::Use::carried);
   means.team = std::make_unique<GroupTeam>(std::move(places), my_rank, means.post.get(), *waiter_);
-  const ReductionMeans of_reductions{
-      .kernels = *kernels_, .order = settings().reduce_order, .peers = peer_memory_.get(), .degree = reduce_degree_};
+  const ReductionMeans of_reductions{.kernels = *kernels_,
+                                     .order = settings().reduce_order,
+                                     .peers = peer_memory_.get(),
+                                     .degree = degree,
+                                     .pieces = &tree_rule_};
   means.reductions = std::make_unique<GroupReductions>(*means.team, my_rank, of_reductions, *waiter_);
   return means;
 }
@@ -407,7 +417,7 @@ std::unique_ptr<LetterPost> Context::make_post(const GroupPlaces& places, std::u
                                                LetterPost::Use use) const {
   if (places.is_one_node() || places.here.front() != my_rank) return nullptr;
   return std::make_unique<LetterPost>(*desk_, *exchange_, places, use, waiter_->own_events(),
-                                      use == LetterPost::Use::window ? 0 : reduce_degree_);
+                                      use == LetterPost::Use::window ? 0 : reduce_degree(places.nodes()));
 }
 
 Status Context::serve_network(Network& network) {

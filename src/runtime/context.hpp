@@ -22,6 +22,7 @@
 #include "collectives/letter_post.hpp"
 #include "collectives/reductions.hpp"
 #include "collectives/teardown.hpp"
+#include "cost/tree_rule.hpp"
 #include "liveness/network_card.hpp"
 #include "liveness/peer_watch.hpp"
 #include "liveness/remote_nodes.hpp"
@@ -277,8 +278,10 @@ class Context {
   PeerWatch& watch() { return *watch_; }
   // The share of processors of those of the node's ranks that have the fewest; the same on all of them.
   const os::ProcessorShare& processors() const { return processors_; }
-  // Of the tree between nodes, which rank 0 decides for the whole job; 0: by the number of nodes.
-  std::uint32_t reduce_degree() const { return reduce_degree_; }
+  // By what nodes take the trees of their reductions, which rank 0 decides for the whole job.
+  const cost::TreeRule& tree_rule() const { return tree_rule_; }
+  // Of the tree in which so many nodes reduce; 0: by their number.
+  std::uint32_t reduce_degree(std::uint32_t nodes) const;
   // For single elements in lock-free stripes, by one thread of this process. See lockfree/lock_free_permit.hpp.
   LockFreePermit& own_permit() { return own_block().permit; }
 
@@ -389,7 +392,7 @@ class Context {
   const ops::KernelSet* kernels_;
   std::uint64_t nonce_ = 0;
   os::ProcessorShare processors_;
-  std::uint32_t reduce_degree_ = 0;
+  cost::TreeRule tree_rule_;
   std::atomic<std::uint32_t> windows_numbered_{0};  // of those over several nodes that this rank has named
   std::unique_ptr<RemoteNodes> remote_nodes_;
   std::unique_ptr<PeerWatch> watch_;

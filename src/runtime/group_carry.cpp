@@ -97,7 +97,7 @@ Result<Carry*> Context::carry_of(Group& group) {
     TeamPost& post = group.carried_post() != nullptr ? static_cast<TeamPost&>(*group.carried_post()) : *exchange_;
     carried = &group.set_carried(std::make_unique<GroupCarry>(
         GroupCarry::Parts{*membership_.segment, id_in_segment(), *transport_, *network_, carries_}, std::move(here),
-        GroupCarry::Of{group.team(), group.my_rank(), *kernels_, post, *waiter_, reduce_degree_,
+        GroupCarry::Of{group.team(), group.my_rank(), *kernels_, post, *waiter_, reduce_degree(group.places().nodes()),
                        settings().reduce_order}));
   }
   if (carried->is_open()) return &carried->carry();

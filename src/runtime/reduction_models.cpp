@@ -7,10 +7,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "ops/element_type.hpp"
-#include "ops/op_kind.hpp"
 #include "runtime/link_models.hpp"
 #include "runtime/model_files.hpp"
+#include "runtime/model_json.hpp"
 
 namespace farsum {
 namespace {
@@ -20,58 +19,22 @@ using nlohmann::json;
 constexpr int version_of_reductions = 1;
 constexpr const char* class_name = "reductions";
 
-// From `least` to `most`; nothing where it is anything else.
-std::optional<std::uint64_t> whole_number(const json& value, std::uint64_t least, std::uint64_t most) {
-  if (!value.is_number_unsigned()) return std::nullopt;
-  const auto number = value.get<std::uint64_t>();
-  if (number < least || number > most) return std::nullopt;
-  return number;
-}
-
-std::optional<double> microseconds(const json& value) {
-  const double us = value.is_number() ? value.get<double>() : -1;
-  constexpr double most = 1e9;
-  if (!(us >= 0 && us < most)) return std::nullopt;
-  return us;
-}
-
-std::optional<cost::SerialTime> read_time(const json& pair) {
-  if (!pair.is_array() || pair.size() != 2) return std::nullopt;
-  const auto ranks = whole_number(pair[0], 2, 65'536);
-  const auto us = microseconds(pair[1]);
-  if (!ranks || !us) return std::nullopt;
-  return cost::SerialTime{.ranks = *ranks, .us = *us};
-}
-
 std::optional<cost::SerialCurve> read_curve(const json& row) {
-  if (!row.is_object()) return std::nullopt;
-  cost::SerialCurve curve;
-  const json op = row.value("operator", json());
-  const json type = row.value("type", json());
-  std::uint8_t which_op = 0;
-  while (which_op < ops::operator_count && op != ops::name_of(static_cast<ops::Operator>(which_op))) ++which_op;
-  std::uint8_t which_type = 0;
-  while (which_type < ops::element_type_count && type != ops::name_of(static_cast<ops::ElementType>(which_type)))
-    ++which_type;
-  const auto elements = whole_number(row.value("elements", json()), 0, 1U << 20);
-  const json times = row.value("times", json());
-  if (which_op == ops::operator_count || which_type == ops::element_type_count || !elements || !times.is_array())
-    return std::nullopt;
-  curve.vector = {static_cast<ops::Operator>(which_op), static_cast<ops::ElementType>(which_type), *elements};
+  const auto vector = read_vector(row);
+  const json times = vector ? row.value("times", json()) : json();
+  if (!times.is_array()) return std::nullopt;
+  cost::SerialCurve curve{.vector = *vector, .times = {}};
   for (const json& pair : times) {
-    const auto time = read_time(pair);
+    const auto time = read_counted_time(pair);
     if (!time) return std::nullopt;
-    curve.times.push_back(*time);
+    curve.times.push_back({.ranks = time->count, .us = time->us});
   }
   return curve;
 }
 
 // Why the file is no model; empty where it is one.
 std::string read_reductions(const json& document, ReductionParameters& read) {
-  if (!document.is_object() || document.value("version", json()) != version_of_reductions)
-    return "it is no model of this version";
-  if (document.value("class", json()) != class_name) return "it is of something else";
-  if (document.value("machine", json()) != machine_kind()) return "it was measured on another kind of machine";
+  if (std::string why = why_not_of(document, class_name, version_of_reductions); !why.empty()) return why;
   const auto round_trip = microseconds(document.value("round_trip_us", json()));
   const auto processors = whole_number(document.value("processors", json()), 1, 1U << 20);
   const auto packet = whole_number(document.value("packet_bytes", json()), 1, 1U << 20);
@@ -116,15 +79,25 @@ ReductionParameters read_reduction_parameters(const std::string& folder) {
   return built_in;
 }
 
+cost::TreeRule read_tree_rule(const Settings& settings, const Environment& environment) {
+  cost::TreeRule rule;
+  rule.forced_degree = static_cast<std::uint32_t>(settings.reduce_degree);
+  if (rule.forced_degree != 0 || settings.reduce_model == ReduceModel::off) return rule;
+  const ReductionParameters parameters = read_reduction_parameters(model_folder(settings, environment));
+  if (!parameters.is_measured()) return rule;
+  rule.has_table = 1;
+  rule.table = cost::table_of(parameters.model);
+  return rule;
+}
+
 Status write_serial_reductions(const std::string& folder, const SerialReductions& measured, const std::string& when) {
   json curves = json::array();
   for (const cost::SerialCurve& curve : measured.curves) {
     json times = json::array();
     for (const cost::SerialTime& time : curve.times) times.push_back(json::array({time.ranks, time.us}));
-    curves.push_back({{"operator", ops::name_of(curve.vector.op)},
-                      {"type", ops::name_of(curve.vector.type)},
-                      {"elements", curve.vector.elements},
-                      {"times", std::move(times)}});
+    json row = json_of(curve.vector);
+    row["times"] = std::move(times);
+    curves.push_back(std::move(row));
   }
   const json document = {{"version", version_of_reductions},
                          {"class", class_name},

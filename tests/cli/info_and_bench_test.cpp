@@ -122,8 +122,8 @@ TEST(InfoCommand, names_a_ucx_library_that_is_not_there_and_what_would_be_right)
 TEST(InfoCommand, lists_every_setting_with_its_value) {
   const json report = json::parse(run_farsum({"info", "--settings", "--json"}).out);
   const auto& settings = report.at("settings");
-  for (const char* name :
-       {"FARSUM_PATH", "FARSUM_REDUCE_DEGREE", "FARSUM_NET_TIMEOUT", "FARSUM_NET_UCX_*", "FARSUM_MPI_WITNESS"}) {
+  for (const char* name : {"FARSUM_PATH", "FARSUM_REDUCE_DEGREE", "FARSUM_REDUCE_MODEL", "FARSUM_NET_TIMEOUT",
+                           "FARSUM_NET_UCX_*", "FARSUM_MPI_WITNESS"}) {
     const auto row =
         std::find_if(settings.begin(), settings.end(), [&](const json& each) { return each.at("name") == name; });
     ASSERT_NE(row, settings.end()) << name;

@@ -11,8 +11,10 @@
 #include <sstream>
 
 #include "launched_job.hpp"
+#include "measured_reductions.hpp"
 #include "runtime/link_models.hpp"
 #include "runtime/reduction_models.hpp"
+#include "runtime/tree_times.hpp"
 #include "temporary_folder.hpp"
 
 namespace farsum::cli::test {
@@ -92,7 +94,30 @@ TEST_F(ModelCommand, has_a_hash_of_how_nodes_reduce_which_changes_with_the_degre
   unsetenv("FARSUM_REDUCE_DEGREE");
   ASSERT_EQ(usual.size(), binomial.size());
   for (std::size_t row = 0; row < usual.size(); ++row)
-    EXPECT_EQ(usual[row] == binomial[row], usual[row].at("nodes") > 12) << usual[row];
+    EXPECT_EQ(usual[row].at("hash") == binomial[row].at("hash"), usual[row].at("nodes") > 12) << usual[row];
+}
+
+// Of 8 nodes, which else tell each other at once.
+TEST_F(ModelCommand, says_which_tree_a_job_takes_and_who_chooses_it) {
+  const auto of_8_nodes = [] {
+    const json rows = report().at("reduction_schedules");
+    return *std::find_if(rows.begin(), rows.end(), [](const json& row) { return row.at("nodes") == 8; });
+  };
+  EXPECT_EQ(of_8_nodes().at("chosen_by"), "the number of nodes");
+  ASSERT_TRUE(
+      write_serial_reductions(folder_, farsum::test::measured_reductions(cost::paper_model()), "today").is_ok());
+  EXPECT_EQ(of_8_nodes().at("reduce"), "by a tree of degree 4");
+  EXPECT_EQ(of_8_nodes().at("rest_of_long_sums"), "by a tree of degree 2");
+  ASSERT_TRUE(write_serial_reductions(folder_, farsum::test::dear_messages(), "today").is_ok());
+  EXPECT_EQ(of_8_nodes().at("chosen_by"), "the model");
+  EXPECT_EQ(of_8_nodes().at("reduce"), "by a tree of degree 2");
+  setenv("FARSUM_REDUCE_MODEL", "off", 1);
+  EXPECT_EQ(of_8_nodes().at("reduce"), "each with all at once");
+  unsetenv("FARSUM_REDUCE_MODEL");
+  setenv("FARSUM_REDUCE_DEGREE", "3", 1);
+  EXPECT_EQ(of_8_nodes().at("reduce"), "by a tree of degree 3");
+  EXPECT_EQ(of_8_nodes().at("chosen_by"), "FARSUM_REDUCE_DEGREE");
+  unsetenv("FARSUM_REDUCE_DEGREE");
 }
 
 TEST_F(ModelCommand, measures_serial_reductions_over_nodes_of_this_machine_and_shows_what_the_fit_misses) {
@@ -125,7 +150,14 @@ TEST_F(ModelCommand, sets_trees_beside_what_is_predicted_of_them_and_says_its_ch
   }
   EXPECT_EQ(chosen, 4);
   EXPECT_EQ(found.at("regret").at("aim"), 1.15);
-  EXPECT_FALSE(std::filesystem::exists(reduction_file(folder_))) << "times of trees were kept";
+  EXPECT_FALSE(std::filesystem::exists(reduction_file(folder_))) << "times of trees became parameters";
+  const MeasuredTrees kept = read_measured_trees(folder_);
+  EXPECT_EQ(kept.complaint, "");
+  EXPECT_EQ(kept.nodes, 3U);
+  ASSERT_EQ(kept.curves.size(), 4U);
+  EXPECT_EQ(kept.curves[3].vector.elements, 8U);
+  ASSERT_EQ(kept.curves[3].times.size(), 2U);
+  EXPECT_NEAR(kept.curves[3].times[1].us, found.at("trees").at(7).at("measured_us").get<double>(), 1e-3);
 }
 
 TEST_F(ModelCommand, names_a_damaged_file_of_reductions_and_goes_on_without_it) {

@@ -24,7 +24,7 @@ struct ChosenShape {
 std::vector<ChosenShape> choose_and_print() {
   const cost::ReductionTable table = cost::table_of(cost::paper_model());
   std::vector<ChosenShape> shapes;
-  for (const cost::ReductionTable::Row& row : table.rows) {
+  for (const cost::ReductionTable::Row& row : table.rows()) {
     for (const std::uint32_t nodes : {31U, 512U}) {
       for (const std::uint64_t elements : cost::listed_elements) {
         const cost::ReducedVector vector = {row.op, row.type, elements};

@@ -54,7 +54,7 @@ struct Member {
 class GroupOfThreads {
  public:
   // What the ranks compute with, in which order each folds, whose memory it may copy, how long their letters are,
-  // and of which degree the tree between nodes is.
+  // of which degree the tree between nodes is, and by what further pieces of a long vector take theirs.
   struct Means {
     const ops::KernelSet& kernels = ops::kernels_for_this_machine();
     std::function<ReduceOrder(std::uint32_t rank)> order = [](std::uint32_t) { return ReduceOrder::nodes; };
@@ -62,6 +62,7 @@ class GroupOfThreads {
     std::function<Waiter*(std::uint32_t rank)> waiter = [](std::uint32_t) { return nullptr; };  // null: a usual one
     std::size_t letter_bytes = TeamPost::most_bytes;
     std::uint32_t degree = 0;
+    const cost::TreeRule* pieces = nullptr;
   };
 
   explicit GroupOfThreads(Nodes node_of, bool is_crowded = false)
@@ -106,8 +107,8 @@ class GroupOfThreads {
     auto* block = reinterpret_cast<std::byte*>(round_up(start, 2 * cache_line_bytes));
     Post post(boxes_, rank, waiter);
     GroupTeam team(places_of(node_of_, node_of_[rank]), rank, &post, waiter);
-    const ReductionMeans means = {means_.kernels, means_.order(rank), means_.peers(rank), means_.letter_bytes,
-                                  means_.degree};
+    const ReductionMeans means = {means_.kernels,      means_.order(rank), means_.peers(rank),
+                                  means_.letter_bytes, means_.degree,      means_.pieces};
     GroupReductions reductions(team, rank, means, waiter);
     team.begin(*reinterpret_cast<NodeTeamBlock*>(block), 7);
     reductions.begin(block);

@@ -57,7 +57,7 @@ TEST(ReductionChoice, takes_any_table_and_any_vector) {
   constexpr auto most = std::numeric_limits<std::uint32_t>::max();
   worst.latency_ns = worst.receive_ns = most;
   worst.packet_bytes = 0;
-  for (ReductionTable::Row& row : worst.rows) row.combine_ns = {0, most, 0, most};
+  for (ReductionTable::Row& row : worst.row) row.combine_ns = {0, most, 0, most};
   for (const std::uint64_t elements : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{5}, most_told_apart,
                                        std::numeric_limits<std::uint64_t>::max()}) {
     const std::uint64_t degree = choose_degree(worst, {Operator::max, ElementType::float64, elements}, 60'000);
@@ -69,7 +69,7 @@ TEST(ReductionChoice, takes_any_table_and_any_vector) {
 // Of many shapes one number, which another machine, compiler or way to round would have as well.
 TEST(ReductionChoice, is_the_same_on_every_machine) {
   std::uint64_t all = 0;
-  for (const ReductionTable::Row& row : paper_table().rows) {
+  for (const ReductionTable::Row& row : paper_table().rows()) {
     for (std::uint64_t nodes = 2; nodes < 2000; ++nodes)
       all = all * 31 + choose_degree(paper_table(), {row.op, row.type, 1 + nodes % 9}, nodes);
   }
@@ -77,10 +77,19 @@ TEST(ReductionChoice, is_the_same_on_every_machine) {
   EXPECT_EQ(hash_of(paper_table()), 0xdc029ea1cedb9b3cU);
 }
 
+TEST(ReductionTable, has_the_first_rows_of_a_model_with_too_many) {
+  ReductionModel many = paper_model();
+  while (many.combines.size() <= ReductionTable::most_rows) many.combines.push_back(many.combines.front());
+  many.combines[ReductionTable::most_rows - 1].combine_us = {1, 2, 3, 4};
+  const ReductionTable table = table_of(many);
+  ASSERT_EQ(table.rows().size(), ReductionTable::most_rows);
+  EXPECT_EQ(table.rows().back().combine_ns.back(), 4000U);
+}
+
 TEST(ReductionTable, has_another_hash_with_any_other_number) {
   ReductionTable other = paper_table();
   EXPECT_EQ(hash_of(other), hash_of(paper_table()));
-  other.rows.back().combine_ns.back() += 1;
+  other.row[other.row_count - 1].combine_ns.back() += 1;
   EXPECT_NE(hash_of(other), hash_of(paper_table()));
   other = paper_table();
   other.latency_ns += 1;

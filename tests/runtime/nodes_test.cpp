@@ -10,10 +10,14 @@
 #include <memory>
 #include <numeric>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "measured_reductions.hpp"
 #include "runtime/in_process_job.hpp"
+#include "runtime/reduction_models.hpp"
+#include "temporary_folder.hpp"
 
 namespace farsum::test {
 namespace {
@@ -92,7 +96,7 @@ TEST(OverNodes, reductions_go_in_a_tree_of_the_degree_that_rank_0_has) {
     for (std::size_t rank = 0; rank < settings.size(); ++rank) settings[rank].reduce_degree = 2 + rank;
     settings[0].reduce_degree = degree;
     run_on_nodes(node_of, settings, [&](InProcessRank self) {
-      EXPECT_EQ(self.context.reduce_degree(), degree);
+      EXPECT_EQ(self.context.reduce_degree(5), degree);
       for (std::uint64_t call = 1; call <= 20; ++call) {
         const std::uint64_t mine = self.rank * call;
         std::uint64_t sum = 0;
@@ -104,6 +108,60 @@ TEST(OverNodes, reductions_go_in_a_tree_of_the_degree_that_rank_0_has) {
                                                           "test"));
         ASSERT_EQ(sum, 15 * call);
       }
+    });
+  }
+}
+
+// Others read no file, and take what they are told.
+TEST(OverNodes, reductions_go_in_the_tree_that_the_model_of_rank_0_chooses) {
+  const TemporaryFolder own;
+  const std::string folder = own.path();
+  ASSERT_GOOD(write_serial_reductions(folder, dear_messages(), "today"));
+  const std::vector<std::uint32_t> node_of = {0, 1, 2, 3, 4, 4};
+  for (const ReduceModel use : {ReduceModel::automatic, ReduceModel::off}) {
+    std::vector<Settings> settings(node_of.size());
+    for (Settings& of_rank : settings) of_rank.model = "none";
+    settings[0].model = folder;
+    settings[0].reduce_model = use;
+    run_on_nodes(node_of, settings, [&](InProcessRank self) {
+      EXPECT_EQ(self.context.tree_rule().has_table, use == ReduceModel::automatic ? 1U : 0U);
+      EXPECT_EQ(self.context.reduce_degree(5), use == ReduceModel::automatic ? 2U : 0U);
+      EXPECT_EQ(self.context.reduce_degree(2), 0U);
+      for (std::uint64_t call = 1; call <= 20; ++call) {
+        const std::uint64_t mine = self.rank * call;
+        std::uint64_t sum = 0;
+        ASSERT_GOOD(self.context.world().reductions().run({.type = ops::ElementType::uint64,
+                                                           .op = ops::Operator::sum,
+                                                           .count = 1,
+                                                           .mine = reinterpret_cast<const std::byte*>(&mine),
+                                                           .result = reinterpret_cast<std::byte*>(&sum)},
+                                                          "test"));
+        ASSERT_EQ(sum, 15 * call);
+      }
+    });
+  }
+}
+
+// By the paper's parameters 5 nodes tell each other one number at once, and combine many by a binomial tree. Half a
+// unit in the last place of 1 is lost where it is added to 1 alone.
+TEST(OverNodes, what_is_left_of_a_long_vector_goes_in_the_tree_that_the_model_chooses_for_it) {
+  const TemporaryFolder own;
+  ASSERT_GOOD(write_serial_reductions(own.path(), measured_reductions(cost::paper_model()), "today"));
+  for (const ReduceModel use : {ReduceModel::automatic, ReduceModel::off}) {
+    Settings settings;
+    settings.model = own.path();
+    settings.reduce_model = use;
+    run_on_nodes({0, 1, 2, 3, 4}, settings, [&](InProcessRank self) {
+      const std::vector<double> mine(std::size_t{1} << 14, self.rank == 0 ? 1 : 0x1p-53);
+      std::vector<double> sums(mine.size());
+      ASSERT_GOOD(self.context.world().reductions().run({.type = ops::ElementType::float64,
+                                                         .op = ops::Operator::sum,
+                                                         .count = mine.size(),
+                                                         .mine = reinterpret_cast<const std::byte*>(mine.data()),
+                                                         .result = reinterpret_cast<std::byte*>(sums.data())},
+                                                        "test"));
+      EXPECT_EQ(sums.front(), 1);
+      EXPECT_EQ(sums.back(), use == ReduceModel::automatic ? 1 + 0x1p-52 : 1);
     });
   }
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cost/serial_fit.hpp"
+#include "measured_reductions.hpp"
 #include "temporary_folder.hpp"
 
 namespace farsum {
@@ -17,21 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What a machine of the paper's cards would measure, whose round trip is L + r.
-SerialReductions measured_on_paper() {
-  const cost::ReductionModel& paper = cost::paper_model();
-  SerialReductions measured;
-  measured.conditions = {.half_round_trip_us = paper.latency_us + paper.receive_us, .processors = 13};
-  for (const cost::CombineParameters& combine : paper.combines) {
-    for (const std::uint64_t elements : cost::listed_elements) {
-      cost::SerialCurve curve{.vector = {combine.op, combine.type, elements}, .times = {}};
-      for (std::uint64_t ranks = 2; ranks <= 13; ++ranks)
-        curve.times.push_back({ranks, cost::serial_us(*cost::terms_of(paper, curve.vector), ranks)});
-      measured.curves.push_back(curve);
-    }
-  }
-  return measured;
-}
+SerialReductions measured_on_paper() { return test::measured_reductions(cost::paper_model()); }
 
 class ReductionFile : public testing::Test {
  protected:
@@ -137,6 +124,26 @@ TEST_F(ReductionFile, of_times_that_make_no_model_is_not_used) {
   measured.curves.front().times.resize(1);
   ASSERT_TRUE(write_serial_reductions(folder_, measured, "today").is_ok());
   expect_built_in("no model");
+}
+
+// What rank 0 tells.
+TEST_F(ReductionFile, is_the_table_of_a_job_unless_the_settings_say_otherwise) {
+  const auto no_variables = [](const char*) -> const char* { return nullptr; };
+  Settings settings;
+  settings.model = folder_;
+  EXPECT_EQ(read_tree_rule(settings, no_variables).has_table, 0U) << "nothing is measured";
+  write_good_one();
+  const cost::TreeRule rule = read_tree_rule(settings, no_variables);
+  EXPECT_EQ(rule.has_table, 1U);
+  EXPECT_EQ(rule.forced_degree, 0U);
+  EXPECT_EQ(rule.table.latency_ns, 2100U);
+  EXPECT_EQ(rule.table.rows().size(), cost::paper_model().combines.size());
+  settings.reduce_degree = 3;
+  EXPECT_EQ(read_tree_rule(settings, no_variables).has_table, 0U);
+  EXPECT_EQ(read_tree_rule(settings, no_variables).forced_degree, 3U);
+  settings.reduce_degree = 0;
+  settings.reduce_model = ReduceModel::off;
+  EXPECT_EQ(read_tree_rule(settings, no_variables).has_table, 0U);
 }
 
 }  // namespace

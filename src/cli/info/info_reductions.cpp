@@ -6,9 +6,12 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "cli/info/info_model.hpp"
 #include "cost/reduction_model.hpp"
+#include "cost/tree_rule.hpp"
 #include "ops/element_type.hpp"
 #include "ops/op_kind.hpp"
 #include "runtime/reduction_models.hpp"
@@ -89,14 +92,27 @@ Report residual_rows(const ReductionParameters& parameters) {
   return rows;
 }
 
-// Ranks that have another hash for as many nodes would wait for one another.
-Report schedule_rows(std::uint32_t wanted_degree) {
+const char* decider_of(const cost::TreeRule& rule) {
+  if (rule.forced_degree != 0) return "FARSUM_REDUCE_DEGREE";
+  return rule.has_table != 0 ? "the model" : "the number of nodes";
+}
+
+std::string way_of(const ReductionSchedule& schedule) {
+  return schedule.degree == 0 ? "each with all at once" : fmt::format("by a tree of degree {}", schedule.degree);
+}
+
+// Behind the first piece of so many that they fill one.
+constexpr cost::ReducedVector long_sum = {ops::Operator::sum, ops::ElementType::float64, 4096};
+
+// Of a job whose rank 0 is here. Ranks that have another hash for as many nodes would wait for one another.
+Report schedule_rows(const cost::TreeRule& rule) {
   Report rows = Report::array();
   for (const std::uint32_t nodes : {2U, 3U, 4U, 8U, 12U, 13U, 16U, 32U, 64U}) {
-    const ReductionSchedule schedule = reduction_schedule(nodes, wanted_degree);
+    const ReductionSchedule schedule = reduction_schedule(nodes, cost::usual_degree(rule, nodes));
     rows.push_back({{"nodes", nodes},
-                    {"reduce", schedule.degree == 0 ? "each with all at once"
-                                                    : fmt::format("by a tree of degree {}", schedule.degree)},
+                    {"reduce", way_of(schedule)},
+                    {"rest_of_long_sums", way_of(reduction_schedule(nodes, cost::degree_for(rule, long_sum, nodes)))},
+                    {"chosen_by", decider_of(rule)},
                     {"hash", fmt::format("{:016x}", schedule.hash)}});
   }
   return rows;
@@ -111,7 +127,7 @@ Report describe_reductions(const std::string& folder, const Settings& settings) 
   report["reduction_parameters"] = table_1(parameters.model);
   report["reduction_times_us"] = table_2(parameters.model);
   if (parameters.is_measured()) report["serial_reductions"] = residual_rows(parameters);
-  report["reduction_schedules"] = schedule_rows(static_cast<std::uint32_t>(settings.reduce_degree));
+  report["reduction_schedules"] = schedule_rows(read_tree_rule(settings, environment));
   return report;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <iterator>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cli/info/info_model.hpp"
@@ -21,6 +22,7 @@
 #include "os/usable_processors.hpp"
 #include "runtime/link_models.hpp"
 #include "runtime/reduction_models.hpp"
+#include "runtime/tree_times.hpp"
 
 namespace farsum::cli {
 
@@ -91,15 +93,41 @@ ChosenDegrees choose_and_say(const ReductionParameters& parameters, std::span<co
 
 double rounded(double value) { return std::round(value * 1e3) / 1e3; }
 
+// `us` by vector and degree.
+MeasuredTrees trees_of(std::span<const TimedVector> vectors, std::span<const int> degrees, std::span<const double> us,
+                       int nodes) {
+  MeasuredTrees trees;
+  trees.nodes = static_cast<std::uint64_t>(nodes);
+  trees.processors = std::max(1U, os::report_processors().usable);
+  for (const TimedVector& vector : vectors) {
+    TreeCurve& curve = trees.curves.emplace_back();
+    curve.vector = vector.modelled;
+    for (const int degree : degrees) {
+      curve.times.push_back({.degree = static_cast<std::uint64_t>(degree), .us = us.front()});
+      us = us.subspan(1);
+    }
+  }
+  return trees;
+}
+
+// Where there is no folder they are shown and no more.
+void keep(const std::string& folder, const MeasuredTrees& trees) {
+  if (folder.empty()) return;
+  if (Status status = write_measured_trees(folder, trees, today()); !status.is_ok())
+    fmt::print(stderr, "farsum info: {}\n", status.text());
+}
+
 }  // namespace
 
 std::optional<Report> measure_trees(const Settings& settings, int nodes) {
-  const ReductionParameters parameters = read_reduction_parameters(model_folder(settings, environment));
+  const std::string folder = model_folder(settings, environment);
+  const ReductionParameters parameters = read_reduction_parameters(folder);
   const std::vector<TimedVector> vectors = vectors_of_figure_10();
   const std::vector<int> degrees = degrees_for(nodes);
   const ChosenDegrees choices = choose_and_say(parameters, vectors, nodes);
   const auto told = run_nodes_here(nodes, [&](NodeHere& here) { time_as_node(here, nodes, degrees, vectors); });
   if (!told) return std::nullopt;
+  keep(folder, trees_of(vectors, degrees, *told, nodes));
   Report report;
   double logs = 0;
   for (std::size_t i = 0; i < vectors.size(); ++i) {

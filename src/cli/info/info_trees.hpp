@@ -10,7 +10,7 @@
 namespace farsum::cli {
 
 // Says what degree the model chooses for each vector before any tree is timed. Rows of vectors and degrees, and the
-// regret. Nothing where a node has failed, which says why.
+// regret; the times are left where read_measured_trees() looks. Nothing where a node has failed, which says why.
 [[nodiscard]] std::optional<Report> measure_trees(const Settings& settings, int nodes);
 
 }  // namespace farsum::cli
