@@ -4,7 +4,6 @@ find_package(PkgConfig REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
-pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 
 find_package(benchmark QUIET)
 find_package(Eigen3 QUIET NO_MODULE)
