@@ -5,8 +5,6 @@
 // What threw may have been done in part, and the other ranks of a collective call are not told.
 #pragma once
 
-#include <cxxabi.h>
-
 #include <type_traits>
 
 #include "absent.hpp"
@@ -19,6 +17,9 @@ namespace farsum::mpi {
 [[gnu::cold]] int thrown_on_communicator(const char* call, MPI_Comm comm) noexcept;
 // Of calls that name neither.
 [[gnu::cold]] int thrown_on_nothing(const char* call) noexcept;
+// A thread that is cancelled, or ends inside an error handler of the program, unwinds as if by an exception, of which
+// the C++ runtime has nothing to show: it goes on.
+[[gnu::cold]] void let_thread_unwind();
 // Where there is nobody to tell any more: says it. MPI_ERR_NO_MEM or MPI_ERR_OTHER.
 [[gnu::cold]] int thrown_at_end(const char* call) noexcept;
 
@@ -43,17 +44,14 @@ namespace guard {
 inline constexpr Absent win;
 inline constexpr Absent comm;
 
-// A thread that is cancelled, or ends inside an error handler of the program, unwinds as if by an exception: it goes
-// on.
 #define FARSUM_MPI_GUARD(name, parameters, arguments) \
   template <auto body>                                \
   struct name {                                       \
     static int call parameters {                      \
       try {                                           \
         return body arguments;                        \
-      } catch (const abi::__forced_unwind&) {         \
-        throw;                                        \
       } catch (...) {                                 \
+        let_thread_unwind();                          \
         return thrown("MPI_" #name, win, comm);       \
       }                                               \
     }                                                 \
