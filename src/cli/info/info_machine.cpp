@@ -33,6 +33,15 @@ std::string human_bytes(std::uint64_t bytes) {
   return fmt::format("{:.4g} {}", value, units[unit]);
 }
 
+// Clang's version begins with its name.
+std::string compiler() {
+#if defined(__clang__)
+  return __VERSION__;
+#else
+  return fmt::format("g++ {}", __VERSION__);
+#endif
+}
+
 std::string build_type() {
 #if defined(__SANITIZE_ADDRESS__)
   return "address sanitizer";
@@ -159,7 +168,7 @@ std::string describe_wire_up(const Settings& settings) {
 Report describe_build(const Settings& settings) {
   Report report;
   report["version"] = fmt::format("{}.{}", FARSUM_VERSION_MAJOR, FARSUM_VERSION_MINOR);
-  report["compiler"] = fmt::format("g++ {}", __VERSION__);
+  report["compiler"] = compiler();
   report["build_type"] = build_type();
   report["kernels_runnable_here"] = runnable_kernels();
   report["kernels_used_here"] =
