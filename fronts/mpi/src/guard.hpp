@@ -5,6 +5,7 @@
 // What threw may have been done in part, and the other ranks of a collective call are not told.
 #pragma once
 
+#include <exception>
 #include <type_traits>
 
 #include "absent.hpp"
@@ -44,13 +45,20 @@ namespace guard {
 inline constexpr Absent win;
 inline constexpr Absent comm;
 
+// A thread that unwinds passes here; libc++'s runtime could not pass it on if it were caught.
+#if defined(_LIBCPP_VERSION)
+#define FARSUM_MPI_CAUGHT const std::exception&
+#else
+#define FARSUM_MPI_CAUGHT ...
+#endif
+
 #define FARSUM_MPI_GUARD(name, parameters, arguments) \
   template <auto body>                                \
   struct name {                                       \
     static int call parameters {                      \
       try {                                           \
         return body arguments;                        \
-      } catch (...) {                                 \
+      } catch (FARSUM_MPI_CAUGHT) {                   \
         let_thread_unwind();                          \
         return thrown("MPI_" #name, win, comm);       \
       }                                               \
@@ -58,6 +66,7 @@ inline constexpr Absent comm;
   };
 FARSUM_MPI_CALLS(FARSUM_MPI_GUARD)
 #undef FARSUM_MPI_GUARD
+#undef FARSUM_MPI_CAUGHT
 #pragma GCC diagnostic pop
 
 }  // namespace guard
