@@ -2,6 +2,12 @@
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(fmt REQUIRED)
+set(FARSUM_FMT fmt::fmt)
+option(FARSUM_SELF_CONTAINED "Put fmt and the C++ runtime into what is built, for machines that have others or none" OFF)
+if(FARSUM_SELF_CONTAINED)
+  set(FARSUM_FMT fmt::fmt-header-only)
+  add_link_options($<$<AND:$<LINK_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-static-libstdc++>)
+endif()
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 
