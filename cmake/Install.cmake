@@ -12,11 +12,24 @@ install(CODE [[
 ]])
 
 install(TARGETS farsum_cli farsum_cli_tools RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(TARGETS farsum EXPORT FarsumTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+# scikit-build-core sets SKBUILD. What links with -lfarsum then reads the library's name in a file of the linker's language.
+set(farsum_link_of_name "")
+if(SKBUILD)
+  set(farsum_link_of_name NAMELINK_SKIP)
+  file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/generated/libfarsum.so" CONTENT
+       "/* Farsum's library, for the linker. */\nINPUT(libfarsum.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})\n")
+  install(FILES "${CMAKE_BINARY_DIR}/generated/libfarsum.so" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
+install(TARGETS farsum EXPORT FarsumTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ${farsum_link_of_name}
         INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+
+# All that is installed, and no test, benchmark or program of the lab.
+add_custom_target(installed)
+add_dependencies(installed farsum farsum_cli farsum_cli_tools)
 foreach(abi IN ITEMS mpich openmpi abi)
   if(TARGET farsum_mpi_front_${abi})
     install(TARGETS farsum_mpi_preload_${abi} farsum_mpi_front_${abi} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+    add_dependencies(installed farsum_mpi_preload_${abi} farsum_mpi_front_${abi})
   endif()
 endforeach()
 install(FILES "${PROJECT_SOURCE_DIR}/include/farsum.h" "${PROJECT_SOURCE_DIR}/include/farsum_embed.h"
@@ -60,6 +73,7 @@ if(HELP2MAN_PROGRAM AND NOT FARSUM_SANITIZE)
   farsum_add_man_page(farsum-info "say what was built and what this machine allows")
   get_property(farsum_man_pages GLOBAL PROPERTY FARSUM_MAN_PAGES)
   add_custom_target(man ALL DEPENDS ${farsum_man_pages})
+  add_dependencies(installed man)
   install(FILES ${farsum_man_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 else()
   message(STATUS "No help2man: no pages of the manual are made (apt-get install help2man)")
@@ -69,4 +83,7 @@ if(FARSUM_BUILD_TESTS AND NOT FARSUM_SANITIZE)
   add_test(NAME install.is_used_without_a_source_tree COMMAND "${PROJECT_SOURCE_DIR}/tests/install/installed" --build
                                                               "${CMAKE_BINARY_DIR}")
   set_tests_properties(install.is_used_without_a_source_tree PROPERTIES TIMEOUT 240 LABELS install PROCESSORS 2 SKIP_RETURN_CODE 77)
+  add_test(NAME wheel.is_refused_when_it_is_not_whole COMMAND "${PROJECT_SOURCE_DIR}/tests/wheel/refusals" --build
+                                                              "${CMAKE_BINARY_DIR}")
+  set_tests_properties(wheel.is_refused_when_it_is_not_whole PROPERTIES TIMEOUT 60 LABELS install SKIP_RETURN_CODE 77)
 endif()

@@ -24,7 +24,7 @@ function(farsum_add_lab_cxx folder name abi)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME lab-${name}-${abi} SKIP_BUILD_RPATH ON)
   target_include_directories(${target} PRIVATE "${folder}")
   target_compile_definitions(${target} PRIVATE LAB_ABI="${abi}")
-  target_link_libraries(${target} PRIVATE farsum_mpi_${abi} farsum_lab_common fmt::fmt Threads::Threads)
+  target_link_libraries(${target} PRIVATE farsum_mpi_${abi} farsum_lab_common ${FARSUM_FMT} Threads::Threads)
 endfunction()
 
 # The module kernel of one program must not be another's: each has a folder for its own .mod files.

@@ -20,7 +20,7 @@ function(farsum_glob_folders result folder)
 endfunction()
 
 function(farsum_link_front_libraries target)
-  target_link_libraries(${target} PRIVATE CLI11::CLI11 fmt::fmt nlohmann_json::nlohmann_json Threads::Threads)
+  target_link_libraries(${target} PRIVATE CLI11::CLI11 ${FARSUM_FMT} nlohmann_json::nlohmann_json Threads::Threads)
 endfunction()
 
 function(farsum_add_app folder)
@@ -115,7 +115,7 @@ function(farsum_add_launcher)
   target_compile_options(farsum_cli_parts PRIVATE $<$<CONFIG:Release>:-O1>)
   # Only for what `farsum mpi` and the ranks say to each other.
   target_include_directories(farsum_cli_parts PRIVATE "${PROJECT_SOURCE_DIR}/fronts/mpi")
-  target_link_libraries(farsum_cli_parts PUBLIC farsum_engine CLI11::CLI11 fmt::fmt Threads::Threads)
+  target_link_libraries(farsum_cli_parts PUBLIC farsum_engine CLI11::CLI11 ${FARSUM_FMT} Threads::Threads)
 
   farsum_tell_of_build(farsum_cli_parts)
 
@@ -145,7 +145,7 @@ function(farsum_add_bench folder)
     add_library(farsum_bench_common STATIC ${sources})
     farsum_compile_together(farsum_bench_common)
     target_include_directories(farsum_bench_common PUBLIC "${PROJECT_SOURCE_DIR}/bench" "${PROJECT_SOURCE_DIR}/src")
-    target_link_libraries(farsum_bench_common PUBLIC fmt::fmt nlohmann_json::nlohmann_json)
+    target_link_libraries(farsum_bench_common PUBLIC ${FARSUM_FMT} nlohmann_json::nlohmann_json)
     return()
   endif()
   add_executable(bench_${name} ${sources})

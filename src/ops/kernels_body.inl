@@ -11,7 +11,11 @@
 #include "ops/plain_kernels.hpp"
 
 // A fused multiply-add would give other bits than the baseline kernels and the CPU-atomic path do.
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#else
 #pragma GCC optimize("fp-contract=off")
+#endif
 
 namespace farsum::ops {
 namespace {
@@ -382,7 +386,9 @@ struct ElementLoop {
   [[gnu::always_inline]] static void run(Bytes* target, const Bytes* operand, Bytes* result, Size count,
                                          const void* alpha_at) {
     const T alpha = load_alpha<T, Op>(alpha_at);
+#if !defined(__clang__)
 #pragma GCC ivdep
+#endif
     for (Size i = 0; i < count; ++i) {
       const T old = load<T>(target + i * sizeof(T));
       const T x = load<T>(operand + i * sizeof(T));

@@ -7,7 +7,11 @@
 #include "ops/half.hpp"
 
 // As in the kernel sets: a product is rounded before it is added.
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#else
 #pragma GCC optimize("fp-contract=off")
+#endif
 
 namespace farsum::ops {
 

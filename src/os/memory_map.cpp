@@ -16,6 +16,8 @@
 #include <functional>
 #include <utility>
 
+#include "os/thread_id.hpp"
+
 namespace farsum::os {
 namespace {
 
@@ -123,7 +125,7 @@ bool is_static_data(std::uintptr_t begin, std::uintptr_t end) {
 
 // The stack of the calling thread, which only [stack] would name, and only in the first thread.
 bool is_on_own_thread_stack(std::uintptr_t begin, std::uintptr_t end) {
-  if (gettid() == getpid()) return false;
+  if (own_thread_id() == getpid()) return false;
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) return false;
   void* stack = nullptr;

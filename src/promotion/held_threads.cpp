@@ -17,6 +17,7 @@
 #include "os/blocked_signals.hpp"
 #include "os/memory_map.hpp"
 #include "os/raw_system.hpp"
+#include "os/thread_id.hpp"
 #include "promotion/held_helper.hpp"
 #include "promotion/page_move.hpp"
 
@@ -128,7 +129,7 @@ std::string run_with_threads_held(HeldWork work, void* argument, const HoldRules
   // The threads that one helper traces no other may, and its caller does not stop.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
-  if (const pid_t tracer = tracer_of(gettid()); tracer != 0)
+  if (const pid_t tracer = tracer_of(own_thread_id()); tracer != 0)
     return "process " + std::to_string(tracer) + " traces this one";
   const HelperMemory memory;
   if (!memory.is_made()) return std::string("there is no memory for it: ") + std::strerror(errno);
@@ -138,7 +139,7 @@ std::string run_with_threads_held(HeldWork work, void* argument, const HoldRules
   hold.argument = argument;
   hold.left_alone = rules.left_alone.data();
   hold.left_alone_count = rules.left_alone.size();
-  hold.caller = gettid();
+  hold.caller = own_thread_id();
   hold.process = getpid();
   hold.patience_ns = std::chrono::nanoseconds(rules.patience).count();
   hold.tasks.open(hold.process);

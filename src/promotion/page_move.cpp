@@ -20,10 +20,15 @@ bool is_error(long result) { return -4096 < result && result < 0; }
 
 static_assert(MoveBack{}.protection == (PROT_READ | PROT_WRITE));
 
+#if defined(__clang__)
+#define FARSUM_STAYS_A_LOOP clang::no_builtin("memcpy", "memmove")
+#else
+#define FARSUM_STAYS_A_LOOP gnu::optimize("no-tree-loop-distribute-patterns")
+#endif
+
 // Not memcpy: checkers intercept that and complain of memory that the user has freed, which is copied like any other.
-[[gnu::noinline, gnu::no_sanitize("address"), gnu::no_sanitize("thread"),
-  gnu::optimize("no-tree-loop-distribute-patterns")]] void
-copy_pages(void* target, const void* source, std::size_t bytes) {
+[[gnu::noinline, gnu::no_sanitize("address"), gnu::no_sanitize("thread"), FARSUM_STAYS_A_LOOP]] void copy_pages(
+    void* target, const void* source, std::size_t bytes) {
   using Chunk [[gnu::may_alias, gnu::vector_size(64)]] = std::uint64_t;
   auto* to = static_cast<Chunk*>(target);
   const auto* from = static_cast<const Chunk*>(source);

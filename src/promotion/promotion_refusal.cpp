@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string_view>
 
+#include "os/thread_id.hpp"
+
 namespace farsum::os {
 namespace {
 
@@ -133,7 +135,7 @@ std::string refuse_flags(const SpecialFlags& flags) {
 }
 
 pid_t other_thread(const PromotionRules& rules) {
-  const pid_t self = gettid();
+  const pid_t self = own_thread_id();
   pid_t other = 0;
   const std::string unreadable = first_reason("/proc/self/task", [&](const char* name) -> std::string {
     const auto thread = static_cast<pid_t>(std::strtol(name, nullptr, 10));

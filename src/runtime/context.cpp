@@ -315,7 +315,7 @@ void Context::make_parts() {
   if (options_.settings.agent != AgentMode::dedicated)
     waiter_->attend_by({.begin = [this] { return attendance_->begin() == Code::ok; },
                         .attend = [this] { return attend(); },
-                        .end = [this] { attendance_->end(); }});
+                        .end = [this] { end_attending(); }});
 }
 
 Status Context::meet_the_node() {

@@ -95,6 +95,16 @@ TEST_F(MpiCommand, says_so_when_the_front_was_not_built) {
   EXPECT_THAT(plan.refusal, AllOf(HasSubstr("was not built"), HasSubstr("libfarsum_mpi_mpich.so")));
 }
 
+TEST_F(MpiCommand, refuses_to_preload_from_a_folder_whose_name_would_be_split) {
+  for (const char* name : {"a b", "a:b"}) {
+    const std::filesystem::path folder = folder_.path(name);
+    std::filesystem::copy(folder_.path("lib"), folder, std::filesystem::copy_options::recursive);
+    LaunchRequest request = folder_.request({program_});
+    request.libraries = folder;
+    EXPECT_THAT(plan_launch(request).refusal, AllOf(HasSubstr("LD_PRELOAD"), HasSubstr(name)));
+  }
+}
+
 TEST_F(MpiCommand, starts_a_program_without_a_launcher_with_the_preload_in_its_environment) {
   const LaunchPlan plan = plan_launch(folder_.request({program_, "x"}));
   EXPECT_EQ(plan.refusal, "");

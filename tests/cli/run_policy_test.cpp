@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstring>
+#include <string>
 
 namespace farsum::cli {
 namespace {
@@ -68,6 +70,15 @@ TEST(JobPolicy, names_the_first_death_by_signal_even_if_another_rank_failed_befo
               ElementsAre("rank 1 (pid 101 on host here) was killed by signal 9 (SIGKILL)"));
   EXPECT_TRUE(is_nothing(policy.rank_exited(2, killed_by(SIGABRT), Milliseconds{2})));
   EXPECT_EQ(policy.exit_code(), 1);
+}
+
+TEST(JobPolicy, names_every_signal_as_the_library_of_this_machine_does) {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const char* known = sigabbrev_np(signal);
+    const std::string name = known == nullptr ? "real-time signal" : std::string("(SIG") + known + ")";
+    EXPECT_THAT(started_job(1).rank_exited(0, killed_by(signal), Milliseconds{1}).sentences,
+                ElementsAre(HasSubstr(name)));
+  }
 }
 
 TEST(JobPolicy, keeps_the_first_failure_and_counts_the_later_ones) {

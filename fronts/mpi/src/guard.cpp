@@ -57,6 +57,10 @@ int thrown_on_communicator(const char* call, MPI_Comm comm) noexcept {
   }
 }
 
+void let_thread_unwind() {
+  if (std::current_exception() == nullptr) throw;
+}
+
 int thrown_at_end(const char* call) noexcept { return without_sentence(call, look()); }
 
 int thrown_on_nothing(const char* call) noexcept {

@@ -5,8 +5,7 @@
 // What threw may have been done in part, and the other ranks of a collective call are not told.
 #pragma once
 
-#include <cxxabi.h>
-
+#include <exception>
 #include <type_traits>
 
 #include "absent.hpp"
@@ -19,6 +18,9 @@ namespace farsum::mpi {
 [[gnu::cold]] int thrown_on_communicator(const char* call, MPI_Comm comm) noexcept;
 // Of calls that name neither.
 [[gnu::cold]] int thrown_on_nothing(const char* call) noexcept;
+// A thread that is cancelled, or ends inside an error handler of the program, unwinds as if by an exception, of which
+// the C++ runtime has nothing to show: it goes on.
+[[gnu::cold]] void let_thread_unwind();
 // Where there is nobody to tell any more: says it. MPI_ERR_NO_MEM or MPI_ERR_OTHER.
 [[gnu::cold]] int thrown_at_end(const char* call) noexcept;
 
@@ -43,23 +45,28 @@ namespace guard {
 inline constexpr Absent win;
 inline constexpr Absent comm;
 
-// A thread that is cancelled, or ends inside an error handler of the program, unwinds as if by an exception: it goes
-// on.
+// A thread that unwinds passes here; libc++'s runtime could not pass it on if it were caught.
+#if defined(_LIBCPP_VERSION)
+#define FARSUM_MPI_CAUGHT const std::exception&
+#else
+#define FARSUM_MPI_CAUGHT ...
+#endif
+
 #define FARSUM_MPI_GUARD(name, parameters, arguments) \
   template <auto body>                                \
   struct name {                                       \
     static int call parameters {                      \
       try {                                           \
         return body arguments;                        \
-      } catch (const abi::__forced_unwind&) {         \
-        throw;                                        \
-      } catch (...) {                                 \
+      } catch (FARSUM_MPI_CAUGHT) {                   \
+        let_thread_unwind();                          \
         return thrown("MPI_" #name, win, comm);       \
       }                                               \
     }                                                 \
   };
 FARSUM_MPI_CALLS(FARSUM_MPI_GUARD)
 #undef FARSUM_MPI_GUARD
+#undef FARSUM_MPI_CAUGHT
 #pragma GCC diagnostic pop
 
 }  // namespace guard

@@ -1,22 +1,20 @@
-// Collects the sections of info_machine.hpp from the compiler, hwloc and /proc.
+// Collects the sections of info_machine.hpp from the compiler, /sys and /proc.
 #include "cli/info/info_machine.hpp"
 
 #include <farsum.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <hwloc.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/info/info_probe.hpp"
-#include "cli/run/run_binding.hpp"
+#include "cli/processors.hpp"
 #include "ops/kernels.hpp"
 #include "os/memory_room.hpp"
 #include "os/usable_processors.hpp"
@@ -27,14 +25,21 @@ namespace farsum::cli {
 
 namespace {
 
-using Topology = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
-
 std::string human_bytes(std::uint64_t bytes) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
   std::size_t unit = 0;
   for (; value >= 1024 && unit + 1 < std::size(units); ++unit) value /= 1024;
   return fmt::format("{:.4g} {}", value, units[unit]);
+}
+
+// Clang's version begins with its name.
+std::string compiler() {
+#if defined(__clang__)
+  return __VERSION__;
+#else
+  return fmt::format("g++ {}", __VERSION__);
+#endif
 }
 
 std::string build_type() {
@@ -79,35 +84,35 @@ Report limit_of(int resource) {
   return limit.rlim_cur;
 }
 
-int count(hwloc_topology_t topology, hwloc_obj_type_t type) { return hwloc_get_nbobjs_by_type(topology, type); }
-
-void add_cache(Report& report, hwloc_topology_t topology, const char* name, hwloc_obj_type_t type) {
-  const hwloc_obj_t cache = hwloc_get_obj_by_type(topology, type, 0);
-  if (cache == nullptr) return;
-  report[name] = fmt::format("{} x {}", count(topology, type), human_bytes(cache->attr->cache.size));
+// What x86 calls a processor; other kinds of machine have no such line.
+std::string processor_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return {};
 }
 
-Topology load_topology() {
-  hwloc_topology_t loaded = nullptr;
-  if (hwloc_topology_init(&loaded) != 0) return {nullptr, hwloc_topology_destroy};
-  Topology topology(loaded, hwloc_topology_destroy);
-  if (hwloc_topology_load(loaded) != 0) topology.reset();
-  return topology;
+void add_cache(Report& report, const Processors& processors, const char* name, int level) {
+  const auto cache = processors.caches.find(level);
+  if (cache == processors.caches.end()) return;
+  report[name] = fmt::format("{} x {}", cache->second.count, human_bytes(cache->second.bytes));
 }
 
 void add_processor(Report& report) {
-  const Topology topology = load_topology();
-  if (!topology) return;
-  const hwloc_obj_t package = hwloc_get_obj_by_type(topology.get(), HWLOC_OBJ_PACKAGE, 0);
-  const char* model = package != nullptr ? hwloc_obj_get_info_by_name(package, "CPUModel") : nullptr;
-  if (model != nullptr) report["processor"] = model;
-  report["packages"] = count(topology.get(), HWLOC_OBJ_PACKAGE);
-  report["cores"] = count(topology.get(), HWLOC_OBJ_CORE);
-  report["processing_units"] = count(topology.get(), HWLOC_OBJ_PU);
-  report["numa_nodes"] = count(topology.get(), HWLOC_OBJ_NUMANODE);
-  add_cache(report, topology.get(), "l1_data_cache", HWLOC_OBJ_L1CACHE);
-  add_cache(report, topology.get(), "l2_cache", HWLOC_OBJ_L2CACHE);
-  add_cache(report, topology.get(), "l3_cache", HWLOC_OBJ_L3CACHE);
+  const Processors processors = read_processors();
+  const std::string model = processor_model();
+  if (!model.empty()) report["processor"] = model;
+  std::size_t units = 0;
+  for (const CpuList& core : processors.cores) units += core.size();
+  report["packages"] = processors.packages;
+  report["cores"] = processors.cores.size();
+  report["processing_units"] = units;
+  report["numa_nodes"] = processors.numa_nodes;
+  add_cache(report, processors, "l1_data_cache", 1);
+  add_cache(report, processors, "l2_cache", 2);
+  add_cache(report, processors, "l3_cache", 3);
 }
 
 // A job of more ranks here is crowded. Ranks that a launcher binds have the processors of all of them.
@@ -163,7 +168,7 @@ std::string describe_wire_up(const Settings& settings) {
 Report describe_build(const Settings& settings) {
   Report report;
   report["version"] = fmt::format("{}.{}", FARSUM_VERSION_MAJOR, FARSUM_VERSION_MINOR);
-  report["compiler"] = fmt::format("g++ {}", __VERSION__);
+  report["compiler"] = compiler();
   report["build_type"] = build_type();
   report["kernels_runnable_here"] = runnable_kernels();
   report["kernels_used_here"] =

@@ -75,6 +75,13 @@ struct FrontChoice {
 
 FrontChoice check_front(const LaunchRequest& request, MpiAbi abi) {
   const std::string library = front_library(request.libraries, abi);
+  if (library.find_first_of(" \t:") != std::string::npos) {
+    return {
+        fmt::format("LD_PRELOAD, by which MPI programs get Farsum, cannot name {}, for a space or a colon would split "
+                    "it; install Farsum below a folder without one",
+                    library),
+        abi};
+  }
   if (access(library.c_str(), R_OK) == 0) return {{}, abi};
   return {fmt::format("the front for {} was not built: {} is not there; install that MPI's development package (or run "
                       "tools/mpi_libraries) and build again",

@@ -1,12 +1,10 @@
-// Lists of processing units, and the machine's cores by hwloc.
+// Lists of processing units.
 #include "cli/run/run_binding.hpp"
 
 #include <fmt/format.h>
-#include <hwloc.h>
 
 #include <algorithm>
 #include <charconv>
-#include <memory>
 #include <sstream>
 #include <unordered_set>
 
@@ -36,24 +34,6 @@ bool parse_range(const std::string& item, CpuList& cpus) {
   return true;
 }
 
-CpuList units_of(hwloc_const_cpuset_t set) {
-  CpuList units;
-  for (int unit = hwloc_bitmap_first(set); unit >= 0; unit = hwloc_bitmap_next(set, unit)) units.push_back(unit);
-  return units;
-}
-
-using Bitmap = std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)>;
-using Topology = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
-
-Topology load_topology() {
-  hwloc_topology_t loaded = nullptr;
-  if (hwloc_topology_init(&loaded) != 0) return {nullptr, hwloc_topology_destroy};
-  Topology topology(loaded, hwloc_topology_destroy);
-  hwloc_topology_set_io_types_filter(loaded, HWLOC_TYPE_FILTER_KEEP_NONE);
-  if (hwloc_topology_load(loaded) != 0) topology.reset();
-  return topology;
-}
-
 std::string not_allowed(const CpuList& cpus, const std::vector<CpuList>& cores) {
   std::unordered_set<int> allowed;
   for (const CpuList& core : cores) allowed.insert(core.begin(), core.end());
@@ -75,24 +55,6 @@ ParsedCpus parse_cpu_list(const std::string& text) {
   for (std::string item; good && std::getline(items, item, ',');) good = parse_range(item, parsed.cpus);
   if (good) return parsed;
   return {{}, fmt::format("--bind takes none, core or a list such as 0,1 or 0-3,6, not '{}'", text)};
-}
-
-std::vector<CpuList> allowed_cores() {
-  const Topology topology = load_topology();
-  if (!topology) return {};
-  const Bitmap allowed(hwloc_bitmap_alloc(), hwloc_bitmap_free);
-  if (hwloc_get_cpubind(topology.get(), allowed.get(), HWLOC_CPUBIND_PROCESS) != 0) {
-    hwloc_bitmap_copy(allowed.get(), hwloc_topology_get_allowed_cpuset(topology.get()));
-  }
-  const hwloc_obj_type_t kind =
-      hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
-  std::vector<CpuList> cores;
-  for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(topology.get(), kind, core)) != nullptr;) {
-    const Bitmap usable(hwloc_bitmap_dup(core->cpuset), hwloc_bitmap_free);
-    hwloc_bitmap_and(usable.get(), usable.get(), allowed.get());
-    if (hwloc_bitmap_iszero(usable.get()) == 0) cores.push_back(units_of(usable.get()));
-  }
-  return cores;
 }
 
 Bindings choose_bindings(const std::string& request, int ranks, const std::vector<CpuList>& cores) {

@@ -16,9 +16,6 @@ struct ParsedCpus {
 // "0,1" or "0-3,6".
 [[nodiscard]] ParsedCpus parse_cpu_list(const std::string& text);
 
-// The processing units that this process may use, each core's in one list, cores in the machine's order.
-[[nodiscard]] std::vector<CpuList> allowed_cores();
-
 struct Bindings {
   std::vector<CpuList> of_ranks;  // rank r takes [r % size]; empty: not bound
   std::string sentence;           // why the request cannot be met; empty otherwise

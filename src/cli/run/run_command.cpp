@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/processors.hpp"
 #include "cli/run/run_binding.hpp"
 #include "cli/run/run_launcher.hpp"
 #include "cli/run/run_program.hpp"

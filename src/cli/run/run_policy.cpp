@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 
 #include <csignal>
-#include <cstring>
+#include <utility>
 
 #include "cli/exit_codes.hpp"
 
@@ -13,8 +13,21 @@ namespace farsum::cli {
 
 namespace {
 
+// glibc tells them only since 2.32.
+constexpr std::pair<int, const char*> names_of_signals[] = {
+    {SIGHUP, "HUP"},       {SIGINT, "INT"},   {SIGQUIT, "QUIT"},   {SIGILL, "ILL"},   {SIGTRAP, "TRAP"},
+    {SIGABRT, "ABRT"},     {SIGBUS, "BUS"},   {SIGFPE, "FPE"},     {SIGKILL, "KILL"}, {SIGUSR1, "USR1"},
+    {SIGSEGV, "SEGV"},     {SIGUSR2, "USR2"}, {SIGPIPE, "PIPE"},   {SIGALRM, "ALRM"}, {SIGTERM, "TERM"},
+    {SIGSTKFLT, "STKFLT"}, {SIGCHLD, "CHLD"}, {SIGCONT, "CONT"},   {SIGSTOP, "STOP"}, {SIGTSTP, "TSTP"},
+    {SIGTTIN, "TTIN"},     {SIGTTOU, "TTOU"}, {SIGURG, "URG"},     {SIGXCPU, "XCPU"}, {SIGXFSZ, "XFSZ"},
+    {SIGVTALRM, "VTALRM"}, {SIGPROF, "PROF"}, {SIGWINCH, "WINCH"}, {SIGPOLL, "POLL"}, {SIGPWR, "PWR"},
+    {SIGSYS, "SYS"},
+};
+
 std::string signal_name(int signal) {
-  if (const char* abbreviation = sigabbrev_np(signal)) return fmt::format("SIG{}", abbreviation);
+  for (const auto& [number, name] : names_of_signals) {
+    if (number == signal) return fmt::format("SIG{}", name);
+  }
   return fmt::format("real-time signal {}", signal);
 }
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -139,7 +139,7 @@ class UcxRdma final : public Rdma {
   std::unordered_map<Rank, std::unique_ptr<Peer>> peers_;
   std::unordered_map<Reached, std::unique_ptr<Memory>> reached_;
   Reached next_reached_ = 1;
-  std::deque<Operation> operations_;  // never shrinks: as many as were ever under way at once
+  std::list<Operation> operations_;  // never shrinks: as many as were ever under way at once
   std::vector<Operation*> free_operations_;
   // These wait until UCX has returned: operations that need another step, endpoints to be closed.
   std::vector<Operation*> unfinished_;

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <span>
@@ -112,7 +112,7 @@ class UcxWorker {
 
   Endpoint next_endpoint_ = 1;
   std::map<Endpoint, std::unique_ptr<Link>> endpoints_;
-  std::deque<Send> sends_;  // never shrinks: as many as were ever on their way at once
+  std::list<Send> sends_;  // never shrinks: as many as were ever on their way at once
   std::vector<Send*> free_sends_;
 
   // What UCX's callbacks noted; told when UCX has returned.
