@@ -134,6 +134,9 @@ std::vector<Entry> entries() {
       number<std::uint64_t>("FARSUM_REDUCE_DEGREE", "", &Settings::reduce_degree, 0, most_reduce_degree,
                             "degree of the tree in which nodes reduce, from 2 on; 0: as FARSUM_REDUCE_MODEL says; what "
                             "rank 0 has holds for the whole job, and others' is not read"),
+      number<std::uint64_t>("FARSUM_REDUCE_SPLITS", "", &Settings::reduce_splits, 0, 16,
+                            "how often a farsum_reduce over nodes halves its vector and the nodes before each half is "
+                            "reduced by a tree; what rank 0 has holds for the whole job"),
       choice("FARSUM_REDUCE_MODEL", reduce_model_words, &Settings::reduce_model,
              "auto: nodes reduce by the trees that the model of rank 0's machine chooses, where that is measured "
              "(farsum info --model --measure --reductions); off, or where it is not: up to 12 nodes tell each other, "

@@ -36,6 +36,7 @@ struct Settings {
   std::uint64_t aggregate = 1024;
   ReduceOrder reduce_order = ReduceOrder::nodes;
   std::uint64_t reduce_degree = 0;  // 0: chosen
+  std::uint64_t reduce_splits = 0;
   ReduceModel reduce_model = ReduceModel::automatic;
   std::uint64_t spin_ns = 20000;
   std::uint64_t wait_gap_ns = 500'000'000;

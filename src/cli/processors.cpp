@@ -54,7 +54,8 @@ class Reading {
  public:
   void add(int unit, const fs::path& folder) {
     const CpuList core = core_of(unit, folder / "topology");
-    if (core.front() == unit) cores_of(first_line(folder / "topology" / "physical_package_id")).push_back(core);
+    // The first of a core's units may be none of those that this machine says it has.
+    if (seen_cores_.insert(core.front()).second) cores_of(first_line(folder / "topology" / "physical_package_id")).push_back(core);
     for (int index = 0;; ++index) {
       const fs::path cache = folder / "cache" / fmt::format("index{}", index);
       if (first_line(cache / "level").empty()) return;
@@ -87,6 +88,7 @@ class Reading {
 
   Processors found_;
   std::vector<std::pair<std::string, std::vector<CpuList>>> packages_;
+  std::set<int> seen_cores_;  // their first units
   std::set<std::pair<std::string, std::string>> seen_caches_;
 };
 

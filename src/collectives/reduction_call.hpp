@@ -37,6 +37,8 @@ struct ReductionMeans {
   PeerMemory* peers = nullptr;                      // null: no other rank's memory is copied
   std::size_t letter_bytes = TeamPost::most_bytes;  // of a letter between nodes at most: the same on all ranks
   std::uint32_t degree = 0;  // of the tree between nodes, 0: by their number alone; the same on all ranks
+  // How often a reduce over nodes halves vector and nodes first, as far as it can; the same on all ranks.
+  std::uint32_t splits = 0;
   // By what pieces behind the first, of long vectors that all get, take a tree of their own, unless the order is that
   // of ranks; null: they do not. The same on all ranks, and read while this is handed over.
   const cost::TreeRule* pieces = nullptr;

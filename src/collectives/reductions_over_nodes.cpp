@@ -49,6 +49,7 @@ ReductionsOverNodes::ReductionsOverNodes(GroupTeam& team, std::uint32_t my_rank,
   is_flat_ = degree_ == 0;
   if (means.order == ReduceOrder::ranks)
     by_rank_.emplace(places, degree_, RankOrder::Limits{.piece_bytes = team_piece_bytes_, .letter_bytes = room});
+  is_split_ = !by_rank_ && SplitReduce::parts(places.nodes(), means.splits) > 1;
   if (!team.is_first_here()) return;
   my_node_ = places.my_node();
   list_ = list_of(places.nodes(), my_node_, degree_);
@@ -65,6 +66,7 @@ ReductionsOverNodes::ReductionsOverNodes(GroupTeam& team, std::uint32_t my_rank,
       piece_trees_.push_back({.is_flat = degree == 0, .list = list_of(places.nodes(), my_node_, degree)});
     }
   }
+  if (is_split_) by_halves_.emplace(team, means.splits, std::max(degree_, 2U), team_piece_bytes_);
   letter_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
   sum_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
   answers_.reserve(places.nodes());
@@ -172,6 +174,8 @@ class ReductionsOverNodes::Parts final : public LetterContent {
   // Behind the first piece all have said the same.
   void compare_no_more() { compares_ = false; }
   void go_by(const PieceTree& tree) { is_flat_ = tree.is_flat; }
+  // What comes is that of all nodes.
+  void take_as_answer() { is_flat_ = false; }
   void hold(Holding holding, std::uint32_t root_node) {
     holding_ = holding;
     root_node_ = root_node;
@@ -390,7 +394,7 @@ Status ReductionsOverNodes::be_first(const ReductionCall& call, const SaidOfCall
   Verdict verdict{told.said, told.rank,
                   told.what == Told::What::the_same ? Finding::the_same : Finding::another_reduction};
   if (told.what == Told::What::gone_on) verdict = {{}, my_rank_, Finding::no_reduction};
-  if (Status status = combine_at_root(call, bytes, verdict); !status.is_ok()) return give_up(std::move(status));
+  if (Status status = combine_first_piece(call, bytes, verdict); !status.is_ok()) return give_up(std::move(status));
   if (told.what == Told::What::the_same) told = told_of(verdict);
   const bool is_heard_here = by_rank_ || !is_short(call) || (is_at(call.asked.root) && !call.gets_result);
   if (is_heard_here) {
@@ -475,6 +479,14 @@ Status ReductionsOverNodes::go_on_to_root(const ReductionCall& call) {
   return {};
 }
 
+// Nothing is split before all know that they split the same.
+Status ReductionsOverNodes::combine_first_piece(const ReductionCall& call, std::size_t bytes, Verdict& verdict) {
+  if (!is_split_) return combine_at_root(call, bytes, verdict);
+  Status status = combine_at_root(call, 0, verdict);
+  const bool goes_on = status.is_ok() && verdict.finding == Finding::the_same && bytes != 0;
+  return goes_on ? add_piece_at_root(call, bytes) : std::move(status);
+}
+
 // The first piece of all nodes, and what they have called. Few tell all others that, so that whoever waits for another
 // call of theirs hears of it; of these the root alone waits, or, where much is to come, all. More tell it up a tree, to
 // node 0, who tells the root.
@@ -531,6 +543,7 @@ Status ReductionsOverNodes::tell_root(const ReductionCall& call, Parts& parts, s
 Status ReductionsOverNodes::add_piece_at_root(const ReductionCall& call, std::size_t bytes) {
   const std::uint32_t root_node = team_.node_of(call.asked.root);
   Verdict verdict{{}, 0, Finding::the_same};
+  if (by_halves_) return add_by_halves(call, bytes, root_node);
   Parts parts(*this, call, verdict, bytes);
   parts.compare_no_more();
   if (Status status = begin_round(call); !status.is_ok()) return status;
@@ -551,6 +564,24 @@ Status ReductionsOverNodes::add_piece_at_root(const ReductionCall& call, std::si
   if (Status status = team_.walk_on(down(), parts, call.doing); !status.is_ok()) return status;
   parts.finish();
   return {};
+}
+
+// To node 0, which tells the root.
+Status ReductionsOverNodes::add_by_halves(const ReductionCall& call, std::size_t bytes, std::uint32_t root_node) {
+  const auto begin = [&] { return begin_round(call); };
+  const auto told_odd = [&](std::uint32_t node) {
+    const std::uint32_t sender = team_.places().node(node, my_node_).members.front();
+    return no_reduction_by({call.doing, my_rank_, call.said}, name_of_node(sender));
+  };
+  const SplitReduce::Piece piece{
+      .fold = call.fold, .held = {rounds_->answer(), bytes}, .begin_round = begin, .odd = told_odd};
+  if (Status status = by_halves_->run(team_, piece, call.doing); !status.is_ok()) return status;
+  if (Status status = begin_round(call); !status.is_ok()) return status;
+  Verdict verdict{{}, 0, Finding::the_same};
+  Parts parts(*this, call, verdict, bytes);
+  parts.compare_no_more();
+  parts.take_as_answer();
+  return tell_root(call, parts, root_node);
 }
 
 // Some have called something else, and may wait for what this node would tell them if it had called that: the nodes

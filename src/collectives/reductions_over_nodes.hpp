@@ -20,6 +20,7 @@
 #include "collectives/reduction_refusals.hpp"
 #include "collectives/rooted_rounds.hpp"
 #include "collectives/said_in_rounds.hpp"
+#include "collectives/split_reduce.hpp"
 #include "cost/piece_trees.hpp"
 #include "trees/schedule.hpp"
 
@@ -62,7 +63,10 @@ class ReductionsOverNodes {
   void fold_alone(const ReductionCall& call, std::size_t bytes);
   Status go_on_to_root(const ReductionCall& call);
 
-  bool is_short(const ReductionCall& call) const { return call.bytes <= std::min(short_bytes_, piece_bytes(call)); }
+  // On a vector that is split all agree first.
+  bool is_short(const ReductionCall& call) const {
+    return call.bytes <= (is_split_ ? 0 : std::min(short_bytes_, piece_bytes(call)));
+  }
   std::size_t first_piece(const ReductionCall& call) const { return std::min(call.bytes, piece_bytes(call)); }
   Status begin_piece(const ReductionCall& call, const SaidOfCall& said_here, std::size_t done);
   std::size_t piece_bytes(const ReductionCall& call) const;
@@ -72,6 +76,8 @@ class ReductionsOverNodes {
   Status combine_for_all(const ReductionCall& call, const SaidOfCall& said_here, std::size_t done, std::size_t bytes);
   Status combine_at_root(const ReductionCall& call, std::size_t bytes, Verdict& verdict);
   Status combine_in_tree(const ReductionCall& call, Parts& parts, bool all_wait);
+  Status combine_first_piece(const ReductionCall& call, std::size_t bytes, Verdict& verdict);
+  Status add_by_halves(const ReductionCall& call, std::size_t bytes, std::uint32_t root_node);
   Status add_piece_at_root(const ReductionCall& call, std::size_t bytes);
   Status begin_round(const ReductionCall& call);
   Status tell_root(const ReductionCall& call, Parts& parts, std::uint32_t root_node);
@@ -98,6 +104,7 @@ class ReductionsOverNodes {
   std::size_t short_bytes_ = 0;
   std::uint32_t degree_ = 0;
   bool is_flat_ = false;
+  bool is_split_ = false;  // a reduce
   std::optional<RankOrder> by_rank_;
   // On the first rank of each node: which number it has; what it does where all get the answer, of which the first
   // steps bring it to node 0, or, of a flat list, tell the others of this node's part; what goes to others; where what
@@ -108,6 +115,7 @@ class ReductionsOverNodes {
   // On the same, where further pieces have trees of their own: which, of those that any may take.
   std::optional<cost::PieceTrees> piece_choices_;
   std::vector<PieceTree> piece_trees_;
+  std::optional<SplitReduce> by_halves_;  // where it is
   std::unique_ptr<std::byte[]> letter_;
   std::unique_ptr<std::byte[]> sum_;
   std::vector<trees::Step> answers_;

@@ -5,7 +5,7 @@
 namespace farsum::cost {
 
 TreeRule rule_as_told(const TreeRule& told) {
-  const bool is_known = told.version == TreeRule::current_version && told.forced_degree != 1 && told.has_table <= 1 &&
+  const bool is_known = told.version == TreeRule::current_version && told.forced_degree != 1 && told.has_table <= 1 && told.splits <= TreeRule::most_splits &&
                         told.table.row_count <= ReductionTable::most_rows;
   if (!is_known) return {};
   const auto makes_sense = [](const ReductionTable::Row& row) {

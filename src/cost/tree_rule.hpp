@@ -12,11 +12,13 @@ namespace farsum::cost {
 
 // In a fixed number of bytes without gaps. As it is made it has the number of nodes alone decide.
 struct TreeRule {
-  static constexpr std::uint32_t current_version = 1;
+  static constexpr std::uint32_t current_version = 2;
+  static constexpr std::uint32_t most_splits = 16;
 
   std::uint32_t version = current_version;
   std::uint32_t forced_degree = 0;  // from 2 on: of all trees, whatever the table says
   std::uint32_t has_table = 0;      // 1: it chooses
+  std::uint32_t splits = 0;         // how often a reduce halves vector and nodes first, as far as it can
   ReductionTable table;
 };
 static_assert(std::has_unique_object_representations_v<TreeRule>);

@@ -408,6 +408,7 @@ Group::Means Context::make_means(GroupPlaces places, std::uint32_t my_rank) cons
                                      .order = settings().reduce_order,
                                      .peers = peer_memory_.get(),
                                      .degree = degree,
+                                     .splits = tree_rule_.splits,
                                      .pieces = &tree_rule_};
   means.reductions = std::make_unique<GroupReductions>(*means.team, my_rank, of_reductions, *waiter_);
   return means;

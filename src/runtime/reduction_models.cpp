@@ -82,6 +82,7 @@ ReductionParameters read_reduction_parameters(const std::string& folder) {
 cost::TreeRule read_tree_rule(const Settings& settings, const Environment& environment) {
   cost::TreeRule rule;
   rule.forced_degree = static_cast<std::uint32_t>(settings.reduce_degree);
+  rule.splits = static_cast<std::uint32_t>(settings.reduce_splits);
   if (rule.forced_degree != 0 || settings.reduce_model == ReduceModel::off) return rule;
   const ReductionParameters parameters = read_reduction_parameters(model_folder(settings, environment));
   if (!parameters.is_measured()) return rule;

@@ -21,9 +21,15 @@ ReduceList::ReduceList(const Shape& shape, std::uint32_t node, ChildOrder order)
       group_{0, shape.nodes, 0, shape.elements} {}
 
 std::vector<Step> ReduceList::steps() {
-  for (std::uint32_t i = 0; i < shape_.splits; ++i) split();
+  const auto end_stage = [&] { stage_ends_.push_back(steps_.size()); };
+  for (std::uint32_t i = 0; i < shape_.splits; ++i) {
+    split();
+    end_stage();
+  }
   reduce_in_group();
+  end_stage();
   gather();
+  end_stage();
   return std::move(steps_);
 }
 

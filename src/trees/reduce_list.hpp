@@ -2,6 +2,7 @@
 // each group of nodes reduces its piece by a tree of its own, and the pieces are gathered at the root. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,9 @@ class ReduceList {
   // `shape` is normalised, of some elements and nodes.
   ReduceList(const Shape& shape, std::uint32_t node, ChildOrder order);
   std::vector<Step> steps();
+  // Once they are made: where each stage of them ends, which are the same on all nodes: each split, the tree in the
+  // group, and the gathering. In none of these does a node send another two letters.
+  const std::vector<std::size_t>& stage_ends() const { return stage_ends_; }
 
  private:
   void split();
@@ -57,6 +61,7 @@ class ReduceList {
   Group group_;
   std::vector<Halved> halved_;
   std::vector<Step> steps_;
+  std::vector<std::size_t> stage_ends_;
 };
 
 }  // namespace farsum::trees

@@ -103,6 +103,21 @@ std::vector<Step> steps_of(const Shape& asked, std::uint32_t node, ChildOrder or
   return steps;
 }
 
+std::vector<std::vector<Step>> stages_of_reduce(const Shape& asked, std::uint32_t node) {
+  const Shape shape = normalised(asked);
+  std::vector<std::vector<Step>> stages;
+  if (shape.nodes == 1 || shape.elements == 0) return stages;
+  ReduceList list(shape, node, ChildOrder::arrival);
+  const std::vector<Step> steps = list.steps();
+  std::size_t begin = 0;
+  for (const std::size_t end : list.stage_ends()) {
+    stages.emplace_back(steps.begin() + static_cast<std::ptrdiff_t>(begin),
+                        steps.begin() + static_cast<std::ptrdiff_t>(end));
+    begin = end;
+  }
+  return stages;
+}
+
 void for_each_step_of_rounds(const Shape& asked, std::uint32_t node, FunctionRef<void(const Step&)> call) {
   disseminate(normalised(asked), node, call);
 }

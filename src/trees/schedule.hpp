@@ -55,6 +55,9 @@ enum class ChildOrder : std::uint8_t { arrival, slot };
 // Nothing where there is one node or no element.
 std::vector<Step> steps_of(const Shape& shape, std::uint32_t node, ChildOrder order = ChildOrder::arrival);
 
+// Those of a reduce, by stages that all nodes have: in one stage no node sends another two letters.
+std::vector<std::vector<Step>> stages_of_reduce(const Shape& shape, std::uint32_t node);
+
 // The same of a barrier or an allgather, and nothing is allocated.
 void for_each_step_of_rounds(const Shape& shape, std::uint32_t node, FunctionRef<void(const Step&)> call);
 

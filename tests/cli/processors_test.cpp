@@ -84,6 +84,16 @@ TEST_F(ProcessorFiles, make_a_unit_a_core_where_they_do_not_say_whose_it_is) {
   EXPECT_THAT(read().cores, ElementsAre(CpuList{0}, CpuList{1}));
 }
 
+// As a container does it whose files of the machine are only in part its own.
+TEST_F(ProcessorFiles, count_a_core_whose_first_unit_is_not_there) {
+  write("cpu/online", "4-5");
+  unit(4, "0", "0,4", "core_cpus_list");
+  unit(5, "0", "1,5", "core_cpus_list");
+  const Processors found = read();
+  EXPECT_EQ(found.cores.size(), 2U);
+  EXPECT_EQ(found.packages, 1);
+}
+
 TEST(CoresWithin, leave_out_what_is_not_allowed_and_make_unknown_units_cores) {
   EXPECT_THAT(cores_within({{0, 4}, {1, 5}, {2, 6}}, {4, 2, 6}), ElementsAre(CpuList{4}, CpuList{2, 6}));
   EXPECT_THAT(cores_within({}, {3, 1}), ElementsAre(CpuList{1}, CpuList{3}));

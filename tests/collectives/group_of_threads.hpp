@@ -63,6 +63,7 @@ class GroupOfThreads {
     std::size_t letter_bytes = TeamPost::most_bytes;
     std::uint32_t degree = 0;
     const cost::TreeRule* pieces = nullptr;
+    std::uint32_t splits = 0;
   };
 
   explicit GroupOfThreads(Nodes node_of, bool is_crowded = false)
@@ -107,8 +108,13 @@ class GroupOfThreads {
     auto* block = reinterpret_cast<std::byte*>(round_up(start, 2 * cache_line_bytes));
     Post post(boxes_, rank, waiter);
     GroupTeam team(places_of(node_of_, node_of_[rank]), rank, &post, waiter);
-    const ReductionMeans means = {means_.kernels,      means_.order(rank), means_.peers(rank),
-                                  means_.letter_bytes, means_.degree,      means_.pieces};
+    const ReductionMeans means = {.kernels = means_.kernels,
+                                  .order = means_.order(rank),
+                                  .peers = means_.peers(rank),
+                                  .letter_bytes = means_.letter_bytes,
+                                  .degree = means_.degree,
+                                  .splits = means_.splits,
+                                  .pieces = means_.pieces};
     GroupReductions reductions(team, rank, means, waiter);
     team.begin(*reinterpret_cast<NodeTeamBlock*>(block), 7);
     reductions.begin(block);

@@ -30,8 +30,8 @@ class OneLook final : public Waiter {
   EventCount events_;
 };
 
-// What a rank has to have, told apart from how it is kept: at most two rounds of a sender, none longer than a round is,
-// and nothing behind a last part.
+// What a rank has to have, told apart from how it is kept: no more rounds of a sender than it can be ahead, none longer
+// than a round is, nothing behind a last part, and of no round before one that was asked for.
 class Expected {
  public:
   Code take(std::uint64_t team, Rank from, std::uint64_t round, std::span<const std::byte> bytes, bool is_last) {
@@ -48,6 +48,7 @@ class Expected {
   }
   std::optional<std::vector<std::byte>> give(std::uint64_t team, Rank from, std::uint64_t round) {
     auto& rounds = rounds_[{team, from}];
+    rounds.erase(rounds.begin(), rounds.lower_bound(round));
     const auto found = rounds.find(round);
     if (found == rounds.end() || !found->second.second) return std::nullopt;
     std::vector<std::byte> text = std::move(found->second.first);

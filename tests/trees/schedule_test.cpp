@@ -10,6 +10,7 @@
 #include <numeric>
 #include <string>
 #include <utility>
+#include <set>
 #include <vector>
 
 #include "symbolic_cluster.hpp"
@@ -104,6 +105,27 @@ TEST(Reduce, splits_an_odd_vector_into_a_longer_and_a_shorter_half) {
   const std::vector<Step> expected = {
       {Action::send, false, 1, 2, 1}, {Action::receive_combine, true, 1, 0, 2}, {Action::receive_copy, false, 1, 2, 1}};
   EXPECT_EQ(steps_of({Kind::reduce, 2, 0, 3, 2, 1}, 0), expected);
+}
+
+// They are all steps, and where a node sends another two letters these are of two stages.
+TEST(Reduce, has_stages_in_which_no_node_sends_another_two_letters) {
+  for (const std::uint32_t nodes : {2U, 3U, 8U, 13U, 64U}) {
+    for (const std::uint32_t splits : {0U, 1U, 3U}) {
+      const Shape shape{.kind = Kind::reduce, .nodes = nodes, .elements = 16, .degree = 3, .splits = splits};
+      for (std::uint32_t node = 0; node < nodes; ++node) {
+        const std::vector<std::vector<Step>> stages = stages_of_reduce(shape, node);
+        EXPECT_EQ(stages.size(), normalised(shape).splits + 2);
+        std::vector<Step> all;
+        for (const std::vector<Step>& stage : stages) {
+          std::set<std::uint32_t> told, heard;
+          for (const Step& step : stage)
+            EXPECT_TRUE((step.action == Action::send ? told : heard).insert(step.peer).second);
+          all.insert(all.end(), stage.begin(), stage.end());
+        }
+        EXPECT_EQ(all, steps_of(shape, node));
+      }
+    }
+  }
 }
 
 TEST(Broadcast, brings_the_roots_elements_to_all) {

@@ -133,7 +133,7 @@ void add_mpi_command(CLI::App& farsum, CommandLine& line) {
                    "Which MPI the program uses: auto (default: look), mpich (Intel MPI too), openmpi, abi")
       ->check(CLI::IsMember({"auto", "mpich", "openmpi", "abi"}));
   command->add_option("--path", options->path,
-                      "Force a path, as FARSUM_PATH does: auto, direct, attach, caller, owner, aggregated");
+                      "Force a path, as FARSUM_PATH does: auto, direct, attach, caller, owner, aggregated, offload");
   command->add_flag("--dry-run", options->dry_run, "Print the command line and start nothing");
   command->callback([options, &line] { line.exit_code = mpi(*options, line.program); });
 }
