@@ -486,8 +486,9 @@ typedef struct farsum_collective {
 /* Begins a collective of the group and returns without waiting; farsum_test and farsum_wait on the request say when it
  * is over. Collective: all ranks begin the same ones in the same order, and all fields are the same but for the
  * buffers. They are those of farsum_barrier, farsum_broadcast, farsum_allgather (with `count` elements for bytes),
- * farsum_allreduce, farsum_reduce and farsum_reduce_scatter_block, with the same bits as these; but a call of one form
- * on one rank does not meet one of the other form on another.
+ * farsum_allreduce, farsum_reduce and farsum_reduce_scatter_block, with the same bits as these (but those of vectors
+ * that a measured model, or FARSUM_REDUCE_SPLITS, has go over nodes in other trees); a call of one form on one rank
+ * does not meet one of the other form on another.
  *
  * Buffers are as of those calls: `result` begins where `mine` does, or is apart from it; in an allgather it has `count`
  * elements of each rank, by rank, and may begin where `mine` does or have `mine` in this rank's place.

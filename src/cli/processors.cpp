@@ -55,7 +55,8 @@ class Reading {
   void add(int unit, const fs::path& folder) {
     const CpuList core = core_of(unit, folder / "topology");
     // The first of a core's units may be none of those that this machine says it has.
-    if (seen_cores_.insert(core.front()).second) cores_of(first_line(folder / "topology" / "physical_package_id")).push_back(core);
+    if (seen_cores_.insert(core.front()).second)
+      cores_of(first_line(folder / "topology" / "physical_package_id")).push_back(core);
     for (int index = 0;; ++index) {
       const fs::path cache = folder / "cache" / fmt::format("index{}", index);
       if (first_line(cache / "level").empty()) return;

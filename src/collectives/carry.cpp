@@ -485,7 +485,7 @@ Status Carry::test(CarriedRequest& request, bool& is_over, const char* doing) {
   return seen == Seen::under_way ? waiter_.looked_in_vain(doing) : end(request, seen, doing);
 }
 
-// The first rank of each of several nodes sleeps where letters wake it.
+// The first rank of each of several nodes sleeps where what comes by requests wakes it, and whoever ends the call.
 Status Carry::wait(CarriedRequest& request, bool& is_over, const char* doing) {
   EventCount& events = walks() ? waiter_.own_events() : place(request.number_).events;
   Seen seen = Seen::under_way;

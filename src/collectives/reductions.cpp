@@ -93,7 +93,7 @@ Status GroupReductions::agree_with_root(const Call& call) {
   const auto heard = std::as_writable_bytes(std::span(&answer, 1));
   Status status = to_root_->leave_and_hear(call.said, {}, call.asked.root, heard, says_root_the_same, call.doing);
   if (!status.is_ok()) return status;
-  if (!says_root_the_same) answer = compare_with(call, call.asked.root);
+  if (!says_root_the_same) answer = compare_said(*to_root_, team_.places(), call.said, call.asked.root);
   if (answer.what == FoundAtRoot::What::the_same) rounds_->begin_agreed();
   return told_by_root(call, answer);
 }
@@ -111,20 +111,11 @@ Status GroupReductions::agree_as_root(const Call& call) {
 FoundAtRoot GroupReductions::compare_at_root(const Call& call) const {
   FoundAtRoot first;
   for (std::uint32_t member = 0; member < size_; ++member) {
-    const FoundAtRoot answer = compare_with(call, member);
+    const FoundAtRoot answer = compare_said(*to_root_, team_.places(), call.said, member);
     if (answer.what == FoundAtRoot::What::out_of_step || waits_in_vain(answer)) return answer;
     if (first.what == FoundAtRoot::What::the_same) first = answer;
   }
   return first;
-}
-
-// Who has gone on is found to have made another call, which is not known any more.
-FoundAtRoot GroupReductions::compare_with(const Call& call, std::uint32_t member) const {
-  const std::optional<SaidOfCall> said = to_root_->said(member);
-  if (said == call.said) return {};
-  if (!said) return {{}, member, FoundAtRoot::What::gone_on};
-  const bool is_in_step = say_the_same_came_before(*said, call.said);
-  return {*said, member, is_in_step ? FoundAtRoot::What::another_reduction : FoundAtRoot::What::out_of_step};
 }
 
 // Whether it is of the root of a broadcast that waits for all.

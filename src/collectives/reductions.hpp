@@ -1,7 +1,7 @@
 // Reductions of a group of ranks, wherever they are: what all ranks have, folded element by element, on all of them, on
 // one, or a block on each. The parts of a node's ranks are folded first, from the lowest rank on; then those of the
-// nodes, in an order that their number alone decides. So the same ranks in the same places get the same bits; and in
-// any places, where the order is that of ranks. Owner: collectives.
+// nodes, in an order that their number and the trees of the job decide. So the same ranks in the same places get the
+// same bits; and in any places, where the order is that of ranks. Owner: collectives.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,6 @@ class GroupReductions {
   Status agree_with_root(const Call& call);
   Status agree_as_root(const Call& call);
   FoundAtRoot compare_at_root(const Call& call) const;
-  FoundAtRoot compare_with(const Call& call, std::uint32_t member) const;
   Status told_by_root(const Call& call, const FoundAtRoot& found);
   bool waits_in_vain(const FoundAtRoot& found) const;
   Status give_up(Status why);

@@ -95,6 +95,7 @@ std::vector<trees::Step> ReductionsOverNodes::list_of(std::uint32_t nodes, std::
 }
 
 Status ReductionsOverNodes::run(const ReductionCall& call) {
+  if (Status status = rounds_->why_broken(); !status.is_ok()) return status;
   return call.asked.kind == GroupReduction::Kind::reduce ? run_to_root(call) : run_for_all(call);
 }
 
@@ -108,7 +109,8 @@ Status ReductionsOverNodes::run_for_all(const ReductionCall& call) {
   do {
     const std::size_t bytes = std::min(most, call.bytes - done);
     copy_reduced(rounds_->piece(my_place()), call.asked.mine + done, bytes);
-    if (Status status = begin_piece(call, said_here, done); !status.is_ok()) return status;
+    if (Status status = begin_piece(call, said_here, done); !status.is_ok())
+      return done == 0 && team_.is_first_here() ? end_for_all_nodes(call, std::move(status)) : std::move(status);
     const bool differs_here = done == 0 && !have_all_said(*rounds_, said_here);
     if (!differs_here) {
       if (Status status = fold_in_shares(call, bytes); !status.is_ok()) return status;
@@ -303,6 +305,7 @@ Status ReductionsOverNodes::combine_for_all(const ReductionCall& call, const Sai
   const PieceTree* const tree = tree_of_piece(call, done);
   if (tree != nullptr) parts.go_by(*tree);
   if (Status status = begin_round(call); !status.is_ok()) return status;
+  if (done == 0) drop_answers();
   const std::span<const trees::Step> steps = tree != nullptr ? tree->list : list_;
   if (Status status = team_.walk_on(steps, parts, call.doing); !status.is_ok()) return status;
   if (!parts.are_the_same()) return answer(call, parts, my_node_, true);
@@ -320,6 +323,39 @@ Status ReductionsOverNodes::begin_round(const ReductionCall& call) {
   return status;
 }
 
+// Where the group is of no further use to this node, nor to those that wait for it.
+ReductionsOverNodes::Verdict ReductionsOverNodes::verdict_of(const Told& told) const {
+  switch (told.what) {
+    case Told::What::the_same:
+      return {{}, 0, Finding::the_same};
+    case Told::What::another_reduction:
+      return {told.said, told.rank, Finding::another_reduction};
+    case Told::What::no_reduction:
+    case Told::What::gone_on:
+    case Told::What::out_of_step:
+      break;
+  }
+  return {{}, my_rank_, Finding::no_reduction};
+}
+
+// By the first rank of a node that has ended before it has told the others what it called, and tells them that it calls
+// nothing more. Where a rank is dead they learn of it otherwise. Nothing is waited for but room.
+Status ReductionsOverNodes::end_for_all_nodes(const ReductionCall& call, Status why) {
+  if (why.code() != Code::argument) return why;
+  Verdict verdict{{}, my_rank_, Finding::no_reduction};
+  Parts parts(*this, call, verdict, 0);
+  answers_.clear();
+  for (std::uint32_t node = 0; node < team_.places().nodes(); ++node) {
+    const auto goes_there = [&](const trees::Step& step) {
+      return step.action == trees::Action::send && step.peer == node;
+    };
+    const bool is_told = my_node_ == 0 ? node != 0 : std::any_of(list_.begin(), list_.end(), goes_there);
+    if (is_told) answers_.push_back({trees::Action::send, false, node, 0, 1});
+  }
+  if (begin_round(call).is_ok()) (void)team_.walk_on(answers_, parts, call.doing);
+  return why;
+}
+
 ReductionsOverNodes::Told ReductionsOverNodes::told_of(const Verdict& verdict) {
   switch (verdict.finding) {
     case Finding::the_same:
@@ -335,6 +371,9 @@ ReductionsOverNodes::Told ReductionsOverNodes::told_of(const Verdict& verdict) {
 // What the ranks of this node have said differently, which all other nodes are told.
 ReductionsOverNodes::Verdict ReductionsOverNodes::verdict_of_rounds(const SaidOfCall& said_here) const {
   if (!rounds_->have_all_begun()) return {{}, my_rank_, Finding::no_reduction};
+  for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) {
+    if (!say_the_same_came_before(rounds_->said(member), said_here)) return {{}, my_rank_, Finding::no_reduction};
+  }
   for (std::uint32_t member = 0; member < rounds_->ranks(); ++member) {
     if (rounds_->said(member) != said_here)
       return {rounds_->said(member), team_.places().here[member], Finding::another_reduction};
@@ -387,13 +426,12 @@ Status ReductionsOverNodes::leave_for_first(const ReductionCall& call, const Sai
 
 // Those that wait here have said the same, and are at the root's node or bring much.
 Status ReductionsOverNodes::be_first(const ReductionCall& call, const SaidOfCall& said_here) {
-  if (Status status = to_first_->gather(said_here, {}, call.doing); !status.is_ok()) return status;
+  if (Status status = to_first_->gather(said_here, {}, call.doing); !status.is_ok())
+    return end_for_all_nodes(call, std::move(status));
   Told told = compare_here(said_here);
   const std::size_t bytes = first_piece(call);
   if (told.what == Told::What::the_same) fold_alone(call, bytes);
-  Verdict verdict{told.said, told.rank,
-                  told.what == Told::What::the_same ? Finding::the_same : Finding::another_reduction};
-  if (told.what == Told::What::gone_on) verdict = {{}, my_rank_, Finding::no_reduction};
+  Verdict verdict = verdict_of(told);
   if (Status status = combine_first_piece(call, bytes, verdict); !status.is_ok()) return give_up(std::move(status));
   if (told.what == Told::What::the_same) told = told_of(verdict);
   const bool is_heard_here = by_rank_ || !is_short(call) || (is_at(call.asked.root) && !call.gets_result);
@@ -442,11 +480,9 @@ Status ReductionsOverNodes::told_by_first(const ReductionCall& call, const Told&
       return {};
     case Told::What::another_reduction:
       return told_otherwise(refused, told.rank, told.said);
-    case Told::What::no_reduction: {
-      Status status = no_reduction_by(refused, name_of_node(told.rank));
-      rounds_->break_off(status);
-      return status;
-    }
+    case Told::What::no_reduction:
+      // The others here do not hear of it.
+      return give_up(no_reduction_by(refused, name_of_node(told.rank)));
     case Told::What::gone_on:
       return give_up(gone_on(refused, told.rank));
     case Told::What::out_of_step:
@@ -604,7 +640,7 @@ Status ReductionsOverNodes::answer(const ReductionCall& call, Parts& parts, std:
 
 // Of earlier rounds, for which this node has not waited.
 void ReductionsOverNodes::drop_answers() {
-  if (my_node_ == 0) return;
+  if (is_flat_ || my_node_ == 0) return;
   team_.drop_letters_of(0);
   if (const auto parent = parent_of(my_node_); parent != 0U) team_.drop_letters_of(*parent);
 }

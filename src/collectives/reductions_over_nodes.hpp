@@ -59,6 +59,8 @@ class ReductionsOverNodes {
   Status be_first(const ReductionCall& call, const SaidOfCall& said_here);
   Told compare_here(const SaidOfCall& said_here) const;
   static Told told_of(const Verdict& verdict);
+  Verdict verdict_of(const Told& told) const;
+  Status end_for_all_nodes(const ReductionCall& call, Status why);
   Status told_by_first(const ReductionCall& call, const Told& told);
   void fold_alone(const ReductionCall& call, std::size_t bytes);
   Status go_on_to_root(const ReductionCall& call);

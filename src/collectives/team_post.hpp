@@ -30,11 +30,12 @@ class TeamPost {
   virtual Status failure(const char* doing) const = 0;
 
   static constexpr std::size_t most_bytes = 32768;
-  // Behind one in which no rank waits for all others, so many rounds like it may follow before one in which all do. So
-  // a rank has as many letters of another and two more waiting at most: of the round that it is in, and of that
-  // meeting.
+  // Behind one in which no rank waits for all others, so many rounds like it may follow before one in which all do.
   static constexpr std::size_t most_rounds_ahead = 8;
-  static constexpr std::size_t most_waiting_of_a_sender = most_rounds_ahead + 2;
+  // So many letters of a team and sender wait at most: of a round in which all wait and those since the one before,
+  // where the receiver waited for none of them, and as many again, since the sender goes on from there when it has
+  // heard of the receiver, which has not looked for its letter yet.
+  static constexpr std::size_t most_waiting_of_a_sender = 2 * (most_rounds_ahead + 1) + 1;
 };
 
 }  // namespace farsum

@@ -5,8 +5,8 @@
 namespace farsum::cost {
 
 TreeRule rule_as_told(const TreeRule& told) {
-  const bool is_known = told.version == TreeRule::current_version && told.forced_degree != 1 && told.has_table <= 1 && told.splits <= TreeRule::most_splits &&
-                        told.table.row_count <= ReductionTable::most_rows;
+  const bool is_known = told.version == TreeRule::current_version && told.forced_degree != 1 && told.has_table <= 1 &&
+                        told.splits <= TreeRule::most_splits && told.table.row_count <= ReductionTable::most_rows;
   if (!is_known) return {};
   const auto makes_sense = [](const ReductionTable::Row& row) {
     return ops::is_operator(static_cast<std::uint64_t>(row.op)) &&

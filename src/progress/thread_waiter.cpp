@@ -169,9 +169,15 @@ class ThreadWaiter::Serving {
 
   // A thread that attends already goes on with that, and is not ended. One that was missed begins anew.
   void serve() {
-    if (attending_.attend()) return;
-    has_begun_ = attending_.begin();
+    attends_ = attending_.attend();
+    if (attends_) return;
+    attends_ = has_begun_ = attending_.begin();
     if (has_begun_) attending_.attend();
+  }
+  // A thread that sleeps serves nothing, for whatever reason it attends.
+  void leave_to_agent() {
+    has_begun_ = false;
+    if (std::exchange(attends_, false)) attending_.end();
   }
   void end() {
     if (std::exchange(has_begun_, false)) attending_.end();
@@ -179,7 +185,8 @@ class ThreadWaiter::Serving {
 
  private:
   const Attending& attending_;
-  bool has_begun_ = false;
+  bool attends_ = false;
+  bool has_begun_ = false;  // for this wait
 };
 
 Status ThreadWaiter::wait_served(EventCount& where, FunctionRef<bool()> done, const char* doing) {
@@ -192,7 +199,7 @@ Status ThreadWaiter::wait_served(EventCount& where, FunctionRef<bool()> done, co
   };
   serving.serve();
   return wait_looking(
-      where, done, look, [&] { serving.end(); }, doing);
+      where, done, look, [&] { serving.leave_to_agent(); }, doing);
 }
 
 Status ThreadWaiter::wait_looking(EventCount& where, FunctionRef<bool()> done, FunctionRef<bool()> look,

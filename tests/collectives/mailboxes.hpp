@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -32,6 +33,7 @@ class Mailboxes {
     const auto [letter, is_new] = letters_.try_emplace(key, bytes.begin(), bytes.end());
     ASSERT_TRUE(is_new) << "a round was sent twice";
     if (spoil) spoil(key, letter->second);
+    EXPECT_LT(waiting_of_team(key), TeamPost::most_waiting_of_a_sender);
     most_ = std::max(most_, ++waiting_[{std::get<0>(key), std::get<1>(key)}]);
     longest_ = std::max(longest_, bytes.size());
     ++sent_;
@@ -39,8 +41,14 @@ class Mailboxes {
     const auto owner = owners_.find(std::get<0>(key));
     if (owner != owners_.end()) owner->second->notify_all();
   }
+  // What is left of earlier rounds is gone with that.
   std::optional<std::vector<std::byte>> take(const Key& key) {
     const std::lock_guard lock(mutex_);
+    const auto& [to, from, team, round] = key;
+    const auto first = letters_.lower_bound({to, from, team, 0});
+    const auto last = letters_.lower_bound(key);
+    waiting_[{to, from}] -= static_cast<int>(std::distance(first, last));
+    letters_.erase(first, last);
     const auto letter = letters_.find(key);
     if (letter == letters_.end()) return std::nullopt;
     std::optional<std::vector<std::byte>> bytes = std::move(letter->second);
@@ -68,6 +76,14 @@ class Mailboxes {
   std::function<void(const Key&, std::vector<std::byte>&)> spoil;  // what is sent; set before any thread sends
 
  private:
+  // Letters of the sender, before one more.
+  std::size_t waiting_of_team(const Key& key) const {
+    const auto& [to, from, team, round] = key;
+    const auto first = letters_.lower_bound({to, from, team, 0});
+    return static_cast<std::size_t>(std::distance(first, letters_.upper_bound({to, from, team, ~std::uint64_t{0}}))) -
+           1;
+  }
+
   std::mutex mutex_;
   std::map<Rank, EventCount*> owners_;
   std::map<Rank, std::size_t> sent_by_;

@@ -37,7 +37,8 @@ struct SplitWish {
   std::size_t count;
 };
 
-GroupReduction split_sum_to(const SplitWish& asked, std::vector<std::uint64_t>& mine, std::vector<std::uint64_t>& result) {
+GroupReduction split_sum_to(const SplitWish& asked, std::vector<std::uint64_t>& mine,
+                            std::vector<std::uint64_t>& result) {
   return {.kind = Kind::reduce,
           .type = ops::ElementType::uint64,
           .op = ops::Operator::sum,
@@ -72,11 +73,12 @@ INSTANTIATE_TEST_SUITE_P(Nodes, SplitReduces,
 TEST_P(SplitReduces, give_the_sum_to_any_root) {
   const auto [nodes, splits] = GetParam();
   const auto ranks = nodes + 1;
-  GroupOfThreads(nodes_and_one_rank_more(nodes), false, {.letter_bytes = 1024, .splits = splits}).run([&, nodes = nodes](Member member) {
-    for (const std::uint32_t root : {0U, 1U, nodes - 1, nodes}) {
-      for (const std::size_t count : {0U, 1U, 2U, 7U, 100U, 1000U}) split_and_compare(member, ranks, {root, count});
-    }
-  });
+  GroupOfThreads(nodes_and_one_rank_more(nodes), false, {.letter_bytes = 1024, .splits = splits})
+      .run([&, nodes = nodes](Member member) {
+        for (const std::uint32_t root : {0U, 1U, nodes - 1, nodes}) {
+          for (const std::size_t count : {0U, 1U, 2U, 7U, 100U, 1000U}) split_and_compare(member, ranks, {root, count});
+        }
+      });
 }
 
 TEST_P(SplitReduces, of_different_lengths_are_told_to_all_and_harm_no_other_call) {

@@ -527,6 +527,18 @@ TEST_F(WaitingServed, does_not_end_what_its_thread_had_begun_before) {
   EXPECT_EQ(ended, 0);
 }
 
+TEST_F(WaitingServed, ends_what_its_thread_had_begun_before_it_sleeps) {
+  ThreadWaiter waiter = this->waiter({});
+  waiter.attend_by(attending());
+  attends = true;
+  EXPECT_TRUE(waiter
+                  .wait_served(
+                      waiter.own_events(), [&] { return waiter.slept() != 0; }, "test")
+                  .is_ok());
+  EXPECT_EQ(begun, 0);
+  EXPECT_EQ(ended, 1);
+}
+
 TEST_F(WaitingServed, waits_as_ever_where_the_agent_serves_or_the_node_is_crowded) {
   ThreadWaiter waiter = waiter_that_looks();
   waiter.attend_by(attending());

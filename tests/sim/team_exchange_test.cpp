@@ -42,9 +42,18 @@ TEST_F(TeamExchangeTest, gives_what_came_in_parts_when_it_is_whole) {
   EXPECT_EQ(taken(1), "-");
   EXPECT_EQ(bring(1, "three", true), Code::ok);
   EXPECT_EQ(bring(2, "next", true), Code::ok);
-  EXPECT_EQ(taken(2), "next");
   EXPECT_EQ(taken(1), "one two three");
   EXPECT_EQ(taken(1), "-") << "each is received once";
+  EXPECT_EQ(taken(2), "next");
+}
+
+// For what is left of earlier rounds nobody waits, and it leaves room for others.
+TEST_F(TeamExchangeTest, drops_what_is_of_rounds_before_one_that_is_asked_for) {
+  for (std::uint64_t round = 1; round <= 100; ++round) {
+    EXPECT_EQ(bring(round, "left", true), Code::ok);
+    EXPECT_EQ(taken(round + 1), "-");
+    EXPECT_EQ(taken(round), "-");
+  }
 }
 
 TEST_F(TeamExchangeTest, takes_the_empty) {
