@@ -432,7 +432,9 @@ Status ReductionsOverNodes::be_first(const ReductionCall& call, const SaidOfCall
   const std::size_t bytes = first_piece(call);
   if (told.what == Told::What::the_same) fold_alone(call, bytes);
   Verdict verdict = verdict_of(told);
-  if (Status status = combine_first_piece(call, bytes, verdict); !status.is_ok()) return give_up(std::move(status));
+  // Who has said something else may not wait, and write its next piece.
+  const std::size_t combined = told.what == Told::What::the_same ? bytes : 0;
+  if (Status status = combine_first_piece(call, combined, verdict); !status.is_ok()) return give_up(std::move(status));
   if (told.what == Told::What::the_same) told = told_of(verdict);
   const bool is_heard_here = by_rank_ || !is_short(call) || (is_at(call.asked.root) && !call.gets_result);
   if (is_heard_here) {
