@@ -1,6 +1,5 @@
 #include "collectives/letter_walk.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "trees/walk.hpp"
@@ -56,17 +55,14 @@ Status walk_letters(const LetterRound& round, std::span<const trees::Step> steps
   LetterCarrier carrier(round, content);
   std::size_t at = 0;
   bool has_ended = false;
-  const bool receives = std::any_of(steps.begin(), steps.end(),
-                                    [](const trees::Step& step) { return step.action != trees::Action::send; });
   while (!has_ended) {
     const std::size_t from = at;
     const auto moves = [&] {
       has_ended = trees::advance(steps, at, carrier);
       return has_ended || at != from || carrier.has_failed();
     };
-    Status status = receives ? round.waiter.wait_served(round.waiter.own_events(), moves, doing)
-                             : round.waiter.wait(round.waiter.own_events(), moves, doing);
-    if (!status.is_ok()) return status;
+    if (Status status = round.waiter.wait_served(round.waiter.own_events(), moves, doing); !status.is_ok())
+      return status;
     if (!has_ended && carrier.has_failed()) return carrier.failure(doing);
   }
   return {};

@@ -192,12 +192,11 @@ class ThreadWaiter::Serving {
 Status ThreadWaiter::wait_served(EventCount& where, FunctionRef<bool()> done, const char* doing) {
   if (!attending_.begin || !would_look()) return wait(where, done, doing);
   Serving serving(attending_);
-  // It serves from before the first look on, which may tell another node that it can send.
+  // What is there already costs no system call, which to begin and to end does.
   const auto look = [&] {
     serving.serve();
     return done();
   };
-  serving.serve();
   return wait_looking(
       where, done, look, [&] { serving.leave_to_agent(); }, doing);
 }
