@@ -1,5 +1,7 @@
 #include "runtime/model_json.hpp"
 
+#include <utility>
+
 #include "ops/element_type.hpp"
 #include "ops/op_kind.hpp"
 #include "runtime/link_models.hpp"
@@ -21,6 +23,8 @@ std::optional<double> microseconds(const json& value) {
   if (!(us >= 0 && us < most)) return std::nullopt;
   return us;
 }
+
+namespace {
 
 std::optional<CountedTime> read_counted_time(const json& pair) {
   if (!pair.is_array() || pair.size() != 2) return std::nullopt;
@@ -45,8 +49,28 @@ std::optional<cost::ReducedVector> read_vector(const json& row) {
                              *elements};
 }
 
-json json_of(const cost::ReducedVector& vector) {
-  return {{"operator", ops::name_of(vector.op)}, {"type", ops::name_of(vector.type)}, {"elements", vector.elements}};
+}  // namespace
+
+std::optional<TimedVectorRow> read_timed_vector(const json& row) {
+  const auto vector = read_vector(row);
+  const json times = vector ? row.value("times", json()) : json();
+  if (!times.is_array()) return std::nullopt;
+  TimedVectorRow read{.vector = *vector, .times = {}};
+  for (const json& pair : times) {
+    const auto time = read_counted_time(pair);
+    if (!time) return std::nullopt;
+    read.times.push_back(*time);
+  }
+  return read;
+}
+
+json json_of(const TimedVectorRow& row) {
+  json times = json::array();
+  for (const CountedTime& time : row.times) times.push_back(json::array({time.count, time.us}));
+  return {{"operator", ops::name_of(row.vector.op)},
+          {"type", ops::name_of(row.vector.type)},
+          {"elements", row.vector.elements},
+          {"times", std::move(times)}};
 }
 
 std::string why_not_of(const json& document, const char* class_name, int version) {

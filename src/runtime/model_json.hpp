@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -19,11 +20,13 @@ struct CountedTime {
   std::uint64_t count = 2;
   double us = 0;
 };
-std::optional<CountedTime> read_counted_time(const nlohmann::json& pair);
-
-// An object's operator, type and elements.
-std::optional<cost::ReducedVector> read_vector(const nlohmann::json& row);
-nlohmann::json json_of(const cost::ReducedVector& vector);
+// An object's operator, type and elements, and the times that such a vector takes.
+struct TimedVectorRow {
+  cost::ReducedVector vector;
+  std::vector<CountedTime> times;
+};
+std::optional<TimedVectorRow> read_timed_vector(const nlohmann::json& row);
+nlohmann::json json_of(const TimedVectorRow& row);
 
 // Why the document is none of that class and version of this kind of machine; empty where it is one.
 std::string why_not_of(const nlohmann::json& document, const char* class_name, int version);

@@ -19,19 +19,6 @@ using nlohmann::json;
 constexpr int version_of_reductions = 1;
 constexpr const char* class_name = "reductions";
 
-std::optional<cost::SerialCurve> read_curve(const json& row) {
-  const auto vector = read_vector(row);
-  const json times = vector ? row.value("times", json()) : json();
-  if (!times.is_array()) return std::nullopt;
-  cost::SerialCurve curve{.vector = *vector, .times = {}};
-  for (const json& pair : times) {
-    const auto time = read_counted_time(pair);
-    if (!time) return std::nullopt;
-    curve.times.push_back({.ranks = time->count, .us = time->us});
-  }
-  return curve;
-}
-
 // Why the file is no model; empty where it is one.
 std::string read_reductions(const json& document, ReductionParameters& read) {
   if (std::string why = why_not_of(document, class_name, version_of_reductions); !why.empty()) return why;
@@ -43,9 +30,11 @@ std::string read_reductions(const json& document, ReductionParameters& read) {
   const json curves = document.value("curves", json());
   if (!curves.is_array()) return "it has no times";
   for (const json& row : curves) {
-    auto curve = read_curve(row);
-    if (!curve) return "one of its rows is no serial reduction with its times";
-    read.measured.curves.push_back(std::move(*curve));
+    const auto timed = read_timed_vector(row);
+    if (!timed) return "one of its rows is no serial reduction with its times";
+    cost::SerialCurve& curve =
+        read.measured.curves.emplace_back(cost::SerialCurve{.vector = timed->vector, .times = {}});
+    for (const CountedTime& time : timed->times) curve.times.push_back({.ranks = time.count, .us = time.us});
   }
   auto fitted = cost::fit_model(read.measured.curves, read.measured.conditions);
   if (!fitted || fitted->model.combines.empty()) return "its times make no model";
@@ -94,11 +83,9 @@ cost::TreeRule read_tree_rule(const Settings& settings, const Environment& envir
 Status write_serial_reductions(const std::string& folder, const SerialReductions& measured, const std::string& when) {
   json curves = json::array();
   for (const cost::SerialCurve& curve : measured.curves) {
-    json times = json::array();
-    for (const cost::SerialTime& time : curve.times) times.push_back(json::array({time.ranks, time.us}));
-    json row = json_of(curve.vector);
-    row["times"] = std::move(times);
-    curves.push_back(std::move(row));
+    TimedVectorRow row{.vector = curve.vector, .times = {}};
+    for (const cost::SerialTime& time : curve.times) row.times.push_back({.count = time.ranks, .us = time.us});
+    curves.push_back(json_of(row));
   }
   const json document = {{"version", version_of_reductions},
                          {"class", class_name},

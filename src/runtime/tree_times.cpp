@@ -18,19 +18,6 @@ using nlohmann::json;
 constexpr int version_of_trees = 1;
 constexpr const char* class_of_trees = "trees";
 
-std::optional<TreeCurve> read_tree_curve(const json& row) {
-  const auto vector = read_vector(row);
-  const json times = vector ? row.value("times", json()) : json();
-  if (!times.is_array() || times.empty()) return std::nullopt;
-  TreeCurve curve{.vector = *vector, .times = {}};
-  for (const json& pair : times) {
-    const auto time = read_counted_time(pair);
-    if (!time) return std::nullopt;
-    curve.times.push_back({.degree = time->count, .us = time->us});
-  }
-  return curve;
-}
-
 // Why the file has no trees; empty where it has.
 std::string read_trees(const json& document, MeasuredTrees& read) {
   if (std::string why = why_not_of(document, class_of_trees, version_of_trees); !why.empty()) return why;
@@ -42,9 +29,10 @@ std::string read_trees(const json& document, MeasuredTrees& read) {
   const json curves = document.value("curves", json());
   if (!curves.is_array() || curves.empty()) return "it has no times";
   for (const json& row : curves) {
-    auto curve = read_tree_curve(row);
-    if (!curve) return "one of its rows is no vector with its times by degree";
-    read.curves.push_back(std::move(*curve));
+    const auto timed = read_timed_vector(row);
+    if (!timed || timed->times.empty()) return "one of its rows is no vector with its times by degree";
+    TreeCurve& curve = read.curves.emplace_back(TreeCurve{.vector = timed->vector, .times = {}});
+    for (const CountedTime& time : timed->times) curve.times.push_back({.degree = time.count, .us = time.us});
   }
   const json when = document.value("when", json());
   read.when = when.is_string() ? when.get<std::string>() : "";
@@ -75,11 +63,9 @@ MeasuredTrees read_measured_trees(const std::string& folder) {
 Status write_measured_trees(const std::string& folder, const MeasuredTrees& trees, const std::string& when) {
   json curves = json::array();
   for (const TreeCurve& curve : trees.curves) {
-    json times = json::array();
-    for (const TreeTime& time : curve.times) times.push_back(json::array({time.degree, time.us}));
-    json row = json_of(curve.vector);
-    row["times"] = std::move(times);
-    curves.push_back(std::move(row));
+    TimedVectorRow row{.vector = curve.vector, .times = {}};
+    for (const TreeTime& time : curve.times) row.times.push_back({.count = time.degree, .us = time.us});
+    curves.push_back(json_of(row));
   }
   const json document = {
       {"version", version_of_trees}, {"class", class_of_trees},        {"machine", machine_kind()},  {"when", when},

@@ -88,6 +88,21 @@ TEST(OverNodes, a_sum_by_ranks_has_the_bits_that_it_has_on_one_node) {
   }
 }
 
+// Of six ranks.
+void sum_often(InProcessRank self) {
+  for (std::uint64_t call = 1; call <= 20; ++call) {
+    const std::uint64_t mine = self.rank * call;
+    std::uint64_t sum = 0;
+    ASSERT_GOOD(self.context.world().reductions().run({.type = ops::ElementType::uint64,
+                                                       .op = ops::Operator::sum,
+                                                       .count = 1,
+                                                       .mine = reinterpret_cast<const std::byte*>(&mine),
+                                                       .result = reinterpret_cast<std::byte*>(&sum)},
+                                                      "test"));
+    ASSERT_EQ(sum, 15 * call);
+  }
+}
+
 // The other ranks' own settings would have them wait for letters that nobody sends.
 TEST(OverNodes, reductions_go_in_a_tree_of_the_degree_that_rank_0_has) {
   const std::vector<std::uint32_t> node_of = {0, 1, 2, 3, 4, 4};
@@ -97,17 +112,7 @@ TEST(OverNodes, reductions_go_in_a_tree_of_the_degree_that_rank_0_has) {
     settings[0].reduce_degree = degree;
     run_on_nodes(node_of, settings, [&](InProcessRank self) {
       EXPECT_EQ(self.context.reduce_degree(5), degree);
-      for (std::uint64_t call = 1; call <= 20; ++call) {
-        const std::uint64_t mine = self.rank * call;
-        std::uint64_t sum = 0;
-        ASSERT_GOOD(self.context.world().reductions().run({.type = ops::ElementType::uint64,
-                                                           .op = ops::Operator::sum,
-                                                           .count = 1,
-                                                           .mine = reinterpret_cast<const std::byte*>(&mine),
-                                                           .result = reinterpret_cast<std::byte*>(&sum)},
-                                                          "test"));
-        ASSERT_EQ(sum, 15 * call);
-      }
+      sum_often(self);
     });
   }
 }
@@ -127,17 +132,7 @@ TEST(OverNodes, reductions_go_in_the_tree_that_the_model_of_rank_0_chooses) {
       EXPECT_EQ(self.context.tree_rule().has_table, use == ReduceModel::automatic ? 1U : 0U);
       EXPECT_EQ(self.context.reduce_degree(5), use == ReduceModel::automatic ? 2U : 0U);
       EXPECT_EQ(self.context.reduce_degree(2), 0U);
-      for (std::uint64_t call = 1; call <= 20; ++call) {
-        const std::uint64_t mine = self.rank * call;
-        std::uint64_t sum = 0;
-        ASSERT_GOOD(self.context.world().reductions().run({.type = ops::ElementType::uint64,
-                                                           .op = ops::Operator::sum,
-                                                           .count = 1,
-                                                           .mine = reinterpret_cast<const std::byte*>(&mine),
-                                                           .result = reinterpret_cast<std::byte*>(&sum)},
-                                                          "test"));
-        ASSERT_EQ(sum, 15 * call);
-      }
+      sum_often(self);
     });
   }
 }

@@ -5,13 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "cost/serial_fit.hpp"
+#include "measured_file.hpp"
 #include "measured_reductions.hpp"
-#include "temporary_folder.hpp"
 
 namespace farsum {
 namespace {
@@ -20,37 +18,23 @@ using testing::HasSubstr;
 
 SerialReductions measured_on_paper() { return test::measured_reductions(cost::paper_model()); }
 
-class ReductionFile : public testing::Test {
+class ReductionFile : public MeasuredFile {
  protected:
-  void write(const std::string& text) const { std::ofstream(reduction_file(folder_)) << text; }
-  std::string written() const {
-    std::ifstream file(reduction_file(folder_));
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  std::string write_good_one() const {
+  ReductionFile() : MeasuredFile(reduction_file) {}
+  void write_good() const override {
     EXPECT_TRUE(write_serial_reductions(folder_, measured_on_paper(), "today").is_ok());
-    return written();
   }
-  void expect_built_in(const std::string& why) const {
+  void expect_refused(const std::string& why) const override {
     const ReductionParameters read = read_reduction_parameters(folder_);
     EXPECT_FALSE(read.is_measured());
     EXPECT_EQ(read.source, "built in");
     EXPECT_EQ(read.model.latency_us, cost::paper_model().latency_us);
     EXPECT_THAT(read.complaint, HasSubstr(why));
   }
-  // In what was written whole, once.
-  void replace(const std::string& from, const std::string& to) const {
-    std::string text = write_good_one();
-    ASSERT_NE(text.find(from), std::string::npos) << from;
-    write(text.replace(text.find(from), from.size(), to));
-  }
-
-  const TemporaryFolder own_;
-  const std::string folder_ = own_.path();
 };
 
 TEST_F(ReductionFile, has_times_whose_fit_is_the_model) {
-  write_good_one();
+  write_good();
   const ReductionParameters read = read_reduction_parameters(folder_);
   EXPECT_TRUE(read.is_measured());
   EXPECT_EQ(read.complaint, "");
@@ -78,35 +62,22 @@ TEST_F(ReductionFile, that_is_missing_is_no_reason_to_complain) {
   }
 }
 
-TEST_F(ReductionFile, that_is_damaged_is_named_and_not_used) {
-  for (const char* text : {"", "{", "[]", "null", "7", "\xff\xfe", "{\"version\": \"1\"}"}) {
-    write(text);
-    expect_built_in(reduction_file(folder_) + " is not used");
-  }
-  const std::string whole = write_good_one();
-  write(whole.substr(0, whole.size() / 2));
-  expect_built_in("not JSON");
-}
+TEST_F(ReductionFile, that_is_damaged_is_named_and_not_used) { expect_damage_is_named(); }
 
 TEST_F(ReductionFile, of_another_machine_version_or_class_is_not_used) {
-  replace("\"machine\":\"", "\"machine\":\"not ");
-  expect_built_in("another kind of machine");
-  replace("\"version\":1", "\"version\":2");
-  expect_built_in("version");
-  replace("\"class\":\"reductions\"", "\"class\":\"node\"");
-  expect_built_in("something else");
+  expect_strangers_are_refused("reductions", "node");
 }
 
 TEST_F(ReductionFile, with_a_value_that_no_machine_has_is_not_used) {
   for (const char* value : {"0", "-1", "1.5", "\"1\"", "null", "1e300"}) {
     replace("\"processors\":13", std::string("\"processors\":") + value);
-    expect_built_in("conditions");
+    expect_refused("conditions");
   }
   for (const char* from : {"\"operator\":\"max\"", "\"type\":\"int32_t\"", "\"elements\":1", "[[2,"}) {
     const std::string key(from, std::string(from).find_last_of(":[") + 1);
     for (const char* value : {"-1", "\"nothing\"", "null", "{}"}) {
       replace(from, key + value + (key.back() == '[' ? "," : ""));
-      expect_built_in("one of its rows");
+      expect_refused("one of its rows");
     }
   }
 }
@@ -116,14 +87,14 @@ TEST_F(ReductionFile, of_times_that_make_no_model_is_not_used) {
   SerialReductions measured = measured_on_paper();
   measured.curves.resize(4);
   ASSERT_TRUE(write_serial_reductions(folder_, measured, "today").is_ok());
-  expect_built_in("no model");
+  expect_refused("no model");
   measured.curves.clear();
   ASSERT_TRUE(write_serial_reductions(folder_, measured, "today").is_ok());
-  expect_built_in("no model");
+  expect_refused("no model");
   measured = measured_on_paper();
   measured.curves.front().times.resize(1);
   ASSERT_TRUE(write_serial_reductions(folder_, measured, "today").is_ok());
-  expect_built_in("no model");
+  expect_refused("no model");
 }
 
 // What rank 0 tells.
@@ -132,7 +103,7 @@ TEST_F(ReductionFile, is_the_table_of_a_job_unless_the_settings_say_otherwise) {
   Settings settings;
   settings.model = folder_;
   EXPECT_EQ(read_tree_rule(settings, no_variables).has_table, 0U) << "nothing is measured";
-  write_good_one();
+  write_good();
   const cost::TreeRule rule = read_tree_rule(settings, no_variables);
   EXPECT_EQ(rule.has_table, 1U);
   EXPECT_EQ(rule.forced_degree, 0U);

@@ -4,49 +4,36 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 
+#include "measured_file.hpp"
 #include "runtime/reduction_models.hpp"
-#include "temporary_folder.hpp"
 
 namespace farsum {
 namespace {
 
 using testing::HasSubstr;
 
-class TreeFile : public testing::Test {
+class TreeFile : public MeasuredFile {
  protected:
-  void write(const std::string& text) const { std::ofstream(tree_file(folder_)) << text; }
-  std::string write_good_one() const {
+  TreeFile() : MeasuredFile(tree_file) {}
+  void write_good() const override {
     MeasuredTrees trees;
     trees.nodes = 13;
     trees.processors = 3;
     trees.curves = {{.vector = {ops::Operator::sum, ops::ElementType::float64, 1}, .times = {{2, 30.5}, {13, 36}}},
                     {.vector = {ops::Operator::sum, ops::ElementType::float64, 8}, .times = {{2, 40}}}};
     EXPECT_TRUE(write_measured_trees(folder_, trees, "today").is_ok());
-    std::ifstream file(tree_file(folder_));
-    return {std::istreambuf_iterator<char>(file), {}};
   }
-  void expect_none(const std::string& why) const {
+  void expect_refused(const std::string& why) const override {
     const MeasuredTrees read = read_measured_trees(folder_);
     EXPECT_FALSE(read.are_there());
     EXPECT_THAT(read.complaint, HasSubstr(why));
   }
-  // In what was written whole, once.
-  void replace(const std::string& from, const std::string& to) const {
-    std::string text = write_good_one();
-    ASSERT_NE(text.find(from), std::string::npos) << from;
-    write(text.replace(text.find(from), from.size(), to));
-  }
-
-  const TemporaryFolder own_;
-  const std::string folder_ = own_.path();
 };
 
 TEST_F(TreeFile, has_the_times_that_were_written) {
-  write_good_one();
+  write_good();
   const MeasuredTrees read = read_measured_trees(folder_);
   EXPECT_TRUE(read.are_there());
   EXPECT_EQ(read.complaint, "");
@@ -71,38 +58,25 @@ TEST_F(TreeFile, that_is_missing_is_no_reason_to_complain) {
   }
 }
 
-TEST_F(TreeFile, that_is_damaged_is_named_and_not_used) {
-  for (const char* text : {"", "{", "[]", "null", "7", "\xff\xfe", "{\"version\": \"1\"}"}) {
-    write(text);
-    expect_none(tree_file(folder_) + " is not used");
-  }
-  const std::string whole = write_good_one();
-  write(whole.substr(0, whole.size() / 2));
-  expect_none("not JSON");
-}
+TEST_F(TreeFile, that_is_damaged_is_named_and_not_used) { expect_damage_is_named(); }
 
 TEST_F(TreeFile, of_another_machine_version_or_class_is_not_used) {
-  replace("\"machine\":\"", "\"machine\":\"not ");
-  expect_none("another kind of machine");
-  replace("\"version\":1", "\"version\":2");
-  expect_none("version");
-  replace("\"class\":\"trees\"", "\"class\":\"reductions\"");
-  expect_none("something else");
+  expect_strangers_are_refused("trees", "reductions");
 }
 
 TEST_F(TreeFile, with_a_value_that_no_machine_has_is_not_used) {
   for (const char* value : {"0", "-1", "1.5", "null"}) {
     replace("\"processors\":3", std::string("\"processors\":") + value);
-    expect_none("conditions");
+    expect_refused("conditions");
     replace("\"nodes\":13", std::string("\"nodes\":") + value);
-    expect_none("conditions");
+    expect_refused("conditions");
   }
   for (const char* pair : {"[1,", "[-2,", "[null,", "[2,2,"}) {
     replace("[2,", pair);
-    expect_none("one of its rows");
+    expect_refused("one of its rows");
   }
   replace("[[2,40.0]]", "[]");
-  expect_none("one of its rows");
+  expect_refused("one of its rows");
 }
 
 }  // namespace
