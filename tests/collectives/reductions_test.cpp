@@ -24,6 +24,7 @@
 #include "group_of_threads.hpp"
 #include "odd_elements.hpp"
 #include "sim/seeds.hpp"
+#include "sums_of_one.hpp"
 #include "trees/fnomial.hpp"
 
 namespace farsum {
@@ -43,8 +44,6 @@ Bytes brought_by(std::uint32_t rank, std::uint64_t call, const Foldable& pair, s
   fill_oddly(pair.type, bytes, random);
   return bytes;
 }
-
-constexpr std::uint32_t most_nodes_at_once = 12;
 
 // Of a tree of so many nodes, where `degree` is as of ReductionMeans; few that tell each other fold as a root does to
 // which all send.
@@ -331,21 +330,6 @@ TEST_P(ReductionsOn, mix_at_random_with_all_other_calls_of_a_group) {
   }
 }
 
-GroupReduction one_sum(const std::uint64_t& mine, std::uint64_t& result) {
-  return {.type = ElementType::uint64,
-          .op = Operator::sum,
-          .count = 1,
-          .mine = reinterpret_cast<const std::byte*>(&mine),
-          .result = reinterpret_cast<std::byte*>(&result)};
-}
-
-GroupReduction one_sum_to(std::uint32_t root, const std::uint64_t& mine, std::uint64_t& result) {
-  GroupReduction reduction = one_sum(mine, result);
-  reduction.kind = Kind::reduce;
-  reduction.root = root;
-  return reduction;
-}
-
 // One thread is both ranks.
 TEST(Reductions, let_a_leaf_go_two_calls_ahead_of_its_root_and_no_further) {
   GroupOfThreads({0, 0}).be_one_after_the_other<DisappointedWaiter>([](Member leaf, Member root) {
@@ -374,78 +358,10 @@ TEST(Reductions, fail_at_a_root_whose_leaf_is_dead_and_in_whatever_comes_then) {
   });
 }
 
-// The root begins when a leaf has returned twice, and goes on when the leaf has been ahead again.
 TEST(Reductions, of_a_slow_root_are_right_a_hundred_thousand_times) {
-  constexpr std::uint64_t calls = 100'000;
-  for (const bool is_crowded : {false, true}) {
-    std::atomic<std::uint64_t> returned = 0, entered = 0;
-    GroupOfThreads({0, 0}, is_crowded).run([&](Member member) {
-      for (std::uint64_t call = 1; call <= calls; ++call) {
-        std::uint64_t result = 0;
-        if (member.rank == 0) {
-          if (call % 1000 == 1)
-            while (returned < call + 1) std::this_thread::yield();
-          entered = call;
-        }
-        const std::uint64_t mine = call * 2 + member.rank;
-        ASSERT_TRUE(member.run(one_sum_to(0, mine, result)).is_ok());
-        if (member.rank == 0) {
-          ASSERT_EQ(result, call * 4 + 1);
-        } else {
-          returned = call;
-          ASSERT_LE(call, entered + 2);
-        }
-      }
-    });
-  }
-}
-
-// The root goes on when the leaf has returned as often as it may: all meet before each ninth call.
-TEST(Reductions, let_a_leaf_of_another_node_return_before_its_root_has_begun) {
-  constexpr std::uint64_t calls = 8'000, most_ahead = 8;
-  for (const std::uint32_t degree : {0U, 2U}) {
-    std::atomic<std::uint64_t> returned = 0, entered = 0;
-    GroupOfThreads({0, 1}, false, {.degree = degree}).run([&](Member member) {
-      for (std::uint64_t call = 1; call <= calls; ++call) {
-        std::uint64_t result = 0;
-        if (member.rank == 0) {
-          if (call % 800 == 2)
-            while (returned < call + most_ahead - 2) std::this_thread::yield();
-          entered = call;
-        }
-        const std::uint64_t mine = call * 2 + member.rank;
-        ASSERT_TRUE(member.run(one_sum_to(0, mine, result)).is_ok());
-        if (member.rank == 0) {
-          ASSERT_EQ(result, call * 4 + 1);
-        } else {
-          returned = call;
-          ASSERT_LE(call, entered + most_ahead + 1);
-        }
-      }
-    });
-  }
-}
-
-// Neither leaves anything for the other.
-TEST(Reductions, tell_two_ranks_that_both_take_themselves_for_the_root) {
-  for (const std::uint32_t nodes : {2U, 3U, 15U}) {
-    Nodes node_of(nodes);
-    std::iota(node_of.begin(), node_of.end(), 0u);
-    GroupOfThreads(node_of).run([&](Member member) {
-      const std::uint64_t mine = 5;
-      std::uint64_t result = 77;
-      for (const std::uint32_t first_root : {0U, (nodes - 1) / 2}) {
-        const std::uint32_t second_root = nodes - 1;
-        const bool is_root = member.rank == first_root || member.rank == second_root;
-        const std::uint32_t root = member.rank > first_root ? second_root : first_root;
-        const Status status = member.run(one_sum_to(root, mine, result));
-        EXPECT_TRUE(!is_root || status.code() == Code::argument) << member.rank << " of " << nodes;
-        EXPECT_EQ(result, 77);
-        ASSERT_TRUE(member.run(one_sum(mine, result)).is_ok());
-        EXPECT_EQ(std::exchange(result, 77), 5 * nodes);
-      }
-    });
-  }
+  for (const bool is_crowded : {false, true})
+    expect_lead(GroupOfThreads({0, 0}, is_crowded),
+                {.calls = 100'000, .each = 1000, .phase = 1, .least = 1, .most = 2});
 }
 
 // Nobody takes for its own what others bring to another call. Whoever sees it first wakes the others, also where a
@@ -559,146 +475,6 @@ TEST(Reductions, see_who_meets_for_something_else_on_the_node_instead) {
     }
     EXPECT_EQ(result, 77);
   });
-}
-
-// A barrier's letter is empty, and an allgather's begins with another word.
-TEST(Reductions, see_that_another_node_makes_another_call) {
-  for (const bool is_barrier : {true, false}) {
-    GroupOfThreads({0, 0, 1}, is_barrier).run([&](Member member) {
-      const std::uint64_t mine = ~std::uint64_t{0};
-      std::uint64_t result = 77;
-      if (member.rank != 2) {
-        const Status status = member.run(one_sum(mine, result));
-        EXPECT_EQ(status.code(), Code::argument);
-        EXPECT_THAT(status.text(), HasSubstr("the node of rank 2 made a call that is no reduction"));
-        EXPECT_EQ(result, 77);
-        EXPECT_FALSE(member.run(one_sum(mine, result)).is_ok());
-      } else if (is_barrier) {
-        EXPECT_EQ(member.team.barrier("barrier").code(), Code::argument);
-      } else {
-        const std::vector<std::byte> ones(100, std::byte{0xff});
-        std::vector<std::byte> all(300);
-        (void)member.team.allgather(ones, all, "allgather");
-      }
-    });
-  }
-}
-
-// The one that does is on a leaf of the tree, and no other node hears of it but by way of others.
-TEST(Reductions, between_many_nodes_tell_all_of_them_that_one_makes_another_call) {
-  Nodes node_of(15);
-  std::iota(node_of.begin(), node_of.end(), 0u);
-  node_of.back() = 13;
-  GroupOfThreads(node_of, true).run([&](Member member) {
-    const std::uint64_t mine = 1;
-    std::uint64_t result = 77;
-    if (member.rank == 14) {
-      EXPECT_FALSE(member.team.barrier("barrier").is_ok());
-      return;
-    }
-    const Status status = member.run(one_sum(mine, result));
-    EXPECT_EQ(status.code(), Code::argument);
-    const char* const who =
-        member.rank == 13 ? "that is no reduction" : "the node of rank 13 made a call that is no red";
-    EXPECT_THAT(status.text(), HasSubstr(who));
-    EXPECT_EQ(result, 77);
-    EXPECT_FALSE(member.run(one_sum(mine, result)).is_ok());
-  });
-}
-
-class LettersOfReductions : public testing::TestWithParam<std::uint32_t> {};
-INSTANTIATE_TEST_SUITE_P(of, LettersOfReductions, testing::Values(2U, 3U, 8U, 12U, 13U, 64U, 1000U),
-                         [](const auto& test) { return std::to_string(test.param); });
-
-TEST_P(LettersOfReductions, are_one_to_each_other_node_where_they_are_few_and_two_a_node_where_they_are_many) {
-  const std::uint32_t nodes = GetParam();
-  Nodes node_of(nodes);
-  std::iota(node_of.begin(), node_of.end(), 0u);
-  GroupOfThreads group(node_of);
-  group.run([&](Member member) {
-    const std::uint64_t mine = member.rank;
-    std::uint64_t result = 0;
-    ASSERT_TRUE(member.run(one_sum(mine, result)).is_ok());
-    ASSERT_EQ(result, std::uint64_t{nodes} * (nodes - 1) / 2);
-  });
-  const bool is_flat = nodes <= most_nodes_at_once;
-  EXPECT_EQ(group.letters(), is_flat ? nodes * (nodes - 1) : 2 * (nodes - 1));
-  for (std::uint32_t rank = 0; rank < nodes; ++rank) {
-    EXPECT_LE(group.letters_of(rank), is_flat ? nodes - 1 : std::bit_width(nodes - 1)) << rank;
-  }
-}
-
-// Few nodes say to all others what they have called; in a tree the root hears from node 0.
-TEST(Reductions, to_a_root_are_a_letter_from_each_node_to_its_parent_and_one_to_the_root) {
-  for (const std::uint32_t nodes : {2U, 12U, 13U, 64U}) {
-    for (const std::uint32_t root : {0U, nodes - 1}) {
-      Nodes node_of(nodes);
-      std::iota(node_of.begin(), node_of.end(), 0u);
-      GroupOfThreads group(node_of);
-      group.run([&](Member member) {
-        const std::uint64_t mine = member.rank;
-        std::uint64_t result = 0;
-        ASSERT_TRUE(member.run(one_sum_to(root, mine, result)).is_ok());
-        ASSERT_EQ(result, member.rank == root ? std::uint64_t{nodes} * (nodes - 1) / 2 : 0);
-      });
-      const bool is_flat = nodes <= most_nodes_at_once;
-      EXPECT_EQ(group.letters(), is_flat ? nodes * (nodes - 1) : nodes - (root == 0 ? 1 : 0)) << nodes;
-    }
-  }
-}
-
-class ReductionsOfDegree : public testing::TestWithParam<std::uint32_t> {};
-INSTANTIATE_TEST_SUITE_P(degree, ReductionsOfDegree, testing::Values(2U, 3U, 4U, 8U),
-                         [](const auto& test) { return std::to_string(test.param); });
-
-// In a full tree the root has degree - 1 children a phase; it tells those that have told it.
-TEST_P(ReductionsOfDegree, go_in_a_tree_of_that_degree_however_many_nodes_there_are) {
-  const std::uint32_t degree = GetParam();
-  for (const std::uint32_t nodes : {2U, 3U, 8U, 9U, 12U, 13U, 64U}) {
-    Nodes node_of(nodes);
-    std::iota(node_of.begin(), node_of.end(), 0u);
-    GroupOfThreads group(node_of, false, {.degree = degree});
-    group.run([&](Member member) {
-      const std::uint64_t mine = member.rank;
-      std::uint64_t result = 0;
-      ASSERT_TRUE(member.run(one_sum(mine, result)).is_ok());
-      ASSERT_EQ(result, std::uint64_t{nodes} * (nodes - 1) / 2);
-    });
-    EXPECT_EQ(group.letters(), 2 * (nodes - 1)) << nodes;
-    EXPECT_EQ(group.letters_of(0), trees::Fnomial(nodes, degree).children(0).size()) << nodes;
-  }
-}
-
-TEST(Reductions, between_many_nodes_let_none_get_more_than_a_round_ahead) {
-  Nodes node_of(19);
-  std::iota(node_of.begin(), node_of.end(), 0u);
-  GroupOfThreads group(node_of);
-  group.run([&](Member member) {
-    for (std::uint64_t call = 0; call < 300; ++call) {
-      const std::uint64_t mine = member.rank + call;
-      std::uint64_t result = 0;
-      ASSERT_TRUE(member.run(one_sum(mine, result)).is_ok());
-      ASSERT_EQ(result, 171 + 19 * call);
-    }
-  });
-  EXPECT_LE(group.most_waiting_of_a_sender(), 2);
-}
-
-// Whoever has lost the other node tells those that wait for it here, in both forms of rounds and whatever comes next.
-TEST(Reductions, fail_on_all_ranks_of_a_node_that_cannot_tell_another) {
-  for (const bool is_crowded : {false, true}) {
-    GroupOfThreads group({0, 0, 0, 1}, is_crowded);
-    group.cut();
-    group.run([&](Member member) {
-      if (member.rank == 3) return;
-      const std::uint64_t mine = 1;
-      std::uint64_t result = 77;
-      for (int call = 0; call < 3; ++call) {
-        EXPECT_FALSE(member.run(one_sum(mine, result)).is_ok());
-      }
-      EXPECT_EQ(result, 77);
-    });
-  }
 }
 
 TEST(Reductions, leave_the_block_of_a_usual_group_short_enough_to_be_kept) {
