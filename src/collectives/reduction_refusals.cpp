@@ -83,6 +83,8 @@ Status for_good(const Status& told) {
   return {told.code(), fmt::format("{}, and the group cannot be used any further", told.text())};
 }
 
+std::string name_of_node(std::uint32_t first_rank) { return fmt::format("the node of rank {}", first_rank); }
+
 Status no_reduction_by(const RefusedReduction& refused, const std::string& who) {
   return {Code::argument,
           fmt::format("{}: {} made a call that is no reduction while rank {} of the group called {}; all "

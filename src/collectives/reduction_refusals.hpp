@@ -33,6 +33,8 @@ struct RefusedReduction {
 Status told_otherwise(const RefusedReduction& refused, std::uint32_t rank, const SaidOfCall& other);
 // The same, or gone_on(), where ranks wait for one that does not come.
 Status for_good(const Status& told);
+// As `who` of the next.
+std::string name_of_node(std::uint32_t first_rank);
 Status no_reduction_by(const RefusedReduction& refused, const std::string& who);
 // Of an order by ranks that are scattered so that a letter has no room for an element of each aligned block of them.
 Status too_scattered(const RefusedReduction& refused);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collectives/node_broadcast.hpp"
+#include "collectives/shares.hpp"
 
 namespace farsum {
 
@@ -200,9 +201,8 @@ Status GroupReductions::run_by_copies(const Call& call, CopiedCall& copied) {
   const bool scatters = call.asked.kind == GroupReduction::Kind::reduce_scatter_block;
   const auto share_of = [&](std::uint32_t member) -> CopiedShares::Share {
     if (scatters) return {.from = call.own_from, .bytes = call.result_bytes, .to = 0};
-    const std::size_t each = round_up((call.bytes + size_ - 1) / size_, cache_line_bytes);
-    const std::size_t from = std::min(member * each, call.bytes);
-    return {.from = from, .bytes = std::min(each, call.bytes - from), .to = from};
+    const Stretch share = share_of_member(call.bytes, member, size_);
+    return {.from = share.from, .bytes = share.bytes, .to = share.from};
   };
   const bool is_for_others = call.asked.kind == GroupReduction::Kind::reduce;
   std::optional<CopiedShares::Missed> missed =
@@ -258,11 +258,9 @@ Status GroupReductions::run_scattering(const Call& call, bool has_begun) {
 
 // So much of all pieces becomes the answer. No line of it is written by two.
 Status GroupReductions::fold_in_shares(const Call& call, std::size_t bytes) {
-  const std::size_t share = round_up((bytes + rounds_->ranks() - 1) / rounds_->ranks(), cache_line_bytes);
-  const std::size_t from = std::min(my_place() * share, bytes);
-  const std::size_t own_bytes = std::min(share, bytes - from);
+  const auto [from, own_bytes] = share_of_member(bytes, my_place(), rounds_->ranks());
   call.fold.all(rounds_->answer() + from, own_bytes, rounds_->ranks(),
-                [&](std::uint32_t member) { return rounds_->piece(member) + from; });
+                [&, from = from](std::uint32_t member) { return rounds_->piece(member) + from; });
   return rounds_->next_step(call.doing);
 }
 

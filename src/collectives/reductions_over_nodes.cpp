@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "collectives/said_in_rounds.hpp"
+#include "collectives/shares.hpp"
 #include "cost/meeting_model.hpp"
 #include "trees/fnomial.hpp"
 
@@ -17,24 +17,13 @@ namespace {
 
 using Finding = NodeRoundsBlock::Finding;
 
-std::string name_of_node(std::uint32_t first_rank) { return fmt::format("the node of rank {}", first_rank); }
-
 // Of the members on a node, the one that speaks for it.
 constexpr std::uint32_t first_place = 0;
 
+trees::Step letter_to(std::uint32_t node) { return {trees::Action::send, false, node, 0, 1}; }
+trees::Step letter_from(std::uint32_t node) { return {trees::Action::receive_copy, false, node, 0, 1}; }
+
 }  // namespace
-
-// What goes from node to node before the elements, of which there are none where the sender knows of ranks that have
-// said different things, or brings none.
-struct ReductionsOverNodes::Letter {
-  static constexpr std::uint64_t of_reductions = 0x736e6f6974637564;  // other collectives' letters begin otherwise
-
-  std::uint64_t tag;
-  SaidOfCall said;  // by the sender
-  SaidOfCall other;
-  std::uint32_t other_rank;  // who has said that, or the first rank of a node that has called no reduction
-  Finding finding;
-};
 
 ReductionsOverNodes::ReductionsOverNodes(GroupTeam& team, std::uint32_t my_rank, const ReductionMeans& means)
     : team_(team), my_rank_(my_rank) {
@@ -42,34 +31,53 @@ ReductionsOverNodes::ReductionsOverNodes(GroupTeam& team, std::uint32_t my_rank,
   std::size_t most_here = places.here.size();
   for (const GroupPlaces::Node& node : places.remote) most_here = std::max(most_here, node.members.size());
   const auto most = static_cast<std::uint32_t>(most_here);
-  const std::size_t room = (means.letter_bytes - sizeof(Letter)) / cache_line_bytes * cache_line_bytes;
+  const std::size_t room = (means.letter_bytes - ReductionLetters::head_bytes) / cache_line_bytes * cache_line_bytes;
   team_piece_bytes_ = std::min(NodeRoundsBlock::piece_bytes(most), room);
   short_bytes_ = std::min(NodeRoundsBlock::slot_bytes(most) - sizeof(Told), team_piece_bytes_);
   degree_ = degree_between(places.nodes(), means.degree);
-  is_flat_ = degree_ == 0;
   if (means.order == ReduceOrder::ranks)
     by_rank_.emplace(places, degree_, RankOrder::Limits{.piece_bytes = team_piece_bytes_, .letter_bytes = room});
   is_split_ = !by_rank_ && SplitReduce::parts(places.nodes(), means.splits) > 1;
   if (!team.is_first_here()) return;
   my_node_ = places.my_node();
   list_ = list_of(places.nodes(), my_node_, degree_);
-  const auto is_of_second_half = [&](const trees::Step& step) { return step.action == trees::Action::receive_copy; };
+  const auto is_of_second_half = [](const trees::Step& step) { return step.action == trees::Action::receive_copy; };
   const auto first_down = std::find_if(list_.begin(), list_.end(), is_of_second_half);
   up_steps_ = static_cast<std::size_t>(first_down - list_.begin());
   // Node 0 of a tree copies nothing: what it sends goes down.
-  if (!is_flat_ && my_node_ == 0) up_steps_ = list_.size() / 2;
+  if (!is_flat() && my_node_ == 0) up_steps_ = list_.size() / 2;
   if (by_rank_) by_rank_->plan(places, list_);
-  if (means.pieces != nullptr && !by_rank_) {
-    piece_choices_.emplace(*means.pieces, places.nodes(), team_piece_bytes_);
-    for (const std::uint32_t wanted : piece_choices_->degrees()) {
-      const std::uint32_t degree = degree_between(places.nodes(), wanted);
-      piece_trees_.push_back({.is_flat = degree == 0, .list = list_of(places.nodes(), my_node_, degree)});
-    }
-  }
-  if (is_split_) by_halves_.emplace(team, means.splits, std::max(degree_, 2U), team_piece_bytes_);
+  if (means.pieces != nullptr && !by_rank_) choose_piece_trees(*means.pieces);
+  if (is_split_) by_halves_.emplace(team, means.splits, tree_degree(), team_piece_bytes_);
   letter_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
   sum_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
   answers_.reserve(places.nodes());
+}
+
+// None, where all are that of the first piece.
+void ReductionsOverNodes::choose_piece_trees(const cost::TreeRule& rule) {
+  const std::uint32_t nodes = team_.places().nodes();
+  cost::PieceTrees choices(rule, nodes, team_piece_bytes_);
+  const auto is_usual = [&](std::uint32_t wanted) { return degree_between(nodes, wanted) == degree_; };
+  if (std::ranges::all_of(choices.degrees(), is_usual)) return;
+  for (const std::uint32_t wanted : choices.degrees()) {
+    const std::uint32_t degree = degree_between(nodes, wanted);
+    piece_trees_.push_back({.degree = degree, .list = list_of(nodes, my_node_, degree)});
+  }
+  piece_choices_ = std::move(choices);
+}
+
+ReductionLetters ReductionsOverNodes::letters_of(const ReductionCall& call, Verdict& verdict, std::size_t bytes,
+                                                 std::uint32_t degree) {
+  using Folding = ReductionLetters::Folding;
+  const ReductionLetters::Means means{.team = team_,
+                                      .rounds = *rounds_,
+                                      .my_rank = my_rank_,
+                                      .list = list_,
+                                      .by_rank = by_rank_ ? &*by_rank_ : nullptr,
+                                      .letter = letter_.get(),
+                                      .sum = sum_.get()};
+  return {means, call, verdict, bytes, degree == 0 ? Folding::from_the_lowest : Folding::in_turn};
 }
 
 void ReductionsOverNodes::begin(NodeRounds& rounds, RootedRounds& to_first) noexcept {
@@ -86,9 +94,9 @@ std::vector<trees::Step> ReductionsOverNodes::list_of(std::uint32_t nodes, std::
   if (degree != 0)
     return trees::steps_of({.kind = trees::Kind::allreduce, .nodes = nodes, .elements = 1, .degree = degree}, mine);
   std::vector<trees::Step> list;
-  for (const auto action : {trees::Action::send, trees::Action::receive_copy}) {
+  for (const auto step : {letter_to, letter_from}) {
     for (std::uint32_t node = 0; node < nodes; ++node) {
-      if (node != mine) list.push_back({action, false, node, 0, 1});
+      if (node != mine) list.push_back(step(node));
     }
   }
   return list;
@@ -144,148 +152,19 @@ Status ReductionsOverNodes::begin_piece(const ReductionCall& call, const SaidOfC
 // So much of all pieces becomes the answer; or, by ranks, of each aligned block of ranks what lies where the first
 // one's piece was. No line of it is written by two.
 Status ReductionsOverNodes::fold_in_shares(const ReductionCall& call, std::size_t bytes) {
-  const std::size_t share = round_up((bytes + rounds_->ranks() - 1) / rounds_->ranks(), cache_line_bytes);
-  const std::size_t from = std::min(my_place() * share, bytes);
-  const std::size_t own_bytes = std::min(share, bytes - from);
+  const auto [from, own_bytes] = share_of_member(bytes, my_place(), rounds_->ranks());
   if (by_rank_) {
-    const auto part = [&](std::uint32_t rank) { return rounds_->piece(team_.places().place_of(rank)) + from; };
+    const auto part = [&, from = from](std::uint32_t rank) {
+      return rounds_->piece(team_.places().place_of(rank)) + from;
+    };
     for (const RankOrder::Join& join : by_rank_->joins_here())
       call.fold.one_more(part(join.left), part(join.right), own_bytes);
   } else {
     call.fold.all(rounds_->answer() + from, own_bytes, rounds_->ranks(),
-                  [&](std::uint32_t member) { return rounds_->piece(member) + from; });
+                  [&, from = from](std::uint32_t member) { return rounds_->piece(member) + from; });
   }
   return rounds_->next_step(call.doing);
 }
-
-// What nodes have of a piece, and what their ranks have said. The part of this node, which becomes that of all, is the
-// rounds' answer; or, by ranks, a part for each aligned block of them.
-class ReductionsOverNodes::Parts final : public LetterContent {
- public:
-  // Of which letters hold elements: all; or, of a reduce, those on the way to the root's node.
-  enum class Holding : std::uint8_t { all, none, to_root };
-
-  Parts(ReductionsOverNodes& reductions, const ReductionCall& call, Verdict& verdict, std::size_t bytes)
-      : reductions_(reductions), call_(call), verdict_(verdict), bytes_(bytes) {
-    const auto part = [&](std::uint32_t rank) {
-      return reductions_.rounds_->piece(reductions_.team_.places().place_of(rank));
-    };
-    if (by_rank()) by_rank()->begin(bytes, part);
-  }
-
-  // Behind the first piece all have said the same.
-  void compare_no_more() { compares_ = false; }
-  void go_by(const PieceTree& tree) { is_flat_ = tree.is_flat; }
-  // What comes is that of all nodes.
-  void take_as_answer() { is_flat_ = false; }
-  void hold(Holding holding, std::uint32_t root_node) {
-    holding_ = holding;
-    root_node_ = root_node;
-  }
-  const Verdict& verdict() const { return verdict_; }
-  bool are_the_same() const { return verdict_.finding == Finding::the_same; }
-
-  std::span<const std::byte> held(const trees::Step& step) override {
-    std::byte* const into = reductions_.letter_.get();
-    const Letter letter{.tag = Letter::of_reductions,
-                        .said = call_.said,
-                        .other = verdict_.said,
-                        .other_rank = verdict_.rank,
-                        .finding = verdict_.finding};
-    std::memcpy(into, &letter, sizeof letter);
-    if (!are_the_same()) return {into, sizeof letter};
-    const std::size_t bytes = bytes_with(step, step.peer);
-    if (by_rank())
-      by_rank()->pack(number_of(step), into + sizeof letter);
-    else
-      copy_reduced(into + sizeof letter, answer(), bytes);
-    return {into, sizeof letter + bytes};
-  }
-
-  Status take(const trees::Step& step, std::span<const std::byte> letter) override {
-    const std::uint32_t sender = reductions_.team_.places().node(step.peer, reductions_.my_node_).members.front();
-    if (compares_) compare(sender, letter);
-    const std::size_t bytes = bytes_with(step, reductions_.my_node_);
-    if (!are_the_same() || bytes_ == 0) return {};
-    if (letter.size() != sizeof(Letter) + bytes)
-      return no_reduction_by({call_.doing, reductions_.my_rank_, call_.said}, name_of_node(sender));
-    if (bytes != 0) use(step, letter.data() + sizeof(Letter));
-    return {};
-  }
-
-  // Where all have said the same, once all has been taken.
-  void finish() {
-    if (!are_the_same()) return;
-    if (by_rank()) return copy_reduced(answer(), by_rank()->answer(), bytes_);
-    if (!is_flat_) return;
-    add_own();
-    copy_reduced(answer(), sum(), bytes_);
-  }
-
- private:
-  std::byte* answer() const { return reductions_.rounds_->answer(); }
-  std::byte* sum() const { return reductions_.sum_.get(); }
-  RankOrder* by_rank() const { return reductions_.by_rank_ ? &*reductions_.by_rank_ : nullptr; }
-  std::size_t number_of(const trees::Step& step) const {
-    return static_cast<std::size_t>(&step - reductions_.list_.data());
-  }
-  // Of elements, in the letter of a step that `to` gets.
-  std::size_t bytes_with(const trees::Step& step, std::uint32_t to) const {
-    if (by_rank()) return by_rank()->letter_bytes(number_of(step));
-    const bool holds = holding_ == Holding::all || (holding_ == Holding::to_root && to == root_node_);
-    return holds ? bytes_ : 0;
-  }
-
-  void use(const trees::Step& step, const std::byte* theirs) {
-    if (by_rank()) {
-      by_rank()->take(number_of(step), theirs, call_.fold);
-    } else if (is_flat_) {
-      if (step.peer > reductions_.my_node_) add_own();
-      add(theirs);
-    } else if (step.action == trees::Action::receive_copy) {
-      copy_reduced(answer(), theirs, bytes_);
-    } else {
-      // All nodes of a subtree come behind its parent.
-      call_.fold.one_more(answer(), theirs, bytes_);
-    }
-  }
-
-  // Keeps for this node's ranks the first of other nodes that has called something else.
-  void compare(std::uint32_t sender, std::span<const std::byte> theirs) {
-    if (!are_the_same()) return;
-    Letter letter{};
-    if (theirs.size() >= sizeof letter) std::memcpy(&letter, theirs.data(), sizeof letter);
-    if (letter.tag != Letter::of_reductions || !makes_sense(letter.said))
-      verdict_ = {{}, sender, Finding::no_reduction};
-    else if (letter.finding == Finding::no_reduction)
-      verdict_ = {{}, letter.other_rank, Finding::no_reduction};
-    else if (letter.said != call_.said)
-      verdict_ = {letter.said, sender, Finding::another_reduction};
-    else if (letter.finding != Finding::the_same)
-      verdict_ = {letter.other, letter.other_rank, Finding::another_reduction};
-  }
-
-  void add_own() {
-    if (!std::exchange(has_own_, true)) add(answer());
-  }
-  void add(const std::byte* part) {
-    if (!std::exchange(has_first_, true))
-      copy_reduced(sum(), part, bytes_);
-    else
-      call_.fold.one_more(sum(), part, bytes_);
-  }
-
-  ReductionsOverNodes& reductions_;
-  const ReductionCall& call_;
-  Verdict& verdict_;
-  std::size_t bytes_;
-  Holding holding_ = Holding::all;
-  std::uint32_t root_node_ = 0;
-  bool is_flat_ = reductions_.is_flat_;
-  bool compares_ = true;
-  bool has_first_ = false;
-  bool has_own_ = false;
-};
 
 // Null: that of the first piece. Ranks that have called different things would wait for each other in different trees;
 // behind the first piece all have said the same.
@@ -300,17 +179,16 @@ Status ReductionsOverNodes::combine_for_all(const ReductionCall& call, const Sai
                                             std::size_t bytes) {
   Verdict& verdict = rounds_->verdict();
   if (done == 0) verdict = verdict_of_rounds(said_here);
-  Parts parts(*this, call, verdict, bytes);
-  if (done != 0) parts.compare_no_more();
   const PieceTree* const tree = tree_of_piece(call, done);
-  if (tree != nullptr) parts.go_by(*tree);
+  ReductionLetters letters = letters_of(call, verdict, bytes, tree != nullptr ? tree->degree : degree_);
+  if (done != 0) letters.compare_no_more();
   if (Status status = begin_round(call); !status.is_ok()) return status;
   if (done == 0) drop_answers();
   const std::span<const trees::Step> steps = tree != nullptr ? tree->list : list_;
-  if (Status status = team_.walk_on(steps, parts, call.doing); !status.is_ok()) return status;
-  if (!parts.are_the_same()) return answer(call, parts, my_node_, true);
+  if (Status status = team_.walk_on(steps, letters, call.doing); !status.is_ok()) return status;
+  if (!letters.are_the_same()) return answer(call, letters, my_node_, true);
   team_.note_all_met();
-  parts.finish();
+  letters.finish();
   return {};
 }
 
@@ -343,16 +221,16 @@ ReductionsOverNodes::Verdict ReductionsOverNodes::verdict_of(const Told& told) c
 Status ReductionsOverNodes::end_for_all_nodes(const ReductionCall& call, Status why) {
   if (why.code() != Code::argument) return why;
   Verdict verdict{{}, my_rank_, Finding::no_reduction};
-  Parts parts(*this, call, verdict, 0);
+  ReductionLetters letters = letters_of(call, verdict, 0, degree_);
   answers_.clear();
   for (std::uint32_t node = 0; node < team_.places().nodes(); ++node) {
     const auto goes_there = [&](const trees::Step& step) {
       return step.action == trees::Action::send && step.peer == node;
     };
     const bool is_told = my_node_ == 0 ? node != 0 : std::any_of(list_.begin(), list_.end(), goes_there);
-    if (is_told) answers_.push_back({trees::Action::send, false, node, 0, 1});
+    if (is_told) answers_.push_back(letter_to(node));
   }
-  if (begin_round(call).is_ok()) (void)team_.walk_on(answers_, parts, call.doing);
+  if (begin_round(call).is_ok()) (void)team_.walk_on(answers_, letters, call.doing);
   return why;
 }
 
@@ -530,51 +408,51 @@ Status ReductionsOverNodes::combine_first_piece(const ReductionCall& call, std::
 // node 0, who tells the root.
 Status ReductionsOverNodes::combine_at_root(const ReductionCall& call, std::size_t bytes, Verdict& verdict) {
   const std::uint32_t root_node = team_.node_of(call.asked.root);
-  Parts parts(*this, call, verdict, bytes);
-  parts.hold(Parts::Holding::to_root, root_node);
+  ReductionLetters letters = letters_of(call, verdict, bytes, degree_);
+  letters.hold(ReductionLetters::Holding::to_root, root_node);
   // By ranks a letter holds what this node's ranks are neighbours of, which is planned for an answer that all get.
   const bool all_wait = by_rank_ || !is_short(call);
   if (Status status = begin_round(call); !status.is_ok()) return status;
-  if (!is_flat_) return combine_in_tree(call, parts, all_wait);
+  if (!is_flat()) return combine_in_tree(call, letters, all_wait);
   const bool waits = all_wait || root_node == my_node_;
   const std::span<const trees::Step> steps = waits ? std::span<const trees::Step>(list_) : up();
-  if (Status status = team_.walk_on(steps, parts, call.doing); !status.is_ok()) return status;
-  if (all_wait && parts.are_the_same()) team_.note_all_met();
-  if (by_rank_ || root_node == my_node_) parts.finish();
+  if (Status status = team_.walk_on(steps, letters, call.doing); !status.is_ok()) return status;
+  if (all_wait && letters.are_the_same()) team_.note_all_met();
+  if (by_rank_ || root_node == my_node_) letters.finish();
   return {};
 }
 
 // Who has told its parent goes on, but where all wait; and then those behind it in the tree may have gone on, too. Node
 // 0 tells the root, apart or on the way down.
-Status ReductionsOverNodes::combine_in_tree(const ReductionCall& call, Parts& parts, bool all_wait) {
+Status ReductionsOverNodes::combine_in_tree(const ReductionCall& call, ReductionLetters& letters, bool all_wait) {
   const std::uint32_t root_node = team_.node_of(call.asked.root);
-  const auto walk = [&](std::span<const trees::Step> steps, Parts::Holding holding) {
-    parts.hold(holding, root_node);
-    return team_.walk_on(steps, parts, call.doing);
+  const auto walk = [&](std::span<const trees::Step> steps, ReductionLetters::Holding holding) {
+    letters.hold(holding, root_node);
+    return team_.walk_on(steps, letters, call.doing);
   };
   drop_answers();
-  if (Status status = walk(up(), Parts::Holding::all); !status.is_ok()) return status;
+  if (Status status = walk(up(), ReductionLetters::Holding::all); !status.is_ok()) return status;
   const bool is_told_on_the_way = by_rank_ || (all_wait && parent_of(root_node) == 0U);
   if (!is_told_on_the_way) {
-    if (Status status = tell_root(call, parts, root_node); !status.is_ok()) return status;
+    if (Status status = tell_root(call, letters, root_node); !status.is_ok()) return status;
   }
   if (all_wait) {
-    const Parts::Holding holding = is_told_on_the_way ? Parts::Holding::to_root : Parts::Holding::none;
+    const ReductionLetters::Holding holding =
+        is_told_on_the_way ? ReductionLetters::Holding::to_root : ReductionLetters::Holding::none;
     if (Status status = walk(down(), holding); !status.is_ok()) return status;
-    if (parts.are_the_same()) team_.note_all_met();
+    if (letters.are_the_same()) team_.note_all_met();
   }
-  if (by_rank_) parts.finish();
-  if (parts.are_the_same()) return {};
-  return answer(call, parts, my_node_ != 0 || is_told_on_the_way ? my_node_ : root_node, all_wait);
+  if (by_rank_) letters.finish();
+  if (letters.are_the_same()) return {};
+  return answer(call, letters, my_node_ != 0 || is_told_on_the_way ? my_node_ : root_node, all_wait);
 }
 
 // By a letter of its own, where the root is not on node 0.
-Status ReductionsOverNodes::tell_root(const ReductionCall& call, Parts& parts, std::uint32_t root_node) {
+Status ReductionsOverNodes::tell_root(const ReductionCall& call, ReductionLetters& letters, std::uint32_t root_node) {
   if (root_node == 0 || (my_node_ != 0 && my_node_ != root_node)) return {};
-  parts.hold(Parts::Holding::to_root, root_node);
-  const trees::Step step = my_node_ == 0 ? trees::Step{trees::Action::send, false, root_node, 0, 1}
-                                         : trees::Step{trees::Action::receive_copy, false, 0, 0, 1};
-  return team_.walk_on({&step, 1}, parts, call.doing);
+  letters.hold(ReductionLetters::Holding::to_root, root_node);
+  const trees::Step step = my_node_ == 0 ? letter_to(root_node) : letter_from(0);
+  return team_.walk_on({&step, 1}, letters, call.doing);
 }
 
 // A further piece, of which nobody else hears anything.
@@ -582,25 +460,25 @@ Status ReductionsOverNodes::add_piece_at_root(const ReductionCall& call, std::si
   const std::uint32_t root_node = team_.node_of(call.asked.root);
   Verdict verdict{{}, 0, Finding::the_same};
   if (by_halves_) return add_by_halves(call, bytes, root_node);
-  Parts parts(*this, call, verdict, bytes);
-  parts.compare_no_more();
+  ReductionLetters letters = letters_of(call, verdict, bytes, degree_);
+  letters.compare_no_more();
   if (Status status = begin_round(call); !status.is_ok()) return status;
   if (by_rank_) {
-    if (Status status = team_.walk_on(list_, parts, call.doing); !status.is_ok()) return status;
+    if (Status status = team_.walk_on(list_, letters, call.doing); !status.is_ok()) return status;
     team_.note_all_met();
-    parts.finish();
+    letters.finish();
     return {};
   }
-  if (!is_flat_) {
-    if (Status status = team_.walk_on(up(), parts, call.doing); !status.is_ok()) return status;
-    return tell_root(call, parts, root_node);
+  if (!is_flat()) {
+    if (Status status = team_.walk_on(up(), letters, call.doing); !status.is_ok()) return status;
+    return tell_root(call, letters, root_node);
   }
   if (root_node != my_node_) {
-    const trees::Step step{trees::Action::send, false, root_node, 0, 1};
-    return team_.walk_on({&step, 1}, parts, call.doing);
+    const trees::Step step = letter_to(root_node);
+    return team_.walk_on({&step, 1}, letters, call.doing);
   }
-  if (Status status = team_.walk_on(down(), parts, call.doing); !status.is_ok()) return status;
-  parts.finish();
+  if (Status status = team_.walk_on(down(), letters, call.doing); !status.is_ok()) return status;
+  letters.finish();
   return {};
 }
 
@@ -608,25 +486,24 @@ Status ReductionsOverNodes::add_piece_at_root(const ReductionCall& call, std::si
 Status ReductionsOverNodes::add_by_halves(const ReductionCall& call, std::size_t bytes, std::uint32_t root_node) {
   const auto begin = [&] { return begin_round(call); };
   const auto told_odd = [&](std::uint32_t node) {
-    const std::uint32_t sender = team_.places().node(node, my_node_).members.front();
-    return no_reduction_by({call.doing, my_rank_, call.said}, name_of_node(sender));
+    return no_reduction_by({call.doing, my_rank_, call.said}, name_of_node(team_.members_of(node).front()));
   };
   const SplitReduce::Piece piece{
       .fold = call.fold, .held = {rounds_->answer(), bytes}, .begin_round = begin, .odd = told_odd};
   if (Status status = by_halves_->run(team_, piece, call.doing); !status.is_ok()) return status;
   if (Status status = begin_round(call); !status.is_ok()) return status;
   Verdict verdict{{}, 0, Finding::the_same};
-  Parts parts(*this, call, verdict, bytes);
-  parts.compare_no_more();
-  parts.take_as_answer();
-  return tell_root(call, parts, root_node);
+  ReductionLetters letters = letters_of(call, verdict, bytes, tree_degree());
+  letters.compare_no_more();
+  return tell_root(call, letters, root_node);
 }
 
 // Some have called something else, and may wait for what this node would tell them if it had called that: the nodes
 // behind it in the tree; and of node 0 any node, if it takes itself for the root's. Who waits for nothing finds it when
 // it next takes a letter from the same node.
-Status ReductionsOverNodes::answer(const ReductionCall& call, Parts& parts, std::uint32_t told_apart, bool all_wait) {
-  if (is_flat_) return {};
+Status ReductionsOverNodes::answer(const ReductionCall& call, ReductionLetters& letters, std::uint32_t told_apart,
+                                   bool all_wait) {
+  if (is_flat()) return {};
   const auto is_behind = [&](std::uint32_t node) {
     return std::any_of(up().begin(), up().end(), [&](const trees::Step& step) {
       return step.action == trees::Action::receive_combine && step.peer == node;
@@ -635,14 +512,14 @@ Status ReductionsOverNodes::answer(const ReductionCall& call, Parts& parts, std:
   answers_.clear();
   for (std::uint32_t node = 1; node < team_.places().nodes(); ++node) {
     const bool waits = is_behind(node) ? !all_wait : my_node_ == 0;
-    if (waits && node != told_apart) answers_.push_back({trees::Action::send, false, node, 0, 1});
+    if (waits && node != told_apart) answers_.push_back(letter_to(node));
   }
-  return team_.walk_on(answers_, parts, call.doing);
+  return team_.walk_on(answers_, letters, call.doing);
 }
 
 // Of earlier rounds, for which this node has not waited.
 void ReductionsOverNodes::drop_answers() {
-  if (is_flat_ || my_node_ == 0) return;
+  if (is_flat() || my_node_ == 0) return;
   team_.drop_letters_of(0);
   if (const auto parent = parent_of(my_node_); parent != 0U) team_.drop_letters_of(*parent);
 }

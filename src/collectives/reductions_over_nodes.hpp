@@ -4,6 +4,7 @@
 // Owner: collectives.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,10 +14,10 @@
 
 #include "base/status.hpp"
 #include "collectives/group_team.hpp"
-#include "collectives/letter_walk.hpp"
 #include "collectives/node_rounds.hpp"
 #include "collectives/rank_order.hpp"
 #include "collectives/reduction_call.hpp"
+#include "collectives/reduction_letters.hpp"
 #include "collectives/reduction_refusals.hpp"
 #include "collectives/rooted_rounds.hpp"
 #include "collectives/said_in_rounds.hpp"
@@ -45,14 +46,14 @@ class ReductionsOverNodes {
  private:
   using Verdict = NodeRoundsBlock::Verdict;
   using Told = FoundAtRoot;
-  struct Letter;
-  class Parts;
-  // What this node does for a further piece; in a flat list all tell each other at once.
+  // What this node does for a further piece.
   struct PieceTree {
-    bool is_flat;
+    std::uint32_t degree;
     std::vector<trees::Step> list;
   };
 
+  void choose_piece_trees(const cost::TreeRule& rule);
+  ReductionLetters letters_of(const ReductionCall& call, Verdict& verdict, std::size_t bytes, std::uint32_t degree);
   Status run_for_all(const ReductionCall& call);
   Status run_to_root(const ReductionCall& call);
   Status leave_for_first(const ReductionCall& call, const SaidOfCall& said_here);
@@ -77,19 +78,21 @@ class ReductionsOverNodes {
   const PieceTree* tree_of_piece(const ReductionCall& call, std::size_t done) const;
   Status combine_for_all(const ReductionCall& call, const SaidOfCall& said_here, std::size_t done, std::size_t bytes);
   Status combine_at_root(const ReductionCall& call, std::size_t bytes, Verdict& verdict);
-  Status combine_in_tree(const ReductionCall& call, Parts& parts, bool all_wait);
+  Status combine_in_tree(const ReductionCall& call, ReductionLetters& letters, bool all_wait);
   Status combine_first_piece(const ReductionCall& call, std::size_t bytes, Verdict& verdict);
   Status add_by_halves(const ReductionCall& call, std::size_t bytes, std::uint32_t root_node);
   Status add_piece_at_root(const ReductionCall& call, std::size_t bytes);
   Status begin_round(const ReductionCall& call);
-  Status tell_root(const ReductionCall& call, Parts& parts, std::uint32_t root_node);
-  Status answer(const ReductionCall& call, Parts& parts, std::uint32_t told_apart, bool all_wait);
+  Status tell_root(const ReductionCall& call, ReductionLetters& letters, std::uint32_t root_node);
+  Status answer(const ReductionCall& call, ReductionLetters& letters, std::uint32_t told_apart, bool all_wait);
   void drop_answers();
 
   Verdict verdict_of_rounds(const SaidOfCall& said_here) const;
   Status told_by_other_nodes(const ReductionCall& call, const Verdict& verdict);
   Status give_up(Status why);
 
+  bool is_flat() const { return degree_ == 0; }
+  std::uint32_t tree_degree() const { return std::max(degree_, 2U); }
   std::uint32_t my_place() const { return team_.node().rank(); }
   bool is_at(std::uint32_t rank) const { return team_.places().is_here(rank); }
   // In the tree; none of node 0.
@@ -105,7 +108,6 @@ class ReductionsOverNodes {
   std::size_t team_piece_bytes_ = 0;
   std::size_t short_bytes_ = 0;
   std::uint32_t degree_ = 0;
-  bool is_flat_ = false;
   bool is_split_ = false;  // a reduce
   std::optional<RankOrder> by_rank_;
   // On the first rank of each node: which number it has; what it does where all get the answer, of which the first
