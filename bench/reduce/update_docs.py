@@ -31,7 +31,7 @@ SECTIONS = {
 
 
 def number(value):
-    return "" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return "" if value is None else f"{value:.4g}"
 
 
 def judged(row):
