@@ -36,23 +36,25 @@ int without_sentence(const char* call, const Thrown& what) noexcept {
 
 }  // namespace
 
-int thrown_on_window(const char* call, MPI_Win win) noexcept {
+int thrown_on_window(const char* call, MPI_Win win) {
   const Thrown what = look();
   const Window* window = Front::get().windows.find(win);
   if (window == nullptr) return thrown_on_nothing(call);
   try {
     return raise(*window, call, what.error_class, what.sentence);
-  } catch (...) {
+  } catch (FARSUM_MPI_CAUGHT) {
+    let_thread_unwind();
     // Nothing was told yet: what allocates in raise comes before the handler.
     return call_window_handler(win, window_handler(win), without_sentence(call, what));
   }
 }
 
-int thrown_on_communicator(const char* call, MPI_Comm comm) noexcept {
+int thrown_on_communicator(const char* call, MPI_Comm comm) {
   const Thrown what = look();
   try {
     return raise(comm, call, what.error_class, what.sentence);
-  } catch (...) {
+  } catch (FARSUM_MPI_CAUGHT) {
+    let_thread_unwind();
     return call_communicator_handler(comm, communicator_handler(comm), without_sentence(call, what));  // see above
   }
 }
@@ -63,7 +65,7 @@ void let_thread_unwind() {
 
 int thrown_at_end(const char* call) noexcept { return without_sentence(call, look()); }
 
-int thrown_on_nothing(const char* call) noexcept {
+int thrown_on_nothing(const char* call) {
   const Front& front = Front::get();
   // Sessions have no MPI_COMM_SELF.
   return thrown_on_communicator(call, front.sessions_only() ? front.self() : MPI_COMM_SELF);

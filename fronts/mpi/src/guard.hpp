@@ -11,13 +11,20 @@
 #include "absent.hpp"
 #include "library.hpp"
 
+// What is caught where a thread that unwinds passes, which libc++'s runtime could not pass on if it were caught.
+#if defined(_LIBCPP_VERSION)
+#define FARSUM_MPI_CAUGHT const std::exception&
+#else
+#define FARSUM_MPI_CAUGHT ...
+#endif
+
 namespace farsum::mpi {
 
-// Called while an exception is handled; the error's code.
-[[gnu::cold]] int thrown_on_window(const char* call, MPI_Win win) noexcept;
-[[gnu::cold]] int thrown_on_communicator(const char* call, MPI_Comm comm) noexcept;
+// Called while an exception is handled; the error's code. A thread may end inside the handler that is told.
+[[gnu::cold]] int thrown_on_window(const char* call, MPI_Win win);
+[[gnu::cold]] int thrown_on_communicator(const char* call, MPI_Comm comm);
 // Of calls that name neither.
-[[gnu::cold]] int thrown_on_nothing(const char* call) noexcept;
+[[gnu::cold]] int thrown_on_nothing(const char* call);
 // A thread that is cancelled, or ends inside an error handler of the program, unwinds as if by an exception, of which
 // the C++ runtime has nothing to show: it goes on.
 [[gnu::cold]] void let_thread_unwind();
@@ -25,7 +32,7 @@ namespace farsum::mpi {
 [[gnu::cold]] int thrown_at_end(const char* call) noexcept;
 
 template <class Win, class Comm>
-[[gnu::cold, gnu::noinline]] int thrown(const char* call, Win win, Comm comm) noexcept {
+[[gnu::cold, gnu::noinline]] int thrown(const char* call, Win win, Comm comm) {
   if constexpr (!std::is_same_v<Comm, Absent>) {
     return thrown_on_communicator(call, comm);
   } else if constexpr (std::is_same_v<Win, Absent>) {
@@ -45,13 +52,6 @@ namespace guard {
 inline constexpr Absent win;
 inline constexpr Absent comm;
 
-// A thread that unwinds passes here; libc++'s runtime could not pass it on if it were caught.
-#if defined(_LIBCPP_VERSION)
-#define FARSUM_MPI_CAUGHT const std::exception&
-#else
-#define FARSUM_MPI_CAUGHT ...
-#endif
-
 #define FARSUM_MPI_GUARD(name, parameters, arguments) \
   template <auto body>                                \
   struct name {                                       \
@@ -66,7 +66,6 @@ inline constexpr Absent comm;
   };
 FARSUM_MPI_CALLS(FARSUM_MPI_GUARD)
 #undef FARSUM_MPI_GUARD
-#undef FARSUM_MPI_CAUGHT
 #pragma GCC diagnostic pop
 
 }  // namespace guard
