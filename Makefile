@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup build demo test bench soak conformance wheel wheel-check format lint docs clean
+.PHONY: all setup build demo test bench soak conformance wheel wheel-check zoo format lint docs clean
 
 all: build
 
@@ -43,6 +43,11 @@ wheel: setup
 
 wheel-check:
 	@tools/wheel check
+
+# Programs that others wrote, alone and with Farsum in front (docs/results/zoo.md); ZOO names options.
+zoo: build
+	@tools/setup --with-nwchem --with-zoo
+	@tools/zoo run $(ZOO)
 
 format:
 	@tools/format

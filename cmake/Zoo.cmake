@@ -1,0 +1,19 @@
+# Programs that others wrote, with Farsum in front: those of the zoo (tools/zoo) that are short. What is not on this machine is a
+# reported skip.
+
+set(FARSUM_SHORT_ZOO mpi-sppy/farmer)
+
+function(farsum_add_zoo_tests)
+  if(FARSUM_SANITIZE OR NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+    return()
+  endif()
+  add_test(NAME zoo.tools COMMAND "${PROJECT_SOURCE_DIR}/tests/zoo/zoo_test.py")
+  set_tests_properties(zoo.tools PROPERTIES TIMEOUT 60 LABELS zoo)
+  foreach(program IN LISTS FARSUM_SHORT_ZOO)
+    string(REPLACE "/" "." name "${program}")
+    add_test(NAME zoo.${name}
+             COMMAND "${PROJECT_SOURCE_DIR}/tools/zoo" run --short --with --no-results --hosts 1 --program "${program}"
+                     --build "${CMAKE_BINARY_DIR}" --output "${CMAKE_BINARY_DIR}/zoo-tests")
+    set_tests_properties(zoo.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 240 LABELS zoo ${FARSUM_OF_POLLING_RANKS})
+  endforeach()
+endfunction()

@@ -1,0 +1,208 @@
+"""How programs of the zoo are started, alone and with Farsum in front, on this machine or on test hosts, and what came of it."""
+
+import importlib.util
+import json
+import re
+import shlex
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import hosts_mpi
+import source_tree
+from conformance_cases import Job, last_lines
+
+ZOO = source_tree.ROOT / "zoo"
+sys.path.insert(0, str(ZOO))
+
+import pypi  # noqa: E402, F401
+from program import Missing  # noqa: E402, F401
+
+RIGHT, WRONG, FAILED, UNFINISHED, NO_WINDOW = "right", "WRONG", "FAILED", "not finished", "no window"
+# What Debian's MPICH may need to end over hosts when all has been said (docs/notes/hosts.md); the program's answer stands.
+END_LIMIT_S = 5
+
+
+def load_programs():
+    """All programs of the zoo by name: the lists PROGRAMS of the files of zoo/programs, in the order of the files' names."""
+    programs = {}
+    for path in sorted((ZOO / "programs").glob("*.py")):
+        spec = importlib.util.spec_from_file_location(f"zoo_programs.{path.stem}", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        programs.update((program.name, program) for program in module.PROGRAMS)
+    return programs
+
+
+@dataclass
+class Run:
+    """One start of one program."""
+    farsum: bool
+    seconds: float
+    verdict: str
+    remark: str = ""
+    answer: str = ""
+    tail: list = field(default_factory=list)
+
+
+@dataclass
+class Cell:
+    """All starts of one program under one library on so many hosts, and what the statistics of one said of Farsum's windows."""
+    program: str
+    title: str
+    library: str
+    version: str
+    hosts: int
+    ranks: int
+    limit_s: float
+    runs: list = field(default_factory=list)
+    windows: int = 0
+    operations: int = 0
+    bytes: int = 0
+    paths: list = field(default_factory=list)
+
+    @property
+    def identity(self):
+        return self.program, self.library, self.hosts, self.ranks
+
+    def of(self, farsum):
+        return [run for run in self.runs if run.farsum == farsum]
+
+    def verdict(self, farsum):
+        """That of the worst run; '' where none was started."""
+        runs = self.of(farsum)
+        return next((run.verdict for run in runs if run.verdict != RIGHT), RIGHT if runs else "")
+
+    def times(self, farsum):
+        return sorted(run.seconds for run in self.of(farsum) if run.verdict == RIGHT)
+
+    def median(self, farsum):
+        """Seconds; None where no run was right."""
+        times = self.times(farsum)
+        return statistics.median(times) if times else None
+
+    def as_json(self):
+        return asdict(self)
+
+    @staticmethod
+    def from_json(record):
+        return Cell(**{**record, "runs": [Run(**run) for run in record["runs"]]})
+
+
+class Starter:
+    """Starts one prepared program under one library, on this machine or over hosts of its own."""
+
+    def __init__(self, program, library, prepared, ranks, farsum, logs, hosts=None):
+        self.program, self.library, self.prepared, self.ranks = program, library, prepared, ranks
+        self.farsum, self.logs, self.hosts = farsum, logs, hosts
+
+    def environment(self, with_farsum):
+        """What is said to every program: one thread a rank. Open MPI's daemons do not see that test hosts share the processors;
+        Farsum tells them, and here they are told without it, too."""
+        wanted = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **self.prepared.environment}
+        if not with_farsum:
+            wanted.update(self.prepared.alone)
+        if self.hosts and not with_farsum:
+            wanted["OMPI_MCA_mpi_yield_when_idle"] = "1"
+        return wanted
+
+    def words(self, with_farsum, statistics_file):
+        front = [str(self.farsum), "mpi"] if with_farsum else []
+        if with_farsum and statistics_file:
+            front += ["--json-stats", str(statistics_file)]
+        program = [str(word) for word in self.prepared.words]
+        if not self.hosts:
+            return [*front, *self.library["mpirun"], "-n", str(self.ranks), *program]
+        launch = hosts_mpi.launch_words(self.library, self.hosts.names(), -(-self.ranks // self.hosts.count))
+        launch = [*launch[:-1], str(self.ranks)]
+        for name, value in self.environment(with_farsum).items():
+            launch += hosts_mpi.handed_over(self.library["name"], name, value)
+        return [*self.hosts.words("exec", "a"), *front, *launch, *program]
+
+    def start(self, with_farsum, number, statistics_file=None):
+        """One run; its log stays."""
+        place = f"-{self.hosts.count}-hosts" if self.hosts else ""
+        mode = "farsum" if with_farsum else "alone"
+        log = self.logs / f"{self.program.name.replace('/', '-')}-{self.library['name']}-{self.ranks}{place}-{mode}-{number}.log"
+        words = self.words(with_farsum, statistics_file)
+        case = SimpleNamespace(environment=self.environment(with_farsum), folder=self.prepared.folder, limit_s=self.program.limit_s,
+                               program=self.prepared.words)
+        with open(log, "w", encoding="utf-8") as sink:
+            sink.write(shlex.join(words) + "\n")
+            sink.flush()
+            begin = time.monotonic()
+            job = Job(words, case, sink)
+            status = self.wait(job, log, with_farsum)
+            seconds = time.monotonic() - begin
+            job.end()
+        return self.judge(status, seconds, log.read_text(encoding="utf-8", errors="replace"), with_farsum)
+
+    def wait(self, job, log, with_farsum):
+        """The launcher's status, or None. A library that may not end over hosts gets a few seconds when its answer is there."""
+        patient = with_farsum or not self.hosts or self.library["name"] not in hosts_mpi.MAY_NOT_END
+        if patient:
+            return job.wait(lambda: False, 0)
+        status = job.wait(lambda: not self.program.wrong(log.read_text(encoding="utf-8", errors="replace")), END_LIMIT_S)
+        return 0 if status is None and not self.program.wrong(log.read_text(encoding="utf-8", errors="replace")) else status
+
+    def judge(self, status, seconds, text, with_farsum):
+        run = Run(with_farsum, round(seconds, 3), RIGHT)
+        if status is None:
+            run.verdict, run.remark = UNFINISHED, f"did not end within {self.program.limit_s:g} s"
+        elif status != 0:
+            run.verdict, run.remark = FAILED, f"the launcher ended with {status}"
+        elif remark := self.program.wrong(text):
+            run.verdict, run.remark = WRONG, remark
+        run.answer = self.program.answer(text)
+        if run.verdict != RIGHT:
+            run.tail = last_lines(re.sub(r"\x1b\[[0-9;]*m", "", text), 8)
+        return run
+
+
+def read_statistics(path, cell):
+    """Of a run's statistics: how many windows were Farsum's, what was done in them on which paths. Returns what was left to the
+    library."""
+    cell.windows, cell.operations, cell.bytes, paths, left = 0, 0, 0, set(), []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        record = json.loads(line)
+        if record["kind"] == "run":
+            cell.windows = record["windows"]
+        elif record["kind"] == "left_to_library":
+            left.append(record["sentence"])
+        elif record["kind"] == "operation" and record["path"] not in ("", "-"):
+            paths.add(record["path"])
+            cell.operations += record["count"]
+            cell.bytes += record["bytes"]
+    cell.paths = sorted(paths)
+    return left
+
+
+def order_of(repeats):
+    """Which of each pair goes first: alone, Farsum, Farsum, alone and so on, so that a drift of the machine meets both."""
+    return [farsum for pair in range(repeats) for farsum in ((False, True) if pair % 2 == 0 else (True, False))]
+
+
+def run_cell(starter, cell, repeats, say, alone=True):
+    """All runs of one cell: first one with Farsum whose statistics are read and whose time does not count, then pairs in turn. What
+    did not end without Farsum is not started again."""
+    with tempfile.TemporaryDirectory(prefix="farsum-zoo-") as folder:
+        file = Path(folder) / "statistics.jsonl"
+        first = starter.start(True, 0, file)
+        left = read_statistics(file, cell)
+    if first.verdict == RIGHT and cell.windows == 0:
+        first.verdict, first.remark = NO_WINDOW, "; ".join(left) or "the program made no window that Farsum served"
+    say(f"    with Farsum: {first.verdict}, {cell.windows} windows, {cell.operations} operations {' '.join(cell.paths)} {first.remark}")
+    if first.verdict != RIGHT:
+        cell.runs.append(first)
+    for number, farsum in enumerate(order_of(repeats), 1):
+        if not farsum and (not alone or cell.verdict(False) == UNFINISHED):
+            continue
+        run = starter.start(farsum, number)
+        cell.runs.append(run)
+        say(f"    {'with Farsum' if farsum else 'alone':<11}: {run.verdict} after {run.seconds:.2f} s {run.answer} {run.remark}")
+    if not repeats:
+        cell.runs.append(first)

@@ -1,0 +1,30 @@
+"""pshmem: arrays that the processes of a node share, and locks and batches of tasks over all, on mpi4py; its own tests are run."""
+
+import re
+
+import pypi
+from program import Prepared, Program
+
+RAN = re.compile(r"Ran (\d+) tests? in")
+
+
+class Tests(Program):
+    name = "pshmem/tests"
+    title = "pshmem, its own tests"
+    origin = "PyPI: pshmem 1.3.5, mpi4py 4.1.2"
+    windows = "a list of waiting processes for each lock, and the states of tasks: put and get under exclusive locks; shared arrays"
+    libraries = ("mpich", "openmpi", "mpich5", "openmpi5", "impi")
+    ranks = 4
+
+    def prepare(self, library, folder):
+        return Prepared(pypi.words("-m", "mpi4py", "-c", "import pshmem.test; pshmem.test.run()"), folder, pypi.environment(library))
+
+    def wrong(self, output):
+        """Python's unittest says on each rank what came of it."""
+        ran = [int(count) for count in RAN.findall(output)]
+        if not ran or min(ran) == 0 or len(re.findall(r"^OK$", output, re.MULTILINE)) != len(ran):
+            return "not every rank's tests ended with OK"
+        return ""
+
+
+PROGRAMS = [Tests()]
