@@ -14,7 +14,8 @@ class Tests(Program):
     origin = "PyPI: pshmem 1.3.5, mpi4py 4.1.2"
     windows = "a list of waiting processes for each lock, and the states of tasks: put and get under exclusive locks; shared arrays"
     libraries = ("mpich", "openmpi", "mpich5", "openmpi5", "impi")
-    ranks = 4
+    ranks = 2
+    limit_s = 240
 
     def prepare(self, library, folder):
         return Prepared(pypi.words("-m", "mpi4py", "-c", "import pshmem.test; pshmem.test.run()"), folder, pypi.environment(library))
