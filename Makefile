@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup build demo test bench soak conformance wheel wheel-check format lint docs clean
+.PHONY: all setup build demo test bench soak conformance wheel wheel-check release-check format lint docs clean
 
 all: build
 
@@ -43,6 +43,12 @@ wheel: setup
 
 wheel-check:
 	@tools/wheel check
+
+# What is checked before a release: the wheel and its old glibc, packages, the zoo, the site, a container, four hosts. RELEASE names options.
+release-check:
+	@tools/setup --for-release
+	@$(MAKE) --no-print-directory build
+	@tools/release_check $(RELEASE)
 
 format:
 	@tools/format
