@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup build demo test bench soak conformance wheel wheel-check zoo format lint docs clean
+.PHONY: all setup build demo test bench soak conformance wheel wheel-check zoo release-check format lint docs clean
 
 all: build
 
@@ -48,6 +48,12 @@ wheel-check:
 zoo: build
 	@tools/setup --with-nwchem --with-zoo
 	@tools/zoo run $(ZOO)
+
+# What is checked before a release: the wheel and its old glibc, packages, the zoo, the site, a container, four hosts. RELEASE names options.
+release-check:
+	@tools/setup --for-release
+	@$(MAKE) --no-print-directory build
+	@tools/release_check $(RELEASE)
 
 format:
 	@tools/format

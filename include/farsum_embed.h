@@ -19,6 +19,12 @@ extern "C" {
  * it and others call farsum_finalize it is this for all. No other thread of the process may be inside a call. */
 FARSUM_API farsum_status farsum_finalize_forced(void);
 
+/* Why copies of the kernel between this rank and others of its node are refused, as a sentence without its end that
+ * lives until this rank's farsum_finalize; NULL where there are none to be refused, or before farsum_init. Windows over
+ * memory of the program's own are then served by the agents of their owners.
+ * Any thread may call; waits for nobody. */
+FARSUM_API const char* farsum_copies_refused(void);
+
 /* ---- ranks of other nodes ---------------------------------------------------------------------------------- */
 
 /* For embedders whose allgather at farsum_init reached one node only (job_size), how ranks of several nodes come to

@@ -361,6 +361,12 @@ int farsum_is_crowded(void) {
   return context != nullptr && context->processors().is_crowded() ? 1 : 0;
 }
 
+const char* farsum_copies_refused(void) {
+  Context* const context = live_context();
+  if (context == nullptr || context->copies_refused().empty()) return nullptr;
+  return context->copies_refused().c_str();
+}
+
 int farsum_is_initialized(void) { return live_context() != nullptr ? 1 : 0; }
 
 farsum_status farsum_rank(farsum_group handle, int* rank) {

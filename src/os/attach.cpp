@@ -188,6 +188,19 @@ std::string why_refused(pid_t pid) {
   return "the kernel or a security filter keeps this process out of " + process;
 }
 
+// As many bytes as a pipe holds: the caller goes on with the rest.
+ssize_t pass_through_pipe(const iovec* from, unsigned long from_count, const iovec* to, unsigned long to_count) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+  ssize_t bytes = writev(ends[1], from, static_cast<int>(from_count));
+  if (bytes > 0) bytes = readv(ends[0], to, static_cast<int>(to_count));
+  const int error_number = errno;
+  close(ends[0]);
+  close(ends[1]);
+  errno = error_number;
+  return bytes;
+}
+
 }  // namespace
 
 AttachCalls kernel_attach_calls() { return {&process_vm_readv, &process_vm_writev}; }
@@ -199,6 +212,20 @@ AttachCalls refusing_attach_calls() {
     return -1;
   };
   return {refuse, refuse};
+}
+
+AttachCalls piped_attach_calls() {
+  return {[](pid_t, const iovec* local, unsigned long locals, const iovec* remote, unsigned long remotes,
+             unsigned long) { return pass_through_pipe(remote, remotes, local, locals); },
+          [](pid_t, const iovec* local, unsigned long locals, const iovec* remote, unsigned long remotes,
+             unsigned long) { return pass_through_pipe(local, locals, remote, remotes); }};
+}
+
+AttachCalls own_attach_calls() {
+  const std::uint64_t word = 0;
+  const AttachCalls kernels = kernel_attach_calls();
+  const bool works = Attach(kernels).probe(getpid(), reinterpret_cast<std::uintptr_t>(&word)).allowed;
+  return works ? kernels : piped_attach_calls();
 }
 
 AttachResult Attach::copy_from(pid_t pid, std::span<const AttachPiece> pieces) const {

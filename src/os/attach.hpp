@@ -1,5 +1,6 @@
 // Copies between this process and memory of another (or of itself) through the kernel: process_vm_readv and
-// process_vm_writev. A bad address is an answer here, never a signal. It takes no lock and keeps no state.
+// process_vm_writev, or within this process pipes. A bad address is an answer here, never a signal. It takes no lock
+// and keeps no state.
 #pragma once
 
 #include <sys/types.h>
@@ -48,6 +49,11 @@ struct AttachCalls {
 };
 [[nodiscard]] AttachCalls kernel_attach_calls();
 [[nodiscard]] AttachCalls refusing_attach_calls();  // EPERM always, as under Yama: for tests and for a setting
+// The same between parts of this process alone, through a pipe made for each call; whose process is named is not looked
+// at. For where a filter of system calls forbids the two, as containers do.
+[[nodiscard]] AttachCalls piped_attach_calls();
+// Of this process, what works: the kernel's, else through pipes.
+[[nodiscard]] AttachCalls own_attach_calls();
 
 // Any thread may call, any number at once. A copy is not atomic: who needs that holds the owner's lock.
 class Attach {

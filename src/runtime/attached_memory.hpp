@@ -24,11 +24,7 @@ class AttachedMemory final : public PeerMemory {
       : transport_(transport), promotions_(promotions), ranks_(ranks), mine_(mine) {}
 
   std::uint32_t my_place() const override { return mine_; }
-  bool reaches_all() const override {
-    for (std::uint32_t place = 0; place < ranks_; ++place)
-      if (!transport_.attach_refusal(place).empty()) return false;
-    return true;
-  }
+  bool reaches_all() const override { return transport_.first_attach_refusal().empty(); }
   bool can_copy_own(std::span<const std::uintptr_t> addresses) override {
     std::array<std::byte, most_addresses> looked_at;
     std::array<os::AttachPiece, most_addresses> pieces;

@@ -278,6 +278,8 @@ class Context {
   PeerWatch& watch() { return *watch_; }
   // The share of processors of those of the node's ranks that have the fewest; the same on all of them.
   const os::ProcessorShare& processors() const { return processors_; }
+  // Why the kernel keeps this rank out of the memory of others of its node; empty where it does not.
+  const std::string& copies_refused() const { return transport_->first_attach_refusal(); }
   // By what nodes take the trees of their reductions, which rank 0 decides for the whole job.
   const cost::TreeRule& tree_rule() const { return tree_rule_; }
   // Of the tree in which so many nodes reduce; 0: by their number.

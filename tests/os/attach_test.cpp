@@ -202,6 +202,50 @@ TEST(Attach, reports_a_refusal_as_the_kernel_words_it) {
   EXPECT_NE(probe.reason.find("process " + std::to_string(getpid())), std::string::npos) << probe.reason;
 }
 
+class OwnAttach : public testing::TestWithParam<AttachCalls (*)()> {};
+
+INSTANTIATE_TEST_SUITE_P(ways, OwnAttach, testing::Values(&own_attach_calls, &piped_attach_calls));
+
+TEST_P(OwnAttach, copies_within_this_process_also_what_a_pipe_does_not_hold) {
+  const Attach attach(GetParam()());
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{65535}, std::size_t{65536}, std::size_t{1'000'001}}) {
+    std::vector<unsigned char> data(bytes);
+    std::iota(data.begin(), data.end(), static_cast<unsigned char>(7));
+    std::vector<unsigned char> got(bytes);
+    EXPECT_EQ(attach.copy_from(getpid(), address_of(data.data()), got.data(), bytes).bytes_done, bytes);
+    EXPECT_EQ(got, data);
+    std::vector<unsigned char> put(bytes);
+    EXPECT_EQ(attach.copy_to(getpid(), address_of(put.data()), data.data(), bytes).bytes_done, bytes);
+    EXPECT_EQ(put, data);
+  }
+}
+
+TEST_P(OwnAttach, copies_pieces_of_other_lengths_than_their_places) {
+  const Attach attach(GetParam()());
+  std::vector<int> data(3000);
+  std::iota(data.begin(), data.end(), 0);
+  std::vector<int> got(data.size());
+  std::vector<AttachPiece> pieces;
+  for (std::size_t i = 0; i < data.size(); i += 3) pieces.push_back({address_of(&data[i]), &got[i], 2 * sizeof(int)});
+  ASSERT_TRUE(attach.copy_from(getpid(), pieces).ok());
+  for (std::size_t i = 0; i < data.size(); ++i) ASSERT_EQ(got[i], i % 3 == 2 ? 0 : data[i]) << i;
+}
+
+TEST_P(OwnAttach, answers_for_memory_that_is_not_there_or_is_read_only) {
+  const Attach attach(GetParam()());
+  const std::size_t page = test_page_bytes();
+  const OwnMap map = OwnMap::alone(2 * page);
+  std::byte* const second = map.middle() + page;
+  ASSERT_EQ(mprotect(second, page, PROT_NONE), 0);
+  std::vector<std::byte> got(2 * page);
+  const AttachResult read = attach.copy_from(getpid(), address_of(map.middle()), got.data(), got.size());
+  EXPECT_EQ(read.error, AttachError::bad_remote_address);
+  EXPECT_EQ(read.failed_address, address_of(second));
+  ASSERT_EQ(mprotect(second, page, PROT_READ), 0);
+  EXPECT_EQ(attach.copy_to(getpid(), address_of(second), got.data(), 8).error, AttachError::bad_remote_address);
+  EXPECT_EQ(attach.copy_from(getpid(), address_of(got.data()), second, 8).error, AttachError::bad_local_address);
+}
+
 TEST(Attach, cannot_reach_a_process_of_another_user) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   std::uint64_t value = 5;

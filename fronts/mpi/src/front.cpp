@@ -11,6 +11,7 @@
 #include <limits>
 #include <new>
 #include <numeric>
+#include <utility>
 
 #include "attending.hpp"
 #include "farsum_embed.h"
@@ -157,10 +158,16 @@ void Front::start_engine(MPI_Comm comm) {
   const char* const missing = status != FARSUM_OK ? farsum_last_error()
                               : !has_secret       ? "the system has no random bytes"
                                                   : what_is_missing(job);
-  const int mine = missing == nullptr ? 1 : 0;
-  int all = 0;
-  library().Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, job.has_other_nodes() ? comm : job.node);
-  if (all == 1) {
+  enum : std::size_t { works, copies, facts };
+  std::array<int, facts> mine{};
+  mine[works] = missing == nullptr ? 1 : 0;
+  mine[copies] = farsum_copies_refused() == nullptr ? 1 : 0;
+  std::array<int, facts> all{};
+  library().Allreduce(mine.data(), all.data(), facts, MPI_INT, MPI_MIN, job.has_other_nodes() ? comm : job.node);
+  // Relaxed: threads see it as they see that the engine runs. An engine that begins anew is no new reason.
+  if (!std::exchange(has_looked_at_copies_, true))
+    tells_of_copies_.store(job.rank == 0 && all[copies] == 0, std::memory_order_relaxed);
+  if (all[works] == 1) {
     library().Get_version(&version_, &subversion_);
     library().Comm_group(comm, &context_);
     context_size_ = job.size;
@@ -172,7 +179,8 @@ void Front::start_engine(MPI_Comm comm) {
     // Release pairs with the acquire in engine_runs.
     engine_runs_.store(true, std::memory_order_release);
   } else {
-    if (mine == 0) say_once("engine", std::string("the one-sided layer stays the MPI library's own: ") + missing);
+    if (mine[works] == 0)
+      say_once("engine", std::string("the one-sided layer stays the MPI library's own: ") + missing);
     if (status == FARSUM_OK) (void)farsum_finalize_forced();
     drop_self();
   }
@@ -535,6 +543,18 @@ void Front::say_unreachable(const char* why, Voice voice) {
     say_once("network", std::string("windows over several hosts stay the MPI library's own: ") + why, voice);
   } catch (const std::bad_alloc&) {
   }
+}
+
+void Front::say_if_copies_are_refused() {
+  // Relaxed: only one thread is to say it.
+  if (!tells_of_copies_.load(std::memory_order_relaxed) || !tells_of_copies_.exchange(false, std::memory_order_relaxed))
+    return;
+  const char* const why = farsum_copies_refused();
+  std::fprintf(
+      stderr,
+      "farsum: windows over memory of the program's own are served by messages to its owner where it cannot be "
+      "shared, which is slower: %s. Memory from MPI_Win_allocate or MPI_Alloc_mem loses nothing\n",
+      why != nullptr ? why : "the kernel of another node refuses copies between processes");
 }
 
 void Front::say_once(const char* kind, const std::string& sentence, Voice voice) {

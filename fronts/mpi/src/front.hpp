@@ -92,6 +92,9 @@ class Front {
   // says it.
   enum class Voice : std::uint8_t { aloud, silent };
   void say_once(const char* kind, const std::string& sentence, Voice voice = Voice::aloud);
+  // Where some rank may not copy from and to others of its node, says what that costs, once, on the first rank of the
+  // job. For windows over memory of the program's own.
+  void say_if_copies_are_refused();
   // What was said so far.
   std::vector<std::string> said();
   // Whether the library follows this version of MPI or a later one.
@@ -187,8 +190,10 @@ class Front {
   int context_size_ = 0;
   int node_size_ = 0;
   bool node_is_crowded_ = false;
-  MPI_Comm job_ = MPI_COMM_NULL;  // the context's ranks where they are on several nodes
-  std::vector<bool> is_here_;     // by rank of the context, where they are on several nodes
+  bool has_looked_at_copies_ = false;
+  std::atomic<bool> tells_of_copies_{false};  // of the first rank, where they are refused on some node; until it has
+  MPI_Comm job_ = MPI_COMM_NULL;              // the context's ranks where they are on several nodes
+  std::vector<bool> is_here_;                 // by rank of the context, where they are on several nodes
   bool threads_multiple_ = false;
   int bindings_ = MPI_KEYVAL_INVALID;
   // Bindings of earlier ones are void. Atomic for communicators that are freed beside the engine's end: relaxed.

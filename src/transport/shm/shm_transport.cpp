@@ -53,7 +53,7 @@ Transfer in_batches(std::span<const TransferPiece> pieces, Copy&& copy) {
 }  // namespace
 
 ShmTransport::ShmTransport(NodeSegment& segment, Options options)
-    : segment_(segment), options_(options), peers_(segment.ranks()) {
+    : segment_(segment), options_(options), own_(os::own_attach_calls()), peers_(segment.ranks()) {
   // To its own memory a process needs nobody's leave.
   peers_[options_.rank].attach_allowed = true;
 }
@@ -72,6 +72,12 @@ void ShmTransport::probe_peers() {
     peers_[peer].attach_allowed = probe.allowed;
     peers_[peer].attach_refusal = probe.reason;
   }
+}
+
+const std::string& ShmTransport::first_attach_refusal() const {
+  const auto refused =
+      std::find_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return !peer.attach_refusal.empty(); });
+  return (refused == peers_.end() ? peers_[options_.rank] : *refused).attach_refusal;
 }
 
 pid_t ShmTransport::pid_of(Rank peer) const { return segment_.rank(peer).pid.load(std::memory_order_relaxed); }
@@ -208,26 +214,26 @@ void ShmTransport::complete(ReplyToken, Code, std::span<const std::byte>) {}
 
 Transfer ShmTransport::read(Rank peer, std::uint64_t remote_address, std::span<std::byte> into, std::uint64_t) {
   if (!peers_[peer].attach_allowed) return Transfer::refused;
-  return transfer_of(attach_.copy_from(pid_of(peer), remote_address, into.data(), into.size()).error);
+  return transfer_of(attach_to(peer).copy_from(pid_of(peer), remote_address, into.data(), into.size()).error);
 }
 
 Transfer ShmTransport::write(Rank peer, std::uint64_t remote_address, std::span<const std::byte> from, std::uint64_t) {
   if (!peers_[peer].attach_allowed) return Transfer::refused;
-  return transfer_of(attach_.copy_to(pid_of(peer), remote_address, from.data(), from.size()).error);
+  return transfer_of(attach_to(peer).copy_to(pid_of(peer), remote_address, from.data(), from.size()).error);
 }
 
 Transfer ShmTransport::read_pieces(Rank peer, std::span<const TransferPiece> pieces) {
   if (!peers_[peer].attach_allowed) return Transfer::refused;
   if (pieces.size() == 1) return read(peer, pieces[0].remote_address, {pieces[0].local, pieces[0].bytes}, 0);
-  return in_batches(pieces,
-                    [&](std::span<const os::AttachPiece> batch) { return attach_.copy_from(pid_of(peer), batch); });
+  return in_batches(
+      pieces, [&](std::span<const os::AttachPiece> batch) { return attach_to(peer).copy_from(pid_of(peer), batch); });
 }
 
 Transfer ShmTransport::write_pieces(Rank peer, std::span<const TransferPiece> pieces) {
   if (!peers_[peer].attach_allowed) return Transfer::refused;
   if (pieces.size() == 1) return write(peer, pieces[0].remote_address, {pieces[0].local, pieces[0].bytes}, 0);
-  return in_batches(pieces,
-                    [&](std::span<const os::AttachPiece> batch) { return attach_.copy_to(pid_of(peer), batch); });
+  return in_batches(
+      pieces, [&](std::span<const os::AttachPiece> batch) { return attach_to(peer).copy_to(pid_of(peer), batch); });
 }
 
 }  // namespace farsum

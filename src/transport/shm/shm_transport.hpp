@@ -55,6 +55,8 @@ class ShmTransport : public Transport {
   void probe_peers();
   // Empty where copies to and from `peer` work; else the reason.
   const std::string& attach_refusal(Rank peer) const { return peers_[peer].attach_refusal; }
+  // That of the first to whom they do not; empty where they all do.
+  const std::string& first_attach_refusal() const;
   const Counters& counters() const { return counters_; }
 
  private:
@@ -74,10 +76,12 @@ class ShmTransport : public Transport {
   RingReceiver* receiver_from(Rank peer);
   std::size_t serve_sender(Rank sender, RequestHandler& handler, std::size_t budget, bool& unfinished);
   pid_t pid_of(Rank peer) const;
+  const os::Attach& attach_to(Rank peer) const { return peer == options_.rank ? own_ : attach_; }
 
   NodeSegment& segment_;
   Options options_;
-  os::Attach attach_;
+  os::Attach attach_;  // to other ranks
+  os::Attach own_;
   os::WakeSender wake_sender_;
   std::vector<Peer> peers_;
   std::vector<Rank> ready_;  // senders with requests, or with one to be served again
