@@ -1,7 +1,7 @@
 # Programs that others wrote, with Farsum in front: those of the zoo (tools/zoo) that are short. What is not on this machine is a
 # reported skip.
 
-set(FARSUM_SHORT_ZOO mpi-sppy/farmer)
+set(FARSUM_SHORT_ZOO coarrays/events coarrays/work_queue mpi-sppy/farmer)
 
 function(farsum_add_zoo_tests)
   if(FARSUM_SANITIZE OR NOT CMAKE_BUILD_TYPE STREQUAL "Release")

@@ -18,7 +18,7 @@ class CoarrayProgram(Program):
     origin = "zoo/coarrays, on Debian's libcoarrays-mpich-dev and libcoarrays-openmpi-dev 2.10"
     libraries = ("mpich", "openmpi")
 
-    def __init__(self, source, title, windows, short=False):
+    def __init__(self, source, title, windows, short=()):
         self.source = source
         self.name, self.title, self.windows, self.short = f"coarrays/{source}", f"coarrays, {title}", windows, short
 
@@ -50,10 +50,10 @@ PROGRAMS = [
     CoarrayProgram("get", "a tabulated function", "gets of 32 bytes at random places"),
     CoarrayProgram("sections", "rows dealt out and in blocks", "puts and gets of strided sections in two dimensions"),
     CoarrayProgram("atomics", "squares in a hash table", "compare-and-swap, sums and bitwise and of single integers"),
-    CoarrayProgram("events", "common subsequence in a pipeline", "posts, queries and waits; puts of 84 bytes", short=True),
+    CoarrayProgram("events", "common subsequence in a pipeline", "posts, queries and waits; puts of 84 bytes", short=("mpich", "openmpi")),
     CoarrayProgram("locks", "charges between cells", "locks of single cells; puts and gets of 8 bytes under them"),
     CoarrayProgram("critical", "longest way to 1", "a lock on image 1; puts and gets of 4 and 8 bytes under it"),
     CoarrayProgram("co_sum", "Poisson's equation by conjugate gradients", "gets of columns; the sums are the library's own"),
     CoarrayProgram("stencil", "heat in a plate", "puts of columns into halos"),
-    CoarrayProgram("work_queue", "tasks from a counter", "compare-and-swap and sums on an image that computes", short=True),
+    CoarrayProgram("work_queue", "tasks from a counter", "compare-and-swap and sums on an image that computes", short=("mpich", "openmpi")),
 ]
