@@ -19,9 +19,9 @@ namespace farsum {
 // Used once ShmTransport::probe_peers() has run on this rank.
 class AttachedMemory final : public PeerMemory {
  public:
-  // Of so many ranks, of which this is the one in place `mine`.
-  AttachedMemory(ShmTransport& transport, os::PromotionRegistry& promotions, std::uint32_t ranks, std::uint32_t mine)
-      : transport_(transport), promotions_(promotions), ranks_(ranks), mine_(mine) {}
+  // Of the rank in place `mine`.
+  AttachedMemory(ShmTransport& transport, os::PromotionRegistry& promotions, std::uint32_t mine)
+      : transport_(transport), promotions_(promotions), mine_(mine) {}
 
   std::uint32_t my_place() const override { return mine_; }
   bool reaches_all() const override { return transport_.first_attach_refusal().empty(); }
@@ -59,7 +59,6 @@ class AttachedMemory final : public PeerMemory {
 
   ShmTransport& transport_;
   os::PromotionRegistry& promotions_;
-  std::uint32_t ranks_;
   std::uint32_t mine_;
 };
 

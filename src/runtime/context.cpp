@@ -244,7 +244,7 @@ void Context::make_parts() {
   waiter_ = std::make_unique<ThreadWaiter>(std::move(waiting), *watch_, block.waiters);
   transport_ = std::make_unique<ShmTransport>(
       segment, ShmTransport::Options{my_place(), settings.channel_bytes, settings.attach != Permission::refuse});
-  peer_memory_ = std::make_unique<AttachedMemory>(*transport_, promotions_, membership_.here.count(), my_place());
+  peer_memory_ = std::make_unique<AttachedMemory>(*transport_, promotions_, my_place());
   route_ = std::make_unique<RouteTransport>(*transport_, membership_.here);
   circle_ = std::make_unique<TeardownCircle>(
       [this](Rank rank) -> AwaitedRank& { return membership_.segment->rank(membership_.here.place_of(rank)).awaited; },
