@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup build demo test bench soak conformance wheel wheel-check zoo release-check format lint docs clean
+.PHONY: all setup build demo test bench soak conformance wheel wheel-check deb zoo release-check format lint docs clean
 
 all: build
 
@@ -43,6 +43,11 @@ wheel: setup
 
 wheel-check:
 	@tools/wheel check
+
+# The Debian packages, into dist/; `tools/deb check` tries them in a bare root (docs/guide/install.md).
+deb: setup
+	@tools/setup --for-release
+	@JOBS=$(JOBS) tools/deb build
 
 # Programs that others wrote, alone and with Farsum in front (docs/results/zoo.md); ZOO names options.
 zoo: build

@@ -1,5 +1,6 @@
 # What `cmake --install` puts where: the command, the libraries, the fronts, the header, and how CMake and pkg-config find them.
-# Labs and benchmarks, whose scripts live in the source tree, are not installed.
+# Labs and benchmarks, whose scripts live in the source tree, are not installed. The components are the packages of Debian
+# (cmake/Debian.cmake).
 include(CMakePackageConfigHelpers)
 
 # The front is preloaded by its path, and LD_PRELOAD splits what it holds at spaces and colons. Asked when it is installed, for
@@ -11,45 +12,46 @@ install(CODE [[
   endif()
 ]])
 
-install(TARGETS farsum_cli farsum_cli_tools RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(TARGETS farsum_cli farsum_cli_tools RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT command)
 # scikit-build-core sets SKBUILD. What links with -lfarsum then reads the library's name in a file of the linker's language.
-set(farsum_link_of_name "")
+set(farsum_link_of_name NAMELINK_COMPONENT development)
 if(SKBUILD)
   set(farsum_link_of_name NAMELINK_SKIP)
   file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/generated/libfarsum.so" CONTENT
        "/* Farsum's library, for the linker. */\nINPUT(libfarsum.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})\n")
-  install(FILES "${CMAKE_BINARY_DIR}/generated/libfarsum.so" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(FILES "${CMAKE_BINARY_DIR}/generated/libfarsum.so" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT development)
 endif()
-install(TARGETS farsum EXPORT FarsumTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ${farsum_link_of_name}
-        INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(TARGETS farsum EXPORT FarsumTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
+        ${farsum_link_of_name} INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 
 # All that is installed, and no test, benchmark or program of the lab.
 add_custom_target(installed)
 add_dependencies(installed farsum farsum_cli farsum_cli_tools)
 foreach(abi IN ITEMS mpich openmpi abi)
   if(TARGET farsum_mpi_front_${abi})
-    install(TARGETS farsum_mpi_preload_${abi} farsum_mpi_front_${abi} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+    install(TARGETS farsum_mpi_preload_${abi} farsum_mpi_front_${abi} LIBRARY DESTINATION "${FARSUM_FRONT_DIR}"
+            COMPONENT command)
     add_dependencies(installed farsum_mpi_preload_${abi} farsum_mpi_front_${abi})
   endif()
 endforeach()
 install(FILES "${PROJECT_SOURCE_DIR}/include/farsum.h" "${PROJECT_SOURCE_DIR}/include/farsum_embed.h"
-        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development)
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT licence)
 
 set(farsum_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Farsum")
-install(EXPORT FarsumTargets NAMESPACE Farsum:: DESTINATION "${farsum_package_dir}")
+install(EXPORT FarsumTargets NAMESPACE Farsum:: DESTINATION "${farsum_package_dir}" COMPONENT development)
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/FarsumConfig.cmake.in" "${CMAKE_BINARY_DIR}/generated/FarsumConfig.cmake"
                               INSTALL_DESTINATION "${farsum_package_dir}")
 # Before version 1 each minor version may change the interface.
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/generated/FarsumConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_BINARY_DIR}/generated/FarsumConfig.cmake" "${CMAKE_BINARY_DIR}/generated/FarsumConfigVersion.cmake"
-        DESTINATION "${farsum_package_dir}")
+        DESTINATION "${farsum_package_dir}" COMPONENT development)
 
 # It says where it is by where it lies, so that what was installed may be moved.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
            OUTPUT_VARIABLE farsum_include_from_pc)
 configure_file("${PROJECT_SOURCE_DIR}/cmake/farsum.pc.in" "${CMAKE_BINARY_DIR}/generated/farsum.pc" @ONLY)
-install(FILES "${CMAKE_BINARY_DIR}/generated/farsum.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${CMAKE_BINARY_DIR}/generated/farsum.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
 
 # Pages of the manual from what --help says: the command is run for them.
 find_program(HELP2MAN_PROGRAM help2man)
@@ -74,7 +76,7 @@ if(HELP2MAN_PROGRAM AND NOT FARSUM_SANITIZE)
   get_property(farsum_man_pages GLOBAL PROPERTY FARSUM_MAN_PAGES)
   add_custom_target(man ALL DEPENDS ${farsum_man_pages})
   add_dependencies(installed man)
-  install(FILES ${farsum_man_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+  install(FILES ${farsum_man_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT command)
 else()
   message(STATUS "No help2man: no pages of the manual are made (apt-get install help2man)")
 endif()

@@ -1,6 +1,15 @@
 # Programs: apps, the launcher, benches and examples. Apps and examples are users of the library and see farsum.h only;
 # apps/common is compiled into each app.
 
+# Debian keeps what no program is linked with in a folder of its own.
+set(FARSUM_FRONT_SUBFOLDER "" CACHE STRING "Folder below that of the libraries where the MPI fronts are installed; empty: that itself")
+set(FARSUM_FRONT_DIR "${CMAKE_INSTALL_LIBDIR}")
+set(FARSUM_FRONT_RPATH "\$ORIGIN")
+if(FARSUM_FRONT_SUBFOLDER)
+  string(APPEND FARSUM_FRONT_DIR "/${FARSUM_FRONT_SUBFOLDER}")
+  string(APPEND FARSUM_FRONT_RPATH "/..")
+endif()
+
 # Collects the C++ sources of one folder.
 function(farsum_glob_sources result folder)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS "${folder}/*.cpp")
@@ -55,8 +64,8 @@ function(farsum_cli_sources result pattern)
   set(${result} "${sources}" PARENT_SCOPE)
 endfunction()
 
-# The commit that was built, and what was: both for --version alone. Where the library lies from where the command does, once
-# both are installed.
+# The commit that was built, and what was: both for --version alone. Where the library and the fronts lie from where the command
+# does, once all are installed.
 function(farsum_tell_of_build target)
   set(commit "${CMAKE_BINARY_DIR}/generated/commit/built_commit.cpp")
   set(write_commit "${CMAKE_COMMAND}" -D "SOURCE_DIR=${PROJECT_SOURCE_DIR}" -D "OUTPUT=${commit}" -P
@@ -84,6 +93,9 @@ function(farsum_tell_of_build target)
   endif()
   list(JOIN parts ", " parts)
   cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTALL_FULL_BINDIR}" OUTPUT_VARIABLE libraries)
+  set(library "${libraries}/libfarsum.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
+  GNUInstallDirs_get_absolute_install_dir(fronts FARSUM_FRONT_DIR LIBDIR)
+  cmake_path(RELATIVE_PATH fronts BASE_DIRECTORY "${CMAKE_INSTALL_FULL_BINDIR}")
   # What differs from build to build is seen by these files alone, each of which is compiled apart.
   set(version "${PROJECT_SOURCE_DIR}/src/cli/version.cpp")
   set(own_folder "${PROJECT_SOURCE_DIR}/src/cli/own_folder.cpp")
@@ -91,7 +103,7 @@ function(farsum_tell_of_build target)
   set_source_files_properties("${version}" PROPERTIES COMPILE_DEFINITIONS
                               "FARSUM_FULL_VERSION=\"${PROJECT_VERSION}\";FARSUM_BUILT_WITH=\"${parts}\"")
   set_source_files_properties("${own_folder}" PROPERTIES COMPILE_DEFINITIONS
-    "FARSUM_INSTALLED_LIBRARIES=\"${libraries}\";FARSUM_LIBRARY_FILE=\"libfarsum.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}\"")
+                              "FARSUM_INSTALLED_LIBRARY=\"${library}\";FARSUM_INSTALLED_FRONTS=\"${fronts}\"")
 endfunction()
 
 # All but the main functions are libraries, so that test_cli can reach the parts. The parser of command lines (CLI11) is all in

@@ -249,7 +249,8 @@ FARSUM_API farsum_status farsum_before_mlockall(int flags);
 /* Promises of the program, which let Farsum choose cheaper means; breaking one is an error where it can be seen. */
 enum {
   FARSUM_SINGLE_ELEMENT = 1u << 0,   /* atomic operations are on single elements of lockable types only (booleans,
-                                        integers of 8 to 64 bits, float, double): bare CPU atomics are used */
+                                        integers of 8 to 64 bits, float, double): bare CPU atomics are used in allocated
+                                        windows; without effect in others */
   FARSUM_NO_ORDERING = 1u << 1,      /* accumulates need not keep program order */
   FARSUM_NO_LOCKS = 1u << 2,         /* the window is never locked */
   FARSUM_NO_PROMOTION = 1u << 3,     /* adopted memory is left where it is */

@@ -9,11 +9,11 @@ fs::path own_folder() {
   return fs::read_symlink("/proc/self/exe", failed).parent_path();
 }
 
-// Not installed, it lies in a build folder.
-fs::path own_library_folder() {
-  const fs::path installed = (own_folder() / FARSUM_INSTALLED_LIBRARIES).lexically_normal();
+// Not installed, they lie in a build folder.
+fs::path own_front_folder() {
   std::error_code failed;
-  return fs::exists(installed / FARSUM_LIBRARY_FILE, failed) ? installed : own_folder().parent_path() / "lib";
+  const bool installed = fs::exists(own_folder() / FARSUM_INSTALLED_LIBRARY, failed);
+  return installed ? (own_folder() / FARSUM_INSTALLED_FRONTS).lexically_normal() : own_folder().parent_path() / "lib";
 }
 
 }  // namespace farsum::cli

@@ -6,7 +6,7 @@
 namespace farsum::cli {
 
 [[nodiscard]] std::filesystem::path own_folder();
-// With the library and the fronts: by a way from this program that was fixed when it was built.
-[[nodiscard]] std::filesystem::path own_library_folder();
+// With the MPI fronts: by a way from this program that was fixed when it was built.
+[[nodiscard]] std::filesystem::path own_front_folder();
 
 }  // namespace farsum::cli

@@ -12,7 +12,7 @@ namespace farsum::cli {
 Report describe_mpi_fronts() {
   Report rows = Report::array();
   for (const MpiAbi abi : mpi_abis) {
-    const std::string library = front_library(own_library_folder(), abi);
+    const std::string library = front_library(own_front_folder(), abi);
     const bool built = access(library.c_str(), R_OK) == 0;
     rows.push_back({{"mpi_front", name_of(abi)},
                     {"serves", describe(abi)},

@@ -11,8 +11,7 @@ constexpr const char* bulk_moves = "put, get";
 constexpr const char* bulk_sums = "accumulate of many elements";
 constexpr const char* atomics = "fetch_op, compare_and_swap, accumulate of one element";
 
-constexpr const char* under_locks =
-    "; done under the owner's stripe locks, unless the window promises single elements: then by the owner";
+constexpr const char* under_locks = "; done under the owner's stripe locks";
 constexpr const char* agent_is_faster =
     "the owner's agent needs less time than copies by the kernel (farsum info --model)";
 

@@ -104,7 +104,7 @@ int mpi(const MpiOptions& options, const std::vector<std::string>& command) {
   request.abi = mpi_abi_called(options.abi);
   request.settings = settings_from(options);
   request.environment = environment_of_process();
-  request.libraries = own_library_folder();
+  request.libraries = own_front_folder();
   const std::string unreadable = unreadable_setting(request);
   if (!unreadable.empty()) return refuse("mpi", unreadable);
   const LaunchPlan plan = plan_launch(request);

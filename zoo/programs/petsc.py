@@ -1,0 +1,52 @@
+"""PETSc's star forests of type window: values that go along the edges of a distributed graph, by MPI windows of PETSc's own."""
+
+import shutil
+import subprocess
+
+import source_tree
+from program import Missing, Prepared, Program
+
+SOURCE = source_tree.ROOT / "zoo" / "petsc" / "star_forest.c"
+ROUNDS = 100
+
+
+def build_words(library, program):
+    """The words that compile the source against Debian's PETSc."""
+    if not shutil.which("pkg-config"):
+        raise Missing("pkg-config is not here (tools/setup)")
+    found = subprocess.run(["pkg-config", "--cflags", "--libs", "PETSc"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    if found.returncode:
+        raise Missing("PETSc is not here (tools/setup --with-zoo)")
+    return [library["compiler"], "-O2", str(SOURCE), "-o", str(program), *found.stdout.split()]
+
+
+class StarForest(Program):
+    """Windows of one flavor, with fence, with locks, and with post and start. PETSc's own messages give the answers to compare with.
+    Debian's build has neither the flavor allocate nor dynamic: PETSc's configure does not trust Open MPI 4 with them."""
+    origin = "Debian: petsc-dev 3.18"
+    libraries = ("openmpi",)
+    ranks = 4
+    limit_s = 60
+
+    def __init__(self, flavor, title, hosts):
+        self.name, self.title, self.flavor, self.hosts = f"petsc/{flavor}", title, flavor, hosts
+        self.windows = f"star forests, {flavor}: get, accumulate and get-accumulate of indexed types; fence, lock, post and start"
+
+    def prepare(self, library, folder):
+        program = folder / "star_forest"
+        built = subprocess.run(build_words(library, program), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if built.returncode:
+            raise Missing(f"{SOURCE.name} does not compile: {built.stdout.strip().splitlines()[-1]}")
+        words = [str(program), "-sf_window_flavor", self.flavor, "-rounds", str(ROUNDS)]
+        return Prepared(words, folder)
+
+    def wrong(self, output):
+        if found := [line for line in output.splitlines() if line.startswith("WRONG: ")]:
+            return found[0].removeprefix("WRONG: ")
+        return "" if "star forest right" in output else "it did not come to its end"
+
+
+PROGRAMS = [
+    StarForest("create", "PETSc, star forest, created windows", (1, 2)),
+    StarForest("shared", "PETSc, star forest, shared windows", (1,)),
+]
