@@ -56,7 +56,7 @@ zoo: build
 
 # What is checked before a release: the wheel and its old glibc, packages, the zoo, the site, a container, four hosts. RELEASE names options.
 release-check:
-	@tools/setup --for-release
+	@tools/setup --with-nwchem --with-zoo --for-release
 	@$(MAKE) --no-print-directory build
 	@tools/release_check $(RELEASE)
 

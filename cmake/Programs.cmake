@@ -64,8 +64,8 @@ function(farsum_cli_sources result pattern)
   set(${result} "${sources}" PARENT_SCOPE)
 endfunction()
 
-# The commit that was built, and what was: both for --version alone. Where the library and the fronts lie from where the command
-# does, once all are installed.
+# The commit that was built, and what was: both for --version alone. Where the fronts lie from where the command does, once both
+# are installed.
 function(farsum_tell_of_build target)
   set(commit "${CMAKE_BINARY_DIR}/generated/commit/built_commit.cpp")
   set(write_commit "${CMAKE_COMMAND}" -D "SOURCE_DIR=${PROJECT_SOURCE_DIR}" -D "OUTPUT=${commit}" -P
@@ -92,8 +92,6 @@ function(farsum_tell_of_build target)
     list(APPEND parts "MPI fronts (${abis})")
   endif()
   list(JOIN parts ", " parts)
-  cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTALL_FULL_BINDIR}" OUTPUT_VARIABLE libraries)
-  set(library "${libraries}/libfarsum.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
   GNUInstallDirs_get_absolute_install_dir(fronts FARSUM_FRONT_DIR LIBDIR)
   cmake_path(RELATIVE_PATH fronts BASE_DIRECTORY "${CMAKE_INSTALL_FULL_BINDIR}")
   # What differs from build to build is seen by these files alone, each of which is compiled apart.
@@ -103,7 +101,7 @@ function(farsum_tell_of_build target)
   set_source_files_properties("${version}" PROPERTIES COMPILE_DEFINITIONS
                               "FARSUM_FULL_VERSION=\"${PROJECT_VERSION}\";FARSUM_BUILT_WITH=\"${parts}\"")
   set_source_files_properties("${own_folder}" PROPERTIES COMPILE_DEFINITIONS
-                              "FARSUM_INSTALLED_LIBRARY=\"${library}\";FARSUM_INSTALLED_FRONTS=\"${fronts}\"")
+                              "FARSUM_INSTALLED_FRONTS=\"${fronts}\"")
 endfunction()
 
 # All but the main functions are libraries, so that test_cli can reach the parts. The parser of command lines (CLI11) is all in

@@ -8,13 +8,14 @@ import statistics
 import sys
 import tempfile
 import time
+import uuid
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
 import hosts_mpi
 import source_tree
-from conformance_cases import Job, last_lines
+from conformance_cases import MARK, Job, last_lines
 
 ZOO = source_tree.ROOT / "zoo"
 sys.path.insert(0, str(ZOO))
@@ -64,6 +65,7 @@ class Cell:
     operations: int = 0
     bytes: int = 0
     paths: list = field(default_factory=list)
+    left: list = field(default_factory=list)  # what was left to the library, a sentence each
 
     @property
     def identity(self):
@@ -110,7 +112,7 @@ class Starter:
             wanted["OMPI_MCA_mpi_yield_when_idle"] = "1"
         return wanted
 
-    def words(self, with_farsum, statistics_file):
+    def words(self, with_farsum, statistics_file, mark):
         front = [str(self.farsum), "mpi"] if with_farsum else []
         if with_farsum and statistics_file:
             front += ["--json-stats", str(statistics_file)]
@@ -119,7 +121,8 @@ class Starter:
             return [*front, *self.library["mpirun"], "-n", str(self.ranks), *program]
         launch = hosts_mpi.launch_words(self.library, self.hosts.names(), -(-self.ranks // self.hosts.count))
         launch = [*launch[:-1], str(self.ranks)]
-        for name, value in self.environment(with_farsum).items():
+        # The mark, too, by which what is left of a job on other hosts is found.
+        for name, value in {**self.environment(with_farsum), MARK: mark}.items():
             launch += hosts_mpi.handed_over(self.library["name"], name, value)
         return [*self.hosts.words("exec", "a"), *front, *launch, *program]
 
@@ -128,26 +131,36 @@ class Starter:
         place = f"-{self.hosts.count}-hosts" if self.hosts else ""
         mode = "farsum" if with_farsum else "alone"
         log = self.logs / f"{self.program.name.replace('/', '-')}-{self.library['name']}-{self.ranks}{place}-{mode}-{number}.log"
-        words = self.words(with_farsum, statistics_file)
+        mark = str(uuid.uuid4())
+        words = self.words(with_farsum, statistics_file, mark)
         case = SimpleNamespace(environment=self.environment(with_farsum), folder=self.prepared.folder, limit_s=self.program.limit_s,
                                program=self.prepared.words)
         with open(log, "w", encoding="utf-8") as sink:
             sink.write(shlex.join(words) + "\n")
             sink.flush()
             begin = time.monotonic()
-            job = Job(words, case, sink)
-            status = self.wait(job, log, with_farsum)
-            seconds = time.monotonic() - begin
+            job = Job(words, case, sink, mark)
+            status, ended = self.wait(job, log, with_farsum)
             job.end()
+        seconds = ended - begin
         return self.judge(status, seconds, log.read_text(encoding="utf-8", errors="replace"), with_farsum)
 
     def wait(self, job, log, with_farsum):
-        """The launcher's status, or None. A library that may not end over hosts gets a few seconds when its answer is there."""
-        patient = with_farsum or not self.hosts or self.library["name"] not in hosts_mpi.MAY_NOT_END
-        if patient:
-            return job.wait(lambda: False, 0)
-        status = job.wait(lambda: not self.program.wrong(log.read_text(encoding="utf-8", errors="replace")), END_LIMIT_S)
-        return 0 if status is None and not self.program.wrong(log.read_text(encoding="utf-8", errors="replace")) else status
+        """The launcher's status, or None, and when it ended. A library that may not end over hosts gets a few seconds once its answer
+        is there, and has ended when it was."""
+        if with_farsum or not self.hosts or self.library["name"] not in hosts_mpi.MAY_NOT_END:
+            return job.wait(lambda: False, 0), time.monotonic()
+        answered = []
+
+        def has_answered():
+            if not answered and not self.program.wrong(log.read_text(encoding="utf-8", errors="replace")):
+                answered.append(time.monotonic())
+            return bool(answered)
+
+        status = job.wait(has_answered, END_LIMIT_S)
+        if status is None and has_answered():
+            return 0, answered[0]
+        return status, time.monotonic()
 
     def judge(self, status, seconds, text, with_farsum):
         run = Run(with_farsum, round(seconds, 3), RIGHT)
@@ -164,21 +177,19 @@ class Starter:
 
 
 def read_statistics(path, cell):
-    """Of a run's statistics: how many windows were Farsum's, what was done in them on which paths. Returns what was left to the
-    library."""
-    cell.windows, cell.operations, cell.bytes, paths, left = 0, 0, 0, set(), []
+    """Of a run's statistics: how many windows were Farsum's, what was done in them on which paths, what was left to the library."""
+    cell.windows, cell.operations, cell.bytes, paths, cell.left = 0, 0, 0, set(), []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         record = json.loads(line)
         if record["kind"] == "run":
             cell.windows = record["windows"]
         elif record["kind"] == "left_to_library":
-            left.append(record["sentence"])
+            cell.left.append(record["sentence"])
         elif record["kind"] == "operation" and record["path"] not in ("", "-"):
             paths.add(record["path"])
             cell.operations += record["count"]
             cell.bytes += record["bytes"]
     cell.paths = sorted(paths)
-    return left
 
 
 def order_of(repeats):
@@ -192,9 +203,9 @@ def run_cell(starter, cell, repeats, say, alone=True):
     with tempfile.TemporaryDirectory(prefix="farsum-zoo-") as folder:
         file = Path(folder) / "statistics.jsonl"
         first = starter.start(True, 0, file)
-        left = read_statistics(file, cell)
-    if first.verdict == RIGHT and cell.windows == 0:
-        first.verdict, first.remark = NO_WINDOW, "; ".join(left) or "the program made no window that Farsum served"
+        read_statistics(file, cell)
+    if first.verdict == RIGHT and cell.operations == 0:
+        first.verdict, first.remark = NO_WINDOW, "; ".join(cell.left) or "nothing was done in a window that Farsum served"
     say(f"    with Farsum: {first.verdict}, {cell.windows} windows, {cell.operations} operations {' '.join(cell.paths)} {first.remark}")
     if first.verdict != RIGHT:
         cell.runs.append(first)

@@ -13,7 +13,7 @@ from program import Missing
 PACKAGES = ("mpi-sppy==0.14.0", "pshmem==1.3.5", "mpi-channels==0.1.4", "mpi4py==4.1.2", "highspy==1.16.0", "pyomo==6.10.1",
             "scipy==1.17.1", "numpy==2.4.6", "sortedcollections==2.1.0")
 FROM_SOURCE = "mpi-channels"  # the only one without a wheel; it is Python alone
-HOME = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "farsum" / "zoo" / "python"
+HOME = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "farsum" / "zoo" / f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def is_here():

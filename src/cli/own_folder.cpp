@@ -11,9 +11,9 @@ fs::path own_folder() {
 
 // Not installed, they lie in a build folder.
 fs::path own_front_folder() {
+  const fs::path installed = (own_folder() / FARSUM_INSTALLED_FRONTS).lexically_normal();
   std::error_code failed;
-  const bool installed = fs::exists(own_folder() / FARSUM_INSTALLED_LIBRARY, failed);
-  return installed ? (own_folder() / FARSUM_INSTALLED_FRONTS).lexically_normal() : own_folder().parent_path() / "lib";
+  return fs::exists(installed, failed) ? installed : own_folder().parent_path() / "lib";
 }
 
 }  // namespace farsum::cli

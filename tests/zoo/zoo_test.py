@@ -74,7 +74,8 @@ class Starter:
     def start(self, farsum, number, statistics_file=None):
         self.asked.append((farsum, number))
         if statistics_file:
-            statistics_file.write_text(f'{{"kind":"run","windows":{self.windows}}}\n', encoding="utf-8")
+            done = ['{"kind":"operation","path":"direct","count":3,"bytes":24}'] if self.windows else []
+            statistics_file.write_text("\n".join([f'{{"kind":"run","windows":{self.windows}}}', *done]), encoding="utf-8")
         return Run(farsum, 1.0, self.given.pop(0) if self.given else RIGHT)
 
 
