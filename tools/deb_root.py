@@ -1,5 +1,6 @@
 """A bare Debian below a folder, and what a user does there with the packages of Farsum. For tools/deb."""
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,8 @@ USER = "farsum-user"
 # What changes with every package that comes and goes.
 BOOKKEEPING = re.compile(r"\./(proc|sys|dev|packages|var/(lib/(dpkg|apt)|cache|log)|tmp|etc/ld\.so\.cache)(/|$)")
 LIMIT_S = 900
+# With a page of the manual each.
+SUBCOMMANDS = ("run", "mpi", "info")
 
 
 class Wrong(Exception):
@@ -126,14 +129,19 @@ class Trial:
 
     def tells_of_itself(self):
         self.install()
-        told = self.root.run("farsum", "info", user=USER)
-        check("libfarsum_mpi_mpich.so" in told or "mpich" in told, f"farsum info names no front:\n{told}")
+        self.root.run("farsum", "info", user=USER)
+        told = self.root.run("farsum", "info", "--json", user=USER)
+        fronts = {front["mpi_front"]: front["library"] for front in json.loads(told)["mpi_fronts"]}
+        missing = [abi for abi, front in fronts.items() if not re.fullmatch(rf"/usr/lib/\S+/farsum/libfarsum_mpi_{abi}\.so", front)]
+        check(fronts and not missing, f"farsum info does not find the front for {', '.join(missing) or 'any MPI'}:\n{told}")
 
     def has_a_manual(self):
         self.root.install("man-db")
-        for page in ("farsum", "farsum-run", "farsum-mpi", "farsum-info", "farsum-tools"):
+        # That of farsum-tools is the page of the command that becomes it.
+        names = {"farsum": "farsum", "farsum-tools": "farsum"} | {f"farsum-{one}": f"farsum-{one}" for one in SUBCOMMANDS}
+        for page, name in names.items():
             told = self.root.run("man", "-P", "cat", page, user=USER)
-            check("one-sided communication" in told or page.replace("farsum-", "farsum ") in told, f"man {page} shows:\n{told}")
+            check(re.search(rf"^NAME\n\s+{name} - ", told, re.MULTILINE), f"man {page} shows:\n{told}")
 
     def builds_by_pkg_config(self):
         self.root.install(self.at["libfarsum-dev"], "gcc", "libc6-dev", "pkg-config", "cmake", "make")
