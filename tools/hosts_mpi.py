@@ -17,7 +17,7 @@ OPTIONS = {
     "mpich5": [],
     "mpich5-abi": [],
     "openmpi": ["--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp", "--mca", "btl_tcp_if_include", "eth0",
-                "--mca", "oob_tcp_if_include", "eth0", "--mca", "osc", "^rdma"],
+                "--mca", "oob_tcp_if_include", "eth0", "--mca", "osc", "sm,pt2pt"],
     "openmpi5": ["--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "self,sm,tcp", "--mca", "btl_tcp_if_include", "eth0"],
     "impi": [],
 }
