@@ -37,7 +37,7 @@ class Setup : public testing::Test {
     std::filesystem::create_directory(folder_.path() / "bin");
     std::filesystem::copy(FARSUM_SOURCE_DIR "/tools/setup", folder_.path() / "setup");
     write("bin/dpkg-query", dpkg_query);
-    for (const char* name : {"bin/apt-get", "slurm", "mpi_libraries"}) write(name, says_what_it_does);
+    for (const char* name : {"bin/apt-get", "slurm", "mpi_libraries", "zoo"}) write(name, says_what_it_does);
   }
 
   // Lines of a state and a name, as dpkg-query prints them.
@@ -82,8 +82,8 @@ TEST_F(SetupAsRoot, installs_everything_where_nothing_is_known) {
   const Ended ended = setup();
   EXPECT_EQ(ended.status, 0) << ended.output;
   EXPECT_THAT(ended.output, ContainsRegex("apt-get update"));
-  EXPECT_THAT(ended.output, ContainsRegex("apt-get install -y .* g\\+\\+ .* libucx-dev .* python3-matplotlib\n"));
-  EXPECT_THAT(ended.output, HasSubstr("slurm fetch\nmpi_libraries --optional\n"));
+  EXPECT_THAT(ended.output, ContainsRegex("apt-get install -y .* g\\+\\+ .* libucx-dev .* libcoarrays-openmpi-dev\n"));
+  EXPECT_THAT(ended.output, HasSubstr("slurm fetch\nmpi_libraries --optional\nzoo fetch\n"));
 }
 
 TEST_F(SetupAsRoot, installs_what_is_missing_and_what_was_removed) {
@@ -106,7 +106,7 @@ TEST_F(SetupAsRoot, installs_for_the_demo_what_it_shows_and_fetches_nothing_else
   const Ended ended = setup("--for-demo --with-nwchem");
   EXPECT_EQ(ended.status, 0) << ended.output;
   EXPECT_THAT(ended.output, ContainsRegex("apt-get install -y .* g\\+\\+ .* libint2-dev .* nwchem-mpich\n"));
-  for (const char* other : {"clang", "spin", "matplotlib", "slurm", "mpi_libraries"})
+  for (const char* other : {"clang", "spin", "matplotlib", "slurm", "mpi_libraries", "coarrays", "zoo"})
     EXPECT_THAT(ended.output, Not(HasSubstr(other)));
 }
 
@@ -121,7 +121,7 @@ TEST_F(Setup, installs_nothing_where_all_is_there) {
   knows(all_installed());
   const Ended ended = setup();
   EXPECT_EQ(ended.status, 0) << ended.output;
-  EXPECT_THAT(ended.output, HasSubstr("packages are installed\nslurm fetch\nmpi_libraries --optional\n"));
+  EXPECT_THAT(ended.output, HasSubstr("packages are installed\nslurm fetch\nmpi_libraries --optional\nzoo fetch\n"));
   EXPECT_THAT(ended.output, Not(HasSubstr("apt-get")));
 }
 
