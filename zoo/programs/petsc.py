@@ -14,7 +14,8 @@ def build_words(library, program):
     """The words that compile the source against Debian's PETSc."""
     if not shutil.which("pkg-config"):
         raise Missing("pkg-config is not here (tools/setup)")
-    found = subprocess.run(["pkg-config", "--cflags", "--libs", "PETSc"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    words = ["pkg-config", "--cflags", "--libs", "PETSc"]
+    found = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     if found.returncode:
         raise Missing("PETSc is not here (tools/setup --with-zoo)")
     return [library["compiler"], "-O2", str(SOURCE), "-o", str(program), *found.stdout.split()]
@@ -22,7 +23,7 @@ def build_words(library, program):
 
 class StarForest(Program):
     """Windows of one flavor, with fence, with locks, and with post and start. PETSc's own messages give the answers to compare with.
-    Debian's build has neither the flavor allocate nor dynamic: PETSc's configure does not trust Open MPI 4 with them."""
+    Debian's build has neither the flavor allocate nor dynamic (its petscconf.h lacks PETSC_HAVE_MPI_FEATURE_DYNAMIC_WINDOW)."""
     origin = "Debian: petsc-dev 3.18"
     libraries = ("openmpi",)
     ranks = 4
