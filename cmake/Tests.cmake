@@ -165,6 +165,15 @@ function(farsum_add_docs_tests)
                        PROPERTIES TIMEOUT 120 LABELS docs)
 endfunction()
 
+# How the steps of tools/release_check are run and judged; the steps themselves are for releases alone.
+function(farsum_add_release_test)
+  if(FARSUM_SANITIZE OR NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+    return()
+  endif()
+  add_test(NAME release.steps_are_judged COMMAND "${PROJECT_SOURCE_DIR}/tests/release/release_check_test.py")
+  set_tests_properties(release.steps_are_judged PROPERTIES TIMEOUT 60 LABELS release)
+endfunction()
+
 # A folder that was renamed must not drop out of what runs under a sanitizer, nor out of what is compiled at once.
 function(farsum_check_lists)
   set(wanted ${FARSUM_TSAN_TESTS} ${FARSUM_ASAN_TESTS} ${FARSUM_TESTS_TOGETHER})
@@ -183,6 +192,7 @@ function(farsum_add_tests)
   farsum_add_header_test()
   farsum_add_guards()
   farsum_add_docs_tests()
+  farsum_add_release_test()
   file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*_test.cpp")
   set(folders "")
   foreach(source IN LISTS test_sources)

@@ -1,5 +1,5 @@
-# Programs that others wrote, with Farsum in front: those of the zoo (tools/zoo) that are short. What is not on this machine is a
-# reported skip.
+# Programs that others wrote, with Farsum in front: those of the zoo (tools/zoo) that are short. A test is skipped where a package that
+# its program needs is not installed; one that does not compile has failed.
 
 set(FARSUM_SHORT_ZOO coarrays/events coarrays/work_queue mpi-sppy/farmer)
 

@@ -14,6 +14,15 @@ PLACEMENTS = ("round-robin", "blocks")
 END_LIMIT_S = 5
 
 
+class NoHosts(Exception):
+    """Test hosts could not be made; why, and whether this machine lacks what they need or they failed."""
+
+    def __init__(self, said, status):
+        super().__init__(said)
+        self.status = status
+        self.lacking = status == CANNOT
+
+
 class Hosts:
     """Test hosts under a name that nobody else has; they go with this process, however it ends."""
 
@@ -23,8 +32,7 @@ class Hosts:
         made = subprocess.run(self.words("up", str(count), "--owner", str(os.getpid())), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, check=False)
         if made.returncode:
-            print(f"{'skipped: ' if made.returncode == CANNOT else ''}{made.stdout.strip()}")
-            sys.exit(made.returncode)
+            raise NoHosts(made.stdout.strip(), made.returncode)
 
     def words(self, *words):
         return [str(TOOL), "--name", self.name, *words]
@@ -34,6 +42,15 @@ class Hosts:
 
     def down(self):
         subprocess.run(self.words("down"), check=False)
+
+
+def hosts_or_exit(count, placement):
+    """For tools that have nothing to do without hosts."""
+    try:
+        return Hosts(count, placement)
+    except NoHosts as reason:
+        print(f"{'skipped: ' if reason.lacking else ''}{reason}")
+        sys.exit(reason.status)
 
 
 class Launcher(cases.Launcher):

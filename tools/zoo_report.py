@@ -5,7 +5,7 @@ from xml.sax.saxutils import escape
 
 import doc_section
 import source_tree
-from zoo_runs import RIGHT, Cell
+from zoo_runs import RIGHT, WORST_FIRST, Cell
 
 PAGE = source_tree.ROOT / "docs" / "results" / "zoo.md"
 FIGURES = source_tree.ROOT / "docs" / "figures"
@@ -32,8 +32,11 @@ def outcome(cell, farsum):
     shown = f"{cell.median(farsum):.2f}" + (f" ({times[0]:.2f} to {times[-1]:.2f})" if len(times) > 1 else "") if times else ""
     if verdict == RIGHT:
         return shown + answers(cell, farsum)
-    bad = sum(run.verdict != RIGHT for run in cell.of(farsum))
-    return f"{verdict}" + (f" in {bad} of {len(cell.of(farsum))}; {shown}" if times else "")
+    said = [run.verdict for run in cell.of(farsum)]
+    if said.count(verdict) == len(said):
+        return verdict
+    bad = ", ".join(f"{one} in {said.count(one)}" for one in WORST_FIRST if one in said and one != RIGHT)
+    return f"{bad} of {len(said)}" + (f"; {shown}" if times else "")
 
 
 def answers(cell, farsum):
@@ -52,10 +55,12 @@ def ratio(cell):
 def row(cell):
     value = ratio(cell)
     return [cell.title, f"{cell.library} {cell.version}", str(cell.ranks), outcome(cell, False), outcome(cell, True),
-            "" if value is None else f"{value:.2f}", str(cell.windows), amount(cell.operations), amount(cell.bytes), " ".join(cell.paths)]
+            "" if value is None else f"{value:.2f}", str(cell.windows), amount(cell.operations), amount(cell.bytes), " ".join(cell.paths),
+            "; ".join(cell.left)]
 
 
-HEADING = ["program", "MPI", "ranks", "alone, s", "with Farsum, s", "ratio", "windows", "operations", "bytes", "paths"]
+HEADING = ["program", "MPI", "ranks", "alone, s", "with Farsum, s", "ratio", "windows", "operations", "bytes", "paths",
+           "left to the library"]
 
 
 def amount(number):
@@ -78,8 +83,16 @@ def ordered(cells, programs):
     return sorted((cell for cell in cells if cell.program in programs), key=lambda cell: (names.index(cell.program), cell.library, cell.ranks))
 
 
+def commit_of(cell):
+    return cell.commit or "unknown"
+
+
 def section(cells):
-    return doc_section.markdown(HEADING, [row(cell) for cell in cells], left=2)
+    """The commit that was measured stands above the table, or in each row where rows differ in it."""
+    commits = {commit_of(cell) for cell in cells}
+    if len(commits) > 1:
+        return doc_section.markdown([*HEADING, "commit"], [[*row(cell), commit_of(cell)] for cell in cells], left=2)
+    return "".join(f"Commit measured: {commit}.\n\n" for commit in commits) + doc_section.markdown(HEADING, map(row, cells), left=2)
 
 
 def what_they_are(programs):
@@ -91,7 +104,7 @@ def update_docs(cells, programs):
     cells = ordered(cells, programs)
     doc_section.update(PAGE, "programs", WRITER, what_they_are(programs))
     for count, name in ((1, "one node"), (2, "two hosts")):
-        doc_section.update(PAGE, name, WRITER, f"{doc_section.source()}\n\n" + section([cell for cell in cells if cell.hosts == count]))
+        doc_section.update(PAGE, name, WRITER, section([cell for cell in cells if cell.hosts == count]))
     (FIGURES / "zoo.svg").write_text(bars(cells), encoding="utf-8")
 
 
@@ -100,16 +113,15 @@ NAME_WIDTH, BAR_WIDTH, ROW = 330, 330, 19
 
 
 def bars(cells):
-    """For each cell a bar of what the program takes with Farsum as a share of what it takes alone; where it is not right alone, that
-    is said in the bar's place."""
-    shown = [cell for cell in cells if cell.median(True) is not None]
-    height = 60 + ROW * len(shown)
+    """For each cell a bar of what the program takes with Farsum as a share of what it takes alone; where it is not right alone or with
+    Farsum, that is said in the bar's place."""
+    height = 60 + ROW * len(cells)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{NAME_WIDTH + BAR_WIDTH + 150}" height="{height}" '
              f'viewBox="0 0 {NAME_WIDTH + BAR_WIDTH + 150} {height}" font-family="sans-serif" font-size="12">',
              "<title>Time of programs with Farsum as a share of their time alone</title>",
              f'<rect width="100%" height="{height}" fill="white"/>',
              text(NAME_WIDTH, 20, "time with Farsum; the grey bar is the time alone", "start")]
-    for place, cell in enumerate(shown):
+    for place, cell in enumerate(cells):
         parts += bar_of(cell, 34 + ROW * place)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -125,6 +137,9 @@ def box(x, y, width, height, colour):
 def bar_of(cell, y):
     where = ", 2 hosts" if cell.hosts > 1 else ""
     parts = [text(NAME_WIDTH - 8, y + 11, f"{cell.title}, {cell.library}{where}")]
+    if cell.verdict(True) != RIGHT:
+        return parts + [box(NAME_WIDTH, y + 4, 3, 8, RED),
+                        text(NAME_WIDTH + 8, y + 12, f"with Farsum: {outcome(cell, True)}", "start", RED)]
     alone, farsum = cell.median(False), cell.median(True)
     if alone is None or cell.verdict(False) != RIGHT:
         return parts + [box(NAME_WIDTH, y + 4, 3, 8, GREEN),

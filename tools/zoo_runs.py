@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -21,9 +22,11 @@ ZOO = source_tree.ROOT / "zoo"
 sys.path.insert(0, str(ZOO))
 
 import pypi  # noqa: E402, F401
-from program import Missing  # noqa: E402, F401
+from program import Missing, NoAnswer, NotBuilt  # noqa: E402, F401
 
 RIGHT, WRONG, FAILED, UNFINISHED, NO_WINDOW = "right", "WRONG", "FAILED", "not finished", "no window"
+# An answer that is wrong may go unseen, a failure does not.
+WORST_FIRST = (WRONG, FAILED, UNFINISHED, NO_WINDOW, RIGHT)
 # What Debian's MPICH may need to end over hosts when all has been said (docs/notes/hosts.md); the program's answer stands.
 END_LIMIT_S = 5
 
@@ -37,6 +40,13 @@ def load_programs():
         spec.loader.exec_module(module)
         programs.update((program.name, program) for program in module.PROGRAMS)
     return programs
+
+
+def built_commit(farsum):
+    """The commit that a built `farsum` names; '' where it was built outside a repository."""
+    said = subprocess.run([str(farsum), "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    found = re.search(r"\(commit ([^)]+)\)", said)
+    return found.group(1) if found else ""
 
 
 @dataclass
@@ -66,6 +76,7 @@ class Cell:
     bytes: int = 0
     paths: list = field(default_factory=list)
     left: list = field(default_factory=list)  # what was left to the library, a sentence each
+    commit: str = ""  # that Farsum was built from; '' where it is not known
 
     @property
     def identity(self):
@@ -76,8 +87,7 @@ class Cell:
 
     def verdict(self, farsum):
         """That of the worst run; '' where none was started."""
-        runs = self.of(farsum)
-        return next((run.verdict for run in runs if run.verdict != RIGHT), RIGHT if runs else "")
+        return min((run.verdict for run in self.of(farsum)), key=WORST_FIRST.index, default="")
 
     def times(self, farsum):
         return sorted(run.seconds for run in self.of(farsum) if run.verdict == RIGHT)
@@ -153,7 +163,7 @@ class Starter:
         answered = []
 
         def has_answered():
-            if not answered and not self.program.wrong(log.read_text(encoding="utf-8", errors="replace")):
+            if not answered and self.is_right(log.read_text(encoding="utf-8", errors="replace")):
                 answered.append(time.monotonic())
             return bool(answered)
 
@@ -162,14 +172,28 @@ class Starter:
             return 0, answered[0]
         return status, time.monotonic()
 
-    def judge(self, status, seconds, text, with_farsum):
-        run = Run(with_farsum, round(seconds, 3), RIGHT)
+    def is_right(self, text):
+        try:
+            return not self.program.wrong(text)
+        except NoAnswer:
+            return False
+
+    def verdict(self, status, text):
+        """The verdict and a remark. A wrong answer comes first: a program may end with an error because its own answer is wrong."""
+        lacking = ""
+        try:
+            if remark := self.program.wrong(text):
+                return WRONG, remark
+        except NoAnswer as reason:
+            lacking = str(reason)
         if status is None:
-            run.verdict, run.remark = UNFINISHED, f"did not end within {self.program.limit_s:g} s"
-        elif status != 0:
-            run.verdict, run.remark = FAILED, f"the launcher ended with {status}"
-        elif remark := self.program.wrong(text):
-            run.verdict, run.remark = WRONG, remark
+            return UNFINISHED, f"did not end within {self.program.limit_s:g} s"
+        if status != 0:
+            return FAILED, f"the launcher ended with {status}"
+        return (FAILED, lacking) if lacking else (RIGHT, "")
+
+    def judge(self, status, seconds, text, with_farsum):
+        run = Run(with_farsum, round(seconds, 3), *self.verdict(status, text))
         run.answer = self.program.answer(text)
         if run.verdict != RIGHT:
             run.tail = last_lines(re.sub(r"\x1b\[[0-9;]*m", "", text), 8)
@@ -197,9 +221,9 @@ def order_of(repeats):
     return [farsum for pair in range(repeats) for farsum in ((False, True) if pair % 2 == 0 else (True, False))]
 
 
-def run_cell(starter, cell, repeats, say, alone=True):
-    """All runs of one cell: first one with Farsum whose statistics are read and whose time does not count, then pairs in turn. What
-    did not end without Farsum is not started again."""
+def run_cell(starter, cell, repeats, say):
+    """All runs of one cell: first one with Farsum whose statistics are read and whose time counts only where it is the only one, then
+    pairs in turn. What did not end without Farsum is not started again."""
     with tempfile.TemporaryDirectory(prefix="farsum-zoo-") as folder:
         file = Path(folder) / "statistics.jsonl"
         first = starter.start(True, 0, file)
@@ -207,13 +231,13 @@ def run_cell(starter, cell, repeats, say, alone=True):
     if first.verdict == RIGHT and cell.operations == 0:
         first.verdict, first.remark = NO_WINDOW, "; ".join(cell.left) or "nothing was done in a window that Farsum served"
     say(f"    with Farsum: {first.verdict}, {cell.windows} windows, {cell.operations} operations {' '.join(cell.paths)} {first.remark}")
-    if first.verdict != RIGHT:
+    for sentence in cell.left:
+        say(f"    left to the library: {sentence}")
+    if first.verdict != RIGHT or not repeats:
         cell.runs.append(first)
     for number, farsum in enumerate(order_of(repeats), 1):
-        if not farsum and (not alone or cell.verdict(False) == UNFINISHED):
+        if not farsum and any(run.verdict == UNFINISHED for run in cell.of(False)):
             continue
         run = starter.start(farsum, number)
         cell.runs.append(run)
         say(f"    {'with Farsum' if farsum else 'alone':<11}: {run.verdict} after {run.seconds:.2f} s {run.answer} {run.remark}")
-    if not repeats:
-        cell.runs.append(first)

@@ -33,7 +33,8 @@ def fetch():
         done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         if done.returncode:
             lines = done.stdout.strip().splitlines()
-            raise Missing(f"{' '.join(PACKAGES)} could not be had from PyPI: {lines[-1] if lines else 'pip failed'}")
+            raise Missing(f"{' '.join(PACKAGES)} could not be had from PyPI: {lines[-1] if lines else 'pip failed'}",
+                          "tools/zoo fetch, when PyPI can be reached")
         (fresh / ".installed").write_text("\n".join(PACKAGES), encoding="utf-8")
         shutil.rmtree(HOME, ignore_errors=True)
         fresh.rename(HOME)
@@ -45,7 +46,7 @@ def fetch():
 def words(*program):
     """The words that run a program of Python with these packages; raises Missing where they are not here."""
     if not is_here():
-        raise Missing("its Python packages are not here (tools/zoo fetch)")
+        raise Missing("its Python packages are not here", "tools/zoo fetch")
     return [sys.executable, "-B", *program]
 
 

@@ -101,6 +101,11 @@ TEST_F(SetupAsRoot, installs_nwchem_when_asked) {
   EXPECT_THAT(setup("--with-nwchem").output, HasSubstr("setup: installing nwchem-openmpi nwchem-mpich\n"));
 }
 
+TEST_F(SetupAsRoot, installs_the_programs_of_the_zoo_when_asked) {
+  knows(all_installed());
+  EXPECT_THAT(setup("--with-zoo").output, HasSubstr("setup: installing bagel petsc-dev libcombblas-dev\n"));
+}
+
 TEST_F(SetupAsRoot, installs_for_the_demo_what_it_shows_and_fetches_nothing_else) {
   knows("");
   const Ended ended = setup("--for-demo --with-nwchem");
@@ -133,6 +138,15 @@ TEST_F(Setup, without_root_lists_what_is_missing_and_stops) {
   EXPECT_EQ(ended.status, 1);
   EXPECT_THAT(ended.output, HasSubstr("\n  apt-get install spin\n"));
   EXPECT_THAT(ended.output, Not(HasSubstr("mpi_libraries")));
+}
+
+TEST_F(Setup, names_each_of_its_options_in_its_help) {
+  const Ended ended = setup("--help");
+  EXPECT_EQ(ended.status, 0);
+  for (const char* option : {"--with-nwchem", "--with-zoo", "--for-release", "--for-demo"})
+    EXPECT_THAT(ended.output, HasSubstr(option));
+  EXPECT_THAT(ended.output, HasSubstr("(tools/slurm).\n"));
+  EXPECT_THAT(ended.output, Not(HasSubstr("pipefail")));
 }
 
 TEST_F(Setup, refuses_an_option_that_it_does_not_have) {

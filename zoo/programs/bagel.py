@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 
-from program import Missing, Prepared, Program
+from program import Missing, NoAnswer, Prepared, Program
 
 WATER = (("O", (0.0, 0.0, -0.065587)), ("H", (0.0, -0.757136, 0.520545)), ("H", (0.0, 0.757136, 0.520545)))
 HYDROGEN_FLUORIDE = (("F", (0.0, 0.0, 0.0)), ("H", (0.0, 0.0, 0.9168)))
@@ -19,6 +19,7 @@ class Bagel(Program):
     """One input; its answers are the energies that one rank computes without Farsum."""
     origin = "Debian: bagel 1.2.2"
     libraries = ("mpich",)
+    only = "Debian builds it for MPICH alone"
     limit_s = 120
 
     def __init__(self, name, title, windows, *, molecule, basis, methods, printed, energies, tolerance):
@@ -28,7 +29,7 @@ class Bagel(Program):
 
     def prepare(self, library, folder):
         if not shutil.which("BAGEL"):
-            raise Missing("BAGEL is not here (tools/setup --with-zoo)")
+            raise Missing("BAGEL is not here", "tools/setup --with-zoo")
         place = {"title": "molecule", "basis": self.basis, "df_basis": "svp-jkfit", "angstrom": True,
                  "geometry": [{"atom": atom, "xyz": list(at)} for atom, at in self.molecule]}
         text = folder / "input.json"
@@ -37,9 +38,9 @@ class Bagel(Program):
 
     def wrong(self, output):
         found = {int(state): float(energy) for state, energy in self.printed.findall(output)}
+        if not all(state in found for state in range(len(self.energies))):
+            raise NoAnswer("it did not come to its end")
         for state, energy in enumerate(self.energies):
-            if state not in found:
-                return "it did not come to its end"
             if not abs(found[state] - energy) <= self.tolerance:
                 return f"its energy of state {state} is {found[state]}, that of one rank {energy}"
         return ""

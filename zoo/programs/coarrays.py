@@ -1,45 +1,38 @@
 """Coarray Fortran on Debian's OpenCoarrays, which keeps coarrays in MPI windows. The programs are in zoo/coarrays."""
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import source_tree
-from program import Missing, Prepared, Program
+from program import Missing, NoAnswer, Prepared, Program, compile_program
 
 SOURCES = source_tree.ROOT / "zoo" / "coarrays"
 COMPILER = "gfortran"
-COMPILATION_LIMIT_S = 120
 
 
 class CoarrayProgram(Program):
     """One source file. Image 1 prints one line, which begins with the file's name and ends with `right` or `wrong: ...`."""
     origin = "zoo/coarrays, on Debian's libcoarrays-mpich-dev and libcoarrays-openmpi-dev 2.10"
     libraries = ("mpich", "openmpi")
+    only = "Debian builds OpenCoarrays for its own two MPI libraries"
 
     def __init__(self, source, title, windows, short=()):
         self.source = source
         self.name, self.title, self.windows, self.short = f"coarrays/{source}", f"coarrays, {title}", windows, short
 
     def prepare(self, library, folder):
-        if not shutil.which(COMPILER):
-            raise Missing(f"{COMPILER} is not here (tools/setup --with-zoo)")
         if not (Path(library["lib"]) / f"libcaf_{library['name']}.so").exists():
-            raise Missing(f"OpenCoarrays for {library['name']} is not here (tools/setup --with-zoo)")
+            raise Missing(f"OpenCoarrays for {library['name']} is not here", "tools/setup")
         program = folder / self.source
         words = [COMPILER, "-O2", "-fcoarray=lib", SOURCES / f"{self.source}.f90", "-o", program, f"-L{library['lib']}",
                  f"-lcaf_{library['name']}"]
-        compiled = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                                  timeout=COMPILATION_LIMIT_S)
-        if compiled.returncode:
-            raise Missing(f"{self.source}.f90 does not compile: {compiled.stdout.strip()}")
+        compile_program(words)
         return Prepared([program], folder)
 
     def wrong(self, output):
         lines = re.findall(rf"^{self.source}: .*$", output, re.MULTILINE)
         if not lines:
-            return "it printed no answer"
+            raise NoAnswer("it printed no answer")
         if len(lines) > 1:
             return f"it printed {len(lines)} answers"
         return "" if lines[0].endswith(": right") else lines[0]

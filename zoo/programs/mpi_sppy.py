@@ -4,7 +4,7 @@ import re
 import shutil
 
 import pypi
-from program import Prepared, Program
+from program import NoAnswer, Prepared, Program
 
 # The farmer with six scenarios and twenty times the crops, as one linear program (mpisppy.generic_cylinders --EF).
 OPTIMUM = -2438891.134727107
@@ -37,7 +37,7 @@ class Farmer(Program):
         all its iterations."""
         found = LAST_LINE.search(output)
         if not found:
-            return "it printed no bounds at its end"
+            raise NoAnswer("it printed no bounds at its end")
         iterations, (bound, incumbent, gap) = int(found.group(1)), map(float, found.groups()[1:])
         slack = TOLERANCE * abs(OPTIMUM)
         if not bound <= OPTIMUM + slack or not incumbent >= OPTIMUM - slack:

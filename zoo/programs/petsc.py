@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 import source_tree
-from program import Missing, Prepared, Program
+from program import Missing, NoAnswer, NotBuilt, Prepared, Program, compile_program
 
 SOURCE = source_tree.ROOT / "zoo" / "petsc" / "star_forest.c"
 ROUNDS = 100
@@ -13,11 +13,13 @@ ROUNDS = 100
 def build_words(library, program):
     """The words that compile the source against Debian's PETSc."""
     if not shutil.which("pkg-config"):
-        raise Missing("pkg-config is not here (tools/setup)")
+        raise Missing("pkg-config is not here", "tools/setup")
     words = ["pkg-config", "--cflags", "--libs", "PETSc"]
-    found = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    found = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if found.returncode and "Package PETSc was not found" in found.stderr:
+        raise Missing("PETSc is not here", "tools/setup --with-zoo")
     if found.returncode:
-        raise Missing("PETSc is not here (tools/setup --with-zoo)")
+        raise NotBuilt("pkg-config does not know how it is linked", found.stderr)
     return [library["compiler"], "-O2", str(SOURCE), "-o", str(program), *found.stdout.split()]
 
 
@@ -26,6 +28,7 @@ class StarForest(Program):
     Debian's build has neither the flavor allocate nor dynamic (its petscconf.h lacks PETSC_HAVE_MPI_FEATURE_DYNAMIC_WINDOW)."""
     origin = "Debian: petsc-dev 3.18"
     libraries = ("openmpi",)
+    only = "Debian builds it for Open MPI alone"
     ranks = 4
     limit_s = 60
 
@@ -35,16 +38,16 @@ class StarForest(Program):
 
     def prepare(self, library, folder):
         program = folder / "star_forest"
-        built = subprocess.run(build_words(library, program), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if built.returncode:
-            raise Missing(f"{SOURCE.name} does not compile: {built.stdout.strip().splitlines()[-1]}")
+        compile_program(build_words(library, program))
         words = [str(program), "-sf_window_flavor", self.flavor, "-rounds", str(ROUNDS)]
         return Prepared(words, folder)
 
     def wrong(self, output):
         if found := [line for line in output.splitlines() if line.startswith("WRONG: ")]:
             return found[0].removeprefix("WRONG: ")
-        return "" if "star forest right" in output else "it did not come to its end"
+        if "star forest right" not in output:
+            raise NoAnswer("it did not come to its end")
+        return ""
 
 
 PROGRAMS = [

@@ -3,7 +3,7 @@
 import re
 
 import pypi
-from program import Prepared, Program
+from program import NoAnswer, Prepared, Program
 
 RAN = re.compile(r"Ran (\d+) tests? in")
 
@@ -23,7 +23,9 @@ class Tests(Program):
     def wrong(self, output):
         """Python's unittest says on each rank what came of it."""
         ran = [int(count) for count in RAN.findall(output)]
-        if not ran or min(ran) == 0 or len(re.findall(r"^OK$", output, re.MULTILINE)) != len(ran):
+        if not ran:
+            raise NoAnswer("no rank's tests came to their end")
+        if min(ran) == 0 or len(re.findall(r"^OK$", output, re.MULTILINE)) != len(ran):
             return "not every rank's tests ended with OK"
         return ""
 
