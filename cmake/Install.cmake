@@ -36,7 +36,7 @@ foreach(abi IN ITEMS mpich openmpi abi)
 endforeach()
 install(FILES "${PROJECT_SOURCE_DIR}/include/farsum.h" "${PROJECT_SOURCE_DIR}/include/farsum_embed.h"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development)
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT licence)
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/NOTICE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT licence)
 
 set(farsum_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Farsum")
 install(EXPORT FarsumTargets NAMESPACE Farsum:: DESTINATION "${farsum_package_dir}" COMPONENT development)

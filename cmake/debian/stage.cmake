@@ -9,8 +9,8 @@ endfunction()
 
 function(add_documents root package)
   set(folder "${root}/usr/share/doc/${package}")
-  file(COPY "${CPACK_FARSUM_SOURCE_DIR}/cmake/debian/copyright" DESTINATION "${folder}"
-       FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+  configure_file("${CPACK_FARSUM_SOURCE_DIR}/NOTICE" "${folder}/copyright" COPYONLY
+                 FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
   compress("${CPACK_FARSUM_SOURCE_DIR}/CHANGELOG.md" "${folder}/changelog.gz")
   execute_process(COMMAND git -C "${CPACK_FARSUM_SOURCE_DIR}" log -1 --format=%aD OUTPUT_VARIABLE date
                   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)

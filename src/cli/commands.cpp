@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "cli/misspelt_settings.hpp"
 #include "cli/own_folder.hpp"
 #include "cli/version.hpp"
 
@@ -54,6 +55,7 @@ void take_arguments(CLI::App& farsum, const std::vector<std::string>& arguments,
 }  // namespace
 
 int serve_command_line(int argc, char** argv, AddCommands* add) {
+  for (const std::string& sentence : misspelt_settings(environ)) fmt::print(stderr, "farsum: {}\n", sentence);
   CLI::App farsum("Farsum: one-sided communication with atomic reduction", "farsum");
   farsum.set_version_flag("--version", version_text());
   farsum.footer(epilogue);

@@ -279,7 +279,8 @@ TEST(Collect, goes_on_where_a_thread_attends) {
   });
 }
 
-// Those who live leave together: UCX before 1.14 ends a process whose peer goes while the two connect (docs/notes/ucx.md).
+// Those who live leave together: UCX before 1.14 ends a process whose peer goes while the two connect
+// (docs/notes/ucx.md).
 TEST(Collect, fails_over_nodes_in_all_waits_when_a_rank_dies) {
   std::vector<Variables> soon_asked = two_nodes;
   for (Variables& of_rank : soon_asked) of_rank["FARSUM_NET_TIMEOUT"] = "6";

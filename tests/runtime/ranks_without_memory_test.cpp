@@ -181,8 +181,8 @@ TEST_P(RanksWithoutMemory, leave_none_waiting_and_all_answer_alike) {
     }
   };
   Settings settled = on_path(PathChoice::automatic);
-  // A thread that looks serves others' requests meanwhile, and ends the process where there is no memory for one, as its
-  // agent would: here only agents serve, whose memory is not short.
+  // A thread that looks serves others' requests meanwhile, and ends the process where there is no memory for one, as
+  // its agent would: here only agents serve, whose memory is not short.
   settled.spin_ns = 0;
   const std::vector<Settings> settings(ranks, settled);
   if (ranks == static_cast<std::uint32_t>(std::count(trial.node_of.begin(), trial.node_of.end(), 0u)))

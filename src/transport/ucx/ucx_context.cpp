@@ -102,8 +102,9 @@ std::vector<Key> transport_keys(const UcxOptions& options) {
 }
 
 Status failure(const UcxCalls& calls, const UcxOptions& options, const std::string& what, ucs_status_t status) {
-  return {Code::system, fmt::format("UCX: {} with transports '{}' over devices '{}' failed: {}", what,
-                                    options.transports, options.devices, calls.status_string(status))};
+  return {Code::system,
+          fmt::format("UCX: {} with transports '{}' (FARSUM_NET_TLS) over devices '{}' (FARSUM_NET_DEVICES) failed: {}",
+                      what, options.transports, options.devices, calls.status_string(status))};
 }
 
 Status configure(const UcxCalls& calls, UcxVersion version, const UcxOptions& options, ucp_config_t* config) {

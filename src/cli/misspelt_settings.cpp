@@ -1,0 +1,61 @@
+#include "cli/misspelt_settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/settings.hpp"
+
+namespace farsum::cli {
+
+namespace {
+
+constexpr std::string_view prefix = "FARSUM_";
+// UCX reads names of its own under it.
+constexpr std::string_view of_ucx = "FARSUM_NET_UCX_";
+constexpr std::size_t most_slips = 2;
+
+// The fewest letters to be put in, left out, changed or swapped with the next that make one word of the other.
+std::size_t slips_between(std::string_view one, std::string_view other) {
+  std::vector<std::vector<std::size_t>> slips(one.size() + 1, std::vector<std::size_t>(other.size() + 1));
+  for (std::size_t i = 0; i <= one.size(); ++i) {
+    for (std::size_t j = 0; j <= other.size(); ++j) {
+      if (i == 0 || j == 0) {
+        slips[i][j] = i + j;
+        continue;
+      }
+      const std::size_t changed = one[i - 1] == other[j - 1] ? 0 : 1;
+      slips[i][j] = std::min({slips[i - 1][j] + 1, slips[i][j - 1] + 1, slips[i - 1][j - 1] + changed});
+      const bool swapped = i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
+      if (swapped) slips[i][j] = std::min(slips[i][j], slips[i - 2][j - 2] + 1);
+    }
+  }
+  return slips[one.size()][other.size()];
+}
+
+}  // namespace
+
+std::vector<std::string> misspelt_settings(const char* const* environment) {
+  const std::vector<SettingRow> settings = describe_settings({});
+  std::vector<std::string> sentences;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view variable = *environment;
+    const std::string_view name = variable.substr(0, variable.find('='));
+    if (!name.starts_with(prefix) || name.starts_with(of_ucx)) continue;
+    const SettingRow* nearest = nullptr;
+    std::size_t fewest = most_slips + 1;
+    for (const SettingRow& row : settings) {
+      if (const std::size_t slips = slips_between(name, row.name); slips < fewest) {
+        fewest = slips;
+        nearest = &row;
+      }
+    }
+    if (nearest == nullptr || fewest == 0) continue;
+    sentences.push_back(fmt::format("{} is no setting and does nothing; {} is one (farsum info --settings lists all)",
+                                    name, nearest->name));
+  }
+  return sentences;
+}
+
+}  // namespace farsum::cli
