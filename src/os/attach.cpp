@@ -189,16 +189,33 @@ std::string why_refused(pid_t pid) {
 }
 
 // As many bytes as a pipe holds: the caller goes on with the rest.
-ssize_t pass_through_pipe(const iovec* from, unsigned long from_count, const iovec* to, unsigned long to_count) {
+ssize_t pass_through_pipe(std::span<const iovec> from, std::span<const iovec> to) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return -1;
-  ssize_t bytes = writev(ends[1], from, static_cast<int>(from_count));
-  if (bytes > 0) bytes = readv(ends[0], to, static_cast<int>(to_count));
+  ssize_t bytes = writev(ends[1], from.data(), static_cast<int>(from.size()));
+  if (bytes > 0) bytes = readv(ends[0], to.data(), static_cast<int>(to.size()));
   const int error_number = errno;
   close(ends[0]);
   close(ends[1]);
   errno = error_number;
   return bytes;
+}
+
+// What is left of the page that a list begins in, and of its first entry.
+std::size_t first_page_of(const iovec& entry) {
+  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t left = page - reinterpret_cast<std::uintptr_t>(entry.iov_base) % page;
+  return std::min<std::size_t>(entry.iov_len, left);
+}
+
+// A pipe takes and gives its own pages, whole or not at all: what lies before a hole goes by the program's.
+ssize_t pass_within_process(std::span<const iovec> from, std::span<const iovec> to) {
+  const ssize_t bytes = pass_through_pipe(from, to);
+  if (bytes >= 0 || errno != EFAULT) return bytes;
+  const std::size_t first = std::min(first_page_of(from.front()), first_page_of(to.front()));
+  const iovec first_from{from.front().iov_base, first};
+  const iovec first_to{to.front().iov_base, first};
+  return pass_through_pipe({&first_from, 1}, {&first_to, 1});
 }
 
 }  // namespace
@@ -215,10 +232,13 @@ AttachCalls refusing_attach_calls() {
 }
 
 AttachCalls piped_attach_calls() {
-  return {[](pid_t, const iovec* local, unsigned long locals, const iovec* remote, unsigned long remotes,
-             unsigned long) { return pass_through_pipe(remote, remotes, local, locals); },
-          [](pid_t, const iovec* local, unsigned long locals, const iovec* remote, unsigned long remotes,
-             unsigned long) { return pass_through_pipe(local, locals, remote, remotes); }};
+  return {
+      [](pid_t, const iovec* local, unsigned long locals, const iovec* remote, unsigned long remotes, unsigned long) {
+        return pass_within_process({remote, remotes}, {local, locals});
+      },
+      [](pid_t, const iovec* local, unsigned long locals, const iovec* remote, unsigned long remotes, unsigned long) {
+        return pass_within_process({local, locals}, {remote, remotes});
+      }};
 }
 
 AttachCalls own_attach_calls() {

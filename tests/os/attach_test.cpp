@@ -246,6 +246,45 @@ TEST_P(OwnAttach, answers_for_memory_that_is_not_there_or_is_read_only) {
   EXPECT_EQ(attach.copy_from(getpid(), address_of(got.data()), second, 8).error, AttachError::bad_local_address);
 }
 
+// Source and place begin at different offsets within their pages, and the hole is in a page that is none of a pipe's.
+TEST_P(OwnAttach, says_how_far_it_came_wherever_a_piece_begins) {
+  const Attach attach(GetParam()());
+  const std::size_t page = test_page_bytes();
+  const OwnMap map = OwnMap::alone(4 * page);
+  fill(map.middle(), 4 * page, 7);
+  std::byte* const hole = map.middle() + 3 * page;
+  ASSERT_EQ(munmap(hole, page), 0);
+  for (const std::size_t before : {std::size_t{8}, std::size_t{1000}, page + 8, 3 * page - 24}) {
+    SCOPED_TRACE(before);
+    std::vector<std::byte> own(before + page, std::byte{1});
+    const AttachResult read = attach.copy_from(getpid(), address_of(hole - before), own.data(), own.size());
+    EXPECT_EQ(read.error, AttachError::bad_remote_address);
+    EXPECT_EQ(read.bytes_done, before);
+    EXPECT_EQ(read.failed_address, address_of(hole));
+    EXPECT_TRUE(std::equal(hole - before, hole, own.begin()));
+    const AttachResult written = attach.copy_to(getpid(), address_of(hole - before), own.data(), own.size());
+    EXPECT_EQ(written.error, AttachError::bad_remote_address);
+    EXPECT_EQ(written.bytes_done, before);
+    EXPECT_EQ(written.failed_address, address_of(hole));
+  }
+}
+
+TEST_P(OwnAttach, moves_the_pieces_before_one_that_is_not_there) {
+  const Attach attach(GetParam()());
+  const std::size_t page = test_page_bytes();
+  const OwnMap map = OwnMap::alone(page);
+  ASSERT_EQ(mprotect(map.middle(), page, PROT_NONE), 0);
+  const std::array<int, 4> data = {1, 2, 3, 4};
+  std::array<int, 4> got{};
+  std::vector<AttachPiece> pieces;
+  for (std::size_t i : {std::size_t{0}, std::size_t{2}}) pieces.push_back({address_of(&data[i]), &got[i], sizeof(int)});
+  pieces.push_back({address_of(map.middle()), &got[3], sizeof(int)});
+  const AttachResult result = attach.copy_from(getpid(), pieces);
+  EXPECT_EQ(result.error, AttachError::bad_remote_address);
+  EXPECT_EQ(result.failed_piece, 2U);
+  EXPECT_EQ(got, (std::array<int, 4>{1, 0, 3, 0}));
+}
+
 TEST(Attach, cannot_reach_a_process_of_another_user) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   std::uint64_t value = 5;
