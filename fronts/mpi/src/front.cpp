@@ -132,6 +132,43 @@ bool Front::is_on_other_node(MPI_Group group, int rank) const {
          !is_here_[static_cast<std::size_t>(in_context)];
 }
 
+farsum_init_options Front::options_for(const Job& job) {
+  farsum_init_options options = {};
+  options.struct_bytes = sizeof options;
+  library().Comm_rank(job.node, &options.rank);
+  options.size = job.node_size;
+  options.idle = drive_library;
+  int provided = MPI_THREAD_MULTIPLE;
+  threads_multiple_ = library().Query_thread(&provided) != MPI_SUCCESS || provided == MPI_THREAD_MULTIPLE;
+  options.many_threads = threads_multiple_ ? 1 : 0;
+  return options;
+}
+
+// All ranks or none. By the way the first learns whether the kernel lets all of them copy.
+bool Front::all_can(MPI_Comm comm, const Job& job, bool can) {
+  enum : std::size_t { works, copies, facts };
+  std::array<int, facts> mine{};
+  mine[works] = can ? 1 : 0;
+  mine[copies] = farsum_copies_refused() == nullptr ? 1 : 0;
+  std::array<int, facts> all{};
+  library().Allreduce(mine.data(), all.data(), facts, MPI_INT, MPI_MIN, job.has_other_nodes() ? comm : job.node);
+  copies_notice.decide(job.rank == 0, all[copies] == 1);
+  return all[works] == 1;
+}
+
+void Front::take_up(MPI_Comm comm, const Job& job) {
+  library().Get_version(&version_, &subversion_);
+  library().Comm_group(comm, &context_);
+  context_size_ = job.size;
+  node_size_ = job.node_size;
+  node_is_crowded_ = farsum_is_crowded() != 0;
+  if (node_is_crowded_) progress.be_in_crowded_job();
+  // The program may free its own.
+  if (job.has_other_nodes()) library().Comm_dup(comm, &job_);
+  // Release pairs with the acquire in engine_runs.
+  engine_runs_.store(true, std::memory_order_release);
+}
+
 void Front::start_engine(MPI_Comm comm) {
   make_self(comm);
   Job job;
@@ -140,46 +177,20 @@ void Front::start_engine(MPI_Comm comm) {
     drop_self();
     return;
   }
-  farsum_init_options options = {};
-  options.struct_bytes = sizeof options;
-  library().Comm_rank(job.node, &options.rank);
-  options.size = job.node_size;
+  farsum_init_options options = options_for(job);
   Gather gather{job.node};
   options.allgather = gather_over_mpi;
   options.allgather_user = &gather;
-  options.idle = drive_library;
-  int provided = MPI_THREAD_MULTIPLE;
-  threads_multiple_ = library().Query_thread(&provided) != MPI_SUCCESS || provided == MPI_THREAD_MULTIPLE;
-  options.many_threads = threads_multiple_ ? 1 : 0;
   const bool has_secret = !job.has_other_nodes() || share_secret(comm, job, options);
   const farsum_status status = farsum_init(&options);
   backing.open(self_, !sessions_only());
-  // All ranks or none.
   const char* const missing = status != FARSUM_OK ? farsum_last_error()
                               : !has_secret       ? "the system has no random bytes"
                                                   : what_is_missing(job);
-  enum : std::size_t { works, copies, facts };
-  std::array<int, facts> mine{};
-  mine[works] = missing == nullptr ? 1 : 0;
-  mine[copies] = farsum_copies_refused() == nullptr ? 1 : 0;
-  std::array<int, facts> all{};
-  library().Allreduce(mine.data(), all.data(), facts, MPI_INT, MPI_MIN, job.has_other_nodes() ? comm : job.node);
-  // Relaxed: threads see it as they see that the engine runs. An engine that begins anew is no new reason.
-  if (!std::exchange(has_looked_at_copies_, true))
-    tells_of_copies_.store(job.rank == 0 && all[copies] == 0, std::memory_order_relaxed);
-  if (all[works] == 1) {
-    library().Get_version(&version_, &subversion_);
-    library().Comm_group(comm, &context_);
-    context_size_ = job.size;
-    node_size_ = job.node_size;
-    node_is_crowded_ = farsum_is_crowded() != 0;
-    if (node_is_crowded_) progress.be_in_crowded_job();
-    // The program may free its own.
-    if (job.has_other_nodes()) library().Comm_dup(comm, &job_);
-    // Release pairs with the acquire in engine_runs.
-    engine_runs_.store(true, std::memory_order_release);
+  if (all_can(comm, job, missing == nullptr)) {
+    take_up(comm, job);
   } else {
-    if (mine[works] == 0)
+    if (missing != nullptr)
       say_once("engine", std::string("the one-sided layer stays the MPI library's own: ") + missing);
     if (status == FARSUM_OK) (void)farsum_finalize_forced();
     drop_self();
@@ -543,18 +554,6 @@ void Front::say_unreachable(const char* why, Voice voice) {
     say_once("network", std::string("windows over several hosts stay the MPI library's own: ") + why, voice);
   } catch (const std::bad_alloc&) {
   }
-}
-
-void Front::say_if_copies_are_refused() {
-  // Relaxed: only one thread is to say it.
-  if (!tells_of_copies_.load(std::memory_order_relaxed) || !tells_of_copies_.exchange(false, std::memory_order_relaxed))
-    return;
-  const char* const why = farsum_copies_refused();
-  std::fprintf(
-      stderr,
-      "farsum: windows over memory of the program's own are served by messages to its owner where it cannot be "
-      "shared, which is slower: %s. Memory from MPI_Win_allocate or MPI_Alloc_mem loses nothing\n",
-      why != nullptr ? why : "the kernel of another node refuses copies between processes");
 }
 
 void Front::say_once(const char* kind, const std::string& sentence, Voice voice) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backing.hpp"
+#include "copies_notice.hpp"
 #include "datatypes.hpp"
 #include "farsum.h"
 #include "library.hpp"
@@ -41,7 +42,7 @@ class Front {
   void begin_to_end();
   // Then: waits for the other ranks and stops the engine.
   void end_with_sessions();
-  // Acquire pairs with the release in start_engine: what belongs to the engine is there.
+  // Acquire pairs with the release in take_up: what belongs to the engine is there.
   bool engine_runs() const { return engine_runs_.load(std::memory_order_acquire); }
   bool threads_multiple() const { return threads_multiple_; }
   int context_size() const { return context_size_; }
@@ -84,6 +85,7 @@ class Front {
   Datatypes datatypes;
   Requests requests;
   BackingWindows backing;
+  CopiesNotice copies_notice;
   // Held while a backing window is taken or given back together with its entry in the table: handles are used again at
   // once. Recursive, for a delete callback may free another window.
   std::recursive_mutex backing_mutex;
@@ -92,9 +94,6 @@ class Front {
   // says it.
   enum class Voice : std::uint8_t { aloud, silent };
   void say_once(const char* kind, const std::string& sentence, Voice voice = Voice::aloud);
-  // Where some rank may not copy from and to others of its node, says what that costs, once, on the first rank of the
-  // job. For windows over memory of the program's own.
-  void say_if_copies_are_refused();
   // What was said so far.
   std::vector<std::string> said();
   // Whether the library follows this version of MPI or a later one.
@@ -122,6 +121,9 @@ class Front {
     bool has_other_nodes() const { return node_size < size; }
   };
   bool look_at_job(MPI_Comm comm, Job& job);
+  farsum_init_options options_for(const Job& job);
+  bool all_can(MPI_Comm comm, const Job& job, bool can);
+  void take_up(MPI_Comm comm, const Job& job);
   bool share_secret(MPI_Comm comm, const Job& job, farsum_init_options& options);
   void find_who_is_here(const Job& job);
   void make_self(MPI_Comm comm);
@@ -190,10 +192,8 @@ class Front {
   int context_size_ = 0;
   int node_size_ = 0;
   bool node_is_crowded_ = false;
-  bool has_looked_at_copies_ = false;
-  std::atomic<bool> tells_of_copies_{false};  // of the first rank, where they are refused on some node; until it has
-  MPI_Comm job_ = MPI_COMM_NULL;              // the context's ranks where they are on several nodes
-  std::vector<bool> is_here_;                 // by rank of the context, where they are on several nodes
+  MPI_Comm job_ = MPI_COMM_NULL;  // the context's ranks where they are on several nodes
+  std::vector<bool> is_here_;     // by rank of the context, where they are on several nodes
   bool threads_multiple_ = false;
   int bindings_ = MPI_KEYVAL_INVALID;
   // Bindings of earlier ones are void. Atomic for communicators that are freed beside the engine's end: relaxed.

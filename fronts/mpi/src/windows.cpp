@@ -247,7 +247,7 @@ int create(const Request& request, void* memory, MPI_Win* handle, Fallback&& fal
   if (window.bytes == 0 && is_allocated(window) && !gives_empty_parts_addresses(window)) window.base = nullptr;
   library().Comm_group(request.comm, &window.group);
   front.windows_made.fetch_add(1, std::memory_order_relaxed);
-  if (!is_allocated(window)) front.say_if_copies_are_refused();
+  if (!is_allocated(window)) front.copies_notice.say_if_refused();
   if (memory != nullptr) store_pointer(memory, window.base);
   *handle = draft->release()->handle;
   return MPI_SUCCESS;
