@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <utility>
 
-#include <farsum_embed.h>
+#include "farsum_embed.h"
 
 namespace farsum::mpi {
 
