@@ -164,7 +164,7 @@ class Trial:
         self.root.run(f"mpicc.{library}", source, "-o", f"sums-{library}", user=USER)
         told = self.root.run("farsum", "mpi", "--verbose", "--stats", f"mpirun.{library}", *options, "-n", "2", f"./sums-{library}",
                              user=USER)
-        for pattern in (r"2 ranks: right", rf"LD_PRELOAD=/usr/lib/\S+/farsum/libfarsum_mpi_{library}\.so", r"Accumulate +direct"):
+        for pattern in (r"2 ranks on 1 hosts: right", rf"LD_PRELOAD=/usr/lib/\S+/farsum/libfarsum_mpi_{library}\.so", r"Accumulate +direct"):
             check(re.search(pattern, told), f"nothing of '{pattern}' is in what was printed:\n{told}")
 
     def goes_in_front_of_mpich(self):

@@ -24,9 +24,11 @@ sys.path.insert(0, str(ZOO))
 import pypi  # noqa: E402, F401
 from program import Missing, NoAnswer, NotBuilt  # noqa: E402, F401
 
-RIGHT, WRONG, FAILED, UNFINISHED, NO_WINDOW = "right", "WRONG", "FAILED", "not finished", "no window"
+RIGHT, WRONG, FAILED, UNFINISHED = "right", "WRONG", "FAILED", "not finished"
+# The answer was right, and not by Farsum alone, or not over hosts.
+NO_WINDOW, LEFT, ONE_HOST = "no window", "not all windows", "one host"
 # An answer that is wrong may go unseen, a failure does not.
-WORST_FIRST = (WRONG, FAILED, UNFINISHED, NO_WINDOW, RIGHT)
+WORST_FIRST = (WRONG, FAILED, UNFINISHED, NO_WINDOW, LEFT, ONE_HOST, RIGHT)
 # What Debian's MPICH may need to end over hosts when all has been said (docs/notes/hosts.md); the program's answer stands.
 END_LIMIT_S = 5
 
@@ -73,6 +75,7 @@ class Cell:
     runs: list = field(default_factory=list)
     windows: int = 0
     operations: int = 0
+    to_other_hosts: int = 0  # of these
     bytes: int = 0
     paths: list = field(default_factory=list)
     left: list = field(default_factory=list)  # what was left to the library, a sentence each
@@ -202,7 +205,7 @@ class Starter:
 
 def read_statistics(path, cell):
     """Of a run's statistics: how many windows were Farsum's, what was done in them on which paths, what was left to the library."""
-    cell.windows, cell.operations, cell.bytes, paths, cell.left = 0, 0, 0, set(), []
+    cell.windows, cell.operations, cell.to_other_hosts, cell.bytes, paths, cell.left = 0, 0, 0, 0, set(), []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         record = json.loads(line)
         if record["kind"] == "run":
@@ -212,8 +215,20 @@ def read_statistics(path, cell):
         elif record["kind"] == "operation" and record["path"] not in ("", "-"):
             paths.add(record["path"])
             cell.operations += record["count"]
+            cell.to_other_hosts += record["network_count"]
             cell.bytes += record["bytes"]
     cell.paths = sorted(paths)
+
+
+def missed(cell):
+    """The verdict and a sentence where a right answer is not owed to Farsum, or not to several hosts; two empty ones else."""
+    if cell.operations == 0:
+        return NO_WINDOW, "; ".join(cell.left) or "nothing was done in a window that Farsum served"
+    if cell.left:
+        return LEFT, "; ".join(cell.left)
+    if cell.hosts > 1 and cell.to_other_hosts == 0:
+        return ONE_HOST, "no operation went to another host"
+    return "", ""
 
 
 def order_of(repeats):
@@ -228,11 +243,10 @@ def run_cell(starter, cell, repeats, say):
         file = Path(folder) / "statistics.jsonl"
         first = starter.start(True, 0, file)
         read_statistics(file, cell)
-    if first.verdict == RIGHT and cell.operations == 0:
-        first.verdict, first.remark = NO_WINDOW, "; ".join(cell.left) or "nothing was done in a window that Farsum served"
+    verdict, remark = missed(cell)
+    if first.verdict == RIGHT and verdict:
+        first.verdict, first.remark = verdict, remark
     say(f"    with Farsum: {first.verdict}, {cell.windows} windows, {cell.operations} operations {' '.join(cell.paths)} {first.remark}")
-    for sentence in cell.left:
-        say(f"    left to the library: {sentence}")
     if first.verdict != RIGHT or not repeats:
         cell.runs.append(first)
     for number, farsum in enumerate(order_of(repeats), 1):

@@ -14,7 +14,10 @@ namespace {
 constexpr std::string_view prefix = "FARSUM_";
 // UCX reads names of its own under it.
 constexpr std::string_view of_ucx = "FARSUM_NET_UCX_";
-constexpr std::size_t most_slips = 2;
+constexpr std::string_view of_mpi = "FARSUM_MPI_";
+
+// Two slips make too many words of a short one.
+std::size_t most_slips_in(std::string_view name) { return name.size() < prefix.size() + 8 ? 1 : 2; }
 
 // The fewest letters to be put in, left out, changed or swapped with the next that make one word of the other.
 std::size_t slips_between(std::string_view one, std::string_view other) {
@@ -34,6 +37,20 @@ std::size_t slips_between(std::string_view one, std::string_view other) {
   return slips[one.size()][other.size()];
 }
 
+// The setting with the nearest name, itself where it is one; empty where none is near.
+std::string meant_by(std::string_view name, const std::vector<SettingRow>& settings) {
+  const std::string with_mpi = std::string(of_mpi) + std::string(name.substr(prefix.size()));
+  std::string nearest;
+  std::size_t fewest = name.size();
+  for (const SettingRow& row : settings) {
+    const std::size_t slips = row.name == with_mpi ? 1 : slips_between(name, row.name);
+    if (slips >= fewest || slips > most_slips_in(row.name)) continue;
+    fewest = slips;
+    nearest = row.name;
+  }
+  return nearest;
+}
+
 }  // namespace
 
 std::vector<std::string> misspelt_settings(const char* const* environment) {
@@ -43,17 +60,9 @@ std::vector<std::string> misspelt_settings(const char* const* environment) {
     const std::string_view variable = *environment;
     const std::string_view name = variable.substr(0, variable.find('='));
     if (!name.starts_with(prefix) || name.starts_with(of_ucx)) continue;
-    const SettingRow* nearest = nullptr;
-    std::size_t fewest = most_slips + 1;
-    for (const SettingRow& row : settings) {
-      if (const std::size_t slips = slips_between(name, row.name); slips < fewest) {
-        fewest = slips;
-        nearest = &row;
-      }
-    }
-    if (nearest == nullptr || fewest == 0) continue;
-    sentences.push_back(fmt::format("{} is no setting and does nothing; {} is one (farsum info --settings lists all)",
-                                    name, nearest->name));
+    if (const std::string meant = meant_by(name, settings); !meant.empty() && meant != name)
+      sentences.push_back(
+          fmt::format("{} is no setting and does nothing; {} is one (farsum info --settings lists all)", name, meant));
   }
   return sentences;
 }

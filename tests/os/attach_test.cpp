@@ -262,9 +262,11 @@ TEST_P(OwnAttach, says_how_far_it_came_wherever_a_piece_begins) {
     EXPECT_EQ(read.bytes_done, before);
     EXPECT_EQ(read.failed_address, address_of(hole));
     EXPECT_TRUE(std::equal(hole - before, hole, own.begin()));
+    std::fill(own.begin(), own.end(), std::byte{2});
     const AttachResult written = attach.copy_to(getpid(), address_of(hole - before), own.data(), own.size());
     EXPECT_EQ(written.error, AttachError::bad_remote_address);
     EXPECT_EQ(written.bytes_done, before);
+    EXPECT_TRUE(std::equal(hole - before, hole, own.begin()));
     EXPECT_EQ(written.failed_address, address_of(hole));
   }
 }

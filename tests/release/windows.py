@@ -1,6 +1,6 @@
 """An MPI program of windows: a counter, sums, and an owner that computes while the others use its memory.
 
-Each rank checks what it has got; rank 0 prints `N ranks: right`, and the exit status is 0 then. The owner's memory is its own
+Each rank checks what it has got; rank 0 prints `N ranks on M hosts: right`, and the exit status is 0 then. The owner's memory is its own
 (MPI_Win_create), and it makes no call of MPI until all others have finished: under a library whose windows need the owner's help
 this ends with a sentence after LIMIT_S.
 """
@@ -126,8 +126,9 @@ def main():
     if wrong:
         print(f"rank {world.Get_rank()}: wrong: {', '.join(wrong)}", flush=True)
     all_right = world.allreduce(not wrong, MPI.LAND)
+    hosts = set(world.allgather(MPI.Get_processor_name()))
     if world.Get_rank() == 0:
-        print(f"{world.Get_size()} ranks: {'right' if all_right else 'wrong'}", flush=True)
+        print(f"{world.Get_size()} ranks on {len(hosts)} hosts: {'right' if all_right else 'wrong'}", flush=True)
     return 0 if all_right else 1
 
 

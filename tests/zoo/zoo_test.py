@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import zoo_report as report  # noqa: E402
 import zoo_runs as runs  # noqa: E402
-from zoo_runs import FAILED, NO_WINDOW, RIGHT, UNFINISHED, WRONG, Cell, Missing, NoAnswer, NotBuilt, Run  # noqa: E402
+from zoo_runs import FAILED, LEFT, NO_WINDOW, ONE_HOST, RIGHT, UNFINISHED, WRONG, Cell, Missing, NoAnswer, NotBuilt, Run  # noqa: E402
 
 from program import Prepared, Program, compile_program  # noqa: E402
 
@@ -39,7 +39,7 @@ zoo = tool()
 
 
 def cell(*made):
-    return Cell("p", "a program", "mpich", "4.0", 1, 2, 60.0, [Run(*one) for one in made], 3, 5000, 40000, ["direct"])
+    return Cell("p", "a program", "mpich", "4.0", 1, 2, 60.0, [Run(*one) for one in made], 3, 5000, 0, 40000, ["direct"])
 
 
 class Programs(unittest.TestCase):
@@ -134,27 +134,38 @@ class Judgement(unittest.TestCase):
 class Starter:
     """Stands for runs: what each gives is said beforehand."""
 
-    def __init__(self, windows, *given):
+    def __init__(self, windows, *given, left=(), to_other_hosts=0):
         self.windows, self.given, self.asked = windows, list(given), []
+        self.left, self.to_other_hosts = left, to_other_hosts
 
     def start(self, farsum, number, statistics_file=None):
         self.asked.append((farsum, number))
         if statistics_file:
-            done = ['{"kind":"operation","path":"direct","count":3,"bytes":24}'] if self.windows else []
-            statistics_file.write_text("\n".join([f'{{"kind":"run","windows":{self.windows}}}', *done]), encoding="utf-8")
+            done = [{"kind": "run", "windows": self.windows}]
+            if self.windows:
+                done.append({"kind": "operation", "path": "direct", "count": 3, "bytes": 24, "network_count": self.to_other_hosts})
+            done += [{"kind": "left_to_library", "sentence": sentence} for sentence in self.left]
+            statistics_file.write_text("\n".join(map(json.dumps, done)), encoding="utf-8")
         return Run(farsum, 1.0, self.given.pop(0) if self.given else RIGHT)
 
 
 class Cells(unittest.TestCase):
-    def run_one(self, starter, pairs=2):
+    def run_one(self, starter, pairs=2, hosts=1):
         done = cell()
-        done.windows, done.paths = 0, []
+        done.windows, done.paths, done.hosts = 0, [], hosts
         runs.run_cell(starter, done, pairs, lambda _text: None)
         return done
 
     def test_are_wrong_where_no_window_was_farsums(self):
         self.assertEqual(self.run_one(Starter(0)).verdict(True), NO_WINDOW)
         self.assertEqual(self.run_one(Starter(0), pairs=0).verdict(True), NO_WINDOW)
+
+    def test_are_not_right_where_some_windows_were_left_to_the_library(self):
+        self.assertEqual(self.run_one(Starter(2, left=["792 windows of another communicator"])).verdict(True), LEFT)
+
+    def test_are_not_right_over_hosts_where_nothing_went_to_another(self):
+        self.assertEqual(self.run_one(Starter(2), hosts=2).verdict(True), ONE_HOST)
+        self.assertEqual(self.run_one(Starter(2, to_other_hosts=1), hosts=2).verdict(True), RIGHT)
 
     def test_are_right_where_all_was(self):
         self.assertEqual(self.run_one(Starter(2)).verdict(True), RIGHT)

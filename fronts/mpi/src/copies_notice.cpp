@@ -7,10 +7,10 @@
 
 namespace farsum::mpi {
 
-void CopiesNotice::decide(bool is_first_rank, bool all_may_copy) {
+void CopiesNotice::decide(const Facts& facts) {
   if (std::exchange(is_decided_, true)) return;
   // Relaxed: threads see it as they see that the engine runs.
-  is_due_.store(is_first_rank && !all_may_copy, std::memory_order_relaxed);
+  is_due_.store(facts.is_first_rank && !facts.all_may_copy, std::memory_order_relaxed);
 }
 
 void CopiesNotice::say_if_refused() {

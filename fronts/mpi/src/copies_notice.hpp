@@ -7,8 +7,12 @@ namespace farsum::mpi {
 
 class CopiesNotice {
  public:
+  struct Facts {
+    bool is_first_rank = false;
+    bool all_may_copy = false;
+  };
   // By the thread that begins the engine, on each rank. An engine that begins anew is no new reason to speak.
-  void decide(bool is_first_rank, bool all_may_copy);
+  void decide(const Facts& facts);
   // For windows over memory of the program's own, by any thread.
   void say_if_refused();
 

@@ -144,16 +144,11 @@ farsum_init_options Front::options_for(const Job& job) {
   return options;
 }
 
-// All ranks or none. By the way the first learns whether the kernel lets all of them copy.
-bool Front::all_can(MPI_Comm comm, const Job& job, bool can) {
-  enum : std::size_t { works, copies, facts };
-  std::array<int, facts> mine{};
-  mine[works] = can ? 1 : 0;
-  mine[copies] = farsum_copies_refused() == nullptr ? 1 : 0;
-  std::array<int, facts> all{};
-  library().Allreduce(mine.data(), all.data(), facts, MPI_INT, MPI_MIN, job.has_other_nodes() ? comm : job.node);
-  copies_notice.decide(job.rank == 0, all[copies] == 1);
-  return all[works] == 1;
+Front::Abilities Front::of_all_ranks(MPI_Comm comm, const Job& job, const Abilities& mine) {
+  const std::array<int, 2> own = {mine.has_all ? 1 : 0, mine.may_copy ? 1 : 0};
+  std::array<int, 2> least{};
+  library().Allreduce(own.data(), least.data(), 2, MPI_INT, MPI_MIN, job.has_other_nodes() ? comm : job.node);
+  return {.has_all = least[0] == 1, .may_copy = least[1] == 1};
 }
 
 void Front::take_up(MPI_Comm comm, const Job& job) {
@@ -187,7 +182,11 @@ void Front::start_engine(MPI_Comm comm) {
   const char* const missing = status != FARSUM_OK ? farsum_last_error()
                               : !has_secret       ? "the system has no random bytes"
                                                   : what_is_missing(job);
-  if (all_can(comm, job, missing == nullptr)) {
+  // All ranks or none.
+  const Abilities all =
+      of_all_ranks(comm, job, {.has_all = missing == nullptr, .may_copy = farsum_copies_refused() == nullptr});
+  copies_notice.decide({.is_first_rank = job.rank == 0, .all_may_copy = all.may_copy});
+  if (all.has_all) {
     take_up(comm, job);
   } else {
     if (missing != nullptr)

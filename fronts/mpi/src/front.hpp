@@ -122,7 +122,12 @@ class Front {
   };
   bool look_at_job(MPI_Comm comm, Job& job);
   farsum_init_options options_for(const Job& job);
-  bool all_can(MPI_Comm comm, const Job& job, bool can);
+  struct Abilities {
+    bool has_all = false;   // what it needs for the engine
+    bool may_copy = false;  // from and to others of its node, as far as the kernel goes
+  };
+  // What every rank has, where `mine` are this one's.
+  static Abilities of_all_ranks(MPI_Comm comm, const Job& job, const Abilities& mine);
   void take_up(MPI_Comm comm, const Job& job);
   bool share_secret(MPI_Comm comm, const Job& job, farsum_init_options& options);
   void find_who_is_here(const Job& job);
