@@ -6,7 +6,7 @@ import pypi
 from program import NoAnswer, Prepared, Program
 
 RAN = re.compile(r"Ran (\d+) tests? in")
-ENDED = re.compile(r"OK$", re.MULTILINE)  # another rank's line may stand before it
+ENDED = re.compile(r"\bOK\b")  # what another rank prints may stand before or behind it in the line
 
 
 class Tests(Program):
@@ -28,7 +28,7 @@ class Tests(Program):
         ran = [int(count) for count in RAN.findall(output)]
         if not ran:
             raise NoAnswer("no rank's tests came to their end")
-        if len(ran) != self.ranks or min(ran) == 0 or len(ENDED.findall(output)) != len(ran):
+        if len(ran) != self.ranks or min(ran) == 0 or len(ENDED.findall(output)) != len(ran) or "FAILED" in output:
             return "not every rank's tests ended with OK"
         return ""
 
