@@ -1,8 +1,6 @@
 #!/usr/bin/python3 -B
 """How tools/release_check runs and judges its steps; each test is a sentence."""
 
-import importlib.machinery
-import importlib.util
 import io
 import os
 import select
@@ -13,18 +11,11 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
 
+from sibling import sibling  # noqa: E402
 
-def tool():
-    """tools/release_check as a module."""
-    loader = importlib.machinery.SourceFileLoader("release_check", str(ROOT / "tools" / "release_check"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("release_check", loader))
-    sys.modules["release_check"] = module
-    loader.exec_module(module)
-    return module
-
-
-release_check = tool()
+release_check = sibling("release_check")
 
 
 def has_ended(pid):

@@ -2,8 +2,6 @@
 """The zoo's own judgement and its tables; each test is a sentence."""
 
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import json
 import re
@@ -19,23 +17,13 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import zoo_report as report  # noqa: E402
 import zoo_runs as runs  # noqa: E402
+from sibling import sibling  # noqa: E402
 from zoo_runs import FAILED, LEFT, NO_WINDOW, ONE_HOST, RIGHT, UNFINISHED, WRONG, Cell, Missing, NoAnswer, NotBuilt, Run  # noqa: E402
 
 from program import Prepared, Program, compile_program  # noqa: E402
 
 PROGRAMS = runs.load_programs()
-
-
-def tool():
-    """tools/zoo as a module."""
-    loader = importlib.machinery.SourceFileLoader("zoo_tool", str(ROOT / "tools" / "zoo"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("zoo_tool", loader))
-    sys.modules["zoo_tool"] = module
-    loader.exec_module(module)
-    return module
-
-
-zoo = tool()
+zoo = sibling("zoo")
 
 
 def cell(*made):
