@@ -201,14 +201,15 @@ ssize_t pass_through_pipe(std::span<const iovec> from, std::span<const iovec> to
   return bytes;
 }
 
-// What is left of the page that a list begins in, and of its first entry.
+// The bytes from where an entry begins to the end of its page, or to its own.
 std::size_t first_page_of(const iovec& entry) {
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const std::uintptr_t left = page - reinterpret_cast<std::uintptr_t>(entry.iov_base) % page;
   return std::min<std::size_t>(entry.iov_len, left);
 }
 
-// A pipe takes and gives its own pages, whole or not at all: what lies before a hole goes by the program's.
+// A pipe fills and empties pages of its own, each as a whole, so that a hole may refuse bytes before it: these are had
+// where a copy goes no further than the program's page.
 ssize_t pass_within_process(std::span<const iovec> from, std::span<const iovec> to) {
   const ssize_t bytes = pass_through_pipe(from, to);
   if (bytes >= 0 || errno != EFAULT) return bytes;
