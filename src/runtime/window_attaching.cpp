@@ -61,7 +61,7 @@ void Context::publish(WindowObject& object, const std::vector<SharedRegion>& sha
   const TableGuard guard(head, *watch_, membership_.rank);
   std::copy(shared.begin(), shared.end(), own.regions() + head.region_count);
   head.region_count += static_cast<std::uint32_t>(shared.size());
-  // Release pairs with the acquire load in Window::read_regions.
+  // Release pairs with the acquire load in RegionTables::read.
   head.table_version.fetch_add(1, std::memory_order_release);
 }
 
@@ -76,7 +76,7 @@ void Context::withdraw(WindowObject& object, std::uint64_t begin, std::uint64_t 
   for (std::uint32_t i = head.region_count; i-- > 0;) {
     if (begin <= regions[i].offset && regions[i].offset < end) regions[i] = regions[--head.region_count];
   }
-  // Release pairs with the acquire load in Window::read_regions.
+  // Release pairs with the acquire load in RegionTables::read.
   head.table_version.fetch_add(1, std::memory_order_release);
 }
 

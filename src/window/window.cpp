@@ -1,12 +1,35 @@
 #include "window/window.hpp"
 
 #include <algorithm>
-#include <new>
 
 namespace farsum {
 
 Window::Window(Parts parts)
     : parts_(std::move(parts)),
+      regions_({.ranks = parts_.ranks,
+                .shared = parts_.shared,
+                .told = parts_.remote_regions,
+                .agent = parts_.lock_agent,
+                .dynamic = parts_.dynamic,
+                .for_cards = parts_.cards.rdma != nullptr,
+                .make = parts_.make_region,
+                .explain = parts_.explain_region,
+                .reach = parts_.reach}),
+      texts_(parts_.id, parts_.name, parts_.ranks, parts_.lock_agent.liveness),
+      checks_({.sizes = parts_.sizes,
+               .promises = parts_.promises,
+               .notification_slots = parts_.shape.notification_slots,
+               .dynamic = parts_.dynamic,
+               .regions = regions_,
+               .texts = texts_}),
+      mapped_(*parts_.kernels, parts_.lock_agent, texts_),
+      copied_({.ranks = parts_.ranks,
+               .transport = *parts_.transport,
+               .kernels = *parts_.kernels,
+               .agent = parts_.lock_agent,
+               .mapped = mapped_,
+               .texts = texts_,
+               .caller_lock = parts_.settings.caller_lock}),
       size_(static_cast<std::uint32_t>(parts_.ranks.size())),
       hot_parts_{.size = size_,
                  .lock_id = parts_.lock_agent.id,
@@ -17,7 +40,6 @@ Window::Window(Parts parts)
       views_(parts_.views == nullptr ? own_views_.get() : parts_.views),
       details_(std::make_unique<Detail[]>(size_)),
       card_targets_(parts_.cards.rdma == nullptr ? nullptr : std::make_unique<CardTarget[]>(size_)),
-      reads_regions_(parts_.dynamic),
       posts_seen_(size_, 0) {
   parts_.lock_agent.place = parts_.my_rank;
   const bool locks = (parts_.promises & promise_no_locks) == 0;
@@ -43,9 +65,9 @@ void Window::refresh_views() noexcept {
   for (std::uint32_t target = 0; target < size_; ++target) {
     RegionTable table;
     try {
-      table = read_regions(target);
+      table = regions_.read(target);
     } catch (...) {
-      reads_regions_ = true;
+      regions_.read_always();
       continue;
     }
     // The hot path serves parts that are mapped from their first to their last byte and have no path forced upon them.
@@ -74,110 +96,6 @@ bool Window::is_plain_remote(const Region& region, Path path) const {
 bool Window::is_plainly_copied(const Region& region) const {
   return region.offset == 0 && region.atomic == Path::attach && !region.read_only && !region.is_sparse &&
          !region.domain.atomics_only && card_targets_ == nullptr && (parts_.promises & promise_single_element) == 0;
-}
-
-// What a rank of this node has published in a dynamic window. Nothing where the owner has died while it wrote: then
-// what was known before counts, for the job ends anyway. Throws bad_alloc where its table cannot be mapped.
-std::optional<std::vector<SharedRegion>> Window::copy_of_table(const RankWindow& shared, std::uint64_t& version) const {
-  StripeLock& table_lock = shared.head().table_lock;
-  const Liveness* liveness = parts_.lock_agent.liveness;
-  const auto release = [](StripeLock* held) { held->release(); };
-  // A table that has moved lies where this process may have nothing mapped yet, which the others need not wait for.
-  std::span<const SharedRegion> reached;
-  const SharedRegion* refused = nullptr;
-  for (;;) {
-    const bool taken = table_lock.acquire(parts_.lock_agent.id, [liveness](std::uint32_t holder) {
-      return liveness != nullptr && liveness->is_dead(holder - 1);
-    });
-    if (!taken) return std::nullopt;
-    std::unique_ptr<StripeLock, decltype(release)> taken_lock(&table_lock, release);
-    const std::span<const SharedRegion> table(shared.regions(), shared.head().region_count);
-    const bool is_reached = shared.head().moved_table == 0 || !parts_.reach ||
-                            (table.data() == reached.data() && table.size() <= reached.size());
-    if (is_reached) {
-      // Relaxed: the lock orders it.
-      version = shared.head().table_version.load(std::memory_order_relaxed);
-      return std::vector<SharedRegion>(table.begin(), table.end());
-    }
-    taken_lock.reset();
-    if (parts_.reach(table.data(), table.size_bytes())) {
-      reached = table;
-      continue;
-    }
-    // It may have moved on, and what was left of it be nobody's, before it could be mapped.
-    if (refused == table.data()) throw std::bad_alloc();
-    refused = table.data();
-  }
-}
-
-RegionTable Window::read_regions(std::uint32_t target) {
-  Detail& detail = details_[target];
-  const RankWindow& shared = parts_.shared[target];
-  const std::lock_guard lock(detail.regions_mutex);
-  if (!shared.is_here() || card_targets_ != nullptr) return detail.regions = parts_.remote_regions[target];
-  if (!parts_.dynamic) {
-    // It was written before the ranks met, and stays: no lock.
-    if (detail.regions == nullptr) detail.regions = make_table(target, {shared.regions(), shared.head().region_count});
-    return detail.regions;
-  }
-  // Acquire pairs with the release store of whoever changed the table.
-  const std::uint64_t version = shared.head().table_version.load(std::memory_order_acquire);
-  if (detail.regions != nullptr && version == detail.regions_version) return detail.regions;
-  std::uint64_t version_read = 0;
-  const std::optional<std::vector<SharedRegion>> copy = copy_of_table(shared, version_read);
-  if (!copy) {
-    if (detail.regions == nullptr) detail.regions = std::make_shared<std::vector<Region>>();
-    return detail.regions;
-  }
-  detail.regions = make_table(target, *copy);
-  detail.regions_version = version_read;
-  return detail.regions;
-}
-
-RegionTable Window::make_table(std::uint32_t target, std::span<const SharedRegion> published) const {
-  auto table = std::make_shared<std::vector<Region>>();
-  table->reserve(published.size());
-  for (const SharedRegion& region : published) table->push_back(parts_.make_region(parts_.ranks[target], region));
-  std::sort(table->begin(), table->end(), [](const Region& a, const Region& b) { return a.offset < b.offset; });
-  return table;
-}
-
-RegionRef Window::region_at(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes) {
-  RegionRef ref;
-  const std::vector<Region>* table = details_[target].regions.get();
-  if (reads_regions_) {
-    ref.keep = read_regions(target);
-    table = ref.keep.get();
-  }
-  auto after = std::upper_bound(table->begin(), table->end(), offset,
-                                [](std::uint64_t value, const Region& region) { return value < region.offset; });
-  if (after == table->begin()) return {};
-  const Region* region = &*std::prev(after);
-  if (offset - region->offset >= region->bytes) return {};
-  ref.region = region;
-  ref.whole = bytes <= region->bytes - (offset - region->offset);
-  if (region->is_sparse) [[unlikely]] {
-    const std::uint64_t at = offset - region->offset;
-    ref.is_reached = parts_.reach && parts_.reach(region->mapped + at, std::min(bytes, region->bytes - at));
-  }
-  ref.read_only = region->read_only;
-  std::uint64_t end = region->offset + region->bytes;
-  while (end < offset + bytes) {
-    if (after == table->end() || after->offset != end) return {};
-    end += after->bytes;
-    ref.same_locks = ref.same_locks && after->domain.locks == region->domain.locks &&
-                     after->domain.atomics_only == region->domain.atomics_only;
-    ref.read_only = ref.read_only || after->read_only;
-    ++after;
-  }
-  return ref;
-}
-
-std::vector<Region> Window::regions_of(std::uint32_t rank) {
-  std::vector<Region> regions = *read_regions(rank);
-  if (!parts_.explain_region) return regions;
-  for (Region& region : regions) region.reason = parts_.explain_region(rank, region);
-  return regions;
 }
 
 void Window::count(Path path, std::uint64_t bytes) {

@@ -24,53 +24,18 @@
 #include "protocol/window_shared.hpp"
 #include "transport/rdma.hpp"
 #include "variants/read_copies/read_ahead.hpp"
+#include "window/copied_path.hpp"
 #include "window/hot_window.hpp"
+#include "window/mapped_path.hpp"
 #include "window/offer_pace.hpp"
+#include "window/operation_checks.hpp"
 #include "window/paths.hpp"
+#include "window/region_tables.hpp"
+#include "window/route.hpp"
 #include "window/team.hpp"
+#include "window/window_texts.hpp"
 
 namespace farsum {
-
-enum WindowPromise : std::uint32_t {
-  promise_single_element = 1u << 0,
-  promise_no_ordering = 1u << 1,
-  promise_no_locks = 1u << 2,
-  promise_no_promotion = 1u << 3,
-  promise_contiguous_parts = 1u << 4,
-  promise_strict_epochs = 1u << 5,
-  promise_network_only = 1u << 6,
-};
-
-// A stretch of a target's memory with one way to reach it.
-struct Region {
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-  std::byte* mapped = nullptr;
-  std::uint64_t owner_address = 0;
-  AtomicDomain domain;
-  Path bulk = Path::owner;
-  Path atomic = Path::owner;
-  // Bulk accumulates of so many bytes go by caller, though `bulk` is owner; where leases are granted (see Reach).
-  std::uint64_t caller_from_bytes = cost::never;
-  bool promoted = false;
-  bool read_only = false;
-  bool is_sparse = false;  // `mapped` is where it would be: what an operation touches is reached first
-  char note[sizeof(SharedRegion::note)] = {};  // its owner's
-  // Why it is as it is, in what regions_of answers. Else only why it could not be mapped, which nobody finds out later.
-  std::string reason;
-};
-
-using RegionTable = std::shared_ptr<const std::vector<Region>>;  // sorted by offset, disjoint
-
-// A region, and what keeps it alive while it is used.
-struct RegionRef {
-  const Region* region = nullptr;
-  bool whole = false;      // it holds the whole range asked for; else the range goes on in regions that touch
-  bool same_locks = true;  // the regions of the range are under the same locks, one behind the other
-  bool read_only = false;  // some of the range is
-  bool is_reached = true;  // what of the range lies in the region; false in sparse ones only, of which the owner knows
-  RegionTable keep;        // in a dynamic window
-};
 
 // How cards reach the parts of a window that is declared for them alone; null: it is not.
 struct CardReach {
@@ -206,7 +171,7 @@ class Window {
   // copies. The caller counts what it finished itself.
   UnheardChanges& changes(std::uint32_t target) { return details_[target].changes; }
   // The regions of a rank's part as they are now.
-  std::vector<Region> regions_of(std::uint32_t rank);
+  std::vector<Region> regions_of(std::uint32_t rank) { return regions_.explained(rank); }
   // Completes what is under way. Fails, and closes nothing, while a lock or an epoch of start or post is open, or where
   // an operation failed.
   Status settle(const char* call);
@@ -256,9 +221,6 @@ class Window {
     std::atomic<bool> awaits_post{false};  // an epoch of start includes the target, whose post has not been seen
     std::mutex deferred_mutex;             // while that is so, guards these and the target's posts_seen_
     std::vector<DeferredUntilPost> deferred;
-    std::mutex regions_mutex;  // of a dynamic window; elsewhere the table never changes once all have met
-    RegionTable regions;
-    std::uint64_t regions_version = ~std::uint64_t{0};
     // The bytes of the part, where update_remote has nothing more to ask of its regions; else 0. Set with the hot
     // views.
     std::uint64_t remote_bytes = 0;
@@ -274,25 +236,16 @@ class Window {
     UnheardChanges changes;
   };
 
-  // Checks (window_checks.cpp). Their sentences begin with what where() answers: "farsum_put: window 3 'name', rank 5".
-  std::string where(const char* call, std::uint32_t target) const;
   // `at` becomes the region where the target's bytes begin; none for an operation without bytes.
   Status check(const Operation& operation, std::uint32_t target, RegionRef& at);
-  Status check_elements(const Operation& operation, std::uint32_t target) const;
-  Status check_layouts(const Operation& operation, std::uint32_t target, ops::Extent& extent) const;
-  Status check_arguments(const Operation& operation, std::uint32_t target) const;
-  Status check_range(const Operation& operation, std::uint32_t target, const ops::Extent& extent, RegionRef& at);
-  RegionRef regions_of_pieces(const Operation& operation, std::uint32_t target);
-  Status check_rank(const char* call, std::uint32_t target) const;
 
-  // Paths. window_paths.cpp chooses one; the operation is carried out in window_direct.cpp, window_copies.cpp,
-  // window_messages.cpp, which also waits for messages, or window_scatter.cpp. Copies that answer reads are in
+  // Paths. window_paths.cpp chooses one; the operation is carried out by MappedPath, CopiedPath, in
+  // window_messages.cpp, which also waits for messages, or in window_scatter.cpp. Copies that answer reads are in
   // window_reads.cpp, the tables of regions and the counts in window.cpp.
-  struct Route {
-    RegionRef at;
-    Path path = Path::owner;
-  };
-  Route route(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion) const;
+  Route route(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion) const {
+    return choose_route(operation, std::move(at),
+                        {.is_here = is_here(target), .is_awaited = completion != Completion::implicit});
+  }
   Status operate_now(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
   // The target is of another node, and its reads may be answered from copies.
   Status operate_with_copies(const Operation& operation, std::uint32_t target, RegionRef at, Completion completion,
@@ -309,10 +262,6 @@ class Window {
   Status await_all_fetches(const char* call);
   Status carry_out(const Operation& operation, std::uint32_t target, const Route& route, Completion completion,
                    RequestState* request);
-  Status run_direct(const Operation& operation, std::uint32_t target, const Region& region);
-  Status reduce_direct(const Operation& operation, std::uint32_t target, const Region& region);
-  Status run_attach(const Operation& operation, std::uint32_t target, const Region& region);
-  Status run_caller(const Operation& operation, std::uint32_t target, const Region& region);
   Status run_owner(const Operation& operation, std::uint32_t target, Completion completion, RequestState* request);
   Status run_aggregated(const Operation& operation, std::uint32_t target);
   Status scatter_under_locks(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets,
@@ -327,40 +276,11 @@ class Window {
   Status wait_for_replies(std::uint32_t target, Done&& done, const char* call);
   Status wait_for_answers(std::uint32_t target, FunctionRef<bool()> done, const char* call);
   Status take_failure(std::uint32_t target, const char* call);
-  // Whether the operation is carried out at that target by messages alone, in the order of their sending.
-  bool goes_as_messages(const Operation& operation, std::uint32_t target, Path path) const;
   Status settle_before(const Operation& operation, std::uint32_t target, Path path);
-  Status applied_status(Applied applied, const AtomicDomain& domain, std::uint64_t offset, const char* call,
-                        std::uint32_t target) const;
-  Status transfer_status(Transfer how, const char* call, std::uint32_t target, std::uint64_t offset,
-                         std::uint64_t bytes, const std::string& missing) const;
-  std::string name_missing(Rank owner, std::span<const TransferPiece> pieces) const;
-  // The region with the byte at `offset`, if all of [offset, offset + bytes) is exposed; else null.
-  RegionRef region_at(std::uint32_t target, std::uint64_t offset, std::uint64_t bytes);
-  RegionTable read_regions(std::uint32_t target);
-  RegionTable make_table(std::uint32_t target, std::span<const SharedRegion> published) const;
-  std::optional<std::vector<SharedRegion>> copy_of_table(const RankWindow& shared, std::uint64_t& version) const;
   void count(Path path, std::uint64_t bytes);
-  // Copies pieces of an owner's memory here, or back.
-  Transfer fetch_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces, bool through_kernel);
-  Transfer store_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces, bool through_kernel);
-  struct CopyUpdate;
-  struct CopiedElement {
-    const char* call;
-    std::uint32_t target;
-    const Region& region;
-    std::uint64_t offset;
-    const std::byte* operand;
-    std::byte* result;
-  };
-  CopyUpdate copy_update(const Operation& operation) const;
-  Status update_copied_element(const CopyUpdate& update, const CopiedElement& element);
-  Status update_element_by_copy(const Operation& operation, std::uint32_t target, const Region& region);
-  Status reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region, CallerLock granularity,
-                        bool through_kernel);
 
   // Epochs. Those of fence and start, and the words that say which one is open, are in window_epochs.cpp, those of
-  // locks in window_locks.cpp; check_closed_epochs is in window_checks.cpp, what may be flushed in window_messages.cpp,
+  // locks in window_locks.cpp; what may be flushed in window_messages.cpp,
   // with_lock in window_lock_visit.hpp, and ask_of_mutex in window_remote.cpp.
   Status check_ranks(const char* call, std::span<const std::uint32_t> ranks) const;
   // Whether an epoch of start includes the target, whose post has not been seen.
@@ -377,7 +297,6 @@ class Window {
     // Relaxed: see HotWindow::find.
     return views_[target].open.load(std::memory_order_relaxed) > no_epoch || awaits_post(target);
   }
-  Status refuse(const char* call, const char* why) const;
   // These with sync_mutex_ held. Why an epoch cannot begin, null where it can: sentences are made of it only then.
   const char* leave_fence();
   const char* why_fence_stays() const;
@@ -477,8 +396,6 @@ class Window {
   // of them.
   Status ask_to_end(std::uint32_t target, wire::MessageKind kind, LockMode mode);
   Status await_end(std::uint32_t target, const char* call);
-  Status answer_status(std::uint32_t target, const char* call, Code code,
-                       const char* whose = "the owner's agent answered") const;
 
   // Network cards, where the window is declared for them alone (window_offload.cpp).
   struct CardTarget {
@@ -504,6 +421,11 @@ class Window {
   void note_failure(std::uint32_t target, const Status& status);
 
   Parts parts_;
+  RegionTables regions_;
+  WindowTexts texts_;
+  OperationChecks checks_;
+  MappedPath mapped_;
+  CopiedPath copied_;
   std::uint32_t size_;
   HotParts hot_parts_;
   std::unique_ptr<TargetView[]> own_views_;
@@ -511,7 +433,6 @@ class Window {
   std::unique_ptr<Detail[]> details_;
   std::unique_ptr<CardTarget[]> card_targets_;  // null: not for cards
   std::vector<std::uint32_t> remote_targets_;   // those of other nodes
-  bool reads_regions_;                          // anew for each operation, for they may change
   std::unique_ptr<ReadAhead> read_ahead_;       // null: every read asks its target
 
   std::mutex sync_mutex_;
@@ -528,17 +449,5 @@ class Window {
   bool exposed_ = false;
   std::uint64_t completes_expected_ = 0;
 };
-
-const char* call_name(OperationKind kind);
-// "rank 3 of the job died", with what is known of it.
-std::string fate_of(const Liveness* liveness, Rank rank);
-// " after rank 3 of the job died" where another rank's death came before that of `dead`; else nothing. Tells the others
-// of it.
-std::string cause_of_death(const Liveness* liveness, Rank dead);
-// What became of the rank whose end made a message fail, behind a colon; empty where none of `ranks` is known to be
-// gone.
-std::string name_the_dead(const Liveness* liveness, const std::vector<Rank>& ranks);
-// What an owner's answer means, as part of a sentence.
-const char* explain_code(Code code);
 
 }  // namespace farsum

@@ -38,14 +38,14 @@ void Window::settle_lockable() {
 Status Window::fence(bool precede, bool succeed) {
   {
     const std::lock_guard lock(sync_mutex_);
-    if (const char* const why = why_no_fence(); why != nullptr) return refuse("farsum_fence", why);
+    if (const char* const why = why_no_fence(); why != nullptr) return texts_.refuse("farsum_fence", why);
   }
   // A failed operation is told at the end: the others wait in the barrier, whatever this rank has to report.
   Status flushed;
   if (precede || fence_open_) flushed = flush_all("farsum_fence");
   if (Status status = parts_.team->barrier("farsum_fence"); !status.is_ok()) return status;
   const std::lock_guard lock(sync_mutex_);
-  if (!set_fence(succeed)) return refuse("farsum_fence", "a lock was taken meanwhile; unlock it first");
+  if (!set_fence(succeed)) return texts_.refuse("farsum_fence", "a lock was taken meanwhile; unlock it first");
   hot_at_fence_ = hot_operations();
   issued_.store(false, std::memory_order_relaxed);
   return flushed;
@@ -85,11 +85,20 @@ const char* Window::why_fence_stays() const {
   return was_used ? "operations were issued in the epoch of a fence; end it with another farsum_fence first" : nullptr;
 }
 
-Status Window::refuse(const char* call, const char* why) const {
-  return {Code::sync, fmt::format("{}: window {}: {}", call, parts_.id, why)};
-}
-
 // ---- the end ----
+
+Status Window::check_closed_epochs(const char* call) const {
+  if (!all_locked_ && !started_ && !exposed_ && locks_held() == 0) return {};
+  const std::string what = texts_.of_window(call);
+  if (all_locked_)
+    return {Code::pending, fmt::format("{}: farsum_lock_all is not undone; call farsum_unlock_all first", what)};
+  if (const std::uint32_t held = locks_held(); held != 0)
+    return {Code::pending, fmt::format("{}: {} locks are held; call farsum_unlock first", what, held)};
+  if (started_) return {Code::pending, fmt::format("{}: an access epoch is open; call farsum_complete first", what)};
+  if (exposed_)
+    return {Code::pending, fmt::format("{}: an exposure epoch is open; call farsum_wait_exposure first", what)};
+  return {};
+}
 
 Status Window::settle(const char* call) {
   {
@@ -154,8 +163,8 @@ void Window::abandon(const char* call) {
 
 Status Window::post(std::span<const std::uint32_t> origins) {
   const std::lock_guard lock(sync_mutex_);
-  if (closed_) return refuse("farsum_post", being_freed);
-  if (exposed_) return refuse("farsum_post", "already posted; call farsum_wait_exposure first");
+  if (closed_) return texts_.refuse("farsum_post", being_freed);
+  if (exposed_) return texts_.refuse("farsum_post", "already posted; call farsum_wait_exposure first");
   if (Status status = check_ranks("farsum_post", origins); !status.is_ok()) return status;
   exposed_ = true;
   completes_expected_ += origins.size();
@@ -177,7 +186,7 @@ Status Window::post(std::span<const std::uint32_t> origins) {
 Status Window::start(std::span<const std::uint32_t> targets, Posts posts) {
   const std::lock_guard lock(sync_mutex_);
   if (Status status = check_ranks("farsum_start", targets); !status.is_ok()) return status;
-  if (const char* const why = why_no_start(); why != nullptr) return refuse("farsum_start", why);
+  if (const char* const why = why_no_start(); why != nullptr) return texts_.refuse("farsum_start", why);
   started_ = true;
   settle_lockable();
   for (const std::uint32_t target : targets) {
@@ -204,7 +213,7 @@ Status Window::check_ranks(const char* call, std::span<const std::uint32_t> rank
   std::vector<bool> named(ranks.size() > most_compared ? size_ : 0, false);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const std::uint32_t rank = ranks[i];
-    if (Status status = check_rank(call, rank); !status.is_ok()) return status;
+    if (Status status = checks_.rank(call, rank); !status.is_ok()) return status;
     const auto before = ranks.first(i);
     if (named.empty() ? std::find(before.begin(), before.end(), rank) != before.end() : named[rank])
       return {Code::argument, fmt::format("{}: window {}: rank {} is listed twice", call, parts_.id, rank)};
@@ -335,7 +344,7 @@ void Window::await_started_posts(std::unique_lock<std::mutex>& lock, Status& fai
 
 Status Window::complete() {
   std::unique_lock lock(sync_mutex_);
-  if (!started_) return refuse("farsum_complete", "no farsum_start precedes it");
+  if (!started_) return texts_.refuse("farsum_complete", "no farsum_start precedes it");
   Status failure;
   await_started_posts(lock, failure);
   return failure.is_ok() ? end_access() : std::move(failure);
@@ -382,7 +391,7 @@ Status Window::end_access() {
 
 Status Window::wait_exposure() {
   std::unique_lock lock(sync_mutex_);
-  if (!exposed_) return refuse("farsum_wait_exposure", "no farsum_post precedes it");
+  if (!exposed_) return texts_.refuse("farsum_wait_exposure", "no farsum_post precedes it");
   std::atomic<std::uint64_t>& completes = parts_.shared[parts_.my_rank].head().completes;
   // Acquire pairs with the releases in end_access and in TargetService::serve_epoch.
   const auto completed = [&completes, expected = completes_expected_] {
@@ -401,7 +410,7 @@ Status Window::wait_exposure() {
 
 Status Window::test_exposure(bool& done) {
   const std::lock_guard lock(sync_mutex_);
-  if (!exposed_) return refuse("farsum_test_exposure", "no farsum_post precedes it");
+  if (!exposed_) return texts_.refuse("farsum_test_exposure", "no farsum_post precedes it");
   done = parts_.shared[parts_.my_rank].head().completes.load(std::memory_order_acquire) >= completes_expected_;
   if (!done) return parts_.waiter->looked_in_vain("farsum_test_exposure");
   exposed_ = false;

@@ -37,7 +37,7 @@ Status Window::run_leased(const Operation& operation, std::uint32_t target) {
   }
   if (const std::uint64_t left = update.bytes_left_to_owner(); left != 0) count(Path::owner, left);
   if (update.code() == Code::ok) result.deliver();
-  return answer_status(target, call, update.code());
+  return texts_.answered(target, call, update.code());
 }
 
 }  // namespace farsum

@@ -65,7 +65,7 @@ Status Window::await_requested(std::uint32_t target, const Requested& requested,
                                std::uint32_t index) {
   if (requested.kind == Requested::Kind::granted) return {};
   if (requested.kind == Requested::Kind::full)
-    return {Code::system, where(call, target) + ": the lock's queue is full"};
+    return {Code::system, texts_.where(call, target) + ": the lock's queue is full"};
   const Liveness* liveness = parts_.lock_agent.liveness;
   Status failure;
   std::string holders;
@@ -83,7 +83,7 @@ Status Window::await_requested(std::uint32_t target, const Requested& requested,
     return how;
   };
   if (with_lock(target, take, index) == LockResult::acquired) return {};
-  return {failure.code(), fmt::format("{}: {}{}", where(call, target), failure.text(), holders)};
+  return {failure.code(), fmt::format("{}: {}{}", texts_.where(call, target), failure.text(), holders)};
 }
 
 Status Window::drop_lock(std::uint32_t target, LockMode mode, const char* call) {
@@ -96,13 +96,13 @@ Status Window::drop_lock(std::uint32_t target, LockMode mode, const char* call) 
 }
 
 Status Window::not_held_in_memory(const char* call, std::uint32_t target) const {
-  return {Code::system, where(call, target) + ": the lock is not held in shared memory"};
+  return {Code::system, texts_.where(call, target) + ": the lock is not held in shared memory"};
 }
 
 // Ends the epoch of a fence where there is one, waits for the lock, or says why it cannot be. What needs none of these
 // is HotWindow::lock.
 Status Window::lock(std::uint32_t target, LockMode mode) {
-  if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
+  if (Status status = checks_.rank("farsum_lock", target); !status.is_ok()) return status;
   if (has_asked_locks()) {
     // What is refused waits for nobody.
     if (Status status = check_lockable(target); !status.is_ok()) return status;
@@ -152,7 +152,7 @@ Status Window::lock_here(std::uint32_t target, LockMode mode) {
 }
 
 Status Window::refuse_lock(std::uint32_t target, const char* why) const {
-  return {Code::sync, fmt::format("{}: {}", where("farsum_lock", target), why)};
+  return {Code::sync, fmt::format("{}: {}", texts_.where("farsum_lock", target), why)};
 }
 
 // Changes nothing.
@@ -180,7 +180,7 @@ const char* Window::why_no_lock(std::uint32_t target) {
 
 Status Window::unlock(std::uint32_t target) {
   if (target >= size_) [[unlikely]]
-    return check_rank("farsum_unlock", target);
+    return checks_.rank("farsum_unlock", target);
   const std::int32_t open = views_[target].open.load(std::memory_order_relaxed);
   if (open == unchecked_lock) return unlock_unchecked(target);
   if (open != locked_shared && open != locked_exclusive) [[unlikely]]
@@ -189,7 +189,7 @@ Status Window::unlock(std::uint32_t target) {
 }
 
 Status Window::not_held(std::uint32_t target) const {
-  return {Code::sync, where("farsum_unlock", target) + ": this rank does not hold that lock; farsum_lock takes it"};
+  return {Code::sync, texts_.where("farsum_unlock", target) + ": this rank does not hold that lock; farsum_lock takes it"};
 }
 
 Status Window::unlock_here(std::uint32_t target, std::int32_t open) {
@@ -212,7 +212,7 @@ Status Window::unlock_here(std::uint32_t target, std::int32_t open) {
 // The epoch begins under the guard, for another thread may be taking the lock. Neither that nor a lock that this thread
 // has asked another node for is waited for.
 Status Window::lock_unchecked(std::uint32_t target) {
-  if (Status status = check_rank("farsum_lock", target); !status.is_ok()) return status;
+  if (Status status = checks_.rank("farsum_lock", target); !status.is_ok()) return status;
   const std::lock_guard lock(sync_mutex_);
   const char* why = why_no_lock(target);
   if (why == nullptr && !claim_for_epoch(target)) why = held_already;
@@ -232,7 +232,7 @@ Status Window::unlock_unchecked(std::uint32_t target) {
 
 Status Window::lock_all_unchecked() {
   const std::lock_guard lock(sync_mutex_);
-  if (const char* const why = why_no_lock_all(); why != nullptr) return refuse("farsum_lock_all", why);
+  if (const char* const why = why_no_lock_all(); why != nullptr) return texts_.refuse("farsum_lock_all", why);
   all_locked_ = true;
   for (std::uint32_t target = 0; target < size_; ++target)
     views_[target].open.store(unchecked_with_all, std::memory_order_relaxed);
@@ -266,7 +266,7 @@ Status Window::lock_all() {
     const char* why = make_way_for_all();
     if (why == nullptr && hold_all_by_bias()) return {};
     if (why == nullptr) why = lock_what_is_free(taken);
-    if (why != nullptr) return refuse("farsum_lock_all", why);
+    if (why != nullptr) return texts_.refuse("farsum_lock_all", why);
     all_locked_ = true;
   }
   // It locks without the mutex: another thread may have to end another epoch meanwhile.
@@ -378,7 +378,7 @@ Status Window::ask_at_once(std::uint32_t target, const char* call) {
   try {
     return ask(target, wire::MessageKind::lock, LockMode::shared, details_[target].granted, wire::flag_at_once);
   } catch (const std::bad_alloc&) {
-    return {Code::no_memory, where(call, target) + ": there was no memory left to ask for its lock"};
+    return {Code::no_memory, texts_.where(call, target) + ": there was no memory left to ask for its lock"};
   }
 }
 
@@ -425,7 +425,7 @@ const char* Window::why_not_all_lockable() const {
 Status Window::check_all_lockable() {
   const std::lock_guard lock(sync_mutex_);
   const char* const why = why_not_all_lockable();
-  return why == nullptr ? Status() : refuse("farsum_lock_all", why);
+  return why == nullptr ? Status() : texts_.refuse("farsum_lock_all", why);
 }
 
 // Ends the epoch of a fence where there is one; the words of the targets are still to be claimed.
@@ -447,7 +447,7 @@ const char* Window::why_no_lock_all() {
 
 Status Window::unlock_all() {
   const std::lock_guard lock(sync_mutex_);
-  if (!all_locked_) return refuse("farsum_unlock_all", "no farsum_lock_all precedes it");
+  if (!all_locked_) return texts_.refuse("farsum_unlock_all", "no farsum_lock_all precedes it");
   // All targets are as the first is.
   if (views_[0].open.load(std::memory_order_relaxed) == unchecked_with_all) return unlock_all_unchecked();
   constexpr const char* call = "farsum_unlock_all";

@@ -36,7 +36,7 @@ Status Window::run_owner(const Operation& operation, std::uint32_t target, Compl
     parts_.engine->fail_all();
     return status;
   }
-  return answer_status(target, call, own.code.load(std::memory_order_relaxed));
+  return texts_.answered(target, call, own.code.load(std::memory_order_relaxed));
 }
 
 bool Window::update_remote(std::uint32_t target, std::uint64_t offset, const void* element, ops::ElementType type,
@@ -192,13 +192,13 @@ Status Window::take_failure(std::uint32_t target, const char* call) {
   Outstanding& outstanding = views_[target].outstanding;
   if (outstanding.failure.load(std::memory_order_relaxed) == Code::ok) return {};
   const Code code = outstanding.failure.exchange(Code::ok, std::memory_order_relaxed);
-  return answer_status(target, call, code, "an earlier operation failed");
+  return texts_.answered(target, call, code, "an earlier operation failed");
 }
 
 Status Window::flush(std::uint32_t target, const char* call) {
-  if (Status status = check_rank(call, target); !status.is_ok()) return status;
+  if (Status status = checks_.rank(call, target); !status.is_ok()) return status;
   if (views_[target].open.load(std::memory_order_relaxed) <= no_epoch) {
-    return {Code::sync, fmt::format("{}: outside an access epoch", where(call, target))};
+    return {Code::sync, fmt::format("{}: outside an access epoch", texts_.where(call, target))};
   }
   if (hot_parts_.aggregates) {
     if (Status status = send_gathered(target); !status.is_ok()) return status;
@@ -249,12 +249,12 @@ Status Window::flush_every_target(Reach reach) {
 
 Status Window::flush_one_target(std::uint32_t target, Reach reach) {
   const char* const call = reach == Reach::local ? "farsum_flush_local" : "farsum_flush";
-  if (Status status = check_rank(call, target); !status.is_ok()) return status;
+  if (Status status = checks_.rank(call, target); !status.is_ok()) return status;
   const std::int32_t least = least_open_to_flush();
   if (least == active_epoch && awaits_post(target)) {
     if (Status status = await_post(target, call); !status.is_ok()) return status;
   }
-  if (views_[target].open.load(std::memory_order_relaxed) < least) return outside_flushable_epoch(where(call, target));
+  if (views_[target].open.load(std::memory_order_relaxed) < least) return outside_flushable_epoch(texts_.where(call, target));
   return reach == Reach::local ? wait_for_buffers(target, call) : flush(target, call);
 }
 

@@ -267,7 +267,7 @@ Status Window::check_for_card(const Operation& operation, std::uint32_t target, 
         fmt::format("{}: the window is declared network-only, and a network card does not do {} on elements of {} "
                     "bytes ({}) by itself: 4 and 8 bytes are for any operator, 1 and 2 for replace without a "
                     "result and no_op; declare the window otherwise",
-                    where(call, target),
+                    texts_.where(call, target),
                     operation.kind == OperationKind::compare_and_swap ? "compare-and-swap" : ops::name_of(operation.op),
                     ops::size_of(operation.type), ops::name_of(operation.type))};
   }
@@ -278,7 +278,7 @@ Status Window::check_for_card(const Operation& operation, std::uint32_t target, 
     status = {Code::argument,
               fmt::format("{}: the window is declared network-only, and a network card updates elements of {} bytes at "
                           "multiples of that only; one of these is {} bytes behind such a place",
-                          where(call, target), size, address % size)};
+                          texts_.where(call, target), size, address % size)};
     return false;
   });
   return status;
@@ -363,7 +363,7 @@ Status Window::notify_behind_card(const Operation& operation, std::uint32_t targ
 
 Status Window::card_status(Status status, std::uint32_t target, const char* call) const {
   if (status.is_ok()) return status;
-  return {status.code(), fmt::format("{}: the network card: {}", where(call, target), status.text())};
+  return {status.code(), fmt::format("{}: the network card: {}", texts_.where(call, target), status.text())};
 }
 
 // Called after an operation was started: were the mark set before, a flush in between would clear it and not wait for
@@ -385,7 +385,7 @@ Status Window::await_card(std::uint32_t target, CardCompletion& completion, cons
   }
   // Acquire: what operations brought is here.
   const Code code = completion.failure.exchange(Code::ok, std::memory_order_acquire);
-  return answer_status(target, call, code, "an operation of the network card failed");
+  return texts_.answered(target, call, code, "an operation of the network card failed");
 }
 
 // ---- flush ----

@@ -64,17 +64,7 @@ Status Window::await_answer(std::uint32_t target, const RequestState& answer, co
     parts_.engine->fail_all();
     return status;
   }
-  return answer_status(target, call, answer.code.load(std::memory_order_relaxed));
-}
-
-Status Window::answer_status(std::uint32_t target, const char* call, Code code, const char* whose) const {
-  if (code == Code::ok) return {};
-  // An owner that is gone has answered nothing.
-  if (code == Code::peer_failed) {
-    if (const std::string dead = name_the_dead(parts_.lock_agent.liveness, parts_.ranks); !dead.empty())
-      return {code, where(call, target) + dead};
-  }
-  return {code, fmt::format("{}: {}: {}", where(call, target), whose, explain_code(code))};
+  return texts_.answered(target, call, answer.code.load(std::memory_order_relaxed));
 }
 
 Status Window::ask_to_end(std::uint32_t target, wire::MessageKind kind, LockMode mode) {

@@ -52,7 +52,7 @@ Status Window::scatter_under_locks(std::uint32_t target, std::uint64_t offset, s
   const TargetView& view = views_[target];
   RowReducer reducer(view.domain, parts_.lock_agent, view.memory, reduction);
   const Applied applied = reducer.apply(ElementList{offset, offsets, reduction.element_bytes(), elements});
-  return applied_status(applied, view.domain, reducer.refused_at(), "farsum_accumulate", target);
+  return texts_.applied(applied, view.domain, reducer.refused_at(), "farsum_accumulate", target);
 }
 
 // False when something is not plain, and nothing was done: the long way finds out what.

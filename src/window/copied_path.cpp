@@ -1,5 +1,5 @@
-// The paths on which the origin computes on a copy: attach, where the kernel moves the bytes, and paper 1's
-// caller-computes.
+#include "window/copied_path.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -13,7 +13,6 @@
 
 #include "protocol/packed_sides.hpp"
 #include "protocol/presence.hpp"
-#include "window/window.hpp"
 
 namespace farsum {
 
@@ -45,38 +44,38 @@ class PieceBatch {
 
 }  // namespace
 
-Transfer Window::fetch_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces,
-                              bool through_kernel) {
-  if (through_kernel) return parts_.transport->read_pieces(owner, pieces);
+Transfer CopiedPath::fetch_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces,
+                              bool through_kernel) const {
+  if (through_kernel) return needs_.transport.read_pieces(owner, pieces);
   for (const TransferPiece& piece : pieces)
     std::memcpy(piece.local, region.mapped + (piece.remote_address - region.owner_address), piece.bytes);
   return Transfer::done;
 }
 
-Transfer Window::store_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces,
-                              bool through_kernel) {
-  if (through_kernel) return parts_.transport->write_pieces(owner, pieces);
+Transfer CopiedPath::store_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces,
+                              bool through_kernel) const {
+  if (through_kernel) return needs_.transport.write_pieces(owner, pieces);
   for (const TransferPiece& piece : pieces)
     std::memcpy(region.mapped + (piece.remote_address - region.owner_address), piece.local, piece.bytes);
   return Transfer::done;
 }
 
 // What of pieces that could not be moved is not there, as part of a sentence; empty where all can be read.
-std::string Window::name_missing(Rank owner, std::span<const TransferPiece> pieces) const {
+std::string CopiedPath::name_missing(Rank owner, std::span<const TransferPiece> pieces) const {
   for (const TransferPiece& piece : pieces) {
-    const auto page = first_missing_page(*parts_.transport, owner, piece.remote_address, piece.bytes);
+    const auto page = first_missing_page(needs_.transport, owner, piece.remote_address, piece.bytes);
     if (page) return fmt::format("; its page at {:#x} is not there", *page);
   }
   return {};
 }
 
-Status Window::run_attach(const Operation& operation, std::uint32_t target, const Region& region) {
+Status CopiedPath::attach(const Operation& operation, std::uint32_t target, const Region& region) const {
   if (is_atomic(operation.kind)) {
     const bool is_one = operation.bytes == ops::size_of(operation.type) && is_contiguous(operation.target_layout);
     return is_one ? update_element_by_copy(operation, target, region)
                   : reduce_by_copy(operation, target, region, CallerLock::stripe, true);
   }
-  const Rank owner = parts_.ranks[target];
+  const Rank owner = needs_.ranks[target];
   const std::uint64_t base = region.owner_address + (operation.offset - region.offset);
   const bool puts = operation.kind == OperationKind::put;
   // A piece serves both directions; the operand of a put is only read.
@@ -85,8 +84,8 @@ Status Window::run_attach(const Operation& operation, std::uint32_t target, cons
   std::string missing;
   PieceBatch batch;
   const auto move = [&] {
-    how = puts ? parts_.transport->write_pieces(owner, batch.pieces())
-               : parts_.transport->read_pieces(owner, batch.pieces());
+    how = puts ? needs_.transport.write_pieces(owner, batch.pieces())
+               : needs_.transport.read_pieces(owner, batch.pieces());
     if (how == Transfer::bad_address) missing = name_missing(owner, batch.pieces());
     batch.clear();
     return how == Transfer::done;
@@ -98,15 +97,15 @@ Status Window::run_attach(const Operation& operation, std::uint32_t target, cons
                        return !batch.full() || move();
                      });
   if (how == Transfer::done && !batch.empty()) (void)move();
-  return transfer_status(how, call_name(operation.kind), target, operation.offset, operation.bytes, missing);
+  return needs_.texts.transferred(how, call_name(operation.kind), target, {operation.offset, operation.bytes, missing});
 }
 
 // Paper 1's caller-computes. Puts and gets need no computing: they are moved.
-Status Window::run_caller(const Operation& operation, std::uint32_t target, const Region& region) {
+Status CopiedPath::caller(const Operation& operation, std::uint32_t target, const Region& region) const {
   const bool through_kernel = region.mapped == nullptr;
   if (is_atomic(operation.kind))
-    return reduce_by_copy(operation, target, region, parts_.settings.caller_lock, through_kernel);
-  return through_kernel ? run_attach(operation, target, region) : run_direct(operation, target, region);
+    return reduce_by_copy(operation, target, region, needs_.caller_lock, through_kernel);
+  return through_kernel ? attach(operation, target, region) : needs_.mapped.run(operation, target, region);
 }
 
 namespace {
@@ -142,107 +141,54 @@ class RegionLock {
 
 }  // namespace
 
-// An update that is computed on a copy.
-struct Window::CopyUpdate {
-  Reduction reduction;
-  const std::byte* compare = nullptr;  // of a compare-and-swap alone
-  bool fetches = false;
-
-  // REPLACE without a result needs no get (paper 1, footnote 2); NO_OP needs no put.
-  bool gets() const { return compare != nullptr || fetches || reduction.op != ops::Operator::replace; }
-  bool puts() const { return compare != nullptr || reduction.op != ops::Operator::no_op; }
-  // `result`, where not null, receives the old values; nobody else touches the copy.
-  void apply(std::byte* copy, std::uint64_t elements, const std::byte* operand, std::byte* result) const {
-    if (compare != nullptr) {
-      ops::plain_compare_and_swap(copy, compare, operand, result, reduction.type);
-    } else if (result != nullptr) {
-      reduction.fetch(copy, operand, result, elements, reduction.alpha);
-    } else {
-      reduction.bulk(copy, operand, elements, reduction.alpha);
-    }
-  }
-};
-
-Window::CopyUpdate Window::copy_update(const Operation& operation) const {
+CopiedPath::Update CopiedPath::update_of(const Operation& operation) const {
   const bool fetches = operation.result != nullptr;
   if (operation.kind == OperationKind::compare_and_swap)
     return {{operation.type, ops::Operator::replace}, operation.compare, fetches};
-  return {make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, 0), nullptr, fetches};
+  return {make_reduction(needs_.kernels, operation.type, operation.op, operation.alpha, 0), nullptr, fetches};
 }
 
 // It has room for the element and no more. What stays as it was, as where a compare-and-swap fails, is not written: a
 // call of the kernel takes longer than all the rest.
-Status Window::update_copied_element(const CopyUpdate& update, const CopiedElement& element) {
+Status CopiedPath::update_element(const Update& update, const Element& element) const {
   const Region& region = element.region;
   const std::uint64_t at = element.offset - region.offset;
   const std::uint64_t bytes = update.reduction.element_bytes();
-  const Rank owner = parts_.ranks[element.target];
+  const Rank owner = needs_.ranks[element.target];
   alignas(ops::largest_element_bytes) std::array<std::byte, ops::largest_element_bytes> copy;
   std::array<std::byte, ops::largest_element_bytes> before;
   const TransferPiece piece{region.owner_address + at, copy.data(), bytes};
-  const Applied applied = take_stripes(region.domain, at, bytes, parts_.lock_agent);
-  if (applied != Applied::done) return applied_status(applied, region.domain, at, element.call, element.target);
-  Transfer how = update.gets() ? parts_.transport->read_pieces(owner, {&piece, 1}) : Transfer::done;
+  const Applied applied = take_stripes(region.domain, at, bytes, needs_.agent);
+  if (applied != Applied::done) return needs_.texts.applied(applied, region.domain, at, element.call, element.target);
+  Transfer how = update.gets() ? needs_.transport.read_pieces(owner, {&piece, 1}) : Transfer::done;
   if (how == Transfer::done) {
     if (update.gets()) std::memcpy(before.data(), copy.data(), bytes);
     update.apply(copy.data(), 1, element.operand, element.result);
     const bool stays = update.gets() && std::memcmp(before.data(), copy.data(), bytes) == 0;
-    if (update.puts() && !stays) how = parts_.transport->write_pieces(owner, {&piece, 1});
+    if (update.puts() && !stays) how = needs_.transport.write_pieces(owner, {&piece, 1});
   }
   release_stripes(region.domain, at, bytes);
   // It may have no memory for its text: not with the stripe.
   std::string missing;
   if (how == Transfer::bad_address) missing = name_missing(owner, {&piece, 1});
-  return transfer_status(how, element.call, element.target, element.offset, bytes, missing);
+  return needs_.texts.transferred(how, element.call, element.target, {element.offset, bytes, missing});
 }
 
-Status Window::update_element_by_copy(const Operation& operation, std::uint32_t target, const Region& region) {
+Status CopiedPath::update_element_by_copy(const Operation& operation, std::uint32_t target, const Region& region) const {
   const PackedOperand operand(operation);
   PackedResult result(operation);
-  Status status = update_copied_element(copy_update(operation), {call_name(operation.kind), target, region,
+  Status status = update_element(update_of(operation), {call_name(operation.kind), target, region,
                                                                  operation.offset, operand.data(), result.data()});
   if (status.is_ok()) result.deliver();
   return status;
 }
 
-bool Window::may_update_by_copy(std::uint32_t target, std::uint64_t offset, ops::ElementType type,
-                                ops::Operator op) const {
-  if (target >= size_) return false;
-  const Region* region = details_[target].copied;
-  const std::uint64_t bytes = ops::size_of(type);
-  if (region == nullptr || region->bytes < bytes || offset > region->bytes - bytes) return false;
-  if (op == ops::Operator::scaled_sum || !ops::legal(type, op)) return false;
-  // Relaxed: as in_access_epoch(). Acquire: as settle_before().
-  return views_[target].open.load(std::memory_order_relaxed) > no_epoch && !awaits_post(target) &&
-         views_[target].outstanding.count.load(std::memory_order_acquire) == 0;
-}
-
-Status Window::update_by_copy(std::uint32_t target, std::uint64_t offset, const ElementUpdate& element) {
-  const bool swaps = element.compare != nullptr;
-  const CopyUpdate update{swaps ? Reduction{element.type, ops::Operator::replace}
-                                : make_reduction(*parts_.kernels, element.type, element.op, nullptr, 0),
-                          element.compare, element.result != nullptr};
-  const OperationKind kind = swaps                       ? OperationKind::compare_and_swap
-                             : element.result != nullptr ? OperationKind::get_accumulate
-                                                         : OperationKind::accumulate;
-  note_issued();
-  const std::uint64_t bytes = update.reduction.element_bytes();
-  count_other(views_[target], bytes);
-  count(Path::attach, bytes);
-  Status status = update_copied_element(
-      update, {call_name(kind), target, *details_[target].copied, offset, element.operand, element.result});
-  note_stores(views_[target]);
-  if (parts_.hearing != nullptr && tells_of_others(kind, element.op)) parts_.hearing->hear();
-  if (writes(kind, element.op)) note_change(target);
-  return status;
-}
-
-Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region,
-                              CallerLock granularity, bool through_kernel) {
+Status CopiedPath::reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region,
+                              CallerLock granularity, bool through_kernel) const {
   const char* call = call_name(operation.kind);
-  const Rank owner = parts_.ranks[target];
+  const Rank owner = needs_.ranks[target];
   const std::uint64_t base = operation.offset - region.offset;
-  const CopyUpdate computation = copy_update(operation);
+  const Update computation = update_of(operation);
   const std::uint64_t element = computation.reduction.element_bytes();
   const PackedOperand operand(operation);
   PackedResult result(operation);
@@ -263,12 +209,12 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
 
   std::optional<RegionLock> region_lock;
   if (granularity == CallerLock::region) {
-    region_lock.emplace(region.domain, region.bytes, parts_.lock_agent);
+    region_lock.emplace(region.domain, region.bytes, needs_.agent);
     if (!region_lock->held()) {
       const Rank dead = region.domain.locks[region_lock->refused()].holder() - 1;
-      return {Code::peer_failed, fmt::format("{}: {} while it held stripe {} of the region{}", where(call, target),
-                                             fate_of(parts_.lock_agent.liveness, dead), region_lock->refused(),
-                                             cause_of_death(parts_.lock_agent.liveness, dead))};
+      return {Code::peer_failed, fmt::format("{}: {} while it held stripe {} of the region{}", needs_.texts.where(call, target),
+                                             fate_of(needs_.agent.liveness, dead), region_lock->refused(),
+                                             cause_of_death(needs_.agent.liveness, dead))};
     }
   }
   Applied applied = Applied::done;
@@ -280,7 +226,7 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
     failed_at = at;
     // One piece may straddle two stripes; several lie in one.
     const std::uint64_t reach = batch.pieces().size() == 1 ? batch.bytes() : 1;
-    if (granularity != CallerLock::region) applied = take_stripes(region.domain, at, reach, parts_.lock_agent);
+    if (granularity != CallerLock::region) applied = take_stripes(region.domain, at, reach, needs_.agent);
     if (applied != Applied::done) return false;
     compute(batch);
     if (granularity != CallerLock::region) release_stripes(region.domain, at, reach);
@@ -312,9 +258,9 @@ Status Window::reduce_by_copy(const Operation& operation, std::uint32_t target, 
   ops::for_each_pair(operation.target_layout, ops::LayoutView::contiguous(operation.bytes), operation.bytes, element,
                      ops::no_piece_limit, run);
   if (applied == Applied::done && how == Transfer::done && !batch.empty()) (void)update();
-  if (applied != Applied::done) return applied_status(applied, region.domain, failed_at, call, target);
+  if (applied != Applied::done) return needs_.texts.applied(applied, region.domain, failed_at, call, target);
   if (how == Transfer::done) result.deliver();
-  return transfer_status(how, call, target, region.offset + failed_at, element, missing);
+  return needs_.texts.transferred(how, call, target, {region.offset + failed_at, element, missing});
 }
 
 }  // namespace farsum

@@ -1,8 +1,8 @@
-// The path on memory that is mapped here: the caller moves or computes, row by row where layouts have rows.
+#include "window/mapped_path.hpp"
+
 #include <cstring>
 
 #include "protocol/packed_sides.hpp"
-#include "window/window.hpp"
 
 namespace farsum {
 namespace {
@@ -48,36 +48,36 @@ void move(const ops::KernelSet& kernels, const ops::LayoutView& to_layout, std::
 
 }  // namespace
 
-Status Window::run_direct(const Operation& operation, std::uint32_t target, const Region& region) {
+Status MappedPath::run(const Operation& operation, std::uint32_t target, const Region& region) const {
   const std::uint64_t base = operation.offset - region.offset;
   std::byte* there = region.mapped + base;
   switch (operation.kind) {
     case OperationKind::put:
-      move(*parts_.kernels, operation.target_layout, there, operation.operand_layout, operation.operand,
+      move(kernels_, operation.target_layout, there, operation.operand_layout, operation.operand,
            operation.bytes);
       return {};
     case OperationKind::get:
-      move(*parts_.kernels, operation.result_layout, operation.result, operation.target_layout, there, operation.bytes);
+      move(kernels_, operation.result_layout, operation.result, operation.target_layout, there, operation.bytes);
       return {};
     case OperationKind::compare_and_swap: {
       const Applied applied =
-          apply_compare_and_swap(region.domain, parts_.lock_agent, region.mapped, base, operation.compare,
+          apply_compare_and_swap(region.domain, agent_, region.mapped, base, operation.compare,
                                  operation.operand, operation.result, operation.type);
-      return applied_status(applied, region.domain, base, call_name(operation.kind), target);
+      return texts_.applied(applied, region.domain, base, call_name(operation.kind), target);
     }
     case OperationKind::accumulate:
     case OperationKind::get_accumulate:
-      return reduce_direct(operation, target, region);
+      return reduce(operation, target, region);
   }
   return {};
 }
 
-Status Window::reduce_direct(const Operation& operation, std::uint32_t target, const Region& region) {
+Status MappedPath::reduce(const Operation& operation, std::uint32_t target, const Region& region) const {
   const std::uint64_t base = operation.offset - region.offset;
   const bool fetches = operation.kind == OperationKind::get_accumulate;
   const Reduction reduction =
-      make_reduction(*parts_.kernels, operation.type, operation.op, operation.alpha, operation.bytes);
-  RowReducer reducer(region.domain, parts_.lock_agent, region.mapped, reduction);
+      make_reduction(kernels_, operation.type, operation.op, operation.alpha, operation.bytes);
+  RowReducer reducer(region.domain, agent_, region.mapped, reduction);
   Applied applied = Applied::done;
   const ops::LayoutView& here = fetches ? operation.result_layout : operation.operand_layout;
   if (operation.target_layout.kind() == ops::LayoutKind::indexed && is_contiguous(here)) {
@@ -115,7 +115,7 @@ Status Window::reduce_direct(const Operation& operation, std::uint32_t target, c
           return applied == Applied::done;
         });
   }
-  return applied_status(applied, region.domain, reducer.refused_at(), call_name(operation.kind), target);
+  return texts_.applied(applied, region.domain, reducer.refused_at(), call_name(operation.kind), target);
 }
 
 }  // namespace farsum
