@@ -13,7 +13,7 @@
 #include "memory/atomicity.hpp"
 #include "ops/atomics.hpp"
 #include "ops/kernels.hpp"
-#include "protocol/origin/engine.hpp"
+#include "protocol/operation.hpp"
 #include "transport/transport.hpp"
 #include "window/mapped_path.hpp"
 #include "window/region_tables.hpp"

@@ -6,7 +6,7 @@
 #include "memory/apply.hpp"
 #include "memory/atomicity.hpp"
 #include "ops/kernels.hpp"
-#include "protocol/origin/engine.hpp"
+#include "protocol/operation.hpp"
 #include "window/region_tables.hpp"
 #include "window/window_texts.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "protocol/origin/engine.hpp"
+#include "protocol/operation.hpp"
 #include "window/region_tables.hpp"
 #include "window/window_texts.hpp"
 

@@ -14,7 +14,7 @@
 
 #include "base/units.hpp"
 #include "memory/atomicity.hpp"
-#include "protocol/origin/engine.hpp"
+#include "protocol/operation.hpp"
 #include "protocol/window_shared.hpp"
 #include "window/paths.hpp"
 

@@ -1,7 +1,7 @@
 // Which way one operation goes: a pure function of it, of the region where its bytes begin, and of who waits for it.
 #pragma once
 
-#include "protocol/origin/engine.hpp"
+#include "protocol/operation.hpp"
 #include "window/paths.hpp"
 #include "window/region_tables.hpp"
 
