@@ -2,8 +2,9 @@
 
 # Each line names a component and the components it may link to (their own dependencies follow). The same arrows, file by file,
 # are held by tools/check_includes.
-set(FARSUM_COMPONENTS base os lockfree ops cost trees cluster promotion memory transport transport/sim transport/trace protocol
-                      variants liveness progress window collectives runtime capi)
+set(FARSUM_COMPONENTS base os lockfree ops cost trees cluster promotion memory transport transport/sim transport/trace
+                      variants/leases/owner protocol variants/read_copies liveness progress window variants/cards variants/leases
+                      collectives runtime capi)
 # What only tests and benchmarks run. It is no part of libfarsum.so, which is built without waiting for it.
 set(FARSUM_COMPONENTS_OF_TESTS cluster transport/sim transport/trace)
 set(FARSUM_NEEDS_base "")
@@ -18,14 +19,18 @@ set(FARSUM_NEEDS_memory cost)
 set(FARSUM_NEEDS_transport cost)
 set(FARSUM_NEEDS_transport_sim transport)
 set(FARSUM_NEEDS_transport_trace transport)
-# The owner keeps leases, which are a variant; the origin's half of a variant is on top of the protocol.
-set(FARSUM_NEEDS_protocol memory transport variants)
-set(FARSUM_NEEDS_variants protocol)
+# The owner keeps leases, which are a variant. What carries out a window's operations is on top of the window, which knows it by
+# an interface.
+set(FARSUM_NEEDS_variants_leases_owner memory)
+set(FARSUM_NEEDS_protocol memory transport variants_leases_owner)
+set(FARSUM_NEEDS_variants_read_copies protocol)
+set(FARSUM_NEEDS_variants_cards window)
+set(FARSUM_NEEDS_variants_leases window)
 set(FARSUM_NEEDS_liveness protocol)
 set(FARSUM_NEEDS_progress liveness)
-set(FARSUM_NEEDS_window variants progress)
+set(FARSUM_NEEDS_window variants_read_copies progress)
 set(FARSUM_NEEDS_collectives window trees)
-set(FARSUM_NEEDS_runtime collectives promotion)
+set(FARSUM_NEEDS_runtime collectives promotion variants_cards variants_leases)
 set(FARSUM_NEEDS_capi runtime)
 
 # Instruction sets are chosen when the library starts, so each kernel file alone is compiled for its own.

@@ -311,7 +311,7 @@ bool is_plain_scatter(const farsum_operation& from) {
          from.completion <= FARSUM_EXPLICIT && layout->bytes == ops::size_of(static_cast<ops::ElementType>(from.type));
 }
 
-// What the layout names; none on overflow. The places of a uniform list are for Window::check to look at.
+// What the layout names; none on overflow. The places of a uniform list are for OperationChecks to look at.
 std::optional<std::uint64_t> total_bytes(const farsum_layout& from, const ops::LayoutView& view) {
   if (from.kind != FARSUM_INDEXED || from.lengths != nullptr) return view.total_bytes();
   std::uint64_t total = 0;
@@ -555,10 +555,13 @@ farsum_status farsum_operate(farsum_window handle, const farsum_operation* from,
     }
     Status scattered;
     if (is_plain_scatter(*from) &&
-        slot->object->window->scatter_hot(static_cast<std::uint32_t>(from->target), from->offset,
-                                          {from->target_layout->offsets, from->target_layout->pieces}, from->origin,
-                                          static_cast<ops::ElementType>(from->type),
-                                          static_cast<ops::Operator>(from->op), scattered)) {
+        slot->object->window->scatter_hot(static_cast<std::uint32_t>(from->target),
+                                          {from->offset,
+                                           {from->target_layout->offsets, from->target_layout->pieces},
+                                           from->origin,
+                                           static_cast<ops::ElementType>(from->type),
+                                           static_cast<ops::Operator>(from->op)},
+                                          scattered)) {
       if (!scattered.is_ok()) return fail(scattered);
       note_hot_change();
       if (from->completion == FARSUM_EXPLICIT) request->bits = completed_request;

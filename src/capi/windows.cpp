@@ -468,28 +468,31 @@ static farsum_status check_list(const char* call, const int* ranks, int count) {
 
 farsum_status farsum_post(farsum_window handle, const int* origins, int count) {
   if (const farsum_status status = check_list("farsum_post", origins, count); status != FARSUM_OK) return status;
-  return on_window("farsum_post", handle, [&](Window& window) { return window.post(ranks_of(origins, count)); });
+  return on_window("farsum_post", handle,
+                   [&](Window& window) { return window.posts().post(ranks_of(origins, count)); });
 }
 farsum_status farsum_start(farsum_window handle, const int* targets, int count) {
   if (const farsum_status status = check_list("farsum_start", targets, count); status != FARSUM_OK) return status;
-  return on_window("farsum_start", handle, [&](Window& window) { return window.start(ranks_of(targets, count)); });
+  return on_window("farsum_start", handle,
+                   [&](Window& window) { return window.posts().start(ranks_of(targets, count)); });
 }
 farsum_status farsum_start_unchecked(farsum_window handle, const int* targets, int count) {
   if (const farsum_status status = check_list("farsum_start_unchecked", targets, count); status != FARSUM_OK)
     return status;
-  return on_window("farsum_start_unchecked", handle,
-                   [&](Window& window) { return window.start(ranks_of(targets, count), Window::Posts::known); });
+  return on_window("farsum_start_unchecked", handle, [&](Window& window) {
+    return window.posts().start(ranks_of(targets, count), PostEpochs::Posts::known);
+  });
 }
 farsum_status farsum_complete(farsum_window handle) {
-  return on_window("farsum_complete", handle, [](Window& window) { return window.complete(); });
+  return on_window("farsum_complete", handle, [](Window& window) { return window.posts().complete(); });
 }
 farsum_status farsum_wait_exposure(farsum_window handle) {
-  return on_window("farsum_wait_exposure", handle, [](Window& window) { return window.wait_exposure(); });
+  return on_window("farsum_wait_exposure", handle, [](Window& window) { return window.posts().wait(); });
 }
 farsum_status farsum_test_exposure(farsum_window handle, int* done) {
   return on_window("farsum_test_exposure", handle, [&](Window& window) {
     bool answer = false;
-    Status status = window.test_exposure(answer);
+    Status status = window.posts().test(answer);
     if (status.is_ok()) *done = answer ? 1 : 0;
     return status;
   });
@@ -503,15 +506,15 @@ farsum_status farsum_test_exposure(farsum_window handle, int* done) {
                                             static_cast<int>(mode)));
   }
   return on_window("farsum_lock", handle,
-                   [&](Window& window) { return window.lock_unchecked(static_cast<std::uint32_t>(target)); });
+                   [&](Window& window) { return window.locks().lock_unchecked(static_cast<std::uint32_t>(target)); });
 }
 
 // Goes on where the hot path has not finished: it may have queued.
 [[gnu::noinline]] static farsum_status lock_slowly(farsum_window handle, std::uint32_t target, LockMode mode,
                                                    Requested so_far) {
   return on_window("farsum_lock", handle, [&](Window& window) {
-    return so_far.kind == Requested::Kind::queued ? window.await_queued_lock(target, mode, so_far.slot)
-                                                  : window.lock(target, mode);
+    return so_far.kind == Requested::Kind::queued ? window.locks().await_queued(target, mode, so_far.slot)
+                                                  : window.locks().lock(target, mode);
   });
 }
 
@@ -537,29 +540,38 @@ farsum_status farsum_unlock(farsum_window handle, int target) {
     return FARSUM_OK;
   }
   return on_window("farsum_unlock", handle,
-                   [&](Window& window) { return window.unlock(static_cast<std::uint32_t>(target)); });
+                   [&](Window& window) { return window.locks().unlock(static_cast<std::uint32_t>(target)); });
 }
 farsum_status farsum_lock_all(farsum_window handle) {
-  return on_window("farsum_lock_all", handle, [](Window& window) { return window.lock_all(); });
+  return on_window("farsum_lock_all", handle, [](Window& window) { return window.all_locks().lock(); });
 }
 farsum_status farsum_lock_all_unchecked(farsum_window handle) {
-  return on_window("farsum_lock_all_unchecked", handle, [](Window& window) { return window.lock_all_unchecked(); });
+  return on_window("farsum_lock_all_unchecked", handle,
+                   [](Window& window) { return window.all_locks().lock_unchecked(); });
 }
 farsum_status farsum_unlock_all(farsum_window handle) {
-  return on_window("farsum_unlock_all", handle, [](Window& window) { return window.unlock_all(); });
+  return on_window("farsum_unlock_all", handle, [](Window& window) { return window.all_locks().unlock(); });
 }
 farsum_status farsum_sync(farsum_window handle) {
-  return on_window("farsum_sync", handle, [](Window& window) { return window.sync(); });
+  return on_window("farsum_sync", handle, [](Window&) {
+    flush_fence();
+    return Status();
+  });
 }
 farsum_status farsum_order(farsum_window handle) {
-  return on_window("farsum_order", handle, [](Window& window) { return window.order(); });
+  return on_window("farsum_order", handle, [](Window& window) {
+    window.order();
+    return Status();
+  });
 }
 
 farsum_status farsum_notify_wait(farsum_window handle, uint32_t slot, uint64_t at_least) {
-  return on_window("farsum_notify_wait", handle, [&](Window& window) { return window.notify_wait(slot, at_least); });
+  return on_window("farsum_notify_wait", handle,
+                   [&](Window& window) { return window.notifications().wait(slot, at_least); });
 }
 farsum_status farsum_notify_value(farsum_window handle, uint32_t slot, uint64_t* value) {
-  return on_window("farsum_notify_value", handle, [&](Window& window) { return window.notify_value(slot, *value); });
+  return on_window("farsum_notify_value", handle,
+                   [&](Window& window) { return window.notifications().value(slot, *value); });
 }
 
 // ---- mutexes ----

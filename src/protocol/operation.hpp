@@ -33,6 +33,21 @@ struct Operation {
 };
 
 inline bool tells_of_others(const Operation& operation) { return tells_of_others(operation.kind, operation.op); }
+// Whether there is something to compute. All else is moved: replacing without looking, looking without replacing.
+inline bool computes(const Operation& operation) {
+  switch (operation.kind) {
+    case OperationKind::put:
+    case OperationKind::get:
+      return false;
+    case OperationKind::accumulate:
+      return operation.op != ops::Operator::replace && operation.op != ops::Operator::no_op;
+    case OperationKind::get_accumulate:
+      return operation.op != ops::Operator::no_op;
+    case OperationKind::compare_and_swap:
+      return true;
+  }
+  return false;
+}
 inline bool needs_operand(const Operation& operation) {
   if (operation.kind == OperationKind::get) return false;
   return operation.kind == OperationKind::put || operation.kind == OperationKind::compare_and_swap ||

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "transport/rdma.hpp"
-#include "window/window.hpp"
+#include "variants/cards/card_path.hpp"
 
 namespace farsum {
 

@@ -657,7 +657,7 @@ Status Context::lock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index) 
             "farsum_mutex_lock: mutex {} of rank {} is held, or waited for, by this rank; mutexes are not recursive",
             index, rank)};
   }
-  const Status status = mutexes.object->window->lock_mutex(rank, index);
+  const Status status = mutexes.object->window->locks().lock_mutex(rank, index);
   state.store(status.is_ok() ? Mutexes::State::held : Mutexes::State::free, std::memory_order_relaxed);
   return name_mutex(status, "farsum_mutex_lock", rank, index);
 }
@@ -668,7 +668,7 @@ Status Context::unlock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index
   if (!state.compare_exchange_strong(expected, Mutexes::State::changing, std::memory_order_relaxed)) {
     return {Code::sync, fmt::format("farsum_mutex_unlock: this rank does not hold mutex {} of rank {}", index, rank)};
   }
-  const Status status = mutexes.object->window->unlock_mutex(rank, index);
+  const Status status = mutexes.object->window->locks().unlock_mutex(rank, index);
   state.store(status.is_ok() ? Mutexes::State::free : Mutexes::State::held, std::memory_order_relaxed);
   return name_mutex(status, "farsum_mutex_unlock", rank, index);
 }
@@ -685,8 +685,9 @@ Context::Statistics Context::statistics() {
   statistics.operations[0] += retired_hot_operations_;
   statistics.bytes[0] += retired_hot_bytes_;
   for (const std::unique_ptr<WindowObject>& object : windows_) {
-    statistics.operations[0] += object->window->hot_operations();
-    statistics.bytes[0] += object->window->hot_bytes();
+    const Traffic hot = object->window->hot_traffic();
+    statistics.operations[0] += hot.operations;
+    statistics.bytes[0] += hot.bytes;
   }
   statistics.messages_sent = engine_->messages_sent() + desk_->sent();
   statistics.messages_served = transport_->counters().served.load(std::memory_order_relaxed);

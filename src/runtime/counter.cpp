@@ -62,7 +62,7 @@ Status Counter::begin() {
   const std::lock_guard lock(opening_);
   // Relaxed: it is stored under the lock.
   if (is_open_.load(std::memory_order_relaxed)) return {};
-  Status status = window_->lock_all();
+  Status status = window_->all_locks().lock();
   is_open_.store(status.is_ok(), std::memory_order_release);
   return status;
 }
@@ -80,7 +80,7 @@ Status Counter::reset() {
 Status Counter::free() {
   // Relaxed, both: no other thread draws any more.
   if (is_open_.load(std::memory_order_relaxed)) {
-    if (Status status = window_->unlock_all(); !status.is_ok()) return status;
+    if (Status status = window_->all_locks().unlock(); !status.is_ok()) return status;
     is_open_.store(false, std::memory_order_relaxed);
   }
   return context_.free_window(object_);

@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "os/memory_map.hpp"
 #include "runtime/window_creation.hpp"
+#include "variants/leases/leased_path.hpp"
 
 namespace farsum {
 namespace {
@@ -636,7 +637,8 @@ void Context::Making::begin_window() {
         parts.remote_regions[rank] = remote_region(rank);
     }
   }
-  if (cards_ != nullptr) parts.cards = cards_->found();
+  if (cards_ != nullptr) parts.make_cards = make_card_path(cards_->found());
+  parts.make_leases = make_leased_path(*context_.engine_, *context_.route_);
   object_->cards = std::move(cards_);
   for (const WindowOffer& offer : offers_) parts.sizes.push_back(object_->dynamic ? 0 : offer.bytes);
   parts.settings = context_.options_.settings;

@@ -78,8 +78,9 @@ Status Context::free_window(WindowObject* object) {
   std::unique_ptr<WindowObject> gone;
   {
     const std::lock_guard lock(mutex_);
-    retired_hot_operations_ += object->window->hot_operations();
-    retired_hot_bytes_ += object->window->hot_bytes();
+    const Traffic hot = object->window->hot_traffic();
+    retired_hot_operations_ += hot.operations;
+    retired_hot_bytes_ += hot.bytes;
     const auto place =
         std::find_if(windows_.begin(), windows_.end(), [object](const auto& other) { return other.get() == object; });
     gone = std::move(*place);

@@ -70,7 +70,7 @@ void Context::tell_traffic(WindowObject& object) {
   const Window::Parts& parts = object.window->parts();
   for (std::uint32_t target = 0; target < parts.ranks.size(); ++target) {
     if (target == parts.my_rank || !parts.shared[target].is_here()) continue;
-    const Window::Traffic traffic = object.window->traffic_to(target);
+    const Traffic traffic = object.window->traffic_to(target);
     if (traffic.operations == 0) continue;
     parts.shared[target].head().worth_ns.fetch_add(PromotionBalance::worth_ns(traffic.operations, traffic.bytes),
                                                    std::memory_order_relaxed);

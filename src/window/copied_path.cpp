@@ -45,7 +45,7 @@ class PieceBatch {
 }  // namespace
 
 Transfer CopiedPath::fetch_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces,
-                              bool through_kernel) const {
+                                  bool through_kernel) const {
   if (through_kernel) return needs_.transport.read_pieces(owner, pieces);
   for (const TransferPiece& piece : pieces)
     std::memcpy(piece.local, region.mapped + (piece.remote_address - region.owner_address), piece.bytes);
@@ -53,7 +53,7 @@ Transfer CopiedPath::fetch_pieces(const Region& region, Rank owner, std::span<co
 }
 
 Transfer CopiedPath::store_pieces(const Region& region, Rank owner, std::span<const TransferPiece> pieces,
-                              bool through_kernel) const {
+                                  bool through_kernel) const {
   if (through_kernel) return needs_.transport.write_pieces(owner, pieces);
   for (const TransferPiece& piece : pieces)
     std::memcpy(region.mapped + (piece.remote_address - region.owner_address), piece.local, piece.bytes);
@@ -103,8 +103,7 @@ Status CopiedPath::attach(const Operation& operation, std::uint32_t target, cons
 // Paper 1's caller-computes. Puts and gets need no computing: they are moved.
 Status CopiedPath::caller(const Operation& operation, std::uint32_t target, const Region& region) const {
   const bool through_kernel = region.mapped == nullptr;
-  if (is_atomic(operation.kind))
-    return reduce_by_copy(operation, target, region, needs_.caller_lock, through_kernel);
+  if (is_atomic(operation.kind)) return reduce_by_copy(operation, target, region, needs_.caller_lock, through_kernel);
   return through_kernel ? attach(operation, target, region) : needs_.mapped.run(operation, target, region);
 }
 
@@ -174,17 +173,18 @@ Status CopiedPath::update_element(const Update& update, const Element& element) 
   return needs_.texts.transferred(how, element.call, element.target, {element.offset, bytes, missing});
 }
 
-Status CopiedPath::update_element_by_copy(const Operation& operation, std::uint32_t target, const Region& region) const {
+Status CopiedPath::update_element_by_copy(const Operation& operation, std::uint32_t target,
+                                          const Region& region) const {
   const PackedOperand operand(operation);
   PackedResult result(operation);
-  Status status = update_element(update_of(operation), {call_name(operation.kind), target, region,
-                                                                 operation.offset, operand.data(), result.data()});
+  Status status = update_element(update_of(operation), {call_name(operation.kind), target, region, operation.offset,
+                                                        operand.data(), result.data()});
   if (status.is_ok()) result.deliver();
   return status;
 }
 
 Status CopiedPath::reduce_by_copy(const Operation& operation, std::uint32_t target, const Region& region,
-                              CallerLock granularity, bool through_kernel) const {
+                                  CallerLock granularity, bool through_kernel) const {
   const char* call = call_name(operation.kind);
   const Rank owner = needs_.ranks[target];
   const std::uint64_t base = operation.offset - region.offset;
@@ -212,9 +212,9 @@ Status CopiedPath::reduce_by_copy(const Operation& operation, std::uint32_t targ
     region_lock.emplace(region.domain, region.bytes, needs_.agent);
     if (!region_lock->held()) {
       const Rank dead = region.domain.locks[region_lock->refused()].holder() - 1;
-      return {Code::peer_failed, fmt::format("{}: {} while it held stripe {} of the region{}", needs_.texts.where(call, target),
-                                             fate_of(needs_.agent.liveness, dead), region_lock->refused(),
-                                             cause_of_death(needs_.agent.liveness, dead))};
+      return {Code::peer_failed, fmt::format("{}: {} while it held stripe {} of the region{}",
+                                             needs_.texts.where(call, target), fate_of(needs_.agent.liveness, dead),
+                                             region_lock->refused(), cause_of_death(needs_.agent.liveness, dead))};
     }
   }
   Applied applied = Applied::done;

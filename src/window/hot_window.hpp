@@ -23,7 +23,7 @@ namespace farsum {
 // Whoever changes no_epoch to something else owns the word until the epoch ends. For the epoch of a lock in shared
 // memory that is done under the guard of that lock, which threads that lock one target pass one by one. It is done by a
 // compare-and-swap for epochs of fence and start and for locks of other nodes' ranks, with which no thread under a
-// guard may race, and for locks of all by bias, with which one may (Window::claim_all_words).
+// guard may race, and for locks of all by bias, with which one may (EpochWords::open_with_all).
 enum AccessEpoch : std::int32_t {
   epoch_changing = -1,  // a lock is being taken or given back
   no_epoch = 0,
@@ -56,7 +56,7 @@ struct alignas(cache_line_bytes) TargetView {
   std::atomic<std::uint64_t> other_bytes{0};
   SharedLockState* lock = nullptr;  // null: it is never taken here
   Rank owner = 0;                   // of the job
-  // In a window's first view only: whether the window as a whole allows locks now. See Window::settle_lockable.
+  // In a window's first view only: whether the window as a whole allows locks now. See EpochRules::settle_lockable.
   std::atomic<bool> locks_allowed{false};
 };
 static_assert(sizeof(TargetView) == 2 * cache_line_bytes);

@@ -53,16 +53,14 @@ Status MappedPath::run(const Operation& operation, std::uint32_t target, const R
   std::byte* there = region.mapped + base;
   switch (operation.kind) {
     case OperationKind::put:
-      move(kernels_, operation.target_layout, there, operation.operand_layout, operation.operand,
-           operation.bytes);
+      move(kernels_, operation.target_layout, there, operation.operand_layout, operation.operand, operation.bytes);
       return {};
     case OperationKind::get:
       move(kernels_, operation.result_layout, operation.result, operation.target_layout, there, operation.bytes);
       return {};
     case OperationKind::compare_and_swap: {
-      const Applied applied =
-          apply_compare_and_swap(region.domain, agent_, region.mapped, base, operation.compare,
-                                 operation.operand, operation.result, operation.type);
+      const Applied applied = apply_compare_and_swap(region.domain, agent_, region.mapped, base, operation.compare,
+                                                     operation.operand, operation.result, operation.type);
       return texts_.applied(applied, region.domain, base, call_name(operation.kind), target);
     }
     case OperationKind::accumulate:
@@ -75,8 +73,7 @@ Status MappedPath::run(const Operation& operation, std::uint32_t target, const R
 Status MappedPath::reduce(const Operation& operation, std::uint32_t target, const Region& region) const {
   const std::uint64_t base = operation.offset - region.offset;
   const bool fetches = operation.kind == OperationKind::get_accumulate;
-  const Reduction reduction =
-      make_reduction(kernels_, operation.type, operation.op, operation.alpha, operation.bytes);
+  const Reduction reduction = make_reduction(kernels_, operation.type, operation.op, operation.alpha, operation.bytes);
   RowReducer reducer(region.domain, agent_, region.mapped, reduction);
   Applied applied = Applied::done;
   const ops::LayoutView& here = fetches ? operation.result_layout : operation.operand_layout;

@@ -50,8 +50,8 @@ Status OperationChecks::elements(const Operation& operation, std::uint32_t targe
             rules_.texts.where(call, target), operation.bytes, ops::name_of(operation.type))};
   }
   if (has_operator && operation.op == ops::Operator::scaled_sum && operation.alpha == nullptr) {
-    return {Code::argument, fmt::format("{}: scaled_sum needs alpha, one element of {}", rules_.texts.where(call, target),
-                                        ops::name_of(operation.type))};
+    return {Code::argument, fmt::format("{}: scaled_sum needs alpha, one element of {}",
+                                        rules_.texts.where(call, target), ops::name_of(operation.type))};
   }
   return {};
 }
@@ -108,7 +108,8 @@ Status OperationChecks::all(const Operation& operation, std::uint32_t target, Re
   return range(operation, target, extent, at);
 }
 
-Status OperationChecks::range(const Operation& operation, std::uint32_t target, const ops::Extent& extent, RegionRef& at) const {
+Status OperationChecks::range(const Operation& operation, std::uint32_t target, const ops::Extent& extent,
+                              RegionRef& at) const {
   // Where nothing is touched nothing need be exposed: programs come with a global offset to a rank whose part is empty.
   if (operation.bytes == 0) return {};
   const char* call = call_name(operation.kind);
@@ -118,9 +119,9 @@ Status OperationChecks::range(const Operation& operation, std::uint32_t target, 
   if (!rules_.dynamic) {
     const std::uint64_t size = rules_.sizes[target];
     if (low < 0 || high > static_cast<WideInteger>(size)) {
-      return {Code::range,
-              fmt::format("{}: bytes [{}, {}) were asked for, but the rank exposes [0, {})", rules_.texts.where(call, target),
-                          static_cast<std::int64_t>(low), static_cast<std::int64_t>(high), size)};
+      return {Code::range, fmt::format("{}: bytes [{}, {}) were asked for, but the rank exposes [0, {})",
+                                       rules_.texts.where(call, target), static_cast<std::int64_t>(low),
+                                       static_cast<std::int64_t>(high), size)};
     }
   }
   const auto first = static_cast<std::uint64_t>(low);

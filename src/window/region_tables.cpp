@@ -10,7 +10,8 @@ RegionTables::RegionTables(const Sources& sources)
 
 // What a rank of this node has published in a dynamic window. Nothing where the owner has died while it wrote: then
 // what was known before counts, for the job ends anyway. Throws bad_alloc where its table cannot be mapped.
-std::optional<std::vector<SharedRegion>> RegionTables::copy_of_published(const RankWindow& shared, std::uint64_t& version) const {
+std::optional<std::vector<SharedRegion>> RegionTables::copy_of_published(const RankWindow& shared,
+                                                                         std::uint64_t& version) const {
   StripeLock& table_lock = shared.head().table_lock;
   const Liveness* liveness = from_.agent.liveness;
   const auto release = [](StripeLock* held) { held->release(); };

@@ -1,7 +1,5 @@
 #include "window/route.hpp"
 
-#include "variants/leases/leased_update.hpp"
-
 namespace farsum {
 namespace {
 
@@ -11,6 +9,10 @@ bool is_single_element(const Operation& operation) {
 }
 
 }  // namespace
+
+bool is_plain_at(const Region& region, Path path) {
+  return region.offset == 0 && region.atomic == path && !region.read_only && !region.domain.atomics_only;
+}
 
 Route choose_route(const Operation& operation, RegionRef at, const RouteFacts& facts) {
   Route route;
@@ -31,8 +33,7 @@ Route choose_route(const Operation& operation, RegionRef at, const RouteFacts& f
   // At a remote target a notification is the owner's to make, with the last of the data.
   if (route.path == Path::caller && operation.notify && !facts.is_here) route.path = Path::owner;
   // What somebody waits for is not gathered; what was gathered goes before it.
-  const bool gathers =
-      atomic && operation.kind == OperationKind::accumulate && !operation.notify && !facts.is_awaited;
+  const bool gathers = atomic && operation.kind == OperationKind::accumulate && !operation.notify && !facts.is_awaited;
   if (route.path == Path::aggregated && !gathers) route.path = Path::owner;
   return route;
 }
@@ -48,7 +49,7 @@ bool goes_as_messages(const Operation& operation, Path path, bool is_here) {
     case Path::attach:
       return false;
     case Path::caller:
-      return !is_here && !LeasedUpdate::is_needed_for(operation);
+      return !is_here && !computes(operation);
   }
   return false;
 }

@@ -17,6 +17,9 @@ struct RouteFacts {
   bool is_awaited = false;  // somebody waits for this operation by itself
 };
 
+// Whether all single elements of a part that lies in this one region go that way.
+bool is_plain_at(const Region& region, Path path);
+
 Route choose_route(const Operation& operation, RegionRef at, const RouteFacts& facts);
 // Whether the operation is carried out by messages alone, in the order of their sending.
 bool goes_as_messages(const Operation& operation, Path path, bool is_here);

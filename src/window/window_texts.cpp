@@ -91,14 +91,14 @@ Status WindowTexts::refuse(const char* call, const char* why) const {
 }
 
 Status WindowTexts::applied(Applied applied, const AtomicDomain& domain, std::uint64_t offset, const char* call,
-                              std::uint32_t target) const {
+                            std::uint32_t target) const {
   if (applied == Applied::done) return {};
   const std::uint32_t first_holder = domain.lock_of(offset).holder();
   // An element may straddle two stripes, and the other be the one.
   const std::uint32_t holder = first_holder != 0 ? first_holder : domain.next_lock_of(offset).holder();
-  return {Code::peer_failed, fmt::format("{}: {} while it held the lock of the stripe at offset {}{}",
-                                         where(call, target), fate_of(liveness_, holder - 1), offset,
-                                         cause_of_death(liveness_, holder - 1))};
+  return {Code::peer_failed,
+          fmt::format("{}: {} while it held the lock of the stripe at offset {}{}", where(call, target),
+                      fate_of(liveness_, holder - 1), offset, cause_of_death(liveness_, holder - 1))};
 }
 
 Status WindowTexts::transferred(Transfer how, const char* call, std::uint32_t target, const Moved& moved) const {
@@ -116,9 +116,8 @@ Status WindowTexts::transferred(Transfer how, const char* call, std::uint32_t ta
       return {Code::unreachable,
               fmt::format("{}: the kernel refuses to copy between the processes", where(call, target))};
     case Transfer::peer_dead:
-      return {Code::peer_failed,
-              fmt::format("{}: {}{}", where(call, target), fate_of(liveness_, ranks_[target]),
-                          cause_of_death(liveness_, ranks_[target]))};
+      return {Code::peer_failed, fmt::format("{}: {}{}", where(call, target), fate_of(liveness_, ranks_[target]),
+                                             cause_of_death(liveness_, ranks_[target]))};
   }
   return {Code::system, "unknown transfer result"};
 }

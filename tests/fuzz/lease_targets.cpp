@@ -92,8 +92,7 @@ std::optional<Operation> operation_of(Reader& input) {
   operation.type = static_cast<ops::ElementType>(input.byte() % ops::element_type_count);
   operation.op = static_cast<ops::Operator>(input.byte() % ops::operator_count);
   const bool swaps = operation.kind == OperationKind::compare_and_swap;
-  if (!LeasedUpdate::is_needed_for(operation) || (!swaps && !ops::legal(operation.type, operation.op)))
-    return std::nullopt;
+  if (!computes(operation) || (!swaps && !ops::legal(operation.type, operation.op))) return std::nullopt;
   static constexpr std::byte alpha[ops::largest_element_bytes] = {};
   operation.alpha = alpha;
   const std::uint64_t elements = swaps ? 1 : 1 + input.byte() % most_elements;

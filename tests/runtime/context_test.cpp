@@ -92,7 +92,7 @@ TEST_P(MixedUpdates, of_single_and_many_elements_add_up_exactly) {
       ASSERT_GOOD(me.context.attach(*made.value(), block + bytes / 2, bytes - bytes / 2));
       ASSERT_GOOD(world.team().barrier("test"));
     }
-    ASSERT_GOOD(window.lock_all());
+    ASSERT_GOOD(window.all_locks().lock());
     std::mt19937_64 random(me.rank);
     std::vector<std::uint64_t> mine(added.size(), 0);
     const std::vector<std::uint64_t> ones(words_of_a_part, 1);
@@ -130,7 +130,7 @@ TEST_P(MixedUpdates, of_single_and_many_elements_add_up_exactly) {
       }
       for (std::size_t k = 0; k < count; ++k) ++mine[target * words_of_a_part + first + k];
     }
-    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(window.all_locks().unlock());
     {
       const std::lock_guard lock(added_mutex);
       for (std::size_t k = 0; k < mine.size(); ++k) added[k] += mine[k];
@@ -179,11 +179,11 @@ TEST_P(SynchronisationOn, orders_plain_memory_between_origin_and_target) {
     const std::uint32_t next = (me.rank + 1) % 3;
     const std::uint32_t before = (me.rank + 2) % 3;
     for (std::uint64_t round = 1; round <= 20; ++round) {
-      ASSERT_GOOD(window.post(std::array{before}));
-      ASSERT_GOOD(window.start(std::array{next}));
+      ASSERT_GOOD(window.posts().post(std::array{before}));
+      ASSERT_GOOD(window.posts().start(std::array{next}));
       ASSERT_GOOD(put(next, round));
-      ASSERT_GOOD(window.complete());
-      ASSERT_GOOD(window.wait_exposure());
+      ASSERT_GOOD(window.posts().complete());
+      ASSERT_GOOD(window.posts().wait());
       ASSERT_EQ(words[before], round);
       words[before] = 0;
     }
@@ -200,14 +200,14 @@ TEST_P(SynchronisationOn, excludes_under_locks_and_mutexes) {
     ASSERT_TRUE(made.is_ok() && mutexes.is_ok());
     Window& window = *made.value()->window;
     for (int i = 0; i < 60; ++i) {
-      ASSERT_GOOD(window.lock(1, LockMode::exclusive));
+      ASSERT_GOOD(window.locks().lock(1, LockMode::exclusive));
       std::uint64_t value = 0;
       ASSERT_GOOD(window.operate(words_operation(OperationKind::get, 0, 1, ops::Operator::replace, nullptr, &value), 1,
                                  Completion::blocking, nullptr));
       ++value;
       ASSERT_GOOD(window.operate(words_operation(OperationKind::put, 0, 1, ops::Operator::replace, &value), 1,
                                  Completion::blocking, nullptr));
-      ASSERT_GOOD(window.unlock(1));
+      ASSERT_GOOD(window.locks().unlock(1));
       ASSERT_GOOD(me.context.lock(*mutexes.value(), 2, 1));
       ++under_mutex;
       ASSERT_GOOD(me.context.unlock(*mutexes.value(), 2, 1));
@@ -230,7 +230,7 @@ TEST_P(SynchronisationOn, tells_with_a_notification_that_the_data_is_there) {
     ASSERT_TRUE(made.is_ok());
     Window& window = *made.value()->window;
     const auto* const words = reinterpret_cast<const std::uint64_t*>(made.value()->memory);
-    ASSERT_GOOD(window.lock_all());
+    ASSERT_GOOD(window.all_locks().lock());
     // Ping and pong: each writes only after the other's data has come.
     for (std::uint64_t round = 1; round <= 20; ++round) {
       const std::vector<std::uint64_t> data(count, round);
@@ -239,15 +239,15 @@ TEST_P(SynchronisationOn, tells_with_a_notification_that_the_data_is_there) {
       put.notify = true;
       put.notify_slot = 5;
       const auto await = [&] {
-        ASSERT_GOOD(window.notify_wait(5, round));
+        ASSERT_GOOD(window.notifications().wait(5, round));
         for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(words[i], round);
       };
       if (me.rank == 1) await();
       ASSERT_GOOD(window.operate(put, 1 - me.rank, Completion::implicit, nullptr));
       if (me.rank == 0) await();
-      ASSERT_GOOD(window.flush(1 - me.rank));
+      ASSERT_GOOD(window.flush_one_target(1 - me.rank));
     }
-    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(window.all_locks().unlock());
     ASSERT_GOOD(me.context.free_window(made.value()));
   });
 }
@@ -305,7 +305,7 @@ TEST(ContextTest, writes_an_element_of_user_memory_only_where_it_changes) {
     Result<WindowObject*> made = me.context.adopt_window(world, word.get(), me.rank == 0 ? 8 : 0, {});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     Window& window = *made.value()->window;
-    ASSERT_GOOD(window.lock_all());
+    ASSERT_GOOD(window.all_locks().lock());
     if (me.rank == 0) word.close();
     ASSERT_GOOD(world.team().barrier("test"));
     const auto swap = [&](std::uint64_t expected, std::uint64_t desired, std::uint64_t& found) {
@@ -328,7 +328,7 @@ TEST(ContextTest, writes_an_element_of_user_memory_only_where_it_changes) {
       EXPECT_EQ(swap(5, 7, found).code(), Code::unreachable);
       EXPECT_EQ(add(1, found).code(), Code::unreachable);
     }
-    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(window.all_locks().unlock());
     ASSERT_GOOD(me.context.free_window(made.value()));
   });
   EXPECT_EQ(*word.get(), 5u);
@@ -344,7 +344,7 @@ TEST(ContextTest, updates_an_element_of_user_memory_with_less_to_look_at_where_i
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
     Window& window = *made.value()->window;
     EXPECT_FALSE(window.may_update_by_copy(0, 0, ElementType::uint64, Operator::sum)) << "in no epoch";
-    ASSERT_GOOD(window.lock_all());
+    ASSERT_GOOD(window.all_locks().lock());
     if (me.rank == 1) {
       for (const std::uint64_t offset : {0, 8, 16})
         EXPECT_TRUE(window.may_update_by_copy(0, offset, ElementType::uint64, Operator::sum)) << offset;
@@ -370,7 +370,7 @@ TEST(ContextTest, updates_an_element_of_user_memory_with_less_to_look_at_where_i
       EXPECT_EQ(old, 13u);
       EXPECT_EQ(window.traffic_to(0).operations, 4u);
     }
-    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(window.all_locks().unlock());
     ASSERT_GOOD(me.context.free_window(made.value()));
   });
   EXPECT_EQ(words, (std::array<std::uint64_t, 3>{1, 12, 10}));
@@ -434,7 +434,7 @@ TEST(ContextTest, keeps_what_threads_gather_apart_by_operator) {
     Result<WindowObject*> made = me.context.allocate_window(me.context.world(), 64, {});
     ASSERT_TRUE(made.is_ok());
     Window& window = *made.value()->window;
-    ASSERT_GOOD(window.lock_all());
+    ASSERT_GOOD(window.all_locks().lock());
     const auto update = [&](std::uint64_t offset, ops::Operator op) {
       const std::uint64_t one = 1;
       for (int i = 0; i < 300; ++i) {
@@ -448,7 +448,7 @@ TEST(ContextTest, keeps_what_threads_gather_apart_by_operator) {
     update(0, ops::Operator::sum);
     multiplies.join();
     raises.join();
-    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(window.all_locks().unlock());
     ASSERT_GOOD(me.context.world().team().barrier("test"));
     if (me.rank == 0) {
       const auto* const words = reinterpret_cast<const std::uint64_t*>(made.value()->memory);

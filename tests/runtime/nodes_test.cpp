@@ -172,7 +172,7 @@ TEST_P(OverNodesOn, ranks_sum_into_each_other) {
     const Region remote = window.regions_of(self.rank ^ 1).front();
     EXPECT_EQ(remote.bulk, GetParam() == PathChoice::caller ? Path::caller : Path::owner) << remote.reason;
     EXPECT_EQ(remote.atomic, remote.bulk);
-    ASSERT_GOOD(window.lock_all());
+    ASSERT_GOOD(window.all_locks().lock());
     const std::uint64_t one = 1;
     for (int i = 0; i < 100; ++i) {
       for (std::uint32_t target = 0; target < 4; ++target) {
@@ -180,10 +180,10 @@ TEST_P(OverNodesOn, ranks_sum_into_each_other) {
                                    Completion::implicit, nullptr));
       }
     }
-    ASSERT_GOOD(window.flush_all());
+    ASSERT_GOOD(window.flush_every_target());
     meet(self);
     for (std::uint32_t target = 0; target < 4; ++target) EXPECT_EQ(word_at(window, target, 8), 400u);
-    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(window.all_locks().unlock());
     ASSERT_GOOD(self.context.free_window(object));
   });
 }
@@ -219,16 +219,16 @@ TEST(OverNodes, an_exclusive_lock_is_one_for_all) {
     constexpr int times = 50;
     for (int i = 0; i < times; ++i) {
       for (const std::uint32_t target : {0u, 1u}) {
-        ASSERT_GOOD(window.lock(target, LockMode::exclusive));
+        ASSERT_GOOD(window.locks().lock(target, LockMode::exclusive));
         put_word(window, target, 0, word_at(window, target, 0) + 1);
-        ASSERT_GOOD(window.unlock(target));
+        ASSERT_GOOD(window.locks().unlock(target));
       }
     }
     meet(self);
     for (const std::uint32_t target : {0u, 1u}) {
-      ASSERT_GOOD(window.lock(target, LockMode::shared));
+      ASSERT_GOOD(window.locks().lock(target, LockMode::shared));
       EXPECT_EQ(word_at(window, target, 0), 4u * times);
-      ASSERT_GOOD(window.unlock(target));
+      ASSERT_GOOD(window.locks().unlock(target));
     }
     ASSERT_GOOD(self.context.free_window(object));
   });
@@ -256,21 +256,21 @@ TEST(OverNodes, locks_that_all_take_in_one_order_are_all_granted) {
   run_with_locks({0, 1, 0, 1}, [](InProcessRank self, Window& window, Window& other, Mutexes& mutexes) {
     constexpr int times = 100;
     for (int i = 0; i < times; ++i) {
-      ASSERT_GOOD(window.lock(0, LockMode::exclusive));
-      ASSERT_GOOD(window.lock(1, LockMode::exclusive));
-      ASSERT_GOOD(other.lock(0, i % 2 == 0 ? LockMode::exclusive : LockMode::shared));
+      ASSERT_GOOD(window.locks().lock(0, LockMode::exclusive));
+      ASSERT_GOOD(window.locks().lock(1, LockMode::exclusive));
+      ASSERT_GOOD(other.locks().lock(0, i % 2 == 0 ? LockMode::exclusive : LockMode::shared));
       ASSERT_GOOD(self.context.lock(mutexes, 1, 0));
       for (const std::uint32_t target : {0u, 1u}) put_word(window, target, 0, word_at(window, target, 0) + 1);
       ASSERT_GOOD(self.context.unlock(mutexes, 1, 0));
-      ASSERT_GOOD(other.unlock(0));
-      ASSERT_GOOD(window.unlock(1));
-      ASSERT_GOOD(window.unlock(0));
+      ASSERT_GOOD(other.locks().unlock(0));
+      ASSERT_GOOD(window.locks().unlock(1));
+      ASSERT_GOOD(window.locks().unlock(0));
     }
     meet(self);
     for (const std::uint32_t target : {0u, 1u}) {
-      ASSERT_GOOD(window.lock(target, LockMode::shared));
+      ASSERT_GOOD(window.locks().lock(target, LockMode::shared));
       EXPECT_EQ(word_at(window, target, 0), 4u * times);
-      ASSERT_GOOD(window.unlock(target));
+      ASSERT_GOOD(window.locks().unlock(target));
     }
   });
 }
@@ -282,32 +282,32 @@ TEST(OverNodes, no_lock_is_taken_before_one_that_was_asked_for_is_held) {
   run_with_locks({0, 1}, [&](InProcessRank self, Window& window, Window& other, Mutexes& mutexes) {
     enum class Next { lock, lock_all, mutex };
     for (const Next next : {Next::lock, Next::lock_all, Next::mutex}) {
-      if (self.rank == 1) ASSERT_GOOD(window.lock(1, LockMode::exclusive));
+      if (self.rank == 1) ASSERT_GOOD(window.locks().lock(1, LockMode::exclusive));
       meet(self);
       if (self.rank == 0) {
-        ASSERT_GOOD(window.lock(1, LockMode::exclusive));
+        ASSERT_GOOD(window.locks().lock(1, LockMode::exclusive));
         EXPECT_EQ(other.hot().lock(0, LockMode::exclusive).kind, Requested::Kind::refused)
             << "the short way does not wait";
-        EXPECT_EQ(window.lock(1, LockMode::exclusive).code(), Code::sync) << "nor what is refused";
-        EXPECT_EQ(window.lock_all().code(), Code::sync);
+        EXPECT_EQ(window.locks().lock(1, LockMode::exclusive).code(), Code::sync) << "nor what is refused";
+        EXPECT_EQ(window.all_locks().lock().code(), Code::sync);
         is_given_back = false;
         slept = self.context.statistics().waits_slept;
         waiting = &self.context;
-        ASSERT_GOOD(next == Next::lock       ? other.lock(0, LockMode::exclusive)
-                    : next == Next::lock_all ? other.lock_all()
+        ASSERT_GOOD(next == Next::lock       ? other.locks().lock(0, LockMode::exclusive)
+                    : next == Next::lock_all ? other.all_locks().lock()
                                              : self.context.lock(mutexes, 0, 0));
         EXPECT_TRUE(is_given_back);
-        ASSERT_GOOD(next == Next::lock       ? other.unlock(0)
-                    : next == Next::lock_all ? other.unlock_all()
+        ASSERT_GOOD(next == Next::lock       ? other.locks().unlock(0)
+                    : next == Next::lock_all ? other.all_locks().unlock()
                                              : self.context.unlock(mutexes, 0, 0));
-        ASSERT_GOOD(window.unlock(1));
+        ASSERT_GOOD(window.locks().unlock(1));
       } else {
         while (waiting == nullptr) std::this_thread::yield();
         // Where it does not wait for this lock, it does when it gives it back.
         while (waiting.load()->statistics().waits_slept == slept) std::this_thread::yield();
         waiting = nullptr;
         is_given_back = true;
-        ASSERT_GOOD(window.unlock(1));
+        ASSERT_GOOD(window.locks().unlock(1));
       }
       meet(self);
     }
@@ -324,29 +324,29 @@ TEST(OverNodes, a_lock_that_is_waited_for_does_not_keep_the_agent_awake) {
     WindowObject *object = nullptr, *locked_object = nullptr;
     Window& window = allocate(self, bytes, object);
     Window& locked = allocate(self, 64, locked_object);
-    ASSERT_GOOD(window.lock_all());
+    ASSERT_GOOD(window.all_locks().lock());
     for (int i = 0; i < 3; ++i) {
-      if (self.rank == 0) ASSERT_GOOD(locked.lock(0, LockMode::exclusive));
+      if (self.rank == 0) ASSERT_GOOD(locked.locks().lock(0, LockMode::exclusive));
       meet(self);
       if (self.rank == 0) {
         std::this_thread::sleep_for(for_a_while);  // what is counted is what happens while nothing does
-        ASSERT_GOOD(locked.unlock(0));
+        ASSERT_GOOD(locked.locks().unlock(0));
       } else {
         // More than leaves at once, so that the agent looks after it while this thread looks.
         std::vector<std::uint64_t> words(bytes / 8);
         ASSERT_GOOD(
             window.operate(words_operation(OperationKind::put, 0, words.size(), ops::Operator::replace, words.data()),
                            0, Completion::implicit, nullptr));
-        ASSERT_GOOD(window.flush(0));
+        ASSERT_GOOD(window.flush_one_target(0));
         const std::uint64_t before = self.context.statistics().agent_wakeups;
-        ASSERT_GOOD(locked.lock(0, LockMode::exclusive));
+        ASSERT_GOOD(locked.locks().lock(0, LockMode::exclusive));
         put_word(locked, 0, 0, 1);
         EXPECT_LT(self.context.statistics().agent_wakeups, before + few_wakeups);
-        ASSERT_GOOD(locked.unlock(0));
+        ASSERT_GOOD(locked.locks().unlock(0));
       }
       meet(self);
     }
-    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(window.all_locks().unlock());
     ASSERT_GOOD(self.context.free_window(locked_object));
     ASSERT_GOOD(self.context.free_window(object));
   });
@@ -367,9 +367,9 @@ TEST(OverNodes, a_rank_is_connected_when_it_is_first_asked_for_something) {
     EXPECT_EQ(network().connections, is_first_of_node ? 2u : 0u) << "to ask, and to be asked";
     meet(self);
     const auto put = [&](std::uint32_t target) {
-      ASSERT_GOOD(window.lock(target, LockMode::exclusive));
+      ASSERT_GOOD(window.locks().lock(target, LockMode::exclusive));
       put_word(window, target, 0, 1);
-      ASSERT_GOOD(window.unlock(target));
+      ASSERT_GOOD(window.locks().unlock(target));
     };
     if (self.rank == 2) put(3);
     meet(self);
@@ -441,7 +441,7 @@ TEST(OverNodes, a_thread_that_attends_serves_operations) {
   std::atomic<std::uint64_t> sum{0};
   attend_during([&](Window& window) {
     const std::uint64_t one = 1;
-    ASSERT_GOOD(window.lock_all());
+    ASSERT_GOOD(window.all_locks().lock());
     for (int i = 0; i < 1000; ++i) {
       std::uint64_t before = 0;
       ASSERT_GOOD(
@@ -449,7 +449,7 @@ TEST(OverNodes, a_thread_that_attends_serves_operations) {
                          Completion::blocking, nullptr));
       sum += before;
     }
-    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(window.all_locks().unlock());
   });
   if (!testing::Test::IsSkipped()) {
     EXPECT_EQ(sum, 2000U * 1999U / 2);
@@ -460,13 +460,13 @@ TEST(OverNodes, a_thread_that_attends_serves_operations) {
 TEST(OverNodes, a_thread_that_attends_hands_locks_on) {
   attend_during([&](Window& window) {
     for (int i = 0; i < 100; ++i) {
-      ASSERT_GOOD(window.lock(0, LockMode::exclusive));
+      ASSERT_GOOD(window.locks().lock(0, LockMode::exclusive));
       put_word(window, 0, 8, word_at(window, 0, 8) + 1);
-      ASSERT_GOOD(window.unlock(0));
+      ASSERT_GOOD(window.locks().unlock(0));
     }
-    ASSERT_GOOD(window.lock(0, LockMode::shared));
+    ASSERT_GOOD(window.locks().lock(0, LockMode::shared));
     EXPECT_GE(word_at(window, 0, 8), 100U);
-    ASSERT_GOOD(window.unlock(0));
+    ASSERT_GOOD(window.locks().unlock(0));
   });
 }
 
@@ -490,7 +490,7 @@ TEST(OverNodes, updates_of_remote_elements_are_done_in_order_or_not_at_all) {
                             ops::Operator op) { return window.update_remote(target, offset, element, type, op); };
     constexpr auto word = ops::ElementType::uint64;
     EXPECT_FALSE(update(other, 0, &one, word, ops::Operator::sum)) << "outside an epoch";
-    ASSERT_GOOD(window.lock_all());
+    ASSERT_GOOD(window.all_locks().lock());
     EXPECT_FALSE(update(self.rank, 0, &one, word, ops::Operator::sum)) << "of this node";
     EXPECT_FALSE(update(2, 0, &one, word, ops::Operator::sum)) << "of no rank";
     EXPECT_FALSE(update(other, 57, &one, word, ops::Operator::sum)) << "beyond the end";
@@ -514,10 +514,10 @@ TEST(OverNodes, updates_of_remote_elements_are_done_in_order_or_not_at_all) {
     }
     EXPECT_GT(joined, 0u);
     EXPECT_EQ(word_at(window, other, 8), times - 1);
-    ASSERT_GOOD(window.flush_all());
+    ASSERT_GOOD(window.flush_every_target());
     meet(self);
     EXPECT_EQ(word_at(window, other, 8), times - 1);
-    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(window.all_locks().unlock());
     ASSERT_GOOD(self.context.free_window(object));
   });
 }
@@ -554,15 +554,15 @@ TEST(OverNodes, posts_and_completes_reach_both_kinds_of_ranks) {
       return list;
     }();
     for (std::uint64_t round = 1; round <= 20; ++round) {
-      ASSERT_GOOD(window.post(others));
-      ASSERT_GOOD(window.start(others));
+      ASSERT_GOOD(window.posts().post(others));
+      ASSERT_GOOD(window.posts().start(others));
       const std::uint64_t mine = round * 10 + self.rank;
       for (const std::uint32_t target : others) {
         ASSERT_GOOD(window.operate(words_operation(OperationKind::put, 8 * self.rank, 1, ops::Operator::replace, &mine),
                                    target, Completion::implicit, nullptr));
       }
-      ASSERT_GOOD(window.complete());
-      ASSERT_GOOD(window.wait_exposure());
+      ASSERT_GOOD(window.posts().complete());
+      ASSERT_GOOD(window.posts().wait());
       for (const std::uint32_t other : others) EXPECT_EQ(memory[other], round * 10 + other);
     }
     ASSERT_GOOD(self.context.free_window(object));
@@ -578,7 +578,7 @@ TEST_P(OverNodesOn, long_operations_arrive_whole) {
     Window& window = *made.value()->window;
     for (std::size_t i = 0; i < words; ++i) mine[i] = i * (self.rank + 1);
     const std::uint32_t other = 1 - self.rank;
-    ASSERT_GOOD(window.lock_all());
+    ASSERT_GOOD(window.all_locks().lock());
     ASSERT_GOOD(window.operate(words_operation(OperationKind::put, 0, words, ops::Operator::replace, mine.data()),
                                other, Completion::implicit, nullptr));
     ASSERT_GOOD(window.operate(words_operation(OperationKind::accumulate, 0, words, ops::Operator::sum, mine.data()),
@@ -586,9 +586,9 @@ TEST_P(OverNodesOn, long_operations_arrive_whole) {
     ASSERT_GOOD(
         window.operate(words_operation(OperationKind::get, 0, words, ops::Operator::replace, nullptr, back.data()),
                        other, Completion::implicit, nullptr));
-    ASSERT_GOOD(window.flush_all());
+    ASSERT_GOOD(window.flush_every_target());
     for (std::size_t i = 0; i < words; ++i) ASSERT_EQ(back[i], 2 * i * (self.rank + 1));
-    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(window.all_locks().unlock());
     ASSERT_GOOD(self.context.free_window(made.value()));
   });
 }
@@ -605,7 +605,7 @@ TEST_P(OverNodesOn, memory_that_is_attached_later_is_reached) {
     ASSERT_GOOD(self.context.world().team().allgather(std::as_bytes(std::span(&mine, 1)),
                                                       std::as_writable_bytes(std::span(addresses)), "test"));
     const std::uint32_t other = 1 - self.rank;
-    ASSERT_GOOD(window.lock_all());
+    ASSERT_GOOD(window.all_locks().lock());
     EXPECT_EQ(word_at(window, other, addresses[other]), other + 1u);
     std::uint64_t value = 0;
     const std::uint64_t one = 1;
@@ -617,7 +617,7 @@ TEST_P(OverNodesOn, memory_that_is_attached_later_is_reached) {
         words_operation(OperationKind::get, addresses[other] + 64, 1, ops::Operator::replace, nullptr, &value), other,
         Completion::blocking, nullptr);
     EXPECT_EQ(outside.code(), Code::range) << outside.text();
-    ASSERT_GOOD(window.unlock_all());
+    ASSERT_GOOD(window.all_locks().unlock());
     meet(self);
     ASSERT_GOOD(self.context.detach(*made.value(), memory.data()));
     ASSERT_GOOD(self.context.free_window(made.value()));

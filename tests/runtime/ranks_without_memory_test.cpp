@@ -228,7 +228,7 @@ TEST(RanksWithoutMemoryAtTheEnd, are_waited_for_by_nobody) {
   run_in_process(std::vector<Settings>(3, on_path(PathChoice::automatic)), [](InProcessRank me) {
     Result<WindowObject*> made = me.context.allocate_window(me.context.world(), 64, {});
     ASSERT_TRUE(made.is_ok()) << made.take_status().text();
-    if (me.rank == 1) ASSERT_GOOD(made.value()->window->lock(0, LockMode::exclusive));
+    if (me.rank == 1) ASSERT_GOOD(made.value()->window->locks().lock(0, LockMode::exclusive));
     if (me.rank == 1) {
       const FailingMemory none(0, FailingMemory::Fails::for_good);
       [[maybe_unused]] const Code code = answer_of([&] { return me.context.finalize(); });
@@ -239,7 +239,7 @@ TEST(RanksWithoutMemoryAtTheEnd, are_waited_for_by_nobody) {
     } else {
       EXPECT_EQ(static_cast<int>(me.context.finalize().code()), static_cast<int>(Code::pending));
     }
-    if (me.rank == 1) ASSERT_GOOD(made.value()->window->unlock(0));
+    if (me.rank == 1) ASSERT_GOOD(made.value()->window->locks().unlock(0));
   });
 }
 

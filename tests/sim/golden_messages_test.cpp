@@ -54,7 +54,7 @@ TEST(GoldenMessages, of_locks_and_operations_are_as_recorded) {
     EXPECT_TRUE(fine(windows[1].operate(operation, 0, Completion::blocking, nullptr)));
     heard.note(name);
   };
-  EXPECT_TRUE(fine(windows[1].lock(0, LockMode::exclusive)));
+  EXPECT_TRUE(fine(windows[1].locks().lock(0, LockMode::exclusive)));
   operate(put_of(operand, 64), "lock, exclusive, and put behind it");
   Operation notifying = put_of(operand, 64);
   notifying.notify = true;
@@ -83,11 +83,11 @@ TEST(GoldenMessages, of_locks_and_operations_are_as_recorded) {
   swap.op = ops::Operator::replace;
   swap.compare = operand.data();
   operate(swap, "compare_and_swap");
-  EXPECT_TRUE(fine(windows[1].unlock(0)));
+  EXPECT_TRUE(fine(windows[1].locks().unlock(0)));
   heard.note("unlock");
-  EXPECT_TRUE(fine(windows[1].lock_all()));
+  EXPECT_TRUE(fine(windows[1].all_locks().lock()));
   heard.note("lock_all");
-  EXPECT_TRUE(fine(windows[1].unlock_all()));
+  EXPECT_TRUE(fine(windows[1].all_locks().unlock()));
   heard.note("unlock_all");
   expect_golden("messages_of_operations", heard.all());
 }
@@ -96,7 +96,7 @@ TEST(GoldenMessages, of_layouts_are_as_recorded) {
   RemoteWindows windows(2);
   Heard heard(windows.job);
   const std::vector<std::byte> operand = counted(32);
-  EXPECT_TRUE(fine(windows[1].lock(0, LockMode::shared)));
+  EXPECT_TRUE(fine(windows[1].locks().lock(0, LockMode::shared)));
   const std::array<std::uint64_t, 1> counts{4};
   const std::array<std::int64_t, 1> strides{24};
   Operation strided = put_of(operand, 64);
@@ -108,7 +108,7 @@ TEST(GoldenMessages, of_layouts_are_as_recorded) {
   indexed.target_layout = ops::LayoutView::indexed(pieces);
   EXPECT_TRUE(fine(windows[1].operate(indexed, 0, Completion::blocking, nullptr)));
   heard.note("put, indexed");
-  EXPECT_TRUE(fine(windows[1].unlock(0)));
+  EXPECT_TRUE(fine(windows[1].locks().unlock(0)));
   expect_golden("messages_of_layouts", heard.all());
 }
 
@@ -116,13 +116,13 @@ TEST(GoldenMessages, of_exposure_epochs_are_as_recorded) {
   RemoteWindows windows(2);
   Heard heard(windows.job);
   const std::array<std::uint32_t, 1> origin{1}, target{0};
-  EXPECT_TRUE(fine(windows[1].post(target)));
+  EXPECT_TRUE(fine(windows[1].posts().post(target)));
   windows.settle();
   heard.note("post");
-  EXPECT_TRUE(fine(windows[0].post(origin)));
+  EXPECT_TRUE(fine(windows[0].posts().post(origin)));
   windows.settle();
-  EXPECT_TRUE(fine(windows[1].start(target)));
-  EXPECT_TRUE(fine(windows[1].complete()));
+  EXPECT_TRUE(fine(windows[1].posts().start(target)));
+  EXPECT_TRUE(fine(windows[1].posts().complete()));
   heard.note("complete");
   expect_golden("messages_of_exposure", heard.all());
 }
@@ -131,13 +131,13 @@ TEST(GoldenMessages, of_gathered_updates_are_as_recorded) {
   RemoteWindows windows(2, {.path = PathChoice::aggregated});
   Heard heard(windows.job);
   const std::vector<std::byte> element = counted(8);
-  EXPECT_TRUE(fine(windows[1].lock_all()));
+  EXPECT_TRUE(fine(windows[1].all_locks().lock()));
   heard.note("lock_all");
   for (const std::uint64_t offset : {64, 8, 4000})
     EXPECT_TRUE(fine(windows[1].operate(float_sum_of(element, offset), 0, Completion::implicit, nullptr)));
-  EXPECT_TRUE(fine(windows[1].flush(0)));
+  EXPECT_TRUE(fine(windows[1].flush_one_target(0)));
   heard.note("scatter");
-  EXPECT_TRUE(fine(windows[1].unlock_all()));
+  EXPECT_TRUE(fine(windows[1].all_locks().unlock()));
   expect_golden("messages_of_gathered_updates", heard.all());
 }
 
@@ -145,11 +145,11 @@ TEST(GoldenMessages, of_leased_updates_are_as_recorded) {
   RemoteWindows windows(2, {.caller_from_bytes = 64});
   Heard heard(windows.job);
   const std::vector<std::byte> operand = counted(128);
-  EXPECT_TRUE(fine(windows[1].lock_all()));
+  EXPECT_TRUE(fine(windows[1].all_locks().lock()));
   heard.note("lock_all");
   EXPECT_TRUE(fine(windows[1].operate(float_sum_of(operand, 64), 0, Completion::blocking, nullptr)));
   heard.note("lease, lease_put");
-  EXPECT_TRUE(fine(windows[1].unlock_all()));
+  EXPECT_TRUE(fine(windows[1].all_locks().unlock()));
   expect_golden("messages_of_leases", heard.all());
 }
 

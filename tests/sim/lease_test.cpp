@@ -315,7 +315,7 @@ TEST(LeasedUpdates, do_for_every_type_and_operator_what_the_owner_does) {
       operation.kind = OperationKind::get_accumulate;
       operation.type = static_cast<ops::ElementType>(type);
       operation.op = static_cast<ops::Operator>(op);
-      if (!ops::legal(operation.type, operation.op) || !LeasedUpdate::is_needed_for(operation)) continue;
+      if (!ops::legal(operation.type, operation.op) || !computes(operation)) continue;
       ProtocolJobOptions options;
       options.window_bytes = elements * ops::largest_element_bytes;
       options.owners = 2;

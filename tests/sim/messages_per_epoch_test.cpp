@@ -94,9 +94,9 @@ class Epoch {
 void lock_with_puts(int puts, const std::string& name) {
   Epoch epoch;
   epoch.begin_count();
-  EXPECT_TRUE(fine(epoch.origin().lock(1, LockMode::exclusive)));
+  EXPECT_TRUE(fine(epoch.origin().locks().lock(1, LockMode::exclusive)));
   for (int i = 0; i < puts; ++i) epoch.put();
-  EXPECT_TRUE(fine(epoch.origin().unlock(1)));
+  EXPECT_TRUE(fine(epoch.origin().locks().unlock(1)));
   epoch.expect_row(name);
 }
 
@@ -109,38 +109,38 @@ TEST(MessagesPerEpoch, of_a_lock) {
 TEST(MessagesPerEpoch, of_two_locks) {
   Epoch epoch({}, 2);
   epoch.begin_count();
-  EXPECT_TRUE(fine(epoch.origin().lock(1, LockMode::exclusive)));
-  EXPECT_TRUE(fine(epoch.origin().lock(2, LockMode::exclusive)));
+  EXPECT_TRUE(fine(epoch.origin().locks().lock(1, LockMode::exclusive)));
+  EXPECT_TRUE(fine(epoch.origin().locks().lock(2, LockMode::exclusive)));
   for (const Rank target : {1u, 2u}) epoch.put(target);
-  for (const Rank target : {1u, 2u}) EXPECT_TRUE(fine(epoch.origin().unlock(target)));
+  for (const Rank target : {1u, 2u}) EXPECT_TRUE(fine(epoch.origin().locks().unlock(target)));
   epoch.expect_row("two locks at once, a put under each, unlocked");
 }
 
 TEST(MessagesPerEpoch, of_a_mutex) {
   Epoch epoch;
   epoch.begin_count();
-  EXPECT_TRUE(fine(epoch.origin().lock_mutex(1, 0)));
-  EXPECT_TRUE(fine(epoch.origin().unlock_mutex(1, 0)));
+  EXPECT_TRUE(fine(epoch.origin().locks().lock_mutex(1, 0)));
+  EXPECT_TRUE(fine(epoch.origin().locks().unlock_mutex(1, 0)));
   epoch.expect_row("a mutex locked and unlocked");
 }
 
 TEST(MessagesPerEpoch, of_a_lock_all) {
   Epoch epoch({}, 4);
   epoch.begin_count();
-  EXPECT_TRUE(fine(epoch.origin().lock_all()));
-  EXPECT_TRUE(fine(epoch.origin().unlock_all()));
+  EXPECT_TRUE(fine(epoch.origin().all_locks().lock()));
+  EXPECT_TRUE(fine(epoch.origin().all_locks().unlock()));
   epoch.expect_row("lock_all, unlock_all, 4 targets on other nodes");
 }
 
 // The operations of an epoch of lock_all, ended by a flush of its target.
 void flushed(const WindowOptions& wish, const std::string& name, const std::function<void(Epoch&)>& operations) {
   Epoch epoch(wish);
-  EXPECT_TRUE(fine(epoch.origin().lock_all()));
+  EXPECT_TRUE(fine(epoch.origin().all_locks().lock()));
   epoch.begin_count();
   operations(epoch);
   EXPECT_TRUE(fine(epoch.origin().flush_one_target(1)));
   epoch.expect_row(name);
-  EXPECT_TRUE(fine(epoch.origin().unlock_all()));
+  EXPECT_TRUE(fine(epoch.origin().all_locks().unlock()));
 }
 
 void times(int count, const std::function<void()>& act) {
@@ -158,24 +158,24 @@ TEST(MessagesPerEpoch, of_flushes_in_a_lock_all) {
 
 TEST(MessagesPerEpoch, of_local_flushes) {
   Epoch epoch;
-  EXPECT_TRUE(fine(epoch.origin().lock_all()));
+  EXPECT_TRUE(fine(epoch.origin().all_locks().lock()));
   epoch.begin_count();
   times(10, [&] { epoch.put(); });
   EXPECT_TRUE(fine(epoch.origin().flush_one_target(1, Window::Reach::local)));
   epoch.expect_row("in lock_all: 10 puts, local flush");
-  EXPECT_TRUE(fine(epoch.origin().unlock_all()));
+  EXPECT_TRUE(fine(epoch.origin().all_locks().unlock()));
 }
 
 TEST(MessagesPerEpoch, of_a_notification) {
   Epoch epoch;
-  EXPECT_TRUE(fine(epoch.origin().lock_all()));
+  EXPECT_TRUE(fine(epoch.origin().all_locks().lock()));
   epoch.begin_count();
   epoch.notify();
   const SimTime sent_ns = epoch.windows.now_ns();
-  EXPECT_TRUE(fine(epoch.windows[1].notify_wait(0, 1)));
+  EXPECT_TRUE(fine(epoch.windows[1].notifications().wait(0, 1)));
   EXPECT_EQ(epoch.windows.now_ns() - sent_ns, latency_ns) << "the target waits for one message, not for a round trip";
   epoch.expect_row("in lock_all: put with a notification; notify_wait at the target");
-  EXPECT_TRUE(fine(epoch.origin().unlock_all()));
+  EXPECT_TRUE(fine(epoch.origin().all_locks().unlock()));
 }
 
 void post_and_start(Rank targets, const std::string& name) {
@@ -183,11 +183,11 @@ void post_and_start(Rank targets, const std::string& name) {
   std::vector<std::uint32_t> group;
   for (Rank target = 1; target <= targets; ++target) group.push_back(target);
   epoch.begin_count();
-  for (const Rank target : group) EXPECT_TRUE(fine(epoch.windows[target].post({{0}})));
-  EXPECT_TRUE(fine(epoch.origin().start(group)));
+  for (const Rank target : group) EXPECT_TRUE(fine(epoch.windows[target].posts().post({{0}})));
+  EXPECT_TRUE(fine(epoch.origin().posts().start(group)));
   for (const Rank target : group) epoch.put(target);
-  EXPECT_TRUE(fine(epoch.origin().complete()));
-  for (const Rank target : group) EXPECT_TRUE(fine(epoch.windows[target].wait_exposure()));
+  EXPECT_TRUE(fine(epoch.origin().posts().complete()));
+  for (const Rank target : group) EXPECT_TRUE(fine(epoch.windows[target].posts().wait()));
   epoch.expect_row(name);
 }
 

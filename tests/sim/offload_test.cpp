@@ -68,7 +68,7 @@ TEST(Offload, counts_exactly_what_neighbours_strangers_and_the_owner_itself_add)
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     RemoteWindows windows = two_nodes(seed);
     const std::vector<std::uint64_t> one{1};
-    for (Rank rank = 0; rank < 4; ++rank) ASSERT_TRUE(fine(windows[rank].lock_all()));
+    for (Rank rank = 0; rank < 4; ++rank) ASSERT_TRUE(fine(windows[rank].all_locks().lock()));
     const std::uint64_t messages = windows.messages_of(2);
     for (int i = 0; i < 25; ++i) {
       for (Rank rank = 0; rank < 4; ++rank)
@@ -78,7 +78,7 @@ TEST(Offload, counts_exactly_what_neighbours_strangers_and_the_owner_itself_add)
     EXPECT_EQ(windows.job.word(0, 0), 100) << "seed " << seed;
     EXPECT_EQ(windows.operations_by(Path::offload), 100);
     EXPECT_EQ(windows.messages_of(2), messages) << "the owner's agent had part in it";
-    for (Rank rank = 0; rank < 4; ++rank) ASSERT_TRUE(fine(windows[rank].unlock_all()));
+    for (Rank rank = 0; rank < 4; ++rank) ASSERT_TRUE(fine(windows[rank].all_locks().unlock()));
   }
 }
 
@@ -86,7 +86,7 @@ TEST(Offload, gives_every_ticket_once) {
   RemoteWindows windows = two_nodes(1);
   const std::vector<std::uint64_t> one{1};
   std::vector<std::vector<std::uint64_t>> tickets(40, std::vector<std::uint64_t>(1));
-  for (Rank rank = 0; rank < 4; ++rank) ASSERT_TRUE(fine(windows[rank].lock_all()));
+  for (Rank rank = 0; rank < 4; ++rank) ASSERT_TRUE(fine(windows[rank].all_locks().lock()));
   for (std::size_t i = 0; i < tickets.size(); ++i) {
     ASSERT_TRUE(fine(windows[static_cast<Rank>(i % 4)].operate(fetching(sum_of(one), tickets[i]), 0,
                                                                Completion::implicit, nullptr)));
@@ -105,7 +105,7 @@ TEST(Offload, has_put_everything_before_the_lock_is_free) {
     for (const Rank origin : {0u, 1u, 2u}) {
       RemoteWindows windows = two_nodes(seed);
       const auto data = ones(256);
-      ASSERT_TRUE(fine(windows[origin].lock(0, LockMode::exclusive)));
+      ASSERT_TRUE(fine(windows[origin].locks().lock(0, LockMode::exclusive)));
       // Of a remote rank the lock has only been asked for: once it is held.
       windows.settle();
       std::vector<std::byte> found;
@@ -113,7 +113,7 @@ TEST(Offload, has_put_everything_before_the_lock_is_free) {
           windows, [&] { return windows.job.lock_view(0).try_lock(9, LockMode::exclusive); },
           [&] { found.assign(windows.job.memory(0).begin(), windows.job.memory(0).begin() + 256); });
       ASSERT_TRUE(fine(windows[origin].operate(put_of(data), 0, Completion::implicit, nullptr)));
-      ASSERT_TRUE(fine(windows[origin].unlock(0)));
+      ASSERT_TRUE(fine(windows[origin].locks().unlock(0)));
       windows.settle();
       EXPECT_EQ(found, data) << "seed " << seed << ", origin " << origin;
     }
@@ -131,9 +131,9 @@ TEST(Offload, touches_nothing_before_the_lock_is_granted) {
     EXPECT_TRUE(lock.unlock(9, LockMode::exclusive));
     windows.job.world().wake_agent(0);
   });
-  ASSERT_TRUE(fine(windows[2].lock(0, LockMode::exclusive)));
+  ASSERT_TRUE(fine(windows[2].locks().lock(0, LockMode::exclusive)));
   ASSERT_TRUE(fine(windows[2].operate(sum_of(one), 0, Completion::implicit, nullptr)));
-  ASSERT_TRUE(fine(windows[2].unlock(0)));
+  ASSERT_TRUE(fine(windows[2].locks().unlock(0)));
   EXPECT_EQ(before, 0);
   EXPECT_EQ(windows.job.word(0, 0), 1);
 }
@@ -152,7 +152,7 @@ TEST(Offload, has_put_everything_before_a_notification_comes) {
         Operation bare;
         (in_one ? put : bare).notify = true;
         (in_one ? put : bare).notify_slot = 3;
-        ASSERT_TRUE(fine(windows[origin].lock_all()));
+        ASSERT_TRUE(fine(windows[origin].all_locks().lock()));
         ASSERT_TRUE(fine(windows[origin].operate(put, 0, Completion::implicit, nullptr)));
         if (!in_one) {
           ASSERT_TRUE(fine(windows[origin].operate(bare, 0, Completion::implicit, nullptr)));
@@ -175,10 +175,10 @@ TEST(Offload, has_put_everything_before_the_target_sees_an_access_epoch_complete
       look_when(
           windows, [&] { return windows.job.rank_window(0).head().completes.load() == 1; },
           [&] { found.assign(windows.job.memory(0).begin(), windows.job.memory(0).begin() + 256); });
-      ASSERT_TRUE(fine(windows[0].post(std::span(&origin, 1))));
-      ASSERT_TRUE(fine(windows[origin].start(std::span(&target, 1))));
+      ASSERT_TRUE(fine(windows[0].posts().post(std::span(&origin, 1))));
+      ASSERT_TRUE(fine(windows[origin].posts().start(std::span(&target, 1))));
       ASSERT_TRUE(fine(windows[origin].operate(put_of(data), 0, Completion::implicit, nullptr)));
-      ASSERT_TRUE(fine(windows[origin].complete()));
+      ASSERT_TRUE(fine(windows[origin].posts().complete()));
       windows.settle();
       EXPECT_EQ(found, data) << "seed " << seed << ", origin " << origin;
     }
@@ -189,7 +189,7 @@ TEST(Offload, has_put_everything_when_a_flush_or_a_blocking_put_returns) {
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     RemoteWindows windows = two_nodes(seed);
     const auto data = ones(256);
-    ASSERT_TRUE(fine(windows[2].lock_all()));
+    ASSERT_TRUE(fine(windows[2].all_locks().lock()));
     ASSERT_TRUE(fine(windows[2].operate(put_of(data), 0, Completion::implicit, nullptr)));
     ASSERT_TRUE(fine(windows[2].flush_one_target(0)));
     EXPECT_EQ(memory_as<std::byte>(windows, 0, 256), data);
@@ -202,7 +202,7 @@ TEST(Offload, has_done_with_the_buffers_when_a_local_flush_or_a_request_says_so)
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     RemoteWindows windows = two_nodes(seed);
     auto data = ones(256);
-    ASSERT_TRUE(fine(windows[2].lock_all()));
+    ASSERT_TRUE(fine(windows[2].all_locks().lock()));
     ASSERT_TRUE(fine(windows[2].operate(put_of(data), 0, Completion::implicit, nullptr)));
     ASSERT_TRUE(fine(windows[2].flush_one_target(0, Window::Reach::local)));
     std::fill(data.begin(), data.end(), std::byte{9});
@@ -225,7 +225,7 @@ TEST(Offload, keeps_the_order_of_accumulates_on_one_location) {
     const auto type = ops::ElementType::uint64;
     const std::vector<std::uint64_t> five{5}, six{6}, mask{4};
     std::vector<std::uint64_t> read(1);
-    ASSERT_TRUE(fine(windows[2].lock_all()));
+    ASSERT_TRUE(fine(windows[2].all_locks().lock()));
     const auto issue = [&](const Operation& operation) {
       ASSERT_TRUE(fine(windows[2].operate(operation, 0, Completion::implicit, nullptr)));
     };
@@ -247,9 +247,9 @@ TEST(Offload, orders_what_comes_behind_farsum_order) {
     RemoteWindows windows = two_nodes(seed);
     const auto first = ones(8);
     const std::vector<std::byte> second(8, std::byte{2});
-    ASSERT_TRUE(fine(windows[2].lock_all()));
+    ASSERT_TRUE(fine(windows[2].all_locks().lock()));
     ASSERT_TRUE(fine(windows[2].operate(put_of(first), 0, Completion::implicit, nullptr)));
-    ASSERT_TRUE(fine(windows[2].order()));
+    windows[2].order();
     ASSERT_TRUE(fine(windows[2].operate(put_of(second), 0, Completion::implicit, nullptr)));
     ASSERT_TRUE(fine(windows[2].flush_one_target(0)));
     EXPECT_EQ(windows.job.word(0, 0), 2 * all_ones) << "seed " << seed;
@@ -275,7 +275,7 @@ TEST(Offload, computes_here_what_no_card_does_and_loses_nothing_to_others) {
       });
     }
     std::vector<std::uint64_t> old(count, 99);
-    ASSERT_TRUE(fine(windows[2].lock_all()));
+    ASSERT_TRUE(fine(windows[2].all_locks().lock()));
     const Operation doubling = accumulate_of(twos, ops::ElementType::uint64, ops::Operator::prod);
     ASSERT_TRUE(fine(windows[2].operate(fetching(doubling, old), 0, Completion::blocking, nullptr)));
     windows.settle();
@@ -291,7 +291,7 @@ TEST(Offload, updates_words_of_four_bytes_and_leaves_their_neighbours_alone) {
   RemoteWindows windows = two_nodes(1);
   const std::vector<std::int32_t> threes{3, 3};
   std::vector<std::int32_t> old(2, -1);
-  ASSERT_TRUE(fine(windows[2].lock_all()));
+  ASSERT_TRUE(fine(windows[2].all_locks().lock()));
   Operation operation = accumulate_of(threes, ops::ElementType::int32, ops::Operator::sum, 4);
   ASSERT_TRUE(fine(windows[2].operate(operation, 0, Completion::blocking, nullptr)));
   operation.op = ops::Operator::prod;
@@ -303,7 +303,7 @@ TEST(Offload, updates_words_of_four_bytes_and_leaves_their_neighbours_alone) {
 TEST(Offload, compares_and_swaps) {
   RemoteWindows windows = two_nodes(1);
   const std::uint64_t seven = 7;
-  ASSERT_TRUE(fine(windows[2].lock_all()));
+  ASSERT_TRUE(fine(windows[2].all_locks().lock()));
   for (const std::uint64_t expected : {0u, 0u, 7u}) {
     std::uint64_t found = 99;
     Operation swap;
@@ -332,7 +332,7 @@ TEST(Offload, moves_spread_pieces_there_and_back) {
   put.bytes = 8;
   put.target_layout = ops::LayoutView::indexed(there);
   put.operand_layout = ops::LayoutView::indexed(here);
-  ASSERT_TRUE(fine(windows[2].lock_all()));
+  ASSERT_TRUE(fine(windows[2].all_locks().lock()));
   ASSERT_TRUE(fine(windows[2].operate(put, 0, Completion::implicit, nullptr)));
   ASSERT_TRUE(fine(windows[2].flush_one_target(0)));
   Operation get = put;
@@ -352,7 +352,7 @@ TEST(Offload, moves_spread_pieces_there_and_back) {
 
 TEST(Offload, refuses_what_no_card_can_do_and_changes_nothing) {
   RemoteWindows windows = two_nodes(1);
-  ASSERT_TRUE(fine(windows[2].lock_all()));
+  ASSERT_TRUE(fine(windows[2].all_locks().lock()));
   const std::vector<std::int16_t> shorts{1, 2};
   const Status narrow = windows[2].operate(accumulate_of(shorts, ops::ElementType::int16, ops::Operator::sum), 0,
                                            Completion::implicit, nullptr);
@@ -391,7 +391,7 @@ TEST(Offload, keeps_the_owners_agent_away) {
 TEST(Offload, answers_peer_failed_when_the_owner_dies) {
   RemoteWindows windows = two_nodes(1);
   const auto data = ones(8);
-  ASSERT_TRUE(fine(windows[2].lock_all()));
+  ASSERT_TRUE(fine(windows[2].all_locks().lock()));
   windows.job.world().kill_after(0, 1);
   ASSERT_TRUE(fine(windows[2].operate(put_of(data), 0, Completion::implicit, nullptr)));
   EXPECT_EQ(windows[2].flush_one_target(0).code(), Code::peer_failed);

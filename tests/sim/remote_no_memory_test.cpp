@@ -18,7 +18,7 @@ TEST(RemoteWindowWithoutMemory, holds_no_lock_after_a_lock_all_that_could_not_as
     Status status;
     try {
       const FailingMemory failing(failures);
-      status = windows[0].lock_all();
+      status = windows[0].all_locks().lock();
     } catch (const std::bad_alloc&) {
       break;  // the job's own, while it waited
     }

@@ -10,6 +10,8 @@
 
 #include "protocol_job.hpp"
 #include "transport/sim/sim_rdma.hpp"
+#include "variants/cards/card_path.hpp"
+#include "variants/leases/leased_path.hpp"
 #include "window/window.hpp"
 
 namespace farsum {
@@ -138,6 +140,7 @@ class RemoteWindows {
       return region;
     };
     parts.wake_rank = [](Rank) {};
+    parts.make_leases = make_leased_path(job.rank(rank).engine, job.rank(rank).trace);
     parts.remote_regions.resize(ranks_);
     for (Rank target = 0; target < ranks_; ++target) {
       parts.ranks.push_back(target);
@@ -151,16 +154,17 @@ class RemoteWindows {
   }
   void give_to_cards(Window::Parts& parts, std::uint64_t bytes) {
     SimRdma& card = *cards_[parts.my_rank];
-    parts.cards.rdma = &card;
+    CardReach cards{&card, {}};
     for (Rank target = 0; target < ranks_; ++target) {
       const CardMemory exposed = cards_[target]->expose(job.memory(target).data(), bytes).value();
       Region region;
       region.bytes = bytes;
       region.owner_address = reinterpret_cast<std::uintptr_t>(exposed.memory);
       region.bulk = region.atomic = Path::offload;
-      parts.cards.parts.push_back(card.reach(target, exposed.key));
+      cards.parts.push_back(card.reach(target, exposed.key));
       parts.remote_regions[target] = std::make_shared<std::vector<Region>>(std::vector{region});
     }
+    parts.make_cards = make_card_path(std::move(cards));
   }
   RegionTable remote_region(std::uint64_t bytes) const {
     Region region;

@@ -34,7 +34,7 @@ Served TargetService::serve_epoch(Rank from, const wire::MessageHeader& header, 
     case wire::MessageKind::unlock:
       return proxies_.unlock(exposure, key, mode);
     case wire::MessageKind::post:
-      // Release: pairs with the acquire load in are_more_than (window_epochs.cpp).
+      // Release: pairs with the acquire load in are_more_than (post_epochs.cpp).
       exposure.own.posts()[header.offset].fetch_add(1, std::memory_order_release);
       break;
     default:

@@ -19,7 +19,7 @@
 #include "protocol/owner/proxy_locks.hpp"
 #include "protocol/team_mail.hpp"
 #include "transport/transport.hpp"
-#include "variants/leases/lease_table.hpp"
+#include "variants/leases/owner/lease_table.hpp"
 
 namespace farsum {
 

@@ -30,21 +30,6 @@ std::uint64_t longest_piece(const Capabilities& can, std::uint64_t element_bytes
 
 }  // namespace
 
-bool LeasedUpdate::is_needed_for(const Operation& operation) {
-  switch (operation.kind) {
-    case OperationKind::put:
-    case OperationKind::get:
-      return false;
-    case OperationKind::accumulate:
-      return operation.op != ops::Operator::replace && operation.op != ops::Operator::no_op;
-    case OperationKind::get_accumulate:
-      return operation.op != ops::Operator::no_op;
-    case OperationKind::compare_and_swap:
-      return true;
-  }
-  return false;
-}
-
 LeasedUpdate::LeasedUpdate(const Way& way, const Operation& operation, Outstanding& outstanding)
     : way_(way),
       operation_(operation),

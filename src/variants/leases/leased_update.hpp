@@ -11,7 +11,7 @@
 
 #include "memory/apply.hpp"
 #include "protocol/origin/engine.hpp"
-#include "variants/leases/lease_table.hpp"
+#include "variants/leases/owner/lease_table.hpp"
 
 namespace farsum {
 
@@ -38,9 +38,6 @@ class LeasedUpdate {
   Code code() const { return code_; }
   // So many of the operation's bytes went to the owner to compute.
   std::uint64_t bytes_left_to_owner() const { return left_to_owner_; }
-
-  // Whether there is something to compute. All else is moved: replacing without looking, looking without replacing.
-  static bool is_needed_for(const Operation& operation);
 
  private:
   enum class State : std::uint8_t { free, to_ask, asked, to_put, put, to_owner, at_owner };

@@ -1,10 +1,5 @@
-// What network cards do, in windows that are declared for them alone: nothing else touches that memory for another rank
-// or for the own one (see memory/atomicity.hpp). A card adds, combines bits, swaps and compares words of 4 and 8 bytes;
-// other operators are computed here and written by compare-and-swap.
-//
-// Completion: what was started makes `outstanding` of its target count one more until a flush of the card, so that
-// whatever waits for a target's operations finds it. An epoch's end, a notification and a post go to the target behind
-// that flush: a message, and a store to memory that ranks of a node share, may overtake a card.
+#include "variants/cards/card_path.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -13,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "protocol/packed_sides.hpp"
-#include "window/window.hpp"
+#include "window/operation_checks.hpp"
 
 namespace farsum {
 namespace {
@@ -120,24 +115,29 @@ constexpr std::uint8_t mixed_updates = 255;
 }  // namespace
 
 // One operation on its way to a card.
-struct Window::CardCall {
-  Window& window;
-  const Operation& operation;
-  std::uint32_t target;
-  std::uint64_t base;  // where the operation's range begins, in the owner
-  CardOperation how;
-  CardCompletion& completion;
-  const std::byte* operand;
-  std::byte* result;
-
-  Rdma& rdma() const { return *window.parts_.cards.rdma; }
-  Rdma::Reached part() const { return window.parts_.cards.parts[target]; }
-  std::uint8_t size() const { return static_cast<std::uint8_t>(ops::size_of(operation.type)); }
-  const char* name() const { return call_name(operation.kind); }
-  // What the card says, for the program.
-  Status told(Status status) const { return window.card_status(std::move(status), target, name()); }
+class CardPath::Call {
+ public:
+  struct Of {
+    const Operation& operation;
+    std::uint32_t target;
+    std::uint64_t base;  // where the operation's range begins, in the owner
+    CardOperation how;
+    const std::byte* operand;
+    std::byte* result;
+  };
+  Call(CardPath& path, const Of& of, CardCompletion& completion)
+      : path_(path), of_(of), operation_(of.operation), completion_(completion) {}
 
   Status run() const;
+
+ private:
+  Rdma& rdma() const { return *path_.reach_.rdma; }
+  Rdma::Reached part() const { return path_.reach_.parts[of_.target]; }
+  std::uint8_t size() const { return static_cast<std::uint8_t>(ops::size_of(operation_.type)); }
+  const char* name() const { return call_name(operation_.kind); }
+  // What the card says, for the program.
+  Status told(Status status) const { return path_.told(std::move(status), of_.target, name()); }
+
   Status move() const;
   Status update() const;
   Status compare_and_swap() const;
@@ -145,10 +145,15 @@ struct Window::CardCall {
   Status exchange_some(std::span<const CardElement> elements, const Reduction& reduction) const;
   template <class What>
   Status fetch_all(std::span<CardExchange> words, What&& what) const;
+
+  CardPath& path_;
+  Of of_;
+  const Operation& operation_;
+  CardCompletion& completion_;
 };
 
-Status Window::CardCall::run() const {
-  switch (how.means) {
+Status CardPath::Call::run() const {
+  switch (of_.how.means) {
     case CardMeans::move:
       return move();
     case CardMeans::update:
@@ -163,47 +168,49 @@ Status Window::CardCall::run() const {
   return {};
 }
 
-Status Window::CardCall::move() const {
-  const bool writes = !returns_data(operation.kind);
+Status CardPath::Call::move() const {
+  const bool writes = !returns_data(operation_.kind);
   Status status;
-  for_each_piece_at(operation, base, [&](std::uint64_t address, std::uint64_t at, std::uint64_t bytes) {
-    status = told(writes ? rdma().put(part(), address, {operand + at, bytes}, completion)
-                         : rdma().get(part(), address, {result + at, bytes}, completion));
+  for_each_piece_at(operation_, of_.base, [&](std::uint64_t address, std::uint64_t at, std::uint64_t bytes) {
+    status = told(writes ? rdma().put(part(), address, {of_.operand + at, bytes}, completion_)
+                         : rdma().get(part(), address, {of_.result + at, bytes}, completion_));
     return status.is_ok();
   });
   return status;
 }
 
-Status Window::CardCall::update() const {
+Status CardPath::Call::update() const {
   Status status;
-  const bool is_read = operation.op == ops::Operator::no_op;
-  for_each_element_at(operation, base, [&](const CardElement& element) {
+  const bool is_read = operation_.op == ops::Operator::no_op;
+  for_each_element_at(operation_, of_.base, [&](const CardElement& element) {
     const CardWord word{element.address, size()};
-    const std::uint64_t value = is_read || operand == nullptr ? 0 : value_of(operand + element.packed_at, word.bytes);
-    status = told(result == nullptr
-                      ? rdma().update(part(), word, how.update, value)
-                      : rdma().fetch(part(), word, how.update, value, 0, result + element.packed_at, completion));
+    const std::uint64_t value =
+        is_read || of_.operand == nullptr ? 0 : value_of(of_.operand + element.packed_at, word.bytes);
+    status = told(of_.result == nullptr ? rdma().update(part(), word, of_.how.update, value)
+                                        : rdma().fetch(part(), word, of_.how.update, value, 0,
+                                                       of_.result + element.packed_at, completion_));
     return status.is_ok();
   });
   return status;
 }
 
-Status Window::CardCall::compare_and_swap() const {
-  ops::PieceCursor cursor(operation.target_layout, operation.bytes);
-  const CardWord word{base + static_cast<std::uint64_t>(cursor.next().offset), size()};
-  return told(rdma().fetch(part(), word, CardUpdate::compare_and_swap, value_of(operand, word.bytes),
-                           value_of(operation.compare, word.bytes), result, completion));
+Status CardPath::Call::compare_and_swap() const {
+  ops::PieceCursor cursor(operation_.target_layout, operation_.bytes);
+  const CardWord word{of_.base + static_cast<std::uint64_t>(cursor.next().offset), size()};
+  return told(rdma().fetch(part(), word, CardUpdate::compare_and_swap, value_of(of_.operand, word.bytes),
+                           value_of(operation_.compare, word.bytes), of_.result, completion_));
 }
 
 // One wait is worth so many elements at once.
 constexpr std::size_t most_exchanged = 256;
 
-Status Window::CardCall::exchange() const {
-  const Reduction reduction = make_reduction(*window.parts_.kernels, operation.type, operation.op, operation.alpha, 0);
+Status CardPath::Call::exchange() const {
+  const Reduction reduction =
+      make_reduction(path_.services_.kernels, operation_.type, operation_.op, operation_.alpha, 0);
   std::vector<CardElement> elements;
-  elements.reserve(std::min<std::uint64_t>(operation.bytes / size(), most_exchanged));
+  elements.reserve(std::min<std::uint64_t>(operation_.bytes / size(), most_exchanged));
   Status status;
-  for_each_element_at(operation, base, [&](const CardElement& element) {
+  for_each_element_at(operation_, of_.base, [&](const CardElement& element) {
     elements.push_back(element);
     if (elements.size() == most_exchanged) {
       status = exchange_some(elements, reduction);
@@ -217,7 +224,7 @@ Status Window::CardCall::exchange() const {
 
 // Reads all, then writes each where it is still what was read; those that are not are computed again from what the
 // compare-and-swap has found there. Somebody's always succeeds.
-Status Window::CardCall::exchange_some(std::span<const CardElement> elements, const Reduction& reduction) const {
+Status CardPath::Call::exchange_some(std::span<const CardElement> elements, const Reduction& reduction) const {
   std::vector<CardExchange> words(elements.size());
   for (std::size_t i = 0; i < words.size(); ++i) words[i].element = elements[i];
   Status status = fetch_all(words, [](CardExchange&) { return Fetched{CardUpdate::add, 0, 0}; });
@@ -226,15 +233,16 @@ Status Window::CardCall::exchange_some(std::span<const CardElement> elements, co
       std::memcpy(word.old, word.found, size());
       alignas(8) std::byte fresh[8];
       std::memcpy(fresh, word.old, size());
-      reduction.bulk(fresh, operand == nullptr ? nullptr : operand + word.element.packed_at, 1, operation.alpha);
+      reduction.bulk(fresh, of_.operand == nullptr ? nullptr : of_.operand + word.element.packed_at, 1,
+                     operation_.alpha);
       return Fetched{CardUpdate::compare_and_swap, value_of(fresh, size()), value_of(word.old, size())};
     });
     if (!status.is_ok()) break;
     const auto done = std::partition(left.begin(), left.end(), [&](const CardExchange& word) {
       return std::memcmp(word.old, word.found, size()) != 0;
     });
-    for (auto word = done; result != nullptr && word != left.end(); ++word)
-      std::memcpy(result + word->element.packed_at, word->old, size());
+    for (auto word = done; of_.result != nullptr && word != left.end(); ++word)
+      std::memcpy(of_.result + word->element.packed_at, word->old, size());
     left = left.first(static_cast<std::size_t>(done - left.begin()));
   }
   return status;
@@ -242,7 +250,7 @@ Status Window::CardCall::exchange_some(std::span<const CardElement> elements, co
 
 // Has the card do to each word what `what` says of it, and waits for all old values.
 template <class What>
-Status Window::CardCall::fetch_all(std::span<CardExchange> words, What&& what) const {
+Status CardPath::Call::fetch_all(std::span<CardExchange> words, What&& what) const {
   CardCompletion own;
   Status status;
   for (CardExchange& word : words) {
@@ -252,12 +260,11 @@ Status Window::CardCall::fetch_all(std::span<CardExchange> words, What&& what) c
     if (!status.is_ok()) break;
   }
   // What was started points here, whatever came of the rest.
-  Status waited = window.await_card(target, own, name());
+  Status waited = path_.await(of_.target, own, name());
   return status.is_ok() ? std::move(waited) : std::move(status);
 }
 
-// Refuses what a card cannot do, before anything is started.
-Status Window::check_for_card(const Operation& operation, std::uint32_t target, const Region& region) const {
+Status CardPath::check(const Operation& operation, std::uint32_t target, const Region& region) const {
   if (!is_atomic(operation.kind)) return {};
   const std::uint64_t base = region.owner_address + (operation.offset - region.offset);
   const char* const call = call_name(operation.kind);
@@ -267,7 +274,7 @@ Status Window::check_for_card(const Operation& operation, std::uint32_t target, 
         fmt::format("{}: the window is declared network-only, and a network card does not do {} on elements of {} "
                     "bytes ({}) by itself: 4 and 8 bytes are for any operator, 1 and 2 for replace without a "
                     "result and no_op; declare the window otherwise",
-                    texts_.where(call, target),
+                    services_.texts.where(call, target),
                     operation.kind == OperationKind::compare_and_swap ? "compare-and-swap" : ops::name_of(operation.op),
                     ops::size_of(operation.type), ops::name_of(operation.type))};
   }
@@ -278,18 +285,17 @@ Status Window::check_for_card(const Operation& operation, std::uint32_t target, 
     status = {Code::argument,
               fmt::format("{}: the window is declared network-only, and a network card updates elements of {} bytes at "
                           "multiples of that only; one of these is {} bytes behind such a place",
-                          texts_.where(call, target), size, address % size)};
+                          services_.texts.where(call, target), size, address % size)};
     return false;
   });
   return status;
 }
 
 // Accumulates of one origin on one location take effect in its order (MPI 4.1, section 12.7.2). Sums may pass sums.
-Status Window::order_card(std::uint32_t target, const Operation& operation) {
-  CardTarget& card = card_targets_[target];
+Status CardPath::order(std::uint32_t target, const Operation& operation) {
+  CardTarget& card = targets_[target];
   // Relaxed: a thread's own operations count; one that finds another's kind puts in a fence that does no harm.
-  bool must_order = details_[target].ordered.load(std::memory_order_relaxed) &&
-                    details_[target].ordered.exchange(false, std::memory_order_relaxed);
+  bool must_order = services_.order.take(target);
   if (is_atomic(operation.kind)) {
     const CardOperation how = card_operation(operation);
     const bool is_plain =
@@ -297,133 +303,152 @@ Status Window::order_card(std::uint32_t target, const Operation& operation) {
     const std::uint8_t mine =
         is_plain ? static_cast<std::uint8_t>(static_cast<unsigned>(how.update) + 1) : mixed_updates;
     const std::uint8_t last = card.last_update.exchange(mine, std::memory_order_relaxed);
-    const bool keeps_order = (parts_.promises & promise_no_ordering) == 0;
+    const bool keeps_order = (services_.promises & promise_no_ordering) == 0;
     must_order |= keeps_order && last != no_update && (last != mine || mine == mixed_updates);
   }
   if (!must_order) return {};
-  return card_status(parts_.cards.rdma->fence(parts_.ranks[target]), target, call_name(operation.kind));
+  return told(reach_.rdma->fence(services_.ranks[target]), target, call_name(operation.kind));
 }
 
-Status Window::run_offload(const Operation& operation, std::uint32_t target, const Region* region,
-                           Completion completion, RequestState* request) {
+Status CardPath::run(const ExecutorCall& of) {
+  const Operation& operation = of.operation;
+  const std::uint32_t target = of.target;
   const char* const call = call_name(operation.kind);
   // What a lock guards is not touched before the lock is held.
-  if (Status status = learn_of_lock(target, call); !status.is_ok()) return status;
-  if (region == nullptr) {
-    Status status = notify_behind_card(operation, target);
-    if (status.is_ok() && request != nullptr) request->done.store(true, std::memory_order_release);
-    return status;
-  }
-  const std::uint64_t base = region->owner_address + (operation.offset - region->offset);
+  if (Status status = services_.locks.learn(target, call); !status.is_ok()) return status;
+  Status status;
+  if (of.region != nullptr) status = run_on_card(of, call);
+  if (status.is_ok() && (operation.notify || of.region == nullptr)) status = notify_behind(operation, target);
+  if (of.region != nullptr && services_.hearing != nullptr && tells_of_others(operation)) services_.hearing->hear();
+  if (status.is_ok() && of.request != nullptr) of.request->done.store(true, std::memory_order_release);
+  return status;
+}
+
+Status CardPath::run_on_card(const ExecutorCall& of, const char* call) {
+  const Operation& operation = of.operation;
+  const std::uint32_t target = of.target;
+  const std::uint64_t base = of.region->owner_address + (operation.offset - of.region->offset);
   const CardOperation how = is_atomic(operation.kind) ? card_operation(operation) : CardOperation{CardMeans::move};
-  if (Status status = order_card(target, operation); !status.is_ok()) return status;
-  count(Path::offload, operation.bytes);
+  if (Status status = order(target, operation); !status.is_ok()) return status;
+  services_.counters.count(Path::offload, operation.bytes);
 
   const PackedOperand operand(operation);
   PackedResult result(operation);
   CardCompletion own;
   const bool is_packed = operand.data() != operation.operand || result.data() != operation.result;
-  const bool waits = completion != Completion::implicit || is_packed;
-  CardCompletion& told = waits ? own : card_targets_[target].posted;
+  const bool waits = of.completion != Completion::implicit || is_packed;
+  CardCompletion& told = waits ? own : targets_[target].posted;
   // The sides that the kind has no use for may be anything.
   std::byte* const into = returns_data(operation.kind) ? result.data() : nullptr;
-  const CardCall card{*this, operation, target, base, how, told, operand.data(), into};
+  const Call card(*this, {operation, target, base, how, operand.data(), into}, told);
   Status status = card.run();
-  note_card(target);
+  note_started(target);
   if (waits) {
     // What failed half-way is waited for, too: the rest of it points here.
-    Status waited = await_card(target, own, call);
+    Status waited = await(target, own, call);
     if (status.is_ok()) status = std::move(waited);
     if (status.is_ok()) result.deliver();
   }
-  if (status.is_ok() && completion == Completion::blocking && !returns_data(operation.kind)) {
-    settle_card(target, call);
-    status = take_failure(target, call);
+  if (status.is_ok() && of.completion == Completion::blocking && !returns_data(operation.kind)) {
+    settle(target, call);
+    status = services_.messages.take_failure(target, call);
   }
-  if (status.is_ok() && operation.notify) status = notify_behind_card(operation, target);
-  if (parts_.hearing != nullptr && tells_of_others(operation)) parts_.hearing->hear();
-  if (status.is_ok() && request != nullptr) request->done.store(true, std::memory_order_release);
   return status;
 }
 
-Status Window::notify_behind_card(const Operation& operation, std::uint32_t target) {
-  settle_card(target, call_name(operation.kind));
-  if (Status status = take_failure(target, call_name(operation.kind)); !status.is_ok()) return status;
-  if (is_here(target)) {
-    // Release: the data comes before the notification; pairs with the acquire load in notify_wait.
-    parts_.shared[target].notifications()[operation.notify_slot].fetch_add(1, std::memory_order_release);
-    parts_.wake_rank(parts_.ranks[target]);
+Status CardPath::notify_behind(const Operation& operation, std::uint32_t target) {
+  settle(target, call_name(operation.kind));
+  if (Status status = services_.messages.take_failure(target, call_name(operation.kind)); !status.is_ok())
+    return status;
+  if (services_.notifications.reach(target)) {
+    services_.notifications.raise(target, operation.notify_slot);
     return {};
   }
   Operation bare;
   bare.notify = true;
   bare.notify_slot = operation.notify_slot;
-  return run_owner(bare, target, Completion::implicit, nullptr);
+  return services_.owner.run(bare, target, Completion::implicit, nullptr);
 }
 
-Status Window::card_status(Status status, std::uint32_t target, const char* call) const {
+Status CardPath::told(Status status, std::uint32_t target, const char* call) const {
   if (status.is_ok()) return status;
-  return {status.code(), fmt::format("{}: the network card: {}", texts_.where(call, target), status.text())};
+  return {status.code(), fmt::format("{}: the network card: {}", services_.texts.where(call, target), status.text())};
 }
 
 // Called after an operation was started: were the mark set before, a flush in between would clear it and not wait for
 // the operation.
-void Window::note_card(std::uint32_t target) {
+void CardPath::note_started(std::uint32_t target) {
   // Release pairs with the acquire in begin_settling.
-  if (!card_targets_[target].dirty.exchange(true, std::memory_order_release))
-    views_[target].outstanding.count.fetch_add(1, std::memory_order_relaxed);
+  if (!targets_[target].dirty.exchange(true, std::memory_order_release))
+    services_.views[target].outstanding.count.fetch_add(1, std::memory_order_relaxed);
 }
 
-Status Window::await_card(std::uint32_t target, CardCompletion& completion, const char* call) {
-  Rdma& rdma = *parts_.cards.rdma;
-  Status status = rdma.wait(completion, [&] { return parts_.waiter->looked_in_vain(call); });
+Status CardPath::await(std::uint32_t target, CardCompletion& completion, const char* call) {
+  Rdma& rdma = *reach_.rdma;
+  Status status = rdma.wait(completion, [&] { return services_.waiter.looked_in_vain(call); });
   if (!status.is_ok()) {
     // The job is over: nothing under way may still point at the program's buffers when this returns.
     rdma.abandon();
-    parts_.engine->fail_all();
+    services_.messages.fail_all();
     return status;
   }
   // Acquire: what operations brought is here.
   const Code code = completion.failure.exchange(Code::ok, std::memory_order_acquire);
-  return texts_.answered(target, call, code, "an operation of the network card failed");
+  return services_.texts.answered(target, call, code, "an operation of the network card failed");
 }
 
 // ---- flush ----
 
-bool Window::begin_settling(std::uint32_t target) {
-  if (!card_targets_[target].dirty.exchange(false, std::memory_order_acquire)) return false;
-  card_targets_[target].last_update.store(no_update, std::memory_order_relaxed);
-  note_failure(target, parts_.cards.rdma->flush(parts_.ranks[target], card_targets_[target].posted));
+// Counted before the mark is taken: who finds no mark then sees whoever has taken it.
+bool CardPath::begin_settling(std::uint32_t target) {
+  targets_[target].settling.fetch_add(1, std::memory_order_seq_cst);
+  if (!targets_[target].dirty.exchange(false, std::memory_order_seq_cst)) {
+    stop_settling(target);
+    return false;
+  }
+  targets_[target].last_update.store(no_update, std::memory_order_relaxed);
+  services_.messages.note_failure(target, reach_.rdma->flush(services_.ranks[target], targets_[target].posted));
   return true;
 }
 
-void Window::end_settling(std::uint32_t target, const char* call) {
-  note_failure(target, await_card(target, card_targets_[target].posted, call));
+void CardPath::end_settling(std::uint32_t target, const char* call) {
+  services_.messages.note_failure(target, await(target, targets_[target].posted, call));
   // Another thread may wait for it.
-  views_[target].outstanding.count.fetch_sub(1, std::memory_order_release);
-  parts_.waiter->own_events().notify_all();
+  services_.views[target].outstanding.count.fetch_sub(1, std::memory_order_release);
+  stop_settling(target);
 }
 
-// As with messages: relaxed, for whoever asks learns of the end by the count.
-void Window::note_failure(std::uint32_t target, const Status& status) {
-  if (!status.is_ok()) views_[target].outstanding.failure.store(status.code(), std::memory_order_relaxed);
+void CardPath::stop_settling(std::uint32_t target) {
+  // Release: the card is through for whoever waits for that. It may wait for a thread that has found nothing to settle.
+  targets_[target].settling.fetch_sub(1, std::memory_order_release);
+  services_.waiter.own_events().notify_all();
 }
 
-void Window::settle_card(std::uint32_t target, const char* call) {
-  if (card_targets_ == nullptr) [[likely]]
-    return;
-  if (begin_settling(target)) end_settling(target, call);
+// What this thread has started may be in the hands of another that settles: it waits for that one.
+void CardPath::await_settled(std::uint32_t target, const char* call) {
+  const std::atomic<std::uint32_t>& settling = targets_[target].settling;
+  // Acquire pairs with stop_settling.
+  const auto is_settled = [&settling] { return settling.load(std::memory_order_acquire) == 0; };
+  if (is_settled()) return;
+  // Where the job is over, whoever looks at what failed learns of it.
+  (void)services_.waiter.wait(services_.waiter.own_events(), is_settled, call);
+}
+
+void CardPath::settle(std::uint32_t target, const char* call) {
+  if (begin_settling(target))
+    end_settling(target, call);
+  else
+    await_settled(target, call);
 }
 
 // All are asked before one is waited for.
-void Window::settle_cards(const char* call) {
-  if (card_targets_ == nullptr) [[likely]]
-    return;
+void CardPath::settle_all(const char* call) {
   std::vector<std::uint32_t> begun;
-  for (std::uint32_t target = 0; target < size_; ++target) {
+  for (std::uint32_t target = 0; target < services_.ranks.size(); ++target) {
     if (begin_settling(target)) begun.push_back(target);
   }
   for (const std::uint32_t target : begun) end_settling(target, call);
+  for (std::uint32_t target = 0; target < services_.ranks.size(); ++target) await_settled(target, call);
 }
 
 }  // namespace farsum

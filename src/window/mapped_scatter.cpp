@@ -1,8 +1,10 @@
-// Many single elements of one target in one call: paper 4's batched atomics. They are checked in one pass and applied
-// in a second that asks for the cache lines ahead, so that misses overlap where one update after the other would wait
-// for each.
+#include "window/mapped_scatter.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "memory/stripes.hpp"
 #include "ops/atomics.hpp"
-#include "window/window.hpp"
 
 namespace farsum {
 namespace {
@@ -47,48 +49,48 @@ bool is_word_integer(ops::ElementType type) {
 
 }  // namespace
 
-Status Window::scatter_under_locks(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets,
-                                   const std::byte* elements, const Reduction& reduction) {
-  const TargetView& view = views_[target];
-  RowReducer reducer(view.domain, parts_.lock_agent, view.memory, reduction);
-  const Applied applied = reducer.apply(ElementList{offset, offsets, reduction.element_bytes(), elements});
+Status MappedScatter::run_under_locks(const TargetView& view, std::uint32_t target, const List& list) const {
+  const Reduction reduction = make_reduction(kernels_, list.type, list.op, nullptr, 0);
+  RowReducer reducer(view.domain, agent_, view.memory, reduction);
+  const Applied applied = reducer.apply(
+      ElementList{list.offset, list.offsets, reduction.element_bytes(), static_cast<const std::byte*>(list.elements)});
   return texts_.applied(applied, view.domain, reducer.refused_at(), "farsum_accumulate", target);
 }
 
-// False when something is not plain, and nothing was done: the long way finds out what.
-bool Window::scatter_hot(std::uint32_t target, std::uint64_t offset, std::span<const std::int64_t> offsets,
-                         const void* elements, ops::ElementType type, ops::Operator op, Status& status) {
-  if (target >= size_ || offsets.empty() || op == ops::Operator::scaled_sum || !ops::legal(type, op)) return false;
-  TargetView& view = views_[target];
-  const std::uint64_t size = ops::size_of(type);
+bool MappedScatter::is_plain(const TargetView& view, const List& list) {
+  if (list.offsets.empty() || list.op == ops::Operator::scaled_sum || !ops::legal(list.type, list.op)) return false;
+  const std::uint64_t size = ops::size_of(list.type);
   if (view.open.load(std::memory_order_relaxed) <= no_epoch || view.direct_bytes < size) return false;
-  if (view.domain.atomics_only && !ops::is_lockable(type)) return false;
-  if (offset > view.direct_bytes || elements == nullptr) return false;
+  if (view.domain.atomics_only && !ops::is_lockable(list.type)) return false;
+  if (list.offset > view.direct_bytes || list.elements == nullptr) return false;
   // One pass without branches: the largest place, and all low bits together, for atomics-only words are to be aligned
   // here. A negative offset becomes a very large place.
   std::uint64_t largest = 0;
   std::uint64_t low_bits = reinterpret_cast<std::uintptr_t>(view.memory);
-  for (const std::int64_t piece : offsets) {
-    const std::uint64_t place = offset + static_cast<std::uint64_t>(piece);
+  for (const std::int64_t piece : list.offsets) {
+    const std::uint64_t place = list.offset + static_cast<std::uint64_t>(piece);
     largest = std::max(largest, place);
     low_bits |= place;
   }
-  if (largest > view.direct_bytes - size || (low_bits & (ops::alignment_of(type) - 1)) != 0) return false;
+  return largest <= view.direct_bytes - size && (low_bits & (ops::alignment_of(list.type) - 1)) == 0;
+}
 
-  std::byte* base = view.memory + offset;
-  const auto* operands = static_cast<const std::byte*>(elements);
+bool MappedScatter::run(TargetView& view, std::uint32_t target, const List& list, Status& status) const {
+  if (!is_plain(view, list)) return false;
+  const std::uint64_t size = ops::size_of(list.type);
+  std::byte* base = view.memory + list.offset;
+  const auto* operands = static_cast<const std::byte*>(list.elements);
   if (!view.domain.atomics_only) {
-    status =
-        scatter_under_locks(target, offset, offsets, operands, make_reduction(*parts_.kernels, type, op, nullptr, 0));
-  } else if (!is_word_integer(type) || !apply_words(base, offsets, operands, op)) {
-    for_each_element(base, offsets, operands, size, [&](std::byte* address, const std::byte* element) {
-      ops::atomic_apply(address, element, nullptr, type, op, nullptr);
+    status = run_under_locks(view, target, list);
+  } else if (!is_word_integer(list.type) || !apply_words(base, list.offsets, operands, list.op)) {
+    for_each_element(base, list.offsets, operands, size, [&](std::byte* address, const std::byte* element) {
+      ops::atomic_apply(address, element, nullptr, list.type, list.op, nullptr);
     });
   }
   note_stores(view);
-  view.hot_operations.store(view.hot_operations.load(std::memory_order_relaxed) + offsets.size(),
+  view.hot_operations.store(view.hot_operations.load(std::memory_order_relaxed) + list.offsets.size(),
                             std::memory_order_relaxed);
-  view.hot_bytes.store(view.hot_bytes.load(std::memory_order_relaxed) + offsets.size() * size,
+  view.hot_bytes.store(view.hot_bytes.load(std::memory_order_relaxed) + list.offsets.size() * size,
                        std::memory_order_relaxed);
   return true;
 }
