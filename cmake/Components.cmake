@@ -3,7 +3,7 @@
 # Each line names a component and the components it may link to (their own dependencies follow). The same arrows, file by file,
 # are held by tools/check_includes.
 set(FARSUM_COMPONENTS base os lockfree ops cost trees cluster promotion memory transport transport/sim transport/trace
-                      variants/leases/owner protocol variants/read_copies liveness progress window variants/cards variants/leases
+                      protocol variants/read_copies liveness progress window variants/cards variants/leases
                       collectives runtime capi)
 # What only tests and benchmarks run. It is no part of libfarsum.so, which is built without waiting for it.
 set(FARSUM_COMPONENTS_OF_TESTS cluster transport/sim transport/trace)
@@ -19,10 +19,8 @@ set(FARSUM_NEEDS_memory cost)
 set(FARSUM_NEEDS_transport cost)
 set(FARSUM_NEEDS_transport_sim transport)
 set(FARSUM_NEEDS_transport_trace transport)
-# The owner keeps leases, which are a variant. What carries out a window's operations is on top of the window, which knows it by
-# an interface.
-set(FARSUM_NEEDS_variants_leases_owner memory)
-set(FARSUM_NEEDS_protocol memory transport variants_leases_owner)
+# What carries out a window's operations, or serves at its owner, is on top of these, which know it by an interface.
+set(FARSUM_NEEDS_protocol memory transport)
 set(FARSUM_NEEDS_variants_read_copies protocol)
 set(FARSUM_NEEDS_variants_cards window)
 set(FARSUM_NEEDS_variants_leases window)

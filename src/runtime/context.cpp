@@ -19,6 +19,7 @@
 #include "os/process_barrier.hpp"
 #include "progress/agenda.hpp"
 #include "runtime/reduction_models.hpp"
+#include "variants/leases/lease_service.hpp"
 
 namespace farsum {
 namespace {
@@ -274,7 +275,7 @@ void Context::make_parts() {
   service.permits = &permits_;
   service.team_mail = exchange_.get();
   service.known_dead = [this] { return watch_->look(); };
-  service.now_ns = monotonic_ns;
+  service.make_leases = make_lease_service({}, monotonic_ns);
   service_ = std::make_unique<TargetService>(std::move(service), exposures_);
   service_->attach(*route_);
 

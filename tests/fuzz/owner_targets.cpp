@@ -7,6 +7,7 @@
 #include "hostile.hpp"
 #include "protocol/owner/service.hpp"
 #include "targets.hpp"
+#include "variants/leases/lease_service.hpp"
 
 namespace farsum::fuzz {
 namespace {
@@ -123,9 +124,14 @@ void owner_message(Input bytes) {
   exposures.set(window, part->exposure());
   TargetService::Options options;
   options.kernels = &ops::kernels_for_this_machine();
-  options.leases.pool_bytes = 700;
   std::uint64_t now_ns = 0;
-  options.now_ns = [&now_ns] { return now_ns += 2'000'000; };
+  LeaseService* leases = nullptr;
+  options.make_leases = [&](OperationApplier& applier) {
+    auto made = std::make_unique<LeaseService>(applier, LeaseTable::Options{.pool_bytes = 700},
+                                               [&now_ns] { return now_ns += 2'000'000; });
+    leases = made.get();
+    return made;
+  };
   TargetService service(options, exposures);
   Answers answers;
   service.attach(answers);
@@ -158,7 +164,7 @@ void owner_message(Input bytes) {
   if (holds_in_memory) demand(lock.unlock(owner + 1, LockMode::exclusive));
   service.grant_waiting();
   for (const Rank sender : {1u, 2u}) demand(service.forget(sender));
-  demand(service.leases().size() == 0 && service.leases().used_bytes() == 0);
+  demand(leases->leases().size() == 0 && leases->leases().used_bytes() == 0);
   demand(!service.has_waiting() && lock.try_lock(owner + 1, LockMode::exclusive));
   demand(part->margins_are_whole());
 }

@@ -146,8 +146,8 @@ std::uint64_t run_sums(std::uint64_t seed, ProtocolJobOptions options, bool besi
   }
   EXPECT_TRUE(job.run()) << "somebody still waits";
   expect_totals(job, adding.totals);
-  EXPECT_EQ(job.rank(0).service.leases().size(), 0) << "a lease has no end";
-  EXPECT_EQ(job.rank(0).service.leases().used_bytes(), 0);
+  EXPECT_EQ(job.rank(0).leases->leases().size(), 0) << "a lease has no end";
+  EXPECT_EQ(job.rank(0).leases->leases().used_bytes(), 0);
   return adding.by_owner;
 }
 
@@ -363,12 +363,12 @@ TEST(LeasedUpdates, of_origins_that_die_count_wholly_or_not_at_all) {
     for (Rank rank = 1; rank < ranks; rank += 3) {
       const SimTime when_ns = job.world().random().below(300'000);
       job.world().kill_after(rank, when_ns);
-      job.world().call_after(when_ns + 1, [&] { died_between += job.rank(0).service.leases().size() != 0; });
+      job.world().call_after(when_ns + 1, [&] { died_between += job.rank(0).leases->leases().size() != 0; });
     }
     EXPECT_TRUE(job.run()) << "somebody waits for what a dead rank keeps";
     // What the dead had asked for may have come after the notice of their death.
     for (Rank rank = 1; rank < ranks; rank += 3) EXPECT_TRUE(job.rank(0).service.forget(rank));
-    EXPECT_EQ(job.rank(0).service.leases().size(), 0) << "a living rank has left a lease behind";
+    EXPECT_EQ(job.rank(0).leases->leases().size(), 0) << "a living rank has left a lease behind";
     const Verdict verdict = check_tickets(job.history.calls_on(0), 0, job.word(0, 0));
     EXPECT_TRUE(verdict.holds()) << verdict.why;
   });
@@ -422,7 +422,7 @@ TEST(Leases, are_not_revoked_while_they_are_put_back) {
   };
   const auto hold = [&]() -> SimTask<> {
     ProtocolRank& self = job.rank(0);
-    while (job.rank(0).service.leases().size() == 0) co_await self.program.sleep(10);
+    while (job.rank(0).leases->leases().size() == 0) co_await self.program.sleep(10);
     EXPECT_EQ(take_stripes(domain, held, 8, neighbour), Applied::done);
     while (job.word(0, 0) == 0) co_await self.program.sleep(1'000);
     EXPECT_EQ(job.word(0, held), 0);
@@ -472,7 +472,7 @@ class LeaseMessages : public testing::Test {
     std::memcpy(&name, reply_.data(), sizeof name);
     return name;
   }
-  std::size_t leases() { return job_.rank(0).service.leases().size(); }
+  std::size_t leases() { return job_.rank(0).leases->leases().size(); }
 
   ProtocolJob job_;
   std::vector<std::byte> reply_;
@@ -554,7 +554,7 @@ TEST_F(LeaseMessages, of_the_dead_are_forgotten_and_no_others) {
   EXPECT_EQ(leases(), 1);
   EXPECT_EQ(send(1, put_header(lease, 16), 16, 64), Code::ok);
   EXPECT_EQ(job_.word(0, 0), ~std::uint64_t{0});
-  EXPECT_EQ(job_.rank(0).service.leases().used_bytes(), 0);
+  EXPECT_EQ(job_.rank(0).leases->leases().used_bytes(), 0);
 }
 
 TEST_F(LeaseMessages, find_no_window_any_more_once_it_is_freed) {

@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint32_t stripes = 16;
 
 TargetService::Options service_options(SimWorld& world, Rank rank, const ProtocolJobOptions& options,
-                                       NotificationListener* listener) {
+                                       NotificationListener* listener, LeaseService*& leases) {
   TargetService::Options made;
   made.rank = rank;
   made.pull_bytes = options.pull_bytes;
@@ -17,8 +17,11 @@ TargetService::Options service_options(SimWorld& world, Rank rank, const Protoco
   made.kernels = &ops::kernels_for_this_machine();
   made.listener = listener;
   made.team_mail = options.team_mail;
-  made.leases = options.leases;
-  made.now_ns = [&world] { return world.now_ns(); };
+  made.make_leases = [&world, &leases, limits = options.leases](OperationApplier& applier) {
+    auto service = std::make_unique<LeaseService>(applier, limits, [&world] { return world.now_ns(); });
+    leases = service.get();
+    return service;
+  };
   if (options.known_dead != 0) made.known_dead = [dead = options.known_dead] { return dead; };
   return made;
 }
@@ -60,7 +63,7 @@ ProtocolJobOptions options_from(std::uint64_t seed) {
 ProtocolRank::ProtocolRank(SimWorld& world, Rank rank, const ProtocolJobOptions& options,
                            NotificationListener* listener)
     : program(world, rank),
-      service(service_options(world, rank, options, listener), exposures),
+      service(service_options(world, rank, options, listener, leases), exposures),
       trace(world.transport(rank), world.rank_count()),
       engine(engine_options(options, [this] { visit_coalesced(); }), trace),
       random_(world.random().split()) {

@@ -16,6 +16,7 @@
 #include "transport/sim/script.hpp"
 #include "transport/sim/sim_world.hpp"
 #include "transport/trace/trace_transport.hpp"
+#include "variants/leases/lease_service.hpp"
 #include "variants/leases/leased_update.hpp"
 
 namespace farsum {
@@ -79,6 +80,7 @@ class ProtocolRank : private RequestHandler {
 
   SimRank program;
   ExposureTable exposures;
+  LeaseService* leases = nullptr;  // of the service
   TargetService service;
   TraceTransport trace;  // counts what this rank asks of others
   OriginEngine engine;

@@ -38,6 +38,7 @@ void forget_large(ops::Layout& layout) {
 OriginEngine::OriginEngine(Options options, Transport& transport)
     : options_(std::move(options)),
       transport_(transport),
+      cutter_({.inline_bytes = options_.inline_bytes, .pull = options_.pull}, transport),
       peers_(options_.peers),
       under_way_(options_.peers / word_bits + 1),
       coalescing_(options_.peers / word_bits + 1) {}
@@ -154,7 +155,7 @@ bool OriginEngine::submit(Rank rank, WindowId window, const Operation& operation
 void OriginEngine::set_target(Job& job, const Operation& operation, Rank rank) const {
   job.target_is_contiguous = is_contiguous(operation.target_layout);
   if (job.target_is_contiguous) return;
-  if (!can_pull(transport_.capabilities(rank)) && is_scattered(operation)) {
+  if (!cutter_.can_pull(rank) && is_scattered(operation)) {
     job.header.kind = wire::MessageKind::scatter;
     job.header.offset = 0;
     append_places(operation, job.offsets);
@@ -414,6 +415,111 @@ void OriginEngine::finish_job(Peer& peer, Job& job) {
   forget_large(job.target_layout);
   forget_large(job.result_layout);
   peer.idle_jobs.push_back(&job);
+}
+
+// ---- messages ----
+
+namespace {
+
+// A message and its reply; longer ones gain little by waiting for others.
+constexpr std::uint64_t most_unhurried_bytes = 4096;
+// Shorter operands are copied: a local flush need not wait for their replies then.
+constexpr std::uint64_t least_lent_bytes = 32768;
+
+}  // namespace
+
+// The last of what is in flight, before it is: behind the post nothing may fail. It is taken back where it has not
+// left.
+class OriginEngine::NewPiece {
+ public:
+  NewPiece(std::deque<InFlight>& in_flight, const InFlight& piece) : in_flight_(in_flight) {
+    in_flight_.push_back(piece);
+  }
+  ~NewPiece() {
+    if (!has_left_) in_flight_.pop_back();
+  }
+  NewPiece(const NewPiece&) = delete;
+  NewPiece& operator=(const NewPiece&) = delete;
+
+  void note_left(std::uint64_t ticket) {
+    in_flight_.back().ticket = ticket;
+    has_left_ = true;
+  }
+
+ private:
+  std::deque<InFlight>& in_flight_;
+  bool has_left_ = false;
+};
+
+// Posts what there is room for; true when the whole job is on its way.
+bool OriginEngine::post_pieces(Peer& peer, Rank rank, Job& job) {
+  while (!job.all_posted) {
+    if (!post_one(peer, rank, job)) return false;
+  }
+  return true;
+}
+
+bool OriginEngine::post_one(Peer& peer, Rank rank, Job& job) {
+  peer.draft.head.resize(sizeof(wire::MessageHeader));
+  Message message{job.header, {}, 0, job.bytes - job.posted_bytes, {}};
+  message.header.sequence = peer.next_sequence;
+  switch (job.header.kind) {
+    case wire::MessageKind::operate:
+      cutter_.make_operation(peer.draft, rank, job, message);
+      break;
+    case wire::MessageKind::scatter:
+      cutter_.make_scatter(peer.draft, rank, job, message);
+      break;
+    default:
+      message.body = job.packed;
+      message.reply_capacity = job.reply_capacity;
+      break;
+  }
+  std::memcpy(peer.draft.head.data(), &message.header, sizeof message.header);
+  PostOptions how{.reply_capacity = message.reply_capacity,
+                  .may_wait = job.may_wait,
+                  .may_keep = is_coalesced(peer, rank, job, message)};
+  if (job.result != nullptr) how.reply_into = {job.result + job.posted_bytes, message.reply_capacity};
+  how.lends_body = job.lends_operand && message.body.size() >= least_lent_bytes;
+  NewPiece piece(peer.in_flight, {0, &job, job.posted_bytes});
+  const auto ticket = transport_.try_post(rank, peer.draft.head, message.body, how);
+  if (!ticket) return false;
+  piece.note_left(*ticket);
+  // Relaxed: a statistic.
+  messages_sent_.fetch_add(1, std::memory_order_relaxed);
+  ++peer.next_sequence;
+  ++job.in_flight;
+  if (how.may_keep && job.leaves_with_end) ++peer.left_for_end;
+  if ((message.header.flags & wire::flag_pull) != 0) job.is_pulled = true;
+  if (how.lends_body) job.is_lent = true;
+  job.posted_bytes += message.payload_bytes;
+  if (message.unposted) job.unposted = message.unposted;
+  job.all_posted = job.posted_bytes == job.bytes;
+  return true;
+}
+
+// It had better travel with others.
+bool OriginEngine::is_small(const Peer& peer, const Message& message) {
+  return peer.draft.head.size() + message.body.size() <= most_unhurried_bytes &&
+         message.reply_capacity <= most_unhurried_bytes;
+}
+
+// Whether nobody waits for it before a flush.
+bool OriginEngine::is_unhurried(const Job& job) {
+  const bool is_operation =
+      job.header.kind == wire::MessageKind::operate || job.header.kind == wire::MessageKind::scatter;
+  return is_operation && !job.may_wait && !job.is_full && job.request == nullptr &&
+         (job.header.flags & wire::flag_notify) == 0;
+}
+
+bool OriginEngine::is_coalesced(Peer& peer, Rank rank, const Job& job, const Message& message) {
+  if (is_small(peer, message)) {
+    if (job.leaves_with_end) return true;
+    if (is_unhurried(job) && may_coalesce(peer, rank)) return true;
+  }
+  peer.coalesces = false;
+  peer.left_for_end = 0;
+  return false;
 }
 
 }  // namespace farsum

@@ -18,6 +18,8 @@
 #include "protocol/messages.hpp"
 #include "protocol/operation.hpp"
 #include "protocol/origin/hearing.hpp"
+#include "protocol/origin/message_cutter.hpp"
+#include "protocol/origin/origin_job.hpp"
 #include "protocol/outstanding.hpp"
 #include "protocol/request_state.hpp"
 #include "transport/transport.hpp"
@@ -68,7 +70,7 @@ class OriginEngine {
   bool submit_control(Rank peer, const wire::MessageHeader& header, std::span<const std::byte> body,
                       Outstanding& outstanding, RequestState* request, std::span<std::byte> reply = {});
 
-  std::uint64_t longest_body(Rank peer) const;
+  std::uint64_t longest_body(Rank peer) const { return cutter_.longest_body(peer); }
 
   // Takes in replies and sends what was kept back. Returns how many replies came.
   std::size_t progress(Rank peer);
@@ -89,11 +91,10 @@ class OriginEngine {
   std::uint64_t messages_sent() const { return messages_sent_.load(std::memory_order_relaxed); }
 
  private:
-  struct Job;
+  using Job = OriginJob;
+  using Message = OriginMessage;
   struct InFlight;
-  struct Message;
   struct Peer;
-  struct Room;
   class NewJob;
   class NewPiece;
   class Visit;
@@ -107,13 +108,6 @@ class OriginEngine {
   static bool is_unhurried(const Job& job);
   bool is_coalesced(Peer& peer, Rank rank, const Job& job, const Message& message);
   void set_target(Job& job, const Operation& operation, Rank rank) const;
-  bool can_pull(const Capabilities& can) const;
-  Room room_for(Rank rank, bool has_operand, bool has_result) const;
-  void make_scatter(Peer& peer, Rank rank, Job& job, Message& message);
-  void make_operation(Peer& peer, Rank rank, Job& job, Message& message);
-  static std::uint64_t append_layout(Peer& peer, const Job& job, const Room& room, std::uint64_t most,
-                                     Message& message);
-  static std::uint64_t cut_layout(Peer& peer, const Job& job, const Room& room, std::uint64_t most, Message& message);
   void note_under_way(Rank rank);
   std::size_t visit_unattended(Rank rank);
   bool drain_backlog(Peer& peer, Rank rank);  // whether anything left
@@ -138,6 +132,7 @@ class OriginEngine {
 
   Options options_;
   Transport& transport_;
+  MessageCutter cutter_;
   std::vector<std::atomic<Peer*>> peers_;  // owned; made when first asked for something
   std::mutex making_;
   bool all_have_failed_ = false;                        // under it

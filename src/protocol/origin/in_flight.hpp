@@ -1,4 +1,4 @@
-// What OriginEngine keeps of each operation and of each peer. For its own files alone.
+// What OriginEngine keeps of each peer. For its own files alone.
 #pragma once
 
 #include <algorithm>
@@ -16,66 +16,10 @@
 
 namespace farsum {
 
-bool carries_operand(const wire::MessageHeader& header);
-
-// An operation from submit() until its last reply. Recycled, so that a steady stream of operations allocates nothing.
-struct OriginEngine::Job {
-  wire::MessageHeader header;
-  ops::Layout target_layout;
-  bool target_is_contiguous = true;
-  // In target_layout, behind what was posted, from the first message on that is a part of it.
-  std::optional<ops::PieceCursor> unposted;
-  const std::byte* operand = nullptr;  // packed: the user's buffer, or `packed`
-  std::vector<std::byte> packed;       // also the body of a control message
-  std::byte* result = nullptr;         // packed: the user's buffer, or `gathered`
-  std::vector<std::byte> gathered;
-  ops::Layout result_layout;
-  std::byte* scattered_result = nullptr;  // where `gathered` goes at the end
-  std::vector<std::byte> offsets;         // scatter: packed target offsets
-  std::uint64_t reply_capacity = 0;       // of a control message
-  std::uint64_t offset_bytes = 0;         // of these, while a bundle is open
-  std::uint64_t bytes = 0;
-  std::uint64_t posted_bytes = 0;
-  std::uint32_t in_flight = 0;
-  bool all_posted = false;
-  bool may_wait = false;         // for what other ranks do
-  bool leaves_with_end = false;  // of its epoch, if it is small
-  bool lends_operand = false;    // `operand` is the user's
-  bool is_pulled = false;        // the owner reads the operand where it is
-  bool is_lent = false;          // to the transport, until its replies have come
-  bool is_borrowing = false;     // counted as such in `outstanding`
-  bool is_full = false;          // a bundle: it gains nothing by waiting for others
-  Code code = Code::ok;
-  Outstanding* outstanding = nullptr;
-  RequestState* request = nullptr;
-
-  // But for what buffers and layouts hold, which is used again.
-  void forget() {
-    operand = nullptr;
-    result = scattered_result = nullptr;
-    target_is_contiguous = true;
-    unposted.reset();
-    bytes = offset_bytes = posted_bytes = reply_capacity = 0;
-    in_flight = 0;
-    all_posted = may_wait = leaves_with_end = lends_operand = is_pulled = is_lent = is_borrowing = is_full = false;
-    code = Code::ok;
-  }
-  bool needs_buffers() const { return result != nullptr || (lends_operand && (!all_posted || is_pulled || is_lent)); }
-};
-
 struct OriginEngine::InFlight {
   std::uint64_t ticket = 0;
   Job* job = nullptr;
   std::uint64_t start = 0;  // payload bytes before this piece
-};
-
-// A message under construction; its head is Peer::head.
-struct OriginEngine::Message {
-  wire::MessageHeader header;
-  std::span<const std::byte> body;
-  std::uint64_t reply_capacity = 0;
-  std::uint64_t payload_bytes = 0;
-  std::optional<ops::PieceCursor> unposted;  // behind it, where it is a part of the job's target layout
 };
 
 struct OriginEngine::Peer : ReplyHandler {
@@ -85,8 +29,7 @@ struct OriginEngine::Peer : ReplyHandler {
   std::size_t left_for_end = 0;    // of these, what leaves with the end of an epoch and has not left
   std::vector<std::unique_ptr<Job>> jobs;
   std::vector<Job*> idle_jobs;
-  std::vector<std::byte> head;  // message head under construction
-  std::vector<ops::Piece> pieces;
+  MessageDraft draft;  // of the message under construction
   std::uint64_t next_sequence = 1;
   // Updates of single elements that leave as one message; null where there are none. Nothing is in the backlog then.
   Job* bundle = nullptr;

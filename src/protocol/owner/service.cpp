@@ -1,89 +1,45 @@
 #include "protocol/owner/service.hpp"
 
-#include <algorithm>
 #include <cstring>
 
-#include "ops/atomics.hpp"
-#include "protocol/presence.hpp"
-
 namespace farsum {
-namespace {
-
-bool has(const wire::MessageHeader& header, wire::MessageFlag flag) { return (header.flags & flag) != 0; }
-
-// A lease is taken to write later.
-bool writes(const wire::MessageHeader& header) {
-  return header.kind == wire::MessageKind::lease || writes(header.operation, header.op);
-}
-
-// A get is a fetching no_op and a put a plain replace, wherever they are applied in pieces like the other kinds.
-Reduction reduction_of(const ops::KernelSet& kernels, const wire::MessageHeader& header) {
-  const ops::Operator op = header.operation == OperationKind::get   ? ops::Operator::no_op
-                           : header.operation == OperationKind::put ? ops::Operator::replace
-                                                                    : header.op;
-  return make_reduction(kernels, header.type, op, header.alpha, header.bytes);
-}
-
-Code check_region(const wire::MessageHeader& header, const ExposedRegion& region) {
-  if (region.read_only && writes(header)) return Code::unreachable;
-  if (region.domain.atomics_only && is_atomic(header.operation) && !ops::is_lockable(header.type)) return Code::type;
-  return Code::ok;
-}
-
-}  // namespace
-
-Code TargetService::code_of(Transfer how) {
-  switch (how) {
-    case Transfer::done:
-    case Transfer::started:
-      return Code::ok;
-    case Transfer::refused:
-    case Transfer::bad_address:
-      return Code::unreachable;
-    case Transfer::peer_dead:
-      return Code::peer_failed;
-  }
-  return Code::system;
-}
 
 TargetService::TargetService(Options options, ExposureTable& exposures)
     : options_(std::move(options)),
       exposures_(exposures),
-      proxies_(options_.rank, options_.liveness),
-      leases_(options_.leases) {
-  for (std::size_t i = 0; i < options_.pull_slots; ++i) {
-    slots_.push_back(std::make_unique<PullSlot>());
-  }
-}
+      applier_(options_),
+      leases_(options_.make_leases ? options_.make_leases(applier_) : nullptr),
+      locks_(options_.rank, options_.liveness),
+      parked_(locks_) {}
 
 Served TargetService::on_request(Rank from, std::span<const std::byte> bytes, std::span<std::byte> reply_room,
                                  ReplyToken token) {
   const std::optional<wire::Message> message = wire::decode(bytes);
-  Progress& progress = progress_[from];
+  Sender& sender = senders_[from];
   if (!message) {
     ++refused_;
     // Its sender has counted it: what follows is not to be refused as well.
-    if (wire::sequence_of(bytes) == progress.next_sequence) ++progress.next_sequence;
+    if (wire::sequence_of(bytes) == sender.next_sequence) ++sender.next_sequence;
     return {Served::Kind::done, Code::argument, 0};
   }
-  if (message->header.sequence != progress.next_sequence) {
+  if (message->header.sequence != sender.next_sequence) {
     // A double of one that was done is answered and dropped; a gap cannot come from a transport that keeps its
     // contract.
     ++refused_;
-    const bool is_double = message->header.sequence < progress.next_sequence;
+    const bool is_double = message->header.sequence < sender.next_sequence;
     return {Served::Kind::done, is_double ? Code::ok : Code::argument, 0};
   }
-  const Served served = serve(from, *message, bytes, reply_room, token, progress);
+  const Served served = serve(from, *message, bytes, reply_room, token, sender.work);
   if (served.kind != Served::Kind::again) {
-    release_slot(progress);
-    progress = Progress{.next_sequence = message->header.sequence + 1};
+    OperationApplier::release(sender.work);
+    sender = {.work = {}, .next_sequence = message->header.sequence + 1};
     if (served.code != Code::ok) ++refused_;
   }
   return served;
 }
 
 Served TargetService::serve(Rank from, const wire::Message& message, std::span<const std::byte> bytes,
-                            std::span<std::byte> reply_room, ReplyToken token, Progress& progress) {
+                            std::span<std::byte> reply_room, ReplyToken token, RequestWork& work) {
   const wire::MessageHeader& header = message.header;
   if (header.kind == wire::MessageKind::team) return serve_team(from, message);
   if (header.kind == wire::MessageKind::life) return serve_life(reply_room);
@@ -92,424 +48,114 @@ Served TargetService::serve(Rank from, const wire::Message& message, std::span<c
   const Exposure* exposure = reading.find(header.window);
   if (exposure == nullptr) return {Served::Kind::done, Code::handle, 0};
   Served held_back;
-  if (is_held_back(from, message, bytes, reply_room.size(), token, held_back)) return held_back;
-  const Served served = serve_now(from, message, *exposure, reply_room, token, progress);
+  if (parked_.is_held_back(message, {from, bytes, reply_room.size(), token}, held_back)) return held_back;
+  const Served served = serve_now(from, message, *exposure, reply_room, token, work);
   if (header.kind == wire::MessageKind::unlock) tell_granted(reading);
   return served;
 }
 
 Served TargetService::serve_now(Rank from, const wire::Message& message, const Exposure& exposure,
-                                std::span<std::byte> reply_room, ReplyToken token, Progress& progress) {
+                                std::span<std::byte> reply_room, ReplyToken token, RequestWork& work) {
   switch (message.header.kind) {
     case wire::MessageKind::operate:
     case wire::MessageKind::scatter:
-      return serve_operation(from, message, exposure, reply_room, progress);
+      return applier_.serve(from, message, exposure, reply_room, work);
     case wire::MessageKind::lease:
-      return serve_lease(from, message, exposure, reply_room, progress);
     case wire::MessageKind::lease_put:
-      return serve_lease_put(from, message, exposure, reply_room, progress);
+      if (leases_ == nullptr) return {Served::Kind::done, Code::unsupported, 0};
+      return leases_->serve(from, message, exposure, reply_room, work);
     default:
       return serve_epoch(from, message.header, exposure, token);
   }
 }
 
-Served TargetService::serve_operation(Rank from, const wire::Message& message, const Exposure& exposure,
-                                      std::span<std::byte> reply_room, Progress& progress) {
-  const wire::MessageHeader& header = message.header;
-  if (progress.phase == Phase::start && progress.chunk_start == 0 && progress.applied == 0) {
-    const Code code = check_extent(message, exposure);
-    if (code != Code::ok) return {Served::Kind::done, code, 0};
-    if (exposure.has_holes) {
-      if (const Code missing = check_presence(message, exposure); missing != Code::ok)
-        return {Served::Kind::done, missing, 0};
-    }
+// Post and complete count as their senders' operations do: whatever came before has been served.
+Served TargetService::serve_epoch(Rank from, const wire::MessageHeader& header, const Exposure& exposure,
+                                  ReplyToken token) {
+  if (!exposure.own.is_here()) return {Served::Kind::done, Code::unsupported, 0};
+  if (header.offset >= exposure.ranks.size() || exposure.ranks[header.offset] != from)
+    return {Served::Kind::done, Code::rank, 0};
+  const ProxyLocks::Key key = lock_of(header, from);
+  if (key.index >= exposure.own.locks()) return {Served::Kind::done, Code::range, 0};
+  const LockMode mode = (header.flags & wire::flag_exclusive) != 0 ? LockMode::exclusive : LockMode::shared;
+  switch (header.kind) {
+    case wire::MessageKind::lock:
+      return locks_.lock(exposure, key, mode,
+                         (header.flags & wire::flag_at_once) != 0 ? ProxyLocks::WhenTaken::at_once_or_not
+                                                                  : ProxyLocks::WhenTaken::queues,
+                         token);
+    case wire::MessageKind::unlock:
+      return locks_.unlock(exposure, key, mode);
+    case wire::MessageKind::post:
+      // Release: pairs with the acquire load in are_more_than (post_epochs.cpp).
+      exposure.own.posts()[header.offset].fetch_add(1, std::memory_order_release);
+      break;
+    default:
+      // Release: the operations come before; pairs with the acquire load in PostEpochs::has_completed.
+      exposure.own.head().completes.fetch_add(1, std::memory_order_release);
+      break;
   }
-
-  Outcome outcome;
-  if (header.kind == wire::MessageKind::scatter) {
-    outcome = scatter(message, exposure, progress);
-  } else if (header.operation == OperationKind::compare_and_swap) {
-    outcome = compare_and_swap(message, exposure, reply_room);
-  } else {
-    outcome = operate(from, message, exposure, reply_room, progress);
-  }
-  if (outcome.step == Step::again) return {Served::Kind::again};
-  if (outcome.step == Step::failed) return {Served::Kind::done, outcome.code, 0};
-
-  if (has(header, wire::flag_notify)) {
-    // Release: the data above comes before the notification that tells of it; pairs with the acquire load of the
-    // waiter.
-    exposure.notifications[header.slot].fetch_add(1, std::memory_order_release);
-    notify_listener();
-  }
-  const bool replies_inline = returns_data(header.operation) && !has(header, wire::flag_push);
-  return {Served::Kind::done, Code::ok, replies_inline ? static_cast<std::uint32_t>(header.bytes) : 0};
+  if (options_.listener != nullptr) options_.listener->on_notified();
+  return {};
 }
 
-Code TargetService::check_extent(const wire::Message& message, const Exposure& exposure) const {
+Served TargetService::serve_team(Rank from, const wire::Message& message) {
+  if (options_.team_mail == nullptr) return {Served::Kind::done, Code::unsupported, 0};
   const wire::MessageHeader& header = message.header;
-  if (has(header, wire::flag_notify) && header.slot >= exposure.notification_slots) return Code::range;
-  if (header.kind == wire::MessageKind::scatter) return check_places(message, exposure);
-  if (header.bytes == 0) return Code::ok;
-  if (const ExposedRegion* const region = region_of_all(message, exposure)) return check_region(header, *region);
-  // The pieces lie in several regions, or there is something between them that is not exposed.
-  ops::PieceCursor cursor(message.layout.view(), header.bytes);
-  for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
-    const std::uint64_t offset = header.offset + static_cast<std::uint64_t>(piece.offset);
-    if (!exposure.covers(offset, piece.bytes)) return Code::range;
-    if (const Code code = check_region(header, *exposure.find_first(offset)); code != Code::ok) return code;
-  }
-  return Code::ok;
+  const bool is_last = (header.flags & wire::flag_more) == 0;
+  const Code code = options_.team_mail->on_team_message(from, header.window, header.offset, message.operand, is_last);
+  return {Served::Kind::done, code, 0};
 }
 
-Code TargetService::check_places(const wire::Message& message, const Exposure& exposure) {
-  const wire::MessageHeader& header = message.header;
-  const std::uint64_t size = ops::size_of(header.type);
-  const ExposedRegion* last = nullptr;  // that held an element whole: most lie in one
-  for (std::uint64_t at = 0; at < header.bytes / size * wire::place_bytes; at += wire::place_bytes) {
-    std::uint64_t offset = 0;
-    std::memcpy(&offset, message.offsets.data() + at, wire::place_bytes);
-    if (last != nullptr && last->bytes >= size && offset - last->offset <= last->bytes - size) continue;
-    if (!exposure.covers(offset, size)) return Code::range;
-    last = exposure.find_first(offset);
-    if (const Code code = check_region(header, *last); code != Code::ok) return code;
-  }
-  return Code::ok;
+Served TargetService::serve_life(std::span<std::byte> reply_room) {
+  const std::uint32_t dead = options_.known_dead ? options_.known_dead() : 0;
+  if (reply_room.size() < sizeof dead) return {Served::Kind::done, Code::argument, 0};
+  std::memcpy(reply_room.data(), &dead, sizeof dead);
+  return {Served::Kind::done, Code::ok, sizeof dead};
 }
 
-// Nothing is applied of an operation that comes upon a page that cannot be read.
-Code TargetService::check_presence(const wire::Message& message, const Exposure& exposure) const {
-  const wire::MessageHeader& header = message.header;
-  if (header.kind == wire::MessageKind::scatter) {
-    const std::uint64_t size = ops::size_of(header.type);
-    for (std::uint64_t at = 0; at < header.bytes / size * wire::place_bytes; at += wire::place_bytes) {
-      std::uint64_t offset = 0;
-      std::memcpy(&offset, message.offsets.data() + at, wire::place_bytes);
-      if (!is_there(exposure, offset, size)) return Code::unreachable;
-    }
-    return Code::ok;
-  }
-  ops::PieceCursor cursor(message.layout.view(), header.bytes);
-  for (ops::Piece piece = cursor.next(); piece.bytes != 0; piece = cursor.next()) {
-    if (!is_there(exposure, header.offset + static_cast<std::uint64_t>(piece.offset), piece.bytes))
-      return Code::unreachable;
-  }
-  return Code::ok;
-}
+// ---- what waits for a lock ----
 
-// What is exposed from `offset` on is known to be so.
-bool TargetService::is_there(const Exposure& exposure, std::uint64_t offset, std::uint64_t bytes) const {
-  while (bytes != 0) {
-    const ExposedRegion& region = *exposure.find_first(offset);
-    const std::uint64_t at = offset - region.offset;
-    const std::uint64_t here = std::min(bytes, region.bytes - at);
-    const auto address = reinterpret_cast<std::uintptr_t>(region.memory) + at;
-    if (region.has_holes && first_missing_page(*transport_, options_.rank, address, here)) return false;
-    offset += here;
-    bytes -= here;
-  }
+bool TargetService::finish_parked(const ExposureTable::Reading& reading, const ProxyLocks::Key& key,
+                                  ParkedRequest& parked) {
+  // Sound: it was when it came.
+  const wire::Message message = *wire::decode(parked.message);
+  const Exposure* exposure = reading.find(key.window);
+  Served served{Served::Kind::done, Code::handle, 0};
+  if (exposure != nullptr) served = serve_now(key.holder, message, *exposure, parked.reply, parked.token, parked.work);
+  if (served.kind == Served::Kind::again) return false;
+  OperationApplier::release(parked.work);
+  if (served.code != Code::ok) ++refused_;
+  transport_->complete(parked.token, served.code, std::span(parked.reply).first(served.reply_bytes));
   return true;
 }
 
-// The region that holds all pieces of the layout and what lies between them; null when none does.
-const ExposedRegion* TargetService::region_of_all(const wire::Message& message, const Exposure& exposure) {
-  const std::uint64_t low = message.header.offset + static_cast<std::uint64_t>(message.extent.low);
-  return exposure.find(low, static_cast<std::uint64_t>(message.extent.high - message.extent.low));
+void TargetService::grant_waiting() {
+  if (!locks_.has_waiting() && parked_.is_empty()) return;
+  const ExposureTable::Reading reading(exposures_);
+  if (reading.got()) tell_granted(reading);
 }
 
-TargetService::Outcome TargetService::operate(Rank from, const wire::Message& message, const Exposure& exposure,
-                                              std::span<std::byte> reply_room, Progress& progress) {
-  const wire::MessageHeader& header = message.header;
-  // One walk a visit, whatever its chunks.
-  ops::PieceCursor unapplied(message.layout.view(), header.bytes);
-  unapplied.skip(progress.chunk_start + progress.applied);
-  while (progress.chunk_start < header.bytes) {
-    Outcome outcome;
-    if (progress.phase == Phase::start) {
-      outcome = prepare_chunk(from, message, progress);
-      if (outcome.step != Step::finished) return outcome;
-    }
-    if (progress.phase == Phase::pulling) {
-      outcome = wait_for_transfer(progress.transfer_result, progress);
-      if (outcome.step != Step::finished) return outcome;
-      progress.phase = Phase::applying;
-    }
-    if (progress.phase == Phase::applying) {
-      outcome = apply_chunk(message, exposure, unapplied, reply_room, progress);
-      if (outcome.step != Step::finished) return outcome;
-      outcome = push_chunk(from, message, progress);
-      if (outcome.step != Step::finished) return outcome;
-    }
-    if (progress.phase == Phase::pushing) {
-      outcome = wait_for_transfer(progress.transfer_result, progress);
-      if (outcome.step != Step::finished) return outcome;
-    }
-    progress.chunk_start += progress.chunk_bytes;
-    progress.applied = 0;
-    progress.phase = Phase::start;
-  }
-  return {};
-}
-
-TargetService::Outcome TargetService::prepare_chunk(Rank from, const wire::Message& message, Progress& progress) {
-  const wire::MessageHeader& header = message.header;
-  const bool pulls = has(header, wire::flag_pull);
-  const bool pushes = has(header, wire::flag_push);
-  const std::uint64_t left = header.bytes - progress.chunk_start;
-  progress.chunk_bytes = pulls || pushes ? std::min<std::uint64_t>(left, options_.pull_bytes) : left;
-  progress.phase = Phase::applying;
-  if (!pulls && !pushes) return {};
-  if (progress.slot == nullptr) {
-    const auto free_slot = std::find_if(slots_.begin(), slots_.end(), [](const auto& slot) { return !slot->busy; });
-    if (free_slot == slots_.end()) {
-      progress.phase = Phase::start;
-      return {Step::again};
-    }
-    progress.slot = free_slot->get();
-    progress.slot->busy = true;
-    progress.slot->operand.resize(pulls ? options_.pull_bytes : 0);
-    progress.slot->result.resize(pushes ? options_.pull_bytes : 0);
-  }
-  if (!pulls) return {};
-  progress.phase = Phase::pulling;
-  const std::span<std::byte> into(progress.slot->operand.data(), progress.chunk_bytes);
-  const std::uint64_t cookie = begin_transfer(progress);
-  const Transfer how = transport_->read(from, header.operand_address + progress.chunk_start, into, cookie);
-  if (how != Transfer::started) on_transfer(cookie, how);
-  return {};
-}
-
-TargetService::Outcome TargetService::push_chunk(Rank from, const wire::Message& message, Progress& progress) {
-  if (!has(message.header, wire::flag_push)) return {};
-  progress.phase = Phase::pushing;
-  const std::span<const std::byte> what(progress.slot->result.data(), progress.chunk_bytes);
-  const std::uint64_t cookie = begin_transfer(progress);
-  const Transfer how = transport_->write(from, message.header.result_address + progress.chunk_start, what, cookie);
-  if (how != Transfer::started) on_transfer(cookie, how);
-  return {};
-}
-
-std::uint64_t TargetService::begin_transfer(Progress& progress) {
-  progress.transfer_under_way = true;
-  transfers_.emplace(++last_cookie_, &progress);
-  return last_cookie_;
-}
-
-void TargetService::on_transfer(std::uint64_t cookie, Transfer how) {
-  const auto transfer = transfers_.find(cookie);
-  Progress& progress = *transfer->second;
-  transfers_.erase(transfer);
-  progress.transfer_under_way = false;
-  progress.transfer_result = how;
-}
-
-TargetService::Outcome TargetService::wait_for_transfer(Transfer how, Progress& progress) {
-  if (progress.transfer_under_way) return {Step::again};
-  if (how != Transfer::done) return {Step::failed, code_of(how)};
-  return {};
-}
-
-void TargetService::release_slot(Progress& progress) {
-  if (progress.slot != nullptr) progress.slot->busy = false;
-  progress.slot = nullptr;
-}
-
-// `unapplied` is behind what of the message has been applied.
-TargetService::Outcome TargetService::apply_chunk(const wire::Message& message, const Exposure& exposure,
-                                                  ops::PieceCursor& unapplied, std::span<std::byte> reply_room,
-                                                  Progress& progress) {
-  const wire::MessageHeader& header = message.header;
-  const std::uint64_t size = ops::size_of(header.type);
-  const std::byte* operand = has(header, wire::flag_pull) ? progress.slot->operand.data()
-                             : message.operand.empty()    ? nullptr
-                                                          : message.operand.data();
-  std::byte* result = nullptr;
-  if (returns_data(header.operation)) {
-    if (!has(header, wire::flag_push) && reply_room.size() < header.bytes) return {Step::failed, Code::argument};
-    result = has(header, wire::flag_push) ? progress.slot->result.data() : reply_room.data();
-  }
-  Outcome outcome;
-  const auto apply = [&](const ops::Piece& piece) {
-    for (std::uint64_t inside = 0; inside < piece.bytes;) {
-      const std::uint64_t offset = header.offset + static_cast<std::uint64_t>(piece.offset) + inside;
-      const Run run = first_run(exposure, offset, piece.bytes - inside, size);
-      if (run.region == nullptr) {
-        outcome = {Step::failed, Code::range};
-        return false;
-      }
-      std::uint64_t done = 0;
-      const std::byte* from = operand == nullptr ? nullptr : operand + progress.applied;
-      std::byte* to = result == nullptr ? nullptr : result + progress.applied;
-      outcome = run.through_kernel ? apply_guarded(header, *run.region, offset, from, to, run.bytes, done)
-                                   : apply_run(header, *run.region, offset, from, to, run.bytes, done);
-      if (outcome.step != Step::finished) {
-        progress.applied += done;
-        return false;
-      }
-      progress.applied += run.bytes;
-      inside += run.bytes;
-    }
-    return true;
+// An unlock that was parked may grant to others.
+void TargetService::tell_granted(const ExposureTable::Reading& reading) {
+  const auto tell = [this](ReplyToken token, Code code) { transport_->complete(token, code, {}); };
+  const auto finish = [&](const ProxyLocks::Key& key, ParkedRequest& parked) {
+    return finish_parked(reading, key, parked);
   };
-  std::uint64_t left = progress.chunk_bytes - progress.applied;
-  const auto next = [&] {
-    const ops::Piece piece = unapplied.next(left);
-    left -= piece.bytes;
-    return piece;
-  };
-  const ExposedRegion* const all = region_of_all(message, exposure);
-  const bool may_be_asked_for = all != nullptr && !all->guarded;
-  const std::uint64_t base = may_be_asked_for ? header.offset - all->offset : 0;
-  ops::walk_ahead(
-      next,
-      [&](const ops::Piece& piece) __attribute__((always_inline)) {
-        if (may_be_asked_for) __builtin_prefetch(all->memory + (base + static_cast<std::uint64_t>(piece.offset)), 1);
-      },
-      apply);
-  return outcome;
+  do {
+    parked_.serve(finish);
+  } while (locks_.resolve(reading, tell) != 0);
 }
 
-TargetService::Run TargetService::first_run(const Exposure& exposure, std::uint64_t offset, std::uint64_t bytes,
-                                            std::uint64_t element_bytes) {
-  const ExposedRegion* region = exposure.find_first(offset);
-  if (region == nullptr) return {};
-  const std::uint64_t at = offset - region->offset;
-  const std::uint64_t here = region->bytes - at;
-  // An element that straddles two regions goes through the kernel, which takes any address.
-  return {region, at, std::min(bytes, std::max(here / element_bytes * element_bytes, element_bytes)),
-          region->guarded || here < element_bytes};
-}
-
-TargetService::Outcome TargetService::apply_run(const wire::MessageHeader& header, const ExposedRegion& region,
-                                                std::uint64_t offset, const std::byte* operand, std::byte* result,
-                                                std::uint64_t bytes, std::uint64_t& done) {
-  const std::uint64_t at = offset - region.offset;
-  if (header.operation == OperationKind::put) {
-    std::memcpy(region.memory + at, operand, bytes);
-    return {};
-  }
-  if (header.operation == OperationKind::get) {
-    std::memcpy(result, region.memory + at, bytes);
-    return {};
-  }
-  const Reduction reduction = reduction_of(*options_.kernels, header);
-  switch (apply_reduction(region.domain, lock_agent(), region.memory, at, operand, result, bytes, reduction, done)) {
-    case Applied::done:
-      return {};
-    case Applied::busy:
-      return {Step::again};
-    case Applied::holder_dead:
-      return {Step::failed, Code::peer_failed};
-  }
-  return {Step::failed, Code::system};
-}
-
-// A stripe that is busy is tried again; one whose holder died never comes free.
-TargetService::Outcome TargetService::not_taken(Applied taken) {
-  return taken == Applied::holder_dead ? Outcome{Step::failed, Code::peer_failed} : Outcome{Step::again};
-}
-
-TargetService::Outcome TargetService::apply_guarded(const wire::MessageHeader& header, const ExposedRegion& region,
-                                                    std::uint64_t offset, const std::byte* operand, std::byte* result,
-                                                    std::uint64_t bytes, std::uint64_t& done) {
-  const std::uint64_t at = offset - region.offset;
-  const std::uint64_t size = ops::size_of(header.type);
-  const Reduction reduction = reduction_of(*options_.kernels, header);
-  const bool locked = is_atomic(header.operation);
-  while (done < bytes) {
-    const std::uint64_t run = region.domain.run_bytes(at + done, bytes - done, size);
-    const auto address = reinterpret_cast<std::uintptr_t>(region.memory) + at + done;
-    if (locked) {
-      const Applied taken = take_first_stripes(region.domain, at + done, run, bytes - done, lock_agent());
-      if (taken != Applied::done) return not_taken(taken);
-    }
-    scratch_.resize(std::max<std::size_t>(scratch_.size(), run));
-    const std::span<std::byte> copy(scratch_.data(), run);
-    const bool reads = reduction.op != ops::Operator::replace || result != nullptr;
-    Transfer how = reads ? transport_->read(options_.rank, address, copy, options_.rank) : Transfer::done;
-    if (how == Transfer::done) {
-      const std::byte* from = operand == nullptr ? nullptr : operand + done;
-      if (result != nullptr) {
-        reduction.fetch(copy.data(), from, result + done, run / size, reduction.alpha);
-      } else {
-        reduction.bulk(copy.data(), from, run / size, reduction.alpha);
-      }
-      if (writes(header)) how = transport_->write(options_.rank, address, copy, options_.rank);
-    }
-    if (locked) release_stripes(region.domain, at + done, run);
-    if (how != Transfer::done) return {Step::failed, code_of(how)};
-    done += run;
-  }
-  return {};
-}
-
-// Elements of one region that come one behind the other go under one lock while they lie in its stripe.
-TargetService::Outcome TargetService::scatter(const wire::Message& message, const Exposure& exposure,
-                                              Progress& progress) {
-  const std::uint64_t size = ops::size_of(message.header.type);
-  offsets_.resize(message.offsets.size() / sizeof(std::int64_t));
-  // Both are null where there are none.
-  if (!offsets_.empty()) std::memcpy(offsets_.data(), message.offsets.data(), message.offsets.size());
-  const Reduction reduction = reduction_of(*options_.kernels, message.header);
-  const LockAgent agent = lock_agent();
-  while (progress.applied < message.header.bytes) {
-    const std::span<const std::int64_t> left = std::span(offsets_).subspan(progress.applied / size);
-    const auto offset = static_cast<std::uint64_t>(left.front());
-    const ExposedRegion* region = exposure.find_first(offset);
-    if (region == nullptr) return {Step::failed, Code::range};
-    const std::byte* operand = message.operand.data() + progress.applied;
-    const std::size_t count = region->guarded ? 0 : count_inside(*region, left, size);
-    if (count == 0) {
-      std::uint64_t done = 0;
-      const Outcome outcome = apply_guarded(message.header, *region, offset, operand, nullptr, size, done);
-      if (outcome.step != Step::finished) return outcome;
-      progress.applied += size;
-      continue;
-    }
-    RowReducer reducer(region->domain, agent, region->memory, reduction);
-    const Applied applied = reducer.apply(ElementList{0 - region->offset, left.first(count), size, operand});
-    progress.applied += (applied == Applied::done ? count : reducer.refused_piece()) * size;
-    if (applied != Applied::done) return not_taken(applied);
-  }
-  return {};
-}
-
-// The first of the elements that lie in the region whole.
-std::size_t TargetService::count_inside(const ExposedRegion& region, std::span<const std::int64_t> offsets,
-                                        std::uint64_t element_bytes) {
-  if (region.bytes < element_bytes) return 0;
-  std::size_t count = 0;
-  // What lies before the region wraps around.
-  while (count < offsets.size() &&
-         static_cast<std::uint64_t>(offsets[count]) - region.offset <= region.bytes - element_bytes)
-    ++count;
-  return count;
-}
-
-TargetService::Outcome TargetService::compare_and_swap(const wire::Message& message, const Exposure& exposure,
-                                                       std::span<std::byte> reply_room) {
-  const wire::MessageHeader& header = message.header;
-  const std::uint64_t size = header.bytes;
-  if (reply_room.size() < size) return {Step::failed, Code::argument};
-  const ExposedRegion& region = *exposure.find_first(header.offset);
-  const std::uint64_t at = header.offset - region.offset;
-  const std::byte* expected = message.operand.data();
-  const std::byte* desired = expected + size;
-  if (!region.guarded && region.bytes - at >= size) {
-    const Applied applied = apply_compare_and_swap(region.domain, lock_agent(), region.memory, at, expected, desired,
-                                                   reply_room.data(), header.type);
-    if (applied == Applied::busy) return {Step::again};
-    return applied == Applied::done ? Outcome{} : Outcome{Step::failed, Code::peer_failed};
-  }
-  const Applied taken = take_stripes(region.domain, at, size, lock_agent());
-  if (taken != Applied::done) return not_taken(taken);
-  const auto address = reinterpret_cast<std::uintptr_t>(region.memory) + at;
-  Transfer how = transport_->read(options_.rank, address, reply_room.first(size), options_.rank);
-  if (how == Transfer::done && std::memcmp(reply_room.data(), expected, size) == 0) {
-    how = transport_->write(options_.rank, address, {desired, size}, options_.rank);
-  }
-  release_stripes(region.domain, at, size);
-  return how == Transfer::done ? Outcome{} : Outcome{Step::failed, code_of(how)};
+bool TargetService::forget(Rank dead) {
+  if (leases_ != nullptr) leases_->forget(dead);
+  const ExposureTable::Reading reading(exposures_);
+  if (!reading.got()) return false;
+  // First what would be applied without the lock.
+  bool all = parked_.forget(dead);
+  all = all && locks_.forget(reading, dead);
+  tell_granted(reading);
+  return all;
 }
 
 }  // namespace farsum

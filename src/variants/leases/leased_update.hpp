@@ -11,7 +11,7 @@
 
 #include "memory/apply.hpp"
 #include "protocol/origin/engine.hpp"
-#include "variants/leases/owner/lease_table.hpp"
+#include "variants/leases/lease_table.hpp"
 
 namespace farsum {
 

@@ -1,4 +1,4 @@
-#include "variants/leases/owner/lease_table.hpp"
+#include "variants/leases/lease_table.hpp"
 
 #include <bit>
 #include <cstring>

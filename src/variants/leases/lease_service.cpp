@@ -1,12 +1,9 @@
-// The owner's half of caller-computes across nodes (paper 1). An origin fetches memory, computes, and puts the result
-// back; it is written where the memory is still what was fetched, element by element under the same locks as every
-// other update. That decides as a lock held meanwhile would, and nobody waits for the network: what somebody has
-// changed is refused and goes back as it is now.
+#include "variants/leases/lease_service.hpp"
+
 #include <algorithm>
 #include <cstring>
 
 #include "ops/atomics.hpp"
-#include "protocol/owner/service.hpp"
 
 namespace farsum {
 namespace {
@@ -34,21 +31,22 @@ std::uint32_t write_refusal(const Lease& lease, bool is_last, std::span<std::byt
 
 }  // namespace
 
-Served TargetService::serve_lease(Rank from, const wire::Message& message, const Exposure& exposure,
-                                  std::span<std::byte> reply_room, Progress& progress) {
+Served LeaseService::grant(Rank from, const wire::Message& message, const Exposure& exposure,
+                           std::span<std::byte> reply_room, RequestWork& work) {
   const wire::MessageHeader& header = message.header;
   const std::uint64_t elements = header.bytes / ops::size_of(header.type);
   if (reply_room.size() < wire::lease_word_bytes || reply_room.size() - wire::lease_word_bytes < header.bytes)
     return {Served::Kind::done, Code::argument, 0};
   const std::uint64_t cost =
       LeaseTable::cost_of(header.bytes, elements) + message.layout.view().pieces().size() * sizeof(ops::Piece);
-  const std::uint64_t now_ns = options_.now_ns ? options_.now_ns() : 0;
-  if (progress.phase == Phase::start) {
-    if (const Code code = check_extent(message, exposure); code != Code::ok) return {Served::Kind::done, code, 0};
+  const std::uint64_t now_ns = now_ns_ ? now_ns_() : 0;
+  if (work.phase == RequestWork::Phase::start) {
+    if (const Code code = applier_.check_extent(message, exposure); code != Code::ok)
+      return {Served::Kind::done, code, 0};
   }
   if (!leases_.make_room(cost, now_ns)) return {Served::Kind::done, Code::pending, 0};
   const std::span<std::byte> contents = reply_room.subspan(wire::lease_word_bytes, header.bytes);
-  const Outcome outcome = operate(from, message, exposure, contents, progress);
+  const Outcome outcome = applier_.operate(from, message, exposure, contents, work);
   if (outcome.step == Step::again) return {Served::Kind::again};
   if (outcome.step == Step::failed) return {Served::Kind::done, outcome.code, 0};
   Lease lease{header.window,
@@ -62,18 +60,18 @@ Served TargetService::serve_lease(Rank from, const wire::Message& message, const
   return {Served::Kind::done, Code::ok, static_cast<std::uint32_t>(wire::lease_word_bytes + header.bytes)};
 }
 
-Served TargetService::serve_lease_put(Rank from, const wire::Message& message, const Exposure& exposure,
-                                      std::span<std::byte> reply_room, Progress& progress) {
+Served LeaseService::put(Rank from, const wire::Message& message, const Exposure& exposure,
+                         std::span<std::byte> reply_room, RequestWork& work) {
   const wire::MessageHeader& header = message.header;
   Lease* lease = leases_.find(from, header.offset);
   if (lease == nullptr) return {Served::Kind::done, Code::pending, 0};
   const bool is_last = (header.flags & wire::flag_last) != 0;
-  const bool begins = progress.applied == 0;
+  const bool begins = work.applied == 0;
   const bool fits = lease->window == header.window && lease->type == header.type &&
                     (!begins || (header.bytes == lease->pending.count() * ops::size_of(lease->type) &&
                                  reply_room.size() >= refusal_bytes(*lease, is_last)));
   if (!fits) return {Served::Kind::done, Code::argument, 0};
-  const Outcome outcome = put_back(*lease, message.operand, exposure, progress);
+  const Outcome outcome = put_back(*lease, message.operand, exposure, work);
   lease->is_in_work = outcome.step == Step::again;
   if (lease->is_in_work) return {Served::Kind::again};
   std::uint32_t reply_bytes = 0;
@@ -83,28 +81,28 @@ Served TargetService::serve_lease_put(Rank from, const wire::Message& message, c
   return {Served::Kind::done, outcome.code, reply_bytes};
 }
 
-// progress.applied counts bytes of the lease, progress.chunk_start bytes of the values, which are those of what was
+// work.applied counts bytes of the lease, work.chunk_start bytes of the values, which are those of what was
 // pending at the beginning.
-TargetService::Outcome TargetService::put_back(Lease& lease, std::span<const std::byte> values,
-                                               const Exposure& exposure, Progress& progress) {
+Outcome LeaseService::put_back(Lease& lease, std::span<const std::byte> values, const Exposure& exposure,
+                               RequestWork& work) {
   const std::uint64_t size = ops::size_of(lease.type);
   ops::PieceCursor cursor(lease.layout.view(), lease.copy.size());
-  cursor.skip(progress.applied);
-  while (progress.applied < lease.copy.size()) {
-    const ops::Piece piece = cursor.next(lease.copy.size() - progress.applied);
+  cursor.skip(work.applied);
+  while (work.applied < lease.copy.size()) {
+    const ops::Piece piece = cursor.next(lease.copy.size() - work.applied);
     for (std::uint64_t inside = 0; inside < piece.bytes;) {
       const std::uint64_t offset = lease.offset + static_cast<std::uint64_t>(piece.offset) + inside;
-      Run run = first_run(exposure, offset, piece.bytes - inside, size);
+      OperationApplier::Run run = OperationApplier::first_run(exposure, offset, piece.bytes - inside, size);
       if (run.region == nullptr) return {Step::failed, Code::range};
       run.bytes = run.region->domain.run_bytes(run.at, run.bytes, size);
-      const std::uint64_t first = progress.applied / size;
+      const std::uint64_t first = work.applied / size;
       const std::uint64_t pending = lease.pending.count_in(first, run.bytes / size);
       if (pending != 0) {
-        const Outcome outcome = put_back_run(lease, run, first, values.data() + progress.chunk_start);
+        const Outcome outcome = put_back_run(lease, run, first, values.data() + work.chunk_start);
         if (outcome.step != Step::finished) return outcome;
       }
-      progress.chunk_start += pending * size;
-      progress.applied += run.bytes;
+      work.chunk_start += pending * size;
+      work.applied += run.bytes;
       inside += run.bytes;
     }
   }
@@ -178,31 +176,31 @@ void exchange_by_atomics(Lease& lease, std::uint64_t first, std::uint64_t bytes,
 
 }  // namespace
 
-TargetService::Outcome TargetService::put_back_run(Lease& lease, const Run& run, std::uint64_t first,
-                                                   const std::byte* values) {
+Outcome LeaseService::put_back_run(Lease& lease, const OperationApplier::Run& run, std::uint64_t first,
+                                   const std::byte* values) {
   const AtomicDomain& domain = run.region->domain;
   std::byte* memory = run.region->memory + run.at;
   if (domain.atomics_only && !run.through_kernel) {
     exchange_by_atomics(lease, first, run.bytes, memory, values);
     return {};
   }
-  const Applied taken = take_stripes(domain, run.at, run.bytes, lock_agent());
-  if (taken != Applied::done) return not_taken(taken);
+  const Applied taken = take_stripes(domain, run.at, run.bytes, applier_.lock_agent());
+  if (taken != Applied::done) return Outcome::not_taken(taken);
   const std::byte* now = memory;
   Transfer how = Transfer::done;
   if (run.through_kernel) {
     scratch_.resize(std::max<std::size_t>(scratch_.size(), run.bytes));
     now = scratch_.data();
     const std::span<std::byte> copy(scratch_.data(), run.bytes);
-    how = transport_->read(options_.rank, reinterpret_cast<std::uintptr_t>(memory), copy, options_.rank);
+    how = applier_.transport().read(applier_.rank(), reinterpret_cast<std::uintptr_t>(memory), copy, applier_.rank());
   }
   if (how == Transfer::done) {
-    Destination to(run.through_kernel ? transport_ : nullptr, options_.rank, memory);
+    Destination to(run.through_kernel ? &applier_.transport() : nullptr, applier_.rank(), memory);
     compare_and_put(lease, first, run.bytes, now, values, to);
     how = to.how();
   }
   release_stripes(domain, run.at, run.bytes);
-  return how == Transfer::done ? Outcome{} : Outcome{Step::failed, code_of(how)};
+  return Outcome::of(how);
 }
 
 }  // namespace farsum
