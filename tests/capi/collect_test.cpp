@@ -487,7 +487,7 @@ TEST(Collect, keeps_no_memory_of_what_was_waited_for) {
     const auto allocated = [&] {
       // No rank allocates before all have looked, and all have given back what the last call needed.
       EXPECT_FINE(farsum_barrier(farsum_world()));
-      const std::uint64_t bytes = segment.allocated_bytes();
+      const std::uint64_t bytes = segment.heap().allocated_bytes();
       EXPECT_FINE(farsum_barrier(farsum_world()));
       return bytes;
     };
@@ -541,7 +541,7 @@ TEST(Collect, leaves_nothing_in_the_segment_of_a_group_that_is_freed) {
       ASSERT_FINE(farsum_barrier(farsum_world()));
     };
     const NodeSegment& segment = capi::live_context()->segment();
-    const std::uint64_t before = segment.allocated_bytes();
+    const std::uint64_t before = segment.heap().allocated_bytes();
     ASSERT_FINE(farsum_barrier(farsum_world()));  // No rank allocates before all have looked.
     for (int i = 0; i < 20; ++i) ASSERT_NO_FATAL_FAILURE(collect_once(i % 2 == 0));
     EXPECT_EQ(segment.allocated_bytes(), before);

@@ -37,7 +37,7 @@ struct Footprint {
   // Nobody allocates before all have looked.
   static Footprint now() {
     Footprint found;
-    found.segment_bytes = capi::live_context()->segment().allocated_bytes();
+    found.segment_bytes = capi::live_context()->segment().heap().allocated_bytes();
     std::size_t all = 0;
     std::ifstream("/proc/self/statm") >> all >> found.resident_pages;
     found.open_files = std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});

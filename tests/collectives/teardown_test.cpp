@@ -104,7 +104,7 @@ std::vector<Settings> ranks(std::size_t count) { return std::vector<Settings>(co
 TEST(Teardown, in_different_orders_leaves_each_ranks_memory_until_the_last_has_come) {
   run_in_process(ranks(3), [](InProcessRank me) {
     Context& context = me.context;
-    const std::uint64_t before = context.segment().allocated_bytes();
+    const std::uint64_t before = context.segment().heap().allocated_bytes();
     std::vector<WindowObject*> windows;
     for (int index = 0; index < 3; ++index) {
       Result<WindowObject*> made = context.allocate_window(context.world(), 8192, {});
@@ -125,7 +125,7 @@ TEST(Teardown, in_different_orders_leaves_each_ranks_memory_until_the_last_has_c
     EXPECT_EQ(*last.value()->memory, std::byte{0});
     ASSERT_GOOD(context.free_window(last.value()));
     ASSERT_GOOD(context.world().team().barrier("test"));
-    EXPECT_EQ(context.segment().allocated_bytes(), before);
+    EXPECT_EQ(context.segment().heap().allocated_bytes(), before);
     ASSERT_GOOD(context.world().team().barrier("test"));
   });
 }

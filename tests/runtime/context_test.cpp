@@ -397,10 +397,10 @@ TEST(ContextTest, gives_all_memory_of_windows_groups_and_mutexes_back) {
       ASSERT_GOOD(world.team().barrier("test"));
     };
     make_and_free(3);
-    const std::uint64_t before = me.context.segment().allocated_bytes();
+    const std::uint64_t before = me.context.segment().heap().allocated_bytes();
     ASSERT_GOOD(world.team().barrier("test"));
     make_and_free(300);
-    EXPECT_EQ(me.context.segment().allocated_bytes(), before);
+    EXPECT_EQ(me.context.segment().heap().allocated_bytes(), before);
     ASSERT_GOOD(world.team().barrier("test"));
   });
 }

@@ -55,7 +55,7 @@ TEST(NodeHeap, leaves_what_lies_before_such_a_place_to_others_and_has_all_back_i
   EXPECT_LT(small.value().offset, extent.value().offset);
   segment->release(extent.value(), me);
   segment->release(small.value(), me);
-  EXPECT_EQ(segment->allocated_bytes(), 0U);
+  EXPECT_EQ(segment->heap().allocated_bytes(), 0U);
   EXPECT_TRUE(segment->allocate(60 * mib, me).is_ok());
 }
 
@@ -91,13 +91,13 @@ TEST(KeptPages, are_zeroed_and_go_to_the_next_of_their_length_alone) {
   const HeapExtent first = reached_extent(*segment, long_bytes);
   std::fill_n(segment->at(first.offset), first.bytes, std::byte{0xff});
   segment->release(first, me);
-  EXPECT_EQ(segment->kept_bytes(), long_bytes);
-  EXPECT_EQ(segment->allocated_bytes(), 0U);
+  EXPECT_EQ(segment->heap().kept_bytes(), long_bytes);
+  EXPECT_EQ(segment->heap().allocated_bytes(), 0U);
   const HeapExtent shorter = reached_extent(*segment, long_bytes - page_bytes);
   EXPECT_NE(shorter.offset, first.offset);
   const HeapExtent again = reached_extent(*segment, long_bytes);
   EXPECT_EQ(again.offset, first.offset);
-  EXPECT_EQ(segment->kept_bytes(), 0U);
+  EXPECT_EQ(segment->heap().kept_bytes(), 0U);
   EXPECT_TRUE(is_zero(*segment, again));
   EXPECT_TRUE(is_zero(*segment, shorter));
 }
@@ -109,12 +109,12 @@ TEST(KeptPages, are_nobodys_and_not_for_promotions) {
   EXPECT_TRUE(segment->is_allocated({first.offset + page_bytes, page_bytes}, me));
   std::fill_n(segment->at(first.offset), first.bytes, std::byte{0xff});
   segment->release(first, me);
-  ASSERT_EQ(segment->kept_bytes(), long_bytes);
+  ASSERT_EQ(segment->heap().kept_bytes(), long_bytes);
   EXPECT_FALSE(segment->is_allocated({first.offset + page_bytes, page_bytes}, me));
   const Result<HeapExtent> promoted = segment->allocate_for(0, long_bytes, 0, me);
   ASSERT_TRUE(promoted.is_ok());
   EXPECT_NE(promoted.value().offset, first.offset);
-  EXPECT_EQ(segment->kept_bytes(), long_bytes);
+  EXPECT_EQ(segment->heap().kept_bytes(), long_bytes);
 }
 
 TEST(KeptPages, are_those_that_were_touched) {
@@ -127,8 +127,8 @@ TEST(KeptPages, are_those_that_were_touched) {
   for (const std::uint64_t at : {std::uint64_t{0}, 5 * mib, 16 * mib - page_bytes})
     std::fill_n(segment->at(first.offset + at), page_bytes, std::byte{0xff});
   segment->release(first, me);
-  EXPECT_GE(segment->kept_bytes(), 3 * page_bytes);
-  EXPECT_LT(segment->kept_bytes(), 16 * mib);
+  EXPECT_GE(segment->heap().kept_bytes(), 3 * page_bytes);
+  EXPECT_LT(segment->heap().kept_bytes(), 16 * mib);
   const HeapExtent again = reached_extent(*segment, 16 * mib);
   EXPECT_EQ(again.offset, first.offset);
   EXPECT_TRUE(is_zero(*segment, again));
@@ -142,9 +142,9 @@ TEST(KeptPages, give_way_to_what_has_no_room_beside_them) {
   for (int i = 0; i < 8; ++i) extents.push_back(reached_extent(*segment, 4 * mib));
   for (const HeapExtent& extent : extents) *segment->at(extent.offset + 4 * mib - 1) = std::byte{1};
   for (const HeapExtent& extent : extents) segment->release(extent, me);
-  EXPECT_NE(segment->kept_bytes(), 0U);
+  EXPECT_NE(segment->heap().kept_bytes(), 0U);
   const HeapExtent all = reached_extent(*segment, 50 * mib);
-  EXPECT_EQ(segment->kept_bytes(), 0U);
+  EXPECT_EQ(segment->heap().kept_bytes(), 0U);
   EXPECT_TRUE(is_zero(*segment, all));
 }
 
@@ -154,7 +154,7 @@ TEST(KeptPages, are_none_where_the_extent_is_not_mapped) {
   const Result<HeapExtent> extent = segment->allocate(256 * mib, me);
   ASSERT_TRUE(extent.is_ok());
   segment->release(extent.value(), me);
-  EXPECT_EQ(segment->kept_bytes(), 0U);
+  EXPECT_EQ(segment->heap().kept_bytes(), 0U);
   EXPECT_TRUE(segment->allocate(500 * mib, me).is_ok());
 }
 

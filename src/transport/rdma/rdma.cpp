@@ -30,14 +30,14 @@ std::string without_tcp(const std::string& transports) {
 Result<std::unique_ptr<Rdma>> open_rdma(const RdmaOptions& options, const Settings& settings) {
   UcxRdma::Options all;
   all.job = options;
-  all.ucx.transports = without_tcp(settings.net_tls);
-  if (settings.net_tls.empty()) all.first_look = UcxOptions().transports;
-  if (all.ucx.transports.empty()) {
+  all.card.ucx.transports = without_tcp(settings.net_tls);
+  if (settings.net_tls.empty()) all.card.first_look = UcxOptions().transports;
+  if (all.card.ucx.transports.empty()) {
     return Status(Code::unsupported, fmt::format("FARSUM_NET_TLS={} leaves no card that reaches memory by itself: over "
                                                  "TCP the owner's program does what a card would",
                                                  settings.net_tls));
   }
-  if (!settings.net_devices.empty()) all.ucx.devices = settings.net_devices;
+  if (!settings.net_devices.empty()) all.card.ucx.devices = settings.net_devices;
   all.library = settings.ucx_library;
   all.spin_ns = settings.spin_ns;
   auto made = UcxRdma::create(std::move(all));

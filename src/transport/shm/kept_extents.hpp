@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "transport/shm/node_segment.hpp"
+#include "transport/shm/heap_extent.hpp"
 
 namespace farsum {
 
@@ -20,6 +20,8 @@ class KeptExtents {
     std::uint64_t resident = 0;  // bytes of it that have pages
   };
 
+  // How many bytes of pages may wait where the node had so much room when the segment was made.
+  static std::uint64_t most_bytes_beside(std::uint64_t room) { return std::min(most_kept_bytes, room / share_of_room); }
   // Says how many bytes of pages may wait here, before anybody else sees it.
   void set_most_bytes(std::uint64_t bytes) { most_bytes_ = bytes; }
   std::uint64_t most_bytes() const { return most_bytes_; }
@@ -45,6 +47,8 @@ class KeptExtents {
 
  private:
   static constexpr std::uint32_t most = 64;
+  static constexpr std::uint64_t most_kept_bytes = std::uint64_t{192} << 20;
+  static constexpr std::uint64_t share_of_room = 32;
 
   Kept remove(std::uint32_t at) {
     const Kept taken = kept_[at];

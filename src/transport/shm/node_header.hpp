@@ -6,33 +6,17 @@
 
 #include "base/units.hpp"
 #include "lockfree/stripe_lock.hpp"
+#include "transport/shm/extent_meetings.hpp"
+#include "transport/shm/heap_extent.hpp"
 #include "transport/shm/kept_extents.hpp"
-#include "transport/shm/node_segment.hpp"
+#include "transport/shm/rank_block.hpp"
 
 namespace farsum {
 
 inline constexpr std::uint64_t segment_magic = 0x4641'5253'554d'0005;  // "FARSUM", layout 5
 inline constexpr std::uint32_t most_free_extents = 16384;
-// Extents up to this are zeroed as a whole when they are given back, and keep their pages in the free stretch that they
-// join: that costs less than a look at what was touched.
-inline constexpr std::uint64_t keep_pages_bytes = 262144;
-// So many bytes of the pages of longer ones may wait for the next extent of that length, and no more than a share of
-// the room that the node had when the segment was made.
-inline constexpr std::uint64_t most_kept_bytes = std::uint64_t{192} << 20;
-inline constexpr std::uint64_t kept_share_of_room = 32;
-
-// The stripes of memory/atomicity.hpp, which this folder does not see.
-inline constexpr std::uint64_t aligned_from_bytes = 16384;
 inline constexpr std::uint32_t most_atomics_only_extents = 1024;
 inline constexpr std::uint32_t most_pending_extents = 256;
-
-// An extent that several ranks are about to share. Free when expected is 0.
-struct PendingExtent {
-  std::uint64_t key[2];
-  std::uint32_t expected;
-  std::uint32_t arrived;
-  HeapExtent extent;
-};
 
 struct NodeHeader {
   // Written once by whoever initialises.

@@ -50,9 +50,9 @@ class CardAgent {
 // Over TCP, where UCX does in the owner's look_after() what a card would do.
 inline UcxRdma::Options cards_over(const std::string& transports) {
   UcxRdma::Options options;
-  options.ucx.transports = transports;
+  options.card.ucx.transports = transports;
   options.library = ucx_library_for_tests();
-  if (transports == "tcp") options.owners = UcxRdma::Owners::looked_after;
+  if (transports == "tcp") options.card.owners = UcxOwners::looked_after;
   return options;
 }
 

@@ -73,7 +73,7 @@ TEST(OpenRdma, takes_what_is_left_of_a_list_without_tcp) {
 
 TEST(UcxTrialTest, finds_out_that_an_owners_program_does_it) {
   UcxRdma::Options options = cards_over("tcp");
-  options.owners = UcxRdma::Owners::idle;
+  options.card.owners = UcxOwners::idle;
   auto made = UcxRdma::create(options);
   ASSERT_FALSE(made.is_ok());
   const Status status = made.take_status();

@@ -1,16 +1,14 @@
-// How threads wait for operations of UcxRdma, and how the agent looks after what comes by itself. Of the threads that
-// sleep one watches UCX's descriptor; the others sleep until an operation has ended or the watcher leaves.
+#include "transport/rdma/card_waits.hpp"
+
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <array>
-
-#include <fmt/format.h>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "os/futex.hpp"
-#include "transport/rdma/ucx_rdma.hpp"
-#include "transport/rdma/ucx_rdma_parts.hpp"
 #include "transport/ucx/ucx_calls.hpp"
 
 namespace farsum {
@@ -25,33 +23,27 @@ bool is_over(const CardCompletion& completion) { return completion.pending.load(
 
 }  // namespace
 
-// UCX works no more once the job is over.
-unsigned UcxRdma::progress() {
-  if (abandoned_) return 0;
-  const unsigned found = context_->calls().worker_progress(asking_.handle);
-  take_in_ended();
-  return found;
-}
+CardWaits::~CardWaits() { close(bell_); }
 
-Status UcxRdma::wait(const CardCompletion& completion, FunctionRef<Status()> look) {
+Status CardWaits::wait(const CardCompletion& completion, FunctionRef<Status()> look) {
   if (is_over(completion) || spin(completion)) return {};
   return sleep(completion, look);
 }
 
-bool UcxRdma::spin(const CardCompletion& completion) {
+bool CardWaits::spin(const CardCompletion& completion) {
   const std::uint64_t begin = monotonic_ns();
   do {
     {
-      const Inside inside(*this);
-      for (int i = 0; i < 8 && !is_over(completion); ++i) progress();
+      const std::lock_guard<std::mutex> lock(work_.asking_mutex());
+      for (int i = 0; i < 8 && !is_over(completion); ++i) work_.progress();
     }
     if (is_over(completion)) return true;
     SystemAtomics::pause();
-  } while (monotonic_ns() - begin < options_.spin_ns);
+  } while (monotonic_ns() - begin < spin_ns_);
   return false;
 }
 
-Status UcxRdma::sleep(const CardCompletion& completion, FunctionRef<Status()> look) {
+Status CardWaits::sleep(const CardCompletion& completion, FunctionRef<Status()> look) {
   for (std::uint64_t last_look = monotonic_ns();;) {
     nap(completion);
     if (is_over(completion)) return {};
@@ -64,12 +56,12 @@ Status UcxRdma::sleep(const CardCompletion& completion, FunctionRef<Status()> lo
   }
 }
 
-void UcxRdma::nap(const CardCompletion& completion) {
+void CardWaits::nap(const CardCompletion& completion) {
   // It prepares before the look at the watcher: one that leaves afterwards changes the key.
   const std::uint32_t key = ended_.prepare();
   bool watches = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard<std::mutex> lock(work_.asking_mutex());
     if (!is_watched_) watches = is_watched_ = true;
   }
   if (!watches && !is_over(completion)) {
@@ -80,54 +72,43 @@ void UcxRdma::nap(const CardCompletion& completion) {
   if (watches) watch(completion);
 }
 
-void UcxRdma::watch(const CardCompletion& completion) {
+void CardWaits::watch(const CardCompletion& completion) {
   const std::uint64_t begin = monotonic_ns();
   while (doze(completion) && monotonic_ns() - begin < look_interval_ns) {
   }
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard<std::mutex> lock(work_.asking_mutex());
     is_watched_ = false;
   }
   ended_.notify_all();
 }
 
 // False: there is nothing to watch for any more.
-bool UcxRdma::doze(const CardCompletion& completion) {
+bool CardWaits::doze(const CardCompletion& completion) {
   bool is_armed = false;
   int round = 0;
   {
-    const Inside inside(*this);
-    while (round < most_rounds && !is_over(completion) && progress() != 0) ++round;
+    const std::lock_guard<std::mutex> lock(work_.asking_mutex());
+    while (round < most_rounds && !is_over(completion) && work_.progress() != 0) ++round;
     if (is_over(completion)) return false;
     // An event that is there already: progress comes first, but not for ever.
-    is_armed = round < most_rounds && context_->calls().worker_arm(asking_.handle) == UCS_OK;
+    is_armed = round < most_rounds && work_.arm_asking();
     if (!is_armed && round < most_rounds) return true;
     watcher_sleeps_ = true;
   }
-  std::array<pollfd, 2> both = {{{bell_, POLLIN, 0}, {asking_.event_descriptor, POLLIN, 0}}};
+  std::array<pollfd, 2> both = {{{bell_, POLLIN, 0}, {work_.asking_descriptor(), POLLIN, 0}}};
   poll(both.data(), is_armed ? 2 : 1, is_armed ? look_interval_ms : rest_ms);
   eventfd_t rings = 0;
   if (both[0].revents != 0) eventfd_read(bell_, &rings);
-  const Inside inside(*this);
+  const std::lock_guard<std::mutex> lock(work_.asking_mutex());
   watcher_sleeps_ = false;
-  progress();
+  work_.progress();
   return !is_over(completion);
 }
 
-Result<bool> UcxRdma::arm() {
-  const std::lock_guard<std::mutex> serving(serving_mutex_);
-  const ucs_status_t status = context_->calls().worker_arm(serving_.handle);
-  if (status == UCS_OK) return true;
-  if (status == UCS_ERR_BUSY) return false;
-  return Status(Code::system, fmt::format("UCX: arming the descriptor to sleep on failed: {}",
-                                          context_->calls().status_string(status)));
-}
-
-void UcxRdma::look_after() {
-  const std::lock_guard<std::mutex> serving(serving_mutex_);
-  for (int round = 0; round < most_rounds; ++round) {
-    if (context_->calls().worker_progress(serving_.handle) == 0) return;
-  }
+void CardWaits::note_ended() {
+  ended_.notify_all();
+  if (std::exchange(watcher_sleeps_, false)) eventfd_write(bell_, 1);
 }
 
 }  // namespace farsum
