@@ -14,7 +14,12 @@ constexpr std::uint64_t least_much_bytes = 1 << 20;
 }  // namespace
 
 LinkReceiver::LinkReceiver(const ReceiverOptions& options, Wire& wire, CreditPool& pool)
-    : options_(options), pool_(pool), outbox_(options, wire, FrameKind::replies), window_(pool.base()) {}
+    : options_(options),
+      pool_(pool),
+      connection_(options, wire, counters_, true),
+      controls_(connection_),
+      outbox_(options, connection_, counters_, FrameKind::replies),
+      window_(pool.base()) {}
 
 LinkReceiver::~LinkReceiver() { pool_.leave(*this, share_); }
 
@@ -28,16 +33,15 @@ bool LinkReceiver::tells_the_possible(const FrameHeader& header) const {
 }
 
 Fault LinkReceiver::on_frame(const Frame& frame, RequestHandler& handler) {
-  LinkCounters& counters = outbox_.counters();
   const bool is_early = frame.header.kind != FrameKind::hello && frame.header.epoch > epoch_;
   Fault fault = judge(frame.header);
   if (fault == Fault::none) fault = obey(frame, handler);
   if (fault == Fault::none) {
-    counters.count_received(frame);
+    counters_.count_received(frame);
   } else if (fault == Fault::malformed) {
-    ++counters.malformed;
+    ++counters_.malformed;
   } else {
-    ++(is_early ? counters.before_hello : counters.stale);
+    ++(is_early ? counters_.before_hello : counters_.stale);
   }
   return fault;
 }
@@ -80,7 +84,7 @@ Fault LinkReceiver::obey(const Frame& frame, RequestHandler& handler) {
   }
   if (header.kind == FrameKind::hello) on_hello(frame);
   if (header.kind == FrameKind::seen) on_want(header);
-  if (header.kind == FrameKind::ping) outbox_.control(FrameKind::pong, 0, header.stamp, told());
+  if (header.kind == FrameKind::ping) controls_.say(FrameKind::pong, 0, header.stamp, told());
   if (header.kind == FrameKind::bye) on_bye();
   return Fault::none;
 }
@@ -88,7 +92,7 @@ Fault LinkReceiver::obey(const Frame& frame, RequestHandler& handler) {
 void LinkReceiver::on_bye() {
   drop_all();
   closed_ = true;
-  outbox_.control(FrameKind::bye_ack, 0, 0, told());
+  controls_.say(FrameKind::bye_ack, 0, 0, told());
 }
 
 // ---- connections back
@@ -96,7 +100,7 @@ void LinkReceiver::on_bye() {
 void LinkReceiver::on_hello(const Frame& frame) {
   hello_stamp_ = frame.header.stamp;
   if (frame.header.epoch == epoch_) {  // its answer was lost, or it came twice
-    if (connected_ && !disconnecting_) greet();
+    if (connection_.is_up()) greet();
     return;
   }
   if (epoch_ == 0 && !dead_ && !closed_) {
@@ -108,65 +112,55 @@ void LinkReceiver::on_hello(const Frame& frame) {
   early_.clear();
   early_letters_.clear();
   recalled_ = false;
-  disconnect();
-  if (!connected_) connect();
+  connection_.close();
+  if (!connection_.is_there()) connect();
 }
 
 void LinkReceiver::connect() {
   if (shut_) return;
-  connected_ = true;
-  connected_epoch_ = epoch_;
-  outbox_.start(epoch_);
-  outbox_.connect(address_);
+  connection_.open(epoch_, address_);
+  controls_.start();
+  outbox_.start();
   greet();
 }
 
 void LinkReceiver::greet() {
   if (dead_ || closed_) {
-    outbox_.control(FrameKind::refused, 0, hello_stamp_, told());
+    controls_.say(FrameKind::refused, 0, hello_stamp_, told());
     return;
   }
-  outbox_.control(FrameKind::hello_ack, 0, hello_stamp_, told());
-  outbox_.release_records();
+  controls_.say(FrameKind::hello_ack, 0, hello_stamp_, told());
+  connection_.let_data_go();
   note_told();
 }
 
-void LinkReceiver::disconnect() {
-  outbox_.stop();
-  if (!connected_ || disconnecting_) return;
-  disconnecting_ = true;
-  outbox_.disconnect();
-}
-
 void LinkReceiver::on_sent(FrameId id, bool ok) {
-  outbox_.on_sent(id);
+  ControlFrames::is_control(id) ? controls_.on_sent(id) : outbox_.on_sent(id);
   release(outbox_.take_freed_charge());
-  if (!ok) on_broken(connected_epoch_);
-  if ((closed_ || dead_) && outbox_.is_quiet()) disconnect();
+  if (!ok) connection_.close();
+  if ((closed_ || dead_) && outbox_.is_quiet() && controls_.is_quiet()) connection_.close();
   pump();
 }
 
 void LinkReceiver::on_broken(std::uint32_t epoch) {
-  if (epoch == connected_epoch_) disconnect();
+  if (epoch == connection_.epoch()) connection_.close();
 }
 
 void LinkReceiver::on_disconnected(std::uint32_t epoch) {
-  if (epoch != connected_epoch_ || !disconnecting_) return;
-  connected_ = disconnecting_ = false;
-  if (epoch_ > connected_epoch_) connect();
+  if (connection_.on_disconnected(epoch) && epoch_ > connection_.epoch()) connect();
 }
 
 void LinkReceiver::forget_peer() {
   if (dead_) return;
   drop_all();
   dead_ = true;
-  disconnect();  // where it lives after all it comes again, and is told
+  connection_.close();  // where it lives after all it comes again, and is told
 }
 
 void LinkReceiver::close() {
   drop_all();
   shut_ = true;
-  disconnect();
+  connection_.close();
 }
 
 void LinkReceiver::drop_all() {
@@ -206,7 +200,7 @@ std::optional<std::uint64_t> LinkReceiver::charge_of_new(const Frame& frame) con
 
 Fault LinkReceiver::on_requests(const Frame& frame, RequestHandler& handler) {
   if (early_.has(frame.header.first)) {
-    ++outbox_.counters().doubles;
+    ++counters_.doubles;
     return Fault::none;
   }
   const std::optional<std::uint64_t> cost = charge_of_new(frame);
@@ -226,7 +220,7 @@ void LinkReceiver::accept(const Frame& frame, RequestHandler& handler) {
   RequestRecord record;
   for (std::uint64_t ticket = frame.header.first; next_record(rest, record, message); ++ticket) {
     if (ticket < next_ticket_) {
-      ++outbox_.counters().doubles;
+      ++counters_.doubles;
       if (options_.omission != Omission::doubles_check) continue;
     } else {
       received_charge_ += charge(record.bytes, record.reply_capacity);
@@ -358,7 +352,7 @@ void LinkReceiver::hand_over(const Frame& frame) {
   // Of one that came before, too: the answer may have been lost.
   if (frame.header.stamp == 1) is_asked_for_letters_ = true;
   if (number < next_letter_) {
-    ++outbox_.counters().doubles;
+    ++counters_.doubles;
     if (options_.omission != Omission::letter_doubles_check) return;
   }
   next_letter_ = std::max(next_letter_, number + 1);
@@ -463,9 +457,9 @@ bool LinkReceiver::take_credit() {
 bool LinkReceiver::return_idle_credit() {
   const std::uint64_t unspent = allowed_ - received_charge_ - returned_;
   const bool is_used = unspent <= pool_.base() && !outbox_.holds_frames();
-  if (is_used || recalled_ || !connected_ || disconnecting_) return false;
+  if (is_used || recalled_ || !connection_.is_up()) return false;
   recalled_ = true;
-  outbox_.control(FrameKind::recall, 0, pool_.base(), told());
+  controls_.say(FrameKind::recall, 0, pool_.base(), told());
   return true;
 }
 
@@ -481,7 +475,8 @@ std::uint64_t LinkReceiver::held_bytes() const {
 // ---- the end of a turn
 
 void LinkReceiver::pump() {
-  if (outbox_.pump(told())) note_told();
+  const bool controls_left = controls_.pump(told());
+  if (outbox_.pump(told()) || controls_left) note_told();
 }
 
 // A frame has just told what was received and is allowed.
@@ -510,7 +505,7 @@ void LinkReceiver::send_turn() {
   const bool ends_wait = wanted_ > told_allowed_ && wanted_ <= allowed_;
   const bool is_worth_telling = ends_wait || allowed_ - told_allowed_ >= window_ / 4;
   if (told_received_ == next_ticket_ && !is_worth_telling && !is_asked_for_letters_) return;
-  if (outbox_.control(FrameKind::replies, 0, 0, told())) note_told();
+  if (controls_.say(FrameKind::replies, 0, 0, told())) note_told();
 }
 
 }  // namespace farsum::link

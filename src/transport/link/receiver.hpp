@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "transport/link/connection.hpp"
+#include "transport/link/control_frames.hpp"
 #include "transport/link/credit_pool.hpp"
 #include "transport/link/early_frames.hpp"
 #include "transport/link/fifo.hpp"
@@ -55,7 +57,7 @@ class LinkReceiver : private CreditTaker {
   void close();
 
   bool has_again() const { return !parked_.empty(); }
-  bool is_quiet() const { return outbox_.is_quiet() && !connected_; }
+  bool is_quiet() const { return outbox_.is_quiet() && controls_.is_quiet() && !connection_.is_there(); }
   bool is_closed() const { return closed_ || shut_; }
   // Whether the origin has connected and may ask for more.
   bool is_in_use() const { return epoch_ != 0 && !closed_ && !dead_ && !shut_; }
@@ -64,7 +66,7 @@ class LinkReceiver : private CreditTaker {
   // Letters that came before their turn, at most most_early_letter_bytes.
   std::uint64_t early_letter_bytes() const { return early_letters_.bytes(); }
   std::uint64_t granted_bytes() const;  // credit out: unspent, or held by the above
-  const LinkCounters& counters() const { return outbox_.counters(); }
+  const LinkCounters& counters() const { return counters_; }
 
  private:
   struct Parked {
@@ -119,20 +121,20 @@ class LinkReceiver : private CreditTaker {
   void renew(bool is_next);
   void send_turn();
   void drop_all();
-  Outbox::Told told() const { return {next_ticket_, allowed_, next_letter_}; }
+  Told told() const { return {next_ticket_, allowed_, next_letter_}; }
   void note_told();
   void pump();
-  void disconnect();
   // CreditTaker: the pool has something for this link.
   bool take_credit() override;
   bool return_idle_credit() override;
 
   ReceiverOptions options_;
   CreditPool& pool_;
-  Outbox outbox_;                      // frames of replies; numbers are reply numbers
-  std::uint32_t epoch_ = 0;            // of the latest hello
-  std::uint32_t connected_epoch_ = 0;  // of the latest connection back
-  bool connected_ = false, disconnecting_ = false;
+  LinkCounters counters_;
+  Connection connection_;  // back
+  ControlFrames controls_;
+  Outbox outbox_;            // frames of replies; numbers are reply numbers
+  std::uint32_t epoch_ = 0;  // of the latest hello
   bool dead_ = false, closed_ = false, shut_ = false;
   std::vector<std::byte> address_;  // of the hello that waits for the old connection's end
   std::uint64_t hello_stamp_ = 0;
