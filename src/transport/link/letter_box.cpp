@@ -30,9 +30,7 @@ void LetterBox::append(std::span<const std::byte> head, std::span<const std::byt
   letters_.push_back(std::move(letter));
 }
 
-void LetterBox::start(std::uint32_t epoch) {
-  epoch_ = epoch;
-  key_ = key_of(options_.secret, options_.me, options_.peer, epoch, false);
+void LetterBox::start() {
   free_acknowledged();
   next_unsent_ = letters_.begin();
 }
@@ -56,7 +54,7 @@ void LetterBox::on_sent(FrameId id) {
   const std::uint64_t number = id & ~letter_bit;
   letters_[number].in_wire = false;
   --in_wire_;
-  if (options_.omission == Omission::keep_letter_until_received) acknowledged_ = std::max(acknowledged_, number + 1);
+  if (omission_ == Omission::keep_letter_until_received) acknowledged_ = std::max(acknowledged_, number + 1);
   free_acknowledged();
 }
 
@@ -67,37 +65,25 @@ void LetterBox::drop_all() {
   acknowledge(letters_.end());
 }
 
-void LetterBox::send(Letter& letter, std::uint64_t number, const Outbox::Told& told, LinkCounters& counters) {
-  FrameHeader header{};
-  header.magic_word = magic;
-  header.epoch = epoch_;
-  header.version = wire_version;
-  header.kind = FrameKind::letters;
-  header.from = options_.me;
-  header.to = options_.peer;
-  header.payload_bytes = static_cast<std::uint32_t>(letter.size - sizeof header);
-  header.key = key_;
+void LetterBox::send(Letter& letter, std::uint64_t number, const Told& told) {
+  FrameHeader header = connection_.header_of(FrameKind::letters, letter.size - sizeof header, told);
   header.first = number;
-  header.seen = told.seen;
-  header.credit = told.credit;
-  header.stamp = asks_what_was_received(number) && options_.omission != Omission::asking_letters ? 1 : 0;
+  header.stamp = asks_what_was_received(number) && omission_ != Omission::asking_letters ? 1 : 0;
   std::memcpy(letter.bytes.get(), &header, sizeof header);
-  if (letter.was_sent) ++counters.replayed;
+  if (letter.was_sent) ++counters_.replayed;
   letter.in_wire = letter.was_sent = true;
   ++in_wire_;
   sent_upto_ = std::max(sent_upto_, number + 1);
-  LinkCounters::Traffic& traffic = counters.sent[static_cast<std::size_t>(FrameKind::letters)];
-  ++traffic.frames;
-  traffic.bytes += letter.size;
   const std::span<const std::byte> piece(letter.bytes.get(), letter.size);
-  wire_.send(letter_bit | number, epoch_, std::span(&piece, 1));
+  connection_.send(letter_bit | number, FrameKind::letters, std::span(&piece, 1));
 }
 
-bool LetterBox::pump(const Outbox::Told& told, LinkCounters& counters) {
-  const bool any = holds_unsent();
-  while (holds_unsent()) {
+bool LetterBox::pump(const Told& told) {
+  if (!connection_.takes_data()) return false;
+  bool any = false;
+  for (; next_unsent_ != letters_.end(); any = true) {
     const std::uint64_t number = next_unsent_++;
-    send(letters_[number], number, told, counters);
+    send(letters_[number], number, told);
   }
   return any;
 }

@@ -8,36 +8,35 @@
 #include <memory>
 #include <span>
 
+#include "transport/link/connection.hpp"
 #include "transport/link/fifo.hpp"
-#include "transport/link/link.hpp"
-#include "transport/link/outbox.hpp"
 
 namespace farsum::link {
 
 class LetterBox {
  public:
-  LetterBox(const LinkOptions& options, Wire& wire) : options_(options), wire_(wire) {}
+  // The counters are the half's.
+  LetterBox(const LinkOptions& options, Connection& connection, LinkCounters& counters)
+      : omission_(options.omission), connection_(connection), counters_(counters) {}
 
   bool is_full() const { return letters_.size() == letters_in_window; }
   bool is_half_full() const { return letters_.size() >= letters_in_window / 2; }
   // Whether the target is known to have received all.
   bool is_empty() const { return letters_.empty(); }
-  bool holds_unsent() const { return next_unsent_ != letters_.end(); }
   bool is_quiet() const { return in_wire_ == 0; }
 
   // Takes a letter made of two parts; there is room. Where there is no memory for it, nothing has changed.
   void append(std::span<const std::byte> head, std::span<const std::byte> body);
 
   // A connection has opened: what is still here goes over it. No frame of the last one is out.
-  void start(std::uint32_t epoch);
+  void start();
   // The target has all letters below `upto`.
   void acknowledge(std::uint64_t upto) {
     if (upto > acknowledged_) free_below(upto);
   }
   void on_sent(FrameId id);
-  void drop_all();  // for good; what the wire holds stays until on_sent
-  // Sends what was not sent over this connection; whether that was anything.
-  bool pump(const Outbox::Told& told, LinkCounters& counters);
+  void drop_all();              // for good; what the wire holds stays until on_sent
+  bool pump(const Told& told);  // sends what was not sent over this connection; whether that was anything
 
   std::uint64_t sent_upto() const { return sent_upto_; }  // letters that the target can know of
 
@@ -50,14 +49,13 @@ class LetterBox {
     bool in_wire = false, was_sent = false;
   };
 
-  void send(Letter& letter, std::uint64_t number, const Outbox::Told& told, LinkCounters& counters);
+  void send(Letter& letter, std::uint64_t number, const Told& told);
   void free_below(std::uint64_t upto);
   void free_acknowledged();
 
-  LinkOptions options_;
-  Wire& wire_;
-  std::uint32_t epoch_ = 0;
-  std::uint64_t key_ = 0;
+  Omission omission_;
+  Connection& connection_;
+  LinkCounters& counters_;
   Fifo<Letter> letters_;  // by number
   Fifo<Letter> spare_;
   std::uint64_t next_unsent_ = 0, sent_upto_ = 0, acknowledged_ = 0;

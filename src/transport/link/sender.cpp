@@ -17,8 +17,10 @@ constexpr std::uint64_t longest_between_looks_ns = 2'000'000'000;
 
 LinkSender::LinkSender(const SenderOptions& options, Wire& wire)
     : options_(options),
-      outbox_(options, wire, FrameKind::requests),
-      letters_(options, wire),
+      connection_(options, wire, counters_, false),
+      controls_(connection_),
+      outbox_(options, connection_, counters_, FrameKind::requests),
+      letters_(options, connection_, counters_),
       backoff_ns_(options.backoff_least_ns) {}
 
 // ---- posting
@@ -184,30 +186,23 @@ void LinkSender::note_need(std::uint64_t now_ns) {
 }
 
 void LinkSender::start_connecting(std::uint64_t now_ns) {
-  if (connected_) {  // the old connection is still being closed
+  if (connection_.is_there()) {  // the old connection is still being closed
     state_ = LinkState::broken;
     retry_ns_ = now_ns;
     return;
   }
   state_ = LinkState::connecting;
   give_back_at_ns_ = never;
-  connected_ = true;
   connected_ns_ = now_ns;
   asked_at_ = 0;
   early_.clear();
   note_need(now_ns);
   awaits_pong_ = false;
-  outbox_.start(++epoch_);
-  letters_.start(epoch_);
-  outbox_.connect({});
-  outbox_.control(FrameKind::hello, 0, ++nonce_, told(), options_.address);
-}
-
-void LinkSender::disconnect() {
-  outbox_.stop();
-  if (!connected_ || disconnecting_) return;
-  disconnecting_ = true;
-  outbox_.disconnect();
+  connection_.open(connection_.epoch() + 1, {});
+  controls_.start();
+  outbox_.start();
+  letters_.start();
+  controls_.say(FrameKind::hello, 0, ++nonce_, told(), options_.address);
 }
 
 void LinkSender::break_link(std::uint64_t now_ns) {
@@ -219,19 +214,23 @@ void LinkSender::break_link(std::uint64_t now_ns) {
     retry_ns_ = now_ns + backoff_ns_;
     backoff_ns_ = std::min(2 * backoff_ns_, options_.backoff_most_ns);
   }
-  disconnect();
+  connection_.close();
   note_need(now_ns);
 }
 
 void LinkSender::on_sent(FrameId id, bool ok, std::uint64_t now_ns) {
-  LetterBox::is_letter(id) ? letters_.on_sent(id) : outbox_.on_sent(id);
-  if (!ok && connected_ && !disconnecting_) be_cut_off(now_ns);
+  if (ControlFrames::is_control(id)) {
+    controls_.on_sent(id);
+  } else {
+    LetterBox::is_letter(id) ? letters_.on_sent(id) : outbox_.on_sent(id);
+  }
+  if (!ok && connection_.is_up()) be_cut_off(now_ns);
   note_need(now_ns);
   pump();
 }
 
 void LinkSender::on_broken(std::uint32_t epoch, std::uint64_t now_ns) {
-  if (epoch == epoch_ && connected_ && !disconnecting_) be_cut_off(now_ns);
+  if (epoch == connection_.epoch() && connection_.is_up()) be_cut_off(now_ns);
 }
 
 // The wire says so, as it does of a process that is gone, and not of one that is stopped.
@@ -241,9 +240,7 @@ void LinkSender::be_cut_off(std::uint64_t now_ns) {
 }
 
 void LinkSender::on_disconnected(std::uint32_t epoch, std::uint64_t now_ns) {
-  if (epoch != epoch_ || !disconnecting_) return;
-  connected_ = disconnecting_ = false;
-  tick(now_ns);
+  if (connection_.on_disconnected(epoch)) tick(now_ns);
 }
 
 std::uint64_t LinkSender::quiet_since_ns() const { return std::max(last_heard_ns_, needed_since_ns_); }
@@ -255,7 +252,7 @@ std::uint64_t LinkSender::next_deadline_ns() const {
 
 std::uint64_t LinkSender::link_deadline_ns() const {
   std::uint64_t next = options_.timeout_ns == 0 ? never : quiet_since_ns() + options_.timeout_ns;
-  if (state_ == LinkState::broken) return connected_ ? next : std::min(next, retry_ns_);
+  if (state_ == LinkState::broken) return connection_.is_there() ? next : std::min(next, retry_ns_);
   next = std::min(next, std::max(quiet_since_ns(), connected_ns_) + options_.reconnect_after_ns);
   if (state_ == LinkState::open)
     next = std::min(next, std::max(quiet_since_ns(), last_ping_ns_) + options_.ping_after_ns);
@@ -279,7 +276,7 @@ void LinkSender::tick(std::uint64_t now_ns) {
     needed_since_ns_ = now_ns;
   }
   if (state_ == LinkState::broken) {
-    if (!connected_ && now_ns >= retry_ns_) start_connecting(now_ns);
+    if (!connection_.is_there() && now_ns >= retry_ns_) start_connecting(now_ns);
     return;
   }
   if (now_ns >= std::max(quiet_since_ns(), connected_ns_) + options_.reconnect_after_ns) return break_link(now_ns);
@@ -309,7 +306,7 @@ void LinkSender::ask_for_received(std::uint64_t now_ns) {
 void LinkSender::ping(std::uint64_t now_ns) {
   last_ping_ns_ = now_ns;
   awaits_pong_ = true;
-  outbox_.control(FrameKind::ping, 0, ++nonce_, told());
+  controls_.say(FrameKind::ping, 0, ++nonce_, told());
 }
 
 bool LinkSender::close(std::uint64_t now_ns) {
@@ -325,10 +322,10 @@ bool LinkSender::close(std::uint64_t now_ns) {
   wanted_ = 0;
   if (state_ == LinkState::open) {
     state_ = LinkState::closing;
-    outbox_.control(FrameKind::bye, 0, 0, told());
+    controls_.say(FrameKind::bye, 0, 0, told());
   } else {
     state_ = LinkState::closed;
-    disconnect();
+    connection_.close();
   }
   note_need(now_ns);
   return true;
@@ -352,7 +349,7 @@ void LinkSender::fail(LinkEnd end, Code code) {
     reply.code = code;
     inbox_.push_back(std::move(reply));
   }
-  disconnect();
+  connection_.close();
   outbox_.drop_all();
   letters_.drop_all();
   early_.clear();
@@ -366,20 +363,19 @@ bool LinkSender::tells_the_possible(const FrameHeader& header) const {
 }
 
 Fault LinkSender::on_frame(const Frame& frame, std::uint64_t now_ns) {
-  LinkCounters& counters = outbox_.counters();
   Fault fault = judge(frame.header);
   if (fault == Fault::none) fault = obey(frame, now_ns);
   if (fault == Fault::none) {
-    counters.count_received(frame);
+    counters_.count_received(frame);
   } else {
-    ++(fault == Fault::stale ? counters.stale : counters.malformed);
+    ++(fault == Fault::stale ? counters_.stale : counters_.malformed);
   }
   return fault;
 }
 
 // What can be said of a frame without looking at its payload.
 Fault LinkSender::judge(const FrameHeader& header) const {
-  const bool is_current = header.epoch == epoch_ && connected_ && !disconnecting_;
+  const bool is_current = header.epoch == connection_.epoch() && connection_.is_up();
   const bool counts = is_current || options_.omission == Omission::epoch_check;
   if (header.from != options_.peer || !goes_to_origin(header.kind)) return Fault::malformed;
   if (!counts || state_ >= LinkState::closed) return Fault::stale;
@@ -406,7 +402,7 @@ Fault LinkSender::obey(const Frame& frame, std::uint64_t now_ns) {
   if (header.kind == FrameKind::refused) fail(LinkEnd::refused, Code::peer_failed);
   if (header.kind == FrameKind::bye_ack && state_ == LinkState::closing) {
     state_ = LinkState::closed;
-    disconnect();
+    connection_.close();
   }
   tell_seen_if_much();
   note_need(now_ns);
@@ -417,7 +413,7 @@ Fault LinkSender::obey(const Frame& frame, std::uint64_t now_ns) {
 void LinkSender::on_hello_ack() {
   state_ = LinkState::open;
   backoff_ns_ = options_.backoff_least_ns;
-  outbox_.release_records();
+  connection_.let_data_go();
   tell_want();
 }
 
@@ -458,7 +454,7 @@ void LinkSender::take_entries(const Frame& frame) {
   ReplyEntry entry;
   for (std::uint64_t number = frame.header.first; next_entry(rest, entry, data); ++number) {
     if (number < next_reply_) {
-      ++outbox_.counters().doubles;
+      ++counters_.doubles;
     } else {
       ++next_reply_;
       untold_bytes_ += reply_charge(data.size());
@@ -557,16 +553,16 @@ void LinkSender::tell_seen() {
     asked_for_ = wanted_;
     asked_at_any_price_ = wanted_at_any_price_;
   }
-  outbox_.control(FrameKind::seen, wants && wanted_at_any_price_ ? 1 : 0, wants ? wanted_ : 0, told());
+  controls_.say(FrameKind::seen, wants && wanted_at_any_price_ ? 1 : 0, wants ? wanted_ : 0, told());
   untold_bytes_ = 0;
 }
 
-Outbox::Told LinkSender::told() const { return {.seen = next_reply_, .credit = returned_}; }
+Told LinkSender::told() const { return {.seen = next_reply_, .credit = returned_}; }
 
 void LinkSender::pump() {
-  const bool letters_left =
-      state_ == LinkState::open && letters_.holds_unsent() && letters_.pump(told(), outbox_.counters());
-  if (outbox_.pump(told()) || letters_left) untold_bytes_ = 0;
+  const Told now = told();
+  const bool letters_left = letters_.pump(now), controls_left = controls_.pump(now);
+  if (outbox_.pump(now) || controls_left || letters_left) untold_bytes_ = 0;
 }
 
 }  // namespace farsum::link

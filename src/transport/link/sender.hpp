@@ -12,6 +12,8 @@
 
 #include "base/function_ref.hpp"
 #include "base/status.hpp"
+#include "transport/link/connection.hpp"
+#include "transport/link/control_frames.hpp"
 #include "transport/link/early_frames.hpp"
 #include "transport/link/fifo.hpp"
 #include "transport/link/letter_box.hpp"
@@ -105,7 +107,7 @@ class LinkSender {
   // Ends the link: closes the connection, answers what is unanswered with `code`. No reply_into is written any more;
   // memory lent to the wire is free when is_quiet().
   void give_up(Code code);
-  bool is_quiet() const { return outbox_.is_quiet() && letters_.is_quiet(); }
+  bool is_quiet() const { return outbox_.is_quiet() && controls_.is_quiet() && letters_.is_quiet(); }
   // Says goodbye; false while something is unanswered, or a letter not known to be received, which it asks for. Where
   // the peer does not answer, give_up() ends it.
   bool close(std::uint64_t now_ns);
@@ -130,10 +132,9 @@ class LinkSender {
   bool holds_back() const { return outbox_.holds_back(); }  // something for later posts to join
   // And nothing else is unanswered or not received: no need of a link.
   bool holds_all_back() const { return holds_all_requests_back() && letters_.is_empty(); }
-  std::size_t frames_out() const { return outbox_.frames_out(); }  // that the peer has not acknowledged
   bool has_unanswered() const { return unanswered_ != 0; }
   bool wants_credit() const { return wanted_ != 0; }  // a post was refused and not posted again: this side is needed
-  const LinkCounters& counters() const { return outbox_.counters(); }
+  const LinkCounters& counters() const { return counters_; }
 
  private:
   struct Request {
@@ -164,7 +165,6 @@ class LinkSender {
   void start_connecting(std::uint64_t now_ns);
   void break_link(std::uint64_t now_ns);
   void be_cut_off(std::uint64_t now_ns);
-  void disconnect();
   bool holds_all_requests_back() const;
   bool owes_requests() const;
   bool needs_link() const;
@@ -190,17 +190,17 @@ class LinkSender {
   void forget_want();
   void tell_seen();
   void tell_seen_if_much();
-  Outbox::Told told() const;
+  Told told() const;
   void pump();
 
   SenderOptions options_;
+  LinkCounters counters_;
+  Connection connection_;
+  ControlFrames controls_;
   Outbox outbox_;
   LetterBox letters_;
   LinkState state_ = LinkState::idle;
   LinkEnd end_ = LinkEnd::none;
-  std::uint32_t epoch_ = 0;
-  bool connected_ = false;  // between connect() and on_disconnected()
-  bool disconnecting_ = false;
   Code failure_ = Code::peer_failed;
 
   Fifo<Request> requests_;  // by ticket; those whose replies were taken leave at the front
