@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "collectives/reductions_over_nodes.hpp"
+#include "collectives/reduction_lists.hpp"
 #include "cost/meeting_model.hpp"
 
 namespace farsum {
@@ -44,12 +44,12 @@ CarriedLists::CarriedLists(const GroupTeam& team, const ops::KernelSet& kernels,
       nodes_(team.places().nodes()),
       my_node_(team.places().my_node()),
       are_few_(cost::meet_at_once(nodes_)),
-      degree_(ReductionsOverNodes::degree_between(nodes_, degree)),
+      degree_(ReductionLists::degree_between(nodes_, degree)),
       order_(order),
-      reducing_(ReductionsOverNodes::list_of(nodes_, my_node_, degree_)),
+      reducing_(ReductionLists::list_of(nodes_, my_node_, degree_)),
       most_gathered_(team.most_members_of_a_letter()) {
   if (!are_few_) return;
-  telling_all_ = ReductionsOverNodes::list_of(nodes_, my_node_, 0);
+  telling_all_ = ReductionLists::list_of(nodes_, my_node_, 0);
   most_gathered_ = 0;
   for (std::uint32_t node = 0; node < nodes_; ++node)
     most_gathered_ = std::max(most_gathered_, members_of(node).size());

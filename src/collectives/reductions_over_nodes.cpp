@@ -6,11 +6,7 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "collectives/shares.hpp"
-#include "cost/meeting_model.hpp"
-#include "trees/fnomial.hpp"
 
 namespace farsum {
 namespace {
@@ -19,9 +15,6 @@ using Finding = NodeRoundsBlock::Finding;
 
 // Of the members on a node, the one that speaks for it.
 constexpr std::uint32_t first_place = 0;
-
-trees::Step letter_to(std::uint32_t node) { return {trees::Action::send, false, node, 0, 1}; }
-trees::Step letter_from(std::uint32_t node) { return {trees::Action::receive_copy, false, node, 0, 1}; }
 
 }  // namespace
 
@@ -34,72 +27,25 @@ ReductionsOverNodes::ReductionsOverNodes(GroupTeam& team, std::uint32_t my_rank,
   const std::size_t room = (means.letter_bytes - ReductionLetters::head_bytes) / cache_line_bytes * cache_line_bytes;
   team_piece_bytes_ = std::min(NodeRoundsBlock::piece_bytes(most), room);
   short_bytes_ = std::min(NodeRoundsBlock::slot_bytes(most) - sizeof(Told), team_piece_bytes_);
-  degree_ = degree_between(places.nodes(), means.degree);
+  const std::uint32_t degree = ReductionLists::degree_between(places.nodes(), means.degree);
   if (means.order == ReduceOrder::ranks)
-    by_rank_.emplace(places, degree_, RankOrder::Limits{.piece_bytes = team_piece_bytes_, .letter_bytes = room});
+    by_rank_.emplace(places, degree, RankOrder::Limits{.piece_bytes = team_piece_bytes_, .letter_bytes = room});
   is_split_ = !by_rank_ && SplitReduce::parts(places.nodes(), means.splits) > 1;
   if (!team.is_first_here()) return;
-  my_node_ = places.my_node();
-  list_ = list_of(places.nodes(), my_node_, degree_);
-  const auto is_of_second_half = [](const trees::Step& step) { return step.action == trees::Action::receive_copy; };
-  const auto first_down = std::find_if(list_.begin(), list_.end(), is_of_second_half);
-  up_steps_ = static_cast<std::size_t>(first_down - list_.begin());
-  // Node 0 of a tree copies nothing: what it sends goes down.
-  if (!is_flat() && my_node_ == 0) up_steps_ = list_.size() / 2;
-  if (by_rank_) by_rank_->plan(places, list_);
-  if (means.pieces != nullptr && !by_rank_) choose_piece_trees(*means.pieces);
-  if (is_split_) by_halves_.emplace(team, means.splits, tree_degree(), team_piece_bytes_);
-  letter_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
-  sum_ = std::make_unique_for_overwrite<std::byte[]>(means.letter_bytes);
-  answers_.reserve(places.nodes());
-}
-
-// None, where all are that of the first piece.
-void ReductionsOverNodes::choose_piece_trees(const cost::TreeRule& rule) {
-  const std::uint32_t nodes = team_.places().nodes();
-  cost::PieceTrees choices(rule, nodes, team_piece_bytes_);
-  const auto is_usual = [&](std::uint32_t wanted) { return degree_between(nodes, wanted) == degree_; };
-  if (std::ranges::all_of(choices.degrees(), is_usual)) return;
-  for (const std::uint32_t wanted : choices.degrees()) {
-    const std::uint32_t degree = degree_between(nodes, wanted);
-    piece_trees_.push_back({.degree = degree, .list = list_of(nodes, my_node_, degree)});
-  }
-  piece_choices_ = std::move(choices);
-}
-
-ReductionLetters ReductionsOverNodes::letters_of(const ReductionCall& call, Verdict& verdict, std::size_t bytes,
-                                                 std::uint32_t degree) {
-  using Folding = ReductionLetters::Folding;
-  const ReductionLetters::Means means{.team = team_,
-                                      .rounds = *rounds_,
-                                      .my_rank = my_rank_,
-                                      .list = list_,
-                                      .by_rank = by_rank_ ? &*by_rank_ : nullptr,
-                                      .letter = letter_.get(),
-                                      .sum = sum_.get()};
-  return {means, call, verdict, bytes, degree == 0 ? Folding::from_the_lowest : Folding::in_turn};
+  between_nodes_.emplace(ReductionBetweenNodes::Parts{.team = team,
+                                                      .my_rank = my_rank,
+                                                      .degree = degree,
+                                                      .letter_bytes = means.letter_bytes,
+                                                      .piece_bytes = team_piece_bytes_,
+                                                      .splits = is_split_ ? means.splits : 0,
+                                                      .rule = by_rank_ ? nullptr : means.pieces,
+                                                      .by_rank = by_rank_ ? &*by_rank_ : nullptr});
 }
 
 void ReductionsOverNodes::begin(NodeRounds& rounds, RootedRounds& to_first) noexcept {
   rounds_ = &rounds;
   to_first_ = &to_first;
-}
-
-std::uint32_t ReductionsOverNodes::degree_between(std::uint32_t nodes, std::uint32_t wanted) {
-  if (wanted != 0) return wanted;
-  return cost::meet_at_once(nodes) ? 0 : 2;
-}
-
-std::vector<trees::Step> ReductionsOverNodes::list_of(std::uint32_t nodes, std::uint32_t mine, std::uint32_t degree) {
-  if (degree != 0)
-    return trees::steps_of({.kind = trees::Kind::allreduce, .nodes = nodes, .elements = 1, .degree = degree}, mine);
-  std::vector<trees::Step> list;
-  for (const auto step : {letter_to, letter_from}) {
-    for (std::uint32_t node = 0; node < nodes; ++node) {
-      if (node != mine) list.push_back(step(node));
-    }
-  }
-  return list;
+  if (between_nodes_) between_nodes_->begin(rounds);
 }
 
 Status ReductionsOverNodes::run(const ReductionCall& call) {
@@ -124,7 +70,9 @@ Status ReductionsOverNodes::run_for_all(const ReductionCall& call) {
       if (Status status = fold_in_shares(call, bytes); !status.is_ok()) return status;
     }
     if (team_.is_first_here()) {
-      if (Status status = combine_for_all(call, said_here, done, differs_here ? 0 : bytes); !status.is_ok())
+      if (done == 0) rounds_->verdict() = verdict_of_rounds(said_here);
+      const std::size_t combined = differs_here ? 0 : bytes;
+      if (Status status = between_nodes_->combine_for_all(call, {.done = done, .bytes = combined}); !status.is_ok())
         return give_up(std::move(status));
     }
     if (differs_here) return who_said_otherwise(*rounds_, team_.places(), {call.doing, my_rank_, said_here});
@@ -166,41 +114,6 @@ Status ReductionsOverNodes::fold_in_shares(const ReductionCall& call, std::size_
   return rounds_->next_step(call.doing);
 }
 
-// Null: that of the first piece. Ranks that have called different things would wait for each other in different trees;
-// behind the first piece all have said the same.
-const ReductionsOverNodes::PieceTree* ReductionsOverNodes::tree_of_piece(const ReductionCall& call,
-                                                                         std::size_t done) const {
-  if (done == 0 || !piece_choices_) return nullptr;
-  return &piece_trees_[piece_choices_->number_of(call.asked.op, call.asked.type)];
-}
-
-// The answer of this node becomes that of all. By the first rank of each node.
-Status ReductionsOverNodes::combine_for_all(const ReductionCall& call, const SaidOfCall& said_here, std::size_t done,
-                                            std::size_t bytes) {
-  Verdict& verdict = rounds_->verdict();
-  if (done == 0) verdict = verdict_of_rounds(said_here);
-  const PieceTree* const tree = tree_of_piece(call, done);
-  ReductionLetters letters = letters_of(call, verdict, bytes, tree != nullptr ? tree->degree : degree_);
-  if (done != 0) letters.compare_no_more();
-  if (Status status = begin_round(call); !status.is_ok()) return status;
-  if (done == 0) drop_answers();
-  const std::span<const trees::Step> steps = tree != nullptr ? tree->list : list_;
-  if (Status status = team_.walk_on(steps, letters, call.doing); !status.is_ok()) return status;
-  if (!letters.are_the_same()) return answer(call, letters, my_node_, true);
-  team_.note_all_met();
-  letters.finish();
-  return {};
-}
-
-// Before the letters of a call that may begin behind others in which nobody waited for all.
-Status ReductionsOverNodes::begin_round(const ReductionCall& call) {
-  OtherCall other;
-  Status status = team_.begin_round(other, call.doing);
-  if (status.is_ok() && !other.is_none())
-    return no_reduction_by({call.doing, my_rank_, call.said}, fmt::format("rank {} of the job", other.rank));
-  return status;
-}
-
 // Where the group is of no further use to this node, nor to those that wait for it.
 ReductionsOverNodes::Verdict ReductionsOverNodes::verdict_of(const Told& told) const {
   switch (told.what) {
@@ -216,21 +129,9 @@ ReductionsOverNodes::Verdict ReductionsOverNodes::verdict_of(const Told& told) c
   return {{}, my_rank_, Finding::no_reduction};
 }
 
-// By the first rank of a node that has ended before it has told the others what it called, and tells them that it calls
-// nothing more. Where a rank is dead they learn of it otherwise. Nothing is waited for but room.
+// The others would wait for what this node tells them.
 Status ReductionsOverNodes::end_for_all_nodes(const ReductionCall& call, Status why) {
-  if (why.code() != Code::argument) return why;
-  Verdict verdict{{}, my_rank_, Finding::no_reduction};
-  ReductionLetters letters = letters_of(call, verdict, 0, degree_);
-  answers_.clear();
-  for (std::uint32_t node = 0; node < team_.places().nodes(); ++node) {
-    const auto goes_there = [&](const trees::Step& step) {
-      return step.action == trees::Action::send && step.peer == node;
-    };
-    const bool is_told = my_node_ == 0 ? node != 0 : std::any_of(list_.begin(), list_.end(), goes_there);
-    if (is_told) answers_.push_back(letter_to(node));
-  }
-  if (begin_round(call).is_ok()) (void)team_.walk_on(answers_, letters, call.doing);
+  if (why.code() == Code::argument) between_nodes_->tell_of_the_end(call);
   return why;
 }
 
@@ -312,14 +213,17 @@ Status ReductionsOverNodes::be_first(const ReductionCall& call, const SaidOfCall
   Verdict verdict = verdict_of(told);
   // Who has said something else may not wait, and write its next piece.
   const std::size_t combined = told.what == Told::What::the_same ? bytes : 0;
-  if (Status status = combine_first_piece(call, combined, verdict); !status.is_ok()) return give_up(std::move(status));
+  const ReductionBetweenNodes::FirstPiece piece{.bytes = combined, .all_wait = !is_short(call)};
+  if (Status status = between_nodes_->combine_first_at_root(call, piece, verdict); !status.is_ok())
+    return give_up(std::move(status));
   if (told.what == Told::What::the_same) told = told_of(verdict);
   const bool is_heard_here = by_rank_ || !is_short(call) || (is_at(call.asked.root) && !call.gets_result);
   if (is_heard_here) {
     const std::size_t brought = is_short(call) ? bytes : 0;
-    std::memcpy(letter_.get(), &told, sizeof told);
-    copy_reduced(letter_.get() + sizeof told, rounds_->answer(), brought);
-    to_first_->say({letter_.get(), sizeof told + brought});
+    alignas(cache_line_bytes) std::array<std::byte, NodeRoundsBlock::most_slot_bytes> words;
+    std::memcpy(words.data(), &told, sizeof told);
+    copy_reduced(words.data() + sizeof told, rounds_->answer(), brought);
+    to_first_->say(std::span(words).first(sizeof told + brought));
   }
   to_first_->finish();
   if (told.what == Told::What::the_same && is_short(call) && call.gets_result)
@@ -383,7 +287,7 @@ Status ReductionsOverNodes::go_on_to_root(const ReductionCall& call) {
     if (Status status = rounds_->next_step(call.doing); !status.is_ok()) return status;
     if (Status status = fold_in_shares(call, bytes); !status.is_ok()) return status;
     if (team_.is_first_here()) {
-      if (Status status = add_piece_at_root(call, bytes); !status.is_ok()) return give_up(std::move(status));
+      if (Status status = between_nodes_->add_at_root(call, bytes); !status.is_ok()) return give_up(std::move(status));
     }
     // What goes to others is read from the pieces by ranks, else from the answer.
     if (by_rank_ || is_at(call.asked.root)) {
@@ -393,139 +297,6 @@ Status ReductionsOverNodes::go_on_to_root(const ReductionCall& call) {
     done += bytes;
   }
   return {};
-}
-
-// Nothing is split before all know that they split the same.
-Status ReductionsOverNodes::combine_first_piece(const ReductionCall& call, std::size_t bytes, Verdict& verdict) {
-  if (!is_split_) return combine_at_root(call, bytes, verdict);
-  Status status = combine_at_root(call, 0, verdict);
-  const bool goes_on = status.is_ok() && verdict.finding == Finding::the_same && bytes != 0;
-  return goes_on ? add_piece_at_root(call, bytes) : std::move(status);
-}
-
-// The first piece of all nodes, and what they have called. Few tell all others that, so that whoever waits for another
-// call of theirs hears of it; of these the root alone waits, or, where much is to come, all. More tell it up a tree, to
-// node 0, who tells the root.
-Status ReductionsOverNodes::combine_at_root(const ReductionCall& call, std::size_t bytes, Verdict& verdict) {
-  const std::uint32_t root_node = team_.node_of(call.asked.root);
-  ReductionLetters letters = letters_of(call, verdict, bytes, degree_);
-  letters.hold(ReductionLetters::Holding::to_root, root_node);
-  // By ranks a letter holds what this node's ranks are neighbours of, which is planned for an answer that all get.
-  const bool all_wait = by_rank_ || !is_short(call);
-  if (Status status = begin_round(call); !status.is_ok()) return status;
-  if (!is_flat()) return combine_in_tree(call, letters, all_wait);
-  const bool waits = all_wait || root_node == my_node_;
-  const std::span<const trees::Step> steps = waits ? std::span<const trees::Step>(list_) : up();
-  if (Status status = team_.walk_on(steps, letters, call.doing); !status.is_ok()) return status;
-  if (all_wait && letters.are_the_same()) team_.note_all_met();
-  if (by_rank_ || root_node == my_node_) letters.finish();
-  return {};
-}
-
-// Who has told its parent goes on, but where all wait; and then those behind it in the tree may have gone on, too. Node
-// 0 tells the root, apart or on the way down.
-Status ReductionsOverNodes::combine_in_tree(const ReductionCall& call, ReductionLetters& letters, bool all_wait) {
-  const std::uint32_t root_node = team_.node_of(call.asked.root);
-  const auto walk = [&](std::span<const trees::Step> steps, ReductionLetters::Holding holding) {
-    letters.hold(holding, root_node);
-    return team_.walk_on(steps, letters, call.doing);
-  };
-  drop_answers();
-  if (Status status = walk(up(), ReductionLetters::Holding::all); !status.is_ok()) return status;
-  const bool is_told_on_the_way = by_rank_ || (all_wait && parent_of(root_node) == 0U);
-  if (!is_told_on_the_way) {
-    if (Status status = tell_root(call, letters, root_node); !status.is_ok()) return status;
-  }
-  if (all_wait) {
-    const ReductionLetters::Holding holding =
-        is_told_on_the_way ? ReductionLetters::Holding::to_root : ReductionLetters::Holding::none;
-    if (Status status = walk(down(), holding); !status.is_ok()) return status;
-    if (letters.are_the_same()) team_.note_all_met();
-  }
-  if (by_rank_) letters.finish();
-  if (letters.are_the_same()) return {};
-  return answer(call, letters, my_node_ != 0 || is_told_on_the_way ? my_node_ : root_node, all_wait);
-}
-
-// By a letter of its own, where the root is not on node 0.
-Status ReductionsOverNodes::tell_root(const ReductionCall& call, ReductionLetters& letters, std::uint32_t root_node) {
-  if (root_node == 0 || (my_node_ != 0 && my_node_ != root_node)) return {};
-  letters.hold(ReductionLetters::Holding::to_root, root_node);
-  const trees::Step step = my_node_ == 0 ? letter_to(root_node) : letter_from(0);
-  return team_.walk_on({&step, 1}, letters, call.doing);
-}
-
-// A further piece, of which nobody else hears anything.
-Status ReductionsOverNodes::add_piece_at_root(const ReductionCall& call, std::size_t bytes) {
-  const std::uint32_t root_node = team_.node_of(call.asked.root);
-  Verdict verdict{{}, 0, Finding::the_same};
-  if (by_halves_) return add_by_halves(call, bytes, root_node);
-  ReductionLetters letters = letters_of(call, verdict, bytes, degree_);
-  letters.compare_no_more();
-  if (Status status = begin_round(call); !status.is_ok()) return status;
-  if (by_rank_) {
-    if (Status status = team_.walk_on(list_, letters, call.doing); !status.is_ok()) return status;
-    team_.note_all_met();
-    letters.finish();
-    return {};
-  }
-  if (!is_flat()) {
-    if (Status status = team_.walk_on(up(), letters, call.doing); !status.is_ok()) return status;
-    return tell_root(call, letters, root_node);
-  }
-  if (root_node != my_node_) {
-    const trees::Step step = letter_to(root_node);
-    return team_.walk_on({&step, 1}, letters, call.doing);
-  }
-  if (Status status = team_.walk_on(down(), letters, call.doing); !status.is_ok()) return status;
-  letters.finish();
-  return {};
-}
-
-// To node 0, which tells the root.
-Status ReductionsOverNodes::add_by_halves(const ReductionCall& call, std::size_t bytes, std::uint32_t root_node) {
-  const auto begin = [&] { return begin_round(call); };
-  const auto told_odd = [&](std::uint32_t node) {
-    return no_reduction_by({call.doing, my_rank_, call.said}, name_of_node(team_.members_of(node).front()));
-  };
-  const SplitReduce::Piece piece{
-      .fold = call.fold, .held = {rounds_->answer(), bytes}, .begin_round = begin, .odd = told_odd};
-  if (Status status = by_halves_->run(team_, piece, call.doing); !status.is_ok()) return status;
-  if (Status status = begin_round(call); !status.is_ok()) return status;
-  Verdict verdict{{}, 0, Finding::the_same};
-  ReductionLetters letters = letters_of(call, verdict, bytes, tree_degree());
-  letters.compare_no_more();
-  return tell_root(call, letters, root_node);
-}
-
-// Some have called something else, and may wait for what this node would tell them if it had called that: the nodes
-// behind it in the tree; and of node 0 any node, if it takes itself for the root's. Who waits for nothing finds it when
-// it next takes a letter from the same node.
-Status ReductionsOverNodes::answer(const ReductionCall& call, ReductionLetters& letters, std::uint32_t told_apart,
-                                   bool all_wait) {
-  if (is_flat()) return {};
-  const auto is_behind = [&](std::uint32_t node) {
-    return std::any_of(up().begin(), up().end(), [&](const trees::Step& step) {
-      return step.action == trees::Action::receive_combine && step.peer == node;
-    });
-  };
-  answers_.clear();
-  for (std::uint32_t node = 1; node < team_.places().nodes(); ++node) {
-    const bool waits = is_behind(node) ? !all_wait : my_node_ == 0;
-    if (waits && node != told_apart) answers_.push_back(letter_to(node));
-  }
-  return team_.walk_on(answers_, letters, call.doing);
-}
-
-// Of earlier rounds, for which this node has not waited.
-void ReductionsOverNodes::drop_answers() {
-  if (is_flat() || my_node_ == 0) return;
-  team_.drop_letters_of(0);
-  if (const auto parent = parent_of(my_node_); parent != 0U) team_.drop_letters_of(*parent);
-}
-
-std::optional<std::uint32_t> ReductionsOverNodes::parent_of(std::uint32_t node) const {
-  return trees::Fnomial(team_.places().nodes(), degree_).parent(node);
 }
 
 }  // namespace farsum

@@ -21,6 +21,7 @@
 
 #include "collectives/carried_block.hpp"
 #include "collectives/group_team.hpp"
+#include "collectives/reduction_lists.hpp"
 #include "collectives/reductions.hpp"
 #include "cost/meeting_model.hpp"
 #include "desk_roads.hpp"
@@ -487,7 +488,7 @@ TEST(LetterPostShape, has_a_neighbour_for_each_step_of_a_reduction_of_any_degree
     for (const std::uint32_t nodes : {2, 5, 12, 13, 33, 64, 100}) {
       for (std::uint32_t node = 0; node < nodes; ++node) {
         const LetterNeighbours neighbours = LetterNeighbours::of(nodes, node, degree);
-        for (const trees::Step& step : ReductionsOverNodes::list_of(nodes, node, degree))
+        for (const trees::Step& step : ReductionLists::list_of(nodes, node, degree))
           ASSERT_NE(neighbours.by_node[step.peer], LetterNeighbours::none)
               << nodes << " at degree " << degree << ": " << node << " to " << step.peer;
       }

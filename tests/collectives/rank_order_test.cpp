@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/reduction_lists.hpp"
 #include "group_of_threads.hpp"
 #include "odd_elements.hpp"
 #include "sim/seeds.hpp"
@@ -433,7 +434,7 @@ TEST(RankOrder, needs_no_memory_once_a_call_has_begun) {
 // As a node of that name has it.
 RankOrder order_on(const Nodes& node_of, std::uint32_t node, const RankOrder::Limits& limits) {
   const GroupPlaces places = places_of(node_of, node);
-  return {places, ReductionsOverNodes::degree_between(places.nodes(), 0), limits};
+  return {places, ReductionLists::degree_between(places.nodes(), 0), limits};
 }
 
 TEST(RankOrder, sends_one_vector_a_letter_where_nodes_have_ranks_in_a_row_by_powers_of_two) {
