@@ -497,7 +497,7 @@ farsum_status farsum_statistics_read(farsum_statistics* statistics) {
     if (statistics == nullptr || !has_known_size(*statistics)) {
       return fail(Code::argument, "farsum_statistics_read: struct_bytes must be sizeof(farsum_statistics)");
     }
-    const Context::Statistics now = context->statistics();
+    const RankStatistics now = context->statistics();
     farsum_statistics all{};
     static_assert(std::size(farsum_statistics{}.operations) == path_count);
     for (std::size_t path = 0; path < path_count; ++path) {

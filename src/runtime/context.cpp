@@ -1,6 +1,5 @@
 #include "runtime/context.hpp"
 
-#include <sched.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -200,7 +199,7 @@ Result<std::unique_ptr<Context>> Context::create(Membership membership, Options 
 }
 
 Status Context::join() {
-  RankBlock& block = own_block();
+  RankBlock& block = node_.block();
   (void)getrandom(&nonce_, sizeof nonce_, 0);
   (void)os::allow_peers();
   // Relaxed: the meeting of the node orders them for all others.
@@ -215,12 +214,8 @@ Status Context::join() {
   promotions_.leave_out(membership_.segment->begin(), membership_.segment->bytes());
   make_parts();
   const Settings& settings = options_.settings;
-  agent_options_ = {settings.agent, settings.agent_nice, settings.agent_cpus, {}};
-  if (Status status = Agent::check(agent_options_); !status.is_ok()) return status;
-  if (sched_getaffinity(0, sizeof agent_options_.start_cpus, &agent_options_.start_cpus) != 0)
-    CPU_ZERO(&agent_options_.start_cpus);
-  if (settings.agent == AgentMode::dedicated)
-    block.processors.spinning_agent = os::processor_set_of(Agent::cpus(agent_options_));
+  if (Status status = agent_->prepare(); !status.is_ok()) return status;
+  if (settings.agent == AgentMode::dedicated) block.processors.spinning_agent = os::processor_set_of(agent_->cpus());
   if (Status status = meet_the_node(); !status.is_ok()) return status;
   if (Status status = meet_the_job(); !status.is_ok()) return status;
   // The caller's, for as long as the job begins.
@@ -232,7 +227,7 @@ void Context::make_parts() {
   NodeSegment& segment = *membership_.segment;
   group_rounds_.keep_room();
   const Settings& settings = options_.settings;
-  RankBlock& block = own_block();
+  RankBlock& block = node_.block();
   remote_nodes_ = std::make_unique<RemoteNodes>(membership_.here);
   watch_ = std::make_unique<PeerWatch>(segment, membership_.here, *remote_nodes_, membership_.rank);
   ThreadWaiter::Options waiting{settings.spin_ns, settings.wait_gap_ns, options_.idle, options_.idle_gap_ns,
@@ -243,8 +238,8 @@ void Context::make_parts() {
   };
   waiter_ = std::make_unique<ThreadWaiter>(std::move(waiting), *watch_, block.waiters);
   transport_ = std::make_unique<ShmTransport>(
-      segment, ShmTransport::Options{my_place(), settings.channel_bytes, settings.attach != Permission::refuse});
-  peer_memory_ = std::make_unique<AttachedMemory>(*transport_, promotions_, my_place());
+      segment, ShmTransport::Options{node_.place(), settings.channel_bytes, settings.attach != Permission::refuse});
+  peer_memory_ = std::make_unique<AttachedMemory>(*transport_, promotions_, node_.place());
   route_ = std::make_unique<RouteTransport>(*transport_, membership_.here);
   circle_ = std::make_unique<TeardownCircle>(
       [this](Rank rank) -> AwaitedRank& { return membership_.segment->rank(membership_.here.place_of(rank)).awaited; },
@@ -299,7 +294,7 @@ void Context::make_parts() {
                                                      },
                                                      [this](Rdma& card) { return serve_card(card); }});
   ringer_ = std::make_unique<RingOwner>(*transport_, membership_.here);
-  bell_ = std::make_unique<RankBell>(block.doorbell, transport_->wake_name(my_place()));
+  bell_ = std::make_unique<RankBell>(block.doorbell, transport_->wake_name(node_.place()));
   Attendance::Parts attendance;
   attendance.handler = service_.get();
   attendance.grant = [this] { service_->grant_waiting(); };
@@ -310,6 +305,7 @@ void Context::make_parts() {
   wake_sources_ = std::make_unique<WakeSources>(*attendance_);
   chores_ =
       std::make_unique<Chores>(*service_, *desk_, *network_, *wake_sources_, *attendance_, *bell_, *waiter_, carries_);
+  agent_ = std::make_unique<AgentSide>(settings, AgentSide::Parts{*route_, *service_, *bell_, *chores_, *attendance_});
   waiter_->before_sleep([this] { network_->hand_over(); });
   waiter_->before_look([this] { network_->ask_remote_nodes(); });
   if (options_.settings.agent != AgentMode::dedicated)
@@ -321,7 +317,7 @@ void Context::make_parts() {
 Status Context::meet_the_node() {
   // Nobody reduces over it: where world_ has its rounds it has none of its own, and each group counts them by itself.
   home_ = group_of_the_node();
-  if (is_one_node()) world_ = group_of_the_node();
+  if (node_.is_whole_job()) world_ = group_of_the_node();
   std::vector<os::ProcessorBounds> bounds(membership_.here.count());
   if (Status status = home_->team().barrier("farsum_init"); !status.is_ok()) return status;
   share_processors(bounds);
@@ -335,15 +331,15 @@ void Context::share_processors(std::span<os::ProcessorBounds> bounds) {
     bounds[place] = membership_.segment->rank(place).processors;
   processors_ = os::scarcest_share(bounds);
   waiter_->be_crowded(processors_.is_crowded());
-  agent_options_.is_crowded = processors_.is_crowded();
+  agent_->be_crowded(processors_.is_crowded());
 }
 
 std::unique_ptr<Group> Context::group_of_the_node() {
   GroupPlaces places;
   places.here.resize(membership_.here.count());
   std::iota(places.here.begin(), places.here.end(), 0u);
-  auto group = std::make_unique<Group>(membership_.here.ranks(), my_place());
-  Group::Means means = make_means(std::move(places), my_place());
+  auto group = std::make_unique<Group>(membership_.here.ranks(), node_.place());
+  Group::Means means = make_means(std::move(places), node_.place());
   std::byte* const block = membership_.segment->world_team();
   means.team->begin(*reinterpret_cast<NodeTeamBlock*>(block), 0);
   group->begin({}, block, std::move(means));
@@ -353,7 +349,7 @@ std::unique_ptr<Group> Context::group_of_the_node() {
 // Reaches the ranks of other nodes, where they are known already, and hears what rank 0 decides for all: before any
 // group is made, so that nobody reduces otherwise. Where they are not, each has what is built in.
 Status Context::meet_the_job() {
-  if (is_one_node() || !membership_.allgather) return {};
+  if (node_.is_whole_job() || !membership_.allgather) return {};
   struct Told {
     NetworkCard card;
     cost::TreeRule trees;
@@ -373,7 +369,7 @@ Status Context::meet_the_job() {
 }
 
 Status Context::begin_world() {
-  if (is_one_node()) return {};
+  if (node_.is_whole_job()) return {};
   std::vector<Rank> all(membership_.size);
   std::iota(all.begin(), all.end(), Rank{0});
   const bool meets = std::all_of(all.begin(), all.end(), [this](Rank rank) { return remote_nodes_->reaches(rank); });
@@ -382,7 +378,7 @@ Status Context::begin_world() {
   Group::Means means = make_means(remote_nodes_->places_of(world_->ranks()), membership_.rank);
   const std::uint32_t here = membership_.here.count();
   Result<HeapExtent> met =
-      membership_.segment->meet({{world_team_key, here}}, here, GroupBlock::footprint(here), id_in_segment());
+      membership_.segment->meet({{world_team_key, here}}, here, GroupBlock::footprint(here), node_.id_in_segment());
   if (!met.is_ok()) return met.take_status();
   if (Status status = membership_.segment->reach(met.value()); !status.is_ok()) return status;
   means.begin_letters(world_team_key);
@@ -427,7 +423,7 @@ Status Context::serve_network(Network& network) {
   if (Status status = bell_->add_network(*wake_sources_); !status.is_ok()) return status;
   // A thread may have handed something over before the bell knew of the network.
   bell_->ask_for_look();
-  return start_agent();
+  return agent_->start();
 }
 
 Status Context::serve_card(Rdma& card) {
@@ -466,23 +462,11 @@ void Context::end_attending() {
 // What a thread has served may have been a letter for which a collective waits.
 void Context::go_on_carrying() {
   const Carry::Turn turn = carries_.take_turns();
-  if (turn.is_unfinished || turn.is_refused) transport_->ring(my_place());
-}
-
-Status Context::start_agent() {
-  const std::lock_guard lock(agent_mutex_);
-  if (agent_ != nullptr) return {};
-  Result<std::unique_ptr<Agent>> agent =
-      Agent::start(agent_options_, *route_, *service_, *bell_, *chores_, attendance_->serving());
-  if (!agent.is_ok()) return agent.take_status();
-  agent_ = std::move(agent.value());
-  // Release: pairs with the acquire load in statistics().
-  running_agent_.store(agent_.get(), std::memory_order_release);
-  return {};
+  if (turn.is_unfinished || turn.is_refused) transport_->ring(node_.place());
 }
 
 Context::~Context() {
-  agent_.reset();
+  if (agent_ != nullptr) agent_->stop();
   if (left_) return;
   demote_all();
   leave();
@@ -493,7 +477,7 @@ void Context::leave() {
   left_ = true;
   // What could not be turned back (a thread of the program may be using it) stays the program's memory and lies in the
   // file.
-  membership_.segment->leave(my_place(), promotions_.promoted_bytes() != 0);
+  membership_.segment->leave(node_.place(), promotions_.promoted_bytes() != 0);
 }
 
 Status Context::find_open_requests() {
@@ -579,7 +563,7 @@ Status Context::finalize(Insistence insistence) {
   // Nobody serves or sends after this.
   if (status.is_ok()) status = leaving.team().barrier("farsum_finalize");
   attendance_->shut();
-  agent_.reset();
+  agent_->stop();
   card_->abandon();
   network_->close(*service_);
   try {
@@ -675,32 +659,14 @@ Status Context::unlock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index
 
 // ---- statistics ----
 
-Context::Statistics Context::statistics() {
-  Statistics statistics;
-  for (std::size_t path = 0; path < path_count; ++path) {
-    statistics.operations[path] = counters_.operations[path].load(std::memory_order_relaxed);
-    statistics.bytes[path] = counters_.bytes[path].load(std::memory_order_relaxed);
+RankStatistics Context::statistics() {
+  Traffic hot;
+  {
+    const std::lock_guard lock(mutex_);
+    hot = retired_hot_traffic_;
+    for (const std::unique_ptr<WindowObject>& object : windows_) hot += object->window->hot_traffic();
   }
-  const std::lock_guard lock(mutex_);
-  statistics.operations[0] += retired_hot_operations_;
-  statistics.bytes[0] += retired_hot_bytes_;
-  for (const std::unique_ptr<WindowObject>& object : windows_) {
-    const Traffic hot = object->window->hot_traffic();
-    statistics.operations[0] += hot.operations;
-    statistics.bytes[0] += hot.bytes;
-  }
-  statistics.messages_sent = engine_->messages_sent() + desk_->sent();
-  statistics.messages_served = transport_->counters().served.load(std::memory_order_relaxed);
-  statistics.doorbells_rung = transport_->counters().doorbells.load(std::memory_order_relaxed);
-  if (const Agent* agent = running_agent_.load(std::memory_order_acquire); agent != nullptr)
-    statistics.agent_wakeups = agent->wakeups();
-  statistics.waits_slept = waiter_->slept();
-  statistics.stripe_contention = stripe_contention_.load(std::memory_order_relaxed);
-  statistics.reads_answered = read_copies_.answered.load(std::memory_order_relaxed);
-  statistics.blocks_fetched = read_copies_.fetched.load(std::memory_order_relaxed);
-  if (const Network* network = network_ == nullptr ? nullptr : network_->network(); network != nullptr)
-    statistics.network = network->counters();
-  return statistics;
+  return counts_.read({*engine_, *desk_, *transport_, *waiter_, read_copies_, *agent_, *network_}, hot);
 }
 
 }  // namespace farsum

@@ -26,7 +26,6 @@
 #include "liveness/network_card.hpp"
 #include "liveness/peer_watch.hpp"
 #include "liveness/remote_nodes.hpp"
-#include "progress/agent.hpp"
 #include "progress/attendance.hpp"
 #include "progress/rank_bell.hpp"
 #include "progress/thread_waiter.hpp"
@@ -35,161 +34,25 @@
 #include "protocol/exposure.hpp"
 #include "protocol/origin/engine.hpp"
 #include "protocol/owner/service.hpp"
+#include "runtime/agent_side.hpp"
 #include "runtime/attached_memory.hpp"
 #include "runtime/card_side.hpp"
-#include "runtime/group_carry.hpp"
+#include "runtime/group.hpp"
 #include "runtime/group_rounds.hpp"
 #include "runtime/link_models.hpp"
 #include "runtime/network_side.hpp"
 #include "runtime/node_memory.hpp"
+#include "runtime/own_node.hpp"
 #include "runtime/promotion_balance.hpp"
+#include "runtime/rank_counts.hpp"
 #include "runtime/team_exchange.hpp"
-#include "runtime/window_offer.hpp"
+#include "runtime/window_object.hpp"
 #include "runtime/wireup.hpp"
 #include "transport/route/route_transport.hpp"
 #include "transport/shm/shm_transport.hpp"
 #include "window/window.hpp"
 
 namespace farsum {
-
-// Ranks that meet. Made by Context, lives until it is freed or the context ends.
-class Group {
- public:
-  // What its ranks meet with.
-  struct Means {
-    // Null where this rank speaks for no node of several; the second is of the calls that nobody waits for.
-    std::unique_ptr<LetterPost> post, carried_post;
-    std::unique_ptr<GroupTeam> team;              // refers to the post
-    std::unique_ptr<GroupReductions> reductions;  // refers to the team
-
-    // As of LetterPost.
-    void begin_letters(std::uint64_t key) const noexcept {
-      for (LetterPost* const one : {post.get(), carried_post.get()})
-        if (one != nullptr) one->begin(key);
-    }
-    void open_letters() const noexcept {
-      for (LetterPost* const one : {post.get(), carried_post.get()})
-        if (one != nullptr) one->open();
-    }
-  };
-
-  Group(std::vector<Rank> ranks, std::uint32_t my_rank)
-      : ranks_(std::move(ranks)), my_rank_(my_rank), offers_(ranks_.size()), words_(ranks_.size()) {}
-  // Says where the ranks meet; called before anything else is asked for but what the group was made of. What the node
-  // has of it lies in `block`, mapped at that address, where the team has begun.
-  void begin(HeapExtent block, std::byte* mapped, Means means) noexcept {
-    block_ = block;
-    means_ = std::move(means);
-    const auto here = static_cast<std::uint32_t>(places().here.size());
-    carried_anchor_ = reinterpret_cast<CarriedAnchor*>(mapped + GroupBlock::carried_at(here));
-    means_.reductions->begin(mapped);
-  }
-
-  const std::vector<Rank>& ranks() const { return ranks_; }
-  std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()); }
-  std::uint32_t my_rank() const { return my_rank_; }
-  HeapExtent block() const { return block_; }
-  // False for all ranks of a job that do not all reach each other.
-  bool meets() const { return means_.team != nullptr; }
-  GroupTeam& team() { return *means_.team; }
-  // All nodes have begun it.
-  void open_letters() const noexcept { means_.open_letters(); }
-  LetterPost* carried_post() const { return means_.carried_post.get(); }
-  GroupReductions& reductions() { return *means_.reductions; }
-  const GroupPlaces& places() const { return means_.team->places(); }
-  // Room for what the ranks tell each other of a window that is being made, one at a time; and for a word of each.
-  std::span<WindowOffer> offers() { return offers_; }
-  std::span<std::byte> words() { return words_; }
-  // Windows, counters and mutexes made over it. Relaxed: collective calls order whoever counts.
-  std::atomic<int>& users() { return users_; }
-  CarriedAnchor& carried_anchor() const { return *carried_anchor_; }
-  // What carries the calls that nobody waits for; null before the first.
-  GroupCarry* carried() const { return carried_.get(); }
-  GroupCarry& set_carried(std::unique_ptr<GroupCarry> carried) { return *(carried_ = std::move(carried)); }
-  std::size_t open_requests() const { return carried_ == nullptr ? 0 : carried_->carry().open_requests(); }
-  // Of all others the program's collective calls are counted, for ranks to find that they mix them. Relaxed: a program
-  // whose threads take turns with a group orders them.
-  void count_blocking_call() { blocking_calls_.fetch_add(1, std::memory_order_relaxed); }
-  std::uint64_t blocking_calls() const { return blocking_calls_.load(std::memory_order_relaxed); }
-
- private:
-  std::vector<Rank> ranks_;
-  std::uint32_t my_rank_;
-  std::vector<WindowOffer> offers_;
-  std::vector<std::byte> words_;
-  HeapExtent block_;
-  Means means_;
-  CarriedAnchor* carried_anchor_ = nullptr;
-  std::unique_ptr<GroupCarry> carried_;  // refers to the team and its post
-  std::atomic<std::uint64_t> blocking_calls_{0};
-  std::atomic<int> users_{0};
-};
-
-struct WindowObject;
-
-// What a layer above tells its other ranks while a window is made, and is told.
-struct WindowLayer {
-  std::uint64_t word = 0;
-  std::int32_t refusal = 0;        // not 0: it refuses the window
-  std::uint64_t* words = nullptr;  // room for every rank's; null: nobody asks
-  std::int32_t refused_by = -1;    // rank of the group
-  std::int32_t refused_with = 0;
-};
-
-struct WindowOptions {
-  std::uint32_t promises = 0;
-  std::uint32_t notification_slots = 16;
-  std::uint64_t aggregate_limit = 0;         // 0: the setting
-  std::uint64_t alignment = 1;               // of this rank's part, where it is allocated and not contiguous to others
-  std::optional<std::uint64_t> read_age_ms;  // none: the setting
-  std::string name;
-  std::optional<std::uint32_t> mutexes;  // of this rank: then they are what the window is for
-  bool internal = false;                 // of a counter or of mutexes: finalize may find it in use
-  Status refusal;                        // why this rank cannot take part; then no rank gets the window
-  bool lacks_memory = false;             // the same where the caller has found none
-  WindowLayer* layer = nullptr;          // null: there is none above
-  // Where the window's views shall lie; none, or null: anywhere.
-  std::function<TargetView*(std::uint32_t ranks)> place_views;
-};
-
-// All ranks' mutexes: further locks of a window without memory.
-struct Mutexes {
-  enum class State : std::uint8_t { free, changing, held };  // by this process
-  WindowObject* object = nullptr;
-  std::vector<std::uint32_t> counts;  // by rank of the group
-  std::vector<std::uint64_t> first;   // index in `states` of each rank's first
-  std::vector<std::atomic<State>> states;
-};
-
-// A window and what it holds on to.
-struct WindowObject {
-  Group* group = nullptr;
-  std::unique_ptr<Window> window;
-  // Control block and, in an allocated window, everybody's memory; the last rank to depart gives it back.
-  HeapExtent extent;
-  std::uint64_t control_bytes = 0;   // how much of it is the control block, where the ranks part
-  std::unique_ptr<LetterPost> post;  // null where this rank speaks for no node of several
-  std::unique_ptr<GroupTeam> team;   // of its own, so that several windows of a group can be fenced at once
-  std::unique_ptr<Teardown> teardown;
-  std::vector<Code> teardown_answers;  // room for what all ranks say when it is to go, where they are of several nodes
-  bool prepared = false;               // all ranks have agreed that it goes, or this one has left a circle
-  bool left_circle = false;
-  bool some_promoted = false;  // of the ranks' parts
-  os::Promotion promotion;
-  // These two are of adopted windows. This rank tells the others what it has done to their parts; its own part counts
-  // in its balance of promotions, by what they have told.
-  bool counts_traffic = false;
-  bool in_balance = false;
-  RankWindow own;
-  std::unique_ptr<CardParts> cards;  // null: not for cards
-  std::unique_ptr<Mutexes> mutexes;  // null: it has none
-  std::byte* memory = nullptr;       // this rank's part
-  bool dynamic = false;
-  bool internal = false;
-  std::mutex regions_mutex;                               // attach and detach; guards what follows
-  HeapExtent table;                                       // of regions, when they have outgrown the control block
-  std::multimap<std::uintptr_t, std::uint64_t> attached;  // what the program attached: start and bytes
-};
 
 class Context {
  public:
@@ -251,30 +114,19 @@ class Context {
   Status lock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index);
   Status unlock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index);
 
-  struct Statistics {
-    std::uint64_t operations[path_count] = {};
-    std::uint64_t bytes[path_count] = {};
-    std::uint64_t messages_sent = 0;
-    std::uint64_t messages_served = 0;
-    std::uint64_t agent_wakeups = 0;
-    std::uint64_t doorbells_rung = 0;
-    std::uint64_t waits_slept = 0;
-    std::uint64_t stripe_contention = 0;
-    std::uint64_t reads_answered = 0;
-    std::uint64_t blocks_fetched = 0;
-    NetworkCounters network;
-  };
-  Statistics statistics();
+  RankStatistics statistics();
   const LetterDesk& letter_desk() const { return *desk_; }
 
   OriginEngine& engine() { return *engine_; }
   Hearing& hearing() { return hearing_; }
   ThreadWaiter& waiter() { return *waiter_; }
   // Called before the process locks its memory: see NodeSegment::leave_free_memory.
-  void leave_free_memory(bool more_follows) { membership_.segment->leave_free_memory(id_in_segment(), more_follows); }
+  void leave_free_memory(bool more_follows) {
+    membership_.segment->leave_free_memory(node_.id_in_segment(), more_follows);
+  }
   NodeSegment& segment() { return *membership_.segment; }
   // Hands out blocks of the segment to this rank's program. To be destroyed before the context.
-  std::unique_ptr<NodeMemory> make_memory() { return std::make_unique<NodeMemory>(segment(), id_in_segment()); }
+  std::unique_ptr<NodeMemory> make_memory() { return std::make_unique<NodeMemory>(segment(), node_.id_in_segment()); }
   PeerWatch& watch() { return *watch_; }
   // The share of processors of those of the node's ranks that have the fewest; the same on all of them.
   const os::ProcessorShare& processors() const { return processors_; }
@@ -285,7 +137,7 @@ class Context {
   // Of the tree in which so many nodes reduce; 0: by their number.
   std::uint32_t reduce_degree(std::uint32_t nodes) const;
   // For single elements in lock-free stripes, by one thread of this process. See lockfree/lock_free_permit.hpp.
-  LockFreePermit& own_permit() { return own_block().permit; }
+  LockFreePermit& own_permit() { return node_.block().permit; }
 
  private:
   class TableGuard;
@@ -318,19 +170,12 @@ class Context {
   NodesOfList count_nodes(const Listed& listed, const GroupTeam* team) const;
   Rank first_of_node(const Listed& listed, const GroupTeam* team, const NodesOfList& nodes, std::uint32_t node) const;
   bool is_first_of_node(const Listed& listed, std::uint32_t member) const;
-  bool is_one_node() const { return membership_.here.count() == membership_.size; }
-  std::uint32_t my_place() const { return membership_.here.place_of(membership_.rank); }
-  // What locks in the node segment are held by.
-  std::uint32_t id_in_segment() const { return my_place() + 1; }
-  RankBlock& own_block() { return membership_.segment->rank(my_place()); }
   static Status find_held(const Mutexes& mutexes);
   void unlock_all(Mutexes& mutexes);
-  // Nobody asks anything of a rank without windows, so the first window starts the agent, where the network has not.
-  Status start_agent();
-  LockAgent lock_agent() const {
+  LockAgent lock_agent() {
     return {.id = membership_.rank + 1,
             .liveness = watch_.get(),
-            .contention = &stripe_contention_,
+            .contention = &counts_.stripe_contention(),
             .permits = &permits_,
             .ringer = ringer_.get(),
             .asked = &asked_locks_,
@@ -390,6 +235,7 @@ class Context {
   os::PromotionRules promotion_rules() const;
 
   Membership membership_;
+  OwnNode node_{membership_};
   Options options_;
   const ops::KernelSet* kernels_;
   std::uint64_t nonce_ = 0;
@@ -419,10 +265,8 @@ class Context {
   std::unique_ptr<AgentChores> chores_;
   std::unique_ptr<CardSide> card_;
   std::unique_ptr<Ringer> ringer_;
-  Agent::Options agent_options_;
-  std::mutex agent_mutex_;  // starting it
-  std::unique_ptr<Agent> agent_;
-  std::atomic<const Agent*> running_agent_{nullptr};
+  // Nobody asks anything of a rank without windows, so the first window starts it, where the network has not.
+  std::unique_ptr<AgentSide> agent_;
   os::PromotionRegistry promotions_;
   std::mutex balance_mutex_;
   PromotionBalance balance_;                    // guarded by it
@@ -431,9 +275,8 @@ class Context {
   // Frees until what could not be turned back is tried again, and how many that were last.
   std::uint32_t frees_until_retry_ = 1;
   std::uint32_t frees_between_retries_ = 1;
-  PathCounters counters_;
+  RankCounts counts_;
   LockFreePermits permits_;
-  mutable std::atomic<std::uint64_t> stripe_contention_{0};
   mutable std::mutex path_models_mutex_;
   mutable std::map<std::uint32_t, PathModel> path_models_;  // by the machine's number
   bool left_ = false;
@@ -448,8 +291,7 @@ class Context {
   std::size_t windows_being_made_ = 0;
   std::vector<std::unique_ptr<WindowObject>> left_circles_;  // freed here, while others have yet to come
   std::thread::id window_thread_;                            // that made the first window
-  std::uint64_t retired_hot_operations_ = 0;
-  std::uint64_t retired_hot_bytes_ = 0;
+  Traffic retired_hot_traffic_;                              // of windows that are gone
 };
 
 }  // namespace farsum

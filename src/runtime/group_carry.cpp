@@ -96,12 +96,13 @@ Result<Carry*> Context::carry_of(Group& group) {
     // A rank that speaks for no node of several sends nothing.
     TeamPost& post = group.carried_post() != nullptr ? static_cast<TeamPost&>(*group.carried_post()) : *exchange_;
     carried = &group.set_carried(std::make_unique<GroupCarry>(
-        GroupCarry::Parts{*membership_.segment, id_in_segment(), *transport_, *network_, carries_}, std::move(here),
+        GroupCarry::Parts{*membership_.segment, node_.id_in_segment(), *transport_, *network_, carries_},
+        std::move(here),
         GroupCarry::Of{group.team(), group.my_rank(), *kernels_, post, *waiter_, reduce_degree(group.places().nodes()),
                        settings().reduce_order}));
   }
   if (carried->is_open()) return &carried->carry();
-  if (Status status = start_agent(); !status.is_ok()) return status;
+  if (Status status = agent_->start(); !status.is_ok()) return status;
   if (Status status = carried->open(group.carried_anchor()); !status.is_ok()) return status;
   return &carried->carry();
 }

@@ -144,7 +144,8 @@ Status Context::found_group(const Listed& listed, std::uint64_t round, const Gro
     if (member == listed.my_rank) my_place_here = here;
     ++here;
   }
-  Result<HeapExtent> met = membership_.segment->meet({{key, here}}, here, GroupBlock::footprint(here), id_in_segment());
+  Result<HeapExtent> met =
+      membership_.segment->meet({{key, here}}, here, GroupBlock::footprint(here), node_.id_in_segment());
   Status reached = met.is_ok() ? reach_team(met.value(), my_place_here) : met.take_status();
   if (!reached.is_ok()) {
     if (my_place_here == 0) tell_of_failure(listed, making_key, team);
@@ -162,7 +163,7 @@ Status Context::found_group(const Listed& listed, std::uint64_t round, const Gro
     means.open_letters();
     return {};
   }
-  if (node.depart()) membership_.segment->release(block, id_in_segment());
+  if (node.depart()) membership_.segment->release(block, node_.id_in_segment());
   return {Code::no_memory, fmt::format("{}: rank {} of the group has no memory left", creating, lacking - 1)};
 }
 
@@ -277,7 +278,7 @@ Status Context::free_group(Group* group) {
   if (group->carried() != nullptr) group->carried()->shut();
   if (Status status = group->team().barrier("farsum_group_free"); !status.is_ok()) return status;
   leave_carried(*group);
-  if (group->team().depart()) membership_.segment->release(group->block(), id_in_segment());
+  if (group->team().depart()) membership_.segment->release(group->block(), node_.id_in_segment());
   forget(group);
   return {};
 }

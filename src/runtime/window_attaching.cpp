@@ -33,10 +33,10 @@ Status Context::make_room_for_regions(WindowObject& object, std::uint64_t count)
       object.table.bytes == 0 ? parts.shape.most_regions * sizeof(SharedRegion) : object.table.bytes;
   if (count * sizeof(SharedRegion) <= now) return {};
   Result<HeapExtent> made =
-      membership_.segment->allocate(std::max(2 * now, count * sizeof(SharedRegion)), id_in_segment());
+      membership_.segment->allocate(std::max(2 * now, count * sizeof(SharedRegion)), node_.id_in_segment());
   if (!made.is_ok()) return made.take_status();
   if (Status status = membership_.segment->reach(made.value()); !status.is_ok()) {
-    membership_.segment->release(made.value(), id_in_segment());
+    membership_.segment->release(made.value(), node_.id_in_segment());
     return status;
   }
   const RankWindow& own = parts.shared[parts.my_rank];

@@ -109,7 +109,7 @@ class Context::Making {
   template <class Step>
   void attempt(Step&& step) noexcept;
   NodeSegment& segment() const { return *context_.membership_.segment; }
-  std::uint32_t id_in_segment() const { return context_.id_in_segment(); }
+  std::uint32_t id_in_segment() const { return context_.node_.id_in_segment(); }
   const GroupPlaces& places() const { return group_.places(); }
   std::uint32_t members_here() const { return static_cast<std::uint32_t>(places().here.size()); }
   bool are_for_cards() const { return (promises_ & promise_network_only) != 0; }
@@ -649,7 +649,7 @@ void Context::Making::begin_window() {
   parts.waiter = context_.waiter_.get();
   parts.engine = context_.engine_.get();
   parts.transport = context_.route_.get();
-  parts.counters = &context_.counters_;
+  parts.counters = &context_.counts_.paths();
   parts.hearing = &context_.hearing_;
   parts.read_copies = &context_.read_copies_;
   parts.read_age_ns = std::uint64_t{1'000'000} * read_age_ms();
@@ -694,7 +694,7 @@ Result<WindowObject*> Context::make_window(Group& group, Creation& wish, const W
     note_thread();
     sweep_circles();
     // The network has one started.
-    Status no_agent = options.mutexes ? Status() : start_agent();
+    Status no_agent = options.mutexes ? Status() : agent_->start();
     // Files are read here, not while other ranks wait.
     path_model(own_machine_number());
     for (const std::uint32_t machine : remote_nodes_->machines()) path_model(machine);

@@ -78,9 +78,7 @@ Status Context::free_window(WindowObject* object) {
   std::unique_ptr<WindowObject> gone;
   {
     const std::lock_guard lock(mutex_);
-    const Traffic hot = object->window->hot_traffic();
-    retired_hot_operations_ += hot.operations;
-    retired_hot_bytes_ += hot.bytes;
+    retired_hot_traffic_ += object->window->hot_traffic();
     const auto place =
         std::find_if(windows_.begin(), windows_.end(), [object](const auto& other) { return other.get() == object; });
     gone = std::move(*place);
@@ -109,7 +107,7 @@ void Context::leave(HeapExtent extent) {
 // What no rank uses any more.
 void Context::give_back(HeapExtent extent) {
   leave(extent);
-  membership_.segment->release(extent, id_in_segment());
+  membership_.segment->release(extent, node_.id_in_segment());
 }
 
 // Nobody uses this rank's part any more.
@@ -125,7 +123,7 @@ void Context::depart(WindowObject& object) {
   // All is left but where the ranks part, and before others may have it: from then on what lies there is theirs.
   leave({object.extent.offset + object.control_bytes, object.extent.bytes - object.control_bytes});
   if (!object.teardown->depart()) return;
-  membership_.segment->unmark_atomics_only(object.extent, id_in_segment());
+  membership_.segment->unmark_atomics_only(object.extent, node_.id_in_segment());
   give_back(object.extent);
 }
 

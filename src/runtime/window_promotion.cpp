@@ -37,7 +37,7 @@ std::uint64_t thread_cpu_ns() {
 os::PromotionRules Context::promotion_rules() const {
   os::PromotionRules rules;
   rules.least_pages = std::max<std::size_t>(options_.settings.promote_least_bytes / page_bytes, 1);
-  if (agent_ != nullptr) rules.parked_threads = {agent_->thread_id()};
+  if (const pid_t agent = agent_ == nullptr ? 0 : agent_->thread_id(); agent != 0) rules.parked_threads = {agent};
   rules.may_hold_threads = options_.settings.hold_threads != Permission::refuse;
   return rules;
 }
@@ -104,7 +104,7 @@ bool Context::move_into_segment(const Creation& wish, WindowObject& object, Move
     return false;
   }
   Result<HeapExtent> extent =
-      segment.allocate_for(stretch.address, stretch.bytes, stretch.touched_bytes, id_in_segment());
+      segment.allocate_for(stretch.address, stretch.bytes, stretch.touched_bytes, node_.id_in_segment());
   if (!extent.is_ok()) {
     refusal = "user memory, not promoted: no shared memory left";
     return false;
@@ -113,11 +113,11 @@ bool Context::move_into_segment(const Creation& wish, WindowObject& object, Move
   try {
     outcome = promotions_.promote(stretch, segment.fd(), extent.value().offset, promotion_rules());
   } catch (...) {
-    segment.discard(extent.value(), id_in_segment());
+    segment.discard(extent.value(), node_.id_in_segment());
     throw;
   }
   if (!outcome.ok()) {
-    segment.discard(extent.value(), id_in_segment());
+    segment.discard(extent.value(), node_.id_in_segment());
     refusal = fmt::format("user memory, not promoted: {}", outcome.refusal);
     return false;
   }
@@ -229,7 +229,8 @@ void Context::settle_promotions() {
     os::Promotion promotion = std::move(*kept);
     kept = kept_promotions_.erase(kept);
     const os::ReleaseOutcome outcome = promotions_.release(promotion, rules);
-    if (outcome.extent_is_free()) membership_.segment->discard({outcome.file_offset, outcome.bytes}, id_in_segment());
+    if (outcome.extent_is_free())
+      membership_.segment->discard({outcome.file_offset, outcome.bytes}, node_.id_in_segment());
   }
 }
 
@@ -239,7 +240,8 @@ void Context::retry_kept(const os::PromotionRules& rules) {
   bool has_failed = false;
   for (const os::ReleaseOutcome& outcome : promotions_.retry_releases(rules)) {
     has_failed = has_failed || outcome.demotion == os::Demotion::kept;
-    if (outcome.extent_is_free()) membership_.segment->discard({outcome.file_offset, outcome.bytes}, id_in_segment());
+    if (outcome.extent_is_free())
+      membership_.segment->discard({outcome.file_offset, outcome.bytes}, node_.id_in_segment());
   }
   frees_between_retries_ = has_failed ? std::min(2 * frees_between_retries_, most_frees_between_retries) : 1;
   frees_until_retry_ = frees_between_retries_;

@@ -18,7 +18,7 @@ constexpr std::size_t most_parts_with_holes = most_adopted_regions;
 AtomicDomain Context::own_domain(const void* memory) const {
   NodeSegment& segment = *membership_.segment;
   if (segment.contains(memory, 1)) return {segment.stripes(), segment.offset_of(memory), node_stripes - 1, false};
-  return {segment.rank(my_place()).stripes, reinterpret_cast<std::uintptr_t>(memory), rank_stripes - 1, false};
+  return {segment.rank(node_.place()).stripes, reinterpret_cast<std::uintptr_t>(memory), rank_stripes - 1, false};
 }
 
 const PathModel* Context::known_path_model(std::uint32_t machine) const {
@@ -42,7 +42,8 @@ bool Context::reach(const void* begin, std::uint64_t bytes) const {
   NodeSegment& segment = *membership_.segment;
   const HeapExtent extent{segment.offset_of(begin), bytes};
   if (!segment.has_place_for(begin, bytes)) return false;
-  return segment.is_reached(extent) || (segment.is_allocated(extent, id_in_segment()) && segment.reach(extent).is_ok());
+  return segment.is_reached(extent) ||
+         (segment.is_allocated(extent, node_.id_in_segment()) && segment.reach(extent).is_ok());
 }
 
 Region Context::make_region(Rank owner, const SharedRegion& shared) const {
@@ -179,7 +180,7 @@ void Context::describe_adopted(const Creation& wish, std::uint64_t from, std::ui
   // Two more follow: what is left of the segment, and what lies behind it.
   for (std::uint64_t at = first; at < last;) {
     const std::uint64_t offset = base + at - segment_begin;
-    const HeapExtent marked = segment.first_atomics_only(offset, last - at, id_in_segment());
+    const HeapExtent marked = segment.first_atomics_only(offset, last - at, node_.id_in_segment());
     const bool is_atomics_only = marked.bytes != 0 && marked.offset == offset;
     std::uint64_t end = is_atomics_only ? at + marked.bytes : at + (marked.offset - offset);
     if (wish.flavour == Flavour::adopted && shared.size() + 2 >= most_adopted_regions) end = last;
