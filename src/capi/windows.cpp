@@ -598,11 +598,11 @@ static farsum_status find_mutex(const char* call, farsum_mutex handle, int rank,
   MutexSlot* slot = global().mutexes.find(handle.bits);
   if (slot == nullptr) return fail(Code::handle, fmt::format("{}: the mutexes {:#x} do not live", call, handle.bits));
   mutexes = slot->mutexes;
-  if (rank < 0 || rank >= static_cast<int>(mutexes->counts.size())) {
+  if (rank < 0 || rank >= static_cast<int>(mutexes->counts().size())) {
     return fail(Code::rank, fmt::format("{}: rank {} is not in the group, whose ranks are 0 to {}", call, rank,
-                                        mutexes->counts.size() - 1));
+                                        mutexes->counts().size() - 1));
   }
-  const std::uint32_t count = mutexes->counts[static_cast<std::size_t>(rank)];
+  const std::uint32_t count = mutexes->counts()[static_cast<std::size_t>(rank)];
   if (index < 0 || index >= static_cast<int>(count)) {
     return fail(Code::range, fmt::format("{}: mutex {} was asked for, but rank {} keeps {}", call, index, rank, count));
   }
@@ -630,7 +630,7 @@ farsum_status farsum_mutex_lock(farsum_mutex handle, int rank, int index) {
     Mutexes* mutexes = nullptr;
     if (const farsum_status status = find_mutex("farsum_mutex_lock", handle, rank, index, mutexes); status != FARSUM_OK)
       return status;
-    return report(live_context()->lock(*mutexes, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
+    return report(mutexes->lock(static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
   });
 }
 
@@ -641,8 +641,7 @@ farsum_status farsum_mutex_unlock(farsum_mutex handle, int rank, int index) {
     if (const farsum_status status = find_mutex("farsum_mutex_unlock", handle, rank, index, mutexes);
         status != FARSUM_OK)
       return status;
-    return report(
-        live_context()->unlock(*mutexes, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
+    return report(mutexes->unlock(static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(index)));
   });
 }
 

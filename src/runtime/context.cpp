@@ -495,7 +495,7 @@ Status Context::find_open() {
   if (Status status = find_open_requests(); !status.is_ok()) return status;
   for (const std::unique_ptr<WindowObject>& object : windows_) {
     if (object->mutexes != nullptr) {
-      if (Status held = find_held(*object->mutexes); !held.is_ok()) return held;
+      if (Status held = object->mutexes->find_held(); !held.is_ok()) return held;
     }
     if (object->internal || object->prepared) continue;
     Status status = object->window->settle("farsum_finalize");
@@ -504,23 +504,10 @@ Status Context::find_open() {
   return {};
 }
 
-Status Context::find_held(const Mutexes& mutexes) {
-  // Relaxed: only this process's threads write it.
-  const auto held = std::find_if(mutexes.states.begin(), mutexes.states.end(), [](const auto& state) {
-    return state.load(std::memory_order_relaxed) != Mutexes::State::free;
-  });
-  if (held == mutexes.states.end()) return {};
-  const auto at = static_cast<std::uint64_t>(held - mutexes.states.begin());
-  const auto after = std::upper_bound(mutexes.first.begin(), mutexes.first.end(), at);
-  return {Code::pending,
-          fmt::format("farsum_finalize: this rank holds mutex {} of rank {}; call farsum_mutex_unlock first",
-                      at - *std::prev(after), after - mutexes.first.begin() - 1)};
-}
-
 // What this rank has open ends, as far as it goes.
 void Context::abandon_all() {
   for (const std::unique_ptr<WindowObject>& object : windows_) {
-    if (object->mutexes != nullptr) unlock_all(*object->mutexes);
+    if (object->mutexes != nullptr) object->mutexes->unlock_all();
     object->window->abandon("farsum_finalize_forced");
   }
 }
@@ -591,14 +578,10 @@ Result<Mutexes*> Context::create_mutexes(Group& group, std::uint32_t count, bool
 }
 
 Status Context::free_mutexes(Mutexes* mutexes) {
-  GroupTeam& team = mutexes->object->group->team();
-  // Relaxed, here and below: only this process's threads read it, to refuse what would wait for itself.
-  const bool mine_held = std::any_of(mutexes->states.begin(), mutexes->states.end(), [](const auto& state) {
-    return state.load(std::memory_order_relaxed) != Mutexes::State::free;
-  });
+  GroupTeam& team = mutexes->object().group->team();
   // The ranks agree, so that nobody waits for one that refuses.
-  const std::span<std::byte> held = mutexes->object->group->words();
-  const std::byte mine{mine_held};
+  const std::span<std::byte> held = mutexes->object().group->words();
+  const std::byte mine{mutexes->are_in_use()};
   if (Status status = team.allgather(std::span(&mine, 1), held, "farsum_mutex_free"); !status.is_ok()) return status;
   for (std::size_t rank = 0; rank < held.size(); ++rank) {
     if (held[rank] == std::byte{0}) continue;
@@ -607,54 +590,7 @@ Status Context::free_mutexes(Mutexes* mutexes) {
                 "farsum_mutex_free: rank {} of the group still holds or waits for one of the mutexes; unlock it first",
                 rank)};
   }
-  return free_window(mutexes->object);
-}
-
-void Context::unlock_all(Mutexes& mutexes) {
-  for (std::uint32_t rank = 0; rank < mutexes.counts.size(); ++rank) {
-    for (std::uint32_t index = 0; index < mutexes.counts[rank]; ++index) {
-      try {
-        (void)unlock(mutexes, rank, index);
-      } catch (const std::bad_alloc&) {
-        // There is none to say that it is not held, or to ask another node: the next may be held, and here.
-      }
-    }
-  }
-}
-
-namespace {
-
-Status name_mutex(const Status& status, const char* call, std::uint32_t rank, std::uint32_t index) {
-  if (status.is_ok()) return {};
-  return {status.code(), fmt::format("{}: mutex {} of rank {}: {}", call, index, rank, status.text())};
-}
-
-}  // namespace
-
-Status Context::lock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index) {
-  std::atomic<Mutexes::State>& state = mutexes.states[mutexes.first[rank] + index];
-  Mutexes::State expected = Mutexes::State::free;
-  if (!state.compare_exchange_strong(expected, Mutexes::State::changing, std::memory_order_relaxed)) {
-    return {
-        Code::sync,
-        fmt::format(
-            "farsum_mutex_lock: mutex {} of rank {} is held, or waited for, by this rank; mutexes are not recursive",
-            index, rank)};
-  }
-  const Status status = mutexes.object->window->locks().lock_mutex(rank, index);
-  state.store(status.is_ok() ? Mutexes::State::held : Mutexes::State::free, std::memory_order_relaxed);
-  return name_mutex(status, "farsum_mutex_lock", rank, index);
-}
-
-Status Context::unlock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index) {
-  std::atomic<Mutexes::State>& state = mutexes.states[mutexes.first[rank] + index];
-  Mutexes::State expected = Mutexes::State::held;
-  if (!state.compare_exchange_strong(expected, Mutexes::State::changing, std::memory_order_relaxed)) {
-    return {Code::sync, fmt::format("farsum_mutex_unlock: this rank does not hold mutex {} of rank {}", index, rank)};
-  }
-  const Status status = mutexes.object->window->locks().unlock_mutex(rank, index);
-  state.store(status.is_ok() ? Mutexes::State::free : Mutexes::State::held, std::memory_order_relaxed);
-  return name_mutex(status, "farsum_mutex_unlock", rank, index);
+  return free_window(&mutexes->object());
 }
 
 // ---- statistics ----

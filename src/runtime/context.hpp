@@ -111,8 +111,6 @@ class Context {
   // `count` at this rank.
   Result<Mutexes*> create_mutexes(Group& group, std::uint32_t count, bool lacks_memory = false);
   Status free_mutexes(Mutexes* mutexes);
-  Status lock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index);
-  Status unlock(Mutexes& mutexes, std::uint32_t rank, std::uint32_t index);
 
   RankStatistics statistics();
   const LetterDesk& letter_desk() const { return *desk_; }
@@ -170,8 +168,6 @@ class Context {
   NodesOfList count_nodes(const Listed& listed, const GroupTeam* team) const;
   Rank first_of_node(const Listed& listed, const GroupTeam* team, const NodesOfList& nodes, std::uint32_t node) const;
   bool is_first_of_node(const Listed& listed, std::uint32_t member) const;
-  static Status find_held(const Mutexes& mutexes);
-  void unlock_all(Mutexes& mutexes);
   LockAgent lock_agent() {
     return {.id = membership_.rank + 1,
             .liveness = watch_.get(),

@@ -517,16 +517,9 @@ void Context::Making::begin_object() {
 }
 
 std::unique_ptr<Mutexes> Context::Making::make_mutexes() const {
-  auto made = std::make_unique<Mutexes>();
-  made->object = object_.get();
-  std::uint64_t total = 0;
-  for (const WindowOffer& offer : offers_) {
-    made->counts.push_back(offer.mutexes);
-    made->first.push_back(total);
-    total += offer.mutexes;
-  }
-  made->states = std::vector<std::atomic<Mutexes::State>>(total);
-  return made;
+  std::vector<std::uint32_t> counts;
+  for (const WindowOffer& offer : offers_) counts.push_back(offer.mutexes);
+  return std::make_unique<Mutexes>(*object_, std::move(counts));
 }
 
 // What is known of the part of a rank of another node: all of it goes to its agent, who knows what is exposed.

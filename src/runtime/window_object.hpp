@@ -1,7 +1,6 @@
 // What a program asks of a window that is to be made, and a window with what it holds on to.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,6 +18,7 @@
 #include "promotion/promotion.hpp"
 #include "runtime/card_side.hpp"
 #include "runtime/group.hpp"
+#include "runtime/mutexes.hpp"
 #include "transport/shm/node_segment.hpp"
 #include "window/window.hpp"
 
@@ -47,17 +47,6 @@ struct WindowOptions {
   WindowLayer* layer = nullptr;          // null: there is none above
   // Where the window's views shall lie; none, or null: anywhere.
   std::function<TargetView*(std::uint32_t ranks)> place_views;
-};
-
-struct WindowObject;
-
-// All ranks' mutexes: further locks of a window without memory.
-struct Mutexes {
-  enum class State : std::uint8_t { free, changing, held };  // by this process
-  WindowObject* object = nullptr;
-  std::vector<std::uint32_t> counts;  // by rank of the group
-  std::vector<std::uint64_t> first;   // index in `states` of each rank's first
-  std::vector<std::atomic<State>> states;
 };
 
 // A window and what it holds on to.

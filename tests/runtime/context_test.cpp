@@ -208,9 +208,9 @@ TEST_P(SynchronisationOn, excludes_under_locks_and_mutexes) {
       ASSERT_GOOD(window.operate(words_operation(OperationKind::put, 0, 1, ops::Operator::replace, &value), 1,
                                  Completion::blocking, nullptr));
       ASSERT_GOOD(window.locks().unlock(1));
-      ASSERT_GOOD(me.context.lock(*mutexes.value(), 2, 1));
+      ASSERT_GOOD(mutexes.value()->lock(2, 1));
       ++under_mutex;
-      ASSERT_GOOD(me.context.unlock(*mutexes.value(), 2, 1));
+      ASSERT_GOOD(mutexes.value()->unlock(2, 1));
     }
     ASSERT_GOOD(world.team().barrier("test"));
     EXPECT_EQ(under_mutex, 180u);

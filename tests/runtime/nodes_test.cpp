@@ -259,9 +259,9 @@ TEST(OverNodes, locks_that_all_take_in_one_order_are_all_granted) {
       ASSERT_GOOD(window.locks().lock(0, LockMode::exclusive));
       ASSERT_GOOD(window.locks().lock(1, LockMode::exclusive));
       ASSERT_GOOD(other.locks().lock(0, i % 2 == 0 ? LockMode::exclusive : LockMode::shared));
-      ASSERT_GOOD(self.context.lock(mutexes, 1, 0));
+      ASSERT_GOOD(mutexes.lock(1, 0));
       for (const std::uint32_t target : {0u, 1u}) put_word(window, target, 0, word_at(window, target, 0) + 1);
-      ASSERT_GOOD(self.context.unlock(mutexes, 1, 0));
+      ASSERT_GOOD(mutexes.unlock(1, 0));
       ASSERT_GOOD(other.locks().unlock(0));
       ASSERT_GOOD(window.locks().unlock(1));
       ASSERT_GOOD(window.locks().unlock(0));
@@ -295,11 +295,11 @@ TEST(OverNodes, no_lock_is_taken_before_one_that_was_asked_for_is_held) {
         waiting = &self.context;
         ASSERT_GOOD(next == Next::lock       ? other.locks().lock(0, LockMode::exclusive)
                     : next == Next::lock_all ? other.all_locks().lock()
-                                             : self.context.lock(mutexes, 0, 0));
+                                             : mutexes.lock(0, 0));
         EXPECT_TRUE(is_given_back);
         ASSERT_GOOD(next == Next::lock       ? other.locks().unlock(0)
                     : next == Next::lock_all ? other.all_locks().unlock()
-                                             : self.context.unlock(mutexes, 0, 0));
+                                             : mutexes.unlock(0, 0));
         ASSERT_GOOD(window.locks().unlock(1));
       } else {
         while (waiting == nullptr) std::this_thread::yield();
@@ -395,13 +395,13 @@ TEST(OverNodes, mutexes_are_one_for_all) {
     Result<Mutexes*> made = self.context.create_mutexes(self.context.world(), threads + self.rank);
     ASSERT_TRUE(made.is_ok());
     Mutexes& mutexes = *made.value();
-    EXPECT_EQ(mutexes.counts, (std::vector<std::uint32_t>{2, 3, 4, 5}));
+    EXPECT_EQ(mutexes.counts(), (std::vector<std::uint32_t>{2, 3, 4, 5}));
     const auto count = [&](std::uint32_t index) {
       for (std::uint64_t i = 0; i < times * targets; ++i) {
         const auto target = static_cast<std::uint32_t>(i % targets);
-        ASSERT_GOOD(self.context.lock(mutexes, target, index));
+        ASSERT_GOOD(mutexes.lock(target, index));
         ++words[target][index];
-        ASSERT_GOOD(self.context.unlock(mutexes, target, index));
+        ASSERT_GOOD(mutexes.unlock(target, index));
       }
     };
     std::thread other([&] { count(1); });
