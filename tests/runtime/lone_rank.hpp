@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <memory>
+#include <string>
 #include <utility>
 
 #include "base/settings.hpp"
@@ -19,10 +19,14 @@
 #include "protocol/origin/engine.hpp"
 #include "protocol/owner/service.hpp"
 #include "runtime/agent_side.hpp"
-#include "runtime/group.hpp"
+#include "runtime/attached_memory.hpp"
+#include "runtime/card_side.hpp"
+#include "runtime/groups.hpp"
 #include "runtime/network_side.hpp"
 #include "runtime/own_node.hpp"
+#include "runtime/rank_counts.hpp"
 #include "runtime/team_exchange.hpp"
+#include "runtime/windows.hpp"
 #include "transport/route/route_transport.hpp"
 #include "transport/shm/shm_transport.hpp"
 
@@ -97,6 +101,57 @@ class LoneRank {
     parts.rouse = [] {};
     return parts;
   }
+};
+
+// Such a rank with groups.
+class LoneRankWithGroups : public LoneRank {
+ public:
+  explicit LoneRankWithGroups(const Settings& with = {}) : LoneRank(with) { groups.begin_node(); }
+
+  const ops::KernelSet& kernels = ops::kernels_for_this_machine();
+  os::PromotionRegistry registry;
+  Carries carries;
+  AttachedMemory peer_memory{transport, registry, 0};
+  TeamMaker teams{{waiter, desk, exchange, peer_memory, kernels, settings.reduce_order}};
+  NodeExtents extents{node, exposures};
+  CarriedGroups carried{
+      {node, transport, network, carries, exchange, waiter, teams, kernels, agent, extents, settings.reduce_order}};
+  Groups groups{{node, remote_nodes, waiter, exchange, teams, carried}};
+};
+
+// And with windows.
+class LoneRankWithWindows : public LoneRankWithGroups {
+ public:
+  explicit LoneRankWithWindows(const Settings& with = {}) : LoneRankWithGroups(with) {}
+  ~LoneRankWithWindows() { agent.stop(); }
+
+ private:
+  class NoRinger final : public Ringer {
+    void ring(std::uint32_t) const override {}
+  };
+  NoRinger ringer_;
+  LockFreePermits permits_;
+
+ public:
+  RankCounts counts;
+  ReadCopies copies;
+  TeardownCircle circle{
+      [this](Rank) -> AwaitedRank& { return node.block().awaited; },
+      {node.segment().begin(), [this](std::uint64_t offset) { return node.segment().read_word(offset); }},
+      1,
+      0};
+  CardSide card{{0, &settings, [](Rank, const std::string&) {}, [](Rdma&) { return Status(); }}};
+  OwnLocks locks{{node, watch, waiter, permits_, ringer_, counts.stripe_contention()}};
+  WindowPromotions promotions{{node, exposures, agent, settings, registry}};
+  PathModels models{settings};
+  RegionReach reach{{node, settings, models, transport, remote_nodes}};
+  MemoryDescriptions descriptions{node, registry.maps()};
+  Windows windows{{{settings, kernels, node, remote_nodes, waiter, teams, engine, route, exposures, card, promotions,
+                    reach, descriptions, extents, locks, counts.paths(), hearing, copies},
+                   watch,
+                   agent,
+                   models,
+                   circle}};
 };
 
 }  // namespace farsum::test
